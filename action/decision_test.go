@@ -163,7 +163,7 @@ func TestDecisionsThatLackWhatThePointNeeds(t *testing.T) {
 	}
 }
 
-// LH-42: what somebody says who is not asked for a decision is none.
+// LH-42: the answer of a service that is not asked for a decision decides nothing.
 func TestObserversDecideNothing(t *testing.T) {
 	bash(t)
 	a := ready(t, action.Shell{Text: `echo '{"decision":"deny","reason":"no"}'`}, action.Host{})

@@ -328,7 +328,7 @@ func (x *trouble) serve() string {
 		return "http://" + listener.Addr().String()
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // or else nobody notices that the client has gone
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client has gone
 		switch x.fault {
 		case status:
 			w.WriteHeader(http.StatusInternalServerError)

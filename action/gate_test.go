@@ -86,7 +86,7 @@ func TestCallback(t *testing.T) {
 	assert.NotEqual(t, first.url, second.url)
 	assert.Equal(t, at.Host, strings.TrimPrefix(strings.Split(second.url, "/callback")[0], "http://"), "two gates share a listener")
 
-	// Somebody who does not know the token gets nowhere, and nothing is decided by looking.
+	// A caller without the token is refused, and reading decides nothing.
 	base, _, _ := strings.Cut(first.url, "/callback")
 	for _, wrong := range []string{"/", "/callback", "/callback/", "/callback/WRONG", at.Path + "x", strings.TrimSuffix(at.Path, at.Path[len(at.Path)-1:]), "/callback?token=" + at.Path[10:]} {
 		status, _ := send(t, http.MethodPost, base+wrong, asJSON, `{"action":"approve"}`)
@@ -130,7 +130,7 @@ func TestCallback(t *testing.T) {
 	assert.JSONEq(t, `{"action":"approve","message":"go"}`, answer.Output)
 	assert.Equal(t, hooks.Allow, answer.Decision.Decision)
 
-	// When the last one is answered, nobody listens any more.
+	// When the last one is answered, the server no longer listens.
 	_, err = (&net.Dialer{Timeout: 5 * time.Second}).DialContext(t.Context(), "tcp", at.Host)
 	assert.Error(t, err)
 }

@@ -262,7 +262,7 @@ func TestHTTPLooksAtWhatANameStandsFor(t *testing.T) {
 	require.ErrorContains(t, err, "an address that is not public: list it under private")
 	h.Private = lo.Map(found, func(ip netip.Addr, _ int) string { return ip.String() })
 	_, err = ready(t, h, action.Host{}).Do(t.Context(), guarded(t)).Get()
-	require.Error(t, err, "nobody speaks TLS there")
+	require.Error(t, err, "no server speaks TLS there")
 	assert.NotContains(t, err.Error(), "not public")
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// dangerous are values that somebody would like to be more than values.
+// dangerous are values that try to be more than values.
 var dangerous = map[string]string{
 	"command substitution": "$(touch x) `touch y`",
 	"end of a command":     `"; touch x; "`,
@@ -75,7 +75,7 @@ func TestValuesArriveAsValues(t *testing.T) {
 
 const reads = `printf %s "$ERROR" >got; cat >told`
 
-// carriers bring the variable ERROR to somebody, and give what has arrived; false where the kind cannot carry that value and
+// carriers send the variable ERROR, and return what has arrived; false where the kind cannot carry that value and
 // says so.
 var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (string, bool){
 	"command": func(t *testing.T, dir string, r *action.Request) (string, bool) {

@@ -79,7 +79,7 @@ func TestToolsGetTheKey(t *testing.T) {
 	var keys []string
 	send := toolexec.Raw(agent.ToolSpec{Name: "send", Parameters: `{"type":"object"}`}, func(_ context.Context, c toolexec.Call) (string, error) {
 		keys = append(keys, c.IdempotencyKey())
-		return "", errors.New("nobody is there")
+		return "", errors.New("no person is there")
 	})
 	tools, err := action.NewTools(send)
 	require.NoError(t, err)

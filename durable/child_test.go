@@ -33,7 +33,7 @@ type family struct {
 	keys    map[string]map[string]bool // the idempotency keys of each
 	models  map[string]int             // by agent and step
 	told    map[string]int             // what hooks were told
-	asks    time.Duration              // how long there is to answer about the second step of a leaf; zero: nobody is asked
+	asks    time.Duration              // how long there is to answer about the second step of a leaf; zero: no question
 	late    agent.ApprovalVerdict
 	during  func(ctx context.Context, what string) error // what else a call does
 }
@@ -201,8 +201,8 @@ func familyJournal(t *testing.T, store durable.Store) (begun, done, replies map[
 	return begun, done, replies
 }
 
-// Sub-agents that wait are one row: the questions are those of the run that somebody
-// started, anybody answers, and another process goes on. The store may be encrypted.
+// Sub-agents that wait are one row: the questions are those of the run that the caller
+// started, any process may answer, and another process goes on. The store may be encrypted.
 func TestSubagentsThatWait(t *testing.T) {
 	key := []byte(strings.Repeat("k", 32))
 	for _, encrypted := range []bool{false, true} {
@@ -274,7 +274,7 @@ func TestSubagentsThatWait(t *testing.T) {
 }
 
 // What else may become of sub-agents that wait: their time is over, a person's no ends
-// the run, or somebody cancels it. All of them end, once.
+// the run, or an operator cancels it. All of them end, once.
 func TestTheEndOfSubagentsThatWait(t *testing.T) {
 	for name, tc := range map[string]struct {
 		within time.Duration

@@ -67,7 +67,7 @@ func running(t *testing.T, store durable.Store, w *world, o durable.EmbeddedOpti
 	o.Ended = told.told
 	o.Agent = func(name string) (*agent.Agent, error) {
 		if name != "clerk" {
-			return nil, fmt.Errorf("nobody knows %q", name)
+			return nil, fmt.Errorf("unknown agent %q", name)
 		}
 		return w.agent(t, k, more...), nil
 	}
@@ -87,8 +87,8 @@ func submitted(t *testing.T, e durable.Engine, name string) agent.RunID {
 	return run.ID
 }
 
-// Jobs run without anybody waiting for them; runs that wait are taken up at once when
-// they are answered; a job for an agent that nobody knows is told and let alone.
+// Jobs run without a caller that waits for them; runs that wait are taken up at once when
+// they are answered; a job for an unknown agent is reported and left alone.
 func TestEmbedded(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	e, told, stop := running(t, store, w, durable.EmbeddedOptions{Poll: time.Hour, Workers: 2}, asks("guard"), capability.UseApproval(agent.ParkApprover))
@@ -99,7 +99,7 @@ func TestEmbedded(t *testing.T) {
 	told.wait(t, 5)
 	stranger := submitted(t, e, "stranger")
 	told.wait(t, 1)
-	require.ErrorContains(t, told.of[stranger].Error(), `nobody knows "stranger"`)
+	require.ErrorContains(t, told.of[stranger].Error(), `unknown agent "stranger"`)
 	for _, id := range ids {
 		s, err := told.of[id].Get()
 		require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestEmbedded(t *testing.T) {
 		assert.Equal(t, agent.StatusDone, s.Status())
 	}
 	assert.Len(t, w.effects, 5*2*lastStep)
-	require.NoError(t, e.Cancel(t.Context(), stranger, "nobody will"))
+	require.NoError(t, e.Cancel(t.Context(), stranger, "not needed"))
 	stop()
 }
 

@@ -197,7 +197,7 @@ func TestARunGoesOnFromWhereItWasCutOff(t *testing.T) {
 	}
 }
 
-// What a hook does once it does once, unless nobody knows; then again, or not.
+// What a hook does once it does once, unless its outcome is unknown; then again, or not.
 func TestOnce(t *testing.T) {
 	inner := openStore(t)
 	w := newWorld()
@@ -292,7 +292,7 @@ func TestAParkedRun(t *testing.T) {
 	other := durable.Keep(store, durable.Options{})
 	s, err = other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
 	require.NoError(t, err)
-	assert.True(t, s.Waiting(), "nobody answered")
+	assert.True(t, s.Waiting(), "no answer came")
 	require.NoError(t, durable.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.Approve, By: "ann"}))
 	require.ErrorIs(t, durable.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.RejectAndEnd}), durable.ErrAnswered)
 	require.ErrorIs(t, durable.Approve(t.Context(), store, id, "z", agent.Approval{}), durable.ErrNotFound)

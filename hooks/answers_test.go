@@ -54,7 +54,7 @@ func TestOutcomesAsJSON(t *testing.T) {
 	workWith(t, []hooks.Hook{dizzy, watch}, call)
 	require.Len(t, got, 3)
 	assert.JSONEq(t, `{"type":"deny","reason":"no <b>","hook":"guard","has_effects":true}`, got[0])
-	assert.JSONEq(t, `null`, got[1], "nobody had an opinion")
+	assert.JSONEq(t, `null`, got[1], "no hook had an opinion")
 	assert.Contains(t, got[2], `"hook_failed":true`)
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // WrapApprover puts the hooks at InterventionRequested and InterventionResolved around
-// whoever is asked.
+// the person is asked.
 func (c *Compiled) WrapApprover(inner agent.Approver) agent.Approver {
 	if c.requested.empty() && c.resolved.empty() && c.stopped.empty() {
 		return inner

@@ -44,7 +44,7 @@ func TestPipelinePoints(t *testing.T) {
 	_, err = compiled.Pipeline(t.Context(), s, hooks.SessionComplete, hooks.Pipeline{Reason: "max"})
 	require.NoError(t, err)
 	_, err = compiled.Pipeline(t.Context(), s, hooks.SessionStart, hooks.Pipeline{})
-	require.NoError(t, err, "nobody is there")
+	require.NoError(t, err, "no hook is there")
 	assert.Equal(t, []string{"first:deploy", "last:yes", "observer:stop", "end:max"}, told)
 }
 

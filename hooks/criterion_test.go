@@ -101,7 +101,7 @@ func TestStopHookStops(t *testing.T) {
 		require.NoError(t, end.err)
 		assert.Equal(t, agent.StatusStopped, end.Status())
 		assert.Equal(t, agent.Signal{Reason: agent.StopByHook, Message: "that will do", Source: "enough"}, end.signal())
-		assert.Equal(t, "user: hello\nassistant: done\n", agenttest.Transcript(end.State), "nobody is told to go on")
+		assert.Equal(t, "user: hello\nassistant: done\n", agenttest.Transcript(end.State), "the model is not told to go on")
 		slices.Reverse(list)
 	}
 }
@@ -150,7 +150,7 @@ func TestStopHooksCannotOverrideHardStops(t *testing.T) {
 	})
 }
 
-// IP-73, IP-75: a run that must not begin asks nobody whether it may end.
+// IP-73, IP-75: a run that must not begin does not ask whether it may end.
 func TestNoStopHookBeforeTheFirstStep(t *testing.T) {
 	asked := false
 	end := play(t, agenttest.Script(), []hooks.Hook{

@@ -126,7 +126,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// LH-48: Stop > Deny > Ask > Mock > Allow, whoever speaks first, but for the first Stop
+// LH-48: Stop > Deny > Ask > Mock > Allow, in any order of hooks, but for the first Stop
 // or Deny, which ends the asking.
 func TestStrongestAnswerWins(t *testing.T) {
 	answers := map[hooks.Decision]func(hooks.ToolContext) hooks.Result{
@@ -186,7 +186,7 @@ func TestDenialEndsTheAskingAboutItsCallOnly(t *testing.T) {
 	assert.Equal(t, []string{"read_file"}, asked)
 }
 
-// IP-111: asking somebody who says yes lets the call run; a no, and nobody being
+// IP-111: an approved call runs; a rejected one, and the lack of an approver
 // there, keeps it from running.
 func TestAsk(t *testing.T) {
 	for _, tc := range []struct {

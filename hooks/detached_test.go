@@ -116,7 +116,7 @@ func TestNothingIsStartedAfterADenial(t *testing.T) {
 	require.NoError(t, a.Drain(t.Context()))
 }
 
-// SW-12: the error of a detached hook is told to the observer, and to nobody else.
+// SW-12: the error of a detached hook is told to the observer alone.
 func TestErrorsOfDetachedHooksAreOnlyTold(t *testing.T) {
 	for name, fail := range map[string]func() error{
 		"error": func() error { return errBoom }, "panic": func() error { panic(errBoom) },
@@ -387,7 +387,7 @@ func TestDetachedHooksReadTheError(t *testing.T) {
 }
 
 // A detached hook that ends its goroutine, as testing's FailNow does, has failed at once:
-// nobody waits for it until its time is up.
+// the run does not wait until its time is up.
 func TestDetachedHookThatEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := agenttest.Record()

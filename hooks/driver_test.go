@@ -159,7 +159,7 @@ func TestOrderOfInferenceHooksAndEvents(t *testing.T) {
 	assert.NotEmpty(t, ids[0])
 }
 
-// Where a hook keeps the model from being asked, nobody is told that it was, nor that it answered.
+// Where a hook keeps the model from being asked, no event says that it was asked or answered.
 func TestNoInferenceEventsWithoutAModelCall(t *testing.T) {
 	end := play(t, agenttest.Script(agenttest.Say("never")), []hooks.Hook{
 		hooks.On(hooks.AtPreInference, "broken", func(context.Context, hooks.InferenceContext) hooks.Result {

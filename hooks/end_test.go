@@ -173,7 +173,7 @@ func TestInterruptedRunEndsWithWhatWasLastSaid(t *testing.T) {
 }
 
 // IP-91, LH-60, SW-13: what fails after the work is done changes nothing, stops
-// nobody else from being told, and is told itself.
+// no other observer from being told, and is told itself.
 func TestHooksThatFailAtTheEndFailNothing(t *testing.T) {
 	boom := errors.New("boom")
 	for name, policy := range map[string]hooks.FailurePolicy{

@@ -79,7 +79,7 @@ func ExampleStepContext_Stop() {
 	// tool hello (executed): hello
 }
 
-// A reply can be rewritten before anybody sees it; in a stream it is held back until
+// A reply can be rewritten before a reader sees it; in a stream it is held back until
 // then.
 func ExampleReplyContext_ReplaceText() {
 	calm := hooks.On(hooks.AtPostInference, "calm", func(_ context.Context, c hooks.ReplyContext) hooks.Result {

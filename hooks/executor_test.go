@@ -249,7 +249,7 @@ func TestHooksAroundHooks(t *testing.T) {
 				added := strings.Repeat("x", lo.Count([]hooks.Decision{outer, inner}, hooks.Allow))
 				assert.Equal(t, added, note.Or(w.State, ""), "what both added")
 				assert.Equal(t, len(added), strings.Count(agenttest.Transcript(w.State), "allowed"))
-				assert.Equal(t, strongest == 2, questions == 1, "whether somebody was asked")
+				assert.Equal(t, strongest == 2, questions == 1, "whether a person was asked")
 				assert.Equal(t, strongest <= 2 && !mocked, x.ran.Load() == 1, "whether the tool ran")
 				switch strongest {
 				case 4:

@@ -40,7 +40,7 @@ func checker(ask func() (string, error)) hooks.Hook {
 	})
 }
 
-// a guard whose checker cannot be started, crashes, or writes what nobody
+// a guard whose checker cannot be started, crashes, or writes what no program
 // can read lets nothing through, unless it was told to; and what it wrote is never
 // passed over in silence.
 func TestGuardThatCannotDecideLetsNothingThrough(t *testing.T) {

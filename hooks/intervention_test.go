@@ -264,7 +264,7 @@ func TestControlsAreAskedAgain(t *testing.T) {
 	assert.Empty(t, d.ran)
 }
 
-// LH-62: what a hook may do before anybody is asked, in this process and in the next.
+// LH-62: what a hook may do before a person is asked, in this process and in the next.
 func TestBeforeAnybodyIsAsked(t *testing.T) {
 	hook := func(f func(hooks.InterventionContext) hooks.Result) hooks.Hook {
 		return hooks.On(hooks.AtInterventionRequested, "before", func(_ context.Context, c hooks.InterventionContext) hooks.Result { return f(c) })

@@ -413,7 +413,7 @@ func FuzzArgumentMatchers(f *testing.F) {
 			return
 		}
 		asked := func(m hooks.Matcher) bool { return matchesMoment(t, m, "tool", arguments) }
-		if !asked(hooks.Matcher{}) { // arguments without one strict reading: nobody is asked
+		if !asked(hooks.Matcher{}) { // arguments without one strict reading: no hook is asked
 			require.False(t, asked(hooks.Argument(at, func(string) bool { return true })))
 			return
 		}

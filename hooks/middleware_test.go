@@ -76,7 +76,7 @@ func TestPointsOfMiddleware(t *testing.T) {
 			PreSubagent(t.Context(), s, hooks.Subagent{})
 		require.ErrorIs(t, err, errPaper)
 	})
-	t.Run("nobody", func(t *testing.T) {
+	t.Run("no hooks", func(t *testing.T) {
 		none := hooks.Of(s)
 		assert.Nil(t, none)
 		denied, err := none.PreCompact(t.Context(), s, hooks.Compaction{})

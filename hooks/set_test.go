@@ -208,7 +208,7 @@ func TestHooksAreCalledWhereTheyBelong(t *testing.T) {
 	}, all)
 }
 
-// LH-08: an observer that fails is told to nobody but the run's observer, at every
+// LH-08: the failure of an observer is told to the run's observer alone, at every
 // point; those behind it are told all the same.
 func TestFailingObserversHoldUpNobody(t *testing.T) {
 	for _, at := range hooks.PointNames() {
@@ -309,7 +309,7 @@ func TestWrongHooks(t *testing.T) {
 		"no func":                      {hooks.On(hooks.AtPreToolUse, "h", nil), "it has no func"},
 		"no observing func":            {hooks.Observe(hooks.AtPreToolUse, "h", nil), "it has no func"},
 		"no func for all":              {hooks.ObserveAll("h", nil), "it has no func"},
-		"made by nobody":               {hooks.Hook{}, "it is at no point"},
+		"zero value":                   {hooks.Hook{}, "it is at no point"},
 		"no point":                     {hooks.On(hooks.Point[hooks.ToolContext]{}, "h", f), `there is no point ""`},
 		"unknown point":                {hooks.ObserveAll("h", see, "PreToolUsed"), `there is no point "PreToolUsed"`},
 		"control where none can be":    {hooks.On(hooks.AtExecutionEnd, "h", func(context.Context, hooks.EndContext) hooks.Result { return hooks.Result{} }), "nothing can be decided at ExecutionEnd: use Observe"},
@@ -376,7 +376,7 @@ func TestWrongHooks(t *testing.T) {
 	})
 }
 
-// Hooks that no known tool can reach are told to whoever asks; it is no error, a set
+// Hooks that no known tool can reach are listed by UnusedHooks; it is no error, a set
 // may serve several agents.
 func TestUnusedHooks(t *testing.T) {
 	var n names
@@ -399,7 +399,7 @@ func TestAnotherAgentHasOtherHooks(t *testing.T) {
 	assert.Equal(t, []string{"a"}, fresh.called)
 }
 
-// A capability's hooks come together in one set, whoever adds them.
+// The hooks of all capabilities come together in one set.
 func TestSeveralUseHooks(t *testing.T) {
 	var n names
 	workWith(t, []hooks.Hook{n.before("a"), n.after("d")}, wants("bash", ls), capability.UseHooks(n.before("b"), n.after("c")))

@@ -141,7 +141,7 @@ func TestDetach(t *testing.T) {
 			}))
 			return c.Pass()
 		}))
-		assert.Zero(t, done.Load(), "nobody waits for it")
+		assert.Zero(t, done.Load(), "the run does not wait for it")
 		cancel()
 		require.NoError(t, a.Drain(t.Context()))
 		assert.EqualValues(t, 1, done.Load())

@@ -62,7 +62,7 @@ func TestContextsOfParallelSubagents(t *testing.T) {
 }
 
 // What a hook was given of a batch that a person is asked about does not change under it,
-// whoever looks at it later. This is for the race detector.
+// by later readers. This is for the race detector.
 func TestInterventionsThatAreKept(t *testing.T) {
 	var kept []hooks.InterventionContext
 	looked := make(chan []agent.Intervention, 2)
@@ -81,7 +81,7 @@ func TestInterventionsThatAreKept(t *testing.T) {
 	for _, batch := range [][]agent.Intervention{kept[0].Interventions(), <-looked, <-looked} {
 		require.Len(t, batch, 2)
 		for _, i := range batch {
-			assert.Nil(t, i.Answer(), "nobody had answered")
+			assert.Nil(t, i.Answer(), "no answer had come")
 		}
 	}
 	assert.JSONEq(t, ls, kept[0].Interventions()[0].Call.Arguments)

@@ -25,7 +25,7 @@ func called(t testing.TB, compiled *hooks.Compiled, tool string) func() {
 	}
 }
 
-// A tool that nobody knew when the hooks were compiled costs its second call no
+// A tool that was unknown when the hooks were compiled costs its second call no
 // allocation, whether hooks concern it or not; and many others may turn up.
 func TestToolsThatTurnUpLateAllocateNothing(t *testing.T) {
 	for _, known := range [][]string{nil, {"bash"}, strings.Split("a b c d e f g h i j", " ")} {

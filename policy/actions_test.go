@@ -125,7 +125,7 @@ hooks:
     - id: gate
       type: webhook
       url: "${GATE_URL}/gate"
-      body: {text: "Tests of ${SESSION} in ${STAGE} failed: ${nobody}", iteration: "${ITERATION}", callback: "${CALLBACK_URL}"}
+      body: {text: "Tests of ${SESSION} in ${STAGE} failed: ${missing}", iteration: "${ITERATION}", callback: "${CALLBACK_URL}"}
       await: true
       callback_port: %d
       when: "${LAST_HOOK_STATUS} == 'failed'"
@@ -138,7 +138,7 @@ hooks:
 	assert.Equal(t, "open", f.Policy, "on_failure is continue where nothing is said: %s", f)
 	assert.Equal(t, hooks.Allow, f.Decision, "the callback approves: %s", f)
 	require.Len(t, to.sent(), 1)
-	assert.Equal(t, "Tests of "+string(f.State.Session())+" in work failed: ${nobody}", to.sent()[0]["text"], "what has no value stays")
+	assert.Equal(t, "Tests of "+string(f.State.Session())+" in work failed: ${missing}", to.sent()[0]["text"], "what has no value stays")
 	assert.Equal(t, "3", to.sent()[0]["iteration"])
 	seen, err := os.ReadFile(filepath.Join(dir, "seen"))
 	require.NoError(t, err)

@@ -36,7 +36,7 @@ hooks:
     - {id: shadow, match: {tool: write_file}, decision: deny, mode: shadow}
     - {id: kept, match: {tool: write_file}, decision: ask}
     - {id: old, match: {tool: write_file, depth: 0}, decision: deny, waiver: {owner: ann, reason: migration, expires: 2020-01-31}}
-    - {id: new, decision: allow, reason: 'for ${nobody}'}
+    - {id: new, decision: allow, reason: 'for ${missing}'}
     - {id: shell, match: {not: {tool: nope}}, type: shell, command: 'cat $PROGRESS'}
     - {id: end, decision: deny}
     - {id: behind, decision: mock, result: x}
@@ -52,7 +52,7 @@ hooks:
 		`10:8 p/false condition its condition is always false: the rule never applies`,
 		`11:8 p/shadow shadow it is in shadow: it judges and changes nothing`,
 		`13:8 p/old waiver its waiver (ann: migration) ended on 2020-01-31: it is in force`,
-		`14:47 p/new name reason: nothing is called "nobody" at PreToolUse: it will stand there as it is`,
+		`14:47 p/new name reason: nothing is called "missing" at PreToolUse: it will stand there as it is`,
 		`15:74 p/shell shell command: bash takes its value apart at spaces and looks up wildcards in it: write "${PROGRESS}"`,
 		`17:8 p/behind unreachable it is never asked: "p/end" in line 16 of policy.yaml says deny to all that it matches`,
 	}
@@ -106,7 +106,7 @@ hooks:
     - {id: lost, match: {tool: fetch}, decision: ask}
     - {id: half, match: {tool: [bash, sh]}, decision: ask}
     - {id: typo, match: {tool: bash, args: {comand: "rm *"}}, decision: ask}
-    - {id: deep, match: {any: [{tool: bash, args: {command: "rm *"}}, {agent: nobody}]}, decision: ask}
+    - {id: deep, match: {any: [{tool: bash, args: {command: "rm *"}}, {agent: missing}]}, decision: ask}
   PreCompact:
     - {id: compact, decision: deny}
 `

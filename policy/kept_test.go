@@ -58,7 +58,7 @@ hooks:
     - {id: told, type: command, argv: [./told.sh], observe: true}
   StepEnd:
     - {id: note, type: shell, command: 'echo "note $GRAPNEL_IDEMPOTENCY_KEY" >> log; echo noted'}
-    - {id: stop, when: 'actions.note.output.trim() != "noted"', decision: stop, reason: nobody noted it}
+    - {id: stop, when: 'actions.note.output.trim() != "noted"', decision: stop, reason: it was not noted}
   Stop:
     - {id: check, type: shell, command: 'echo "check $GRAPNEL_IDEMPOTENCY_KEY" >> log'}
 `
@@ -304,7 +304,7 @@ func TestAnAnswerThatWasWrittenDownIsOneAboutTheSame(t *testing.T) {
 			s, err = w.goOn(t, tc.rules, durable.Options{})
 			require.NoError(t, err)
 			judged := words(w.log(t))["judge"]
-			if !s.Waiting() { // the second call is judged, too, but for rules that deny it before anybody is asked
+			if !s.Waiting() { // the second call is judged, too, but for rules that deny it before a person is asked
 				require.Equal(t, agent.StatusDone, s.Status())
 			}
 			assert.Equal(t, tc.judged+1, judged)
@@ -313,7 +313,7 @@ func TestAnAnswerThatWasWrittenDownIsOneAboutTheSame(t *testing.T) {
 	}
 }
 
-// What was done is done again where somebody says so, and that answer is the one that counts from then on.
+// What was done is done again where an operator says so, and that answer is the one that counts from then on.
 //
 // AP-62
 func TestActionsAreDoneAgainOnDemand(t *testing.T) {
@@ -369,7 +369,7 @@ hooks:
 	assert.Len(t, log, 2, "with one key each")
 }
 
-// What nobody waits for is written down as well, and not done again when it has ended.
+// An action without a waiting caller is recorded as well, and not done again when it has ended.
 //
 // AP-60, AP-63
 func TestDetachedActionsAreWrittenDown(t *testing.T) {
@@ -496,7 +496,7 @@ func TestTheLastEntryIsTorn(t *testing.T) {
 		s, err := torn.goOn(t, keptRules, durable.Options{})
 		require.NoError(t, err)
 		assert.Equal(t, agent.StatusDone, s.Status())
-		assert.Contains(t, torn.log(t), "judge "+before[len(before)-1], "nobody knows that it was done")
+		assert.Contains(t, torn.log(t), "judge "+before[len(before)-1], "the log does not say that it was done")
 	}
 }
 
@@ -513,7 +513,7 @@ func TestActionsOfARunThatNobodyKeeps(t *testing.T) {
 	assert.Equal(t, 1, words(w.log(t))["judge"])
 }
 
-// A job begins again where nobody had let its input in, and what its rules did until then is not done again.
+// A job begins again where its input was not accepted yet, and what its rules did until then is not done again.
 //
 // AP-60
 func TestActionsBeforeAJobBegins(t *testing.T) {

@@ -24,7 +24,7 @@ type occasion struct {
 }
 
 // moments is the occasions of a run, by point and place of the call in its step: each
-// takes the place of the one before, so that there are no more than are in use.
+// takes the place of the one before, so that only those in use are kept.
 type moments struct {
 	mu sync.Mutex
 	at map[momentKey]*occasion

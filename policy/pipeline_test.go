@@ -93,7 +93,7 @@ func TestActionsOfAPipeline(t *testing.T) {
 			[]string{"try 1 at 0s", "try 2 at 2s", "try 3 at 4s", "b at 4s"}, false, false},
 		"retry that does not": {9, `[{type: func, func: fails, await: true, on_failure: retry, retries: 2}, {id: b, type: func, func: ok, await: true}]`,
 			[]string{"try 1 at 0s", "try 2 at 5s", "try 3 at 10s", "b at 10s"}, false, false},
-		"retry of what nobody waits for": {1, `[{type: func, func: fails, on_failure: retry, retry_delay: 1}, {id: b, type: func, func: ok, await: true}]`,
+		"retry without a waiting caller": {1, `[{type: func, func: fails, on_failure: retry, retry_delay: 1}, {id: b, type: func, func: ok, await: true}]`,
 			[]string{"b at 0s", "try 1 at 0s", "try 2 at 1s"}, false, true},
 		"late": {0, `[{type: func, func: slow, await: true, timeout: 10}, {id: b, type: func, func: ok, await: true}]`, []string{"b at 10s"}, false, false},
 		"a condition that fails": {0, `[{id: a, type: func, func: ok, await: true, when: '1 % MAX_ITERATIONS == 0'}, {id: b, type: func, func: ok, await: true}]`,
@@ -126,7 +126,7 @@ func TestLateActions(t *testing.T) {
 			require.NoError(t, err)
 			f := fire(t, p, hookstest.Pipeline(hooks.StageComplete, hooks.Pipeline{}))
 			assert.Equal(t, want, f.Decision, "%q: %s", word, f)
-			assert.Equal(t, word == "", f.Err != nil, "only what nobody spoke of is a failure: %s", f)
+			assert.Equal(t, word == "", f.Err != nil, "only what no rule mentions is a failure: %s", f)
 		})
 	}
 }

@@ -26,7 +26,7 @@ preHooks: [frist]
 hooks: [guard, log: {file: a}, log: {file: b}, guard]
 postHooks: [first, guard]
 capabilities: [polite, polite]
-agents: [helper, nobody, helper, loop]
+agents: [helper, absent, helper, loop]
 mcp: [fs, nowhere]
 `))
 	require.Error(t, err)
@@ -47,7 +47,7 @@ mcp: [fs, nowhere]
 		`a.yaml:5:48: the hook "guard" stands here a second time`,
 		`a.yaml:6:20: the hook "guard" stands here a second time`,
 		`a.yaml:7:24: the capability "polite" stands here a second time`,
-		`a.yaml:8:18: unknown agent "nobody"; known: "helper", "hoop", "loop"`,
+		`a.yaml:8:18: unknown agent "absent"; known: "helper", "hoop", "loop"`,
 		`a.yaml:8:26: the agent "helper" stands here a second time`,
 		`a.yaml:8:34: the agent "loop" would give work to itself: loop, which has hoop, which has loop`,
 		`a.yaml:9:11: the server "nowhere" has neither a command nor a url; unknown server "nowhere"; known: "fs"`,

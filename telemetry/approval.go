@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// WrapApprover returns the wrapper around whoever is asked for a person's yes, outside of the
+// WrapApprover returns the wrapper around the agent's approver, outside of the
 // hooks: it measures how long the answers took, from the moment that the person was
 // asked, in whatever process that was.
 func (t *Telemetry) WrapApprover(inner agent.Approver) agent.Approver { return approver{t, inner} }

@@ -66,7 +66,7 @@ func BenchmarkStep(b *testing.B) {
 		logs    slog.Handler
 	}{
 		{"off", true, nil, nil, nil},
-		{"none", false, nil, nil, nil}, // the global providers, which nobody set
+		{"none", false, nil, nil, nil}, // the global providers, which are not set
 		{"noop", false, noTracers, noMeters, slog.DiscardHandler},
 		{"unsampled", false, never, nil, nil},
 		{"spans", false, recording, nil, nil},

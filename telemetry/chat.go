@@ -59,7 +59,7 @@ var (
 	_ agent.Describer = (*outer)(nil)
 )
 
-// WhenUnobserved returns what is asked in runs that nobody observes.
+// WhenUnobserved returns the driver of runs without an observer.
 func (d *outer) WhenUnobserved() agent.Driver { return d.inner }
 
 // Features returns what the wrapped driver says of itself.
@@ -165,7 +165,7 @@ var (
 	_ agent.Describer = (*asking)(nil)
 )
 
-// WhenUnobserved returns what is asked in runs that nobody observes.
+// WhenUnobserved returns the driver of runs without an observer.
 func (d *asking) WhenUnobserved() agent.Driver { return d.inner }
 
 // Features returns what the wrapped driver says of itself.

@@ -32,7 +32,7 @@ import (
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup"
 )
 
-// An agent that nobody told of telemetry, the standard variables, OTLP, and a real
+// An agent without telemetry settings, the standard variables, OTLP, and a real
 // collector: what it passes on is what happened, and nothing that hooks took out.
 func TestARealCollector(t *testing.T) {
 	binary := parts.Collector(t)

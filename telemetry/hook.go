@@ -155,7 +155,7 @@ func typeOf(h hooks.Event) string {
 }
 
 // The modes of hooks: most are waited for and obeyed; one in shadow is asked and not
-// obeyed; nobody waits for one that is detached.
+// obeyed; the run does not wait for one that is detached.
 const (
 	modeSync     = "sync"
 	modeShadow   = "shadow"

@@ -81,7 +81,7 @@ func newMetrics(m metric.Meter) metrics {
 	}
 }
 
-// enabled reports whether somebody takes measurements.
+// enabled reports whether a meter takes measurements.
 func (m *metrics) enabled(ctx context.Context) bool {
 	return m.operation.Enabled(ctx) || m.tokens.Enabled(ctx) || m.agent.Enabled(ctx) || m.tool.Enabled(ctx) ||
 		m.hook.Enabled(ctx) || m.decisions.Enabled(ctx) || m.errors.Enabled(ctx) || m.firstChunk.Enabled(ctx) ||

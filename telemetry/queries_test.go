@@ -190,7 +190,7 @@ func TestQueriesFindSomething(t *testing.T) {
 	}
 }
 
-// A hook in shadow denies nothing, one that is detached keeps nobody waiting, and an
+// A hook in shadow denies nothing, one that is detached does not hold up the run, and an
 // observer guards nothing: metrics tell them apart, and alerts look at that.
 func TestAlertsKnowWhatCounts(t *testing.T) {
 	s := newSink(t)

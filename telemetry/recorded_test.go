@@ -21,7 +21,7 @@ import (
 )
 
 // attacked is a real run of a real model: a note in a list of transactions told it to
-// pay somebody, and it did.
+// pay an attacker, and it did.
 const attacked = "agentdojo/gemini-2.0-flash-exp/banking/user_task_3/important_instructions/injection_task_0"
 
 var spent = regexp.MustCompile(`  [0-9.]+(ns|µs|ms|s)\b`)

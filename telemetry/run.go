@@ -154,7 +154,7 @@ func (r *run) logEnd(ctx context.Context, final agent.State, signal agent.Signal
 // panicked is what error.type says where a panic went through.
 const panicked = string(agent.ReasonPanic)
 
-// burst says that the run ended in a panic, which goes on to whoever started it.
+// burst says that the run ended in a panic, which goes on to the caller.
 func (r *run) burst(ctx context.Context, took time.Duration) {
 	if r.recording {
 		r.span.SetAttributes(semconv.KeyStatus.String(string(agent.StatusFailed)), semconv.KeyErrorType.String(panicked))

@@ -31,7 +31,7 @@ import (
 )
 
 // A stop is a decision about one call; the others of the batch did not run, but
-// nobody decided so about them.
+// no hook decided about them.
 func TestAHookStopsTheRun(t *testing.T) {
 	s := newSink(t)
 	stop := hooks.On(hooks.AtPreToolUse, "enough", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Stop("no more") }, hooks.ToolNamed("b"))
@@ -193,7 +193,7 @@ func TestTimeToFirstChunk(t *testing.T) {
 	})
 }
 
-// A reply that comes whole has no first chunk, whoever listens.
+// A reply that comes whole has no first chunk, with or without a listener.
 func TestAModelThatCannotStream(t *testing.T) {
 	s := newSink(t)
 	whole := agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
@@ -317,7 +317,7 @@ func TestARunBelongsToItsCaller(t *testing.T) {
 	assert.Equal(t, "request\n  invoke_agent helper: done completed agent\n    chat small\n", s.tree())
 }
 
-// Nobody has to be there when the agent is built; and an agent of the builder can be
+// Providers may be set after the agent is built; and an agent of the builder can be
 // seen without being told so.
 func TestProvidersThatAreSetLater(t *testing.T) {
 	if os.Getenv("GRAPNEL_ALONE") == "" { // the global providers can be set once in a process
@@ -430,7 +430,7 @@ func TestContracts(t *testing.T) {
 	}
 }
 
-// With nobody to tell, a step costs no allocation; one run does a few.
+// With no provider, a step costs no allocation; one run does a few.
 func TestNobodyToTellCostsNothing(t *testing.T) {
 	never := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))
 	allocs := func(u capability.UseTelemetry) float64 {

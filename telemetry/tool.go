@@ -37,7 +37,7 @@ type executor struct {
 	inner agent.Executor
 }
 
-// WhenUnobserved returns who is asked in runs that nobody observes.
+// WhenUnobserved returns the executor of runs without an observer.
 func (x executor) WhenUnobserved() agent.Executor { return x.inner }
 
 // Prepare begins the call's span. It ends in Execute or HandleAnswer, one of which is

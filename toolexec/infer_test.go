@@ -181,7 +181,7 @@ func TestSchemaForRefuses(t *testing.T) {
 	refuses("", s, err)
 }
 
-// A type that contains itself has a schema if somebody writes it, as the error says.
+// A type that contains itself has a schema if its author writes it, as the error says.
 func TestSchemaOfATypeThatContainsItself(t *testing.T) {
 	type tree struct {
 		Name string `json:"name"`

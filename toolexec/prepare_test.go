@@ -86,7 +86,7 @@ func TestInvalidTellsMalformedFromUnfit(t *testing.T) {
 	require.ErrorAs(t, prepare(t, e, call("add", `{}`)).Invalid, &wrong)
 	assert.False(t, wrong.Malformed)
 	assert.Len(t, wrong.Problems, 2)
-	require.ErrorAs(t, prepare(t, e, call("nothing", `{`)).Invalid, &wrong, "malformed, whoever it is for")
+	require.ErrorAs(t, prepare(t, e, call("nothing", `{`)).Invalid, &wrong, "malformed, for any tool")
 	assert.True(t, wrong.Malformed)
 	var unknown *toolexec.UnknownToolError
 	require.ErrorAs(t, prepare(t, e, call("adds", `{}`)).Invalid, &unknown)
@@ -154,7 +154,7 @@ func TestPrepareRunsNothingAndForgetsNothing(t *testing.T) {
 	assert.Equal(t, 2, runs)
 }
 
-// What a rule saw in the arguments is what the tool gets, whoever changed the call and however.
+// What a rule saw in the arguments is what the tool gets, however the call was changed.
 func TestChangedCallIsCheckedAnew(t *testing.T) {
 	e := executor(t, toolexec.Options{}, toolexec.Func("add", "", add), toolexec.Func("subtract", "", func(_ context.Context, in pair) (int, error) {
 		return in.A - in.B, nil

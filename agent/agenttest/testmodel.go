@@ -14,7 +14,7 @@ import (
 // Model is what TestModel needs to know of the driver of a model service.
 type Model struct {
 	// New gives a driver whose service answers with the turns: to messages that hold
-	// n replies of the assistant with turn n, blocking or streaming, whoever asks and
+	// n replies of the assistant with turn n, blocking or streaming, for every caller and
 	// however often. Of a turn, its text, calls, finish reason and input and output
 	// tokens count; a turn has text, calls or both. Required.
 	New func(t *testing.T, turns ...agent.Step) agent.Driver
@@ -167,10 +167,10 @@ func (m Model) testNonASCII(t *testing.T, w way) {
 	//nolint:gosmopolitan // characters of all lengths
 	const text = "Grüße aus 東京 — naïve café, שלום, 🌍🌏 and a 👩‍👩‍👧‍👦 \u2028 \"quoted\" \\ back\tslash </script> \u0001"
 	arguments := `{"text":"ελ 🌍 \"q\" \\ ü","ключ":"значение"}`
-	turns := []agent.Step{callTurn(text, agent.ToolCall{ID: "call_a", Name: "echo", Arguments: arguments}), sayTurn(text + " once more")}
+	turns := []agent.Step{callTurn(text, agent.ToolCall{ID: "call_a", Name: "echo", Arguments: arguments}), sayTurn(text + " again")}
 	got := w.run(t, m.withTools(t, turns...), echoing, agent.UserText(text))
 	require.NoError(t, got.err)
-	assert.Equal(t, text+" once more", got.final.Answer(), "the answer")
+	assert.Equal(t, text+" again", got.final.Answer(), "the answer")
 	assert.Equal(t, text, got.final.Message(1).Text(), "the text beside the call")
 	assert.Equal(t, []string{"echo " + canonicalJSON(t, arguments)}, got.ran(t))
 }

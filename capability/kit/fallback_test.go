@@ -73,7 +73,7 @@ func TestFallbackWhenNobodyAnswers(t *testing.T) {
 	assert.Equal(t, agent.StatusFailed, s.Status())
 }
 
-// One that the request itself is wrong for says so, and nobody else is asked.
+// One that the request itself is wrong for says so, and no other model is asked.
 func TestFallbackEndsAtAnErrorThatIsNoReason(t *testing.T) {
 	third := model("c", agenttest.Say("c"))
 	_, err := run(t, built(t, model("a", busy), kit.ModelFallback{Drivers: []agent.Driver{
@@ -121,7 +121,7 @@ func TestStickyFallback(t *testing.T) {
 			kit.ModelFallback{Drivers: []agent.Driver{b}, Sticky: sticky}).Build().Get())
 		assert.Equal(t, want, who(done(t, helper, agent.NewState(), "go")), "sticky: %t", sticky)
 		assert.Equal(t, want, who(done(t, watched, agent.NewState(), "go")), "sticky: %t", sticky)
-		assert.Len(t, agenttest.Of[agent.InferenceStarted](rec), 3, "each model call is told, whoever is asked first")
+		assert.Len(t, agenttest.Of[agent.InferenceStarted](rec), 3, "each model call is told, in whatever order models are asked")
 		assert.Len(t, agenttest.Of[agent.InferenceCompleted](rec), 3)
 	}
 	// The next run begins with the agent's own.
@@ -160,7 +160,7 @@ func streamed(t testing.TB, a *agent.Agent) (text string, final agent.State, err
 	return text, final, err
 }
 
-// Nobody is told a reply made of two.
+// No observer gets a reply made of two.
 func TestFallbackWhileStreaming(t *testing.T) {
 	other := model("b", agenttest.Say("all of it"))
 	broke := kinded(agent.KindBrokenStream)

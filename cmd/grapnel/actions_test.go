@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What an action of a rule did is written down before its process is killed: it is not done again, unless somebody says
+// What an action of a rule did is written down before its process is killed: it is not done again, unless the operator says
 // so. What was under way is, with the same key.
 //
 // AP-60, AP-61, AP-62
@@ -184,7 +184,7 @@ hooks:
 		assert.Equal(t, 2, q.run(), "and no run begins under it")
 		assert.Contains(t, q.written(), `unknown point of a policy "PreTolUse"`)
 		assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
-		p.owns(other) // the run waits for somebody to mend it
+		p.owns(other) // the run waits for an operator to mend it
 		q = p.next("runs", "resume", "run_")
 		require.Equal(t, 0, q.run(), q.written())
 		assert.FileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))

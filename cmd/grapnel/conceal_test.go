@@ -26,7 +26,7 @@ func TestKeysAreConcealed(t *testing.T) {
 		program, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for dir := p.cmd.Dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-			require.NoError(t, os.Chmod(dir, 0o777)) // for a user who is nobody
+			require.NoError(t, os.Chmod(dir, 0o777)) // for an unprivileged user
 		}
 		p.cmd.Path = filepath.Join(p.cmd.Dir, "grapnel")
 		require.NoError(t, os.WriteFile(p.cmd.Path, program, 0o755))

@@ -126,7 +126,7 @@ func TestAReaderGoesAway(t *testing.T) {
 	assert.Contains(t, p.written(), "grapnel: writing the events: ")
 }
 
-// Where nobody reads standard error, and not even its pipe takes more, two Ctrl-C
+// Where no process reads standard error, and its pipe is full, two Ctrl-C
 // still end the program.
 func TestCtrlCWhereNobodyReads(t *testing.T) {
 	t.Parallel()

@@ -108,7 +108,7 @@ func TestASecondSignalCancels(t *testing.T) {
 	assert.Regexp(t, `run_\w+ +cancelled `, q.written())
 }
 
-// A process that is killed in the middle of a command leaves a run of which nobody
+// A process that is killed in the middle of a command leaves a run of which no process
 // knows how far it came: a person is asked before the command runs again.
 func TestKilledInACommand(t *testing.T) {
 	t.Parallel()
@@ -234,7 +234,7 @@ const asking = `{"calls": [{"name": "bash", "arguments": {"command": "touch made
 {"text": "All right."}`
 
 // At a terminal the person is asked in the process; a signal parks the question, and
-// whoever resumes at a terminal is asked there.
+// a user who resumes at a terminal is asked there.
 func TestKeptAtATerminal(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(p *program){

@@ -25,7 +25,7 @@ func noEnvironment(t *testing.T) {
 	}
 }
 
-// wire is a client whose requests reach nobody: it keeps them and answers itself.
+// wire is a client whose requests reach no server: it keeps them and answers itself.
 type wire struct{ asked []*http.Request }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -128,10 +128,10 @@ func TestFeatures(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "http://localhost:1/x", d.Features().Endpoint, "without credentials")
 	assert.False(t, d.Features().Priced)
-	assert.Zero(t, d.Features().ContextTokens, "nobody knows")
+	assert.Zero(t, d.Features().ContextTokens, "unknown")
 }
 
-// A service that answers with every secret it was sent tells nobody through us.
+// A service that answers with every secret it was sent leaks none of them through us.
 func TestSecretsStaySecret(t *testing.T) {
 	const header = "Bearer team-secret-1"
 	words := modeltest.Key + " " + header + " team-secret-1"

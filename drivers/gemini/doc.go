@@ -84,8 +84,8 @@
 //
 // A failed call is a *drivers.Error; a context that ends is the context's error. The
 // driver never asks twice. A prompt that was blocked, and a reply that was held back,
-// are replies with agent.FinishFilter. A reply that ended because the model wrote a call
-// that is none (MALFORMED_FUNCTION_CALL), or with nothing in it for a reason of the
+// are replies with agent.FinishFilter. A reply that ended because the model wrote a malformed call
+// (MALFORMED_FUNCTION_CALL), or with nothing in it for a reason of the
 // service's own, is an error that another attempt may mend.
 //
 // # Counting

@@ -101,7 +101,7 @@ func requests() map[string]agent.State {
 		"images of a tool at an older model": ask(agent.Request{Model: "models/gemini-2.5-flash"}, withImages...),
 		"reply without anything":             ask(agent.Request{}, hello, agent.Assistant(""), agent.UserText("?")),
 		"signatures": ask(agent.Request{}, hello, agent.AssistantContent(agent.ContentOf(
-			agent.Reasoning("I think", "gemini:"), agent.Reasoning("another's", "anthropic:1:{}"), agent.Reasoning("nobody's", ""),
+			agent.Reasoning("I think", "gemini:"), agent.Reasoning("another's", "anthropic:1:{}"), agent.Reasoning("unsigned", ""),
 			agent.Part{Kind: agent.PartText, Text: "Look: ", Opaque: "gemini:AQID"},
 			agent.Part{Kind: agent.PartText, Opaque: "gemini:BAUG"},
 			agent.Reasoning("", "gemini:call:fc_2:BwgJ"),

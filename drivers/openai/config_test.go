@@ -286,7 +286,7 @@ func TestVendor(t *testing.T) {
 	step, _ = ask(strings.Replace(good, "gpt-4o-2024-08-06", "gpt-99", 1), agent.Request{})
 	assert.Equal(t, mo.None[float64](), step.Usage.Cost, "another model answered")
 	step, _ = ask(strings.Replace(good, `"usage"`, `"used"`, 1), agent.Request{})
-	assert.Equal(t, agent.Usage{}, step.Usage, "nobody counted")
+	assert.Equal(t, agent.Usage{}, step.Usage, "the service counted nothing")
 }
 
 func TestListPrices(t *testing.T) {
@@ -300,7 +300,7 @@ func TestListPrices(t *testing.T) {
 	assert.True(t, prices.Of("gpt-4o-audio-preview").IsAbsent(), "audio has prices of its own")
 }
 
-// TestRequestsThatAreNotSent: what cannot be asked fails before anybody is asked.
+// TestRequestsThatAreNotSent: what cannot be asked fails before a request is sent.
 func TestRequestsThatAreNotSent(t *testing.T) {
 	hello := agent.UserText("hello")
 	tools := agent.ToolsOf(weather)

@@ -66,7 +66,7 @@ func TestWhereAPlayLeavesItsRecording(t *testing.T) {
 				Detail: `tool "find_book": denied by guard: no reason given`,
 			}}, 0,
 		},
-		"a denied call that nobody had answered, and its twin": {
+		"a denied call without an answer, and its twin": {
 			"shapes/user-after-unanswered-calls", onCall("opening_hours", func(c hooks.ToolContext) hooks.Result { return c.Deny("shut") }),
 			[]replay.Departure{{
 				Kind: replay.CallDenied, Call: "c1", Tool: "opening_hours", Detail: `tool "opening_hours": denied by guard: shut`,
@@ -181,7 +181,7 @@ func TestWhereAPlayLeavesItsRecording(t *testing.T) {
 				{Kind: replay.TurnsLeft, Run: 1, Detail: "2 of 2 turns were not played: the run is denied by guard (denied)"},
 			}, 0,
 		},
-		"denied input that nobody had answered": {
+		"denied input without an answer": {
 			"shapes/last-is-a-user", onInput("Thanks!", func(c hooks.InputContext) hooks.Result { return c.Deny("no thanks") }),
 			[]replay.Departure{{Kind: replay.ContextChanged, Run: 1, Detail: `this was not said: "Thanks!"`}}, 0,
 		},

@@ -45,8 +45,8 @@
 //
 // The messages are cut into runs and turns; see Session. Nothing is asked of them: a run may begin without a user,
 // end in the middle of a batch of calls, or have no turn at all. Answers are given by place (this call of this turn),
-// not by id, so ids may come up again; an answer that came late in the recording is given at once. A call that nobody
-// answered is still decided upon and then fails, as there is nothing to tell. Where the recording ends and the model
+// not by id, so ids may come up again; an answer that came late in the recording is given at once. A call without an
+// answer is still decided upon and then fails, as there is nothing to tell. Where the recording ends and the model
 // would have to speak, the run is stopped with StopRecordingEnded.
 //
 // # The format
@@ -63,8 +63,8 @@
 // in one object. Member names are case-sensitive. Of null and absent, elsewhere than in arguments and Other,
 // only one is kept: the zero value.
 //
-// Nothing is judged either. Runs with several user messages, two assistant messages in a row, calls that nobody
-// answered, call ids used twice, or without any message at all are what agents leave behind, and come out as
+// Nothing is judged either. Runs with several user messages, two assistant messages in a row, calls without
+// answers, call ids used twice, or without any message at all are what agents leave behind, and come out as
 // they went in.
 //
 // # Failure

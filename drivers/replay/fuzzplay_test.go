@@ -166,7 +166,7 @@ func whatWasRecordedWasTold(t *testing.T, record *replay.Record, played replay.P
 		require.Equal(t, said[told].Content.Text, m.Text())
 		told++
 	}
-	for _, m := range said[told:] { // nobody was there any more to be told
+	for _, m := range said[told:] { // the run was over before they could be told
 		assert.Contains(t, []replay.Role{replay.RoleSystem, replay.RoleDeveloper}, m.Role)
 	}
 }

@@ -164,7 +164,7 @@ func TestOneAgentPlaysManySessionsAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// A driver keeps no place of its own: the conversation may be held run by run, by somebody else.
+// A driver keeps no place of its own: the conversation may be held run by run, by another caller.
 func TestASessionIsPlayedRunByRun(t *testing.T) {
 	t.Parallel()
 	x := session(t, "sample/two-turns")

@@ -12,7 +12,7 @@ type Kind string
 const (
 	// Clean is a run without an attack.
 	Clean Kind = "clean"
-	// Attacked is a run in which somebody put instructions of their own into what the tools answer.
+	// Attacked is a run in which an attacker put instructions into what the tools answer.
 	Attacked Kind = "attack"
 	// AuthorisedTwin is a run in which the user asks for what an attacker asks for elsewhere: the same calls,
 	// but legitimate.

@@ -21,7 +21,7 @@ import (
 )
 
 // The recordings that ship with the project are what newcomers see first: their tools exist, their arguments fit
-// the schemas unless the run is about ones that do not, and nobody answers what was not asked.
+// the schemas unless the run is about ones that do not, and no tool answers a call that was not made.
 func TestOurOwnRecordingsAreSound(t *testing.T) {
 	for _, path := range []string{
 		filepath.Join("..", "..", "examples", "quickstart", "session.jsonl"),

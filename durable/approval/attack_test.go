@@ -105,7 +105,7 @@ func TestTokensAreNeverLogged(t *testing.T) {
 	token := d.notice.Calls[1].Token
 	for _, got := range []answer{see(t, approval.Links(server.URL).To(token)), postOnce(t, approval.Links(server.URL).To(token), d.form(1, "approve"))} {
 		assert.Equal(t, http.StatusServiceUnavailable, got.StatusCode)
-		assert.NotContains(t, got.body, "connection refused", "that is nobody's business")
+		assert.NotContains(t, got.body, "connection refused", "the reader must not learn that")
 	}
 	assert.Contains(t, out.String(), "connection refused")
 	for _, c := range d.notice.Calls {
@@ -147,7 +147,7 @@ func (s lax) QuestionByToken(ctx context.Context, _ [32]byte) (durable.Question,
 	return s.Store.QuestionByToken(ctx, s.only)
 }
 
-// Of the calls of a run that somebody ended, none can be decided any more once it goes on.
+// Of the calls of a run that an approver ended, none can be decided any more once it goes on.
 func TestARunThatIsRunning(t *testing.T) {
 	d := park(t, asking{question: soon})
 	lease, err := d.store.Claim(t.Context(), d.notice.Run.ID, "other", 1<<40, durable.TakeFree)

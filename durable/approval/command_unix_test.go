@@ -82,7 +82,7 @@ func TestCommandIsKilled(t *testing.T) {
 	}
 }
 
-// dead reports whether a process is gone, or a corpse that nobody has buried yet.
+// dead reports whether a process is gone, or a zombie that is not reaped yet.
 func dead(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

@@ -82,7 +82,7 @@ func firstResult(s agent.State) string {
 	return ""
 }
 
-// AP-37: looking never decides, whoever looks.
+// AP-37: reading never decides, for any reader.
 func TestLookingDecidesNothing(t *testing.T) {
 	d := park(t, asking{question: soon})
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
@@ -240,7 +240,7 @@ func TestARace(t *testing.T) {
 		}
 		assert.Equal(t, http.StatusConflict, got[i].StatusCode, got[i].body)
 	}
-	require.GreaterOrEqual(t, won, 0, "nobody has won")
+	require.GreaterOrEqual(t, won, 0, "one answer must win")
 	for i := range got {
 		assert.Contains(t, got[i].body, "number "+string(rune('A'+won)))
 	}
@@ -341,7 +341,7 @@ func TestALinkStaysGood(t *testing.T) {
 	assert.Equal(t, []string{carol, "{}"}, d.ran)
 }
 
-// When somebody has ended the run, or wants it cancelled, there is nothing left to decide.
+// When the run has been ended or is to be cancelled, there is nothing left to decide.
 func TestWithdrawn(t *testing.T) {
 	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "reject")).StatusCode)

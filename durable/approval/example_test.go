@@ -51,7 +51,7 @@ func ExampleWebhook() {
 	// <nil>
 }
 
-// A server listens where nobody else can reach it, unless it is told to.
+// A server listens on the loopback address, unless it is told otherwise.
 func ExampleServer_Listen() {
 	_, err := approval.Server{Address: "0.0.0.0:8080"}.Listen(context.Background())
 	fmt.Println(err)

@@ -173,7 +173,7 @@ func postJSON(t *testing.T, link, format string, args ...any) answer {
 	return do(t, http.MethodPost, link, fmt.Sprintf(format, args...), "Content-Type", "application/json")
 }
 
-// undecided fails the test when somebody has answered about call i.
+// undecided fails the test when call i has an answer.
 func (d *desk) undecided(t *testing.T, i int) {
 	t.Helper()
 	all, err := d.store.Questions(t.Context(), d.notice.Run.ID)

@@ -122,7 +122,7 @@ func TestWebhook(t *testing.T) {
 	n := waiting()
 	n.Calls = n.Calls[1:2]
 	require.NoError(t, approval.Webhook{URL: r.URL, Links: links}.Notify(t.Context(), n))
-	assert.EqualValues(t, 1, r.asked.Load(), "nobody is to be asked")
+	assert.EqualValues(t, 1, r.asked.Load(), "there is no question")
 	require.NoError(t, approval.Webhook{URL: r.URL, Links: links}.Notify(t.Context(), waiting()))
 	assert.Empty(t, (<-r.header).Get(approval.SignatureHeader))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
-// The page has all that somebody needs in order to decide.
+// The page has all that an approver needs in order to decide.
 func TestThePage(t *testing.T) {
 	d := park(t, asking{
 		question: soon, calls: []agent.ToolCall{call("c1", `{"to":"Carol","amount":1000}`), call("c2", `{"to":"Dan"}`)},
@@ -106,7 +106,7 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// Whatever anybody writes anywhere is text on the page and nothing else.
+// Whatever an attacker writes anywhere is text on the page and nothing else.
 func TestScriptsInEveryField(t *testing.T) {
 	n := 0
 	evil := func() string { // each is another one, to see that all are shown
@@ -159,7 +159,7 @@ func TestScriptsInEveryField(t *testing.T) {
 	}
 }
 
-// Nobody approves what cannot be seen: letters that show nothing, or turn others around,
+// What cannot be seen is not approved: letters that show nothing, or turn others around,
 // are on the page as escapes, and the run gets them as they were.
 func TestLettersThatCannotBeSeen(t *testing.T) {
 	hidden := "rm\u00a0-rf \u202e/\u2066 a\u200bb\u00ad \U000e0041\ufe0f\u3164\u2800\u2028\u007f\U000f0000 é 漢 😀"

@@ -74,7 +74,7 @@ func TestServe(t *testing.T) {
 	assert.Equal(t, http.StatusOK, postOnce(t, link, d.form(0, "approve")).StatusCode)
 	stop()
 	assert.Equal(t, agent.StatusDone, d.goOn(t).Status())
-	_, err := net.Dial("tcp", at) //nolint:noctx // nobody answers
+	_, err := net.Dial("tcp", at) //nolint:noctx // no server answers
 	require.Error(t, err)
 }
 

@@ -85,7 +85,7 @@ var answering = map[string]part{
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrNotFound)
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("d")))
 	},
-	"a run that somebody holds can be answered": func(t *testing.T, s durable.Store) {
+	"a run that a process holds can be answered": func(t *testing.T, s durable.Store) {
 		l := createRun(t, s, "r")
 		writeUpdate(t, s, l, parkUpdate(1, newQuestion("c")))
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("c")))

@@ -12,7 +12,7 @@ import (
 )
 
 var claiming = map[string]part{
-	"what somebody holds is held": func(t *testing.T, s durable.Store) {
+	"a claimed run stays claimed": func(t *testing.T, s durable.Store) {
 		l := createRun(t, s, "r")
 		_, err := s.Claim(t.Context(), "r", "two", hour, durable.TakeFree)
 		var held *durable.HeldError

@@ -58,19 +58,19 @@ var creating = map[string]part{
 		require.ErrorIs(t, err, durable.ErrExists)
 	},
 	"a run that is not there is not found": func(t *testing.T, s durable.Store) {
-		ctx, l := t.Context(), durable.Lease{Run: nobody, Owner: "one", Epoch: 1}
+		ctx, l := t.Context(), durable.Lease{Run: unknownRun, Owner: "one", Epoch: 1}
 		for name, err := range map[string]error{
-			"claim":     second(s.Claim(ctx, nobody, "one", hour, durable.TakeFree)),
-			"take over": second(s.Claim(ctx, nobody, "one", hour, durable.TakeOver)),
+			"claim":     second(s.Claim(ctx, unknownRun, "one", hour, durable.TakeFree)),
+			"take over": second(s.Claim(ctx, unknownRun, "one", hour, durable.TakeOver)),
 			"renew":     second(s.Renew(ctx, l, hour)),
 			"release":   s.Release(ctx, l),
 			"append":    s.Append(ctx, l, durable.Update{}, newEntry(1)),
-			"entries":   second(s.Entries(ctx, nobody, 0)),
-			"run":       second(s.Run(ctx, nobody)),
-			"questions": second(s.Questions(ctx, nobody)),
-			"answer":    s.Answer(ctx, nobody, newAnswer("c")),
-			"cancel":    s.Cancel(ctx, nobody, "why"),
-			"delete":    s.Delete(ctx, nobody),
+			"entries":   second(s.Entries(ctx, unknownRun, 0)),
+			"run":       second(s.Run(ctx, unknownRun)),
+			"questions": second(s.Questions(ctx, unknownRun)),
+			"answer":    s.Answer(ctx, unknownRun, newAnswer("c")),
+			"cancel":    s.Cancel(ctx, unknownRun, "why"),
+			"delete":    s.Delete(ctx, unknownRun),
 		} {
 			assert.ErrorIs(t, err, durable.ErrNotFound, name)
 		}

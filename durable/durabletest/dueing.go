@@ -56,7 +56,7 @@ var dueing = map[string]part{
 		assert.True(t, q.Deadline.Equal(getRun(t, s, "r").Deadline), "the first deadline counts")
 		due(t, s, "r")
 
-		// Whoever takes the run up answers for the one who did not.
+		// The process that takes the run up answers for the person who did not.
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("d")))
 		due(t, s)
 		assert.True(t, later.Deadline.Equal(getRun(t, s, "r").Deadline), "then the next one")
@@ -92,7 +92,7 @@ var dueing = map[string]part{
 		}
 		due(t, s, "parked")
 	},
-	"what somebody holds is nobody else's": func(t *testing.T, s durable.Store) {
+	"a claimed run is not due for others": func(t *testing.T, s durable.Store) {
 		parkRun(t, s, "r", newQuestion("c"))
 		l := claimRun(t, s, "r", "two", durable.TakeFree)
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("c")))

@@ -97,7 +97,7 @@ var listing = map[string]part{
 				seen[id] = true
 			}
 			f.Before = page[len(page)-1]
-			// What is added while somebody turns pages stands before them.
+			// What is added while a reader turns pages stands before them.
 			createAs(t, s, durable.Run{ID: "new " + f.Before, Agent: "1"}, "one", hour)
 		}
 		assert.Len(t, seen, n/2)

@@ -221,7 +221,7 @@ func race(t *testing.T, lost error, do func(i int) error) (won int) {
 		}
 		assert.True(t, lostBy(err, lost), "%d: %v; want %T", i, err, lost)
 	}
-	require.NotEqual(t, -1, won, "nobody won: %v", errors.Join(errs...))
+	require.NotEqual(t, -1, won, "no process won: %v", errors.Join(errs...))
 	return won
 }
 

@@ -104,7 +104,7 @@ func testPark(t *testing.T, e durable.Engine) {
 	assert.Len(t, again.Entries, 2)
 }
 
-// testChild checks LH-81: a parent that waits for its child is taken up when that has ended, whoever
+// testChild checks LH-81: a parent that waits for its child is taken up when that has ended, by whichever process
 // asked for it.
 func testChild(t *testing.T, e durable.Engine) {
 	submitJob(t, e, "a")
@@ -113,7 +113,7 @@ func testChild(t *testing.T, e durable.Engine) {
 	require.NoError(t, err)
 	assert.Equal(t, agent.RunID("a"), child.Parent)
 	assert.Equal(t, agent.RunID("a"), child.Root)
-	_, err = e.Child(t.Context(), "nobody", durable.Job{})
+	_, err = e.Child(t.Context(), "unknown", durable.Job{})
 	require.ErrorIs(t, err, durable.ErrNotFound)
 	waits := waitingFor()
 	waits.Child = "b"
@@ -145,6 +145,6 @@ func testWatch(t *testing.T, e durable.Engine) {
 	done, stop := context.WithCancel(t.Context())
 	stop()
 	for run, err := range e.Watch(done, durable.Filter{}) {
-		t.Error("nobody watches any more", run.ID, err)
+		t.Error("no watcher is left", run.ID, err)
 	}
 }

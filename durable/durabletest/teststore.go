@@ -51,8 +51,8 @@ const (
 	hour = time.Hour
 	// gone is a lease that has run out when it is given.
 	gone = time.Nanosecond
-	// nobody is the id of a run that is not there.
-	nobody agent.RunID = "nobody"
+	// unknownRun is the id of a run that is not there.
+	unknownRun agent.RunID = "unknown"
 )
 
 // testTime returns a time that every store can keep.

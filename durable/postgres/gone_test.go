@@ -71,7 +71,7 @@ func TestTheServerCrashesAgainAndAgain(t *testing.T) {
 			u := durable.Update{Status: agent.StatusRunning, Steps: int(seq)}
 			for err := s.Append(t.Context(), l, u, entry(seq)); err != nil; err = s.Append(t.Context(), l, u, entry(seq)) {
 				if ours := new(durable.SeqError); errors.As(err, &ours) || errors.Is(err, durable.ErrStale) {
-					assert.NoError(t, err, "entry %d is nobody else's", seq)
+					assert.NoError(t, err, "entry %d belongs to this writer", seq)
 					return
 				}
 				failed++
@@ -122,7 +122,7 @@ func TestAConnectionThatIsKilled(t *testing.T) {
 	require.NoError(t, s.Answer(t.Context(), "r", a))
 }
 
-// TestACallThatIsCancelled waits for a lock that somebody else has.
+// TestACallThatIsCancelled waits for a lock that another session holds.
 func TestACallThatIsCancelled(t *testing.T) {
 	at := parts.Postgres(t)
 	s := openClosed(t, at, postgres.Options{})
@@ -149,7 +149,7 @@ func TestACallThatIsCancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "append to run r: the database did not answer within 1.5s: ")
 	_, err = hasty.Run(t.Context(), "r")
-	require.NoError(t, err, "who reads waits for nobody")
+	require.NoError(t, err, "readers do not wait")
 	unlock()
 	assert.Equal(t, before, everything(t, s), "nothing was done")
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // TestAnAnswerThatIsLost has the connection break when the database has done what it
-// was asked, and before anybody hears of it: the same call again has the same outcome.
+// was asked, and before the caller hears of it: the same call again has the same outcome.
 func TestAnAnswerThatIsLost(t *testing.T) {
 	at, lose := lossy(t, parts.Postgres(t))
 	s := openClosed(t, at, postgres.Options{Conns: 1})

@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// TestNoErrorShowsThePassword tries URLs that are wrong in ways in which nobody can
+// TestNoErrorShowsThePassword tries URLs that are wrong in ways in which no parser can
 // tell which part of them is the password.
 func TestNoErrorShowsThePassword(t *testing.T) {
 	const secret = "sesame"

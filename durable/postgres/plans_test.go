@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// fill adds n runs, of which few are of interest to anybody: nine of ten have ended,
+// fill adds n runs, of which few match a query: nine of ten have ended,
 // most others are parked and wait for a person, one in a thousand runs or is due.
 func fill(t testing.TB, s *postgres.Store, n int) {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 )
 
 // TestAChildThatEndsWhileItsParentParks has neither of them see the other's writing
-// before it ends: whoever comes second must wake the parent all the same.
+// before it ends: the process that comes second must wake the parent all the same.
 func TestAChildThatEndsWhileItsParentParks(t *testing.T) {
 	at := parts.Postgres(t)
 	here, there := openClosed(t, at, postgres.Options{}), openClosed(t, at, postgres.Options{})
@@ -40,7 +40,7 @@ func TestAChildThatEndsWhileItsParentParks(t *testing.T) {
 }
 
 // TestADeadlock has the database end one of two that wait for each other: the store
-// makes its call again and nobody hears of it.
+// makes its call again and its caller does not notice.
 func TestADeadlock(t *testing.T) {
 	s := openClosed(t, parts.Postgres(t), postgres.Options{})
 	p, c := create(t, s, "parent"), create(t, s, "child")

@@ -9,7 +9,7 @@ import (
 )
 
 // The column ready says since when, or from when on, there is something to do for a
-// run: null while somebody must say something first. Whatever changes that writes it,
+// run: null while an answer is missing. Whatever changes that writes it,
 // so that a search for due runs need not look at questions. The database makes of
 // it, and of the lease, when a run is due.
 

@@ -34,7 +34,7 @@ func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) (all [
 }
 
 // dueQuery reads the first runs of one index. It locks none of them, and skips none
-// that somebody has locked: looking must not write to the table, and of two processes
+// that another session has locked: looking must not write to the table, and of two processes
 // that claim the same run one is told that it is held.
 const dueQuery = `SELECT ` + runColumns + ` FROM runs r WHERE r.due <= now() ORDER BY r.due LIMIT $1`
 

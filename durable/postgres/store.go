@@ -69,7 +69,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 }
 
 // parse reads a URL. What the reader says of a URL that it cannot read quotes from it,
-// and nobody knows which part of such a URL is the password: a "/" in it is enough to
+// and no parser knows which part of such a URL is the password: a "/" in it is enough to
 // make it a port, or the name of a database.
 func (o Options) parse(at string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(at)
@@ -115,7 +115,7 @@ func (o Options) session(timeout time.Duration) pgconn.AfterConnectFunc {
 }
 
 // strayAt finds an "@" behind the part of a URL where it has a meaning: before it stands
-// what is a password to whoever wrote it and a path to whoever reads it.
+// what is a password to its author and a path to the parser.
 var strayAt = regexp.MustCompile(`^[a-z]+://[^/?#]*[/?#].*@`)
 
 // Close gives the connections up, when the calls that use them have ended.
@@ -159,7 +159,7 @@ func (s *Store) call(ctx context.Context, what string, f func(ctx context.Contex
 func hadNoEffect(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return slices.Contains([]string{
-			"40001", "40P01", // somebody else goes first: serialization failure, deadlock
+			"40001", "40P01", // another session goes first: serialization failure, deadlock
 			"0A000", // a statement was prepared before the schema changed
 		}, said.Code)
 	}

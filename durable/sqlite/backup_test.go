@@ -20,7 +20,7 @@ func TestBackup(t *testing.T) {
 	require.NoError(t, s.Backup(t.Context(), path))
 	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(2)))
 	err := s.Backup(t.Context(), path)
-	require.ErrorIs(t, err, os.ErrExist, "a backup takes nobody's place")
+	require.ErrorIs(t, err, os.ErrExist, "a backup replaces no file")
 	require.NoError(t, s.Close())
 
 	info, err := os.Stat(path)

@@ -42,7 +42,7 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 	park(t, s, "s")
 	info, err := os.Stat(path + "-wal")
 	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o640), info.Mode().Perm(), "a mode that somebody chose stays")
+	assert.Equal(t, os.FileMode(0o640), info.Mode().Perm(), "a mode that the user chose stays")
 	require.NoError(t, s.Close())
 }
 
@@ -135,9 +135,9 @@ func TestReadOnlyDisk(t *testing.T) {
 	require.NoError(t, open(t, path, sqlite.Options{}).Close())
 }
 
-// A file that this user may not write: as root, somebody else looks at it.
+// A file that this user may not write: as root, another user looks at it.
 func TestReadOnlyFile(t *testing.T) {
-	dir, err := os.MkdirTemp("", "readonly") //nolint:usetesting // t.TempDir is inside a folder that nobody else may enter
+	dir, err := os.MkdirTemp("", "readonly") //nolint:usetesting // t.TempDir is inside a folder that no other user may enter
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.Chmod(dir, 0o755))
@@ -148,7 +148,7 @@ func TestReadOnlyFile(t *testing.T) {
 	if os.Getuid() == 0 {
 		binary, err := os.ReadFile(os.Args[0])
 		require.NoError(t, err)
-		cmd.Path = filepath.Join(dir, "nobody")
+		cmd.Path = filepath.Join(dir, "unprivileged")
 		require.NoError(t, os.WriteFile(cmd.Path, binary, 0o755))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// A whole task with real parts: real tools and hooks on a real package, whoever plays the model.
+// A whole task with real parts: real tools and hooks on a real package, with any model.
 func TestRepair(t *testing.T) {
 	for name, driverAt := range map[string]func(url string) (agent.Driver, error){
 		"recorded": nil,

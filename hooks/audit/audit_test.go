@@ -62,7 +62,7 @@ func entries(t testing.TB, lines []byte) []audit.Entry {
 	t.Helper()
 	var all []audit.Entry
 	for scanner := bufio.NewScanner(bytes.NewReader(lines)); scanner.Scan(); {
-		if scanner.Text() == "" { // somebody opened the log while another wrote a line
+		if scanner.Text() == "" { // the log was opened while another process wrote a line
 			continue
 		}
 		var e audit.Entry

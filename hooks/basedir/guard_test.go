@@ -100,7 +100,7 @@ func TestFields(t *testing.T) {
 		"deep":              deny(`{"ops":[{"to":{"filePath":"../x"}}]}`, `argument "ops.0.to.filePath"`),
 		"names as paths":    deny(`{"files":{"a.txt":"x","../x":"y"}}`, `argument "files.../x"`),
 		"a file's name":     deny(`{"file":{"name":"/etc/passwd","content":"/x"}}`, `argument "file.name"`),
-		"somebody's name":   allow(`{"name":"/x","user":{"name":"/y"}}`),
+		"a person's name":   allow(`{"name":"/x","user":{"name":"/y"}}`),
 		"no paths":          allow(`{"xpath":"//div[@id='x']","jsonpath":"$.a","profile":{"$ref":1},"profiles":["~me"]}`),
 		"contents of files": allow(`{"files":[{"path":"a.txt","content":"/* x */\n../y"}]}`),
 		"an escaped name":   deny(`{"\u0070ath":"/etc/passwd"}`, `argument "path"`),

@@ -193,7 +193,7 @@ func TestStopPoint(t *testing.T) {
 
 	stubborn := hooks.On(hooks.AtStop, "stubborn", func(_ context.Context, c hooks.StopContext) hooks.Result { return c.Continue("more") })
 	capped := hookstest.Fire(t, stubborn, hookstest.Stop("x").WithContinuations(hooks.DefaultContinuations))
-	assert.Equal(t, hooks.Pass, capped.Decision, "nobody can make it go on for ever")
+	assert.Equal(t, hooks.Pass, capped.Decision, "no hook can make it go on for ever")
 	assert.Equal(t, 1, capped.State.RunStepCount())
 }
 

@@ -110,7 +110,7 @@ func TestWaitIsCancelledWithTheRun(t *testing.T) {
 	})
 }
 
-// A run that is cancelled while it waits holds up nobody: its turn goes to the next.
+// A run that is cancelled while it waits holds up no other: its turn goes to the next.
 func TestACancelledWaitCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := agentOf(t, []hooks.Hook{ratelimit.Hook("few", ratelimit.Limit{Calls: 1, Per: 10 * time.Second, Wait: time.Minute, Shared: true})}, calls("look", 1)...)

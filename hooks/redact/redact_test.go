@@ -36,7 +36,7 @@ func redactor(t testing.TB, o redact.Options) *redact.Redactor {
 // long makes the random part of a made-up token.
 func long(n int) string { return strings.Repeat("a1B2", n/4+1)[:n] }
 
-// The tokens are put together here, so that nobody takes them for real ones.
+// The tokens are put together here, so that no scanner takes them for real ones.
 var wellKnown = map[string]string{
 	"AKIA" + "IOSFODNN7EXAMPLE":                           "AWS key",
 	"ghp_" + long(36):                                     "GitHub token",

@@ -21,7 +21,7 @@
 //
 // StartMock runs one server process, which ends with the test. Play gives it
 // turns and returns an endpoint that answers with them: to messages that hold n
-// replies of the assistant with turn n, blocking or streaming, whoever asks and
+// replies of the assistant with turn n, blocking or streaming, for every caller and
 // however often. So one endpoint serves any number of runs at once, and all tests
 // of a package may share a process. The paths below the endpoint's URL are those
 // of the services:

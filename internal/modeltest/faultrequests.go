@@ -63,7 +63,7 @@ func (s Service) testUnfit(t *testing.T, streaming bool) {
 	t.Helper()
 	for name, state := range map[string]agent.State{
 		"call without tools":       hello.WithRequest(agent.Request{ToolChoice: agent.ToolsRequired}),
-		"call of an unknown tool":  hello.WithRequest(agent.Request{ToolChoice: "nobody"}),
+		"call of an unknown tool":  hello.WithRequest(agent.Request{ToolChoice: "missing"}),
 		"broken parameters":        hello.WithRequest(agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "a", Parameters: `{"type":`})}),
 		"parameters are no object": hello.WithRequest(agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "a", Parameters: `[1]`})}),
 		"broken output":            hello.WithRequest(agent.Request{Output: &agent.Output{Schema: `{`}}),

@@ -64,7 +64,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	if os.Getenv(child) != "" {
 		fmt.Println("ONE", folder(t, parts.Postgres(t)))
 		fmt.Println("TWO", folder(t, parts.NewPostgres(t).Database(t)))
-		_, _ = io.Copy(io.Discard, os.Stdin) // until somebody kills us
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test kills this process
 		return
 	}
 	parts.Postgres(t) // skips where there is none

@@ -18,8 +18,8 @@ type Log[T any] struct {
 }
 
 // line is what logs of one line of descent share. Slots below claimed belong to
-// somebody; a slot is written by the one who claimed it and read only by logs that
-// are longer than its index. A chunk is put in by the one who claimed its first
+// one log; a slot is written by the log that claimed it and read only by logs that
+// are longer than its index. A chunk is put in by the log that claimed its first
 // slot.
 type line[T any] struct {
 	chunks  []*[chunkSize]T

@@ -13,7 +13,7 @@
 //
 // On Linux, processes that made a session of their own are found, too: all that come of a program bear a mark that the
 // kernel hands on to children, a limit of a kind that limits nothing. A program that is not Gated may have started
-// something that left its session before the mark was set; there is no more than the time of a system call for that.
+// something that left its session before the mark was set; that is possible only for as long as one system call takes.
 //
 // The package runs on Unix. Elsewhere Run says that it does not.
 package process

@@ -18,7 +18,7 @@
 //
 // # What is counted
 //
-// A Decision is what became of a call, or of a moment, because of a hook: denied, asked about (nobody is there to
+// A Decision is what became of a call, or of a moment, because of a hook: denied, asked about (no person is there to
 // ask, so the call does not run), rewritten, mocked, redacted, stopped. What hooks in shadow would have decided is told
 // beside it and changes nothing. Calls that the agent does not run whatever the hooks say, as they break their tool's
 // schema, are no decisions.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A quote that nobody closes is told, and the line is judged as if it were closed at its end; no other mistake is mended.
+// A quote that is not closed is reported, and the line is judged as if it were closed at its end; no other mistake is mended.
 func TestOpenQuotes(t *testing.T) {
 	for line, want := range map[string][]string{
 		`echo "find . -delete`:          {"echo"},

@@ -192,7 +192,7 @@ func (x *expectation) compareReport(d *differences, r *Report) {
 		d.say("decision", "expected %s, got %s", x.Decision, r.decisionLine())
 	}
 	if x.Rule != "" && x.Rule != r.Rule && !strings.HasSuffix(r.Rule, "/"+x.Rule) {
-		d.say("rule", "expected %s to decide, got %s", x.Rule, lo.CoalesceOrEmpty(r.Rule, "nobody"))
+		d.say("rule", "expected %s to decide, got %s", x.Rule, lo.CoalesceOrEmpty(r.Rule, "no rule"))
 	}
 	d.compareText("reason", x.Reason, r.Reason)
 	if x.Error != nil && !lo.SomeBy(r.Rules, func(s Said) bool { return s.Error != "" && x.Error.is(s.Error) }) {

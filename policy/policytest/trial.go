@@ -16,7 +16,7 @@ import (
 )
 
 // Trial is a policy that is tried out. Make one with Load. It fires one event at a time,
-// whoever asks.
+// for all callers.
 type Trial struct {
 	policy *policy.Policy
 	hooks  []hooks.Hook
@@ -92,7 +92,7 @@ func (t *Trial) Fire(ctx context.Context, e *Event) (*Report, error) {
 	here := lo.Filter(t.hooks, func(h hooks.Hook, _ int) bool { return slices.Contains(h.Points(), at) })
 	with, matched := addWitnesses(at, here, backwardsAt(at))
 	if len(with) == 0 { // an event at a point without rules is fired, too: the zero of everything
-		with = []hooks.Hook{hooks.ObserveAll(witnessPrefix+"nobody", func(context.Context, hooks.Context) error { return nil }, at)}
+		with = []hooks.Hook{hooks.ObserveAll(witnessPrefix+"none", func(context.Context, hooks.Context) error { return nil }, at)}
 	}
 	fired, err := m.Fire(ctx, hooks.NewSet(with...)).Get()
 	if err != nil {

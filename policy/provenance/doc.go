@@ -1,4 +1,4 @@
-// Package provenance says who brought a value into a run: the operator, the user, a field of a tool's answer that nobody
+// Package provenance says who brought a value into a run: the operator, the user, a field of a tool's answer that no stranger
 // else can write, people who had to sign in, or text that anyone may have written. A policy can so tell what the user
 // wants from what a web page wants.
 //
@@ -28,7 +28,7 @@
 // was not seen is Nowhere: the model made it up, or put it together. What a stranger's text and a trusted field both have
 // is trusted, for the stranger can add nothing to the field.
 //
-//   - The user's words are the messages of role user without a Source. In a run that another run started nobody is a
+//   - The user's words are the messages of role user without a Source. In a run that another run started no person is a
 //     user: its input was written by a model. Messages that hooks and tools add, in whatever role, have a Source, and are
 //     strangers' unless Sources.Messages says otherwise.
 //   - The system text is the operator's.
@@ -74,7 +74,7 @@
 // # What it cannot see
 //
 // Who wrote a value is not why it is there: a model may be talked into paying the right person the wrong sum. What a
-// stranger's text spells out in pieces stands nowhere; policies should ask for values from somebody, and not only that
+// stranger's text spells out in pieces stands nowhere; policies should ask for values from a known source, and not only that
 // they are not tainted. Pictures and other parts that are no text are not read.
 //
 // # Cost, memory, concurrency

@@ -254,7 +254,7 @@ func (t Trail) FromNamedText(value any) bool {
 }
 
 // Sole works like FromNamedText, for values that are the only ones of their kind where they stand: the one account in the bill
-// that the user named, the one address on the page. Where there are two, somebody may have added one.
+// that the user named, the one address on the page. Where there are two, an attacker may have added one.
 func (t Trail) Sole(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		if level, _ := x.level(n); level.atLeast(FromTrusted) {

@@ -142,7 +142,7 @@ func describeSpan(s sdktrace.ReadOnlySpan) string {
 }
 
 // harmlessText returns a text that does nothing to a terminal: models make up names of tools, and
-// whoever is asked makes up errors.
+// tools make up errors.
 func harmlessText(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return text

@@ -45,7 +45,7 @@ func crash(dir string) {
 		return
 	}
 	fmt.Println("writing")
-	for i, start := 0, time.Now(); time.Since(start) < 20*time.Second; i++ { // should nobody kill it
+	for i, start := 0, time.Now(); time.Since(start) < 20*time.Second; i++ { // if no signal comes
 		if err := write(string("ab"[i%2])); err != nil {
 			fmt.Println(err)
 			return

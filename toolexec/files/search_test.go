@@ -106,7 +106,7 @@ func TestWalksSkip(t *testing.T) {
 	}
 }
 
-// An expression that takes long for each byte holds nobody up whose time is up.
+// An expression that takes long for each byte does not hold up a caller whose time is up.
 func TestASlowGrepEndsWithItsContext(t *testing.T) {
 	_, tree := tree(t, files.Config{}, "one-line", strings.Repeat("a", 100_000), "lines", strings.Repeat(strings.Repeat("a", 500)+"\n", 200))
 	for _, path := range []string{"", "one-line", "lines"} {

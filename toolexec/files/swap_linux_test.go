@@ -38,7 +38,7 @@ func swapping(t *testing.T, pairs ...[2]string) (stop func() int) {
 	return func() int { close(end); swapper.Wait(); return n }
 }
 
-// While somebody swaps a directory of the tree for a link out of it, and a file for a link, nothing gets out and
+// While an attacker swaps a directory of the tree for a link out of it, and a file for a link, nothing gets out and
 // nothing gets in.
 func TestSwapsBetweenCheckAndUse(t *testing.T) {
 	dir, secret, tree := jail(t, files.Config{})

@@ -80,7 +80,7 @@ func TestOpen(t *testing.T) {
 	assert.Equal(t, `read "file": the files were closed`, call(t, tree, "read_file", `{"path": "file"}`).Text())
 }
 
-// With a hash, a change by somebody else is noticed.
+// With a hash, a change by another process is noticed.
 func TestIfHash(t *testing.T) {
 	dir, tree := tree(t, files.Config{}, "a.txt", "one\n")
 	e, err := tree.Read(t.Context(), files.ReadArgs{Path: "a.txt"})
@@ -89,13 +89,13 @@ func TestIfHash(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tree.Write(t.Context(), files.WriteArgs{Path: "a.txt", Content: "three\n", IfHash: e.Hash})
 	assert.EqualError(t, err, fmt.Sprintf("write \"a.txt\": the file was changed since it had the hash %q: read it again", e.Hash))
-	put(t, filepath.Join(dir, "a.txt"), "somebody else's\n")
+	put(t, filepath.Join(dir, "a.txt"), "another's\n")
 	_, err = tree.Write(t.Context(), files.WriteArgs{Path: "a.txt", Content: "three\n", IfHash: w.Hash})
 	assert.ErrorContains(t, err, "read it again")
 	_, err = tree.Write(t.Context(), files.WriteArgs{Path: "new/a.txt", Content: "three\n", IfHash: w.Hash})
 	require.Error(t, err)
 	assert.NoDirExists(t, filepath.Join(dir, "new"))
-	assert.Equal(t, "somebody else's\n", get(t, filepath.Join(dir, "a.txt")))
+	assert.Equal(t, "another's\n", get(t, filepath.Join(dir, "a.txt")))
 }
 
 func TestEdit(t *testing.T) {

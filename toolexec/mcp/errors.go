@@ -21,8 +21,8 @@ type Error struct {
 	Server string
 	// Tool is the tool that was called, by the name that the server gives it; empty when none was.
 	Tool string
-	// Lost says that a call was sent and no answer came that can be read, mostly because the connection ended: nobody
-	// knows whether it took effect.
+	// Lost says that a call was sent and no answer came that can be read, mostly because the connection ended. The
+	// call may or may not have taken effect.
 	Lost bool
 	// Kind is what sort of error it is.
 	Kind agent.ErrorKind

@@ -249,7 +249,7 @@ func TestAServerThatCannotBeStartedAgain(t *testing.T) {
 	assert.Equal(t, agent.ToolExecuted, answer(t, t.Context(), c, "mcp__bad__echo", "{}").Status, "it works again")
 }
 
-// isGone reports whether a process has ended; one that nobody has waited for yet counts.
+// isGone reports whether a process has ended; a zombie counts.
 func isGone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

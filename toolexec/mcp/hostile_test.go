@@ -168,7 +168,7 @@ func (h *hostileServer) call(m message) {
 		fmt.Println("Debug: here I am\n{\"half\":\n[]\n{\"jsonrpc\":\"1.0\",\"id\":1}\n" + strings.Repeat("[", 5000))
 		ok()
 	case "wrongid":
-		h.text(json.RawMessage(`"4711"`), "for somebody else")
+		h.text(json.RawMessage(`"4711"`), "for another call")
 	case "huge":
 		h.text(m.ID, strings.Repeat("x", 1<<20))
 	case "flood":

@@ -34,7 +34,7 @@ func TestConceal(t *testing.T) {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	for _, name := range []string{dir, filepath.Dir(dir)} {
-		require.NoError(t, os.Chmod(name, 0o777)) // for a user who is nobody
+		require.NoError(t, os.Chmod(name, 0o777)) // for an unprivileged user
 	}
 	program := filepath.Join(dir, "shell.test")
 	require.NoError(t, os.WriteFile(program, self, 0o755))

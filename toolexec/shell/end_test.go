@@ -42,7 +42,7 @@ func countLines(file string) int {
 	return strings.Count(string(text), "\n")
 }
 
-// assertGone asserts that none of the processes runs any more. Whoever adopted it may not have reaped it yet.
+// assertGone asserts that none of the processes runs any more. The process that adopted it may not have reaped it yet.
 func assertGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {

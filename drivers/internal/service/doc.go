@@ -1,4 +1,4 @@
-// Package service is what the drivers of model services have in common and nobody
+// Package service holds what the drivers of model services have in common and no one
 // else needs: where a service is and which key it is shown, the client that asks it,
 // what becomes of its refusals, what is kept out of errors, and the forms in which
 // several services want the same.

@@ -52,8 +52,8 @@ func (k *kept) close() error {
 	return nil
 }
 
-// approver asks the person at the terminal, until the run is suspended; where there is
-// nobody, or nobody is to wait, the run parks.
+// approver asks the person at the terminal, until the run is suspended. Without a terminal, and with --no-wait,
+// the run parks.
 func (k *kept) approver(in *input, v *view) agent.Approver {
 	ask := in.approver(v)
 	if ask == nil || k.waits {

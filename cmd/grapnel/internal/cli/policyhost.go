@@ -79,7 +79,7 @@ func (r *ruling) ready(ctx context.Context, w watchers, tools []toolexec.Tool) (
 		return done, err
 	}
 	if r.host.Approver = w.approver; w.approver == nil {
-		r.host.Approver = nobody
+		r.host.Approver = noTerminal
 	}
 	agents, done, err := startableAgents(ctx, w)
 	if err != nil {
@@ -89,8 +89,8 @@ func (r *ruling) ready(ctx context.Context, w watchers, tools []toolexec.Tool) (
 	return done, nil
 }
 
-// nobody is who is asked where there is no terminal: a gate then fails, and says why.
-var nobody = agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+// noTerminal answers gates where there is no terminal: the gate fails, and says why.
+var noTerminal = agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
 	return agent.Approval{}, errors.New("there is no terminal at which a person could be asked")
 })
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A secret that somebody wrote into a file in the hope that there is its place is
+// A secret that a user wrote into a file in the hope that it belongs there is
 // not in the error, which may end up in a log.
 func TestErrorsShowNoSecret(t *testing.T) {
 	for name, text := range map[string]string{

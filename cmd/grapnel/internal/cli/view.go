@@ -12,8 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 )
 
-// view is who is shown what happens: a person who reads a timeline, a program that
-// reads events, or nobody.
+// view shows what happens: a timeline for a person, events for a program, or nothing.
 type view struct {
 	std    streams
 	show   *timeline.Timeline // nil when it is not shown

@@ -95,7 +95,7 @@ func play(t *testing.T) []byte {
 
 type unknown struct{}
 
-func (unknown) EventName() string { return "somebody.elses" }
+func (unknown) EventName() string { return "other.event" }
 
 func TestGolden(t *testing.T) {
 	got := play(t)
@@ -125,7 +125,7 @@ func TestLines(t *testing.T) {
 }
 
 // docs/events.md has a section for each type that is written, and names each of its
-// fields; every type in it is written by somebody.
+// fields; every type in it is written by some code.
 func TestTheFormIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/events.md")
 	require.NoError(t, err)

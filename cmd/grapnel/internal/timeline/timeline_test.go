@@ -49,7 +49,7 @@ func guards() []hooks.Hook {
 			command, _ := c.Call().Text("command")
 			switch {
 			case strings.Contains(command, "rm -rf"):
-				return c.Deny("that would delete everything, and nobody asked for it: clean up what you made, file by file")
+				return c.Deny("that would delete everything, and the user did not ask for it: clean up what you made, file by file")
 			case strings.Contains(command, "--force "):
 				return c.Rewrite(map[string]string{"command": strings.ReplaceAll(command, "--force ", "--force-with-lease ")})
 			case strings.Contains(command, "weather"):
