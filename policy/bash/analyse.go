@@ -92,6 +92,8 @@ type source struct {
 	verbatim bool // the text is a part of the line; else all of it is at one place
 }
 
+// offset returns the position in the line of a node. Text that was assembled (eval "$x") has one position for all
+// of it.
 func (s source) offset(p syntax.Pos) int {
 	if s.verbatim && p.IsValid() {
 		return s.at + int(p.Offset())
@@ -174,6 +176,7 @@ func (o *output) mayHold(texts ...string) {
 	}
 }
 
+// add appends text that a command prints. A nil output belongs to a command whose output no other command reads.
 func (o *output) add(text string) {
 	if o != nil && len(o.text) < maxText {
 		o.text += text
@@ -196,6 +199,8 @@ type step struct {
 	all    []Step
 }
 
+// by returns c for what is reached by one more step: in sudo env rm x, rm is reached by Wrapper sudo and Wrapper
+// env.
 func (c ctx) by(kind StepKind, name string, at int) ctx {
 	c.via = &step{kind: kind, name: name, at: at, parent: c.via}
 	c.depth++
@@ -259,6 +264,7 @@ func (w *walker) exhaust() {
 	w.spend(1)
 }
 
+// opaque records a place that may run what the text does not show. Equal records in a row are one.
 func (w *walker) opaque(_ ctx, at, command int, reason Reason, detail string) {
 	if !w.spend(1) {
 		return

@@ -72,6 +72,9 @@ func (w *walker) setVariable(c ctx, name string, v value, at int) {
 // walkArithmetic handles a text that bash takes for an arithmetic expression.
 func (w *walker) walkArithmetic(c ctx, text string, at int) { w.evaluate(c, text, at, maxEvaluations) }
 
+// evaluate walks a text that bash computes: $((text)), arr[text], let text. Names in it are computed in turn, so
+// that x='a[$(reboot)]'; echo $((x)) reaches reboot. Invariant: a text that is not a number, a known plain
+// expression or a name whose value is one of both is opaque. Depth bounds how far names lead to names.
 func (w *walker) evaluate(c ctx, text string, at, depth int) {
 	if integer().MatchString(text) || !w.spend(len(text)/16+1) {
 		return
@@ -115,6 +118,7 @@ func makesNumber(st *state, word *syntax.Word) bool {
 	return true
 }
 
+// partMakesNumber reports whether a part of a word certainly expands to a number: 5, "$((i+1))", $(wc -l <x).
 func partMakesNumber(st *state, part syntax.WordPart) bool {
 	switch x := part.(type) {
 	case *syntax.Lit:
@@ -138,6 +142,7 @@ func partMakesNumber(st *state, part syntax.WordPart) bool {
 	return false
 }
 
+// paramMakesNumber reports whether a parameter certainly expands to a number: $#, ${#x}, $i after i=0, ${n:-5}.
 func paramMakesNumber(st *state, x *syntax.ParamExp) bool {
 	switch {
 	case x.Param == nil || x.Excl:
@@ -187,6 +192,7 @@ func (s *state) parameterIsNumber(name string) bool {
 	return true
 }
 
+// parameterIndex returns the number of a positional parameter: 1 for $1, 12 for ${12}.
 func parameterIndex(name string) (int, bool) {
 	if len(name) == 0 || len(name) > 4 || !integer().MatchString(name) || name[0] == '-' || name[0] == '+' {
 		return 0, false
@@ -241,6 +247,8 @@ func printsNumbers(st *state, x *syntax.CmdSubst) bool {
 	return numericOutput(args)
 }
 
+// numericOutput reports whether a program with these arguments certainly prints numbers only: wc -l, id -u, date
+// +%s.
 func numericOutput(args []string) bool {
 	option := func(letters string) bool {
 		for _, a := range args[1:] {

@@ -145,10 +145,12 @@ func (w *walker) awkReads(c ctx, k call, program Word, rest []awkToken) {
 	}
 }
 
+// awkEnds reports whether a token ends a statement of awk.
 func awkEnds(t awkToken) bool {
 	return t.kind == awkSign && (t.text == ";" || t.text == "}" || t.text == "\n" || t.text == ")")
 }
 
+// awkCommand walks the command that awk runs: awk '{ system("rm x") }'. A computed command is opaque.
 func (w *walker) awkCommand(c ctx, k call, program Word, t awkToken) {
 	if t.kind != awkString {
 		w.opaque(c, program.Pos.Offset, k.index, OpaqueText, "awk runs text that is not known")
@@ -250,6 +252,7 @@ func awkTokens(text string) ([]awkToken, bool) {
 	return tokens, true
 }
 
+// closing returns the index of the quote that closes a string of awk, or -1 if its line has none.
 func closing(text string, i int, quote byte) int {
 	for ; i < len(text); i++ {
 		switch text[i] {
@@ -264,6 +267,8 @@ func closing(text string, i int, quote byte) int {
 	return -1
 }
 
+// closingRegexp returns the index of the / that closes a regular expression of awk, or -1 if its line has none, or
+// if implementations disagree: /[/]/ ends at different places in gawk and mawk.
 func closingRegexp(text string, i int) int {
 	bracket := false
 	for ; i < len(text); i++ {

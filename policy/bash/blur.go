@@ -23,6 +23,9 @@ func (w *walker) blurLoop(c ctx, lists ...[]*syntax.Stmt) {
 	}
 }
 
+// blurNode forgets what a node may change, because the statement that holds it may run any number of times: while
+// …; do i=$((i+1)); done makes i unknown before the loop is walked. Invariant: after it, the state holds for every
+// round.
 func (w *walker) blurNode(c ctx, n syntax.Node) {
 	switch x := n.(type) {
 	case *syntax.Assign:
@@ -59,6 +62,7 @@ func (w *walker) blurNode(c ctx, n syntax.Node) {
 	}
 }
 
+// blurAssign makes the variable of an assignment unknown. It stays a number if both values are: i=$((i+1)).
 func (w *walker) blurAssign(c ctx, x *syntax.Assign) {
 	if x.Name == nil {
 		return
@@ -72,6 +76,7 @@ func (w *walker) blurAssign(c ctx, x *syntax.Assign) {
 	c.st.set(x.Name.Value, value{text: unknown, number: number})
 }
 
+// blurName makes a variable unknown.
 func (w *walker) blurName(c ctx, name string) {
 	c.st.set(name, value{text: unknown})
 	if name == "HOME" {
@@ -79,6 +84,8 @@ func (w *walker) blurName(c ctx, name string) {
 	}
 }
 
+// blurCall forgets what a command may change in the shell: cd, read x, eval, and functions, which may change
+// anything.
 func (w *walker) blurCall(c ctx, x *syntax.CallExpr) {
 	if len(x.Args) == 0 {
 		return

@@ -88,8 +88,11 @@ func builtinOf(name string) func(w *walker, c ctx, k call) {
 	return nil
 }
 
+// writesSomething handles builtins that only print what is not known: times, ulimit, caller.
 func writesSomething(_ *walker, c ctx, _ call) { c.out.lose() }
 
+// evalBuiltin walks the words of eval, joined by blanks: eval "rm" '$x'. Text that is not known is opaque, and
+// then nothing is known of the variables either.
 func evalBuiltin(w *walker, c ctx, k call) {
 	args := k.args()
 	if len(args) > 0 && args[0].Is("--") {
@@ -110,6 +113,7 @@ func evalBuiltin(w *walker, c ctx, k call) {
 	w.text(e, text, args[0].Pos.Offset)
 }
 
+// sourceBuiltin handles source and . : the file runs in this shell, so nothing is known of the shell afterwards.
 func sourceBuiltin(w *walker, c ctx, k call) {
 	args := k.args()
 	if len(args) > 0 && args[0].Is("--") {
@@ -156,6 +160,7 @@ func command(w *walker, c ctx, k call) {
 	}
 }
 
+// execBuiltin handles exec as a wrapper: exec -a name rm x.
 func execBuiltin(w *walker, c ctx, k call) {
 	g := parseOptions(k.args(), "+cla:", "")
 	if len(g.operands) == 0 {
@@ -167,6 +172,8 @@ func execBuiltin(w *walker, c ctx, k call) {
 	w.run(c.by(Wrapper, "exec", k.at), call{words: g.operands, at: g.operands[0].Pos.Offset, outside: true})
 }
 
+// trap walks the text that a signal runs: trap 'rm -r "$t"' EXIT. It runs at an unknown moment, so with unknown
+// variables. A trap on DEBUG, or one that changes the shell, makes the rest of the line opaque.
 func trap(w *walker, c ctx, k call) {
 	args := k.args()
 	for len(args) > 0 && args[0].Kind == Literal && len(args[0].Text) > 1 && args[0].Text[0] == '-' {
@@ -233,6 +240,7 @@ func (w *walker) walkTraps() {
 	}
 }
 
+// aliasBuiltin walks the text of an alias and keeps it for later lines: alias ll='ls -l'.
 func aliasBuiltin(w *walker, c ctx, k call) {
 	for _, a := range k.args() {
 		name, _, found := strings.Cut(a.Text, "=")
@@ -260,6 +268,7 @@ func aliasBuiltin(w *walker, c ctx, k call) {
 	}
 }
 
+// unalias makes an alias unknown: bash reads a whole line before it removes the alias.
 func unalias(_ *walker, c ctx, k call) {
 	c.st.own()
 	for _, a := range k.args() {
@@ -269,6 +278,8 @@ func unalias(_ *walker, c ctx, k call) {
 	}
 }
 
+// cd follows cd and pushd: afterwards the shell is in the target, or where it was if cd fails. cd - and pushd +1
+// lead to an unknown directory.
 func cd(_ *walker, c ctx, k call) {
 	c.out.lose()
 	var target *Word
@@ -299,11 +310,13 @@ func cd(_ *walker, c ctx, k call) {
 	}
 }
 
+// popd leads to an unknown directory.
 func popd(_ *walker, c ctx, k call) {
 	c.out.lose()
 	c.st.enter(makeWord(unknown, false, true, "", k.words[0].Pos))
 }
 
+// pwd prints the directory, where it is known: cd /a && sh -c "$(pwd)/x".
 func pwd(_ *walker, c ctx, _ call) {
 	if text := c.st.lookup("PWD").text; isKnown(text) && c.out != nil {
 		c.out.add(text + "\n")
@@ -312,6 +325,8 @@ func pwd(_ *walker, c ctx, _ call) {
 	c.out.lose()
 }
 
+// echo adds its words to the output of the command, for echo 'rm x' | sh. In shells other than bash, options and
+// backslashes are printed by some, so the output is unknown.
 func echo(_ *walker, c ctx, k call) {
 	if c.out == nil {
 		return
@@ -358,6 +373,8 @@ func echo(_ *walker, c ctx, k call) {
 	c.out.add(text)
 }
 
+// printf adds what its format prints to the output, or sets the variable of printf -v x, whose name may be an
+// index: -v 'a[$(id)]'.
 func printf(w *walker, c ctx, k call) {
 	args := k.args()
 	if len(args) > 1 && strings.HasPrefix(args[0].Text, "-v") {
@@ -557,6 +574,7 @@ func declared(args []Word, name string) (odd, exported bool) {
 	return odd, exported
 }
 
+// localName keeps the value that a variable has outside of the function, for its end.
 func (w *walker) localName(c ctx, builtin, name string) {
 	if c.st.locals == nil || builtin == "export" || builtin == "readonly" {
 		return
@@ -669,6 +687,8 @@ func (w *walker) rememberRead(c ctx, names []Word) {
 	}
 }
 
+// setUnknown handles builtins that set variables to what they read: read x, read 'a[i]'. The names may have
+// indexes, which bash computes.
 func (w *walker) setUnknown(c ctx, k call, names []Word) {
 	for _, n := range names {
 		if n.Kind != Literal {
@@ -686,6 +706,7 @@ func (w *walker) setUnknown(c ctx, k call, names []Word) {
 	}
 }
 
+// mapfile handles mapfile and readarray: the array is unknown, and -C runs text.
 func mapfile(w *walker, c ctx, k call) {
 	g := parseOptions(k.args(), "td:n:O:s:u:C!c:", "")
 	if o, found := g.last("C"); found {
@@ -703,6 +724,7 @@ func mapfile(w *walker, c ctx, k call) {
 	w.setUnknown(c, k, g.operands)
 }
 
+// unset removes variables and functions: unset x, unset -f f, unset 'a[i]', whose index bash computes.
 func unset(w *walker, c ctx, k call) {
 	functions := false
 	for _, a := range k.args() {
@@ -735,6 +757,8 @@ func unset(w *walker, c ctx, k call) {
 	}
 }
 
+// setBuiltin handles set: the positional parameters (set -- a b) and options that change how words are read (set
+// -k).
 func setBuiltin(w *walker, c ctx, k call) {
 	args := k.args()
 	if len(args) == 0 {
@@ -777,6 +801,7 @@ func (w *walker) setOption(c ctx, k call, name Word) {
 	}
 }
 
+// shift drops the first n positional parameters.
 func shift(_ *walker, c ctx, k call) {
 	n := 1
 	if args := k.args(); len(args) > 0 {
@@ -795,6 +820,7 @@ func shift(_ *walker, c ctx, k call) {
 	}
 }
 
+// getoptsBuiltin makes the variables of getopts unknown.
 func getoptsBuiltin(w *walker, c ctx, k call) {
 	if args := k.args(); len(args) > 1 {
 		w.setUnknown(c, k, args[1:2])
@@ -802,6 +828,7 @@ func getoptsBuiltin(w *walker, c ctx, k call) {
 	}
 }
 
+// let walks arithmetic: let 'i = a[$(id)]'. All names in it hold unknown numbers afterwards.
 func let(w *walker, c ctx, k call) {
 	for _, a := range k.args() {
 		w.walkArithmetic(c, a.loose(), a.Pos.Offset)
@@ -820,6 +847,7 @@ func let(w *walker, c ctx, k call) {
 	}
 }
 
+// isAlnum reports whether r is an ASCII letter or digit.
 func isAlnum(r rune) bool {
 	return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
 }
@@ -900,6 +928,7 @@ func (w *walker) quotedArray(c ctx, k call, before value, text Word) {
 	}
 }
 
+// hash makes hash -p opaque: after hash -p /tmp/x ls, ls runs /tmp/x.
 func hash(w *walker, c ctx, k call) {
 	for _, a := range k.args() {
 		if strings.HasPrefix(a.Text, "-") && strings.ContainsRune(a.Text, 'p') || a.Kind != Literal {
@@ -909,12 +938,14 @@ func hash(w *walker, c ctx, k call) {
 	}
 }
 
+// enable makes changes of the list of builtins opaque: enable -n echo, enable -f lib.so x.
 func enable(w *walker, c ctx, k call) {
 	if len(k.args()) > 0 {
 		w.opaque(c, k.at, k.index, OpaqueEnvironment, "enable changes what builtins there are")
 	}
 }
 
+// shopt makes options that change how the line is read opaque. lastpipe is followed: … | read x then sets x here.
 func shopt(w *walker, c ctx, k call) {
 	for _, a := range k.args() {
 		switch {
@@ -955,6 +986,7 @@ func runsText(w *walker, c ctx, k call) {
 	}
 }
 
+// jobs walks the command of jobs -x.
 func jobs(w *walker, c ctx, k call) {
 	c.out.lose()
 	if args := k.args(); len(args) > 1 && strings.HasPrefix(args[0].Text, "-") && strings.ContainsRune(args[0].Text, 'x') {
@@ -962,6 +994,7 @@ func jobs(w *walker, c ctx, k call) {
 	}
 }
 
+// fc is opaque unless it only lists: it runs commands of the history.
 func fc(w *walker, c ctx, k call) {
 	c.out.lose()
 	if args := k.args(); len(args) == 0 || !strings.HasPrefix(args[0].Text, "-l") {
@@ -969,6 +1002,7 @@ func fc(w *walker, c ctx, k call) {
 	}
 }
 
+// history makes the options that read or write the history file opaque.
 func history(w *walker, c ctx, k call) {
 	c.out.lose()
 	for _, a := range k.args() {

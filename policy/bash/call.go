@@ -20,8 +20,11 @@ type call struct { //nolint:recvcheck // decoding needs a pointer
 	stays   bool // what it sets stays: git config
 }
 
+// args returns the words behind the name of the command.
 func (k call) args() []Word { return k.words[1:] }
 
+// callExpr walks a simple command: aliases first, then words and redirections, then the assignments before it. x=1
+// alone changes the shell; x=1 cmd sets x for cmd only.
 func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 	if len(x.Args) > 0 {
 		w.alias(c, x, s)
@@ -79,6 +82,7 @@ func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 	}
 }
 
+// specialBuiltin reports whether POSIX shells keep the assignments before this builtin: x=1 : sets x for good.
 func specialBuiltin(name string) bool {
 	switch name {
 	case ":", ".", "eval", "exec", "exit", "export", "readonly", "return", "set", "shift", "times", "trap", "unset", "break", "continue", "source":
@@ -193,6 +197,8 @@ func (w *walker) handle(c ctx, k call, kind Kind) {
 // maxCalls is how often a function is walked inside itself.
 const maxCalls = 2
 
+// callFunction walks the bodies that a name may stand for, with the words of the call as $1 …. Invariant:
+// afterwards, the state holds whichever body ran, and locals have the values that they had outside.
 func (w *walker) callFunction(c ctx, k call, f function) {
 	for i, body := range f.bodies {
 		w.markCalled(body)

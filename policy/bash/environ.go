@@ -68,6 +68,8 @@ const (
 	findsCode                // it says where code lies
 )
 
+// variableRole says what a variable does to the programs that read it: EDITOR is run, PS1 is expanded, PYTHONPATH
+// finds code, PATH changes what programs do.
 func variableRole(name string) variable {
 	switch name {
 	case "PROMPT_COMMAND", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "BROWSER", "LESSEDIT", "FCEDIT", "FZF_DEFAULT_COMMAND", "DIFFPROG", "MAKE", "CC", "CXX",

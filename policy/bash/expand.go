@@ -124,11 +124,13 @@ type name struct {
 	text     string
 }
 
+// finish returns out with the words of the builder behind it.
 func (b *builder) finish(out []Word) []Word {
 	b.flush()
 	return append(out, b.ready...)
 }
 
+// flush ends the word that is being built: in a"$@"b, a$1 ends and $2 begins.
 func (b *builder) flush() {
 	b.settle()
 	if len(b.buf) > 0 || b.begun {
@@ -303,6 +305,8 @@ func (b *builder) split(s string) {
 	}
 }
 
+// parts expands the parts of a word in order: the quoted ones give text, the others may give fields and patterns.
+// Start says that a ~ at the beginning stands for a home directory.
 func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 	for i, p := range parts {
 		switch x := p.(type) {
@@ -448,6 +452,7 @@ func (b *builder) tilde(c ctx, s string, end bool) string {
 	return rest
 }
 
+// unescapeQuoted removes the backslashes that double quotes remove: "\$x\n" is $x\n.
 func unescapeQuoted(s string) string {
 	if !strings.ContainsRune(s, '\\') {
 		return s
@@ -468,6 +473,7 @@ func unescapeQuoted(s string) string {
 	return out.String()
 }
 
+// quotedParts expands a text in double quotes, which is one word, but for "$@".
 func (b *builder) quotedParts(c ctx, x *syntax.DblQuoted) {
 	// "$@" alone is no word at all when there are no parameters.
 	if len(x.Parts) == 1 {
@@ -494,6 +500,7 @@ func isList(p *syntax.ParamExp) bool {
 	return p.Param.Value == "@" || p.Names == syntax.NamesPrefixWords || indexLit(p) == "@"
 }
 
+// indexLit returns the index of an array as written, and nothing for a computed one.
 func indexLit(p *syntax.ParamExp) string {
 	word, ok := p.Index.(*syntax.Word)
 	if !ok {
@@ -520,6 +527,7 @@ func (w *walker) walkSubstitution(c ctx, x *syntax.CmdSubst) (string, []string) 
 	return strings.TrimRight(c.out.text, "\n"), append(input{kind: piped, text: c.out.text}.texts(), c.out.also...)
 }
 
+// process walks <(cmd) and >(cmd). The command runs beside the line; its output may be what another reads.
 func (w *walker) process(c ctx, x *syntax.ProcSubst) {
 	c = c.by(Process, "", c.src.offset(x.Pos()))
 	c.st = c.st.fork()
@@ -562,6 +570,7 @@ func (w *walker) braces(c ctx, word *syntax.Word) [][]syntax.WordPart {
 	return out
 }
 
+// braceParts expands braces: a{b,c{1..3}}d. The second result is false if there are more words than are followed.
 func (w *walker) braceParts(parts []syntax.WordPart, depth int) ([][]syntax.WordPart, bool) {
 	for i, p := range parts {
 		brace, ok := p.(*syntax.BraceExp)
@@ -639,6 +648,7 @@ func sequence(brace *syntax.BraceExp) ([][]syntax.WordPart, bool) {
 	return out, false
 }
 
+// padded reports whether bash pads the numbers of a sequence: {01..10}.
 func padded(number string) bool {
 	digits := strings.TrimLeft(number, "-+")
 	return len(digits) > 1 && digits[0] == '0'

@@ -169,6 +169,8 @@ func plainTool(name string) (tool, bool) {
 	return tool{}, false
 }
 
+// readers returns the options and operands of programs that read the files named by their operands: cat, head,
+// diff. The language of the tables is described at the type tool.
 func readers(name string) tool {
 	switch name {
 	case "shuf":
@@ -246,6 +248,7 @@ func readers(name string) tool {
 	return tool{operands: "r*"}
 }
 
+// searchers returns the options of grep and its relatives, whose first operand is a pattern.
 func searchers(name string) tool {
 	if name == "rg" {
 		return tool{
@@ -264,6 +267,8 @@ func searchers(name string) tool {
 	}
 }
 
+// networkTool returns the options of programs that reach a host: ping, dig, telnet. Others may reach every URL
+// among their words.
 func networkTool(name string) tool {
 	switch name {
 	case "aria2c":

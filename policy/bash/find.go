@@ -79,6 +79,7 @@ func walkFind(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// findTakesOne reports whether a test or an action of find takes one value: -name '*.go', -newermt yesterday.
 func findTakesOne(test string) bool {
 	switch test {
 	case "-amin", "-atime", "-cmin", "-ctime", "-mmin", "-mtime", "-fstype", "-gid", "-group", "-ilname", "-iname", "-inum", "-ipath", "-iregex",

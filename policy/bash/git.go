@@ -180,6 +180,7 @@ var harmlessGitNames = lazy.Regexp(`^(name|email|signingkey|useconfigonly|ui|sta
 	`statgraphwidth|wserrorhighlight|indentheuristic|suppressblankempty|wordregex|ignorewhitespace|whitespace|threeway|keepcr|version|commitencoding|logoutputencoding|` +
 	`linenumber|patterntype|extendedregexp|requireforce|defaultremote|guess|detachedhead|[a-z]*hint|pushnonffcurrent|addignoredfile|statushints|skippedcherrypicks)$`)
 
+// gitKnows reports whether git itself has the sub-command. Any other name may be an alias, which may run anything.
 func gitKnows(sub string) bool {
 	switch sub {
 	case "add", "am", "annotate", "apply", "archive", "bisect", "blame", "branch", "bugreport", "bundle", "cat-file", "check-attr", "check-ignore",

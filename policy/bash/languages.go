@@ -16,6 +16,8 @@ type language struct {
 	subs        bool   // the first operand may be a sub-command: deno run
 }
 
+// languageOf returns how the interpreter of a language is called: which options take code (-c, -e), files or
+// modules.
 func languageOf(name string) (language, bool) {
 	switch name {
 	case "python", "pypy", "ipython":
@@ -156,6 +158,7 @@ func withoutNumbers(args []Word) []Word {
 
 var clusterNumbers = lazy.Regexp(`^(-[acfhlnpsStTuUvwWX0C]*?[0lCWT])(?:[0-9]+|x[0-9A-Fa-f]+|[IOEioDASL]+)([acfhlnpsStTuUvwWXeE0].*)?$`)
 
+// joinCode returns the code of several options: perl -e 'a' -e 'b'.
 func joinCode(a, b string) string {
 	if a == "" {
 		return b

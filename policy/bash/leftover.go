@@ -23,6 +23,7 @@ func (w Word) claim() {
 	}
 }
 
+// claimAll marks words as understood, so that they do not count as files that an unknown option may take.
 func claimAll(words []Word) {
 	for _, word := range words {
 		word.claim()

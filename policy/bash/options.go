@@ -110,6 +110,7 @@ func parseOptions(args []Word, short, long string) given {
 	return g
 }
 
+// isLong reports whether a word is a long option of the grammar, or a unique beginning of one.
 func isLong(text, long string) bool {
 	name, _, _ := strings.Cut(text, "=")
 	_, _, found := findLong(name, long)
@@ -138,6 +139,8 @@ func findLong(name, long string) (full string, mark byte, found bool) {
 	return full, mark, found
 }
 
+// long reads a long option: --name, --name=value, or --name value, where rest are the words behind it. It returns
+// how many of rest it took. An option that the grammar lacks makes the reading doubtful.
 func (g *given) long(a Word, dashes int, rest []Word, long string) int {
 	name, _, attached := strings.Cut(a.Text[dashes:], "=")
 	if a.Kind == Partial && !attached {
@@ -172,6 +175,8 @@ func (g *given) long(a Word, dashes int, rest []Word, long string) int {
 	return 0
 }
 
+// cluster reads letters behind one dash: -xvf file, -n5. The first letter that takes a value ends the cluster. It
+// returns how many of rest it took.
 func (g *given) cluster(a Word, rest []Word, short string) int {
 	all := true // letters are known
 	for j := 1; j < len(a.Text); j++ {

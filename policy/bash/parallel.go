@@ -89,6 +89,8 @@ func (w *walker) parallelArgs(c ctx, k call, g given, lists [][]Word, sure bool)
 	return args
 }
 
+// parallelJob walks the command line that parallel makes of its template for one argument: parallel 'gzip {}' :::
+// a b. The shell reads the line again, so that template words with special characters count as shell text.
 func (w *walker) parallelJob(c ctx, k call, template []Word, arg Word) {
 	if len(template) == 0 {
 		if arg.Kind != Literal {

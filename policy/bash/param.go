@@ -172,6 +172,7 @@ func (w *walker) elements(c ctx, x *syntax.ParamExp) ([]string, bool) {
 	return nil, false
 }
 
+// list expands $@ and $*: "$@" is a word for each, "$*" one word with the first character of IFS between.
 func (b *builder) list(list []string, quoted, star bool) {
 	if quoted && star || b.whole {
 		if b.fields || len(list) == 1 {
@@ -303,6 +304,7 @@ func (w *walker) heldEver(c ctx, x *syntax.ParamExp) []string {
 	return w.held[name]
 }
 
+// inside walks the word in ${x:-word}, which may hold substitutions.
 func (w *walker) inside(c ctx, x *syntax.ParamExp) {
 	if x.Exp != nil {
 		w.value(c, x.Exp.Word, true)
@@ -503,8 +505,10 @@ func quotedSpaces(word *syntax.Word, text string) bool {
 	return false
 }
 
+// simplePattern reports whether a pattern matches only itself.
 func simplePattern(text string) bool { return isKnown(text) && !strings.ContainsAny(text, `*?[\(`) }
 
+// isASCII reports whether a text has ASCII characters only: the locale decides what others are.
 func isASCII(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
@@ -698,6 +702,7 @@ func decodeEscapes(s string, of escaping) (string, bool) {
 	return string(out), false
 }
 
+// parseRadix reads at most so many digits of a number, and returns it and how many it read: \x41, \101.
 func parseRadix(s string, base, digits int) (int, int) {
 	n, read := 0, 0
 	for read < digits && read < len(s) {

@@ -64,6 +64,8 @@ func harmlessDevice(name string) bool {
 	return strings.HasPrefix(name, "fd/")
 }
 
+// redirectedFile records the file or host of a redirection: >x, <x, >/dev/tcp/host/80. Here-documents and >&2 have
+// none.
 func (w *walker) redirectedFile(c ctx, r Redirect, command int) {
 	for one := range r.Target.alternatives {
 		w.redirectedFile(c, Redirect{Op: r.Op, FD: r.FD, Target: one, Pos: r.Pos}, command)
@@ -95,6 +97,7 @@ func (w *walker) redirectedFile(c ctx, r Redirect, command int) {
 	w.file(c, r.Target, access, command)
 }
 
+// addHost records a host that a command reaches.
 func (w *walker) addHost(name, port string, word Word, command int) {
 	word.claim()
 	word.claimed = nil

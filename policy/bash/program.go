@@ -127,6 +127,7 @@ func (w *walker) toolName(name string) (string, bool) {
 	return name, false
 }
 
+// isTool reports whether any table has the program.
 func isTool(name string) bool {
 	if _, found := toolOf(name); found {
 		return true
@@ -314,6 +315,7 @@ func (w *walker) walkAssignment(c ctx, k call, name string, word Word) ctx {
 	return c
 }
 
+// through returns c for what the program k starts.
 func (w *walker) through(c ctx, k call, t tool) ctx {
 	kind := t.via
 	if kind == "" {

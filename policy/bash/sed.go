@@ -32,6 +32,8 @@ func walkSed(w *walker, c ctx, k call, g given) {
 	}
 }
 
+// sedScript walks the commands of a sed script that touch files or run something: r, w, e, s///e, s///w.
+// Invariant: a script that is not wholly understood is opaque, in each of the ways in which sed programs read it.
 func (w *walker) sedScript(c ctx, k call, script Word) {
 	text := script.loose()
 	sure := false
@@ -78,6 +80,7 @@ type sedReader struct {
 	brackets bool // a delimiter in brackets does not count
 }
 
+// peek returns the byte at the reader, and a line end behind the last.
 func (s *sedReader) peek() byte {
 	if s.i < len(s.text) {
 		return s.text[s.i]
@@ -129,6 +132,7 @@ func (s *sedReader) script(found func(command byte, arg string)) bool {
 	return true
 }
 
+// line reads up to the end of the line.
 func (s *sedReader) line() string {
 	rest := s.text[s.i:]
 	if n := strings.IndexByte(rest, '\n'); n >= 0 {
@@ -148,6 +152,7 @@ func (s *sedReader) block() {
 	}
 }
 
+// until moves the reader to the next of the bytes in stops.
 func (s *sedReader) until(stops string) {
 	for s.i < len(s.text) && strings.IndexByte(stops, s.text[s.i]) < 0 {
 		s.i++
@@ -175,6 +180,7 @@ func (s *sedReader) section(delimiter byte, pattern bool) bool {
 	return false
 }
 
+// substitute reads the rest of s/regexp/replacement/flags. It returns false for flags that it does not know.
 func (s *sedReader) substitute(found func(byte, string)) bool {
 	delimiter := s.peek()
 	s.i++

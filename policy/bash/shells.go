@@ -4,6 +4,7 @@ import (
 	"strings"
 )
 
+// isShell reports whether the program is a shell.
 func isShell(name string) bool {
 	switch name {
 	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "rksh", "pdksh", "lksh", "ksh93", "yash", "posh", "fish", "csh", "tcsh", "xonsh",
@@ -185,6 +186,7 @@ func (w *walker) foreignShell(c ctx, k call, name string) {
 	w.opaque(c, k.at, k.index, OpaqueCode, name+" runs a language that is not looked at")
 }
 
+// setCode records the code in another language that a command runs.
 func (w *walker) setCode(k call, language, code string) {
 	w.out.Commands[k.index].Code = strings.ReplaceAll(code, unknown, "…")
 	w.out.Commands[k.index].Language = language

@@ -9,6 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
+// walkTee records the files that tee writes: tee -a log.
 func walkTee(w *walker, c ctx, k call, g given) {
 	w.walkOperands(c, k, tool{operands: "w*"}, g)
 }
@@ -103,11 +104,13 @@ func walkJQ(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// inPlace reports whether a word may ask sed to change its files in place: -i, -ni.bak, --in-place.
 func inPlace(a Word) bool {
 	return a.Is("--in-place") || a.Is("--inplace") ||
 		strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "--") && strings.Contains(a.Text, "i")
 }
 
+// walkDD reads the operands of dd: dd if=/dev/zero of=disk.img.
 func walkDD(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		switch {
@@ -121,6 +124,7 @@ func walkDD(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// walkGrep records the files that grep reads. The first operand is the pattern, unless -e or -f gives one.
 func walkGrep(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	roles := "-r*"
@@ -206,6 +210,7 @@ func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table 
 	}
 }
 
+// upTo returns the beginning of a word before the first byte of stops.
 func upTo(word Word, stops string) Word {
 	if i := strings.IndexAny(word.Text, stops); i >= 0 {
 		return literalWord(word.Text[:i], word.Pos)
@@ -231,6 +236,7 @@ func (w *walker) walkSavedURL(c ctx, k call, word Word) {
 	w.file(c, literalWord(baseName(name), word.Pos), Writes, k.index)
 }
 
+// walkWget records hosts, and the files that wget saves under the names in its URLs.
 func walkWget(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "VhbNcrkKmpxqvdFSi<e!O>o>a>P@l:A*R*D:I*X*B&t:T:w:Q:U*LHEn?46j0",
 		"append-output> base& background backup-converted body-data: body-file< ca-certificate< ca-directory: certificate< config^ continue "+
@@ -257,6 +263,7 @@ func walkWget(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// walkHTTPie records the host and uploaded files: http POST example.com file@x.
 func walkHTTPie(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	for _, o := range g.operands {
@@ -270,6 +277,7 @@ func walkHTTPie(w *walker, c ctx, k call, g given) {
 	}
 }
 
+// walkURLs records every word that may be a URL as a host.
 func walkURLs(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		if !strings.HasPrefix(a.Text, "-") {
@@ -280,6 +288,7 @@ func walkURLs(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// walkDig records the names that dig asks for, and the server behind @.
 func walkDig(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		switch {
@@ -293,6 +302,7 @@ func walkDig(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// walkNetcat records the host and port of nc, and walks the command of -e and -c: nc -e /bin/sh host 99.
 func walkNetcat(w *walker, c ctx, k call, g given) {
 	if k.name != "ncat" {
 		// -c is a command in some, a TLS switch in others: both are walked.
@@ -318,6 +328,7 @@ func walkNetcat(w *walker, c ctx, k call, g given) {
 	_ = c
 }
 
+// walkSCP records local files and remote hosts: scp a host:b.
 func walkSCP(w *walker, c ctx, k call, g given) {
 	for _, o := range g.options {
 		if o.name == "o" {
@@ -328,6 +339,7 @@ func walkSCP(w *walker, c ctx, k call, g given) {
 	w.walkOperands(c, k, tool{operands: "p*p"}, g)
 }
 
+// walkRsync records local files and remote hosts, and walks the remote shell of -e.
 func walkRsync(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "vqcarRubdlLkKHpEAXogDtOJSnWxmCzhPiUNIyF046se$B:f:T>M:",
 		"rsh$ rsync-path$ include-from< exclude-from< files-from% log-file> out-format: password-file< write-batch> read-batch< only-write-batch> "+
@@ -412,6 +424,7 @@ func walkTar(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// walkZip records the archive and its members, and walks the test command of -TT.
 func walkZip(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "0123456789AcdDeEfFgjJklLmoqrRSTuvVwXyz@b:i:n:t:P:s:x:", "- unzip-command$ TT$ recurse-paths test encrypt move exclude: "+
 		"include: output-file> out>")
@@ -509,6 +522,7 @@ func walkVim(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// vimCommand walks one command of vim: vim -c '!rm x' file. Commands that are not known are opaque.
 func (w *walker) vimCommand(c ctx, k call, word Word) {
 	w.perhaps(c, k, word, Uses, false)
 	text := strings.TrimLeft(word.loose(), ": ")
@@ -562,6 +576,7 @@ var (
 	harmlessEd = lazy.Regexp(`^[0-9,;.$%+ -]*([pnldjqQhHPu=]|wq?|s/[^/\\]*/[^/\\]*/[gp0-9]*)?$`)
 )
 
+// doubtfulCode handles programs whose options may run code in ways that no table has: any option is opaque.
 func doubtfulCode(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		if strings.HasPrefix(a.Text, "-") || a.Kind != Literal {
@@ -576,6 +591,8 @@ func doubtfulCode(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// makeTool handles make: the rules run from a file, and variables among the operands steer what they run: make
+// CC=./x.
 func makeTool(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "bmBdeikLnpqrRsStvwf:C@E:I@j?l?o:O?W:",
 		"file: makefile: directory@ eval! include-dir: jobs? load-average? max-load? old-file: assume-old: what-if: new-file: assume-new: debug? "+
@@ -606,6 +623,7 @@ func makeTool(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// walkDC handles dc, which runs a shell for !cmd in its text.
 func walkDC(w *walker, c ctx, k call, _ given) {
 	for i, a := range k.args() {
 		if i > 0 && (k.words[i].Is("-e") || k.words[i].Is("--expression")) || strings.HasPrefix(a.Text, "-e") || strings.HasPrefix(a.Text, "--expression=") {
@@ -663,6 +681,7 @@ func walkDatabase(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// walkOpenSSL records the files and hosts that options of openssl name: openssl s_client -connect host:443.
 func walkOpenSSL(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	if len(args) > 0 {
@@ -692,6 +711,7 @@ func walkOpenSSL(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// walkLess records the files of less; less +'!rm x' file runs a command.
 func walkLess(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		switch {

@@ -48,6 +48,7 @@ type state struct {
 	lastPipe bool
 }
 
+// fork returns a copy of the state, for a subshell or a branch. Both copies share their maps until own.
 func (s *state) fork() *state {
 	s.shared = true
 	f := *s
@@ -55,6 +56,7 @@ func (s *state) fork() *state {
 	return &f
 }
 
+// own copies the maps of the state if another state shares them. Every change of a map calls it first.
 func (s *state) own() {
 	if s.shared {
 		s.vars, s.funcs, s.aliases, s.shared = maps.Clone(s.vars), maps.Clone(s.funcs), maps.Clone(s.aliases), false
@@ -69,6 +71,8 @@ func (s *state) size() int {
 	return len(s.vars) + len(s.funcs) + len(s.aliases)
 }
 
+// set assigns to a variable. Attributes stay (declare -i), and a variable on which assigning does something else,
+// such as a readonly one, becomes unknown.
 func (s *state) set(name string, v value) {
 	s.own()
 	if s.vars == nil {
@@ -212,6 +216,8 @@ func (f function) or(g function) function {
 // maxDirs is how many directories are kept apart.
 const maxDirs = 4
 
+// joinDirs returns the directories in which the shell is after either of two branches. Nil is unknown, and unknown
+// with anything is unknown.
 func joinDirs(a, b []string) []string {
 	if a == nil || b == nil {
 		return nil
@@ -290,6 +296,7 @@ func (s *state) enter(target Word) {
 	}
 }
 
+// cdTo returns the directory after cd target in dir: cd ../b in ~/a is ~/b.
 func cdTo(dir, target string) string {
 	if strings.HasPrefix(dir, "~") && strings.Contains(target, "..") {
 		if joined := path.Clean(strings.TrimPrefix(dir, "~") + "/" + target); strings.HasPrefix(dir, "~/") && !strings.Contains(target, "../..") {
@@ -300,6 +307,7 @@ func cdTo(dir, target string) string {
 	return inDir(dir, target)
 }
 
+// orEmpty returns an empty list for nil: no directory is possible, in place of unknown.
 func orEmpty(dirs []string) []string {
 	if dirs == nil {
 		return []string{}

@@ -12,6 +12,8 @@ type multi struct {
 	special     func(w *walker, c ctx, k call, sub string, args []Word, g given)
 }
 
+// subcommandsOf returns the options of programs with sub-commands: git -C dir push, docker run image rm. Second
+// lists the sub-commands that have sub-commands.
 func subcommandsOf(name string) (multi, bool) {
 	switch name {
 	case "git", "hub":
@@ -68,6 +70,7 @@ func subcommandsOf(name string) (multi, bool) {
 	return multi{}, false
 }
 
+// secondName returns the sub-commands of a service's program that have sub-commands; * stands for all.
 func secondName(name string) string {
 	switch name {
 	case "gh", "glab", "aws", "az", "doctl", "gcloud":
@@ -213,6 +216,7 @@ func (w *walker) walkContained(c ctx, k call, name string, words []Word, doubt b
 	w.run(e, call{words: words, at: words[0].Pos.Offset, outside: true})
 }
 
+// walkCompose walks docker compose run service cmd, and exec.
 func walkCompose(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	if sub != "run" && sub != "exec" {
 		return
@@ -223,6 +227,7 @@ func walkCompose(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
+// walkKubectl walks kubectl exec pod -- cmd, run and debug.
 func walkKubectl(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	if sub != "exec" && sub != "run" && sub != "debug" {
 		return
@@ -241,6 +246,7 @@ func walkKubectl(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
+// walkLXC walks lxc exec container -- cmd.
 func walkLXC(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	if sub != "exec" {
 		return
@@ -276,6 +282,7 @@ func walkGuest(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
+// walkNPM walks npm exec and its other names like npx. The scripts of a package are files that it cannot see.
 func walkNPM(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch sub {
 	case "exec", "x", "dlx", "create", "init":
@@ -382,6 +389,7 @@ func walkPackages(w *walker, c ctx, k call, sub string, args []Word, g given) {
 	}
 }
 
+// walkServices handles managers of services: they start what is configured, nothing of the line.
 func walkServices(*walker, ctx, call, string, []Word, given) {}
 
 // walkService handles programs that reach a service; some also start commands.

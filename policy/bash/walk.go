@@ -7,6 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
+// stmts walks statements in order.
 func (w *walker) stmts(c ctx, list []*syntax.Stmt) {
 	for _, s := range list {
 		w.stmt(c, s)
@@ -90,6 +91,7 @@ func (w *walker) stmt(c ctx, s *syntax.Stmt) {
 	}
 }
 
+// tooDeep reports whether a statement is nested deeper than is walked, and records it as opaque.
 func (w *walker) tooDeep(c ctx, s *syntax.Stmt) bool {
 	if c.depth < maxDepth {
 		return false
@@ -134,6 +136,8 @@ func flattenChain(x *syntax.BinaryCmd, pipes bool) ([]*syntax.Stmt, []*syntax.Bi
 	return stmts, ops
 }
 
+// pipeline walks a | b | c. Each command runs in a copy of the shell and reads the output of the one before: echo
+// 'rm x' | sh reaches rm. With lastpipe, the last command may run in the shell itself.
 func (w *walker) pipeline(c ctx, x *syntax.BinaryCmd) {
 	stmts, ops := flattenChain(x, true)
 	in := c.in
@@ -163,6 +167,9 @@ func (w *walker) pipeline(c ctx, x *syntax.BinaryCmd) {
 	}
 }
 
+// andOr walks a && b || c. Invariant: after each operator, the state joins the branch that ran and the one that
+// was skipped; only the directory is followed more precisely, by whether cd succeeded: in cd x && rm y, rm runs in
+// x.
 func (w *walker) andOr(c ctx, x *syntax.BinaryCmd) {
 	stmts, ops := flattenChain(x, false)
 	w.stmt(c, stmts[0])
@@ -203,6 +210,7 @@ func (w *walker) andOr(c ctx, x *syntax.BinaryCmd) {
 	}
 }
 
+// orUnknown returns nil, unknown, for an empty list.
 func orUnknown(dirs []string) []string {
 	if len(dirs) == 0 {
 		return nil
@@ -220,6 +228,7 @@ func alwaysLeaves(s *syntax.Stmt) bool {
 	return (name == "exit" || name == "return" || name == "break" || name == "continue") && len(s.Redirs) == 0
 }
 
+// ifClause walks the condition and both branches, and joins their states.
 func (w *walker) ifClause(c ctx, x *syntax.IfClause) {
 	w.stmts(c, x.Cond)
 	if x.Else == nil && x.ThenPos.IsValid() {
@@ -242,6 +251,7 @@ func (w *walker) ifClause(c ctx, x *syntax.IfClause) {
 	}
 }
 
+// caseClause walks all branches, since patterns are not matched, and joins their states.
 func (w *walker) caseClause(c ctx, x *syntax.CaseClause) {
 	w.value(c, x.Word, false)
 	for _, item := range x.Items {
@@ -256,6 +266,7 @@ func (w *walker) caseClause(c ctx, x *syntax.CaseClause) {
 	}
 }
 
+// whileClause walks the body once, in a state that holds for every round.
 func (w *walker) whileClause(c ctx, x *syntax.WhileClause) {
 	w.blurLoop(c, x.Cond, x.Do)
 	w.stmts(c, x.Cond)
@@ -267,6 +278,7 @@ func (w *walker) whileClause(c ctx, x *syntax.WhileClause) {
 // maxRounds is how often the body of a for loop is walked, once for each item.
 const maxRounds = 8
 
+// forClause walks for x in …, for ((…)) and select.
 func (w *walker) forClause(c ctx, x *syntax.ForClause) {
 	switch loop := x.Loop.(type) {
 	case *syntax.CStyleLoop:
@@ -296,6 +308,8 @@ func (w *walker) forClause(c ctx, x *syntax.ForClause) {
 	}
 }
 
+// rounds walks the body of a for loop: once for each item if there are few and all are known, for f in a b; do rm
+// $f; done; else once, with what all items have in common.
 func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, numbers bool) {
 	count := func(kind WordKind) int { return lo.CountBy(items, func(item Word) bool { return item.Kind == kind }) }
 	literals := count(Literal)
@@ -363,6 +377,7 @@ func commonPrefix(items []Word) string {
 	return prefix + unknown
 }
 
+// coproc walks a coprocess, whose input and output are unknown.
 func (w *walker) coproc(c ctx, x *syntax.CoprocClause) {
 	name := "COPROC"
 	if x.Name != nil {
@@ -379,6 +394,8 @@ func (w *walker) coproc(c ctx, x *syntax.CoprocClause) {
 	w.stmt(c, x.Stmt)
 }
 
+// funcDecl keeps the body of a function for its calls. The body is walked at the end as well if nothing calls it,
+// in a state of which nothing is known.
 func (w *walker) funcDecl(c ctx, x *syntax.FuncDecl) {
 	if x.Name == nil || x.Body == nil {
 		return
@@ -406,6 +423,7 @@ func (w *walker) walkDeclared() {
 	}
 }
 
+// markCalled notes that a function was called, so that its body is not walked again at the end.
 func (w *walker) markCalled(f *syntax.FuncDecl) {
 	if w.called == nil {
 		w.called = map[*syntax.FuncDecl]bool{}
@@ -474,6 +492,7 @@ func (w *walker) redirects(c *ctx, list []*syntax.Redirect, command int) []Redir
 	return redirs
 }
 
+// writesOut reports whether a redirection takes the standard output away from a pipe: >x, 1>x, &>x.
 func writesOut(r Redirect) bool {
 	return strings.HasPrefix(r.Op, ">") && (r.FD == "" || r.FD == "1") || strings.HasPrefix(r.Op, "&>")
 }
@@ -501,6 +520,7 @@ func (w *walker) heredoc(c ctx, r *syntax.Redirect) string {
 	return raw
 }
 
+// onlyLit returns the text of a word without quotes and expansions.
 func onlyLit(word *syntax.Word) (string, bool) {
 	var b strings.Builder
 	for _, p := range word.Parts {
@@ -513,6 +533,8 @@ func onlyLit(word *syntax.Word) (string, bool) {
 	return b.String(), true
 }
 
+// test walks [[ … ]]. Words are expanded without fields, -v takes a name whose index is computed, and -eq computes
+// both sides.
 func (w *walker) test(c ctx, x syntax.TestExpr) {
 	switch x := x.(type) {
 	case *syntax.BinaryTest:
@@ -561,6 +583,7 @@ func (w *walker) walkTestWord(c ctx, x syntax.TestExpr) {
 	w.test(c, x)
 }
 
+// arithm walks an expression in (( … )): its substitutions, its indexes, and what it assigns.
 func (w *walker) arithm(c ctx, x syntax.ArithmExpr) {
 	if x == nil || !w.spend(1) {
 		return
@@ -591,6 +614,7 @@ func (w *walker) arithm(c ctx, x syntax.ArithmExpr) {
 	}
 }
 
+// isAssignment reports whether an operator of arithmetic assigns: =, +=, <<=.
 func isAssignment(op syntax.BinAritOperator) bool {
 	switch op {
 	case syntax.Assgn, syntax.AddAssgn, syntax.SubAssgn, syntax.MulAssgn, syntax.QuoAssgn, syntax.RemAssgn, syntax.AndAssgn,

@@ -6,6 +6,7 @@ import (
 	"strings"
 )
 
+// formatInt returns a number in decimal.
 func formatInt(n int) string { return strconv.Itoa(n) }
 
 // unknown stands in a text for what is not known of it. No line that is looked at
@@ -125,9 +126,11 @@ func (w Word) loose() string {
 	return w.raw
 }
 
+// isKnown reports whether all of a text is known.
 func isKnown(text string) bool { return strings.IndexByte(text, 0) < 0 }
 
 // baseName returns the last part of a path.
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
+// hasFunc reports whether f holds for one of the words.
 func hasFunc(words []Word, f func(Word) bool) bool { return slices.ContainsFunc(words, f) }

@@ -110,6 +110,7 @@ func walkDoubtful(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// walkSu walks su -c 'text' user as shell text.
 func walkSu(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "c$dflmpPs^g:G:u:w:hTV", "command$ session-command$ shell^ group: supp-group: user: login fast preserve-environment pty "+
 		"whitelist-environment: help version")
@@ -186,6 +187,8 @@ func walkSSH(w *walker, c ctx, k call, g given) {
 	w.text(r, text, rest.operands[0].Pos.Offset)
 }
 
+// sshOption handles ssh -o Name=value: ProxyCommand and the like run text, harmless names are passed over, all
+// others are opaque.
 func (w *walker) sshOption(c ctx, k call, o Word) {
 	w.perhaps(c, k, o, Uses, false)
 	name, _, _ := strings.Cut(strings.Replace(o.Text, " ", "=", 1), "=")
@@ -228,6 +231,7 @@ func walkBusyBox(w *walker, c ctx, k call, _ given) {
 	w.run(e, call{words: args, at: args[0].Pos.Offset, outside: true})
 }
 
+// walkFlock walks flock file cmd and flock file -c 'text'.
 func walkFlock(w *walker, c ctx, k call, g given) {
 	ops := g.operands
 	if len(ops) == 0 {
@@ -272,6 +276,8 @@ func walkAt(w *walker, c ctx, k call, g given) {
 	w.shellInput(c, k, "sh")
 }
 
+// walkCrontab handles crontab file and crontab -, which take commands that run later: always opaque, and read as
+// far as known.
 func walkCrontab(w *walker, c ctx, k call, g given) {
 	if g.has("l", "r") {
 		return
@@ -289,6 +295,7 @@ func walkCrontab(w *walker, c ctx, k call, g given) {
 	}
 }
 
+// walkEntr walks the command of entr, which is shell text with -s: ls | entr -s 'make test'.
 func walkEntr(w *walker, c ctx, k call, g given) {
 	roles := "x"
 	if g.has("s") {
@@ -323,6 +330,7 @@ func walkTerminal(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// runParts handles run-parts dir, which runs all files of a directory.
 func runParts(w *walker, c ctx, k call, g given) {
 	for _, o := range g.operands {
 		w.file(c, o, Runs, k.index)
