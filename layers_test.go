@@ -231,10 +231,11 @@ var layers = map[string]layer{
 	})},
 
 	// What tests need of the machine.
-	"internal/parts":    {Test: true},
-	"internal/snippets": {Test: true},
-	"internal/jail":     {Ours: []string{"internal/parts"}, Modules: []string{"golang.org/x/sys"}, Test: true},
-	"internal/evasion":  {Ours: []string{"agent", "hooks", "hooks/hookstest", "internal/strictjson"}, Test: true},
+	"internal/parts":       {Test: true},
+	"internal/snippets":    {Test: true},
+	"internal/exampletest": {Test: true},
+	"internal/jail":        {Ours: []string{"internal/parts"}, Modules: []string{"golang.org/x/sys"}, Test: true},
+	"internal/evasion":     {Ours: []string{"agent", "hooks", "hooks/hookstest", "internal/strictjson"}, Test: true},
 	"internal/modeltest": {
 		Ours:    []string{"agent", "agent/agenttest", "drivers", "processor", "internal/parts"},
 		Modules: core, Test: true,
