@@ -94,7 +94,7 @@ var tried = map[string]string{
 	"examples/quickstart/hooks.go no-force-push":       "examples/quickstart/hooks_test.go TestGuardsHold",
 	"examples/quickstart/hooks.go no-wipe":             "examples/quickstart/hooks_test.go TestGuardsHold",
 	"examples/repair/hooks.go no-wipe":                 "examples/repair/hooks_test.go TestNoWipeHolds",
-	"examples/seeds/runtime.go rate-limited":           "no guard: it mocks the first call",
+	"examples/familiar-hooks/runtime.go rate-limited":  "no guard: it mocks the first call",
 	"examples/tour/main.go only-friends":               "examples/tour/main_test.go TestOnlyFriendsHolds",
 	"hooks/doc.go no-push":                             "hooks/published_test.go TestPublishedGuardsHold",
 	"hooks/example_tool_test.go careful":               "hooks/published_test.go TestPublishedGuardsHold",
