@@ -90,6 +90,8 @@ var tried = map[string]string{
 	"examples/approval/main.go guard":                  "examples/approval/main_test.go TestGuardHolds",
 	"examples/backtest/policies.go name":               "examples/backtest/rules/rules_test.go TestOperatorStatic",
 	"examples/confirm/confirm.yaml yes-before-write":   "policy/guards_test.go TestPublishedConfirmationHolds",
+	"examples/hello/main.go only-known":                "examples/hello/main_test.go TestOnlyKnownHolds",
+	"examples/hello/README.md only-known":              "examples/hello/main_test.go TestOnlyKnownHolds",
 	"examples/quickstart/hooks.go base-dir":            "examples/quickstart/hooks_test.go TestGuardsHold",
 	"examples/quickstart/hooks.go no-force-push":       "examples/quickstart/hooks_test.go TestGuardsHold",
 	"examples/quickstart/hooks.go no-wipe":             "examples/quickstart/hooks_test.go TestGuardsHold",

@@ -51,7 +51,8 @@ func Readme(t *testing.T, printed string, varying ...*regexp.Regexp) {
 	}
 	err = compare(shown, printed)
 	if err != nil && *update && !strings.Contains("\n"+shown, "\n"+gap) && len(varying) == 0 {
-		err = os.WriteFile(page, []byte(strings.Replace(string(text), shown, printed, 1)), 0o600)
+		const begin = "```text\n"
+		err = os.WriteFile(page, []byte(strings.Replace(string(text), begin+shown, begin+printed, 1)), 0o600)
 	}
 	assert.NoError(t, err)
 	code, err := codeIn(".")
