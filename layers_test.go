@@ -245,7 +245,10 @@ var layers = map[string]layer{
 	"internal/prose": {},
 
 	// What shows it all at work.
-	"examples/...": {Ours: []string{"..."}, Modules: core, Shown: true},
+	"examples/...": {Ours: []string{"..."}, Modules: append(core,
+		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric", // in a program that is observed
+		"github.com/modelcontextprotocol/go-sdk", // an MCP server to talk to
+	), Shown: true},
 }
 
 // heavy lists the packages whose whole weight, dependencies of dependencies
