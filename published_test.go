@@ -92,6 +92,8 @@ var tried = map[string]string{
 	"examples/confirm/confirm.yaml yes-before-write":   "policy/guards_test.go TestPublishedConfirmationHolds",
 	"examples/hello/main.go only-known":                "examples/hello/main_test.go TestOnlyKnownHolds",
 	"examples/hello/README.md only-known":              "examples/hello/main_test.go TestOnlyKnownHolds",
+	"examples/mcp/main.go only-drafts":                 "examples/mcp/main_test.go TestOnlyDraftsHolds",
+	"examples/mcp/README.md only-drafts":               "examples/mcp/main_test.go TestOnlyDraftsHolds",
 	"examples/observe/main.go only-ready":              "examples/observe/main_test.go TestOnlyReadyHolds",
 	"examples/policy/policy.yaml inside":               "examples/policy/main_test.go TestPolicyHolds",
 	"examples/policy/README.md inside":                 "examples/policy/main_test.go TestPolicyHolds",
