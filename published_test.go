@@ -102,6 +102,7 @@ var tried = map[string]string{
 	"examples/quickstart/hooks.go no-wipe":             "examples/quickstart/hooks_test.go TestGuardsHold",
 	"examples/repair/hooks.go no-wipe":                 "examples/repair/hooks_test.go TestNoWipeHolds",
 	"examples/familiar-hooks/runtime.go rate-limited":  "no guard: it mocks the first call",
+	"examples/stream/main.go only-office":              "examples/stream/main_test.go TestOnlyOfficeHolds",
 	"examples/subagents/main.go only-docs":             "examples/subagents/main_test.go TestOnlyDocsHolds",
 	"examples/subagents/README.md only-docs":           "examples/subagents/main_test.go TestOnlyDocsHolds",
 	"examples/tour/main.go only-friends":               "examples/tour/main_test.go TestOnlyFriendsHolds",
