@@ -97,6 +97,8 @@ var tried = map[string]string{
 	"examples/observe/main.go only-ready":              "examples/observe/main_test.go TestOnlyReadyHolds",
 	"examples/policy/policy.yaml inside":               "examples/policy/main_test.go TestPolicyHolds",
 	"examples/policy/README.md inside":                 "examples/policy/main_test.go TestPolicyHolds",
+	"examples/approval/README.md guard":                "examples/approval/main_test.go TestGuardHolds",
+	"examples/quickstart/README.md base-dir":           "examples/quickstart/hooks_test.go TestGuardsHold",
 	"examples/quickstart/hooks.go base-dir":            "examples/quickstart/hooks_test.go TestGuardsHold",
 	"examples/quickstart/hooks.go no-force-push":       "examples/quickstart/hooks_test.go TestGuardsHold",
 	"examples/quickstart/hooks.go no-wipe":             "examples/quickstart/hooks_test.go TestGuardsHold",
