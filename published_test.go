@@ -98,6 +98,8 @@ var tried = map[string]string{
 	"examples/policy/policy.yaml inside":               "examples/policy/main_test.go TestPolicyHolds",
 	"examples/policy/README.md inside":                 "examples/policy/main_test.go TestPolicyHolds",
 	"examples/approval/README.md guard":                "examples/approval/main_test.go TestGuardHolds",
+	"examples/backtest/README.md name":                 "examples/backtest/rules/rules_test.go TestOperatorStatic",
+	"examples/confirm/README.md yes-before-write":      "policy/guards_test.go TestPublishedConfirmationHolds",
 	"examples/quickstart/README.md base-dir":           "examples/quickstart/hooks_test.go TestGuardsHold",
 	"examples/quickstart/hooks.go base-dir":            "examples/quickstart/hooks_test.go TestGuardsHold",
 	"examples/quickstart/hooks.go no-force-push":       "examples/quickstart/hooks_test.go TestGuardsHold",
