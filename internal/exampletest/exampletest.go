@@ -49,7 +49,7 @@ func Readme(t *testing.T, printed string, varying ...*regexp.Regexp) {
 	for _, p := range varying {
 		printed, shown = p.ReplaceAllString(printed, "·"), p.ReplaceAllString(shown, "·")
 	}
-	err = compare(shown, printed)
+	err = compareOutput(shown, printed)
 	if err != nil && *update && !strings.Contains("\n"+shown, "\n"+gap) && len(varying) == 0 {
 		const begin = "```text\n"
 		err = os.WriteFile(page, []byte(strings.Replace(string(text), begin+shown, begin+printed, 1)), 0o600)
@@ -84,9 +84,9 @@ func outputOf(text string) (string, error) {
 	return "", errors.New("README.md has no block that is fenced with ```text")
 }
 
-// compare returns an error unless printed has the lines of shown, in their order, with something between two of them only
+// compareOutput returns an error unless printed has the lines of shown, in their order, with something between two of them only
 // where shown has a gap.
-func compare(shown, printed string) error {
+func compareOutput(shown, printed string) error {
 	printed = strings.TrimRight(printed, "\n") + "\n"
 	parts := strings.Split("\n"+shown, "\n"+gap)
 	rest := "\n" + printed

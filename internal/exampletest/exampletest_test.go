@@ -33,10 +33,10 @@ func TestCompare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			assert.Equal(t, tc.same, compare(tc.shown, printed) == nil, "%v", compare(tc.shown, printed))
+			assert.Equal(t, tc.same, compareOutput(tc.shown, printed) == nil, "%v", compareOutput(tc.shown, printed))
 		})
 	}
-	assert.NoError(t, compare("one\n", "one\n\n"), "empty lines at the end are not shown")
+	assert.NoError(t, compareOutput("one\n", "one\n\n"), "empty lines at the end are not shown")
 }
 
 func TestBlocks(t *testing.T) {
