@@ -43,10 +43,11 @@ func TestPageIsServed(t *testing.T) {
 
 // Events arrive while the run goes on, and a client that leaves cancels the run.
 func TestLeavingCancelsTheRun(t *testing.T) {
-	cancelled := make(chan struct{})
+	waiting, cancelled := make(chan struct{}), make(chan struct{})
 	handler, err := newHandler(agenttest.Script(
 		agenttest.Say("Wait.").Call("open_door", `{"door":"office"}`),
 		agenttest.Play(func(ctx context.Context, _ agent.State) (agent.Step, error) {
+			close(waiting)
 			<-ctx.Done()
 			close(cancelled)
 			return agent.Step{}, context.Cause(ctx)
@@ -68,6 +69,7 @@ func TestLeavingCancelsTheRun(t *testing.T) {
 	_, err = io.ReadFull(response.Body, received)
 	require.NoError(t, err)
 	assert.Equal(t, first, string(received))
+	<-waiting // the model is asked for its second turn
 	leave()
 	<-cancelled
 }
