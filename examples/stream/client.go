@@ -15,7 +15,8 @@ import (
 
 // showStream serves the handler at a free port and prints the events that a client receives.
 func showStream(ctx context.Context, out io.Writer, handler http.Handler) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,10 @@ func streamRun(w http.ResponseWriter, r *http.Request, a *agent.Agent) {
 		if name == "" {
 			continue
 		}
-		data, _ := json.Marshal(text) // a string in JSON has no line ends, which would end the event
+		data, err := json.Marshal(text) // a string in JSON has no line ends, which would end the event
+		if err != nil {
+			return
+		}
 		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data); err != nil {
 			return // the browser has gone; leaving the loop cancels the run
 		}
