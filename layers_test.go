@@ -231,10 +231,11 @@ var layers = map[string]layer{
 	})},
 
 	// What tests need of the machine.
-	"internal/parts":    {Test: true},
-	"internal/snippets": {Test: true},
-	"internal/jail":     {Ours: []string{"internal/parts"}, Modules: []string{"golang.org/x/sys"}, Test: true},
-	"internal/evasion":  {Ours: []string{"agent", "hooks", "hooks/hookstest", "internal/strictjson"}, Test: true},
+	"internal/parts":       {Test: true},
+	"internal/snippets":    {Test: true},
+	"internal/exampletest": {Test: true},
+	"internal/jail":        {Ours: []string{"internal/parts"}, Modules: []string{"golang.org/x/sys"}, Test: true},
+	"internal/evasion":     {Ours: []string{"agent", "hooks", "hooks/hookstest", "internal/strictjson"}, Test: true},
 	"internal/modeltest": {
 		Ours:    []string{"agent", "agent/agenttest", "drivers", "processor", "internal/parts"},
 		Modules: core, Test: true,
@@ -244,7 +245,10 @@ var layers = map[string]layer{
 	"internal/prose": {},
 
 	// What shows it all at work.
-	"examples/...": {Ours: []string{"..."}, Modules: core, Shown: true},
+	"examples/...": {Ours: []string{"..."}, Modules: append(core,
+		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric", // in a program that is observed
+		"github.com/modelcontextprotocol/go-sdk", // an MCP server to talk to
+	), Shown: true},
 }
 
 // heavy lists the packages whose whole weight, dependencies of dependencies

@@ -1,7 +1,7 @@
 // Command approval shows a run that waits for a person: an agent parks and its process
-// ends, a person is told, opens the link and approves over HTTP with a smaller amount,
-// and another process goes on with the run from the store. The model is a script and the
-// person is this program, so it needs no key and no person at the screen.
+// ends, a person gets a link and approves a smaller amount over HTTP, and another process
+// resumes the run from the store. The model is a script and the person is this program, so
+// it needs no key.
 //
 //	go run ./examples/approval
 package main
@@ -62,8 +62,8 @@ var guard = hooks.On(hooks.AtPreToolUse, "guard",
 		return c.Allow()
 	}, hooks.ToolNamed("transfer"))
 
-// process runs do as a process of its own would: with its own store, keeper and
-// agent, of which nothing is left when it is over.
+// process runs do as another process would, with a store, a keeper and an agent of its own. When it returns, only what
+// the store has recorded remains.
 func process(
 	ctx context.Context, path string, notify []durable.Notifier, do func(*agent.Agent, *durable.Keeper) (agent.State, error),
 ) (s agent.State, err error) {
@@ -100,7 +100,7 @@ func show(ctx context.Context, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, "runs.db")
 
-	// The desk, where questions are answered.
+	// The desk serves the questions in the store to people.
 	store, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func show(ctx context.Context, out io.Writer) (err error) {
 	}
 	fmt.Fprintf(out, "The run is %s, and the process that ran it is gone.\n", s.Status())
 
-	// A person hears of it, and looks.
+	// The person gets the link from the log, and reads the question.
 	line := strings.TrimSpace(heard.String())
 	_, rest, _ := strings.Cut(line, string(links))
 	link := string(links) + rest
@@ -142,10 +142,10 @@ func show(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	for _, q := range question.Questions {
-		fmt.Fprintf(out, "The link shows: %s wants to know about %s %s: %s.\n", q.AskedBy, question.Tool, question.Arguments, q.Reason)
+		fmt.Fprintf(out, "The link shows: %s asks about %s %s: %s.\n", q.AskedBy, question.Tool, question.Arguments, q.Reason)
 	}
 
-	// They approve a smaller amount; a second time counts for nothing.
+	// The person approves a smaller amount. A second approval is refused.
 	for range 2 {
 		answer, err := post(ctx, link, map[string]any{
 			"verdict": "approve", "by": "ann", "hash": question.Hash, "arguments": Transfer{To: "Bob", Amount: 90},
@@ -156,7 +156,7 @@ func show(ctx context.Context, out io.Writer) (err error) {
 		fmt.Fprintf(out, "Ann approves 90: %s\n", answer)
 	}
 
-	// Another process goes on with the run.
+	// Another process resumes the run.
 	run := <-decided
 	s, err = process(ctx, path, nil, func(clerk *agent.Agent, keeper *durable.Keeper) (agent.State, error) {
 		return keeper.Resume(ctx, clerk, run, durable.TakeFree).Get()
@@ -164,11 +164,11 @@ func show(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Another process goes on with %s, which is %s:\n%s", run, s.Status(), agenttest.Transcript(s))
+	fmt.Fprintf(out, "Another process resumes %s, which is %s:\n%s", run, s.Status(), agenttest.Transcript(s))
 	return nil
 }
 
-// Question is what the example reads of a question.
+// Question holds the fields of a question that the example reads.
 type Question struct {
 	Hash      string `json:"hash"`
 	Tool      string `json:"tool"`

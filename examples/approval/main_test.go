@@ -2,38 +2,26 @@ package main
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/evasion"
+	"github.com/grapnel-go/grapnel/internal/exampletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var update = flag.Bool("update", false, "write the expected output again")
-
-const expected = "testdata/output.txt"
-
-// The answer that a person gave later counts, with the arguments that they
-// gave, and nothing of the batch had run before.
+// The later answer of the person counts, with the arguments of that answer, and no call of the step ran before it.
 func TestOutput(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, show(t.Context(), &out))
-	if *update {
-		require.NoError(t, os.WriteFile(expected, out.Bytes(), 0o644))
-	}
-	want, err := os.ReadFile(expected)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), out.String())
+	exampletest.Readme(t, out.String())
 }
 
-// The guard lets nothing through that is no payment of up to 100, in whatever form.
+// The guard allows payments of up to 100 and nothing else, however the arguments are written.
 func TestGuardHolds(t *testing.T) {
 	t.Parallel()
 	evasion.Guard{

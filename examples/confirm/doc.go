@@ -1,3 +1,3 @@
-// Package confirm is an example: a policy by which an assistant changes something only after the user has said yes, and
-// what comes of trying it on recorded conversations. README.md tells of it.
+// Package confirm is an example without a program: a policy by which an assistant changes something only after the user
+// has said yes, tried on recorded conversations. README.md explains it.
 package confirm

@@ -2,18 +2,18 @@ package main
 
 import "github.com/grapnel-go/grapnel/hooks/mock"
 
-// Case is a task with tools that answer as they are told, and what is expected of a model.
+// Case is a task, the answers of the tools, and what is expected of a model.
 type Case struct {
 	Name  string
 	Input string
 	Mocks []mock.Row
-	// Calls is the tools that have to be called, in this order. Every mock has to be asked for, too.
+	// Calls are the tools that the model must call, in this order. Each of the mocks must be used, too.
 	Calls []string
-	// Never is the tools that must not be called.
+	// Never are the tools that the model must not call.
 	Never []string
-	// Says is what the answer has to say.
+	// Says is a text that the answer must have.
 	Says string
-	// Steps is how many steps it may take.
+	// Steps is how many steps the run may take.
 	Steps int
 }
 

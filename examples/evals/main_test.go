@@ -3,27 +3,22 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
 
-var update = flag.Bool("update", false, "write the expected output again")
+	"github.com/grapnel-go/grapnel/internal/exampletest"
+)
 
 func TestOutput(t *testing.T) {
 	for file, asJSON := range map[string]bool{"testdata/output.txt": false, "testdata/output.json": true} {
 		var out bytes.Buffer
 		require.NoError(t, run(t.Context(), &out, asJSON))
-		if *update {
-			require.NoError(t, os.MkdirAll("testdata", 0o750))
-			require.NoError(t, os.WriteFile(file, out.Bytes(), 0o600))
+		exampletest.Golden(t, file, out.String())
+		if !asJSON {
+			exampletest.Readme(t, out.String())
 		}
-		want, err := os.ReadFile(file)
-		require.NoError(t, err)
-		assert.Equal(t, string(want), out.String())
 	}
 }
 

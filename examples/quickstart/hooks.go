@@ -19,8 +19,8 @@ var baseDir = hooks.On(hooks.AtPreToolUse, "base-dir",
 		return c.Allow()
 	}), hooks.ToolMatching("*_file")).WithPriority(hooks.PriorityGuard)
 
-// noWipe denies commands that delete what is outside of the working folder, or all that is
-// in it, and those that it cannot read.
+// noWipe denies commands that delete files outside of the working folder, or all files in
+// it, and commands that it cannot analyse.
 var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
 	hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
 		line := bash.Analyse(command, bash.Options{})
@@ -35,14 +35,14 @@ var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
 		return c.Allow()
 	}), hooks.ToolNamed("bash")).WithPriority(hooks.PriorityGuard)
 
-// isInside reports whether a file is one in the working folder, neither the folder itself nor
-// one of which only a pattern is known, nor one in a home directory.
+// isInside reports whether f is a single file in the working folder: not the folder itself, not
+// a pattern, and not in a home directory.
 func isInside(file bash.File) bool {
 	return file.Known && file.Word.Kind == bash.Literal && file.Path != "." && !strings.HasPrefix(file.Path, "~") && filepath.IsLocal(file.Path)
 }
 
-// noForcePush rewrites a push such that it cannot overwrite what others pushed, and denies
-// pushes that still could, in whatever words.
+// noForcePush rewrites push --force so that it cannot overwrite the commits of others, and
+// denies pushes that still could.
 var noForcePush = hooks.On(hooks.AtPreToolUse, "no-force-push",
 	hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
 		safe := strings.ReplaceAll(command, "push --force ", "push --force-with-lease ")
@@ -60,13 +60,13 @@ var noForcePush = hooks.On(hooks.AtPreToolUse, "no-force-push",
 		}
 		var arguments map[string]any
 		if err := c.Call().Decode(&arguments); err != nil {
-			return c.Fail(err) // the failure policy decides: a control that cannot tell says no
+			return c.Fail(err) // a hook that fails denies the call
 		}
 		arguments["command"] = safe
 		return c.Rewrite(arguments)
 	}), hooks.ToolNamed("bash"))
 
-// overwritesServer reports whether a push replaces or deletes what is on the server.
+// overwritesServer reports whether a push replaces or deletes commits or branches on the server.
 func overwritesServer(push bash.Command) bool {
 	return push.Flag("f", "force") || push.Flag("d", "delete") || push.Flag("", "mirror") || push.Flag("", "prune") ||
 		slices.ContainsFunc(push.Operands(), func(w bash.Word) bool { return strings.HasPrefix(w.Text, "+") || strings.HasPrefix(w.Text, ":") })
@@ -95,8 +95,8 @@ func pathOf(c hooks.Call) string {
 	return path
 }
 
-// countCalls observes: it is told of every call and its answer, denied ones
-// included, and changes nothing.
+// countCalls observes: it counts each call and its answer, denied calls included, and
+// changes nothing.
 func countCalls(t *timeline) hooks.Hook {
 	return hooks.Observe(hooks.AtPostToolUse, "count-calls", func(_ context.Context, c hooks.ToolResultContext) error {
 		r := c.Result()

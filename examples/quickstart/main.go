@@ -1,8 +1,7 @@
-// Command quickstart shows what hooks do to an agent: it plays a small recorded
-// session, an agent that mends a failing test, through a real agent with five
-// hooks. They let it work, deny what it must not touch, rewrite a push that would
-// overwrite other people's commits, and refuse to let it stop before the tests
-// pass. No model, no key and no network are needed.
+// Command quickstart shows what hooks do to an agent. It plays a recorded session, an
+// agent that mends a failing test, through a real agent with five hooks: they let it
+// work, deny what it must not touch, rewrite a push that would overwrite the commits of
+// others, and do not let it stop before the tests pass. It needs no model, key or network.
 //
 //	go run ./examples/quickstart
 package main

@@ -2,28 +2,19 @@ package main
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/internal/exampletest"
 )
 
-var update = flag.Bool("update", false, "write the expected output again")
-
-const expected = "testdata/output.txt"
-
-// What the README's first command prints.
 func TestOutput(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), &out, false))
-	if *update {
-		require.NoError(t, os.WriteFile(expected, out.Bytes(), 0o644))
-	}
-	want, err := os.ReadFile(expected)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), out.String())
+	exampletest.Golden(t, "testdata/output.txt", out.String())
+	exampletest.Readme(t, out.String())
 }
 
 // Colours change nothing but the colours.

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// hooks returns what stands between the model and the machine.
+// hooks returns the hooks that guard the machine, and the secret, from the model.
 func (j Job) hooks() ([]hooks.Hook, error) {
 	inside, err := basedir.Guard(j.Dir, basedir.Options{})
 	if err != nil {
@@ -40,8 +40,8 @@ func (j Job) hooks() ([]hooks.Hook, error) {
 }
 
 // noWipe denies commands that delete folders with all that is in them: rm may delete single
-// files, and nothing else may delete. Lines that cannot be read are denied, too. What a
-// program or script does inside stands in no line, and is not seen.
+// files, and nothing else may delete. Lines that cannot be analysed are denied, too. The hook
+// does not see what a program or script does that the line starts.
 var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
 	hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
 		line := bash.Analyse(command, bash.Options{})

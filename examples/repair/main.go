@@ -1,13 +1,13 @@
 // Command repair lets an agent mend a broken Go package with real tools: a shell
-// and files, in a folder of its own. Five hooks stand beside it. They deny rm -rf,
-// keep paths inside of the folder, take a secret out of what tools answer, write
-// down what happened, and let the agent stop only when go test passes.
+// and files, in a folder of its own. Four hooks deny rm -rf, keep paths inside of
+// the folder, redact a secret in what tools answer, and let the agent stop only when
+// go test passes.
 //
 //	go run ./examples/repair                                    a recorded model, real tools
 //	go run ./examples/repair -provider openai -model gpt-6.1-terra  with OPENAI_API_KEY
 //
-// The providers are openai, anthropic and gemini; a server of one's own is named
-// with OPENAI_BASE_URL. It needs bash and the go command.
+// The providers are openai, anthropic and gemini; OPENAI_BASE_URL names a server of
+// your own. It needs bash and the go command.
 package main
 
 import (
@@ -49,7 +49,7 @@ const (
 )
 
 func main() {
-	provider := flag.String("provider", "recorded", "who answers: recorded, openai, anthropic or gemini")
+	provider := flag.String("provider", "recorded", "who plays the model: recorded, openai, anthropic or gemini")
 	model := flag.String("model", "", "the model, by its name at the provider")
 	keep := flag.Bool("keep", false, "keep the folder")
 	flag.Parse()
@@ -126,9 +126,9 @@ func recorded() (*replay.Session, error) {
 type Job struct {
 	// Dir is the folder of the package.
 	Dir string
-	// Secret is what stands in its .env and must not be seen.
+	// Secret is the value in its .env that the model must not see.
 	Secret string
-	// Audit, when set, is told in JSON lines what happened.
+	// Audit, unless nil, receives an audit log in JSON lines.
 	Audit io.Writer
 }
 
@@ -153,7 +153,7 @@ func (j Job) unpack() error {
 	})
 }
 
-// Run lets the agent work until the tests pass, or it may try no more.
+// Run lets the agent work until the tests pass or a limit stops it.
 func (j Job) Run(ctx context.Context, driver agent.Driver, show agent.Observer) (agent.State, error) {
 	bash, err := shell.Tool(shell.Config{Dir: j.Dir, Timeout: time.Minute, Env: append(shell.DefaultEnv(), "GO*")})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/openai"
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/hooks/audit"
+	"github.com/grapnel-go/grapnel/internal/exampletest"
 	"github.com/grapnel-go/grapnel/internal/modeltest"
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
@@ -109,6 +111,7 @@ func TestPrintedRepair(t *testing.T) {
 	for _, want := range []string{"denied by base-dir", "denied by no-wipe", "SERVICE_TOKEN=[redacted", "↺ tests-pass", "done after 7 steps"} {
 		assert.Contains(t, out.String(), want)
 	}
+	exampletest.Readme(t, out.String(), regexp.MustCompile(`package in .*, mended`))
 	require.ErrorContains(t, repair(t.Context(), &out, "oracle", "", false), `no provider "oracle"`)
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -13,21 +12,14 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
 	"github.com/grapnel-go/grapnel/internal/evasion"
+	"github.com/grapnel-go/grapnel/internal/exampletest"
 )
-
-var update = flag.Bool("update", false, "write the expected output again")
-
-const expected = "testdata/output.txt"
 
 func TestOutput(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, tour(t.Context(), &out))
-	if *update {
-		require.NoError(t, os.WriteFile(expected, out.Bytes(), 0o644))
-	}
-	want, err := os.ReadFile(expected)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), out.String())
+	exampletest.Golden(t, "testdata/output.txt", out.String())
+	exampletest.Readme(t, out.String())
 }
 
 // The guard stops every call that is no payment of up to 100 to a friend, in whatever form.

@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// runtimeHooks mocks the first search, as if the service was asked too often, and looks at every call, step and the end.
-// examples/evals scores a whole table of cases with the same hooks.
+// runtimeHooks answers the first search in the tool's place, as if the service had refused it, and observes each call, each step and the
+// end. examples/evals scores a table of cases with hooks at the same points.
 func runtimeHooks(ctx context.Context, out io.Writer) error {
 	search := toolexec.Func("search", "Searches the web.", func(_ context.Context, in struct {
 		Query string `json:"query"`

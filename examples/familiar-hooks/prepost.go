@@ -14,8 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// prePost runs an agent with a hook before the run that is waited for, since it may say no, and two that are not waited for: they are
-// Detached, and only drained before the program goes on.
+// prePost runs an agent with three hooks. The run waits for the first, which may deny the input. The other two are detached: they
+// only observe, run in the background, and the program waits for them with Drain.
 func prePost(ctx context.Context, out io.Writer) error {
 	var log lines
 	validator := hooks.On(hooks.AtInputSubmitted, "input-validator", func(_ context.Context, c hooks.InputContext) hooks.Result {
@@ -29,11 +29,11 @@ func prePost(ctx context.Context, out io.Writer) error {
 		return nil
 	}).Detach()
 	responses := hooks.Observe(hooks.AtExecutionEnd, "response-logger", func(_ context.Context, c hooks.EndContext) error {
-		log.add("2 after: %s ended as %s in %v", c.Run().Agent, c.Status(), about(c.Duration()))
+		log.add("2 after: %s ended as %s in %v", c.Run().Agent, c.Status(), roundTime(c.Duration()))
 		return nil
 	}).Detach()
 
-	model := agenttest.Script().Then(thinking(200*time.Millisecond, agenttest.Say("Hello to you!")))
+	model := agenttest.Script().Then(delayTurn(200*time.Millisecond, agenttest.Say("Hello to you!")))
 	a, err := newAgent("Assistant", model, nil, validator, requests, responses)
 	if err != nil {
 		return err
@@ -48,17 +48,17 @@ func prePost(ctx context.Context, out io.Writer) error {
 		} else {
 			fmt.Fprintf(out, "%q was answered: %s\n", message, final.Answer())
 		}
-		if err := a.Drain(ctx); err != nil { // what runs in the background
+		if err := a.Drain(ctx); err != nil { // waits for the detached hooks
 			return err
 		}
-		for _, line := range log.taken() {
+		for _, line := range log.takeSorted() {
 			fmt.Fprintln(out, " ", line)
 		}
 	}
 	return nil
 }
 
-// lines is what several goroutines wrote.
+// lines collects what several goroutines write.
 type lines struct {
 	mu   sync.Mutex
 	list []string
@@ -70,8 +70,8 @@ func (l *lines) add(format string, args ...any) {
 	l.list = append(l.list, fmt.Sprintf(format, args...))
 }
 
-// taken returns the lines in their alphabetical order, which is not that in which they came.
-func (l *lines) taken() []string {
+// takeSorted empties the list and returns its lines in alphabetical order: detached hooks write in any order.
+func (l *lines) takeSorted() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	list := l.list

@@ -15,13 +15,13 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// outputs is what the tools of a run answered, for those who come later.
+// outputs is the list of what bash answered in a run, in the metadata of its state.
 var outputs = agent.RunKey[[]string]("outputs")
 
-// useHooks keeps bash inside of a directory, copies what it answers into the metadata of the run, and tells how long each
+// useHooks keeps bash inside of a directory, copies what bash answers into the metadata of the run, and prints how long each
 // step took.
 func useHooks(ctx context.Context, out io.Writer) error {
-	base, err := os.MkdirTemp("", "seeds")
+	base, err := os.MkdirTemp("", "familiar-hooks")
 	if err != nil {
 		return err
 	}
@@ -44,14 +44,14 @@ func useHooks(ctx context.Context, out io.Writer) error {
 		return c.Allow(outputs.Set(append(slices.Clip(outputs.Or(c.State(), nil)), c.Text())))
 	}, hooks.ToolNamed("bash"))
 	telemetry := hooks.Observe(hooks.AtStepEnd, "step-duration", func(_ context.Context, c hooks.StepEndContext) error {
-		_, err := fmt.Fprintf(out, "telemetry: step %d (%s) took %v\n", c.StepIndex(), c.Kind(), about(c.Duration()))
+		_, err := fmt.Fprintf(out, "telemetry: step %d (%s) took %v\n", c.StepIndex(), c.Kind(), roundTime(c.Duration()))
 		return err
 	})
 
 	model := agenttest.Script(
-		thinking(100*time.Millisecond, agenttest.Call("bash", `{"command":"ls","dir":"src"}`)),
-		thinking(300*time.Millisecond, agenttest.Call("bash", `{"command":"rm -rf .","dir":"../etc"}`)),
-		thinking(100*time.Millisecond, agenttest.Call("bash", `{"command":"go test","dir":"."}`)),
+		delayTurn(100*time.Millisecond, agenttest.Call("bash", `{"command":"ls","dir":"src"}`)),
+		delayTurn(300*time.Millisecond, agenttest.Call("bash", `{"command":"rm -rf .","dir":"../etc"}`)),
+		delayTurn(100*time.Millisecond, agenttest.Call("bash", `{"command":"go test","dir":"."}`)),
 		agenttest.Say("The tests pass."),
 	)
 	a, err := newAgent("builder", model, []toolexec.Tool{bash}, inside.Matching(hooks.ToolNamed("bash")), copies, telemetry)

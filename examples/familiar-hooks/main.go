@@ -1,8 +1,8 @@
-// Command seeds plays the examples of the hook systems that Grapnel learned from, each with our hooks: pre- and post-hooks
-// of an agent run (prepost.go), mocks and controls of an agent runtime (runtime.go), and a hook capability for an agent
-// builder (usehooks.go). The models are scripts.
+// Command familiar-hooks shows hooks as other agent systems have them, written with Grapnel: hooks before and after a run
+// (prepost.go), mocks and controls of tool calls (runtime.go), and hooks as a capability of an agent builder
+// (usehooks.go). The models are scripts.
 //
-//	go run ./examples/seeds
+//	go run ./examples/familiar-hooks
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 
 func main() {
 	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "seeds:", err)
+		fmt.Fprintln(os.Stderr, "familiar-hooks:", err)
 		os.Exit(1)
 	}
 }
@@ -50,8 +50,8 @@ func newAgent(name string, model agent.Driver, tools []toolexec.Tool, list ...ho
 	return builder.New().WithName(name).WithDriver(model).With(capability.UseTools(tools...), capability.UseHooks(list...)).Build().Get()
 }
 
-// thinking returns a turn that takes its time.
-func thinking(d time.Duration, turn agenttest.Turn) agenttest.Turn {
+// delayTurn returns a turn that the model begins after d.
+func delayTurn(d time.Duration, turn agenttest.Turn) agenttest.Turn {
 	return agenttest.Play(func(ctx context.Context, s agent.State) (agent.Step, error) {
 		select {
 		case <-time.After(d):
@@ -62,5 +62,5 @@ func thinking(d time.Duration, turn agenttest.Turn) agenttest.Turn {
 	})
 }
 
-// about returns a time as a person would say it.
-func about(d time.Duration) time.Duration { return d.Round(50 * time.Millisecond) }
+// roundTime returns d in steps of 50 milliseconds, so that the output is the same on each machine.
+func roundTime(d time.Duration) time.Duration { return d.Round(50 * time.Millisecond) }
