@@ -30,7 +30,7 @@ import (
 )
 
 func main() {
-	if err := show(context.Background(), os.Stdout); err != nil {
+	if err := showQuestion(context.Background(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "approval:", err)
 		os.Exit(1)
 	}
@@ -92,7 +92,7 @@ func process(
 	return do(clerk, keeper)
 }
 
-func show(ctx context.Context, out io.Writer) (err error) {
+func showQuestion(ctx context.Context, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "approval")
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func show(ctx context.Context, out io.Writer) (err error) {
 	_, rest, _ := strings.Cut(line, string(links))
 	link := string(links) + rest
 	fmt.Fprintf(out, "The log says: %s\n", strings.Replace(line, link, "http://…/approvals/…", 1))
-	question, err := look(ctx, link)
+	question, err := fetchQuestion(ctx, link)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func show(ctx context.Context, out io.Writer) (err error) {
 
 	// The person approves a smaller amount. A second approval is refused.
 	for range 2 {
-		answer, err := post(ctx, link, map[string]any{
+		answer, err := postDecision(ctx, link, map[string]any{
 			"verdict": "approve", "by": "ann", "hash": question.Hash, "arguments": Transfer{To: "Bob", Amount: 90},
 		})
 		if err != nil {
@@ -179,7 +179,7 @@ type Question struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-func look(ctx context.Context, link string) (Question, error) {
+func fetchQuestion(ctx context.Context, link string) (Question, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
 	if err != nil {
 		return Question{}, err
@@ -188,7 +188,7 @@ func look(ctx context.Context, link string) (Question, error) {
 	var told struct {
 		Question Question `json:"question"`
 	}
-	_, body, err := send(request)
+	_, body, err := sendRequest(request)
 	if err == nil {
 		err = json.Unmarshal(body, &told)
 	}
@@ -198,7 +198,7 @@ func look(ctx context.Context, link string) (Question, error) {
 	return told.Question, err
 }
 
-func post(ctx context.Context, link string, decision any) (string, error) {
+func postDecision(ctx context.Context, link string, decision any) (string, error) {
 	body, err := json.Marshal(decision)
 	if err != nil {
 		return "", err
@@ -208,7 +208,7 @@ func post(ctx context.Context, link string, decision any) (string, error) {
 		return "", err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	status, body, err := send(request)
+	status, body, err := sendRequest(request)
 	var told struct {
 		Message string `json:"message"`
 	}
@@ -218,7 +218,7 @@ func post(ctx context.Context, link string, decision any) (string, error) {
 	return fmt.Sprintf("%s: %s", status, told.Message), err
 }
 
-func send(request *http.Request) (status string, body []byte, err error) {
+func sendRequest(request *http.Request) (status string, body []byte, err error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The later answer of the person counts, with the arguments of that answer, and no call of the step ran before it.
 func TestOutput(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, show(t.Context(), &out))
+	require.NoError(t, showQuestion(t.Context(), &out))
 	exampletest.Readme(t, out.String())
 }
 

@@ -47,7 +47,7 @@ func run(ctx context.Context, out io.Writer, asJSON bool) error {
 	if asJSON {
 		return writeJSON(out, reports)
 	}
-	return write(out, reports)
+	return writeReports(out, reports)
 }
 
 const instructions = "You are the support of a shop. Orders can be refunded for 30 days. Look an order up before you refund it. " +

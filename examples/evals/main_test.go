@@ -29,7 +29,7 @@ func TestWhoPasses(t *testing.T) {
 	var reports []Report
 	require.NoError(t, json.Unmarshal(out.Bytes(), &reports))
 	require.Len(t, reports, len(models))
-	assert.Equal(t, len(cases), reports[0].passed())
+	assert.Equal(t, len(cases), reports[0].countPassed())
 	var passed []string
 	for _, c := range reports[1].Cases {
 		if c.Passed {

@@ -65,7 +65,7 @@ func (s *score) result(c Case, table *mock.Table) Result {
 		wrong(slices.Contains(s.calls, tool), "called %s, which it must not", tool)
 	}
 	if len(lo.Intersect(s.calls, c.Never)) == 0 {
-		wrong(!slices.Equal(s.calls, c.Calls), "called %s, not %s", listed(s.calls), listed(c.Calls))
+		wrong(!slices.Equal(s.calls, c.Calls), "called %s, not %s", joinNames(s.calls), joinNames(c.Calls))
 	}
 	for _, call := range table.UnmatchedCalls() {
 		wrong(true, "no mock for %s %s", call.Name, call.Arguments)
@@ -81,7 +81,7 @@ func (s *score) result(c Case, table *mock.Table) Result {
 	}
 }
 
-func listed(tools []string) string {
+func joinNames(tools []string) string {
 	if len(tools) == 0 {
 		return "nothing"
 	}

@@ -29,7 +29,7 @@ var recording []byte
 var toolSchemas []byte
 
 func main() {
-	if err := run(context.Background(), os.Stdout, coloured(os.Stdout)); err != nil {
+	if err := run(context.Background(), os.Stdout, wantsColour(os.Stdout)); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
 	}

@@ -26,8 +26,8 @@ type timeline struct {
 
 func newTimeline(out io.Writer, colour bool) *timeline { return &timeline{out: out, colour: colour} }
 
-// coloured reports whether f is a terminal that wants colours.
-func coloured(f *os.File) bool {
+// wantsColour reports whether f is a terminal that wants colours.
+func wantsColour(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
@@ -77,7 +77,7 @@ func (t *timeline) Observe(_ context.Context, e agent.Event) {
 }
 
 func (t *timeline) say(who, style, text string) {
-	t.line("%s  %s", t.paint(style, who), wrap(text, 76-len(who), strings.Repeat(" ", len(who)+2)))
+	t.line("%s  %s", t.paint(style, who), wrapText(text, 76-len(who), strings.Repeat(" ", len(who)+2)))
 }
 
 // hook prints what a hook decided about the run; what it decided about a call is
@@ -91,7 +91,7 @@ func (t *timeline) hook(e hooks.Event) {
 	}
 	if e.Decision == hooks.Continue {
 		t.goOns++
-		t.line("  %s %s", t.paint(yellow, "↺ "+e.Hook+" keeps it from stopping:"), wrap(e.Reason, 74, "    "))
+		t.line("  %s %s", t.paint(yellow, "↺ "+e.Hook+" keeps it from stopping:"), wrapText(e.Reason, 74, "    "))
 	}
 }
 
@@ -106,17 +106,17 @@ func (t *timeline) call(r agent.ToolResult) {
 	case r.IsError():
 		mark = t.paint(yellow, "!")
 	}
-	t.line("  %s %-10s %s", mark, r.Tool(), shortened(argument(r.Original()), 64))
+	t.line("  %s %-10s %s", mark, r.Tool(), shortenText(mainArgument(r.Original()), 64))
 	if denied, ok := errors.AsType[*hooks.DeniedError](r.Err); ok {
 		t.line("    %s %s", t.paint(red, "denied by "+denied.Hook+":"), denied.Reason)
 	}
 	if r.Rewritten() {
-		t.line("    %s\n    %s", t.paint(yellow, "rewritten by "+t.rewriter+" to"), wrap(argument(r.Call()), 74, "    "))
+		t.line("    %s\n    %s", t.paint(yellow, "rewritten by "+t.rewriter+" to"), wrapText(mainArgument(r.Call()), 74, "    "))
 	}
 }
 
-// argument returns the argument of a call that a reader knows it by.
-func argument(c agent.ToolCall) string {
+// mainArgument returns the argument of a call that a reader knows it by.
+func mainArgument(c agent.ToolCall) string {
 	var in map[string]string
 	if json.Unmarshal([]byte(c.Arguments), &in) != nil {
 		return c.Arguments
@@ -141,12 +141,12 @@ func (t *timeline) summary(played replay.Played) {
 	t.line("%s", t.paint(bold, fmt.Sprintf("%d steps, %d calls: %d denied, %d rewritten; stopped too early: %d.",
 		played.State.StepCount(), t.calls, t.denied, t.rewritten, t.goOns)))
 	if left, ok := played.FirstDeparture().Get(); ok {
-		t.line("%s", t.paint(dim, wrap(fmt.Sprintf("The play left the recording at turn %d (%s): from there on the recorded model "+
+		t.line("%s", t.paint(dim, wrapText(fmt.Sprintf("The play left the recording at turn %d (%s): from there on the recorded model "+
 			"did not know what the hooks had done.", left.Turn+1, left.Kind), 78, "")))
 	}
 }
 
-func shortened(text string, limit int) string {
+func shortenText(text string, limit int) string {
 	text, _, more := strings.Cut(text, "\n")
 	runes := []rune(text)
 	if len(runes) > limit {
@@ -158,9 +158,9 @@ func shortened(text string, limit int) string {
 	return text
 }
 
-// wrap breaks text into lines of at most width runes, and puts indent before all
+// wrapText breaks text into lines of at most width runes, and puts indent before all
 // but the first.
-func wrap(text string, width int, indent string) string {
+func wrapText(text string, width int, indent string) string {
 	var b strings.Builder
 	column := 0
 	for i, word := range strings.Fields(text) {

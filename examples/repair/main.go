@@ -93,7 +93,7 @@ func repair(ctx context.Context, out io.Writer, provider, model string, keep boo
 func driverOf(ctx context.Context, provider, model string) (context.Context, agent.Driver, error) {
 	switch provider {
 	case "recorded":
-		session, err := recorded()
+		session, err := recordedSession()
 		if err != nil {
 			return ctx, nil, err
 		}
@@ -111,8 +111,8 @@ func driverOf(ctx context.Context, provider, model string) (context.Context, age
 	return ctx, nil, fmt.Errorf("there is no provider %q: recorded, openai, anthropic and gemini are known", provider)
 }
 
-// recorded returns the session that ships with the program.
-func recorded() (*replay.Session, error) {
+// recordedSession returns the session that ships with the program.
+func recordedSession() (*replay.Session, error) {
 	for record, err := range replay.NewReader(bytes.NewReader(recording)).Records() {
 		if err != nil {
 			return nil, fmt.Errorf("session.jsonl: %w", err)

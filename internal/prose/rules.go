@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// The rules, in the order in which reports list them.
+// The rules.
 const (
 	ruleComment    = "comment"
 	ruleWord       = "word"
@@ -20,8 +20,6 @@ const (
 	ruleOneWord    = "one-word"
 	ruleParticiple = "participle"
 )
-
-var rules = []string{ruleComment, ruleWord, ruleCase, ruleOneWord, ruleParticiple}
 
 // A finding is one place that breaks a rule.
 type finding struct {

@@ -994,7 +994,7 @@ func jobs(w *walker, c ctx, k call) {
 	}
 }
 
-// fc is opaque unless it only lists: it runs commands of the history.
+// fc runs commands of the history, so it is opaque unless it only lists them.
 func fc(w *walker, c ctx, k call) {
 	c.out.lose()
 	if args := k.args(); len(args) == 0 || !strings.HasPrefix(args[0].Text, "-l") {

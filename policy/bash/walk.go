@@ -520,7 +520,7 @@ func (w *walker) heredoc(c ctx, r *syntax.Redirect) string {
 	return raw
 }
 
-// onlyLit returns the text of a word without quotes and expansions.
+// onlyLit returns the text of a word, and false if it has quotes or expansions.
 func onlyLit(word *syntax.Word) (string, bool) {
 	var b strings.Builder
 	for _, p := range word.Parts {
@@ -548,9 +548,6 @@ func (w *walker) test(c ctx, x syntax.TestExpr) {
 		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
 			w.walkTestWord(c, x.X)
 			w.walkTestWord(c, x.Y)
-		case syntax.TsReMatch:
-			w.test(c, x.X)
-			w.test(c, x.Y)
 		default:
 			w.test(c, x.X)
 			w.test(c, x.Y)
