@@ -242,7 +242,8 @@ var layers = map[string]layer{
 	},
 
 	// How our names and comments read.
-	"internal/prose": {},
+	"internal/picture": {},
+	"internal/prose":   {},
 
 	// What shows it all at work.
 	"examples/...": {Ours: []string{"..."}, Modules: append(core,

@@ -61,7 +61,8 @@ func guardsShown(t *testing.T) []string {
 // tried says of each guard that we show which test asks it about other spellings of what it is against, or why none has to.
 var tried = map[string]string{
 	"README.md inside":                                 "policy/guards_test.go TestPublishedPoliciesHold",
-	"README.md only-friends":                           "examples/tour/main_test.go TestOnlyFriendsHolds",
+	"README.md only-known":                             "examples/hello/main_test.go TestOnlyKnownHolds",
+	"docs/getting-started.md only-friends":             "examples/tour/main_test.go TestOnlyFriendsHolds",
 	"README.md payee":                                  "policy/guards_test.go TestPublishedPoliciesHold",
 	"action/doc.go check":                              "no guard: a web service decides",
 	"action/example_test.go check":                     "no guard: it goes by a file, and not by the call",

@@ -26,7 +26,7 @@ var (
 	store                durable.Store
 	run                  agent.RunID
 	workspace            string
-	j                    struct{ Dir string } // in README.md, which shows lines of examples/repair
+	j                    struct{ Dir string } // in docs/getting-started.md, which shows lines of examples/repair
 )
 `
 

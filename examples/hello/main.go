@@ -49,11 +49,11 @@ func main() {
 }
 
 func sayHello(ctx context.Context, out io.Writer) error {
-	model, err := newModel(out)
+	driver, err := newDriver(out)
 	if err != nil {
 		return err
 	}
-	a, err := builder.New().WithDriver(model).With(capability.UseTools(sendMail), capability.UseHooks(onlyKnown)).Build().Get()
+	a, err := builder.New().WithDriver(driver).With(capability.UseTools(sendMail), capability.UseHooks(onlyKnown)).Build().Get()
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,4 +45,21 @@ func TestOnlyKnownHolds(t *testing.T) {
 		Allowed:   addressBook,
 		Forbidden: []string{"bob@example.org", "ann@example.com, bob@example.org", "Ann@example.com", "ann@example.com ", ""},
 	}.Hold(t)
+}
+
+// Every line of Go in the README of the module is a line of this program.
+func TestReadmeOfTheModuleIsThisProgram(t *testing.T) {
+	program, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	blocks := strings.Split(string(readme), "```go\n")[1:]
+	require.NotEmpty(t, blocks)
+	for _, block := range blocks {
+		code, _, _ := strings.Cut(block, "```")
+		for line := range strings.Lines(code) {
+			assert.Contains(t, string(program), line)
+		}
+	}
+	assert.LessOrEqual(t, strings.Count(string(readme), "\n"), 130, "the README is short")
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/openai"
 )
 
-var modelName = flag.String("model", "gpt-5.1", "a model of OpenAI, or of the server that OPENAI_BASE_URL names")
+var modelName = flag.String("model", "gpt-6.1-terra", "a model of OpenAI, or of the server that OPENAI_BASE_URL names")
 
-// newModel returns the model that the environment names. When it names none, it returns a script, so that the program
+// newDriver returns the driver of the model that the environment names. When it names none, it returns a script, so that the program
 // runs anywhere.
-func newModel(out io.Writer) (agent.Driver, error) {
+func newDriver(out io.Writer) (agent.Driver, error) {
 	if os.Getenv("OPENAI_API_KEY") != "" || os.Getenv("OPENAI_BASE_URL") != "" {
 		return openai.New(openai.Config{Model: *modelName})
 	}

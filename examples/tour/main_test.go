@@ -41,27 +41,44 @@ func TestOnlyFriendsHolds(t *testing.T) {
 	}.Test(t, onlyFriends)
 }
 
-// Every line of Go in the README is a line of this program, or of the one that it
-// names, and so compiles and does what the README says.
-func TestReadmeIsThisProgram(t *testing.T) {
+// Every line of Go in the tutorial is a line of this program, or of the one that it
+// names, and so compiles and does what the tutorial says.
+func TestTutorialIsThisProgram(t *testing.T) {
 	program, err := os.ReadFile("main.go")
 	require.NoError(t, err)
 	repair, err := os.ReadFile("../repair/main.go")
 	require.NoError(t, err)
-	readme, err := os.ReadFile("../../README.md")
+	tutorial, err := os.ReadFile("../../docs/getting-started.md")
 	require.NoError(t, err)
 	lines := map[string]bool{}
 	for line := range strings.Lines(string(program) + string(repair)) {
 		lines[strings.TrimSpace(line)] = true
 	}
-	blocks := strings.Split(string(readme), "```go\n")[1:]
-	require.NotEmpty(t, blocks, "the README shows no Go")
+	blocks := strings.Split(string(tutorial), "```go\n")[1:]
+	require.NotEmpty(t, blocks, "the tutorial shows no Go")
 	for _, block := range blocks {
 		code, _, closed := strings.Cut(block, "```")
-		require.True(t, closed, "a code block in the README is not closed")
+		require.True(t, closed, "a code block in the tutorial is not closed")
 		for line := range strings.Lines(code) {
 			line = strings.TrimSpace(line)
-			assert.True(t, lines[line], "the README shows a line that no example has: %s", line)
+			assert.True(t, lines[line], "the tutorial shows a line that no example has: %s", line)
 		}
+	}
+}
+
+// The README shows lines of the plan that this program prints.
+func TestReadmeShowsThePlan(t *testing.T) {
+	plan, err := os.ReadFile("testdata/output.txt")
+	require.NoError(t, err)
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(readme), "```text\n")
+	require.True(t, found, "the README shows no plan")
+	shown, _, _ := strings.Cut(rest, "```")
+	for line := range strings.Lines(shown) {
+		assert.Contains(t, string(plan), line)
+	}
+	for _, name := range []string{"HookProcessor", "HookedToolExecutor", "HookContinuationCriterion"} {
+		assert.Contains(t, shown, name)
 	}
 }

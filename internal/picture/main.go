@@ -1,0 +1,115 @@
+// Command picture draws the picture of the README, docs/picture.svg: lines that examples/quickstart prints, as a terminal
+// shows them.
+//
+//	go run ./internal/picture
+package main
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// file is where the picture is, seen from the root of the module.
+const file = "docs/picture.svg"
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "picture:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	output, err := quickstart(ctx, ".")
+	if err != nil {
+		return err
+	}
+	lines, err := chooseLines(output)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(draw(lines)), 0o644)
+}
+
+// quickstart returns what the example prints, run at the root of the module.
+func quickstart(ctx context.Context, root string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "run", "./examples/quickstart")
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	output, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go run ./examples/quickstart: %w", err)
+	}
+	return string(output), nil
+}
+
+// shown are the steps in the picture: one with a denied call, one that must not be the last, one with a rewritten call.
+var shown = []string{"step 4 ", "step 5 ", "step 6 ", "step 7 "}
+
+// chooseLines returns the lines of the steps in the picture. It fails if they lack a decision that the picture is to show.
+func chooseLines(output string) ([]string, error) {
+	lines := []string{"$ go run ./examples/quickstart", "…"}
+	for _, paragraph := range strings.Split(output, "\n\n") {
+		if slices.ContainsFunc(shown, func(step string) bool { return strings.HasPrefix(paragraph, step) }) {
+			lines = append(append(lines, ""), strings.Split(paragraph, "\n")...)
+		}
+	}
+	for _, glyph := range []string{"✓", "✗", "✎", "↺"} {
+		if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, glyph) }) {
+			return nil, fmt.Errorf("no line of the steps %q has %s: choose other steps", shown, glyph)
+		}
+	}
+	return lines, nil
+}
+
+// Sizes in pixels, for a font whose letters are 0.6 of its size wide.
+const (
+	fontSize, letter, lineHeight, margin = 14, 8.43, 20, 24
+	background, foreground               = "#14181f", "#d7dce3"
+)
+
+// colours are those of lines, by the glyph that they begin with.
+var colours = map[string]string{"✓": "#7fd17f", "✗": "#f07178", "✎": "#ffcb6b", "↺": "#ffcb6b", "$": "#89b4fa", "…": "#7a8493"}
+
+// draw returns the lines as an SVG. Lines that go on with a decision have its colour.
+func draw(lines []string) string {
+	widest := 0
+	for _, line := range lines {
+		widest = max(widest, utf8.RuneCountInString(line))
+	}
+	width, height := int(float64(widest)*letter)+2*margin, len(lines)*lineHeight+2*margin
+	var svg strings.Builder
+	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img">`+"\n", width, height)
+	svg.WriteString("<title>An agent at work: a hook denies a call, one keeps the agent from stopping, one rewrites a call</title>\n")
+	fmt.Fprintf(&svg, `<rect width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", background)
+	fmt.Fprintf(&svg, `<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="%d" xml:space="preserve" style="white-space: pre">`+"\n", fontSize)
+	decision := ""
+	for i, line := range lines {
+		colour := foreground
+		switch text := strings.TrimSpace(line); {
+		case text == "" || strings.HasPrefix(text, "step "):
+			decision = ""
+		default:
+			first, _ := utf8.DecodeRuneInString(text)
+			if known, ok := colours[string(first)]; ok {
+				colour, decision = known, known
+			} else if decision != "" {
+				colour = decision
+			}
+		}
+		weight := ""
+		if strings.HasPrefix(line, "step ") {
+			weight = ` font-weight="bold"`
+		}
+		fmt.Fprintf(&svg, `<text x="%d" y="%d" fill="%s"%s>`, margin, margin+(i+1)*lineHeight-5, colour, weight)
+		_ = xml.EscapeText(&svg, []byte(line))
+		svg.WriteString("</text>\n")
+	}
+	svg.WriteString("</g>\n</svg>\n")
+	return svg.String()
+}
