@@ -26,7 +26,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	output, err := quickstart(ctx, ".")
+	output, err := runQuickstart(ctx, ".")
 	if err != nil {
 		return err
 	}
@@ -34,11 +34,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(draw(lines)), 0o644)
+	return os.WriteFile(file, []byte(drawLines(lines)), 0o644)
 }
 
-// quickstart returns what the example prints, run at the root of the module.
-func quickstart(ctx context.Context, root string) (string, error) {
+// runQuickstart returns what the example prints, run at the root of the module.
+func runQuickstart(ctx context.Context, root string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "run", "./examples/quickstart")
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	output, err := cmd.Output()
@@ -76,8 +76,8 @@ const (
 // colours are those of lines, by the glyph that they begin with.
 var colours = map[string]string{"✓": "#7fd17f", "✗": "#f07178", "✎": "#ffcb6b", "↺": "#ffcb6b", "$": "#89b4fa", "…": "#7a8493"}
 
-// draw returns the lines as an SVG. Lines that go on with a decision have its colour.
-func draw(lines []string) string {
+// drawLines returns the lines as an SVG. Lines that go on with a decision have its colour.
+func drawLines(lines []string) string {
 	widest := 0
 	for _, line := range lines {
 		widest = max(widest, utf8.RuneCountInString(line))

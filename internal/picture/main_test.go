@@ -11,13 +11,13 @@ import (
 // The picture shows what the example prints now.
 func TestPictureIsCurrent(t *testing.T) {
 	t.Parallel()
-	output, err := quickstart(t.Context(), "../..")
+	output, err := runQuickstart(t.Context(), "../..")
 	require.NoError(t, err)
 	lines, err := chooseLines(output)
 	require.NoError(t, err)
 	picture, err := os.ReadFile("../../" + file)
 	require.NoError(t, err)
-	assert.Equal(t, draw(lines), string(picture), "run go run ./internal/picture")
+	assert.Equal(t, drawLines(lines), string(picture), "run go run ./internal/picture")
 }
 
 func TestPictureNeedsEveryDecision(t *testing.T) {
@@ -28,5 +28,5 @@ func TestPictureNeedsEveryDecision(t *testing.T) {
 
 func TestTextIsEscaped(t *testing.T) {
 	t.Parallel()
-	assert.Contains(t, draw([]string{`step 1  a < b && "c"`}), "a &lt; b &amp;&amp; &#34;c&#34;</text>")
+	assert.Contains(t, drawLines([]string{`step 1  a < b && "c"`}), "a &lt; b &amp;&amp; &#34;c&#34;</text>")
 }

@@ -41,6 +41,9 @@
 // [Word.Is], which only says yes when the word is certain. ~ and $HOME stay "~" unless
 // [Options] says more, so that "~/.ssh" can be compared.
 //
+// How values are followed, and why a value that is not known never hides anything, is
+// explained in docs/bash-analysis.md.
+//
 // # What is opaque
 //
 // [Analysis.Opaque] names each place where something runs that the text does not show,
