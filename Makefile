@@ -17,8 +17,8 @@ check: ## everything that CI runs, without its installs
 	@.ci/run --without-install
 
 .PHONY: nightly
-nightly: ## what takes too long for every change: collector, peers, race on everything, crashes, fuzzing, attacks
-	@.ci/run collector-again peers-again race-all crash fuzz attack
+nightly: ## what takes too long for every change: collector, peers, race on everything, crashes, fuzzing, attacks, vulnerabilities
+	@.ci/run vulnerabilities collector-again peers-again race-all crash fuzz attack
 
 .PHONY: fresh
 fresh: ## the tests as on a machine that has Go and nothing else
@@ -66,6 +66,10 @@ lint: ## the linters; the first run builds them, which takes minutes
 	$(LINT) run ./...
 	cd bench && $(LINT) run ./...
 	cd bench/contenders/grapnel && $(LINT) run ./...
+
+.PHONY: vulncheck
+vulncheck: ## known vulnerabilities of the code that we call; GOVULNDB names another database
+	@scripts/vulncheck
 
 .PHONY: cover
 cover: ## the share of statements that tests reach, package by package
