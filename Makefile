@@ -83,6 +83,10 @@ examples: ## build and run every example program
 golden: ## write the golden files anew; read the diff before you commit it
 	@scripts/golden
 
+.PHONY: evidence
+evidence: ## measure and write docs/evidence.md; BASE_URL and MODEL add a run with a local model
+	@BASE_URL="$(BASE_URL)" MODEL="$(MODEL)" scripts/evidence
+
 .PHONY: parts
 parts: ## install the servers that tests talk to (needs Node.js with npm); PostgreSQL is a package of the system
 	cd tools/npm && npm ci --no-audit --no-fund --loglevel=error
