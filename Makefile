@@ -17,8 +17,8 @@ check: ## everything that CI runs, without its installs
 	@.ci/run --without-install
 
 .PHONY: nightly
-nightly: ## what takes too long for every change: collector, peers, race on everything, crashes, fuzzing, attacks
-	@.ci/run collector-again peers-again race-all crash fuzz attack
+nightly: ## what takes too long for every change: collector, peers, race on everything, crashes, fuzzing, attacks, vulnerabilities
+	@.ci/run vulnerabilities collector-again peers-again race-all crash fuzz attack
 
 .PHONY: fresh
 fresh: ## the tests as on a machine that has Go and nothing else
@@ -67,6 +67,10 @@ lint: ## the linters; the first run builds them, which takes minutes
 	cd bench && $(LINT) run ./...
 	cd bench/contenders/grapnel && $(LINT) run ./...
 
+.PHONY: vulncheck
+vulncheck: ## known vulnerabilities of the code that we call; GOVULNDB names another database
+	@scripts/vulncheck
+
 .PHONY: cover
 cover: ## the share of statements that tests reach, package by package
 	@scripts/cover
@@ -78,6 +82,10 @@ examples: ## build and run every example program
 .PHONY: golden
 golden: ## write the golden files anew; read the diff before you commit it
 	@scripts/golden
+
+.PHONY: evidence
+evidence: ## measure and write docs/evidence.md; BASE_URL and MODEL add a run with a local model
+	@BASE_URL="$(BASE_URL)" MODEL="$(MODEL)" scripts/evidence
 
 .PHONY: parts
 parts: ## install the servers that tests talk to (needs Node.js with npm); PostgreSQL is a package of the system
