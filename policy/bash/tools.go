@@ -33,7 +33,7 @@ func wrapperOf(name string) (tool, bool) {
 		"prlimit", "setpriv", "runcon", "newgrp", "sg", "pkexec", "dumb-init", "tini", "s6-setuidgid", "softlimit", "setuidgid", "envdir",
 		"daemonize", "start-stop-daemon",
 		"valgrind", "ltrace", "perf", "heaptrack", "time", "gtime", "nice", "ionice", "stdbuf", "timeout", "strace", "chroot", "unshare", "nsenter",
-		"hyperfine":
+		"hyperfine", "chronic", "ifne", "proxychains", "proxychains4", "viddy", "pee", "mispipe", "run0", "nix-shell", "sem":
 		return plainWrapper(name), true
 	case "watch":
 		return tool{
@@ -176,8 +176,14 @@ func plainWrapper(name string) tool {
 		return tool{short: "+hqvd", long: "tool: log-file: leak-check: track-origins: show-leak-kinds: error-exitcode: trace-children: suppressions: " +
 			"quiet verbose help version", operands: "x"}
 	case "perf", "newgrp", "sg", "chpst", "start-stop-daemon", "hyperfine", "firejail", "bwrap", "proot", "faketime", "cpulimit", "numactl", "cgexec",
-		"daemonize", "softlimit":
+		"daemonize", "softlimit", "viddy", "pee", "mispipe", "run0", "nix-shell", "sem":
 		return tool{special: walkDoubtful}
+	case "chronic":
+		return tool{short: "+ve", operands: "x"}
+	case "ifne":
+		return tool{short: "+n", operands: "x"}
+	case "proxychains", "proxychains4":
+		return tool{short: "+qf<", operands: "x"}
 	case "systemd-inhibit":
 		return tool{short: "+h", long: "what: who: why: mode: list help version no-pager no-legend no-ask-password", operands: "x"}
 	case "caffeinate":
