@@ -76,6 +76,7 @@ var tried = map[string]string{
 	"docs/agent-file.md policy":                        "cmd/grapnel/internal/cli/guards_test.go TestPublishedAgentsHold",
 	"docs/backtesting.md yes-before-write":             "policy/guards_test.go TestPublishedConfirmationHolds",
 	"docs/conditions.md stay":                          "policy/condition/guards_test.go TestPublishedGuardsHold",
+	"docs/first-steps.md only-alice":                   "policy/guards_test.go TestFirstStepsHold",
 	"docs/hooks.md decoy":                              "no guard of arguments: it stops the run at every call of its tool",
 	"docs/hooks.md dry-run":                            "no guard: it mocks",
 	"docs/hooks.md large":                              "hooks/published_test.go TestGuardsOfTheGuideHold",

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,6 +93,32 @@ func TestPublishedConfirmationHolds(t *testing.T) {
 		}
 		evasion.Guard{
 			Hooks: rulesOf(t, text), Tool: "cancel_order", State: agent.NewState(agent.UserText("Yes, cancel it.")), AllowedCalls: []string{`{"order":"yes"}`},
+		}.Hold(t)
+	}
+}
+
+// The hook and the rule of the first steps are one guard: what one stops, the other stops.
+func TestFirstStepsHold(t *testing.T) {
+	t.Parallel()
+	type Transfer struct {
+		To     string  `json:"to"`
+		Amount float64 `json:"amount"`
+	}
+	onlyAlice := hooks.OnCall("only-alice", "transfer", func(_ context.Context, c hooks.ToolContext, in Transfer) hooks.Result {
+		if in.To != "Alice" || in.Amount <= 0 || in.Amount > 100 {
+			return c.Deny("only Alice gets money, and at most 100")
+		}
+		return c.Allow()
+	})
+	for _, list := range [][]hooks.Hook{{onlyAlice}, rulesOf(t, evasion.Block(t, "../docs/first-steps.md", "policy: ours"))} {
+		evasion.Guard{
+			Hooks: list, Tool: "transfer", Argument: "to", With: map[string]any{"amount": 5},
+			Allowed: []string{"Alice"}, Forbidden: []string{"Mallory", "alice", "Alice ", "*", ""},
+			AllowedCalls: []string{`{"to":"Alice","amount":100}`},
+			Calls: []string{
+				`{}`, `{"to":"Alice"}`, `{"to":"Alice","amount":0}`, `{"to":"Alice","amount":-5}`, `{"to":"Alice","amount":100.5}`, `{"to":"Alice","amount":"5"}`,
+				`{"to":["Alice"],"amount":5}`, `{"to":"Alice","amount":5,"amount":500}`,
+			},
 		}.Hold(t)
 	}
 }
