@@ -72,7 +72,7 @@ func (p *Policy) Missing(gaps []hooks.Gap) []Warning {
 		if g.Origin == nil {
 			return Warning{}, false
 		}
-		r, found := lo.Find(p.rules, func(r *rule) bool { return r.doc.name == g.Origin.Policy && r.id == g.Origin.Rule })
+		r, found := lo.Find(p.rules, func(r *rule) bool { return r.policyName() == g.Origin.Policy && r.id == g.Origin.Rule })
 		if !found || r.doc.required {
 			return Warning{}, false
 		}
