@@ -373,8 +373,23 @@ func (l *loader) finish() (*Policy, error) {
 	if p.hash = hex.EncodeToString(hash.Sum(nil)); len(p.documents) == 1 {
 		p.hash = p.documents[0].hash
 	}
+	p.nameCopies()
 	p.put()
 	return p, nil
+}
+
+// nameCopies gives the rules of a policy of the library that several documents include names of their own from the second on, as the
+// names of hooks are unique: library:git-safety/discard:ours is that of the policy ours.
+func (p *Policy) nameCopies() {
+	seen := map[string]bool{}
+	for _, d := range p.documents {
+		for _, r := range d.rules {
+			if seen[r.name()] {
+				r.id += ":" + d.name
+			}
+			seen[r.name()] = true
+		}
+	}
 }
 
 // coalesce leaves one of the policies that say the same under the same name: that of the

@@ -111,3 +111,20 @@ func TestUnknownRule(t *testing.T) {
 	assert.False(t, policy.NamesRule("readable", "library:safe-shell/readable"))
 	assert.False(t, policy.NamesRule("side", "ours/inside"))
 }
+
+// Several policies may include the same of the library, each with variables of its own: all hold, and the names of hooks stay unique.
+func TestPoliciesThatIncludeTheSameOfTheLibrary(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ours.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("policy: ours\ninclude: library:network-egress\nvariables: {hosts: [a.example]}\n"), 0o600))
+	p, err := policy.LoadFiles("library:network-egress", path)
+	require.NoError(t, err)
+	names := lo.Map(p.Rules(), func(r policy.Rule, _ int) string { return r.Hook() })
+	assert.Len(t, lo.Uniq(names), len(names))
+	assert.Subset(t, names, []string{"library:network-egress/url", "library:network-egress/url:ours"})
+	list, err := p.Hooks()
+	require.NoError(t, err)
+	_, err = hooks.NewSet(list...).Compile("bash", "fetch").Get()
+	require.NoError(t, err)
+	fired := hookstest.FireSet(t, hooks.NewSet(list...), hookstest.ToolCall("fetch", `{"url":"http://localhost"}`))
+	assert.Equal(t, "library:network-egress/url:ours", fired.Hook, "allowed by the first")
+}

@@ -290,3 +290,21 @@ func TestCancelled(t *testing.T) {
 	_, err = suite.Run(ctx, policytest.Options{})
 	assert.ErrorIs(t, err, context.Canceled)
 }
+
+// Rules of the library are named in full; a test that names one by its id alone is told the name.
+func TestLibraryRulesAreNamedInFull(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "p.yaml"), []byte("policy: p\ninclude: library:safe-shell\n"), 0o600))
+	run := func(expect string) (*policytest.Result, error) {
+		path := filepath.Join(dir, "p.test.yaml")
+		text := "cases: [{name: a, event: {tool: bash, arguments: {command: 'eval $X'}}, expect: {decision: deny, " + expect + "}}]\n"
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		s, err := policytest.Open(path)
+		require.NoError(t, err)
+		return s.Run(t.Context(), policytest.Options{})
+	}
+	_, err := run("rule: library:safe-shell/readable, rules: {library:safe-shell/wreck: not_asked}")
+	require.NoError(t, err)
+	_, err = run("rule: readable")
+	require.ErrorContains(t, err, `unknown rule "readable" (did you mean "library:safe-shell/readable"?)`)
+}
