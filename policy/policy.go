@@ -123,10 +123,11 @@ type Rule struct {
 	Policy      string `json:"policy"`
 	ID          string `json:"id"`
 	Description string `json:"description,omitempty"`
-	// Layer is the layer of its policy, File and Line are where it stands.
-	Layer string `json:"layer"`
-	File  string `json:"file"`
-	Line  int    `json:"line"`
+	// Layer is the layer of its policy; File, Line and Column are where it stands.
+	Layer  string `json:"layer"`
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
 	// Point is where it is asked, and Order its place among the rules there, from one.
 	Point hooks.PointName `json:"point"`
 	Order int             `json:"order"`
@@ -158,7 +159,7 @@ func (p *Policy) Rules() []Rule {
 func (r *rule) publicRule() Rule {
 	out := Rule{
 		Policy: r.policyName(), ID: r.id, Description: r.description, Layer: layerNames[r.doc.layer],
-		File: r.place.File(), Line: r.place.Line, Point: r.point.name, Order: r.order, Match: r.match.text,
+		File: r.place.File(), Line: r.place.Line, Column: r.place.Column, Point: r.point.name, Order: r.order, Match: r.match.text,
 		Await: r.await, Mode: r.mode(), Waiver: r.waiver, Priority: r.priority, Failure: r.failure.String(),
 	}
 	if r.when != nil {

@@ -232,7 +232,7 @@ deny by p/big: too much
 ├─ p/ghost  deny in shadow
 │  args.n > 1 = true
 │     args.n = 3
-│  p.yaml:5
+│  p.yaml:5:8
 ├─ p/small  pass: its condition is false
 │  args.n > 5 = false
 │     args.n = 3
@@ -240,11 +240,11 @@ deny by p/big: too much
 │  args.m > 5 = failed: there is no "m": ask has(…) first
 │     args.m = failed: there is no "m": ask has(…) first
 │  on failure: open
-│  p.yaml:7
+│  p.yaml:7:8
 ├─ p/big  deny: too much
 │  args.n > 2 = true
 │     args.n = 3
-│  p.yaml:8
+│  p.yaml:8:8
 └─ p/late  not asked
 the model is told: tool "pay": denied by p/big: too much
 `
