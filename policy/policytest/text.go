@@ -77,7 +77,7 @@ func (r *Report) Summary(paint func(word, as string) string, width int) string {
 	case len(r.Rules) == 0:
 		t.line("", "no rule is asked at %s", r.Point)
 	case none > 0:
-		t.line("", "%d of %d rules had no opinion or were not asked: --all shows them", none, len(r.Rules))
+		t.wrap(fmt.Sprintf("%d of %d rules had no opinion or were not asked: --all shows them", none, len(r.Rules)))
 	}
 	return t.String()
 }

@@ -60,7 +60,7 @@ func isClosedOutput(err error) bool {
 		error
 		Unwrap() []error
 	}](err); ok {
-		return lo.EveryBy(joined.Unwrap(), isClosedOutput)
+		return len(joined.Unwrap()) > 0 && lo.EveryBy(joined.Unwrap(), isClosedOutput)
 	}
 	path, ok := errors.AsType[*fs.PathError](err)
 	return ok && path.Path == os.Stdout.Name() && errors.Is(path.Err, syscall.EPIPE)
