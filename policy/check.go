@@ -25,7 +25,9 @@ type Warning struct {
 	// Rule is the rule's hook, policy/id; empty where it is about no rule.
 	Rule string `json:"rule,omitempty"`
 	// Error reports whether it is a mistake in any case: a rule that none of the known tools can be matched by.
-	Error bool   `json:"error,omitempty"`
+	Error bool `json:"error,omitempty"`
+	// Never reports whether the rule can never apply, as one before it always denies or its condition is always false.
+	Never bool   `json:"never,omitempty"`
 	Text  string `json:"text"`
 }
 
@@ -72,7 +74,7 @@ func (p *Policy) Missing(gaps []hooks.Gap) []Warning {
 		if g.Origin == nil {
 			return Warning{}, false
 		}
-		r, found := lo.Find(p.rules, func(r *rule) bool { return r.doc.name == g.Origin.Policy && r.id == g.Origin.Rule })
+		r, found := lo.Find(p.rules, func(r *rule) bool { return r.policyName() == g.Origin.Policy && r.id == g.Origin.Rule })
 		if !found || r.doc.required {
 			return Warning{}, false
 		}
@@ -122,12 +124,15 @@ func (p *Policy) checkWith(known []Warning) []Warning {
 	for i, r := range p.rules {
 		out = append(out, r.oddNames()...)
 		if w, found := r.unreachable(p.rules[:i]); found {
+			w.Never = true
 			out = append(out, w)
 		}
 		if r.when != nil {
 			if value, known := r.when.Constant(); known {
-				out = append(out, warningAt(r.place, "condition", r.name(), "its condition is always %t%s", value,
-					lo.Ternary(value, ": it can be left away", ": the rule never applies")))
+				w := warningAt(r.place, "condition", r.name(), "its condition is always %t%s", value,
+					lo.Ternary(value, ": it can be left away", ": the rule never applies"))
+				w.Never = !value
+				out = append(out, w)
 			}
 		}
 		switch {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/library"
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
@@ -19,6 +20,7 @@ type document struct {
 
 	name        string
 	version     string
+	versions    map[string]string // of the policies of the library in it
 	description string
 	hash        string
 	required    bool
@@ -27,11 +29,11 @@ type document struct {
 
 	variables   map[string]any
 	environment []string
-	definitions map[string]yamlfile.Node
+	definitions map[scoped]yamlfile.Node
 	sources     []yamlfile.Node // of all parts
 	rules       []*rule
 	tracker     *provenance.Tracker
-	counts      map[hooks.PointName]int // of entries
+	counts      map[scoped]int // of entries, by their points
 	files       []string
 }
 
@@ -48,9 +50,39 @@ var layerNames = []string{"global", "pipeline", "stage", "agent", "run"}
 type part struct {
 	file     *yamlfile.File
 	path     string
+	library  string // its name there; empty for a file of the user
 	included bool
 	fields   fields
 	defaults defaults
+}
+
+// scoped is a name in the name space of a policy of the library, or, where that is empty, in that of the user's files.
+type scoped struct{ library, name string }
+
+// String returns the name as a file says it: library:safe-shell/readable.
+func (s scoped) String() string {
+	if s.library == "" {
+		return s.name
+	}
+	return library.Prefix + s.library + "/" + s.name
+}
+
+// scopedName returns the name that a file of the user says.
+func scopedName(text string) scoped {
+	if of, name, ok := strings.Cut(strings.TrimPrefix(text, library.Prefix), "/"); ok && strings.HasPrefix(text, library.Prefix) {
+		return scoped{of, name}
+	}
+	return scoped{name: text}
+}
+
+// libraryOf returns the name of the policy of the library that a path names, without its version; empty for another path.
+func libraryOf(path string) string {
+	name, ok := strings.CutPrefix(path, library.Prefix)
+	if !ok {
+		return ""
+	}
+	name, _, _ = strings.Cut(name, "@")
+	return name
 }
 
 // defaults is what holds for the rules of a file that do not say otherwise.
@@ -63,7 +95,8 @@ type defaults struct {
 
 // read takes the keys of a part into the document. Its hooks are read later, when all
 // definitions and variables are known.
-func (l *loader) read(d *document, p *part) {
+// Given is which part gave each variable.
+func (l *loader) read(d *document, p *part, given map[string]*part) {
 	f := p.fields
 	switch {
 	case d.kind == Policies:
@@ -82,18 +115,19 @@ func (l *loader) read(d *document, p *part) {
 	}
 	for _, e := range entriesOf(f, "variables") {
 		name := e.Key.Raw()
-		switch _, again := d.variables[name]; {
-		case again && p.included:
+		switch first := given[name]; {
+		case first != nil && first.library == "" && p.library != "": // the user's files go before the library
+		case first != nil && p.included && (first.library != "") == (p.library != ""):
 			e.Key.Wrong("variables: %q is set in another file that is included, too: one of them has to go", name)
 		case !identifier.MatchString(name):
 			e.Key.Wrong("variables: %q cannot be written as vars.%s in a condition: use letters, digits and _", name, name)
 		default:
-			d.variables[name] = e.Value.Value()
+			d.variables[name], given[name] = e.Value.Value(), p
 		}
 	}
 	for _, e := range entriesOf(f, "definitions") {
 		name := e.Key.Raw()
-		switch _, again := d.definitions[name]; {
+		switch _, again := d.definitions[scoped{p.library, name}]; {
 		case again:
 			e.Key.Wrong("definitions: %q is defined in a file that is included, too: one of them has to go", name)
 		case !nameForm().MatchString(name):
@@ -101,8 +135,14 @@ func (l *loader) read(d *document, p *part) {
 		case e.Value.Kind() != yamlfile.MappingNode:
 			e.Value.Wrong("definitions: expected a rule or an action, written as keys with values, got %s", e.Value)
 		default:
-			d.definitions[name] = e.Value
+			d.definitions[scoped{p.library, name}] = e.Value
 		}
+	}
+	if p.library != "" {
+		if d.versions == nil {
+			d.versions = map[string]string{}
+		}
+		d.versions[p.library] = f.plain("version")
 	}
 	d.environment = append(d.environment, l.environment(f)...)
 	if f.has("sources") {
@@ -119,6 +159,9 @@ func (l *loader) readHead(d *document, f fields) {
 		f.node.Wrong("the key %q is missing: it names the policy in events and lists (rule: names)", "policy")
 	default:
 		d.name = f.name("policy")
+	}
+	if of := libraryOf(d.place.File()); of != "" {
+		d.name = library.Prefix + of
 	}
 	if d.name == "" {
 		base := filepath.Base(d.place.File())

@@ -59,19 +59,21 @@ func (l *loader) unknownPoint(kind Kind, name string) string {
 // entry returns what stands at a point, with the definition that it refers to worked in.
 func (l *loader) entry(d *document, p *part, at *point, n yamlfile.Node) *entry {
 	e := &entry{fields: fieldsOf(n), doc: d, part: p, at: at}
-	l.define(e, nil)
-	d.counts[at.name]++
+	l.define(e, p.library, nil)
+	count := scoped{p.library, string(at.name)}
+	d.counts[count]++
 	e.id = e.name("id")
 	e.what = fmt.Sprintf("rule %q", e.id)
 	if e.id == "" {
-		e.id = fmt.Sprintf("%s-%d", at.name, d.counts[at.name])
-		e.what = fmt.Sprintf("%s, entry %d", at.name, d.counts[at.name])
+		e.id = fmt.Sprintf("%s-%d", at.name, d.counts[count])
+		e.what = fmt.Sprintf("%s, entry %d", at.name, d.counts[count])
 	}
 	return e
 }
 
 // define puts the keys of a definition below those of the entry that refers to it.
-func (l *loader) define(e *entry, above []string) {
+// In is the policy of the library in which the reference stands; empty for a file of the user.
+func (l *loader) define(e *entry, in string, above []string) {
 	key := e.of["$ref"]
 	if key.Value.Kind() == yamlfile.AbsentNode {
 		return
@@ -82,15 +84,19 @@ func (l *loader) define(e *entry, above []string) {
 	if !ok {
 		return
 	}
-	definition, known := e.doc.definitions[name]
+	from := scoped{in, name}
+	if in == "" {
+		from = scopedName(name)
+	}
+	definition, known := e.doc.definitions[from]
 	switch {
 	case !known:
-		key.Value.Wrong("$ref: %s (rule: definitions)", yamlfile.Unknown("definition", name, lo.Keys(e.doc.definitions)))
+		key.Value.Wrong("$ref: %s (rule: definitions)", unknownDefinition(e.doc, name))
 		e.lost = true
 		return
-	case slices.Contains(above, name):
+	case slices.Contains(above, from.String()):
 		e.lost = true
-		key.Value.Wrong("$ref: the definitions refer to each other in a circle: %s (rule: definitions)", strings.Join(append(above, name), " > "))
+		key.Value.Wrong("$ref: the definitions refer to each other in a circle: %s (rule: definitions)", strings.Join(append(above, from.String()), " > "))
 		return
 	}
 	of := fieldsOf(definition)
@@ -99,13 +105,23 @@ func (l *loader) define(e *entry, above []string) {
 	}
 	of.node = e.node
 	e.fields = of
-	l.define(e, append(above, name))
+	l.define(e, from.library, append(above, from.String()))
+}
+
+// unknownDefinition returns the error for a definition that does not exist. A short name may be that of the library's.
+func unknownDefinition(d *document, name string) string {
+	known := lo.Map(lo.Keys(d.definitions), func(s scoped, _ int) string { return s.String() })
+	slices.Sort(known)
+	if full, ok := lo.Find(known, func(one string) bool { return strings.HasSuffix(one, "/"+name) }); ok {
+		return fmt.Sprintf("unknown definition %q (did you mean %q?)", name, full)
+	}
+	return yamlfile.Unknown("definition", name, known)
 }
 
 // rule reads an entry.
 func (l *loader) rule(e *entry, language *condition.Language) {
 	r := &rule{
-		doc: e.doc, id: e.id, point: e.at, place: e.place("id"), description: e.text("description"), language: language,
+		doc: e.doc, library: e.part.library, id: e.id, point: e.at, place: e.place("id"), description: e.text("description"), language: language,
 		watch: l.options.Watch, now: l.options.Now,
 	}
 	switch hasDecision, hasType := e.has("decision"), e.has("type"); {

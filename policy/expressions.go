@@ -48,7 +48,7 @@ func (l *loader) template(e *entry, key string, language *condition.Language) te
 			continue
 		}
 		n := e.fields.at(key)
-		l.note(n.At(max(strings.Index(n.Raw(), "${"+name+"}"), 0)), "name", e.doc.name+"/"+e.id,
+		l.note(n.At(max(strings.Index(n.Raw(), "${"+name+"}"), 0)), "name", hookName(e.doc, e.part.library, e.id),
 			"%s: nothing is called %q at %s: it will stand there as it is", key, name, e.at.name)
 	}
 	return t

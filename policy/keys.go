@@ -60,10 +60,10 @@ var priorityForm = either(oneOf("guard", "infrastructure", "user", "afterwork"),
 var failureForm = oneOf("closed", "open", "abort", "retry", "continue", "block", "ignore")
 
 var documentKeys = []key{
-	{"policy", nameOf, "The policy's name. Events, spans and lists say policy/id."},
+	{"policy", nameOf, "The policy's name. Events, spans and lists say policy/id, or library:NAME/id of rules of the library."},
 	{"version", plainForm, "The policy's version, free text. It stands on every decision."},
 	{"description", textForm, "What the policy is for."},
-	{"include", textsForm, "Files whose rules, definitions and variables come before those of this one; paths are relative to this file."},
+	{"include", textsForm, "Files whose rules, definitions and variables come before those of this one; paths are relative to this file. library:NAME and library:NAME@VERSION are policies of the library."},
 	{"required", flagForm, "No layer further in can switch the policy off."},
 	{"disable_global_hooks", flagForm, "Switches off what the global layer has, unless it is required."},
 	{"disable_pipeline_hooks", flagForm, "Switches off what the pipeline layer has, unless it is required."},

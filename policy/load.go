@@ -15,7 +15,6 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/action"
-	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/condition"
 	"github.com/grapnel-go/grapnel/policy/library"
@@ -35,7 +34,7 @@ type Layer struct {
 	// Name is global, pipeline, stage, agent or run, from the outermost in. Rules of a
 	// layer further in are asked first.
 	Name string
-	// Files are the paths of the files; library:NAME is one of package library.
+	// Files are the paths of the files; library:NAME and library:NAME@VERSION are of package library.
 	Files []string
 	// Kind is what kind of files they are.
 	Kind Kind
@@ -83,7 +82,7 @@ func Load(layers []Layer, o Options) (*Policy, error) {
 			l.reader = o.Read
 		}
 		for _, path := range layer.Files {
-			text, err := l.text(path)
+			path, text, err := l.open(path)
 			switch {
 			case layer.Optional && errors.Is(err, fs.ErrNotExist) && !isLink(path):
 				continue
@@ -140,33 +139,41 @@ type loader struct {
 	full      bool
 }
 
-// text returns the text of a file, which is looked at before it is read.
-func (l *loader) text(path string) ([]byte, error) {
+// open returns the text of a file, whose state it records before it reads it, and the path that errors call it: a policy of the
+// library has one path, however it is named.
+func (l *loader) open(path string) (string, []byte, error) {
 	if l.seen == nil {
 		l.seen = map[string]seen{}
 	}
-	if name, shipped := strings.CutPrefix(path, library.Prefix); shipped {
-		return library.Read(name) //nolint:wrapcheck // it says all
+	if strings.HasPrefix(path, library.Prefix) {
+		found, err := library.Find(path)
+		if err != nil {
+			return path, nil, err //nolint:wrapcheck // it says all
+		}
+		return found.Path(), found.Text, nil
 	}
 	l.seen[path] = lookAt(path)
 	if l.reader != nil {
-		return l.reader(path)
+		text, err := l.reader(path)
+		return path, text, err
 	}
-	return yamlfile.Read(path) //nolint:wrapcheck // the caller says what for
+	text, err := yamlfile.Read(path)
+	return path, text, err //nolint:wrapcheck // the caller says what for
 }
 
 // document reads a file and what it includes.
 func (l *loader) document(path string, text []byte, kind Kind, layer int) {
 	d := &document{
-		kind: kind, layer: layer, variables: map[string]any{}, definitions: map[string]yamlfile.Node{},
-		counts: map[hooks.PointName]int{},
+		kind: kind, layer: layer, variables: map[string]any{}, definitions: map[scoped]yamlfile.Node{},
+		counts: map[scoped]int{},
 	}
 	var parts []*part
 	hash := sha256.New()
 	l.part(d, path, text, nil, &parts, func(text []byte) { fmt.Fprintf(hash, "%d:%s", len(text), text) })
 	d.hash = hex.EncodeToString(hash.Sum(nil))
+	given := map[string]*part{}
 	for _, p := range parts {
-		l.read(d, p)
+		l.read(d, p, given)
 	}
 	for name, value := range l.options.Variables {
 		if _, there := d.variables[name]; there {
@@ -188,7 +195,7 @@ func (l *loader) document(path string, text []byte, kind Kind, layer int) {
 func (l *loader) language(d *document) *condition.Language {
 	ids := []string{}
 	for _, e := range l.entries {
-		if e.has("type") {
+		if e.has("type") && e.part.library == "" { // rules of the library have no actions
 			ids = append(ids, e.id)
 		}
 	}
@@ -251,7 +258,7 @@ func (l *loader) part(d *document, path string, text []byte, above []string, par
 		d.place = root.Place()
 	}
 	d.files = append(d.files, path)
-	p := &part{file: file, path: path, included: len(above) > 0, fields: fieldsOf(root)}
+	p := &part{file: file, path: path, library: libraryOf(path), included: len(above) > 0, fields: fieldsOf(root)}
 	for _, n := range p.includes() {
 		l.include(d, p, n, above, parts, hash)
 	}
@@ -281,15 +288,28 @@ func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, 
 	path := name
 	switch {
 	case strings.HasPrefix(path, library.Prefix):
-	case strings.HasPrefix(p.path, library.Prefix):
-		path = library.Prefix + strings.TrimSuffix(path, ".yaml")
+	case p.library != "":
+		path = library.Prefix + path
 	case !filepath.IsAbs(path):
 		path = filepath.Join(filepath.Dir(p.path), name)
 	}
-	chain := append(slices.Clip(above), p.path)
-	switch {
-	case name == "":
+	if name == "" {
 		n.Wrong("include: expected the path of a file, relative to this one")
+		return
+	}
+	if strings.HasPrefix(path, library.Prefix) {
+		found, err := library.Find(path)
+		if err != nil {
+			n.Wrong("include: %w", err)
+			return
+		}
+		path = found.Path()
+	}
+	chain := append(slices.Clip(above), p.path)
+	other, twice := lo.Find(*parts, func(q *part) bool { return q.library != "" && q.library == libraryOf(path) && q.path != path })
+	switch {
+	case twice:
+		n.Wrong("include: %s is included as well, by another file: both have to name the same version (rule: includes)", other.path)
 		return
 	case slices.ContainsFunc(chain, func(a string) bool { return sameFile(a, path) }):
 		n.Wrong("include: the files include each other in a circle: %s (rule: includes)", strings.Join(append(chain, path), " > "))
@@ -299,7 +319,7 @@ func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, 
 	case l.full:
 		return
 	}
-	text, err := l.text(path)
+	path, text, err := l.open(path)
 	if err != nil {
 		n.Wrong("include: %w", err)
 		return
@@ -353,8 +373,23 @@ func (l *loader) finish() (*Policy, error) {
 	if p.hash = hex.EncodeToString(hash.Sum(nil)); len(p.documents) == 1 {
 		p.hash = p.documents[0].hash
 	}
+	p.nameCopies()
 	p.put()
 	return p, nil
+}
+
+// nameCopies gives the rules of a policy of the library that several documents include names of their own from the second on, as the
+// names of hooks are unique: library:git-safety/discard:ours is that of the policy ours.
+func (p *Policy) nameCopies() {
+	seen := map[string]bool{}
+	for _, d := range p.documents {
+		for _, r := range d.rules {
+			if seen[r.name()] {
+				r.id += ":" + d.name
+			}
+			seen[r.name()] = true
+		}
+	}
 }
 
 // coalesce leaves one of the policies that say the same under the same name: that of the
@@ -382,10 +417,10 @@ func (l *loader) distinct() {
 		seen[d.name] = d
 		ids := map[string]*rule{}
 		for _, r := range d.rules {
-			if first, again := ids[r.id]; again {
+			if first, again := ids[r.name()]; again {
 				r.place.Wrong("the id %q is taken by the rule in %s, line %d (rule: names)", r.id, first.place.File(), first.place.Line)
 			}
-			ids[r.id] = r
+			ids[r.name()] = r
 		}
 	}
 	if total > maxRules {

@@ -73,7 +73,7 @@ func (p *Policy) WithHost(h action.Host) *Policy {
 // Host returns what the actions of the rules are done with.
 func (p *Policy) Host() action.Host { return p.options.Host }
 
-// Hooks makes the hooks of the rules: one for each, called policy/id. The error joins
+// Hooks makes the hooks of the rules: one for each, called as Rule.Hook says. The error joins
 // what the host lacks for their actions, each with its file and line.
 func (p *Policy) Hooks() ([]hooks.Hook, error) { return p.hooksFor(p.options.Host) }
 
@@ -118,14 +118,16 @@ func (p *Policy) ready(r *rule, host action.Host) (action.Action, error) {
 
 // Rule is what there is to say of a rule.
 type Rule struct {
-	// Policy is the policy's name, ID the rule's in it. Its hook is called policy/id.
+	// Policy is the name of the policy that has the rule, ID the rule's in it; library:safe-shell for a rule of the library, whichever
+	// policy includes it. Its hook is called policy/id.
 	Policy      string `json:"policy"`
 	ID          string `json:"id"`
 	Description string `json:"description,omitempty"`
-	// Layer is the layer of its policy, File and Line are where it stands.
-	Layer string `json:"layer"`
-	File  string `json:"file"`
-	Line  int    `json:"line"`
+	// Layer is the layer of its policy; File, Line and Column are where it stands.
+	Layer  string `json:"layer"`
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
 	// Point is where it is asked, and Order its place among the rules there, from one.
 	Point hooks.PointName `json:"point"`
 	Order int             `json:"order"`
@@ -156,8 +158,8 @@ func (p *Policy) Rules() []Rule {
 
 func (r *rule) publicRule() Rule {
 	out := Rule{
-		Policy: r.doc.name, ID: r.id, Description: r.description, Layer: layerNames[r.doc.layer],
-		File: r.place.File(), Line: r.place.Line, Point: r.point.name, Order: r.order, Match: r.match.text,
+		Policy: r.policyName(), ID: r.id, Description: r.description, Layer: layerNames[r.doc.layer],
+		File: r.place.File(), Line: r.place.Line, Column: r.place.Column, Point: r.point.name, Order: r.order, Match: r.match.text,
 		Await: r.await, Mode: r.mode(), Waiver: r.waiver, Priority: r.priority, Failure: r.failure.String(),
 	}
 	if r.when != nil {

@@ -14,11 +14,13 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/library"
 )
 
 // rule is one rule or action of a policy, ready to become a hook. It does not change.
 type rule struct {
 	doc         *document
+	library     string // the policy of the library that has it; empty for the user's own
 	owner       *Policy
 	id          string
 	suffix      string // of the name of its hook
@@ -71,7 +73,27 @@ type Waiver struct {
 }
 
 // name returns the name of the rule's hook.
-func (r *rule) name() string { return r.doc.name + "/" + r.id + r.suffix }
+func (r *rule) name() string { return hookName(r.doc, r.library, r.id) + r.suffix }
+
+// policyName returns the policy that the rule is named after: its own, or that of the library.
+func (r *rule) policyName() string { return policyName(r.doc, r.library) }
+
+func policyName(d *document, of string) string {
+	if of != "" {
+		return library.Prefix + of
+	}
+	return d.name
+}
+
+func hookName(d *document, of, id string) string { return policyName(d, of) + "/" + id }
+
+// version returns what the policy says of itself that the rule is named after.
+func (r *rule) version() string {
+	if r.library != "" {
+		return r.doc.versions[r.library]
+	}
+	return r.doc.version
+}
 
 // judges reports whether the rule's answer counts.
 func (r *rule) judges() bool {
@@ -111,7 +133,7 @@ func (r *rule) newHook(do action.Action) hooks.Hook {
 // origin returns where the rule stands.
 func (r *rule) origin() *hooks.Origin {
 	o := &hooks.Origin{
-		Policy: r.doc.name, Version: r.doc.version, Hash: r.doc.hash, Rule: r.id, Required: r.doc.required, Layer: r.doc.layer,
+		Policy: r.policyName(), Version: r.version(), Hash: r.doc.hash, Rule: r.id, Required: r.doc.required, Layer: r.doc.layer,
 		File: r.place.File(), Line: r.place.Line,
 	}
 	if r.act != nil {

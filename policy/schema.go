@@ -9,8 +9,11 @@ import (
 	"github.com/samber/lo"
 )
 
-// SchemaID is where the schema of policy files is published.
-const SchemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/main/docs/policy.schema.json"
+// SchemaVersion is the release that the published schemas belong to: an editor judges a file by the schema of the version that it names.
+const SchemaVersion = "v0.1.0"
+
+// SchemaID is where the schema of policy files of this version is published.
+const SchemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/" + SchemaVersion + "/docs/policy.schema.json"
 
 // Schema returns the JSON Schema of policy files, for editors: it completes keys and points,
 // and says what they are for. What makes sense is up to Load, which knows more.

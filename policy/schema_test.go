@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/grapnel-go/grapnel/internal/thirdparty/jsonschema"
@@ -27,6 +28,18 @@ func TestTheSchemaIsPublished(t *testing.T) {
 	published, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, string(policy.Schema()), string(published), "run go test ./policy -run Published -update")
+}
+
+// The URL of a schema names a release, and the manuals name the same one.
+func TestTheSchemaHasAVersion(t *testing.T) {
+	for page, id := range map[string]string{
+		"policies.md": policy.SchemaID, "policy-testing.md": strings.ReplaceAll(policy.SchemaID, "policy.schema", "policy-test.schema"),
+	} {
+		assert.Regexp(t, `/v[0-9]+\.[0-9]+\.[0-9]+/docs/`, id)
+		text, err := os.ReadFile(filepath.Join("..", "docs", page))
+		require.NoError(t, err)
+		assert.Contains(t, string(text), "# yaml-language-server: $schema="+id+"\n")
+	}
 }
 
 func schema(t *testing.T) *jsonschema.Schema {

@@ -106,12 +106,13 @@ func (m *maker) buildAgent(ctx context.Context) (builder.AgentBuilder, []toolexe
 	tools := m.tools(ctx)
 	m.about.Tools = lo.Map(tools, func(t toolexec.Tool, _ int) string { return t.Spec().Name })
 	list := m.hooks(ctx)
+	policies := m.policies(ctx)
 	more := m.capabilities(ctx)
 	subagents := m.subagents(ctx)
 	if err := errors.Join(m.wrong...); err != nil {
 		return b, nil, err
 	}
-	b = b.With(m.First...)
+	b = b.With(m.First...).With(policies...)
 	if d.Retry != (Retry{}) {
 		b = b.With(capability.UseStepProcessor("retry", processor.Retry{Attempts: d.Retry.Attempts, Delay: d.Retry.Delay, Max: d.Retry.Max, Jitter: 0.2}))
 	}
@@ -180,6 +181,22 @@ func part[T any](ctx context.Context, m *maker, k Maker[T], what, key string, i 
 	}
 	name, settings := nameOf(item)
 	return k.make(ctx, m.about.as(what, p.Name, m.count), k.readSettings(what, name, settings))
+}
+
+// policies returns the capability of the definition's policies.
+func (m *maker) policies(ctx context.Context) []capability.Capability {
+	if len(m.file.Policies) == 0 {
+		return nil
+	}
+	made, err := m.Registry.Policies(ctx, m.about.as("", "policies", m.count), slices.Clone(m.file.Policies))
+	switch {
+	case err != nil:
+		m.addError(fmt.Errorf("policies: %w", err), m.file.Policies, "policies")
+		return nil
+	case made == nil:
+		return nil
+	}
+	return []capability.Capability{made}
 }
 
 func (m *maker) capabilities(ctx context.Context) []capability.Capability {

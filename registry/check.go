@@ -32,6 +32,18 @@ func (r Registry) check(file *File) error {
 	partsOf(c, "hook", "hooks", r.Hooks, file.Hooks)
 	partsOf(c, "hook", "postHooks", r.Hooks, file.PostHooks)
 	partsOf(c, "capability", "capabilities", r.Capabilities, file.Capabilities)
+	for i, name := range file.Policies {
+		at := func() yamlfile.Node { return c.at("the policy "+name, name, "policies", i) }
+		switch {
+		case r.Policies == nil:
+			at().Wrong("policies: this program has no use for policies: give its Registry a Policies func")
+		case name == "":
+			at().Wrong("policies: expected a file with rules, or a policy such as library:safe-shell")
+		case c.once["policy"][name]:
+			at().Wrong("the policy %q stands here a second time", name)
+		}
+		c.note("policy", name)
+	}
 	for i, name := range file.Agents {
 		c.known("agent", name, lo.Keys(r.Agents), true, "agents", i)
 	}

@@ -37,6 +37,8 @@ type Definition struct {
 	PreHooks  Hooks `key:"preHooks"`
 	Hooks     Hooks `key:"hooks"`
 	PostHooks Hooks `key:"postHooks"`
+	// Policies name files with rules, which Registry.Policies reads.
+	Policies Names `key:"policies"`
 	// Capabilities are further ones, Agents the names of those it may give work to.
 	Capabilities Capabilities `key:"capabilities"`
 	Agents       Names        `key:"agents"`

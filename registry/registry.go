@@ -29,6 +29,15 @@ type Registry struct {
 	// definition with a server is an error.
 	Servers map[string]Server
 	Connect func(ctx context.Context, m *Making, s Server) ([]toolexec.Tool, error)
+	// Policies puts the policies of a definition in force, by the paths and names that it has for them, such as
+	// library:secrets. The capability is installed before those of the definition; nil is none. Without Policies a definition that
+	// names some is an error:
+	//
+	//	reg := registry.Registry{Policies: func(_ context.Context, _ *registry.Making, files []string) (capability.Capability, error) {
+	//		p, err := policy.LoadFiles(files...)
+	//		return policy.Use(p), err
+	//	}}
+	Policies func(ctx context.Context, m *Making, files []string) (capability.Capability, error)
 	// Given are tools, and First capabilities, that the agent has before those of its
 	// definition; those that it may give work to do not have them.
 	Given []toolexec.Tool

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/registry"
 )
@@ -218,4 +219,32 @@ func TestTheZeroRegistry(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, built.Agent().Error(), "no driver")
 	require.NoError(t, errors.Join(built.Close(), built.Close()))
+}
+
+// Policies are put in force by a func, and a registry without one does not pass over them.
+func TestPolicies(t *testing.T) {
+	var given []string
+	r := registry.Registry{Policies: func(_ context.Context, m *registry.Making, files []string) (capability.Capability, error) {
+		given = files
+		if m.Definition.Name == "wrong" {
+			return nil, errors.New("no such file")
+		}
+		return capability.UseHooks(hooks.AlwaysDeny("ours/none", "no", hooks.ToolNamed("*"))), nil
+	}}
+	d := registry.Definition{Name: "clerk", Policies: registry.Names{"ours.yaml", "library:secrets@1"}}
+	built, err := r.Build(t.Context(), d)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"ours.yaml", "library:secrets@1"}, given)
+	plan, err := built.Builder.Plan().Get()
+	require.NoError(t, err)
+	assert.Contains(t, plan.Hooks().Controls(), "ours/none")
+
+	d.Name = "wrong"
+	_, err = r.Build(t.Context(), d)
+	require.ErrorContains(t, err, "policies: no such file")
+	_, err = r.Parse("clerk.yaml", []byte("policies: [a.yaml, '', a.yaml]\n"))
+	require.ErrorContains(t, err, `clerk.yaml:1:20: policies: expected a file with rules`)
+	require.ErrorContains(t, err, `the policy "a.yaml" stands here a second time`)
+	_, err = registry.Registry{}.Parse("clerk.yaml", []byte("policies: [a.yaml]\n"))
+	require.ErrorContains(t, err, "clerk.yaml:1:12: policies: this program has no use for policies")
 }

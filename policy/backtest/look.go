@@ -14,6 +14,8 @@ import (
 type Look struct {
 	// Width is how many columns there are. Zero means as many as it takes.
 	Width int
+	// All shows the rules that were never asked, too.
+	All bool
 	// Colour puts colours in, as terminals understand them.
 	Colour bool
 }

@@ -58,7 +58,11 @@ func (p PolicyReport) write(w io.Writer, l Look) {
 	}
 	p.toolTable().write(w, l)
 	fmt.Fprintln(w)
-	p.ruleTable().write(w, l)
+	rules, hidden := p.rulesToShow(l)
+	p.ruleTable(rules).write(w, l)
+	if hidden > 0 {
+		l.paragraph(w, dim, countNoun(hidden, "rule")+lo.Ternary(hidden == 1, " was", " were")+" never asked: --all shows "+lo.Ternary(hidden == 1, "it", "them"), "")
+	}
 	fmt.Fprintln(w)
 	kinds := slices.SortedFunc(maps.Keys(p.Total.Left), func(a, b replay.DepartureKind) int {
 		return cmp.Or(p.Total.Left[b]-p.Total.Left[a], strings.Compare(string(a), string(b)))
@@ -129,14 +133,23 @@ func (p PolicyReport) toolTable() *table {
 	return t
 }
 
-func (p PolicyReport) ruleTable() *table {
+// rulesToShow returns the rules that were asked, and how many it leaves out.
+func (p PolicyReport) rulesToShow(l Look) (shown []Rule, hidden int) {
+	if l.All {
+		return p.Rules, 0
+	}
+	shown = lo.Filter(p.Rules, func(r Rule, _ int) bool { return r.Judged > 0 || r.Runs > 0 || r.Undone })
+	return shown, len(p.Rules) - len(shown)
+}
+
+func (p PolicyReport) ruleTable(rules []Rule) *table {
 	t := &table{
 		names: []string{"rule", "asked about", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "failed", "runs", "first", "harm", "where"},
 		keep:  map[string]bool{"asked about": true, "denied": true, "runs": true, "first": true},
 	}
-	for i, r := range p.Rules {
+	for i, r := range rules {
 		if i == mostRows {
-			t.add(append([]cell{{"… and " + countNoun(len(p.Rules)-i, "more rule"), dim}}, make([]cell, 12)...)...)
+			t.add(append([]cell{{"… and " + countNoun(len(rules)-i, "more rule"), dim}}, make([]cell, 12)...)...)
 			break
 		}
 		where := ""

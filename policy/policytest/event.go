@@ -39,6 +39,8 @@ type Event struct {
 	Tool      string    `key:"tool"`
 	CallID    string    `key:"call_id"`
 	Arguments Arguments `key:"arguments"`
+	// Args is another name for Arguments, as conditions have it; a file has one of the two.
+	Args Arguments `key:"args"`
 	// Original are the arguments that the model gave, where an action was told others.
 	Original Arguments   `key:"original_arguments"`
 	Invalid  string      `key:"invalid"`
@@ -275,6 +277,7 @@ func (e *Event) ReadNode(n yamlfile.Node) {
 	if !n.Decode((*event)(e)) {
 		return
 	}
+	e.Arguments, e.Args = oneOfArguments(n, e.Arguments, e.Args), ""
 	if e.Version != 0 && e.Version != 1 {
 		n.Find("version").Wrong("expected version 1, got %d", e.Version)
 	}
@@ -290,14 +293,23 @@ func (e *Event) ReadNode(n yamlfile.Node) {
 	}
 }
 
+// oneOfArguments returns the arguments, which stand under one of their two keys.
+func oneOfArguments(n yamlfile.Node, arguments, args Arguments) Arguments {
+	if n.Find("args").Kind() == yamlfile.AbsentNode {
+		return arguments
+	}
+	if n.Find("arguments").Kind() != yamlfile.AbsentNode {
+		n.Find("args").Wrong(`args is another name for "arguments": one of them has to go`)
+	}
+	return args
+}
+
 func adviseEvent(key string) string {
 	switch key {
 	case "elapsed", "step_kind", "call_index":
 		return "it cannot be set: it is what it is when the event is fired"
 	case "actions":
 		return "actions are done when the event is fired; in a test, fixtures and faults say how they go"
-	case "args":
-		return `the arguments stand under "arguments"`
 	case "transcript", "before":
 		return `what was said before stands under "messages"`
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy"
 )
 
 // expectation is what the rules are to say. What it does not name may be anything. In a file,
@@ -191,7 +192,7 @@ func (x *expectation) compareReport(d *differences, r *Report) {
 	if x.Decision != "" && x.Decision != got && (x.Decision != string(r.Decision) || !r.Failed) {
 		d.say("decision", "expected %s, got %s", x.Decision, r.decisionLine())
 	}
-	if x.Rule != "" && x.Rule != r.Rule && !strings.HasSuffix(r.Rule, "/"+x.Rule) {
+	if x.Rule != "" && !policy.NamesRule(x.Rule, r.Rule) {
 		d.say("rule", "expected %s to decide, got %s", x.Rule, lo.CoalesceOrEmpty(r.Rule, "no rule"))
 	}
 	d.compareText("reason", x.Reason, r.Reason)
@@ -230,7 +231,7 @@ func (x *expectation) checkContext(d *differences, got []string) {
 }
 
 func (x *expectation) checkRule(d *differences, r *Report, id string) {
-	said, ok := lo.Find(r.Rules, func(s Said) bool { return s.Rule == id || strings.HasSuffix(s.Rule, "/"+id) })
+	said, ok := lo.Find(r.Rules, func(s Said) bool { return policy.NamesRule(id, s.Rule) })
 	if !ok {
 		d.say("rules."+id, "there is no rule %q at %s", id, r.Point)
 		return

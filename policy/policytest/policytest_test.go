@@ -232,7 +232,7 @@ deny by p/big: too much
 ├─ p/ghost  deny in shadow
 │  args.n > 1 = true
 │     args.n = 3
-│  p.yaml:5
+│  p.yaml:5:8
 ├─ p/small  pass: its condition is false
 │  args.n > 5 = false
 │     args.n = 3
@@ -240,11 +240,11 @@ deny by p/big: too much
 │  args.m > 5 = failed: there is no "m": ask has(…) first
 │     args.m = failed: there is no "m": ask has(…) first
 │  on failure: open
-│  p.yaml:7
+│  p.yaml:7:8
 ├─ p/big  deny: too much
 │  args.n > 2 = true
 │     args.n = 3
-│  p.yaml:8
+│  p.yaml:8:8
 └─ p/late  not asked
 the model is told: tool "pay": denied by p/big: too much
 `
@@ -289,4 +289,22 @@ func TestCancelled(t *testing.T) {
 	cancel()
 	_, err = suite.Run(ctx, policytest.Options{})
 	assert.ErrorIs(t, err, context.Canceled)
+}
+
+// Rules of the library are named in full; a test that names one by its id alone is told the name.
+func TestLibraryRulesAreNamedInFull(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "p.yaml"), []byte("policy: p\ninclude: library:safe-shell\n"), 0o600))
+	run := func(expect string) (*policytest.Result, error) {
+		path := filepath.Join(dir, "p.test.yaml")
+		text := "cases: [{name: a, event: {tool: bash, arguments: {command: 'eval $X'}}, expect: {decision: deny, " + expect + "}}]\n"
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		s, err := policytest.Open(path)
+		require.NoError(t, err)
+		return s.Run(t.Context(), policytest.Options{})
+	}
+	_, err := run("rule: library:safe-shell/readable, rules: {library:safe-shell/wreck: not_asked}")
+	require.NoError(t, err)
+	_, err = run("rule: readable")
+	require.ErrorContains(t, err, `unknown rule "readable" (did you mean "library:safe-shell/readable"?)`)
 }

@@ -70,9 +70,10 @@ const (
 // Said is what one rule said.
 type Said struct {
 	// Rule is policy/id.
-	Rule string `json:"rule"`
-	File string `json:"file"`
-	Line int    `json:"line"`
+	Rule   string `json:"rule"`
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
 	// Said is a decision, pass, skip, failed or not_asked; of a rule in shadow it is what
 	// would have counted.
 	Said   string `json:"said"`
@@ -180,7 +181,7 @@ func asJSON(text string) json.RawMessage {
 // ruleAnswer returns what one rule said.
 func (t *Trial) ruleAnswer(rule policy.Rule, f moment.Fired, matched map[string]*matched) Said {
 	s := Said{
-		Rule: rule.Hook(), File: rule.File, Line: rule.Line, When: rule.When, Action: rule.Action,
+		Rule: rule.Hook(), File: rule.File, Line: rule.Line, Column: rule.Column, When: rule.When, Action: rule.Action,
 		Said: SaidNotAsked, Shadow: rule.Mode == "shadow" || rule.Mode == "waived",
 	}
 	name := rule.Hook() + lo.Ternary(rule.Mode == "waived", waived, "")

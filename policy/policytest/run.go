@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -126,7 +125,7 @@ func (s *Suite) loadTrial(f fixtures, w *world, faults map[string]injectedFault,
 		with.Variables = lo.MapValues(f.Variables, func(v Value, _ string) any { return variableValue(v) })
 		with.Wrap = func(r policy.Rule, a action.Action) action.Action {
 			for id, fault := range faults {
-				if r.ID == id || r.Hook() == id {
+				if policy.NamesRule(id, r.Hook()) {
 					return fault.with(r.Action, a)
 				}
 			}
@@ -141,20 +140,19 @@ func (s *Suite) loadTrial(f fixtures, w *world, faults map[string]injectedFault,
 // checkPolicy finds cases that speak of unknown rules.
 func (s *Suite) checkPolicy(p *policy.Policy) error {
 	rules := p.Rules()
-	ids := lo.Map(rules, func(r policy.Rule, _ int) string { return r.ID })
 	known := func(id string) bool {
-		return slices.Contains(ids, id) || lo.SomeBy(rules, func(r policy.Rule) bool { return r.Hook() == id })
+		return lo.SomeBy(rules, func(r policy.Rule) bool { return policy.NamesRule(id, r.Hook()) })
 	}
 	look := func(x *expectation) {
 		if x == nil {
 			return
 		}
 		if x.Rule != "" && !known(x.Rule) {
-			x.node.Find("rule").Wrong("%s", yamlfile.Unknown("rule", x.Rule, ids))
+			x.node.Find("rule").Wrong("%s", policy.UnknownRule("rule", x.Rule, rules))
 		}
 		for id := range x.Rules {
 			if !known(id) {
-				x.node.Find("rules", id).Wrong("%s", yamlfile.Unknown("rule", id, ids))
+				x.node.Find("rules", id).Wrong("%s", policy.UnknownRule("rule", id, rules))
 			}
 		}
 	}
@@ -167,10 +165,10 @@ func (s *Suite) checkPolicy(p *policy.Policy) error {
 				look(k.Expect)
 			}
 		}
-		acting := lo.FilterMap(rules, func(r policy.Rule, _ int) (string, bool) { return r.ID, r.Action != "" })
+		acting := lo.Filter(rules, func(r policy.Rule, _ int) bool { return r.Action != "" })
 		for id := range c.Faults {
-			if !slices.Contains(acting, id) && !lo.SomeBy(rules, func(r policy.Rule) bool { return r.Hook() == id && r.Action != "" }) {
-				c.node.Find("faults", id).Wrong("%s", yamlfile.Unknown("rule with an action", id, acting))
+			if !lo.SomeBy(acting, func(r policy.Rule) bool { return policy.NamesRule(id, r.Hook()) }) {
+				c.node.Find("faults", id).Wrong("%s", policy.UnknownRule("rule with an action", id, acting))
 			}
 		}
 	}

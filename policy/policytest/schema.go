@@ -10,10 +10,11 @@ import (
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy"
 )
 
 // schemaID is where the schema of files of cases is published.
-const schemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/main/docs/policy-test.schema.json"
+const schemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/" + policy.SchemaVersion + "/docs/policy-test.schema.json"
 
 type form = map[string]any
 

@@ -35,32 +35,114 @@ func (r *Report) Text(paint func(word, as string) string) string {
 		paint = func(word, _ string) string { return word }
 	}
 	t := tree{paint: paint}
-	head := string(r.Point)
-	if r.Tool != "" {
-		arguments := string(r.Arguments)
-		if r.Original != nil {
-			arguments = string(r.Original)
-		}
-		head += ": " + strings.TrimSpace(r.Tool+" "+shortenText(arguments, 200))
-	}
-	t.line("", "%s", head)
-	t.line("", "%s", t.paintWord(r.decisionLine(), string(r.Decision), r.Failed))
+	t.head(r)
 	if len(r.Rules) == 0 {
 		t.line("", "no rule is asked at %s", r.Point)
 	}
 	for i, s := range r.Rules {
 		t.rule(s, i == len(r.Rules)-1)
 	}
-	if r.Original != nil {
-		t.line("", "%s %s", lo.Ternary(lo.FromPtr(r.Ran), "it would run with", "the arguments were rewritten to"), r.Arguments)
+	t.outcome(r)
+	return t.String()
+}
+
+// Summary returns who decides, where that rule stands and what its decision rests on, then the other rules with an opinion, and how
+// many rules had none. Width, unless 0, is how many columns a line may have. Paint is as for Text, which has everything.
+func (r *Report) Summary(paint func(word, as string) string, width int) string {
+	if paint == nil {
+		paint = func(word, _ string) string { return word }
 	}
-	if r.Told != "" {
-		t.line("", "the model is told: %s", r.Told)
+	t := tree{paint: paint, width: width}
+	t.head(r)
+	decider, found := lo.Find(r.Rules, func(s Said) bool { return s.Rule == r.Rule && r.Rule != "" })
+	if found {
+		t.line("   ", "at %s:%d:%d", decider.File, decider.Line, decider.Column)
+		t.details("   ", decider)
 	}
-	for _, text := range r.Context {
-		t.line("", "the model is told besides: %s", text)
+	t.outcome(r)
+	none := 0
+	for _, s := range r.Rules {
+		switch {
+		case found && s.Rule == r.Rule:
+		case s.Said == SaidSkip || s.Said == SaidNotAsked || s.Said == string(hooks.Pass):
+			none++
+		default:
+			t.rule(s, true)
+		}
+	}
+	if advice := r.advice(decider, found); advice != "" {
+		t.wrap("advice: " + advice)
+	}
+	switch {
+	case len(r.Rules) == 0:
+		t.line("", "no rule is asked at %s", r.Point)
+	case none > 0:
+		t.wrap(fmt.Sprintf("%d of %d rules had no opinion or were not asked: --all shows them", none, len(r.Rules)))
 	}
 	return t.String()
+}
+
+// advice returns what an author may do about a decision.
+func (r *Report) advice(decider Said, found bool) string {
+	switch {
+	case !found:
+		return ""
+	case r.Failed:
+		return "the rule could not decide. Let its condition ask first whether the values are there, or say with on_failure what counts then."
+	case strings.HasPrefix(decider.File, "library:"):
+		return "the rule is of the library: a policy that includes it can set its variables; docs/policy-library.md says what it is about."
+	case r.Decision == hooks.Deny || r.Decision == hooks.Ask || r.Decision == hooks.StopRun:
+		return "change the rule at this place; mode: shadow or a waiver there lets calls through in the meantime."
+	}
+	return ""
+}
+
+// head writes what was asked about, and the decision.
+func (t *tree) head(r *Report) {
+	head := string(r.Point)
+	if r.Tool != "" {
+		arguments := r.Arguments
+		if r.Original != nil {
+			arguments = r.Original
+		}
+		head += ": " + strings.TrimSpace(r.Tool+" "+shortenText(readableJSON(arguments), 200))
+	}
+	t.line("", "%s", head)
+	t.line("", "%s", t.paintWord(r.decisionLine(), string(r.Decision), r.Failed))
+}
+
+// outcome writes what becomes of the call.
+func (t *tree) outcome(r *Report) {
+	if r.Original != nil {
+		t.line("", "%s %s", lo.Ternary(lo.FromPtr(r.Ran), "it would run with", "the arguments were rewritten to"), readableJSON(r.Arguments))
+	}
+	if r.Told != "" {
+		t.wrap("the model is told: " + r.Told)
+	}
+	for _, text := range r.Context {
+		t.wrap("the model is told besides: " + text)
+	}
+}
+
+// readableJSON returns JSON text in which &, < and > stand as they are: encoding/json writes them as \u0026, \u003c and \u003e.
+func readableJSON(raw []byte) string {
+	var b strings.Builder
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' || i+1 == len(raw) {
+			b.WriteByte(raw[i])
+			continue
+		}
+		if i+6 <= len(raw) {
+			if letter, ok := map[string]byte{`\u0026`: '&', `\u003c`: '<', `\u003e`: '>'}[strings.ToLower(string(raw[i:i+6]))]; ok {
+				b.WriteByte(letter)
+				i += 5
+				continue
+			}
+		}
+		b.Write(raw[i : i+2]) // an escaped backslash does not begin what follows
+		i++
+	}
+	return b.String()
 }
 
 // tree is text that is written line by line.
@@ -68,6 +150,26 @@ type tree struct {
 	strings.Builder
 
 	paint func(word, as string) string
+	width int // of a line; 0 for no limit
+}
+
+// wrap writes a text in lines that fit, all but the first indented.
+func (t *tree) wrap(text string) {
+	if t.width <= 0 {
+		t.line("", "%s", text)
+		return
+	}
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len([]rune(line))+1+len([]rune(word)) > t.width {
+			t.line("", "%s", line)
+			line = "  "
+		} else if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	t.line("", "%s", line)
 }
 
 // paintWord returns a line whose first word has a colour.
@@ -98,6 +200,14 @@ func (t *tree) rule(s Said, last bool) {
 	if s.Said == SaidNotAsked {
 		return
 	}
+	t.details(below, s)
+	if s.Said != string(hooks.Pass) && s.Said != SaidSkip {
+		t.line(below, "%s:%d:%d", s.File, s.Line, s.Column)
+	}
+}
+
+// details writes what the answer of a rule rests on.
+func (t *tree) details(below string, s Said) {
 	for _, text := range s.Unmatched {
 		t.line(below, "it is not about this: %s", text)
 	}
@@ -106,7 +216,7 @@ func (t *tree) rule(s Said, last bool) {
 		if i == 0 || f.Value == "true" || f.Value == "false" {
 			mark = ""
 		}
-		t.line(below+mark, "%s = %s", f.Name, f.Value)
+		t.fact(below+mark, f)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Origins)) {
 		t.line(below, "args.%s: %s", name, s.Origins[name])
@@ -118,8 +228,8 @@ func (t *tree) rule(s Said, last bool) {
 		t.line(below, "it does: %s", s.Action)
 	}
 	if s.After != nil {
-		t.line(below, "before  %s", s.Before)
-		t.line(below, "after   %s", s.After)
+		t.line(below, "before  %s", readableJSON(s.Before))
+		t.line(below, "after   %s", readableJSON(s.After))
 	}
 	if s.Attempts > 1 {
 		t.line(below, "asked %d times", s.Attempts)
@@ -127,9 +237,16 @@ func (t *tree) rule(s Said, last bool) {
 	if s.OnFailure != "" {
 		t.line(below, "on failure: %s", s.OnFailure)
 	}
-	if s.Said != string(hooks.Pass) && s.Said != SaidSkip {
-		t.line(below, "%s:%d", s.File, s.Line)
+}
+
+// fact writes a value; where there is little room, the beginning of its name and of the value.
+func (t *tree) fact(branch string, f hooks.Fact) {
+	name, value := f.Name, f.Value
+	if room := t.width - len([]rune(branch)) - len(" = "); t.width > 0 && len([]rune(name+value)) > room {
+		value = shortenText(value, max(room/2, room-len([]rune(name))-1))
+		name = shortenText(name, max(0, room-len([]rune(value))-1))
 	}
+	t.line(branch, "%s = %s", name, value)
 }
 
 func reasonOf(s Said) string {

@@ -62,6 +62,7 @@ type Call struct {
 	ID        string      `key:"id"`
 	Tool      string      `key:"tool,required"`
 	Arguments Arguments   `key:"arguments"`
+	Args      Arguments   `key:"args"` // another name for Arguments
 	Result    *ToolResult `key:"result"`
 	// Denied is why the call was denied, in messages of an event.
 	Denied string `key:"denied"`
@@ -79,7 +80,9 @@ type call Call
 // ReadNode reads a call.
 func (c *Call) ReadNode(n yamlfile.Node) {
 	c.node = n
-	n.Decode((*call)(c))
+	if n.Decode((*call)(c)) {
+		c.Arguments, c.Args = oneOfArguments(n, c.Arguments, c.Args), ""
+	}
 	if c.Person != "" {
 		if _, err := verdictOf(c.Person); err != nil {
 			n.Find("person").Wrong("%w", err)

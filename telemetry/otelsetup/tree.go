@@ -28,6 +28,9 @@ const maxTree = 100_000
 // done: what happened, how long it took, who decided and why. Give it to Config.Spans.
 // The zero Tree is empty. It is safe for concurrent use.
 type Tree struct {
+	// Width, unless 0, is how many columns a line of WriteTo may have: longer ones continue below, broken between words.
+	Width int
+
 	mu      sync.Mutex
 	spans   []sdktrace.ReadOnlySpan
 	dropped int
@@ -69,7 +72,7 @@ func (t *Tree) WriteTo(w io.Writer) (int64, error) {
 		return lo.Ternary(there[s.Parent().SpanID()], s.Parent().SpanID(), trace.SpanID{})
 	})
 	var b strings.Builder
-	writeBranch(&b, below, trace.SpanID{}, "", true)
+	t.writeBranch(&b, below, trace.SpanID{}, "", true)
 	if dropped > 0 {
 		fmt.Fprintf(&b, "… and %d more\n", dropped)
 	}
@@ -78,20 +81,39 @@ func (t *Tree) WriteTo(w io.Writer) (int64, error) {
 }
 
 // writeBranch writes what stands below a span.
-func writeBranch(b *strings.Builder, below map[trace.SpanID][]sdktrace.ReadOnlySpan, id trace.SpanID, indent string, root bool) {
+func (t *Tree) writeBranch(b *strings.Builder, below map[trace.SpanID][]sdktrace.ReadOnlySpan, id trace.SpanID, indent string, root bool) {
 	for i, s := range below[id] {
 		last := i == len(below[id])-1
 		twig, more := lo.Ternary(last, "└─ ", "├─ "), lo.Ternary(last, "   ", "│  ")
 		if root {
 			twig, more = "", ""
 		}
-		fmt.Fprintf(b, "%s%s%s  %s", indent, twig, harmlessText(shortenText(s.Name())), roundDuration(s.EndTime().Sub(s.StartTime())))
-		if text := describeSpan(s); text != "" {
-			fmt.Fprintf(b, "  %s", text)
+		text := fmt.Sprintf("%s  %s", harmlessText(shortenText(s.Name())), roundDuration(s.EndTime().Sub(s.StartTime())))
+		if more := describeSpan(s); more != "" {
+			text += "  " + more
 		}
-		b.WriteByte('\n')
-		writeBranch(b, below, s.SpanContext().SpanID(), indent+more, false)
+		b.WriteString(indent + twig)
+		t.writeWrapped(b, text, utf8.RuneCountInString(indent+twig), indent+more+"     ")
+		t.writeBranch(b, below, s.SpanContext().SpanID(), indent+more, false)
 	}
+}
+
+// writeWrapped writes a text behind what fills so many columns of its line. What does not fit continues behind rest.
+func (t *Tree) writeWrapped(b *strings.Builder, text string, column int, rest string) {
+	for i, word := range strings.Split(text, " ") { // two spaces stay two
+		switch size := utf8.RuneCountInString(word); {
+		case i == 0:
+			column += size
+		case t.Width > 0 && column+1+size > t.Width && word != "":
+			b.WriteString("\n" + rest)
+			column = utf8.RuneCountInString(rest) + size
+		default:
+			b.WriteByte(' ')
+			column += 1 + size
+		}
+		b.WriteString(word)
+	}
+	b.WriteByte('\n')
 }
 
 // roundDuration returns a duration in three digits.

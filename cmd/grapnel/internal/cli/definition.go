@@ -14,6 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/internal/reserved"
+	"github.com/grapnel-go/grapnel/policy"
+	"github.com/grapnel-go/grapnel/policy/library"
 )
 
 // definition is what an agent is made of again when its run is resumed: in another
@@ -26,6 +28,8 @@ type definition struct {
 	Flags []flagSaid `json:"flags,omitempty"`
 	// Files are the texts of the agent file, the schema and the policies, by their paths.
 	Files map[string]string `json:"files,omitempty"`
+	// Library are the SHA-256 of the policies of the library, by their names: their texts come with the program.
+	Library map[string]string `json:"library,omitempty"`
 	// Recording is the SHA-256 of the recording that is played.
 	Recording string `json:"recording,omitempty"`
 	// User is the SHA-256 of the policy of the user, of which the text is not kept: it is
@@ -53,7 +57,7 @@ func definitionOf(o *options, given *cobra.Command, model agentfile.Model) (defi
 	if err != nil {
 		return definition{}, fmt.Errorf("keeping what the agent is made of: %w", err)
 	}
-	d := definition{Dir: dir, Files: o.texts, User: hashOf(globalPolicy()), Flags: []flagSaid{{"model", model.String()}}}
+	d := definition{Dir: dir, Files: o.texts, Library: libraryHashes(o.rules.policy), User: hashOf(globalPolicy()), Flags: []flagSaid{{"model", model.String()}}}
 	for _, name := range shaping {
 		f := given.Flags().Lookup(name)
 		if !f.Changed {
@@ -85,8 +89,8 @@ func (d definition) options() (*options, error) {
 	return o, nil
 }
 
-// changedFiles says which of the files are not what they were. It is to be called in Dir.
-func (d definition) changedFiles(model string) []string {
+// changedFiles says which of the files are not what they were. It is to be called in Dir. P is the policies that are in force now.
+func (d definition) changedFiles(model string, p *policy.Policy) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(d.Files)) {
 		if now, err := os.ReadFile(path); err != nil || string(now) != d.Files[path] {
@@ -97,6 +101,12 @@ func (d definition) changedFiles(model string) []string {
 			out = append(out, fmt.Sprintf("%s %s since the run began: it goes on with what it began with.", path, what))
 		}
 	}
+	now := libraryHashes(p)
+	for _, name := range slices.Sorted(maps.Keys(d.Library)) {
+		if now[name] != d.Library[name] {
+			out = append(out, fmt.Sprintf("%s is not what it was when the run began: it holds as it is now.", name))
+		}
+	}
 	if hashOf(globalPolicy()) != d.User {
 		out = append(out, "Your own policy is not what it was when the run began: it holds as it is now.")
 	}
@@ -104,6 +114,24 @@ func (d definition) changedFiles(model string) []string {
 		out = append(out, fmt.Sprintf("The recording %s has changed since the run began.", recording))
 	}
 	return out
+}
+
+// libraryHashes returns the SHA-256 of the policies of the library that a policy is made of; p may be nil.
+func libraryHashes(p *policy.Policy) map[string]string {
+	hashes := map[string]string{}
+	if p == nil {
+		return nil
+	}
+	for _, path := range p.Files() {
+		if !strings.HasPrefix(path, library.Prefix) {
+			continue
+		}
+		if found, err := library.Find(path); err == nil {
+			sum := sha256.Sum256(found.Text)
+			hashes[library.Prefix+found.Name+"@"+found.Version] = hex.EncodeToString(sum[:])
+		}
+	}
+	return hashes
 }
 
 // enter goes to the folder that the run began in.

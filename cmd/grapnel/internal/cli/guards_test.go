@@ -2,10 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -171,14 +174,51 @@ func TestPoliciesOfAgentFilesAreKept(t *testing.T) {
 func TestPoliciesOfAgentFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "agent.yaml")
-	require.NoError(t, os.WriteFile(path, []byte("model: openai/x\nbase_url: http://127.0.0.1:1\ntools: [shell]\nhooks: [policy: {files: [library:safe-shell]}]\n"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte("model: openai/x\nbase_url: http://127.0.0.1:1\ntools: [shell]\npolicies: [library:secrets@1]\nhooks: [policy: {files: [library:safe-shell]}]\n"), 0o600))
 	o := &options{file: path, color: "auto"}
 	file, err := o.resolve()
 	require.NoError(t, err)
-	assert.Contains(t, o.rules.policy.Names(), "safe-shell")
+	assert.Equal(t, []string{"library:secrets", "library:safe-shell"}, o.rules.policy.Names())
 	m, err := build(t.Context(), file, watchers{rules: o.rules})
 	require.NoError(t, err)
 	require.NoError(t, m.close())
 	_, err = ruleAgent{path, file}.build(t.Context(), watchers{})
 	assert.ErrorContains(t, err, "an agent that a rule starts has no policy of its own")
+}
+
+// The policies of an agent file are kept with it: the texts of files, and hashes of those of the library, whose versions they name.
+func TestPoliciesOfAgentFilesAreHashed(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	require.NoError(t, os.WriteFile("ours.yaml", []byte("policy: ours\nhooks: {PreToolUse: {id: one, match: {tool: bash}, decision: deny}}\n"), 0o600))
+	require.NoError(t, os.WriteFile("agent.yaml", []byte("model: openai/x\ntools: [shell]\npolicies: [ours.yaml, library:safe-shell@1]\n"), 0o600))
+	o := &options{file: "agent.yaml", color: "auto"}
+	_, err := o.resolve()
+	require.NoError(t, err)
+	c := &cobra.Command{}
+	(&options{}).registerAgent(c)
+	d, err := definitionOf(o, c, agentfile.Model{Provider: "openai", Name: "x"})
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{"agent.yaml", "ours.yaml"}, slices.Collect(maps.Keys(d.Files)))
+	assert.ElementsMatch(t, []string{"library:safe-shell@1", "library:git-safety@1"}, slices.Collect(maps.Keys(d.Library)))
+	assert.Empty(t, d.changedFiles("openai/x", o.rules.policy))
+	require.NoError(t, os.WriteFile("ours.yaml", []byte("policy: ours\n"), 0o600))
+	d.Library["library:git-safety@1"] = "of an older program"
+	assert.Equal(t, []string{
+		"ours.yaml has changed since the run began: it goes on with what it began with.",
+		"library:git-safety@1 is not what it was when the run began: it holds as it is now.",
+	}, d.changedFiles("openai/x", o.rules.policy))
+}
+
+func TestWrongPoliciesOfAgentFiles(t *testing.T) {
+	for text, want := range map[string]string{
+		"policies: [library:secrets@9]": `unknown version "9"; known: 1`,
+		"policies: [none.yaml]":         "none.yaml",
+	} {
+		path := filepath.Join(t.TempDir(), "agent.yaml")
+		require.NoError(t, os.WriteFile(path, []byte("model: openai/x\n"+text+"\n"), 0o600))
+		_, err := (&options{file: path, color: "auto"}).resolve()
+		require.ErrorContains(t, err, want)
+	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -71,11 +70,7 @@ func (p *parts) hooks() map[string]hookMaker {
 			return log.Hooks(), nil
 		}),
 		"policy": registry.With(func(context.Context, *registry.Making, agentfile.Policy) ([]hooks.Hook, error) {
-			if !p.ruled {
-				return nil, errors.New("an agent that a rule starts has no policy of its own: " +
-					"the rules about tools hold for it as for the agent that is judged")
-			}
-			return nil, nil // the rules are a capability: see ruling
+			return nil, p.checkRuled() // the rules are a capability: see ruling
 		}),
 		"deny-input": oneHook(func(m *registry.Making, s agentfile.DenyInput) (hooks.Hook, error) {
 			return onInput(cmp.Or(s.Name, m.Name), &s), nil

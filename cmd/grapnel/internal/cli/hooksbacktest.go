@@ -37,6 +37,7 @@ type backtestFlags struct {
 	format   string
 	tools    string
 	json     bool
+	all      bool
 	html     string
 	actions  bool
 	atOnce   int
@@ -46,17 +47,19 @@ type backtestFlags struct {
 func newHooksBacktest(std streams) *cobra.Command {
 	f := &backtestFlags{}
 	c := &cobra.Command{
-		Use:   "backtest --policy FILE... RECORDING...",
+		Use:   "backtest POLICY... RECORDING...",
 		Short: "Tell what policies would have done to recorded runs",
 		Long: `backtest plays recorded runs through a real agent that has the rules of policy files as hooks, and counts: which
 calls they deny, by rule and tool, and, where the recordings have labels, how many attacks they block and how many good
 runs they break. No model is asked, no tool is run.
 
+A POLICY is a file with rules, or library:NAME; --policy names one, too. The other arguments are recordings.
+
 A RECORDING is a file, or a folder of them (*.jsonl, *.json, also with .gz): recordings of this project, OpenAI chat or
 Anthropic Messages JSON, Claude Code sessions, event logs of grapnel run --json, audit logs with texts, GenAI spans in
 OTLP JSON. What a file is, is found out by looking.
 
-Several --policy files are in force together, and ready-made hooks with them, which --hook names as for grapnel run.
+Several policies are in force together, and ready-made hooks with them, which --hook names as for grapnel run.
 With --diff, the first two arguments are policy files, and the calls are told of which they make different things.
 
 Actions of rules (commands, requests, agents, questions to a person) are not done unless --actions says so: such a rule then has
@@ -70,8 +73,8 @@ Exit codes:
   2    the command or a policy file is wrong
   8    with --diff: the policies decide differently
   130  interrupted with Ctrl-C; the numbers up to there are told`,
-		Example: `  grapnel hooks backtest --policy workspace.yaml ~/.claude/projects/site/
-  grapnel hooks backtest --policy mail.yaml --html report.html transcripts/*.jsonl.gz
+		Example: `  grapnel hooks backtest workspace.yaml ~/.claude/projects/site/
+  grapnel hooks backtest mail.yaml --html report.html transcripts/*.jsonl.gz
   grapnel hooks backtest --diff old.yaml new.yaml transcripts/`,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), std, args) },
 	}
@@ -82,6 +85,7 @@ Exit codes:
 	formats := lo.Map(recorded.Formats(), func(f recorded.Format, _ int) string { return string(f) })
 	c.Flags().StringVar(&f.format, "format", "", "what the recordings are, in place of looking: "+strings.Join(formats, ", "))
 	c.Flags().StringVar(&f.tools, "tools", "", "a `file` of tool schemas, for recordings that neither carry nor name any")
+	c.Flags().BoolVar(&f.all, "all", false, "show the rules that were never asked, too")
 	c.Flags().BoolVar(&f.json, "json", false, "write the report as JSON")
 	c.Flags().StringVar(&f.html, "html", "", "write a report with charts and transcripts to a `file`, for a browser")
 	c.Flags().BoolVar(&f.actions, "actions", false, "do what the actions of rules say, for every call that they match")
@@ -123,7 +127,12 @@ func (f *backtestFlags) run(ctx context.Context, std streams, args []string) (er
 }
 
 // arguments sorts out what is a policy and what a recording, and says what is missing.
-func (f *backtestFlags) arguments(args *[]string) error {
+func (f *backtestFlags) arguments(args *[]string) (err error) {
+	if !f.diff {
+		if *args, err = policiesIn(*args, &f.policies, -1); err != nil {
+			return err
+		}
+	}
 	switch {
 	case f.diff && len(f.policies)+len(f.hooks) > 0:
 		return errors.New("--diff takes its two policies as arguments, and no --policy or --hook")
@@ -132,7 +141,7 @@ func (f *backtestFlags) arguments(args *[]string) error {
 	case f.diff:
 		f.policies, *args = (*args)[:2], (*args)[2:]
 	case len(f.policies)+len(f.hooks) == 0:
-		return errors.New("there is no policy to try: name a file with --policy")
+		return errors.New("there is no policy to try: name a file with rules, or library:NAME, as an argument or with --policy")
 	case len(*args) == 0:
 		return errors.New("there is no recording to try the policy on: name files or folders")
 	}
@@ -276,7 +285,7 @@ func (f *backtestFlags) writeReport(std streams, report *backtest.Report, diff *
 		}
 		fmt.Fprintf(std.err, "grapnel: the report for a browser is %s\n", f.html)
 	}
-	look := backtest.Look{Colour: wantsColour(std.out, f.color)}
+	look := backtest.Look{All: f.all, Colour: wantsColour(std.out, f.color)}
 	if term.IsTerminal(int(std.out.Fd())) {
 		look.Width = widthOf(std.out)
 	}

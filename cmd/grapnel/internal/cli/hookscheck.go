@@ -17,10 +17,11 @@ import (
 
 // checking are the flags of hooks check.
 type checking struct {
-	tools  []string
-	kind   string
-	strict bool
-	json   bool
+	policies []string
+	tools    []string
+	kind     string
+	strict   bool
+	json     bool
 }
 
 var kinds = map[string]policy.Kind{"policy": policy.Policies, "pipeline": policy.Pipelines, "blueprint": policy.Blueprints}
@@ -43,8 +44,9 @@ Exit codes:
 		Example: `  grapnel hooks check workspace.yaml
   grapnel hooks check --strict --tools bash,read_file,write_file policies/*.yaml
   grapnel hooks check --kind pipeline pipeline.yaml`,
-		RunE: func(_ *cobra.Command, args []string) error { return f.run(std.out, args) },
+		RunE: func(_ *cobra.Command, args []string) error { return f.run(std.out, append(f.policies, args...)) },
 	}
+	c.Flags().StringArrayVarP(&f.policies, "policy", "p", nil, "a policy `file`, as the arguments are; may be given several times")
 	c.Flags().StringSliceVar(&f.tools, "tools", nil, "the `names` of the agent's tools, with commas")
 	c.Flags().StringVar(&f.kind, "kind", "policy", "what the files are: policy, pipeline or blueprint")
 	c.Flags().BoolVar(&f.strict, "strict", false, "exit with 1 for what is most likely not meant")

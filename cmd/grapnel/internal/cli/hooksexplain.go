@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/grapnel-go/grapnel/policy/policytest"
 	"github.com/grapnel-go/grapnel/policy/recorded"
@@ -24,17 +26,20 @@ type explaining struct {
 	run      string
 	actions  bool
 	json     bool
+	all      bool
 	color    string
 }
 
 func newHooksExplain(std streams) *cobra.Command {
 	f := &explaining{}
 	c := &cobra.Command{
-		Use:   "explain --policy FILE... EVENT|RECORDING",
+		Use:   "explain POLICY... EVENT|RECORDING",
 		Short: "Say why a call is denied or allowed: the rules that were tried, and the values of their conditions",
-		Long: `explain says why the rules decide as they do about an event, or about a call of a recorded run: each rule in the order in
-which they are asked, which matcher said no, what its condition came to and with what values, who brought the arguments in where
-a condition asks for that, and who decided in the end.
+		Long: `explain says why the rules decide as they do about an event, or about a call of a recorded run: which rule decides, where it
+stands, the values of its condition, who brought the arguments in where the condition asks for that, and what to do about it. With
+--all it shows each rule in the order in which they are asked, which matcher said no, and what each condition came to.
+
+A POLICY is a file with rules, or library:NAME; --policy names one, too. The other argument is the event or the recording.
 
 An EVENT is what hooks fire takes; "-" is standard input. A RECORDING is what hooks backtest takes. There the call is named by
 --call, with its id or its place among the calls (1 is the first), and judged as it was before it ran: with all that was said and
@@ -45,11 +50,14 @@ The actions of rules are not done unless --actions says so: such a rule then has
 Exit codes:
   0    it was explained, whatever was decided
   2    the command, the event, the recording or a policy file is wrong`,
-		Example: `  grapnel hooks explain --policy workspace.yaml event.json
-  grapnel hooks explain -p workspace.yaml session.jsonl --call 3
-  grapnel hooks explain -p mail.yaml ~/.claude/projects/site/1f3a.jsonl --call toolu_01Ab --json`,
-		Args: cobra.MaximumNArgs(1),
+		Example: `  grapnel hooks explain workspace.yaml event.json
+  grapnel hooks explain workspace.yaml session.jsonl --call 3
+  grapnel hooks explain mail.yaml ~/.claude/projects/site/1f3a.jsonl --call toolu_01Ab --json`,
 		RunE: func(c *cobra.Command, args []string) error {
+			args, err := policiesIn(args, &f.policies, 1)
+			if err != nil {
+				return err
+			}
 			trial, err := newTrial(f.policies, !f.actions)
 			if err != nil {
 				return err
@@ -62,7 +70,15 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			return writeReport(std.out, report, f.json, wantsColour(std.out, f.color))
+			if f.json || f.all {
+				return writeReport(std.out, report, f.json, wantsColour(std.out, f.color))
+			}
+			width := 0
+			if term.IsTerminal(int(std.out.Fd())) {
+				width = widthOf(std.out)
+			}
+			_, err = io.WriteString(std.out, paintText(report.Summary(markVerdict, width), wantsColour(std.out, f.color)))
+			return err //nolint:wrapcheck // it names the output
 		},
 	}
 	c.Flags().SortFlags = false
@@ -70,6 +86,7 @@ Exit codes:
 	c.Flags().StringVar(&f.call, "call", "", "which call of a recording: its `id`, or its place")
 	c.Flags().StringVar(&f.run, "run", "", "which run of a recording of several: its `id`, or its place")
 	c.Flags().BoolVar(&f.actions, "actions", false, "do what the actions of rules say")
+	c.Flags().BoolVar(&f.all, "all", false, "show every rule at the point, also those without an opinion")
 	c.Flags().BoolVar(&f.json, "json", false, "write it as JSON: what hooks fire writes")
 	c.Flags().StringVar(&f.color, "color", "auto", "colours: auto, always or never")
 	return c

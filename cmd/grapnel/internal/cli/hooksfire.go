@@ -30,19 +30,24 @@ func newHooksFire(std streams) *cobra.Command {
 	var policies []string
 	var noActions, text bool
 	c := &cobra.Command{
-		Use:   "fire --policy FILE... [EVENT]",
+		Use:   "fire POLICY... [EVENT]",
 		Short: "Ask the rules of policies about one event, and tell what each of them said",
 		Long: `fire asks the rules at one point about one event, which is JSON or YAML in a file or on standard input, and writes the
 decision as JSON: who decided, why, what each rule said in order, what was rewritten. Every point can be fired. The event has
 the form in which actions are told of events; docs/policy-testing.md has all its members.
 
+A POLICY is a file with rules, or library:NAME; --policy names one, too. The other argument is the event.
+
 The actions of rules are done: commands run, requests are sent. With --no-actions they have no opinion.
 
 ` + exitVerdict,
-		Example: `  echo '{"tool":"bash","arguments":{"command":"rm -rf /"}}' | grapnel hooks fire --policy workspace.yaml
-  grapnel hooks fire -p workspace.yaml -p mail.yaml event.json`,
-		Args: cobra.MaximumNArgs(1),
+		Example: `  echo '{"tool":"bash","arguments":{"command":"rm -rf /"}}' | grapnel hooks fire workspace.yaml
+  grapnel hooks fire workspace.yaml mail.yaml event.json`,
 		RunE: func(c *cobra.Command, args []string) error {
+			args, err := policiesIn(args, &policies, 1)
+			if err != nil {
+				return err
+			}
 			trial, err := newTrial(policies, noActions)
 			if err != nil {
 				return err
@@ -75,7 +80,7 @@ The actions of rules are done: commands run, requests are sent. With --no-action
 // newTrial returns policies to be tried out.
 func newTrial(files []string, noActions bool) (*policytest.Trial, error) {
 	if len(files) == 0 {
-		return nil, &usageError{errors.New("there is no policy to try: name a file with --policy")}
+		return nil, &usageError{errors.New("there is no policy to try: name a file with rules, or library:NAME, as an argument or with --policy")}
 	}
 	o := policy.Options{Host: action.Host{Secrets: action.Secrets{File: secretsFile()}}}
 	if noActions {

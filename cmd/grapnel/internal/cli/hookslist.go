@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -15,7 +19,8 @@ import (
 )
 
 func newHooksList(std streams) *cobra.Command {
-	var asJSON bool
+	var asJSON, all bool
+	var policies []string
 	c := &cobra.Command{
 		Use:   "list [FILE...]",
 		Short: "Show which rules are in force here, from which files, in which order",
@@ -26,7 +31,7 @@ grapnel of your configuration (~/.config on Linux).`,
   grapnel hooks list workspace.yaml
   grapnel hooks list --json workspace.yaml | jq '.rules[].id'`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			p, err := loadPolicies(args, nil)
+			p, err := loadPolicies(append(policies, args...), nil)
 			if err != nil {
 				return err
 			}
@@ -34,44 +39,90 @@ grapnel of your configuration (~/.config on Linux).`,
 				p = &policy.Policy{}
 			}
 			if asJSON {
-				return json.NewEncoder(std.out).Encode(map[string]any{
+				out := json.NewEncoder(std.out)
+				out.SetEscapeHTML(false) // conditions have &&
+				return out.Encode(map[string]any{
 					"policies": lo.CoalesceSliceOrEmpty(p.Names(), []string{}), "disabled": lo.CoalesceSliceOrEmpty(p.DisabledPolicies(), []string{}),
 					"hash": p.Hash(), "rules": lo.CoalesceSliceOrEmpty(p.Rules(), []policy.Rule{}),
 				})
 			}
-			return listRules(std.out, p)
+			return listRules(std.out, p, all)
 		},
 	}
+	c.Flags().StringArrayVarP(&policies, "policy", "p", nil, "a policy `file`, as the arguments are; may be given several times")
+	c.Flags().BoolVar(&all, "all", false, "show the rules in full, with what each is about")
 	c.Flags().BoolVar(&asJSON, "json", false, "write it as JSON")
 	return c
 }
 
-// listRules writes the rules as a table for each point.
-func listRules(w io.Writer, p *policy.Policy) error {
+// listRules writes the rules as a table for each point, and, unless all are to be shown, how many it leaves out as they are never asked.
+func listRules(f *os.File, p *policy.Policy, all bool) error {
 	if len(p.Names()) == 0 {
-		_, err := fmt.Fprintf(w, "No policy is in force. Give one with --policy, or put one for all agents into %s.\n", timeline.Clean(globalPolicy()))
+		_, err := fmt.Fprintf(f, "No policy is in force. Give one with --policy, or put one for all agents into %s.\n", timeline.Clean(globalPolicy()))
 		return err
 	}
-	fmt.Fprintln(w, policyNote(p))
+	width := 0
+	if term.IsTerminal(int(f.Fd())) && !all {
+		width = widthOf(f)
+	}
+	never := map[string]bool{}
+	warnings := p.Check()
+	for _, w := range warnings {
+		if w.Never {
+			never[w.Rule] = true
+		}
+	}
+	shown := lo.Filter(p.Rules(), func(r policy.Rule, _ int) bool { return all || !never[r.Hook()] })
+	var text bytes.Buffer
+	fmt.Fprintln(&text, policyNote(p))
+	writeRules(&text, shown, width, all)
+	if hidden := len(p.Rules()) - len(shown); hidden > 0 {
+		fmt.Fprintf(&text, "\n%d %s never asked: --all shows them, and hooks check says why.\n", hidden, lo.Ternary(hidden == 1, "rule is", "rules are"))
+	}
+	for _, warning := range warnings {
+		if warning.Code == "required" { // hooks check sees one file, and this is about several
+			fmt.Fprintf(&text, "\n%s\n", timeline.Clean(warning.String()))
+		}
+	}
+	_, err := f.Write(text.Bytes())
+	return err
+}
+
+// writeRules writes a table, or, where it is wider than a terminal, two lines for each rule.
+func writeRules(w io.Writer, rules []policy.Rule, width int, all bool) {
+	var table bytes.Buffer
+	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	at := hooks.PointName("")
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, r := range p.Rules() {
+	for _, r := range rules {
 		if r.Point != at {
 			at = r.Point
 			fmt.Fprintf(out, "\n%s\n", at)
 		}
 		fmt.Fprintf(out, "  %d\t%s\t%s\t%s\t%s:%d\t%s\n", r.Order, timeline.Clean(r.Hook()), whatItDoes(r), r.Mode,
-			timeline.Clean(r.File), r.Line, timeline.Clean(aboutWhat(r)))
+			timeline.Clean(r.File), r.Line, timeline.Clean(aboutWhat(r, all)))
 	}
-	if err := out.Flush(); err != nil {
-		return err
+	_ = out.Flush() // into memory
+	if lines := strings.Split(table.String(), "\n"); width == 0 || !lo.SomeBy(lines, func(l string) bool { return len([]rune(l)) > width }) {
+		_, _ = w.Write(table.Bytes()) // as above
+		return
 	}
-	for _, warning := range p.Check() {
-		if warning.Code == "required" { // hooks check sees one file, and this is about several
-			fmt.Fprintf(w, "\n%s\n", timeline.Clean(warning.String()))
+	at = ""
+	for _, r := range rules {
+		if r.Point != at {
+			at = r.Point
+			fmt.Fprintf(w, "\n%s\n", at)
 		}
+		fmt.Fprintln(w, fitColumns(fmt.Sprintf("%3d  %s  %s  %s", r.Order, timeline.Clean(r.Hook()), whatItDoes(r), r.Mode), width))
+		fmt.Fprintln(w, fitColumns(fmt.Sprintf("     %s:%d  %s", timeline.Clean(r.File), r.Line, timeline.Clean(aboutWhat(r, all))), width))
 	}
-	return nil
+}
+
+// fitColumns returns the beginning of a line that fits.
+func fitColumns(line string, width int) string {
+	if letters := []rune(line); len(letters) > width {
+		return string(letters[:max(0, width-1)]) + "…"
+	}
+	return line
 }
 
 func whatItDoes(r policy.Rule) string {
@@ -81,10 +132,13 @@ func whatItDoes(r policy.Rule) string {
 	return r.Decision
 }
 
-// aboutWhat returns the beginning of a description: the whole of it stands in the file, and in --json.
-func aboutWhat(r policy.Rule) string {
-	text := shortenText(lo.CoalesceOrEmpty(r.Match, "everything"))
-	return text + lo.Ternary(r.When == "", "", "  when "+shortenText(r.When))
+// aboutWhat returns what a rule is about: the beginning of its description unless all of it is wanted.
+func aboutWhat(r policy.Rule, all bool) string {
+	match, when := lo.CoalesceOrEmpty(r.Match, "everything"), r.When
+	if !all {
+		match, when = shortenText(match), shortenText(when)
+	}
+	return match + lo.Ternary(when == "", "", "  when "+strings.Join(strings.Fields(when), " "))
 }
 
 func shortenText(text string) string {

@@ -167,7 +167,7 @@ func (o *options) resolve() (file *registry.File, err error) {
 
 // policiesOf returns the policies that an agent file names.
 func policiesOf(d registry.Definition) ([]string, error) {
-	var files []string
+	files := slices.Clone([]string(d.Policies))
 	for _, part := range slices.Concat(d.PreHooks, d.Hooks, d.PostHooks) {
 		if part.Name != "policy" {
 			continue

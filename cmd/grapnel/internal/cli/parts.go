@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/hooks/redact"
@@ -42,5 +44,18 @@ func (p *parts) registry() registry.Registry {
 			return driver, err
 		}
 	}
-	return registry.Registry{Drivers: drivers, Tools: toolMakers(), Hooks: p.hooks(), Connect: connectServer, Idle: p.idle}
+	return registry.Registry{Drivers: drivers, Tools: toolMakers(), Hooks: p.hooks(), Connect: connectServer, Idle: p.idle, Policies: p.policies}
+}
+
+// policies returns no capability, because ruling installs the rules of all policies.
+func (p *parts) policies(context.Context, *registry.Making, []string) (capability.Capability, error) {
+	return nil, p.checkRuled()
+}
+
+// checkRuled returns an error for an agent with policies of its own that a rule starts.
+func (p *parts) checkRuled() error {
+	if p.ruled {
+		return nil
+	}
+	return errors.New("an agent that a rule starts has no policy of its own: the rules about tools hold for it as for the agent that is judged")
 }

@@ -6,10 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy"
+	"github.com/grapnel-go/grapnel/policy/library"
 )
 
 // globalPolicy returns the policy that holds for every agent of this user, where there is
@@ -72,4 +75,42 @@ func policyNote(p *policy.Policy) string {
 		note += fmt.Sprintf(" Switched off: %v.", off)
 	}
 	return note
+}
+
+// policiesIn moves the policies among the arguments of a command to those that --policy named, and returns the other arguments: at
+// most so many; -1 for any number.
+func policiesIn(args []string, policies *[]string, most int) (others []string, err error) {
+	for _, arg := range args {
+		if isPolicy(arg) {
+			*policies = append(*policies, arg)
+			continue
+		}
+		others = append(others, arg)
+	}
+	if most >= 0 && len(others) > most {
+		return nil, &usageError{fmt.Errorf("expected policies and %d other argument, got %d: %s", most, len(others), strings.Join(others, ", "))}
+	}
+	return others, nil
+}
+
+// isPolicy reports whether an argument names a policy: one of the library, or a file whose keys are those of one. Neither events nor
+// recordings have these keys at their top.
+func isPolicy(path string) bool {
+	if strings.HasPrefix(path, library.Prefix) {
+		return true
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path))) {
+		return false
+	}
+	text, err := yamlfile.Read(path)
+	if err != nil {
+		return false
+	}
+	root, ok := yamlfile.Parse(path, text).Root()
+	if !ok || root.Kind() != yamlfile.MappingNode {
+		return false
+	}
+	has := func(key string) bool { return root.Find(key).Kind() != yamlfile.AbsentNode }
+	return has("hooks") || has("policy") && !has("cases")
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
@@ -42,11 +44,26 @@ func reportError(w io.Writer, err error) int {
 	if ended, ok := errors.AsType[*exitError](err); ok {
 		return ended.code
 	}
+	if isClosedOutput(err) { // as with | head: the reader has what it wants
+		return exitFailed
+	}
 	fmt.Fprintln(w, "grapnel: "+timeline.Clean(err.Error()))
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// isClosedOutput reports whether all that went wrong is that the reader of standard output went away.
+func isClosedOutput(err error) bool {
+	if joined, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err); ok {
+		return len(joined.Unwrap()) > 0 && lo.EveryBy(joined.Unwrap(), isClosedOutput)
+	}
+	path, ok := errors.AsType[*fs.PathError](err)
+	return ok && path.Path == os.Stdout.Name() && errors.Is(path.Err, syscall.EPIPE)
 }
 
 func newRoot(std streams) *cobra.Command {

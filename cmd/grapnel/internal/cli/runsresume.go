@@ -222,7 +222,7 @@ func (k *kept) rebuild(ctx context.Context, in *input, v *view, d definition) (*
 	if err != nil {
 		return nil, err
 	}
-	m.notes = append(m.notes, d.changedFiles(file.Model)...)
+	m.notes = append(m.notes, d.changedFiles(file.Model, o.rules.policy)...)
 	if note != "" {
 		m.notes = append(m.notes, note)
 	}

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"golang.org/x/term"
 
 	"github.com/grapnel-go/grapnel/telemetry"
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup"
@@ -100,6 +101,9 @@ func traceTo(file *os.File) (tree *otelsetup.Tree, shutdown func(context.Context
 
 // showTree writes the tree on w, or why there is none.
 func showTree(w io.Writer, path string, tree *otelsetup.Tree, err error) {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		tree.Width = widthOf(f)
+	}
 	var spans strings.Builder
 	_, _ = tree.WriteTo(&spans) // a Builder takes all
 	_, mistaken := errors.AsType[*usageError](err)
