@@ -62,12 +62,14 @@ Without a key for a model service it plays a recording that ships with it, and s
 ` + exitHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       readBuild().String(),
 		Args:          unknownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(std), newChat(std), newRuns(std), newHooks(std), newVersion())
