@@ -49,6 +49,9 @@ func reportError(w io.Writer, err error) int {
 	return exitFailed
 }
 
+// Root returns the commands, for manual pages and completion scripts.
+func Root() *cobra.Command { return newRoot(streams{os.Stdin, os.Stdout, os.Stderr}) }
+
 func newRoot(std streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "grapnel",
