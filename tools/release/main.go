@@ -4,6 +4,7 @@
 //	release completions DIR    completion scripts for bash, zsh, fish and PowerShell
 //	release licences FILE      the licences of all that the command links, for its archives
 //	release licences -check    fails if the command or the library links a module under a licence that is not allowed
+//	release version VERSION    fails if VERSION is not the one that internal/version prepares, or a snapshot of it
 //
 // Run it with "go -C tools/release run .": DIR and FILE are below the root of the repository.
 package main
@@ -13,11 +14,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli"
+	"github.com/grapnel-go/grapnel/internal/version"
 )
 
 // repository is the root of the repository, from the folder of this module.
@@ -32,10 +35,12 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 2 {
-		return errors.New("usage: release man DIR | completions DIR | licences FILE | licences -check")
+		return errors.New("usage: release man DIR | completions DIR | licences FILE | licences -check | version VERSION")
 	}
 	at := filepath.Join(repository, args[1])
 	switch {
+	case args[0] == "version":
+		return checkVersion(args[1])
 	case args[0] == "man":
 		return writeMan(at)
 	case args[0] == "completions":
@@ -46,6 +51,13 @@ func run(args []string) error {
 		return writeLicences(at)
 	}
 	return fmt.Errorf("unknown command %q", args[0])
+}
+
+func checkVersion(v string) error {
+	if v == version.Next || strings.HasPrefix(v, version.Next+"-snapshot") {
+		return nil
+	}
+	return fmt.Errorf("the version is %s, and internal/version prepares %s: change Next there, or the tag", v, version.Next)
 }
 
 // writeMan writes a page for each command that has a help text.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/internal/version"
 )
 
 func TestIdentify(t *testing.T) {
@@ -58,4 +60,10 @@ func TestManAndCompletions(t *testing.T) {
 	for _, script := range []string{"grapnel.bash", "_grapnel", "grapnel.fish", "grapnel.ps1"} {
 		assert.FileExists(t, filepath.Join(dir, script))
 	}
+}
+
+func TestCheckVersion(t *testing.T) {
+	require.NoError(t, checkVersion(version.Next))
+	require.NoError(t, checkVersion(version.Next+"-snapshot.f4d6745"))
+	assert.Error(t, checkVersion("9.9.9"))
 }
