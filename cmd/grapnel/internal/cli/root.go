@@ -76,6 +76,7 @@ Without a key for a model service it plays a recording that ships with it, and s
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(std), newChat(std), newRuns(std), newHooks(std), newVersion())
+	registerCompletions(root)
 	return root
 }
 
