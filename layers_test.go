@@ -77,6 +77,7 @@ var layers = map[string]layer{
 	"internal/near":           {Modules: values},
 	"internal/nils":           {},
 	"internal/lazy":           {},
+	"internal/version":        {},
 	"internal/markup":         {},
 	"internal/thirdparty/...": {Modules: []string{"golang.org/x/text"}, Ours: []string{"internal/thirdparty/jsonschema/kind"}},
 	"internal/errguard":       {Ours: []string{"internal/nils"}},
@@ -119,8 +120,8 @@ var layers = map[string]layer{
 	},
 
 	// What lets it be seen: on the API of OpenTelemetry. The SDK is for programs.
-	"telemetry": {Ours: []string{"agent", "hooks", "internal/semconv", "internal/strictjson"}, Modules: core},
-	"telemetry/otelsetup": {Ours: []string{"internal/semconv", "telemetry", "telemetry/otelsetup/internal/otlp"}, Modules: slices.Concat(core, []string{
+	"telemetry": {Ours: []string{"agent", "hooks", "internal/semconv", "internal/strictjson", "internal/version"}, Modules: core},
+	"telemetry/otelsetup": {Ours: []string{"internal/semconv", "internal/version", "telemetry", "telemetry/otelsetup/internal/otlp"}, Modules: slices.Concat(core, []string{
 		"go.opentelemetry.io/otel/sdk",
 		"go.opentelemetry.io/otel/sdk/metric",
 		"go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
@@ -162,7 +163,7 @@ var layers = map[string]layer{
 	// Tools that do something.
 	"toolexec/shell": {Ours: []string{"agent", "toolexec", "internal/process"}, Modules: append(values, "golang.org/x/sys")},
 	"toolexec/files": {Ours: []string{"agent", "toolexec"}, Modules: append(core, "github.com/bmatcuk/doublestar/v4")},
-	"toolexec/mcp":   {Ours: []string{"agent", "internal/unfiltered", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
+	"toolexec/mcp":   {Ours: []string{"agent", "internal/unfiltered", "internal/version", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
 
 	// A point of hooks, fired by itself.
 	"hooks/moment": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: core},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/internal/semconv"
+	"github.com/grapnel-go/grapnel/internal/version"
 )
 
 // captureVariable is the environment variable of the conventions that asks for
@@ -74,7 +75,8 @@ func New(c Config) *Telemetry {
 		c.Meters = otel.GetMeterProvider()
 	}
 	return &Telemetry{
-		tracer: c.Tracers.Tracer(semconv.Scope), logs: c.Logs, metrics: newMetrics(c.Meters.Meter(semconv.Scope)),
+		tracer: c.Tracers.Tracer(semconv.Scope, trace.WithInstrumentationVersion(version.Read())), logs: c.Logs,
+		metrics: newMetrics(c.Meters.Meter(semconv.Scope, metric.WithInstrumentationVersion(version.Read()))),
 		content: c.Content, reasons: c.Content || c.Reasons,
 		runs: agent.NewScratch[watched](nil),
 	}

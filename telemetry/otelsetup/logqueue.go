@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 
 	"github.com/grapnel-go/grapnel/internal/semconv"
+	"github.com/grapnel-go/grapnel/internal/version"
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup/internal/otlp"
 )
 
@@ -150,7 +151,7 @@ func (q *logQueue) exportBatch(batch []*otlp.LogRecord) {
 	}
 	ctx, cancel := context.WithTimeout(q.ctx, q.limits.timeout)
 	defer cancel()
-	q.report(q.exporter.Export(ctx, otlp.LogBatch{Resource: q.from, Scope: instrumentation.Scope{Name: semconv.Scope}, Records: batch}))
+	q.report(q.exporter.Export(ctx, otlp.LogBatch{Resource: q.from, Scope: instrumentation.Scope{Name: semconv.Scope, Version: version.Read()}, Records: batch}))
 }
 
 // report hands an error to the error handler of OpenTelemetry or, when the queue is closed,

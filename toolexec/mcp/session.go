@@ -9,6 +9,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/grapnel-go/grapnel/internal/version"
 )
 
 // session is one connection to a server, from greeting to end.
@@ -125,7 +127,7 @@ func greetServer(ctx context.Context, s Server, protocol string) (_ *session, co
 
 // newSDKClient returns a client that can nothing but call tools.
 func newSDKClient(n *news) *sdk.Client {
-	client := sdk.NewClient(&sdk.Implementation{Name: "grapnel", Version: "0"}, &sdk.ClientOptions{
+	client := sdk.NewClient(&sdk.Implementation{Name: "grapnel", Version: version.Read()}, &sdk.ClientOptions{
 		Capabilities:           &sdk.ClientCapabilities{},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { n.toldTools() },
 	})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/internal/version"
 	"github.com/grapnel-go/grapnel/registry"
 )
 
@@ -185,10 +186,10 @@ func TestProviders(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	b := buildOf(&debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v0.2.0"}, Settings: []debug.BuildSetting{
+	b := buildOf(&debug.BuildInfo{GoVersion: "go1.26.8", Settings: []debug.BuildSetting{
 		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}, {Key: "GOOS", Value: "linux"}, {Key: "GOARCH", Value: "amd64"},
 	}})
-	assert.Equal(t, "grapnel v0.2.0, commit abc with changes, go1.26.8, linux/amd64", b.String())
+	assert.Equal(t, "grapnel "+version.Read()+", commit abc with changes, go1.26.8, linux/amd64", b.String())
 }
 
 // The shipped recording plays to its end with its hooks at work.

@@ -88,6 +88,8 @@ func (o *options) registerAgent(c *cobra.Command) {
 	f.Var(&o.flags.Cost, "cost", "stop at this cost in US dollars; an unknown cost counts as reached")
 	f.Var(&o.flags.Time, "time", "stop after this time, such as 10m")
 	f.Var(&o.flags.Parallel, "parallel", "run so many tool calls of one step at once")
+	registerCompletion(c, "tool", cobra.FixedCompletions([]string{"shell", "files"}, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(c, "hook", cobra.FixedCompletions([]string{"base-dir", "redact"}, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&o.form, "output-schema", "", "`file` with the JSON Schema that the final answer must have")
 }
 

@@ -66,6 +66,9 @@ func isClosedOutput(err error) bool {
 	return ok && path.Path == os.Stdout.Name() && errors.Is(path.Err, syscall.EPIPE)
 }
 
+// Root returns the commands, for manual pages and completion scripts.
+func Root() *cobra.Command { return newRoot(streams{os.Stdin, os.Stdout, os.Stderr}) }
+
 func newRoot(std streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "grapnel",
@@ -79,15 +82,18 @@ Without a key for a model service it plays a recording that ships with it, and s
 ` + exitHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       readBuild().String(),
 		Args:          unknownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(std), newChat(std), newRuns(std), newHooks(std), newVersion())
+	registerCompletions(root)
 	return root
 }
 

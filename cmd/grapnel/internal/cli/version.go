@@ -1,15 +1,16 @@
 package cli
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/internal/version"
 )
 
-// buildInfo is what is known of how the program was built.
+// buildInfo says how the program was built.
 type buildInfo struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -19,13 +20,22 @@ type buildInfo struct {
 	Platform string `json:"platform"`
 }
 
+// readBuild returns the build information of the running program.
+func readBuild() buildInfo {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return buildOf(info)
+}
+
 func buildOf(info *debug.BuildInfo) buildInfo {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
 	return buildInfo{
-		Version: cmp.Or(info.Main.Version, "(devel)"), Commit: settings["vcs.revision"], Time: settings["vcs.time"],
+		Version: version.Read(), Commit: settings["vcs.revision"], Time: settings["vcs.time"],
 		Modified: settings["vcs.modified"] == "true", Go: info.GoVersion, Platform: settings["GOOS"] + "/" + settings["GOARCH"],
 	}
 }
@@ -49,11 +59,7 @@ func newVersion() *cobra.Command {
 		Example: "  grapnel version\n  grapnel version --json",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			info, ok := debug.ReadBuildInfo()
-			if !ok {
-				info = &debug.BuildInfo{}
-			}
-			b := buildOf(info)
+			b := readBuild()
 			if asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(b)
 			}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/policy/library"
+)
+
+// completions returns the values that shells offer for flags, by the name of the flag.
+func completions() map[string]cobra.CompletionFunc {
+	return map[string]cobra.CompletionFunc{
+		"agent":         filesOf("yaml", "yml", "json"),
+		"color":         cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp),
+		"kind":          cobra.FixedCompletions(slices.Sorted(maps.Keys(kinds)), cobra.ShellCompDirectiveNoFileComp),
+		"model":         completeModel,
+		"output-schema": filesOf("json"),
+		"policy":        completePolicy,
+	}
+}
+
+// registerCompletions registers the values of flags for a command and those below it.
+func registerCompletions(c *cobra.Command) {
+	for flag, values := range completions() {
+		if c.Flags().Lookup(flag) != nil {
+			registerCompletion(c, flag, values)
+		}
+	}
+	for _, child := range c.Commands() {
+		registerCompletions(child)
+	}
+}
+
+func registerCompletion(c *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
+		panic(fmt.Sprintf("completion of --%s: %v", flag, err)) // two functions for one flag: a mistake of ours
+	}
+}
+
+func filesOf(extensions ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)
+}
+
+// completeModel offers the services; the names of their models are not known here.
+func completeModel(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if strings.HasPrefix(begun, "replay:") {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	services := []string{"openai/", "openai-responses/", "anthropic/", "gemini/", "azure/", "azure-responses/", "vertex/", "replay:"}
+	return services, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// completePolicy offers policies of the library to words that begin as library: does, and files to others.
+func completePolicy(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if begun == "" || !strings.HasPrefix(library.Prefix, begun) && !strings.HasPrefix(begun, library.Prefix) {
+		return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+	}
+	var names []string
+	for _, name := range library.Names() {
+		names = append(names, library.Prefix+name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// allowed lists the licences, by SPDX identifier, of modules that the command and the library may link: those that ask for
+// no more than a notice. To allow another one, add it here and say why in the commit.
+var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
+
+// platforms are those that releases are built for: which modules are linked depends on them.
+var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
+
+// linked is a module that is linked into a program.
+type linked struct {
+	Path    string `json:"Path"`
+	Version string `json:"Version"`
+	Dir     string `json:"Dir"`
+	Main    bool   `json:"Main"`
+}
+
+// licence is a file of a module with the text of a licence or a notice.
+type licence struct {
+	name string // of the file
+	text string
+	ids  []string // SPDX identifiers of the licences whose words are in the text
+}
+
+var licenceFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|notice|patents|unlicense)`)
+
+// inventory matches files that list the licences of other modules, linked or not: they are copied, and not judged.
+var inventory = regexp.MustCompile(`(?i)(3rd|third)-?party`)
+
+// signatures are words of licences in lower case and with single spaces.
+var signatures = map[string]*regexp.Regexp{
+	"Apache-2.0":       regexp.MustCompile(`apache license,? version 2\.0`),
+	"MIT":              regexp.MustCompile(`permission is hereby granted, free of charge, to any person obtaining a copy`),
+	"ISC":              regexp.MustCompile(`permission to use, copy, modify,? (and/or|and) distribute this software for any purpose with or without fee`),
+	"BSD":              regexp.MustCompile(`redistribution and use in source and binary forms`),
+	"MPL-2.0":          regexp.MustCompile(`mozilla public license,? (version|v\.) ?2\.0`),
+	"GPL or LGPL":      regexp.MustCompile(`gnu (lesser |library )?general public license`),
+	"AGPL":             regexp.MustCompile(`gnu affero general public license`),
+	"BUSL":             regexp.MustCompile(`business source license`),
+	"SSPL":             regexp.MustCompile(`server side public license`),
+	"Elastic-2.0":      regexp.MustCompile(`elastic license`),
+	"non-commercial":   regexp.MustCompile(`non-?commercial (use|purposes)`),
+	"Commons Clause":   regexp.MustCompile(`commons clause`),
+	"Creative Commons": regexp.MustCompile(`creative commons attribution-(noncommercial|sharealike|noderivatives)`),
+}
+
+var bsdThirdClause = regexp.MustCompile(`(neither the names? of|may not be used to endorse)`)
+
+// identify returns the SPDX identifiers of the licences whose words are in the text, in order.
+func identify(text string) []string {
+	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
+	var ids []string
+	for id, words := range signatures {
+		switch {
+		case !words.MatchString(text):
+		case id == "BSD" && bsdThirdClause.MatchString(text):
+			ids = append(ids, "BSD-3-Clause")
+		case id == "BSD":
+			ids = append(ids, "BSD-2-Clause")
+		default:
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// linkedModules returns the modules of others that programs of the packages link on any of the platforms, by path.
+func linkedModules(packages ...string) (map[string]linked, error) {
+	found := map[string]linked{}
+	for _, platform := range platforms {
+		system, arch, _ := strings.Cut(platform, "/")
+		c := exec.Command("go", append([]string{"list", "-deps", "-json=Module"}, packages...)...)
+		c.Dir, c.Stderr = repository, os.Stderr
+		c.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")
+		out, err := c.Output()
+		if err != nil {
+			return nil, fmt.Errorf("list the packages for %s: %w", platform, err)
+		}
+		for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+			var p struct{ Module *linked }
+			if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, fmt.Errorf("read what go list says: %w", err)
+			}
+			if p.Module != nil && !p.Module.Main {
+				found[p.Module.Path] = *p.Module
+			}
+		}
+	}
+	// The copied library, and the language.
+	found["github.com/santhosh-tekuri/jsonschema/v6"] = linked{
+		Path: "github.com/santhosh-tekuri/jsonschema/v6", Version: "copied into internal/thirdparty",
+		Dir: filepath.Join(repository, "internal/thirdparty/jsonschema"),
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, fmt.Errorf("find the standard library: %w", err)
+	}
+	found["The Go standard library"] = linked{Path: "The Go standard library", Version: runtime.Version(), Dir: strings.TrimSpace(string(root))}
+	return found, nil
+}
+
+// readLicences returns the licences and notices at the root of a module. It returns an error if there is none, or if one is not allowed.
+func readLicences(m linked) ([]licence, error) {
+	entries, err := os.ReadDir(m.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Path, err)
+	}
+	var found []licence
+	var ids []string
+	for _, entry := range entries {
+		if entry.IsDir() || !licenceFile.MatchString(entry.Name()) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(m.Dir, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Path, err)
+		}
+		l := licence{name: entry.Name(), text: string(text)}
+		if !inventory.MatchString(l.name) {
+			l.ids = identify(l.text)
+		}
+		for _, id := range l.ids {
+			if !slices.Contains(allowed, id) {
+				return nil, fmt.Errorf("%s %s: %s has words of a licence that is not allowed: %s", m.Path, m.Version, l.name, id)
+			}
+		}
+		found, ids = append(found, l), append(ids, l.ids...)
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("%s %s: %s has no licence that this program knows: read what is there, and add its words to signatures", m.Path, m.Version, m.Dir)
+	}
+	return found, nil
+}
+
+// checkLicences checks the modules that any package of the repository links, examples included, and counts their licences.
+func checkLicences() error {
+	modules, err := linkedModules("./...")
+	if err != nil {
+		return err
+	}
+	count := map[string]int{}
+	var wrong []error
+	for _, path := range slices.Sorted(maps.Keys(modules)) {
+		licences, err := readLicences(modules[path])
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		ids := map[string]bool{}
+		for _, l := range licences {
+			for _, id := range l.ids {
+				ids[id] = true
+			}
+		}
+		count[strings.Join(slices.Sorted(maps.Keys(ids)), " and ")]++
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return err
+	}
+	for _, ids := range slices.Sorted(maps.Keys(count)) {
+		fmt.Printf("%4d  %s\n", count[ids], ids)
+	}
+	return nil
+}
+
+// writeLicences writes the licences of all that the command links.
+func writeLicences(file string) error {
+	modules, err := linkedModules("./cmd/grapnel")
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString("The command grapnel has code of these modules in it. Their licences and notices follow.\n")
+	for _, path := range slices.Sorted(maps.Keys(modules)) {
+		m := modules[path]
+		licences, err := readLicences(m)
+		if err != nil {
+			return err
+		}
+		for _, l := range licences {
+			fmt.Fprintf(&b, "\n%s\n%s %s: %s\n\n%s\n", strings.Repeat("=", 80), m.Path, m.Version, l.name, strings.TrimSpace(l.text))
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(b.String()), 0o644)
+}
