@@ -195,7 +195,7 @@ var layers = map[string]layer{
 	"policy": {
 		Ours: []string{
 			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance",
-			"internal/lazy", "internal/reserved", "internal/strictjson", "internal/yamlfile",
+			"internal/lazy", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),
 	},

@@ -7,10 +7,12 @@ import (
 	"slices"
 
 	"github.com/samber/lo"
+
+	release "github.com/grapnel-go/grapnel/internal/version"
 )
 
 // SchemaVersion is the release that the published schemas belong to: an editor judges a file by the schema of the version that it names.
-const SchemaVersion = "v0.1.0"
+const SchemaVersion = "v" + release.Next
 
 // SchemaID is where the schema of policy files of this version is published.
 const SchemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/" + SchemaVersion + "/docs/policy.schema.json"

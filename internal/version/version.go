@@ -26,12 +26,12 @@ var Read = sync.OnceValue(func() string {
 	if !ok {
 		info = &debug.BuildInfo{}
 	}
-	return cmp.Or(stamped, recorded(info), "v"+Next+"-dev")
+	return cmp.Or(stamped, recordedVersion(info), "v"+Next+"-dev")
 })
 
-// recorded returns the version of the module in a program, or "" where the go command recorded none: it writes (devel)
+// recordedVersion returns the version of the module in a program, or "" where the go command recorded none: it writes (devel)
 // for a checkout, and for one without a tag a pseudo-version that begins with v0.0.0.
-func recorded(info *debug.BuildInfo) string {
+func recordedVersion(info *debug.BuildInfo) string {
 	found := info.Main
 	for _, m := range info.Deps {
 		if m.Path == module {

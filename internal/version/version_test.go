@@ -28,7 +28,7 @@ func TestRecorded(t *testing.T) {
 		},
 		"a program without the module": {debug.BuildInfo{Main: user}, ""},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, recorded(&tc.info)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, recordedVersion(&tc.info)) })
 	}
 }
 
