@@ -24,10 +24,9 @@ type messageJSON struct {
 	Reason ReasonCode `json:"reason,omitempty"`
 }
 
-// MarshalJSON writes all that the message says. Text that is not valid UTF-8 is
-// written with U+FFFD in the place of what is wrong; bytes belong in Part.Data. A
-// message without a role is an error, and so is any other that UnmarshalJSON
-// would refuse.
+// MarshalJSON writes the whole message. Invalid UTF-8 in a text is replaced by
+// U+FFFD; bytes belong in Part.Data. A message that UnmarshalJSON would refuse, such
+// as one without a role, is an error.
 func (m Message) MarshalJSON() ([]byte, error) {
 	form := m.form()
 	if err := form.check(); err != nil {
@@ -36,9 +35,9 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return compactJSON(form)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, strictly: a member that it does not
-// know, an unknown role, status or kind of part, or a member that does
-// not belong to the role are errors that say where.
+// UnmarshalJSON reads the JSON of MarshalJSON strictly: an unknown member, role,
+// status or kind of part, or a member that does not belong to the role, is an error
+// that says where.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	var form messageJSON
 	err := strictjson.UnmarshalStrict(data, &form)
@@ -76,7 +75,7 @@ func (f *messageJSON) toMessage() Message {
 	}}}
 }
 
-// check says what of the form no message can have.
+// check returns an error when the form is not a valid message.
 func (f *messageJSON) check() error {
 	switch f.Role {
 	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
@@ -121,12 +120,12 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// formError returns what is wrong with a JSON form, and where: a JSON pointer.
+// formError returns an error in a JSON form, with its location: a JSON pointer.
 func formError(pointer, format string, args ...any) error {
 	return &strictjson.Error{Pointer: pointer, Message: fmt.Sprintf(format, args...)}
 }
 
-// compactJSON writes v without the escapes that only HTML asks for.
+// compactJSON encodes v without HTML escapes.
 func compactJSON(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -23,22 +23,22 @@ type openStepJSON struct {
 	Calls        []openCallJSON `json:"calls,omitempty"` // one for each call of the reply
 }
 
-// openCallJSON is how far one call has come.
+// openCallJSON is the progress of one call.
 type openCallJSON struct {
 	Asked *interventionJSON `json:"asked,omitempty"`
 	Begun *ToolCall         `json:"begun,omitempty"`
-	// Child is the run that the call has started; among changes, ChildChanges is what is
-	// new of it.
+	// Child is the run that the call has started. Among changes, ChildChanges holds what
+	// changed in that run instead.
 	Child        *stateJSON   `json:"child,omitempty"`
 	ChildChanges *changesJSON `json:"child_changes,omitempty"`
-	// Answer is what came of it, Result what the answer does not say.
+	// Answer is the answer's message, Result the rest of the result.
 	Answer *messageJSON `json:"answer,omitempty"`
 	Result *resultJSON  `json:"result,omitempty"`
-	// Effects is what the answer wants changed.
+	// Effects are the changes that the answer wants made to the state.
 	Effects []effectJSON `json:"effects,omitempty"`
 }
 
-// interventionJSON is what a person is asked; the original call is in the reply.
+// interventionJSON is a question to a person; the original call is in the reply.
 type interventionJSON struct {
 	Call      ToolCall  `json:"call"`
 	Prepared  string    `json:"prepared"` // hash of the call that needs approval
@@ -48,7 +48,7 @@ type interventionJSON struct {
 	// Question and Answer are the form of version 1, with a single question.
 	Question *Question `json:"question,omitempty"`
 	Answer   *Approval `json:"answer,omitempty"`
-	// Begun says that the call had begun before it was asked about, Used that it has
+	// Begun reports that the call had begun before the person was asked, Used that it has
 	// begun since. Earlier are the questions that were answered before it began.
 	Begun   bool       `json:"begun,omitempty"`
 	Used    bool       `json:"used,omitempty"`
@@ -89,7 +89,7 @@ func (o *openStep) form() (*openStepJSON, error) {
 	return form, nil
 }
 
-// form returns the call as it is written, its run as what changed since it was as in old.
+// form returns the JSON form of the call, its run as the changes since the run in old.
 func (c *openCall) form(old *openCall) (openCallJSON, error) {
 	form := openCallJSON{Begun: c.begun}
 	if a := c.asked; a != nil {
@@ -203,7 +203,7 @@ func (f *effectJSON) effect() Effect {
 	return Effect{kind: effectContext, context: f.Context, source: f.Source}
 }
 
-// check says what no open step can hold.
+// check returns an error when the form is not a valid open step.
 func (f *openStepJSON) check(status Status) error {
 	switch {
 	case f == nil:

@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// check says what of the form no state can hold, and where.
+// check returns an error, with its location, when the form is not a valid state.
 func (f *stateJSON) check() error {
 	switch f.Status {
 	case StatusNew, StatusRunning, StatusParked, StatusDone, StatusStopped, StatusFailed, StatusDenied, StatusCancelled, StatusInterrupted:
@@ -45,8 +45,8 @@ func (f *stateJSON) check() error {
 	)
 }
 
-// check holds a step against the messages, of which those before behind belong to
-// earlier steps; it returns how many do with this one.
+// check compares a step with the messages, of which the first behind belong to
+// earlier steps. It returns how many messages belong to steps up to this one.
 func (f *stepJSON) check(messages []messageJSON, behind, index int) (int, error) {
 	switch {
 	case f.Index != index:
@@ -88,7 +88,7 @@ func (f *stepJSON) check(messages []messageJSON, behind, index int) (int, error)
 	return at + 1 + len(calls), nil
 }
 
-// check holds a result against the call and the message that answers it.
+// check compares a result with the call and the message that answers it.
 func (f *resultJSON) check(call ToolCall, answer *messageJSON) error {
 	if f.Call != nil {
 		call.Name = f.Call.Name
@@ -149,7 +149,7 @@ func checkRange(pointer string, n, least, most int) error {
 	return nil
 }
 
-// errorBelow returns an error of a part of the form as one of the whole.
+// errorBelow converts an error of a part of the form to an error of the whole.
 func errorBelow(pointer string, err error) error {
 	if part, ok := errors.AsType[*strictjson.Error](err); ok {
 		return formError(pointer+part.Pointer, "%s", part.Message)
