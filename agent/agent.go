@@ -153,7 +153,7 @@ func (a *Agent) Cancel() {
 type noTools struct{}
 
 func (noTools) Prepare(_ context.Context, _ State, c *ToolCall) mo.Result[*Prepared] {
-	err := fmt.Errorf("there is no tool %q", c.Name)
+	err := fmt.Errorf("unknown tool %q", c.Name)
 	return mo.Ok(&Prepared{
 		Original: c, Call: c, Disposition: DisposeAnswer, Invalid: err,
 		Answer: NotExecuted(c, ReasonUnknownTool, "", err.Error()),

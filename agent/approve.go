@@ -235,7 +235,7 @@ func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer 
 	if again.Disposition == DisposeAsk && round+1 >= mostRounds {
 		again.Disposition = DisposeAnswer
 		again.Answer = NotExecuted(again.Call, ReasonNobodyToAsk, "",
-			fmt.Sprintf("tool %q: not executed: what a person changed was changed again %d times", call.Name, round+1))
+			fmt.Sprintf("tool %q: not executed: hooks changed the edited arguments again %d times", call.Name, round+1))
 	}
 	return &again, nil
 }

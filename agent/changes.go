@@ -106,7 +106,7 @@ func (f *changesJSON) openStep(open, old *openStep) error {
 // is invalid, counted from one, and where.
 func Restore(changes ...[]byte) (State, error) {
 	if len(changes) == 0 {
-		return State{}, errors.New("restoring a state: there are no changes")
+		return State{}, errors.New("restoring a state: no changes")
 	}
 	form := stateJSON{Version: stateVersion}
 	for i, text := range changes {
@@ -130,7 +130,7 @@ func (f *stateJSON) take(text []byte) error {
 		return err
 	}
 	if !readsVersion(known.Version) {
-		return formError("/version", "version %d is not one that this program reads: %d to %d", known.Version, oldestVersion, stateVersion)
+		return formError("/version", "unsupported version %d: this program reads %d to %d", known.Version, oldestVersion, stateVersion)
 	}
 	if err := strictjson.UnmarshalStrict(text, &c); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (f *stateJSON) change(c *changesJSON) error {
 	}
 	for i, call := range c.OpenCalls {
 		if f.OpenStep == nil || i < 0 || i >= len(f.OpenStep.Calls) {
-			return formError("/open_calls/"+strconv.Itoa(i), "there is no such call in an open step")
+			return formError("/open_calls/"+strconv.Itoa(i), "the open step has no such call")
 		}
 		if changes := call.ChildChanges; changes != nil {
 			if !readsVersion(changes.Version) {

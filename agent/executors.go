@@ -130,7 +130,7 @@ func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result
 		return g.HandleAnswer(ctx, s, p)
 	}
 	if p.Call == nil || p.Original == nil {
-		return mo.Err[*ToolResult](errors.New("executing: the prepared call does not say what was called"))
+		return mo.Err[*ToolResult](errors.New("executing: the prepared call has no Call or no Original"))
 	}
 	if err := s.beginJudged(p); err != nil {
 		return mo.Ok(refusal(p, err))
@@ -186,5 +186,5 @@ func (g *innerGate) checkEffects(tool string, effects Effects) error {
 	if x, ok := g.Executor.(interface{ MayAddMessages(tool string) bool }); ok && x.MayAddMessages(tool) {
 		return nil
 	}
-	return fmt.Errorf("appending a message in the role %q: the tool is not declared to: see AddMessages of toolexec.Policy", m.Role())
+	return fmt.Errorf("appending a message in the role %q: the tool is not allowed to: set AddMessages in its toolexec.Policy", m.Role())
 }

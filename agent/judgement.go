@@ -70,9 +70,9 @@ func (js *judgements) begin(step int, p *Prepared) error {
 	}
 	switch {
 	case js.decided.Load() != int64(step)+1:
-		return errors.New("the calls of its step are not all decided yet")
+		return errors.New("not all calls of its step are decided yet")
 	case j.disposition == DisposeAsk && j.used:
-		return errors.New("its approval counts once, and it has run")
+		return errors.New("its approval was used up when it ran")
 	}
 	j.used = true
 	return nil
@@ -112,7 +112,7 @@ func (s State) beginJudged(p *Prepared) error {
 func (j *judgement) check(p *Prepared) error {
 	switch {
 	case j.tool != p.Call.Name:
-		return fmt.Errorf("it was changed after the hooks had judged it: that was a call of tool %q", j.tool)
+		return fmt.Errorf("it was changed after the hooks had judged it as a call of tool %q", j.tool)
 	case j.arguments != p.Call.Arguments:
 		return errors.New("its arguments were changed after the hooks had judged it")
 	case j.disposition == DisposeAsk && p.more().granted != p.Original.ID:

@@ -28,7 +28,7 @@ func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, inpu
 	}
 	switch {
 	case settings.Resume && len(input) > 0:
-		return mo.Err[State](errors.New("resuming a run: there is input: give it to the next run"))
+		return mo.Err[State](errors.New("resuming a run: input is not allowed: pass it to the next run"))
 	case settings.Resume:
 		return a.resumeRun(ctx, settings, s)
 	case Checkpoint(s).StepOpen():
@@ -138,7 +138,7 @@ func (a *Agent) checkStep(ctx context.Context, s State, step mo.Result[State]) (
 	}
 	l.tellStep(ctx, next)
 	if l.onStep != nil && !l.onStep(next) {
-		return s, new(mo.Ok(next.endAs(StatusCancelled, Signal{Reason: StopUser, Message: "the caller gave the run up", Source: baseSource})))
+		return s, new(mo.Ok(next.endAs(StatusCancelled, Signal{Reason: StopUser, Message: "the caller ended the run early", Source: baseSource})))
 	}
 	return next, nil
 }

@@ -82,23 +82,23 @@ func (f *messageJSON) check() error {
 	case "":
 		return formError("/role", "the message has no role")
 	default:
-		return formError("/role", "role %q is not known", f.Role)
+		return formError("/role", "unknown role %q", f.Role)
 	}
 	switch {
 	case f.Text != "" && len(f.Parts) > 0:
-		return formError("/parts", "there is text as well: put it in a part")
+		return formError("/parts", "a message cannot have both text and parts")
 	case len(f.Calls) > 0 && f.Role != RoleAssistant:
-		return formError("/calls", "a message of role %q has no calls", f.Role)
+		return formError("/calls", "a message of role %q cannot have calls", f.Role)
 	case f.Role != RoleTool && (f.CallID != "" || f.Tool != "" || f.Status != "" || f.Reason != ""):
-		return formError("", "a message of role %q has no call_id, tool, status or reason", f.Role)
+		return formError("", "a message of role %q cannot have call_id, tool, status or reason", f.Role)
 	case f.Status != "" && !f.Status.isDefined():
-		return formError("/status", "status %q is not known", f.Status)
+		return formError("/status", "unknown status %q", f.Status)
 	}
 	for i, p := range f.Parts {
 		switch p.Kind {
 		case PartText, PartImage, PartFile, PartReasoning:
 		default:
-			return formError(fmt.Sprintf("/parts/%d/kind", i), "kind %q is not known", p.Kind)
+			return formError(fmt.Sprintf("/parts/%d/kind", i), "unknown kind %q", p.Kind)
 		}
 	}
 	return nil
@@ -114,7 +114,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Strict().Decode(raw, text)
 	if err != nil || bytes.ContainsAny(text, "\r\n") {
-		return fmt.Errorf("reading base64: %w", cmp.Or(err, errors.New("there is a line break in it")))
+		return fmt.Errorf("reading base64: %w", cmp.Or(err, errors.New("it contains a line break")))
 	}
 	*b = Bytes(raw[:n])
 	return nil

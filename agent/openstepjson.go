@@ -209,15 +209,15 @@ func (f *openStepJSON) check(status Status) error {
 	case f == nil:
 		return nil
 	case status != StatusParked && status != StatusRunning:
-		return formError("", "a run with status %q has no open step", status)
+		return formError("", "a run with status %q cannot have an open step", status)
 	case f.Reply == nil:
-		return formError("/reply", "an open step has a reply")
+		return formError("/reply", "an open step must have a reply")
 	case f.Reply.Role != RoleAssistant:
 		return formError("/reply/role", "the role is %q: it must be %q", f.Reply.Role, RoleAssistant)
 	case len(f.Calls) != len(f.Reply.Calls):
-		return formError("/calls", "there are %d for the %d calls of the reply: every call has one", len(f.Calls), len(f.Reply.Calls))
+		return formError("/calls", "%d entries for the %d calls of the reply: there must be one for each call", len(f.Calls), len(f.Reply.Calls))
 	case !uniqueIDs(f.Reply.Calls):
-		return formError("/reply/calls", "every call has an id of its own")
+		return formError("/reply/calls", "every call must have a unique id")
 	}
 	errs := []error{
 		errorBelow("/reply", f.Reply.check()), errorBelow("/usage", f.Usage.check()), errorBelow("/stop", f.Stop.check()),
@@ -237,27 +237,27 @@ func (f *openCallJSON) check(call ToolCall) error {
 	}
 	switch {
 	case f.Begun != nil && f.Begun.ID != call.ID:
-		return formError("/begun/id", "the id is %q: the call is %q", f.Begun.ID, call.ID)
+		return formError("/begun/id", "the id is %q: it must be %q", f.Begun.ID, call.ID)
 	case f.Asked != nil && f.Asked.Call.ID != call.ID:
-		return formError("/asked/call/id", "the id is %q: the call is %q", f.Asked.Call.ID, call.ID)
+		return formError("/asked/call/id", "the id is %q: it must be %q", f.Asked.Call.ID, call.ID)
 	case f.Asked != nil && (f.Asked.Begun || f.Asked.Used) && f.Begun == nil:
-		return formError("/begun", "a call whose approval is used has begun")
+		return formError("/begun", "a call whose approval is used must have begun")
 	case f.Asked != nil && len(f.Asked.Questions) > 0 && (f.Asked.Question != nil || f.Asked.Answer != nil):
-		return formError("/asked/question", "a call has a list of questions, or the single one of version 1")
+		return formError("/asked/question", "a call cannot have both a list of questions and the single question of version 1")
 	case f.ChildChanges != nil:
-		return formError("/child_changes", "only changes have it")
+		return formError("/child_changes", "it is allowed only in changes")
 	case f.Child != nil && f.Begun == nil:
-		return formError("/begun", "a call that has started a run was begun")
+		return formError("/begun", "a call that has started a run must have begun")
 	case f.Child != nil && f.Answer != nil:
-		return formError("/child", "a call that was answered has no run under way")
+		return formError("/child", "a call that was answered cannot have a run in progress")
 	case f.Child != nil && !readsVersion(f.Child.Version):
 		return formError("/child/version", "the version is %d: it must be %d to %d", f.Child.Version, oldestVersion, stateVersion)
 	case f.Child != nil && f.Child.Status == StatusNew:
-		return formError("/child/status", "no run has touched it")
+		return formError("/child/status", "the child has no run")
 	case f.Child != nil:
 		return errorBelow("/child", f.Child.check())
 	case (f.Answer == nil) != (f.Result == nil):
-		return formError("/answer", "an answer has its result, and a result its answer")
+		return formError("/answer", "answer and result must be set together")
 	case f.Answer == nil:
 		return nil
 	}

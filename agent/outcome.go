@@ -169,4 +169,4 @@ func stepErrorOf(s State, err error) (*StepError, bool) {
 }
 
 // errForeign is returned when a processor returns a state of another run.
-var errForeign = errors.New("a processor handed on a state that is not of this run: derive it from the one it was given")
+var errForeign = errors.New("a processor returned a state of another run: derive it from the state that it received")

@@ -217,13 +217,13 @@ func stopInstead(err error) (*Prepared, error) {
 func checkPrepared(p *Prepared, call *ToolCall) (*Prepared, error) {
 	switch {
 	case p == nil:
-		return nil, errors.New("the executor prepared nothing")
+		return nil, errors.New("the executor returned no prepared call")
 	case p.Disposition == DisposeAnswer && p.Answer == nil:
-		return nil, errors.New("the executor prepared an answer and gave none")
+		return nil, errors.New("the executor returned DisposeAnswer without an answer")
 	case p.Disposition == DisposeStop && p.Stop == nil:
-		return nil, errors.New("the executor prepared a stop and gave no signal")
+		return nil, errors.New("the executor returned DisposeStop without a signal")
 	case p.Disposition > DisposeStop:
-		return nil, fmt.Errorf("the executor prepared the unknown disposition %d", p.Disposition)
+		return nil, fmt.Errorf("the executor returned the unknown disposition %d", p.Disposition)
 	}
 	asks := p.Disposition == DisposeAsk
 	if p.Original == call && p.Call == call && !asks {
@@ -396,9 +396,9 @@ func (p *Prepared) goneAnswer() (*ToolResult, error) {
 func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 	switch {
 	case r == nil:
-		return nil, errors.New("the executor gave no result")
+		return nil, errors.New("the executor returned no result")
 	case !r.Status.isDefined() && r.Status != "":
-		return nil, fmt.Errorf("the executor gave a result with the undefined status %q", r.Status)
+		return nil, fmt.Errorf("the executor returned a result with the undefined status %q", r.Status)
 	}
 	if r.Status == "" {
 		filled := *r

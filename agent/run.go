@@ -128,7 +128,7 @@ func (a *Agent) identity(settings *RunSettings, s State) Run {
 
 // ErrParked is returned when a new run is started on a state whose last run is in the
 // middle of a step.
-var ErrParked = errors.New("a run of this state is parked or was cut off in a step: answer what it waits for, and go on with Resume")
+var ErrParked = errors.New("a run of this state is parked or was cut off in a step: answer its questions and call Resume")
 
 // ErrSuspended parks a run that waits for no answer, because its process is going away.
 // A processor around a step returns it, or the context is cancelled with it as the
@@ -157,15 +157,15 @@ func (a *Agent) Resume(ctx context.Context, s State) mo.Result[State] {
 func (a *Agent) resumeRun(ctx context.Context, settings RunSettings, s State) mo.Result[State] {
 	switch status := s.Status(); {
 	case status == StatusNew:
-		return mo.Err[State](errors.New("resuming a run: no run has touched this state: use Run"))
+		return mo.Err[State](errors.New("resuming a run: the state has no run: use Run"))
 	case status.Terminal():
 		return mo.Ok(s)
 	case s.hasInput():
-		return mo.Err[State](fmt.Errorf("resuming run %s: there is input that no hook has let in: resume without it, and give it to the next run", s.Run().ID))
+		return mo.Err[State](fmt.Errorf("resuming run %s: the state has input that no hook has accepted: resume without it, and pass it to the next run", s.Run().ID))
 	case s.Waiting() && ctx.Err() == nil:
 		return mo.Ok(s)
 	case s.Run().Agent != a.config.Name:
-		return mo.Err[State](fmt.Errorf("resuming run %s: it is of agent %q, and this is agent %q", s.Run().ID, s.Run().Agent, a.config.Name))
+		return mo.Err[State](fmt.Errorf("resuming run %s: it belongs to agent %q, not to agent %q", s.Run().ID, s.Run().Agent, a.config.Name))
 	}
 	if err := a.missing(ctx, s); err != nil {
 		return mo.Err[State](err)

@@ -36,7 +36,7 @@ func (a *Agent) WithHooks(h HookSet) mo.Result[*Agent] {
 		return mo.Err[*Agent](fmt.Errorf("agent %q: hooks for a run: %w", a.config.Name, err))
 	}
 	if a.config.Extend == nil {
-		return fail(errors.New("it was made by hand and has no place for them: build it with package builder"))
+		return fail(errors.New("Config.Extend is not set: build the agent with package builder"))
 	}
 	more, err := a.config.Extend(h).Get()
 	if err != nil {
@@ -57,7 +57,7 @@ type MissingHooksError struct {
 }
 
 func (e *MissingHooksError) Error() string {
-	return fmt.Sprintf("resuming run %s: it was begun with hooks of its own, and %s would no longer decide: give them again, with WithHooks",
+	return fmt.Sprintf("resuming run %s: control hooks that it began with are missing: %s: add them with WithHooks",
 		e.Run, strings.Join(lo.Map(e.Hooks, func(name string, _ int) string { return fmt.Sprintf("%q", name) }), ", "))
 }
 

@@ -31,10 +31,10 @@ const SealKeyLength = 32
 // Errors about sealed JSON.
 var (
 	// ErrNotSealed is returned for the JSON form of a state without a seal.
-	ErrNotSealed = errors.New("the state is not sealed: only a state that Seal.Marshal wrote is read")
+	ErrNotSealed = errors.New("the state is not sealed: write it with Seal.Marshal")
 	// ErrSealBroken is returned when the seal of a state matches none of the keys: the
 	// state was changed, or sealed with another key.
-	ErrSealBroken = errors.New("the seal does not match: the state was changed, or sealed with a key that is not given")
+	ErrSealBroken = errors.New("the seal does not match: the state was changed, or sealed with an unknown key")
 )
 
 // NewSeal returns a seal that writes with key, and reads states that were sealed with key
@@ -45,7 +45,7 @@ func NewSeal(key []byte, older ...[]byte) (Seal, error) {
 	var x Seal
 	for i, k := range append([][]byte{key}, older...) {
 		if len(k) < SealKeyLength {
-			return Seal{}, fmt.Errorf("sealing states: key %d has %d bytes: it needs %d", i+1, len(k), SealKeyLength)
+			return Seal{}, fmt.Errorf("sealing states: key %d has %d bytes: it needs at least %d", i+1, len(k), SealKeyLength)
 		}
 		x.keys = append(x.keys, bytes.Clone(k))
 	}
@@ -64,7 +64,7 @@ const sealVersion = 1
 // Marshal returns the sealed JSON form of a state.
 func (x Seal) Marshal(s State) ([]byte, error) {
 	if len(x.keys) == 0 {
-		return nil, errors.New("sealing a state: there is no key: make the seal with NewSeal")
+		return nil, errors.New("sealing a state: no key: create the seal with NewSeal")
 	}
 	state, err := s.MarshalJSON()
 	if err != nil {
@@ -92,7 +92,7 @@ func (x Seal) Unmarshal(data []byte) (State, error) {
 
 func (x Seal) unseal(data []byte) (state []byte, err error) {
 	if len(x.keys) == 0 {
-		return nil, errors.New("there is no key: make the seal with NewSeal")
+		return nil, errors.New("no key: create the seal with NewSeal")
 	}
 	var known struct {
 		Seal    *int `json:"seal"`
@@ -107,7 +107,7 @@ func (x Seal) unseal(data []byte) (state []byte, err error) {
 	case known.Seal == nil:
 		return nil, errors.New("this is not the JSON form of a state")
 	case *known.Seal != sealVersion:
-		return nil, fmt.Errorf("the seal is of version %d, and this program reads %d", *known.Seal, sealVersion)
+		return nil, fmt.Errorf("unsupported seal version %d: this program reads %d", *known.Seal, sealVersion)
 	}
 	var form sealedJSON
 	if err := strictjson.UnmarshalStrict(data, &form); err != nil {

@@ -264,7 +264,7 @@ func (v *ApprovalVerdict) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("there is no verdict %q: it is approve, reject or reject_and_continue", text)
+	return fmt.Errorf("unknown verdict %q: use approve, reject or reject_and_continue", text)
 }
 
 // ParkApprover postpones every answer: the run parks. It is the approver for agents whose

@@ -11,7 +11,7 @@ import (
 
 // ErrSessionBusy is returned when a run is started while another run of the session
 // is in progress.
-var ErrSessionBusy = errors.New("the session has a run under way: wait for it, or use a session of its own")
+var ErrSessionBusy = errors.New("a run of the session is in progress: wait for it, or use another session")
 
 // Session is a conversation with an agent: several runs in sequence, each on the
 // final state of the last one. It is safe for concurrent use; only one run can be in

@@ -492,9 +492,8 @@ func (l Limits) tokenSignal(spent *Spending) *Signal {
 	limit, used := max(l.Tokens, 0), spent.Usage
 	over := &Signal{Reason: StopTokenLimit, Details: map[string]any{"maxTokens": limit}}
 	if spent.Unclear {
-		over.Message = fmt.Sprintf("it is not known how many tokens the run used, so that the limit of %d cannot be kept: a reply came "+
-			"without usage, or with one of less than nothing or of more than can be counted; have the driver set Usage, or do without "+
-			"the limit of tokens", limit)
+		over.Message = fmt.Sprintf("the token usage of the run is unknown, so the limit of %d cannot be enforced: a reply came "+
+			"without usage, or with a usage that is negative or too large; have the driver set Usage, or remove the token limit", limit)
 		return over
 	}
 	over.Message = fmt.Sprintf("%d of at most %d tokens used%s", used.Tokens(), limit, spent.withBelow())
@@ -514,12 +513,12 @@ func (l Limits) costSignal(spent *Spending, s State) *Signal {
 	cost, known := spent.Usage.Cost.Get()
 	switch {
 	case !known:
-		over.Message = fmt.Sprintf("the cost of the run is unknown, so that the limit of %s cannot be kept: %s came without a cost; "+
-			"have the driver set Usage.Cost, or do without the cost limit", limit, s.firstWithoutCost())
+		over.Message = fmt.Sprintf("the cost of the run is unknown, so the limit of %s cannot be enforced: %s came without a cost; "+
+			"have the driver set Usage.Cost, or remove the cost limit", limit, s.firstWithoutCost())
 		return over
 	case spent.Unclear:
-		over.Message = fmt.Sprintf("the cost of the run is unknown, so that the limit of %s cannot be kept: a reply came with a usage of "+
-			"less than nothing, or of more than can be counted", limit)
+		over.Message = fmt.Sprintf("the cost of the run is unknown, so the limit of %s cannot be enforced: a reply came with a usage "+
+			"that is negative or too large", limit)
 		return over
 	}
 	over.Message = fmt.Sprintf("%s of at most %s spent%s", formatDollars(cost), limit, spent.withBelow())

@@ -14,7 +14,7 @@ func (f *stateJSON) check() error {
 	switch f.Status {
 	case StatusNew, StatusRunning, StatusParked, StatusDone, StatusStopped, StatusFailed, StatusDenied, StatusCancelled, StatusInterrupted:
 	default:
-		return formError("/status", "status %q is not known", f.Status)
+		return formError("/status", "unknown status %q", f.Status)
 	}
 	for i := range f.Messages {
 		if err := f.Messages[i].check(); err != nil {
@@ -52,9 +52,9 @@ func (f *stepJSON) check(messages []messageJSON, behind, index int) (int, error)
 	case f.Index != index:
 		return behind, formError("/index", "the index is %d: it must be %d here", f.Index, index)
 	case f.Message == nil && f.Failure == nil:
-		return behind, formError("", "a step has a message or a failure")
+		return behind, formError("", "a step must have a message or a failure")
 	case f.Message == nil && len(f.Results) > 0:
-		return behind, formError("/results", "there are results without a message that asked for them")
+		return behind, formError("/results", "results without a message")
 	}
 	if err := errorBelow("/usage", f.Usage.check()); err != nil {
 		return behind, err
@@ -71,14 +71,14 @@ func (f *stepJSON) check(messages []messageJSON, behind, index int) (int, error)
 	case messages[at].Role != RoleAssistant:
 		return behind, formError("/message", "message %d has role %q: it must be %q", at, messages[at].Role, RoleAssistant)
 	case len(f.Results) != len(calls):
-		return behind, formError("/results", "there are %d results for %d calls: every call has one", len(f.Results), len(calls))
+		return behind, formError("/results", "%d results for %d calls: every call must have one", len(f.Results), len(calls))
 	case len(answers) < len(calls):
-		return behind, formError("/results", "there are %d calls and %d messages behind them: every call has its answer", len(calls), len(answers))
+		return behind, formError("/results", "%d calls and %d messages after them: every call must have an answer", len(calls), len(answers))
 	}
 	seen := make(map[string]bool, len(calls))
 	for i, call := range calls {
 		if call.ID == "" || seen[call.ID] {
-			return behind, formError("/message", "call %d of message %d has the id %q: every call has one of its own", i, at, call.ID)
+			return behind, formError("/message", "call %d of message %d has the id %q: every call must have a unique id", i, at, call.ID)
 		}
 		seen[call.ID] = true
 		if err := f.Results[i].check(call, &answers[i]); err != nil {
@@ -100,7 +100,7 @@ func (f *resultJSON) check(call ToolCall, answer *messageJSON) error {
 	case answer.Status == "":
 		return formError("", "the answer to call %q has no status", call.ID)
 	case f.Call != nil && f.Call.ID != call.ID:
-		return formError("/call/id", "the id is %q: the call is %q", f.Call.ID, call.ID)
+		return formError("/call/id", "the id is %q: it must be %q", f.Call.ID, call.ID)
 	}
 	return firstError(checkCount("/attempts", int64(f.Attempts)), errorBelow("/stop", f.Stop.check()))
 }

@@ -124,12 +124,12 @@ func readState(data []byte) (stateJSON, error) {
 	}
 	switch version := known.Version; {
 	case version == nil:
-		return form, formError("/version", "there is no version: this is not the JSON form of a state")
+		return form, formError("/version", "no version: this is not the JSON form of a state")
 	case *version > stateVersion:
 		return form, formError("/version", "version %d is newer than this program reads (%d): use a newer version of the module",
 			*version, stateVersion)
 	case *version < oldestVersion:
-		return form, formError("/version", "there is no version %d", *version)
+		return form, formError("/version", "unknown version %d", *version)
 	}
 	if err := strictjson.UnmarshalStrict(data, &form); err != nil {
 		return form, err

@@ -11,7 +11,7 @@ import (
 )
 
 // errGivenUp cancels a run whose caller has left the iteration.
-var errGivenUp = errors.New("the caller gave the run up")
+var errGivenUp = errors.New("the caller ended the run early")
 
 // Steps runs the agent as Run does and yields the state after each step, and finally the state
 // that the run ended in, with the error, if any. Leaving the iteration early cancels the run.

@@ -8,21 +8,21 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// anyElement is the step of a path that stands for every element of a list, and every member of an object.
+// anyElement is the step of a path that matches every element of a list, and every member of an object.
 const anyElement = "*"
 
 // argumentPath is a path into the arguments of a call, compiled.
 type argumentPath struct { //nolint:recvcheck // decoding needs a pointer
 	text string
-	// steps are the names on the way, where wild says which of them stand for every element.
+	// steps are the names on the path; wild says which of them match every element.
 	steps []string
 	wild  []bool
-	// pointers are the JSON pointers of the stretches between the steps that stand for every element.
+	// pointers are the JSON pointers of the sections between the wild steps.
 	pointers []string
 }
 
-// compilePath reads a path: names with dots between them, in which a backslash takes the meaning from the sign behind
-// it, or a JSON pointer, which begins with a slash. A step that is * alone stands for every element; \* is a name.
+// compilePath compiles a path: names with dots between them, in which a backslash escapes the next character, or a
+// JSON pointer, which begins with a slash. A step that is only * matches every element; \* is a name.
 func compilePath(text string) (argumentPath, error) {
 	p := argumentPath{text: text, pointers: []string{""}}
 	var err error
@@ -96,7 +96,7 @@ func (p *argumentPath) readDotted(text string) error {
 	return nil
 }
 
-// anyValue reports whether test says yes to a value at the path.
+// anyValue reports whether test returns true for a value at the path.
 func (p argumentPath) anyValue(arguments string, test func(raw string) bool) bool {
 	if len(p.pointers) == 1 {
 		raw, ok := strictjson.Lookup(arguments, p.pointers[0])

@@ -26,7 +26,7 @@ const shownTools = 20
 
 func (e *UnknownToolError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "there is no tool %q", shortenName(e.Name))
+	fmt.Fprintf(&b, "unknown tool %q", shortenName(e.Name))
 	if e.Nearest != "" {
 		fmt.Fprintf(&b, "; did you mean %q?", e.Nearest)
 	}

@@ -19,7 +19,7 @@ import (
 func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	switch {
 	case p.Call == nil || p.Original == nil:
-		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call does not say what was called"))
+		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call has no Call or no Original"))
 	case p.Disposition == agent.DisposeAnswer && p.Answer != nil:
 		return e.HandleAnswer(ctx, s, p)
 	case p.Disposition != agent.DisposeRun:

@@ -118,7 +118,7 @@ func (m *chooser) output(s agent.State) (*agent.Output, error) {
 				return err
 			}
 			if unknown := lo.Without(chosen.Tools, names...); len(unknown) > 0 {
-				return fmt.Errorf("there is no tool %q", unknown[0])
+				return fmt.Errorf("unknown tool %q", unknown[0])
 			}
 			return nil
 		},
