@@ -110,14 +110,14 @@ func TestGuardsOfWhatComesLater(t *testing.T) {
 	start := capability.UseHooks(hooks.On(hooks.AtRunStart, "start", func(_ context.Context, c hooks.RunStartContext) hooks.Result { return c.Pass() }))
 	assert.ErrorContains(t, buildError(start), "never comes to RunStart")
 	assert.NoError(t, buildError(start, later))
-	assert.ErrorContains(t, buildError(capability.UseLater(capability.Later{Tools: []string{"a|b"}, Points: []hooks.PointName{"Lunch"}})), `there is no point "Lunch"`)
+	assert.ErrorContains(t, buildError(capability.UseLater(capability.Later{Tools: []string{"a|b"}, Points: []hooks.PointName{"Lunch"}})), `unknown point "Lunch"`)
 }
 
-// A control at a point that the agent never comes to is an error; who only watches there has nothing to guard.
+// A control at a point that the agent never reaches is an error; who only watches there has nothing to guard.
 func TestControlsAtPointsThatNeverCome(t *testing.T) {
 	compact := capability.UseHooks(hooks.On(hooks.AtPreCompact, "compact", func(_ context.Context, c hooks.PreCompactContext) hooks.Result { return c.Pass() }))
 	sub := capability.UseHooks(hooks.On(hooks.AtPostSubagent, "sub", func(_ context.Context, c hooks.PostSubagentContext) hooks.Result { return c.Pass() }))
-	assert.ErrorContains(t, buildError(compact), "never comes to PreCompact: it has no compaction, which capability.UseCompaction brings")
+	assert.ErrorContains(t, buildError(compact), "never comes to PreCompact: it has no compaction: add capability.UseCompaction")
 	assert.NoError(t, buildError(compact, capability.UseCompaction{}))
 	assert.ErrorContains(t, buildError(sub), "never comes to PostSubagent: it has no sub-agents")
 	assert.NoError(t, buildError(sub, capability.UseSubagents{Agents: []capability.Subagent{{Agent: worker()}}}))

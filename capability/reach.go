@@ -37,7 +37,7 @@ func UseLater(l Later) Capability {
 		}
 		for _, at := range l.Points {
 			if !slices.Contains(hooks.PointNames(), at) {
-				wrong = append(wrong, fmt.Errorf("there is no point %q", at))
+				wrong = append(wrong, fmt.Errorf("unknown point %q", at))
 			}
 		}
 		p.later.LaterTools = slices.Concat(p.later.LaterTools, l.Tools)

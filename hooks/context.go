@@ -113,7 +113,7 @@ func (c contextView) Fail(err error) Result {
 	return mo.Err[*Outcome](err)
 }
 
-var errNoReason = errors.New("the hook failed without saying why")
+var errNoReason = errors.New("the hook failed with a nil error")
 
 func (c contextView) where() (agent.State, int) { return c.state, 0 }
 

@@ -50,10 +50,10 @@ type PostCompactContext struct{ compactView }
 // CompactFailedContext is the context of AtCompactFailed.
 type CompactFailedContext struct{ compactView }
 
-// Err returns why it failed.
+// Err returns the error of the compaction.
 func (c CompactFailedContext) Err() error { return c.about.Err }
 
-// current is the hooks of a run, for middleware that has points of its own.
+// current holds the hooks of a run, for middleware that has points of its own.
 var current = agent.NewScratch[struct{ hooks *Compiled }](nil)
 
 // Of returns the hooks around the run of s; nil when there are none. Its methods that fire

@@ -53,7 +53,7 @@ func (c inputView) Rewrite(messages []agent.Message, effects ...agent.Effect) Re
 // be able to see and deny the replacement of the input.
 func asInput(messages []agent.Message) ([]agent.Message, error) {
 	if len(messages) == 0 {
-		return nil, errors.New("the input was rewritten into nothing: use Deny to keep it out")
+		return nil, errors.New("the input was rewritten to no messages: use Deny to refuse it")
 	}
 	input := slices.Clone(messages)
 	for i, m := range input {

@@ -112,10 +112,10 @@ func (c ToolContext) AskAbout(q agent.Question, effects ...agent.Effect) Result 
 
 func wrongQuestion(q agent.Question) error {
 	if q.Within < 0 || q.OnTimeout > agent.Approve {
-		return fmt.Errorf("the question cannot be asked: within %s, on timeout %s", q.Within, q.OnTimeout)
+		return fmt.Errorf("invalid question: within %s, on timeout %s", q.Within, q.OnTimeout)
 	}
 	if q.Kind != agent.QuestionOrdinary || len(q.Answers) > 0 {
-		return fmt.Errorf("asking a question: it has kind %q and %d answers: a hook sets neither", q.Kind, len(q.Answers))
+		return fmt.Errorf("invalid question: a hook must not set its kind (%q) or its answers (%d)", q.Kind, len(q.Answers))
 	}
 	return nil
 }

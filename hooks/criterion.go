@@ -118,7 +118,7 @@ func (x HookContinuationCriterion) capSignal(end agent.Signal, hook string, coun
 		details = map[string]any{}
 	}
 	details["hook"], details["continuations"], details["maxContinuations"] = hook, count, x.most
-	message := fmt.Sprintf("hook %q asked to go on, and the run was made to go on %d times already, as often as is allowed", hook, count)
+	message := fmt.Sprintf("hook %q asked to go on, but the run has already been continued %d times, the maximum", hook, count)
 	if end.Message != "" {
 		message = end.Message + "; " + message
 	}
@@ -128,6 +128,6 @@ func (x HookContinuationCriterion) capSignal(end agent.Signal, hook string, coun
 func (x HookContinuationCriterion) tellCapped(ctx context.Context, s agent.State, hook string) {
 	s.Emit(ctx, Event{
 		Kind: HookSkipped, Run: s.Run(), Step: s.RunStepCount(), Hook: hook, Point: Stop, Control: true,
-		Decision: Continue, Reason: fmt.Sprintf("the run was made to go on %d times already, as often as is allowed", x.most),
+		Decision: Continue, Reason: fmt.Sprintf("the run has already been continued %d times, the maximum", x.most),
 	})
 }

@@ -62,7 +62,7 @@ func (p *Pool) start(ctx context.Context, hook string, at PointName, s agent.Sta
 	}
 	p.mu.Unlock()
 	if full {
-		t.drop(fmt.Sprintf("dropped: %d detached hooks wait already", detachedWaiting))
+		t.drop(fmt.Sprintf("dropped: %d detached hooks are already waiting", detachedWaiting))
 	}
 	return !full
 }

@@ -85,7 +85,7 @@ func (e *HookError) Retryable() bool { return false }
 // DeniedError is the error of a tool result that a hook denied; see
 // agent.ToolResult.Err.
 type DeniedError struct {
-	// Tool and Hook say which call was denied by whom.
+	// Tool is the tool of the denied call, Hook the hook that denied it.
 	Tool string
 	Hook string
 	// Reason is the sentence the hook gave; it may be empty.
@@ -105,7 +105,7 @@ func (e *DeniedError) Error() string {
 type rewriteError struct{ err error }
 
 func (e *rewriteError) Error() string {
-	return fmt.Sprintf("it rewrote the arguments into invalid ones: %v", e.err)
+	return fmt.Sprintf("the rewritten arguments are invalid: %v", e.err)
 }
 
 func (e *rewriteError) Unwrap() error { return e.err }

@@ -244,7 +244,7 @@ func AtDepth(least, most int) Matcher {
 // kind, it is an error when the agent is built.
 func StepKindIs(kind agent.StepKind) Matcher {
 	if kind != agent.StepToolExecution && kind != agent.StepFinalResponse {
-		return wrongMatcher("StepKindIs: unknown step kind %q: there are %s and %s", kind, agent.StepToolExecution, agent.StepFinalResponse)
+		return wrongMatcher("StepKindIs: unknown step kind %q: use %s or %s", kind, agent.StepToolExecution, agent.StepFinalResponse)
 	}
 	return Matcher{
 		text: "step kind " + string(kind), needsStep: true, about: &aboutMatcher{step: kind},
@@ -282,7 +282,7 @@ func AtPoints(names ...PointName) Matcher {
 	}
 	for _, name := range names {
 		if _, ok := infoOf(name); !ok {
-			return wrongMatcher("AtPoints: there is no point %q", name)
+			return wrongMatcher("AtPoints: unknown point %q", name)
 		}
 	}
 	return Matcher{
@@ -329,7 +329,7 @@ func And(matchers ...Matcher) Matcher {
 // Or matches if any of the matchers matches. Without any it is an error.
 func Or(matchers ...Matcher) Matcher {
 	if len(matchers) == 0 {
-		return wrongMatcher("an Or without matchers matches nothing: give it one, or leave it out")
+		return wrongMatcher("Or without matchers matches nothing: add a matcher, or remove it")
 	}
 	either := slices.Clone(matchers)
 	return joinMatchers(opOr, either, Matcher{
@@ -379,7 +379,7 @@ func joinMatchers(op operator, parts []Matcher, m Matcher) Matcher {
 		texts[i] = p.String()
 		errs = append(errs, p.err)
 		if op == opOr && p.constant() == no {
-			errs = append(errs, fmt.Errorf("or: %s can never match: leave it out", p))
+			errs = append(errs, fmt.Errorf("or: %s can never match: remove it", p))
 		}
 		m.needsTool = m.needsTool || p.needsTool
 		m.needsStep = m.needsStep || p.needsStep

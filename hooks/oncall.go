@@ -153,7 +153,7 @@ func lackOf(value any, t reflect.Type, at string) string {
 		return ""
 	}
 	if value == nil {
-		return fmt.Sprintf("argument %q is null: give it a value, or leave it out", at)
+		return fmt.Sprintf("argument %q is null: give it a value, or omit it", at)
 	}
 	switch kind := t.Kind(); value := value.(type) {
 	case map[string]any:

@@ -72,12 +72,12 @@ func (p *argumentPath) readDotted(text string) error {
 		if i == len(text) || text[i] == '.' {
 			switch step := text[begin:i]; {
 			case step == "":
-				return errors.New("a name is empty: write a JSON pointer, such as /a//b, for a member without a name")
+				return errors.New("empty name: write a JSON pointer, such as /a//b, for a member without a name")
 			case step == anyElement:
 				p.appendStep(step, true)
 			case plain && (strings.ContainsAny(step, "*[]") || step == "$"):
-				return fmt.Errorf("%q is no name: every element of a list is a step of its own, to.*.email, the first is to.0.email, "+
-					"and a backslash stands before a sign that belongs to a name", step)
+				return fmt.Errorf("%q is not a name: write to.*.email for every element of a list, to.0.email for the first, "+
+					"and a backslash before a special character in a name", step)
 			default:
 				p.appendStep(name.String(), false)
 			}
@@ -87,7 +87,7 @@ func (p *argumentPath) readDotted(text string) error {
 		}
 		if text[i] == '\\' {
 			if i++; i == len(text) || isAlphanumeric(text[i]) {
-				return errors.New(`a backslash stands before the sign that it takes the meaning from, as in a\.b`)
+				return errors.New(`a backslash must be followed by the character that it escapes, as in a\.b`)
 			}
 			plain = false
 		}

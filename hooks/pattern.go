@@ -38,12 +38,12 @@ func compilePattern(text string) (pattern, error) {
 		return p, nil
 	}
 	if flagged.MatchString(text) {
-		return p, fmt.Errorf("%q reads like a regular expression with flags: write /(?i)…/, or "+
+		return p, fmt.Errorf("%q looks like a regular expression with flags: write /(?i)…/, or "+
 			"put a backslash before the first slash, as hooks.Exact does", text)
 	}
 	if sign, ok := regexpSign(text); ok {
-		return p, fmt.Errorf("%q belongs to regular expressions, and this is none: write it between slashes, /%s/, or "+
-			"put a backslash before every sign that is meant as it is, as hooks.Exact does", sign, text)
+		return p, fmt.Errorf("%q is regular expression syntax: write the pattern between slashes, /%s/, or "+
+			"put a backslash before every special character that is meant literally, as hooks.Exact does", sign, text)
 	}
 	if _, err := path.Match(text, ""); err != nil {
 		return p, err

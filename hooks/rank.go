@@ -20,7 +20,7 @@ func (e *entry[C]) mayNotAnswer(q agent.Question) string {
 	case q.Required && (e.origin == nil || !e.origin.Required):
 		return fmt.Sprintf("the question of %s is of a required policy", q.By)
 	case q.Required && e.origin.Layer > q.Layer:
-		return fmt.Sprintf("the question of %s is of a required policy in a layer further out", q.By)
+		return fmt.Sprintf("the question of %s is of a required policy in an outer layer", q.By)
 	case !q.Required && e.priority < q.Priority:
 		return fmt.Sprintf("the question of %s has priority %d, and this hook %d", q.By, q.Priority, e.priority)
 	}
@@ -60,7 +60,7 @@ func (e *entry[C]) tellApproval(ctx context.Context, c InterventionContext, ev E
 		c.state.Emit(ctx, ev)
 	}
 	if why != "" {
-		ev.Kind, ev.Reason = HookSkipped, "not the hook's to answer: "+why
+		ev.Kind, ev.Reason = HookSkipped, "the hook may not answer: "+why
 		c.state.Emit(ctx, ev)
 	}
 }

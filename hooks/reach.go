@@ -221,7 +221,7 @@ func (r *reachable) findGaps(h Hook) []Gap {
 	w := &gapFinder{view: v, hook: h}
 	for _, at := range h.points {
 		if h.control && !slices.Contains(v.points, at) {
-			w.addGap(Gap{Point: at, Never: true, Text: fmt.Sprintf("the agent never comes to %s: %s", at, comingTo(at))})
+			w.addGap(Gap{Point: at, Never: true, Text: fmt.Sprintf("the agent never reaches %s: %s", at, comingTo(at))})
 		}
 	}
 	matcher := And(h.matchers...)
@@ -238,11 +238,11 @@ func (r *reachable) findGaps(h Hook) []Gap {
 func comingTo(at PointName) string {
 	switch at {
 	case PreCompact, PostCompact, CompactFailed:
-		return "it has no compaction, which capability.UseCompaction brings"
+		return "it has no compaction: add capability.UseCompaction"
 	case PreSubagent, PostSubagent, SubagentFailed:
-		return "it has no sub-agents, which capability.UseSubagents brings"
+		return "it has no sub-agents: add capability.UseSubagents"
 	}
-	return "only a program that runs pipelines or coordinates runs does, and says so with capability.UseLater"
+	return "only programs that run pipelines or coordinate runs do: declare the point with capability.UseLater"
 }
 
 // gapFinder finds the gaps of one hook.
@@ -336,7 +336,7 @@ func (w *gapFinder) findArgument(m *Matcher, tools []candidate) {
 func (w *gapFinder) agent(p *pattern) {
 	text := fmt.Sprintf("%q matches no agent: ", p.text)
 	if named := lo.Compact(w.view.agents); len(named) == 0 {
-		text += "it has no name, which WithName gives"
+		text += "it has no name: set one with WithName"
 	} else {
 		text += "there are " + quoteSome(named)
 	}

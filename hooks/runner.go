@@ -216,7 +216,7 @@ func (e *entry[C]) acceptAnswer(ctx context.Context, c *C, v verdict) verdict {
 	case v.err != nil, o == nil:
 		return v
 	case o.point == "":
-		v.err = errors.New("the answer was not made by a method of the context that the hook was given")
+		v.err = errors.New("the answer was not made by a method of the hook's context")
 	case o.point != e.info.name:
 		v.err = fmt.Errorf("the answer was made for %s and cannot be given at %s", o.point, e.info.name)
 	case o.invalid != nil:

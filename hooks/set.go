@@ -198,10 +198,10 @@ func (s Set) check() error {
 		name := fmt.Sprintf("hook %q", h.name)
 		if h.name == "" {
 			name = fmt.Sprintf("hook %d", i+1)
-			wrong = append(wrong, fmt.Errorf("%s has no name: give it one, it stands in every event and denial", name))
+			wrong = append(wrong, fmt.Errorf("%s has no name: events and denials need one", name))
 		}
 		if seen[h.name] {
-			wrong = append(wrong, fmt.Errorf("%s is there twice: names must be unique", name))
+			wrong = append(wrong, fmt.Errorf("%s is declared twice: names must be unique", name))
 		}
 		seen[h.name] = true
 		wrong = append(wrong, lo.Map(h.problems(), func(err error, _ int) error { return fmt.Errorf("%s: %w", name, err) })...)
@@ -216,7 +216,7 @@ func (h Hook) problems() []error {
 		say("it has no func")
 	}
 	if len(h.points) == 0 {
-		say("it is at no point: make it with On, Observe or ObserveAll")
+		say("it has no point: make it with On, Observe or ObserveAll")
 	}
 	matcher := And(h.matchers...)
 	wrong = append(wrong, splitErrors(matcher.err)...)
@@ -224,23 +224,23 @@ func (h Hook) problems() []error {
 	for _, at := range h.points {
 		info, ok := infoOf(at)
 		if !ok {
-			say("there is no point %q", at)
+			say("unknown point %q", at)
 			never = false
 			continue
 		}
 		never = never && (matcher.atPoint(info) == no || matcher.needsStep && len(info.kinds) == 0)
 		if matcher.needsTool && !info.tool {
-			say("%s belongs to no tool call, so the matcher %s can never match", at, matcher)
+			say("%s is not a point of a tool call, so the matcher %s can never match", at, matcher)
 		}
 		if h.control && !info.decides {
-			say("nothing can be decided at %s: use Observe", at)
+			say("%s is for observers only: use Observe", at)
 		}
 	}
 	if never {
 		say("the matcher %s can never match at %s", matcher, strings.Join(lo.Map(h.points, func(at PointName, _ int) string { return string(at) }), ", "))
 	}
 	if h.shadow && !h.control {
-		say("an observer decides nothing that a shadow could be of: only a control stands in shadow")
+		say("an observer cannot be in shadow: only a control can")
 	}
 	if h.control && h.detached {
 		say("a control cannot be detached: nothing would wait for its answer")
@@ -255,7 +255,7 @@ func (h Hook) problems() []error {
 		say("its failure policy is %s: what follows a Retry must not be a Retry", h.policy)
 	}
 	if !h.control && h.policy.kind == failClosed {
-		say("an observer keeps nothing from happening and cannot fail closed: make it a control with On, or let it fail open or abort")
+		say("an observer cannot fail closed because it cannot prevent anything: make it a control with On, or use Open or Abort")
 	}
 	if h.detached && h.policy.kind == failAbort {
 		say("a detached hook cannot abort a run that does not wait for it")
