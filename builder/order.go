@@ -73,7 +73,7 @@ func inOrder(given []capability.Capability) ([]part, []error) {
 		}
 		if name := p.name(); name != "" {
 			if _, twice := index[name]; twice {
-				say("%s is there twice: an agent has one of them", p)
+				say("%s is declared twice: an agent has one of them", p)
 				continue
 			}
 			index[name] = len(parts)
