@@ -126,7 +126,7 @@ func TestControlsAtPointsThatNeverCome(t *testing.T) {
 		hooks.On(hooks.AtStageComplete, "p", func(_ context.Context, c hooks.PipelineContext) hooks.Result { return c.Pass() }),
 		hooks.On(hooks.AtRunResult, "p", func(_ context.Context, c hooks.RunResultContext) hooks.Result { return c.Pass() }),
 	} {
-		assert.ErrorContains(t, buildError(capability.UseHooks(stage)), "only a program that runs pipelines or coordinates runs does", stage.Points())
+		assert.ErrorContains(t, buildError(capability.UseHooks(stage)), "only programs that run pipelines or coordinate runs do", stage.Points())
 	}
 	assert.NoError(t, buildError(capability.UseHooks(hooks.ObserveAll("all", func(context.Context, hooks.Context) error { return nil }))))
 }

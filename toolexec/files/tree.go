@@ -49,8 +49,8 @@ type Config struct {
 	// SearchTimeout is the time limit of the tools glob and grep, because a model can write an expression that takes
 	// hours. The default is one minute.
 	SearchTimeout time.Duration
-	// Skip names directories and files that walks leave out, unless they begin inside of them. Letter case does not
-	// count. Nil means .git; an empty list means none.
+	// Skip names directories and files that walks skip, unless a walk begins inside of them. Letter case is ignored.
+	// Nil means .git; an empty list means none.
 	Skip []string
 	// Protect names directories and files that nothing is written into, wherever they are. Letter case is ignored. Nil
 	// means .git; an empty list means none.
