@@ -143,7 +143,7 @@ func TestWrongHooksOfOneRun(t *testing.T) {
 	byHand, err := agent.New(agent.Config{Name: "hand", Driver: agenttest.Script(agenttest.Say("Hi."))}).Get()
 	require.NoError(t, err)
 	_, err = byHand.RunWith(t.Context(), hooks.WithHooks(denier("no")), agent.NewState(), agent.UserText("go")).Get()
-	require.ErrorContains(t, err, `agent "hand": hooks for a run: it was made by hand`)
+	require.ErrorContains(t, err, `agent "hand": hooks for a run: Config.Extend is not set`)
 }
 
 type otherHooks struct{}
