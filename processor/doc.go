@@ -15,9 +15,9 @@
 //
 // # Order
 //
-// The first is the outermost: Chain(a, b) around a step is a(b(step)). An outer
-// processor does not run again inside an inner one: each attempt of a Retry passes
-// through everything inside of it again, and through nothing outside.
+// The first is the outermost: Chain(a, b) around a step is a(b(step)). Each
+// attempt of a Retry passes through everything inside of it again, and through
+// nothing outside.
 //
 // A processor can be used in both places. Around a run it is called once, before the
 // input is accepted, and next runs to the end of the run; around a step it is called
