@@ -79,7 +79,7 @@ func TestMatchesThatNeverMatch(t *testing.T) {
 	for match, want := range map[string]string{
 		`{tool: "bash|sh"}`:                       `tool pattern "bash|sh": "|" is regular expression syntax`,
 		`{tool: [read, "^bash$"]}`:                `"^" is regular expression syntax`,
-		`{args: {command: "^rm "}}`:               `write it between slashes, /^rm /`,
+		`{args: {command: "^rm "}}`:               `write the pattern between slashes, /^rm /`,
 		`{args: {command: ["ls", 'rm\s+-rf']}}`:   `"\\s" is regular expression syntax`,
 		`{agent: "(a|b)"}`:                        `agent pattern "(a|b)"`,
 		`{stage: "plan.*"}`:                       `stage pattern "plan.*"`,
