@@ -225,7 +225,7 @@ func (t Tools) lacks(name string) error {
 		return nil
 	}
 	names := slices.Sorted(slices.Values(t.names))
-	return fmt.Errorf("there is no tool %q: %s", name, oneOf("tool", names))
+	return fmt.Errorf("unknown tool %q: %s", name, oneOf("tool", names))
 }
 
 // CallTool calls the tool mcp__server__tool, or tool where there is no server. No hook is asked.

@@ -127,7 +127,7 @@ func TestAgentsStartNoAgents(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, action.MCPTool{Server: "scan", Tool: "look"}.Action(action.Host{Tools: tools}).Error())
 	require.ErrorContains(t, action.MCPTool{Server: "scan", Tool: "lok"}.Action(action.Host{Tools: tools}).Error(),
-		`tool: there is no tool "mcp__scan__lok": there are mcp__scan__look`)
+		`tool: unknown tool "mcp__scan__lok": there are mcp__scan__look`)
 }
 
 type starterFunc func(ctx context.Context, s action.AgentStart) (string, error)

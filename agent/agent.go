@@ -12,22 +12,22 @@ import (
 	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
-// Config is what an agent is made of. Package builder puts it together from
-// capabilities; by hand it is enough to set Driver.
+// Config configures an agent. Package builder assembles one from capabilities; without
+// it, set at least Driver.
 type Config struct {
 	// Name names the agent in events, spans and errors.
 	Name string
 	// Driver asks the model. Required.
 	Driver Driver
-	// WrapDriver wraps the driver, first outermost. A wrapper that only looks on may
-	// have a method WhenUnobserved() Driver: in runs without an observer, what that
-	// returns is asked in its place, if no other wrapper stands outside of it.
+	// WrapDriver wraps the driver, first outermost. A wrapper that only observes may
+	// have a method WhenUnobserved() Driver: in a run without an observer, the agent
+	// uses the Driver that it returns, if no other wrapper is outside of it.
 	WrapDriver []func(Driver) Driver
 	// Executor runs tool calls. Nil means that there are no tools.
 	Executor Executor
-	// WrapExecutor wraps the executor, first outermost; WhenUnobserved() Executor is for
-	// it what WhenUnobserved() Driver is for a driver. A wrapper that takes part in calls
-	// that do not run is an AnswerHandler.
+	// WrapExecutor wraps the executor, first outermost. A wrapper that only observes may
+	// have a method WhenUnobserved() Executor, as in WrapDriver. A wrapper that handles
+	// calls that do not run is an AnswerHandler.
 	WrapExecutor []func(Executor) Executor
 	// AroundRun and AroundStep are middleware, first outermost.
 	AroundRun, AroundStep []Processor
@@ -36,25 +36,26 @@ type Config struct {
 	// Approver asks a person. Without one, a call that needs
 	// approval is denied.
 	Approver Approver
-	// WrapApprover wraps the approver, first outermost. What was answered while a run
-	// was parked comes from further in.
+	// WrapApprover wraps the approver, first outermost. Answers that were given while a
+	// run was parked come from the innermost approver.
 	WrapApprover []func(Approver) Approver
-	// Parallel is how many tool calls of one step run at once. Zero means one: in
-	// the order the model asked. Results come back in that order whatever it is.
+	// Parallel is the number of tool calls of one step that run at once. Zero means one:
+	// in the order of the model's reply. Results are in that order regardless of
+	// Parallel.
 	Parallel int
-	// Request is what the model is asked with.
+	// Request is the request to the model, without the messages.
 	Request Request
-	// Observer is told of everything that happens. Nil means none.
+	// Observer receives all events. Nil means none.
 	Observer Observer
-	// Background is work that Drain and Cancel are for.
+	// Background is the work that Drain waits for and Cancel cancels.
 	Background []Background
-	// Extend makes, for WithHooks, a new agent that is this one with more hooks. Nil
-	// means that it has no place for them.
+	// Extend returns, for WithHooks, a copy of the agent with more hooks. Nil means that
+	// the agent cannot have more.
 	Extend func(HookSet) mo.Result[*Agent]
 }
 
-// Agent is a driver, tools and middleware, put together once. It is immutable
-// and serves any number of runs at once.
+// Agent is a driver, tools and middleware, assembled once. It is immutable and serves
+// any number of runs at once.
 type Agent struct {
 	config     Config
 	driver     Driver
@@ -69,7 +70,7 @@ type Agent struct {
 	controls   []string // names of the hooks of WithHooks that decide
 }
 
-// New returns an agent, or an error that joins everything that is missing.
+// New returns an agent, or an error that joins everything that is missing or invalid.
 func New(c Config) mo.Result[*Agent] {
 	var wrong []error
 	if c.Driver == nil {
@@ -133,10 +134,10 @@ func chain(processors []Processor, innermost Next) Next {
 // Name returns the agent's name.
 func (a *Agent) Name() string { return a.config.Name }
 
-// Request returns what the agent asks the model with.
+// Request returns the request to the model, without the messages.
 func (a *Agent) Request() Request { return a.config.Request }
 
-// Drain waits until all background work of the agent is done, or until ctx is.
+// Drain waits until all background work of the agent has ended, or until ctx is done.
 func (a *Agent) Drain(ctx context.Context) error {
 	return errors.Join(lo.Map(a.config.Background, func(b Background, _ int) error { return b.Drain(ctx) })...)
 }
@@ -152,7 +153,7 @@ func (a *Agent) Cancel() {
 type noTools struct{}
 
 func (noTools) Prepare(_ context.Context, _ State, c *ToolCall) mo.Result[*Prepared] {
-	err := fmt.Errorf("there is no tool %q", c.Name)
+	err := fmt.Errorf("unknown tool %q", c.Name)
 	return mo.Ok(&Prepared{
 		Original: c, Call: c, Disposition: DisposeAnswer, Invalid: err,
 		Answer: NotExecuted(c, ReasonUnknownTool, "", err.Error()),

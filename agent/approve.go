@@ -11,13 +11,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// mostRounds is how often a batch is asked about again because what a person changed
-// was changed again.
+// mostRounds limits how often a batch is asked about again because a control changed the arguments that a person had
+// set.
 const mostRounds = 4
 
-// approveCalls asks a person about the calls that need approval. Nothing of the batch has run.
-// When the approver wants to be answered later, the step parks: the interventions are
-// what it waits for.
+// approveCalls asks a person about the calls that need approval. None of the batch has run. When the approver answers
+// later, the step parks and waits for the interventions that approveCalls returns as parked.
 func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*Prepared) (decided []*Prepared, parked []*Intervention, err error) {
 	for round := 0; ; round++ {
 		pending := make([]*Prepared, 0, len(batch))
@@ -93,8 +92,7 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 	return answers, nil
 }
 
-// park returns what the step waits for when one of the answers comes later; nil when none
-// does.
+// park returns the interventions that the step waits for when one of the answers comes later; otherwise nil.
 func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*Intervention {
 	later, ends := false, false
 	for _, answer := range answers {
@@ -129,7 +127,7 @@ func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*In
 	return waits
 }
 
-// interventionAbout returns what a person is asked about a call.
+// interventionAbout returns the intervention that asks a person about a call.
 func interventionAbout(p *Prepared, now time.Time) *Intervention {
 	i := &Intervention{Original: *p.Original, Call: *p.Call, Questions: p.Questions(), Asked: now, Begun: p.Begun, prepared: p.Call.Hash()}
 	if within := p.Questions().Within(); within > 0 {
@@ -187,7 +185,7 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 	return &q, nil
 }
 
-// approveBy lets the call run, or be answered by the mock that stands in for it.
+// approveBy lets the call run, or sets the mock as its answer if it has one.
 func (p *Prepared) approveBy(by Approval) {
 	p.Disposition = DisposeRun
 	p.keepRest(func(rest *preparedRest) { rest.approval, rest.granted = &by, p.Original.ID })
@@ -196,12 +194,12 @@ func (p *Prepared) approveBy(by Approval) {
 	}
 }
 
-// grant notes that the call of the id is approved.
+// grant records that the call with this id is approved.
 func (p *Prepared) grant(id string) { p.keepRest(func(rest *preparedRest) { rest.granted = id }) }
 
-// prepareEdited returns a call whose arguments a person, or a hook in a person's place, changed, as the controls judge it.
-// The approval counts for the questions that were asked before, if the call is still what was approved. Those that the new
-// arguments raise are asked.
+// prepareEdited returns the controls' decision on a call whose arguments were changed by a person, or by a hook that
+// answers for a person. The approval counts for the questions that were asked before, if the controls do not change the
+// call again. New questions that the changed arguments raise are asked.
 func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
 	call := *p.Call
 	call.Arguments = answer.Arguments
@@ -237,13 +235,13 @@ func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer 
 	if again.Disposition == DisposeAsk && round+1 >= mostRounds {
 		again.Disposition = DisposeAnswer
 		again.Answer = NotExecuted(again.Call, ReasonNobodyToAsk, "",
-			fmt.Sprintf("tool %q: not executed: what a person changed was changed again %d times", call.Name, round+1))
+			fmt.Sprintf("tool %q: not executed: hooks changed the edited arguments again %d times", call.Name, round+1))
 	}
 	return &again, nil
 }
 
-// stored is the innermost approver: what was answered while the run was parked, then
-// the approver that the agent has.
+// stored is the innermost approver. It uses the answers that were given while the run was parked, and asks the agent's
+// approver for the rest.
 type stored struct{ ask Approver }
 
 func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval] {
@@ -284,10 +282,9 @@ func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Re
 	return mo.Ok(answers)
 }
 
-// withStored returns a call with the questions that were asked about it before the run
-// was parked, and their answers. A stored question stands, also when no control asks it
-// any more. Its answer counts for the call that the person was asked about and for no
-// other; one that changes the arguments counts only when it decides the call.
+// withStored returns a call with the questions that were asked about it before the run was parked, and their answers. A
+// stored question stays even when no control asks it any more. Its answer counts only for the call that the person was
+// asked about; an answer that changes the arguments counts only when it decides the call.
 func (o *openStep) withStored(i int, p *Prepared) *Prepared {
 	c := o.at(i)
 	if c == nil || c.asked == nil || c.asked.used || p.Disposition != DisposeRun && p.Disposition != DisposeAsk {
@@ -307,7 +304,7 @@ func (o *openStep) withStored(i int, p *Prepared) *Prepared {
 	return &q
 }
 
-// storedFor returns the questions with the answers that count for a call.
+// storedFor returns the questions, with only those answers that count for call c.
 func (i *Intervention) storedFor(c ToolCall) Questions {
 	if !i.Covers(c) {
 		return i.Questions.WithoutAnswers()

@@ -6,23 +6,22 @@ import (
 	"unicode/utf8"
 )
 
-// ArgumentsError says everything that is wrong with the arguments of a tool call, in words a model can act
-// on: it is what the model gets as the answer to the call. It is made by what reads arguments, wherever
-// that happens; treat it as a value.
+// ArgumentsError lists everything that is wrong with the arguments of a tool call, in words a model can act on: the
+// text is the answer to the call. Any code that reads arguments may create one. Treat it as a value.
 type ArgumentsError struct {
-	// Malformed says that the text is not one JSON object, or not one that has a single reading (a name given
-	// twice, names that differ only in case, invalid UTF-8). Nothing looks at such a call's arguments, hooks
-	// included. False: it is a good object that breaks the tool's schema.
+	// Malformed reports that the text is not a single JSON object, or is ambiguous: a name given twice, names that
+	// differ only in case, invalid UTF-8. No code reads the arguments of such a call, not even hooks. False means
+	// that it is a valid object that violates the tool's schema.
 	Malformed bool `json:"malformed,omitzero"`
 
-	// Problems are all violations, ordered by path; for a malformed text it is the first one that was met.
+	// Problems are all violations, ordered by path; for a malformed text only the first problem.
 	Problems []ArgumentProblem `json:"problems"`
 }
 
-// ArgumentProblem is one thing that is wrong with the arguments of a tool call.
+// ArgumentProblem is one problem in the arguments of a tool call.
 type ArgumentProblem struct {
-	// Path is the JSON pointer (RFC 6901) of the member that is wrong, missing or too much, such as "/files/0/path".
-	// Empty stands for the arguments as a whole.
+	// Path is the JSON pointer (RFC 6901) of the member that is wrong, missing or not allowed, such as
+	// "/files/0/path". Empty means the arguments as a whole.
 	Path string `json:"path,omitzero"`
 
 	// Message says what was expected and what was given: lower case, no full stop, without the path.
@@ -37,8 +36,8 @@ func (p ArgumentProblem) String() string {
 	return p.Path + ": " + p.Message
 }
 
-// How much of an ArgumentsError its text shows. A model corrects a handful of problems at a time, and an error
-// text must not outgrow the arguments it complains about.
+// Limits on the text of an ArgumentsError. A model corrects a handful of problems at a time, and the error text
+// should not outgrow the arguments.
 const (
 	shownProblems     = 10
 	shownProblemBytes = 300
@@ -82,7 +81,7 @@ func (e *ArgumentsError) Reason() ReasonCode {
 	return ReasonInvalid
 }
 
-// cut shortens text to at most so many bytes and an ellipsis, between runes.
+// cut shortens text to at most that many bytes plus an ellipsis, without splitting a rune.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

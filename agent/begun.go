@@ -9,12 +9,12 @@ import (
 	"github.com/samber/lo"
 )
 
-// A call that began and has no result may have happened. A run that is resumed repeats
-// it as it was, or not at all: whatever the executor makes of it now, the journalled
-// arguments run, questions that were answered before it began are not asked again, and a
-// person decides whether it runs again unless its tool may be repeated.
+// A call that began and has no result may have happened. A resumed run repeats it
+// unchanged, or not at all: the journalled arguments run even if the executor now prepares
+// others, questions that were answered before it began are not asked again, and a person
+// decides whether it runs again unless its tool is repeatable.
 
-// doubter is what asks whether a call in doubt runs again.
+// doubter is the By of the question whether a call in doubt runs again.
 const doubter = "doubt"
 
 // begin notes that the call of p starts, and uses up its approval.
@@ -33,15 +33,15 @@ func (c *openCall) begin(p *Prepared) {
 	c.asked = &used
 }
 
-// approvedIntervention returns what a person was asked about a call that was approved at
-// once, without the run being parked.
+// approvedIntervention returns the intervention for a call that was approved at once,
+// without parking the run.
 func approvedIntervention(p *Prepared) *Intervention {
 	i := interventionAbout(p, time.Now())
 	i.Questions = i.Questions.WithAnswer(*p.Approval())
 	return i
 }
 
-// approved reports whether the answer is to this call.
+// approved reports whether the intervention approves this call.
 func (i *Intervention) approved(c *ToolCall) bool {
 	if i == nil || i.used {
 		return false
@@ -50,8 +50,8 @@ func (i *Intervention) approved(c *ToolCall) bool {
 	return a != nil && (a.Arguments == c.Arguments || i.Covers(*c))
 }
 
-// ask puts a new question in the place of the one that was asked before. What was
-// answered before the call began stays answered.
+// ask replaces the question that was asked before. Questions that were answered before the
+// call began stay answered.
 func (c *openCall) ask(i *Intervention) {
 	if c.asked != nil && c.asked.used && i != c.asked {
 		i.earlier = append(slices.Clip(c.asked.earlier), c.asked.Questions...)
@@ -81,8 +81,8 @@ func (c *openCall) answeredEarlier(q Question) bool {
 	return c.asked.used && slices.ContainsFunc(c.asked.Questions, same) || slices.ContainsFunc(c.asked.earlier, same)
 }
 
-// resumePrepared returns what becomes of a call that has begun, when p is what the executor
-// makes of it now. The call keeps its journalled arguments.
+// resumePrepared returns the decision on a call that has begun, when p is what the executor
+// prepares now. The call keeps its journalled arguments.
 func (c *openCall) resumePrepared(p *Prepared, original *ToolCall) *Prepared {
 	q := *p
 	q.Original, q.Begun, q.inDoubt = original, true, c.mayHaveHappened()
@@ -105,8 +105,8 @@ func (c *openCall) resumePrepared(p *Prepared, original *ToolCall) *Prepared {
 	return &q
 }
 
-// answerInDoubt returns p such that its answer, when the call in doubt does not run again, says
-// that the outcome is unknown.
+// answerInDoubt changes the answer of p for the case that the call in doubt does not run
+// again: the answer says that the outcome is unknown.
 func (c *openCall) answerInDoubt(p *Prepared) *Prepared {
 	if !c.mayHaveHappened() || p.Disposition != DisposeAnswer {
 		return p
@@ -117,13 +117,15 @@ func (c *openCall) answerInDoubt(p *Prepared) *Prepared {
 	return &q
 }
 
-// doubt asks whether a call in doubt runs again. It stands beside what hooks ask.
+// doubt asks whether a call in doubt runs again. It is asked in addition to the hooks'
+// questions.
 var doubt = Question{Kind: QuestionDoubt, By: doubter, Reason: doubtful, OnTimeout: RejectAndContinue}
 
 // doubtful tells a person why they are asked about a call that may have run.
 const doubtful = "the run was cut off after this call began, and its outcome is unknown: it would run again"
 
-// unknown returns the answer to a call in doubt that does not run again, where r says why.
+// unknown returns the answer to a call in doubt that does not run again; r holds the
+// reason.
 func (p *Prepared) unknown(r *ToolResult) *ToolResult {
 	if !p.inDoubt || r.Status == ToolUnknown || r.Executed() {
 		return r
@@ -139,6 +141,6 @@ func (p *Prepared) unknown(r *ToolResult) *ToolResult {
 	return &u
 }
 
-// NotRepeated is what the model, events and pages are told of a call of status
-// ToolUnknown.
+// NotRepeated describes a call of status ToolUnknown to the model, in events and on web
+// pages.
 const NotRepeated = "outcome unknown, not repeated"

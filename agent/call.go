@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// ToolCall is a model's wish to run a tool.
+// ToolCall is a model's request to run a tool.
 type ToolCall struct {
 	// ID names the call within its step; every id gets exactly one answer.
 	ID string `json:"id"`
 	// Name is the tool's name as the model wrote it.
 	Name string `json:"name"`
-	// Arguments is the text the model gave as arguments: one JSON object when the
-	// model kept to its side, any text when it did not. Empty means {}.
+	// Arguments is the text that the model gave as arguments: normally one JSON object,
+	// but a model may send any text. Empty means {}.
 	Arguments string `json:"arguments"`
 	// Index is the position of the call in its message, counted from zero. The
 	// message sets it.
@@ -32,21 +32,21 @@ func numberCalls(calls []ToolCall) []ToolCall {
 	return out
 }
 
-// ToolStatus says what became of a tool call.
+// ToolStatus says how a tool call ended.
 type ToolStatus string
 
-// What may become of a tool call.
+// The statuses of a tool call.
 const (
-	// ToolExecuted: the tool ran and answered, well or badly.
+	// ToolExecuted: the tool ran and returned a result, which may report an error.
 	ToolExecuted ToolStatus = "executed"
-	// ToolFailed: the tool ran and gave no answer: an error, a panic, a timeout.
+	// ToolFailed: the tool ran and returned no result: an error, a panic, a timeout.
 	ToolFailed ToolStatus = "failed"
 	// ToolNotExecuted: the tool did not run; the ReasonCode says why.
 	ToolNotExecuted ToolStatus = "not_executed"
-	// ToolMocked: a hook gave the answer in the tool's place.
+	// ToolMocked: a hook answered instead of the tool.
 	ToolMocked ToolStatus = "mocked"
-	// ToolUnknown: the call began before its run was cut off, so that it may have
-	// happened, and it was not repeated. The ReasonCode says why it was not.
+	// ToolUnknown: the call began before its run was cut off, so it may have happened,
+	// and it was not repeated. The ReasonCode says why it was not repeated.
 	ToolUnknown ToolStatus = "unknown"
 )
 
@@ -66,11 +66,11 @@ type ReasonCode string
 const (
 	// ReasonDenied: a hook denied the call.
 	ReasonDenied ReasonCode = "denied"
-	// ReasonHookFailed: a hook that guards the call could not decide.
+	// ReasonHookFailed: a control hook could not decide about the call.
 	ReasonHookFailed ReasonCode = "hook_failed"
-	// ReasonRejected: a person said no.
+	// ReasonRejected: a person rejected the call.
 	ReasonRejected ReasonCode = "rejected"
-	// ReasonNobodyToAsk: a hook wanted a person asked and there is none.
+	// ReasonNobodyToAsk: the call needs approval and there is no person to ask.
 	ReasonNobodyToAsk ReasonCode = "nobody_to_ask"
 	// ReasonMalformed: the arguments are not one well-formed JSON object.
 	ReasonMalformed ReasonCode = "malformed_arguments"
@@ -84,33 +84,32 @@ const (
 	// ReasonCancelled: the run was cancelled before the call could run, or while
 	// its tool ran.
 	ReasonCancelled ReasonCode = "cancelled"
-	// ReasonError: the tool ran and returned an error, or says that it failed.
+	// ReasonError: the tool ran and returned an error, or reported a failure.
 	ReasonError ReasonCode = "error"
 	// ReasonPanic: the tool panicked.
 	ReasonPanic ReasonCode = "panic"
 	// ReasonTimeout: the tool did not answer in time.
 	ReasonTimeout ReasonCode = "timeout"
-	// ReasonWithheld: the tool ran, and a hook that guards its result could not
-	// decide, so that the result is not shown.
+	// ReasonWithheld: the tool ran, but a control hook could not decide about its result,
+	// so the result is not shown.
 	ReasonWithheld ReasonCode = "withheld"
 )
 
-// ToolResult is the answer to a tool call. Treat it as a value: once it has
-// been handed on, change a copy.
+// ToolResult is the answer to a tool call. Treat it as a value: do not change it after
+// handing it on; change a copy.
 type ToolResult struct {
 	// call and original may belong to a message: never written.
 	call, original *ToolCall
 
-	// Content is what the model is told.
+	// Content is the answer that the model reads.
 	Content Content
-	// Status says what became of the call. One that an executor left empty is
-	// filled in by the loop: executed for a call that ran, not executed for one
-	// that had its answer.
+	// Status says how the call ended. The loop fills in an empty Status: ToolExecuted for
+	// a call that ran, ToolNotExecuted for one that had an answer.
 	Status ToolStatus
 	// Reason is empty for a good answer.
 	Reason ReasonCode
-	// DecidedBy names the hook or person that denied, mocked, replaced or
-	// withheld; empty otherwise.
+	// DecidedBy names the hook or person that denied or mocked the call, or replaced or
+	// withheld its result; empty otherwise.
 	DecidedBy string
 	// Err is the error of a failed tool, for programs; the model reads Content.
 	// It is not kept in JSON.
@@ -121,34 +120,34 @@ type ToolResult struct {
 	// included. Both are zero for a call that did not run.
 	Started  time.Time
 	Duration time.Duration
-	// Effects is what the call wants changed in the state. They are applied once,
-	// in call order, after all calls of the step. They are not kept in JSON.
+	// Effects are the changes that the call wants made to the state. They are applied
+	// once, in call order, after all calls of the step. They are not kept in JSON.
 	Effects Effects
 	// Stop, when set, ends the run after this step.
 	Stop *Signal
-	// MaxBytes is how much text Content may have; zero means any amount. What is longer is cut
-	// by CutToLimit, once the hooks after the call have let it out. It is not kept in JSON.
+	// MaxBytes limits the text of Content; zero means no limit. CutToLimit cuts longer
+	// text, after the hooks for results have run. It is not kept in JSON.
 	MaxBytes int
 }
 
-// emptyCall is the call of a result that was not said to answer any.
+// emptyCall is the call of a result that is not linked to a call.
 var emptyCall ToolCall
 
-// Call returns the effective call: what ran, or would have run.
+// Call returns the effective call: the one that ran, or would have run.
 func (r *ToolResult) Call() ToolCall { return *cmp.Or(r.call, &emptyCall) }
 
 // Original returns the call as the model asked for it. It differs from Call when a hook
 // rewrote the arguments.
 func (r *ToolResult) Original() ToolCall { return *cmp.Or(r.original, &emptyCall) }
 
-// CallID returns the id of the call that is answered.
+// CallID returns the id of the call that the result answers.
 func (r *ToolResult) CallID() string { return cmp.Or(r.original, &emptyCall).ID }
 
-// Tool returns the name of the tool that is answered for.
+// Tool returns the name of the tool that was called.
 func (r *ToolResult) Tool() string { return cmp.Or(r.call, &emptyCall).Name }
 
-// To returns the result as the answer to a prepared call: a copy, unless it is that
-// already. The loop does this with every result, so an executor need not.
+// To returns the result as the answer to a prepared call: a copy, unless r is already its
+// answer. The loop does this with every result, so an executor need not.
 func (r *ToolResult) To(p *Prepared) *ToolResult {
 	if r.call == p.Call && r.original == p.Original {
 		return r
@@ -158,19 +157,18 @@ func (r *ToolResult) To(p *Prepared) *ToolResult {
 	return &out
 }
 
-// Answer returns a new, empty result for a prepared call: it names the call, and the
-// executor that ran it fills in Content and what else there is to say. A Status that is
-// left empty is recorded as ToolExecuted. It is not p.Answer, which a call has that does not
-// run.
+// Answer returns a new, empty result for a prepared call. The executor that ran the call
+// fills in Content and the other fields. An empty Status is recorded as ToolExecuted. Do
+// not confuse it with p.Answer, the answer to a call that does not run.
 func Answer(p *Prepared) *ToolResult { return &ToolResult{call: p.Call, original: p.Original} }
 
-// Executed reports whether the tool's body ran. It is false for ToolUnknown, of which
-// that is not known.
+// Executed reports whether the tool's body ran. It is false for ToolUnknown, where that
+// is not known.
 func (r *ToolResult) Executed() bool { return r.Status == ToolExecuted || r.Status == ToolFailed }
 
 // Denied reports whether a hook or a person decided that the call must not run, and it
-// did not. It is false for ToolUnknown: a call that was denied when it was to be repeated
-// may have happened before.
+// did not run. It is false for ToolUnknown: the call may have run before its repetition
+// was denied.
 func (r *ToolResult) Denied() bool {
 	switch r.Reason {
 	case ReasonDenied, ReasonHookFailed, ReasonRejected, ReasonNobodyToAsk:
@@ -179,11 +177,11 @@ func (r *ToolResult) Denied() bool {
 	return false
 }
 
-// Mocked reports whether a hook answered in the tool's place.
+// Mocked reports whether a hook answered instead of the tool.
 func (r *ToolResult) Mocked() bool { return r.Status == ToolMocked }
 
-// IsError reports whether the model is told of something that did not work, or of which
-// the outcome is unknown.
+// IsError reports whether the result tells the model of a failure, or of an unknown
+// outcome.
 func (r *ToolResult) IsError() bool {
 	return r.Reason != "" || r.Status == ToolFailed || r.Status == ToolUnknown
 }
@@ -193,11 +191,11 @@ func (r *ToolResult) Rewritten() bool {
 	return r.call != r.original && r.Call().Arguments != r.Original().Arguments
 }
 
-// Text returns the text the model is told.
+// Text returns the text that the model reads.
 func (r *ToolResult) Text() string { return r.Content.Text() }
 
-// NotExecuted returns the answer to a call that did not run, with the code and the
-// sentence that say why. By names who decided; it may be empty.
+// NotExecuted returns the answer to a call that did not run, with a reason code and a
+// sentence that explains it. By names the hook or person that decided; it may be empty.
 func NotExecuted(c *ToolCall, reason ReasonCode, by, sentence string) *ToolResult {
 	return &ToolResult{
 		call: c, original: c, Content: TextContent(sentence),

@@ -396,19 +396,19 @@ func TestAnExecutorThatBreaksItsContractFailsTheStep(t *testing.T) {
 		says     string
 		answer   string
 	}{
-		"it prepares nothing": {executor{prepare: prepared(nil)}, "the executor prepared nothing", "not_executed run_stopped"},
+		"it prepares nothing": {executor{prepare: prepared(nil)}, "the executor returned no prepared call", "not_executed run_stopped"},
 		"it prepares an answer without one": {
-			executor{prepare: prepared(&agent.Prepared{Disposition: agent.DisposeAnswer})}, "prepared an answer and gave none",
+			executor{prepare: prepared(&agent.Prepared{Disposition: agent.DisposeAnswer})}, "returned DisposeAnswer without an answer",
 			"not_executed run_stopped",
 		},
 		"it prepares a stop without a signal": {
-			executor{prepare: prepared(&agent.Prepared{Disposition: agent.DisposeStop})}, "prepared a stop and gave no signal",
+			executor{prepare: prepared(&agent.Prepared{Disposition: agent.DisposeStop})}, "returned DisposeStop without a signal",
 			"not_executed run_stopped",
 		},
 		"it prepares what there is not": {
 			executor{prepare: prepared(&agent.Prepared{Disposition: 9})}, "disposition 9", "not_executed run_stopped",
 		},
-		"it gives no result": {executor{execute: executed(nil)}, "the executor gave no result", "failed error"},
+		"it gives no result": {executor{execute: executed(nil)}, "the executor returned no result", "failed error"},
 		"it gives an undefined status": {
 			executor{execute: executed(&agent.ToolResult{Status: "done"})}, `status "done"`, "failed error",
 		},

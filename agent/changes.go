@@ -9,10 +9,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// changesJSON is the JSON form of what one state has that an earlier one had not.
+// changesJSON is the JSON form of the difference between a state and an earlier one.
 type changesJSON struct {
 	Version int `json:"version"`
-	// About is what does not change from step to step; missing when it did not.
+	// About is the part that does not change from step to step; omitted when it did not
+	// change.
 	About    *aboutJSON `json:"about,omitempty"`
 	Status   Status     `json:"status,omitempty"`
 	Signal   *Signal    `json:"signal,omitempty"`
@@ -20,16 +21,16 @@ type changesJSON struct {
 	Failures int        `json:"failures,omitempty"`
 	RunUsage *Usage     `json:"run_usage,omitempty"`
 	Children *Spending  `json:"children,omitempty"`
-	// Messages and Steps follow the first MessagesFrom and StepsFrom of the earlier
-	// state; what stood behind those is gone.
+	// Messages and Steps follow the first MessagesFrom and StepsFrom of the earlier state;
+	// the rest of the earlier ones is dropped.
 	MessagesFrom int           `json:"messages_from,omitempty"`
 	Messages     []messageJSON `json:"messages,omitempty"`
 	StepsFrom    int           `json:"steps_from,omitempty"`
 	Steps        []stepJSON    `json:"steps,omitempty"`
-	// Metadata takes the place of all metadata; missing when it did not change.
+	// Metadata replaces all metadata; omitted when it did not change.
 	Metadata *metadataJSON `json:"metadata,omitempty"`
-	// OpenStep takes the place of the open step; OpenCalls those of some of its calls,
-	// by index; Closed says that the step is not open any more.
+	// OpenStep replaces the open step; OpenCalls replaces some of its calls, by index;
+	// Closed reports that no step is open any more.
 	OpenStep  *openStepJSON        `json:"open_step,omitempty"`
 	OpenCalls map[int]openCallJSON `json:"open_calls,omitempty"`
 	Closed    bool                 `json:"closed,omitempty"`
@@ -74,7 +75,7 @@ func (s State) changesSince(since State) (*changesJSON, error) {
 	return form, form.openStep(d.open, old.open)
 }
 
-// openStep says what changed in the open step.
+// openStep sets the fields for the changes in the open step.
 func (f *changesJSON) openStep(open, old *openStep) error {
 	switch {
 	case open == old:
@@ -100,12 +101,12 @@ func (f *changesJSON) openStep(open, old *openStep) error {
 	return nil
 }
 
-// Restore returns the state that a series of changes leads to, the first of them since the
-// zero State. Like UnmarshalJSON it is strict: an error says which of the changes is
-// wrong, counted from one, and where.
+// Restore returns the state that results from a series of changes; the first is relative
+// to the zero State. Like UnmarshalJSON it is strict: an error says which of the changes
+// is invalid, counted from one, and where.
 func Restore(changes ...[]byte) (State, error) {
 	if len(changes) == 0 {
-		return State{}, errors.New("restoring a state: there are no changes")
+		return State{}, errors.New("restoring a state: no changes")
 	}
 	form := stateJSON{Version: stateVersion}
 	for i, text := range changes {
@@ -119,7 +120,7 @@ func Restore(changes ...[]byte) (State, error) {
 	return form.toState(), nil
 }
 
-// take makes the changes in the form.
+// take applies the changes in text to the form.
 func (f *stateJSON) take(text []byte) error {
 	var c changesJSON
 	var known struct {
@@ -129,7 +130,7 @@ func (f *stateJSON) take(text []byte) error {
 		return err
 	}
 	if !readsVersion(known.Version) {
-		return formError("/version", "version %d is not one that this program reads: %d to %d", known.Version, oldestVersion, stateVersion)
+		return formError("/version", "unsupported version %d: this program reads %d to %d", known.Version, oldestVersion, stateVersion)
 	}
 	if err := strictjson.UnmarshalStrict(text, &c); err != nil {
 		return err
@@ -161,7 +162,7 @@ func (f *stateJSON) change(c *changesJSON) error {
 	}
 	for i, call := range c.OpenCalls {
 		if f.OpenStep == nil || i < 0 || i >= len(f.OpenStep.Calls) {
-			return formError("/open_calls/"+strconv.Itoa(i), "there is no such call in an open step")
+			return formError("/open_calls/"+strconv.Itoa(i), "the open step has no such call")
 		}
 		if changes := call.ChildChanges; changes != nil {
 			if !readsVersion(changes.Version) {

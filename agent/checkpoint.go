@@ -12,13 +12,13 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// Checkpoint is a State as the code sees it that carries a run through a process: executors,
-// journals, approvers and processors around a run. It is a conversion, and costs nothing:
+// Checkpoint is a State with the methods for code that stores and resumes runs: executors,
+// journals, approvers and processors around a run. The conversion costs nothing:
 //
 //	open := agent.Checkpoint(s).StepOpen()
 //
-// Its methods tell how far the open step has come and what became of its calls (StepOpen, Begun,
-// InDoubt, CallsInDoubt, Child, Intervention), note that (WithOpenStep, WithCallBegun,
+// Its methods read the progress of the open step and its calls (StepOpen, Begun, InDoubt,
+// CallsInDoubt, Child, Intervention), record progress (WithOpenStep, WithCallBegun,
 // WithCallChild, WithCallAnswered, WithExpired, Changes), and change what a run begins with
 // (Pending, WithInput, AcceptInput, WithStatus). Like a State it is immutable and safe for
 // concurrent use.
@@ -26,12 +26,12 @@ type Checkpoint State
 
 func (c Checkpoint) read() *stateData { return State(c).read() }
 
-// StepOpen reports whether the step that comes next was begun already, before the run
-// was parked or cut off: its reply is there, and the model is not asked again.
+// StepOpen reports whether the next step had already begun before the run was parked or cut off:
+// its reply exists, and the model is not asked again.
 func (c Checkpoint) StepOpen() bool { return c.read().open != nil }
 
-// Begun returns a call of the open step as it began, and the call as the model asked for
-// it; ok is false when it has not begun, or has its result.
+// Begun returns a call of the open step as it began, and the call as the model asked for it. Ok
+// is false when the call has not begun, or has its result.
 func (c Checkpoint) Begun(callID string) (begun, original ToolCall, ok bool) {
 	open := c.read().open
 	call := open.findCall(callID)
@@ -41,15 +41,15 @@ func (c Checkpoint) Begun(callID string) (begun, original ToolCall, ok bool) {
 	return *call.begun, open.reply.Message.list()[call.begun.Index], true
 }
 
-// InDoubt reports whether a call of the open step has begun and may have happened: it has
-// no result. A call that waits for a parked run of its own is not in doubt.
+// InDoubt reports whether a call of the open step may have happened: it has begun and has no
+// result. A call that waits for a parked run of its own is not in doubt.
 func (c Checkpoint) InDoubt(callID string) bool {
 	return c.read().open.findCall(callID).mayHaveHappened()
 }
 
-// CallsInDoubt returns the calls of the open step that have begun and may have happened,
-// in call order: their ids, and for calls of sub-agents the names that
-// Intervention.CallID has for them. It is empty when no step is open.
+// CallsInDoubt returns the ids of the calls of the open step that have begun and may have
+// happened, in call order. For calls of sub-agents, an id has the form of Intervention.CallID.
+// The list is empty when no step is open.
 func (c Checkpoint) CallsInDoubt() []string {
 	open := c.read().open
 	if open == nil {
@@ -68,9 +68,9 @@ func (c Checkpoint) CallsInDoubt() []string {
 	return names
 }
 
-// Child returns the run that a call of the open step has started, as far as it has come, for
-// the tool that goes on with it; begun is the call as it was then. A call that has become
-// another one since had better begin again.
+// Child returns the latest state of the run that a call of the open step has started, so that
+// the tool can resume it; begun is the call as it was when it began. If the call has changed
+// since then, the tool should start a new run.
 func (c Checkpoint) Child(callID string) (child State, begun ToolCall, ok bool) {
 	call := c.read().open.findCall(callID)
 	if call == nil || call.child.data == nil || call.begun == nil {
@@ -79,7 +79,7 @@ func (c Checkpoint) Child(callID string) (child State, begun ToolCall, ok bool) 
 	return call.child, *call.begun, true
 }
 
-// Intervention returns what a person was asked about a call, by its CallID.
+// Intervention returns the intervention for a call, by its CallID.
 func (c Checkpoint) Intervention(callID string) (Intervention, bool) {
 	if call := c.read().open.findCall(callID); call != nil {
 		if call.asked == nil || call.asked.used {
@@ -90,8 +90,8 @@ func (c Checkpoint) Intervention(callID string) (Intervention, bool) {
 	return lo.Find(State(c).Interventions(), func(i Intervention) bool { return i.CallID() == callID })
 }
 
-// Resumed reports whether the run went on in this process from a state that was
-// stored: after it was parked, or cut off.
+// Resumed reports whether the run was resumed in this process from a stored state, after it was
+// parked or cut off.
 func (c Checkpoint) Resumed() bool {
 	l := c.read().live
 	return l != nil && l.resumed
@@ -104,8 +104,7 @@ func (c Checkpoint) InferenceID() string {
 	return fmt.Sprintf("%s/%d", s.Run().ID, s.RunStepCount())
 }
 
-// ResultFor returns a result that answers a prepared call of the run, still to be filled in: what
-// Answer makes, in less time.
+// ResultFor returns a new, empty result for a prepared call of the run, like Answer but faster.
 func (c Checkpoint) ResultFor(p *Prepared) *ToolResult {
 	l := c.read().live
 	if l == nil {
@@ -116,13 +115,12 @@ func (c Checkpoint) ResultFor(p *Prepared) *ToolResult {
 	return r
 }
 
-// RecordJudgement notes what was decided about call, which the model made: p says what is
-// to run, and whether it runs. CheckJudgement compares with that what is run in the end.
-// The judgement belongs to the run and to the step under way, and replaces an earlier one
-// about the same call. Outside of a run it is kept in a copy of p, which is returned;
-// otherwise the result is p itself. P.Call must be set. Package hooks records what its
-// controls have judged; no code outside of this module has a valid pass, without which
-// nothing is recorded.
+// RecordJudgement records the hooks' decision about call, the call that the model made: p holds
+// the call to run, and whether it runs. CheckJudgement later compares the call that is about to
+// run with this record. The record belongs to the run and to the current step, and replaces an
+// earlier one about the same call. Outside of a run it is kept in a copy of p, which is
+// returned; otherwise the result is p itself. P.Call must be set. Only package hooks uses it;
+// code outside of this module has no valid pass, and without one nothing is recorded.
 func (c Checkpoint) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepared) *Prepared {
 	if !pass.Valid() {
 		return p
@@ -136,10 +134,10 @@ func (c Checkpoint) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepa
 	return &q
 }
 
-// CheckJudgement reports whether a call that is about to run was judged, and returns an
-// error when it is not what was judged: when tool or arguments have changed since, when
-// the call was not to run, or when it needs an approval that was not given. P.Call and
-// p.Original must be set.
+// CheckJudgement reports whether hooks judged a call that is about to run. It returns an error
+// when the call differs from the judged one: when its tool or arguments have changed since, when
+// the hooks decided that it does not run, or when it needs an approval that was not given.
+// P.Call and p.Original must be set.
 func (c Checkpoint) CheckJudgement(p *Prepared) (judged bool, err error) {
 	if l := c.read().live; l != nil && p.Original.Index >= 0 {
 		if !l.judged.some.Load() {
@@ -153,13 +151,13 @@ func (c Checkpoint) CheckJudgement(p *Prepared) (judged bool, err error) {
 	return false, nil
 }
 
-// Listen lets o, too, be told of what middleware emits during this one run: what
-// hooks did, for one. Of the loop's own events, which are made for the agent's
-// Observer alone, it hears nothing, so that a run with a listener costs no more
-// than what its middleware tells. Several are told in the order they were given.
+// Listen also sends o the events that middleware emits during this one run, such as those of
+// hooks. O does not receive the loop's own events, which go only to the agent's Observer, so
+// that a listener adds no cost for them. Several listeners are called in the order they were
+// added.
 //
-// It is for a processor around the run, outside of everything that emits, before
-// it calls next. Detached hooks may emit after the run has ended.
+// Call Listen in a processor around the run that is outside of everything that emits, before it
+// calls next. Detached hooks may emit after the run has ended.
 func (c Checkpoint) Listen(o Observer) {
 	l := c.read().live
 	if l == nil {
@@ -172,37 +170,37 @@ func (c Checkpoint) Listen(o Observer) {
 	l.listener = o
 }
 
-// Pending iterates over all messages that no run has let in yet, whatever their
-// role, with their index in the transcript.
+// Pending iterates over all messages that no run has accepted yet, whatever their role, with
+// their index in the transcript.
 func (c Checkpoint) Pending() iter.Seq2[int, Message] {
 	d := c.read()
 	return d.messages.From(int(d.accepted))
 }
 
-// WithInput returns the state with other messages in the place of those that no run has let in yet.
+// WithInput returns the state with the messages that no run has accepted yet replaced by the
+// given ones.
 func (c Checkpoint) WithInput(messages ...Message) State {
 	d := State(c).copyData()
 	d.messages = d.messages.Truncate(int(d.accepted)).Append(messages...)
 	return State{d}
 }
 
-// AcceptInput returns the state with all its messages taken as let in, as a run does with what
-// its hooks have let in. It is for a journal that only ever holds that: Resume refuses a
-// state with other input.
+// AcceptInput returns the state with all its messages marked as accepted, as a run does after
+// its hooks have accepted the input. It is for a journal that stores only accepted input: Resume
+// refuses a state with unaccepted input.
 func (c Checkpoint) AcceptInput() State { return State(c).acceptMessages() }
 
-// WithStatus returns the state with a status: a processor around a run that ends the run
-// without starting it says so with this.
+// WithStatus returns the state with a status. A processor around a run uses it to end the run
+// without starting it.
 func (c Checkpoint) WithStatus(status Status) State {
 	d := State(c).copyWithFrame()
 	d.status = status
 	return State{d}
 }
 
-// WithOpenStep returns the state with a step begun: the model's reply is there and none of its
-// calls has been answered. A journal keeps such a state before the calls are decided
-// upon; a run that is resumed from it does not ask the model again. Reply.Prior has
-// been applied already.
+// WithOpenStep returns the state with a step begun: the model has replied and none of its calls
+// has been answered. A journal stores such a state before the calls are decided; a run that is
+// resumed from it does not ask the model again. Reply.Prior has been applied already.
 func (c Checkpoint) WithOpenStep(reply Step, started time.Time) State {
 	s := State(c)
 	reply.Message = withCallIDs(reply.Message, s.StepCount())
@@ -210,10 +208,10 @@ func (c Checkpoint) WithOpenStep(reply Step, started time.Time) State {
 	return s.withOpen(&openStep{reply, started, make([]openCall, reply.Message.CallCount())})
 }
 
-// WithCallBegun returns a state with an open step in which a prepared call has started:
-// p.Call is what runs. From then on the call is in doubt until it has an answer, and the
-// approval that it had is used up: a run that is resumed from the state repeats the call
-// with these arguments or not at all, and needs a new answer for every new question.
+// WithCallBegun returns a state with an open step in which a prepared call has started: p.Call
+// is the call that runs. From then on the call is in doubt until it has an answer, and its
+// approval is used up: a run that is resumed from the state repeats the call with these
+// arguments or not at all, and needs a new answer for every new question.
 func (c Checkpoint) WithCallBegun(p *Prepared) State {
 	if p == nil || p.Call == nil || p.Original == nil {
 		return State(c)
@@ -221,15 +219,15 @@ func (c Checkpoint) WithCallBegun(p *Prepared) State {
 	return State(c).withOpenCall(p.Original.ID, func(call *openCall) { call.begin(p) })
 }
 
-// WithCallChild returns a state with an open step in which a call, that was begun, has
-// started a run of its own: child is how far that has come. It is part of this state, in
-// JSON and in Changes as well, until the call is answered.
+// WithCallChild returns a state with an open step in which a call that had begun has started a
+// run of its own; child is the latest state of that run. It is part of this state, also in JSON
+// and in Changes, until the call is answered.
 func (c Checkpoint) WithCallChild(callID string, child State) State {
 	return State(c).withOpenCall(callID, func(call *openCall) { call.child = child })
 }
 
-// WithCallAnswered returns a state with an open step in which a call was answered. A
-// run that is resumed from it takes the answer as it is.
+// WithCallAnswered returns a state with an open step in which a call was answered. A run that is
+// resumed from it uses that answer.
 func (c Checkpoint) WithCallAnswered(r *ToolResult) State {
 	s := State(c)
 	var used *Spending
@@ -247,8 +245,8 @@ func (c Checkpoint) WithCallAnswered(r *ToolResult) State {
 	return s
 }
 
-// WithExpired returns a parked state in which every call whose deadline had passed at
-// that moment is decided as its questions say: see Questions.OnTimeout.
+// WithExpired returns a parked state in which every call whose deadline has passed at now is
+// decided by Questions.OnTimeout.
 func (c Checkpoint) WithExpired(now time.Time) State {
 	s := State(c)
 	if !s.Parked() {
@@ -262,8 +260,8 @@ func (c Checkpoint) WithExpired(now time.Time) State {
 	})
 }
 
-// Changes returns the JSON form of what the state has that an earlier state of its session had not:
-// its size and cost do not grow with the transcript. Restore makes a state of all
+// Changes returns the JSON form of the difference between the state and an earlier state of its
+// session. Its size and cost do not grow with the transcript. Restore builds a state from all
 // changes since the zero State.
 //
 // A metadata value that JSON cannot hold is an error that names its key.

@@ -1,9 +1,8 @@
-// Package agent is the loop: ask a model, run the tools it wants, judge whether
-// to go on. It holds the nouns (State, Message, ToolCall, Step, Session), the
-// seams that everything else hangs on (Driver, Executor, Processor, Criterion),
-// and the Agent that joins them. The main flow is in loop.go, what a step does
-// with its calls in perform.go, how a person is asked in approve.go, the ways in which a
-// run ends in outcome.go.
+// Package agent is the loop: ask a model, run the tools it wants, judge whether to go
+// on. It holds the nouns (State, Message, ToolCall, Step, Session), the interfaces that
+// everything else implements or wraps (Driver, Executor, Processor, Criterion), and the
+// Agent that joins them. The main flow is in loop.go, the handling of a step's calls in
+// perform.go, approvals in approve.go, the ways in which a run ends in outcome.go.
 //
 //	a, err := agent.New(agent.Config{Name: "echo", Driver: driver}).Get()
 //	if err != nil {
@@ -32,33 +31,32 @@
 //
 // # Failure
 //
-// A tool that fails is news for the model. A model call that fails, and anything
-// that breaks in a seam, is an Err and ends the run, unless a criterion deals
-// with it. A run that ends with an error returns a RunError, which holds the last
-// good state. A decision is never an error: it is in the state's Status
-// and StopSignal; a seam that can only answer with an error stops a run with a
-// SignalError.
+// A tool that fails is an answer for the model. A model call that fails, and any error
+// of a driver, executor, processor or criterion, ends the run, unless a criterion
+// handles it. A run that ends with an error returns a RunError, which holds the last
+// good state. A decision is never an error: it is in the state's Status and StopSignal.
+// A component that can only return an error stops a run with a SignalError.
 //
-// Panics of tools and hooks are caught by the packages that call them. One in anything
-// else (a driver, a processor, a criterion, an observer, an executor of your own) is a
-// fault of the program, and comes out of Run on the goroutine that called it, whichever
-// goroutine it happened on. Observers are not told of an end of such a run.
+// Panics of tools and hooks are caught by the packages that call them. A panic in
+// anything else (a driver, a processor, a criterion, an observer, an executor of your
+// own) is a bug in the program. Run panics with it on the goroutine that called Run,
+// whichever goroutine it happened on. Observers receive no end of such a run.
 //
 // # Waiting for a person
 //
-// A call that an executor wants approval for goes to the Approver. One that answers Park
-// ends the run as parked: nothing of the step has run, and the state has the reply, the
-// questions and their deadlines (State.Interventions). WithApproval puts the answers in,
-// in this process or another, and Resume goes on inside of the step: the model is not
-// asked again, the controls are, and an approval counts for the call that the person saw.
+// A call that needs approval goes to the Approver. An answer of Park ends the run as
+// parked: no call of the step has run, and the state has the reply, the questions and
+// their deadlines (State.Interventions). WithApproval records the answers, in this
+// process or another, and Resume continues inside the step: the model is not asked
+// again, the controls are, and an approval counts only for the call that the person saw.
 //
 // # JSON
 //
-// A State has one JSON form, with a version in it: what is parked, checkpointed
-// and sent between processes. It keeps what belongs to the session and none of
-// what belongs to the agent (its request, a view, scratch values) or to the
-// process (error values: kind and text remain). What is read is checked: every
-// call has its one answer, and what no state can hold is an error that says where.
+// A State has one versioned JSON form, for parking, checkpoints and transfer between
+// processes. It keeps everything that belongs to the session, but nothing that belongs
+// to the agent (its request, a view, scratch values) or to the process (error values:
+// kind and text remain). Reading validates: every call has exactly one answer, and an
+// invalid state is an error that says where.
 //
 // # Concurrency
 //

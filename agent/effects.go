@@ -11,9 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// Effect is one change that a hook or a tool wants made to the state. Nothing
-// happens until it is applied. Make effects with AddMessages, AddContext and
-// Key.Set.
+// Effect is one change to the state that a hook or a tool wants. Nothing happens until it
+// is applied. Make effects with AddMessage, AddContext and Key.Set.
 type Effect struct {
 	kind    effectKind
 	message Message
@@ -50,10 +49,11 @@ func (e Effect) Message() (m Message, ok bool) { return e.message, e.kind == eff
 // Context returns the text of a context effect; ok is false for other effects.
 func (e Effect) Context() (text string, ok bool) { return e.context, e.kind == effectContext }
 
-// Source names who wants the effect; empty when it was not said.
+// Source names the hook or tool that wants the effect; empty when unknown.
 func (e Effect) Source() string { return e.source }
 
-// toolSource stands before the name of a tool in the source of its effects, so that no tool can be named like a hook.
+// toolSource prefixes a tool's name in the source of its effects, so that a tool cannot
+// pass for a hook.
 const toolSource = "tool:"
 
 // Effects is a list of effects in the order they are applied. It is immutable;
@@ -116,8 +116,7 @@ func (e Effect) trespasses() bool {
 	return e.kind == effectMetadata && !e.own && reserved.Holds(e.entry.name)
 }
 
-// posing returns the first message that is to be appended in the role of the user or of
-// the system.
+// posing returns the first message to be appended in the role of the user or of the system.
 func (e Effects) posing() (Message, bool) {
 	for _, effect := range e.slice() {
 		if effect.kind == effectMessage && (effect.message.Role() == RoleUser || effect.message.Role() == RoleSystem) {
@@ -127,13 +126,14 @@ func (e Effects) posing() (Message, bool) {
 	return Message{}, false
 }
 
-// splitBySource returns the effects without a source, and those with one, as hooks have it.
+// splitBySource returns the effects without a source, and those with one: only effects of
+// hooks have one.
 func (e Effects) splitBySource() (without, with Effects) {
 	named, unnamed := lo.FilterReject(e.slice(), func(effect Effect, _ int) bool { return effect.source != "" })
 	return EffectsOf(unnamed...), EffectsOf(named...)
 }
 
-// From returns the effects with their source set where none was said.
+// From returns the effects with source set where they have none.
 func (e Effects) From(source string) Effects {
 	if e.Len() == 0 {
 		return e
@@ -147,9 +147,9 @@ func (e Effects) From(source string) Effects {
 	return effectsOfSlice(out)
 }
 
-// Apply returns s with the effects applied in order. Messages are appended;
-// metadata is set, later wins; all added context follows in one user message. What
-// Validate finds is left out.
+// Apply returns s with the effects applied in order. Messages are appended; metadata is
+// set, and the last value wins; all added context follows in one user message. Effects that
+// Validate rejects are skipped.
 func (s State) Apply(e Effects) State {
 	if e.Len() == 0 {
 		return s

@@ -6,41 +6,42 @@ import (
 	"fmt"
 )
 
-// ErrorKind sorts errors by what may be done about them. An error says its kind
-// by having a method `ErrorKind() ErrorKind`.
+// ErrorKind classifies errors by how a caller can react. An error reports its kind with a
+// method `ErrorKind() ErrorKind`.
 type ErrorKind string
 
 // The kinds of errors.
 const (
 	// KindTool: a tool's body failed.
 	KindTool ErrorKind = "tool"
-	// KindModel: the model service failed, in none of the ways below.
+	// KindModel: the model service failed in a way that no other kind describes.
 	KindModel ErrorKind = "model"
-	// KindRateLimit: the model service wants fewer requests from this account.
+	// KindRateLimit: the model service limits the requests of this account.
 	KindRateLimit ErrorKind = "rate_limit"
-	// KindOverloaded: the model service has too much to do, for all its users.
+	// KindOverloaded: the model service is overloaded for all its users.
 	KindOverloaded ErrorKind = "overloaded"
-	// KindContextLength: the messages are more than the model can read.
+	// KindContextLength: the messages exceed the model's context window.
 	KindContextLength ErrorKind = "context_length"
-	// KindAuth: the model service does not know the caller, or does not let it.
+	// KindAuth: the model service does not know the caller, or does not authorize it.
 	KindAuth ErrorKind = "auth"
-	// KindBadRequest: the model service does not accept what it was asked.
+	// KindBadRequest: the model service rejected the request.
 	KindBadRequest ErrorKind = "bad_request"
-	// KindBrokenStream: a reply broke off, or was not what the protocol says.
+	// KindBrokenStream: a reply broke off, or violated the protocol.
 	KindBrokenStream ErrorKind = "broken_stream"
-	// KindTimeout: something took longer than it may.
+	// KindTimeout: something exceeded its time limit.
 	KindTimeout ErrorKind = "timeout"
-	// KindCancelled: the caller, a user or another process gave the work up.
+	// KindCancelled: the caller, a user or another process cancelled the work.
 	KindCancelled ErrorKind = "cancelled"
-	// KindInvalid: arguments or an answer break their schema.
+	// KindInvalid: arguments or an answer violate their schema.
 	KindInvalid ErrorKind = "invalid"
 	// KindUnknown: none of the others.
 	KindUnknown ErrorKind = "unknown"
 )
 
-// KindOf returns the kind of an error: what it says itself, KindTimeout for a passed
-// deadline, KindCancelled for a cancelled context, KindUnknown otherwise. The error of a
-// cancelled run is of KindCancelled whatever its cause is, unless that is a passed deadline.
+// KindOf returns the kind of an error: the one that the error reports, KindTimeout for a
+// passed deadline, KindCancelled for a cancelled context, KindUnknown otherwise. The error
+// of a cancelled run has KindCancelled whatever its cause, except when the cause is a
+// passed deadline.
 func KindOf(err error) ErrorKind {
 	var kinded interface{ ErrorKind() ErrorKind }
 	switch {
@@ -92,15 +93,14 @@ func (f *Failure) Unwrap() error { return f.err }
 // ErrorKind returns the failure's kind.
 func (f *Failure) ErrorKind() ErrorKind { return f.Kind }
 
-// RunError is the error of a run that failed or was cancelled. It holds the
-// state as it was when that happened, so that nothing is lost with the run. A
-// processor that fails after next returned may return one to save the state that
-// it got; the loop sees to the status.
+// RunError is the error of a run that failed or was cancelled. It holds the state at that
+// moment, so that no work is lost. A processor that fails after next returned may return a
+// RunError to keep the state that it got from next; the loop sets the status.
 type RunError struct {
 	// State is the last good state; its Status is StatusFailed or
 	// StatusCancelled.
 	State State
-	// Err is what went wrong, or why the run was cancelled.
+	// Err is the error that ended the run, or the cause of the cancellation.
 	Err error
 }
 
@@ -118,8 +118,8 @@ func (e *RunError) Error() string {
 
 func (e *RunError) Unwrap() error { return e.Err }
 
-// ErrorKind returns KindCancelled for a run that was cancelled, KindTimeout where a passed
-// deadline did that, and for any other run the kind of what went wrong.
+// ErrorKind returns KindCancelled for a cancelled run, KindTimeout if a passed deadline
+// cancelled it, and otherwise the kind of Err.
 func (e *RunError) ErrorKind() ErrorKind {
 	if e.State.Status() == StatusCancelled && !errors.Is(e.Err, context.DeadlineExceeded) {
 		return KindCancelled
@@ -129,16 +129,16 @@ func (e *RunError) ErrorKind() ErrorKind {
 
 func (e *RunError) keptState() State { return e.State }
 
-// StepError is the error of a step that began and failed, as the processors
-// around the step see it: the model call failed, or something broke in the
-// executor. A processor that returns it, wrapped or not, leaves the failure to
-// the criteria; any other error ends the run, a RunError around it included.
+// StepError is the error of a step that began and failed, as the processors around the
+// step see it: the model call or the executor failed. A processor that returns it, wrapped
+// or not, leaves the failure to the criteria; any other error ends the run, including a
+// RunError around it.
 type StepError struct {
-	// State is the state with the failed step recorded, from which the run goes
-	// on. Its last step has a Failure, and its Reply has a Message if the model
-	// had answered before it failed.
+	// State is the state with the failed step recorded, from which the run goes on. Its
+	// last step has a Failure. Its Reply has a Message if the model had answered before
+	// the failure.
 	State State
-	// Err is what went wrong.
+	// Err is the error of the step.
 	Err error
 }
 

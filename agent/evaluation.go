@@ -9,13 +9,13 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// Verdict is a criterion's answer. The strongest of several wins, in whatever
-// order they were given.
+// Verdict is a criterion's answer. Of several verdicts the strongest wins,
+// regardless of order.
 type Verdict uint8
 
 // The verdicts, weakest first.
 const (
-	// NoOpinion leaves it to the others.
+	// NoOpinion leaves the decision to other criteria.
 	NoOpinion Verdict = iota
 	// AllowContinuation sees a reason to go on: a tool was called.
 	AllowContinuation
@@ -36,16 +36,16 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("verdict(%d)", uint8(v))
 }
 
-// Evaluation is what a criterion found. The zero Evaluation has no opinion.
+// Evaluation is a criterion's judgement. The zero Evaluation has no opinion.
 type Evaluation struct {
 	Verdict Verdict
 	// Signal says why, for AllowStop and Forbid.
 	Signal Signal
-	// Handled says that the failure of the last step is dealt with: the run does
-	// not fail for it.
+	// Handled reports that the failure of the last step is handled: the run does not
+	// fail because of it.
 	Handled bool
-	// Effects are applied when this verdict wins: what to tell the model when the
-	// run is asked to go on.
+	// Effects are applied when this verdict wins. They tell the model why the run
+	// goes on.
 	Effects Effects
 }
 
@@ -53,9 +53,10 @@ type Evaluation struct {
 func (e Evaluation) Stops() bool { return e.Verdict == AllowStop || e.Verdict == Forbid }
 
 // Strongest returns the evaluation that wins among several: the strongest verdict;
-// among equals the weightiest reason; among those the first. The effects of all
-// that agree with the winner are kept, in order. A failure of the last step that
-// one of them handled forbids nothing.
+// among equals the reason with the highest rank; among those the first. The effects
+// of all evaluations that agree with the winner are kept, in order. If one of them
+// handled the failure of the last step, the failure does not forbid the run to go
+// on.
 func Strongest(evaluations ...Evaluation) Evaluation {
 	handled := false
 	for _, e := range evaluations {
@@ -83,15 +84,15 @@ func Strongest(evaluations ...Evaluation) Evaluation {
 
 const baseSource = "agent"
 
-// Base is the criterion that every agent has: a stop that was signalled and a
-// failed step forbid to go on, tool calls are a reason to go on, and an answer
-// without any lets the run end, if it has the form that was asked for.
+// Base is the criterion that every agent has. A stop signal or a failed step forbids
+// going on, tool calls are a reason to go on, and an answer without tool calls ends
+// the run, if it has the required form.
 var Base Criterion = base{}
 
 type base struct{}
 
-// goesOn reports whether Base lets the run take a step: nothing stopped it, and it has
-// just begun or its last step called tools.
+// goesOn reports whether Base lets the run take a step: it has no stop signal, and
+// it has just begun or its last step called tools.
 func (s State) goesOn() bool {
 	d := s.read()
 	if d.signal != nil {
@@ -128,12 +129,11 @@ func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
 	return mo.Ok(Evaluation{Verdict: AllowStop, Signal: signal})
 }
 
-// outputAttempts counts the answers of a run that did not have the form that was
-// asked for.
+// outputAttempts counts the answers of a run that did not have the required form.
 var outputAttempts = ReservedKey[int](reserved.Show(), "agent.output_attempts", ScopeRun)
 
-// checkOutput passes for an answer of the right form, and sends another one
-// back, until the attempts are used up.
+// checkOutput accepts an answer of the required form, and asks the model again after
+// any other one, until the attempts are used up.
 func checkOutput(s State, last StepRecord) Evaluation {
 	out := s.Request().Output
 	if out == nil || out.Check == nil {

@@ -9,10 +9,9 @@ type Event interface {
 	EventName() string
 }
 
-// Observer is told of everything that happens, in order, while it happens: the
-// source of logs, timelines and progress displays. Calls for one run never
-// overlap. It must return soon, must not call back into the run, and must be
-// safe for concurrent use when the agent serves several runs at once.
+// Observer receives all events of a run, in order, as they happen. Logs, timelines and progress displays
+// are built from it. Calls for one run never overlap. Observe must return soon, must not call back into
+// the run, and must be safe for concurrent use when the agent serves several runs at once.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -32,7 +31,7 @@ type StepStarted struct {
 	Index int
 }
 
-// InferenceStarted: the model is asked, with what the hooks left of the request.
+// InferenceStarted: the model is asked, with the request as hooks have changed it.
 type InferenceStarted struct {
 	Run  Run
 	Step int
@@ -41,9 +40,8 @@ type InferenceStarted struct {
 	State     State
 }
 
-// InferenceCompleted: the model answered, and this is what the hooks left of it;
-// or it failed, and Err says how. It follows an InferenceStarted; where the model was not
-// asked, neither is told.
+// InferenceCompleted: the model answered, with the reply as hooks have changed it; or the call failed
+// with Err. It follows an InferenceStarted; neither is sent when the model was not asked.
 type InferenceCompleted struct {
 	Run       Run
 	Step      int
@@ -52,8 +50,8 @@ type InferenceCompleted struct {
 	Err       error
 }
 
-// ToolCallStarted: a call is to run, or is answered without running; Runs says
-// which. Call is what hooks made of the Original that the model asked for.
+// ToolCallStarted: a call is about to run, or is answered without running; Runs says which. Call is the
+// call as hooks have changed it, Original the call that the model asked for.
 type ToolCallStarted struct {
 	Run            Run
 	Step           int
@@ -61,15 +59,15 @@ type ToolCallStarted struct {
 	Runs           bool
 }
 
-// ToolCallCompleted: a call was answered; this is what the hooks let out.
+// ToolCallCompleted: a call was answered, with the result as hooks have changed it.
 type ToolCallCompleted struct {
 	Run    Run
 	Step   int
 	Result ToolResult
 }
 
-// ApprovalRequested: a person, or what answers in a person's place, is asked about a call before it runs.
-// Where the answer comes later, the run ends as parked.
+// ApprovalRequested: a person, or a hook that answers for a person, is asked about a call before it runs.
+// If the answer comes later, the run ends as parked.
 type ApprovalRequested struct {
 	Run       Run
 	Step      int
@@ -77,8 +75,9 @@ type ApprovalRequested struct {
 	Questions Questions
 }
 
-// ApprovalCompleted: a call that needs approval was decided. Approval says how, and By who: a person, a hook
-// in a person's place, or "timeout" where the deadline passed and what the questions say for that case counts.
+// ApprovalCompleted: a call that needs approval was decided. Approval holds the decision, and its By
+// names a person, a hook that answers for a person, or "timeout" when the deadline passed and the
+// questions' OnTimeout decided.
 type ApprovalCompleted struct {
 	Run      Run
 	Step     int
@@ -105,8 +104,8 @@ type RunCompleted struct {
 	Err   error
 }
 
-// RunParked: a run waits for a person, and nothing of it is under way. Its
-// interventions say for what.
+// RunParked: a run waits for a person, and nothing of it is running. The interventions of State say what
+// it waits for.
 type RunParked struct{ State State }
 
 // RunResumed: a run that was parked or cut off goes on. State is as it was stored.
@@ -151,15 +150,14 @@ func (Judged) EventName() string { return "judged" }
 // EventName returns "run.completed".
 func (RunCompleted) EventName() string { return "run.completed" }
 
-// Observed reports whether an observer is told of what Emit tells: without one,
-// events need not be made.
+// Observed reports whether Emit has an observer. Without one, callers need not create events.
 func (s State) Observed() bool {
 	l := s.read().live
 	return l != nil && (l.watched() || l.listener != nil)
 }
 
-// Emit tells the observer of the run that s belongs to, and who listens to it, of
-// an event. It is for middleware with events of its own.
+// Emit sends an event to the observer and the listeners of the run that s belongs to. It is for
+// middleware with events of its own.
 func (s State) Emit(ctx context.Context, e Event) {
 	l := s.read().live
 	if l == nil {
@@ -173,7 +171,7 @@ func (s State) Emit(ctx context.Context, e Event) {
 	}
 }
 
-// deliver tells observers of one event at a time.
+// deliver sends an event to observers, one event at a time.
 func (l *live) deliver(ctx context.Context, e Event, observers ...Observer) {
 	l.events.Lock()
 	defer l.events.Unlock()
@@ -184,10 +182,10 @@ func (l *live) deliver(ctx context.Context, e Event, observers ...Observer) {
 	}
 }
 
-// watched reports whether the loop's own events are seen.
+// watched reports whether anything receives the loop's own events.
 func (l *live) watched() bool { return l != nil && (l.observer != nil || l.onEvent != nil) }
 
-// tell tells the observer and the stream, if there are any, of an event of the loop.
+// tell sends an event of the loop to the observer and the stream, if there are any.
 func (l *live) tell(ctx context.Context, e Event) {
 	if l == nil {
 		return
@@ -200,7 +198,7 @@ func (l *live) tell(ctx context.Context, e Event) {
 	}
 }
 
-// tellStep tells the observer of the newest step of s.
+// tellStep sends the observer the newest step of s.
 func (l *live) tellStep(ctx context.Context, s State) {
 	if l.watched() {
 		last, _ := s.LastStep().Get()

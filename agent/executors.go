@@ -11,22 +11,22 @@ import (
 	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
-// AnswerHandler is an Executor that takes part in calls which do not run because they
-// have an answer already: calls that were denied, mocked or invalid, that a person
-// rejected, or whose run was stopped or cancelled before them. HandleAnswer is called for
-// such a call in the place of Execute, once, with Disposition DisposeAnswer and an Answer;
-// the result is what is recorded. It must not run anything that the call asks for.
+// AnswerHandler is an Executor that also handles calls that do not run because they already
+// have an answer: calls that were denied, mocked or invalid, that a person rejected, or
+// whose run was stopped or cancelled first. For such a call, the agent calls HandleAnswer
+// once instead of Execute, with Disposition DisposeAnswer and an Answer; its result is
+// recorded. It must not run anything that the call asks for.
 //
-// A wrapper that records or reviews results has this method and hands the call on to the
-// executor that it wraps with the func HandleAnswer. The agent passes over executors and
-// wrappers without it.
+// A wrapper that records or reviews results implements this method and passes the call to
+// the executor that it wraps with the func HandleAnswer. The agent skips executors and
+// wrappers without the method.
 type AnswerHandler interface {
 	Executor
 	HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult]
 }
 
-// HandleAnswer returns what x makes of a call that has an answer: the result of its
-// method of that name, or p.Answer where x is no AnswerHandler. Execute is not called.
+// HandleAnswer returns the result of x.HandleAnswer for a call that has an answer, or
+// p.Answer when x is not an AnswerHandler. Execute is not called.
 func HandleAnswer(ctx context.Context, x Executor, s State, p *Prepared) mo.Result[*ToolResult] {
 	if h, ok := x.(AnswerHandler); ok {
 		return h.HandleAnswer(ctx, s, p)
@@ -34,7 +34,7 @@ func HandleAnswer(ctx context.Context, x Executor, s State, p *Prepared) mo.Resu
 	return p.givenAnswer()
 }
 
-// givenAnswer returns the answer that a call has.
+// givenAnswer returns the call's answer, or an error if it has none.
 func (p *Prepared) givenAnswer() mo.Result[*ToolResult] {
 	if p.Disposition != DisposeAnswer || p.Answer == nil {
 		return mo.Err[*ToolResult](errors.New("the call has no answer"))
@@ -42,8 +42,8 @@ func (p *Prepared) givenAnswer() mo.Result[*ToolResult] {
 	return mo.Ok(p.Answer)
 }
 
-// wrapExecutor puts the wrappers around the innermost executor, the first outermost, with
-// a gate in each place where Execute must see nothing but calls that run.
+// wrapExecutor puts the wrappers around the innermost executor, the first outermost, with a
+// gate around each executor whose Execute must see only calls that run.
 func wrapExecutor(wrappers []func(Executor) Executor, innermost Executor) (Executor, error) {
 	var x Executor = &innerGate{innermost}
 	for i, wrap := range slices.Backward(wrappers) {
@@ -62,8 +62,7 @@ func wrapExecutor(wrappers []func(Executor) Executor, innermost Executor) (Execu
 	return x, nil
 }
 
-// unobservedExecutor returns x without the wrappers that only look on, as far as they are
-// outermost.
+// unobservedExecutor returns x without the outermost wrappers that only observe.
 func unobservedExecutor(x Executor) Executor {
 	for {
 		outer := x
@@ -78,8 +77,8 @@ func unobservedExecutor(x Executor) Executor {
 	}
 }
 
-// gate leads calls that have an answer around a wrapper that is no AnswerHandler, to the
-// executor below it.
+// gate routes calls that have an answer around a wrapper that is not an AnswerHandler, to
+// the executor below it.
 type gate struct {
 	Executor
 
@@ -97,9 +96,9 @@ func (g *gate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result
 	return HandleAnswer(ctx, g.below, s, p)
 }
 
-// innerGate stands around the innermost executor. It keeps from it every call that does
-// not run, or that is not the one that was judged, and holds what it returns to what tools
-// may change in the state.
+// innerGate is around the innermost executor. It blocks every call that does not run or
+// that differs from the judged one, and restricts the effects of results to those that
+// tools may have.
 type innerGate struct{ Executor }
 
 func (g *innerGate) Prepare(ctx context.Context, s State, c *ToolCall) mo.Result[*Prepared] {
@@ -131,7 +130,7 @@ func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result
 		return g.HandleAnswer(ctx, s, p)
 	}
 	if p.Call == nil || p.Original == nil {
-		return mo.Err[*ToolResult](errors.New("executing: the prepared call does not say what was called"))
+		return mo.Err[*ToolResult](errors.New("executing: the prepared call has no Call or no Original"))
 	}
 	if err := s.beginJudged(p); err != nil {
 		return mo.Ok(refusal(p, err))
@@ -159,7 +158,8 @@ func (g *innerGate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.R
 }
 
 // vet returns r with the effects of the executor, those of Prepare before those of Execute,
-// and the tool as their source; or as a failure without them when the tool may not have them.
+// and the tool as their source. If the tool may not have these effects, it returns a
+// failure without them.
 func (g *innerGate) vet(p *Prepared, r *ToolResult) *ToolResult {
 	call, n := p.Call, *r
 	if err := g.checkEffects(call.Name, r.Effects); err != nil {
@@ -174,7 +174,7 @@ func (g *innerGate) vet(p *Prepared, r *ToolResult) *ToolResult {
 	return &n
 }
 
-// checkEffects returns an error when a tool may not have these effects.
+// checkEffects returns an error when the tool may not have these effects.
 func (g *innerGate) checkEffects(tool string, effects Effects) error {
 	if err := effects.Validate(); err != nil {
 		return err
@@ -186,5 +186,5 @@ func (g *innerGate) checkEffects(tool string, effects Effects) error {
 	if x, ok := g.Executor.(interface{ MayAddMessages(tool string) bool }); ok && x.MayAddMessages(tool) {
 		return nil
 	}
-	return fmt.Errorf("appending a message in the role %q: the tool is not declared to: see AddMessages of toolexec.Policy", m.Role())
+	return fmt.Errorf("appending a message in the role %q: the tool is not allowed to: set AddMessages in its toolexec.Policy", m.Role())
 }

@@ -2,45 +2,47 @@ package agent
 
 import "github.com/samber/mo"
 
-// Features is what a driver says of itself: whom it asks and what may be asked. A
-// driver that is asked for something else answers with an error of kind
+// Features describes a driver: the service it asks and what the service supports. A
+// driver that receives an unsupported request returns an error of kind
 // KindBadRequest and sends nothing.
 type Features struct {
-	// Provider is the service, as gen_ai.provider.name of the OpenTelemetry
-	// conventions for generative AI has it: "openai", "anthropic", "gcp.gemini".
+	// Provider is the service, in the form of gen_ai.provider.name of the
+	// OpenTelemetry conventions for generative AI: "openai", "anthropic",
+	// "gcp.gemini".
 	Provider string
-	// Model is the model that is asked when Request.Model is empty.
+	// Model is the model that is used when Request.Model is empty.
 	Model string
 	// Endpoint is the base URL of the service, without credentials; empty for a
-	// driver that asks no service.
+	// driver without a service.
 	Endpoint string
 	// Streaming: replies can arrive in pieces.
 	Streaming bool
 	// Tools: the model can be offered tools. ParallelCalls: it may ask for several
 	// of them in one reply.
 	Tools, ParallelCalls bool
-	// StructuredOutput: the service holds the answer to Request.Output itself. A
-	// driver that has it not still accepts Request.Output, which is checked here.
+	// StructuredOutput: the service enforces Request.Output itself. A driver without
+	// it still accepts Request.Output, which the agent then checks.
 	StructuredOutput bool
 	// Images and Files: messages may have parts of these kinds.
 	Images, Files bool
 	// Reasoning: replies may have reasoning parts.
 	Reasoning bool
-	// ContextTokens is how much the model reads at most, MaxOutputTokens how much it
-	// writes; zero where that is unknown.
+	// ContextTokens is the most that the model can read, MaxOutputTokens the most it
+	// can write; zero means unknown.
 	ContextTokens, MaxOutputTokens int64
-	// Priced: what a reply costs is known, so that a limit on cost can be kept.
+	// Priced: the cost of a reply is known, so that a limit on cost can be enforced.
 	Priced bool
 }
 
-// Describer is a Driver that says what it can do, the same each time. Middleware
-// around a driver passes the question on. The zero Features says nothing.
+// Describer is a Driver that describes itself, always in the same way. Middleware
+// around a driver returns the Features of the driver below it. In the zero Features
+// nothing is known.
 type Describer interface {
 	Driver
 	Features() Features
 }
 
-// FeaturesOf returns what a driver says of itself; None when it says nothing.
+// FeaturesOf returns the Features of a driver; None when it has no description.
 func FeaturesOf(d Driver) mo.Option[Features] {
 	if d, ok := d.(Describer); ok {
 		return mo.EmptyableToOption(d.Features())
@@ -48,5 +50,6 @@ func FeaturesOf(d Driver) mo.Option[Features] {
 	return mo.None[Features]()
 }
 
-// Features returns what the agent's driver says of itself; None when it says nothing.
+// Features returns the Features of the agent's driver; None when it has no
+// description.
 func (a *Agent) Features() mo.Option[Features] { return a.features }

@@ -6,9 +6,9 @@ import (
 	"github.com/samber/mo"
 )
 
-// Stream asks d for the next turn and tells emit of it while it arrives; a driver
-// that cannot stream is asked as usual, and emit told of the whole at once.
-// Wrappers around drivers use it to stay streamers.
+// Stream asks d for the next turn and calls emit with its pieces as they arrive. A
+// driver that cannot stream is called as usual, and emit gets the whole reply at
+// once. Wrappers around drivers use it to support streaming.
 func Stream(ctx context.Context, d Driver, s State, emit func(Delta)) mo.Result[Step] {
 	if streamer, ok := d.(Streamer); ok {
 		return streamer.Stream(ctx, s, emit)
@@ -20,7 +20,7 @@ func Stream(ctx context.Context, d Driver, s State, emit func(Delta)) mo.Result[
 	return result
 }
 
-// EmitWhole tells emit of a whole reply.
+// EmitWhole calls emit with a whole reply.
 func EmitWhole(step Step, emit func(Delta)) {
 	for _, part := range step.Message.Content().Parts() {
 		switch part.Kind {
@@ -38,7 +38,7 @@ func EmitWhole(step Step, emit func(Delta)) {
 }
 
 // asked is the innermost driver wrapper: it tells the observer that the model is
-// being asked, after all hooks have had their say.
+// being asked, after all hooks have run.
 type asked struct{ driver Driver }
 
 var (
@@ -46,7 +46,7 @@ var (
 	_ Describer = asked{}
 )
 
-// Features returns what the driver says of itself.
+// Features returns the Features of the driver below.
 func (d asked) Features() Features { return FeaturesOf(d.driver).OrEmpty() }
 
 func (d asked) Next(ctx context.Context, s State) mo.Result[Step] {

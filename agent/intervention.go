@@ -11,8 +11,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// Hash names what a call does: SHA-256 of its tool and its arguments, in hexadecimal.
-// An approval is of this call and of no other.
+// Hash identifies a call: SHA-256 of its tool and its arguments, in hexadecimal. An
+// approval counts only for the call with the same hash.
 func (c ToolCall) Hash() string {
 	h := sha256.New()
 	h.Write([]byte(c.Name))
@@ -25,24 +25,25 @@ func (c ToolCall) Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Intervention is a tool call that waits for a person, or did. It is a plain value.
+// Intervention is a tool call that waits, or waited, for a person. It is a plain value.
 type Intervention struct { //nolint:recvcheck // decoding needs a pointer
-	// Original is what the model asked for, Call what would run: what the person is
-	// asked about.
+	// Original is the call that the model asked for, Call the one that would run: the
+	// person is asked about Call.
 	Original ToolCall `json:"original"`
 	Call     ToolCall `json:"call"`
-	// Questions says who asks and why, and which answers there are.
+	// Questions says which hooks ask and why, and holds the answers so far.
 	Questions Questions `json:"questions"`
-	// Asked is when, and Deadline when the time for an answer is over; zero for never.
+	// Asked is when the person was asked, Deadline when the time for an answer ends; zero
+	// means never.
 	Asked    time.Time `json:"asked"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Child is the run that makes the call, where that is a sub-agent's below the run of
-	// the state; its ID is empty for the state's own. Path is what the call is named by
-	// then: see CallID.
+	// Child is the run of the sub-agent that makes the call, below the run of the state;
+	// its ID is empty for a call of the state's own run. Path is then the name of the
+	// call: see CallID.
 	Child Run    `json:"child,omitzero"`
 	Path  string `json:"path,omitempty"`
 
-	// Begun says that the call had begun when the person was asked: its arguments
+	// Begun reports that the call had begun when the person was asked: its arguments
 	// cannot be changed any more.
 	Begun bool `json:"begun,omitempty"`
 
@@ -51,14 +52,15 @@ type Intervention struct { //nolint:recvcheck // decoding needs a pointer
 	earlier  []Question // answered before the call began
 }
 
-// Answer returns what decides the call: see Questions.Decision. It is nil while the call
-// waits.
+// Answer returns the answer that decides the call: see Questions.Decision. It is nil
+// while the call waits.
 func (i Intervention) Answer() *Approval { return i.Questions.Decision() }
 
-// WithAnswer returns the intervention with a person's answer to all questions that are
-// open. An approval with other arguments is an answer to every question: it voids the
-// answers that were given to the call as it was. A call that has begun cannot be changed: such
-// an answer has no effect, and neither has any answer to a call that was decided.
+// WithAnswer returns the intervention with a person's answer to all open questions. An
+// approval with other arguments answers every question: it voids the answers that were
+// given to the call with its old arguments. Such an answer has no effect on a call that
+// has begun, because its arguments cannot be changed. No answer has an effect on a call
+// that was decided.
 func (i Intervention) WithAnswer(a Approval) Intervention {
 	if i.Answer() != nil || !a.Verdict.final() || !i.Takes(a) {
 		return i
@@ -70,7 +72,7 @@ func (i Intervention) WithAnswer(a Approval) Intervention {
 	return i
 }
 
-// UnmarshalJSON reads an intervention, also of the form with a single question that
+// UnmarshalJSON reads an intervention, also in the form with a single question that
 // earlier versions wrote.
 func (i *Intervention) UnmarshalJSON(data []byte) error {
 	type plain Intervention
@@ -88,7 +90,7 @@ func (i *Intervention) UnmarshalJSON(data []byte) error {
 }
 
 // migratedQuestions returns the questions of a stored call: those of the current form, or
-// the single one that earlier versions wrote, with its answer beside it. A call that is
+// the single question and its answer that earlier versions wrote. A call that a person is
 // asked about has at least one question.
 func migratedQuestions(questions Questions, single *Question, answer *Approval) Questions {
 	if len(questions) > 0 {
@@ -101,8 +103,8 @@ func migratedQuestions(questions Questions, single *Question, answer *Approval) 
 	return questions
 }
 
-// Covers reports whether a call is what the person was asked about, or what the
-// controls had made of it before a hook showed the person something else.
+// Covers reports whether c is the call that the person was asked about, or the call as
+// the controls had prepared it before a hook showed the person something else.
 func (i Intervention) Covers(c ToolCall) bool {
 	hash := c.Hash()
 	return hash == i.prepared || hash == i.Call.Hash()
@@ -140,7 +142,8 @@ func (s State) Interventions() []Intervention {
 	return list
 }
 
-// path names a call of a sub-agent as no other is named. Models may put slashes into ids.
+// path returns a name for a call of a sub-agent that is unique among named. Models may
+// put slashes into ids.
 func (o *openStep) path(call, below string, named []Intervention) string {
 	name := call + "/" + below
 	for o.findCall(name) != nil || slices.ContainsFunc(named, func(i Intervention) bool { return i.CallID() == name }) {
@@ -149,8 +152,8 @@ func (o *openStep) path(call, below string, named []Intervention) string {
 	return name
 }
 
-// Waiting reports whether the run is parked and there is nothing to do yet: an answer
-// is missing, and no answer ends the run.
+// Waiting reports whether the run is parked and cannot be resumed yet: an answer is
+// missing, and no answer ends the run.
 func (s State) Waiting() bool {
 	if !s.Parked() {
 		return false
@@ -173,11 +176,12 @@ func (s State) WithApproval(callID string, answer Approval) State {
 	return s.WithApprovalAt(callID, answer, time.Now())
 }
 
-// WithApprovalAt returns a parked state with an answer about a call that was given at
-// now, which is the present when it is zero: see Intervention.WithAnswer. An answer at the deadline or after it does not count:
-// what the questions say for that case does, see Questions.OnTimeout. The state stays as
-// it is when the run is not parked, when no person is asked about such a call, when the
-// call was decided, and when the answer changes the arguments of a call that has begun.
+// WithApprovalAt returns a parked state with an answer about a call: see
+// Intervention.WithAnswer. Now is the time of the answer; zero means the present. An
+// answer at or after the deadline does not count: Questions.OnTimeout decides. The state
+// does not change when the run is not parked, when no person is asked about such a call,
+// when the call was decided, or when the answer changes the arguments of a call that has
+// begun.
 func (s State) WithApprovalAt(callID string, answer Approval, now time.Time) State {
 	if !s.Parked() || !answer.Verdict.final() {
 		return s
@@ -198,7 +202,7 @@ func (s State) WithApprovalAt(callID string, answer Approval, now time.Time) Sta
 	})
 }
 
-// expired reports whether the time for an answer is over.
+// expired reports whether the deadline for an answer has passed.
 func (i *Intervention) expired(now time.Time) bool {
 	return !i.Deadline.IsZero() && !now.Before(i.Deadline)
 }
@@ -208,13 +212,13 @@ func (i *Intervention) timeout() *Approval {
 	return &Approval{Verdict: i.Questions.OnTimeout(), By: byTimeout, Reason: errNoAnswer.Error()}
 }
 
-// Takes reports whether the call can be answered so: the arguments of a call that has
+// Takes reports whether the call accepts this answer: the arguments of a call that has
 // begun cannot be changed.
 func (i Intervention) Takes(answer Approval) bool {
 	return !i.Begun && !i.Questions.InDoubt() || answer.Arguments == "" || answer.Arguments == i.Call.Arguments
 }
 
-// withAnswers gives answers about the calls that wait.
+// withAnswers adds answers about the calls that wait.
 func (s State) withAnswers(answer func(Intervention) *Approval) State {
 	list := s.Interventions() // none when it was suspended
 	given := make([]*Approval, len(list))
@@ -229,8 +233,8 @@ func (s State) withAnswers(answer func(Intervention) *Approval) State {
 	return s
 }
 
-// take gives one answer, or none, to each of the Interventions, and returns the answers
-// that are left over.
+// take adds one answer, or none, to each of the Interventions, and returns the answers
+// that remain.
 func (s State) take(given []*Approval) (State, []*Approval) {
 	open := s.read().open
 	if open == nil {

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// judgement is what hooks have decided about a call, noted where no other code can write
-// it. It holds strings and no pointers to the call, which may be changed.
+// judgement is the hooks' decision about a call, stored where other code cannot write it. It
+// holds strings and no pointers to the call, which may be changed.
 type judgement struct {
 	disposition     Disposition
 	id              string // of the call that the model made
@@ -16,7 +16,7 @@ type judgement struct {
 	used            bool   // its approval: the call has begun
 }
 
-// judgements are those of the step of a run that is under way, by the index of the call.
+// judgements are those of the current step of a run, by the index of the call.
 type judgements struct {
 	some    atomic.Bool  // false while no hook has judged a call of the run
 	decided atomic.Int64 // the step whose calls are all decided and may run, counted from one
@@ -48,16 +48,16 @@ func judgementOf(call *ToolCall, p *Prepared) judgement {
 	return judgement{disposition: p.Disposition, id: call.ID, tool: p.Call.Name, arguments: p.Call.Arguments}
 }
 
-// allow notes that all calls of the step are decided.
+// allow records that all calls of the step are decided.
 func (js *judgements) allow(step int) {
 	if js.some.Load() {
 		js.decided.Store(int64(step) + 1)
 	}
 }
 
-// begin checks a call that begins now, as CheckJudgement does, and uses up its approval. It
-// returns an error also when the calls of its step are not all decided, and when the approval
-// was used up before.
+// begin checks a call that begins now, as CheckJudgement does, and uses up its approval. It also
+// returns an error when the calls of its step are not all decided, and when the approval was
+// used up before.
 func (js *judgements) begin(step int, p *Prepared) error {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -70,15 +70,15 @@ func (js *judgements) begin(step int, p *Prepared) error {
 	}
 	switch {
 	case js.decided.Load() != int64(step)+1:
-		return errors.New("the calls of its step are not all decided yet")
+		return errors.New("not all calls of its step are decided yet")
 	case j.disposition == DisposeAsk && j.used:
-		return errors.New("its approval counts once, and it has run")
+		return errors.New("its approval was used up when it ran")
 	}
 	j.used = true
 	return nil
 }
 
-// at returns the judgement about a call of the step that is under way, or nil. The lock is held.
+// at returns the judgement about a call of the current step, or nil. The lock is held.
 func (js *judgements) at(step int, call *ToolCall) *judgement {
 	if js.step != step || call.Index < 0 || call.Index >= len(js.list) || js.list[call.Index].id != call.ID {
 		return nil
@@ -86,7 +86,7 @@ func (js *judgements) at(step int, call *ToolCall) *judgement {
 	return &js.list[call.Index]
 }
 
-// check compares a call that is about to run with what was judged.
+// check compares a call that is about to run with its judgement.
 func (js *judgements) check(step int, p *Prepared) (judged bool, err error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -96,7 +96,7 @@ func (js *judgements) check(step int, p *Prepared) (judged bool, err error) {
 	return false, nil
 }
 
-// beginJudged returns an error when a call that begins now is not what was judged.
+// beginJudged returns an error when a call that begins now differs from its judgement.
 func (s State) beginJudged(p *Prepared) error {
 	if l := s.read().live; l != nil && p.Original.Index >= 0 {
 		if !l.judged.some.Load() {
@@ -108,11 +108,11 @@ func (s State) beginJudged(p *Prepared) error {
 	return err
 }
 
-// check returns an error when a call that is about to run is not what was judged.
+// check returns an error when a call that is about to run differs from the judgement.
 func (j *judgement) check(p *Prepared) error {
 	switch {
 	case j.tool != p.Call.Name:
-		return fmt.Errorf("it was changed after the hooks had judged it: that was a call of tool %q", j.tool)
+		return fmt.Errorf("it was changed after the hooks had judged it as a call of tool %q", j.tool)
 	case j.arguments != p.Call.Arguments:
 		return errors.New("its arguments were changed after the hooks had judged it")
 	case j.disposition == DisposeAsk && p.more().granted != p.Original.ID:
@@ -123,7 +123,7 @@ func (j *judgement) check(p *Prepared) error {
 	return nil
 }
 
-// refusal returns the answer to a call that is not what was judged.
+// refusal returns the answer to a call that differs from its judgement.
 func refusal(p *Prepared, err error) *ToolResult {
 	r := NotExecuted(p.Call, ReasonHookFailed, "hooks", fmt.Sprintf("tool %q: not executed: hooks: %v", p.Call.Name, err))
 	r.Err = err

@@ -25,13 +25,13 @@ func (s Scope) String() string {
 	return "session"
 }
 
-// Key is the typed name of a metadata value. Two keys of one name and scope are
-// the same value, so T must be the same, too. Values must survive JSON and must
+// Key is the typed name of a metadata value. Two keys with the same name and scope refer
+// to the same value, so their T must be the same, too. Values must survive JSON and must
 // not be changed once they are set. Make keys with SessionKey and RunKey.
 //
 // Names that begin with agent., hooks., continuation., kit. or grapnel. belong to the
-// framework. Other code may read such a value; In leaves the state as it is, and a tool or
-// hook whose effects set one has failed.
+// framework. Other code may read such a value. For other code, In returns the state
+// unchanged, and a tool or hook whose effects set such a value fails.
 type Key[T any] struct {
 	name  string
 	scope Scope
@@ -50,7 +50,7 @@ func ReservedKey[T any](pass reserved.Pass, name string, scope Scope) Key[T] {
 	return Key[T]{name: name, scope: scope, own: pass.Valid()}
 }
 
-// Name returns the key's name, as it stands in JSON.
+// Name returns the key's name, as in JSON.
 func (k Key[T]) Name() string { return k.name }
 
 // Scope returns the key's scope.
@@ -74,7 +74,7 @@ func (k Key[T]) From(s State) (T, bool) {
 	return v, ok
 }
 
-// Or returns the value in s, or otherwise what is given.
+// Or returns the value in s, or otherwise if there is none.
 func (k Key[T]) Or(s State, otherwise T) T {
 	if v, ok := k.From(s); ok {
 		return v
@@ -90,7 +90,7 @@ func (k Key[T]) Set(value T) Effect {
 	return Effect{kind: effectMetadata, entry: entry{k.name, k.scope, value}, own: k.own}
 }
 
-// kept is a value as it came from JSON.
+// kept is a value as read from JSON.
 type kept string
 
 // MarshalJSON returns the text that was read.
@@ -132,7 +132,7 @@ func (m *metadata) withEntry(e entry) *metadata {
 	return &metadata{out}
 }
 
-// withoutRun drops what belonged to the last run.
+// withoutRun drops the values of the last run.
 func (m *metadata) withoutRun() *metadata {
 	ofRun := func(e entry) bool { return e.scope == ScopeRun }
 	if !slices.ContainsFunc(m.list(), ofRun) {

@@ -8,9 +8,9 @@ import (
 	"github.com/samber/lo"
 )
 
-// CutToLimit returns the result with no more text in its content than MaxBytes: of a longer one head and tail, with a note
-// between them that says how much is missing; never half a rune. The note counts. Images and files stay whole and do not
-// count. A result within the limit is returned as it is.
+// CutToLimit returns the result with at most MaxBytes bytes of text in its content. Of longer text, head and tail
+// remain, with a note between them that says how much is missing; no rune is split. The note counts towards the limit.
+// Images and files stay whole and do not count. A result within the limit is returned unchanged.
 func (r *ToolResult) CutToLimit() *ToolResult {
 	if r.MaxBytes <= 0 || r.Content.textBytes() <= r.MaxBytes {
 		return r
@@ -20,7 +20,7 @@ func (r *ToolResult) CutToLimit() *ToolResult {
 	return &n
 }
 
-// textBytes returns how many bytes the texts of all parts have.
+// textBytes returns the total size of the texts of all parts.
 func (c Content) textBytes() int {
 	if c.parts == nil {
 		return len(c.text)
@@ -52,7 +52,7 @@ func (c Content) cutTo(most int) Content {
 	return ContentOf(lo.Without(parts, Text(""))...)
 }
 
-// excerpt is what stays of a text: the bytes before head, a note, the bytes from tail on.
+// excerpt is the part of a text that remains: the bytes before head, a note, the bytes from tail on.
 type excerpt struct {
 	head, tail int
 	note       string
@@ -72,7 +72,7 @@ func cutNote(missing, total int) string {
 	return fmt.Sprintf("\n[… %d of %d bytes left out …]\n", missing, total)
 }
 
-// runeStart returns the nearest index from i on, in the given direction, that is between two runes.
+// runeStart returns the index nearest to i, in the given direction, at which a rune starts.
 func runeStart(text string, i, direction int) int {
 	for 0 < i && i < len(text) && !utf8.RuneStart(text[i]) {
 		i += direction
@@ -80,7 +80,7 @@ func runeStart(text string, i, direction int) int {
 	return i
 }
 
-// applyTo returns what stays of the piece of the text that begins at index at.
+// applyTo returns the part that remains of a piece of the text that begins at index at.
 func (c excerpt) applyTo(piece string, at int) string {
 	head := min(max(0, c.head-at), len(piece))
 	tail := min(max(0, c.tail-at), len(piece))

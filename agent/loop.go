@@ -12,9 +12,9 @@ import (
 )
 
 // The loop of a run, top to bottom: RunWith begins it, takeSteps judges and takes steps,
-// finishRun tells of its end. The middleware of the run stands around takeSteps, that of a
-// step around performStep. How a run begins is in run.go, how it ends in outcome.go, what a
-// step does with the model's reply in perform.go, how a person is asked in approve.go.
+// finishRun reports its end. The middleware of the run is around takeSteps, that of a step
+// around performStep. The begin of a run is in run.go, its end in outcome.go, the handling
+// of the model's reply in perform.go, approvals in approve.go.
 
 // RunWith runs the agent as Run does, with settings.
 func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, input ...Message) mo.Result[State] {
@@ -28,7 +28,7 @@ func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, inpu
 	}
 	switch {
 	case settings.Resume && len(input) > 0:
-		return mo.Err[State](errors.New("resuming a run: there is input: give it to the next run"))
+		return mo.Err[State](errors.New("resuming a run: input is not allowed: pass it to the next run"))
 	case settings.Resume:
 		return a.resumeRun(ctx, settings, s)
 	case Checkpoint(s).StepOpen():
@@ -94,7 +94,7 @@ func (a *Agent) judge(ctx context.Context, s State) (next State, end *mo.Result[
 	return s, nil
 }
 
-// performStep asks the model, unless its reply is there already, and does what it wants.
+// performStep asks the model, unless its reply is already there, and carries out the reply.
 func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	l := s.read().live
 	switch {
@@ -111,8 +111,8 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	return a.askModel(ctx, s)
 }
 
-// checkStep returns the state that a step came up with through the middleware. End is how
-// the run ends, nil when it goes on.
+// checkStep returns the state that the middleware returned for a step. End is how the run
+// ends, nil when it goes on.
 func (a *Agent) checkStep(ctx context.Context, s State, step mo.Result[State]) (next State, end *mo.Result[State]) {
 	before, l := s.RunStepCount(), s.read().live
 	next, err := step.Get()
@@ -138,7 +138,7 @@ func (a *Agent) checkStep(ctx context.Context, s State, step mo.Result[State]) (
 	}
 	l.tellStep(ctx, next)
 	if l.onStep != nil && !l.onStep(next) {
-		return s, new(mo.Ok(next.endAs(StatusCancelled, Signal{Reason: StopUser, Message: "the caller gave the run up", Source: baseSource})))
+		return s, new(mo.Ok(next.endAs(StatusCancelled, Signal{Reason: StopUser, Message: "the caller ended the run early", Source: baseSource})))
 	}
 	return next, nil
 }

@@ -12,15 +12,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// The MapText methods return a copy of a value with f applied to every text in it, wherever it stands: what a filter
-// of the hooks does to a result or a reply. f is not called for an empty text. It may be called again for a text that
-// it has returned. Codes of this module, ids of runs and numbers are no texts. A field that is added to one of these types and that
-// can hold text has to be added here.
+// The MapText methods return a copy of a value with f applied to every text in it: a filter hook applies them to a
+// result or a reply. f is not called for an empty text. It may be called again for a text that it has returned. Reason
+// codes of this module, ids of runs and numbers are not texts. A new field that can hold text must be added here.
 
 // MapText returns the content with f applied to its texts: those of text and reasoning parts, names, addresses, media
-// types, and data that is text, base64 in a data URL included. Texts that are shown as one, because their parts follow
-// one another, are one: when f changes what they say together, they become one part. What a service wants back
-// unchanged is dropped when its text changed, or when f changes it.
+// types, and data that is text, also as base64 in a data URL. Adjacent texts that are shown as one are also mapped as
+// one: when f changes them together, they become one part. Opaque data is dropped when the text of its part changed, or
+// when f changes it.
 func (c Content) MapText(f func(text string) string) Content {
 	if c.parts == nil {
 		return TextContent(mapJSONText(c.text, f))
@@ -35,7 +34,7 @@ func (c Content) MapText(f func(text string) string) Content {
 	return ContentOf(parts...)
 }
 
-// mapJSONText returns f of a text that is not empty.
+// mapJSONText returns f of a text, or an empty text unchanged.
 func mapJSONText(text string, f func(string) string) string {
 	if text == "" {
 		return ""
@@ -61,14 +60,13 @@ func (p Part) mapPart(f func(string) string) Part {
 	return p
 }
 
-// isTextType reports whether a media type is that of text: data of such a type is text even where a byte of it is not
-// UTF-8.
+// isTextType reports whether a media type is text. Data of such a type is text even if some of its bytes are not UTF-8.
 func isTextType(mediaType string) bool {
 	mediaType = strings.ToLower(mediaType)
 	return strings.HasPrefix(mediaType, "text/") || strings.Contains(mediaType, "json") || strings.Contains(mediaType, "xml")
 }
 
-// mapURL looks into a data: URL of text as well.
+// mapURL also applies f to the content of a data: URL of text.
 func mapURL(url string, f func(string) string) string {
 	head, data, ok := strings.Cut(url, ";base64,")
 	if plain, err := base64.StdEncoding.DecodeString(data); ok && err == nil && strings.HasPrefix(head, "data:") && utf8.Valid(plain) {
@@ -77,8 +75,8 @@ func mapURL(url string, f func(string) string) string {
 	return mapJSONText(url, f)
 }
 
-// mapTogether applies f to what the parts of a kind say one after the other. When it changes that, the first of them
-// says all of it.
+// mapTogether applies f to the joined texts of all parts of one kind. If f changes the text, the first part holds all
+// of it.
 func mapTogether(parts []Part, kind PartKind, f func(string) string) []Part {
 	var all strings.Builder
 	count := 0
@@ -108,8 +106,8 @@ func mapTogether(parts []Part, kind PartKind, f func(string) string) []Part {
 	return out
 }
 
-// MapText returns the message with f applied to its content, its source, and the names and arguments of its calls. The
-// id of a call that f changes is dropped: the loop gives such a call another one. Of a message that answers a call, the
+// MapText returns the message with f applied to its content, its source, and the names and arguments of its calls. If f
+// changes the id of a call, the id is dropped and the loop assigns a new one. In a message that answers a call, the
 // result's error and effects, which are not part of the transcript, are dropped.
 func (m Message) MapText(f func(text string) string) Message {
 	b := m.read()
@@ -154,7 +152,7 @@ func (c ToolCall) mapCall(f func(string) string) ToolCall {
 	return c
 }
 
-// mapReason leaves the codes of this module alone, which say what became of a call.
+// mapReason applies f to a code that is not one of this module; those that are stay unchanged.
 func (r ReasonCode) mapReason(f func(string) string) ReasonCode {
 	if r.Known() {
 		return r
@@ -196,9 +194,9 @@ func (s Signal) MapText(f func(text string) string) Signal {
 	return s
 }
 
-// MapText returns the effects with f applied to messages, added context, sources, and the names and values of
-// metadata. A value that is not a string is shown to f as JSON; when f leaves something else of it, the value becomes
-// that text. An effect whose value JSON cannot hold is dropped.
+// MapText returns the effects with f applied to messages, added context, sources, and the names and values of metadata.
+// A value that is not a string is passed to f as JSON; if f changes it, the value becomes the new text. An effect whose
+// value JSON cannot hold is dropped.
 func (e Effects) MapText(f func(text string) string) Effects {
 	if e.Len() == 0 {
 		return e
@@ -223,10 +221,10 @@ func (e Effects) MapText(f func(text string) string) Effects {
 	return effectsOfSlice(out)
 }
 
-// encodedText finds the strings in JSON that may be bytes, in base64.
+// encodedText matches the strings in JSON that may be bytes in base64.
 var encodedText = regexp.MustCompile(`"[A-Za-z0-9+/]{6,}={0,2}"`)
 
-// mapEncoded applies f to the bytes in a JSON text that are a text themselves.
+// mapEncoded applies f to base64 strings in a JSON text whose bytes are text.
 func mapEncoded(text string, f func(string) string) string {
 	return encodedText.ReplaceAllStringFunc(text, func(quoted string) string {
 		plain, err := base64.StdEncoding.DecodeString(strings.Trim(quoted, `"`))
@@ -241,8 +239,8 @@ func mapEncoded(text string, f func(string) string) string {
 	})
 }
 
-// mapValue applies f to a value: to a string as it is, to all else as JSON. A value that f changes comes back as it
-// would from JSON. Ok is false for a value that JSON cannot hold.
+// mapValue applies f to a value: to a string as it is, to anything else as JSON. A value that f changes has the form of
+// a value from JSON. Ok is false for a value that JSON cannot hold.
 func mapValue(value any, f func(string) string) (after any, ok bool) {
 	if text, plain := value.(string); plain {
 		return mapJSONText(text, f), true

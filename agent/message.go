@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Role says who speaks in a message.
+// Role is the role of a message's author.
 type Role string
 
 // The roles of the chat format.
@@ -24,16 +24,16 @@ type Message struct {
 	body *messageBody
 }
 
-// messageBody is written while a message is made and never again, but for wire,
-// which caches what the fields already say. What is said in it stands in one of
-// two places: a message of role tool is a view of a result, which says it all.
+// messageBody is immutable once the message is made, except for wire, which caches
+// an encoding of the other fields. The content of a message is in one of two places:
+// in the result for role tool, in the speech for all other roles.
 type messageBody struct {
 	*speech
 	result *ToolResult
 	wire   atomic.Pointer[wired]
 }
 
-// speech is what a system, user or assistant message says.
+// speech is the content of a system, user or assistant message.
 type speech struct {
 	content Content
 	calls   []ToolCall // must not be written
@@ -55,7 +55,7 @@ var roles = [...]Role{nobody: "", bySystem: RoleSystem, byUser: RoleUser, byAssi
 
 func speakerOf(r Role) speaker { return speaker(slices.Index(roles[:], r)) } //nolint:gosec // the role was checked
 
-// sourceRef returns a source as a speech keeps it.
+// sourceRef returns a source as a speech stores it.
 func sourceRef(source string) *string {
 	if source == "" {
 		return nil
@@ -82,7 +82,7 @@ func newSpeech(what speech) Message {
 	return Message{&b.messageBody}
 }
 
-// System returns a message that instructs the model.
+// System returns a message with instructions for the model.
 func System(text string) Message {
 	return newSpeech(speech{speaker: bySystem, content: TextContent(text)})
 }
@@ -121,14 +121,13 @@ func AssistantContent(content Content, calls ...ToolCall) Message {
 	return Message{&b.messageBody}
 }
 
-// ToolAnswer returns the message that answers a tool call: what the model is told of
-// the result, which is copied.
+// ToolAnswer returns the message that answers a tool call. The result is copied.
 func ToolAnswer(r *ToolResult) Message {
 	own := *r
 	return Message{&messageBody{result: &own}}
 }
 
-// Role says who speaks.
+// Role returns the role of the message's author.
 func (m Message) Role() Role {
 	b := m.read()
 	if b.result != nil {
@@ -137,7 +136,7 @@ func (m Message) Role() Role {
 	return roles[b.speaker]
 }
 
-// Content returns what is said.
+// Content returns the message's content.
 func (m Message) Content() Content {
 	b := m.read()
 	if b.result != nil {
@@ -149,7 +148,7 @@ func (m Message) Content() Content {
 // Text returns the text of the content.
 func (m Message) Text() string { return m.Content().Text() }
 
-// list returns the tool calls, which must not be written.
+// list returns the tool calls, which must not be modified.
 func (m Message) list() []ToolCall {
 	b := m.read()
 	if b.result != nil {
@@ -176,22 +175,22 @@ func (m Message) toolResult() *ToolResult { return cmp.Or(m.read().result, &empt
 // CallID returns the id of the call that a tool message answers.
 func (m Message) CallID() string { return m.toolResult().CallID() }
 
-// Tool returns the name of the tool that a tool message answers for.
+// Tool returns the name of the tool whose call the message answers.
 func (m Message) Tool() string { return m.toolResult().Tool() }
 
-// Status says what became of the call that a tool message answers; it is empty
-// on other messages.
+// Status returns the status of the call that a tool message answers; it is empty on
+// other messages.
 func (m Message) Status() ToolStatus { return m.toolResult().Status }
 
-// Reason returns the code of why the call was not executed or failed.
+// Reason returns the code that says why the call was not executed or failed.
 func (m Message) Reason() ReasonCode { return m.toolResult().Reason }
 
-// IsError reports whether a tool message tells the model of something that did
-// not work or was not done.
+// IsError reports whether a tool message tells the model of a failure, or of a call
+// that did not run.
 func (m Message) IsError() bool { return m.toolResult().IsError() }
 
-// Source returns who put the message in, where that was neither the user, the model
-// nor a tool: the name of a hook, for example. Empty otherwise.
+// Source names the author of a message that is not from the user, the model or a
+// tool: a hook, for example. Empty otherwise.
 func (m Message) Source() string {
 	b := m.read()
 	if b.result != nil {
@@ -205,8 +204,7 @@ func (m Message) WithSource(source string) Message {
 	return m.changeBody(func(s *speech) { s.source = sourceRef(source) }, func(r *ToolResult) { r.DecidedBy = source })
 }
 
-// WithContent returns the message with other content; role, calls and the rest
-// stay.
+// WithContent returns the message with other content; all else stays.
 func (m Message) WithContent(c Content) Message {
 	return m.changeBody(func(s *speech) { s.content = c }, func(r *ToolResult) { r.Content = c })
 }
@@ -217,8 +215,7 @@ func (m Message) WithCalls(calls ...ToolCall) Message {
 	return m.changeBody(func(s *speech) { s.calls = numberCalls(calls) }, func(*ToolResult) {})
 }
 
-// changeBody returns a copy of the message, changed in the place where it says what it
-// does.
+// changeBody returns a copy of the message with its speech or its result changed.
 func (m Message) changeBody(speaking func(*speech), answering func(*ToolResult)) Message {
 	b := m.read()
 	if b.result != nil {
@@ -231,7 +228,7 @@ func (m Message) changeBody(speaking func(*speech), answering func(*ToolResult))
 	return newSpeech(s)
 }
 
-// Equal reports whether both messages say the same.
+// Equal reports whether both messages are the same.
 func (m Message) Equal(o Message) bool {
 	return m.read() == o.read() || m.Role() == o.Role() && m.Content().Equal(o.Content()) &&
 		slices.Equal(m.list(), o.list()) && m.Source() == o.Source() && m.CallID() == o.CallID() &&

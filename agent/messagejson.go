@@ -24,10 +24,9 @@ type messageJSON struct {
 	Reason ReasonCode `json:"reason,omitempty"`
 }
 
-// MarshalJSON writes all that the message says. Text that is not valid UTF-8 is
-// written with U+FFFD in the place of what is wrong; bytes belong in Part.Data. A
-// message without a role is an error, and so is any other that UnmarshalJSON
-// would refuse.
+// MarshalJSON writes the whole message. Invalid UTF-8 in a text is replaced by
+// U+FFFD; bytes belong in Part.Data. A message that UnmarshalJSON would refuse, such
+// as one without a role, is an error.
 func (m Message) MarshalJSON() ([]byte, error) {
 	form := m.form()
 	if err := form.check(); err != nil {
@@ -36,9 +35,9 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return compactJSON(form)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, strictly: a member that it does not
-// know, an unknown role, status or kind of part, or a member that does
-// not belong to the role are errors that say where.
+// UnmarshalJSON reads the JSON of MarshalJSON strictly: an unknown member, role,
+// status or kind of part, or a member that does not belong to the role, is an error
+// that says where.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	var form messageJSON
 	err := strictjson.UnmarshalStrict(data, &form)
@@ -76,30 +75,30 @@ func (f *messageJSON) toMessage() Message {
 	}}}
 }
 
-// check says what of the form no message can have.
+// check returns an error when the form is not a valid message.
 func (f *messageJSON) check() error {
 	switch f.Role {
 	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
 	case "":
 		return formError("/role", "the message has no role")
 	default:
-		return formError("/role", "role %q is not known", f.Role)
+		return formError("/role", "unknown role %q", f.Role)
 	}
 	switch {
 	case f.Text != "" && len(f.Parts) > 0:
-		return formError("/parts", "there is text as well: put it in a part")
+		return formError("/parts", "a message cannot have both text and parts")
 	case len(f.Calls) > 0 && f.Role != RoleAssistant:
-		return formError("/calls", "a message of role %q has no calls", f.Role)
+		return formError("/calls", "a message of role %q cannot have calls", f.Role)
 	case f.Role != RoleTool && (f.CallID != "" || f.Tool != "" || f.Status != "" || f.Reason != ""):
-		return formError("", "a message of role %q has no call_id, tool, status or reason", f.Role)
+		return formError("", "a message of role %q cannot have call_id, tool, status or reason", f.Role)
 	case f.Status != "" && !f.Status.isDefined():
-		return formError("/status", "status %q is not known", f.Status)
+		return formError("/status", "unknown status %q", f.Status)
 	}
 	for i, p := range f.Parts {
 		switch p.Kind {
 		case PartText, PartImage, PartFile, PartReasoning:
 		default:
-			return formError(fmt.Sprintf("/parts/%d/kind", i), "kind %q is not known", p.Kind)
+			return formError(fmt.Sprintf("/parts/%d/kind", i), "unknown kind %q", p.Kind)
 		}
 	}
 	return nil
@@ -115,18 +114,18 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Strict().Decode(raw, text)
 	if err != nil || bytes.ContainsAny(text, "\r\n") {
-		return fmt.Errorf("reading base64: %w", cmp.Or(err, errors.New("there is a line break in it")))
+		return fmt.Errorf("reading base64: %w", cmp.Or(err, errors.New("it contains a line break")))
 	}
 	*b = Bytes(raw[:n])
 	return nil
 }
 
-// formError returns what is wrong with a JSON form, and where: a JSON pointer.
+// formError returns an error in a JSON form, with its location: a JSON pointer.
 func formError(pointer, format string, args ...any) error {
 	return &strictjson.Error{Pointer: pointer, Message: fmt.Sprintf(format, args...)}
 }
 
-// compactJSON writes v without the escapes that only HTML asks for.
+// compactJSON encodes v without HTML escapes.
 func compactJSON(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -6,14 +6,14 @@ import (
 )
 
 // openStep is a step that has begun and is not recorded: the model has answered. It is
-// never written once it is part of a state.
+// not modified once it is part of a state.
 type openStep struct {
 	reply   Step
 	started time.Time
 	calls   []openCall // one for each call of the reply
 }
 
-// openCall is how far one call of an open step has come.
+// openCall is the progress of one call of an open step.
 type openCall struct {
 	asked  *Intervention // a person is asked about it
 	begun  *ToolCall     // what was started
@@ -25,7 +25,7 @@ func (o *openStep) withCallStates(calls []openCall) *openStep {
 	return &openStep{o.reply, o.started, calls}
 }
 
-// at returns how far call i has come.
+// at returns the progress of call i.
 func (o *openStep) at(i int) *openCall {
 	if o == nil || i >= len(o.calls) {
 		return nil
@@ -33,7 +33,7 @@ func (o *openStep) at(i int) *openCall {
 	return &o.calls[i]
 }
 
-// findCall returns how far the call of that id has come; nil when there is none.
+// findCall returns the progress of the call with that id; nil when there is none.
 func (o *openStep) findCall(id string) *openCall {
 	if o == nil {
 		return nil
@@ -46,7 +46,7 @@ func (o *openStep) findCall(id string) *openCall {
 	return nil
 }
 
-// resultOf returns the answer that call i has already; nil when it has none.
+// resultOf returns the answer of call i; nil when it has none yet.
 func (o *openStep) resultOf(i int) *ToolResult {
 	if c := o.at(i); c != nil {
 		return c.result

@@ -23,22 +23,22 @@ type openStepJSON struct {
 	Calls        []openCallJSON `json:"calls,omitempty"` // one for each call of the reply
 }
 
-// openCallJSON is how far one call has come.
+// openCallJSON is the progress of one call.
 type openCallJSON struct {
 	Asked *interventionJSON `json:"asked,omitempty"`
 	Begun *ToolCall         `json:"begun,omitempty"`
-	// Child is the run that the call has started; among changes, ChildChanges is what is
-	// new of it.
+	// Child is the run that the call has started. Among changes, ChildChanges holds what
+	// changed in that run instead.
 	Child        *stateJSON   `json:"child,omitempty"`
 	ChildChanges *changesJSON `json:"child_changes,omitempty"`
-	// Answer is what came of it, Result what the answer does not say.
+	// Answer is the answer's message, Result the rest of the result.
 	Answer *messageJSON `json:"answer,omitempty"`
 	Result *resultJSON  `json:"result,omitempty"`
-	// Effects is what the answer wants changed.
+	// Effects are the changes that the answer wants made to the state.
 	Effects []effectJSON `json:"effects,omitempty"`
 }
 
-// interventionJSON is what a person is asked; the original call is in the reply.
+// interventionJSON is a question to a person; the original call is in the reply.
 type interventionJSON struct {
 	Call      ToolCall  `json:"call"`
 	Prepared  string    `json:"prepared"` // hash of the call that needs approval
@@ -48,7 +48,7 @@ type interventionJSON struct {
 	// Question and Answer are the form of version 1, with a single question.
 	Question *Question `json:"question,omitempty"`
 	Answer   *Approval `json:"answer,omitempty"`
-	// Begun says that the call had begun before it was asked about, Used that it has
+	// Begun reports that the call had begun before the person was asked, Used that it has
 	// begun since. Earlier are the questions that were answered before it began.
 	Begun   bool       `json:"begun,omitempty"`
 	Used    bool       `json:"used,omitempty"`
@@ -89,7 +89,7 @@ func (o *openStep) form() (*openStepJSON, error) {
 	return form, nil
 }
 
-// form returns the call as it is written, its run as what changed since it was as in old.
+// form returns the JSON form of the call, its run as the changes since the run in old.
 func (c *openCall) form(old *openCall) (openCallJSON, error) {
 	form := openCallJSON{Begun: c.begun}
 	if a := c.asked; a != nil {
@@ -203,21 +203,21 @@ func (f *effectJSON) effect() Effect {
 	return Effect{kind: effectContext, context: f.Context, source: f.Source}
 }
 
-// check says what no open step can hold.
+// check returns an error when the form is not a valid open step.
 func (f *openStepJSON) check(status Status) error {
 	switch {
 	case f == nil:
 		return nil
 	case status != StatusParked && status != StatusRunning:
-		return formError("", "a run with status %q has no open step", status)
+		return formError("", "a run with status %q cannot have an open step", status)
 	case f.Reply == nil:
-		return formError("/reply", "an open step has a reply")
+		return formError("/reply", "an open step must have a reply")
 	case f.Reply.Role != RoleAssistant:
 		return formError("/reply/role", "the role is %q: it must be %q", f.Reply.Role, RoleAssistant)
 	case len(f.Calls) != len(f.Reply.Calls):
-		return formError("/calls", "there are %d for the %d calls of the reply: every call has one", len(f.Calls), len(f.Reply.Calls))
+		return formError("/calls", "%d entries for the %d calls of the reply: there must be one for each call", len(f.Calls), len(f.Reply.Calls))
 	case !uniqueIDs(f.Reply.Calls):
-		return formError("/reply/calls", "every call has an id of its own")
+		return formError("/reply/calls", "every call must have a unique id")
 	}
 	errs := []error{
 		errorBelow("/reply", f.Reply.check()), errorBelow("/usage", f.Usage.check()), errorBelow("/stop", f.Stop.check()),
@@ -237,27 +237,27 @@ func (f *openCallJSON) check(call ToolCall) error {
 	}
 	switch {
 	case f.Begun != nil && f.Begun.ID != call.ID:
-		return formError("/begun/id", "the id is %q: the call is %q", f.Begun.ID, call.ID)
+		return formError("/begun/id", "the id is %q: it must be %q", f.Begun.ID, call.ID)
 	case f.Asked != nil && f.Asked.Call.ID != call.ID:
-		return formError("/asked/call/id", "the id is %q: the call is %q", f.Asked.Call.ID, call.ID)
+		return formError("/asked/call/id", "the id is %q: it must be %q", f.Asked.Call.ID, call.ID)
 	case f.Asked != nil && (f.Asked.Begun || f.Asked.Used) && f.Begun == nil:
-		return formError("/begun", "a call whose approval is used has begun")
+		return formError("/begun", "a call whose approval is used must have begun")
 	case f.Asked != nil && len(f.Asked.Questions) > 0 && (f.Asked.Question != nil || f.Asked.Answer != nil):
-		return formError("/asked/question", "a call has a list of questions, or the single one of version 1")
+		return formError("/asked/question", "a call cannot have both a list of questions and the single question of version 1")
 	case f.ChildChanges != nil:
-		return formError("/child_changes", "only changes have it")
+		return formError("/child_changes", "it is allowed only in changes")
 	case f.Child != nil && f.Begun == nil:
-		return formError("/begun", "a call that has started a run was begun")
+		return formError("/begun", "a call that has started a run must have begun")
 	case f.Child != nil && f.Answer != nil:
-		return formError("/child", "a call that was answered has no run under way")
+		return formError("/child", "a call that was answered cannot have a run in progress")
 	case f.Child != nil && !readsVersion(f.Child.Version):
 		return formError("/child/version", "the version is %d: it must be %d to %d", f.Child.Version, oldestVersion, stateVersion)
 	case f.Child != nil && f.Child.Status == StatusNew:
-		return formError("/child/status", "no run has touched it")
+		return formError("/child/status", "the child has no run")
 	case f.Child != nil:
 		return errorBelow("/child", f.Child.check())
 	case (f.Answer == nil) != (f.Result == nil):
-		return formError("/answer", "an answer has its result, and a result its answer")
+		return formError("/answer", "answer and result must be set together")
 	case f.Answer == nil:
 		return nil
 	}

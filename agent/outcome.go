@@ -10,8 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// How a run ends. Its status says it, its signal says why, and there is an error beside
-// them when it failed or was cancelled:
+// How a run ends. Its status and its signal describe the end; a failed or cancelled run
+// also returns an error:
 //
 //	what ended it                            status       error
 //	a criterion: a final reply, of any kind  done
@@ -30,15 +30,16 @@ import (
 //	an error that is ErrSuspended            parked
 //	any other error                          failed       the error
 //
-// A denied call ends nothing: it has its answer (DisposeAnswer), the others run, and the
-// step is recorded. A call that waits parks its step: performCalls returns parkStep, and
-// checkStep ends the loop with it; Resume goes on behind the reply.
+// A denied call does not end the run: it has its answer (DisposeAnswer), the others run,
+// and the step is recorded. A call that waits parks its step: performCalls returns
+// parkStep, and checkStep ends the loop with it; Resume continues after the reply.
 //
-// Of an ended context and an error, the context counts. Inside of the loop, endBySignal and
-// endByError say so; Conclude does for what came up through the middleware around the run.
+// When the context has ended and there is also an error, the context decides. Inside of the
+// loop, endBySignal and endByError apply this rule; Conclude applies it to the result of
+// the middleware around the run.
 
-// finishRun returns how the run that began with s ends, and tells of it. Result is what
-// came up through the middleware around the run.
+// finishRun returns how the run that began with s ends, and reports it. Result is the
+// result of the middleware around the run.
 func (a *Agent) finishRun(ctx context.Context, settings *RunSettings, s State, result mo.Result[State]) mo.Result[State] {
 	final, err := Conclude(ctx, s, result).Get()
 	if failed, ok := runErrorOf(s, err); ok {
@@ -74,8 +75,9 @@ func endBySignal(s State, signal Signal) *mo.Result[State] {
 	return new(mo.Ok(s.endAs(StatusStopped, signal)))
 }
 
-// endByError returns the end of a run for an error that is not that of its step. Err is nil
-// when only the context has ended. A processor that fails after the step was taken saves it in a RunError.
+// endByError returns the end of a run for an error other than the error of its step. Err is
+// nil when only the context has ended. A processor that fails after the step was taken
+// keeps the step in a RunError.
 func endByError(ctx context.Context, s State, err error) *mo.Result[State] {
 	if saved, ok := runErrorOf(s, err); ok && saved.Err != nil {
 		taken := saved.State.RunStepCount() > s.RunStepCount()
@@ -94,7 +96,7 @@ func endByError(ctx context.Context, s State, err error) *mo.Result[State] {
 	return failRun(s, err)
 }
 
-// endByContext returns the state that an ended context leaves the run in.
+// endByContext returns the final state of a run whose context has ended.
 func endByContext(ctx context.Context, s State) State {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ErrSuspended) {
@@ -112,10 +114,10 @@ func failRun(s State, err error) *mo.Result[State] {
 	return new(mo.Err[State](&RunError{State: s.endAs(StatusFailed, signal), Err: err}))
 }
 
-// Conclude returns what Run makes of the result that came up through processors around
-// a run that began with s: a state that has ended, or a *RunError with the state
-// that a failed or cancelled run left. Processors around a run use it to know how
-// the run ends; ctx is the one they were called with.
+// Conclude converts the result of the processors around a run that began with s into the
+// result of Run: a state that has ended, or a *RunError with the last state of a failed or
+// cancelled run. Processors around a run use it to learn how the run ends; ctx is the one
+// they were called with.
 func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[State] {
 	final, err := result.Get()
 	err = errguard.Check(err)
@@ -149,15 +151,15 @@ func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[S
 	return mo.Err[State](&RunError{State: final, Err: err})
 }
 
-// runErrorOf finds in err the error of the run that s belongs to. That of another
-// run, a sub-agent's, is an error like any other.
+// runErrorOf finds in err the error of the run that s belongs to. The error of another run,
+// such as a sub-agent's, is treated like any other error.
 func runErrorOf(s State, err error) (*RunError, bool) {
 	failed, ok := errors.AsType[*RunError](err)
 	return failed, ok && failed.State.Run().ID == s.Run().ID
 }
 
-// stepErrorOf finds in err the failed step of the run that s belongs to, unless a
-// processor made it the end of the run.
+// stepErrorOf finds in err the failed step of the run that s belongs to, unless a processor
+// wrapped it in a RunError.
 func stepErrorOf(s State, err error) (*StepError, bool) {
 	if _, over := runErrorOf(s, err); over {
 		return nil, false
@@ -166,5 +168,5 @@ func stepErrorOf(s State, err error) (*StepError, bool) {
 	return failed, ok && failed.State.read().live == s.read().live
 }
 
-// errForeign is the error of a processor that does not hand on what it was given.
-var errForeign = errors.New("a processor handed on a state that is not of this run: derive it from the one it was given")
+// errForeign is returned when a processor returns a state of another run.
+var errForeign = errors.New("a processor returned a state of another run: derive it from the state that it received")

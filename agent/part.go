@@ -17,8 +17,8 @@ const (
 	PartImage PartKind = "image"
 	// PartFile is a document or any other file, by URL or by its bytes.
 	PartFile PartKind = "file"
-	// PartReasoning is what a model thought before it answered. Text may be
-	// empty where a service only gives an opaque form of it.
+	// PartReasoning is the model's reasoning before its answer. Text may be empty
+	// where a service only gives an opaque form of it.
 	PartReasoning PartKind = "reasoning"
 )
 
@@ -28,16 +28,16 @@ type Part struct {
 	Kind PartKind `json:"kind"`
 	// Text is the text of a text or reasoning part.
 	Text string `json:"text,omitempty"`
-	// URL is where an image or file is, when it is not in Data.
+	// URL is the address of an image or file that is not in Data.
 	URL string `json:"url,omitempty"`
 	// MediaType is the IANA media type of Data, such as "image/png".
 	MediaType string `json:"media_type,omitempty"`
-	// Name is the name of a file as a person would know it.
+	// Name is the file name that a person would see.
 	Name string `json:"name,omitempty"`
 	// Data is the bytes of an image or file.
 	Data Bytes `json:"data,omitempty"`
-	// Opaque is what a service wants back unchanged with this part, such as the
-	// signature of a reasoning block.
+	// Opaque is data that a service requires back unchanged with this part, such as
+	// the signature of a reasoning block.
 	Opaque string `json:"opaque,omitempty"`
 }
 
@@ -63,13 +63,13 @@ func File(name, mediaType string, data []byte) Part {
 // FileURL returns a file given by its address.
 func FileURL(name, url string) Part { return Part{Kind: PartFile, Name: name, URL: url} }
 
-// Reasoning returns a model's thinking, with the opaque form that its service wants
-// back, if any.
+// Reasoning returns a model's reasoning, with the opaque form that its service
+// requires back, if any.
 func Reasoning(text, opaque string) Part {
 	return Part{Kind: PartReasoning, Text: text, Opaque: opaque}
 }
 
-// Content is what a message says or a tool answers: text, or several parts. It
+// Content is the content of a message or a tool's answer: text, or several parts. It
 // is immutable and safe for concurrent use; the zero Content is empty text.
 type Content struct {
 	text  string
@@ -91,7 +91,7 @@ func ContentOf(parts ...Part) Content {
 	return Content{parts: &own}
 }
 
-// Text returns the text parts, joined in order. Reasoning is not part of it.
+// Text returns the text parts, joined in order, without reasoning.
 func (c Content) Text() string {
 	if c.parts == nil {
 		return c.text

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// ParkedError is the error of a tool, and of an executor, whose call has started a run
-// that is parked now: State is that run's. The run that made the call parks with it; the
-// state of the one is part of the state of the other, and so are its questions. When they
-// are answered and the run is resumed, the call is executed again, and Checkpoint.Child is
-// what its tool goes on from.
+// ParkedError is returned by a tool or an executor whose call has started a run that is
+// now parked: State is that run's. The run that made the call parks with it. Its state
+// includes the child's state and questions. When the questions are answered and the run is
+// resumed, the call is executed again, and its tool continues from Checkpoint.Child.
 type ParkedError struct{ State State }
 
 func (e *ParkedError) Error() string {
@@ -32,7 +31,7 @@ func parkedChild(err error) (child State, waits bool) {
 	return parked.State, true
 }
 
-// waitsFor returns the runs that the calls of a batch wait for, with one more.
+// waitsFor returns the runs that the calls of a batch wait for, with one added.
 func waitsFor(pending []State, calls, i int, child State) []State {
 	if pending == nil {
 		pending = make([]State, calls)
@@ -41,13 +40,13 @@ func waitsFor(pending []State, calls, i int, child State) []State {
 	return pending
 }
 
-// underWay reports whether call i has a run under way, or an answer.
+// underWay reports whether call i has a started run, or an answer.
 func (o *openStep) underWay(i int) bool {
 	c := o.at(i)
 	return c != nil && (c.result != nil || c.child.data != nil)
 }
 
-// endsAnyway reports whether the run ends with this step, so that nothing need wait.
+// endsAnyway reports whether the run ends with this step, so that no call needs to wait.
 func endsAnyway(ctx context.Context, results []*ToolResult) bool {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrSuspended) {
 		return true
@@ -56,8 +55,8 @@ func endsAnyway(ctx context.Context, results []*ToolResult) bool {
 }
 
 // waitingFor returns s with a step begun: calls that were answered keep their answers,
-// those that wait have their runs. What a person said about the others need not be said
-// again.
+// those that wait have their runs. Answers of a person about the other calls are kept, so
+// that the person is not asked again.
 func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, results []*ToolResult, pending []State) State {
 	reply.Prior = Effects{}
 	open := &openStep{reply, started, make([]openCall, len(batch))}
@@ -79,8 +78,8 @@ func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, resu
 	return s.acceptMessages().withOpen(open)
 }
 
-// giveUp answers the calls that have no answer, because the run ends. Whatever they wait
-// for, its executor ends.
+// giveUp answers the calls that have no answer, because the run ends. The executor of a
+// call ends the run that the call waits for.
 func (a *Agent) giveUp(ctx context.Context, waiting State, batch []*Prepared, results []*ToolResult) error {
 	var broken error
 	for i, p := range batch {

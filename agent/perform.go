@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// askModel asks the model, and does what its reply wants.
+// askModel asks the model and carries out its reply.
 func (a *Agent) askModel(ctx context.Context, s State) mo.Result[State] {
 	l := s.read().live
 	started := time.Now()
@@ -28,7 +28,7 @@ func (a *Agent) askModel(ctx context.Context, s State) mo.Result[State] {
 	return a.performReply(ctx, s, started, &reply)
 }
 
-// performBelow asks the model in a run below others, within their limits.
+// performBelow asks the model in a run that other runs have started, within their limits.
 func (a *Agent) performBelow(ctx context.Context, s State) mo.Result[State] {
 	own := &s.read().live.account
 	if err := own.reserve(ctx, s); err != nil {
@@ -39,7 +39,7 @@ func (a *Agent) performBelow(ctx context.Context, s State) mo.Result[State] {
 	return a.askModel(ctx, s)
 }
 
-// performReply carries out what the model's answer wants, or fails the step with it.
+// performReply carries out the model's reply, or fails the step with its error.
 func (a *Agent) performReply(ctx context.Context, s State, started time.Time, result *mo.Result[Step]) mo.Result[State] {
 	reply, err := result.Get()
 	err = errguard.Check(err)
@@ -72,7 +72,8 @@ func (a *Agent) performReply(ctx context.Context, s State, started time.Time, re
 	return a.performCalls(ctx, s, &reply, started)
 }
 
-// performCalls decides on the calls of the model's reply, runs them, and records the step. Of an open step, some may be decided or answered already.
+// performCalls decides on the calls of the model's reply, runs them, and records the step. In an open step, some calls
+// may be decided or answered already.
 func (a *Agent) performCalls(ctx context.Context, s State, reply *Step, started time.Time) mo.Result[State] {
 	if reply.Message.CallCount() == 0 {
 		return mo.Ok(s.record(reply, nil, started, nil))
@@ -98,7 +99,7 @@ func (a *Agent) performCalls(ctx context.Context, s State, reply *Step, started 
 	return mo.Ok(s.record(reply, results, started, nil))
 }
 
-// uniqueIDs reports whether every call has an id of its own. It looks at few calls without a map: most steps have few.
+// uniqueIDs reports whether every call has a unique id. It checks a few calls without a map: most steps have few.
 func uniqueIDs(calls []ToolCall) bool {
 	if len(calls) > 16 {
 		seen := make(map[string]bool, len(calls))
@@ -118,8 +119,8 @@ func uniqueIDs(calls []ToolCall) bool {
 	return true
 }
 
-// withCallIDs gives an id to calls that have none and a new one to calls whose id
-// is taken, so that every call can have its own answer.
+// withCallIDs gives an id to calls that have none, and a new one to calls whose id is taken, so that every call can
+// have its own answer.
 func withCallIDs(m Message, step int) Message {
 	calls := m.list()
 	if uniqueIDs(calls) {
@@ -145,8 +146,8 @@ func withCallIDs(m Message, step int) Message {
 	return m.WithCalls(fresh...)
 }
 
-// prepareCalls decides on every call, in call order. When one of them stops the run,
-// or something breaks, none of the batch runs: each is answered all the same.
+// prepareCalls decides on every call, in call order. When one of them stops the run, or preparing fails, none of the
+// batch runs, but each call gets an answer.
 func (a *Agent) prepareCalls(ctx context.Context, s State, reply *Step, batch []*Prepared) ([]*Prepared, []*Intervention, error) {
 	m := reply.Message
 	if reply.Stop != nil {
@@ -203,7 +204,7 @@ func (a *Agent) prepareCalls(ctx context.Context, s State, reply *Step, batch []
 	return batch, nil, nil
 }
 
-// stopInstead returns the stop that an executor asks for by its error, or the error.
+// stopInstead returns the stop that an executor requests with a SignalError, or else the error.
 func stopInstead(err error) (*Prepared, error) {
 	if stop, ok := errors.AsType[*SignalError](err); ok {
 		return &Prepared{Disposition: DisposeStop, Stop: &stop.Signal}, nil
@@ -211,18 +212,18 @@ func stopInstead(err error) (*Prepared, error) {
 	return nil, err
 }
 
-// checkPrepared holds an executor to its contract: what it prepared is of this call and
-// says all that its disposition needs.
+// checkPrepared enforces the contract of Executor.Prepare: the result is about this call and has the fields that its
+// disposition requires.
 func checkPrepared(p *Prepared, call *ToolCall) (*Prepared, error) {
 	switch {
 	case p == nil:
-		return nil, errors.New("the executor prepared nothing")
+		return nil, errors.New("the executor returned no prepared call")
 	case p.Disposition == DisposeAnswer && p.Answer == nil:
-		return nil, errors.New("the executor prepared an answer and gave none")
+		return nil, errors.New("the executor returned DisposeAnswer without an answer")
 	case p.Disposition == DisposeStop && p.Stop == nil:
-		return nil, errors.New("the executor prepared a stop and gave no signal")
+		return nil, errors.New("the executor returned DisposeStop without a signal")
 	case p.Disposition > DisposeStop:
-		return nil, fmt.Errorf("the executor prepared the unknown disposition %d", p.Disposition)
+		return nil, fmt.Errorf("the executor returned the unknown disposition %d", p.Disposition)
 	}
 	asks := p.Disposition == DisposeAsk
 	if p.Original == call && p.Call == call && !asks {
@@ -244,8 +245,8 @@ func checkPrepared(p *Prepared, call *ToolCall) (*Prepared, error) {
 	return &fixed, nil
 }
 
-// stopCalls answers every call of a batch that the last prepared call stopped. The
-// first answer carries the signal.
+// stopCalls answers every call of a batch whose last prepared call stopped the run. The first answer carries the
+// signal.
 func stopCalls(m Message, batch []*Prepared) []*Prepared {
 	signal := batch[len(batch)-1].Stop
 	batch = settleCalls(m, batch, ReasonRunStopped, stoppedBy(signal))
@@ -268,9 +269,8 @@ func orNoReason(reason string) string {
 	return reason
 }
 
-// settleCalls makes a batch in which no call runs. Calls that were answered already,
-// denied or invalid, keep their answer; a mock does not answer a call that does
-// not take place.
+// settleCalls returns the batch with an answer for every call, so that none runs. Calls that were denied or invalid
+// keep their answer; a mock does not answer a call that is not made.
 func settleCalls(m Message, decided []*Prepared, reason ReasonCode, sentence string) []*Prepared {
 	batch := make([]*Prepared, m.CallCount())
 	calls := m.list()
@@ -296,10 +296,9 @@ func orPerson(name string) string {
 	return name
 }
 
-// executeAll runs the batch, at most Parallel at once, and puts each result in
-// its place. Every call has an answer afterwards, whatever happens, unless one waits for
-// a run that it has started and that is parked: pending has these then. Where calls run
-// one after the other, those behind it are left for later.
+// executeAll runs the batch, at most Parallel at once, and stores each result at the index of its call. Afterwards
+// every call has an answer, except when a call waits for a parked run that it has started: pending holds those runs.
+// When calls run one after the other, the calls after a waiting one are left for later.
 func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) (pending []State, broken error) {
 	s.read().live.judged.allow(s.RunStepCount())
 	width := min(max(1, a.config.Parallel), len(batch))
@@ -329,13 +328,13 @@ func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, resu
 	return pending, broken
 }
 
-// answered is what became of one call.
+// answered is the outcome of one call.
 type answered struct {
 	result *ToolResult
 	err    error
 }
 
-// executeParallel answers the calls on as many goroutines as width says.
+// executeParallel answers the calls on width goroutines.
 func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch []*Prepared) []answered {
 	answers := make([]answered, len(batch))
 	var shared struct {
@@ -374,7 +373,7 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	return answers
 }
 
-// panicError returns what an executor panicked with on another goroutine than that of the run.
+// panicError returns an error for a panic of an executor on another goroutine than the run's.
 func panicError(value any) error {
 	if err, ok := value.(error); ok {
 		return fmt.Errorf("a parallel tool call panicked: %w\n\n%s", err, debug.Stack())
@@ -389,19 +388,17 @@ func (p *Prepared) goneAnswer() (*ToolResult, error) {
 	return p.withDecision(r.To(p)), fmt.Errorf("tool %q: call %s: the executor ended its goroutine without an answer", p.Call.Name, p.Original.ID)
 }
 
-// Result returns what is recorded of a call that an executor answered with r: a result that
-// says what became of the call, within its limit, with the effects of the decision and its
-// signal. A status that was left empty is the plain one. It is an error when there is no result,
-// or one with an undefined status.
+// Result returns the result to record for a call that an executor answered with r: with a status, within its limit,
+// and with the effects and signal of the decision. An empty status becomes ToolExecuted for a call that ran and
+// ToolNotExecuted for one that did not. A missing result, or one with an undefined status, is an error.
 //
-// The loop does this with every result; a journal does it to keep what will be
-// recorded.
+// The loop calls it for every result; a journal calls it to store what will be recorded.
 func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 	switch {
 	case r == nil:
-		return nil, errors.New("the executor gave no result")
+		return nil, errors.New("the executor returned no result")
 	case !r.Status.isDefined() && r.Status != "":
-		return nil, fmt.Errorf("the executor gave a result with the undefined status %q", r.Status)
+		return nil, fmt.Errorf("the executor returned a result with the undefined status %q", r.Status)
 	}
 	if r.Status == "" {
 		filled := *r
@@ -414,7 +411,7 @@ func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 	return p.withDecision(p.unknown(r.CutToLimit().To(p))), nil
 }
 
-// withDecision returns the result with what the decision wants besides.
+// withDecision returns the result with the effects and the signal of the decision added.
 func (p *Prepared) withDecision(r *ToolResult) *ToolResult {
 	if p.Effects.Len() == 0 && (p.Stop == nil || r.Stop != nil) {
 		return r

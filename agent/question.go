@@ -9,7 +9,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// QuestionKind says what a question is about.
+// QuestionKind is the subject of a question.
 type QuestionKind string
 
 // The kinds of questions.
@@ -18,7 +18,7 @@ const (
 	QuestionOrdinary QuestionKind = ""
 	// QuestionDoubt asks about a call that had begun when its run was cut off: may it be
 	// repeated? The framework asks it. Hooks can neither create, answer, replace nor hide
-	// it, and it cannot be answered with other arguments.
+	// it, and an answer to it cannot change the arguments.
 	QuestionDoubt QuestionKind = "doubt"
 )
 
@@ -26,7 +26,8 @@ const (
 // one of its own, and the call runs when all of them are approved.
 type Question struct {
 	Kind QuestionKind `json:"kind,omitempty"`
-	// By names the hook that asks, and Rule the rule of a policy file that it stands for.
+	// By names the hook that asks, and Rule the rule of a policy file that the hook
+	// implements.
 	By   string `json:"by,omitempty"`
 	Rule string `json:"rule,omitempty"`
 	// Reason is a sentence for the person.
@@ -35,19 +36,19 @@ type Question struct {
 	// that counts when the deadline has passed, RejectAndEnd by default.
 	Within    time.Duration   `json:"within_ns,omitempty"`
 	OnTimeout ApprovalVerdict `json:"on_timeout,omitempty"`
-	// Required reports whether the hook belongs to a required policy, and Layer is the
-	// policy's, 0 the outermost; Priority is the hook's. They say which hooks may answer in
-	// a person's place.
+	// Required reports whether the hook belongs to a required policy. Layer is the layer of
+	// the policy, 0 the outermost; Priority is the hook's. They determine which hooks may
+	// answer for a person.
 	Required bool `json:"required,omitempty"`
 	Layer    int  `json:"layer,omitempty"`
 	Priority int  `json:"priority,omitempty"`
-	// Answers are the answers to this question. One rejection decides it, and so does one
-	// approval where there is no rejection.
+	// Answers are the answers to this question. One rejection decides it; without a
+	// rejection, one approval does.
 	Answers []Approval `json:"answers,omitempty"`
 }
 
 // Decision returns the answer that decides the question, or nil while it is open. A
-// rejection counts before an approval, the stricter rejection first.
+// rejection takes precedence over an approval, a stricter rejection over another.
 func (q Question) Decision() *Approval { return strictestAnswer(q.Answers) }
 
 // strictestAnswer returns the strictest of some answers: RejectAndEnd, then RejectAndContinue, then
@@ -65,14 +66,14 @@ func strictestAnswer(answers []Approval) *Approval {
 	return new(*decides)
 }
 
-// SameAsker reports whether two questions are the same one, asked again: of the same kind,
-// by the same hook, of a policy that is required in both or in none.
+// SameAsker reports whether two questions are the same question asked again: of the same
+// kind, by the same hook, both from a required policy or both not.
 func (q Question) SameAsker(other Question) bool {
 	return q.Kind == other.Kind && q.By == other.By && q.Required == other.Required
 }
 
-// Questions is all that a person is asked about one call, in the order of the hooks that
-// ask. A Questions value is never written.
+// Questions are all questions about one call, in the order of the hooks that ask. A
+// Questions value is never modified.
 type Questions []Question
 
 // Open returns the questions that have no answer.
@@ -93,8 +94,8 @@ func (q Questions) Within() time.Duration {
 }
 
 // OnTimeout returns the verdict that counts after the deadline: the strictest of the
-// questions. A hook's question without a deadline counts as RejectAndEnd: it never agreed that
-// silence is an approval. Without questions it is RejectAndEnd.
+// questions. A hook's question without a deadline counts as RejectAndEnd, because the hook
+// never accepted silence as approval. Without questions it is RejectAndEnd.
 func (q Questions) OnTimeout() ApprovalVerdict {
 	if len(q) == 0 {
 		return RejectAndEnd
@@ -124,8 +125,8 @@ func (q Questions) InDoubt() bool {
 	return slices.ContainsFunc(q, func(one Question) bool { return one.Kind == QuestionDoubt })
 }
 
-// Decision returns what decides the call: the strictest rejection of any question, or an
-// approval when every question is approved; nil while the call waits.
+// Decision returns the answer that decides the call: the strictest rejection of any
+// question, or an approval when every question is approved; nil while the call waits.
 func (q Questions) Decision() *Approval {
 	decisions := make([]Approval, 0, len(q))
 	open := len(q) == 0
@@ -152,8 +153,8 @@ func (q Questions) WithAnswer(a Approval) Questions {
 	})
 }
 
-// withAnswerToThose returns the questions with an answer to those that are open and that are
-// among the asked ones.
+// withAnswerToThose returns the questions with an answer to each one that is open and among
+// asked.
 func (q Questions) withAnswerToThose(asked Questions, a Approval) Questions {
 	return q.each(func(one *Question) {
 		if one.Decision() == nil && slices.ContainsFunc(asked, one.SameAsker) {
@@ -162,13 +163,13 @@ func (q Questions) withAnswerToThose(asked Questions, a Approval) Questions {
 	})
 }
 
-// WithoutAnswers returns the questions as they were asked.
+// WithoutAnswers returns the questions without their answers.
 func (q Questions) WithoutAnswers() Questions {
 	return q.each(func(one *Question) { one.Answers = nil })
 }
 
 // asPrepared returns the questions that an executor may ask: at least one, none of them
-// answered, and none whether a call in doubt may be repeated, which is for the loop to ask.
+// answered, and no QuestionDoubt, which only the loop may ask.
 func (q Questions) asPrepared() Questions {
 	if len(q) == 0 {
 		return Questions{{}}
@@ -176,7 +177,8 @@ func (q Questions) asPrepared() Questions {
 	return q.each(func(one *Question) { one.Kind, one.Answers = QuestionOrdinary, nil })
 }
 
-// withAnswersOf returns the questions with the answers that the same ones have in given.
+// withAnswersOf returns the questions with the answers that the same questions have in
+// given.
 func (q Questions) withAnswersOf(given Questions) Questions {
 	return q.each(func(one *Question) {
 		if known, ok := lo.Find(given, one.SameAsker); ok {
@@ -185,7 +187,7 @@ func (q Questions) withAnswersOf(given Questions) Questions {
 	})
 }
 
-// union returns the questions, and behind them those of more that are not among them.
+// union returns the questions, followed by those of more that are not among them.
 func (q Questions) union(more Questions) Questions {
 	return append(slices.Clip(q), lo.Filter(more, func(one Question, _ int) bool { return !slices.ContainsFunc(q, one.SameAsker) })...)
 }
@@ -198,7 +200,7 @@ func (q Questions) each(change func(*Question)) Questions {
 	return changed
 }
 
-// check reports what no list of questions can hold.
+// check returns an error when the list is not valid.
 func (q Questions) check() error {
 	for i, one := range q {
 		switch {

@@ -8,20 +8,20 @@ import (
 	"github.com/samber/mo"
 )
 
-// Request is what the model is asked with, besides the messages. Drivers read it
-// with State.Request; a hook at PreInference may rewrite it for one step. It is
-// a plain value and cannot be changed through a copy.
+// Request is the request to the model, without the messages. Drivers read it with
+// State.Request; a hook at PreInference may rewrite it for one step. It is a plain
+// value and cannot be changed through a copy.
 type Request struct {
 	// Model is the model's name at its service; empty means the driver's default.
 	Model string
-	// Instructions is the system prompt. It stands before the messages and is not
-	// one of them.
+	// Instructions is the system prompt. It precedes the messages and is not one of
+	// them.
 	Instructions string
-	// Tools is what the model may call.
+	// Tools are the tools that the model may call.
 	Tools Tools
-	// ToolChoice is whether it must.
+	// ToolChoice says whether the model may, must or must not call tools.
 	ToolChoice ToolChoice
-	// Output, when set, is the form of the final answer.
+	// Output, when set, is the required form of the final answer.
 	Output *Output
 	// MaxOutputTokens limits one reply; zero means the service's default.
 	MaxOutputTokens int
@@ -31,8 +31,8 @@ type Request struct {
 	Options Options
 }
 
-// ToolChoice says whether the model may, must or must not call tools. Any other
-// value than the constants is the name of the one tool that it must call.
+// ToolChoice says whether the model may, must or must not call tools. Any value
+// other than the constants is the name of the one tool that it must call.
 type ToolChoice string
 
 // The tool choices.
@@ -42,7 +42,7 @@ const (
 	ToolsNone     ToolChoice = "none"
 )
 
-// ToolSpec is what a model is told of a tool.
+// ToolSpec describes a tool to the model.
 type ToolSpec struct {
 	Name        string
 	Description string
@@ -75,21 +75,21 @@ func (t Tools) ByName(name string) mo.Option[ToolSpec] {
 	return mo.None[ToolSpec]()
 }
 
-// Keep returns the tools for which keep says yes.
+// Keep returns the tools for which keep returns true.
 func (t Tools) Keep(keep func(ToolSpec) bool) Tools {
 	return Tools{slices.DeleteFunc(slices.Clone(t.specs), func(s ToolSpec) bool { return !keep(s) })}
 }
 
-// Output is the form that the final answer must have.
+// Output is the required form of the final answer.
 type Output struct {
 	// Name names the form for the model service.
 	Name string
 	// Schema is the JSON Schema, as JSON text.
 	Schema string
-	// Check says what is wrong with an answer, in words that the model can act
-	// on, or nil. It must be safe for concurrent use.
+	// Check returns an error that says what is wrong with an answer, in words that
+	// the model can act on, or nil. It must be safe for concurrent use.
 	Check func(answer string) error
-	// Attempts is how often the model may try in all; zero means 3.
+	// Attempts is the total number of answers that the model may try; zero means 3.
 	Attempts int
 }
 
@@ -98,7 +98,7 @@ type Options struct {
 	values map[string]any
 }
 
-// With returns the options with one more set. The value must not be changed
+// With returns the options with one more set. The value must not be modified
 // afterwards.
 func (o Options) With(name string, value any) Options {
 	values := maps.Clone(o.values)

@@ -228,7 +228,7 @@ func TestAnswers(t *testing.T) {
 		b, err := agent.New(agent.Config{Name: "other", Driver: agent.DriverFunc(nil)}).Get()
 		require.NoError(t, err)
 		_, err = b.Resume(t.Context(), s.WithApproval("1", agent.Approval{})).Get()
-		require.ErrorContains(t, err, `of agent "clerk"`)
+		require.ErrorContains(t, err, `agent "clerk"`)
 	})
 }
 
@@ -405,7 +405,7 @@ func TestAnEditThatIsChangedIsAskedAgain(t *testing.T) {
 	assert.Empty(t, x.ran)
 	assert.Equal(t, 4, n)
 	step, _ := first(s.RunSteps())
-	assert.Contains(t, wording(step.Result(0)), "changed again")
+	assert.Contains(t, wording(step.Result(0)), "changed the edited arguments again")
 }
 
 // A run that is suspended is parked where it stands, and no end of it is told.

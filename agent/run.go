@@ -26,53 +26,55 @@ func newSessionID() SessionID { return SessionID("ses_" + rand.Text()) }
 // NewRunID returns a random run id.
 func NewRunID() RunID { return RunID("run_" + rand.Text()) }
 
-// Run says which run of which agent a state belongs to. It is a plain value.
+// Run identifies a run, and the agent and session that it belongs to. It is a plain
+// value.
 type Run struct {
 	ID      RunID     `json:"id"`
 	Session SessionID `json:"session"`
 	// Agent is the agent's name.
 	Agent string `json:"agent,omitempty"`
-	// Parent is the run that started this one, and Root the first of that line.
-	// Parent is empty and Root is ID for a run that no other started.
+	// Parent is the run that started this one, and Root the first run in the chain of
+	// parents. For a run that no other run started, Parent is empty and Root is ID.
 	Parent RunID `json:"parent,omitempty"`
 	Root   RunID `json:"root"`
-	// Depth is how many runs stand above this one.
+	// Depth is the number of runs above this one.
 	Depth int `json:"depth,omitempty"`
 	// Number counts the runs of the session from one.
 	Number int `json:"number"`
-	// Stage and Iteration place the run in a pipeline; empty and zero outside.
+	// Stage and Iteration are the run's position in a pipeline; empty and zero outside
+	// of one.
 	Stage     string `json:"stage,omitempty"`
 	Iteration int    `json:"iteration,omitempty"`
 	// Started is when the run began.
 	Started time.Time `json:"started"`
 }
 
-// Run runs the agent on s with input appended, until it is done or stopped, and
-// returns the state it ended in: see its Status and StopSignal. A run that waits for a
-// person whose answer comes later is returned as parked: see Resume. A run that failed
-// or was cancelled is an Err that holds the last good state, a *RunError.
+// Run runs the agent on s with input appended, until it is done or stopped, and returns
+// the final state: see its Status and StopSignal. A run that waits for a person's later
+// answer is returned as parked: see Resume. A run that failed or was cancelled is an Err
+// with a *RunError, which holds the last good state.
 func (a *Agent) Run(ctx context.Context, s State, input ...Message) mo.Result[State] {
 	return a.RunWith(ctx, RunSettings{}, s, input...)
 }
 
-// RunSettings is what may be said about one run.
+// RunSettings are optional settings for one run.
 type RunSettings struct {
 	// ID is the run's id; empty means a new one.
 	ID RunID
-	// Session is the id of the session where the state has none yet; empty means a new one.
+	// Session is the id of the session if the state has none yet; empty means a new one.
 	Session SessionID
 	// Parent is the run that starts this one, as a sub-agent or from a hook.
 	Parent Run
-	// Stage and Iteration place the run in a pipeline.
+	// Stage and Iteration are the run's position in a pipeline.
 	Stage     string
 	Iteration int
-	// Resume goes on with the run of the state, as Agent.Resume does. What is said of ID
-	// to Iteration does not count then, and there must be no input.
+	// Resume continues the run of the state, as Agent.Resume does. The fields from ID to
+	// Iteration are ignored then, and there must be no input.
 	Resume bool
-	// Output, when set, is the form that the final answer of this run must have.
+	// Output, when set, is the required form of this run's final answer.
 	Output *Output
-	// Hooks, when set, are hooks that this run has besides those of the agent: see
-	// WithHooks.
+	// Hooks, when set, are hooks that this run has in addition to those of the agent:
+	// see WithHooks.
 	Hooks HookSet
 
 	onStep  func(State) bool // after each step; false gives the run up
@@ -81,7 +83,7 @@ type RunSettings struct {
 	onEnd   func(State)
 }
 
-// beginRun returns s at the begin of a run.
+// beginRun returns s at the start of a run.
 func (a *Agent) beginRun(ctx context.Context, settings *RunSettings, s State) State {
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onEvent: settings.onEvent, onStep: settings.onStep}
 	run := a.identity(settings, s)
@@ -91,7 +93,7 @@ func (a *Agent) beginRun(ctx context.Context, settings *RunSettings, s State) St
 	return s
 }
 
-// requestOf returns what the model is asked with in this run.
+// requestOf returns the request to the model in this run.
 func (a *Agent) requestOf(settings *RunSettings) *Request {
 	if settings.Output == nil {
 		return &a.config.Request
@@ -101,7 +103,7 @@ func (a *Agent) requestOf(settings *RunSettings) *Request {
 	return &request
 }
 
-// identity returns the run's place among others.
+// identity returns the Run value of a new run.
 func (a *Agent) identity(settings *RunSettings, s State) Run {
 	last := s.Run()
 	run := Run{
@@ -124,30 +126,30 @@ func (a *Agent) identity(settings *RunSettings, s State) Run {
 	return run
 }
 
-// ErrParked is the error of a run that was asked for on a state in which another one
-// stands in the middle of a step.
-var ErrParked = errors.New("a run of this state is parked or was cut off in a step: answer what it waits for, and go on with Resume")
+// ErrParked is returned when a new run is started on a state whose last run is in the
+// middle of a step.
+var ErrParked = errors.New("a run of this state is parked or was cut off in a step: answer its questions and call Resume")
 
-// ErrSuspended is why a run is parked that waits for no answer: its process is going away.
-// As the error of a processor around a step, or the cause that its context is cancelled
-// with, it parks the run where it stands; Resume goes on with it. No hook is told of an
-// end: there is none. A step that was cancelled so may have left calls in doubt, so that
-// only a state that was stored before is good to go on from.
+// ErrSuspended parks a run that waits for no answer, because its process is going away.
+// A processor around a step returns it, or the context is cancelled with it as the
+// cause; Resume continues the run. Hooks receive no end of the run, because it has not
+// ended. A step that was cancelled this way may have left calls in doubt, so continue
+// only from a state that was stored before.
 var ErrSuspended = errors.New("the run is suspended")
 
-// Resume goes on with a run that was parked, once its questions are answered, or that
-// was cut off, from a state that was stored on the way. The run keeps its id; hooks at
+// Resume continues a run that was parked, once its questions are answered, or that was
+// cut off, from a state that was stored on the way. The run keeps its id; hooks at
 // InputSubmitted and ExecutionStart are not asked again. In an open step the model is
 // not asked again, and StepStart does not fire; the controls judge every call that has
-// no answer yet, and an approval counts only for what the person saw.
+// no answer yet, and an approval counts only for the call that the person saw.
 //
-// Steps and Stream go on with a run when RunSettings.Resume is set.
+// Steps and Stream continue a run when RunSettings.Resume is set.
 //
-// Input is for the next run: a state that has some, behind what the run was begun with,
-// is an error, for no hook would be asked about it.
+// New input belongs in the next run: a state with messages after those that the run
+// began with is an error, because no hook would be asked about them.
 //
-// A state that still waits for an answer, or whose run has ended, is returned as it
-// is. With a ctx that is done, a parked run ends as cancelled.
+// A state that still waits for an answer, or whose run has ended, is returned unchanged.
+// If ctx is done, a parked run ends as cancelled.
 func (a *Agent) Resume(ctx context.Context, s State) mo.Result[State] {
 	return a.RunWith(ctx, RunSettings{Resume: true}, s)
 }
@@ -155,15 +157,15 @@ func (a *Agent) Resume(ctx context.Context, s State) mo.Result[State] {
 func (a *Agent) resumeRun(ctx context.Context, settings RunSettings, s State) mo.Result[State] {
 	switch status := s.Status(); {
 	case status == StatusNew:
-		return mo.Err[State](errors.New("resuming a run: no run has touched this state: use Run"))
+		return mo.Err[State](errors.New("resuming a run: the state has no run: use Run"))
 	case status.Terminal():
 		return mo.Ok(s)
 	case s.hasInput():
-		return mo.Err[State](fmt.Errorf("resuming run %s: there is input that no hook has let in: resume without it, and give it to the next run", s.Run().ID))
+		return mo.Err[State](fmt.Errorf("resuming run %s: the state has input that no hook has accepted: resume without it, and pass it to the next run", s.Run().ID))
 	case s.Waiting() && ctx.Err() == nil:
 		return mo.Ok(s)
 	case s.Run().Agent != a.config.Name:
-		return mo.Err[State](fmt.Errorf("resuming run %s: it is of agent %q, and this is agent %q", s.Run().ID, s.Run().Agent, a.config.Name))
+		return mo.Err[State](fmt.Errorf("resuming run %s: it belongs to agent %q, not to agent %q", s.Run().ID, s.Run().Agent, a.config.Name))
 	}
 	if err := a.missing(ctx, s); err != nil {
 		return mo.Err[State](err)
@@ -175,7 +177,7 @@ func (a *Agent) resumeRun(ctx context.Context, settings RunSettings, s State) mo
 	return a.finishRun(ctx, &settings, s, a.run(startedrun.Within(ctx, l), s))
 }
 
-// hasInput reports whether there is input that was not let in.
+// hasInput reports whether the state has input that was not accepted.
 func (s State) hasInput() bool {
 	for range s.Input() {
 		return true

@@ -350,7 +350,7 @@ func TestWithoutToolsEveryCallIsAnswered(t *testing.T) {
 	final, err := a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
 	require.NoError(t, err)
 	assert.Equal(t, []string{"call_1_1 not_executed unknown_tool", "call_1_2 not_executed unknown_tool"}, answers(final))
-	assert.Equal(t, `there is no tool "ls"`, final.Message(3).Text())
+	assert.Equal(t, `unknown tool "ls"`, final.Message(3).Text())
 }
 
 func TestProcessorsThatBreakTheirContractFailTheRun(t *testing.T) {
@@ -368,10 +368,10 @@ func TestProcessorsThatBreakTheirContractFailTheRun(t *testing.T) {
 		}, "returned a state that has not ended", "without taking the step and without stopping"},
 		"it hands on a state of no run": {func(ctx context.Context, _ agent.State, next agent.Next) mo.Result[agent.State] {
 			return next(ctx, agent.NewState(agent.UserText("mine")))
-		}, "not of this run", "not of this run"},
+		}, "of another run", "of another run"},
 		"it returns a state of another run": {func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 			return next(ctx, s).FlatMap(func(agent.State) mo.Result[agent.State] { return mo.Ok(foreign(ctx)) })
-		}, "", "not of this run"},
+		}, "", "of another run"},
 		"it returns an earlier state": {func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 			return next(ctx, s).FlatMap(func(agent.State) mo.Result[agent.State] { return mo.Ok(s) })
 		}, "returned a state that has not ended", "without taking the step and without stopping"},

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// live is what belongs to a run while it runs, and is not kept in JSON.
+// live is the data of a run while it runs; it is not kept in JSON.
 type live struct {
 	observer Observer // of all events
 	listener Observer // of those of middleware
@@ -29,7 +29,7 @@ type live struct {
 	scratch atomic.Pointer[[]scratchValue]
 }
 
-// scratches is how many Scratch values there are.
+// scratches is the number of Scratch values in the program.
 var scratches atomic.Int64
 
 // scratchValue is the value of a Scratch in a run: a *T.
@@ -38,7 +38,7 @@ type scratchValue struct {
 	value any
 }
 
-// scratchOf finds the value of a Scratch; nil when it was not used yet.
+// scratchOf returns the value of a Scratch; nil when it was not used yet.
 func (l *live) scratchOf(number int64) any {
 	if values := l.scratch.Load(); values != nil {
 		for _, v := range *values { // few, and read far more often than added to
@@ -50,7 +50,7 @@ func (l *live) scratchOf(number int64) any {
 	return nil
 }
 
-// addScratch keeps the value of a Scratch, which has none yet. The lock is held.
+// addScratch stores the value of a Scratch that has none yet. The lock is held.
 func (l *live) addScratch(number int64, value any) {
 	var values []scratchValue
 	if old := l.scratch.Load(); old != nil {
@@ -60,10 +60,10 @@ func (l *live) addScratch(number int64, value any) {
 	l.scratch.Store(&values)
 }
 
-// Scratch is a value of a run that hooks and middleware share and change while
-// it runs: a counter, a cache, a clock. One Scratch value serves all runs; each
-// run has a T of its own, made at first use. It is not part of the state, is not
-// kept in JSON, and is gone when the run ends.
+// Scratch is a value of a run that hooks and middleware share and change while it runs: a
+// counter, a cache, a clock. One Scratch serves all runs; each run has its own T, created at
+// first use. It is not part of the state, is not kept in JSON, and is dropped when the run
+// ends.
 type Scratch[T any] struct {
 	number int64 // its own, from one: what a run has under it is a *T
 	make   func() *T
@@ -75,10 +75,10 @@ func NewScratch[T any](make func() *T) *Scratch[T] {
 	return &Scratch[T]{scratches.Add(1), make}
 }
 
-// Get returns the value of the run that s belongs to. The pointer is the same for the
-// whole run; guard what is behind it, parallel tool calls may use it at once.
-// For a state that is not running, and for a Scratch that was not made with NewScratch,
-// it is a new value.
+// Get returns the value of the run that s belongs to. The pointer is the same for the whole
+// run. Guard the value that it points to: parallel tool calls may use it at once. For a state
+// that is not running, and for a Scratch that was not made with NewScratch, Get returns a new
+// value.
 func (k *Scratch[T]) Get(s State) *T {
 	l := s.read().live
 	if l == nil || k.number == 0 {
@@ -97,9 +97,9 @@ func (k *Scratch[T]) Get(s State) *T {
 	return v
 }
 
-// GetTree returns the value of the topmost run that has one among those above the run of s, in
-// this process; where none has, that of the run itself, as Of does. What it counts is counted
-// for a run and those below it: see Spending.
+// GetTree returns the value of the topmost run that has one among the runs above the run of s,
+// in this process; if none has, the value of the run itself, as Get does. Use it to count
+// something for a run and all runs below it: see Spending.
 func (k *Scratch[T]) GetTree(s State) *T {
 	var top any
 	if l := s.read().live; l != nil && k.number != 0 {

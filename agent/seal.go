@@ -13,38 +13,39 @@ import (
 )
 
 // Seal writes states as JSON that cannot be changed without a secret key, and reads them
-// back. The JSON form of a state by itself is worth as much as the place where it is kept:
-// a writer of it can approve calls, put words into the user's mouth, raise budgets and
-// drop the hooks of a run. A seal is an HMAC-SHA256 over the state.
+// back. Without a seal, anything that can write to the place where a state's JSON is kept
+// can approve calls, add messages in the user's name, raise budgets and drop the hooks of a
+// run. A seal is an HMAC-SHA256 over the state.
 //
-// A seal proves that the program has written a state. It hides nothing, and it does not
-// prove that the state is the newest: an older sealed state is good, too, so that a store
-// that outsiders can write to must keep count itself.
+// A seal proves that the program has written a state. It does not encrypt the state, and it
+// does not prove that the state is the newest: an older sealed state is valid, too, so a
+// program whose store is open to outsiders must detect old states itself.
 //
-// The zero Seal has no key and does neither. A Seal is safe for concurrent use.
+// The zero Seal has no key and can neither write nor read. A Seal is safe for concurrent
+// use.
 type Seal struct{ keys [][]byte }
 
-// SealKeyLength is how many bytes a key has at least. Keys are random bytes.
+// SealKeyLength is the minimum length of a key in bytes. Keys are random bytes.
 const SealKeyLength = 32
 
-// What can be wrong with sealed JSON.
+// Errors about sealed JSON.
 var (
 	// ErrNotSealed is returned for the JSON form of a state without a seal.
-	ErrNotSealed = errors.New("the state is not sealed: only a state that Seal.Marshal wrote is read")
-	// ErrSealBroken is returned when the seal is not that of this state by any of the keys:
-	// the state was changed, or sealed with another key.
-	ErrSealBroken = errors.New("the seal does not match: the state was changed, or sealed with a key that is not given")
+	ErrNotSealed = errors.New("the state is not sealed: write it with Seal.Marshal")
+	// ErrSealBroken is returned when the seal of a state matches none of the keys: the
+	// state was changed, or sealed with another key.
+	ErrSealBroken = errors.New("the seal does not match: the state was changed, or sealed with an unknown key")
 )
 
-// NewSeal returns a seal that writes with key, and reads what was sealed with key or with
-// one of the older keys. To change the key, give the new one first and the old one behind
-// it until no state is left that it has sealed. Keys are copied; one that is shorter than
+// NewSeal returns a seal that writes with key, and reads states that were sealed with key
+// or one of the older keys. To rotate keys, pass the new key first and the old one after
+// it, until no state with the old seal remains. Keys are copied; a key shorter than
 // SealKeyLength is an error.
 func NewSeal(key []byte, older ...[]byte) (Seal, error) {
 	var x Seal
 	for i, k := range append([][]byte{key}, older...) {
 		if len(k) < SealKeyLength {
-			return Seal{}, fmt.Errorf("sealing states: key %d has %d bytes: it needs %d", i+1, len(k), SealKeyLength)
+			return Seal{}, fmt.Errorf("sealing states: key %d has %d bytes: it needs at least %d", i+1, len(k), SealKeyLength)
 		}
 		x.keys = append(x.keys, bytes.Clone(k))
 	}
@@ -63,7 +64,7 @@ const sealVersion = 1
 // Marshal returns the sealed JSON form of a state.
 func (x Seal) Marshal(s State) ([]byte, error) {
 	if len(x.keys) == 0 {
-		return nil, errors.New("sealing a state: there is no key: make the seal with NewSeal")
+		return nil, errors.New("sealing a state: no key: create the seal with NewSeal")
 	}
 	state, err := s.MarshalJSON()
 	if err != nil {
@@ -77,8 +78,8 @@ func (x Seal) Marshal(s State) ([]byte, error) {
 }
 
 // Unmarshal reads a state that Marshal wrote with one of the keys. White space may differ.
-// JSON without a seal is ErrNotSealed, and one that was changed, or sealed with another
-// key, is ErrSealBroken.
+// For JSON without a seal it returns ErrNotSealed; for a state that was changed, or sealed
+// with another key, ErrSealBroken.
 func (x Seal) Unmarshal(data []byte) (State, error) {
 	var s State
 	sealed, err := x.unseal(data)
@@ -91,7 +92,7 @@ func (x Seal) Unmarshal(data []byte) (State, error) {
 
 func (x Seal) unseal(data []byte) (state []byte, err error) {
 	if len(x.keys) == 0 {
-		return nil, errors.New("there is no key: make the seal with NewSeal")
+		return nil, errors.New("no key: create the seal with NewSeal")
 	}
 	var known struct {
 		Seal    *int `json:"seal"`
@@ -106,7 +107,7 @@ func (x Seal) unseal(data []byte) (state []byte, err error) {
 	case known.Seal == nil:
 		return nil, errors.New("this is not the JSON form of a state")
 	case *known.Seal != sealVersion:
-		return nil, fmt.Errorf("the seal is of version %d, and this program reads %d", *known.Seal, sealVersion)
+		return nil, fmt.Errorf("unsupported seal version %d: this program reads %d", *known.Seal, sealVersion)
 	}
 	var form sealedJSON
 	if err := strictjson.UnmarshalStrict(data, &form); err != nil {
@@ -128,8 +129,9 @@ func (x Seal) unseal(data []byte) (state []byte, err error) {
 	return nil, ErrSealBroken
 }
 
-// stateMAC returns the code of a state. White space does not count, nor whether <, > and
-// & are escaped: json.Marshal changes both where it writes the JSON as a part of something.
+// stateMAC returns the authentication code of a state. It ignores white space and whether
+// <, > and & are escaped, because json.Marshal changes both when it embeds the JSON in
+// another value.
 func stateMAC(key, state []byte) ([]byte, error) {
 	var compact, escaped bytes.Buffer
 	if err := json.Compact(&compact, state); err != nil {

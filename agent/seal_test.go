@@ -75,7 +75,7 @@ func TestSeal(t *testing.T) {
 	_, err = none.Unmarshal(sealed)
 	require.ErrorContains(t, err, "NewSeal")
 	_, err = agent.NewSeal(sealKey('a'), []byte("short"))
-	require.ErrorContains(t, err, "key 2 has 5 bytes: it needs 32")
+	require.ErrorContains(t, err, "key 2 has 5 bytes: it needs at least 32")
 	_, err = agent.NewSeal(nil)
 	require.ErrorContains(t, err, "key 1 has 0 bytes")
 }

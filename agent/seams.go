@@ -8,16 +8,16 @@ import (
 	"github.com/samber/mo"
 )
 
-// Driver asks a model for its next turn. Next must not keep the state, must
-// return soon after ctx is done, and must be safe for concurrent use. What the
-// model is asked with is in s.Messages() and s.Request().
+// Driver asks a model for its next turn. Next must not keep the state, must return soon
+// after ctx is done, and must be safe for concurrent use. The input for the model is in
+// s.Messages() and s.Request().
 type Driver interface {
 	Next(ctx context.Context, s State) mo.Result[Step]
 }
 
-// Streamer is a Driver that can tell of a turn while it arrives. Stream calls
-// emit on its own goroutine, in order, never after it returned, and answers with
-// the same whole Step that Next would.
+// Streamer is a Driver that can deliver a turn as it arrives. Stream calls emit on its own
+// goroutine, in order, never after it returned, and returns the same whole Step that Next
+// would.
 type Streamer interface {
 	Driver
 	Stream(ctx context.Context, s State, emit func(Delta)) mo.Result[Step]
@@ -46,25 +46,25 @@ type Delta struct {
 // Executor runs tool calls, in two phases: Prepare decides and runs nothing, Execute runs
 // the call. Prepare is called once for each call, in call order and before any Execute of
 // the step. Execute is called once for each call that runs, and for no other: a call that
-// was denied, mocked or stopped has its answer, and the agent records that without calling
-// Execute. An executor that wants to see such calls is an AnswerHandler. Execute may be
-// called for several calls at once. Both must be safe for concurrent use.
+// was denied, mocked or stopped has its answer, and the agent records that answer without
+// calling Execute. An executor that wants to see such calls implements AnswerHandler.
+// Execute may be called for several calls at once. Both must be safe for concurrent use.
 //
 // Effects of a tool carry its name as their source. A tool that sets metadata of the
-// framework has failed, and so has one that appends a message in the role of the user or of
-// the system, unless the executor has a method MayAddMessages(tool string) bool that says it
-// may: see toolexec.Policy.
+// framework fails. So does a tool that appends a message in the role of the user or of the
+// system, unless the executor has a method MayAddMessages(tool string) bool that allows
+// it: see toolexec.Policy.
 //
-// A tool that fails is an answer, not an error: an Err from either ends the run. The call
-// that Prepare is given must not be written. A wrapper hands on what the executor below it
-// prepared, or a copy: hooks refuse to run a call whose tool or arguments changed after they
-// judged it, or that they did not judge.
+// The failure of a tool is an answer, not an error: an Err from either method ends the
+// run. The call that Prepare receives must not be modified. A wrapper returns the Prepared
+// of the executor below it, or a copy: hooks refuse to run a call that they did not judge,
+// or whose tool or arguments changed after they judged it.
 type Executor interface {
 	Prepare(ctx context.Context, s State, c *ToolCall) mo.Result[*Prepared]
 	Execute(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult]
 }
 
-// Disposition says what is to be done with a call.
+// Disposition is the decision about a call.
 type Disposition uint8
 
 // The dispositions.
@@ -73,52 +73,52 @@ const (
 	DisposeRun Disposition = iota
 	// DisposeAnswer: Prepared.Answer is the answer; the tool does not run.
 	DisposeAnswer
-	// DisposeAsk: a person must say yes first.
+	// DisposeAsk: a person must approve the call first.
 	DisposeAsk
 	// DisposeStop: the run ends; no call of the step runs.
 	DisposeStop
 )
 
-// Prepared is a call that was decided upon. It must not be changed once it was
-// returned from Prepare.
+// Prepared is a call with the decision about it. It must not be modified after Prepare has
+// returned it.
 type Prepared struct {
-	// Original is what the model asked; Call is what is to run. What they point to
-	// must not be written: it may be the model's message.
+	// Original is the call that the model asked for; Call is the call to run. The calls
+	// that they point to must not be modified: they may be part of the model's message.
 	Original *ToolCall
 	Call     *ToolCall
-	// Disposition says which of the following counts.
+	// Disposition is the decision; it determines which of the following fields are used.
 	Disposition Disposition
-	// Strict says that the executor has read the arguments of Call strictly: they are one
-	// JSON object with a single reading. Hooks read them themselves where it is false.
+	// Strict reports that the executor has parsed the arguments of Call strictly: they are
+	// one unambiguous JSON object. If it is false, hooks parse them themselves.
 	Strict bool
-	// Repeats says that the tool may run again when a call has begun and has no result:
-	// the executor sets it for tools that only read, or that keep to the idempotency key.
-	// A person is asked about other calls before they run again.
+	// Repeats reports that the tool may run again when a call has begun and has no result.
+	// The executor sets it for tools that only read, or that honor the idempotency key.
+	// For other calls, a person must approve the repetition.
 	Repeats bool
-	// Begun says that the call had begun before the run was parked or cut off, so that its
-	// arguments stay as they are. The loop sets it.
+	// Begun reports that the call had begun before the run was parked or cut off, so that
+	// its arguments cannot change. The loop sets it.
 	Begun bool
 
 	inDoubt bool // the call may have happened: see Checkpoint.InDoubt
 
-	// Answer is the given answer of DisposeAnswer: denied, invalid, mocked. With
-	// DisposeAsk it may hold the mock that answers once a person said yes.
+	// Answer is the answer for DisposeAnswer: denied, invalid, mocked. With DisposeAsk it
+	// may hold the mock that answers after a person approved the call.
 	Answer *ToolResult
-	// Invalid says what is wrong with the arguments, or that no such tool exists;
-	// nil when nothing is.
+	// Invalid is the error in the arguments, or says that there is no such tool; nil for a
+	// valid call.
 	Invalid error
-	// Stop is the signal of DisposeStop. On an answered call it ends the run after
-	// the step.
+	// Stop is the signal of DisposeStop. On an answered call it ends the run after the
+	// step.
 	Stop *Signal
-	// Effects is what the decision wants changed in the state.
+	// Effects are the changes to the state that the decision wants.
 	Effects Effects
-	// Carry is for the executor that made the value, to find again in Execute.
+	// Carry passes a value from the executor's Prepare to its Execute.
 	Carry any
 
 	rest *preparedRest // nil for most calls; it is never written
 }
 
-// preparedRest is what the framework keeps of few prepared calls.
+// preparedRest holds the data of a prepared call that few calls have.
 type preparedRest struct {
 	questions Questions
 	approval  *Approval
@@ -129,7 +129,7 @@ type preparedRest struct {
 
 var noRest preparedRest
 
-// more returns what is kept of the call besides its fields.
+// more returns the call's additional data.
 func (p *Prepared) more() *preparedRest {
 	if p.rest == nil {
 		return &noRest
@@ -137,18 +137,18 @@ func (p *Prepared) more() *preparedRest {
 	return p.rest
 }
 
-// keepRest changes what is kept of the call, in a copy of its own.
+// keepRest changes the call's additional data, in a copy of its own.
 func (p *Prepared) keepRest(change func(*preparedRest)) {
 	rest := *p.more()
 	change(&rest)
 	p.rest = &rest
 }
 
-// Questions returns what DisposeAsk wants a person to be asked.
+// Questions returns the questions that DisposeAsk wants a person to be asked.
 func (p *Prepared) Questions() Questions { return p.more().questions }
 
-// SetQuestions says what DisposeAsk wants a person to be asked, while p is being made. The
-// loop adds an empty question when there is none.
+// SetQuestions sets the questions that DisposeAsk wants a person to be asked. Call it only
+// while p is being made. If there are none, the loop adds an empty question.
 func (p *Prepared) SetQuestions(q Questions) {
 	p.keepRest(func(rest *preparedRest) { rest.questions = q })
 }
@@ -156,15 +156,15 @@ func (p *Prepared) SetQuestions(q Questions) {
 // Approval returns the person's approval of the call; nil when none was needed.
 func (p *Prepared) Approval() *Approval { return p.more().approval }
 
-// Approver asks a person about the calls of one step that need approval. It answers
-// for each pending call, in order; an answer is one to every open question of its call.
-// An Err ends the run. It must be safe for concurrent use.
+// Approver asks a person about the calls of one step that need approval. It returns one
+// answer for each pending call, in order; the answer applies to every open question of its
+// call. An Err ends the run. It must be safe for concurrent use.
 type Approver interface {
 	Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval]
 }
 
-// ApproverFunc is an Approver from a plain func that is asked call by call, with a
-// context that ends with the time for an answer: see Questions.Within.
+// ApproverFunc is an Approver from a plain func that is asked call by call, with a context
+// that ends at the deadline for the answer: see Questions.Within.
 type ApproverFunc func(ctx context.Context, s State, p *Prepared) (Approval, error)
 
 // Approve calls f for each pending call.
@@ -183,7 +183,7 @@ func (f ApproverFunc) Approve(ctx context.Context, s State, pending []*Prepared)
 	return mo.Ok(out)
 }
 
-// askWithin asks for as long as the question allows.
+// askWithin asks for as long as the questions allow.
 func (f ApproverFunc) askWithin(ctx context.Context, s State, p *Prepared) (Approval, error) {
 	allowed := p.Questions().Within()
 	if allowed <= 0 {
@@ -200,32 +200,31 @@ func (f ApproverFunc) askWithin(ctx context.Context, s State, p *Prepared) (Appr
 
 var errNoAnswer = errors.New("no answer came in time")
 
-// byTimeout is who has answered when a deadline decides.
+// byTimeout is the By of an answer that a deadline decided.
 const byTimeout = "timeout"
 
-// TimedOut reports whether a deadline decided, and no person: By is "timeout" then.
+// TimedOut reports whether a deadline decided, not a person: By is then "timeout".
 func (a Approval) TimedOut() bool { return a.By == byTimeout }
 
-// Approval is what a person said. The zero Approval is a no.
+// Approval is a person's answer. The zero Approval is a rejection.
 type Approval struct {
 	Verdict ApprovalVerdict `json:"verdict"`
 	// By names the person.
 	By string `json:"by,omitempty"`
-	// Reason is told to the model when the answer is no.
+	// Reason is shown to the model when the call is rejected.
 	Reason string `json:"reason,omitempty"`
-	// Arguments, when not empty, approves the call with these arguments in the place
-	// of those that it has. The controls judge it again.
+	// Arguments, when not empty, approves the call with these arguments instead of its
+	// own. The controls judge the call again.
 	Arguments string `json:"arguments,omitempty"`
-	// Questions, when there are any, are the questions of the call with the answers that
-	// an approver in between has given to some of them: hooks in the person's place. The
-	// answer itself is one to the others.
+	// Questions, if any, are the questions of the call with answers from hooks that
+	// answered some of them for the person. The Approval itself answers the others.
 	Questions Questions `json:"-"`
 }
 
-// ApprovalVerdict is a person's answer.
+// ApprovalVerdict is the verdict of an approver.
 type ApprovalVerdict uint8
 
-// What a person may answer.
+// The approval verdicts.
 const (
 	// RejectAndEnd: the call does not run and the run ends as interrupted. Its text is "reject".
 	RejectAndEnd ApprovalVerdict = iota
@@ -233,18 +232,18 @@ const (
 	RejectAndContinue
 	// Approve: the call runs.
 	Approve
-	// Park: the answer comes later. Nothing of the step runs; the run ends as parked,
-	// and Agent.Resume goes on with it when there are answers.
+	// Park: the answer comes later. No call of the step runs; the run ends as parked, and
+	// Agent.Resume continues it when there are answers.
 	Park
 	// NobodyToAsk: there is no person who could answer; the call is denied.
 	NobodyToAsk
-	// withdrawn: another answer has ended the run.
+	// withdrawn: the question was withdrawn because another answer has ended the run.
 	withdrawn
 )
 
 var verdictTexts = [...]string{"reject", "reject_and_continue", "approve", "park", "nobody_to_ask", "withdrawn"}
 
-// final reports whether a person may say it about a parked call.
+// final reports whether a person may give the verdict about a parked call.
 func (v ApprovalVerdict) final() bool { return v <= Approve }
 
 func (v ApprovalVerdict) String() string {
@@ -265,11 +264,11 @@ func (v *ApprovalVerdict) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("there is no verdict %q: it is approve, reject or reject_and_continue", text)
+	return fmt.Errorf("unknown verdict %q: use approve, reject or reject_and_continue", text)
 }
 
-// ParkApprover answers every question later: the run parks. It is the approver of
-// agents whose runs are stored.
+// ParkApprover postpones every answer: the run parks. It is the approver for agents whose
+// runs are stored.
 var ParkApprover Approver = ApproverFunc(func(context.Context, State, *Prepared) (Approval, error) {
 	return Approval{Verdict: Park}, nil
 })
@@ -277,10 +276,10 @@ var ParkApprover Approver = ApproverFunc(func(context.Context, State, *Prepared)
 // Next is the rest of a chain of processors.
 type Next func(ctx context.Context, s State) mo.Result[State]
 
-// Processor is middleware: it wraps a step, or a whole run, and calls next to go
-// on. It may change what goes in and what comes out, and may return without
-// calling next only with an Err or with a state that is stopped. It must be safe
-// for concurrent use.
+// Processor is middleware: it wraps a step, or a whole run, and calls next to go on. It
+// may change the state on the way in and on the way out. It may return without calling
+// next only with an Err or with a state that is stopped. It must be safe for concurrent
+// use.
 type Processor interface {
 	Process(ctx context.Context, s State, next Next) mo.Result[State]
 }
@@ -293,9 +292,9 @@ func (f ProcessorFunc) Process(ctx context.Context, s State, next Next) mo.Resul
 	return f(ctx, s, next)
 }
 
-// Criterion judges whether a run goes on. It is asked before the first step and
-// after each. It must be safe for concurrent use and keep nothing of a run:
-// what it needs to know of the run is in the state.
+// Criterion judges whether a run goes on. It is asked before the first step and after
+// each. It must be safe for concurrent use and must not store data of a run: everything
+// that it needs to know of the run is in the state.
 type Criterion interface {
 	Evaluate(ctx context.Context, s State) mo.Result[Evaluation]
 }
@@ -308,11 +307,11 @@ func (f CriterionFunc) Evaluate(ctx context.Context, s State) mo.Result[Evaluati
 	return mo.TupleToResult(f(ctx, s))
 }
 
-// Background is work that an agent started and does not wait for, such as
-// detached hooks. Both methods return when the work has ended.
+// Background is work that an agent started and does not wait for, such as detached hooks.
+// Both methods return when the work has ended.
 type Background interface {
-	// Drain waits until all is done, or until ctx is.
+	// Drain waits until all work is done, or until ctx is.
 	Drain(ctx context.Context) error
-	// Cancel cancels what still runs and waits until it has returned.
+	// Cancel cancels the remaining work and waits until it has returned.
 	Cancel()
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/samber/mo"
 )
 
-// ErrSessionBusy is the error of a run that was asked for while another run of
-// the session is under way.
-var ErrSessionBusy = errors.New("the session has a run under way: wait for it, or use a session of its own")
+// ErrSessionBusy is returned when a run is started while another run of the session
+// is in progress.
+var ErrSessionBusy = errors.New("a run of the session is in progress: wait for it, or use another session")
 
-// Session is a conversation with an agent: several runs after one another, each
-// on the state that the last one left. It is safe for concurrent use; only one
-// run can be under way at a time.
+// Session is a conversation with an agent: several runs in sequence, each on the
+// final state of the last one. It is safe for concurrent use; only one run can be in
+// progress at a time.
 type Session struct {
 	agent *Agent
 
@@ -24,7 +24,7 @@ type Session struct {
 	busy  bool
 }
 
-// Session returns a conversation that goes on from s.
+// Session returns a conversation that continues from s.
 func (a *Agent) Session(s State) *Session {
 	if s.Session() == "" {
 		d := s.copyWithFrame()
@@ -37,7 +37,7 @@ func (a *Agent) Session(s State) *Session {
 // ID returns the id of the session.
 func (c *Session) ID() SessionID { return c.State().Session() }
 
-// State returns the state that the last run left, failed and cancelled runs included.
+// State returns the final state of the last run, also of a failed or cancelled one.
 func (c *Session) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *Session) RunWith(ctx context.Context, settings RunSettings, input ...Me
 }
 
 // Approve records a person's answer about a call that the last run waits for: see
-// State.WithApproval. ErrSessionBusy while a run is under way.
+// State.WithApproval. While a run is in progress, it returns ErrSessionBusy.
 func (c *Session) Approve(callID string, answer Approval) error {
 	return c.turn(func(s State, settings RunSettings) { settings.onEnd(s.WithApproval(callID, answer)) })
 }
@@ -94,7 +94,7 @@ func (c *Session) Stream(ctx context.Context, input ...Message) iter.Seq2[Progre
 	}
 }
 
-// turn lets one run have the session, and keeps the state that it ends in.
+// turn runs one run at a time in the session, and keeps its final state.
 func (c *Session) turn(run func(State, RunSettings)) error {
 	c.mu.Lock()
 	s, busy := c.state, c.busy

@@ -2,18 +2,17 @@ package agent
 
 import "fmt"
 
-// Status says how a run stands.
+// Status is the state of progress of a run.
 type Status string
 
-// How a run may stand. All but StatusRunning, StatusParked and the
-// empty status are terminal.
+// The statuses of a run. All except StatusRunning, StatusParked and the empty status are terminal.
 const (
 	// StatusNew is a state that no run has touched yet.
 	StatusNew Status = ""
-	// StatusRunning: between a run's begin and its end.
+	// StatusRunning: the run has begun and has not ended.
 	StatusRunning Status = "running"
-	// StatusParked: the run waits for a person's answer, or to be taken up again, and
-	// nothing of it is in memory but the state: see Agent.Resume.
+	// StatusParked: the run waits for a person's answer, or to be resumed, and only its state is
+	// in memory: see Agent.Resume.
 	StatusParked Status = "parked"
 	// StatusDone: the model gave its final answer.
 	StatusDone Status = "done"
@@ -21,11 +20,11 @@ const (
 	StatusStopped Status = "stopped"
 	// StatusFailed: an error ended the run.
 	StatusFailed Status = "failed"
-	// StatusDenied: the input was not let in.
+	// StatusDenied: a hook did not accept the input.
 	StatusDenied Status = "denied"
 	// StatusCancelled: the run's context was cancelled.
 	StatusCancelled Status = "cancelled"
-	// StatusInterrupted: a person was asked and said no.
+	// StatusInterrupted: a person was asked and rejected a call.
 	StatusInterrupted Status = "interrupted"
 )
 
@@ -34,16 +33,16 @@ func (s Status) Terminal() bool {
 	return s != StatusNew && s != StatusRunning && s != StatusParked
 }
 
-// StopReason says in one word why a run ended.
+// StopReason is a one-word code for why a run ended.
 type StopReason string
 
 // The reasons of this module. Others may be used; they rank with StopByHook.
 //
-// The first four end a run as done. StopCompleted is a final answer. StopFinishReason is one that
-// the model did not end by itself: its detail finishReason is a FinishReason, such as "length" or
-// "content_filter". StopEmptyReply is a final reply that says nothing. StopContinuations is an end
-// that something asked to put off more often than is allowed; its details are continuations and
-// maxContinuations. The detail emptyReply is true wherever the reply says nothing.
+// The first four end a run as done. StopCompleted is a final answer. StopFinishReason is a final
+// answer that the model did not end by itself: its detail finishReason is a FinishReason, such as
+// "length" or "content_filter". StopEmptyReply is an empty final reply. StopContinuations ends a
+// run after more requests to continue than allowed; its details are continuations and
+// maxContinuations. The detail emptyReply is true for every reason if the reply is empty.
 const (
 	StopCompleted     StopReason = "completed"
 	StopFinishReason  StopReason = "finish_reason"
@@ -68,7 +67,7 @@ var stopRank = map[StopReason]int{
 	StopDenied: 12, StopRejected: 13, StopError: 14, StopUser: 15,
 }
 
-// rank orders reasons: of several, the highest names the end of the run.
+// rank orders reasons: of several, the highest determines how the run ends.
 func (r StopReason) rank() int {
 	if n, ok := stopRank[r]; ok {
 		return n
@@ -83,23 +82,22 @@ func (r StopReason) rank() int {
 // ask it to go on.
 func (r StopReason) Soft() bool { return r != "" && r.rank() <= stopRank[StopRequested] }
 
-// Signal says that a run is to end, why, and who said so. It is a plain value;
-// Details must not be written once it is made.
+// Signal requests the end of a run, with the reason and the source. It is a plain value; Details
+// must not be modified once it is made.
 type Signal struct {
 	Reason StopReason `json:"reason"`
 	// Message is a sentence for a person.
 	Message string `json:"message,omitempty"`
 	// Source names who stopped the run: a hook, a criterion.
 	Source string `json:"source,omitempty"`
-	// Details are figures such as currentSteps and maxSteps: see the reasons. In a state that came
-	// from JSON, numbers among them are of type json.Number.
+	// Details are values such as currentSteps and maxSteps: see the reasons. In a state that was
+	// read from JSON, numbers among them are of type json.Number.
 	Details map[string]any `json:"details,omitempty"`
 }
 
-// SignalError is a stop in the form of an error. As the cause that a context is
-// cancelled with, it ends the run as stopped by its signal, not as cancelled. As
-// the error of a driver, an executor, a processor or a criterion, it does the
-// same, and is no failure.
+// SignalError is a stop in the form of an error. As the cause of a cancelled context, it ends the
+// run as its signal says, not as cancelled. As the error of a driver, an executor, a processor or
+// a criterion, it does the same, and is not a failure.
 type SignalError struct{ Signal Signal }
 
 func (e *SignalError) Error() string {

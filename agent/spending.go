@@ -15,32 +15,32 @@ import (
 	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
-// Spending is what a run used together with the runs that it started in this process, and
-// those that they started: sub-agents, and agents that a tool or a hook runs with the context
-// that it was given. It is a plain value.
+// Spending is the usage of a run together with the runs that it started in this process, and those that
+// they started: sub-agents, and agents that a tool or a hook runs with the context that it was given. It
+// is a plain value.
 type Spending struct {
-	// Steps is the number of model turns, with those that have a reply and are not recorded yet.
+	// Steps is the number of model turns, including those that have a reply and are not recorded yet.
 	Steps int `json:"steps"`
-	// Usage is what the model calls of all these consumed.
+	// Usage is the sum over all model calls.
 	Usage Usage `json:"usage"`
-	// Unclear is whether a reply came with a usage that says nothing, or less than nothing,
-	// so that Usage cannot be relied on.
+	// Unclear reports that a reply came without usage, or with a negative one, so that Usage is not
+	// reliable.
 	Unclear bool `json:"unclear,omitempty"`
-	// Below is whether the runs below had a part in it.
+	// Below reports whether runs below contributed to it.
 	Below bool `json:"-"`
 }
 
-// reservedTokens is what a model call is taken to use whose request sets no limit.
+// reservedTokens is the reservation for a model call whose request sets no limit.
 const reservedTokens = 4096
 
 var noSpending = Spending{Usage: noUsage}
 
-// plus returns what both used together.
+// plus returns the sum of both.
 func (a *Spending) plus(b *Spending) Spending {
 	return Spending{Steps: a.Steps + b.Steps, Usage: a.Usage.Add(b.Usage), Unclear: a.Unclear || b.Unclear, Below: a.Below}
 }
 
-// subtract returns a without what another run used, which is part of it.
+// subtract returns a without the usage of another run that is part of it.
 func (a *Spending) subtract(b *Spending) Spending {
 	negative := Usage{
 		-b.Usage.InputTokens, -b.Usage.OutputTokens, -b.Usage.CacheReadTokens, -b.Usage.CacheWriteTokens, -b.Usage.ReasoningTokens,
@@ -49,7 +49,7 @@ func (a *Spending) subtract(b *Spending) Spending {
 	return Spending{Steps: a.Steps - b.Steps, Usage: a.Usage.Add(negative), Unclear: a.Unclear, Below: a.Below}
 }
 
-// isUnclear reports whether a usage says nothing, or something that cannot be.
+// isUnclear reports whether a usage is missing or invalid.
 func isUnclear(u *Usage) bool {
 	cost, known := u.Cost.Get()
 	return u.Tokens() == 0 && !known || u.InputTokens < 0 || u.OutputTokens < 0 || u.Tokens() < 0 || cost < 0
@@ -62,8 +62,8 @@ func (a *Spending) check() error {
 	return firstError(checkCount("/steps", int64(a.Steps)), errorBelow("/usage", a.Usage.check()))
 }
 
-// Spending returns what the current or last run used with the runs that it started. While the
-// run is running it is what was used until now, whichever of its states is asked.
+// Spending returns the usage of the current or last run, including the runs that it started. While the
+// run is running it is the usage until now, whichever of its states is asked.
 func (s State) Spending() Spending {
 	d := s.read()
 	if l := d.live; l != nil {
@@ -79,8 +79,8 @@ func (s State) Spending() Spending {
 	return spent
 }
 
-// keepChildren notes what the runs below have used until now, but for those that stand in
-// the open step. The frame is the caller's.
+// keepChildren records the usage of the runs below until now, except those in the open step. The caller
+// owns the frame.
 func (d *stateData) keepChildren() {
 	if d.live == nil {
 		return
@@ -95,7 +95,7 @@ func (d *stateData) keepChildren() {
 	}
 }
 
-// ownSpending returns what the run used itself, the reply of an open step included.
+// ownSpending returns the usage of the run itself, including the reply of an open step.
 func (d *stateData) ownSpending() Spending {
 	own := Spending{Steps: d.steps.Len() - d.first, Usage: *d.usage}
 	for _, step := range d.steps.From(d.first) {
@@ -110,8 +110,8 @@ func (d *stateData) ownSpending() Spending {
 	return own
 }
 
-// childSpending returns what the runs used that calls of the step have started and that have
-// not ended; nil when there are none.
+// childSpending returns the usage of runs that calls of the step have started and that have not ended;
+// nil when there are none.
 func (o *openStep) childSpending() *Spending {
 	if o == nil {
 		return nil
@@ -126,7 +126,7 @@ func (o *openStep) childSpending() *Spending {
 	return all
 }
 
-// account counts what a run and the runs below it use while it runs.
+// account counts the usage of a run and the runs below it while it runs.
 type account struct {
 	above  *live
 	limits Limits
@@ -150,8 +150,8 @@ type account struct {
 	taken atomic.Int64 // what the model call of the run itself has reserved with those above
 }
 
-// start begins to count for a run that begins or goes on with s, below the run that ctx
-// belongs to, if it belongs to one.
+// start starts counting for a run that begins or resumes with s, below the run that ctx belongs to, if
+// any.
 func (a *account) start(ctx context.Context, s State, limits Limits) {
 	d := s.read()
 	a.limits, a.simple, a.run = limits, limits == (Limits{Steps: limits.Steps}), &d.run
@@ -171,7 +171,7 @@ func (a *account) start(ctx context.Context, s State, limits Limits) {
 	a.children.Store(children)
 }
 
-// total returns what the run and the runs below have used.
+// total returns the usage of the run and the runs below.
 func (a *account) total() Spending {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -195,7 +195,7 @@ func (a *account) totalLocked() Spending {
 	return spent
 }
 
-// addReply counts the reply that the model gave when it was asked with d, and what it used.
+// addReply counts a reply and its usage; the model was asked with d.
 func (a *account) addReply(d *stateData, used *Usage) {
 	unclear := isUnclear(used)
 	a.mu.Lock()
@@ -211,7 +211,7 @@ func (a *account) addReply(d *stateData, used *Usage) {
 	}
 }
 
-// addFailure counts a step without a reply; d is the state that it is recorded in.
+// addFailure counts a step without a reply; d is the state that records it.
 func (a *account) addFailure(d *stateData) {
 	a.mu.Lock()
 	if a.replied && a.at.steps.Len() == d.steps.Len()-1 { // the model was asked again, and failed
@@ -224,7 +224,8 @@ func (a *account) addFailure(d *stateData) {
 	}
 }
 
-// keepRepeated returns s with the usage of replies that processors have dropped to ask again. Only the account knew of it.
+// keepRepeated returns s with the usage of replies that processors dropped to ask again. Until then,
+// only the account counts them.
 func (a *account) keepRepeated(s State) State {
 	d := s.copyWithFrame()
 	d.usage = new(d.usage.Add(*a.again))
@@ -234,8 +235,9 @@ func (a *account) keepRepeated(s State) State {
 	return State{d}
 }
 
-// MayAskAgain reports whether the limits of tokens, cost and time of the run that s belongs to, and all limits of the
-// runs above it, leave room for asking the model again for the same step, as a processor may do. False outside of a run.
+// MayAskAgain reports whether the limits of tokens, cost and time of the run that s belongs to, and all
+// limits of the runs above it, allow another model call for the same step, as a processor may make. It
+// is false outside of a run.
 func (s State) MayAskAgain() bool {
 	l := s.read().live
 	if l == nil {
@@ -247,15 +249,15 @@ func (s State) MayAskAgain() bool {
 	return limits.checkSpending(&spent, l.account.run.Started, State{}) == nil && l.account.exceededAbove() == nil
 }
 
-// tellSteps returns how many of n steps are new to the runs above. A step that a processor
-// takes again is not.
+// tellSteps returns how many of n steps are new to the runs above. A step that a processor repeats is
+// not.
 func (a *account) tellSteps(n int) int {
 	more := max(n-a.told, 0)
 	a.told += more
 	return more
 }
 
-// addAbove tells the runs above of what was used.
+// addAbove adds usage to the runs above.
 func (a *account) addAbove(used *Spending) {
 	for above := a.above; above != nil; above = above.account.above {
 		for {
@@ -267,11 +269,11 @@ func (a *account) addAbove(used *Spending) {
 	}
 }
 
-// reserve makes room with the limits of the runs above for a model call of s, until release:
-// for one step, and the output tokens that its request allows, or 4,096. What calls under way
-// may use counts as used, so that runs side by side wait for one another where little is left.
-// A run that was started within a model call, by a hook of it, is part of what that has reserved,
-// and does not wait. The error is that of ctx, or a SignalError with the limit that is reached.
+// reserve reserves a model call of s with the limits of the runs above, until release: one step, and the
+// output tokens that its request allows, or 4,096. The reservations of calls in progress count as used,
+// so that parallel runs wait for each other when little remains. A run that was started within a model
+// call, by a hook of it, is part of the call's reservation and does not wait. The error is that of ctx,
+// or a SignalError with the reached limit.
 func (a *account) reserve(ctx context.Context, s State) error {
 	d := s.read()
 	tokens := int64(cmp.Or(d.oneCall().request, d.request, &emptyRequest).MaxOutputTokens)
@@ -300,8 +302,8 @@ func (a *account) reserve(ctx context.Context, s State) error {
 	}
 }
 
-// tryReserve reserves with all the runs above, or with none: busy is then one that has to wait
-// for the calls that are under way below it, the next of which ends when freed is closed.
+// tryReserve reserves with all the runs above, or with none. In the second case, busy is a run that must
+// wait for the calls in progress below it; freed is closed when the next of them ends.
 func (a *account) tryReserve(tokens int64) (busy *live, freed <-chan struct{}, err error) {
 	for l := a.above; l != nil; l = l.account.above {
 		over, freed := l.account.take(tokens)
@@ -317,8 +319,8 @@ func (a *account) tryReserve(tokens int64) (busy *live, freed <-chan struct{}, e
 	return nil, nil, nil
 }
 
-// take reserves with this run, unless it has reached a limit, or may have when the calls under
-// way are back: freed is closed when one is.
+// take reserves with this run, unless it has reached a limit, or may have reached it when the calls in
+// progress have ended: freed is closed when one of them ends.
 func (a *account) take(tokens int64) (over *Signal, freed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -344,8 +346,7 @@ func (a *account) take(tokens int64) (over *Signal, freed <-chan struct{}) {
 	return nil, nil
 }
 
-// release ends the reservation of the run's model call, if there is one, what it used being
-// counted.
+// release ends the reservation of the run's model call, if any, after its usage was counted.
 func (a *account) release() {
 	if tokens := a.taken.Load(); tokens > 0 {
 		a.taken.Store(0)
@@ -353,7 +354,7 @@ func (a *account) release() {
 	}
 }
 
-// free gives back what was reserved with the runs above, up to one of them.
+// free releases a reservation with the runs above, up to end.
 func (a *account) free(tokens int64, end *live) {
 	for l := a.above; l != end; l = l.account.above {
 		above := &l.account
@@ -368,8 +369,7 @@ func (a *account) free(tokens int64, end *live) {
 	}
 }
 
-// checkBelow returns the limit that the run has reached for those below it, which have used that
-// with it.
+// checkBelow returns the limit of the run that the runs below have reached with spent.
 func (a *account) checkBelow(spent *Spending) *Signal {
 	if a.limits == (Limits{}) {
 		return nil
@@ -382,7 +382,7 @@ func (a *account) checkBelow(spent *Spending) *Signal {
 	return over
 }
 
-// exceeded reports whether the run has reached one of its limits in s, the state behind a step.
+// exceeded reports whether the run has reached one of its limits in s, the state after a step.
 func (a *account) exceeded(s State) bool {
 	if a.simple && a.children.Load() == nil { // most agents
 		return a.limits.Steps != 0 && s.RunStepCount() >= a.limits.Steps
@@ -391,7 +391,7 @@ func (a *account) exceeded(s State) bool {
 	return a.limits.checkSpending(&spent, a.run.Started, State{}) != nil
 }
 
-// exceededAbove returns the limit of a run above that is reached; nil when there is none.
+// exceededAbove returns the reached limit of a run above; nil when there is none.
 func (a *account) exceededAbove() *Signal {
 	for l := a.above; l != nil; l = l.account.above {
 		if l.account.limits == (Limits{}) {
@@ -405,26 +405,26 @@ func (a *account) exceededAbove() *Signal {
 	return nil
 }
 
-// Limits is what a run may use together with the runs below it: see Spending. A limit that is
-// zero is none, one that is less than zero, or no number, allows nothing. It is a plain value.
+// Limits limits the usage of a run together with the runs below it: see Spending. Zero means no limit; a
+// negative value or NaN allows nothing. It is a plain value.
 //
-// A criterion that has a method Limits() (Limits, bool) holds its limits over the runs that
-// the run starts, too: they are stopped when one is reached. Those of package continuation
-// have it, and so has capability.UseGuards. See LimitsOf.
+// A criterion with a method Limits() (Limits, bool) also applies its limits to the runs that the run
+// starts: they are stopped when one is reached. The criteria of package continuation have it, and so has
+// capability.UseGuards. See LimitsOf.
 type Limits struct {
-	// Steps is the number of model turns.
+	// Steps is the maximum number of model turns.
 	Steps int
 	// Tokens is input and output together.
 	Tokens int64
 	// Cost is in US dollars.
 	Cost float64
-	// Time is from the start of the run.
+	// Time is measured from the start of the run.
 	Time time.Duration
 }
 
-// LimitsOf returns the limits that a criterion has, and whether it says nothing else about a run
-// that Base lets go on: then it is not asked after steps whose calls ran, within the limits. It
-// is what its method Limits returns, where it has one.
+// LimitsOf returns the limits of a criterion: the result of its method Limits, if it has one. Only
+// reports that the criterion does nothing else about a run that Base lets go on; it is then not asked
+// after steps whose calls ran within the limits.
 func LimitsOf(c Criterion) (limits Limits, only bool) {
 	if limited, ok := c.(interface{ Limits() (Limits, bool) }); ok {
 		return limited.Limits()
@@ -432,12 +432,12 @@ func LimitsOf(c Criterion) (limits Limits, only bool) {
 	return Limits{}, c == Base
 }
 
-// Merge returns the limits that hold where both do: the smaller of each.
+// Merge returns limits that enforce both: the smaller of each.
 func (l Limits) Merge(m Limits) Limits {
 	return Limits{smaller(l.Steps, m.Steps), smaller(l.Tokens, m.Tokens), smaller(l.Cost, m.Cost), smaller(l.Time, m.Time)}
 }
 
-// smaller returns the smaller of two limits, where zero is none.
+// smaller returns the smaller of two limits, where zero means no limit.
 func smaller[N int | int64 | float64 | time.Duration](a, b N) N {
 	if a == 0 || math.IsNaN(float64(b)) || b != 0 && b < a {
 		return b
@@ -445,8 +445,8 @@ func smaller[N int | int64 | float64 | time.Duration](a, b N) N {
 	return a
 }
 
-// StopFor returns the signal that ends the run of s because it has reached one of the limits,
-// of several that with the weightiest reason; None while it may go on. Its Source is empty.
+// StopFor returns the signal that ends the run of s because it has reached a limit; of several, the one
+// whose reason ranks highest. It returns None while the run may go on. The signal's Source is empty.
 func (l Limits) StopFor(s State) mo.Option[Signal] {
 	spent := s.Spending()
 	if over := l.checkSpending(&spent, s.Run().Started, s); over != nil {
@@ -455,7 +455,7 @@ func (l Limits) StopFor(s State) mo.Option[Signal] {
 	return mo.None[Signal]()
 }
 
-// checkSpending returns the signal for what a run has used that has begun then. S may be the zero State.
+// checkSpending returns the signal for the usage of a run that began at began. S may be the zero State.
 func (l Limits) checkSpending(spent *Spending, began time.Time, s State) *Signal {
 	if spent.Usage.InputTokens < 0 || spent.Usage.OutputTokens < 0 || spent.Usage.Tokens() < 0 { // added up beyond what a number can hold
 		spent.Unclear = true
@@ -480,7 +480,7 @@ func (l Limits) checkSpending(spent *Spending, began time.Time, s State) *Signal
 	return nil
 }
 
-// withBelow says that a figure includes the runs below, where it does.
+// withBelow returns a note that a figure includes the runs below, if it does.
 func (a *Spending) withBelow() string {
 	if a.Below {
 		return ", with the runs that it started"
@@ -492,9 +492,8 @@ func (l Limits) tokenSignal(spent *Spending) *Signal {
 	limit, used := max(l.Tokens, 0), spent.Usage
 	over := &Signal{Reason: StopTokenLimit, Details: map[string]any{"maxTokens": limit}}
 	if spent.Unclear {
-		over.Message = fmt.Sprintf("it is not known how many tokens the run used, so that the limit of %d cannot be kept: a reply came "+
-			"without usage, or with one of less than nothing or of more than can be counted; have the driver set Usage, or do without "+
-			"the limit of tokens", limit)
+		over.Message = fmt.Sprintf("the token usage of the run is unknown, so the limit of %d cannot be enforced: a reply came "+
+			"without usage, or with a usage that is negative or too large; have the driver set Usage, or remove the token limit", limit)
 		return over
 	}
 	over.Message = fmt.Sprintf("%d of at most %d tokens used%s", used.Tokens(), limit, spent.withBelow())
@@ -502,7 +501,7 @@ func (l Limits) tokenSignal(spent *Spending) *Signal {
 	return over
 }
 
-// costReached reports whether the limit of cost is reached, or cannot be kept.
+// costReached reports whether the cost limit is reached, or cannot be enforced.
 func (l Limits) costReached(spent *Spending) bool {
 	cost, known := spent.Usage.Cost.Get()
 	return !known || spent.Unclear || !(cost < l.Cost) // so that no comparison with NaN lets the run go on
@@ -514,12 +513,12 @@ func (l Limits) costSignal(spent *Spending, s State) *Signal {
 	cost, known := spent.Usage.Cost.Get()
 	switch {
 	case !known:
-		over.Message = fmt.Sprintf("the cost of the run is unknown, so that the limit of %s cannot be kept: %s came without a cost; "+
-			"have the driver set Usage.Cost, or do without the cost limit", limit, s.firstWithoutCost())
+		over.Message = fmt.Sprintf("the cost of the run is unknown, so the limit of %s cannot be enforced: %s came without a cost; "+
+			"have the driver set Usage.Cost, or remove the cost limit", limit, s.firstWithoutCost())
 		return over
 	case spent.Unclear:
-		over.Message = fmt.Sprintf("the cost of the run is unknown, so that the limit of %s cannot be kept: a reply came with a usage of "+
-			"less than nothing, or of more than can be counted", limit)
+		over.Message = fmt.Sprintf("the cost of the run is unknown, so the limit of %s cannot be enforced: a reply came with a usage "+
+			"that is negative or too large", limit)
 		return over
 	}
 	over.Message = fmt.Sprintf("%s of at most %s spent%s", formatDollars(cost), limit, spent.withBelow())
@@ -527,13 +526,13 @@ func (l Limits) costSignal(spent *Spending, s State) *Signal {
 	return over
 }
 
-// formatDollars writes an amount without the dust of floating point.
+// formatDollars formats an amount without floating-point noise.
 func formatDollars(amount float64) string {
 	const dust = 1e6
 	return "$" + strconv.FormatFloat(math.Round(amount*dust)/dust, 'f', -1, 64)
 }
 
-// firstWithoutCost names the first reply of the run that came without a cost.
+// firstWithoutCost describes the first reply of the run that came without a cost.
 func (s State) firstWithoutCost() string {
 	for i, step := range s.RunSteps() {
 		if step.Message().Role() == "" || step.Usage().Cost.IsPresent() {

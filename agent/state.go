@@ -11,23 +11,23 @@ import (
 	"github.com/grapnel-go/grapnel/internal/plog"
 )
 
-// State is everything that is known of a session: its transcript, its steps, its
-// metadata, and how its current or last run stands. It is immutable, one word
-// wide and safe for concurrent use; methods that change something return a new
-// State. The zero State is an empty session that no run has touched.
+// State is the data of a session: its transcript, its steps, its metadata, and the
+// status of its current or last run. It is immutable, one word wide and safe for
+// concurrent use; methods that change something return a new State. The zero State is
+// an empty session that no run has touched.
 //
-// Middleware changes what comes next with Apply, With, WithRequest, WithView and WithStop,
-// reads Request, Input, Observed and Stopped for that, and tells events of its own with
-// Emit. What executors, journals and processors around a run need besides is in Checkpoint.
+// Middleware changes the next step with Apply, With, WithRequest, WithView and
+// WithStop; reads Request, Input, Observed and Stopped; and sends events of its own
+// with Emit. The methods for executors, journals and processors around a run are in
+// Checkpoint.
 //
-// A State has one JSON form, with a version in it, and comes back from it as it
-// was.
+// A State has one versioned JSON form, and reading it back gives an equal state.
 type State struct {
 	data *stateData
 }
 
-// stateData is written while a state is made and never again. There is a new one
-// for each step, so that what stays the same through a run stands in its frame.
+// stateData is not modified once the state is made. Each step makes a new one, so data
+// that stays the same throughout a run is in its frame.
 type stateData struct {
 	*frame
 	messages plog.Log[Message]
@@ -35,24 +35,24 @@ type stateData struct {
 	meta     *metadata
 	usage    *Usage // of the run
 
-	// accepted is how many messages were let in; user messages behind them are
-	// input that the next run has to let in first.
+	// accepted is how many messages were accepted; user messages after them are input
+	// that the next run must accept first.
 	accepted int32
 	failures int32 // steps of the run in which something failed
 	signal   *Signal
 	asking   *asking // not kept in JSON
 }
 
-// frame is what a state says of its current or last run and does not change from
-// step to step. It is never written once it is part of a state.
+// frame is the data of a state's current or last run that does not change from step to
+// step. It is not modified once it is part of a state.
 type frame struct {
 	session SessionID
 	run     Run
 	status  Status
 	first   int   // index of the run's first step
 	before  Usage // of the runs before
-	// children is what the runs below used that calls of recorded steps have started, as far as
-	// it is known; nil when there were none.
+	// children is the known usage of runs that calls of recorded steps have started;
+	// nil when there were none.
 	children *Spending
 	open     *openStep
 
@@ -61,7 +61,7 @@ type frame struct {
 	live    *live
 }
 
-// asking is what is said for one model call alone.
+// asking holds settings for one model call only.
 type asking struct {
 	request *Request           // nil for that of the run
 	view    *plog.Log[Message] // what the model is shown; nil for the messages
@@ -73,7 +73,7 @@ var (
 	noAsking     asking
 )
 
-// toInt32 returns a count or an index of what a state holds, in half a word.
+// toInt32 converts a count or an index to half a word.
 func toInt32(n int) int32 { return int32(n) } //nolint:gosec // no session has two billion messages
 
 func (s State) read() *stateData {
@@ -88,7 +88,7 @@ func (s State) copyData() *stateData {
 	return &d
 }
 
-// copyWithFrame returns a copy with a frame of its own, to be written.
+// copyWithFrame returns a copy with a frame of its own that the caller may modify.
 func (s State) copyWithFrame() *stateData {
 	d := s.copyData()
 	f := *d.frame
@@ -96,11 +96,11 @@ func (s State) copyWithFrame() *stateData {
 	return d
 }
 
-// oneCall returns what is said for the next model call alone.
+// oneCall returns the settings for the next model call only.
 func (d *stateData) oneCall() asking { return *cmp.Or(d.asking, &noAsking) }
 
-// NewState returns a state with the given messages. User messages among them are
-// input that the first run has to let in.
+// NewState returns a state with the given messages. User messages among them are input
+// that the first run must accept.
 func NewState(messages ...Message) State { return State{}.With(messages...) }
 
 // With returns s with messages appended.
@@ -113,8 +113,8 @@ func (s State) With(messages ...Message) State {
 	return State{d}
 }
 
-// addMessages appends messages to the transcript, and to what the model is shown in its
-// place.
+// addMessages appends messages to the transcript, and to the view that the model is
+// shown instead of it.
 func (d *stateData) addMessages(messages ...Message) {
 	d.messages = d.messages.Append(messages...)
 	if d.asking != nil && d.asking.view != nil {
@@ -122,24 +122,24 @@ func (d *stateData) addMessages(messages ...Message) {
 	}
 }
 
-// show sets what the model is shown in place of the transcript.
+// show sets the view that the model is shown instead of the transcript.
 func (d *stateData) show(view plog.Log[Message]) {
 	asked := d.oneCall()
 	asked.view = &view
 	d.asking = &asked
 }
 
-// WithView returns s such that the model is shown the given messages in place of
-// the transcript, and behind them what is added later. It is meant for one model
-// call: the transcript of the state that the call is recorded in stays as it is.
+// WithView returns s with a view: the model is shown the given messages instead of the
+// transcript, followed by messages that are added later. The view is for one model
+// call: the transcript of the state that records the call does not change.
 func (s State) WithView(messages ...Message) State {
 	d := s.copyData()
 	d.show(plog.Of(messages...))
 	return State{d}
 }
 
-// WithRequest returns s such that the model is asked with r. It is meant for one
-// model call, as WithView is.
+// WithRequest returns s with another request to the model. It is for one model call, as
+// WithView is.
 func (s State) WithRequest(r Request) State {
 	d := s.copyData()
 	asked := d.oneCall()
@@ -148,8 +148,8 @@ func (s State) WithRequest(r Request) State {
 	return State{d}
 }
 
-// WithStop returns s with a signal that ends the run. Of two signals the one with
-// the weightier reason stays, of equals the first.
+// WithStop returns s with a signal that ends the run. Of two signals, the one whose
+// reason ranks higher stays; of equals, the first.
 func (s State) WithStop(signal Signal) State {
 	if old := s.read().signal; old != nil && old.Reason.rank() >= signal.Reason.rank() {
 		return s
@@ -162,14 +162,14 @@ func (s State) WithStop(signal Signal) State {
 // Session returns the id of the session; empty before its first run.
 func (s State) Session() SessionID { return s.read().session }
 
-// Run says which run the state belongs to: the current or the last one.
+// Run returns the current or last run.
 func (s State) Run() Run { return s.read().run }
 
-// Status says how that run stands.
+// Status returns the status of that run.
 func (s State) Status() Status { return s.read().status }
 
-// StopSignal returns why that run ended or is to end; None while nothing speaks
-// against going on.
+// StopSignal returns why that run ended or is to end; None while it has no reason to
+// end.
 func (s State) StopSignal() mo.Option[Signal] {
 	if signal := s.read().signal; signal != nil {
 		return mo.Some(*signal)
@@ -180,7 +180,7 @@ func (s State) StopSignal() mo.Option[Signal] {
 // Stopped reports whether a stop was signalled.
 func (s State) Stopped() bool { return s.read().signal != nil }
 
-// Request returns what the model is asked with besides the messages.
+// Request returns the request to the model, without the messages.
 func (s State) Request() Request {
 	d := s.read()
 	return *cmp.Or(d.oneCall().request, d.request, &emptyRequest)
@@ -269,18 +269,19 @@ func (s State) LastStep() mo.Option[StepRecord] {
 	return mo.TupleToOption(d.steps.Last())
 }
 
-// Usage returns what the session consumed, RunUsage what its current or last run did.
+// Usage returns the usage of the session; RunUsage returns that of its current or last
+// run.
 func (s State) Usage() Usage { d := s.read(); return d.before.Add(*d.usage) }
 
-// RunUsage returns what the current or last run consumed.
+// RunUsage returns the usage of the current or last run.
 func (s State) RunUsage() Usage { return *s.read().usage }
 
 // RunFailures returns the number of steps of the current or last run in which the
 // model call or a tool failed.
 func (s State) RunFailures() int { return int(s.read().failures) }
 
-// Input iterates over the user messages that no run has let in yet, with their
-// index in the transcript. Messages with a Source are not a user's.
+// Input iterates over the user messages that no run has accepted yet, with their index
+// in the transcript. Messages with a Source are not a user's.
 func (s State) Input() iter.Seq2[int, Message] {
 	d := s.read()
 	return func(yield func(int, Message) bool) {
@@ -292,7 +293,7 @@ func (s State) Input() iter.Seq2[int, Message] {
 	}
 }
 
-// beginRun returns s at the begin of a run.
+// beginRun returns s at the start of a run.
 func (s State) beginRun(run Run, request *Request, l *live) State {
 	d := s.copyData()
 	d.frame = &frame{
@@ -304,8 +305,8 @@ func (s State) beginRun(run Run, request *Request, l *live) State {
 	return State{d}
 }
 
-// keepRequest returns s such that the request that was set for its next model call is
-// the one of the run.
+// keepRequest returns s with the request for its next model call made the request of
+// the run.
 func (s State) keepRequest() State {
 	asked := s.read().oneCall()
 	if asked.request == nil {
@@ -317,7 +318,7 @@ func (s State) keepRequest() State {
 	return State{d}
 }
 
-// parkStep returns s at the end of what can be done before an answer comes.
+// parkStep returns s parked in a step that waits for answers.
 func (s State) parkStep(reply Step, started time.Time, waits []*Intervention) State {
 	open := &openStep{reply, started, make([]openCall, len(waits))}
 	open.reply.Prior = Effects{}
@@ -335,7 +336,7 @@ func (s State) parkStep(reply Step, started time.Time, waits []*Intervention) St
 	return State{d}
 }
 
-// suspend returns s as it stands, to be taken up later.
+// suspend returns s parked without waiting for an answer.
 func (s State) suspend() State {
 	d := s.copyWithFrame()
 	d.status, d.asking = StatusParked, nil
@@ -343,7 +344,7 @@ func (s State) suspend() State {
 	return State{d}
 }
 
-// resumeRun returns s as it goes on in a run that was parked or cut off.
+// resumeRun returns s as the start of a resumed run.
 func (s State) resumeRun(request *Request, l *live) State {
 	d := s.copyWithFrame()
 	d.status, d.request, d.live, d.asking = StatusRunning, request, l, nil
@@ -369,16 +370,16 @@ func (s State) endAs(status Status, signal Signal) State {
 	return State{d}
 }
 
-// release returns s without what only a running agent needs.
+// release returns s without the data that only a running agent needs.
 func (s State) release() State {
 	d := s.copyWithFrame()
 	d.live, d.request, d.asking = nil, nil, nil
 	return State{d}
 }
 
-// record returns s with a step added: the model's message, the answers to its
-// calls, then their effects, all in call order. What was for this model call alone is
-// gone.
+// record returns s with a step added: the model's message, the answers to its calls,
+// then their effects, all in call order. The settings for this model call only are
+// dropped.
 func (s State) record(reply *Step, results []*ToolResult, started time.Time, failure *Failure) State {
 	if s.read().open != nil {
 		s = s.withOpen(nil)
@@ -438,8 +439,8 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 	return out
 }
 
-// begin returns the record of a step, with what the model call consumed, and what the run
-// did then. Where that is unknown, nothing is kept of it.
+// begin returns the record of a step, and the usage of the run including the step.
+// Unknown usage of the step is not stored.
 func (d *stateData) begin(reply *Step) (*stepBody, *Usage) {
 	unsaid := reply.Usage == noStepUsage
 	if unsaid && (reply.Message.body == nil || d.usage.Cost.IsAbsent()) {

@@ -9,12 +9,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// check says what of the form no state can hold, and where.
+// check returns an error, with its location, when the form is not a valid state.
 func (f *stateJSON) check() error {
 	switch f.Status {
 	case StatusNew, StatusRunning, StatusParked, StatusDone, StatusStopped, StatusFailed, StatusDenied, StatusCancelled, StatusInterrupted:
 	default:
-		return formError("/status", "status %q is not known", f.Status)
+		return formError("/status", "unknown status %q", f.Status)
 	}
 	for i := range f.Messages {
 		if err := f.Messages[i].check(); err != nil {
@@ -45,16 +45,16 @@ func (f *stateJSON) check() error {
 	)
 }
 
-// check holds a step against the messages, of which those before behind belong to
-// earlier steps; it returns how many do with this one.
+// check compares a step with the messages, of which the first behind belong to
+// earlier steps. It returns how many messages belong to steps up to this one.
 func (f *stepJSON) check(messages []messageJSON, behind, index int) (int, error) {
 	switch {
 	case f.Index != index:
 		return behind, formError("/index", "the index is %d: it must be %d here", f.Index, index)
 	case f.Message == nil && f.Failure == nil:
-		return behind, formError("", "a step has a message or a failure")
+		return behind, formError("", "a step must have a message or a failure")
 	case f.Message == nil && len(f.Results) > 0:
-		return behind, formError("/results", "there are results without a message that asked for them")
+		return behind, formError("/results", "results without a message")
 	}
 	if err := errorBelow("/usage", f.Usage.check()); err != nil {
 		return behind, err
@@ -71,14 +71,14 @@ func (f *stepJSON) check(messages []messageJSON, behind, index int) (int, error)
 	case messages[at].Role != RoleAssistant:
 		return behind, formError("/message", "message %d has role %q: it must be %q", at, messages[at].Role, RoleAssistant)
 	case len(f.Results) != len(calls):
-		return behind, formError("/results", "there are %d results for %d calls: every call has one", len(f.Results), len(calls))
+		return behind, formError("/results", "%d results for %d calls: every call must have one", len(f.Results), len(calls))
 	case len(answers) < len(calls):
-		return behind, formError("/results", "there are %d calls and %d messages behind them: every call has its answer", len(calls), len(answers))
+		return behind, formError("/results", "%d calls and %d messages after them: every call must have an answer", len(calls), len(answers))
 	}
 	seen := make(map[string]bool, len(calls))
 	for i, call := range calls {
 		if call.ID == "" || seen[call.ID] {
-			return behind, formError("/message", "call %d of message %d has the id %q: every call has one of its own", i, at, call.ID)
+			return behind, formError("/message", "call %d of message %d has the id %q: every call must have a unique id", i, at, call.ID)
 		}
 		seen[call.ID] = true
 		if err := f.Results[i].check(call, &answers[i]); err != nil {
@@ -88,7 +88,7 @@ func (f *stepJSON) check(messages []messageJSON, behind, index int) (int, error)
 	return at + 1 + len(calls), nil
 }
 
-// check holds a result against the call and the message that answers it.
+// check compares a result with the call and the message that answers it.
 func (f *resultJSON) check(call ToolCall, answer *messageJSON) error {
 	if f.Call != nil {
 		call.Name = f.Call.Name
@@ -100,7 +100,7 @@ func (f *resultJSON) check(call ToolCall, answer *messageJSON) error {
 	case answer.Status == "":
 		return formError("", "the answer to call %q has no status", call.ID)
 	case f.Call != nil && f.Call.ID != call.ID:
-		return formError("/call/id", "the id is %q: the call is %q", f.Call.ID, call.ID)
+		return formError("/call/id", "the id is %q: it must be %q", f.Call.ID, call.ID)
 	}
 	return firstError(checkCount("/attempts", int64(f.Attempts)), errorBelow("/stop", f.Stop.check()))
 }
@@ -149,7 +149,7 @@ func checkRange(pointer string, n, least, most int) error {
 	return nil
 }
 
-// errorBelow returns an error of a part of the form as one of the whole.
+// errorBelow converts an error of a part of the form to an error of the whole.
 func errorBelow(pointer string, err error) error {
 	if part, ok := errors.AsType[*strictjson.Error](err); ok {
 		return formError(pointer+part.Pointer, "%s", part.Message)

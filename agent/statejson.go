@@ -15,9 +15,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// stateVersion is the version of the JSON form that is written, oldestVersion the oldest
-// one that is read. Since version 2 a call that a person is asked about has a list of
-// questions; since version 3 there is what the runs below used.
+// stateVersion is the version of the JSON form that MarshalJSON writes, oldestVersion
+// the oldest one that UnmarshalJSON reads. Version 2 added the list of questions about
+// a call; version 3 added the usage of the runs below.
 const (
 	stateVersion  = 3
 	oldestVersion = 1
@@ -34,18 +34,18 @@ type stateJSON struct {
 	Status   Status        `json:"status,omitempty"`
 	Signal   *Signal       `json:"signal,omitempty"`
 	Messages []messageJSON `json:"messages,omitempty"`
-	// Accepted is how many of the messages were let in.
+	// Accepted is how many of the messages were accepted.
 	Accepted int        `json:"accepted,omitempty"`
 	Steps    []stepJSON `json:"steps,omitempty"`
 	// First is the index of the run's first step; Failures counts its failed ones.
 	First    int          `json:"first,omitempty"`
 	Failures int          `json:"failures,omitempty"`
 	Metadata metadataJSON `json:"metadata,omitzero"`
-	// UsageBefore is what the earlier runs consumed, RunUsage what this one did;
-	// missing is nothing used.
+	// UsageBefore is the usage of earlier runs, RunUsage that of this one; omitted
+	// means zero.
 	UsageBefore *Usage `json:"usage_before,omitempty"`
 	RunUsage    *Usage `json:"run_usage,omitempty"`
-	// Children is what the runs below used, but for those that stand in the open step.
+	// Children is the usage of the runs below, except those in the open step.
 	Children *Spending `json:"children,omitempty"`
 	// OpenStep is a step that has begun and is not recorded.
 	OpenStep *openStepJSON `json:"open_step,omitempty"`
@@ -57,8 +57,8 @@ type metadataJSON struct {
 	Run     map[string]json.RawMessage `json:"run,omitempty"`
 }
 
-// stepJSON is the JSON form of a step. What was said is in the messages: the
-// reply at index Message, the answers to its calls right behind it.
+// stepJSON is the JSON form of a step. Its messages are in the transcript: the reply at
+// index Message, the answers to its calls right after it.
 type stepJSON struct {
 	Index        int          `json:"index"`
 	Message      *int         `json:"message,omitempty"` // none when the model call failed
@@ -72,7 +72,7 @@ type stepJSON struct {
 	Failure      *Failure     `json:"failure,omitempty"`
 }
 
-// resultJSON is what the message that answers a call does not say.
+// resultJSON is the part of a result that is not in the message that answers the call.
 type resultJSON struct {
 	Call     *ToolCall `json:"call,omitempty"` // the effective call, where it is not what the model asked
 	Attempts int       `json:"attempts,omitempty"`
@@ -81,11 +81,11 @@ type resultJSON struct {
 	Stop     *Signal   `json:"stop,omitempty"`
 }
 
-// MarshalJSON writes the state in the current version of its JSON form, with all
-// that belongs to the session. What belongs to the agent is not kept: the request,
-// a view, scratch values; nor are error values, of which kind and text remain, and
-// the effects of results, which have been applied. Times are written in UTC. Text
-// that is not valid UTF-8 is written with U+FFFD in the place of what is wrong.
+// MarshalJSON writes the state in the current version of its JSON form, with everything
+// that belongs to the session. It does not write what belongs to the agent (the
+// request, a view, scratch values), the effects of results, which have been applied, or
+// error values, of which kind and text remain. Times are written in UTC. Invalid UTF-8
+// in a text is replaced by U+FFFD.
 //
 // A metadata value that JSON cannot hold is an error that names its key.
 //
@@ -101,10 +101,10 @@ func (s State) MarshalJSON() ([]byte, error) {
 	return compactJSON(form)
 }
 
-// UnmarshalJSON reads a state that MarshalJSON wrote. It is strict: a newer
-// version, a member that it does not know, or anything that no state can hold is
-// an error that says where. Metadata stays as it came until a typed key reads it;
-// numbers in the details of signals are of type json.Number.
+// UnmarshalJSON reads a state that MarshalJSON wrote. It is strict: a newer version, an
+// unknown member, or anything invalid in a state is an error that says where. Metadata
+// stays encoded until a typed key reads it; numbers in the details of signals are of
+// type json.Number.
 func (s *State) UnmarshalJSON(data []byte) error {
 	form, err := readState(data)
 	if err != nil {
@@ -124,12 +124,12 @@ func readState(data []byte) (stateJSON, error) {
 	}
 	switch version := known.Version; {
 	case version == nil:
-		return form, formError("/version", "there is no version: this is not the JSON form of a state")
+		return form, formError("/version", "no version: this is not the JSON form of a state")
 	case *version > stateVersion:
 		return form, formError("/version", "version %d is newer than this program reads (%d): use a newer version of the module",
 			*version, stateVersion)
 	case *version < oldestVersion:
-		return form, formError("/version", "there is no version %d", *version)
+		return form, formError("/version", "unknown version %d", *version)
 	}
 	if err := strictjson.UnmarshalStrict(data, &form); err != nil {
 		return form, err
@@ -137,7 +137,7 @@ func readState(data []byte) (stateJSON, error) {
 	return form, form.check()
 }
 
-// form returns the state as it is written.
+// form returns the JSON form of the state.
 func (s State) form() (stateJSON, error) {
 	d := s.read()
 	form := stateJSON{
@@ -158,7 +158,7 @@ func (s State) form() (stateJSON, error) {
 	return form, firstError(opening, keeping)
 }
 
-// toState returns the state that a checked form says.
+// toState returns the state of a checked form.
 func (f *stateJSON) toState() State {
 	messages := lo.Map(f.Messages, func(m messageJSON, _ int) Message { return m.toMessage() })
 	steps := lo.Map(f.Steps, func(r stepJSON, _ int) StepRecord { return r.record(messages) })
@@ -199,8 +199,8 @@ func (r *ToolResult) form() resultJSON {
 	return form
 }
 
-// record returns the step, and puts the messages that answer its calls in their places:
-// they are views of its results.
+// record returns the step, and sets the messages that answer its calls: they are views
+// of its results.
 func (f *stepJSON) record(messages []Message) StepRecord {
 	b := new(stepBody).withRoom(len(f.Results))
 	b.index, b.started, b.took, b.failure = toInt32(f.Index), momentOf(f.Started), time.Duration(f.Duration), f.Failure

@@ -21,7 +21,7 @@ const (
 	FinishError     FinishReason = "error"
 )
 
-// Usage is what model calls consumed.
+// Usage is the consumption of model calls.
 type Usage struct {
 	// InputTokens counts all input, cached input included.
 	InputTokens int64 `json:"input_tokens"`
@@ -31,7 +31,7 @@ type Usage struct {
 	CacheReadTokens int64 `json:"cache_read_tokens,omitempty"`
 	// CacheWriteTokens is the part of the input that was written to a cache.
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
-	// ReasoningTokens is the part of the output that was thinking.
+	// ReasoningTokens is the part of the output that was reasoning.
 	ReasoningTokens int64 `json:"reasoning_tokens,omitempty"`
 	// Cost is in US dollars; None means unknown.
 	Cost mo.Option[float64] `json:"cost"`
@@ -61,13 +61,13 @@ func addTo(u, v *Usage) {
 }
 
 var (
-	// noUsage is where a sum starts: nothing used, at a known cost of nothing.
+	// noUsage is the start of a sum: zero usage at zero cost.
 	noUsage = Usage{Cost: mo.Some(0.0)}
-	// noStepUsage is that of a step whose usage is unknown.
+	// noStepUsage is the usage of a step whose usage is unknown.
 	noStepUsage Usage
 )
 
-// Step is one model turn: what a driver answers.
+// Step is one model turn: the reply of a driver.
 type Step struct {
 	// Message is the assistant's message, with the tool calls it asks for.
 	Message Message
@@ -79,17 +79,17 @@ type Step struct {
 	Model string
 	// ID is the service's id of the reply.
 	ID string
-	// Prior is what middleware around the driver wants changed in the state before
-	// the reply is recorded, Effects after it. The driver of a live model leaves both
-	// empty.
+	// Prior are the changes to the state that middleware around the driver wants made
+	// before the reply is recorded, Effects those after it. The driver of a live
+	// model leaves both empty.
 	Prior, Effects Effects
 	// Stop, when set by middleware, ends the run: no call of the reply runs. With an
 	// empty Message no model was asked and no step is recorded.
 	Stop *Signal
 }
 
-// Empty reports whether the model said nothing: neither a call, nor an image or a file, nor text
-// that is more than white space. Reasoning says nothing.
+// Empty reports whether the reply is empty: it has no call, no image, no file, and no
+// text other than white space. Reasoning does not count.
 func (s Step) Empty() bool {
 	if s.Message.CallCount() > 0 {
 		return false
@@ -108,7 +108,7 @@ func (s Step) Empty() bool {
 	return true
 }
 
-// StepKind tells a step that ran tools from one that gave an answer.
+// StepKind distinguishes a step that ran tools from one that gave an answer.
 type StepKind string
 
 // The kinds of steps.
@@ -118,9 +118,9 @@ const (
 	StepFailure       StepKind = "failure"
 )
 
-// StepRecord is what is kept of a step: the reply, the results of its calls, and
-// when. It is immutable, one word wide, and safe for concurrent use. The zero
-// StepRecord is of an empty step.
+// StepRecord is the record of a step: the reply, the results of its calls, and its
+// time. It is immutable, one word wide, and safe for concurrent use. The zero
+// StepRecord is an empty step.
 type StepRecord struct {
 	body *stepBody
 }
@@ -144,7 +144,7 @@ func (r StepRecord) Reply() Step {
 // Message returns the assistant's message.
 func (r StepRecord) Message() Message { return r.read().message }
 
-// Usage returns what the model call consumed.
+// Usage returns the usage of the model call.
 func (r StepRecord) Usage() Usage { return *cmp.Or(r.read().usage, &noStepUsage) }
 
 // ResultCount returns the number of tool results: one for each call of the message.
@@ -170,8 +170,8 @@ func (r StepRecord) StartTime() time.Time { return r.read().started.time() }
 // Duration returns how long the step took, its tools included.
 func (r StepRecord) Duration() time.Duration { return r.read().took }
 
-// Failure returns what ended the step before its time, or nil: a failed model call,
-// a hook whose failure aborts the run. A failed tool is no failed step.
+// Failure returns the error that ended the step early, or nil: a failed model call,
+// or a hook whose failure aborts the run. A failed tool does not fail the step.
 func (r StepRecord) Failure() *Failure { return r.read().failure }
 
 // ToolFailures returns the number of calls whose tool failed: an error, a panic, a
@@ -187,7 +187,7 @@ func (r StepRecord) ToolFailures() int {
 	return n
 }
 
-// Kind says whether the step ran tools, answered, or failed.
+// Kind returns whether the step ran tools, answered, or failed.
 func (r StepRecord) Kind() StepKind {
 	switch b := r.read(); {
 	case b.failure != nil:
@@ -198,15 +198,15 @@ func (r StepRecord) Kind() StepKind {
 	return StepFinalResponse
 }
 
-// finishTexts say in words how replies end that the model does not end by itself.
+// finishTexts describe replies that the model did not end by itself.
 var finishTexts = map[FinishReason]string{
 	FinishLength: "the reply was cut at its token limit",
 	FinishFilter: "the model service withheld the reply, or the rest of it",
 	FinishError:  "the model service ended the reply because of an error",
 }
 
-// EndSignal returns the signal of a run that ends by itself with this step, without a Source:
-// StopCompleted, StopFinishReason or StopEmptyReply.
+// EndSignal returns the signal for a run that ends by itself with this step, without
+// a Source: StopCompleted, StopFinishReason or StopEmptyReply.
 func (r StepRecord) EndSignal() Signal {
 	reply := r.Reply()
 	text, unusual := finishTexts[reply.FinishReason]

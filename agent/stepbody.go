@@ -2,9 +2,9 @@ package agent
 
 import "time"
 
-// stepBody is what is kept of a step. It has room for the answer to one call, which most
-// steps have: without it a step makes two allocations more and takes 9 % more instructions
-// (BenchmarkContender/calls=1).
+// stepBody is the data of a recorded step. It has room for the answer to one call, which
+// is enough for most steps: without it a step makes two more allocations and takes 9 %
+// more instructions (BenchmarkContender/calls=1).
 type stepBody struct {
 	started   moment
 	index, at int32 // at is where the transcript has the reply, if there is one
@@ -22,7 +22,7 @@ type stepBody struct {
 
 var emptyStep stepBody
 
-// answers returns what the messages behind the reply are made of: the results.
+// answers returns the bodies of the messages after the reply: the results.
 func (b *stepBody) answers() []messageBody {
 	if b.several != nil {
 		return *b.several
@@ -30,7 +30,7 @@ func (b *stepBody) answers() []messageBody {
 	return b.one[:b.count]
 }
 
-// withRoom returns b with room for the messages that answer so many calls.
+// withRoom returns b with room for the answers to that many calls.
 func (b *stepBody) withRoom(calls int) *stepBody {
 	if b.count = toInt32(calls); calls > len(b.one) {
 		several := make([]messageBody, calls)
@@ -39,17 +39,17 @@ func (b *stepBody) withRoom(calls int) *stepBody {
 	return b
 }
 
-// spent is what a step consumed, and the run with it.
+// spent is the usage of a step, and of the run including it.
 type spent struct{ step, run Usage }
 
-// using is a step that consumed something, in one allocation with that.
+// using is a step together with its usage, in one allocation.
 type using struct {
 	stepBody
 	spent
 }
 
-// moment is a time without the clock and the zone that a time.Time carries along: half its
-// size, in every step that a session keeps. The zero moment is the zero time.
+// moment is a time without the monotonic clock and the zone of a time.Time: half its size,
+// in every step that a session keeps. The zero moment is the zero time.
 type moment struct {
 	seconds int64
 	behind  int32 // nanoseconds, and one

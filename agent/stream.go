@@ -10,13 +10,12 @@ import (
 	"github.com/samber/mo"
 )
 
-// errGivenUp cancels a run whose caller stopped listening.
-var errGivenUp = errors.New("the caller gave the run up")
+// errGivenUp cancels a run whose caller has left the iteration.
+var errGivenUp = errors.New("the caller ended the run early")
 
-// Steps runs the agent as Run does and yields the state after each step, and at
-// last the state that the run ended in; with the error, if there is one. Leaving
-// the iteration early cancels the run. Everything happens on the caller's
-// goroutine, between two yields.
+// Steps runs the agent as Run does and yields the state after each step, and finally the state
+// that the run ended in, with the error, if any. Leaving the iteration early cancels the run.
+// The agent runs on the caller's goroutine, between two yields.
 func (a *Agent) Steps(ctx context.Context, s State, input ...Message) iter.Seq2[State, error] {
 	return a.StepsWith(ctx, RunSettings{}, s, input...)
 }
@@ -46,16 +45,16 @@ func (a *Agent) StepsWith(ctx context.Context, settings RunSettings, s State, in
 	}
 }
 
-// Progress is one thing that Stream yields: a piece of a reply, an event, a finished step,
-// or, last of all, the end of the run.
+// Progress is one item that Stream yields: a piece of a reply, an event, a finished step, or,
+// last of all, the end of the run.
 type Progress struct {
-	// Delta is a piece of a reply; nil on the others.
+	// Delta is a piece of a reply; otherwise nil.
 	Delta *Delta
-	// Event is what happened; nil beside a Delta. After a step it is a StepCompleted, and at the
-	// end, once, a RunCompleted, or a RunParked where the run waits for a person.
+	// Event is an event; nil with a Delta. After a step it is a StepCompleted, and at the end,
+	// once, a RunCompleted, or a RunParked if the run waits for a person.
 	Event Event
-	// State is the state after a step, or the one that the run ended in. It is empty beside a
-	// Delta and any other Event.
+	// State is the state after a step, or the one that the run ended in. It is empty with a
+	// Delta and with any other Event.
 	State State
 }
 
@@ -68,23 +67,23 @@ func (p Progress) Ended() bool {
 	return false
 }
 
-// Stream runs the agent as Run does and yields the model's replies as they
-// arrive, what happens, the state after each step, and at last the end of the run, with its
-// state and the error, if there is one. Leaving the iteration early cancels the run
-// and waits until it has ended.
+// Stream runs the agent as Run does and yields the model's replies as they arrive, events, the
+// state after each step, and at last the end of the run, with its state and the error, if any.
+// Leaving the iteration early cancels the run and waits until it has ended.
 //
-// What happens are the events that an Observer is told of, but for those of the model
-// calls, whose replies are there already: a tool call begins (ToolCallStarted) or is answered
-// (ToolCallCompleted), a person is asked (ApprovalRequested) and has
-// answered (ApprovalCompleted), a hook denied, rewrote or asked
-// (hooks.Event), a reply is dropped and begins again (processor.Retrying). Events of
-// sub-agents are theirs; that they begin and end is among those of the run.
+// The events are those that an Observer receives, except those of model calls, because Stream
+// yields the replies themselves: a tool call begins (ToolCallStarted) or is answered
+// (ToolCallCompleted), a person is asked (ApprovalRequested) and has answered
+// (ApprovalCompleted), a hook denied, rewrote or asked (hooks.Event), a reply is dropped and
+// begins again (processor.Retrying). A stream does not include the events of sub-agents, but the
+// run has events for their begin and end.
 //
-// A reply is yielded before the step that it belongs to is decided upon. Where a
-// control hook at PostInference may replace it, it is held back until the hook
-// has spoken, and comes in one piece.
+// A reply is yielded before the step that it belongs to is decided. If a control hook at
+// PostInference may replace it, it is held back until the hook has decided, and comes in one
+// piece.
 //
-// The run has a goroutine of its own, which ends with the iteration. It waits
+// The run has a goroutine of its own, which ends with the iteration. It waits while the body of
+// the loop runs, which must not call back into the run.
 // while the body of the loop runs, which must not call back into the run.
 func (a *Agent) Stream(ctx context.Context, s State, input ...Message) iter.Seq2[Progress, error] {
 	return a.StreamWith(ctx, RunSettings{}, s, input...)
@@ -130,7 +129,7 @@ func (a *Agent) StreamWith(ctx context.Context, settings RunSettings, s State, i
 	}
 }
 
-// stream is what a run hands over to the loop that iterates over it.
+// stream passes the progress of a run to the loop that iterates over it.
 type stream struct {
 	progress chan Progress
 	taken    chan struct{} // the loop has done with what it was sent
@@ -142,8 +141,8 @@ type stream struct {
 	panicked any
 }
 
-// send hands something over and waits until the loop has done with it. It reports whether the loop
-// wants more. Any number of goroutines may send.
+// send passes p to the loop and waits until the loop is done with it. It reports whether the
+// loop wants more. Any number of goroutines may call send.
 func (f *stream) send(p Progress) bool {
 	select {
 	case f.progress <- p:
@@ -172,7 +171,7 @@ func (f *stream) runAgent(run func() mo.Result[State]) {
 	f.returned = true
 }
 
-// end yields the end of the run, or lets the caller have the panic that the run ended in.
+// end yields the end of the run, or panics in the caller if the run panicked.
 func (f *stream) end(yield func(Progress, error) bool) {
 	switch {
 	case f.panicked != nil:

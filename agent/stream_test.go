@@ -117,7 +117,7 @@ func TestWhoLeavesEarlyCancelsTheRun(t *testing.T) {
 			ended := agenttest.Of[agent.RunCompleted](events)
 			require.Len(t, ended, 1)
 			assert.Equal(t, agent.StatusCancelled, ended[0].State.Status())
-			assert.Equal(t, "the caller gave the run up", signalOf(t, ended[0].State).Message)
+			assert.Equal(t, "the caller ended the run early", signalOf(t, ended[0].State).Message)
 			assert.Len(t, answers(ended[0].State), 2)
 		})
 	}
@@ -191,7 +191,7 @@ func TestAStreamTellsWhatHappens(t *testing.T) {
 	}
 	want := []string{
 		"run.started", "judged", "step.started", "hm", "tool_call.started add true", "tool_call.completed 3",
-		"tool_call.started nothing false", `tool_call.completed there is no tool "nothing"`, "step.completed",
+		"tool_call.started nothing false", `tool_call.completed unknown tool "nothing"`, "step.completed",
 		"judged", "step.started", "done", "step.completed", "judged", "run.completed done <nil> <nil> true",
 	}
 	assert.Equal(t, want, told(build(t, agent.Config{Driver: driver, Executor: tools().Executor()})))

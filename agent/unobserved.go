@@ -1,16 +1,15 @@
 package agent
 
-// unobserved holds what is asked in runs without an observer: driver and executor without
-// the wrappers that only tell observers. In an agent with telemetry that has nowhere to go, as
-// is the default, these wrappers are 7 % of the instructions of a step
+// unobserved holds the driver and executor for runs without an observer: those of the agent
+// without the wrappers that only serve observers. In an agent whose telemetry is not
+// collected, which is the default, these wrappers are 7 % of the instructions of a step
 // (BenchmarkContender/contender=grapnel).
 type unobserved struct {
 	driver   Driver
 	executor Executor
 }
 
-// withoutObservers returns v without the wrappers that only look on, as far as they are
-// outermost.
+// withoutObservers returns v without the outermost wrappers that only observe.
 func withoutObservers[T any](v T) T {
 	for {
 		onlooker, ok := any(v).(interface{ WhenUnobserved() T })
@@ -21,7 +20,7 @@ func withoutObservers[T any](v T) T {
 	}
 }
 
-// driverFor returns the driver that is asked in the run that s belongs to.
+// driverFor returns the driver for the run that s belongs to.
 func (a *Agent) driverFor(s State) Driver {
 	if s.Observed() {
 		return a.driver
@@ -29,7 +28,7 @@ func (a *Agent) driverFor(s State) Driver {
 	return a.unobserved.driver
 }
 
-// executorFor returns the executor of the run that s belongs to.
+// executorFor returns the executor for the run that s belongs to.
 func (a *Agent) executorFor(s State) Executor {
 	if s.Observed() {
 		return a.executor

@@ -1,16 +1,16 @@
 package agent
 
-// WireForm writes messages in the form of one model service and remembers what
-// it wrote: each message is encoded once, however many steps show it to the
-// model. A driver makes one WireForm and keeps it. Safe for concurrent use.
+// WireForm encodes messages for one model service and caches the encoding: each
+// message is encoded once, however many steps show it to the model. A driver makes
+// one WireForm and keeps it. Safe for concurrent use.
 //
-// A message remembers one form, the last that was asked of it; two drivers that
-// take turns on one transcript encode again each turn.
+// A message caches one encoding, the most recent; two drivers that take turns on one
+// transcript encode again each turn.
 type WireForm struct {
 	encode func(Message) ([]byte, error)
 }
 
-// wired is an encoded message and the form that it was encoded for.
+// wired is an encoded message and the WireForm that encoded it.
 type wired struct {
 	form *WireForm
 	text string
@@ -39,8 +39,8 @@ func (f *WireForm) Of(m Message) (string, error) {
 	return w.text, nil
 }
 
-// AppendMessages appends the encoded form of every message of s that the model
-// is shown, with commas between them, and returns the extended slice.
+// AppendMessages appends the encoded form of every message of s that the model is
+// shown, separated by commas, and returns the extended slice.
 func (f *WireForm) AppendMessages(dst []byte, s State) ([]byte, error) {
 	for i, m := range s.Messages() {
 		text, err := f.Of(m)

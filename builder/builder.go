@@ -11,15 +11,15 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 )
 
-// AgentBuilder puts an agent together. It is an immutable value: each method
-// returns a new builder, and the receiver can be built on in another way. The zero
-// AgentBuilder is an empty one, as New returns.
+// AgentBuilder builds an agent. It is an immutable value: each method returns a new
+// builder, and the receiver can be extended in other ways. The zero AgentBuilder is
+// empty, as New returns it.
 type AgentBuilder struct {
 	plan         capability.Plan
 	capabilities []capability.Capability
 }
 
-// New returns an empty builder. What it builds can be seen through OpenTelemetry's
+// New returns an empty builder. Its agents are instrumented with OpenTelemetry's
 // global providers, if there are any: see capability.UseTelemetry.
 func New() AgentBuilder { return AgentBuilder{} }
 
@@ -29,7 +29,7 @@ func (b AgentBuilder) WithName(name string) AgentBuilder {
 	return b
 }
 
-// WithDriver sets what asks the model. Every agent needs one.
+// WithDriver sets the driver. Every agent needs one.
 func (b AgentBuilder) WithDriver(d agent.Driver) AgentBuilder {
 	b.plan = b.plan.WithDriver(d)
 	return b
@@ -45,13 +45,13 @@ func (b AgentBuilder) WithInstructions(text string) AgentBuilder {
 	return b.WithRequest(func(r agent.Request) agent.Request { r.Instructions = text; return r })
 }
 
-// WithRequest changes what the model is asked with.
+// WithRequest changes the request to the model.
 func (b AgentBuilder) WithRequest(change func(agent.Request) agent.Request) AgentBuilder {
 	b.plan = b.plan.WithRequest(change)
 	return b
 }
 
-// WithObserver adds an observer, which is told of everything that happens.
+// WithObserver adds an observer, which receives all events.
 func (b AgentBuilder) WithObserver(o agent.Observer) AgentBuilder {
 	b.plan = b.plan.WithObserver(o)
 	return b
@@ -63,7 +63,7 @@ func (b AgentBuilder) WithParallel(n int) AgentBuilder {
 	return b
 }
 
-// With adds capabilities. What is given first is outermost.
+// With adds capabilities. The first one is outermost.
 func (b AgentBuilder) With(capabilities ...capability.Capability) AgentBuilder {
 	b.capabilities = append(slices.Clip(b.capabilities), capabilities...)
 	return b
@@ -79,9 +79,9 @@ func (b AgentBuilder) Plan() mo.Result[capability.Plan] {
 	return mo.Ok(plan)
 }
 
-// Build returns the agent, or an error that joins everything that is wrong with
-// it, a line each. Building the same builder twice gives two agents that share
-// nothing that changes.
+// Build returns the agent, or an error that joins everything that is wrong with it,
+// a line each. Building the same builder twice gives two agents that share no
+// mutable data.
 func (b AgentBuilder) Build() mo.Result[*agent.Agent] {
 	plan, installing := b.install()
 	built, building := plan.Agent().Get()
@@ -98,7 +98,7 @@ func (b AgentBuilder) naming(err error) error {
 	return fmt.Errorf("building the agent:\n%w", err)
 }
 
-// seen is what every agent has that is not given another of the name.
+// seen is the telemetry of every agent that is not given its own.
 var seen capability.UseTelemetry
 
 // install lets each capability add its part, in order. One that fails leaves the

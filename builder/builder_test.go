@@ -219,7 +219,7 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 		`capability "guards": the limit of steps is -2: it must not be less than -1, which means none, and zero means 100`,
 		`capability "guards": the limit of time is -1ns: it must not be negative, and zero means none`,
 		`putting the toolbox together: tool "a": the name is given twice`,
-		`hook "h" is there twice: names must be unique`,
+		`hook "h" is declared twice: names must be unique`,
 		`the func that changes the request is nil`,
 		`the approver is nil: leave it out when there is no person to ask`,
 		`no driver: give one with WithDriver`,

@@ -1,5 +1,5 @@
-// Package builder is where most programs begin: an AgentBuilder takes a driver and
-// capabilities and builds an agent, or says everything that is wrong at once.
+// Package builder is the starting point for most programs: an AgentBuilder takes a driver and
+// capabilities and builds an agent, or reports everything that is wrong at once.
 //
 //	a, err := builder.New().
 //		WithName("helper").
@@ -12,6 +12,6 @@
 //	}
 //	final, err := a.Run(ctx, agent.NewState(), agent.UserText("what is in this folder?")).Get()
 //
-// A builder is an immutable value: keep one with what your agents have in common,
-// and build on it in several ways. RunAs runs an agent for an answer of a Go type.
+// A builder is an immutable value: keep one with the common parts of your agents, and extend
+// it in several ways. RunAs runs an agent for an answer of a Go type.
 package builder

@@ -90,7 +90,7 @@ func ExampleAgentBuilder_Build() {
 	// Output:
 	// building agent "helper":
 	// capability "guards": the limit of steps is -2: it must not be less than -1, which means none, and zero means 100
-	// hook "audit" is there twice: names must be unique
+	// hook "audit" is declared twice: names must be unique
 	// the approver is nil: leave it out when there is no person to ask
 	// no driver: give one with WithDriver
 }

@@ -532,7 +532,7 @@ func TestNoWayAroundByMessagesOfTools(t *testing.T) {
 			assert.Equal(t, []int{1, 0}, []int{own, others}, name)
 			for _, r := range firstStep(s).Results() {
 				assert.Equal(t, agent.ToolFailed, r.Status, name)
-				assert.Contains(t, r.Text(), "not declared to", name)
+				assert.Contains(t, r.Text(), "not allowed to", name)
 			}
 		}
 		own, others := words(run(t, capability.UseTools(toolexec.WithPolicy(plain, toolexec.Policy{AddMessages: true}))))

@@ -27,7 +27,7 @@ func (p part) name() string {
 	return ""
 }
 
-// String returns how errors speak of the capability.
+// String returns the name of the capability in errors.
 func (p part) String() string {
 	if name := p.name(); name != "" {
 		return fmt.Sprintf("capability %q", name)
@@ -35,7 +35,7 @@ func (p part) String() string {
 	return fmt.Sprintf("capability %d (%s)", p.position, strings.TrimPrefix(fmt.Sprintf("%T", p.Capability), "*"))
 }
 
-// each returns what is wrong with the capability, as so many errors as are joined in err.
+// each returns the errors that are joined in err, each with the name of the capability.
 func (p part) each(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
@@ -44,8 +44,8 @@ func (p part) each(err error) []error {
 	return lo.FlatMap(joined.Unwrap(), func(err error, _ int) []error { return p.each(err) })
 }
 
-// needs returns the names of the capabilities that must be there, and of those that
-// must be installed before this one where they are there.
+// needs returns the names of required capabilities, and of those that must be installed
+// before this one if the agent has them.
 func (p part) needs() (required, before []string) {
 	if d, ok := p.Capability.(capability.Dependent); ok {
 		required = lo.Uniq(d.Requires())
@@ -57,9 +57,9 @@ func (p part) needs() (required, before []string) {
 	return required, before
 }
 
-// inOrder puts capabilities behind those that they require or come after, and
-// otherwise leaves them in the order they were given. It finds all that is wrong:
-// what is nil, names that are there twice or missing, and circles.
+// inOrder puts capabilities after those that they require or come after, and otherwise
+// keeps their order. It reports everything that is wrong: nil capabilities, names that
+// are declared twice or missing, and cycles.
 func inOrder(given []capability.Capability) ([]part, []error) {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
@@ -73,7 +73,7 @@ func inOrder(given []capability.Capability) ([]part, []error) {
 		}
 		if name := p.name(); name != "" {
 			if _, twice := index[name]; twice {
-				say("%s is there twice: an agent has one of them", p)
+				say("%s is declared twice: an agent has one of them", p)
 				continue
 			}
 			index[name] = len(parts)
@@ -100,9 +100,8 @@ func inOrder(given []capability.Capability) ([]part, []error) {
 	return lo.Map(order, func(i int, _ int) part { return parts[i] }), wrong
 }
 
-// sortByNeeds returns a stable topological order of the indices, each behind those in its
-// before list: of those that may come next, the first is the next. What is left
-// out because it is in a circle is returned apart, in order.
+// sortByNeeds returns a stable topological order of the indices, each after those in its before list:
+// of the possible next indices, the first comes first. Indices in a cycle are returned separately, in order.
 func sortByNeeds(before [][]int) (order, circle []int) {
 	placed := make([]bool, len(before))
 	for i := 0; i < len(before); i++ {

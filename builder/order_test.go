@@ -46,11 +46,11 @@ func TestWhatIsWrongWithCapabilities(t *testing.T) {
 		"nil": {[]capability.Capability{part{name: "a"}, nil}, []string{"capability 2 of 2 is nil"}},
 		"IP-110, SW-22: there twice": {
 			[]capability.Capability{capability.UseGuards{Steps: 1}, part{name: "a"}, capability.UseGuards{Steps: 2}},
-			[]string{`capability "guards" is there twice: an agent has one of them`},
+			[]string{`capability "guards" is declared twice: an agent has one of them`},
 		},
 		"another approver": {
 			[]capability.Capability{capability.UseApproval(noPerson), capability.UseApproval(noPerson)},
-			[]string{`capability "approval" is there twice: an agent has one of them`},
+			[]string{`capability "approval" is declared twice: an agent has one of them`},
 		},
 		"missing": {
 			[]capability.Capability{part{name: "a", requires: []string{"b", "c", "b"}, after: []string{"d"}}, needy{func(p capability.Plan) (capability.Plan, error) { return p, nil }}},
@@ -72,7 +72,7 @@ func TestWhatIsWrongWithCapabilities(t *testing.T) {
 		},
 		"all at once": {
 			[]capability.Capability{nil, part{name: "a"}, part{name: "a"}, unnamed, part{name: "b", requires: []string{"z"}}},
-			[]string{"capability 1 of 5 is nil", `capability "a" is there twice: an agent has one of them`,
+			[]string{"capability 1 of 5 is nil", `capability "a" is declared twice: an agent has one of them`,
 				`capability "b" requires "z", which is not there`, "capability 4 (capability.Func): no disk"},
 		},
 	} {

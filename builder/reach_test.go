@@ -69,7 +69,7 @@ func TestGuardsThatNeverMatchAreErrors(t *testing.T) {
 		"of another tool":     {[]hooks.Matcher{hooks.ToolNamed("send_mail"), hooks.ArgumentMatching("command", "rm *")}, `no call of "send_mail"`},
 		"of another type":     {[]hooks.Matcher{hooks.ArgumentMatching("timeout", "30")}, "that is a string"},
 		"no such agent":       {[]hooks.Matcher{hooks.AgentNamed("fxer")}, `"fxer" matches no agent`},
-		"empty Or":            {[]hooks.Matcher{hooks.Or()}, "an Or without matchers matches nothing"},
+		"empty Or":            {[]hooks.Matcher{hooks.Or()}, "Or without matchers matches nothing"},
 		"not everything":      {[]hooks.Matcher{hooks.Not(hooks.And())}, "can never match"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,25 +108,25 @@ func TestGuardsOfWhatComesLater(t *testing.T) {
 	assert.Error(t, buildError(capability.UseTools(shell()), guard(hooks.ToolNamed("mcp__fles__read")), later))
 	assert.NoError(t, buildError(capability.UseTools(shell()), guard(hooks.AgentNamed("judge")), later))
 	start := capability.UseHooks(hooks.On(hooks.AtRunStart, "start", func(_ context.Context, c hooks.RunStartContext) hooks.Result { return c.Pass() }))
-	assert.ErrorContains(t, buildError(start), "never comes to RunStart")
+	assert.ErrorContains(t, buildError(start), "never reaches RunStart")
 	assert.NoError(t, buildError(start, later))
-	assert.ErrorContains(t, buildError(capability.UseLater(capability.Later{Tools: []string{"a|b"}, Points: []hooks.PointName{"Lunch"}})), `there is no point "Lunch"`)
+	assert.ErrorContains(t, buildError(capability.UseLater(capability.Later{Tools: []string{"a|b"}, Points: []hooks.PointName{"Lunch"}})), `unknown point "Lunch"`)
 }
 
-// A control at a point that the agent never comes to is an error; who only watches there has nothing to guard.
+// A control at a point that the agent never reaches is an error; who only watches there has nothing to guard.
 func TestControlsAtPointsThatNeverCome(t *testing.T) {
 	compact := capability.UseHooks(hooks.On(hooks.AtPreCompact, "compact", func(_ context.Context, c hooks.PreCompactContext) hooks.Result { return c.Pass() }))
 	sub := capability.UseHooks(hooks.On(hooks.AtPostSubagent, "sub", func(_ context.Context, c hooks.PostSubagentContext) hooks.Result { return c.Pass() }))
-	assert.ErrorContains(t, buildError(compact), "never comes to PreCompact: it has no compaction, which capability.UseCompaction brings")
+	assert.ErrorContains(t, buildError(compact), "never reaches PreCompact: it has no compaction: add capability.UseCompaction")
 	assert.NoError(t, buildError(compact, capability.UseCompaction{}))
-	assert.ErrorContains(t, buildError(sub), "never comes to PostSubagent: it has no sub-agents")
+	assert.ErrorContains(t, buildError(sub), "never reaches PostSubagent: it has no sub-agents")
 	assert.NoError(t, buildError(sub, capability.UseSubagents{Agents: []capability.Subagent{{Agent: worker()}}}))
 	for _, stage := range []hooks.Hook{
 		hooks.On(hooks.AtSessionStart, "p", func(_ context.Context, c hooks.PipelineContext) hooks.Result { return c.Pass() }),
 		hooks.On(hooks.AtStageComplete, "p", func(_ context.Context, c hooks.PipelineContext) hooks.Result { return c.Pass() }),
 		hooks.On(hooks.AtRunResult, "p", func(_ context.Context, c hooks.RunResultContext) hooks.Result { return c.Pass() }),
 	} {
-		assert.ErrorContains(t, buildError(capability.UseHooks(stage)), "only a program that runs pipelines or coordinates runs does", stage.Points())
+		assert.ErrorContains(t, buildError(capability.UseHooks(stage)), "only programs that run pipelines or coordinate runs do", stage.Points())
 	}
 	assert.NoError(t, buildError(capability.UseHooks(hooks.ObserveAll("all", func(context.Context, hooks.Context) error { return nil }))))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Answer is the typed end of a run.
+// Answer is the typed result of a run.
 type Answer[T any] struct {
 	// Value is the final answer, read from its JSON.
 	Value T
@@ -24,16 +24,15 @@ type Answer[T any] struct {
 	State agent.State
 }
 
-// RunAs runs an agent such that its final answer is a T: a struct, a map with string keys, a
+// RunAs runs an agent with a final answer of type T: a struct, a map with string keys, a
 // slice, a string, a number or a boolean. The JSON Schema of T is inferred, see
-// toolexec.SchemaFor; the model service is told of it, and an answer that does not have the
-// form is sent back to the model with what is wrong, up to three answers in all. Services want
-// an object at the top: for any other T the model is asked for {"answer": …}, and Value is
-// what stands there. A code fence around the answer is taken off.
+// toolexec.SchemaFor, and sent to the model service. An answer that does not fit is returned
+// to the model with an error, up to three answers in all. Services require an object at the
+// top: for any other T the model is asked for {"answer": …}, and Value is the value of that
+// member. A code fence around the answer is removed.
 //
-// A run that ends otherwise than with such an answer is an Err with the state in
-// it, an *agent.RunError: also one that was stopped, denied or parked, which Run does
-// not take for an error.
+// A run that ends without such an answer is an Err with the state in it, an *agent.RunError.
+// That includes runs that were stopped, denied or parked, for which Run returns no error.
 func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...agent.Message) mo.Result[Answer[T]] {
 	form, err := formOf[T]()
 	if err != nil {
@@ -64,13 +63,13 @@ func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...a
 	return mo.Ok(Answer[T]{Value: value, State: final})
 }
 
-// form is how answers are read into a T.
+// form decodes answers into a T.
 type form[T any] struct {
 	schema string
 	read   func(answer string) (T, error)
 }
 
-// inObject is the object that the model is asked for where a T is not an object in JSON.
+// inObject is the object that the model is asked for if a T is not an object in JSON.
 type inObject[T any] struct {
 	Answer T `json:"answer"`
 }
@@ -100,7 +99,7 @@ func formOf[T any]() (form[T], error) {
 	}}, nil
 }
 
-// readWith returns the func that reads answers with a decoder.
+// readWith returns the func that decodes answers with a decoder.
 func readWith[In any](decoder *toolexec.Decoder[In]) func(answer string) (In, error) {
 	return func(answer string) (value In, err error) {
 		err = decoder.Decode(stripFence(answer), &value)
@@ -108,7 +107,7 @@ func readWith[In any](decoder *toolexec.Decoder[In]) func(answer string) (In, er
 	}
 }
 
-// quoteAnswer returns an error with the begin of the answer that a run ended with.
+// quoteAnswer returns an error with the beginning of the run's last answer.
 func quoteAnswer(err error) error {
 	failed, ok := errors.AsType[*agent.RunError](err)
 	if !ok {
@@ -128,12 +127,12 @@ func quoteAnswer(err error) error {
 // maxQuotedAnswer is how many characters of an answer an error shows.
 const maxQuotedAnswer = 200
 
-// errParked is why a run that waits has no typed answer.
+// errParked is the reason why a parked run has no typed answer.
 var errParked = errors.New("no final answer yet: the run is parked, and State.Interventions says what it waits for; " +
 	"Agent.Resume goes on with it and gives the answer as text")
 
-// ofAnswer returns the error of reading arguments without the word: it is about an
-// answer, and told to the model.
+// ofAnswer returns the error of decoding arguments without the word "arguments", because the
+// model reads it as an error in its answer.
 func ofAnswer(err error) error {
 	if wrong, ok := errors.AsType[*agent.ArgumentsError](err); ok {
 		_, text, _ := strings.Cut(wrong.Error(), ": ")
@@ -142,8 +141,7 @@ func ofAnswer(err error) error {
 	return err
 }
 
-// stripFence returns the answer without the code fence that models like to put around
-// JSON.
+// stripFence returns the answer without a code fence, which models often put around JSON.
 func stripFence(answer string) string {
 	text := strings.TrimSpace(answer)
 	body, opened := strings.CutPrefix(text, "```")
@@ -154,7 +152,7 @@ func stripFence(answer string) string {
 	return strings.TrimSpace(strings.TrimLeftFunc(body, unicode.IsLetter)) // without the word json
 }
 
-// formName returns a name for T that every service takes.
+// formName returns a name for T that every service accepts.
 func formName[T any]() string {
 	name, _, _ := strings.Cut(reflect.TypeFor[T]().Name(), "[") // without type arguments
 	name = strings.Map(func(r rune) rune {
@@ -163,5 +161,5 @@ func formName[T any]() string {
 	return cmp.Or(name[:min(len(name), maxFormName)], "answer")
 }
 
-// maxFormName is the longest name that every service takes, in bytes.
+// maxFormName is the longest name that every service accepts, in bytes.
 const maxFormName = 64

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// What a UseCompaction that says nothing means.
+// The defaults of a UseCompaction.
 const (
 	defaultCompactTokens  = 100_000
 	defaultCompactKeep    = 20
@@ -20,62 +20,65 @@ const (
 	defaultSummaryTimeout = 2 * time.Minute
 )
 
-// UseCompaction puts the older part of a long conversation in other words for the
-// model: in its place the model is shown a summary. The transcript stays as it is,
-// whole: only what the model is shown changes, and only when there is a compaction,
-// so that what a provider has cached of the prompt is of use in between.
+// UseCompaction shortens a long conversation for the model: it replaces the older part
+// by a summary. The transcript does not change, only what the model is shown. Between
+// two compactions the shown messages keep their beginning, so that a provider's prompt
+// cache stays useful.
 //
-// What is shown afterwards is, in this order: the system messages of the older part
-// and the newest message of the user, if it is there, both word for word; the summary,
-// as a message of role user with the source "compaction"; and the newer part as it is.
-// A call and its answers are on the same side, and what the model has not seen yet is
-// never summarised. The next compaction summarises the summary and what came since.
+// After a compaction the model is shown, in this order: the system messages of the older
+// part and the newest message of the user, if it is there, both word for word; the
+// summary, as a message of role user with the source "compaction"; and the newer part
+// unchanged. A call and its answers are never separated, and messages that the model has
+// not seen yet are never summarized. The next compaction summarizes the summary and the
+// messages after it.
 //
-// A summary that fails, or that a hook at PreCompact denies, leaves everything as it
-// was, and the run goes on; another try comes when there is a quarter more. The hooks
-// at CompactFailed and the CompactionFailed event say why.
+// If a summary fails, or a hook at PreCompact denies it, nothing changes and the run
+// goes on; the next attempt is made when a quarter more is shown. The hooks at
+// CompactFailed and the CompactionFailed event receive the reason.
 //
-// The zero UseCompaction begins at three quarters of what the driver says that its
-// model reads, or at 100,000 tokens, and asks the agent's own model.
+// The zero UseCompaction starts at three quarters of the context size that the driver
+// reports, or at 100,000 tokens, and asks the agent's own model.
 type UseCompaction struct {
-	// Tokens is how much the model is shown before there is a compaction. Zero sets no
-	// limit, unless Messages is zero, too.
+	// Tokens is the number of shown tokens above which there is a compaction. Zero sets
+	// no limit, unless Messages is zero, too.
 	Tokens int64
-	// Messages is how many messages the model is shown before there is one. Zero sets
-	// no limit.
+	// Messages is the number of shown messages above which there is a compaction. Zero
+	// sets no limit.
 	Messages int
-	// Keep is how many messages at the end stay as they are, at most. Zero means 20,
-	// or half of Messages where that is less.
+	// Keep is the maximum number of messages at the end that stay unchanged. Zero means
+	// 20, or half of Messages if that is less.
 	Keep int
-	// KeepTokens is how many tokens at the end stay, at most. Zero means a quarter of
-	// Tokens, and no limit where Tokens has none. The last reply and the answers to its
-	// calls stay, however long.
+	// KeepTokens is the maximum number of tokens at the end that stay. Zero means a
+	// quarter of Tokens, and no limit if Tokens has none. The last reply and the answers
+	// to its calls always stay.
 	KeepTokens int64
 
-	// Driver asks the model that writes the summary. Nil means the agent's own, with
-	// what stands further in, such as a fallback.
+	// Driver asks the model that writes the summary. Nil means the agent's own driver,
+	// with inner wrappers such as a fallback.
 	Driver agent.Driver
-	// Model is the model that is asked. Empty means the default of Driver, or what the
-	// agent's model calls ask where that is the agent's own.
+	// Model is the model that is asked. Empty means the default of Driver, or, with the
+	// agent's own driver, the model of the agent.
 	Model string
-	// Instructions are what that model is told to do. Empty means those of this package.
+	// Instructions are the instructions for that model. Empty means those of this
+	// package.
 	Instructions string
-	// SummaryTokens is how long the summary may be; more is cut off. Zero means 2,000.
+	// SummaryTokens limits the length of the summary; the rest is cut off. Zero means
+	// 2,000.
 	SummaryTokens int
-	// Summarize writes the summary in the place of a model. It is given what is no
-	// longer to be shown, in order, an earlier summary included, and must be safe for
-	// concurrent use. An error or a panic is a summary that fails.
+	// Summarize writes the summary instead of a model. It receives the messages that
+	// will no longer be shown, in order, including an earlier summary, and must be safe
+	// for concurrent use. After an error or a panic the compaction fails.
 	Summarize func(ctx context.Context, s agent.State, messages []agent.Message) (string, error)
 	// Timeout is how long a summary may take. Zero means two minutes.
 	Timeout time.Duration
 
-	// Count says how many tokens a message has, in the place of all other counting. It
-	// must be safe for concurrent use and say the same each time. Nil means the counting
-	// of the driver, if it is a TokenCounter, and an estimate otherwise.
+	// Count returns the number of tokens of a message, and replaces all other counting.
+	// It must be safe for concurrent use and deterministic. Nil means the count of the
+	// driver, if it is a TokenCounter, and an estimate otherwise.
 	Count func(agent.Message) int64
-	// NoRescue leaves a model call failed that failed because the messages were too long
-	// for the model. Otherwise there is one compaction, and the call is made again,
-	// unless pieces of a reply were told already.
+	// NoRescue disables the compaction after a model call that failed because the
+	// messages were too long for the model. Otherwise the call is made again after a
+	// compaction, unless pieces of a reply were already emitted.
 	NoRescue bool
 }
 
@@ -92,8 +95,8 @@ func (UseCompaction) Name() string { return compactionName }
 
 const compactionName = "compaction"
 
-// Install puts the compaction around the driver, inside of the hooks: what they took
-// out at PreInference is in no summary.
+// Install puts the compaction around the driver, inside of the hooks: a summary contains
+// nothing that they removed at PreInference.
 func (u UseCompaction) Install(p Plan) mo.Result[Plan] {
 	if err := u.check(); err != nil {
 		return mo.Err[Plan](err)

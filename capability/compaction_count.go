@@ -7,12 +7,12 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// compactKnown is what is known in a run of what the model is shown.
+// compactKnown is what a run knows about the messages that the model is shown.
 type compactKnown struct {
 	mu sync.Mutex
 	// latest is the newest view, which the state has not before its step is recorded.
 	latest CompactedView
-	// owed is what summaries consumed that no recorded step says yet.
+	// owed is the usage of summaries that no recorded step includes yet.
 	owed *agent.Usage
 
 	number int             // the view that head, seen and tokens are of
@@ -21,7 +21,7 @@ type compactKnown struct {
 	seen   int             // how many messages of the state were measured
 	last   agent.Message   // the last of them
 	tokens int64           // that the model is shown of them, by measure
-	// ratio is how many tokens the service counted for one that was estimated, in the
+	// ratio is the number of tokens that the service counted for each estimated one, in the
 	// last reply; zero before the first.
 	ratio float64
 }
@@ -58,7 +58,7 @@ func (c *compactor) measureAll(messages []agent.Message) (tokens int64) {
 	return tokens
 }
 
-// around returns an estimate of what is sent besides the messages.
+// around returns an estimate of the tokens that are sent in addition to the messages.
 func (c *compactor) around(s agent.State) int64 {
 	if c.Count != nil {
 		return 0
@@ -71,8 +71,8 @@ func (c *compactor) around(s agent.State) int64 {
 	return int64(bytes / 4)
 }
 
-// look brings what is known up to what the model is about to be shown of s by the
-// view, if the view is of these messages. Each message is measured once.
+// look measures the messages that the view shows of s, if the view belongs to these
+// messages. Each message is measured once.
 func (c *compactor) look(s agent.State, v CompactedView, fits bool, known *compactKnown) {
 	n := s.MessageCount()
 	stale := known.seen > n || known.seen > 0 && s.Message(known.seen-1) != known.last
@@ -91,7 +91,7 @@ func (c *compactor) look(s agent.State, v CompactedView, fits bool, known *compa
 	}
 }
 
-// scaleTokens returns measured tokens as the service would count them.
+// scaleTokens converts measured tokens to the service's count.
 func (c *compactor) scaleTokens(tokens int64, known *compactKnown) int64 {
 	if known.ratio == 0 || c.Count != nil {
 		return tokens
@@ -99,8 +99,8 @@ func (c *compactor) scaleTokens(tokens int64, known *compactKnown) int64 {
 	return int64(float64(tokens) * known.ratio)
 }
 
-// calibrate learns from what a reply says of the input that it was made of. An
-// estimate is off by less than four; what is further off is about something else.
+// calibrate sets the ratio from the input tokens that a reply reports. An estimate is off
+// by a factor of less than four; a larger one has another cause and is ignored.
 func (c *compactor) calibrate(s agent.State, measured, counted int64) {
 	if c.Count != nil || counted <= 0 || measured <= 0 {
 		return
@@ -111,8 +111,8 @@ func (c *compactor) calibrate(s agent.State, measured, counted int64) {
 	known.ratio = min(max(float64(counted)/float64(measured), 0.25), 4)
 }
 
-// countTokens returns how many tokens the driver counts in what it would send, or the given
-// estimate where it does not count.
+// countTokens returns the driver's count of the tokens that it would send, or the given
+// estimate if the driver does not count.
 func (c *compactor) countTokens(ctx context.Context, s agent.State, messages []agent.Message, estimate int64) int64 {
 	if c.counter == nil {
 		return estimate

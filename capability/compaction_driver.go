@@ -22,7 +22,7 @@ type compactor struct {
 	counter TokenCounter // may be nil
 }
 
-// compacting is a driver that is shown less.
+// compacting is a driver that sees the compacted messages.
 type compacting struct {
 	*compactor
 	inner agent.Driver
@@ -33,7 +33,7 @@ var (
 	_ agent.Describer = compacting{}
 )
 
-// Features returns what the wrapped driver says of itself.
+// Features returns the Features of the wrapped driver.
 func (d compacting) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d compacting) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
@@ -47,8 +47,8 @@ func (d compacting) Stream(ctx context.Context, s agent.State, emit func(agent.D
 	})
 }
 
-// turn makes one model call: with a compaction before it where there is too much, or
-// after it when that is what the service says, and then a second one.
+// turn makes one model call. It compacts before the call if a limit is passed; it compacts
+// after the call and repeats it if the service reports that the messages are too long.
 func (d compacting) turn(
 	ctx context.Context, s agent.State, told *bool, ask func(agent.State) mo.Result[agent.Step],
 ) mo.Result[agent.Step] {
@@ -74,7 +74,7 @@ func (d compacting) turn(
 	return mo.Ok(d.settle(s, reply))
 }
 
-// settle adds to a reply what is to be recorded with it.
+// settle adds effects and usage to a reply, to be recorded with it.
 func (d compacting) settle(s agent.State, reply agent.Step) agent.Step {
 	known := d.known.Get(s)
 	known.mu.Lock()
@@ -88,7 +88,7 @@ func (d compacting) settle(s agent.State, reply agent.Step) agent.Step {
 	return reply
 }
 
-// showing is what the model is shown in one call.
+// showing is the view that the model is shown in one call.
 type showing struct {
 	state    agent.State
 	measured int64 // its tokens, before they are scaled
@@ -96,9 +96,9 @@ type showing struct {
 	done     bool
 }
 
-// show returns what the model is to be shown of s. Without a trigger there is a compaction
-// when a limit is passed. An error is one that ends the call: of the context, of a hook
-// that aborts the run, of what stops it.
+// show returns the view of s for the model. Without a trigger it compacts if a limit is
+// passed. An error ends the call: that of the context, of a hook that aborts the run, or
+// of a stop.
 func (c *compactor) show(ctx context.Context, s agent.State, trigger CompactionTrigger) (showing, error) {
 	known := c.known.Get(s)
 	known.mu.Lock()
@@ -139,7 +139,7 @@ func (c *compactor) show(ctx context.Context, s agent.State, trigger CompactionT
 	return out, nil
 }
 
-// due returns the limit that is passed, if one is, and how many tokens there are.
+// due returns the limit that is passed, if any, and the number of tokens.
 func (c *compactor) due(
 	ctx context.Context, s agent.State, view CompactedView, fits bool, tokens int64, known *compactKnown,
 ) (CompactionTrigger, int64) {
@@ -154,7 +154,7 @@ func (c *compactor) due(
 	if c.Messages > 0 && n > most {
 		return CompactMessages, c.countedView(ctx, s, view, fits, tokens, known)
 	}
-	// An estimate that no reply has set right yet may be off by half.
+	// An estimate that no reply has calibrated yet may be off by half.
 	if c.Tokens == 0 || tokens <= limit && (known.ratio > 0 || c.counter == nil || tokens <= limit/2) {
 		return "", tokens
 	}
@@ -164,8 +164,8 @@ func (c *compactor) due(
 	return "", tokens
 }
 
-// countedView returns counted of what the model is shown now. What the driver says sets
-// the estimate right.
+// countedView returns the token count of the current view. The driver's count calibrates
+// the estimate.
 func (c *compactor) countedView(
 	ctx context.Context, s agent.State, view CompactedView, fits bool, estimate int64, known *compactKnown,
 ) int64 {
@@ -186,7 +186,7 @@ func (c *compactor) countedView(
 // grown returns a quarter more.
 func grown[N int | int64](n N) N { return n + max(n/4, 1) }
 
-// attempt is one try to compact what the model is shown.
+// attempt is one attempt to compact the view.
 type attempt struct {
 	*compactor
 	trigger CompactionTrigger
@@ -204,8 +204,8 @@ type attempt struct {
 	done    bool
 }
 
-// make tries. What goes wrong leaves everything as it was, but for when the next try
-// is.
+// make performs the attempt. A failure changes nothing except the limits for the next
+// attempt.
 func (a *attempt) make(ctx context.Context) error {
 	s, n := a.state, len(a.list.messages)
 	keepTokens := a.KeepTokens
@@ -261,7 +261,8 @@ func (a *attempt) make(ctx context.Context) error {
 	return nil
 }
 
-// replaceSection returns the view with the summary in the place of a part, and what is shown by it.
+// replaceSection returns the view with a part replaced by the summary, and the messages
+// that it shows.
 func (a *attempt) replaceSection(ctx context.Context, p part, summary string) (CompactedView, []agent.Message, error) {
 	from, _ := a.list.at(p.cut)
 	view := CompactedView{
@@ -284,7 +285,7 @@ func (a *attempt) replaceSection(ctx context.Context, p part, summary string) (C
 	return view, shown, nil
 }
 
-// postpone leaves everything as it is until there is a quarter more.
+// postpone delays the next attempt until a quarter more is shown.
 func (a *attempt) postpone() {
 	view := a.view
 	view.Number++
@@ -293,7 +294,7 @@ func (a *attempt) postpone() {
 	a.known.latest = view
 }
 
-// tellFailure postpones and tells of it.
+// tellFailure postpones, and reports the failure.
 func (a *attempt) tellFailure(ctx context.Context, about hooks.Compaction, err error) {
 	a.postpone()
 	about.Err = err

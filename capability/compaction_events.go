@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// CompactionTrigger says why there is a compaction.
+// CompactionTrigger is the reason for a compaction.
 type CompactionTrigger string
 
 // The triggers.
@@ -18,7 +18,7 @@ const (
 	CompactContextLength CompactionTrigger = "context_length"
 )
 
-// CompactionCompleted: from this model call on a summary stands for the older
+// CompactionCompleted: from this model call on, a summary replaces the older
 // messages.
 type CompactionCompleted struct {
 	Run  agent.Run `json:"run"`
@@ -26,31 +26,32 @@ type CompactionCompleted struct {
 	// ID names the compaction, also to hooks and in CompactedView.
 	ID      string            `json:"id"`
 	Trigger CompactionTrigger `json:"trigger"`
-	// Before and after are what the model would have been shown, and is.
+	// Messages and tokens before and after the compaction.
 	MessagesBefore int    `json:"messages_before"`
 	MessagesAfter  int    `json:"messages_after"`
 	TokensBefore   int64  `json:"tokens_before"`
 	TokensAfter    int64  `json:"tokens_after"`
 	Summary        string `json:"summary"`
-	// Usage is what the summary consumed, which counts with the step.
+	// Usage is the usage of the summary, which counts with the step.
 	Usage agent.Usage   `json:"usage"`
 	Took  time.Duration `json:"took"` // in nanoseconds
 }
 
-// CompactionFailed: the model is shown the messages as they were.
+// CompactionFailed: a compaction failed and the model is shown the messages
+// unchanged.
 type CompactionFailed struct {
 	Run     agent.Run         `json:"run"`
 	Step    int               `json:"step"`
 	ID      string            `json:"id"`
 	Trigger CompactionTrigger `json:"trigger"`
-	// Messages and Tokens are what the model is shown.
+	// Messages and Tokens are the size of what the model is shown.
 	Messages int   `json:"messages"`
 	Tokens   int64 `json:"tokens"`
-	// Denied: a hook said no, or could not decide.
+	// Denied: a hook denied the compaction, or could not decide.
 	Denied bool `json:"denied,omitempty"`
-	// Failure is why.
+	// Failure is the reason.
 	Failure agent.Failure `json:"failure"`
-	// Usage is what was consumed in vain, which counts with the step.
+	// Usage is the usage of the failed attempt, which counts with the step.
 	Usage agent.Usage   `json:"usage"`
 	Took  time.Duration `json:"took"` // in nanoseconds
 }

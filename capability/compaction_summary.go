@@ -32,8 +32,8 @@ Rules:
 - If the first entry is an earlier summary, carry on what still matters in it: it is not kept otherwise.
 - Use the language of the conversation. Keep to short sentences. Answer with the record alone.`
 
-// summarise puts messages in other words. Used is what a model consumed for it, nil
-// when none was asked. The error is of ctx, if that has ended.
+// summarise returns a summary of messages. Used is the usage of the model, nil when none
+// was asked. The error is that of ctx, if ctx has ended.
 func (c *compactor) summarise(ctx context.Context, s agent.State, messages []agent.Message) (summary string, used *agent.Usage, err error) {
 	within, cancel := context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("it took longer than %v: %w", c.Timeout, context.DeadlineExceeded))
 	defer cancel()
@@ -73,15 +73,15 @@ const (
 	longestEntry        = 8 << 10 // bytes of one message that are shown to who summarises
 )
 
-// room returns how many bytes of conversation the model that summarises is shown at once.
+// room returns how many bytes of conversation the summarizing model is shown at once.
 func (c *compactor) room() int {
 	const reserve, bytesOfToken = 2, 3 // half of what it reads; less than four bytes for texts with many figures
 	reads := agent.FeaturesOf(c.ask).OrEmpty().ContextTokens / reserve
 	return int(max(cmp.Or(reads, defaultCompactTokens)*bytesOfToken, 2*longestEntry))
 }
 
-// writeMessages returns as many messages as there is room for, as text, behind what was
-// summarised of those before them.
+// writeMessages returns as many messages as there is room for, as text, after the summary
+// of those before them.
 func (c *compactor) writeMessages(before string, messages []agent.Message) (text string, rest []agent.Message) {
 	var b strings.Builder
 	if before != "" {

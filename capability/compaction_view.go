@@ -10,48 +10,49 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// CompactedView is what is kept of the last compaction, in the session's metadata
-// under the name "compaction": what the model is shown in the place of the first From
-// messages. The zero view is of a session without one.
+// CompactedView records the last compaction, in the session's metadata under the name
+// "compaction": it says what the model is shown instead of the first From messages. The
+// zero view means that there was none.
 type CompactedView struct {
 	// ID names the compaction; empty when there was none yet.
 	ID string `json:"id,omitempty"`
-	// From is the index of the first message that is shown as it is.
+	// From is the index of the first message that is shown unchanged.
 	From int `json:"from,omitempty"`
-	// Kept is the indices of those before it that are shown word for word.
+	// Kept are the indices of earlier messages that are shown word for word.
 	Kept []int `json:"kept,omitempty"`
-	// Summary stands for the others.
+	// Summary replaces the other messages.
 	Summary string `json:"summary,omitempty"`
-	// Anchor tells the messages that it was made of from others.
+	// Anchor identifies the messages that the summary was made from.
 	Anchor string `json:"anchor,omitempty"`
 
-	// Number counts the tries in the session, failed ones included.
+	// Number counts the attempts in the session, including failed ones.
 	Number int `json:"number"`
-	// Tokens and Messages are how much there was to be shown at the last try.
+	// Tokens and Messages are the size of the view at the last attempt.
 	Tokens   int64 `json:"tokens"`
 	Messages int   `json:"messages"`
-	// NextTokens and NextMessages are how much must be shown before the next try.
+	// NextTokens and NextMessages are the size at which the next attempt is made.
 	NextTokens   int64 `json:"next_tokens"`
 	NextMessages int   `json:"next_messages"`
 }
 
 var compactedKey = agent.SessionKey[CompactedView](compactionName)
 
-// CompactedIn returns what is kept in s of the last compaction; None when there was none.
+// CompactedIn returns the record of the last compaction in s; None when there was none.
 func CompactedIn(s agent.State) mo.Option[CompactedView] {
 	v, ok := compactedKey.From(s)
 	return mo.TupleToOption(v, ok && v.From > 0)
 }
 
-// summaryMessage returns the message that tells the model of a summary.
+// summaryMessage returns the message with a summary for the model.
 func summaryMessage(summary string) agent.Message {
 	const intro = "Here is a summary of the earlier part of this conversation, which is no longer shown. " +
 		"It is a record of what was said and done, not a new request: go on from where it ends.\n\n"
 	return agent.UserText(intro + "<summary>\n" + summary + "\n</summary>").WithSource(compactionName)
 }
 
-// anchorOf tells apart lists of messages of which the first n stand behind a summary.
-// Of tools' answers only says whose they are: what they say may be edited later.
+// anchorOf returns a hash that identifies a list of messages whose first n a summary
+// replaces. Of a tool's answer it includes only the call's id, because its content may
+// be edited later.
 func anchorOf(s agent.State, n int) string {
 	const enough = 4096
 	h := fnv.New64a()
@@ -69,14 +70,14 @@ func anchorOf(s agent.State, n int) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// fits reports whether the view is of the messages of s, which hooks may have put in
-// the place of the transcript.
+// fits reports whether the view belongs to the messages of s, because hooks may have
+// replaced the transcript.
 func (v CompactedView) fits(s agent.State) bool {
 	return v.From > 0 && v.From <= s.MessageCount() && anchorOf(s, v.From) == v.Anchor
 }
 
-// shownList is the messages that the model is shown of a state: the first of them are
-// the head, in the place of the state's messages before from.
+// shownList is the list of messages that the model is shown of a state: the head
+// replaces the state's messages before from.
 type shownList struct {
 	messages []agent.Message
 	kept     []int // the state's index of each message of the head but the last
@@ -84,7 +85,7 @@ type shownList struct {
 	from     int
 }
 
-// headOf returns what stands for the messages before v.From.
+// headOf returns the messages that replace those before v.From.
 func (v CompactedView) headOf(s agent.State) []agent.Message {
 	head := make([]agent.Message, 0, len(v.Kept)+1)
 	for _, i := range v.Kept {
@@ -93,7 +94,7 @@ func (v CompactedView) headOf(s agent.State) []agent.Message {
 	return append(head, summaryMessage(v.Summary))
 }
 
-// list returns what the model is shown of s, given the head.
+// list returns the messages that the model is shown of s, given the head.
 func (v CompactedView) list(s agent.State, head []agent.Message) shownList {
 	l := shownList{slices.Grow(slices.Clone(head), s.MessageCount()-v.From), v.Kept, len(head), v.From}
 	for _, m := range s.MessagesFrom(v.From) {
@@ -121,9 +122,9 @@ type part struct {
 	fresh   int             // how many of them are no summary
 }
 
-// cut returns where the list may best be cut; ok is false when there is nothing to gain.
-// From the cut on stand at most so many messages and tokens, but at least the last
-// reply and what came after it.
+// cut returns the best position to cut the list; ok is false when a cut would gain
+// nothing. After the cut there are at most keep messages and keepTokens tokens, but at
+// least the last reply and everything after it.
 func (l shownList) cut(keep int, keepTokens int64, count func(agent.Message) int64) (p part, ok bool) {
 	must := 0
 	for i, m := range slices.Backward(l.messages) {
@@ -154,7 +155,7 @@ func (l shownList) cut(keep int, keepTokens int64, count func(agent.Message) int
 	return l.parted(p)
 }
 
-// parted fills in what is before the cut.
+// parted sets the part before the cut.
 func (l shownList) parted(p part) (_ part, ok bool) {
 	user := -1
 	for i, m := range slices.Backward(l.messages) {

@@ -8,23 +8,23 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// UseDurability keeps the agent's runs in a store while they run, so that they survive
-// the process: see package durable. Its wrappers stand outside of the hooks and inside
-// of telemetry, and write down what the hooks let out. A run whose questions are not answered in
-// the process needs UseApproval(agent.ParkApprover) besides.
+// UseDurability keeps the agent's runs in a store while they run, so that they survive the
+// process: see package durable. Its wrappers are outside of the hooks and inside of telemetry,
+// and record values as the hooks have left them. A run whose questions are answered later also
+// needs UseApproval(agent.ParkApprover).
 type UseDurability struct {
-	// Keeper is what keeps the runs; several agents may share one. Required.
+	// Keeper keeps the runs; several agents may share one. Required.
 	Keeper *durable.Keeper
 }
 
 // Name returns "durability": an agent has one.
 func (UseDurability) Name() string { return "durability" }
 
-// After returns telemetry: spans stand around the journal.
+// After returns telemetry: spans are around the journal.
 func (UseDurability) After() []string { return []string{"telemetry"} }
 
 // keptWith returns the plan of a sub-agent whose run is kept by the keeper of the run that
-// starts it, in whose journal it stands.
+// starts it, in the journal of that run.
 func (p Plan) keptWith(k *durable.Keeper) (Plan, error) {
 	if k == nil && p.keeper == nil {
 		return p, nil

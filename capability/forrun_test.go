@@ -129,8 +129,8 @@ func TestWrongHooksOfOneRun(t *testing.T) {
 	recorder := agenttest.Record()
 	a := clerk(t, capability.UseHooks(d.guard("own", 0)), capability.UseObserver(recorder))
 	for want, set := range map[string]agent.HookSet{
-		`agent "clerk": hooks for a run: hook "own" is there twice: names must be unique`: hooks.NewSet(d.guard("own", 0)),
-		`hook "two" is there twice`:             hooks.NewSet(d.guard("two", 0), d.guard("two", 0)),
+		`agent "clerk": hooks for a run: hook "own" is declared twice: names must be unique`: hooks.NewSet(d.guard("own", 0)),
+		`hook "two" is declared twice`:          hooks.NewSet(d.guard("two", 0), d.guard("two", 0)),
 		`hook 2 has no name`:                    hooks.NewSet(d.guard("", 0)),
 		`they are a capability_test.otherHooks`: otherHooks{},
 	} {
@@ -143,7 +143,7 @@ func TestWrongHooksOfOneRun(t *testing.T) {
 	byHand, err := agent.New(agent.Config{Name: "hand", Driver: agenttest.Script(agenttest.Say("Hi."))}).Get()
 	require.NoError(t, err)
 	_, err = byHand.RunWith(t.Context(), hooks.WithHooks(denier("no")), agent.NewState(), agent.UserText("go")).Get()
-	require.ErrorContains(t, err, `agent "hand": hooks for a run: it was made by hand`)
+	require.ErrorContains(t, err, `agent "hand": hooks for a run: Config.Extend is not set`)
 }
 
 type otherHooks struct{}
@@ -292,7 +292,7 @@ func TestMoreAndMoreHooks(t *testing.T) {
 	twice, err := once.WithHooks(hooks.NewSet(d.guard("two", 0))).Get()
 	require.NoError(t, err)
 	_, err = twice.WithHooks(hooks.NewSet(d.guard("one", 0))).Get()
-	require.ErrorContains(t, err, `hook "one" is there twice`)
+	require.ErrorContains(t, err, `hook "one" is declared twice`)
 	for want, of := range map[*agent.Agent][]string{a: nil, once: {"one of clerk"}, twice: {"one of clerk", "two of clerk"}} {
 		_, err := want.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 		require.NoError(t, err)

@@ -12,28 +12,28 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// defaultSteps is how many steps a run may take where nothing else is said, so that an agent
-// that goes round in circles comes to an end.
+// defaultSteps is the default limit of steps of a run, so that an agent in a loop comes to an
+// end.
 const defaultSteps = 100
 
 // UseGuards limits each run of the agent together with the runs that it starts, sub-agents
-// and those of hooks and tools: see agent.Spending. A limit that is reached stops all of
-// them, each behind the reply that it is waiting for. A field that is zero sets no limit, but
-// for Steps. The limits are hard: no hook can make a run go on past them.
+// and those of hooks and tools: see agent.Spending. When a limit is reached, all of them are
+// stopped, each after the reply that it is waiting for. A field that is zero sets no limit,
+// except Steps. The limits are hard: no hook can make a run go on past them.
 type UseGuards struct {
 	// Steps is the number of model turns. Zero means 100, also for an agent without
 	// UseGuards, unless it has a criterion that limits them; -1 means no limit.
 	Steps int
-	// Tokens is input and output together. When a reply does not say what it used, the guard
-	// ends the run.
+	// Tokens is input and output together. If a reply comes without usage, the guard ends the
+	// run.
 	Tokens int64
 	// Cost is in US dollars. When the cost of a model call is not known, the guard
 	// ends the run.
 	Cost float64
-	// Time also interrupts a step that is under way.
+	// Time also interrupts the current step.
 	Time time.Duration
-	// FinishReasons lets the run end when the model gives one of them. This limit is
-	// soft: a Stop hook may make the run go on.
+	// FinishReasons ends the run when the model stops for one of them. This limit is soft: a
+	// Stop hook may make the run go on.
 	FinishReasons []agent.FinishReason
 	// Continuations is how often Stop hooks may make the run go on; zero means
 	// hooks.DefaultContinuations.

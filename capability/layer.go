@@ -6,16 +6,16 @@ import (
 	"github.com/samber/lo"
 )
 
-// Place says on which side of the hooks a layer stands.
+// Place says on which side of the hooks a layer is.
 type Place uint8
 
 // The places.
 const (
-	// Inside of the hooks: the hooks decide first, and see what the layer made of
-	// it. The place for retries, time limits and all that does the work.
+	// Inside of the hooks: the hooks decide first, and see the changes of the layer.
+	// The place for retries, time limits and everything that does the work.
 	Inside Place = iota
-	// Outside of the hooks: the layer only ever sees what the hooks let through and
-	// let out. The place for spans, journals and all that stores or shows.
+	// Outside of the hooks: the layer only sees values as the hooks have left them.
+	// The place for spans, journals and everything that stores or shows.
 	Outside
 )
 
@@ -26,7 +26,7 @@ type layer[T any] struct {
 	value T
 }
 
-// layers is wrappers around one thing, in the order they were given.
+// layers are wrappers around one thing, in the order they were given.
 type layers[T any] []layer[T]
 
 func (l layers[T]) with(place Place, name string, value T) layers[T] {
@@ -41,7 +41,7 @@ func (l layers[T]) at(place Place) layers[T] {
 	return lo.Filter(l, func(x layer[T], _ int) bool { return x.place == place })
 }
 
-// values returns the wrappers, outermost first, where there are no hooks.
+// values returns the wrappers, outermost first, for a plan without hooks.
 func (l layers[T]) values() []T {
 	ordered := slices.Concat(l.at(Outside), l.at(Inside))
 	return lo.Map(ordered, func(x layer[T], _ int) T { return x.value })

@@ -16,9 +16,10 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Plan is an agent in the making: what capabilities have added so far. It is an
-// immutable value; methods that add something return a new Plan. The zero Plan is
-// of an agent without a driver. What is added first is outermost, everywhere.
+// Plan is an agent before it is built: everything that capabilities have added so far.
+// It is an immutable value; methods that add something return a new Plan. The zero
+// Plan is that of an agent without a driver. What is added first is outermost,
+// everywhere.
 type Plan struct {
 	name          string
 	driver        agent.Driver
@@ -59,14 +60,14 @@ func (p Plan) WithName(name string) Plan { p.name = name; return p }
 // Name returns the agent's name so far.
 func (p Plan) Name() string { return p.name }
 
-// WithDriver sets what asks the model.
+// WithDriver sets the driver.
 func (p Plan) WithDriver(d agent.Driver) Plan { p.driver = d; return p }
 
-// Driver returns what asks the model so far; nil when none was set.
+// Driver returns the driver so far; nil when none was set.
 func (p Plan) Driver() agent.Driver { return p.driver }
 
-// WithRequest changes what the model is asked with. The tools in it are replaced
-// by those of the plan when the agent is built.
+// WithRequest changes the request to the model. Its tools are replaced by those of the
+// plan when the agent is built.
 func (p Plan) WithRequest(change func(agent.Request) agent.Request) Plan {
 	if change == nil {
 		return p.blaming(errors.New("the func that changes the request is nil"))
@@ -75,26 +76,27 @@ func (p Plan) WithRequest(change func(agent.Request) agent.Request) Plan {
 	return p
 }
 
-// blaming returns the plan with one more thing that is wrong.
+// blaming returns the plan with one more error.
 func (p Plan) blaming(err error) Plan {
 	p.wrong = append(slices.Clip(p.wrong), err)
 	return p
 }
 
-// WithTools adds tools, behind those that are there.
+// WithTools adds tools, after the existing ones.
 func (p Plan) WithTools(tools ...toolexec.Tool) Plan {
 	p.tools = append(slices.Clip(p.tools), tools...)
 	return p
 }
 
-// withToolsFor adds tools that are made when all of the plan is known. What is planned
-// behind them does not see them.
+// withToolsFor adds tools that are made when the plan is complete. Capabilities that
+// come later do not see them.
 func (p Plan) withToolsFor(tools func(Plan) ([]toolexec.Tool, error)) Plan {
 	p.toolsFor = append(slices.Clip(p.toolsFor), tools)
 	return p
 }
 
-// withMadeTools returns the plan with the tools that are made when all of it is known.
+// withMadeTools returns the plan with the tools of withToolsFor added; the plan must
+// be complete.
 func (p Plan) withMadeTools() (Plan, error) {
 	var wrong []error
 	whole := p
@@ -115,15 +117,15 @@ func (p Plan) withMadeTools() (Plan, error) {
 	return p, errors.Join(wrong...)
 }
 
-// WithToolOptions sets how tools are run.
+// WithToolOptions sets the options for running tools.
 func (p Plan) WithToolOptions(o toolexec.Options) Plan { p.toolOptions = o; return p }
 
-// WithExecutor sets an executor that answers tool calls in the place of one made
-// of the plan's tools, which are then only what the model is told of. Nil means the
-// one made of the tools.
+// WithExecutor sets an executor that answers tool calls instead of one built from the
+// plan's tools, which then only serve as specs for the model. Nil means the one built
+// from the tools.
 func (p Plan) WithExecutor(x agent.Executor) Plan { p.executor = x; return p }
 
-// WithHooks adds hooks, behind those that are there.
+// WithHooks adds hooks, after the existing ones.
 func (p Plan) WithHooks(list ...hooks.Hook) Plan { p.hooks = p.hooks.With(list...); return p }
 
 // Hooks returns the hooks so far.
@@ -132,11 +134,11 @@ func (p Plan) Hooks() hooks.Set { return p.hooks }
 // Tools iterates over the tools so far.
 func (p Plan) Tools() iter.Seq2[int, toolexec.Tool] { return slices.All(p.tools) }
 
-// Request returns what the model is to be asked with so far.
+// Request returns the request to the model so far.
 func (p Plan) Request() agent.Request { return p.request }
 
-// AroundRun adds middleware around the run, inside of what is there already in
-// that place.
+// AroundRun adds middleware around the run, inside of the existing middleware in that
+// place.
 func (p Plan) AroundRun(place Place, name string, processor agent.Processor) Plan {
 	p.aroundRun = p.aroundRun.with(place, name, processor)
 	return p
@@ -160,15 +162,15 @@ func (p Plan) WrapExecutor(place Place, name string, wrap func(agent.Executor) a
 	return p
 }
 
-// WrapApprover adds a wrapper around the approver. It also sees
-// what was answered while a run was parked.
+// WrapApprover adds a wrapper around the approver. It also sees answers that were
+// given while a run was parked.
 func (p Plan) WrapApprover(place Place, name string, wrap func(agent.Approver) agent.Approver) Plan {
 	p.wrapApprover = p.wrapApprover.with(place, name, wrap)
 	return p
 }
 
-// WithCriteria adds criteria beside agent.Base, which is always there. The
-// strongest verdict wins, in whatever order.
+// WithCriteria adds criteria to agent.Base, which is always there. The strongest
+// verdict wins, regardless of order.
 func (p Plan) WithCriteria(criteria ...agent.Criterion) Plan {
 	p.criteria = append(slices.Clip(p.criteria), criteria...)
 	return p
@@ -187,8 +189,7 @@ func (p Plan) allCriteria() []agent.Criterion {
 // means hooks.DefaultContinuations.
 func (p Plan) WithContinuations(n int) Plan { p.continuations = n; return p }
 
-// WithApprover sets the approver, which is asked for approval of a call when a hook asks. Without one
-// such a call is denied.
+// WithApprover sets the approver. Without one, a call that needs approval is denied.
 func (p Plan) WithApprover(a agent.Approver) Plan {
 	if nils.Is(a) {
 		return p.blaming(errors.New("the approver is nil: leave it out when there is no person to ask"))
@@ -197,13 +198,13 @@ func (p Plan) WithApprover(a agent.Approver) Plan {
 	return p
 }
 
-// WithObserver adds an observer, which is told of everything that happens.
+// WithObserver adds an observer, which receives all events.
 func (p Plan) WithObserver(o agent.Observer) Plan {
 	p.observers = append(slices.Clip(p.observers), o)
 	return p
 }
 
-// WithBackground adds work that the agent's Drain and Cancel are for.
+// WithBackground adds work that the agent's Drain waits for and Cancel cancels.
 func (p Plan) WithBackground(b agent.Background) Plan {
 	p.background = append(slices.Clip(p.background), b)
 	return p
@@ -212,8 +213,8 @@ func (p Plan) WithBackground(b agent.Background) Plan {
 // WithParallel sets how many tool calls of one step run at once; zero means one.
 func (p Plan) WithParallel(n int) Plan { p.parallel = n; return p }
 
-// Agent builds what was planned. The error joins everything that is wrong. Each
-// call builds an agent of its own.
+// Agent builds the agent. The error joins everything that is wrong. Each call builds a
+// separate agent.
 func (p Plan) Agent() mo.Result[*agent.Agent] {
 	a, _, err := p.build()
 	if err != nil {
@@ -222,7 +223,7 @@ func (p Plan) Agent() mo.Result[*agent.Agent] {
 	return mo.Ok(a)
 }
 
-// build returns Agent, with what its hooks can meet.
+// build builds the agent, and returns what its hooks can match.
 func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 	if p.detached == nil {
 		p.detached = &hooks.Pool{}
@@ -268,7 +269,7 @@ func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 	return a, reach, err //nolint:wrapcheck // it says all
 }
 
-// compileHooks returns the hooks, ready to be used.
+// compileHooks returns the compiled hooks.
 func (p Plan) compileHooks(reach hooks.Reach) mo.Result[*hooks.Compiled] {
 	if p.own != nil {
 		return p.own.With(p.more)
@@ -276,7 +277,7 @@ func (p Plan) compileHooks(reach hooks.Reach) mo.Result[*hooks.Compiled] {
 	return p.hooks.CompileIn(p.detached, reach)
 }
 
-// extending makes agents of the plan with more hooks, for single runs.
+// extending returns the func that builds agents with more hooks, for single runs.
 func (p Plan) extending(own *hooks.Compiled) func(agent.HookSet) mo.Result[*agent.Agent] {
 	return func(more agent.HookSet) mo.Result[*agent.Agent] {
 		set, ok := more.(hooks.Set)
@@ -289,8 +290,8 @@ func (p Plan) extending(own *hooks.Compiled) func(agent.HookSet) mo.Result[*agen
 	}
 }
 
-// check finds what is wrong besides tools and hooks. What is nil might have been a
-// guard.
+// check returns all errors except those of tools and hooks. A nil part is an error,
+// because it might have been a guard.
 func (p Plan) check() error {
 	wrong := slices.Clone(p.wrong)
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }

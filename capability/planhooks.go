@@ -9,12 +9,12 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// AgentUnder builds what was planned as Agent does, under these hooks in the place of its own: for an agent that is to
-// run under other hooks than it was planned with, such as one that a hook starts. What they are for and this agent does
-// not have is no error.
+// AgentUnder builds the agent like Agent, but with these hooks instead of its own: for an agent that must run under
+// other hooks than it was planned with, such as one that a hook starts. Hooks for tools that this agent does not have
+// are not an error.
 func (p Plan) AgentUnder(set hooks.Set) mo.Result[*agent.Agent] { return p.under(set).Agent() }
 
-// under returns the plan with inherited hooks alone.
+// under returns the plan with only the inherited hooks.
 func (p Plan) under(set hooks.Set) Plan {
 	p.hooks = set
 	for _, h := range set.All() {

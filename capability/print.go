@@ -12,11 +12,10 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// String prints the composed stack, outermost first: what wraps a run, a step, the
-// driver and the executor, which criteria judge, who is asked and who is told, and
-// the hooks at each point in the order in which they are called. Controls are
-// asked, then observers told, then detached hooks started. Points at which there
-// is no hook are left out, as is all that was not set.
+// String prints the composed stack, outermost first: the middleware of run, step,
+// driver and executor, the criteria, the approver, the observers, and the hooks at each
+// point in calling order: controls, then observers, then detached hooks. Points without
+// hooks are omitted, and so is everything that was not set.
 func (p Plan) String() string {
 	unused := p.unusedHooks()
 	if whole, err := p.withMadeTools(); err == nil { // Build says what is wrong
@@ -53,20 +52,19 @@ func (p Plan) String() string {
 	return t.String()
 }
 
-// unusedHooks returns the names of the hooks that can match nothing.
+// unusedHooks returns the names of the hooks that can never match.
 func (p Plan) unusedHooks() []string {
 	return lo.Uniq(lo.FilterMap(p.Gaps(), func(g hooks.Gap, _ int) (string, bool) { return g.Hook, g.Never }))
 }
 
-// hookPlace returns the name of what hangs hooks in, if there is a hook at one of the
-// points.
+// hookPlace returns the name of the part that calls the hooks, if there is a hook at
+// one of the points.
 func (p Plan) hookPlace(name string, points ...hooks.PointName) []string {
 	there := lo.SomeBy(points, func(at hooks.PointName) bool { return len(p.hooks.Order(at)) > 0 })
 	return lo.Ternary(there, []string{name}, nil)
 }
 
-// hookNames returns the hooks of one sort at a point, with the verb for what is done to
-// them.
+// hookNames returns the hooks of one sort at a point, with the verb for that sort.
 func (p Plan) hookNames(verb string, at hooks.PointName, sort func(hooks.Hook) bool) string {
 	var some hooks.Set
 	for _, h := range p.hooks.All() {
@@ -117,7 +115,7 @@ func namesOf[T any](list []T) []string {
 	return lo.Map(list, func(v T, _ int) string { return nameOf(v) })
 }
 
-// nameOf returns how something calls itself, or its type.
+// nameOf returns the String of a value, or its type.
 func nameOf(v any) string {
 	switch v := v.(type) {
 	case nil:

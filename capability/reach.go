@@ -13,17 +13,17 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Later is what hooks may be for although the agent does not have it when it is built.
+// Later declares what hooks may match although the agent does not have it when it is built.
 type Later struct {
 	// Tools and Agents are names of tools and agents, or patterns as in hooks.ToolMatching: of an MCP server that is
 	// connected later, of an agent that a rule starts.
 	Tools, Agents []string
-	// Points are points that the program comes to by itself, with hooks.Of or a hooks.Compiled.
+	// Points are points that the program fires itself, with hooks.Of or a hooks.Compiled.
 	Points []hooks.PointName
 }
 
-// UseLater declares what comes later. Without it, a hook for a tool, an argument, an agent or a point that neither the
-// agent nor its sub-agents have is an error when the agent is built, as it would guard nothing.
+// UseLater declares what is added later. Without it, a hook for a tool, an argument, an agent or a point that neither
+// the agent nor its sub-agents have is an error when the agent is built, as it would guard nothing.
 //
 //	capability.UseLater(capability.Later{Tools: []string{"mcp__files__*"}})
 func UseLater(l Later) Capability {
@@ -37,7 +37,7 @@ func UseLater(l Later) Capability {
 		}
 		for _, at := range l.Points {
 			if !slices.Contains(hooks.PointNames(), at) {
-				wrong = append(wrong, fmt.Errorf("there is no point %q", at))
+				wrong = append(wrong, fmt.Errorf("unknown point %q", at))
 			}
 		}
 		p.later.LaterTools = slices.Concat(p.later.LaterTools, l.Tools)
@@ -46,13 +46,13 @@ func UseLater(l Later) Capability {
 	})
 }
 
-// withPoints adds points that the agent comes to, besides those of every agent.
+// withPoints adds points that the agent can reach, in addition to those of every agent.
 func (p Plan) withPoints(points ...hooks.PointName) Plan {
 	p.later.Points = slices.Concat(p.later.Points, points)
 	return p
 }
 
-// The points that an agent does not come to by itself.
+// The points that not every agent reaches.
 var (
 	compactionPoints = []hooks.PointName{hooks.PreCompact, hooks.PostCompact, hooks.CompactFailed}
 	subagentPoints   = []hooks.PointName{hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed}
@@ -62,7 +62,7 @@ var (
 	}
 )
 
-// reach returns what the hooks of the agent can meet. The plan is whole, and box has its tools.
+// reach returns what the hooks of the agent can match. The plan is complete, and box has its tools.
 func (p Plan) reach(box toolexec.Toolbox) hooks.Reach {
 	here := p.later
 	here.Agents = append(slices.Clip(here.Agents), p.name)
@@ -76,7 +76,7 @@ func (p Plan) reach(box toolexec.Toolbox) hooks.Reach {
 	return hooks.Reach{Here: here, Below: p.below}
 }
 
-// argumentsOf returns what arguments a tool takes; nil where it does not say.
+// argumentsOf returns the arguments of a tool; nil if it does not declare them.
 func argumentsOf(spec agent.ToolSpec) hooks.Arguments {
 	if spec.Parameters == "" {
 		return nil
@@ -90,7 +90,7 @@ func argumentsOf(spec agent.ToolSpec) hooks.Arguments {
 	})}
 }
 
-// lateSchema is a schema that is compiled when a hook is about arguments.
+// lateSchema is a schema that is compiled only when a hook matches arguments.
 type lateSchema struct{ compile func() *toolexec.Schema }
 
 func (l *lateSchema) MayHave(steps []string, wild []bool, kind string) bool {
@@ -102,8 +102,8 @@ func (l *lateSchema) Names() []string { return l.compile().Names() }
 // wholeScope returns everything in a reach, for the agent that starts those in it.
 func wholeScope(r hooks.Reach) hooks.Scope { return r.Here.Union(r.Below) }
 
-// checkReach returns what is wrong with hooks that the agent has of its own and that can match nothing. Those of policy files are
-// shared between agents: policy.Check is for them.
+// checkReach returns an error for hooks of the agent's own that can never match. Hooks of policy files are shared
+// between agents: policy.Check checks them.
 func (p Plan) checkReach(compiled *hooks.Compiled) error {
 	return errors.Join(lo.FilterMap(compiled.Gaps(), func(g hooks.Gap, _ int) (error, bool) {
 		later := lo.Ternary(g.Tool+g.Agent == "", "", "; UseLater declares what comes later")
@@ -111,8 +111,8 @@ func (p Plan) checkReach(compiled *hooks.Compiled) error {
 	})...)
 }
 
-// Gaps returns what hooks are for and cannot meet: of all hooks, those of policy files among them. There is nothing where
-// the agent cannot be built for another reason.
+// Gaps returns what the hooks name but cannot match, including hooks of policy files. It is empty if the agent cannot
+// be built for another reason.
 func (p Plan) Gaps() []hooks.Gap {
 	compiled, err := p.compiledWhole()
 	if err != nil {
@@ -121,7 +121,7 @@ func (p Plan) Gaps() []hooks.Gap {
 	return lo.Filter(compiled.Gaps(), func(g hooks.Gap, _ int) bool { return !slices.Contains(p.inherited, g.Hook) })
 }
 
-// compiledWhole returns the hooks, ready to be used with the tools of the whole plan.
+// compiledWhole returns the hooks, compiled for the tools of the complete plan.
 func (p Plan) compiledWhole() (*hooks.Compiled, error) {
 	p, making := p.withMadeTools()
 	box, boxing := toolexec.NewToolbox(p.tools...)

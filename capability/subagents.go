@@ -16,60 +16,59 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Planner is what an agent is planned with: a builder.AgentBuilder is one.
+// Planner plans an agent: a builder.AgentBuilder is one.
 type Planner interface{ Plan() mo.Result[Plan] }
 
-// Subagent is an agent that another one may give work to.
+// Subagent is an agent that another agent may delegate work to.
 type Subagent struct {
-	// Agent is how it is built, with its own driver, tools, hooks and limits. Its name
-	// is what the model calls it by. Required.
+	// Agent is its builder, with its own driver, tools, hooks and limits. The model uses its
+	// name. Required.
 	Agent Planner
-	// Description tells the model what it is good for.
+	// Description tells the model what the agent is for.
 	Description string
-	// Allow, when not empty, names the only tools that it gets of its own; Deny names
-	// tools that it does not get. A name that it has no tool of is an error.
+	// Allow, when not empty, names the only tools of its own that it gets; Deny names tools
+	// that it does not get. The name of a tool that it does not have is an error.
 	Allow, Deny []string
 }
 
-// UseSubagents gives the model a tool to have other agents do something: each in a run
-// of its own, with its own transcript and limits, of which the model is told the answer.
-// Its name is "subagents".
+// UseSubagents gives the model a tool that delegates work to other agents: each runs in a run
+// of its own, with its own transcript and limits, and the model receives its answer. The
+// capability's name is "subagents".
 //
 // A sub-agent has the control hooks of the agent that starts it, before its own, at all
-// points but Stop: giving work away is no way around them. It may have more, under other
-// names. Where it has no approver, that of its parent is asked. It is
-// cancelled with the call that started it, and what it fails with fails the call. The steps,
-// tokens, cost and time that it takes count for the run that started it as well, whose limits
-// stop it: see UseGuards. State.RunUsage is what each used itself, State.Spending what it used
-// with those below it.
+// points except Stop, so delegation does not bypass them. It may have more, under other
+// names. If it has no approver, its parent's is used. It is cancelled with the call that
+// started it, and its failure fails the call. Its steps, tokens, cost and time also count for
+// the run that started it, whose limits stop it: see UseGuards. State.RunUsage is the usage
+// of a run itself, State.Spending includes the runs below it.
 //
-// When it has to wait for an answer that comes later, the run that started it parks, too:
-// the question is among the Interventions of that one. Calls of the step that were
-// answered keep their answers; where calls run one after the other, those behind it come
-// when it has answered. Resuming the one run resumes the other in the middle of its step.
-// A no that ends the sub-agent ends the run that started it as well, as interrupted; with
-// a no that goes on, the sub-agent goes on. When the run ends while it waits, or a control
-// has changed its mind about the call, the sub-agent ends as cancelled.
+// When it waits for an answer that comes later, the run that started it parks, too: the
+// question is among the Interventions of that run. Calls of the step that were answered keep
+// their answers; if calls run one after the other, the remaining ones run when it has
+// answered. Resuming the parent run resumes the sub-agent in the middle of its step. A
+// rejection that ends the sub-agent also ends the run that started it, as interrupted; after
+// RejectAndContinue the sub-agent goes on. If the run ends while the sub-agent waits, or a
+// control now denies the call, the sub-agent ends as cancelled.
 //
-// A failed call tells what the sub-agent said last, unless a control at PostSubagent, which
-// is asked about answers, has to judge what is told.
+// The answer to a failed call includes the last message of the sub-agent, unless there is a
+// control at PostSubagent, which would have to judge it first.
 //
 // The hooks at PreSubagent, PostSubagent and SubagentFailed are those of the agent that
-// starts it; of one run of a sub-agent they are told once, however often it is resumed.
-// What a sub-agent leaves in the background, Drain and Cancel of that one are for.
+// starts it; they are called once for each run of a sub-agent, however often it is resumed.
+// Drain and Cancel of the starting agent include the background work of its sub-agents.
 //
-// With UseDurability its run is kept in the journal of the run that starts it: after a
-// crash it goes on where it was. An agent that keeps its runs can be a sub-agent only of
-// one that does.
+// With UseDurability its run is kept in the journal of the run that starts it: after a crash
+// it continues where it was. An agent with UseDurability can only be a sub-agent of an agent
+// with UseDurability.
 type UseSubagents struct {
 	Agents []Subagent
-	// MaxDepth is how many runs may stand above one another below the first; zero means two.
+	// MaxDepth is the maximum depth of sub-agents below the first run; zero means two.
 	MaxDepth int
 	// Tool is the name of the tool; empty means "task".
 	Tool string
 }
 
-// defaultSubagentDepth is the depth of sub-agents where nothing is said.
+// defaultSubagentDepth is the default of UseSubagents.MaxDepth.
 const defaultSubagentDepth = 2
 
 // Name returns "subagents": an agent has one.
@@ -86,7 +85,7 @@ func (u UseSubagents) Install(p Plan) mo.Result[Plan] {
 	return mo.Ok(p.withPoints(subagentPoints...).withToolsFor(u.toolsFor))
 }
 
-// toolsFor returns the tool for the agent that p is the whole plan of.
+// toolsFor returns the tool for the agent whose complete plan is p.
 func (u UseSubagents) toolsFor(p Plan) ([]toolexec.Tool, error) {
 	t := &taskTool{agents: map[string]*agent.Agent{}, depth: cmp.Or(u.MaxDepth, defaultSubagentDepth)}
 	var wrong []error
@@ -117,7 +116,8 @@ func (u UseSubagents) toolsFor(p Plan) ([]toolexec.Tool, error) {
 	return []toolexec.Tool{t}, nil
 }
 
-// build returns the sub-agent for the agent that p is the plan of, and what its hooks can meet.
+// build returns the sub-agent for the agent whose plan is p, and what the sub-agent's hooks
+// can match.
 func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
 	fail := func(err error) (*agent.Agent, hooks.Reach, error) { return nil, hooks.Reach{}, err }
 	if nils.Is(s.Agent) {
@@ -155,7 +155,7 @@ func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
 	return a, reach, nil
 }
 
-// inheritedHooks returns the hooks that a sub-agent has of the one that starts it.
+// inheritedHooks returns the hooks that a sub-agent inherits.
 func inheritedHooks(set hooks.Set) hooks.Set {
 	var out hooks.Set
 	for _, h := range set.All() {

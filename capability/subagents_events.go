@@ -2,9 +2,9 @@ package capability
 
 import "github.com/grapnel-go/grapnel/agent"
 
-// SubagentStarted, SubagentParked, SubagentResumed and SubagentCompleted are told to the
-// observer of the agent that starts a sub-agent. Parked and resumed it may be any number
-// of times. Subagent.Started is zero in SubagentStarted.
+// SubagentStarted, SubagentParked, SubagentResumed and SubagentCompleted are sent to the
+// observer of the agent that starts a sub-agent. A sub-agent may be parked and resumed
+// any number of times. Subagent.Started is zero in SubagentStarted.
 type (
 	SubagentStarted struct {
 		Run      agent.Run // that starts it

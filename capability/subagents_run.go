@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// taskTool is the sub-agents of one agent.
+// taskTool is the tool for the sub-agents of one agent.
 type taskTool struct {
 	toolexec.Tool
 
@@ -42,18 +42,18 @@ type task struct {
 	maxDepth int
 }
 
-// Policy returns that a call that was cut off is made again, for its run goes on where it was, and that a call that
-// failed is not, for another run would do again what the first did.
+// Policy returns that a call that was cut off is made again, because its run continues where it was, and that a failed
+// call is not retried, because a new run would repeat the work of the first.
 func (t *taskTool) Policy() toolexec.Policy {
 	return toolexec.Policy{Doubt: toolexec.DoubtRepeat, Retry: toolexec.Retry{Attempts: 1}}
 }
 
-// Drain waits for what the agents left in the background.
+// Drain waits for the background work of the agents.
 func (t *taskTool) Drain(ctx context.Context) error {
 	return errors.Join(lo.Map(t.names, func(name string, _ int) error { return t.agents[name].Drain(ctx) })...)
 }
 
-// Cancel ends it.
+// Cancel cancels the background work of the agents.
 func (t *taskTool) Cancel() {
 	for _, a := range t.agents {
 		a.Cancel()
@@ -100,7 +100,7 @@ func (t *task) begin(ctx context.Context) (toolexec.Output, error) {
 	return t.run(ctx, settings, agent.NewState(), agent.UserText(instruction))
 }
 
-// resume goes on with a sub-agent that was parked, or cut off.
+// resume resumes a sub-agent that was parked, or cut off.
 func (t *task) resume(ctx context.Context, before agent.State) (toolexec.Output, error) {
 	if t.agent == nil {
 		return toolexec.Output{}, fmt.Errorf("run %s cannot go on: there is no agent %q any more", t.about.Run.ID, t.about.Agent)
@@ -123,7 +123,7 @@ func (t *task) run(ctx context.Context, settings agent.RunSettings, s agent.Stat
 		if final.Status() != agent.StatusInterrupted {
 			return toolexec.Output{}, err
 		}
-		// A person's no ends both.
+		// A person's rejection ends both.
 		return toolexec.Output{Content: agent.TextContent(err.Error()), Failed: true, Stop: new(final.StopSignal().OrEmpty())}, nil
 	}
 	left, withheld, err := t.hooks.PostSubagent(ctx, t.call.State, t.about)
@@ -144,7 +144,7 @@ func (t *task) ran(ctx context.Context, settings agent.RunSettings, s agent.Stat
 	return final, err
 }
 
-// finish tells of the end; the error is why there is no answer.
+// finish reports the end; the error says why there is no answer.
 func (t *task) finish(ctx context.Context, final agent.State, err error) error {
 	t.about.Status, t.about.Result = final.Status(), final.Answer()
 	if began := final.Run().Started; !began.IsZero() {
@@ -161,7 +161,7 @@ func (t *task) finish(ctx context.Context, final agent.State, err error) error {
 	return err
 }
 
-// judgedError returns what the controls at PostSubagent left of the error of a sub-agent, before anything is told of it.
+// judgedError returns the error of a sub-agent as the controls at PostSubagent left it, before anything reports it.
 func (t *task) judgedError(ctx context.Context, err error) error {
 	about := t.about
 	about.Err = err
@@ -173,7 +173,7 @@ func (t *task) judgedError(ctx context.Context, err error) error {
 	return left.Err
 }
 
-// errGivenUp is why a sub-agent is cancelled whose call was answered without it.
+// errGivenUp cancels a sub-agent whose call was answered without it.
 var errGivenUp = errors.New("the call that started it has ended without it")
 
 // GiveUp ends the sub-agent of a call that is answered in another way.
@@ -198,8 +198,8 @@ func (t *taskTool) GiveUp(ctx context.Context, c toolexec.Call) {
 	}
 }
 
-// explainUnfinished returns why a sub-agent has no answer, with what it said last, unless that is for
-// a control to judge.
+// explainUnfinished returns why a sub-agent has no answer, with its last message, unless a control must judge that
+// first.
 func (t *task) explainUnfinished(final agent.State, err error) error {
 	said := ""
 	if answer := final.Answer(); answer != "" && !t.hooks.HasControls(hooks.PostSubagent) {
@@ -212,7 +212,7 @@ func (t *task) explainUnfinished(final agent.State, err error) error {
 	return fmt.Errorf("agent %q %s: %s%s", t.about.Agent, final.Status(), why, said)
 }
 
-// childKey returns what the ids of the run that a call starts, and of its session, are made of: the same when the call is
+// childKey returns the base for the ids of the run that a call starts, and of its session: the same when the call is
 // made again after a restart.
 func childKey(c toolexec.Call) string {
 	sum := sha256.Sum256([]byte(c.IdempotencyKey()))

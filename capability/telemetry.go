@@ -10,21 +10,21 @@ import (
 	"github.com/grapnel-go/grapnel/telemetry"
 )
 
-// UseTelemetry lets the agent be seen through OpenTelemetry: see package telemetry.
-// A builder installs the zero UseTelemetry by itself, as the outermost layer of all,
-// unless it is given one. Where there are no providers and no handler it costs nothing.
+// UseTelemetry instruments the agent with OpenTelemetry: see package telemetry. A builder
+// adds the zero UseTelemetry by itself, as the outermost layer, unless it is given one.
+// Without providers and a handler it costs nothing.
 type UseTelemetry struct {
-	// Off leaves it out.
+	// Off disables it.
 	Off bool
-	// Content puts on spans what was said and done, as far as hooks let it out. The
-	// environment variable OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT does,
-	// too, with true, span_only or span_and_event.
+	// Content records messages, arguments and results on spans, as far as hooks allow. The
+	// environment variable OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT does the same
+	// with true, span_only or span_and_event.
 	Content bool
-	// Reasons puts on spans and log events the sentences of decisions and errors,
-	// which may quote what they are about. Content includes it.
+	// Reasons records the reasons of decisions and the texts of errors on spans and log
+	// events. They may quote contents. Content includes it.
 	Reasons bool
-	// Tracers and Meters are where spans and metrics go. Nil means the global provider,
-	// also one that is set after the agent was built.
+	// Tracers and Meters receive spans and metrics. Nil means the global provider, also one
+	// that is set after the agent was built.
 	Tracers trace.TracerProvider
 	Meters  metric.MeterProvider
 	// Logs receives the log events. Nil means the handler of telemetry.SetDefaultLogs, also
@@ -35,8 +35,8 @@ type UseTelemetry struct {
 // Name returns "telemetry": an agent has one.
 func (UseTelemetry) Name() string { return "telemetry" }
 
-// Install puts the instrumentation outside of the hooks, where it sees only what they
-// let through, and a gauge between them and the driver.
+// Install puts the instrumentation outside of the hooks, where it sees only values as they
+// have left them, and a gauge between them and the driver.
 func (u UseTelemetry) Install(p Plan) mo.Result[Plan] {
 	if u.Off {
 		return mo.Ok(p)

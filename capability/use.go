@@ -15,14 +15,13 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// newPart returns a capability that cannot go wrong by itself: what is wrong with what
-// it adds is found when the agent is built.
+// newPart returns a capability that cannot fail by itself: errors in its parts are found when the
+// agent is built.
 func newPart(add func(Plan) Plan) Capability {
 	return Func(func(p Plan) (Plan, error) { return add(p), nil })
 }
 
-// newSinglePart returns newPart for what an agent can have only one of: a second one would take
-// the place of the first.
+// newSinglePart works like newPart, for something that an agent can have only once.
 func newSinglePart(name string, add func(Plan) Plan) Capability {
 	return named{name, newPart(add)}
 }
@@ -34,66 +33,64 @@ type named struct {
 
 func (n named) Name() string { return n.name }
 
-// UseTools gives the agent tools, in the order in which the model is told of them.
+// UseTools gives the agent tools, in the order in which the model sees them.
 func UseTools(tools ...toolexec.Tool) Capability {
 	return newPart(func(p Plan) Plan { return p.WithTools(tools...) })
 }
 
-// UseToolOptions says how tools are run that do not say so themselves. Its name is
+// UseToolOptions sets the options for tools that do not set their own. Its name is
 // "tool-options".
 func UseToolOptions(o toolexec.Options) Capability {
 	return newSinglePart("tool-options", func(p Plan) Plan { return p.WithToolOptions(o) })
 }
 
-// UseHooks gives the agent hooks: processors around run and step, an
-// executor around its tools, a criterion around its criteria, and a wrapper
-// around its driver. An agent can use it several times:
-// all hooks come together in one set, in the order they were given, and their
-// names must be unique.
+// UseHooks gives the agent hooks: processors around run and step, an executor around its tools, a
+// criterion around its criteria, and a wrapper around its driver. An agent can use it several
+// times: all hooks form one set, in the order they were given, and their names must be unique.
 func UseHooks(list ...hooks.Hook) Capability {
 	return newPart(func(p Plan) Plan { return p.WithHooks(list...) })
 }
 
-// UseCriteria lets more criteria judge whether to go on.
+// UseCriteria adds criteria that judge whether to go on.
 func UseCriteria(criteria ...agent.Criterion) Capability {
 	return newPart(func(p Plan) Plan { return p.WithCriteria(criteria...) })
 }
 
-// UseErrorPolicy says what failures end a run, are tried again, or do not matter.
-// Its name is "error-policy".
+// UseErrorPolicy sets which failures end a run, are retried, or are ignored. Its name is
+// "error-policy".
 func UseErrorPolicy(policy continuation.ErrorPolicy) Capability {
 	return newSinglePart("error-policy", func(p Plan) Plan { return p.WithCriteria(policy) })
 }
 
-// UseApproval gives the agent an approver, which is asked when a hook wants
-// approval. Without it, such a call is denied. Its name is "approval".
+// UseApproval gives the agent an approver, which is asked when a hook requires approval. Without
+// it, such a call is denied. Its name is "approval".
 func UseApproval(approver agent.Approver) Capability {
 	return newSinglePart("approval", func(p Plan) Plan { return p.WithApprover(approver) })
 }
 
-// UseInstructions adds to the system prompt, behind what is there already and an
-// empty line.
+// UseInstructions appends text to the system prompt, after an empty line.
 func UseInstructions(text string) Capability {
 	return newPart(func(p Plan) Plan {
 		return p.WithRequest(func(r agent.Request) agent.Request { return addInstructions(r, text) })
 	})
 }
 
-// addInstructions returns a request with a text behind its instructions and an empty line.
+// addInstructions returns a request with text appended to its instructions after an empty line.
 func addInstructions(r agent.Request, text string) agent.Request {
 	r.Instructions = strings.Join(lo.Compact([]string{r.Instructions, text}), "\n\n")
 	return r
 }
 
-// UseInstructionsFunc adds to the system prompt as UseInstructions does, with a text that f makes
-// for each model call: from the state that the model is to be shown, or from anything else that
-// changes, such as who asks. An empty text adds nothing. Model services charge less for a request
-// that begins as the one before did: return the same text until there is something new to say.
+// UseInstructionsFunc appends text to the system prompt as UseInstructions does, but calls f for
+// the text of each model call: the text may depend on the state that the model will be shown, or
+// on anything else that changes, such as the user. An empty text adds nothing. Model services
+// charge less for a request that begins like the previous one: return the same text until it must
+// change.
 //
-// Hooks at PreInference see the text and may rewrite it. Where a step is tried again, f is
-// called again; where a run goes on behind a reply that it waited with, the model is not asked, nor
-// is f. An error ends the run before the model is asked. Runs call f at the same time: it must
-// be safe for concurrent use.
+// Hooks at PreInference see the text and may rewrite it. When a step is retried, f is called
+// again; when a run resumes after a stored reply, neither the model nor f is asked. An error ends
+// the run before the model is asked. Runs call f at the same time: it must be safe for concurrent
+// use.
 func UseInstructionsFunc(f func(ctx context.Context, s agent.State) (string, error)) Capability {
 	add := processor.Before(func(ctx context.Context, s agent.State) (agent.State, error) {
 		if agent.Checkpoint(s).StepOpen() {
@@ -116,8 +113,8 @@ func UseInstructionsFunc(f func(ctx context.Context, s agent.State) (string, err
 	})
 }
 
-// UseObserver adds an observer, which is told of everything that happens. An agent can have
-// several, which are told one after the other, in the order they were given.
+// UseObserver adds an observer, which receives all events. An agent can have several, which are
+// called one after the other, in the order they were given.
 func UseObserver(o agent.Observer) Capability {
 	return newPart(func(p Plan) Plan { return p.WithObserver(o) })
 }

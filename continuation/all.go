@@ -12,15 +12,13 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// All returns the criterion that asks all the given ones, in order, and takes the
-// strongest of what they say: agent.Strongest. Every criterion is asked at every
-// judgement, also when an earlier one forbids to go on or fails, so that the
-// order changes neither the verdict nor who may keep an eye on the run. The
-// errors of all that fail are joined, and each says whose it is.
+// All returns the criterion that asks all the given ones, in order, and returns the strongest
+// evaluation: agent.Strongest. Every criterion is asked every time, even if an earlier one
+// forbids going on or fails, so the order does not affect the verdict. The errors of all
+// failing criteria are joined, each with the name of its criterion.
 //
-// An All among the criteria counts as the list it was made of. All of nothing has
-// no opinion. A nil criterion is a guard that went missing, and an error at every
-// judgement.
+// A nested All counts as the list of its criteria. All without criteria has no opinion. A nil
+// criterion returns an error every time, because it may be a missing guard.
 func All(criteria ...agent.Criterion) agent.Criterion {
 	return &all{lo.FlatMap(criteria, func(c agent.Criterion, _ int) []agent.Criterion {
 		if inner, ok := c.(*all); ok {
@@ -50,8 +48,8 @@ func (a *all) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evalu
 	return mo.Ok(agent.Strongest(said...))
 }
 
-// Limits returns the limits of all the criteria, and whether they say nothing else about a run
-// that agent.Base lets go on.
+// Limits returns the limits of all the criteria, and whether the criteria do nothing else
+// about a run that agent.Base lets go on.
 func (a *all) Limits() (limits agent.Limits, only bool) {
 	only = true
 	for _, c := range a.criteria {
@@ -65,7 +63,7 @@ func (a *all) String() string {
 	return "All(" + strings.Join(lo.Map(a.criteria, func(c agent.Criterion, _ int) string { return criterionName(c) }), ", ") + ")"
 }
 
-// ask appends what a criterion says to what others said, unless it is nothing.
+// ask appends the evaluation of a criterion to said, unless it has no opinion.
 func ask(ctx context.Context, c agent.Criterion, s agent.State, said []agent.Evaluation) ([]agent.Evaluation, error) {
 	if c == nil {
 		return said, errors.New("there is no criterion here: a guard went missing")
@@ -84,7 +82,7 @@ func ask(ctx context.Context, c agent.Criterion, s agent.State, said []agent.Eva
 	return append(said, e), nil
 }
 
-// criterionName returns what a criterion calls itself, or else its type.
+// criterionName returns the String of a criterion, or else its type.
 func criterionName(c agent.Criterion) string {
 	if named, ok := c.(fmt.Stringer); ok {
 		return named.String()

@@ -8,9 +8,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// judge is how the criteria of this package judge: nil is no opinion. Between
-// them and All, which asks them after every step, no Evaluation is copied that
-// says nothing.
+// judge is how the criteria of this package judge: nil means no opinion. All asks
+// them after every step, and copies no Evaluation that has no opinion.
 type judge interface {
 	judge(ctx context.Context, s agent.State) (*agent.Evaluation, error)
 }
@@ -33,7 +32,7 @@ func (c *criterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent
 
 func (c *criterion) String() string { return c.name }
 
-// newStateCriterion returns a criterion that looks at the state alone.
+// newStateCriterion returns a criterion that depends on the state alone.
 func newStateCriterion(name string, asks func(s agent.State) *agent.Evaluation) agent.Criterion {
 	return &criterion{name, func(_ context.Context, s agent.State) (*agent.Evaluation, error) { return asks(s), nil }}
 }

@@ -12,25 +12,24 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// defaultCritiques is how often a SelfCritique sends the model back where nothing is said.
+// defaultCritiques is the default of SelfCritique.Most.
 const defaultCritiques = 3
 
-// SelfCritique is a criterion that lets no run end with an answer that a critic
-// finds fault with: the model is told what is wrong, and goes on. When it was sent back
-// Most times, and there is fault with what it says still, the run is stopped for
-// agent.StopRetryLimit, with the details iterations and maxIterations; it does not end as
-// done. How often it was sent back is counted in the run's metadata, so that a run that
-// goes on in another process counts on.
+// SelfCritique is a criterion that does not let a run end with an answer that a critic
+// rejects: the model receives the critique and goes on. If the critic rejects the answer
+// again after Most critiques, the run is stopped for agent.StopRetryLimit, with the
+// details iterations and maxIterations; it does not end as done. The number of critiques
+// is kept in the run's metadata, so that a run that is resumed in another process counts
+// on.
 //
-// It is asked about final answers alone. Hooks at Stop are asked when the critic is
-// content.
+// It is asked about final answers only. Hooks at Stop are asked when the critic accepts
+// the answer.
 type SelfCritique struct {
-	// Critic looks at the state that the run would end in, and returns what is wrong with
-	// its Answer, for the model; nothing where nothing is. It may ask a model. It must be
-	// safe for concurrent use; an error fails the run. Required.
+	// Critic checks the state that the run would end in, and returns what is wrong with
+	// its Answer, for the model; empty if the answer is good. It may ask a model. It must
+	// be safe for concurrent use; an error fails the run. Required.
 	Critic func(ctx context.Context, s agent.State) (fault string, err error)
-	// Most is how often the model is sent back. Zero means three, less than
-	// zero not at all.
+	// Most is the maximum number of critiques. Zero means three, less than zero none.
 	Most int
 }
 

@@ -9,17 +9,17 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Handling is what an ErrorPolicy does about an error.
+// Handling is how an ErrorPolicy handles an error.
 type Handling uint8
 
 // The handlings.
 const (
 	// Stop ends the run as failed.
 	Stop Handling = iota
-	// Retry asks for another step, in which the model can do something about the
-	// error: up to ErrorPolicy.MaxRetries in a row.
+	// Retry asks for another step, in which the model can react to the error: up to
+	// ErrorPolicy.MaxRetries in a row.
 	Retry
-	// Ignore has no opinion, and lets the run go on where the other criteria do.
+	// Ignore has no opinion; the run goes on if the other criteria let it.
 	Ignore
 )
 
@@ -32,41 +32,41 @@ func (h Handling) String() string {
 	return fmt.Sprintf("handling(%d)", uint8(h))
 }
 
-// ErrorPolicy says what is to be done after a step in which something failed, by
-// the kind of the error. It is a criterion. Without one, agent.Base ends a run
-// whose model call failed and leaves failed tools to the model; the zero
-// ErrorPolicy ends the run on either.
+// ErrorPolicy says how to handle a step in which something failed, by the kind of the
+// error. It is a criterion. Without one, agent.Base ends a run whose model call
+// failed and leaves failed tools to the model; the zero ErrorPolicy ends the run in
+// both cases.
 //
-// A step fails with its model call or with what broke in the executor, and its
-// failure says of what kind it is. It also fails with a tool that ran and gave no
-// answer. That is of kind agent.KindTool, unless the tool's error is of a kind of
-// its own: a tool that took too long counts under Timeout, as a model does. When
-// several tools failed, stopping goes before retrying and that before ignoring.
-// Calls that were denied, invalid or answered by a mock did not fail.
+// A step fails when its model call or the executor fails; the failure has a kind. A
+// step also fails when a tool ran and gave no answer. That is of kind agent.KindTool,
+// unless the tool's error has a kind of its own: a tool that exceeded its time limit
+// counts under Timeout, like a model. If several tools failed, Stop takes precedence
+// over Retry, and Retry over Ignore. Calls that were denied, invalid or answered by a
+// mock did not fail.
 //
-// A policy does not wait. Before a retry of a model call that is the job of
-// processor.Retry, inside of the step; what still fails after that comes here. To
-// ignore the errors of a model is to ask it again at once and without end: put a
-// limit beside it.
+// A policy does not wait. Waiting before a repeated model call is the job of
+// processor.Retry, inside of the step; the policy handles what still fails after
+// that. Ignoring the errors of a model repeats its call at once and without end: add
+// a limit.
 type ErrorPolicy struct {
-	// What to do about each kind of error. RateLimit is also for agent.KindOverloaded,
-	// and Model for everything else that a model service may do wrong. An error whose
-	// kind is none of these counts as Unknown.
+	// The handling of each kind of error. RateLimit is also for agent.KindOverloaded,
+	// and Model for all other failures of a model service. An error of any other kind
+	// counts as Unknown.
 	Tool      Handling
 	Model     Handling
 	RateLimit Handling
 	Timeout   Handling
 	Invalid   Handling
 	Unknown   Handling
-	// MaxRetries is how many failed steps in a row are answered with another step.
-	// One more stops the run. Zero means none: then Retry is Stop. A step without a
-	// failure, or with only ignored ones, begins a new row.
+	// MaxRetries is the maximum number of failed steps in a row that are followed by
+	// another step. One more stops the run. Zero means none: then Retry works like
+	// Stop. A step without a failure, or with only ignored ones, resets the count.
 	MaxRetries int
 }
 
-// RetryToolErrors returns the policy that lets the model do something about a failed
-// tool, up to retries steps in a row, and stops on all other errors. A tool that took
-// too long is one of the others; set Timeout, too, where it should not be.
+// RetryToolErrors returns the policy that lets the model react to a failed tool, up
+// to retries steps in a row, and stops on all other errors. A tool that exceeded its
+// time limit is one of the others; set Timeout, too, to retry it.
 func RetryToolErrors(retries int) ErrorPolicy {
 	return ErrorPolicy{Tool: Retry, MaxRetries: retries}
 }
@@ -76,7 +76,7 @@ var (
 	_ judge           = ErrorPolicy{}
 )
 
-// of returns what the policy does about errors of a kind.
+// of returns the handling of errors of a kind.
 func (p ErrorPolicy) of(kind agent.ErrorKind) Handling {
 	switch kind {
 	case agent.KindTool:
@@ -98,11 +98,11 @@ func (p ErrorPolicy) String() string {
 		p.Tool, p.Model, p.RateLimit, p.Timeout, p.Invalid, p.Unknown, p.MaxRetries)
 }
 
-// Evaluate judges the last step of the run. It has no opinion when nothing
-// failed. To retry is to request to go on, to ignore is to say that the failure
-// is dealt with. To stop is to forbid to go on, for agent.StopError, with the
-// details errorType, consecutiveFailures, totalFailures, maxRetries, handling and
-// toolName, which is empty when no tool failed.
+// Evaluate judges the last step of the run. It has no opinion when nothing failed.
+// For Retry it requests to go on; for Ignore it reports the failure as handled. For
+// Stop it forbids going on, for agent.StopError, with the details errorType,
+// consecutiveFailures, totalFailures, maxRetries, handling and toolName, which is
+// empty when no tool failed.
 func (p ErrorPolicy) Evaluate(_ context.Context, s agent.State) mo.Result[agent.Evaluation] {
 	return evaluationOf(p.judgeStep(s), nil)
 }
@@ -136,8 +136,8 @@ func (p ErrorPolicy) judgeStep(s agent.State) *agent.Evaluation {
 	return stop
 }
 
-// inARow counts the failed steps at the end of the run, back to the first that
-// did not fail or was ignored. It looks at no more than it counts.
+// inARow counts the failed steps at the end of the run, back to the first that did
+// not fail or was ignored. It reads no more steps than it counts.
 func (p ErrorPolicy) inARow(s agent.State) int {
 	n := 0
 	for _, step := range s.RunStepsBackward() {

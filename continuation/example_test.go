@@ -61,7 +61,7 @@ func ExampleCost() {
 		return agent.Step{Message: agent.Assistant("", agent.ToolCall{Name: "search"}), Model: "big-1"}, nil
 	})
 	end(agent.Config{Driver: unpriced, Criterion: continuation.All(agent.Base, continuation.Cost(1))})
-	// Output: stopped after 1 steps: cost_limit: the cost of the run is unknown, so that the limit of $1 cannot be kept: the reply of model "big-1" in step 0 came without a cost; have the driver set Usage.Cost, or do without the cost limit
+	// Output: stopped after 1 steps: cost_limit: the cost of the run is unknown, so the limit of $1 cannot be enforced: the reply of model "big-1" in step 0 came without a cost; have the driver set Usage.Cost, or remove the cost limit
 }
 
 // A limit that has passed already lets no step happen.

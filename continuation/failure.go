@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// failure is what an ErrorPolicy knows of what failed in a step.
+// failure describes what failed in a step, for an ErrorPolicy.
 type failure struct {
 	kind     agent.ErrorKind
 	handling Handling
@@ -14,8 +14,8 @@ type failure struct {
 	text     string
 }
 
-// worst returns the failure of a step that decides what is done: that of the step
-// itself, else of the first tool whose handling is the hardest.
+// worst returns the failure that determines the handling of a step: that of the step
+// itself, or else that of the first tool with the strictest handling.
 func (p ErrorPolicy) worst(step agent.StepRecord) (worst failure, failed bool) {
 	broken := step.Failure()
 	if broken == nil && step.ToolFailures() == 0 {
@@ -37,8 +37,8 @@ func (p ErrorPolicy) worst(step agent.StepRecord) (worst failure, failed bool) {
 	return worst, true
 }
 
-// kindOf returns the kind of a tool's failure. The error is gone from a state that
-// came from JSON, the reason is not.
+// kindOf returns the kind of a tool's failure. A state that was read from JSON has
+// no error, only the reason.
 func kindOf(result agent.ToolResult) agent.ErrorKind {
 	if kind := agent.KindOf(result.Err); kind != agent.KindUnknown && kind != agent.KindCancelled { // within the tool
 		return kind
@@ -49,8 +49,8 @@ func kindOf(result agent.ToolResult) agent.ErrorKind {
 	return agent.KindTool
 }
 
-// message returns a sentence for the stop signal. It shows of a tool what the model
-// was shown, which is what the hooks let out, and not the error behind it.
+// message returns a sentence for the stop signal. For a tool it contains the text
+// that the model was shown, which hooks have reviewed, and not the error behind it.
 func (f failure) message(inARow int) string {
 	what := "the step failed"
 	if f.tool != "" {
@@ -62,7 +62,7 @@ func (f failure) message(inARow int) string {
 	return what + ": " + cutText(f.text)
 }
 
-// cutText cuts a text to what a message can hold.
+// cutText shortens a text for a message.
 func cutText(text string) string {
 	const most = 300
 	runes := 0

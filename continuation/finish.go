@@ -10,12 +10,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// FinishReason allows the run to stop, as done and for agent.StopFinishReason,
-// when the model ended its last turn for one of the given reasons. With agent.Base
-// that also ends a run whose model asked for tools: allowing to stop is stronger
-// than allowing to go on. The signal's details are finishReason and
-// finishReasons, the list of all that was given. An empty list, a step without a
-// finish reason and a failed model call give no opinion.
+// FinishReason allows the run to stop, as done and for agent.StopFinishReason, when the model ended its last turn
+// for one of the given reasons. With agent.Base that also ends a run whose model asked for tools: allowing to
+// stop is stronger than allowing to go on. The signal's details are finishReason and finishReasons, the list of
+// all given reasons. It has no opinion with an empty list, on a step without a finish reason and on a failed
+// model call.
 func FinishReason(reasons ...agent.FinishReason) agent.Criterion {
 	reasons = lo.Uniq(lo.Without(reasons, ""))
 	names := lo.Map(reasons, func(r agent.FinishReason, _ int) string { return string(r) })
@@ -34,12 +33,11 @@ func FinishReason(reasons ...agent.FinishReason) agent.Criterion {
 	})
 }
 
-// ToolCallPresence allows the run to go on when the last reply asked for tools,
-// and to stop, with the signal of agent.StepRecord.EndSignal, when it did not. It has no opinion before the first
-// step and on a failed one.
+// ToolCallPresence allows the run to go on when the last reply asked for tools, and to stop, with the signal of
+// agent.StepRecord.EndSignal, when it did not. It has no opinion before the first step and on a failed one.
 //
-// It is one part of agent.Base, for those who put criteria together without it.
-// What else Base does is then theirs to do: without an ErrorPolicy a model that
+// It is one part of agent.Base, for programs that combine criteria without Base. They must then provide the other
+// parts themselves: without an ErrorPolicy a model that fails is asked again forever.
 // fails is asked again for ever.
 func ToolCallPresence() agent.Criterion {
 	goOn := &agent.Evaluation{Verdict: agent.AllowContinuation}

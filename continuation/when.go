@@ -8,10 +8,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// StopWhen forbids to go on, for agent.StopRequested, once a condition on the
-// state is met: "the report is written", "three searches found nothing". The name
-// is the signal's source and stands in its message. The func must be quick and
-// safe for concurrent use; it is asked before the first step, too.
+// StopWhen forbids going on, for agent.StopRequested, once a condition on the state
+// is met: "the report is written", "three searches found nothing". The name is the
+// signal's source and part of its message. The func must be quick and safe for
+// concurrent use; it is called before the first step, too.
 func StopWhen(name string, met func(s agent.State) bool) agent.Criterion {
 	return newStateCriterion(fmt.Sprintf("StopWhen(%q)", name), func(s agent.State) *agent.Evaluation {
 		if !met(s) {
@@ -21,10 +21,10 @@ func StopWhen(name string, met func(s agent.State) bool) agent.Criterion {
 	})
 }
 
-// CancelSource says whether a user wants the run that s belongs to cancelled: it
-// reads a flag, a row of a table. It must return soon after ctx is done and be
-// safe for concurrent use. An error ends the run as failed: a source that cannot be
-// asked may have said stop.
+// CancelSource reports whether a user wants to cancel the run that s belongs to: it
+// reads a flag, or a row of a table. It must return soon after ctx is done and be
+// safe for concurrent use. An error ends the run as failed, because the user may
+// have cancelled.
 type CancelSource func(ctx context.Context, s agent.State) (bool, error)
 
 // CancelFlag returns a source that reads a flag.
@@ -32,12 +32,12 @@ func CancelFlag(flag *atomic.Bool) CancelSource {
 	return func(context.Context, agent.State) (bool, error) { return flag.Load(), nil }
 }
 
-// UntilCancelled forbids to go on, for agent.StopUser, once the source says that a
-// user wants the run cancelled. The run then ends as stopped, before its first
-// step or after the one under way. The source is not asked about a run that is
-// already to stop.
+// UntilCancelled forbids going on, for agent.StopUser, once the source reports that
+// a user wants to cancel the run. The run then ends as stopped, before its first
+// step or after the current one. The source is not called for a run that is already
+// stopped.
 //
-// To interrupt a step under way, cancel the context of the run instead.
+// To interrupt the current step, cancel the context of the run instead.
 func UntilCancelled(source CancelSource) agent.Criterion {
 	return &criterion{"UntilCancelled", func(ctx context.Context, s agent.State) (*agent.Evaluation, error) {
 		if s.Stopped() {

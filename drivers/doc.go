@@ -1,4 +1,4 @@
-// Package drivers is what the drivers of model services have in common: the
+// Package drivers contains the common parts of the drivers of model services: the
 // error that tells one failure from another, and prices. The drivers themselves
 // are in the packages below it, one for each service:
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Price is what a model costs, in US dollars for a million tokens.
+// Price is the price of a model, in US dollars per million tokens.
 type Price struct {
 	// Input is for input that no cache had, Output for output, reasoning included.
 	Input, Output float64
@@ -57,7 +57,7 @@ func (p Prices) Of(model string) mo.Option[Price] {
 	return mo.None[Price]()
 }
 
-// Cost returns what a call of a model cost, in US dollars; None when the model is not
+// Cost returns the cost of a call of a model, in US dollars; None when the model is not
 // in the table.
 func (p Prices) Cost(model string, u agent.Usage) mo.Option[float64] {
 	price, ok := p.Of(model).Get()

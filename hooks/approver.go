@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// WrapApprover puts the hooks at InterventionRequested and InterventionResolved around
-// the person is asked.
+// WrapApprover wraps an approver with the hooks at InterventionRequested and
+// InterventionResolved.
 func (c *Compiled) WrapApprover(inner agent.Approver) agent.Approver {
 	if c.requested.empty() && c.resolved.empty() && c.stopped.empty() {
 		return inner
@@ -25,14 +25,14 @@ type hookedApprover struct {
 	hooks *Compiled
 }
 
-// interventions is the last batch of a run that a person was asked about, with what
-// was said: for the hooks at InterventionStopped.
+// interventions is the last batch of a run that a person was asked about, with the answers:
+// for the hooks at InterventionStopped.
 var interventions = agent.NewScratch[[]agent.Intervention](nil)
 
-// Approve asks the hooks first, call by call. What they leave open goes to the person: one
-// answer is then one to all open questions of a call. A call that was asked about before,
-// when the run was parked, is asked about again only for the questions that are new; it is
-// shown to the person as it was.
+// Approve asks the hooks first, call by call. A call that they leave undecided goes to the
+// person, whose answer applies to all open questions of the call. A person who was asked about
+// a call before the run was parked is asked again only about new questions, and is shown the
+// same call.
 func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
 	batch := make([]agent.Intervention, len(pending))
 	for i, p := range pending {
@@ -79,8 +79,8 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 	return x.resolve(ctx, s, batch, answers)
 }
 
-// askedBefore returns what a person was asked about a call when the run was parked, if
-// nothing new is asked about it.
+// askedBefore returns the intervention about a call from before the run was parked, if the
+// call has no new question.
 func askedBefore(s agent.State, p *agent.Prepared) (agent.Intervention, bool) {
 	before, ok := agent.Checkpoint(s).Intervention(p.Original.ID)
 	if !ok || !before.Covers(*p.Call) {
@@ -89,7 +89,7 @@ func askedBefore(s agent.State, p *agent.Prepared) (agent.Intervention, bool) {
 	return before, lo.EveryBy(p.Questions().Open(), func(q agent.Question) bool { return slices.ContainsFunc(before.Questions, q.SameAsker) })
 }
 
-// interventionOf returns what a person is asked about a call.
+// interventionOf returns the intervention that asks a person about a call.
 func interventionOf(s agent.State, p *agent.Prepared) agent.Intervention {
 	i := agent.Intervention{Original: *p.Original, Call: *p.Call}
 	if before, ok := askedBefore(s, p); ok {
@@ -99,10 +99,10 @@ func interventionOf(s agent.State, p *agent.Prepared) agent.Intervention {
 	return i
 }
 
-// askHooks asks the hooks about a call that a person is to be asked about. It returns the
-// call as the person is shown it, with the questions that hooks have answered, and what
-// decides it if a person is not needed: a rejection, of which RejectAndEnd counts before Deny,
-// or approvals of all questions by hooks that may answer them.
+// askHooks asks the hooks about a call that a person is to be asked about. It returns the call
+// as the person is shown it, with the questions that hooks have answered. Answer decides the
+// call if no person is needed: a rejection (RejectAndEnd takes precedence over Deny), or
+// approvals of all questions by hooks that may answer them.
 func (x *hookedApprover) askHooks(ctx context.Context, s agent.State, p *agent.Prepared, batch []agent.Intervention) (*agent.Prepared, *agent.Approval, error) {
 	var last *Outcome
 	var rejected *agent.Approval
@@ -155,9 +155,9 @@ func (x *hookedApprover) askHooks(ctx context.Context, s agent.State, p *agent.P
 	return p, answer, x.hooks.requested.announce(ctx, x.hooks.pool, view(last))
 }
 
-// resolve tells the hooks that everything was answered, if it was. A rejection that ends the
-// run answers for the calls that are not answered yet: they are part of the batch, without
-// an answer of their own.
+// resolve calls the hooks at InterventionResolved if everything was answered. A rejection that
+// ends the run also decides the calls that are not answered yet: they are part of the batch,
+// without an answer of their own.
 func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []agent.Intervention, answers []agent.Approval) mo.Result[[]agent.Approval] {
 	ends := slices.ContainsFunc(answers, func(a agent.Approval) bool { return a.Verdict == agent.RejectAndEnd })
 	for i := range answers {
@@ -174,8 +174,8 @@ func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []age
 	return mo.Ok(answers)
 }
 
-// tellStopped tells the hooks that a person's no has ended the run. Nothing that they
-// do changes that.
+// tellStopped tells the hooks that a person's rejection has ended the run. They cannot change
+// that.
 func (c *Compiled) tellStopped(ctx context.Context, s agent.State) {
 	if s.Status() != agent.StatusInterrupted || c.stopped.empty() {
 		return

@@ -11,7 +11,8 @@ import (
 )
 
 // prepareBegun asks the hooks about a call that began before the run was cut off or
-// parked. It keeps its journalled arguments, whatever middleware has made of it since.
+// parked. The call keeps its journalled arguments, whatever middleware has changed
+// since.
 func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, begun, original *agent.ToolCall) mo.Result[*agent.Prepared] {
 	p, err := x.prepareRewritten(ctx, s, begun)
 	if err != nil {
@@ -36,8 +37,9 @@ func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, be
 	return mo.Ok(agent.Checkpoint(s).RecordJudgement(reserved.Show(), original, p))
 }
 
-// ignored reports whether the answer of a control does not count, because the call has
-// begun: it keeps its arguments, and a mock cannot stand in for what may have happened.
+// ignored reports whether the answer of a control is ignored because the call has
+// begun: a rewrite cannot change its arguments, and a mock cannot replace a call that
+// may have happened.
 func ignored(ctx context.Context, s agent.State, p *agent.Prepared, o *Outcome) bool {
 	what := "mock"
 	switch {

@@ -11,11 +11,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// What the inner executor fails with passes the hooks after the call before anything reports it: an error, a stop in the form
-// of an error, and a panic.
+// The hooks after the call see every failure of the inner executor (an error, a stop in the form of an error, a panic)
+// before anything reports it.
 
-// filterPanic panics with what the hooks left of the value that the inner executor panics with. It is deferred where one of
-// them may take something out of that.
+// filterPanic panics with the filtered value of a panic of the inner executor. It is deferred where a hook may filter
+// the value.
 func (x *HookedToolExecutor) filterPanic(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, inside *bool) {
 	if !*inside {
 		return
@@ -25,8 +25,8 @@ func (x *HookedToolExecutor) filterPanic(ctx context.Context, s agent.State, hoo
 	}
 }
 
-// prepareInner returns a call as the inner executor prepares it. Observers of the hooks after the call are told of a failure when
-// the call is answered.
+// prepareInner returns a call as the inner executor prepares it. Observers of the hooks after the call receive a
+// failure when the call is answered.
 func (x *HookedToolExecutor) prepareInner(ctx context.Context, s agent.State, hooks *toolHooks, call *agent.ToolCall) (result mo.Result[*agent.Prepared]) {
 	if hooks == nil || !hooks.filter {
 		return x.inner.Prepare(ctx, s, call)
@@ -58,7 +58,7 @@ func (x *HookedToolExecutor) prepareInner(ctx context.Context, s agent.State, ho
 	return mo.Err[*agent.Prepared](left)
 }
 
-// caughtPanic returns what was recovered as an error; nil for nil, also where the goroutine ends.
+// caughtPanic converts a recovered value to an error; nil for nil, also when the goroutine exits.
 func caughtPanic(value any) *PanicError {
 	if value == nil {
 		return nil
@@ -66,8 +66,8 @@ func caughtPanic(value any) *PanicError {
 	return &PanicError{Value: value, Stack: debug.Stack()}
 }
 
-// reviewError lets the hooks after a call see an error of the executor, and returns what they left of it. That the call waits for
-// a run which it has started is no error.
+// reviewError passes an error of the executor to the hooks after a call, and returns the error as they leave it. A
+// ParkedError is not passed to them.
 func (x *HookedToolExecutor) reviewError(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, err error, announce bool) error {
 	if parked, ok := errors.AsType[*agent.ParkedError](err); ok && parked.State.Parked() {
 		return err

@@ -303,7 +303,7 @@ func TestHookThatEndsItsGoroutine(t *testing.T) {
 func TestErrWithoutAnError(t *testing.T) {
 	w := workWith(t, []hooks.Hook{before("guard", func(hooks.ToolContext) hooks.Result { return mo.Err[*hooks.Outcome](nil) })}, wants("bash", ls))
 	assert.Empty(t, w.ran)
-	assert.Contains(t, w.result(0).Text(), "the hook failed without saying why")
+	assert.Contains(t, w.result(0).Text(), "the hook failed with a nil error")
 }
 
 // IP-113, IP-114, IP-115: a hook whose answer makes no sense is asked again as one

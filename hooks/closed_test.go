@@ -44,7 +44,7 @@ var waysToFail = map[string]struct {
 	text string
 }{
 	"error":  {func(_ context.Context, c hooks.Context) hooks.Result { return failOf(c, errBoom) }, hooks.HookFailed, "boom"},
-	"no why": {func(_ context.Context, c hooks.Context) hooks.Result { return failOf(c, nil) }, hooks.HookFailed, "the hook failed without saying why"},
+	"no why": {func(_ context.Context, c hooks.Context) hooks.Result { return failOf(c, nil) }, hooks.HookFailed, "the hook failed with a nil error"},
 	"panic":  {func(context.Context, hooks.Context) hooks.Result { panic(errBoom) }, hooks.HookFailed, "panic: boom"},
 	"timeout": {func(ctx context.Context, c hooks.Context) hooks.Result { <-ctx.Done(); return failOf(c, ctx.Err()) },
 		hooks.HookTimeout, "the hook did not answer in time"},

@@ -10,37 +10,37 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Context is what a hook is given at any point. It cannot be changed, and nothing
-// that was kept from it changes later. The concrete contexts have the methods that
-// make the answers of their point.
+// Context is the argument of a hook at any point. It is immutable, and so is everything that
+// it returns. The concrete contexts have the methods that make the answers of their point.
 type Context interface {
 	// Point returns the point's name.
 	Point() PointName
 	// State returns the state as the hook sees it, earlier effects included.
 	State() agent.State
-	// Run says which run this is: ids of session, run, parent and root, depth,
-	// agent, stage, iteration.
+	// Run returns the run: ids of session, run, parent and root, depth, agent, stage,
+	// iteration.
 	Run() agent.Run
-	// StepIndex returns the index of the step under way, or of the next one.
+	// StepIndex returns the index of the current step, or of the next one.
 	StepIndex() int
-	// Frozen returns what the controls decided, for observers. It passes for controls.
+	// Frozen returns the decision of the controls, for observers. For controls it is Pass.
 	Frozen() *Outcome
-	// Tell tells the observer of the run of something about a hook. Where filters apply it is
-	// told when all hooks of the point were asked, and passes the filters first.
+	// Tell sends an event about a hook to the observer of the run. At points where filters
+	// apply, the event is sent after all hooks of the point were asked, and the filters are
+	// applied to it.
 	Tell(ctx context.Context, e Event)
 
 	// where returns the state, and the index of the call at the points of a tool call.
 	where() (agent.State, int)
-	// stepKind returns the kind of the step under way, as far as it is known.
+	// stepKind returns the kind of the current step, if it is known.
 	stepKind() agent.StepKind
 	// toolCall returns the effective call at the points of a tool call, nil elsewhere.
 	toolCall() *agent.ToolCall
-	// vet returns the outcome, checked by those who know more of it than its point.
+	// vet checks the outcome further than its point can.
 	vet(ctx context.Context, o *Outcome) (*Outcome, error)
 }
 
-// base is the part that the payloads of all points but those of a tool call have.
-// A payload is written before a hook sees it and never again.
+// base is the common part of the payloads of all points except those of a tool call. A
+// payload is complete before a hook sees it, and is not modified afterwards.
 type base struct {
 	state  agent.State
 	point  PointName
@@ -49,15 +49,15 @@ type base struct {
 	kind   agent.StepKind // of the step under way, as far as it is known
 }
 
-// common returns what hooks see of b.
+// common returns the part of b that hooks see.
 func (b *base) common() contextView {
 	info, _ := infoOf(b.point)
 	return contextView{b.state, info, b.frozen, b}
 }
 
-// contextView is the part that every context has. It is a value of a few words: asking
-// a hook about a tool call costs no allocation. Its name is unexported because go doc lists the
-// methods of an embedded type at the type that embeds it only then.
+// contextView is the part that every context has. It is a value of a few words, so asking a
+// hook about a tool call costs no allocation. The name is unexported because only then does
+// go doc list the methods of the embedded type at the type that embeds it.
 type contextView struct {
 	state  agent.State
 	info   *pointInfo
@@ -71,11 +71,11 @@ func (c contextView) Point() PointName { return c.info.name }
 // State returns the state as the hook sees it, earlier effects included.
 func (c contextView) State() agent.State { return c.state }
 
-// Run says which run this is.
+// Run returns the run.
 func (c contextView) Run() agent.Run { return c.state.Run() }
 
-// StepIndex returns the index of the step under way, counted from zero in its run; at
-// points outside of steps, the number of steps taken.
+// StepIndex returns the index of the current step, counted from zero in its run; at points
+// outside of steps, the number of steps taken.
 func (c contextView) StepIndex() int {
 	if c.at == nil {
 		return c.state.RunStepCount()
@@ -89,22 +89,23 @@ func (c contextView) Time() time.Time { return time.Now() }
 // Elapsed returns how long the run has taken.
 func (c contextView) Elapsed() time.Duration { return time.Since(c.Run().Started) }
 
-// Resumed reports whether the run went on in this process after it was parked, or cut
-// off, in this or another one.
+// Resumed reports whether the run was resumed in this process, after it was parked or cut off
+// in this or another process.
 func (c contextView) Resumed() bool { return agent.Checkpoint(c.state).Resumed() }
 
-// Frozen returns what the controls decided, for observers. It passes for controls.
+// Frozen returns the decision of the controls, for observers. For controls it is Pass.
 func (c contextView) Frozen() *Outcome { return c.frozen }
 
-// Tell tells the observer of the run of something about a hook. Where filters apply it is
-// told when all hooks of the point were asked, and passes the filters first.
+// Tell sends an event about a hook to the observer of the run. At points where filters apply,
+// the event is sent after all hooks of the point were asked, and the filters are applied to
+// it.
 func (c contextView) Tell(ctx context.Context, e Event) { c.state.Emit(ctx, e) }
 
-// Pass gives no opinion.
+// Pass returns no opinion.
 func (c contextView) Pass() Result { return Result{} }
 
-// Fail says that the hook could not decide. What then happens is up to its
-// failure policy; a control that fails does not allow.
+// Fail returns that the hook could not decide. Its failure policy determines what happens
+// then; by default a control that fails denies.
 func (c contextView) Fail(err error) Result {
 	if err == nil {
 		err = errNoReason
@@ -112,7 +113,7 @@ func (c contextView) Fail(err error) Result {
 	return mo.Err[*Outcome](err)
 }
 
-var errNoReason = errors.New("the hook failed without saying why")
+var errNoReason = errors.New("the hook failed with a nil error")
 
 func (c contextView) where() (agent.State, int) { return c.state, 0 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// One lazy context serves many hooks. Without that, each call makes one for the hooks before
-// it and one for those after it: two allocations and 6 % of the instructions of a step with a
-// pair of hooks (BenchmarkContender/…/pairs=1).
+// One lazy context serves many hooks. Without reuse, each call makes one context for the
+// hooks before it and one for those after it: two allocations and 6 % of the instructions of
+// a step with a pair of hooks (BenchmarkContender/…/pairs=1).
 
 // unseen holds the contexts of a run that no hook has looked at yet: one for each
 // of the first calls of a step, whose hooks may be called at once.
@@ -18,8 +18,8 @@ type unseen [4]atomic.Pointer[lazyContext]
 
 var unseenContexts = agent.NewScratch[unseen](nil)
 
-// contextOf returns a context for a hook about the call of that index; any index will do
-// at points where hooks are called one after the other.
+// contextOf returns a context for a hook about the call of that index; any index works at
+// points where hooks are called one after the other.
 func contextOf(ctx context.Context, s agent.State, index int) *lazyContext {
 	if uint(index) >= uint(len(unseen{})) {
 		return &lazyContext{Context: ctx}
@@ -33,8 +33,8 @@ func contextOf(ctx context.Context, s agent.State, index int) *lazyContext {
 	return c
 }
 
-// identical reports whether two contexts are the same value in the same place. It
-// does what == does for pointers, and does not panic for what cannot be compared.
+// identical reports whether two contexts are the same value at the same address. It works
+// like == for pointers, and does not panic for types that are not comparable.
 func identical(a, b context.Context) bool {
 	type words [2]unsafe.Pointer // of an interface value: type and data
 	v, w := (*words)(unsafe.Pointer(&a)), (*words)(unsafe.Pointer(&b))

@@ -9,27 +9,27 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// BlueprintRun is what a coordinator knows of a run that it gives to a runner.
+// BlueprintRun describes a run that a coordinator gives to a runner.
 type BlueprintRun struct {
-	// Parameters are what the run was asked for with: a JSON object.
+	// Parameters are the parameters of the run: a JSON object.
 	Parameters json.RawMessage `json:"parameters"`
-	// ResultText and ResultData are what came of it, in words or as JSON; empty and nil
-	// before.
+	// ResultText and ResultData are the result, as text or as JSON; empty and nil before
+	// the run has ended.
 	ResultText string          `json:"result_text,omitempty"`
 	ResultData json.RawMessage `json:"result_data,omitempty"`
-	// Status is how it ended; empty before.
+	// Status is the status of the ended run; empty before.
 	Status agent.Status `json:"status,omitempty"`
-	// Err is why it failed; nil unless it did.
+	// Err is the error of a failed run, otherwise nil.
 	Err error `json:"-"`
 }
 
-// blueprintView is what the points of a coordinator's run have in common.
+// blueprintView is the common part of the contexts at the points of a coordinator's run.
 type blueprintView struct {
 	contextView
 	about BlueprintRun
 }
 
-// BlueprintRun returns what is known of the run. Its slices must not be written.
+// BlueprintRun returns the run. Its slices must not be modified.
 func (c blueprintView) BlueprintRun() BlueprintRun { return c.about }
 
 // RunStartContext is the context of AtRunStart.
@@ -43,7 +43,7 @@ func (c RunStartContext) Deny(reason string) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, nil)
 }
 
-// Rewrite puts other parameters in place: what encodes to a JSON object.
+// Rewrite replaces the parameters. They must marshal to a JSON object.
 func (c RunStartContext) Rewrite(parameters any) Result {
 	text, err := objectOf(parameters)
 	return c.newAnswer(Outcome{decision: Rewrite, arguments: text, invalid: err}, nil)
@@ -55,13 +55,13 @@ type RunResultContext struct{ blueprintView }
 // Allow lets the result pass, and may add to the state.
 func (c RunResultContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
-// Replace puts another result in words in place; the one as JSON is gone.
+// Replace replaces the result by a text; a JSON result is dropped.
 func (c RunResultContext) Replace(text string, effects ...agent.Effect) Result {
 	content := agent.TextContent(text)
 	return c.newAnswer(Outcome{decision: Replace, content: &content}, effects)
 }
 
-// Withhold keeps the result from the caller, who is told why.
+// Withhold withholds the result from the caller, who receives the reason instead.
 func (c RunResultContext) Withhold(reason string) Result {
 	return c.newAnswer(Outcome{decision: Withhold, reason: reason}, nil)
 }
@@ -69,7 +69,7 @@ func (c RunResultContext) Withhold(reason string) Result {
 // RunFailedContext is the context of AtRunFailed.
 type RunFailedContext struct{ blueprintView }
 
-// Err returns why it failed.
+// Err returns the error of the run.
 func (c RunFailedContext) Err() error { return c.about.Err }
 
 // Allow adds to the state.
@@ -78,13 +78,14 @@ func (c RunFailedContext) Allow(effects ...agent.Effect) Result { return c.allow
 // RunEndContext is the context of AtRunFinish and AtRunTimeout.
 type RunEndContext struct{ blueprintView }
 
-// Err returns why it failed; nil unless it did.
+// Err returns the error of a failed run, otherwise nil.
 func (c RunEndContext) Err() error { return c.about.Err }
 
-// Blueprint asks the hooks at a point of a coordinator's run, in turn, each on what the
-// ones before made of it. The run comes back as they left it, the state with what they
-// added. Denied is set when, at RunStart, the run is not to be given out. The error is of
-// a hook whose failure aborts, or of ctx. At other points, and on nil, it does nothing.
+// Blueprint asks the hooks at a point of a coordinator's run, in turn; each sees the
+// changes of the ones before. It returns the run and the state with the hooks' changes.
+// Denied is set at RunStart if the run must not be given to a runner. The error is that
+// of a hook whose failure aborts, or of ctx. At other points, and on a nil receiver,
+// Blueprint does nothing.
 func (c *Compiled) Blueprint(ctx context.Context, s agent.State, at PointName, about BlueprintRun) (run BlueprintRun, after agent.State, denied, err error) {
 	if c == nil {
 		return about, s, nil, nil
@@ -141,8 +142,8 @@ func (p judgedParameters) applyRewrite(o *Outcome, again bool) (now, judged judg
 	return now, now
 }
 
-// foldBlueprint asks the controls of a point after the start in turn, each on what the ones
-// before made of the run.
+// foldBlueprint asks the controls of a point after the start in turn; each sees the
+// changes of the ones before.
 func foldBlueprint[C Context](
 	ctx context.Context, c *Compiled, m *moment[C], at PointName, s *agent.State, about *BlueprintRun, view func(blueprintView) C,
 ) (*Outcome, error) {

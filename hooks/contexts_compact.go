@@ -6,39 +6,40 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Compaction is what is known of a compaction: part of the transcript is about to be, or
-// was, put in other words for the model. The transcript itself stays as it is.
+// Compaction describes a compaction: a part of the transcript is about to be, or was,
+// summarized for the model. The transcript itself does not change.
 type Compaction struct {
 	// ID names the compaction.
 	ID string
-	// Messages and Tokens are what the model would be shown without it. Tokens are as
-	// the driver counts them, or an estimate.
+	// Messages and Tokens are the size of what the model would be shown without the
+	// compaction. Tokens are counted by the driver, or estimated.
 	Messages int
 	Tokens   int64
-	// MessagesAfter is what the model is shown in place of them, and Summary what it is
-	// told of what is gone. Set once it was done.
+	// MessagesAfter is the number of messages that the model is shown instead, and Summary
+	// the text that replaces the dropped messages. They are set once the compaction is
+	// done.
 	MessagesAfter int
 	Summary       string
-	// Err is why it failed; nil unless it did.
+	// Err is the error of a failed compaction, otherwise nil.
 	Err error
 }
 
-// compactView is what the points of compaction have in common.
+// compactView is the common part of the contexts at the points of compaction.
 type compactView struct {
 	contextView
 	about Compaction
 }
 
-// Compaction returns what is known of it.
+// Compaction returns the description of the compaction.
 func (c compactView) Compaction() Compaction { return c.about }
 
 // PreCompactContext is the context of AtPreCompact.
 type PreCompactContext struct{ compactView }
 
-// Allow lets it happen.
+// Allow allows the compaction.
 func (c PreCompactContext) Allow() Result { return c.allowWith(nil) }
 
-// Deny lets the model see the messages as they are.
+// Deny prevents the compaction: the model is shown the messages unchanged.
 func (c PreCompactContext) Deny(reason string) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, nil)
 }
@@ -49,19 +50,19 @@ type PostCompactContext struct{ compactView }
 // CompactFailedContext is the context of AtCompactFailed.
 type CompactFailedContext struct{ compactView }
 
-// Err returns why it failed.
+// Err returns the error of the compaction.
 func (c CompactFailedContext) Err() error { return c.about.Err }
 
-// current is the hooks of a run, for middleware that has points of its own.
+// current holds the hooks of a run, for middleware that has points of its own.
 var current = agent.NewScratch[struct{ hooks *Compiled }](nil)
 
-// Of returns the hooks that stand around the run of s; nil when there are none. Its methods
-// that fire a point do nothing on nil.
+// Of returns the hooks around the run of s; nil when there are none. Its methods that fire
+// a point do nothing on a nil receiver.
 func Of(s agent.State) *Compiled { return current.Get(s).hooks }
 
-// PreCompact asks the hooks at PreCompact whether a compaction may be done. It is not to
-// be done when one says no, or cannot decide: denied names it and says why. The error is
-// of a hook whose failure aborts the run, or of ctx.
+// PreCompact asks the hooks at PreCompact whether to compact. Denied is set if a hook
+// denies or cannot decide; it holds the hook and the reason. The error is that of a hook
+// whose failure aborts the run, or of ctx.
 func (c *Compiled) PreCompact(ctx context.Context, s agent.State, about Compaction) (denied error, err error) {
 	if c == nil || c.preCompact.empty() {
 		return nil, nil
@@ -87,15 +88,15 @@ func (c *Compiled) PreCompact(ctx context.Context, s agent.State, about Compacti
 	return denied, c.preCompact.announce(ctx, c.pool, view(last))
 }
 
-// PostCompact tells the hooks at PostCompact. Nothing that they do changes the compaction.
+// PostCompact calls the hooks at PostCompact. They cannot change the compaction.
 func (c *Compiled) PostCompact(ctx context.Context, s agent.State, about Compaction) {
 	if c != nil && !c.postCompact.empty() {
 		_ = c.postCompact.announce(ctx, c.pool, PostCompactContext{compactView{contextView{state: s, info: postCompact}, about}})
 	}
 }
 
-// CompactFailed tells the hooks at CompactFailed; about.Err says why. Nothing that they do
-// changes the run.
+// CompactFailed calls the hooks at CompactFailed; about.Err is the error. They cannot
+// change the run.
 func (c *Compiled) CompactFailed(ctx context.Context, s agent.State, about Compaction) {
 	if c != nil && !c.compactFailed.empty() {
 		_ = c.compactFailed.announce(ctx, c.pool, CompactFailedContext{compactView{contextView{state: s, info: compactFailed}, about}})

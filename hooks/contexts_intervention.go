@@ -9,15 +9,15 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// The points of asking a person.
+// The points of interventions.
 var (
 	interventionRequested, _ = infoOf(InterventionRequested)
 	interventionResolved, _  = infoOf(InterventionResolved)
 	interventionStopped, _   = infoOf(InterventionStopped)
 )
 
-// batchView is what the points of asking a person have in common: all calls of the
-// step that a person is asked about.
+// batchView is the common part of the contexts at the points of interventions: all calls of
+// the step that a person is asked about.
 type batchView struct {
 	contextView
 	batch []agent.Intervention
@@ -54,8 +54,8 @@ func (c InterventionContext) Original() Call { return Call{*c.p.Original} }
 // Tool returns the tool's name.
 func (c InterventionContext) Tool() string { return c.p.Call.Name }
 
-// Questions returns what the person is asked: who asks and why, with the answers that
-// hooks before have given in the person's place.
+// Questions returns the questions about the call: which hooks ask and why, with the answers
+// that earlier hooks have given for the person.
 func (c InterventionContext) Questions() agent.Questions { return slices.Clone(c.p.Questions()) }
 
 // Allow lets the person be asked.
@@ -66,8 +66,8 @@ func (c InterventionContext) Deny(reason string) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, nil)
 }
 
-// Rewrite asks the person about other arguments, also where a hook before had said yes to
-// the call as it was. The call that then runs after an approval is checked against the tool's
+// Rewrite asks the person about other arguments, even if an earlier hook has approved the
+// call with its old ones. The call that runs after an approval is checked against the tool's
 // schema, and judged by the controls.
 func (c InterventionContext) Rewrite(arguments any) Result {
 	text, err := strictjson.Marshal(arguments)
@@ -80,18 +80,19 @@ func (c InterventionContext) Rewrite(arguments any) Result {
 	return c.newAnswer(Outcome{decision: Rewrite, arguments: text, invalid: err}, nil)
 }
 
-// Approve answers in the person's place: the call may run as it is now. It is an answer to
-// the questions that the hook may answer: to those of a required policy only as a hook of
-// one, to others only where its priority is not lower than that of the hook that asks, and
-// never to the question whether a call in doubt is repeated. Other questions go to the
-// person, and an event of kind HookSkipped says why. When a hook that is asked later
+// Approve answers for the person: the call may run as it is now. It answers only the
+// questions that the hook may answer: those of a required policy only if the hook belongs to
+// a required policy, others only if the hook's priority is not lower than that of the hook
+// that asks, and never the question whether a call in doubt is repeated. The remaining
+// questions go to the person, and an event of kind HookSkipped says why. If a later hook
 // rewrites the call, the answers are void.
 func (c InterventionContext) Approve(reason string) Result {
 	return c.newAnswer(Outcome{decision: Approve, reason: reason}, nil)
 }
 
-// RejectAndEnd answers in the person's place: the call does not run, and the run ends as
-// interrupted. Policies name it reject. To let the run go on, use Deny. Every hook may; it counts before a Deny.
+// RejectAndEnd answers for the person: the call does not run, and the run ends as
+// interrupted. Policies call it reject. To let the run go on, use Deny. Every hook may
+// reject; RejectAndEnd takes precedence over Deny.
 func (c InterventionContext) RejectAndEnd(reason string) Result {
 	return c.newAnswer(Outcome{decision: RejectAndEnd, reason: reason}, nil)
 }

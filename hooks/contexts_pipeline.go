@@ -6,29 +6,30 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Pipeline is what is known at the points of a pipeline, besides the stage and the
-// iteration, which the run says. A pipeline has stages, a stage has iterations, and an
-// iteration is one run of an agent.
+// Pipeline describes the pipeline of a run, in addition to the stage and the iteration,
+// which are in the Run. A pipeline has stages, a stage has iterations, and an iteration
+// is one run of an agent.
 type Pipeline struct {
 	// Name is the pipeline's name.
 	Name string `json:"name,omitempty"`
 	// NextStage is the stage after this one; empty at the last.
 	NextStage string `json:"next_stage,omitempty"`
-	// MaxIterations is how many iterations the stage may have; zero means no limit.
+	// MaxIterations is the maximum number of iterations of the stage; zero means no
+	// limit.
 	MaxIterations int `json:"max_iterations,omitempty"`
 	// Progress, Status and Context are the paths of the session's files.
 	Progress string `json:"progress,omitempty"`
 	Status   string `json:"status,omitempty"`
 	Context  string `json:"context,omitempty"`
-	// LastDecision is what the iteration before decided, such as continue or stop.
+	// LastDecision is the decision of the iteration before, such as continue or stop.
 	LastDecision string `json:"last_decision,omitempty"`
-	// ChangedFiles are the files that the iteration changed, StageOutputs what the stage
-	// has given so far.
+	// ChangedFiles are the files that the iteration changed, StageOutputs the outputs of
+	// the stage so far.
 	ChangedFiles []string `json:"changed_files,omitempty"`
 	StageOutputs []string `json:"stage_outputs,omitempty"`
 	// Reason is why the pipeline, or the stage, is complete.
 	Reason string `json:"reason,omitempty"`
-	// Err is why the iteration failed; nil unless it did.
+	// Err is the error of a failed iteration, otherwise nil.
 	Err error `json:"-"`
 }
 
@@ -39,10 +40,10 @@ type PipelineContext struct {
 	about Pipeline
 }
 
-// Pipeline returns what is known of it.
+// Pipeline returns the description of the pipeline.
 func (c PipelineContext) Pipeline() Pipeline { return c.about }
 
-// Allow lets it go on, and may add to the state.
+// Allow lets the pipeline go on, and may add to the state.
 func (c PipelineContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Stop ends the pipeline.
@@ -56,13 +57,13 @@ type PipelineEndContext struct {
 	about Pipeline
 }
 
-// Pipeline returns what is known of it.
+// Pipeline returns the description of the pipeline.
 func (c PipelineEndContext) Pipeline() Pipeline { return c.about }
 
-// Pipeline asks the hooks at a point of a pipeline, in turn, each on what the ones before
-// added. The state comes back with what they added; it has a stop signal when one ended
-// the pipeline. The error is of a hook whose failure aborts, or of ctx. At other points,
-// and on nil, it does nothing.
+// Pipeline asks the hooks at a point of a pipeline, in turn; each sees the changes of
+// the ones before. It returns the state with the hooks' changes; the state has a stop
+// signal if a hook ended the pipeline. The error is that of a hook whose failure aborts,
+// or of ctx. At other points, and on a nil receiver, Pipeline does nothing.
 func (c *Compiled) Pipeline(ctx context.Context, s agent.State, at PointName, about Pipeline) (agent.State, error) {
 	if c == nil {
 		return s, nil

@@ -19,41 +19,41 @@ type runPayload struct {
 	took  time.Duration
 }
 
-// inputView is what the input points have in common.
+// inputView is the common part of the contexts at the input points.
 type inputView struct {
 	contextView
 	p *runPayload
 }
 
-// Messages returns the user messages that are about to be let in, earlier rewrites
+// Messages returns the user messages that the run is about to accept, earlier rewrites
 // applied.
 func (c inputView) Messages() []agent.Message { return slices.Clone(c.p.input) }
 
 // Text returns the text of the input, several messages joined by newlines.
 func (c inputView) Text() string { return textOf(c.p.input) }
 
-// Allow lets the input pass, and may add to it.
+// Allow accepts the input, and may add to it.
 func (c inputView) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
-// Deny keeps the input out: the run ends as denied, no model is asked, and the
-// input is not kept. What the effects add is kept.
+// Deny refuses the input: the run ends as denied, no model is asked, and the input is
+// not kept. The effects are kept.
 func (c inputView) Deny(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, effects)
 }
 
-// Rewrite puts other user messages in the place of all of the input: the model and
-// the transcript get these, and what was there before is not kept. There must be at
-// least one, since Deny is what keeps input out.
+// Rewrite replaces all of the input by other user messages: the model and the
+// transcript get these, and the old input is not kept. At least one message is
+// required; to refuse the input, use Deny.
 func (c inputView) Rewrite(messages []agent.Message, effects ...agent.Effect) Result {
 	input, err := asInput(messages)
 	return c.newAnswer(Outcome{decision: Rewrite, input: input, invalid: err}, effects)
 }
 
-// asInput returns the messages as a user's, whichever role they had: a later hook must see,
-// and be able to deny, what an earlier one put in the place of the input.
+// asInput returns the messages as a user's, whatever role they had: a later hook must
+// be able to see and deny the replacement of the input.
 func asInput(messages []agent.Message) ([]agent.Message, error) {
 	if len(messages) == 0 {
-		return nil, errors.New("the input was rewritten into nothing: use Deny to keep it out")
+		return nil, errors.New("the input was rewritten to no messages: use Deny to refuse it")
 	}
 	input := slices.Clone(messages)
 	for i, m := range input {
@@ -68,7 +68,7 @@ func asInput(messages []agent.Message) ([]agent.Message, error) {
 	return input, nil
 }
 
-// RewriteText puts one message of the given text in the place of the input.
+// RewriteText replaces the input by one message with the given text.
 func (c inputView) RewriteText(text string, effects ...agent.Effect) Result {
 	return c.Rewrite([]agent.Message{agent.UserText(text)}, effects...)
 }
@@ -90,11 +90,11 @@ type FailureContext struct {
 	p *runPayload
 }
 
-// Err returns what the run failed with, an *agent.RunError.
+// Err returns the error of the run, an *agent.RunError.
 func (c FailureContext) Err() error { return c.p.err }
 
-// Allow adds to the state that the failed run leaves. Nothing else can be changed
-// any more.
+// Allow adds to the final state of the failed run. Nothing else can be changed any
+// more.
 func (c FailureContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // EndContext is the context of AtExecutionEnd.
@@ -103,10 +103,10 @@ type EndContext struct {
 	p *runPayload
 }
 
-// Status returns how the run ended.
+// Status returns the final status of the run.
 func (c EndContext) Status() agent.Status { return c.state.Status() }
 
-// Reason returns why it ended, and who said so.
+// Reason returns the signal that ended the run.
 func (c EndContext) Reason() agent.Signal { return c.state.StopSignal().OrEmpty() }
 
 // Err returns the error that Run returns, an *agent.RunError; nil when it returns none.
@@ -140,12 +140,12 @@ func (c StopContext) Answer() string { return c.state.Answer() }
 func (c StopContext) Continuations() int { return c.p.continuations }
 
 // ContinuationsLeft returns how often Stop hooks may still make this run go on. At zero
-// a Continue is passed over and the run ends: a hook that must not let that happen
-// answers with Stop then, so that the run does not end as done.
+// a Continue is ignored and the run ends as done. A hook that must not let the run end
+// as done should answer with Stop in that case.
 func (c StopContext) ContinuationsLeft() int { return c.p.left }
 
-// Continue makes the run go on, unless there are no ContinuationsLeft. The
-// reason is told to the model, so write it for the model: what is still to be done.
+// Continue makes the run go on, unless ContinuationsLeft is zero. The reason is sent to
+// the model, so write it for the model: what is still to be done.
 func (c StopContext) Continue(reason string) Result {
 	return c.newAnswer(Outcome{decision: Continue, reason: reason}, nil)
 }

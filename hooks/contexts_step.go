@@ -20,7 +20,7 @@ var (
 // StepContext is the context of AtStepStart.
 type StepContext struct{ contextView }
 
-// Allow lets the step pass, and may add to the state before it.
+// Allow allows the step, and may add to the state before it.
 func (c StepContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Stop ends the run before this step.
@@ -43,26 +43,26 @@ type stepEndPayload struct {
 // Record returns the step as it was recorded: reply, results, usage, times.
 func (c StepEndContext) Record() agent.StepRecord { return c.p.record }
 
-// Kind says whether the step ran tools, gave an answer, or failed.
+// Kind returns whether the step ran tools, gave an answer, or failed.
 func (c StepEndContext) Kind() agent.StepKind { return c.p.record.Kind() }
 
-// Content returns what the model said in this step; it may be empty.
+// Content returns the model's text in this step; it may be empty.
 func (c StepEndContext) Content() string { return c.p.record.Message().Text() }
 
-// LastContent returns what the model last said in this run, in this step or before.
+// LastContent returns the model's last text in this run, in this step or before.
 func (c StepEndContext) LastContent() string { return c.p.totals.text }
 
 // Duration returns how long the step took, its tools included.
 func (c StepEndContext) Duration() time.Duration { return c.p.record.Duration() }
 
-// RunUsage returns what the run consumed so far.
+// RunUsage returns the usage of the run so far.
 func (c StepEndContext) RunUsage() agent.Usage { return c.state.RunUsage() }
 
 // RunToolCalls returns the number of tool calls of the run so far.
 func (c StepEndContext) RunToolCalls() int { return c.p.totals.tools }
 
-// ShouldContinue reports whether the step leaves a reason to go on: it called
-// tools and nothing stopped the run. The criteria are asked later.
+// ShouldContinue reports whether the step gives a reason to go on: it called tools and
+// nothing stopped the run. The criteria are asked later.
 func (c StepEndContext) ShouldContinue() bool {
 	return c.Kind() == agent.StepToolExecution && !c.state.Stopped()
 }
@@ -91,23 +91,23 @@ type inferencePayload struct {
 // Inference returns the id of the model call, the same at AtPostInference.
 func (c InferenceContext) Inference() string { return agent.Checkpoint(c.state).InferenceID() }
 
-// Request returns what the model is about to be asked with, earlier rewrites applied.
+// Request returns the request to the model, earlier rewrites applied.
 func (c InferenceContext) Request() agent.Request { return c.state.Request() }
 
-// Messages iterates over what the model is about to be shown.
+// Messages iterates over the messages that the model is about to be shown.
 func (c InferenceContext) Messages() iter.Seq2[int, agent.Message] { return c.state.Messages() }
 
-// Allow lets the call go on, and may add: what is added is shown to the
-// model in this call, and kept when it answers.
+// Allow allows the model call, and may add messages: the model is shown them in this call,
+// and they are kept if it answers.
 func (c InferenceContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
-// Rewrite asks the model with another request, in this call only.
+// Rewrite changes the request to the model, in this call only.
 func (c InferenceContext) Rewrite(request agent.Request, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Rewrite, request: &request}, effects)
 }
 
-// RewriteMessages shows the model other messages, in this call only; the
-// transcript stays.
+// RewriteMessages shows the model other messages, in this call only; the transcript does
+// not change.
 func (c InferenceContext) RewriteMessages(messages []agent.Message, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Rewrite, view: append([]agent.Message{}, messages...)}, effects)
 }
@@ -126,8 +126,8 @@ type ReplyContext struct {
 // Inference returns the id of the model call, the same at AtPreInference.
 func (c ReplyContext) Inference() string { return agent.Checkpoint(c.state).InferenceID() }
 
-// Tell tells the observer of the run of something about a hook, when all controls were
-// asked, and as their filters leave it.
+// Tell sends an event about a hook to the observer of the run, after all controls were
+// asked and with their filters applied.
 func (c ReplyContext) Tell(ctx context.Context, e Event) {
 	if e.Shadow && e.Decision == Filter {
 		e = e.withFilter(e.Outcome.wouldChange(func(l filters) { l.filterReply(c.p.reply); _ = l.filterError(c.p.err) }))
@@ -135,8 +135,8 @@ func (c ReplyContext) Tell(ctx context.Context, e Event) {
 	c.p.held.holdOrSend(ctx, c.state, e)
 }
 
-// Err returns what the model call failed with, or nil. There is no reply then: a hook that
-// replaces or withholds it does so with what the error says, and the call stays failed.
+// Err returns the error of a failed model call, or nil. After a failure there is no reply:
+// Replace and Withhold change the text of the error, and the call stays failed.
 func (c ReplyContext) Err() error { return c.p.err }
 
 // Reply returns the model's turn, earlier replacements applied.
@@ -150,28 +150,29 @@ func (c ReplyContext) Tools() []string {
 	return lo.Map(slices.Collect(values(c.p.reply.Message.Calls())), func(call agent.ToolCall, _ int) string { return call.Name })
 }
 
-// Allow lets the reply stand, and may add after it.
+// Allow leaves the reply unchanged, and may add messages after it.
 func (c ReplyContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
-// Filter applies f to every text that leaves the point: what the model says and thinks, the
-// names and arguments of its calls, the error of a call that failed, the message of a stop,
-// and the messages, context and metadata that middleware and hooks add, those that are
-// asked later included. Of a text that is JSON, f also gets each string as it reads.
-// f must leave alone what it has no business with, and may be called again for what it
-// returned; should it panic, the reply is withheld and the run ends. Where a reply is
-// streamed, it is held back until all controls were asked.
+// Filter applies f to every text that leaves the point: the model's text and reasoning, the
+// names and arguments of its calls, the error of a failed call, the message of a stop, and
+// the messages, context and metadata that middleware and hooks add, including hooks that
+// are asked later. For a text that is JSON, f is also called with each decoded string. f
+// must return other texts unchanged, and may be called again for its own result; if it
+// panics, the reply is withheld and the run ends. A streamed reply is held back until all
+// controls were asked.
 func (c ReplyContext) Filter(f func(text string) string, effects ...agent.Effect) Result {
 	return c.newAnswer(filterOutcome(f), effects)
 }
 
-// FilterOrWithhold works like Filter with a func that can also say that a text must not leave at
-// all: then the whole reply is withheld and the run ends, and the error is the reason.
+// FilterOrWithhold works like Filter with a func that can also return an error for a text
+// that must not leave at all: then the whole reply is withheld and the run ends with the
+// error as the reason.
 func (c ReplyContext) FilterOrWithhold(f func(text string) (string, error), effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)
 }
 
-// Replace puts another turn in the place of the reply: other text, calls, finish
-// reason and usage. Start from Reply, so that what is not to change stays.
+// Replace replaces the reply by another turn: text, calls, finish reason and usage. Start
+// from Reply to keep the rest unchanged.
 func (c ReplyContext) Replace(reply agent.Step, effects ...agent.Effect) Result {
 	var err error
 	if role := reply.Message.Role(); role != agent.RoleAssistant && c.p.err == nil {
@@ -180,7 +181,7 @@ func (c ReplyContext) Replace(reply agent.Step, effects ...agent.Effect) Result 
 	return c.newAnswer(Outcome{decision: Replace, reply: &reply, invalid: err}, effects)
 }
 
-// ReplaceText puts another text in the place of the reply's; its calls stay.
+// ReplaceText replaces the text of the reply; its calls stay.
 func (c ReplyContext) ReplaceText(text string, effects ...agent.Effect) Result {
 	reply := c.p.reply
 	reply.Message = reply.Message.WithContent(agent.TextContent(text))

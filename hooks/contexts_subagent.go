@@ -9,50 +9,51 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Subagent is what is known of the run of a sub-agent, by the run that starts it.
+// Subagent describes the run of a sub-agent to the hooks of the run that starts it.
 type Subagent struct {
-	// Agent is the name of the sub-agent, and Instruction what it is told to do.
+	// Agent is the name of the sub-agent, and Instruction its task.
 	Agent       string
 	Instruction string
-	// CallID is the id of the tool call that starts it.
+	// CallID is the id of the tool call that starts the sub-agent.
 	CallID string
 	// Run is the run of the sub-agent: its ids, its session and its depth. Started is zero until it has begun.
 	Run agent.Run
-	// Result is what it answered; Status how its run ended. Set once it has.
+	// Result is the sub-agent's answer, Status the final status of its run. They are set once
+	// the run has ended.
 	Result string
 	Status agent.Status
-	// Took is how long that took.
+	// Took is the duration of the run.
 	Took time.Duration
-	// Err is why it failed; nil unless it did.
+	// Err is the error of a failed run, otherwise nil.
 	Err error
 }
 
-// subagentView is what the points of a sub-agent have in common.
+// subagentView is the common part of the contexts at the points of a sub-agent.
 type subagentView struct {
 	contextView
 	about Subagent
 	held  *heldEvents // nil where no filter applies
 }
 
-// Subagent returns what is known of it.
+// Subagent returns the description of the sub-agent's run.
 func (c subagentView) Subagent() Subagent { return c.about }
 
-// where returns no index: sub-agents are started by parallel calls, whose hooks must not
-// share a context.
+// where returns no index: parallel calls may start sub-agents, and their hooks must not share a
+// context.
 func (c subagentView) where() (agent.State, int) { return c.state, -1 }
 
 // PreSubagentContext is the context of AtPreSubagent.
 type PreSubagentContext struct{ subagentView }
 
-// Allow lets it happen.
+// Allow allows the sub-agent to run.
 func (c PreSubagentContext) Allow() Result { return c.allowWith(nil) }
 
-// Deny keeps the sub-agent from running: its call fails, and the model is told why.
+// Deny prevents the sub-agent from running: its call fails, and the model receives the reason.
 func (c PreSubagentContext) Deny(reason string) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, nil)
 }
 
-// Rewrite gives the sub-agent another instruction.
+// Rewrite replaces the sub-agent's instruction.
 func (c PreSubagentContext) Rewrite(instruction string) Result {
 	return c.newAnswer(Outcome{decision: Rewrite, arguments: instruction}, nil)
 }
@@ -60,31 +61,32 @@ func (c PreSubagentContext) Rewrite(instruction string) Result {
 // PostSubagentContext is the context of AtPostSubagent.
 type PostSubagentContext struct{ subagentView }
 
-// Allow lets the answer stand.
+// Allow leaves the answer unchanged.
 func (c PostSubagentContext) Allow() Result { return c.allowWith(nil) }
 
-// Replace puts another text in the place of what the sub-agent answered.
+// Replace replaces the sub-agent's answer by another text.
 func (c PostSubagentContext) Replace(text string) Result {
 	content := agent.TextContent(text)
 	return c.newAnswer(Outcome{decision: Replace, content: &content}, nil)
 }
 
-// Filter applies f to every text that leaves the point: the answer, or the error of a
-// sub-agent that gave none. Of a text that is JSON, f also gets each string as it reads.
-// It must leave alone what it has no business with, and may be called again for what it
-// returned; should it panic, the answer is withheld.
+// Filter applies f to every text that leaves the point: the answer, or the error of a sub-agent
+// that gave none. For a text that is JSON, f is also called with each decoded string. f must
+// return other texts unchanged, and may be called again for its own result; if it panics, the
+// answer is withheld.
 func (c PostSubagentContext) Filter(f func(text string) string) Result {
 	return c.newAnswer(filterOutcome(f), nil)
 }
 
-// FilterOrWithhold works like Filter with a func that can also say that a text must not leave at
-// all: then the answer is withheld, and the error is the reason that is told.
+// FilterOrWithhold works like Filter with a func that can also return an error for a text that
+// must not leave at all: then the answer is withheld, and the model receives the error as the
+// reason.
 func (c PostSubagentContext) FilterOrWithhold(f func(text string) (string, error)) Result {
 	return c.newAnswer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, nil)
 }
 
-// Tell tells the observer of the run of something about a hook, when all controls were
-// asked, and as their filters leave it.
+// Tell sends an event about a hook to the observer of the run, after all controls were asked and
+// with their filters applied.
 func (c PostSubagentContext) Tell(ctx context.Context, e Event) {
 	if e.Shadow && e.Decision == Filter {
 		e = e.withFilter(e.Outcome.wouldChange(func(l filters) { l.filterEach(c.about.Result); _ = l.filterError(c.about.Err) }))
@@ -92,7 +94,7 @@ func (c PostSubagentContext) Tell(ctx context.Context, e Event) {
 	c.held.holdOrSend(ctx, c.state, e)
 }
 
-// Withhold keeps the answer from the model, which is told why.
+// Withhold withholds the answer from the model, which receives the reason instead.
 func (c PostSubagentContext) Withhold(reason string) Result {
 	return c.newAnswer(Outcome{decision: Withhold, reason: reason}, nil)
 }
@@ -100,7 +102,7 @@ func (c PostSubagentContext) Withhold(reason string) Result {
 // SubagentFailedContext is the context of AtSubagentFailed.
 type SubagentFailedContext struct{ subagentView }
 
-// Err returns why it failed.
+// Err returns the error of the sub-agent's run.
 func (c SubagentFailedContext) Err() error { return c.about.Err }
 
 // The points of a sub-agent.
@@ -110,9 +112,9 @@ var (
 	subagentFailed, _ = infoOf(SubagentFailed)
 )
 
-// PreSubagent asks the hooks at PreSubagent, of the run that starts a sub-agent. The
-// instruction is what they left of it. It is not to run when denied is set. The error is
-// of a hook whose failure aborts the run, or of ctx.
+// PreSubagent asks the hooks at PreSubagent, of the run that starts a sub-agent. Instruction is
+// the instruction as they leave it. The sub-agent must not run if denied is set. The error is
+// that of a hook whose failure aborts the run, or of ctx.
 func (c *Compiled) PreSubagent(ctx context.Context, s agent.State, about Subagent) (instruction string, denied error, err error) {
 	instruction = about.Instruction
 	if c == nil || c.preSubagent.empty() {
@@ -142,9 +144,9 @@ func (judgedText) applyRewrite(o *Outcome, _ bool) (now, judged judgedText) {
 	return now, now
 }
 
-// PostSubagent asks the hooks at PostSubagent what the model is told of the answer, or, of a
-// sub-agent that gave none, of about.Err. It returns what they left of both; of an answer
-// that was withheld it is the reason, and withheld is set. Observers are told of answers only.
+// PostSubagent asks the hooks at PostSubagent about the answer, or about about.Err if the
+// sub-agent gave no answer. It returns both as the hooks leave them. If the answer was withheld,
+// the result is the reason, and withheld is set. Observers receive answers only.
 func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subagent) (left Subagent, withheld error, err error) {
 	if c == nil || c.postSubagent.empty() {
 		return about, nil, nil
@@ -206,7 +208,7 @@ func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subage
 	return about, withheld, c.postSubagent.announce(ctx, c.pool, view(given.filterOutcome(last), nil))
 }
 
-// SubagentFailed tells the hooks at SubagentFailed; about.Err says why.
+// SubagentFailed calls the hooks at SubagentFailed; about.Err is the error.
 func (c *Compiled) SubagentFailed(ctx context.Context, s agent.State, about Subagent) {
 	if c != nil && !c.subagentFailed.empty() {
 		_ = c.subagentFailed.announce(ctx, c.pool, SubagentFailedContext{subagentView{contextView{state: s, info: subagentFailed}, about, nil}})

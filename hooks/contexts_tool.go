@@ -14,9 +14,9 @@ import (
 // object, without duplicate names.
 type Call struct{ agent.ToolCall }
 
-// Decode reads the arguments into a pointer to a struct, a map or any other Go
-// value. Names are case-sensitive; members that the struct does not have are
-// passed over; big integers keep their digits.
+// Decode decodes the arguments into a pointer to a struct, a map or any other Go value. Names
+// are case-sensitive; members without a field in the struct are ignored; big integers keep
+// their digits.
 func (c Call) Decode(into any) error {
 	if err := strictjson.Unmarshal(argumentsOf(c.ToolCall), into); err != nil {
 		return fmt.Errorf("reading the arguments of tool %q: %w", c.Name, err)
@@ -30,8 +30,8 @@ func (c Call) Argument(path string) (raw string, ok bool) {
 	return strictjson.Lookup(argumentsOf(c.ToolCall), path)
 }
 
-// Text returns the string at a path, and whether there is a string. A guard that only looks at
-// the string allows calls without it: RequireText denies them.
+// Text returns the string at a path, and whether there is a string. A guard that only checks
+// the string allows calls without it; RequireText denies them.
 func (c Call) Text(path string) (string, bool) {
 	raw, ok := c.Argument(path)
 	if !ok {
@@ -62,7 +62,7 @@ type ToolContext struct {
 	x *HookedToolExecutor
 }
 
-// Call returns the call as it would run: earlier rewrites applied.
+// Call returns the call as it would run, earlier rewrites applied.
 func (c ToolContext) Call() Call { return Call{*c.p.Call} }
 
 // Original returns the call as the model asked for it.
@@ -74,13 +74,12 @@ func (c ToolContext) Tool() string { return c.p.Call.Name }
 // Index returns the position of the call in its step, counted from zero.
 func (c ToolContext) Index() int { return c.p.Original.Index }
 
-// Invalid returns what is wrong with the arguments by the tool's schema, or that there
-// is no such tool; nil when nothing is. Unless a hook denies the call or rewrites
-// it into a valid one, the model is told of it and the tool does not run.
+// Invalid returns the error in the arguments according to the tool's schema, or that there is
+// no such tool; nil for a valid call. Unless a hook denies the call or rewrites it into a
+// valid one, the model receives the error and the tool does not run.
 func (c ToolContext) Invalid() error { return c.p.Invalid }
 
-// Allow lets the call pass. It skips neither another hook nor an
-// approval.
+// Allow allows the call. It skips neither other hooks nor an approval.
 func (c ToolContext) Allow(effects ...agent.Effect) Result {
 	if len(effects) == 0 {
 		return mo.Ok(c.info.allowed) // inlined, so that c is not copied
@@ -88,8 +87,8 @@ func (c ToolContext) Allow(effects ...agent.Effect) Result {
 	return c.allowWith(effects)
 }
 
-// Deny forbids the call: the tool does not run, the model is told why, and the
-// other calls of the step go on. An empty reason is still a denial.
+// Deny denies the call: the tool does not run, the model receives the reason, and the other
+// calls of the step go on. An empty reason is still a denial.
 func (c ToolContext) Deny(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, effects)
 }
@@ -104,39 +103,39 @@ func (c ToolContext) Ask(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Ask, reason: reason}, effects)
 }
 
-// AskAbout works like Ask with a question that says more: its Reason, how long the person has,
-// and what counts when there is no answer in time. Who asks is filled in; a question with
-// another Kind or with Answers is a failure of the hook.
+// AskAbout works like Ask with a Question: its Reason, how long the person has, and the
+// verdict when there is no answer in time. The name of the hook is filled in; a question with
+// a Kind or with Answers is a failure of the hook.
 func (c ToolContext) AskAbout(q agent.Question, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Ask, reason: q.Reason, question: &q, invalid: wrongQuestion(q)}, effects)
 }
 
 func wrongQuestion(q agent.Question) error {
 	if q.Within < 0 || q.OnTimeout > agent.Approve {
-		return fmt.Errorf("the question cannot be asked: within %s, on timeout %s", q.Within, q.OnTimeout)
+		return fmt.Errorf("invalid question: within %s, on timeout %s", q.Within, q.OnTimeout)
 	}
 	if q.Kind != agent.QuestionOrdinary || len(q.Answers) > 0 {
-		return fmt.Errorf("asking a question: it has kind %q and %d answers: a hook sets neither", q.Kind, len(q.Answers))
+		return fmt.Errorf("invalid question: a hook must not set its kind (%q) or its answers (%d)", q.Kind, len(q.Answers))
 	}
 	return nil
 }
 
-// Asked returns what a person was asked about the call before the run was parked, and what
-// they said; ok is false when no person was asked.
+// Asked returns the intervention about the call from before the run was parked, with the
+// answers; ok is false when no person was asked.
 func (c ToolContext) Asked() (i agent.Intervention, ok bool) {
 	return agent.Checkpoint(c.state).Intervention(c.p.Original.ID)
 }
 
-// Rewrite puts other arguments in the place of all of the call's. They are given
-// as anything that marshals to a JSON object, or as a json.RawMessage; they are
-// checked against the tool's schema at once. What breaks it is a failure of the
-// hook, and then neither the original nor the rewritten call runs.
+// Rewrite replaces all of the call's arguments. They are given as a json.RawMessage or as any
+// value that marshals to a JSON object, and are checked against the tool's schema at once.
+// Arguments that violate it are a failure of the hook, and then neither the original nor the
+// rewritten call runs.
 func (c ToolContext) Rewrite(arguments any, effects ...agent.Effect) Result {
 	text, err := objectOf(arguments)
 	return c.newAnswer(Outcome{decision: Rewrite, arguments: text, invalid: err}, effects)
 }
 
-// objectOf returns the JSON text of what a hook puts in the place of an object.
+// objectOf returns the JSON text of an object that a hook passes as a replacement.
 func objectOf(value any) (string, error) {
 	text, err := strictjson.Marshal(value)
 	if err == nil {
@@ -148,17 +147,17 @@ func objectOf(value any) (string, error) {
 	return text, nil
 }
 
-// Mock answers in the tool's place with a text; the tool does not run.
+// Mock answers the call with a text instead of the tool, which does not run.
 func (c ToolContext) Mock(text string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Mock, mock: &agent.ToolResult{Content: agent.TextContent(text)}}, effects)
 }
 
-// MockContent answers in the tool's place; the tool does not run.
+// MockContent answers the call instead of the tool, which does not run.
 func (c ToolContext) MockContent(content agent.Content, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Mock, mock: &agent.ToolResult{Content: content}}, effects)
 }
 
-// MockFailure answers in the tool's place as if it had failed with this text.
+// MockFailure answers the call as if the tool had failed with this text.
 func (c ToolContext) MockFailure(text string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Mock, mock: &agent.ToolResult{
 		Content: agent.TextContent(text), Reason: agent.ReasonError,
@@ -188,7 +187,7 @@ func (c ToolContext) vet(ctx context.Context, o *Outcome) (*Outcome, error) {
 	return &vetted, nil
 }
 
-// resultView is what the points after a tool call have in common.
+// resultView is the common part of the contexts at the points after a tool call.
 type resultView struct {
 	contextView
 
@@ -197,8 +196,8 @@ type resultView struct {
 	h *heldEvents // nil for observers
 }
 
-// Tell tells the observer of the run of something about a hook, when all controls were
-// asked, and as their filters leave it.
+// Tell sends an event about a hook to the observer of the run, after all controls were asked
+// and with their filters applied.
 func (c resultView) Tell(ctx context.Context, e Event) {
 	if e.Shadow && e.Decision == Filter {
 		e = e.withFilter(e.Outcome.wouldChange(func(l filters) { l.filterResult(c.r) }))
@@ -210,19 +209,18 @@ func (c resultView) where() (agent.State, int) { return c.state, c.p.Original.In
 
 func (c resultView) toolCall() *agent.ToolCall { return c.p.Call }
 
-// Result returns the answer as it stands, earlier replacements applied.
+// Result returns the current answer, earlier replacements applied.
 func (c resultView) Result() agent.ToolResult {
 	return *c.r.To(c.p)
 }
 
-// Status says what became of the call: whether it was executed, failed, was mocked
-// or was not executed.
+// Status returns the status of the call: executed, failed, mocked or not executed.
 func (c resultView) Status() agent.ToolStatus { return c.r.Status }
 
-// Denied reports whether it was decided that the call must not run.
+// Denied reports whether a hook or a person decided that the call must not run.
 func (c resultView) Denied() bool { return c.r.Denied() }
 
-// IsError reports whether the model would be told of something that did not work.
+// IsError reports whether the model would be told of a failure.
 func (c resultView) IsError() bool { return c.r.IsError() }
 
 // Call returns the call that ran, or would have run.
@@ -237,10 +235,10 @@ func (c resultView) Tool() string { return c.p.Call.Name }
 // Index returns the position of the call in its step, counted from zero.
 func (c resultView) Index() int { return c.p.Original.Index }
 
-// Text returns the text that the model would be told.
+// Text returns the text of the answer.
 func (c resultView) Text() string { return c.r.Text() }
 
-// Allow lets the answer stand, and may add to the state.
+// Allow leaves the answer unchanged, and may add to the state.
 func (c resultView) Allow(effects ...agent.Effect) Result {
 	if len(effects) == 0 {
 		return mo.Ok(c.info.allowed)
@@ -248,40 +246,40 @@ func (c resultView) Allow(effects ...agent.Effect) Result {
 	return c.allowWith(effects)
 }
 
-// Replace puts another text in the place of the answer; its status stays.
+// Replace replaces the answer by another text; its status stays.
 func (c resultView) Replace(text string, effects ...agent.Effect) Result {
 	return c.ReplaceContent(agent.TextContent(text), effects...)
 }
 
-// ReplaceContent puts other content in the place of the answer's; its status
-// stays.
+// ReplaceContent replaces the content of the answer; its status stays.
 func (c resultView) ReplaceContent(content agent.Content, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Replace, content: &content}, effects)
 }
 
-// Filter applies f to every text that leaves the point: the content in all its parts, the
-// error, the message of a stop, and the messages, context and metadata that the tool and
-// hooks add, those that are asked later included. Of a text that is JSON, f also gets each
-// string as it reads. f must leave alone what it has no business with, and may be called again for what it returned; should it panic,
-// the answer is withheld. When f changes something of an error, the original is not
-// reachable any more; its kind stays.
+// Filter applies f to every text that leaves the point: all parts of the content, the error,
+// the message of a stop, and the messages, context and metadata that the tool and hooks add,
+// including hooks that are asked later. For a text that is JSON, f is also called with each
+// decoded string. f must return other texts unchanged, and may be called again for its own
+// result; if it panics, the answer is withheld. If f changes a text of an error, the original
+// error is not reachable any more; its kind stays.
 func (c resultView) Filter(f func(text string) string, effects ...agent.Effect) Result {
 	return c.newAnswer(filterOutcome(f), effects)
 }
 
-// FilterOrWithhold works like Filter with a func that can also say that a text must not leave at
-// all: then the whole answer is withheld, and the error is the reason that is told.
+// FilterOrWithhold works like Filter with a func that can also return an error for a text that
+// must not leave at all: then the whole answer is withheld, and the model receives the error
+// as the reason.
 func (c resultView) FilterOrWithhold(f func(text string) (string, error), effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)
 }
 
-// Withhold keeps the answer from the model, which is told why, together with all
-// that the tool, and hooks that were asked earlier, wanted changed in the state.
+// Withhold withholds the answer from the model, which receives the reason instead. It also
+// drops all changes to the state that the tool, and hooks that were asked earlier, wanted.
 func (c resultView) Withhold(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Withhold, reason: reason}, effects)
 }
 
-// Stop ends the run after this step; the answer stands.
+// Stop ends the run after this step; the answer is kept.
 func (c resultView) Stop(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: StopRun, reason: reason}, effects)
 }
@@ -292,5 +290,5 @@ type ToolResultContext struct{ resultView }
 // ToolFailureContext is the context of AtToolFailed.
 type ToolFailureContext struct{ resultView }
 
-// Err returns what the tool failed with.
+// Err returns the error of the tool.
 func (c ToolFailureContext) Err() error { return c.r.Err }

@@ -6,9 +6,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// CountedCalls remembers, for each run, which calls of the step under way a control has
-// counted. A control may be asked several times about one call, whose id stays the same:
-// after another hook or a person has changed the arguments.
+// CountedCalls records, for each run, which calls of the current step a control has
+// counted. A control may be asked several times about one call, after another hook or a
+// person has changed the arguments; the id of the call stays the same.
 //
 //	counted := hooks.CountCalls()
 //	limit := func(_ context.Context, c hooks.ToolContext) hooks.Result {
@@ -28,7 +28,7 @@ type countedCalls struct {
 	ids  map[string]bool
 }
 
-// CountCalls returns a memory in which no call is counted.
+// CountCalls returns a CountedCalls in which no call is counted.
 func CountCalls() *CountedCalls { return &CountedCalls{agent.NewScratch[countedCalls](nil)} }
 
 // Has reports whether the call of c was counted.

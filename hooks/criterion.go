@@ -12,16 +12,16 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// DefaultContinuations is how often Stop hooks may make one run go on, where the
-// agent does not say otherwise.
+// DefaultContinuations is how often Stop hooks may make one run go on if the agent sets no
+// other number.
 const DefaultContinuations = 8
 
 // continued counts how often Stop hooks made the run go on.
 var continued = agent.ReservedKey[int](reserved.Show(), "hooks.continuations", agent.ScopeRun)
 
-// HookContinuationCriterion wraps the other criteria of an agent and asks the
-// hooks at Stop when the run would otherwise end by itself. Limits, cancelling and
-// errors are not theirs to override. It is safe for concurrent use.
+// HookContinuationCriterion wraps the other criteria of an agent and asks the hooks at Stop
+// when the run would otherwise end by itself. The hooks cannot override limits,
+// cancellation and errors. It is safe for concurrent use.
 type HookContinuationCriterion struct {
 	inner agent.Criterion
 	hooks *Compiled
@@ -30,9 +30,9 @@ type HookContinuationCriterion struct {
 
 var _ agent.Criterion = HookContinuationCriterion{}
 
-// WrapCriterion puts the hooks around the other criteria; they must include
-// agent.Base. Continuations is how often the hooks may make one run go on; zero
-// means DefaultContinuations.
+// WrapCriterion wraps the other criteria, which must include agent.Base, with the hooks.
+// Continuations is how often the hooks may make one run go on; zero means
+// DefaultContinuations.
 func (c *Compiled) WrapCriterion(inner agent.Criterion, continuations int) agent.Criterion {
 	if c.stop.empty() {
 		return inner
@@ -40,21 +40,21 @@ func (c *Compiled) WrapCriterion(inner agent.Criterion, continuations int) agent
 	return HookContinuationCriterion{inner, c, cmp.Or(continuations, DefaultContinuations)}
 }
 
-// String returns how the criterion stands in a printed plan.
+// String returns the description of the criterion in a printed plan.
 func (x HookContinuationCriterion) String() string {
 	return fmt.Sprintf("HookContinuationCriterion(%v)", x.inner)
 }
 
-// Limits returns the limits of the other criteria. The hooks are asked only where these let
-// the run end.
+// Limits returns the limits of the other criteria. The hooks are asked only when those
+// criteria let the run end.
 func (x HookContinuationCriterion) Limits() (limits agent.Limits, only bool) {
 	return agent.LimitsOf(x.inner)
 }
 
-// Evaluate returns what the other criteria say, unless a Stop hook makes the run go on
-// or stops it. When a hook wants to go on more often than is allowed, the run ends for
-// agent.StopContinuations, with the details hook, continuations and maxContinuations beside
-// those that the end has anyway.
+// Evaluate returns the evaluation of the other criteria, unless a Stop hook makes the run
+// go on or stops it. If a hook wants to go on more often than allowed, the run ends with
+// agent.StopContinuations; its details are hook, continuations and maxContinuations, in
+// addition to those of the original end.
 func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
 	result := x.inner.Evaluate(ctx, s)
 	verdict, err := result.Get()
@@ -118,7 +118,7 @@ func (x HookContinuationCriterion) capSignal(end agent.Signal, hook string, coun
 		details = map[string]any{}
 	}
 	details["hook"], details["continuations"], details["maxContinuations"] = hook, count, x.most
-	message := fmt.Sprintf("hook %q asked to go on, and the run was made to go on %d times already, as often as is allowed", hook, count)
+	message := fmt.Sprintf("hook %q asked to go on, but the run has already been continued %d times, the maximum", hook, count)
 	if end.Message != "" {
 		message = end.Message + "; " + message
 	}
@@ -128,6 +128,6 @@ func (x HookContinuationCriterion) capSignal(end agent.Signal, hook string, coun
 func (x HookContinuationCriterion) tellCapped(ctx context.Context, s agent.State, hook string) {
 	s.Emit(ctx, Event{
 		Kind: HookSkipped, Run: s.Run(), Step: s.RunStepCount(), Hook: hook, Point: Stop, Control: true,
-		Decision: Continue, Reason: fmt.Sprintf("the run was made to go on %d times already, as often as is allowed", x.most),
+		Decision: Continue, Reason: fmt.Sprintf("the run has already been continued %d times, the maximum", x.most),
 	})
 }

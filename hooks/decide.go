@@ -10,9 +10,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// decide asks the controls about a call until all of them have judged the same call, folds
-// their answers (Stop > Deny > Ask > Mock > Allow), and tells the observers. The first
-// Stop or Deny ends the asking.
+// decide asks the controls about a call until all of them have judged the same call, combines
+// their answers (Stop > Deny > Ask > Mock > Allow), and tells the observers. The first Stop
+// or Deny ends the asking.
 func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared) mo.Result[*agent.Prepared] {
 	c := ToolContext{contextView{state: s, info: preToolUse}, p, x}
 	if p.Effects.Len() > 0 {
@@ -25,7 +25,7 @@ func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *t
 	return x.decideFrom(ctx, s, hooks, p, c, &at)
 }
 
-// decideFrom continues decide behind the controls that have passed already.
+// decideFrom continues decide after the controls that have passed already.
 func (x *HookedToolExecutor) decideFrom(
 	ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, c ToolContext, at *progress,
 ) mo.Result[*agent.Prepared] {
@@ -75,10 +75,11 @@ func sameCall(a, b *agent.ToolCall) bool {
 	return a == b || a.Name == b.Name && argumentsOf(*a) == argumentsOf(*b)
 }
 
-// applyRewrite puts the call in place that the executor further in has prepared of the rewrite.
-// What that executor has changed besides, the author of the rewrite has not judged, unless
-// it was asked about just that. Arguments that are there already change nothing; nor does a
-// control that is asked again and only spells them in another way.
+// applyRewrite returns the rewritten call as the inner executor has prepared it. If the
+// executor changed more than the rewrite, the author of the rewrite has not judged the
+// result, unless it is asked about exactly that. A rewrite to the same arguments changes
+// nothing, and neither does a control that is asked again and only spells them in another
+// way.
 func (j judgedCall) applyRewrite(o *Outcome, again bool) (now, judged judgedCall) {
 	if j.Begun { // it keeps its arguments: this rewrite is none
 		return j, j
@@ -100,7 +101,7 @@ func (j judgedCall) applyRewrite(o *Outcome, again bool) (now, judged judgedCall
 // callDeliberation is the control phase of a call.
 type callDeliberation struct{ deliberation[judgedCall] }
 
-// askAgain asks the controls that have not judged the call as it stands.
+// askAgain asks the controls that have not judged the current call.
 func (d *callDeliberation) askAgain(ctx context.Context, s agent.State, controls []*entry[ToolContext], c ToolContext) error {
 	if d.final != nil || d.agreed() {
 		return nil
@@ -108,22 +109,21 @@ func (d *callDeliberation) askAgain(ctx context.Context, s agent.State, controls
 	return askAgain(ctx, &d.deliberation, PreToolUse, controls, func(i int) ToolContext { return d.context(c, s, i) })
 }
 
-// context returns the context with the call as it stands, and the state with the effects
-// of all controls but the given one; of all, if that is negative.
+// context returns the context with the current call, and the state with the effects of all
+// controls except control without; of all, if without is negative.
 func (d *callDeliberation) context(c ToolContext, s agent.State, without int) ToolContext {
 	c.state, c.p = s.Apply(d.now.Effects.Add(d.joinEffects(without))), d.now.Prepared
 	return c
 }
 
-// withEffects returns the call as it stands, with what the controls add.
+// withEffects returns the current call with the effects of the controls.
 func (d *callDeliberation) withEffects() *agent.Prepared {
 	p := *d.now.Prepared
 	p.Effects = p.Effects.Add(d.joinEffects(-1))
 	return &p
 }
 
-// settle folds the latest answers into the call as it was decided upon, and the outcome
-// that counts.
+// settle combines the latest answers into the decided call and the outcome that counts.
 func (d *callDeliberation) settle(ctx context.Context, s agent.State) (*agent.Prepared, *Outcome) {
 	d.tellConflicts(ctx, s, PreToolUse)
 	p := d.withEffects()
@@ -151,7 +151,7 @@ func (d *callDeliberation) settle(ctx context.Context, s agent.State) (*agent.Pr
 	return p, counts
 }
 
-// pendingQuestions returns what the latest answers want a person to be asked, in the order of
+// pendingQuestions returns the questions of the latest answers for a person, in the order of
 // asking.
 func (d *callDeliberation) pendingQuestions() (list agent.Questions) {
 	for o := range d.answers {
@@ -162,14 +162,14 @@ func (d *callDeliberation) pendingQuestions() (list agent.Questions) {
 	return list
 }
 
-// answered reports whether the call does not run, whatever more is said, and is not
-// mocked.
+// answered reports whether the call already has an answer, other than a mock, so that it does
+// not run.
 func answered(p *agent.Prepared) bool {
 	return p.Disposition == agent.DisposeAnswer && p.Answer != nil && !p.Answer.Mocked()
 }
 
-// endForError returns the end of the asking for an error. When the run was cancelled, the
-// call is answered: that is no failure, and no permission.
+// endForError returns the end of the asking for an error. If the run was cancelled, the call
+// is answered as not executed: that is neither a failure nor a permission.
 func endForError(ctx context.Context, p *agent.Prepared, err error) mo.Result[*agent.Prepared] {
 	if ctx.Err() == nil {
 		return mo.Err[*agent.Prepared](err)
@@ -183,7 +183,7 @@ func endForError(ctx context.Context, p *agent.Prepared, err error) mo.Result[*a
 	return mo.Ok(&q)
 }
 
-// mockedAnswer returns the answer that a hook gives in the tool's place.
+// mockedAnswer returns a hook's mock as the answer to a call.
 func mockedAnswer(p *agent.Prepared, mock *Outcome) *agent.ToolResult {
 	r := *mock.mock
 	r.Status, r.DecidedBy = agent.ToolMocked, mock.hook

@@ -385,7 +385,7 @@ func TestRewriteIntoInvalid(t *testing.T) {
 				assert.Equal(t, []string{"read_file " + file}, w.ran)
 				r := w.result(0)
 				assert.Equal(t, agent.ReasonHookFailed, r.Reason)
-				assert.Contains(t, r.Text(), `tool "bash": not executed: clumsy: the hook could not decide: it rewrote the arguments into invalid ones: `)
+				assert.Contains(t, r.Text(), `tool "bash": not executed: clumsy: the hook could not decide: the rewritten arguments are invalid: `)
 				assert.Equal(t, ls, r.Call().Arguments)
 				failed := w.events(hooks.HookFailed)
 				require.NotEmpty(t, failed)

@@ -10,18 +10,18 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// mostRounds is how often the controls of a point are asked, the first time included,
-// before controls that go on rewriting are taken for a failure.
+// mostRounds is how often the controls of a point are asked, including the first time, before
+// repeated rewriting counts as a failure.
 const mostRounds = 4
 
-// subject is what the controls of a point judge and may rewrite: a call, an input, an
-// instruction, parameters.
+// subject is the value that the controls of a point judge and may rewrite: a call, an input,
+// an instruction, parameters.
 type subject[V any] interface {
 	// same reports whether two subjects are exactly the same.
 	same(V) bool //nolint:inamedparam // the type says it
-	// applyRewrite returns what a control that answered with o about the receiver puts in its
-	// place, and what that control has judged by that. Again is whether it had been asked
-	// about another subject before.
+	// applyRewrite returns the new subject after a control answered with o about the
+	// receiver, and the subject that this control has thereby judged. Again reports whether
+	// the control had been asked about another subject before.
 	applyRewrite(o *Outcome, again bool) (now, judged V)
 }
 
@@ -40,7 +40,7 @@ type judgement[V any] struct {
 	given   bool     // false before the first answer
 }
 
-// recordOutcome takes in the answer of control i, of n, about the subject as it stands.
+// recordOutcome records the answer of control i, of n, about the current subject.
 func (d *deliberation[V]) recordOutcome(i, n int, o *Outcome) {
 	if d.latest == nil { // all controls before have passed this very subject
 		d.latest = make([]judgement[V], n)
@@ -60,8 +60,8 @@ func (d *deliberation[V]) recordOutcome(i, n int, o *Outcome) {
 }
 
 // deliberate asks the controls, in order, and asks again those that have not judged the
-// subject as it stands. View makes the context for control i. With an error, the
-// deliberation is as it was then.
+// current subject. View makes the context for control i. On an error, the deliberation stays
+// as it was at that moment.
 func deliberate[C Context, V subject[V]](
 	ctx context.Context, d *deliberation[V], at PointName, controls []*entry[C], view func(i int) C,
 ) error {
@@ -77,9 +77,9 @@ func deliberate[C Context, V subject[V]](
 	return askAgain(ctx, d, at, controls, view)
 }
 
-// askAgain asks every control that has not judged the subject as it stands, in order,
-// until all have judged the same one. After mostRounds rounds it denies. View makes the
-// context for control i.
+// askAgain asks every control that has not judged the current subject, in order, until all
+// have judged the same one. After mostRounds rounds it denies. View makes the context for
+// control i.
 func askAgain[C Context, V subject[V]](
 	ctx context.Context, d *deliberation[V], at PointName, controls []*entry[C], view func(i int) C,
 ) error {
@@ -102,12 +102,12 @@ func askAgain[C Context, V subject[V]](
 	return nil
 }
 
-// judged reports whether the latest answer of control i is about the subject as it stands.
+// judged reports whether the latest answer of control i is about the current subject.
 func (d *deliberation[V]) judged(i int) bool {
 	return d.latest[i].given && d.latest[i].about.same(d.now)
 }
 
-// agreed reports whether all controls have judged the subject as it stands.
+// agreed reports whether all controls have judged the current subject.
 func (d *deliberation[V]) agreed() bool {
 	for i := range d.latest {
 		if !d.judged(i) {
@@ -117,7 +117,7 @@ func (d *deliberation[V]) agreed() bool {
 	return true
 }
 
-// disagreement returns the denial of what the controls keep rewriting.
+// disagreement returns the denial of a subject that the controls keep rewriting.
 func (d *deliberation[V]) disagreement(at PointName) *Outcome {
 	var names []string
 	for o := range d.answers {
@@ -127,11 +127,11 @@ func (d *deliberation[V]) disagreement(at PointName) *Outcome {
 	}
 	return &Outcome{
 		decision: Deny, point: at, hook: lo.LastOrEmpty(names), failed: true,
-		reason: fmt.Sprintf("the hooks did not agree in %d rounds: %s rewrite again and again", mostRounds, strings.Join(names, ", ")),
+		reason: fmt.Sprintf("the hooks did not agree in %d rounds: %s keep rewriting", mostRounds, strings.Join(names, ", ")),
 	}
 }
 
-// answers iterates over the latest answers but those that passed, in the order of asking.
+// answers iterates over the latest answers, except Pass, in the order of asking.
 func (d *deliberation[V]) answers(yield func(*Outcome) bool) {
 	for _, j := range d.latest {
 		if j.outcome != nil && !yield(j.outcome) {
@@ -140,8 +140,8 @@ func (d *deliberation[V]) answers(yield func(*Outcome) bool) {
 	}
 }
 
-// joinEffects joins the effects of the latest answers, in the order of asking; without those
-// of control i, if i is not negative.
+// joinEffects joins the effects of the latest answers, in the order of asking, without those
+// of control without if it is not negative.
 func (d *deliberation[V]) joinEffects(without int) agent.Effects {
 	var all agent.Effects
 	for i, j := range d.latest {
@@ -166,8 +166,8 @@ func (d *deliberation[V]) tellConflicts(ctx context.Context, s agent.State, at P
 	}
 }
 
-// observedOutcome returns the outcome that observers are told: what ended the phase, else the last
-// answer that is more than an Allow, else the first.
+// observedOutcome returns the outcome for observers: the one that ended the phase, else the
+// last answer that is more than an Allow, else the first.
 func (d *deliberation[V]) observedOutcome() *Outcome {
 	frozen := d.final
 	for o := range d.answers {

@@ -11,13 +11,13 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// The bounds of an agent's detached hooks.
+// The limits of an agent's detached hooks.
 const (
-	// detachedAtOnce is how many detached hooks of an agent, those of its sub-agents among
-	// them, run at once.
+	// detachedAtOnce is how many detached hooks of an agent, including those of its
+	// sub-agents, run at once.
 	detachedAtOnce = 8
-	// detachedWaiting is how many more may wait for their turn; what comes on top is
-	// dropped, counted, and told to the observer as hook.skipped.
+	// detachedWaiting is how many more may wait; further ones are dropped, counted, and
+	// reported to the observer as hook.skipped.
 	detachedWaiting = 1024
 )
 
@@ -34,7 +34,7 @@ type Pool struct {
 
 var _ agent.Background = (*Pool)(nil)
 
-// task is one detached hook on its way.
+// task is one started detached hook.
 type task struct {
 	hook   string
 	at     PointName
@@ -45,8 +45,8 @@ type task struct {
 	done   chan struct{}
 }
 
-// start queues work and reports whether there was room for it. Its context keeps the
-// values of ctx and outlives it.
+// start queues work and reports whether there was room for it. The work's context keeps
+// the values of ctx and outlives it.
 func (p *Pool) start(ctx context.Context, hook string, at PointName, s agent.State, run func(ctx context.Context)) bool {
 	t := &task{hook: hook, at: at, state: s, run: run, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -62,12 +62,12 @@ func (p *Pool) start(ctx context.Context, hook string, at PointName, s agent.Sta
 	}
 	p.mu.Unlock()
 	if full {
-		t.drop(fmt.Sprintf("dropped: %d detached hooks wait already", detachedWaiting))
+		t.drop(fmt.Sprintf("dropped: %d detached hooks are already waiting", detachedWaiting))
 	}
 	return !full
 }
 
-// begin runs t, and then what waits, on a goroutine. The pool is locked.
+// begin runs t, and then waiting tasks, on a goroutine. The pool is locked.
 func (p *Pool) begin(t *task) {
 	if len(p.running) == 0 {
 		p.running, p.idle = map[*task]bool{}, make(chan struct{})
@@ -81,7 +81,7 @@ func (p *Pool) begin(t *task) {
 	}()
 }
 
-// nextTask takes note that t is done and returns the task that is to run in its place.
+// nextTask records that t is done and returns the next task to run.
 func (p *Pool) nextTask(t *task) *task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +116,8 @@ func (p *Pool) Drain(ctx context.Context) error {
 	}
 }
 
-// Cancel drops what waits, cancels what runs, and returns when that has ended.
-// What is started later is not its business.
+// Cancel drops waiting hooks, cancels running ones, and returns when they have ended. It
+// does not affect hooks that are started later.
 func (p *Pool) Cancel() {
 	p.mu.Lock()
 	waiting, running := p.waiting, slices.Collect(maps.Keys(p.running))
@@ -135,7 +135,7 @@ func (p *Pool) Cancel() {
 	}
 }
 
-// drop tells the observer that the hook is not going to be called.
+// drop tells the observer that the hook will not be called.
 func (t *task) drop(why string) {
 	t.cancel()
 	t.state.Emit(t.ctx, Event{
@@ -152,9 +152,9 @@ func detachedTimeout(own time.Duration) time.Duration {
 	return DefaultTimeout
 }
 
-// callDetached calls the hook on a goroutine of its own. It waits until the hook
-// has returned, but not longer than its limit; that it was cancelled does not cut
-// this short, since the caller who cancelled it wants to know that it has ended.
+// callDetached calls the hook on a goroutine of its own. It waits until the hook has
+// returned, but not longer than its limit. A cancellation does not shorten the wait,
+// because the caller of Cancel wants to know that the hook has ended.
 func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, ErrTimeout)
 	defer cancel()
@@ -171,11 +171,11 @@ func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
 	return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, e.timeout)}
 }
 
-// Detach starts f in place of a hook of the given name, and does not wait: it runs in the
-// agent's pool of detached hooks, with a context that has the values of ctx, outlives the
-// run and ends at the limit; zero means DefaultTimeout. What f fails with is told to the
-// observer of the run. It reports whether f will run: where too many wait already it is
-// dropped, counted and told, and so it is where no hooks stand around the run.
+// Detach starts f as a detached hook with the given name: f runs in the agent's pool of
+// detached hooks, with a context that has the values of ctx, outlives the run and ends at
+// the limit; zero means DefaultTimeout. The observer of the run receives the error of f.
+// Detach reports whether f will run: if too many hooks already wait, f is dropped,
+// counted and reported, and it is dropped if no hooks are around the run.
 func (c contextView) Detach(ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error) bool {
 	hooks := Of(c.state)
 	if hooks == nil || f == nil {

@@ -231,7 +231,7 @@ func TestDetachedHooksAreBounded(t *testing.T) {
 		assert.EqualValues(t, tooMany, compiled.DroppedCount())
 		skipped := lo.Filter(agenttest.Of[hooks.Event](recorder), func(e hooks.Event, _ int) bool { return e.Kind == hooks.HookSkipped })
 		require.Len(t, skipped, tooMany)
-		assert.Equal(t, "dropped: 1024 detached hooks wait already", skipped[0].Reason)
+		assert.Equal(t, "dropped: 1024 detached hooks are already waiting", skipped[0].Reason)
 		assert.Equal(t, "busy", skipped[0].Hook)
 		assert.Equal(t, hooks.ExecutionEnd, skipped[0].Point)
 		close(release)

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// hookedDriver wraps a driver with the hooks at PreInference and PostInference, so
-// that every driver has them, streaming or not.
+// hookedDriver wraps a driver with the hooks at PreInference and PostInference, so that they
+// work with every driver, streaming or not.
 type hookedDriver struct {
 	inner agent.Driver
 	hooks *Compiled
@@ -23,7 +23,7 @@ var (
 	_ agent.Describer = hookedDriver{}
 )
 
-// WrapDriver puts the hooks around a driver.
+// WrapDriver wraps a driver with the hooks.
 func (c *Compiled) WrapDriver(inner agent.Driver) agent.Driver {
 	if c.pre.empty() && c.post.empty() {
 		return inner
@@ -35,11 +35,11 @@ func (d hookedDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.S
 	return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return d.inner.Next(ctx, s) })
 }
 
-// Features returns what the wrapped driver says of itself.
+// Features returns the Features of the wrapped driver.
 func (d hookedDriver) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
-// Stream streams, unless a control may still replace the reply: then what it
-// leaves is told at once.
+// Stream streams, unless a control may still replace the reply: then the final reply is
+// emitted at once.
 func (d hookedDriver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if len(d.hooks.post.controls) == 0 {
 		return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return agent.Stream(ctx, d.inner, s, emit) })
@@ -76,7 +76,7 @@ func (d hookedDriver) turn(ctx context.Context, s agent.State, ask func(agent.St
 	return begunWith(prior, result)
 }
 
-// try asks the model, and catches a panic where hooks may take something out of it.
+// try asks the model, and recovers a panic where hooks may filter it.
 func (d hookedDriver) try(s agent.State, ask func(agent.State) mo.Result[agent.Step]) (result mo.Result[agent.Step], caught *PanicError) {
 	if len(d.hooks.post.controls) > 0 {
 		defer func() { caught = caughtPanic(recover()) }()
@@ -84,7 +84,7 @@ func (d hookedDriver) try(s agent.State, ask func(agent.State) mo.Result[agent.S
 	return ask(s), nil
 }
 
-// begunWith returns a reply with what the hooks before it add.
+// begunWith returns a reply with the effects of the hooks before it.
 func begunWith(prior agent.Effects, result mo.Result[agent.Step]) mo.Result[agent.Step] {
 	if reply, err := result.Get(); err == nil && prior.Len() > 0 {
 		reply.Prior = prior.Add(reply.Prior)
@@ -93,8 +93,8 @@ func begunWith(prior agent.Effects, result mo.Result[agent.Step]) mo.Result[agen
 	return result
 }
 
-// before folds the controls at PreInference. What they add is shown to the model
-// in this call, and kept when it answers.
+// before calls the controls at PreInference. The model is shown their messages in this call,
+// and they are kept if it answers.
 func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.State, prior agent.Effects, stop *agent.Signal, err error) {
 	if d.hooks.pre.empty() {
 		return s, prior, nil, nil
@@ -138,9 +138,9 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 	return s, prior, stop, d.hooks.pre.announce(ctx, d.hooks.pool, payload(last))
 }
 
-// spelledOut returns a hook's effects with its context as the message that it becomes,
-// so that the transcript gets the messages that the model was shown, and not those
-// of all hooks in one.
+// spelledOut returns a hook's effects with added context converted to a message, so that the
+// transcript gets the messages that the model was shown, and not those of all hooks joined
+// into one.
 func spelledOut(effects agent.Effects) agent.Effects {
 	var out []agent.Effect
 	var context []string
@@ -158,7 +158,7 @@ func spelledOut(effects agent.Effects) agent.Effects {
 	return agent.EffectsOf(out...)
 }
 
-// answering is how far the asking about one reply has come.
+// answering is the state of the review of one reply.
 type answering struct {
 	state   agent.State
 	reply   agent.Step
@@ -168,7 +168,7 @@ type answering struct {
 	held    heldEvents
 }
 
-// context returns what a hook sees.
+// context returns the context for a hook.
 func (a *answering) context(frozen *Outcome, held *heldEvents) ReplyContext {
 	kind := agent.StepFinalResponse
 	switch {
@@ -185,10 +185,10 @@ func (a *answering) context(frozen *Outcome, held *heldEvents) ReplyContext {
 	return ReplyContext{p.common(), p}
 }
 
-// after asks the controls at PostInference in turn, each on what the ones before left of the
-// reply, or of the error of a model call that failed. Then it tells the observers. One
-// control whose failure aborts the run does not keep the others from being asked: what it
-// says has to pass their filters.
+// after asks the controls at PostInference in turn; each sees the reply, or the error of a
+// failed model call, as the ones before left it. Then it calls the observers. If the failure
+// of a control aborts the run, the others are still asked, because its error must pass their
+// filters.
 func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step, failure error) (agent.Step, error) {
 	a := answering{state: s, reply: reply, err: failure}
 	var aborted error
@@ -216,8 +216,8 @@ func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step
 	return a.reply, a.err
 }
 
-// fold takes an answer in. The filters that were given so far apply to what it adds; one
-// that it gives applies to all that there is. A call that failed stays failed.
+// fold applies an answer. The filters that were given so far apply to its additions; a
+// filter that it gives applies to everything. A call that failed stays failed.
 func (a *answering) fold(ctx context.Context, o *Outcome) {
 	o = a.filters.outcome(o)
 	if o.effects.Len() > 0 {
@@ -249,7 +249,7 @@ func (a *answering) fold(ctx context.Context, o *Outcome) {
 	}
 }
 
-// applyFilter applies a filter to all that there is.
+// applyFilter applies a filter to everything.
 func (a *answering) applyFilter(o *Outcome) *Outcome {
 	x := &filter{hook: o.hook, f: o.filter}
 	a.filters = append(a.filters, x)
@@ -257,8 +257,8 @@ func (a *answering) applyFilter(o *Outcome) *Outcome {
 	return o.withFilter(x.changed)
 }
 
-// withholdReply puts a note in the place of a reply that its guard could not judge, with nothing
-// of what it and earlier hooks wanted done, and ends the run.
+// withholdReply replaces a reply that a guard withheld or could not judge with a note, drops
+// all effects of the reply and of earlier hooks, and ends the run.
 func (a *answering) withholdReply(o *Outcome) {
 	text := "reply withheld by " + o.hook + ": " + orNoReason(o.reason)
 	if a.err != nil {
@@ -269,8 +269,8 @@ func (a *answering) withholdReply(o *Outcome) {
 	a.reply.Prior, a.reply.Effects, a.reply.Stop = agent.Effects{}, o.effects, signalOf(o)
 }
 
-// replaceReply returns the new reply with what middleware further in wants besides: that
-// is not the model's, and no hook's to drop.
+// replaceReply returns the new reply with the effects of inner middleware, which belong
+// neither to the model nor to the hook.
 func replaceReply(reply, by agent.Step) agent.Step {
 	by.Prior, by.Effects = reply.Prior, reply.Effects
 	if by.Stop == nil {

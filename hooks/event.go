@@ -8,49 +8,47 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// EventKind says what happened to a hook.
+// EventKind is the kind of a hook event.
 type EventKind string
 
-// The kinds of hook events. A hook that is called gives HookStart and then one of
-// HookComplete, HookBlocked, HookFailed, HookTimeout and HookSkipped. One whose
-// matchers say no gives none.
+// The kinds of hook events. Each call of a hook emits HookStart and then one of HookComplete, HookBlocked,
+// HookFailed, HookTimeout and HookSkipped. A hook whose matchers do not match emits none.
 const (
 	HookStart    EventKind = "hook.start"
 	HookComplete EventKind = "hook.complete"
-	// HookBlocked: the hook denied, stopped or withheld. One in shadow never does.
+	// HookBlocked: the hook denied, stopped or withheld. A hook in shadow never does.
 	HookBlocked EventKind = "hook.blocked"
-	// HookFailed: the hook could not decide; Policy says what was done about it.
+	// HookFailed: the hook could not decide; Policy says how the failure was handled.
 	HookFailed EventKind = "hook.failed"
-	// HookTimeout is HookFailed for a hook that took longer than it may.
+	// HookTimeout is HookFailed for a hook that exceeded its time limit.
 	HookTimeout EventKind = "hook.timeout"
 	// HookSkipped: the hook was not called, or its answer not used.
 	HookSkipped EventKind = "hook.skipped"
-	// HookConflict: two hooks set the same metadata, and the later one wins; or a hook
-	// rewrote or mocked a call that has begun, and its answer is ignored.
+	// HookConflict: two hooks set the same metadata, and the later one wins; or a hook rewrote or mocked a call that
+	// has begun, and its answer is ignored.
 	HookConflict EventKind = "hook.conflict"
 )
 
-// Event tells an agent.Observer what a hook did. It holds nothing of a result that
-// a hook replaced or withheld.
+// Event reports what a hook did. It contains nothing of a result that a hook replaced or withheld.
 type Event struct {
 	Kind  EventKind
 	Run   agent.Run
 	Step  int
 	Hook  string
 	Point PointName
-	// Order is the hook's place among those at its point, in calling order, from
-	// one. It is zero where no hook was called.
+	// Order is the hook's place among those at its point, in calling order, from one. It is zero if no hook was
+	// called.
 	Order int
 	// Call is the effective call at tool points; its ID is empty elsewhere.
 	Call agent.ToolCall
 	// Detached is set for hooks that are not waited for.
 	Detached bool
-	// Control tells a control from an observer.
+	// Control reports whether the hook is a control; otherwise it is an observer.
 	Control bool
-	// Shadow is set for a control that is asked and not obeyed: Decision is what it would
-	// have decided.
+	// Shadow is set for a control in shadow: Decision is what it would have decided.
 	Shadow bool
-	// Origin is the rule of a file that the hook stands for, with the type and the target of its action; nil for others.
+	// Origin is the rule of a policy file that the hook implements, with the type and the target of its action;
+	// otherwise nil.
 	Origin *Origin
 	// Attempt counts the calls of the hook for one occasion from 1.
 	Attempt int
@@ -58,25 +56,24 @@ type Event struct {
 	Duration time.Duration
 	Decision Decision
 	Reason   string
-	// Outcome is the hook's answer; nil when it passed, failed, or has not answered
-	// yet. That of a mock is without its result, which no hook has let out.
+	// Outcome is the hook's answer; nil when it passed, failed, or has not answered yet. The Outcome of a mock does
+	// not contain its result, which hooks have yet to review.
 	Outcome *Outcome
-	// Err is what a failed hook failed with, and Policy what was done about it:
-	// closed, open, abort, or retry.
+	// Err is the error of a failed hook, and Policy how it was handled: closed, open, abort, or retry.
 	Err    error
 	Policy string
-	// At is when it happened, where it is told later: at the points where filters apply, what
-	// hooks said is told when all of them were asked. Zero means now.
+	// At is the time of an event that is sent later: at points where filters apply, events of hooks are sent after
+	// all of them were asked. Zero means now.
 	At time.Time
-	// Before and After are what a rewrite changed: the arguments of a call, the parameters of a run at RunStart, the
-	// instruction of a sub-agent.
+	// Before and After are the values before and after a rewrite: the arguments of a call, the parameters of a run
+	// at RunStart, the instruction of a sub-agent.
 	Before, After string
 }
 
 // EventName returns the kind.
 func (e Event) EventName() string { return string(e.Kind) }
 
-// event returns what all events of a hook have in common.
+// event returns an event with the common fields of all events of a hook.
 func (e *entry[C]) event(c C, kind EventKind, attempt int) Event {
 	s := c.State()
 	ev := Event{
@@ -93,8 +90,8 @@ func (e *entry[C]) tellStart(ctx context.Context, c C, attempt int) {
 	c.Tell(ctx, e.event(c, HookStart, attempt))
 }
 
-// forObservers returns the outcome as observers are told of it. The result of a mock has yet to pass
-// the hooks after the call.
+// forObservers returns the outcome for observers. It omits the result of a mock, which the hooks after the call have
+// yet to review.
 func (o *Outcome) forObservers() *Outcome {
 	if o == nil || o.mock == nil {
 		return o
@@ -104,7 +101,7 @@ func (o *Outcome) forObservers() *Outcome {
 	return &out
 }
 
-// tellAnswer tells of a hook that answered.
+// tellAnswer sends the event of a hook that answered.
 func (e *entry[C]) tellAnswer(ctx context.Context, c C, v verdict, attempt int) {
 	ev := e.event(c, HookComplete, attempt)
 	ev.Duration, ev.Outcome, ev.Decision, ev.Reason = v.took, v.outcome.forObservers(), v.outcome.Decision(), v.outcome.Reason()
@@ -124,7 +121,7 @@ func (e *entry[C]) tellAnswer(ctx context.Context, c C, v verdict, attempt int) 
 	c.Tell(ctx, ev)
 }
 
-// beforeRewrite returns what a rewrite at the point of c puts something else in the place of.
+// beforeRewrite returns the value that a rewrite at the point of c replaces.
 func beforeRewrite(c Context, call agent.ToolCall) string {
 	switch c := c.(type) {
 	case RunStartContext:
@@ -135,7 +132,7 @@ func beforeRewrite(c Context, call agent.ToolCall) string {
 	return call.Arguments
 }
 
-// tellFailure tells of a hook that could not decide.
+// tellFailure sends the event of a hook that could not decide.
 func (e *entry[C]) tellFailure(ctx context.Context, c C, v verdict, attempt int, policy string) {
 	if !c.State().Observed() {
 		return
@@ -149,7 +146,7 @@ func (e *entry[C]) tellFailure(ctx context.Context, c C, v verdict, attempt int,
 	c.Tell(ctx, ev)
 }
 
-// tellCancelled tells of a hook that did not get to answer.
+// tellCancelled sends the event of a hook that was cancelled before it answered.
 func (e *entry[C]) tellCancelled(ctx context.Context, c C, v verdict, attempt int) {
 	if !c.State().Observed() {
 		return

@@ -21,9 +21,9 @@ type HookedToolExecutor struct {
 
 var _ agent.AnswerHandler = (*HookedToolExecutor)(nil)
 
-// WrapExecutor puts the hooks around an executor. In an agent it is one of
-// agent.Config.WrapExecutor, so that the agent holds the executor of the tools to what tools
-// may change in the state.
+// WrapExecutor wraps an executor with the hooks. In an agent it is one of
+// agent.Config.WrapExecutor, so that the agent can restrict the effects of the innermost
+// executor to those that tools may have.
 func (c *Compiled) WrapExecutor(inner agent.Executor) agent.Executor {
 	if c.tools.empty {
 		return inner
@@ -31,7 +31,7 @@ func (c *Compiled) WrapExecutor(inner agent.Executor) agent.Executor {
 	return &HookedToolExecutor{inner: inner, hooks: c}
 }
 
-// Prepare asks the hooks at PreToolUse what is to become of the call.
+// Prepare asks the hooks at PreToolUse about the call.
 func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *agent.ToolCall) mo.Result[*agent.Prepared] {
 	if agent.Checkpoint(s).StepOpen() {
 		if begun, original, ok := agent.Checkpoint(s).Begun(call.ID); ok {
@@ -62,11 +62,11 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 	return mo.Ok(agent.Checkpoint(s).RecordJudgement(reserved.Show(), call, p))
 }
 
-// prepareRewritten lets the inner executor prepare what a hook made of a call.
+// prepareRewritten lets the inner executor prepare a call that a hook rewrote.
 func (x *HookedToolExecutor) prepareRewritten(ctx context.Context, s agent.State, call *agent.ToolCall) (*agent.Prepared, error) {
 	p, err := x.prepareInner(ctx, s, x.hooks.tools.hooksFor(call.Name), call).Get()
 	if err == nil && p == nil {
-		err = errors.New("the executor prepared nothing")
+		err = errors.New("the executor returned no prepared call")
 	}
 	if err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func (x *HookedToolExecutor) prepareRewritten(ctx context.Context, s agent.State
 	return withCallID(p, call), nil
 }
 
-// withCallID returns a prepared call that says which call it is, if the executor left
-// that for the loop to say.
+// withCallID returns a prepared call with its call id set, if the executor left that to the
+// loop.
 func withCallID(p *agent.Prepared, call *agent.ToolCall) *agent.Prepared {
 	q := *p
 	q.Original = call
@@ -85,8 +85,8 @@ func withCallID(p *agent.Prepared, call *agent.ToolCall) *agent.Prepared {
 	return &q
 }
 
-// strictlyRead returns a prepared call whose arguments have one strict reading, or that
-// is answered because they have none: what a hook sees is what the tool gets.
+// strictlyRead returns a prepared call with unambiguous arguments, or one that is answered
+// because it has none: a hook must see the same arguments as the tool.
 func strictlyRead(p *agent.Prepared) *agent.Prepared {
 	if p.Strict || malformed(p.Invalid) {
 		return p
@@ -103,7 +103,7 @@ func strictlyRead(p *agent.Prepared) *agent.Prepared {
 	return &q
 }
 
-// malformed returns the answer where the arguments cannot be read, so no hook can judge them.
+// malformed reports whether the arguments cannot be read, so that no hook can judge them.
 func malformed(err error) bool {
 	if err == nil {
 		return false
@@ -112,16 +112,16 @@ func malformed(err error) bool {
 	return ok && wrong.Malformed
 }
 
-// Execute runs a call, and lets the hooks at ToolFailed and PostToolUse see the result. It
-// refuses a call that is not the one that the hooks at PreToolUse judged, because something
-// outside of them changed it: that counts as a failure of the hooks, and nothing runs. A
-// call that has an answer is not run: see HandleAnswer.
+// Execute runs a call, and passes the result to the hooks at ToolFailed and PostToolUse. It
+// refuses a call that differs from the one that the hooks at PreToolUse judged, because
+// something outside of them changed it: that counts as a failure of the hooks, and the tool
+// does not run. For a call that has an answer, see HandleAnswer.
 func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Disposition == agent.DisposeAnswer {
 		return x.HandleAnswer(ctx, s, p)
 	}
 	if p.Call == nil || p.Original == nil {
-		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call does not say what was called"))
+		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call has no Call or no Original"))
 	}
 	hooks := x.hooks.tools.hooksFor(p.Call.Name)
 	judged, err := agent.Checkpoint(s).CheckJudgement(p)
@@ -143,14 +143,14 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 	return x.reviewResult(ctx, s, hooks, p, result)
 }
 
-// reviews reports whether controls after a call see what a tool says.
+// reviews reports whether controls after a call see the results of a tool.
 func (c *Compiled) reviews(tool string) bool {
 	h := c.tools.hooksFor(tool)
 	return h != nil && h.filter
 }
 
-// HandleAnswer lets the hooks at PostToolUse see the answer to a call that does not run,
-// because it was denied, mocked, invalid, rejected or stopped.
+// HandleAnswer passes the answer to a call that does not run to the hooks at PostToolUse: the
+// call was denied, mocked, invalid, rejected or stopped.
 func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Call == nil || p.Original == nil {
 		return agent.HandleAnswer(ctx, x.inner, s, p)
@@ -168,15 +168,15 @@ func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p 
 	return x.reviewResult(ctx, s, hooks, p, result)
 }
 
-// MayAddMessages reports that results may append messages in any role: those of hooks
-// carry the hook's name. What tools may do is checked around the executor of the tools.
+// MayAddMessages reports that results may append messages in any role, because messages of
+// hooks carry the hook's name. The effects of tools are checked at the innermost executor.
 func (*HookedToolExecutor) MayAddMessages(string) bool { return true }
 
-// guardians is what answers and events name where the hooks as a whole refuse a call.
+// guardians is the name in answers and events when the hooks as a whole refuse a call.
 const guardians = "hooks"
 
-// refuseCall returns p as a call that is answered, because it is not what was judged, and
-// tells the observer.
+// refuseCall returns p with a refusal as its answer, because it differs from the judged call,
+// and tells the observer.
 func refuseCall(ctx context.Context, s agent.State, p *agent.Prepared, err error) *agent.Prepared {
 	if s.Observed() {
 		s.Emit(ctx, Event{
@@ -190,16 +190,15 @@ func refuseCall(ctx context.Context, s agent.State, p *agent.Prepared, err error
 	return &q
 }
 
-// tellConflicts tells the observer of metadata that more sets after another hook
-// did.
+// tellConflicts tells the observer of metadata in more that an earlier hook has also set.
 func tellConflicts(ctx context.Context, s agent.State, at PointName, earlier, more agent.Effects) {
 	for _, ev := range conflicts(s, at, earlier, more) {
 		s.Emit(ctx, ev)
 	}
 }
 
-// conflicts returns what is told of metadata that more sets after another hook did; nothing in
-// runs that have no observer.
+// conflicts returns the events for metadata in more that an earlier hook has also set; none
+// in runs without an observer.
 func conflicts(s agent.State, at PointName, earlier, more agent.Effects) (out []Event) {
 	if !s.Observed() || earlier.Len() == 0 {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// FailurePolicy says what happens when a hook fails: a panic, a timeout, an Err,
-// an answer that makes no sense. The zero policy means the default: Closed for
-// controls, Open for observers.
+// FailurePolicy says what happens when a hook fails: a panic, a timeout, an Err, an
+// invalid answer. The zero policy means the default: Closed for controls, Open for
+// observers.
 type FailurePolicy struct {
 	kind   failureKind
 	tries  int
@@ -39,12 +39,13 @@ func (k failureKind) String() string {
 
 // The failure policies.
 var (
-	// Closed takes a failure for a no: the call is denied, the result withheld, the
-	// input denied, the run stopped, whatever guards at the hook's point. Texts and
-	// events say that the hook could not decide, and name it. It is for controls.
+	// Closed treats a failure as a denial: the call is denied, the result withheld,
+	// the input denied, or the run stopped, depending on the hook's point. Texts and
+	// events name the hook and say that it could not decide. It is for controls.
 	Closed = FailurePolicy{kind: failClosed}
-	// Open goes on as if the hook had no opinion. But a call that a hook rewrote into
-	// an invalid one does not run, since the hook did not want the original to.
+	// Open goes on as if the hook had no opinion. However, a call that a hook rewrote
+	// into an invalid one does not run, since the hook did not want the original to
+	// run.
 	Open = FailurePolicy{kind: failOpen}
 	// Abort fails the run. It is not for detached hooks, which are not waited for.
 	Abort = FailurePolicy{kind: failAbort}
@@ -63,9 +64,9 @@ func (p FailurePolicy) String() string {
 	return p.kind.String()
 }
 
-// HookError is the error of a hook that failed: it could not decide.
+// HookError is returned when a hook failed: it could not decide.
 type HookError struct {
-	// Hook and Point say which hook failed where.
+	// Hook and Point name the hook and the point where it failed.
 	Hook  string
 	Point PointName
 	Err   error
@@ -77,19 +78,19 @@ func (e *HookError) Error() string {
 
 func (e *HookError) Unwrap() error { return e.Err }
 
-// Retryable returns false: asking the model again does not mend a hook whose policy is to
-// fail the run.
+// Retryable returns false: asking the model again does not help when the failure of a
+// hook fails the run.
 func (e *HookError) Retryable() bool { return false }
 
 // DeniedError is the error of a tool result that a hook denied; see
 // agent.ToolResult.Err.
 type DeniedError struct {
-	// Tool and Hook say which call was denied by whom.
+	// Tool is the tool of the denied call, Hook the hook that denied it.
 	Tool string
 	Hook string
 	// Reason is the sentence the hook gave; it may be empty.
 	Reason string
-	// Failed is set where the hook did not say no but could not decide.
+	// Failed is set if the hook did not deny but could not decide.
 	Failed bool
 }
 
@@ -104,13 +105,13 @@ func (e *DeniedError) Error() string {
 type rewriteError struct{ err error }
 
 func (e *rewriteError) Error() string {
-	return fmt.Sprintf("it rewrote the arguments into invalid ones: %v", e.err)
+	return fmt.Sprintf("the rewritten arguments are invalid: %v", e.err)
 }
 
 func (e *rewriteError) Unwrap() error { return e.err }
 
-// executorError is no failure of a hook: the executor broke while it checked what
-// the hook had rewritten.
+// executorError is not a failure of a hook: the executor failed while it checked a
+// hook's rewrite.
 type executorError struct{ err error }
 
 func (e *executorError) Error() string { return e.err.Error() }
@@ -126,7 +127,7 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// ErrTimeout is the failure of a hook that took longer than it may.
+// ErrTimeout is the failure of a hook that exceeded its time limit.
 var ErrTimeout = errors.New("the hook did not answer in time")
 
 func orNoReason(reason string) string {

@@ -9,7 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/internal/scrub"
 )
 
-// filter is what a hook answered with at a point: a function from text to text for every text that leaves the point.
+// filter is the filter that a hook returned at a point: a function from text to text for every text that leaves the
+// point.
 type filter struct {
 	hook    string
 	f       func(text string) (string, error)
@@ -17,11 +18,11 @@ type filter struct {
 	failed  error // why it leaves no text any more
 }
 
-// errFilterPanicked does not say what the filter panicked with, which may be part of the text.
+// errFilterPanicked omits the value of the filter's panic, which may be part of the text.
 var errFilterPanicked = errors.New("its filter panicked")
 
-// filterText returns what the filter leaves of a text. Of one that is JSON it also sees each string as it reads, and each
-// number, so that an escape hides nothing. A filter that has failed leaves nothing.
+// filterText returns the filtered text. In a JSON text the filter also sees each decoded string and each number, so
+// that an escape hides nothing. A filter that has failed returns no text.
 func (x *filter) filterText(text string) string {
 	if text == "" || x.failed != nil {
 		return ""
@@ -37,7 +38,7 @@ func (x *filter) filterText(text string) string {
 	return after
 }
 
-// once calls the function and survives it.
+// once calls the function and recovers its panic.
 func (x *filter) once(text string) (after string) {
 	if text == "" || x.failed != nil {
 		return ""
@@ -59,7 +60,7 @@ func (x *filter) once(text string) (after string) {
 // filters are the filters of a point so far, in the order in which they were given.
 type filters []*filter
 
-// filterEach returns what all of them leave of a text.
+// filterEach returns the text after all filters.
 func (l filters) filterEach(text string) string {
 	for _, x := range l {
 		text = x.filterText(text)
@@ -67,7 +68,7 @@ func (l filters) filterEach(text string) string {
 	return text
 }
 
-// firstFailure returns the first of them that has failed, or nil.
+// firstFailure returns the first filter that has failed, or nil.
 func (l filters) firstFailure() *filter {
 	for _, x := range l {
 		if x.failed != nil {
@@ -77,7 +78,7 @@ func (l filters) firstFailure() *filter {
 	return nil
 }
 
-// filterSignal returns what they leave of a signal, which may be nil.
+// filterSignal returns the filtered signal, which may be nil.
 func (l filters) filterSignal(s *agent.Signal) *agent.Signal {
 	if s == nil || len(l) == 0 {
 		return s
@@ -86,7 +87,7 @@ func (l filters) filterSignal(s *agent.Signal) *agent.Signal {
 	return &after
 }
 
-// outcome returns what they leave of what a hook decided.
+// outcome returns the filtered outcome of a hook.
 func (l filters) outcome(o *Outcome) *Outcome {
 	if o == nil || len(l) == 0 || o.plain() {
 		return o
@@ -104,8 +105,8 @@ func (l filters) outcome(o *Outcome) *Outcome {
 	return &after
 }
 
-// filterReply returns what they leave of a turn of the model: of what it says, thinks and calls, and of what middleware wants
-// besides.
+// filterReply returns a filtered turn of the model: its text, reasoning and calls, and the effects and stop of
+// middleware.
 func (l filters) filterReply(reply agent.Step) agent.Step {
 	if len(l) == 0 {
 		return reply
@@ -116,7 +117,7 @@ func (l filters) filterReply(reply agent.Step) agent.Step {
 	return reply
 }
 
-// filterResult returns what they leave of the answer to a call.
+// filterResult returns the filtered answer to a call.
 func (l filters) filterResult(r *agent.ToolResult) *agent.ToolResult {
 	if len(l) == 0 {
 		return r
@@ -130,7 +131,7 @@ func (l filters) filterResult(r *agent.ToolResult) *agent.ToolResult {
 	return &n
 }
 
-// filterOutcome returns what they leave of the outcome that observers are told.
+// filterOutcome returns the filtered outcome for observers.
 func (l filters) filterOutcome(o *Outcome) *Outcome {
 	if l.firstFailure() != nil { // o stands for that
 		return o
@@ -138,7 +139,7 @@ func (l filters) filterOutcome(o *Outcome) *Outcome {
 	return l.outcome(o)
 }
 
-// abort returns what they leave of the error of a hook whose failure aborts the run: it is still that of this hook.
+// abort returns the filtered error of a hook whose failure aborts the run. It is still an error of this hook.
 func (l filters) abort(err error) error {
 	if failed, ok := err.(*HookError); ok { //nolint:errorlint // this very value
 		return &HookError{Hook: failed.Hook, Point: failed.Point, Err: l.filterError(failed.Err)}
@@ -146,13 +147,13 @@ func (l filters) abort(err error) error {
 	return l.filterError(err)
 }
 
-// failure returns the outcome that stands for a filter that failed: nothing leaves the point.
+// failure returns the outcome for a filter that failed: nothing leaves the point.
 func (x *filter) failure(at *pointInfo) *Outcome {
 	return &Outcome{decision: Withhold, point: at.name, hook: x.hook, failed: true, reason: x.failed.Error()}
 }
 
-// heldEvents are what is told of the hooks at a point where filters apply. From the first one on that says anything of
-// its own, they are held back until all controls are asked. A nil *heldEvents holds nothing back.
+// heldEvents are the events of the hooks at a point where filters apply. From the first event with a text of its own
+// on, they are held back until all controls were asked. A nil *heldEvents holds nothing back.
 type heldEvents []heldEvent
 
 type heldEvent struct {
@@ -161,7 +162,7 @@ type heldEvent struct {
 	event Event
 }
 
-// holdOrSend tells the observer of the run of an event, or holds it back.
+// holdOrSend sends an event to the observer of the run, or holds it back.
 func (h *heldEvents) holdOrSend(ctx context.Context, s agent.State, e Event) {
 	switch {
 	case !s.Observed():
@@ -173,7 +174,7 @@ func (h *heldEvents) holdOrSend(ctx context.Context, s agent.State, e Event) {
 	}
 }
 
-// release tells what was held back, as the filters of the point leave it.
+// release sends the held events, with the filters of the point applied.
 func (h *heldEvents) release(l filters) {
 	if h == nil {
 		return
@@ -184,7 +185,7 @@ func (h *heldEvents) release(l filters) {
 	*h = nil
 }
 
-// event returns what they leave of what is told of a hook.
+// event returns the filtered event of a hook.
 func (l filters) event(e Event) Event {
 	if x := l.find(e.Hook); x != nil && e.Decision == Filter {
 		if x.failed != nil {
@@ -207,8 +208,8 @@ func (l filters) find(hook string) *filter {
 	return nil
 }
 
-// withFilter returns the event of a filter: one that took something out has replaced what was there, and any other has
-// passed.
+// withFilter returns the event of a filter: with Replace as its decision if the filter changed a text, and otherwise as
+// a pass.
 func (e Event) withFilter(changed bool) Event {
 	e.Outcome = e.Outcome.withFilter(changed)
 	if e.Decision = e.Outcome.decision; e.Outcome.plain() {
@@ -217,7 +218,7 @@ func (e Event) withFilter(changed bool) Event {
 	return e
 }
 
-// withFilter returns the outcome of a filter as observers are told it.
+// withFilter returns the outcome of a filter for observers.
 func (o *Outcome) withFilter(changed bool) *Outcome {
 	n := *o
 	n.decision, n.filter = Allow, nil
@@ -227,7 +228,7 @@ func (o *Outcome) withFilter(changed bool) *Outcome {
 	return &n
 }
 
-// wouldChange reports whether a filter in shadow has something to take out. Apply is what it would be applied to.
+// wouldChange reports whether a filter in shadow would change a text. Apply applies filters to all texts.
 func (o *Outcome) wouldChange(apply func(filters)) bool {
 	x := &filter{hook: o.hook, f: o.filter}
 	apply(filters{x})

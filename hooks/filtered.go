@@ -11,10 +11,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// filteredError stands for an error in which a filter changed something, or could not see everything, and for one that
-// a hook replaced or withheld. The original is not reachable from it. Its kind stays, so does what it said about
-// being tried again, and errors.Is still finds context.Canceled, context.DeadlineExceeded and agent.ErrSuspended; a stop in the form of
-// an error is one still, with a filtered signal.
+// filteredError replaces an error that a filter changed or could not fully inspect, or that a hook replaced or
+// withheld. The original is not reachable from it. It keeps the original's kind and whether it is retryable, and
+// errors.Is still finds context.Canceled, context.DeadlineExceeded and agent.ErrSuspended. A stop in the form of an
+// error remains one, with a filtered signal.
 type filteredError struct {
 	text      string
 	kind      agent.ErrorKind
@@ -29,15 +29,15 @@ func (e *filteredError) Error() string { return e.text }
 // ErrorKind returns the kind of the original.
 func (e *filteredError) ErrorKind() agent.ErrorKind { return e.kind }
 
-// RetryAfter returns how long the original wanted no other try; zero when it did not say.
+// RetryAfter returns how long to wait before a retry, according to the original; zero when it did not say.
 func (e *filteredError) RetryAfter() time.Duration { return e.after }
 
-// Is reports whether the original was such an end of a context, or such a suspension.
+// Is reports whether the original was such an end of a context, or agent.ErrSuspended.
 func (e *filteredError) Is(target error) bool {
 	return slices.Contains(e.sentinels, target)
 }
 
-// Unwrap returns the stop that the original was, filtered, or nil.
+// Unwrap returns the filtered stop if the original was a stop, or nil.
 func (e *filteredError) Unwrap() error {
 	if e.signal == nil {
 		return nil
@@ -45,10 +45,10 @@ func (e *filteredError) Unwrap() error {
 	return e.signal
 }
 
-// Retryable reports whether the original said that another try makes sense; where it did not say, its kind does.
+// Retryable reports whether the original is retryable; if it did not say, its kind decides.
 func (e *filteredError) Retryable() bool { return e.retryable }
 
-// standingFor returns an error with another text in the place of the original, which may be nil.
+// standingFor returns an error with another text that replaces the original, which may be nil.
 func standingFor(original error, text string) *filteredError {
 	e := &filteredError{text: text, kind: agent.KindOf(original), retryable: true}
 	for _, s := range []error{context.Canceled, context.DeadlineExceeded, agent.ErrSuspended} {
@@ -72,7 +72,7 @@ func standingFor(original error, text string) *filteredError {
 	return e
 }
 
-// filterError returns err, or what stands for it when the filters change something in it, or cannot see all that is in it.
+// filterError returns err, or a replacement for it if the filters change a text in it, or cannot inspect all of it.
 func (l filters) filterError(err error) error {
 	if err == nil || len(l) == 0 {
 		return err
@@ -91,7 +91,7 @@ func (l filters) filterError(err error) error {
 // changes reports whether the filters change a text.
 func (l filters) changes(text string) bool { return l.filterEach(text) != text }
 
-// sight is a look at all that an error holds.
+// sight inspects everything that an error holds.
 type sight struct {
 	filters filters
 	changed bool // a filter changes a text in it
@@ -99,13 +99,13 @@ type sight struct {
 	values  int
 }
 
-// The bounds of a look: what is deeper, or more, is hidden.
+// The limits of an inspection: anything deeper, or more, counts as hidden.
 const (
 	sightDepth  = 16
 	sightValues = 10_000
 )
 
-// lookAtError looks at an error as it reads, at those that it wraps, and at what they hold.
+// lookAtError inspects the texts of an error, the errors that it wraps, and the values that they hold.
 func (v *sight) lookAtError(err error) {
 	if err == nil || v.changed || v.hidden {
 		return
@@ -130,8 +130,8 @@ var (
 	typeType = reflect.TypeFor[reflect.Type]()
 )
 
-// lookAt looks at a value, and at what it points to. It does not touch what may change meanwhile: locks, what they stand
-// beside, channels and funcs.
+// lookAt inspects a value, and the values that it points to. It skips values that may change concurrently: locks,
+// structs with a lock, channels and funcs.
 func (v *sight) lookAt(x reflect.Value, depth int) {
 	if v.values++; v.changed || v.hidden || !x.IsValid() {
 		return
@@ -176,7 +176,7 @@ func (v *sight) lookAt(x reflect.Value, depth int) {
 	}
 }
 
-// bytes looks at bytes as a text.
+// bytes inspects bytes as a text.
 func (v *sight) bytes(x reflect.Value) {
 	text := make([]byte, x.Len())
 	for i := range text {
@@ -185,7 +185,7 @@ func (v *sight) bytes(x reflect.Value) {
 	v.lookAtText(string(text))
 }
 
-// holdsLock reports whether a struct has a field that says that others may change it meanwhile.
+// holdsLock reports whether a struct has a lock or an atomic field, so that other goroutines may change it.
 func holdsLock(t reflect.Type) bool {
 	for field := range t.Fields() {
 		if path := field.Type.PkgPath(); path == "sync" || path == "sync/atomic" {

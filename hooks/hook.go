@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// DefaultTimeout is how long a hook may take that was not told otherwise.
+// DefaultTimeout is the time limit of a hook without one of its own.
 const DefaultTimeout = 60 * time.Second
 
-// Suggested priorities. Hooks of higher priority are asked first; at the points
-// after something happened (…End, Post…, …Failed) they are asked last, so that a
-// guard has the last word.
+// Suggested priorities. Hooks of higher priority are asked first; at the points after
+// something has happened (…End, Post…, …Failed) they are asked last, so that a guard
+// has the last word.
 const (
 	PriorityGuard          = 200
 	PriorityInfrastructure = 100
@@ -19,9 +19,9 @@ const (
 	PriorityAfterwork      = -100
 )
 
-// Hook is a func tied to one or more points. It is an immutable value and serves
-// any number of runs at once: what belongs to one run does not go into it. Make
-// hooks with On, Observe and ObserveAll.
+// Hook is a func at one or more points. It is an immutable value and serves any number
+// of runs at once: it must not hold data of one run. Make hooks with On, Observe and
+// ObserveAll.
 type Hook struct {
 	name     string
 	points   []PointName
@@ -37,8 +37,8 @@ type Hook struct {
 }
 
 // On returns a control: it is asked at its point, in turn, and its answer counts. It
-// is called for what all the matchers match. A control that fails is taken for a
-// no, unless WithFailure says otherwise.
+// is called when all matchers match. The failure of a control counts as a denial,
+// unless WithFailure sets another policy.
 func On[C Context](at Point[C], name string, f func(ctx context.Context, c C) Result, matching ...Matcher) Hook {
 	h := Hook{name: name, points: []PointName{at.name}, control: true, matchers: slices.Clone(matching)}
 	if f != nil {
@@ -47,8 +47,9 @@ func On[C Context](at Point[C], name string, f func(ctx context.Context, c C) Re
 	return h
 }
 
-// Observe returns an observer: it is told what the controls decided and cannot change
-// it. An observer that fails changes nothing, unless WithFailure says otherwise.
+// Observe returns an observer: it receives the decision of the controls and cannot
+// change it. The failure of an observer changes nothing, unless WithFailure sets
+// another policy.
 func Observe[C Context](at Point[C], name string, f func(ctx context.Context, c C) error, matching ...Matcher) Hook {
 	h := Hook{name: name, points: []PointName{at.name}, matchers: slices.Clone(matching)}
 	if f != nil {
@@ -72,7 +73,7 @@ func ObserveAll(name string, f func(ctx context.Context, c Context) error, point
 // Name returns the hook's name. Within an agent, names are unique.
 func (h Hook) Name() string { return h.name }
 
-// Points returns where the hook is asked or told.
+// Points returns the points of the hook.
 func (h Hook) Points() []PointName { return slices.Clone(h.points) }
 
 // Control reports whether the hook's answer counts.
@@ -89,36 +90,35 @@ func (h Hook) Priority() int { return h.priority }
 func (h Hook) WithPriority(priority int) Hook { h.priority = priority; return h }
 
 // WithTimeout returns the hook with a time limit. A hook without one has
-// DefaultTimeout as the deadline of its context, and is trusted to honour it. A
-// hook with one runs on a goroutine of its own and is left behind when it does not
-// come back in time; that costs about a microsecond a call.
+// DefaultTimeout as the deadline of its context, and is trusted to honor it. A hook
+// with one runs on a goroutine of its own and is abandoned when it does not return in
+// time; that costs about a microsecond a call.
 func (h Hook) WithTimeout(limit time.Duration) Hook { h.timeout = limit; return h }
 
 // WithFailure returns the hook with a failure policy.
 func (h Hook) WithFailure(policy FailurePolicy) Hook { h.policy = policy; return h }
 
-// Detach returns the observer as one that is started and not waited for, with
-// a context that outlives the run. Its errors are only told to the agent's
-// observer. Agent.Drain waits for detached hooks, Agent.Cancel ends them.
+// Detach returns the observer as a detached one: it is started and not waited for,
+// with a context that outlives the run. Its errors are only reported to the agent's
+// observer. Agent.Drain waits for detached hooks, Agent.Cancel cancels them.
 func (h Hook) Detach() Hook { h.detached = true; return h }
 
-// InShadow returns the control as one that is asked and changes nothing: what it would
-// have decided is told in its events alone, and so is a failure. A rule is watched in
-// shadow before it is put in force.
+// InShadow returns the control as one that is asked but changes nothing: its decision,
+// or its failure, appears only in its events. Use it to try out a rule before
+// enforcing it.
 func (h Hook) InShadow() Hook { h.shadow = true; return h }
 
-// IsShadow reports whether the hook is asked and not obeyed.
+// IsShadow reports whether the hook is in shadow: asked, but without effect.
 func (h Hook) IsShadow() bool { return h.shadow }
 
-// From returns the hook with the rule of a file that it stands for; nil for none. The
-// origin is shared and must not be written.
+// From returns the hook with the policy rule that it implements; nil for none. The
+// origin is shared and must not be modified.
 func (h Hook) From(o *Origin) Hook { h.origin = o; return h }
 
-// Origin returns the rule that the hook stands for, or nil for a hook that is a func and
-// nothing else.
+// Origin returns the policy rule that the hook implements, or nil if there is none.
 func (h Hook) Origin() *Origin { return h.origin }
 
-// Matchers returns what must match for the hook to be called: all of them.
+// Matchers returns the matchers. The hook is called when all of them match.
 func (h Hook) Matchers() []Matcher { return slices.Clone(h.matchers) }
 
 // Matching returns the hook with more matchers: all of them must match.

@@ -7,9 +7,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// admit asks the hooks before the run. A state with a terminal status means that
-// the input is denied. With an error comes the state that the hooks before it
-// left.
+// admit asks the hooks before the run. A state with a terminal status means that the
+// input was denied. With an error, the state is the one that the hooks before the
+// failure left.
 func (c *Compiled) admit(ctx context.Context, s agent.State) (agent.State, error) {
 	if len(inputOf(s)) > 0 {
 		var err error
@@ -75,14 +75,14 @@ func (judgedInput) applyRewrite(o *Outcome, _ bool) (now, judged judgedInput) {
 	return now, now
 }
 
-// denyInput returns the state of a run whose input was not let in: the input is gone.
+// denyInput returns the state of a run whose input was denied: the input is removed.
 func denyInput(s agent.State, o *Outcome) agent.State {
 	signal := *signalOf(o)
 	signal.Reason = agent.StopDenied
 	return agent.Checkpoint(withInput(s).WithStop(signal)).WithStatus(agent.StatusDenied)
 }
 
-// inputOf returns the user messages that no run has let in.
+// inputOf returns the user messages that no run has accepted.
 func inputOf(s agent.State) []agent.Message {
 	var out []agent.Message
 	for _, m := range s.Input() {
@@ -91,8 +91,8 @@ func inputOf(s agent.State) []agent.Message {
 	return out
 }
 
-// withInput puts messages in the place of the first user message that no run has
-// let in, and drops the others.
+// withInput replaces the first user message that no run has accepted with other
+// messages, and drops the other ones.
 func withInput(s agent.State, instead ...agent.Message) agent.State {
 	var pending []agent.Message
 	placed := false

@@ -258,7 +258,7 @@ func TestFailedRunKeepsTheRewrittenInput(t *testing.T) {
 
 func TestRewritesThatMakeNoSenseAreFailures(t *testing.T) {
 	for want, messages := range map[string][]agent.Message{
-		"rewritten into nothing":                {},
+		"rewritten to no messages":              {},
 		`rewritten into a message of role "sys`: {agent.System("x")},
 	} {
 		end := play(t, agenttest.Script(), []hooks.Hook{

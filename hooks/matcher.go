@@ -10,27 +10,26 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Matcher says for which calls and moments a hook is asked. It is an immutable
-// value, compiled once; what is wrong with it is told when the agent is built. The
-// zero Matcher matches everything.
+// Matcher says for which calls and moments a hook is called. It is an immutable value,
+// compiled once; an error in it is reported when the agent is built. The zero Matcher
+// matches everything.
 type Matcher struct { //nolint:recvcheck // decoding needs a pointer
 	text string
-	// tool judges by the tool's name alone; nil means that the name says nothing.
+	// tool judges by the tool's name alone; nil means that the name does not matter.
 	tool func(name string) truth
-	// full judges by everything; nil means that the name says it all.
+	// full judges by everything; nil means that the name decides.
 	full func(o occasion) bool
 	// needsTool: makes sense only at points of a tool call.
 	needsTool bool
 	// needsStep: makes sense only at points where the kind of the step is known.
 	needsStep bool
-	// needsContext: occasion.context must be there.
+	// needsContext: occasion.context must be set.
 	needsContext bool
 	about        *aboutMatcher // nil for a matcher of which nothing is known beforehand
 	err          error
 }
 
-// occasion is what a matcher judges. It is a value, so that judging allocates
-// nothing.
+// occasion is what a matcher judges. It is a value, so that matching does not allocate.
 type occasion struct {
 	state   agent.State
 	point   *pointInfo
@@ -39,7 +38,7 @@ type occasion struct {
 	context Context         // nil unless the matcher needs it
 }
 
-// truth is what can be said before the call is known.
+// truth is what is known before the call: no, maybe or yes.
 type truth uint8
 
 const (
@@ -62,10 +61,10 @@ func (m Matcher) String() string {
 	return m.text
 }
 
-// Err returns what is wrong with the matcher; nil when nothing is. Building an agent tells it, too.
+// Err returns the error in the matcher, or nil. Building an agent reports it, too.
 func (m Matcher) Err() error { return m.err }
 
-// byName returns what the tool's name says.
+// byName returns the matcher's judgement of the tool's name.
 func (m Matcher) byName(name string) truth {
 	switch {
 	case m.tool != nil:
@@ -76,7 +75,7 @@ func (m Matcher) byName(name string) truth {
 	return yes
 }
 
-// matchesMoment reports the whole judgement of m.
+// matchesMoment reports whether m matches.
 func matchesMoment(m *Matcher, o occasion) bool {
 	if m.tool != nil {
 		name := ""
@@ -123,14 +122,13 @@ func ToolNamed(names ...string) Matcher {
 
 // ToolMatching matches calls by a pattern on the tool's name.
 //
-// A pattern is an exact name; or a glob, in which * stands for any text, ? for any
-// character, [a-z] for any of these, and \\ takes the meaning from the sign behind it; or
-// a regular expression between slashes, which must match somewhere in the name:
-// anchor it to match the whole.
+// A pattern is an exact name; or a glob, in which * matches any text, ? any character,
+// [a-z] any of these, and \\ escapes the next character; or a regular expression between
+// slashes, which must match somewhere in the name: anchor it to match the whole.
 //
-// A text outside of slashes that looks like a regular expression, such as ^bash$ or
-// bash|sh, is an error when the agent is built: as a name it would match no tool. Exact
-// makes a pattern of any text that is meant as it is.
+// A text without slashes that looks like a regular expression, such as ^bash$ or bash|sh,
+// is an error when the agent is built: as a name it would match no tool. Exact escapes
+// any text to a pattern that matches it literally.
 func ToolMatching(text string) Matcher {
 	p, err := compilePattern(text)
 	if err != nil {
@@ -139,15 +137,15 @@ func ToolMatching(text string) Matcher {
 	return toolMatcher("tool "+text, p)
 }
 
-// Argument matches calls that have a value at a path of their arguments, such as
-// "path" or "to.0.email", for which test says yes. Test is given the JSON text of
-// the value: a string has its quotes. It must be quick and safe for concurrent use.
+// Argument matches calls that have a value at a path of their arguments, such as "path"
+// or "to.0.email", for which test returns true. Test receives the JSON text of the value:
+// a string has its quotes. It must be quick and safe for concurrent use.
 //
-// A path is names with dots between them. A number picks an element of a list, counted
-// from 0, and a step that is * alone stands for each of them, or for each member of an
-// object: "to.*.email" is tested until test says yes. A backslash takes the meaning from
-// the sign behind it: `a\.b` is one name, and `\*` the name of a star. A path that begins
-// with a slash is a JSON pointer, in which the same holds for a step that is * or \*.
+// A path is names with dots between them. A number selects an element of a list, counted
+// from 0. A step that is only * stands for each element, or for each member of an object:
+// "to.*.email" is tested until test returns true. A backslash escapes the next character:
+// `a\.b` is one name, and `\*` the name of a star. A path that begins with a slash is a
+// JSON pointer, in which the same holds for a step that is * or \*.
 func Argument(path string, test func(raw string) bool) Matcher {
 	if test == nil {
 		return wrongMatcher("argument %q: the test is nil", path)
@@ -155,7 +153,7 @@ func Argument(path string, test func(raw string) bool) Matcher {
 	return argumentMatcher(path, "", test)
 }
 
-// argumentMatcher works like Argument for values of one JSON type; empty for any.
+// argumentMatcher works like Argument for values of one JSON type; empty means any type.
 func argumentMatcher(path, kind string, test func(raw string) bool) Matcher {
 	at, err := compilePath(path)
 	if err != nil {
@@ -242,11 +240,11 @@ func AtDepth(least, most int) Matcher {
 }
 
 // StepKindIs matches steps of that kind. At points where the kind of a step is not known,
-// because there is no step or the model has not answered, and where it is always
-// another, it is an error when the agent is built.
+// because there is no step or the model has not answered, and where it is always another
+// kind, it is an error when the agent is built.
 func StepKindIs(kind agent.StepKind) Matcher {
 	if kind != agent.StepToolExecution && kind != agent.StepFinalResponse {
-		return wrongMatcher("StepKindIs: unknown step kind %q: there are %s and %s", kind, agent.StepToolExecution, agent.StepFinalResponse)
+		return wrongMatcher("StepKindIs: unknown step kind %q: use %s or %s", kind, agent.StepToolExecution, agent.StepFinalResponse)
 	}
 	return Matcher{
 		text: "step kind " + string(kind), needsStep: true, about: &aboutMatcher{step: kind},
@@ -276,7 +274,7 @@ func MetadataEquals[T comparable](key agent.Key[T], value T) Matcher {
 	}}
 }
 
-// AtPoints matches the named points: for hooks at several.
+// AtPoints matches the named points, for hooks at several points.
 func AtPoints(names ...PointName) Matcher {
 	names = slices.Clone(names)
 	if len(names) == 0 {
@@ -284,7 +282,7 @@ func AtPoints(names ...PointName) Matcher {
 	}
 	for _, name := range names {
 		if _, ok := infoOf(name); !ok {
-			return wrongMatcher("AtPoints: there is no point %q", name)
+			return wrongMatcher("AtPoints: unknown point %q", name)
 		}
 	}
 	return Matcher{
@@ -293,8 +291,7 @@ func AtPoints(names ...PointName) Matcher {
 	}
 }
 
-// When matches what test says yes to. Test must be quick and safe for concurrent
-// use.
+// When matches if test returns true. Test must be quick and safe for concurrent use.
 func When(test func(c Context) bool) Matcher {
 	if test == nil {
 		return wrongMatcher("When: the test is nil")
@@ -302,7 +299,7 @@ func When(test func(c Context) bool) Matcher {
 	return Matcher{text: "func", needsContext: true, full: func(o occasion) bool { return test(o.context) }}
 }
 
-// And matches what all of the matchers match; without any, everything.
+// And matches if all of the matchers match; without any, it matches everything.
 func And(matchers ...Matcher) Matcher {
 	all := slices.Clone(matchers)
 	return joinMatchers(opAnd, all, Matcher{
@@ -329,10 +326,10 @@ func And(matchers ...Matcher) Matcher {
 	})
 }
 
-// Or matches what any of the matchers matches. Without any it is an error.
+// Or matches if any of the matchers matches. Without any it is an error.
 func Or(matchers ...Matcher) Matcher {
 	if len(matchers) == 0 {
-		return wrongMatcher("an Or without matchers matches nothing: give it one, or leave it out")
+		return wrongMatcher("Or without matchers matches nothing: add a matcher, or remove it")
 	}
 	either := slices.Clone(matchers)
 	return joinMatchers(opOr, either, Matcher{
@@ -359,7 +356,7 @@ func Or(matchers ...Matcher) Matcher {
 	})
 }
 
-// Not matches what the matcher does not.
+// Not matches if the matcher does not.
 func Not(m Matcher) Matcher {
 	return joinMatchers(opNot, []Matcher{m}, Matcher{
 		tool: func(name string) truth {
@@ -382,7 +379,7 @@ func joinMatchers(op operator, parts []Matcher, m Matcher) Matcher {
 		texts[i] = p.String()
 		errs = append(errs, p.err)
 		if op == opOr && p.constant() == no {
-			errs = append(errs, fmt.Errorf("or: %s can never match: leave it out", p))
+			errs = append(errs, fmt.Errorf("or: %s can never match: remove it", p))
 		}
 		m.needsTool = m.needsTool || p.needsTool
 		m.needsStep = m.needsStep || p.needsStep

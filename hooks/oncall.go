@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// OnCall returns a control at AtPreToolUse for the calls of one tool, whose arguments f gets as an In,
-// a struct:
+// OnCall returns a control at AtPreToolUse for the calls of one tool. F receives the arguments as an In, a
+// struct:
 //
 //	hooks.OnCall("only-friends", "transfer", func(_ context.Context, c hooks.ToolContext, in struct {
 //		To string `json:"to"`
@@ -23,11 +23,11 @@ import (
 //		return c.Allow()
 //	})
 //
-// In has the arguments that f looks at; others may be there. A field is required unless its json
-// tag says omitempty or omitzero, and takes null only where it is a pointer. A call whose
-// arguments do not have that form is denied without asking f, whatever the failure policy of the
-// hook is. An agent is not built that has no tool of that name, or whose tool takes no argument
-// of the name of a field. To rewrite arguments, change in and answer with c.Patch(in).
+// In has fields for the arguments that f checks; calls may have others. A field is required unless its json
+// tag has omitempty or omitzero, and accepts null only if it is a pointer. A call whose arguments do not
+// have that form is denied without calling f, whatever the failure policy of the hook is. Building an agent
+// fails if it has no tool of that name, or if the tool does not take an argument with the name of a field.
+// To rewrite arguments, change in and answer with c.Patch(in).
 func OnCall[In any](name, tool string, f func(ctx context.Context, c ToolContext, in In) Result) Hook {
 	if f == nil {
 		return On(AtPreToolUse, name, nil, ToolNamed(tool))
@@ -47,13 +47,14 @@ func AlwaysDeny(name, reason string, matching ...Matcher) Hook {
 	return On(AtPreToolUse, name, func(_ context.Context, c ToolContext) Result { return c.Deny(reason) }, matching...)
 }
 
-// AlwaysAsk returns a control at AtPreToolUse that wants approval for each call that all the matchers match.
+// AlwaysAsk returns a control at AtPreToolUse that requires approval for each call that all the matchers
+// match.
 func AlwaysAsk(name, reason string, matching ...Matcher) Hook {
 	return On(AtPreToolUse, name, func(_ context.Context, c ToolContext) Result { return c.Ask(reason) }, matching...)
 }
 
 // AlwaysMock returns a control at AtPreToolUse that answers each call that all the matchers match with a
-// text, in the place of the tool, which does not run.
+// text. The tool does not run.
 func AlwaysMock(name, text string, matching ...Matcher) Hook {
 	return On(AtPreToolUse, name, func(_ context.Context, c ToolContext) Result { return c.Mock(text) }, matching...)
 }
@@ -81,11 +82,10 @@ func ContinueUntil(name, reason string, done func(s agent.State) bool) Hook {
 	})
 }
 
-// Patch rewrites the arguments by a JSON merge patch (RFC 7396): members that the patch has take the
-// place of those of the call, a member that is null takes it away, and the others stay. The patch
-// is given as anything that marshals to a JSON object, such as the struct that OnCall gives its
-// func: a field that its json tag leaves out when it is empty leaves the call's argument as it is.
-// Otherwise it is as Rewrite.
+// Patch rewrites the arguments by a JSON merge patch (RFC 7396): members of the patch replace those of the
+// call, a member that is null removes it, and the others stay. The patch is any value that marshals to a
+// JSON object, such as the struct that OnCall passes to its func: a field that its json tag omits when empty
+// leaves the call's argument unchanged. Otherwise Patch works like Rewrite.
 func (c ToolContext) Patch(patch any, effects ...agent.Effect) Result {
 	text, err := patchedArguments(c.Call(), patch)
 	if err != nil {
@@ -109,7 +109,7 @@ func patchedArguments(call Call, patch any) (map[string]any, error) {
 	return mergePatch(arguments, changes), nil
 }
 
-// mergePatch applies a merge patch to an object, which it changes.
+// mergePatch applies a merge patch to object, which it modifies.
 func mergePatch(object, patch map[string]any) map[string]any {
 	if object == nil {
 		object = make(map[string]any, len(patch))
@@ -128,7 +128,7 @@ func mergePatch(object, patch map[string]any) map[string]any {
 	return object
 }
 
-// decodeCall reads the arguments of a call into what into points to.
+// decodeCall decodes the arguments of a call into the value that into points to.
 func decodeCall(call Call, into any) error {
 	var value any
 	if err := call.Decode(&value); err != nil {
@@ -140,8 +140,8 @@ func decodeCall(call Call, into any) error {
 	return call.Decode(into)
 }
 
-// lackOf returns what a value lacks that is to be read into a t: a required member, or a value that is
-// null where t has no place for it. It is empty where nothing is missing.
+// lackOf describes what a JSON value lacks to be decoded into a t: a required member, or a value that is
+// null where t does not allow it. It is empty if nothing is missing.
 func lackOf(value any, t reflect.Type, at string) string {
 	if t.Kind() == reflect.Pointer {
 		if value == nil {
@@ -153,7 +153,7 @@ func lackOf(value any, t reflect.Type, at string) string {
 		return ""
 	}
 	if value == nil {
-		return fmt.Sprintf("argument %q is null: give it a value, or leave it out", at)
+		return fmt.Sprintf("argument %q is null: give it a value, or omit it", at)
 	}
 	switch kind := t.Kind(); value := value.(type) {
 	case map[string]any:
@@ -179,7 +179,7 @@ func lackOf(value any, t reflect.Type, at string) string {
 	return ""
 }
 
-// lackOfFields returns what an object lacks that is to be read into a struct.
+// lackOfFields describes what an object lacks to be decoded into a struct.
 func lackOfFields(object map[string]any, t reflect.Type, at string) string {
 	for _, f := range jsonFields(t) {
 		member, has := object[f.name]
@@ -203,14 +203,14 @@ func inPath(at, name string) string {
 	return at + "." + name
 }
 
-// jsonField is a member that a struct is read from.
+// jsonField is a JSON member of a struct.
 type jsonField struct {
 	name     string
 	t        reflect.Type
 	required bool
 }
 
-// jsonFields returns the members that a struct is read from, those of embedded structs among them.
+// jsonFields returns the JSON members of a struct, including those of embedded structs.
 func jsonFields(t reflect.Type) []jsonField {
 	var out []jsonField
 	for _, field := range reflect.VisibleFields(t) {
@@ -228,8 +228,8 @@ func jsonFields(t reflect.Type) []jsonField {
 	return out
 }
 
-// takesFields returns matchers that match every call, and that no agent can have whose tool does not
-// take the arguments: a name with a mistake in it would be a guard that sees nothing.
+// takesFields returns matchers that match every call. They make building an agent fail if its tool does not
+// take the arguments: a guard with a mistyped name would never see a value.
 func takesFields(t reflect.Type) []Matcher {
 	if t.Kind() != reflect.Struct {
 		return []Matcher{wrongMatcher("OnCall reads arguments into a struct, not into a %s", t)}

@@ -59,7 +59,7 @@ func TestOnCall(t *testing.T) {
 		`{"path":"/a"}`:                        "write below the working directory",
 		`{}`:                                   `tool "write": argument "path" is missing: add it`,
 		`{"Path":"a"}`:                         `tool "write": argument "path" is missing: add it`,
-		`{"path":null}`:                        `tool "write": argument "path" is null: give it a value, or leave it out`,
+		`{"path":null}`:                        `tool "write": argument "path" is null: give it a value, or omit it`,
 		`{"path":["a"]}`:                       "/path",
 		`{"path":"a","mode":1.5}`:              "/mode",
 		`{"path":"a","to":[{}]}`:               `tool "write": argument "to.0.name" is missing: add it`,

@@ -9,38 +9,38 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Result is a hook's answer. Something that went wrong is an Err and goes to the
-// hook's failure policy; a decision is an Outcome. The zero Result, and a nil
-// Outcome, mean pass: the hook has no opinion.
+// Result is a hook's answer. An error is an Err and goes to the hook's failure policy; a
+// decision is an Outcome. The zero Result, and a nil Outcome, mean pass: the hook has no
+// opinion.
 type Result = mo.Result[*Outcome]
 
-// Decision is what a hook decided.
+// Decision is the decision of a hook.
 type Decision string
 
-// The decisions. Which of them are possible at a point is said by the methods of
-// its context.
+// The decisions. The methods of a context determine which of them are possible at its
+// point.
 const (
-	// Pass gives no opinion.
+	// Pass has no opinion.
 	Pass Decision = "pass"
-	// Allow lets it happen. It skips no other hook and no approval.
+	// Allow allows what is about to happen. It skips no other hook and no approval.
 	Allow Decision = "allow"
-	// Rewrite puts another input, request or other arguments in place.
+	// Rewrite replaces the input, the request or the arguments.
 	Rewrite Decision = "rewrite"
-	// Replace puts another reply or result in place.
+	// Replace replaces the reply or the result.
 	Replace Decision = "replace"
-	// Withhold keeps a reply or result from the model.
+	// Withhold withholds a reply or result from the model.
 	Withhold Decision = "withhold"
-	// Filter takes something out of every text that leaves the point. Observers are told
-	// Replace where it did, and that the hook passed where it did not.
+	// Filter filters every text that leaves the point. Observers receive Replace if the
+	// filter changed a text, and otherwise a pass.
 	Filter Decision = "filter"
-	// Mock answers in the tool's place.
+	// Mock answers instead of the tool.
 	Mock Decision = "mock"
 	// Ask asks for approval.
 	Ask Decision = "ask"
-	// Approve says yes in a person's place, RejectAndEnd says no and ends the run.
+	// Approve approves a call for a person, RejectAndEnd rejects it and ends the run.
 	Approve      Decision = "approve"
 	RejectAndEnd Decision = "reject"
-	// Deny forbids this call, or this input.
+	// Deny denies this call, or this input.
 	Deny Decision = "deny"
 	// StopRun ends the run.
 	StopRun Decision = "stop"
@@ -48,8 +48,8 @@ const (
 	Continue Decision = "continue"
 )
 
-// Outcome is what a hook decided and what it wants changed. It is made by the
-// methods of the context that the hook was given, is immutable, and may be kept.
+// Outcome is the decision of a hook and the effects that it wants. The methods of the
+// hook's context make it. It is immutable, and may be kept.
 type Outcome struct {
 	decision Decision
 	point    PointName
@@ -73,7 +73,7 @@ type Outcome struct {
 	_         [0]func()       // not comparable
 }
 
-// Decision returns what was decided. A nil Outcome passes.
+// Decision returns the decision. A nil Outcome passes.
 func (o *Outcome) Decision() Decision {
 	if o == nil {
 		return Pass
@@ -81,10 +81,10 @@ func (o *Outcome) Decision() Decision {
 	return o.decision
 }
 
-// plain reports whether the outcome allows and wants nothing else.
+// plain reports whether the outcome is Allow without effects.
 func (o *Outcome) plain() bool { return o.decision == Allow && o.effects.Len() == 0 }
 
-// Reason returns the sentence that was given; it may be empty.
+// Reason returns the reason that the hook gave; it may be empty.
 func (o *Outcome) Reason() string {
 	if o == nil {
 		return ""
@@ -92,7 +92,7 @@ func (o *Outcome) Reason() string {
 	return o.reason
 }
 
-// Effects returns what is to be changed in the state besides.
+// Effects returns the changes to the state that the hook wants.
 func (o *Outcome) Effects() agent.Effects {
 	if o == nil {
 		return agent.Effects{}
@@ -108,8 +108,8 @@ func (o *Outcome) Hook() string {
 	return o.hook
 }
 
-// HookFailed reports whether the outcome stands for a hook that could not decide,
-// and not for a decision: "could not decide" is not "said no".
+// HookFailed reports whether the hook failed: the outcome then means "could not decide",
+// not a decision.
 func (o *Outcome) HookFailed() bool { return o != nil && o.failed }
 
 // Arguments returns the new arguments of a rewrite at PreToolUse.
@@ -121,7 +121,7 @@ func (o *Outcome) Arguments() string {
 }
 
 // MockResult returns the answer of a mock; nil on other outcomes. It must not be
-// written.
+// modified.
 func (o *Outcome) MockResult() *agent.ToolResult {
 	if o == nil {
 		return nil
@@ -161,8 +161,8 @@ func (o *Outcome) Input() []agent.Message {
 	return append([]agent.Message(nil), o.input...)
 }
 
-// Facts returns what the decision rests on, as far as the hook said: see Because. It must
-// not be written.
+// Facts returns the facts that the decision is based on, if the hook gave any: see
+// Because. The slice must not be modified.
 func (o *Outcome) Facts() []Fact {
 	if o == nil {
 		return nil
@@ -170,17 +170,17 @@ func (o *Outcome) Facts() []Fact {
 	return o.facts
 }
 
-// Fact is one thing that a decision rests on: an expression or a name, and what it was
-// worth.
+// Fact is one fact that a decision is based on: an expression or a name, and its value.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Because returns an answer with what it rests on, for events and for people who ask why. It
-// may hold contents of the call: telemetry records it where contents are recorded. An
-// answer that passes, or is a failure, stays as it is, and so does one at a point after
-// something happened: its facts could be what another hook takes out of a result.
+// Because returns an answer with the facts that it is based on, for events and for
+// people who ask why. Facts may hold contents of the call: telemetry records them where
+// it records contents. An answer that passes or fails is returned unchanged. So is an
+// answer at a point after something has happened, because its facts could contain what
+// another hook filters out of a result.
 func Because(r Result, facts ...Fact) Result {
 	o, err := r.Get()
 	if err != nil || o == nil || len(facts) == 0 {

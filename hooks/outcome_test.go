@@ -128,7 +128,7 @@ func TestOutcomeOfNobody(t *testing.T) {
 	w := workWith(t, []hooks.Hook{before("bare", func(hooks.ToolContext) hooks.Result { return okOutcome(&hooks.Outcome{}) })}, wants("bash", ls))
 	assert.Empty(t, w.ran)
 	assert.Equal(t, `tool "bash": not executed: bare: the hook could not decide: `+
-		`the answer was not made by a method of the context that the hook was given`, w.result(0).Text())
+		`the answer was not made by a method of the hook's context`, w.result(0).Text())
 }
 
 // IP-61: all that may be answered before and after a call works without complaint.

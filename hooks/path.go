@@ -8,21 +8,21 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// anyElement is the step of a path that stands for every element of a list, and every member of an object.
+// anyElement is the step of a path that matches every element of a list, and every member of an object.
 const anyElement = "*"
 
 // argumentPath is a path into the arguments of a call, compiled.
 type argumentPath struct { //nolint:recvcheck // decoding needs a pointer
 	text string
-	// steps are the names on the way, where wild says which of them stand for every element.
+	// steps are the names on the path; wild says which of them match every element.
 	steps []string
 	wild  []bool
-	// pointers are the JSON pointers of the stretches between the steps that stand for every element.
+	// pointers are the JSON pointers of the sections between the wild steps.
 	pointers []string
 }
 
-// compilePath reads a path: names with dots between them, in which a backslash takes the meaning from the sign behind
-// it, or a JSON pointer, which begins with a slash. A step that is * alone stands for every element; \* is a name.
+// compilePath compiles a path: names with dots between them, in which a backslash escapes the next character, or a
+// JSON pointer, which begins with a slash. A step that is only * matches every element; \* is a name.
 func compilePath(text string) (argumentPath, error) {
 	p := argumentPath{text: text, pointers: []string{""}}
 	var err error
@@ -72,12 +72,12 @@ func (p *argumentPath) readDotted(text string) error {
 		if i == len(text) || text[i] == '.' {
 			switch step := text[begin:i]; {
 			case step == "":
-				return errors.New("a name is empty: write a JSON pointer, such as /a//b, for a member without a name")
+				return errors.New("empty name: write a JSON pointer, such as /a//b, for a member without a name")
 			case step == anyElement:
 				p.appendStep(step, true)
 			case plain && (strings.ContainsAny(step, "*[]") || step == "$"):
-				return fmt.Errorf("%q is no name: every element of a list is a step of its own, to.*.email, the first is to.0.email, "+
-					"and a backslash stands before a sign that belongs to a name", step)
+				return fmt.Errorf("%q is not a name: write to.*.email for every element of a list, to.0.email for the first, "+
+					"and a backslash before a special character in a name", step)
 			default:
 				p.appendStep(name.String(), false)
 			}
@@ -87,7 +87,7 @@ func (p *argumentPath) readDotted(text string) error {
 		}
 		if text[i] == '\\' {
 			if i++; i == len(text) || isAlphanumeric(text[i]) {
-				return errors.New(`a backslash stands before the sign that it takes the meaning from, as in a\.b`)
+				return errors.New(`a backslash must be followed by the character that it escapes, as in a\.b`)
 			}
 			plain = false
 		}
@@ -96,7 +96,7 @@ func (p *argumentPath) readDotted(text string) error {
 	return nil
 }
 
-// anyValue reports whether test says yes to a value at the path.
+// anyValue reports whether test returns true for a value at the path.
 func (p argumentPath) anyValue(arguments string, test func(raw string) bool) bool {
 	if len(p.pointers) == 1 {
 		raw, ok := strictjson.Lookup(arguments, p.pointers[0])

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// pattern is what a text is held against: an exact text, a glob, or a regular expression.
+// pattern matches a text: an exact text, a glob, or a regular expression.
 type pattern struct {
 	text  string
 	match func(string) bool
-	// exact is the only text that matches, in a pattern without wildcards; else begin is what every match begins
-	// with, empty where that is not known.
+	// exact is the only text that matches, in a pattern without wildcards; otherwise begin is the prefix of every
+	// match, empty if that is not known.
 	exact, begin string
 }
 
-// compilePattern compiles an exact text, a glob, or a /regular expression/. A text that reads like a regular
-// expression and stands outside of slashes is an error: as a text or a glob it would match next to nothing.
+// compilePattern compiles an exact text, a glob, or a /regular expression/. A text without slashes that looks like
+// a regular expression is an error: as a text or a glob it would match next to nothing.
 func compilePattern(text string) (pattern, error) {
 	p := pattern{text: text}
 	switch {
@@ -38,12 +38,12 @@ func compilePattern(text string) (pattern, error) {
 		return p, nil
 	}
 	if flagged.MatchString(text) {
-		return p, fmt.Errorf("%q reads like a regular expression with flags: write /(?i)…/, or "+
+		return p, fmt.Errorf("%q looks like a regular expression with flags: write /(?i)…/, or "+
 			"put a backslash before the first slash, as hooks.Exact does", text)
 	}
 	if sign, ok := regexpSign(text); ok {
-		return p, fmt.Errorf("%q belongs to regular expressions, and this is none: write it between slashes, /%s/, or "+
-			"put a backslash before every sign that is meant as it is, as hooks.Exact does", sign, text)
+		return p, fmt.Errorf("%q is regular expression syntax: write the pattern between slashes, /%s/, or "+
+			"put a backslash before every special character that is meant literally, as hooks.Exact does", sign, text)
 	}
 	if _, err := path.Match(text, ""); err != nil {
 		return p, err
@@ -62,19 +62,19 @@ func compilePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// flattened puts another character in the place of slashes, which path.Match keeps
-// from being matched by *: a name has no folders.
+// flattened replaces slashes, because * in path.Match does not match them: a name has no folders.
 var flattened = strings.NewReplacer("/", "\x00")
 
-// flagged finds what is a regular expression with flags behind it elsewhere. A path such as /a/i reads so, too.
+// flagged matches a regular expression followed by flags, as other languages have it. A path such as /a/i has the
+// same form.
 var flagged = regexp.MustCompile(`^/.+/[gimsuxy]{1,3}$`)
 
-// The signs of regular expressions that neither texts nor globs give a meaning.
+// The characters of regular expressions that have no meaning in texts and globs.
 const regexpSigns = `^$()|+{}`
 
-// regexpSign finds what makes a text outside of slashes look like a regular expression: a sign that a glob does not
-// know, a dot that is repeated, a backslash before a letter or digit, a named class. What a backslash stands before
-// means itself, and so does all but a backslash within brackets.
+// regexpSign finds the part that makes a text without slashes look like a regular expression: a character that is
+// special only there, a dot that is repeated, a backslash before a letter or digit, a named class. An escaped
+// character is literal, and so is everything except a backslash within brackets.
 func regexpSign(text string) (string, bool) {
 	inside := false
 	for i := 0; i < len(text); i++ {
@@ -105,7 +105,7 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// literalPrefix returns the text before the first wildcard of a glob, and whether that is all of it.
+// literalPrefix returns the text before the first wildcard of a glob, and whether that is all of the glob.
 func literalPrefix(glob string) (literal string, whole bool) {
 	var b strings.Builder
 	for i := 0; i < len(glob); i++ {
@@ -120,8 +120,8 @@ func literalPrefix(glob string) (literal string, whole bool) {
 	return b.String(), true
 }
 
-// Exact returns the pattern that a text matches and no other, whatever it looks like: it puts a backslash before
-// every sign that patterns give a meaning, or refuse.
+// Exact returns the pattern that matches only this text: it puts a backslash before every character that is special
+// in patterns or not allowed.
 //
 //	hooks.ArgumentMatching("command", hooks.Exact("ls | wc -l"))
 func Exact(text string) string {
@@ -135,7 +135,7 @@ func Exact(text string) string {
 	return b.String()
 }
 
-// mayMeet reports whether some text may match both patterns, as far as their beginnings tell.
+// mayMeet reports whether some text may match both patterns, as far as their prefixes tell.
 func (p pattern) mayMeet(other pattern) bool {
 	switch {
 	case p.exact != "":

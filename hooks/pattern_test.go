@@ -24,7 +24,7 @@ func TestRegularExpressionsStandBetweenSlashes(t *testing.T) {
 		} {
 			err := hooks.NewSet(before("h", allow, m)).Compile().Error()
 			require.ErrorContains(t, err, `pattern "`, "%s %s", name, text)
-			assert.ErrorContains(t, err, "belongs to regular expressions, and this is none: write it between slashes, /"+text+"/", name)
+			assert.ErrorContains(t, err, "is regular expression syntax: write the pattern between slashes, /"+text+"/", name)
 			assert.ErrorContains(t, err, "hooks.Exact", name)
 		}
 		sure := hooks.ArgumentMatching("command", hooks.Exact(text))

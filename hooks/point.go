@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// PointName is the name of a moment at which hooks are asked or told.
+// PointName is the name of a point: a moment at which hooks are called.
 type PointName string
 
 // The points of a single agent.
@@ -51,9 +51,8 @@ const (
 	RunFinish         PointName = "RunFinish"
 )
 
-// Point ties a moment to the context that a hook is given there, so that the
-// compiler knows what a hook may answer. The points are the At… variables; there
-// are no others.
+// Point ties a moment to the context of its hooks, so that the compiler checks which
+// answers a hook may give. The points are the At… variables; there are no others.
 type Point[C Context] struct {
 	name PointName
 }
@@ -61,8 +60,8 @@ type Point[C Context] struct {
 // Name returns the point's name.
 func (p Point[C]) Name() PointName { return p.name }
 
-// The points, in the order of a run. Each says when it fires and what a control
-// hook may do there; every one of them can be observed.
+// The points, in the order of a run. Each comment says when the point fires and what a
+// control may do there; all points can be observed.
 var (
 	// AtInputSubmitted fires when a run begins with new user messages, before
 	// anything else. May deny, rewrite the input, add.
@@ -72,61 +71,57 @@ var (
 	AtExecutionStart = Point[ExecutionContext]{ExecutionStart}
 	// AtStepStart fires before each step. May stop the run, add.
 	AtStepStart = Point[StepContext]{StepStart}
-	// AtPreInference fires before each model call. May rewrite the request, stop,
-	// add.
+	// AtPreInference fires before each model call. May rewrite the request, stop, add.
 	AtPreInference = Point[InferenceContext]{PreInference}
 	// AtPostInference fires after each model call that answered. May replace the
 	// reply, add.
 	AtPostInference = Point[ReplyContext]{PostInference}
-	// AtPreToolUse fires for each tool call whose arguments can be read, before any
-	// tool of the step runs. May deny, stop, rewrite the arguments, answer in the
-	// tool's place, ask a person, add.
+	// AtPreToolUse fires for each tool call with readable arguments, before any tool of the
+	// step runs. May deny, stop, rewrite the arguments, mock the tool, ask a person, add.
 	AtPreToolUse = Point[ToolContext]{PreToolUse}
-	// AtPreCompact fires before what the model is shown of the transcript is put in fewer
-	// words. May deny.
+	// AtPreCompact fires before a part of the transcript is summarized for the model. May
+	// deny.
 	AtPreCompact = Point[PreCompactContext]{PreCompact}
-	// AtPostCompact fires when that was done, AtCompactFailed when it failed and everything
-	// is as it was. Only to be observed.
+	// AtPostCompact fires after a compaction, AtCompactFailed after a compaction that
+	// failed and changed nothing. For observers only.
 	AtPostCompact   = Point[PostCompactContext]{PostCompact}
 	AtCompactFailed = Point[CompactFailedContext]{CompactFailed}
 	// AtPreSubagent fires, on the run that starts it, before a sub-agent runs. May deny,
 	// rewrite the instruction.
 	AtPreSubagent = Point[PreSubagentContext]{PreSubagent}
-	// AtPostSubagent fires when a sub-agent has answered. May replace what it said.
+	// AtPostSubagent fires when a sub-agent has answered. May replace the answer.
 	AtPostSubagent = Point[PostSubagentContext]{PostSubagent}
-	// AtSubagentFailed fires when a sub-agent gave no answer. Only to be observed.
+	// AtSubagentFailed fires when a sub-agent gave no answer. For observers only.
 	AtSubagentFailed = Point[SubagentFailedContext]{SubagentFailed}
 	// AtInterventionRequested fires for each call of a step that a person is to be asked
-	// about, before a person is asked; when a run that was parked goes on, only for a call
-	// that has changed. May deny, rewrite the arguments, answer in the person's place.
+	// about, before the person is asked; in a resumed run, only for a call that has
+	// changed. May deny, rewrite the arguments, answer for the person.
 	AtInterventionRequested = Point[InterventionContext]{InterventionRequested}
 	// AtInterventionResolved fires once when all calls of a step that a person was asked
-	// about are answered, before any of them runs. Only to be observed.
+	// about are answered, before any of them runs. For observers only.
 	AtInterventionResolved = Point[InterventionResolvedContext]{InterventionResolved}
 	// AtToolFailed fires when a tool's body ended in an error, a panic or a timeout,
 	// before AtPostToolUse. May replace the result, stop, add.
 	AtToolFailed = Point[ToolFailureContext]{ToolFailed}
-	// AtPostToolUse fires once for each tool call, whether it was executed, mocked,
-	// denied or failed: the first moment a result exists. May replace the result,
-	// stop, add.
+	// AtPostToolUse fires once for each tool call, whether it was executed, mocked, denied
+	// or failed, as soon as a result exists. May replace the result, stop, add.
 	AtPostToolUse = Point[ToolResultContext]{PostToolUse}
 	// AtStepEnd fires after each step was recorded. May stop the run, add.
 	AtStepEnd = Point[StepEndContext]{StepEnd}
 	// AtStop fires when the run would end by itself. May make it go on, or stop it.
 	AtStop = Point[StopContext]{Stop}
-	// AtInterventionStopped fires when a run has ended because a person said no, before
-	// AtExecutionEnd: the step is recorded, and stored where runs are. Only to be
-	// observed.
+	// AtInterventionStopped fires when a run has ended because a person rejected a call,
+	// before AtExecutionEnd: the step is recorded, and stored if runs are stored. For
+	// observers only.
 	AtInterventionStopped = Point[InterventionStoppedContext]{InterventionStopped}
 	// AtAgentFailed fires when a run failed, before AtExecutionEnd. May add.
 	AtAgentFailed = Point[FailureContext]{AgentFailed}
-	// AtExecutionEnd fires exactly once in every run, whatever its end. Only to be
-	// observed.
+	// AtExecutionEnd fires exactly once in every run, however it ends. For observers only.
 	AtExecutionEnd = Point[EndContext]{ExecutionEnd}
 )
 
-// The points around runs, which fire where Compiled.Pipeline and Compiled.Blueprint are
-// called: an agent by itself has none of them.
+// The points around runs, which fire when Compiled.Pipeline and Compiled.Blueprint are
+// called: an agent alone fires none of them.
 var (
 	// AtSessionStart fires before the first iteration of a pipeline. May stop it, add.
 	AtSessionStart = Point[PipelineContext]{SessionStart}
@@ -138,40 +133,40 @@ var (
 	AtIterationFailed   = Point[PipelineContext]{IterationFailed}
 	// AtStageComplete fires when a stage is done. May stop the pipeline, add.
 	AtStageComplete = Point[PipelineContext]{StageComplete}
-	// AtSessionComplete fires when a pipeline is done. Only to be observed.
+	// AtSessionComplete fires when a pipeline is done. For observers only.
 	AtSessionComplete = Point[PipelineEndContext]{SessionComplete}
 	// AtRunStart fires before a run is given to a runner. May deny, rewrite the parameters.
 	AtRunStart = Point[RunStartContext]{RunStart}
-	// AtRunResult fires when a runner says what came of a run. May replace it, add.
+	// AtRunResult fires when a runner reports the result of a run. May replace it, add.
 	AtRunResult = Point[RunResultContext]{RunResult}
 	// AtRunFailed fires when a run failed. May add.
 	AtRunFailed = Point[RunFailedContext]{RunFailed}
-	// AtRunTimeout fires when a run took too long. Only to be observed.
+	// AtRunTimeout fires when a run exceeded its time limit. For observers only.
 	AtRunTimeout = Point[RunEndContext]{RunTimeout}
-	// AtRunFinish fires at the end of every run, whatever it was. Only to be observed.
+	// AtRunFinish fires at the end of every run, however it ended. For observers only.
 	AtRunFinish = Point[RunEndContext]{RunFinish}
 )
 
-// pointInfo is what is known of a point besides its context.
+// pointInfo describes a point, without its context.
 type pointInfo struct {
 	name PointName
-	// also is what other systems call it.
+	// also are the point's names in other systems.
 	also []string
 	// tool: the point belongs to a tool call, so that tool matchers make sense.
 	tool bool
-	// kinds are the kinds of steps that come here, where there is a step whose kind is known.
+	// kinds are the kinds of steps that reach the point, where the kind is known.
 	kinds []agent.StepKind
 	// after: hooks run in reverse order, so that a capability's pair nests.
 	after bool
 	// decides: controls are possible.
 	decides bool
-	// closed is what failing closed means here.
+	// closed is the decision of failure policy Closed at this point.
 	closed Decision
-	// allowed says Allow here and nothing else.
+	// allowed is a plain Allow at this point.
 	allowed *Outcome
 }
 
-// The kinds of steps at points where there is one.
+// The kinds of steps at points within a step.
 var (
 	toolStep = []agent.StepKind{agent.StepToolExecution}
 	lastStep = []agent.StepKind{agent.StepFinalResponse}
@@ -214,7 +209,7 @@ var pointInfos = []*pointInfo{
 	{name: RunFinish, after: true},
 }
 
-// infos finds the points by their names.
+// infos maps the names of the points to their descriptions.
 var infos = lo.KeyBy(pointInfos, func(info *pointInfo) PointName {
 	info.allowed = &Outcome{decision: Allow, point: info.name}
 	return info.name
@@ -235,7 +230,7 @@ func PointNames() []PointName {
 	return names
 }
 
-// PointNamed finds a point by its own name or by what another system calls it.
+// PointNamed finds a point by its own name or by its name in another system.
 func PointNamed(name string) (PointName, bool) {
 	for _, info := range pointInfos {
 		if string(info.name) == name || slices.Contains(info.also, name) {

@@ -10,9 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/unfiltered"
 )
 
-// HookProcessor is the middleware that asks the hooks around a run and around a
-// step. It stands in both places, once for each: Compiled.AroundRun and
-// Compiled.AroundStep.
+// HookProcessor is the middleware that calls the hooks around a run and around a
+// step. It is used twice, once for each: Compiled.AroundRun and Compiled.AroundStep.
 type HookProcessor struct {
 	hooks *Compiled
 	run   bool
@@ -25,11 +24,11 @@ var _ agent.Processor = HookProcessor{}
 func (c *Compiled) AroundRun() HookProcessor { return HookProcessor{c, true} }
 
 // AroundStep returns the processor for the hooks at StepStart and StepEnd. It also
-// sees to it that a hook inside of the step whose failure aborts fails the run,
-// whatever the criteria think of failed steps.
+// makes sure that a hook in the step whose failure aborts fails the run, whatever
+// the criteria decide about failed steps.
 func (c *Compiled) AroundStep() HookProcessor { return HookProcessor{c, false} }
 
-// String returns how the processor stands in a printed plan.
+// String returns the description of the processor in a printed plan.
 func (p HookProcessor) String() string { return "HookProcessor" }
 
 // Process asks the hooks before and after next.
@@ -60,8 +59,8 @@ func (c *Compiled) runAround(ctx context.Context, s agent.State, next agent.Next
 	return c.finish(ctx, s, result)
 }
 
-// finish tells the hooks how the run ended, whatever its end. They are told even
-// when the run was cancelled, and nothing that they do fails it.
+// finish tells the hooks how the run ended. They are called even if the run was
+// cancelled, and cannot make it fail.
 func (c *Compiled) finish(ctx context.Context, s agent.State, result mo.Result[agent.State]) mo.Result[agent.State] {
 	if c.failed.empty() && c.end.empty() && c.stopped.empty() {
 		return result
@@ -85,8 +84,8 @@ func (c *Compiled) finish(ctx context.Context, s agent.State, result mo.Result[a
 	return result
 }
 
-// tellFailed tells the hooks of a run that failed, and returns its state with
-// what they add.
+// tellFailed calls the hooks of a run that failed, and returns its state with their
+// additions.
 func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) agent.State {
 	if s.Status() != agent.StatusFailed || c.failed.empty() {
 		return s
@@ -106,8 +105,8 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 	return s
 }
 
-// stepAround calls the points around a step: start, the step, end. StepEnd is told of every step that was
-// recorded, failed ones included.
+// stepAround calls the points around a step: start, the step, end. StepEnd fires for
+// every step that was recorded, including failed ones.
 func (c *Compiled) stepAround(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	var err error
 	if !c.stepStart.empty() && !agent.Checkpoint(s).StepOpen() { // else it has started before
@@ -170,8 +169,8 @@ func stepErrorOf(s agent.State, err error) (*agent.StepError, bool) {
 	return failed, ok && failed.State.Run().ID == s.Run().ID
 }
 
-// hasAborted reports whether a hook of this run failed whose policy is Abort. What
-// failed in the run of a sub-agent is an error like any other.
+// hasAborted reports whether a hook of this run with the policy Abort failed. A
+// failure in the run of a sub-agent is treated like any other error.
 func hasAborted(err error) bool {
 	_, hook := errors.AsType[*HookError](err)
 	_, other := errors.AsType[*agent.RunError](err)

@@ -113,7 +113,7 @@ func TestWhoMayAnswer(t *testing.T) {
 			assert.Nil(t, ann.asked[0].Decision())
 			require.Len(t, skipped, 1)
 			assert.Equal(t, "a", skipped[0].Hook)
-			assert.Contains(t, skipped[0].Reason, "not the hook's to answer")
+			assert.Contains(t, skipped[0].Reason, "the hook may not answer")
 			assert.Empty(t, lo.Filter(w.events(hooks.HookComplete), func(e hooks.Event, _ int) bool {
 				return e.Point == hooks.InterventionRequested
 			}), "an answer without the right is no answer")

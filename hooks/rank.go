@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// mayNotAnswer returns why a hook must not answer a question in a person's place; empty
-// when it may. Hooks of any rank may reject.
+// mayNotAnswer returns why a hook must not answer a question for a person; empty when it
+// may. Hooks of any rank may reject.
 func (e *entry[C]) mayNotAnswer(q agent.Question) string {
 	switch {
 	case q.Kind != agent.QuestionOrdinary:
@@ -20,15 +20,15 @@ func (e *entry[C]) mayNotAnswer(q agent.Question) string {
 	case q.Required && (e.origin == nil || !e.origin.Required):
 		return fmt.Sprintf("the question of %s is of a required policy", q.By)
 	case q.Required && e.origin.Layer > q.Layer:
-		return fmt.Sprintf("the question of %s is of a required policy in a layer further out", q.By)
+		return fmt.Sprintf("the question of %s is of a required policy in an outer layer", q.By)
 	case !q.Required && e.priority < q.Priority:
 		return fmt.Sprintf("the question of %s has priority %d, and this hook %d", q.By, q.Priority, e.priority)
 	}
 	return ""
 }
 
-// answerFor returns the questions of a call with the approval of a hook to those that it
-// may answer and that are open.
+// answerFor returns the questions of a call with the hook's approval added to the open
+// questions that it may answer.
 func (e *entry[C]) answerFor(c InterventionContext, o *Outcome) agent.Questions {
 	answer := agent.Approval{Verdict: agent.Approve, By: e.name, Reason: o.reason, Arguments: c.p.Call.Arguments}
 	questions := slices.Clone(c.p.Questions())
@@ -40,8 +40,8 @@ func (e *entry[C]) answerFor(c InterventionContext, o *Outcome) agent.Questions 
 	return questions
 }
 
-// refusedAnswers returns why the approval of a hook is none to some of the open questions,
-// and whether it is one to any.
+// refusedAnswers returns why the hook may not approve some of the open questions, and
+// whether it may approve any.
 func (e *entry[C]) refusedAnswers(questions agent.Questions) (why string, some bool) {
 	open := questions.Open()
 	refused := lo.FilterMap(open, func(q agent.Question, _ int) (string, bool) {
@@ -51,21 +51,21 @@ func (e *entry[C]) refusedAnswers(questions agent.Questions) (why string, some b
 	return strings.Join(lo.Uniq(refused), "; "), len(refused) < len(open)
 }
 
-// tellApproval tells of a hook that approved in a person's place. Where it has no right to
-// answer, the event is a HookSkipped; where it has the right to answer some questions and
-// not others, there are both.
+// tellApproval sends the event of a hook that approved for a person. If the hook may not
+// answer any question, the event is a HookSkipped; if it may answer only some of them,
+// there are two events.
 func (e *entry[C]) tellApproval(ctx context.Context, c InterventionContext, ev Event) {
 	why, some := e.refusedAnswers(c.p.Questions())
 	if some || why == "" {
 		c.state.Emit(ctx, ev)
 	}
 	if why != "" {
-		ev.Kind, ev.Reason = HookSkipped, "not the hook's to answer: "+why
+		ev.Kind, ev.Reason = HookSkipped, "the hook may not answer: "+why
 		c.state.Emit(ctx, ev)
 	}
 }
 
-// tellIgnored tells of an answer that has no effect.
+// tellIgnored sends an event for an answer that has no effect.
 func (e *entry[C]) tellIgnored(ctx context.Context, c C, kind EventKind, why string) {
 	if !c.State().Observed() {
 		return

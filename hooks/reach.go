@@ -12,28 +12,28 @@ import (
 	"github.com/grapnel-go/grapnel/internal/near"
 )
 
-// Reach is what hooks can meet where they are installed. Whatever neither Here nor Below has, a hook cannot match.
+// Reach describes what hooks can match where they are installed: only what is in Here or Below.
 type Reach struct {
-	// Here is the agent that has the hooks.
+	// Here is the agent with the hooks.
 	Here Scope
-	// Below is the agents that it may start. They inherit its controls at all points but Stop, and none of its
+	// Below are the agents that it may start. They inherit its controls at all points except Stop, and none of its
 	// observers.
 	Below Scope
 }
 
-// Scope is the tools, names and points of one or more agents. The zero Scope has none.
+// Scope is the tools, names and points of one or more agents. The zero Scope is empty.
 type Scope struct {
 	// Agents are the names of the agents.
 	Agents []string
 	// Tools are their tools.
 	Tools []Tool
-	// Points are the points that they come to.
+	// Points are the points that fire in them.
 	Points []PointName
-	// LaterTools and LaterAgents are patterns, as in ToolMatching, for tools and agents that come later.
+	// LaterTools and LaterAgents are patterns, as in ToolMatching, for tools and agents that are added later.
 	LaterTools, LaterAgents []string
 }
 
-// Union returns the scope with everything that another one has.
+// Union returns the union of two scopes.
 func (s Scope) Union(more Scope) Scope {
 	return Scope{
 		Agents: slices.Concat(s.Agents, more.Agents), Tools: slices.Concat(s.Tools, more.Tools), Points: slices.Concat(s.Points, more.Points),
@@ -41,40 +41,40 @@ func (s Scope) Union(more Scope) Scope {
 	}
 }
 
-// Tool is a tool that hooks may be for.
+// Tool is a tool that hooks may match.
 type Tool struct {
 	Name string
-	// Arguments say what arguments its calls may have; nil means any. A *toolexec.Schema does.
+	// Arguments describes the arguments that its calls may have; nil means any. A *toolexec.Schema implements it.
 	Arguments Arguments
 }
 
-// Arguments says what arguments the calls of a tool may have.
+// Arguments describes the arguments that the calls of a tool may have.
 type Arguments interface {
-	// MayHave reports whether a call may have a value at a path: the names of members and the places in lists, where
-	// wild says which steps stand for every element. Kind is the JSON type of the value (string, integer for a whole
-	// number, number for another, boolean, null, array or object), empty for any.
+	// MayHave reports whether a call may have a value at a path. Steps are the names of members and the indexes of
+	// lists; wild says which steps match every element. Kind is the JSON type of the value (string, integer for a
+	// whole number, number for another, boolean, null, array or object), empty for any.
 	MayHave(steps []string, wild []bool, kind string) bool
 	// Names returns the names that the arguments may have, for messages about a mistyped one.
 	Names() []string
 }
 
-// Gap is something that a hook is for and that cannot be where it is installed.
+// Gap is something that a hook names and that does not exist where the hook is installed.
 type Gap struct {
-	// Hook is the name of the hook, and Origin the rule that it stands for, if it stands for one.
+	// Hook is the name of the hook, and Origin the rule that it implements, if any.
 	Hook   string
 	Origin *Origin
-	// Tool is the pattern that no tool matches, Argument the path at which no tool takes such an argument, Agent the
-	// pattern that no agent matches, Point the point that no agent comes to: one of them, or none where tools match the
-	// parts of a matcher and not all of it.
+	// Tool is the pattern that no tool matches, Argument the path of an argument that no tool takes, Agent the
+	// pattern that no agent matches, Point the point that no agent reaches. One of them is set, or none if tools
+	// match the parts of a matcher but not all of it.
 	Tool, Argument, Agent string
 	Point                 PointName
-	// Never reports whether the hook can match nothing at all.
+	// Never reports whether the hook can never match.
 	Never bool
-	// Text says what is missing, and what to do.
+	// Text says what is missing, and how to fix it.
 	Text string
 }
 
-// Gaps finds what the hooks are for and cannot meet.
+// Gaps returns what the hooks name but cannot match.
 func (s Set) Gaps(r Reach) []Gap {
 	known := newReachable(r)
 	return lo.FlatMap(s.hooks, func(h Hook, _ int) []Gap { return known.findGaps(h) })
@@ -90,7 +90,7 @@ const (
 	opNot operator = "not"
 )
 
-// aboutMatcher is what a matcher is about, as far as it is known before anything is matched: one of the fields.
+// aboutMatcher describes what a matcher tests, as far as that is known beforehand: one of the fields.
 type aboutMatcher struct {
 	op    operator // with parts
 	parts []Matcher
@@ -103,7 +103,7 @@ type aboutMatcher struct {
 	step   agent.StepKind
 }
 
-// constant returns what a matcher says whatever it is asked about.
+// constant returns the matcher's judgement if it is the same for every call.
 func (m *Matcher) constant() truth {
 	switch {
 	case m.err != nil:
@@ -118,7 +118,7 @@ func (m *Matcher) constant() truth {
 	return maybe
 }
 
-// atPoint returns what a matcher says at a point, as far as it depends on the point alone.
+// atPoint returns the matcher's judgement at a point, as far as it depends on the point alone.
 func (m *Matcher) atPoint(at *pointInfo) truth {
 	switch a := m.about; {
 	case a == nil:
@@ -135,7 +135,7 @@ func (m *Matcher) atPoint(at *pointInfo) truth {
 	return m.constant()
 }
 
-// joinParts returns what an operator makes of what its parts say.
+// joinParts combines the judgements of the parts by the operator.
 func (a *aboutMatcher) joinParts(say func(part *Matcher) truth) truth {
 	all, either := yes, no
 	for i := range a.parts {
@@ -160,12 +160,13 @@ func (a *aboutMatcher) joinParts(say func(part *Matcher) truth) truth {
 	return all
 }
 
-// reachable is a Reach, ready to be held against hooks.
+// reachable is a Reach, prepared to be compared with hooks.
 type reachable struct {
 	own, all view
 }
 
-// view is what one sort of hooks can meet: observers the agent's own, controls what sub-agents have besides.
+// view is what one sort of hooks can match: for observers the agent's own scope, for controls also that of
+// sub-agents.
 type view struct {
 	tools       []candidate
 	points      []PointName
@@ -173,7 +174,7 @@ type view struct {
 	laterAgents []pattern
 }
 
-// candidate is a tool, or those that come later by a pattern.
+// candidate is a tool, or a pattern for tools that are added later.
 type candidate struct {
 	Tool
 	later *pattern
@@ -201,7 +202,7 @@ func viewOf(s Scope) view {
 	return v
 }
 
-// toolNames returns the names of the tools, and the patterns of those that come later.
+// toolNames returns the names of the tools, and the patterns for later ones.
 func (v *view) toolNames() []string {
 	return lo.Map(v.tools, func(c candidate, _ int) string {
 		if c.later != nil {
@@ -211,7 +212,7 @@ func (v *view) toolNames() []string {
 	})
 }
 
-// findGaps finds what a hook is for and cannot meet.
+// findGaps returns what a hook names but cannot match.
 func (r *reachable) findGaps(h Hook) []Gap {
 	v := &r.own
 	if h.control && !slices.Contains(h.points, Stop) {
@@ -220,7 +221,7 @@ func (r *reachable) findGaps(h Hook) []Gap {
 	w := &gapFinder{view: v, hook: h}
 	for _, at := range h.points {
 		if h.control && !slices.Contains(v.points, at) {
-			w.addGap(Gap{Point: at, Never: true, Text: fmt.Sprintf("the agent never comes to %s: %s", at, comingTo(at))})
+			w.addGap(Gap{Point: at, Never: true, Text: fmt.Sprintf("the agent never reaches %s: %s", at, comingTo(at))})
 		}
 	}
 	matcher := And(h.matchers...)
@@ -233,15 +234,15 @@ func (r *reachable) findGaps(h Hook) []Gap {
 	return w.found
 }
 
-// comingTo says how an agent comes to a point.
+// comingTo says how an agent can reach a point.
 func comingTo(at PointName) string {
 	switch at {
 	case PreCompact, PostCompact, CompactFailed:
-		return "it has no compaction, which capability.UseCompaction brings"
+		return "it has no compaction: add capability.UseCompaction"
 	case PreSubagent, PostSubagent, SubagentFailed:
-		return "it has no sub-agents, which capability.UseSubagents brings"
+		return "it has no sub-agents: add capability.UseSubagents"
 	}
-	return "only a program that runs pipelines or coordinates runs does, and says so with capability.UseLater"
+	return "only programs that run pipelines or coordinate runs do: declare the point with capability.UseLater"
 }
 
 // gapFinder finds the gaps of one hook.
@@ -256,8 +257,8 @@ func (w *gapFinder) addGap(g Gap) {
 	w.found = append(w.found, g)
 }
 
-// walk finds the parts of a matcher that match nothing. Tools are those that the parts beside it leave. What stands
-// under a not widens a hook where it matches nothing, and is left out.
+// walk finds the parts of a matcher that match nothing. Tools are those that the other parts of an and accept. A
+// part under a not is skipped, because it widens the hook where it matches nothing.
 func (w *gapFinder) walk(m *Matcher, tools []candidate) {
 	a := m.about
 	switch {
@@ -331,11 +332,11 @@ func (w *gapFinder) findArgument(m *Matcher, tools []candidate) {
 	w.addGap(Gap{Argument: a.path.text, Text: text})
 }
 
-// agent says that there is no agent of the name.
+// agent records that there is no agent of the name.
 func (w *gapFinder) agent(p *pattern) {
 	text := fmt.Sprintf("%q matches no agent: ", p.text)
 	if named := lo.Compact(w.view.agents); len(named) == 0 {
-		text += "it has no name, which WithName gives"
+		text += "it has no name: set one with WithName"
 	} else {
 		text += "there are " + quoteSome(named)
 	}
@@ -346,7 +347,7 @@ func (v *view) hasAgent(p *pattern) bool {
 	return lo.SomeBy(v.agents, p.match) || lo.SomeBy(v.laterAgents, p.mayMeet)
 }
 
-// meets reports whether the candidate is, or may be, matched by a pattern for tools.
+// meets reports whether a pattern for tools matches, or may match, the candidate.
 func (c candidate) meets(p pattern) bool {
 	if c.later != nil {
 		return p.mayMeet(*c.later)
@@ -354,13 +355,13 @@ func (c candidate) meets(p pattern) bool {
 	return c.Name != "" && p.match(c.Name)
 }
 
-// never reports whether nothing is matched: no tool, and no call by a name that no tool has, which models invent.
+// never reports whether the matcher matches nothing: no tool, and no call with an invented tool name.
 func (v *view) never(m *Matcher) bool {
 	invented := candidate{Tool: Tool{Arguments: noArguments{}}}
 	return v.judge(m, invented, true) == no && lo.EveryBy(v.tools, func(c candidate) bool { return v.judge(m, c, true) == no })
 }
 
-// neverOneAgent reports whether nothing is matched in the runs of any one agent.
+// neverOneAgent reports whether the matcher matches nothing in the runs of any single agent.
 func (v *view) neverOneAgent(m *Matcher) bool {
 	if len(v.agents)+len(v.laterAgents) == 0 {
 		return false
@@ -377,13 +378,14 @@ func (v *view) neverOneAgent(m *Matcher) bool {
 	})
 }
 
-// noArguments is what an unknown tool takes.
+// noArguments describes the arguments of an unknown tool.
 type noArguments struct{}
 
 func (noArguments) MayHave([]string, []bool, string) bool { return false }
 func (noArguments) Names() []string                       { return nil }
 
-// judge returns what a matcher says of calls of a tool: by its name, and by the arguments that it takes if they count.
+// judge returns the matcher's judgement of calls of a tool: by its name, and, if arguments is true, by the arguments
+// that it takes.
 func (v *view) judge(m *Matcher, c candidate, arguments bool) truth {
 	switch a := m.about; {
 	case a == nil:

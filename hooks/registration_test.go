@@ -21,7 +21,7 @@ func TestNothingIsMadeOfABatchWithAWrongHook(t *testing.T) {
 	wrong := beforeStep("wrong", nil).Matching(hooks.ToolNamed("bash")).WithTimeout(-1)
 	plain := builder.New().WithName("tester").WithDriver(agenttest.Script(agenttest.Say("hi")))
 	a, err := plain.With(capability.UseHooks(good, wrong)).Build().Get()
-	require.ErrorContains(t, err, `hook "wrong": StepStart belongs to no tool call`)
+	require.ErrorContains(t, err, `hook "wrong": StepStart is not a point of a tool call`)
 	require.ErrorContains(t, err, `hook "wrong": its time limit is negative`)
 	assert.NotContains(t, err.Error(), `hook "good"`)
 	assert.Nil(t, a)

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// RequireText returns the func of a control at AtPreToolUse that judges one argument of a call: body gets the text
-// at path, which is a path as Call.Text takes it. A call that has no text there is denied without asking body: the
-// argument is missing, null, a list, an object, a number or true, or has another name. The denial holds whatever the
-// failure policy of the hook is. An empty text is a text.
+// RequireText returns the func of a control at AtPreToolUse that judges one argument of a call: body receives the
+// text at path, which has the form of Call.Text's path. A call without a text there is denied without calling body:
+// the argument is missing, null, a list, an object, a number or a boolean, or has another name. The denial holds
+// whatever the failure policy of the hook is. An empty text is a text.
 //
-// The func says nothing about other arguments of the call. The hook must match tools that take the argument: it
-// denies every call of any other tool. With a nil body the result is nil, which is an error when the agent is built.
+// The func ignores other arguments of the call. The hook must match only tools that take the argument: it denies
+// every call of any other tool. With a nil body the result is nil, which is an error when the agent is built.
 func RequireText(
 	path string, body func(ctx context.Context, c ToolContext, text string) Result,
 ) func(ctx context.Context, c ToolContext) Result {
@@ -32,7 +32,7 @@ func RequireText(
 	}
 }
 
-// jsonKind returns the word for the JSON type of a value.
+// jsonKind returns the name of a value's JSON type.
 func jsonKind(raw string) string {
 	switch raw = strings.TrimSpace(raw); {
 	case raw == "null":

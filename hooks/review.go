@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// reviewing is how far the asking about one result has come.
+// reviewing is the state of the review of one result.
 type reviewing struct {
 	before  agent.State     // as the step began
 	state   agent.State     // with the effects so far
@@ -22,7 +22,7 @@ type reviewing struct {
 	held    *heldEvents // nil in runs that have no observer
 }
 
-// reviewResult lets the hooks after a call see what came of it, and change that. A guard must
+// reviewResult passes the result of a call to the hooks after it, which may change it. A guard must
 // see a result even when the run is being cancelled.
 func (x *HookedToolExecutor) reviewResult(
 	ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, result mo.Result[*agent.ToolResult],
@@ -48,7 +48,7 @@ func (x *HookedToolExecutor) reviewResult(
 	return mo.Ok(v.result)
 }
 
-// reviewOf begins a review. A stop that was decided upon before the call leaves with its result.
+// reviewOf begins a review. A stop that was decided before the call is part of its result.
 func reviewOf(s agent.State, p *agent.Prepared, r *agent.ToolResult) reviewing {
 	v := reviewing{before: s, state: s, call: p, result: withStatus(r, p)}
 	if s.Observed() {
@@ -66,10 +66,10 @@ func reviewOf(s agent.State, p *agent.Prepared, r *agent.ToolResult) reviewing {
 	return v
 }
 
-// askControls asks the controls at ToolFailed and then those at PostToolUse, each on what the
-// ones before left of the result. Then it tells the observers of both, who get what all
-// of them left. The error is of a hook whose failure aborts the run: the others are
-// asked all the same, for what it says has to pass their filters.
+// askControls asks the controls at ToolFailed and then those at PostToolUse; each sees the result
+// as the ones before left it. Then it calls the observers of both points with the final result. The
+// error is that of a hook whose failure aborts the run: the other hooks are still asked, because
+// the error must pass their filters.
 func (v *reviewing) askControls(ctx context.Context, pool *Pool, hooks *toolHooks, at *progress, announce bool) error {
 	var failed, post *Outcome
 	var aborted error
@@ -98,8 +98,7 @@ func (v *reviewing) askControls(ctx context.Context, pool *Pool, hooks *toolHook
 	return announceAt(ctx, pool, &hooks.post, postToolUse, v, post)
 }
 
-// withStatus returns the result with what became of the call, if the executor left it
-// for the loop to say.
+// withStatus returns the result with a status, if the executor left it to the loop.
 func withStatus(r *agent.ToolResult, p *agent.Prepared) *agent.ToolResult {
 	if r.Status != "" {
 		return r
@@ -112,19 +111,19 @@ func withStatus(r *agent.ToolResult, p *agent.Prepared) *agent.ToolResult {
 	return &n
 }
 
-// resultContext is the contexts of the points after a call.
+// resultContext is a context of a point after a call.
 type resultContext interface {
 	Context
 	~struct{ resultView }
 }
 
-// viewAt returns what a control sees.
+// viewAt returns the context for a control.
 func viewAt[C resultContext](v *reviewing, at *pointInfo) C {
 	return C(struct{ resultView }{resultView{contextView{state: v.state, info: at}, v.call, v.result, v.held}})
 }
 
-// consultAt asks the controls at one of the points and folds their answers. It returns the answer
-// that counts most.
+// consultAt asks the controls at one of the points and combines their answers. It returns the
+// answer with the most weight.
 func consultAt[C resultContext](ctx context.Context, m *moment[C], point *pointInfo, v *reviewing, at *progress) (last *Outcome, aborted error) {
 	c := viewAt[C](v, point)
 	for ; at.next < len(m.controls); at.next++ {
@@ -150,8 +149,8 @@ func consultAt[C resultContext](ctx context.Context, m *moment[C], point *pointI
 	return last, aborted
 }
 
-// announceAt tells the observers at one of the points what all controls left of the result, and what
-// was decided.
+// announceAt calls the observers at one of the points with the result as the controls left it, and
+// the decision.
 func announceAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], point *pointInfo, v *reviewing, last *Outcome) error {
 	if len(m.observers)+len(m.detached) == 0 {
 		return nil
@@ -164,9 +163,9 @@ func announceAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], 
 	return nil // cancelled: the result is as it is
 }
 
-// fold takes an answer in, and returns it as it takes effect. The filters that were given so
-// far apply to what it adds; one that it gives applies to all that there is. What was
-// replaced or withheld is gone from the error and from the stop of the tool, too.
+// fold applies an answer, and returns it as it takes effect. The filters that were given so far
+// apply to its additions; a filter that it gives applies to everything. Replaced or withheld texts
+// are also removed from the error and from the stop of the tool.
 func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) *Outcome {
 	o = v.filters.outcome(o)
 	if o.effects.Len() > 0 {
@@ -203,7 +202,7 @@ func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) *Outcom
 	return o
 }
 
-// applyFilter applies a filter to all that there is, what earlier hooks added included.
+// applyFilter applies a filter to everything, including the additions of earlier hooks.
 func (v *reviewing) applyFilter(o *Outcome) *Outcome {
 	x := &filter{hook: o.hook, f: o.filter}
 	v.filters = append(v.filters, x)
@@ -217,7 +216,8 @@ func (v *reviewing) applyFilter(o *Outcome) *Outcome {
 	return o.withFilter(x.changed)
 }
 
-// withholdResult keeps all of the result back, with what the tool and earlier hooks wanted changed.
+// withholdResult withholds the whole result, with the effects that the tool and earlier hooks
+// wanted.
 func (v *reviewing) withholdResult(o *Outcome) {
 	n := *v.result
 	text := fmt.Sprintf("tool %q: result withheld by %s: %s", v.call.Call.Name, o.hook, orNoReason(o.reason))
@@ -227,7 +227,7 @@ func (v *reviewing) withholdResult(o *Outcome) {
 	v.silence(o.hook, text)
 }
 
-// silence puts a text in the place of what the tool said when it stopped the run.
+// silence replaces the message of a tool's stop.
 func (v *reviewing) silence(hook, text string) {
 	if v.given == nil || v.result.Stop != v.given {
 		return

@@ -29,25 +29,25 @@ type entry[C Context] struct {
 	priority int
 }
 
-// plain reports whether the hook is called wherever it stands, at once, and obeyed.
+// plain reports whether the hook has no matcher, no time limit and is not in shadow.
 func (e *entry[C]) plain() bool { return e.match == nil && e.timeout == 0 && !e.shadow }
 
-// verdict is what came of calling a hook.
+// verdict is the outcome of calling a hook.
 type verdict struct {
 	outcome *Outcome // nil: pass
 	err     error    // the hook failed
 	took    time.Duration
 }
 
-// consult asks a control, or tells an observer. The outcome is nil when the hook
-// passed or the matchers said no; a failure is turned into an outcome by the hook's
-// policy. The error is the run's: the hook's policy aborts, or the run was
-// cancelled while the hook was asked.
+// consult calls a control or an observer. The outcome is nil when the hook passed or
+// the matchers did not match; the hook's policy converts a failure to an outcome. The
+// error ends the run: the hook's policy aborts, or the run was cancelled during the
+// call.
 func (e *entry[C]) consult(ctx context.Context, c C) (*Outcome, error) {
 	return e.conclude(ctx, c, e.attempt(ctx, c, 1))
 }
 
-// conclude returns what comes of the first attempt.
+// conclude handles the verdict of the first attempt.
 func (e *entry[C]) conclude(ctx context.Context, c C, v verdict) (*Outcome, error) {
 	if v.err != nil {
 		return e.applyFailurePolicy(ctx, c, v, 1)
@@ -55,7 +55,7 @@ func (e *entry[C]) conclude(ctx context.Context, c C, v verdict) (*Outcome, erro
 	return e.effectiveOutcome(v.outcome), nil
 }
 
-// effectiveOutcome returns the outcome as it takes effect: in shadow, none does.
+// effectiveOutcome returns the outcome that takes effect: none in shadow.
 func (e *entry[C]) effectiveOutcome(o *Outcome) *Outcome {
 	if e.shadow {
 		return nil
@@ -63,8 +63,8 @@ func (e *entry[C]) effectiveOutcome(o *Outcome) *Outcome {
 	return o
 }
 
-// consultNext works like consult, for one of several hooks. Of the first, quick may have the
-// answer already.
+// consultNext works like consult, for one of several hooks. For the first one, quick
+// may already have the answer.
 func (e *entry[C]) consultNext(ctx context.Context, at *progress, c *C) (*Outcome, error) {
 	if at.asked {
 		at.asked = false
@@ -73,8 +73,8 @@ func (e *entry[C]) consultNext(ctx context.Context, at *progress, c *C) (*Outcom
 	return e.consult(ctx, *c)
 }
 
-// attempt calls the hook if the matchers say yes, and tells the observer of the
-// run. Nothing is made that is not seen.
+// attempt calls the hook if the matchers match, and emits its events. Events without an
+// observer are not created.
 func (e *entry[C]) attempt(ctx context.Context, c C, attempt int) verdict {
 	var v verdict
 	if e.match != nil {
@@ -102,7 +102,7 @@ func (e *entry[C]) attempt(ctx context.Context, c C, attempt int) verdict {
 	return v
 }
 
-// byName returns what a tool's name says to the matchers.
+// byName returns the matchers' judgement of a tool's name.
 func (e *entry[C]) byName(tool string) truth {
 	if e.match == nil {
 		return yes
@@ -110,7 +110,7 @@ func (e *entry[C]) byName(tool string) truth {
 	return e.match.byName(tool)
 }
 
-// matches asks the matchers. One that panics is a failure of the hook.
+// matches evaluates the matchers. A panic in one is a failure of the hook.
 func (e *entry[C]) matches(c C) (ok bool, err error) {
 	returned := false
 	defer func() {
@@ -127,8 +127,8 @@ func (e *entry[C]) matches(c C) (ok bool, err error) {
 	return ok, nil
 }
 
-// callOnce calls the hook once. It always returns, unless the hook neither honours
-// its context nor has a time limit of its own.
+// callOnce calls the hook once. It always returns, unless the hook neither honors its
+// context nor has a time limit of its own.
 func (e *entry[C]) callOnce(ctx context.Context, c C) verdict {
 	switch {
 	case e.detached:
@@ -141,7 +141,7 @@ func (e *entry[C]) callOnce(ctx context.Context, c C) verdict {
 	return inTime(limited, e.callSafely(limited, &c))
 }
 
-// inTime returns what a hook answered that had limited as its context.
+// inTime returns the verdict of a hook that had limited as its context, or a timeout.
 func inTime(limited *lazyContext, v verdict) verdict {
 	if limited.end() {
 		return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, DefaultTimeout)}
@@ -149,8 +149,8 @@ func inTime(limited *lazyContext, v verdict) verdict {
 	return v
 }
 
-// callApart calls the hook on a goroutine of its own and does not wait longer
-// than the limit.
+// callApart calls the hook on a goroutine of its own and waits no longer than the
+// limit.
 func (e *entry[C]) callApart(ctx context.Context, c C) verdict {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, ErrTimeout)
 	defer cancel()
@@ -174,8 +174,8 @@ func (e *entry[C]) callApart(ctx context.Context, c C) verdict {
 	return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, e.timeout)}
 }
 
-// onItsOwn calls the hook on a goroutine of its own, and gives its answer whatever the
-// hook does to that.
+// onItsOwn calls the hook on a goroutine of its own, and sends its verdict even if the
+// hook exits the goroutine.
 func (e *entry[C]) onItsOwn(ctx context.Context, c C) <-chan verdict {
 	answer := make(chan verdict, 1)
 	go func() {
@@ -186,8 +186,8 @@ func (e *entry[C]) onItsOwn(ctx context.Context, c C) <-chan verdict {
 	return answer
 }
 
-// callSafely calls the hook and turns a panic into a failure. Here and in matches,
-// and nowhere else, panics of hooks are caught.
+// callSafely calls the hook and converts a panic to a failure. Panics of hooks are
+// recovered only here and in matches.
 func (e *entry[C]) callSafely(ctx context.Context, c *C) (v verdict) {
 	returned := false
 	defer func() {
@@ -209,14 +209,14 @@ func (e *entry[C]) callSafely(ctx context.Context, c *C) (v verdict) {
 
 func panicError(value any) error { return &PanicError{Value: value, Stack: debug.Stack()} }
 
-// acceptAnswer returns an answer that makes sense, in the name of the hook.
+// acceptAnswer checks an answer and sets the hook's name in it.
 func (e *entry[C]) acceptAnswer(ctx context.Context, c *C, v verdict) verdict {
 	o := v.outcome
 	switch {
 	case v.err != nil, o == nil:
 		return v
 	case o.point == "":
-		v.err = errors.New("the answer was not made by a method of the context that the hook was given")
+		v.err = errors.New("the answer was not made by a method of the hook's context")
 	case o.point != e.info.name:
 		v.err = fmt.Errorf("the answer was made for %s and cannot be given at %s", o.point, e.info.name)
 	case o.invalid != nil:
@@ -234,8 +234,7 @@ func (e *entry[C]) acceptAnswer(ctx context.Context, c *C, v verdict) verdict {
 	return v
 }
 
-// questionOf returns the question of a hook that asks, in the hook's name and with its
-// rank.
+// questionOf returns the question of a hook that asks, with the hook's name and rank.
 func (e *entry[C]) questionOf(o *Outcome) *agent.Question {
 	q := agent.Question{Reason: o.reason}
 	if o.question != nil {
@@ -248,7 +247,7 @@ func (e *entry[C]) questionOf(o *Outcome) *agent.Question {
 	return &q
 }
 
-// applyFailurePolicy follows the policy of a hook that failed.
+// applyFailurePolicy applies the policy of a hook that failed.
 func (e *entry[C]) applyFailurePolicy(ctx context.Context, c C, v verdict, attempt int) (*Outcome, error) {
 	v.err = errguard.Check(v.err)
 	if broken, ok := errors.AsType[*executorError](v.err); ok && !e.shadow {
@@ -293,7 +292,7 @@ func (e *entry[C]) applyFailurePolicy(ctx context.Context, c C, v verdict, attem
 	}, nil
 }
 
-// onFailure returns what happens when the hook has failed for the last time.
+// onFailure returns what happens after the last failed attempt.
 func (e *entry[C]) onFailure() failureKind {
 	switch {
 	case e.policy.kind != failDefault:
@@ -304,7 +303,7 @@ func (e *entry[C]) onFailure() failureKind {
 	return failClosed
 }
 
-// pauseFor waits, and reports whether it was let to.
+// pauseFor waits, and reports whether the delay passed before ctx was done.
 func pauseFor(ctx context.Context, delay time.Duration) bool {
 	if delay <= 0 {
 		return ctx.Err() == nil
@@ -336,8 +335,8 @@ func (m moment[C]) withPlain() moment[C] {
 	return m
 }
 
-// progress is how far the asking of the controls of a moment has come: next is the one to
-// go on with, which has answered already if asked is true.
+// progress is the progress in asking the controls of a moment: next is the next
+// control, which has already answered if asked is true.
 type progress struct {
 	limited *lazyContext // of the controls that quick asks
 	next    int
@@ -345,10 +344,9 @@ type progress struct {
 	asked   bool
 }
 
-// quick asks the plain controls of a run that is not observed, one after the other,
-// as long as each has nothing to say and leaves its context alone: most hooks, most
-// of the time. It reports whether this was all there is to do; else at says where to go
-// on.
+// quick asks the plain controls of a run that is not observed, one after the other, as
+// long as each passes and does not use its context, which is the common case. It
+// reports whether all controls are done; otherwise at says where to continue.
 func (m *moment[C]) quick(ctx context.Context, at *progress, c C) (done bool) {
 	s, index := c.where()
 	at.limited, at.asked, at.answer.err = contextOf(ctx, s, index), true, errAsking
@@ -384,9 +382,9 @@ func (m *moment[C]) empty() bool {
 // hasObservers reports whether announce has anything to do.
 func (m *moment[C]) hasObservers() bool { return len(m.observers)+len(m.detached) > 0 }
 
-// announce tells the observers, then starts the detached ones: all of them,
-// whatever becomes of one. Only an observer whose policy aborts, or a cancelled
-// run, gives an error.
+// announce calls the observers, then starts the detached ones. It calls all of them
+// even if one fails. Only an observer whose policy aborts, or a cancelled run, returns
+// an error.
 func (m *moment[C]) announce(ctx context.Context, pool *Pool, c C) error {
 	var broken error
 	for _, e := range m.observers {

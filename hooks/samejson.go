@@ -10,20 +10,20 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// jsonValueOf returns a Go value as parseJSON would read it from an argument.
+// jsonValueOf returns a Go value in the form in which parseJSON reads it from an argument.
 func jsonValueOf(v any) (any, error) {
 	text, err := strictjson.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	// An argument cannot be what CheckObject refuses.
+	// CheckObject refuses values that cannot be an argument.
 	if err := strictjson.CheckObject(`{"value":` + text + `}`); err != nil {
 		return nil, err
 	}
 	return parseJSON(text)
 }
 
-// parseJSON reads one JSON value, numbers as json.Number.
+// parseJSON parses one JSON value, with numbers as json.Number.
 func parseJSON(text string) (any, error) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()
@@ -32,8 +32,7 @@ func parseJSON(text string) (any, error) {
 	return v, err
 }
 
-// sameJSON compares two values of parseJSON. Numbers are compared by what they are
-// worth, exactly.
+// sameJSON compares two values of parseJSON. Numbers are compared by their exact value.
 func sameJSON(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:

@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Set is an immutable list of hooks in the order they were given. The zero Set is
-// empty. Compile makes it ready to be used.
+// Set is an immutable list of hooks in the order they were given. The zero Set is empty. Call
+// Compile before use.
 type Set struct {
 	hooks []Hook
 }
@@ -27,7 +27,7 @@ func NewSet(list ...Hook) Set { return Set{slices.Clone(list)} }
 // With returns the set with more hooks at its end; the receiver stays as it was.
 func (s Set) With(more ...Hook) Set { return Set{append(slices.Clip(s.hooks), more...)} }
 
-// IsEmpty reports whether there are none.
+// IsEmpty reports whether the set has no hooks.
 func (s Set) IsEmpty() bool { return len(s.hooks) == 0 }
 
 // All iterates over the hooks in the order they were given.
@@ -55,8 +55,8 @@ func hookPhase(h Hook) int {
 	return 1
 }
 
-// sort returns the hooks by priority, high first, equals in the order they were
-// given; reversed at the points after something happened.
+// sort returns the hooks by priority, high first, equals in the order they were given;
+// reversed at the points after something has happened.
 func (s Set) sort(info *pointInfo) []Hook {
 	list := slices.Clone(s.hooks)
 	slices.SortStableFunc(list, func(a, b Hook) int { return cmp.Compare(b.priority, a.priority) })
@@ -66,8 +66,7 @@ func (s Set) sort(info *pointInfo) []Hook {
 	return list
 }
 
-// Compiled is a set of hooks that is ready to be called. It serves any number of
-// runs at once.
+// Compiled is a set of hooks that is ready to use. It serves any number of runs at once.
 type Compiled struct {
 	set   Set
 	reach Reach
@@ -108,9 +107,8 @@ type Compiled struct {
 	pool *Pool
 }
 
-// Compile checks the hooks and makes them ready. Tools are the names of the tools
-// that are known; calls of others are matched as they come. The error joins
-// everything that is wrong.
+// Compile checks the hooks and prepares them for use. Tools are the names of the known tools;
+// calls of other tools are matched when they occur. The error joins everything that is wrong.
 func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 	here := Scope{
 		Points: PointNames(), LaterAgents: []string{"*"},
@@ -122,9 +120,9 @@ func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 	return s.CompileIn(&Pool{}, Reach{Here: here})
 }
 
-// CompileIn works like Compile for hooks of which more is known: what they can meet, and whose
-// background their detached ones run in, as those of a sub-agent do in that of the agent
-// that starts it. What they cannot meet is no error here: see Gaps.
+// CompileIn works like Compile with more information: reach is what the hooks can match, and
+// background runs the detached ones; the hooks of a sub-agent use the background of the agent
+// that starts it. Something that hooks cannot match is not an error here: see Gaps.
 func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
 	if err := s.check(); err != nil {
 		return mo.Err[*Compiled](err)
@@ -146,7 +144,7 @@ func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
 	return mo.Ok(c)
 }
 
-// aroundRuns makes ready what few sets have: hooks at the points around runs.
+// aroundRuns compiles the hooks at the points around runs, which few sets have.
 func (c *Compiled) aroundRuns(s Set) {
 	for _, at := range pipelinePoints {
 		if m := momentOf(s, at); !m.empty() {
@@ -161,8 +159,8 @@ func (c *Compiled) aroundRuns(s Set) {
 	c.runFinish, c.runTimeout = momentOf(s, AtRunFinish), momentOf(s, AtRunTimeout)
 }
 
-// HasControls reports whether controls that count are asked at a point; false on nil. What
-// is reported there before they were asked must not hold texts.
+// HasControls reports whether a point has controls other than those in shadow; false on nil.
+// Events that are sent there before the controls were asked must not contain texts.
 func (c *Compiled) HasControls(at PointName) bool {
 	return c != nil && slices.ContainsFunc(c.set.hooks, func(h Hook) bool {
 		return h.control && !h.shadow && slices.Contains(h.points, at)
@@ -173,7 +171,7 @@ func (c *Compiled) HasControls(at PointName) bool {
 func (c *Compiled) Hooks() Set { return c.set }
 
 // DroppedCount returns how many detached hooks were dropped because too many waited, or
-// because they were cancelled before they began: of all sets that share a background.
+// because they were cancelled before they began, in all sets that share a background.
 func (c *Compiled) DroppedCount() int64 {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
@@ -183,16 +181,16 @@ func (c *Compiled) DroppedCount() int64 {
 // Background returns the detached hooks, for an agent's Drain and Cancel.
 func (c *Compiled) Background() agent.Background { return c.pool }
 
-// Gaps returns what the hooks are for and cannot meet where they are installed, for callers
-// that print or lint them: a guard of a tool whose name is mistyped guards nothing.
+// Gaps returns what the hooks name but cannot match where they are installed, for callers
+// that print or lint them: a guard for a mistyped tool name guards nothing.
 func (c *Compiled) Gaps() []Gap { return c.set.Gaps(c.reach) }
 
-// UnusedHooks returns the names of the hooks that can match nothing where they are installed.
+// UnusedHooks returns the names of the hooks that can never match where they are installed.
 func (c *Compiled) UnusedHooks() []string {
 	return lo.Uniq(lo.FilterMap(c.Gaps(), func(g Gap, _ int) (string, bool) { return g.Hook, g.Never }))
 }
 
-// check finds everything that is wrong with the hooks.
+// check returns everything that is wrong with the hooks.
 func (s Set) check() error {
 	var wrong []error
 	seen := map[string]bool{}
@@ -200,10 +198,10 @@ func (s Set) check() error {
 		name := fmt.Sprintf("hook %q", h.name)
 		if h.name == "" {
 			name = fmt.Sprintf("hook %d", i+1)
-			wrong = append(wrong, fmt.Errorf("%s has no name: give it one, it stands in every event and denial", name))
+			wrong = append(wrong, fmt.Errorf("%s has no name: events and denials need one", name))
 		}
 		if seen[h.name] {
-			wrong = append(wrong, fmt.Errorf("%s is there twice: names must be unique", name))
+			wrong = append(wrong, fmt.Errorf("%s is declared twice: names must be unique", name))
 		}
 		seen[h.name] = true
 		wrong = append(wrong, lo.Map(h.problems(), func(err error, _ int) error { return fmt.Errorf("%s: %w", name, err) })...)
@@ -218,7 +216,7 @@ func (h Hook) problems() []error {
 		say("it has no func")
 	}
 	if len(h.points) == 0 {
-		say("it is at no point: make it with On, Observe or ObserveAll")
+		say("it has no point: make it with On, Observe or ObserveAll")
 	}
 	matcher := And(h.matchers...)
 	wrong = append(wrong, splitErrors(matcher.err)...)
@@ -226,23 +224,23 @@ func (h Hook) problems() []error {
 	for _, at := range h.points {
 		info, ok := infoOf(at)
 		if !ok {
-			say("there is no point %q", at)
+			say("unknown point %q", at)
 			never = false
 			continue
 		}
 		never = never && (matcher.atPoint(info) == no || matcher.needsStep && len(info.kinds) == 0)
 		if matcher.needsTool && !info.tool {
-			say("%s belongs to no tool call, so the matcher %s can never match", at, matcher)
+			say("%s is not a point of a tool call, so the matcher %s can never match", at, matcher)
 		}
 		if h.control && !info.decides {
-			say("nothing can be decided at %s: use Observe", at)
+			say("%s is for observers only: use Observe", at)
 		}
 	}
 	if never {
 		say("the matcher %s can never match at %s", matcher, strings.Join(lo.Map(h.points, func(at PointName, _ int) string { return string(at) }), ", "))
 	}
 	if h.shadow && !h.control {
-		say("an observer decides nothing that a shadow could be of: only a control stands in shadow")
+		say("an observer cannot be in shadow: only a control can")
 	}
 	if h.control && h.detached {
 		say("a control cannot be detached: nothing would wait for its answer")
@@ -257,7 +255,7 @@ func (h Hook) problems() []error {
 		say("its failure policy is %s: what follows a Retry must not be a Retry", h.policy)
 	}
 	if !h.control && h.policy.kind == failClosed {
-		say("an observer keeps nothing from happening and cannot fail closed: make it a control with On, or let it fail open or abort")
+		say("an observer cannot fail closed because it cannot prevent anything: make it a control with On, or use Open or Abort")
 	}
 	if h.detached && h.policy.kind == failAbort {
 		say("a detached hook cannot abort a run that does not wait for it")

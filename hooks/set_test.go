@@ -305,28 +305,28 @@ func TestWrongHooks(t *testing.T) {
 		hook hooks.Hook
 		want string
 	}{
-		"no name":                      {hooks.On(hooks.AtPreToolUse, "", f), "hook 1 has no name: give it one, it stands in every event and denial"},
+		"no name":                      {hooks.On(hooks.AtPreToolUse, "", f), "hook 1 has no name: events and denials need one"},
 		"no func":                      {hooks.On(hooks.AtPreToolUse, "h", nil), "it has no func"},
 		"no observing func":            {hooks.Observe(hooks.AtPreToolUse, "h", nil), "it has no func"},
 		"no func for all":              {hooks.ObserveAll("h", nil), "it has no func"},
-		"zero value":                   {hooks.Hook{}, "it is at no point"},
-		"no point":                     {hooks.On(hooks.Point[hooks.ToolContext]{}, "h", f), `there is no point ""`},
-		"unknown point":                {hooks.ObserveAll("h", see, "PreToolUsed"), `there is no point "PreToolUsed"`},
-		"control where none can be":    {hooks.On(hooks.AtExecutionEnd, "h", func(context.Context, hooks.EndContext) hooks.Result { return hooks.Result{} }), "nothing can be decided at ExecutionEnd: use Observe"},
+		"zero value":                   {hooks.Hook{}, "it has no point"},
+		"no point":                     {hooks.On(hooks.Point[hooks.ToolContext]{}, "h", f), `unknown point ""`},
+		"unknown point":                {hooks.ObserveAll("h", see, "PreToolUsed"), `unknown point "PreToolUsed"`},
+		"control where none can be":    {hooks.On(hooks.AtExecutionEnd, "h", func(context.Context, hooks.EndContext) hooks.Result { return hooks.Result{} }), "ExecutionEnd is for observers only: use Observe"},
 		"detached control":             {on().Detach(), "a control cannot be detached: nothing would wait for its answer"},
-		"tool matcher without a tool":  {start(hooks.ToolNamed("bash")), "StepStart belongs to no tool call, so the matcher and(tool bash) can never match"},
+		"tool matcher without a tool":  {start(hooks.ToolNamed("bash")), "StepStart is not a point of a tool call, so the matcher and(tool bash) can never match"},
 		"the same, hidden":             {start(hooks.Or(hooks.AtDepth(0, 1), hooks.Not(hooks.Argument("x", func(string) bool { return true })))), "can never match"},
-		"the same, for all points":     {hooks.ObserveAll("h", see).Matching(hooks.ToolNamed("bash")), "InputSubmitted belongs to no tool call"},
+		"the same, for all points":     {hooks.ObserveAll("h", see).Matching(hooks.ToolNamed("bash")), "InputSubmitted is not a point of a tool call"},
 		"bad regular expression":       {on(hooks.ToolMatching("/(/")), `tool pattern "/(/": error parsing regexp`},
 		"bad glob":                     {on(hooks.ToolMatching("[a")), `tool pattern "[a": syntax error in pattern`},
 		"empty pattern":                {on(hooks.ToolMatching("")), "the pattern is empty: use * for every name"},
 		"empty regular expression":     {on(hooks.ToolMatching("//")), "the regular expression is empty"},
-		"empty Or":                     {on(hooks.Or()), "an Or without matchers matches nothing"}, // IP-33
-		"deep inside":                  {on(hooks.And(hooks.Not(hooks.Or()))), "an Or without matchers matches nothing"},
+		"empty Or":                     {on(hooks.Or()), "Or without matchers matches nothing"}, // IP-33
+		"deep inside":                  {on(hooks.And(hooks.Not(hooks.Or()))), "Or without matchers matches nothing"},
 		"no tool named":                {on(hooks.ToolNamed()), "ToolNamed without a name matches nothing"},
 		"an empty tool named":          {on(hooks.ToolNamed("bash", "")), "ToolNamed without a name matches nothing"},
 		"no points named":              {on(hooks.AtPoints()), "AtPoints without a name matches nothing"},
-		"unknown points named":         {on(hooks.AtPoints("PreTool")), `there is no point "PreTool"`},
+		"unknown points named":         {on(hooks.AtPoints("PreTool")), `unknown point "PreTool"`},
 		"nil condition":                {on(hooks.When(nil)), "When: the test is nil"},
 		"nil argument test":            {on(hooks.Argument("x", nil)), `argument "x": the test is nil`},
 		"argument pattern":             {on(hooks.ArgumentMatching("x", "")), `argument "x": pattern ""`},
@@ -337,18 +337,18 @@ func TestWrongHooks(t *testing.T) {
 		"not everything":               {on(hooks.Not(hooks.Matcher{})), "can never match"},
 		"not an empty And":             {on(hooks.And(hooks.ToolNamed("bash"), hooks.Not(hooks.And()))), "can never match"},
 		"not every tool":               {on(hooks.Not(hooks.ToolMatching("**"))), "can never match"},
-		"a dead end of an Or":          {on(hooks.Or(hooks.ToolNamed("bash"), hooks.Not(hooks.Matcher{}))), "or: not(everything) can never match: leave it out"},
+		"a dead end of an Or":          {on(hooks.Or(hooks.ToolNamed("bash"), hooks.Not(hooks.Matcher{}))), "or: not(everything) can never match: remove it"},
 		"a step before there is one":   {start(hooks.StepKindIs(agent.StepToolExecution)), "the matcher and(step kind tool_execution) can never match at StepStart"},
 		"the same, turned round":       {start(hooks.Not(hooks.StepKindIs(agent.StepToolExecution))), "can never match at StepStart"},
 		"the same, among others":       {start(hooks.Or(hooks.AtDepth(0, 1), hooks.StepKindIs(agent.StepFinalResponse))), "can never match at StepStart"},
 		"a step of another kind":       {on(hooks.StepKindIs(agent.StepFinalResponse)), "can never match at PreToolUse"},
-		"an unknown kind of step":      {on(hooks.StepKindIs("tool")), `StepKindIs: unknown step kind "tool": there are tool_execution and final_response`},
+		"an unknown kind of step":      {on(hooks.StepKindIs("tool")), `StepKindIs: unknown step kind "tool": use tool_execution or final_response`},
 		"at other points only":         {on(hooks.AtPoints(hooks.StepEnd)), "can never match at PreToolUse"},
-		"empty name in a path":         {on(hooks.Argument("to..email", func(string) bool { return true })), "a name is empty"},
-		"brackets in a path":           {on(hooks.ArgumentEquals("to[0].email", "x")), "is no name: every element of a list is a step of its own"},
-		"JSONPath":                     {on(hooks.ArgumentEquals("$.to", "x")), "is no name"},
-		"star within a name":           {on(hooks.ArgumentEquals("to*.email", "x")), "is no name"},
-		"backslash at the end":         {on(hooks.ArgumentEquals(`to\`, "x")), "a backslash stands before the sign"},
+		"empty name in a path":         {on(hooks.Argument("to..email", func(string) bool { return true })), "empty name"},
+		"brackets in a path":           {on(hooks.ArgumentEquals("to[0].email", "x")), "is not a name: write to.*.email for every element of a list"},
+		"JSONPath":                     {on(hooks.ArgumentEquals("$.to", "x")), "is not a name"},
+		"star within a name":           {on(hooks.ArgumentEquals("to*.email", "x")), "is not a name"},
+		"backslash at the end":         {on(hooks.ArgumentEquals(`to\`, "x")), "a backslash must be followed by"},
 		"depth below zero":             {on(hooks.AtDepth(-5, -3)), "depths are counted from 0"},
 		"no depth":                     {on(hooks.Not(hooks.AtDepth(0, -1))), "can never match"},
 		"empty depth":                  {on(hooks.AtDepth(2, 1)), "depth from 2 to 1 matches nothing"},
@@ -356,7 +356,7 @@ func TestWrongHooks(t *testing.T) {
 		"negative tries":               {on().WithFailure(hooks.Retry(-1, 0, hooks.Closed)), "tries and delay must not be negative"},
 		"negative delay":               {on().WithFailure(hooks.Retry(1, -1, hooks.Closed)), "tries and delay must not be negative"},
 		"retry of a retry":             {on().WithFailure(hooks.Retry(1, 0, hooks.Retry(1, 0, hooks.Open))), "what follows a Retry must not be a Retry"},
-		"closed observer":              {hooks.Observe(hooks.AtPreToolUse, "h", watch).WithFailure(hooks.Closed), "an observer keeps nothing from happening and cannot fail closed"}, // IP-24
+		"closed observer":              {hooks.Observe(hooks.AtPreToolUse, "h", watch).WithFailure(hooks.Closed), "an observer cannot fail closed"}, // IP-24
 		"closed observer, in the end":  {hooks.Observe(hooks.AtPreToolUse, "h", watch).WithFailure(hooks.Retry(1, 0, hooks.Closed)), "cannot fail closed"},
 		"detached hook that can abort": {hooks.Observe(hooks.AtPreToolUse, "h", watch).Detach().WithFailure(hooks.Abort), "a detached hook cannot abort a run that does not wait for it"},
 	} {
@@ -367,7 +367,7 @@ func TestWrongHooks(t *testing.T) {
 	}
 	t.Run("twice", func(t *testing.T) {
 		_, err := hooks.NewSet(on(), on()).Compile().Get()
-		require.EqualError(t, err, `hook "h" is there twice: names must be unique`)
+		require.EqualError(t, err, `hook "h" is declared twice: names must be unique`)
 	})
 	t.Run("all at once", func(t *testing.T) {
 		_, err := hooks.NewSet(on(hooks.Or(), hooks.ToolMatching("[")).WithTimeout(-1), hooks.On(hooks.AtPreToolUse, "", f), on()).Compile().Get()

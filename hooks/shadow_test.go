@@ -106,7 +106,7 @@ func TestShadowsOfResults(t *testing.T) {
 	assert.Equal(t, "ran rm x", answerOf(final))
 	assert.Equal(t, hooks.Withhold, told[0].Decision)
 	_, err := hooks.NewSet(hooks.Observe(hooks.AtPostToolUse, "o", func(context.Context, hooks.ToolResultContext) error { return nil }).InShadow()).Compile().Get()
-	assert.ErrorContains(t, err, "only a control stands in shadow")
+	assert.ErrorContains(t, err, "an observer cannot be in shadow")
 }
 
 // What a decision rests on, and the rule that it comes from, stand in its event.

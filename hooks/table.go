@@ -9,8 +9,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// toolHooks is the hooks that concern one tool: what its name rules out is gone,
-// what its name settles is not asked again.
+// toolHooks are the hooks for one tool: hooks that its name rules out are omitted, and
+// matchers that its name decides are not evaluated again.
 type toolHooks struct {
 	pre    moment[ToolContext]
 	failed moment[ToolFailureContext]
@@ -20,8 +20,8 @@ type toolHooks struct {
 	filter bool // some of those may take something out of what a call comes to
 }
 
-// toolTable finds the hooks of a tool by its name. It is built once, for the tools
-// that are known; of others it keeps what was built, up to a number.
+// toolTable finds the hooks of a tool by its name. It is built once, for the known tools;
+// for other tools it caches a limited number of entries.
 type toolTable struct {
 	all   *Compiled
 	few   []namedHooks          // nil unless there are few
@@ -30,15 +30,14 @@ type toolTable struct {
 	late  *lateTools
 }
 
-// lateTools is the hooks of tools that were unknown when the table was made, such as those
-// that an MCP server adds. A call looks them up without waiting for another one.
+// lateTools caches the hooks of tools that were unknown when the table was built, such as
+// those that an MCP server adds. Lookups do not block each other.
 type lateTools struct {
 	kept  atomic.Pointer[map[string]*toolHooks] // a map that is there does not change
 	grows sync.Mutex
 }
 
-// A model can call tools by any number of names, of any length. So many are kept, if they
-// are no longer than this.
+// Limits of the cache, since a model can call tools by any number of names, of any length.
 const (
 	lateNames      = 256
 	lateNameLength = 128
@@ -49,7 +48,7 @@ type namedHooks struct {
 	hooks *toolHooks // nil: no hook concerns the tool
 }
 
-// fewTools is up to how many tools a look at each is quicker than a map.
+// fewTools is the number of tools up to which a linear search is faster than a map.
 const fewTools = 8
 
 func newToolTable(c *Compiled, tools []string) toolTable {
@@ -74,7 +73,7 @@ func (t *toolTable) hooksFor(tool string) *toolHooks {
 	return t.ofOther(tool)
 }
 
-// ofOther works like of, for a tool that is not one of few.
+// ofOther works like hooksFor, for a tool that is not one of few.
 func (t *toolTable) ofOther(tool string) *toolHooks {
 	if hooks, ok := t.many[tool]; ok {
 		return hooks
@@ -87,7 +86,7 @@ func (t *toolTable) ofOther(tool string) *toolHooks {
 	return hooks
 }
 
-// byName returns what is kept. It does not change.
+// byName returns the cached map, which is not modified.
 func (l *lateTools) byName() map[string]*toolHooks {
 	if kept := l.kept.Load(); kept != nil {
 		return *kept
@@ -95,7 +94,7 @@ func (l *lateTools) byName() map[string]*toolHooks {
 	return nil
 }
 
-// keep remembers the hooks of a tool, unless there are too many names already.
+// keep caches the hooks of a tool, unless the cache is full.
 func (l *lateTools) keep(tool string, hooks *toolHooks) {
 	if len(tool) > lateNameLength || len(l.byName()) >= lateNames {
 		return
@@ -124,7 +123,7 @@ func (t *toolTable) build(tool string) *toolHooks {
 	return h
 }
 
-// forTool returns what of a moment a tool's name leaves.
+// forTool returns the part of a moment that a tool's name does not rule out.
 func forTool[C Context](m *moment[C], tool string) moment[C] {
 	narrow := func(list []*entry[C]) []*entry[C] {
 		var out []*entry[C]

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// lazyContext is the context of a hook that has no time limit of its own. It has
-// DefaultTimeout as its deadline, and starts a clock only when the hook looks at
-// it: most never do. One that was not looked at yet serves the next hook, too.
+// lazyContext is the context of a hook that has no time limit of its own. Its deadline
+// is DefaultTimeout, and its timer starts only when the hook uses it: most hooks never
+// do. An unused one serves the next hook, too.
 type lazyContext struct {
 	context.Context // what the hook was called with
 
 	armed atomic.Pointer[armedContext]
 }
 
-// armedContext is what a lazyContext becomes when it is looked at.
+// armedContext is the state of a lazyContext with a running timer.
 type armedContext struct {
 	context.Context
 
@@ -40,11 +40,11 @@ func (c *lazyContext) Deadline() (time.Time, bool) { return c.arm().Deadline() }
 // Done returns a channel that is closed at the deadline, or when the run is cancelled.
 func (c *lazyContext) Done() <-chan struct{} { return c.arm().Done() }
 
-// Err says which of both it was.
+// Err returns the reason why Done is closed, or nil.
 func (c *lazyContext) Err() error { return c.arm().Err() }
 
-// Value returns the value in what the hook was called with. Package context finds the
-// clock in here, if there is one.
+// Value returns a value of the context that the hook was called with. Package context
+// uses it to find the timer context, if there is one.
 func (c *lazyContext) Value(key any) any {
 	if armed := c.armed.Load(); armed != nil {
 		return armed.Value(key)
@@ -52,10 +52,10 @@ func (c *lazyContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// seen reports whether the hook has looked at it.
+// seen reports whether the hook has used the context.
 func (c *lazyContext) seen() bool { return c.armed.Load() != nil }
 
-// end releases the clock. It reports whether the deadline had passed.
+// end releases the timer. It reports whether the deadline had passed.
 func (c *lazyContext) end() (late bool) {
 	armed := c.armed.Load()
 	if armed == nil {

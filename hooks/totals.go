@@ -2,7 +2,8 @@ package hooks
 
 import "github.com/grapnel-go/grapnel/agent"
 
-// runTotals sums up a run for its StepEnd hooks, so that no hook walks its steps.
+// runTotals are the totals of a run for its StepEnd hooks, so that no hook iterates
+// over its steps.
 type runTotals struct {
 	tools int    // calls
 	text  string // what the model last said
@@ -10,8 +11,8 @@ type runTotals struct {
 
 var totals = agent.NewScratch[runTotals](nil)
 
-// addStep counts a step and returns the sum so far. Steps of one run come one after
-// the other.
+// addStep adds a step and returns the totals so far. The steps of one run are added
+// one after the other.
 func (t *runTotals) addStep(r agent.StepRecord) runTotals {
 	t.tools += r.Message().CallCount()
 	if said := r.Message().Text(); said != "" {

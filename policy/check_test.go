@@ -77,14 +77,14 @@ hooks:
 // What can match nothing at all is refused where the file is loaded, with its place.
 func TestMatchesThatNeverMatch(t *testing.T) {
 	for match, want := range map[string]string{
-		`{tool: "bash|sh"}`:                       `tool pattern "bash|sh": "|" belongs to regular expressions`,
-		`{tool: [read, "^bash$"]}`:                `"^" belongs to regular expressions`,
-		`{args: {command: "^rm "}}`:               `write it between slashes, /^rm /`,
-		`{args: {command: ["ls", 'rm\s+-rf']}}`:   `"\\s" belongs to regular expressions`,
+		`{tool: "bash|sh"}`:                       `tool pattern "bash|sh": "|" is regular expression syntax`,
+		`{tool: [read, "^bash$"]}`:                `"^" is regular expression syntax`,
+		`{args: {command: "^rm "}}`:               `write the pattern between slashes, /^rm /`,
+		`{args: {command: ["ls", 'rm\s+-rf']}}`:   `"\\s" is regular expression syntax`,
 		`{agent: "(a|b)"}`:                        `agent pattern "(a|b)"`,
 		`{stage: "plan.*"}`:                       `stage pattern "plan.*"`,
-		`{args: {'to[0]': x}}`:                    `is no name`,
-		`{args: {a..b: present}}`:                 `a name is empty`,
+		`{args: {'to[0]': x}}`:                    `is not a name`,
+		`{args: {a..b: present}}`:                 `empty name`,
 		`{not: {}}`:                               `can never match`,
 		`{not: {tool: "*"}}`:                      `can never match`,
 		`{any: []}`:                               `an empty any matches nothing`,

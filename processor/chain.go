@@ -12,8 +12,8 @@ import (
 )
 
 // Chain returns several processors as one, the first outermost: Chain(a, b) around a
-// step is a(b(step)). A Chain of nothing just goes on. A nil processor is an error
-// when its turn comes.
+// step is a(b(step)). A Chain without processors calls next. A nil processor is an
+// error when it is reached.
 func Chain(processors ...agent.Processor) agent.Processor {
 	return &chain{slices.Clone(processors)}
 }
@@ -26,7 +26,7 @@ func (c *chain) Process(ctx context.Context, s agent.State, next agent.Next) mo.
 	return link{c.processors, 0, next}.run(ctx, s)
 }
 
-// link is the part of a chain from i on, in front of next.
+// link is the part of a chain from i on, before next.
 type link struct {
 	processors []agent.Processor
 	i          int
@@ -44,8 +44,8 @@ func (l link) run(ctx context.Context, s agent.State) mo.Result[agent.State] {
 	return p.Process(ctx, s, link{l.processors, l.i + 1, l.next}.run)
 }
 
-// When returns the processor that is p where the condition is met when its turn comes,
-// and just goes on where it is not. A nil p is an error.
+// When returns the processor that runs p if the condition is met when it is called,
+// and otherwise calls next. A nil p is an error.
 func When(met func(s agent.State) bool, p agent.Processor) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		switch {

@@ -11,15 +11,15 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Deadline gives a run so much time, from where it stands in the chain. Unlike
-// continuation.Time it also interrupts a step under way: the context of everything
+// Deadline sets a time limit for everything inside of it in the chain. Unlike
+// continuation.Time it also interrupts the current step: the context of everything
 // inside is done when the time is over, and the run ends as stopped, for
-// agent.StopTimeLimit, with the steps that it has. The signal's details are
+// agent.StopTimeLimit, with the steps so far. The signal's details are
 // elapsedSeconds, counted from the start of the run, and maxSeconds.
 //
-// It stands around the run; put it last, so that what other processors do at the
-// end of the run still has a context that is not done. Around a step it is the
-// time for each step, and the run ends after the first that takes longer.
+// Use it around the run; put it last, so that the other processors still have a
+// context that is not done at the end of the run. Around a step it limits each step,
+// and the run ends after the first step that takes longer.
 func Deadline(limit time.Duration) agent.Processor {
 	return deadline{limit, fmt.Sprintf("the time limit of %s is over", limit)}
 }
@@ -52,7 +52,7 @@ func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) m
 	return mo.Err[agent.State](over) // a stop, and no failure
 }
 
-// signal returns how a run ends when the time is over that begins now.
+// signal returns the signal for the end of the time that starts now.
 func (d deadline) signal(s agent.State) agent.Signal {
 	elapsed := max(d.limit, 0)
 	if started := s.Run().Started; !started.IsZero() {

@@ -1,4 +1,4 @@
-// Package processor is middleware around a step or a whole run: what has to
+// Package processor contains middleware around a step or a whole run: code that must
 // surround something to time it, retry it, change its context or catch its error.
 //
 //	meter := func(_ context.Context, s agent.State, used agent.Usage) { fmt.Println(s.Session(), used) }
@@ -15,25 +15,24 @@
 //
 // # Order
 //
-// The first is the outermost: Chain(a, b) around a step is a(b(step)). What
-// stands further in sees less: each attempt of a Retry goes through everything
-// inside of it again, and through nothing outside.
+// The first is the outermost: Chain(a, b) around a step is a(b(step)). Each
+// attempt of a Retry passes through everything inside of it again, and through
+// nothing outside.
 //
-// A processor serves at both places. Around a run it is called once, with the
-// input not yet let in, and next ends the run; around a step it is called for
-// each step, and next takes it.
+// A processor can be used in both places. Around a run it is called once, before the
+// input is accepted, and next runs to the end of the run; around a step it is called
+// for each step, and next takes the step.
 //
 // # Failure
 //
-// An error that a processor returns ends the run, unless it is the
-// agent.StepError that next gave it, wrapped or not: that is judged by the
-// criteria. A processor that fails after next returned, and wants to keep what was
-// done, returns an agent.RunError with the state. To stop a run without failing
-// it, return a state WithStop. A processor that neither calls next nor stops nor
-// fails is an error of its own.
+// An error that a processor returns ends the run, unless it is the agent.StepError
+// that next returned, wrapped or not: the criteria judge that one. A processor that
+// fails after next returned, and wants to keep the work, returns an agent.RunError
+// with the state. To stop a run without failing it, return a state WithStop. It is
+// an error if a processor neither calls next nor stops nor fails.
 //
 // # Concurrency
 //
-// Every processor here is an immutable value that serves any number of runs at
-// once. None of them starts a goroutine.
+// Every processor of this package is an immutable value that serves any number of
+// runs at once. None of them starts a goroutine.
 package processor

@@ -8,9 +8,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Func is a processor from a plain func, for those who think in (T, error). It
-// calls next once to go on, and may do what it likes before and after. It must be
-// safe for concurrent use.
+// Func is a processor from a plain func with (T, error) results. It calls next once
+// to go on, and may do anything before and after. It must be safe for concurrent
+// use.
 type Func func(ctx context.Context, s agent.State, next NextFunc) (agent.State, error)
 
 // NextFunc is agent.Next for a Func: the rest of the chain.
@@ -26,9 +26,9 @@ func (f Func) Process(ctx context.Context, s agent.State, next agent.Next) mo.Re
 }
 
 // Before returns the processor that calls f and goes on with the state that f
-// returned. When f fails, nothing of the step or run takes place and the run ends
-// as failed. When f returns a state that is stopped, the run ends with that
-// signal, and no step is taken.
+// returned. When f fails, the step or run does not take place and the run ends as
+// failed. When f returns a state that is stopped, the run ends with that signal, and
+// no step is taken.
 func Before(f func(ctx context.Context, s agent.State) (agent.State, error)) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		s, err := f(ctx, s)
@@ -39,10 +39,10 @@ func Before(f func(ctx context.Context, s agent.State) (agent.State, error)) age
 	})
 }
 
-// After returns the processor that goes on and then calls f, whose state takes the
-// place of the one that came back. A step or run that failed does not come to f; a
-// run that was stopped or cancelled does. When f fails, the run ends as failed,
-// with everything that was done before kept.
+// After returns the processor that calls next and then f, whose state replaces the
+// one from next. F is not called for a step or run that failed, but for a run that
+// was stopped or cancelled. When f fails, the run ends as failed, and everything
+// that was done before is kept.
 func After(f func(ctx context.Context, s agent.State) (agent.State, error)) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		done, err := next(ctx, s).Get()

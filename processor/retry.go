@@ -11,54 +11,54 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Retry is the processor that asks the model again when a model call failed. It
-// stands around the step. The zero Retry makes three attempts, with one second
-// and then two in between.
+// Retry is the processor that asks the model again when a model call failed. Use it
+// around the step. The zero Retry makes three attempts, with one second and then two
+// in between.
 //
-// Only a call that brought no reply is made again: once the model answered, tools
-// may have run, and what fails then is left to the criteria. So is what still
-// fails in the last attempt; only that one is recorded, and the attempts before
-// it show as Retrying events. All attempts are one step and count as one.
+// Only a call without a reply is repeated: after a reply, tools may have run, and a
+// failure is left to the criteria. So is a failure of the last attempt; only that
+// attempt is recorded, and the earlier ones are Retrying events. All attempts together
+// count as one step.
 //
-// Everything inside of the Retry happens again with each attempt: processors, the
-// hooks around the model call, a reply that broke off while it was streamed.
+// Everything inside of the Retry is repeated with each attempt: processors, the hooks
+// around the model call, a reply that broke off while it was streamed.
 //
-// An error may know better than the policy: one with a method
-// `Retryable() bool` says whether it is worth another attempt, and one with a
-// method `RetryAfter() time.Duration` how long to wait at least. Waiting ends with
-// the context; the failure is then what it was before.
+// An error can override the policy: a method `Retryable() bool` says whether it is
+// worth another attempt, and a method `RetryAfter() time.Duration` how long to wait at
+// least. Waiting ends with the context; the original failure is then returned.
 type Retry struct {
-	// Attempts is how often the model is asked in all. Zero means 3.
+	// Attempts is the total number of times that the model is asked. Zero means 3.
 	Attempts int
 	// Delay is the wait before the second attempt. Zero means one second, less
 	// than zero no wait.
 	Delay time.Duration
-	// Backoff is what each wait is multiplied with for the next. Zero means 2; one
-	// makes all waits equal.
+	// Backoff is the factor from one wait to the next. Zero means 2; one makes all
+	// waits equal.
 	Backoff float64
-	// Max is the longest wait. Zero means one minute. An error that wants a longer
-	// one is not tried again.
+	// Max is the longest wait. Zero means one minute. An error that requires a longer
+	// wait is not retried.
 	Max time.Duration
-	// Jitter is the part of each wait that is left to chance, from none at zero to
-	// all of it at one, so that many runs that failed at once do not come back at
-	// once.
+	// Jitter is the random part of each wait, from none at zero to all of it at one,
+	// so that many runs that failed at the same moment do not retry at the same
+	// moment.
 	Jitter float64
-	// When says which errors are worth another attempt. Nil means those that say
-	// so themselves, and otherwise all but those of the kinds agent.KindInvalid,
-	// KindBadRequest, KindContextLength and KindAuth: what the service did not accept,
-	// it will not accept the next time. It must be safe for concurrent use.
+	// When reports whether an error is worth another attempt. Nil means the error's
+	// own Retryable, and otherwise all errors except those of the kinds
+	// agent.KindInvalid, KindBadRequest, KindContextLength and KindAuth: a request
+	// that the service rejected will be rejected again. It must be safe for concurrent
+	// use.
 	When func(err error) bool
 }
 
 var _ agent.Processor = Retry{}
 
-// Retrying: a model call failed and is about to be made again.
+// Retrying: a model call failed and is about to be repeated.
 type Retrying struct {
 	Run  agent.Run
 	Step int
 	// Attempt is the number of the attempt that failed, counted from one.
 	Attempt int
-	// Wait is how long it is until the next.
+	// Wait is the time until the next attempt.
 	Wait time.Duration
 	Err  error
 }
@@ -66,7 +66,7 @@ type Retrying struct {
 // EventName returns "inference.retrying".
 func (Retrying) EventName() string { return "inference.retrying" }
 
-// Process takes the step, and takes it again while the model call fails.
+// Process takes the step, and repeats it while the model call fails.
 func (r Retry) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	r = r.withDefaults()
 	for attempt := 1; ; attempt++ {
@@ -105,8 +105,8 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// failedInference returns the error of a step whose model call brought no reply, and nil
-// for everything else.
+// failedInference returns the error of a step whose model call brought no reply;
+// otherwise nil.
 func failedInference(s agent.State, err error) error {
 	failed, ok := stepError(s, err)
 	if !ok {
@@ -130,8 +130,8 @@ func isRetryable(err error) bool {
 	return true
 }
 
-// wait returns the time until the next attempt; ok is false when the error wants more
-// than there may be.
+// wait returns the time until the next attempt; ok is false when the error requires a
+// wait longer than Max.
 func (r Retry) wait(attempt int, err error) (wait time.Duration, ok bool) {
 	delay := float64(max(r.Delay, 0))
 	for range attempt - 1 {

@@ -8,11 +8,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Usage tells add what each step consumed, with the state after it: to keep a
-// meter for a user, a team or a model over many runs. It stands around the step;
-// around the run it tells once, what the whole run consumed. A step that failed
-// after the model answered is told of, too; a step that was not taken is not. Add
-// must be safe for concurrent use.
+// Usage calls add with the usage of each step and the state after it, for example to
+// meter a user, a team or a model over many runs. Use it around the step; around the
+// run it calls add once, with the usage of the whole run. It includes a step that
+// failed after the model answered, but not a step that was not taken. Add must be
+// safe for concurrent use.
 func Usage(add func(ctx context.Context, s agent.State, used agent.Usage)) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		out := next(ctx, s)
@@ -27,8 +27,8 @@ func Usage(add func(ctx context.Context, s agent.State, used agent.Usage)) agent
 	})
 }
 
-// usedIn sums what the last n steps of the run consumed. Model calls that failed
-// count as nothing.
+// usedIn returns the sum of the usage of the last n steps of the run. Model calls
+// that failed count as zero.
 func usedIn(s agent.State, n int) agent.Usage {
 	used := agent.Usage{Cost: mo.Some(0.0)}
 	for _, step := range s.RunStepsBackward() {

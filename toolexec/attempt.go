@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// attempt runs a tool's body once, and survives it.
+// attempt runs a tool's body once, and recovers a panic.
 func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c *Call) (out Output, err error) {
 	if t.policy.Timeout > 0 {
 		return e.callWithin(ctx, t, body, *c)
@@ -26,15 +26,15 @@ func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c *Call) (o
 	return out, err
 }
 
-// recoverPanic makes an error of a panic, where it is deferred.
+// recoverPanic sets err to an error for a panic; call it with defer.
 func recoverPanic(err *error) {
 	if v := recover(); v != nil {
 		*err = &PanicError{Value: v, Stack: string(debug.Stack())}
 	}
 }
 
-// flight is an attempt on a goroutine of its own. What settles it first decides: the tool, by returning, or the
-// executor, by giving it up.
+// flight is an attempt on a goroutine of its own. The first of two events decides its outcome: the tool returns, or the
+// executor abandons it.
 type flight struct {
 	settled atomic.Bool
 	landed  chan struct{}
@@ -42,10 +42,10 @@ type flight struct {
 	err     error
 }
 
-// errNoReturn is what becomes of a tool that ends its goroutine, as runtime.Goexit does.
+// errNoReturn is the error of a tool that ends its goroutine, as runtime.Goexit does.
 var errNoReturn = errors.New("the tool ended its goroutine without an answer")
 
-// callWithin runs a body that has only so much time.
+// callWithin runs a body with a time limit.
 func (e *Executor) callWithin(ctx context.Context, t *bound, body Body, c Call) (Output, error) {
 	within, cancel := context.WithTimeoutCause(ctx, t.policy.Timeout, t.timedOut)
 	defer cancel()
@@ -79,7 +79,7 @@ func (e *Executor) land(f *flight) {
 	e.abandoned.Add(-1)
 }
 
-// abandon gives the attempt up, unless it has just returned.
+// abandon abandons the attempt, unless it has just returned.
 func (e *Executor) abandon(f *flight) bool {
 	e.abandoned.Add(1)
 	if f.settled.CompareAndSwap(false, true) {
@@ -103,8 +103,8 @@ func (f *flight) landsWithin(d time.Duration) bool {
 	}
 }
 
-// attemptError returns the error of an attempt that was told to end before it gave an answer: the run's ctx is done, or else its
-// time was up. err is what the tool returned; nil means that it did not.
+// attemptError returns the error of an attempt that was told to end before it gave an answer: the run's ctx is done, or
+// the attempt's time was up. err is the tool's error; nil if the tool did not return.
 func attemptError(ctx context.Context, t *bound, err error) error {
 	if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // made by run, of this very attempt
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// constraint sets a keyword of the schema of a field.
+// constraint is a tag that sets a keyword in the schema of a field.
 type constraint struct {
 	keyword string
 	types   []string // of JSON that it is for
@@ -43,13 +43,13 @@ var constraints = []constraint{
 	{"maxItems", []string{"array"}, func(s *jsonschema.Schema, _, text string) error { return setCount(&s.MaxItems, text) }},
 }
 
-// misspelt are tags that look like constraints and are not, with what is meant.
+// misspelt lists tags that look like constraints but are not, with the correct names.
 var misspelt = []struct{ wrong, meant string }{
 	{"min", "minimum"}, {"max", "maximum"}, {"minlength", "minLength"}, {"maxlength", "maxLength"}, {"minitems", "minItems"},
 	{"maxitems", "maxItems"}, {"enums", "enum"}, {"oneof", "enum"},
 }
 
-// isConstrained reports whether a tag of the field says more than its type.
+// isConstrained reports whether the field has a constraint tag.
 func isConstrained(field reflect.StructField) bool {
 	return slices.ContainsFunc(constraints, func(c constraint) bool { return hasTag(field, c.keyword) })
 }
@@ -59,7 +59,8 @@ func hasTag(field reflect.StructField, key string) bool {
 	return ok
 }
 
-// constrain adds what the tags of the fields of t say to the schema that was inferred of t.
+// constrain adds the constraints in the tags of the fields of t to the schema that was inferred
+// from t.
 func constrain(t reflect.Type, s *jsonschema.Schema) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -90,7 +91,7 @@ func constrain(t reflect.Type, s *jsonschema.Schema) error {
 	return nil
 }
 
-// constrainField adds what the tags of one field say.
+// constrainField adds the constraints in the tags of one field.
 func constrainField(field reflect.StructField, s *jsonschema.Schema) error {
 	for _, tag := range misspelt {
 		if hasTag(field, tag.wrong) {
@@ -165,7 +166,7 @@ func setEnum(s *jsonschema.Schema, kind, text string) error {
 	return nil
 }
 
-// setBound reads a number that narrows the range of the type.
+// setBound sets a number that narrows the range of the type.
 func setBound(to **float64, kind, text string, narrower func(own, typed float64) bool) error {
 	number, err := parseFinite(text)
 	switch {
@@ -180,7 +181,7 @@ func setBound(to **float64, kind, text string, narrower func(own, typed float64)
 	return nil
 }
 
-// setCount reads a count.
+// setCount sets a count.
 func setCount(to **int, text string) error {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {

@@ -11,16 +11,15 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Decoder reads argument texts into values of type In, strictly: what it takes is one JSON object with a single
-// reading that fits the schema, and what it puts into the value is what that object says. Flat structs are checked
-// and decoded in one pass. Make one with NewDecoder, the zero value is of no use. A Decoder does not change and may be
-// used by many goroutines at once.
+// Decoder decodes argument texts into values of type In, strictly: it accepts one unambiguous JSON object that fits
+// the schema, and the value holds exactly what that object says. Flat structs are checked and decoded in one pass.
+// Make one with NewDecoder; the zero value is not usable. A Decoder is immutable and safe for concurrent use.
 type Decoder[In any] struct {
 	schema *Schema
 	flat   *strictjson.Flat // nil: In is not flat, or the schema is not the inferred one
 }
 
-// NewDecoder prepares reading arguments into In under the schema that SchemaFor infers.
+// NewDecoder returns a decoder for In with the schema that SchemaFor infers.
 func NewDecoder[In any]() (*Decoder[In], error) {
 	schema, err := SchemaFor[In]()
 	if err != nil {
@@ -29,8 +28,8 @@ func NewDecoder[In any]() (*Decoder[In], error) {
 	return &Decoder[In]{schema: schema, flat: flatOf(reflect.TypeFor[In]())}, nil
 }
 
-// newDecoderWith prepares reading arguments into In under a schema of the caller's, for rules that a Go type
-// cannot tell. Every property the schema names must have a place in In.
+// newDecoderWith returns a decoder for In with a schema of the caller's, for rules that a Go type cannot express.
+// Every property in the schema must have a field in In.
 func newDecoderWith[In any](schema *Schema) (*Decoder[In], error) {
 	t := reflect.TypeFor[In]()
 	if err := hasPlaces(t, slices.Sorted(maps.Keys(schema.compiled.Properties))); err != nil {
@@ -39,13 +38,13 @@ func newDecoderWith[In any](schema *Schema) (*Decoder[In], error) {
 	return &Decoder[In]{schema: schema}, nil
 }
 
-// Schema returns what the arguments are checked against.
+// Schema returns the schema that arguments are checked against.
 func (d *Decoder[In]) Schema() *Schema { return d.schema }
 
-// Decode checks an argument text and decodes it into in. Empty stands for {}. What in held before is gone: fields
-// without a member are zero, and so is all of in after an error, which is an *agent.ArgumentsError.
+// Decode checks an argument text and decodes it into in. Empty means {}. The previous value of in is overwritten:
+// fields without a member are zero, and so is all of in after an error, which is an *agent.ArgumentsError.
 //
-// Names are case-sensitive. 10.0 fits an integer field, 1.5 and what is out of range do not. Numbers in fields of
+// Names are case-sensitive. An integer field accepts 10.0, but not 1.5 or a value out of range. Numbers in fields of
 // type any are json.Number and keep their digits. Strings may share memory with args.
 func (d *Decoder[In]) Decode(args string, in *In) error {
 	var zero In
@@ -65,8 +64,8 @@ func (d *Decoder[In]) Decode(args string, in *In) error {
 	return nil
 }
 
-// decodeSlowly returns the reference, and where all error texts come from. It makes its own In, so that Decode's need
-// not live on the heap.
+// decodeSlowly implements Decode without the fast path, and produces all error texts. It allocates its own In, so that
+// Decode's need not be on the heap.
 func (d *Decoder[In]) decodeSlowly(args string) (*In, error) {
 	if err := d.schema.Validate(args); err != nil {
 		return nil, err
@@ -78,7 +77,7 @@ func (d *Decoder[In]) decodeSlowly(args string) (*In, error) {
 	return in, nil
 }
 
-// flatOf returns nil unless the inferred schema asks of a flat struct no more than its Go types do.
+// flatOf returns nil unless the inferred schema of a flat struct requires no more than its Go types do.
 func flatOf(t reflect.Type) *strictjson.Flat {
 	if t.Kind() != reflect.Struct || declares(t) {
 		return nil
@@ -92,5 +91,5 @@ func flatOf(t reflect.Type) *strictjson.Flat {
 	return strictjson.FlatOf(t)
 }
 
-// declares tells whether a type is a SchemaSource.
+// declares reports whether a type is a SchemaSource.
 func declares(t reflect.Type) bool { return t.Implements(reflect.TypeFor[SchemaSource]()) }

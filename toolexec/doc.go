@@ -1,5 +1,5 @@
-// Package toolexec holds tools and runs them: what a model may call, in which words it is told of it, and what happens
-// between its call and the answer that it gets.
+// Package toolexec holds tools and runs them: which tools a model may call, how they are described to it, and how a
+// call becomes an answer.
 //
 //	add := toolexec.Func("add", "Adds two numbers.",
 //		func(_ context.Context, in struct{ A, B int }) (string, error) { return strconv.Itoa(in.A + in.B), nil })
@@ -16,31 +16,32 @@
 //
 // # Tools
 //
-// Func makes a tool of a Go func: its arguments are a struct, from which the JSON Schema is inferred, and its answer is
-// text or anything that can be written as JSON. CallFunc is the same for a func that wants to know of the run that it
-// works for, or that has a better schema than its types tell; Raw is for one that reads its arguments itself. What
-// gets its tools from elsewhere implements Tool. A Toolbox is a set of tools with names that model services take.
+// Func makes a tool from a Go func: its arguments are a struct, from which the JSON Schema is inferred, and its answer
+// is text or any value that marshals to JSON. CallFunc works like Func for a func that needs the call and its run, or
+// whose schema is stricter than its types; Raw is for one that parses its arguments itself. A type whose tools come
+// from elsewhere implements Tool. A Toolbox is a set of tools with names that model services accept.
 //
 // # Before a tool runs
 //
-// A call is refused, and the model told why, when its arguments are not one JSON object with a single reading (a name
-// given twice is an error, and so are names that differ only in case), when no tool has its name, or when the
-// arguments break the tool's schema, or have one of its names in another case; looked at in this order. Its status is then not_executed and the tool's body has
-// not been started. Nothing is guessed and nothing converted: what a rule saw in the arguments is what the tool gets.
+// A call is refused, and the model receives the reason, in these cases, checked in this order: its arguments are not
+// one unambiguous JSON object (a name given twice is an error, and so are names that differ only in case), no tool has
+// its name, or the arguments violate the tool's schema or have one of its names in another case. Its status is then
+// not_executed and the tool's body has not been started. Nothing is guessed or converted: the tool receives exactly
+// the arguments that a rule saw.
 //
-// Arguments are read once. Should the call change between Prepare and Execute, it is checked again.
+// Arguments are read once. If the call changes between Prepare and Execute, it is checked again.
 //
 // # While it runs
 //
-// A Policy says how a tool is run: how long an attempt may take, whether a failed one is repeated, how long the answer
-// may be. Retries are outermost, each attempt has the whole Timeout. The policy of WithPolicy goes before the tool's
-// own, and that before the executor's, field by field.
+// A Policy configures how a tool is run: the time limit of an attempt, retries, the maximum length of an answer.
+// Retries are outermost, each attempt has the whole Timeout. The policy of WithPolicy takes precedence over the tool's
+// own, and that over the executor's, field by field.
 //
-// There is no time limit unless one is set. A tool without one runs on the goroutine of the run and can hold it up; it
-// is expected to return when its ctx is done. A tool with one has its own goroutine and is given up when it does not
-// return even then.
+// There is no time limit unless one is set. A tool without one runs on the goroutine of the run and can block it; it
+// must return when its ctx is done. A tool with one has its own goroutine and is abandoned when it does not return
+// even then.
 //
-// # What comes of it
+// # Results
 //
 //	the tool …                         Status        Reason              Attempts
 //	answered                           executed      –                   1 or more
@@ -55,11 +56,12 @@
 //	                                                 invalid_arguments,
 //	                                                 cancelled …         0
 //
-// A failure is news for the model, and the other calls of the step are not touched by it; Options.FailRun makes it end
-// the run. The model reads the error's text, but never a panic's: that is for ToolResult.Err, with the stack.
+// The failure of a tool is an answer for the model and does not affect the other calls of the step; with
+// Options.FailRun it ends the run. The model reads the error's text, but never the text of a panic, which is in
+// ToolResult.Err, with the stack.
 //
 // # Concurrency
 //
-// Tools, toolboxes and executors do not change and keep nothing of a run: one executor serves any number of runs at
-// once. A tool's body may be run by several goroutines at the same time, for other calls.
+// Tools, toolboxes and executors are immutable and hold no data of a run: one executor serves any number of runs at
+// once. A tool's body may run on several goroutines at the same time, for different calls.
 package toolexec

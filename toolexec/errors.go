@@ -12,21 +12,21 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// UnknownToolError says that a model called a tool which is not there.
+// UnknownToolError is returned when a model calls a tool that does not exist.
 type UnknownToolError struct {
-	// Name is what the model called.
+	// Name is the tool's name in the call.
 	Name string
-	// Nearest is the tool that it probably meant; empty when none is like it.
+	// Nearest is the tool that the model probably meant; empty when no name is similar.
 	Nearest string
 	known   []string
 }
 
-// Most names that a model is told when it calls one that is not among them.
+// The maximum number of tool names in the answer to a call of an unknown tool.
 const shownTools = 20
 
 func (e *UnknownToolError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "there is no tool %q", shortenName(e.Name))
+	fmt.Fprintf(&b, "unknown tool %q", shortenName(e.Name))
 	if e.Nearest != "" {
 		fmt.Fprintf(&b, "; did you mean %q?", e.Nearest)
 	}
@@ -44,7 +44,7 @@ func (e *UnknownToolError) Error() string {
 // ErrorKind returns KindInvalid: the same call will fail again.
 func (e *UnknownToolError) ErrorKind() agent.ErrorKind { return agent.KindInvalid }
 
-// shortenName keeps a name readable that a model made up.
+// shortenName shortens an overlong name in a message.
 func shortenName(name string) string {
 	if len(name) <= maxNameBytes {
 		return name
@@ -52,17 +52,17 @@ func shortenName(name string) string {
 	return strings.ToValidUTF8(name[:maxNameBytes], "") + "…"
 }
 
-// PanicError says that a tool panicked. The model is told no more than that.
+// PanicError is returned when a tool panicked. The model is told only that it panicked.
 type PanicError struct {
-	// Value is what the tool panicked with.
+	// Value is the value of the panic.
 	Value any
-	// Stack is where, as debug.Stack writes it.
+	// Stack is the stack trace, as debug.Stack writes it.
 	Stack string
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
 
-// Unwrap returns what the tool panicked with, if that is an error.
+// Unwrap returns the value of the panic, if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -71,14 +71,14 @@ func (e *PanicError) Unwrap() error {
 // ErrorKind returns KindTool.
 func (e *PanicError) ErrorKind() agent.ErrorKind { return agent.KindTool }
 
-// TimeoutError says that an attempt took longer than it may. It is also the cause that the attempt's ctx is cancelled
-// with. errors.Is finds context.DeadlineExceeded in it.
+// TimeoutError is returned when an attempt exceeded its time limit. It is also the cause with which the
+// attempt's ctx is cancelled. errors.Is finds context.DeadlineExceeded in it.
 type TimeoutError struct {
-	// After is how long the attempt was allowed to take.
+	// After is the time limit of the attempt.
 	After time.Duration
-	// Abandoned says that the tool did not return in time even then, and may still be at work.
+	// Abandoned reports that the tool did not return even then, and may still be running.
 	Abandoned bool
-	// Err is what the tool returned when its time was up; nil when it was abandoned.
+	// Err is the error that the tool returned when its time was up; nil when it was abandoned.
 	Err error
 }
 
@@ -86,25 +86,26 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("no answer within %v", e.After) + epilogue(e.Abandoned, e.Err)
 }
 
-// Timeout returns true, as net.Error wants it.
+// Timeout returns true, as net.Error requires.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// Is makes the error a context.DeadlineExceeded.
+// Is reports whether target is context.DeadlineExceeded.
 func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Unwrap returns what the tool returned.
+// Unwrap returns the error that the tool returned.
 func (e *TimeoutError) Unwrap() error { return e.Err }
 
 // ErrorKind returns KindTimeout.
 func (e *TimeoutError) ErrorKind() agent.ErrorKind { return agent.KindTimeout }
 
-// CancelledError says that the run was cancelled while the tool ran, or while it waited to be run again.
+// CancelledError is returned when the run was cancelled while the tool ran, or while it waited for a
+// retry.
 type CancelledError struct {
-	// Cause is why the run was cancelled.
+	// Cause is the cause of the cancellation.
 	Cause error
-	// Abandoned says that the tool did not return soon, and may still be at work.
+	// Abandoned reports that the tool did not return soon, and may still be running.
 	Abandoned bool
-	// Err is what the tool returned; nil when it was abandoned.
+	// Err is the error that the tool returned; nil when it was abandoned.
 	Err error
 }
 
@@ -112,10 +113,10 @@ func (e *CancelledError) Error() string {
 	return fmt.Sprintf("the run was cancelled (%v)", e.Cause) + epilogue(e.Abandoned, e.Err)
 }
 
-// Unwrap returns the cause and what the tool returned.
+// Unwrap returns the cause and the error that the tool returned.
 func (e *CancelledError) Unwrap() []error { return lo.Compact([]error{e.Cause, e.Err}) }
 
-// epilogue returns what there is to say of a tool whose time was up, besides that it was.
+// epilogue returns the end of the text of a TimeoutError or CancelledError.
 func epilogue(abandoned bool, err error) string {
 	switch {
 	case abandoned:

@@ -83,7 +83,7 @@ func ExampleFunc() {
 	// {"type":"object","properties":{"text":{"type":"string","description":"what to look for"},"kinds":{"type":"array","items":{"type":"string"}}},"required":["text"],"additionalProperties":false}
 	// executed: [{"title":"All about grapnels","score":97}]
 	// not_executed: tool "search": not executed: checking arguments: /kind: is not known; did you mean "kinds"?; known: "kinds", "text"
-	// not_executed: there is no tool "serach"; did you mean "search"?; the tools are search
+	// not_executed: unknown tool "serach"; did you mean "search"?; the tools are search
 }
 
 func ExampleCallFunc() {

@@ -13,13 +13,13 @@ import (
 	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
-// Execute runs a call under its tool's Policy, retries around the time limit around the tool. Whatever the tool does,
-// there is a result. A call that another executor has prepared, or whose arguments were changed since, is checked again
-// first. A call that has an answer is not run.
+// Execute runs a call under its tool's Policy, with retries around the time limit around the tool. It returns a result
+// whatever the tool does. A call that another executor has prepared, or whose arguments were changed since, is checked
+// again first. A call that has an answer is not run.
 func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	switch {
 	case p.Call == nil || p.Original == nil:
-		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call does not say what was called"))
+		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call has no Call or no Original"))
 	case p.Disposition == agent.DisposeAnswer && p.Answer != nil:
 		return e.HandleAnswer(ctx, s, p)
 	case p.Disposition != agent.DisposeRun:
@@ -48,8 +48,8 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	return mo.Ok(result)
 }
 
-// HandleAnswer returns the answer of a call that does not run. When the call had started something before the run was
-// cut off, its tool ends that.
+// HandleAnswer returns the answer of a call that does not run. If the call had started a run before its own run was cut
+// off, its tool ends that run.
 func (e *Executor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Answer == nil || p.Original == nil {
 		return mo.Err[*agent.ToolResult](errors.New("answering: the prepared call has no answer, or does not say what was called"))
@@ -60,12 +60,12 @@ func (e *Executor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Pre
 	return mo.Ok(p.Answer)
 }
 
-// of reports whether the executor prepared this very call.
+// of reports whether this executor prepared exactly this call.
 func (p *place) of(e *Executor, c *agent.ToolCall) bool {
 	return p.tool.executor == e && p.prepared.Call.Arguments == c.Arguments && p.prepared.Call.Name == c.Name
 }
 
-// giveUp makes the tool end what a call has started that is answered in another way.
+// giveUp lets the tool end the run that a call has started, because the call is answered in another way.
 func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared) {
 	child, begun, ok := agent.Checkpoint(s).Child(p.Original.ID)
 	if !ok || child.Status().Terminal() {
@@ -83,7 +83,7 @@ func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared)
 	}
 }
 
-// runCall runs a call, again if it has to be, and makes the result; or says that the result comes later.
+// runCall runs a call, with retries if needed, and returns the result, or reports that the result comes later.
 func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared, t *bound, body Body) (*agent.ToolResult, error) {
 	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)
@@ -136,7 +136,7 @@ func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared
 	return result, nil
 }
 
-// fail makes the result of a call whose tool returned an error. The model is told what it can do something about.
+// fail sets the result of a call whose tool returned an error. The model receives only text that it can act on.
 func (t *bound) fail(r *agent.ToolResult, err error) {
 	what := any(err)
 	r.Status, r.Reason, r.Err = agent.ToolFailed, agent.ReasonError, err
@@ -163,8 +163,8 @@ func (t *bound) fail(r *agent.ToolResult, err error) {
 	r.Content = validText(agent.TextContent(text))
 }
 
-// stopIn returns the signal of a tool that ends its run by error: a decision, no failure. The signal that cancelled the
-// run is none of the tool's.
+// stopIn returns the signal of a tool that ends its run by an error, which is a decision and not a failure. The signal
+// that cancelled the run does not count as the tool's.
 func stopIn(err error) (*agent.SignalError, bool) {
 	switch err.(type) { //nolint:errorlint // what became of this attempt, not what its error is made of
 	case *PanicError, *TimeoutError, *CancelledError:
@@ -173,7 +173,7 @@ func stopIn(err error) (*agent.SignalError, bool) {
 	return errors.AsType[*agent.SignalError](err)
 }
 
-// askRetry calls Retry.again, and survives it.
+// askRetry calls Retry.again, and recovers a panic.
 func askRetry(r Retry, n int, err error) (again bool, broken error) {
 	defer recoverPanic(&broken)
 	return r.again(n, err), nil

@@ -14,17 +14,17 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Options is what may be said about running tools. The zero value is the default.
+// Options configures an Executor. The zero value is the default.
 type Options struct {
-	// Policy holds where a tool has none of its own.
+	// Policy applies where a tool has none of its own.
 	Policy Policy
-	// FailRun makes of a tool that failed an Err of Execute, which ends the run. Without it the model is told, and may
-	// find another way.
+	// FailRun turns the failure of a tool into an Err of Execute, which ends the run. Without it the model receives the
+	// failure, and may find another way.
 	FailRun bool
 }
 
-// Executor runs the tools of a toolbox: it checks a call in Prepare, runs it in Execute, and answers in words that the
-// model can act on when either does not work out. It is safe for concurrent use and serves any number of runs at once.
+// Executor runs the tools of a toolbox: it checks a call in Prepare, runs it in Execute, and answers with text that the
+// model can act on when either fails. It is safe for concurrent use and serves any number of runs at once.
 type Executor struct {
 	few       []*bound          // all tools, if they are few
 	many      map[string]*bound // nil unless they are many
@@ -48,7 +48,7 @@ func NewExecutor(b Toolbox, o Options) *Executor {
 	return e
 }
 
-// fewTools is up to how many tools a look at each is quicker than a map.
+// fewTools is the number of tools up to which a linear search is faster than a map.
 const fewTools = 8
 
 // toolNamed returns the tool of that name, nil if there is none.
@@ -61,21 +61,21 @@ func (e *Executor) toolNamed(name string) *bound {
 	return e.many[name]
 }
 
-// MayAddMessages reports whether a tool is declared to append messages in the role of the user or of the system: see
+// MayAddMessages reports whether a tool may append messages in the role of the user or of the system: see
 // Policy.AddMessages.
 func (e *Executor) MayAddMessages(tool string) bool {
 	t := e.toolNamed(tool)
 	return t != nil && t.policy.AddMessages
 }
 
-// ready is a call between Prepare and Execute: what its Prepared carries. Bodies of this package embed a place, so that
-// one allocation takes all of it.
+// ready is a call between Prepare and Execute, in the Carry of its Prepared. Bodies of this package embed a place, so
+// that one allocation holds everything.
 type ready interface {
 	Body
 	at() *place
 }
 
-// place is what an executor keeps of a call.
+// place is the executor's data about a call.
 type place struct {
 	prepared agent.Prepared
 	tool     *bound
@@ -83,16 +83,16 @@ type place struct {
 
 func (p *place) at() *place { return p }
 
-// placed is the body of a tool that knows nothing of places.
+// placed adds a place to the body of a tool that does not embed one.
 type placed struct {
 	place
 	Body
 }
 
-// Prepare checks a call and runs nothing. What cannot run is answered: arguments that have no one strict reading
-// first, then a name that no tool has, then arguments that the tool does not take; Invalid says what is wrong. It is
-// a pure function of the call and may be asked again about what a hook made of it. Prepared.Repeats is what the tool's
-// Policy says of calls in doubt.
+// Prepare checks a call and runs nothing. A call that cannot run gets an answer: first for arguments that are not one
+// unambiguous JSON object, then for an unknown tool, then for arguments that violate the tool's schema; Invalid is the
+// error. Prepare is a pure function of the call and may be called again after a hook changed the call. Prepared.Repeats
+// is set by the Doubt of the tool's Policy.
 func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	return mo.Ok(e.prepareCall(c))
 }
@@ -123,7 +123,7 @@ func (e *Executor) prepareCall(c *agent.ToolCall) *agent.Prepared {
 	return &p.prepared
 }
 
-// argumentsOf returns the arguments of a call, which may leave them out when there are none.
+// argumentsOf returns the arguments of a call; {} if there are none.
 func argumentsOf(c *agent.ToolCall) string {
 	if c.Arguments == "" {
 		return "{}"
@@ -131,7 +131,7 @@ func argumentsOf(c *agent.ToolCall) string {
 	return c.Arguments
 }
 
-// prepareBody asks the tool, and survives it.
+// prepareBody calls the tool's Prepare, and recovers a panic.
 func (t *bound) prepareBody(c *agent.ToolCall) (body Body, err error) {
 	defer recoverPanic(&err)
 	body, err = t.tool.Prepare(argumentsOf(c))
@@ -157,6 +157,6 @@ func refuseCall(c *agent.ToolCall, err error) *agent.Prepared {
 	return &agent.Prepared{Original: c, Call: c, Disposition: agent.DisposeAnswer, Answer: answer, Invalid: err}
 }
 
-// AbandonedCalls returns the number of tool bodies that were given up, because they did not return after their time was up, and
-// that have not returned yet. Each holds a goroutine. A number that grows says that a tool ignores its ctx.
+// AbandonedCalls returns the number of tool bodies that were abandoned, because they did not return after their time
+// was up, and that have not returned yet. Each holds a goroutine. A growing number means that a tool ignores its ctx.
 func (e *Executor) AbandonedCalls() int { return int(e.abandoned.Load()) }

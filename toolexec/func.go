@@ -8,14 +8,14 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Func makes a tool of a Go func. In, a struct, says what the arguments are: see SchemaFor. Out says what the answer
-// is: a string is told to the model as it is, an agent.Content and an Output too, anything else as JSON.
+// Func makes a tool from a Go func. In, a struct, defines the arguments: see SchemaFor. Out defines the answer: a
+// string, an agent.Content and an Output are passed to the model unchanged, anything else as JSON.
 //
 //	add := toolexec.Func("add", "Adds two numbers.", func(_ context.Context, in struct{ A, B int }) (string, error) {
 //		return strconv.Itoa(in.A + in.B), nil
 //	})
 //
-// A type that arguments cannot be read into is found out when the tool is put into a toolbox.
+// If In cannot be decoded from arguments, putting the tool into a toolbox returns an error.
 func Func[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) Tool {
 	t, output := newTyped[In, Out](agent.ToolSpec{Name: name, Description: description}, f != nil)
 	t.plain = func(ctx context.Context, in In) (Output, error) {
@@ -28,8 +28,8 @@ func Func[In, Out any](name, description string, f func(ctx context.Context, in 
 	return t
 }
 
-// CallFunc works like Func for a tool that wants to know more of the call, or that has a schema of its own: spec.Parameters
-// then says more than In can. Empty Parameters are inferred from In.
+// CallFunc works like Func for a func that needs the call, or a tool with a schema of its own: spec.Parameters may then
+// be stricter than In. Empty Parameters are inferred from In.
 func CallFunc[In, Out any](spec agent.ToolSpec, f func(ctx context.Context, c Call, in In) (Out, error)) Tool {
 	t, output := newTyped[In, Out](spec, f != nil)
 	t.run = func(ctx context.Context, c Call, in In) (Output, error) {
@@ -42,7 +42,7 @@ func CallFunc[In, Out any](spec agent.ToolSpec, f func(ctx context.Context, c Ca
 	return t
 }
 
-// newTyped returns a tool that reads an In, still to be given what it runs, and how its answers are told.
+// newTyped returns a tool that decodes an In, without its func, and the function that converts its answers.
 func newTyped[In, Out any](spec agent.ToolSpec, hasFunc bool) (*typedTool[In], func(Out) (Output, error)) {
 	t := &typedTool[In]{spec: spec}
 	if t.decoder, t.err = decoderFor[In](spec.Parameters); t.err == nil {
@@ -56,10 +56,10 @@ func newTyped[In, Out any](spec agent.ToolSpec, hasFunc bool) (*typedTool[In], f
 
 var errNoFunc = errors.New("the func is nil")
 
-// unusable returns what a model is told that calls a tool which no toolbox would have taken.
+// unusable returns the error for a model that calls a tool which a toolbox would have refused.
 func unusable(err error) error { return fmt.Errorf("the tool is not usable: %w", err) }
 
-// decoderFor looks at the methods of In, and survives them.
+// decoderFor returns a decoder for In, and recovers a panic of In's methods.
 func decoderFor[In any](schema string) (d *Decoder[In], err error) {
 	defer recoverPanic(&err)
 	if schema == "" {
@@ -72,7 +72,7 @@ func decoderFor[In any](schema string) (d *Decoder[In], err error) {
 	return newDecoderWith[In](compiled)
 }
 
-// typedTool reads its arguments into an In.
+// typedTool decodes its arguments into an In.
 type typedTool[In any] struct {
 	spec    agent.ToolSpec
 	decoder *Decoder[In]
@@ -96,8 +96,8 @@ func (t *typedTool[In]) Prepare(args string) (Body, error) {
 	return b, nil
 }
 
-// typedBody is a call's arguments, decoded, together with the place that the executor needs: one allocation
-// takes both from Prepare to Execute.
+// typedBody is a call's decoded arguments, together with the place that the executor needs: one allocation holds both
+// from Prepare to Execute.
 type typedBody[In any] struct {
 	place
 

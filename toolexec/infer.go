@@ -16,20 +16,20 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// SchemaSource is a type that says itself what its JSON Schema is, where its Go type and the tags of fields, see
-// SchemaFor, say too little. The method is called on the zero value and gives the schema's JSON text.
+// SchemaSource is a type that declares its own JSON Schema, for rules that its Go type and the tags of fields (see
+// SchemaFor) cannot express. The method is called on the zero value and returns the schema's JSON text.
 //
 //	type Unit string
 //
 //	func (Unit) JSONSchema() string { return `{"type": "string", "enum": ["celsius", "fahrenheit"]}` }
 type SchemaSource interface{ JSONSchema() string }
 
-// SchemaFor infers the schema of a struct type (or of a map with string keys): the JSON Schema of what Decoder
-// decodes into it.
+// SchemaFor infers the schema of a struct type (or of a map with string keys): the JSON Schema of the arguments that
+// Decoder decodes into it.
 //
 // Tags named like keywords of JSON Schema narrow a field: enum (values with commas between them), minimum, maximum,
-// minLength, maxLength, pattern, minItems and maxItems. In a list, all but the last two are about each element. One that
-// the field's type cannot have is an error.
+// minLength, maxLength, pattern, minItems and maxItems. On a list, all but the last two apply to each element. A tag
+// that the field's type cannot have is an error.
 //
 //	type Search struct {
 //		Unit  string   `json:"unit" enum:"celsius,fahrenheit"`
@@ -37,11 +37,12 @@ type SchemaSource interface{ JSONSchema() string }
 //		Tags  []string `json:"tags,omitempty" enum:"news,sport" maxItems:"3"`
 //	}
 //
-// A field's name is its json tag's, its description is its jsonschema tag. It is required unless the json tag says
+// A field's name is its json tag's, its description is its jsonschema tag. It is required unless the json tag has
 // omitempty or omitzero, and null is only allowed for pointers. No other members are allowed. A type with an
-// UnmarshalText method is a string, one with UnmarshalJSON may be anything, []byte is base64; a SchemaSource says
-// itself. What has no one reading is an error: recursive types, channels and functions, time.Duration (use a number
-// with the unit in its name), json tag options such as string, and embedded structs with a name.
+// UnmarshalText method is a string, one with UnmarshalJSON may be anything, []byte is base64; a SchemaSource declares
+// its own schema. Types without an unambiguous JSON form are errors: recursive types, channels and functions,
+// time.Duration (use a number with the unit in its name), json tag options such as string, and embedded structs with a
+// name.
 func SchemaFor[T any]() (*Schema, error) {
 	t := reflect.TypeFor[T]()
 	s, err := inferSchema(t)
@@ -80,8 +81,8 @@ func inferSchema(t reflect.Type) (*Schema, error) {
 	return CompileSchema(string(text))
 }
 
-// inference collects, type by type and from the leaves up, where the schema library would not say what strictjson
-// reads.
+// inference collects, type by type and from the leaves up, the schemas where the schema library differs from what
+// strictjson decodes.
 type inference struct {
 	schemas map[reflect.Type]*jsonschema.Schema
 	open    map[reflect.Type]bool
@@ -100,7 +101,7 @@ func wellKnown() map[reflect.Type]*jsonschema.Schema {
 	}
 }
 
-// addNull adds null to the enum of a declared schema behind a pointer, where the library only adds it to the types.
+// addNull adds null to the enum of a declared schema behind a pointer; the library only adds it to the types.
 func addNull(s *jsonschema.Schema) {
 	if s == nil {
 		return
@@ -115,8 +116,8 @@ func addNull(s *jsonschema.Schema) {
 	}
 }
 
-// allTypes returns what is said where a schema names no type. It is spelled out because the library adds null to what a pointer
-// points to, and would so make null the only type.
+// allTypes returns the types for a schema that names none. They are listed because the library adds null to the types
+// behind a pointer, and would otherwise make null the only type.
 func allTypes() []string {
 	return []string{"null", "boolean", "number", "string", "array", "object"}
 }
@@ -221,7 +222,7 @@ func (in *inference) visitFields(t reflect.Type) error {
 	return in.sameNames(t)
 }
 
-// sameNames makes sure that the schema's members are the decoder's too.
+// sameNames checks that the schema and the decoder have the same members.
 func (in *inference) sameNames(t reflect.Type) error {
 	inferred, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: in.schemas})
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// otherCase finds members whose names the schema has in another case only. Some tools
-// read them as if they were the others, and who judges a call by "path" does not see a
-// "Path": they are refused even where a schema allows members that it does not name.
+// otherCase finds members whose names the schema has only in another case. Some tools treat
+// both names as the same, and a rule that checks "path" does not see "Path": such members are
+// refused even if the schema allows members that it does not name.
 func otherCase(s *jsonschema.Schema, value any, at []string) (found []agent.ArgumentProblem) {
 	within := func(next any, token string, of ...*jsonschema.Schema) {
 		for _, sub := range of {
@@ -44,8 +44,8 @@ func otherCase(s *jsonschema.Schema, value any, at []string) (found []agent.Argu
 	return found
 }
 
-// otherName returns the name that the forms have in another case than it is given, if they do
-// not have it as it is.
+// otherName returns the name that the forms have in another case than the given name, unless
+// they have the given name itself.
 func otherName(forms []*jsonschema.Schema, name string) (other string, ok bool) {
 	for _, form := range forms {
 		if form.Properties[name] != nil {
@@ -60,7 +60,8 @@ func otherName(forms []*jsonschema.Schema, name string) (other string, ok bool) 
 	return other, ok
 }
 
-// memberOf returns the schema of a member by its name, or that of all that are not named.
+// memberOf returns the schemas of a member by its name, or those for members that are not
+// named.
 func memberOf(s *jsonschema.Schema, name string) []*jsonschema.Schema {
 	if member := s.Properties[name]; member != nil {
 		return []*jsonschema.Schema{member}
@@ -71,8 +72,8 @@ func memberOf(s *jsonschema.Schema, name string) []*jsonschema.Schema {
 	return nil
 }
 
-// formsOf returns the schemas that speak of the same value as s: itself, what it refers to,
-// and what it is put together of. Seen is those that were found before.
+// formsOf returns the schemas that apply to the same value as s: itself, the schemas that it
+// refers to, and its parts. Seen are those that were found before.
 func formsOf(s *jsonschema.Schema, seen []*jsonschema.Schema) []*jsonschema.Schema {
 	if s == nil || slices.Contains(seen, s) {
 		return seen
@@ -86,7 +87,7 @@ func formsOf(s *jsonschema.Schema, seen []*jsonschema.Schema) []*jsonschema.Sche
 	return seen
 }
 
-// itemsOf returns the schemas of item i of an array, in the words of all drafts.
+// itemsOf returns the schemas of item i of an array, for the keywords of all drafts.
 func itemsOf(s *jsonschema.Schema, i int) []*jsonschema.Schema {
 	first := s.PrefixItems
 	var rest any = s.Items2020

@@ -9,15 +9,15 @@ import (
 	"github.com/samber/lo"
 )
 
-// MayHave reports whether arguments that the schema takes may have a value at a path: the names of members and the
-// places in lists, where wild says which steps stand for every element. Kind is the JSON type of the value (string,
+// MayHave reports whether arguments that the schema accepts may have a value at a path. Steps are the names of members
+// and the indexes of lists; wild says which steps match every element. Kind is the JSON type of the value (string,
 // integer for a whole number, number for another, boolean, null, array or object), empty for any. Members that a schema
-// does not name are possible unless it excludes them. Where the schema says too much to be sure, the answer is yes.
+// does not name are possible unless it excludes them. If the schema is too complex to decide, the result is true.
 func (s *Schema) MayHave(steps []string, wild []bool, kind string) bool {
 	return s == nil || mayHavePath(s.compiled, path{steps, wild, kind, map[question]bool{}})
 }
 
-// Names returns the names of the members that the schema knows, in order.
+// Names returns the names of the members in the schema, in order.
 func (s *Schema) Names() []string {
 	if s == nil {
 		return nil
@@ -31,7 +31,7 @@ func (s *Schema) Names() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// path is a way into arguments, with the type of the value at its end.
+// path is a path into arguments, with the type of the value at its end.
 type path struct {
 	steps []string
 	wild  []bool
@@ -39,7 +39,7 @@ type path struct {
 	known map[question]bool // answers
 }
 
-// question is about the value at the rest of a path, under a schema.
+// question asks about the value at the rest of a path, under a schema.
 type question struct {
 	s    *jsonschema.Schema
 	rest int // steps
@@ -47,8 +47,8 @@ type question struct {
 
 func (p path) next() path { return path{p.steps[1:], p.wild[1:], p.kind, p.known} }
 
-// mayHavePath reports what MayHave does, for a value under s. Each schema is asked once about a value; while it is asked,
-// the answer is yes, so that a schema that refers to itself adds nothing.
+// mayHavePath implements MayHave for a value under s. Each schema is asked once about a value; while it is being asked, the
+// answer is true, so that a schema that refers to itself adds nothing.
 func mayHavePath(s *jsonschema.Schema, p path) bool {
 	if s == nil {
 		return true
@@ -63,7 +63,7 @@ func mayHavePath(s *jsonschema.Schema, p path) bool {
 	return known
 }
 
-// mayHaveAt reports what mayHave does, without looking up what is known.
+// mayHaveAt implements mayHavePath without the cache.
 func mayHaveAt(s *jsonschema.Schema, p path) bool {
 	may := func(part *jsonschema.Schema) bool { return mayHavePath(part, p) }
 	switch {
@@ -112,8 +112,8 @@ func mayHaveMember(s *jsonschema.Schema, p path) bool {
 	return matched || mayHaveOther(s, p.steps[0], within)
 }
 
-// mayHaveOther reports whether an object under s may have members that s does not name, such as the one of the name; an
-// empty name is any.
+// mayHaveOther reports whether an object under s may have members that s does not name, such as the one with this name;
+// an empty name means any.
 func mayHaveOther(s *jsonschema.Schema, name string, within func(*jsonschema.Schema) bool) bool {
 	switch others := s.AdditionalProperties.(type) {
 	case bool:
@@ -158,7 +158,7 @@ func mayHaveElement(s *jsonschema.Schema, p path) bool {
 	return mayHaveMore(others, within)
 }
 
-// itemSchemas returns the schemas of the first elements of a list, and of those behind them: a schema, a bool or nil.
+// itemSchemas returns the schemas of the first elements of a list, and of those after them: a schema, a bool or nil.
 func itemSchemas(s *jsonschema.Schema) (first []*jsonschema.Schema, others any) {
 	switch items := s.Items.(type) { // draft 2019 and before
 	case []*jsonschema.Schema:

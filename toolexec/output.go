@@ -7,7 +7,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// outputOf returns how an answer of type Out is told to the model, decided once for each tool.
+// outputOf returns the function that converts an answer of type Out for the model, chosen once
+// for each tool.
 func outputOf[Out any]() func(Out) (Output, error) {
 	var way any
 	switch any(*new(Out)).(type) {

@@ -9,9 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// hasPlaces checks by trying that the decoder can read into a type and has a place there for members of these names,
-// and that no two of them differ only in case, for no argument text could have both. A type that reads itself is
-// taken at its word.
+// hasPlaces checks by decoding that a type has a field for each of these names, and that no two names differ only in
+// case, because no argument text could have both. A type that decodes itself is not checked.
 func hasPlaces(t reflect.Type, names []string) error {
 	for i, name := range names {
 		for _, other := range names[:i] {
@@ -31,7 +30,7 @@ func hasPlaces(t reflect.Type, names []string) error {
 		if err != nil {
 			return err
 		}
-		// A null may displease the member's own type; all that matters is whether the member was found.
+		// The member's own type may refuse a null; only whether the member was found matters.
 		err = strictjson.UnmarshalStrict(text, reflect.New(t).Interface())
 		if errors.Is(err, strictjson.ErrUnknownMember) {
 			return fmt.Errorf("type %s has no place for member %q", t, name)

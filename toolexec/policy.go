@@ -7,57 +7,56 @@ import (
 	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
-// What a Policy that says nothing means.
+// The defaults of a Policy.
 const (
-	// defaultMaxResultBytes is how much text of an answer the model is shown: about sixteen thousand tokens.
+	// defaultMaxResultBytes limits the text of an answer: about sixteen thousand tokens.
 	defaultMaxResultBytes = 64 << 10
-	// defaultGrace is how long a tool may take to notice that its time is up.
+	// defaultGrace is the time that a tool has to notice that its time is up.
 	defaultGrace = time.Second
 )
 
-// Policy is how a tool is run. The zero Policy runs it once, without a time limit. Where a tool says nothing, the
-// executor's policy holds, field by field.
+// Policy configures how a tool is run. The zero Policy runs it once, without a time limit. For fields that a tool does
+// not set, the executor's policy applies.
 type Policy struct {
-	// Timeout is how long one attempt may take; its ctx is then done. Zero and less mean no limit: the tool runs on
-	// the run's own goroutine, and one that ignores its ctx holds the run up for as long as it likes. With a limit each
-	// attempt has a goroutine of its own, at the price of a few microseconds, so that the run goes on whatever the tool does.
+	// Timeout is the time limit of one attempt; its ctx is then done. Zero or less means no limit: the tool runs on the
+	// run's own goroutine, and blocks the run if it ignores its ctx. With a limit each attempt has a goroutine of its
+	// own, which costs a few microseconds, and the run goes on whatever the tool does.
 	Timeout time.Duration
-	// Grace, where there is a Timeout, is how long an attempt may still take to return once its ctx is done. A good
-	// answer counts even then. What has not returned afterwards is given up: the call has failed, no retry follows, and
-	// what the tool does from there on is lost. Its goroutine and all that it holds live until it returns; see
-	// Executor.Abandoned. Zero means one second, less than zero none.
+	// Grace, with a Timeout, is the time that an attempt has to return after its ctx is done. A good answer still
+	// counts. An attempt that has not returned after that is abandoned: the call has failed, there is no retry, and any
+	// later result of the tool is lost. Its goroutine and everything that it holds live until it returns; see
+	// Executor.AbandonedCalls. Zero means one second, less than zero none.
 	Grace time.Duration
-	// Retry is whether a failed attempt is repeated. It is taken whole: from the tool when that sets Attempts, else
-	// from the executor.
+	// Retry configures retries of failed attempts. It is used as a whole: the tool's if that sets Attempts, otherwise
+	// the executor's.
 	Retry Retry
-	// Doubt is what becomes of a call that began before its run was cut off, and that may have happened. Zero means
-	// DoubtAsk.
+	// Doubt says what happens to a call that began before its run was cut off and may have run. Zero means DoubtAsk.
 	Doubt Doubt
-	// MaxResultBytes is how much text of an answer the model is shown. Of a longer one it gets head and tail, and
-	// between them a note that says how much is missing; never half a rune. The note counts. Images and files stay
-	// whole and do not count. What is too long is cut out when the hooks after the call have seen all of it, so that no
-	// filter gets half of what it looks for: see agent.ToolResult.CutToLimit. Zero means 64 KiB, less than zero no limit.
+	// MaxResultBytes limits the text of an answer. Of a longer text the model gets head and tail, with a note between
+	// them that says how much is missing; no rune is split. The note counts towards the limit. Images and files stay
+	// whole and do not count. The text is cut after the hooks after the call have seen all of it, so that a filter
+	// never gets a part of a text: see agent.ToolResult.CutToLimit. Zero means 64 KiB, less than zero no limit.
 	MaxResultBytes int
-	// AddMessages lets the tool append messages in the role of the user or of the system (see Output.Effects); without it
-	// a call that does so has failed. Such messages carry the tool's name as their source, and never count as the user's
-	// words. Context (agent.AddContext) needs no declaration.
+	// AddMessages allows the tool to append messages in the role of the user or of the system (see Output.Effects);
+	// without it a call that does so fails. Such messages carry the tool's name as their source, and never count as the
+	// user's words. Context (agent.AddContext) needs no permission.
 	AddMessages bool
 }
 
-// Doubt says what becomes of a call that may have run already.
+// Doubt says what happens to a call that may have run already.
 type Doubt uint8
 
-// What may become of it.
+// The values of Doubt.
 const (
-	// DoubtAsk: a person is asked whether it runs again. Without an approver, and after a deadline, it does not: its
-	// result has the status agent.ToolUnknown.
+	// DoubtAsk: a person is asked whether it runs again. Without an approver, and after a deadline, it does not run:
+	// its result has the status agent.ToolUnknown.
 	DoubtAsk Doubt = iota + 1
 	// DoubtRepeat: it runs again with the same arguments and the same idempotency key, and needs no new approval. It is
-	// for tools that only read, that do the same twice as once, or that keep to the key.
+	// for tools that only read, that are idempotent, or that honor the key.
 	DoubtRepeat
 )
 
-// over returns p where it says something, and otherwise q.
+// over returns the fields that p sets, and those of q for the rest.
 func (p Policy) over(q Policy) Policy {
 	out := Policy{
 		Timeout:        cmp.Or(p.Timeout, q.Timeout),
@@ -73,7 +72,7 @@ func (p Policy) over(q Policy) Policy {
 	return out
 }
 
-// WithPolicy returns the tool with another policy; where p says nothing, the tool's own stays.
+// WithPolicy returns the tool with another policy; fields that p does not set keep the tool's own values.
 func WithPolicy(t Tool, p Policy) Tool { return policedTool{t, p} }
 
 type policedTool struct {
@@ -82,7 +81,7 @@ type policedTool struct {
 	policy Policy
 }
 
-// unwrapTool returns the tool itself and the policy that its wrappings and its own Policy method make together.
+// unwrapTool returns the tool itself and the policy that its wrappers and its own Policy method form together.
 func unwrapTool(t Tool) (Tool, Policy) {
 	var policy Policy
 	for {

@@ -47,11 +47,11 @@ func TestRefusedCallsDoNotRun(t *testing.T) {
 		{"two spellings", call("add", `{"a":1,"b":2,"A":3}`), agent.ReasonMalformed, `differ only in case`},
 		{
 			"unknown tool", call("ADD", `{"a":1,"b":2}`), agent.ReasonUnknownTool,
-			`there is no tool "ADD"; did you mean "add"?; the tools are add, subtract`,
+			`unknown tool "ADD"; did you mean "add"?; the tools are add, subtract`,
 		},
-		{"unknown tool, nothing like it", call("bash", `{}`), agent.ReasonUnknownTool, `there is no tool "bash"; the tools are add, subtract`},
+		{"unknown tool, nothing like it", call("bash", `{}`), agent.ReasonUnknownTool, `unknown tool "bash"; the tools are add, subtract`},
 		{"malformed goes before unknown", call("bash", `{`), agent.ReasonMalformed, `tool "bash": not executed: reading arguments: `},
-		{"a name without end", call(strings.Repeat("é", 5000), `{}`), agent.ReasonUnknownTool, `there is no tool "éé`},
+		{"a name without end", call(strings.Repeat("é", 5000), `{}`), agent.ReasonUnknownTool, `unknown tool "éé`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			never := func(context.Context, pair) (string, error) { t.Error("the tool ran"); return "", nil }

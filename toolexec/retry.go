@@ -10,27 +10,27 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// defaultMaxDelay is the longest wait between two attempts where Retry does not say.
+// defaultMaxDelay is the default of Retry.MaxDelay.
 const defaultMaxDelay = 30 * time.Second
 
-// Retry is whether, when and how often a tool that failed is run again. Only give it to a tool that may do its work
-// twice, or one that tells the service it talks to its Call.IdempotencyKey. It does not apply to an attempt that has
-// started a run of an agent: what that run did would be done again.
+// Retry configures whether, when and how often a tool that failed is run again. Use it only for a tool that may do its
+// work twice, or one that sends its Call.IdempotencyKey to the service that it uses. It does not apply to an attempt
+// that has started a run of an agent: the work of that run would be done again.
 type Retry struct {
-	// Attempts is how often the tool is run at most, the first time included. Below two means once.
+	// Attempts is the maximum number of times that the tool is run, including the first. Less than two means once.
 	Attempts int
-	// Delay is the wait before the second attempt. Zero and less mean no wait.
+	// Delay is the wait before the second attempt. Zero or less means no wait.
 	Delay time.Duration
-	// Backoff is what each further wait is multiplied with. Below one, as zero is, means two.
+	// Backoff is the factor for each further wait. Less than one, such as zero, means two.
 	Backoff float64
 	// MaxDelay is the longest wait. Zero means 30 seconds.
 	MaxDelay time.Duration
-	// Jitter is by how much of itself a wait may be shorter, by chance, so that many runs do not come back at the same
-	// moment: between zero, not at all, and one.
+	// Jitter is the largest random fraction by which a wait is shortened, so that many runs do not retry at the same
+	// moment: between zero, which means none, and one.
 	Jitter float64
-	// If says which errors are worth another attempt. Nil means all but a panic and what says that it is
-	// agent.KindInvalid. It is not asked where there will be none: after the run was cancelled or stopped, and after an
-	// attempt that was given up and may still be at work.
+	// If reports whether an error is worth another attempt. Nil means all errors except a panic and errors of kind
+	// agent.KindInvalid. It is not called when there will be no other attempt: after the run was cancelled or stopped,
+	// and after an attempt that was abandoned and may still be running.
 	If func(err error) bool
 }
 
@@ -71,7 +71,7 @@ func (r Retry) wait(n int) time.Duration {
 	return time.Duration(wait)
 }
 
-// sleepFor waits, and reports whether the time was not cut short.
+// sleepFor waits, and reports whether the time passed before ctx was done.
 func sleepFor(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

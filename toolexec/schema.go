@@ -13,22 +13,21 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Schema is the JSON Schema of a tool's arguments: what the model is told and what its arguments are checked
-// against. Make one with CompileSchema from text or with SchemaFor from a Go type. It does not change and may be
-// used by many goroutines at once.
+// Schema is the JSON Schema of a tool's arguments: the model is shown it, and arguments are checked against it. Make
+// one with CompileSchema from text or with SchemaFor from a Go type. It is immutable and safe for concurrent use.
 type Schema struct {
 	text     string
 	document map[string]any // text, decoded
 	compiled *jsonschema.Schema
 }
 
-// schemaURL is what the schema library calls the document; it never reaches a network or a file.
+// schemaURL is the document's name for the schema library; it is never loaded from a network or a file.
 const schemaURL = "arguments:///schema.json"
 
-// CompileSchema reads the JSON Schema of a tool's arguments: draft 2020-12, or the draft that its $schema names
-// (draft-07 is the common other one). It must describe an object. References may only lead into the document
-// itself or to the standard meta-schemas: nothing is ever loaded. Patterns are Go regular expressions, which know
-// no look-around and no back-references; formats are checked where the draft says so (draft-07), else not.
+// CompileSchema compiles the JSON Schema of a tool's arguments: draft 2020-12, or the draft in its $schema (draft-07
+// is the other common one). It must describe an object. References may only lead into the document itself or to the
+// standard meta-schemas: nothing is ever loaded. Patterns are Go regular expressions, without look-around and
+// back-references; formats are checked only if the draft requires it (draft-07).
 func CompileSchema(raw string) (*Schema, error) {
 	s := &Schema{}
 	if err := s.compile(raw); err != nil {
@@ -70,13 +69,13 @@ func (s *Schema) compile(raw string) error {
 // String returns the schema's JSON text without white space, members in the order they were given.
 func (s *Schema) String() string { return s.text }
 
-// MarshalJSON returns what String returns: a Schema inside a request is the schema itself.
+// MarshalJSON returns the text of String, so a Schema is encoded as the schema itself.
 func (s *Schema) MarshalJSON() ([]byte, error) { return []byte(s.text), nil }
 
-// Validate checks an argument text. Empty stands for {}. The error is an *agent.ArgumentsError: malformed, or with
-// all violations. A number without a fraction is an integer however it is written, 10.0 too. A member whose name the
-// schema has in another case is a violation even where it allows members that it does not name: some tools read both
-// as one, and who judges a call sees them as two.
+// Validate checks an argument text. Empty means {}. The error is an *agent.ArgumentsError: malformed, or with all
+// violations. A number without a fraction is an integer however it is written, also 10.0. A member whose name the
+// schema has in another case is a violation even if the schema allows members that it does not name: some tools
+// treat both names as the same, but a rule sees two.
 func (s *Schema) Validate(args string) error {
 	if args == "" {
 		args = "{}"
@@ -107,7 +106,7 @@ func malformedArguments(err error) error {
 	return &agent.ArgumentsError{Malformed: true, Problems: []agent.ArgumentProblem{problemOf(err)}}
 }
 
-// problemOf returns what strictjson said, as a problem.
+// problemOf converts an error of strictjson to a problem.
 func problemOf(err error) agent.ArgumentProblem {
 	if at, ok := errors.AsType[*strictjson.Error](err); ok {
 		return agent.ArgumentProblem{Path: at.Pointer, Message: at.Message}
@@ -121,7 +120,7 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("references out of the document are not followed (%s): put it under $defs", url)
 }
 
-// compileRegexp adds to the library's engine what to do about a pattern that Go does not know.
+// compileRegexp compiles a pattern, and adds a hint to the error about a pattern that Go does not support.
 func compileRegexp(pattern string) (jsonschema.Regexp, error) {
 	compiled, err := regexp.Compile(pattern)
 	if err != nil {
@@ -130,7 +129,7 @@ func compileRegexp(pattern string) (jsonschema.Regexp, error) {
 	return compiled, nil
 }
 
-// explainCompile says what is wrong with a schema in the words that are used for arguments.
+// explainCompile describes what is wrong with a schema in the same form as for arguments.
 func explainCompile(document any, err error) error {
 	wrong, ok := errors.AsType[*jsonschema.SchemaValidationError](err)
 	if !ok {

@@ -17,7 +17,7 @@ type Toolbox struct {
 	entries []entry
 }
 
-// entry is a tool in a toolbox: its spec, read once, and what it wants of an executor.
+// entry is a tool in a toolbox: its spec, read once, and its policy.
 type entry struct {
 	spec   agent.ToolSpec
 	given  Tool // as it was put in
@@ -25,12 +25,12 @@ type entry struct {
 	policy Policy
 }
 
-// NewToolbox puts tools together, in the order that models are told of them. The error joins everything that is wrong
-// with any of them: a tool that is nil or says that it could not be made, a name that model services do not take, a
-// name given twice, parameters that are no schema of an object.
+// NewToolbox returns a toolbox of the tools, in the order in which models see them. The error joins everything that
+// is wrong with any of them: a tool that is nil or returns an Err, a name that model services do not accept, a name
+// given twice, parameters that are not the schema of an object.
 func NewToolbox(tools ...Tool) (Toolbox, error) { return Toolbox{}.With(tools...) }
 
-// With returns the toolbox with more tools, under the rules of NewToolbox. The receiver stays as it was.
+// With returns the toolbox with more tools, under the rules of NewToolbox. The receiver does not change.
 func (b Toolbox) With(tools ...Tool) (Toolbox, error) {
 	var wrong []error
 	entries := append(make([]entry, 0, len(b.entries)+len(tools)), b.entries...)
@@ -72,7 +72,7 @@ func (e entry) check() error {
 	return errors.Join(wrong...)
 }
 
-// The longest name of a tool: what the common model services take.
+// The longest name of a tool that the common model services accept.
 const maxNameBytes = 64
 
 func validName(name string) bool {
@@ -92,7 +92,7 @@ func (b Toolbox) All() iter.Seq2[string, Tool] {
 	}
 }
 
-// Specs returns what a model is told of the tools, in the order they were given.
+// Specs returns the specs of the tools for a model, in the order they were given.
 func (b Toolbox) Specs() agent.Tools {
 	return agent.ToolsOf(lo.Map(b.entries, func(e entry, _ int) agent.ToolSpec { return e.spec })...)
 }

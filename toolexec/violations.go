@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/near"
 )
 
-// describeViolations turns what the schema library found into problems in words for a model, ordered by path. The document
-// is the schema (nil if it is not at hand), root the value that was checked.
+// describeViolations converts the errors of the schema library to problems in words for a model, ordered by path. The
+// document is the schema (nil if it is not available), root the value that was checked.
 func describeViolations(document map[string]any, root any, err *jsonschema.ValidationError) []agent.ArgumentProblem {
 	r := &reporter{document: document, root: root}
 	r.report(err)
@@ -38,7 +38,7 @@ type reporter struct {
 	problems []agent.ArgumentProblem
 }
 
-// add notes a problem with the value at err, or with its member if one is named.
+// add records a problem with the value at err, or with its member if one is named.
 func (r *reporter) add(err *jsonschema.ValidationError, member []string, format string, args ...any) {
 	r.problems = append(r.problems, agent.ArgumentProblem{
 		Path:    jsonPointer(err.InstanceLocation) + jsonPointer(member),
@@ -46,7 +46,7 @@ func (r *reporter) add(err *jsonschema.ValidationError, member []string, format 
 	})
 }
 
-// report goes through the tree of errors; its leaves are the problems.
+// report walks the tree of errors; its leaves are the problems.
 func (r *reporter) report(err *jsonschema.ValidationError) {
 	switch k := err.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
@@ -101,7 +101,7 @@ func (r *reporter) report(err *jsonschema.ValidationError) {
 	}
 }
 
-// value returns the message for what is wrong with a single value.
+// value returns the message about a single value.
 func (r *reporter) value(err *jsonschema.ValidationError) string {
 	got := describeValue(valueAt(r.root, err.InstanceLocation))
 	switch k := err.ErrorKind.(type) {
@@ -149,7 +149,7 @@ func (r *reporter) value(err *jsonschema.ValidationError) string {
 	return fmt.Sprintf("breaks the schema's %q rule; got %s", strings.Join(err.ErrorKind.KeywordPath(), "/"), got)
 }
 
-// missing says what would belong there, as far as the schema tells.
+// missing records that a member is missing, and what the schema expects there.
 func (r *reporter) missing(err *jsonschema.ValidationError, name, message string) {
 	if expected := describeExpectation(asObject(r.schemaAt(err, "properties", name))); expected != "" {
 		message += "; expected " + expected
@@ -157,7 +157,7 @@ func (r *reporter) missing(err *jsonschema.ValidationError, name, message string
 	r.add(err, []string{name}, "%s", message)
 }
 
-// schemaAt returns what the schema that err speaks of has below the given names; nil if that cannot be found.
+// schemaAt returns the part of err's schema below the given names; nil if it cannot be found.
 func (r *reporter) schemaAt(err *jsonschema.ValidationError, below ...string) any {
 	document, _, _ := strings.Cut(err.SchemaURL, "#")
 	if id, _ := r.document["$id"].(string); document != schemaURL && document != strings.TrimSuffix(id, "#") {
@@ -166,8 +166,8 @@ func (r *reporter) schemaAt(err *jsonschema.ValidationError, below ...string) an
 	return valueAt(r.document, slices.Concat(schemaTokens(err.SchemaURL), below))
 }
 
-// alternatives reports on a value that fits none of several forms: the kinds of value that would do; or, of the one
-// form it comes close to, the problems; or all forms in turn.
+// alternatives reports a value that fits none of several forms: as the types that would fit; or, if it is close to one
+// form, as the problems with that form; or as the problems with each form.
 func (r *reporter) alternatives(err *jsonschema.ValidationError) {
 	wanted, near := []string{}, [][]agent.ArgumentProblem{}
 	for _, cause := range err.Causes {
@@ -195,7 +195,7 @@ func (r *reporter) alternatives(err *jsonschema.ValidationError) {
 	}
 }
 
-// innermostViolation steps through wrappers that hold one error.
+// innermostViolation unwraps errors with a single cause.
 func innermostViolation(err *jsonschema.ValidationError) *jsonschema.ValidationError {
 	for len(err.Causes) == 1 {
 		switch err.ErrorKind.(type) {

@@ -15,14 +15,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// How much of a value, a description and a list of values or names a message shows.
+// How much of a value, a description and a list of values or names a message may contain.
 const (
 	shownBytes  = 60
 	shownDetail = 120
 	shownValues = 20
 )
 
-// describeValue names a decoded value: its type and, for what is short, itself.
+// describeValue describes a decoded value: its type and, if it is short, the value.
 func describeValue(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -44,7 +44,7 @@ func describeValue(v any) string {
 	return fmt.Sprintf("%v", v)
 }
 
-// clipText shortens text between runes.
+// clipText shortens text without splitting a rune.
 func clipText(text string) string { return clippedTo(text, shownBytes) }
 
 func clippedTo(text string, most int) string {
@@ -99,7 +99,8 @@ func formatDecimal(n *big.Rat) string {
 	return strings.TrimRight(n.FloatString(12), "0")
 }
 
-// quotesHint helps with what models do most often: a number, list or object written inside a string.
+// quotesHint adds advice for the most common mistake of models: a number, list or object written
+// inside a string.
 func quotesHint(want []string, got any) string {
 	text, ok := got.(string)
 	if !ok {
@@ -119,7 +120,7 @@ func quotesHint(want []string, got any) string {
 	return ": give the " + kind + " itself, not inside a string"
 }
 
-// describeExpectation returns what a property's schema says about its values: types and description.
+// describeExpectation describes the values that a property's schema expects: types and description.
 func describeExpectation(schema map[string]any) string {
 	var types []string
 	switch t := schema["type"].(type) {
@@ -138,7 +139,7 @@ func describeExpectation(schema map[string]any) string {
 	return text
 }
 
-// jsonPointer writes path tokens as a JSON pointer.
+// jsonPointer returns path tokens as a JSON pointer.
 func jsonPointer(tokens []string) string {
 	var b strings.Builder
 	for _, token := range tokens {
@@ -159,7 +160,7 @@ func schemaTokens(url string) []string {
 	})
 }
 
-// valueAt follows path tokens through a decoded value; nil if they lead nowhere.
+// valueAt returns the value at a path in a decoded value; nil if there is none.
 func valueAt(v any, tokens []string) any {
 	for _, token := range tokens {
 		switch node := v.(type) {

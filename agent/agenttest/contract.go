@@ -13,14 +13,14 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// atOnce is how many goroutines a contract test uses where it does things at once.
+// atOnce is the number of goroutines of a contract test for concurrent use.
 const atOnce = 8
 
-// patience is how long a contract test waits for what must happen soon. It is spent
-// only when the contract is broken.
+// patience is how long a contract test waits for something that must happen soon. It
+// passes in full only when the contract is broken.
 var patience = 10 * time.Second
 
-// soon fails the test when f does not return.
+// soon fails the test when f does not return within patience.
 func soon(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -49,7 +49,7 @@ func together(f func(i int)) {
 	wg.Wait()
 }
 
-// marker is what a state carries while a contract test looks whether it is kept.
+// marker is a value in a state; a contract test checks whether the state is kept.
 type marker struct {
 	_    [64]byte // no tiny object, which would share its memory with others
 	self *marker
@@ -57,8 +57,8 @@ type marker struct {
 
 var markerKey = agent.SessionKey[*marker]("agenttest.marker")
 
-// checkForgets fails the test when something can still reach the state that use was
-// called with, after use returned.
+// checkForgets fails the test when something still references the state that use was
+// called with, after use has returned.
 func checkForgets(t *testing.T, what string, use func(s agent.State)) {
 	t.Helper()
 	held := useMarked(use)

@@ -1,6 +1,6 @@
-// Package agenttest helps to test agents and what they are made of: a driver that
-// plays a script, tools that are plain funcs, an observer that remembers, and
-// tests of the contracts of the seams.
+// Package agenttest helps to test agents and their parts: a driver that plays a
+// script, tools that are plain funcs, an observer that records events, and contract
+// tests for the interfaces of package agent.
 //
 //	driver := agenttest.Script(
 //		agenttest.Call("add", `{"a":1,"b":2}`),
@@ -15,19 +15,19 @@
 // # Scripts
 //
 // A script is played by position: the state says how many steps the session has
-// taken, and that is the turn which comes next. So one driver serves any number of
-// runs at once, and a state that is run again goes on where it was. A step that
-// failed has played its turn; one that was cancelled or retried has not: for a
-// retry that goes differently there is Tries.
+// taken, and the turn at that index comes next. So one driver serves any number of
+// runs at once, and a state that is run again continues where it was. A step that
+// failed has used its turn; one that was cancelled or retried has not. For a retry
+// with another outcome, use Tries.
 //
 // # Contracts
 //
-// TestDriver, TestExecutor, TestProcessor and TestCriterion hold an implementation
-// of your own to the comment on its interface, as testing/fstest does for file
+// TestDriver, TestExecutor, TestProcessor and TestCriterion test an implementation
+// of yours against the comment on its interface, as testing/fstest does for file
 // systems. Run them with the race detector.
 //
-// TestModel holds the driver of a model service to what agents need of it, with
-// whole runs over whatever answers in the service's place.
+// TestModel tests the driver of a model service against what agents need of it, with
+// whole runs over a stand-in for the service.
 //
 // # Concurrency
 //

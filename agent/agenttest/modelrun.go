@@ -14,10 +14,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// way is how a model is asked: streaming or not.
+// way is how a model is called: streaming or not.
 type way bool
 
-// outcome is what became of a run.
+// outcome is the outcome of a run.
 type outcome struct {
 	final    agent.State
 	err      error
@@ -25,15 +25,14 @@ type outcome struct {
 	executor *Executor
 }
 
-// echoing is tools for runs: one answers with its arguments, under two names, one
-// fails.
+// echoing is a set of tools for runs: two return their arguments, one fails.
 var echoing = Tools{
 	"echo":   func(_ context.Context, c agent.ToolCall) (string, error) { return c.Arguments, nil },
 	"other":  func(_ context.Context, c agent.ToolCall) (string, error) { return c.Arguments, nil },
 	"broken": func(context.Context, agent.ToolCall) (string, error) { return "", errors.New("out of paper") },
 }
 
-// toolSpecs returns what the model is told of the tools: one has a schema, the others none.
+// toolSpecs returns the specs of the tools: one has a schema, the others none.
 func (t Tools) toolSpecs() agent.Tools {
 	specs := []agent.ToolSpec{}
 	for _, spec := range t.Specs().All() {
@@ -46,8 +45,8 @@ func (t Tools) toolSpecs() agent.Tools {
 	return agent.ToolsOf(specs...)
 }
 
-// sayTurn returns a turn of text, callTurn one with calls. What they use depends on what
-// they say, so that a sum that misses one is another.
+// sayTurn returns a turn of text, callTurn one with calls. Their usage depends on their
+// content, so that a sum that misses a turn differs.
 func sayTurn(text string) agent.Step {
 	return agent.Step{
 		Message: agent.Assistant(text), FinishReason: agent.FinishStop,
@@ -91,7 +90,7 @@ func (w way) run(t *testing.T, d agent.Driver, tools Tools, input ...agent.Messa
 	return out
 }
 
-// on runs a on a state, and fills in what became of it.
+// on runs a on a state, and records the outcome.
 func (w way) on(ctx context.Context, a *agent.Agent, out *outcome, s agent.State, input ...agent.Message) {
 	if !w {
 		out.final, out.err = a.Run(ctx, s, input...).Get()
@@ -137,7 +136,7 @@ func (o outcome) ran(t *testing.T) (calls []string) {
 	return calls
 }
 
-// checkAnswered checks that every call has an id of its own in its reply, and one answer.
+// checkAnswered checks that every call has a unique id in its reply, and one answer.
 func (o outcome) checkAnswered(t *testing.T) {
 	t.Helper()
 	for i, step := range o.final.RunSteps() {
@@ -149,7 +148,7 @@ func (o outcome) checkAnswered(t *testing.T) {
 	}
 }
 
-// checkUsage checks that the run consumed what the turns did.
+// checkUsage checks that the usage of the run is the sum of the turns.
 func (o outcome) checkUsage(t *testing.T, turns ...agent.Step) {
 	t.Helper()
 	used := o.final.RunUsage()
@@ -157,7 +156,7 @@ func (o outcome) checkUsage(t *testing.T, turns ...agent.Step) {
 	assert.Equal(t, lo.SumBy(turns, func(s agent.Step) int64 { return s.Usage.OutputTokens }), used.OutputTokens, "output tokens of the run")
 }
 
-// checkText compares texts that are too long to be shown.
+// checkText compares texts that are too long for a failure message.
 func checkText(t *testing.T, what, want, got string) {
 	t.Helper()
 	if want != got {

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Recorder is an observer that remembers. It is safe for concurrent use.
+// Recorder is an observer that records events. It is safe for concurrent use.
 type Recorder struct {
 	mu     sync.Mutex
 	events []agent.Event
@@ -21,10 +21,10 @@ type Recorder struct {
 
 var _ agent.Observer = (*Recorder)(nil)
 
-// Record returns a recorder, to be given to an agent as its observer.
+// Record returns a recorder, to be used as the observer of an agent.
 func Record() *Recorder { return &Recorder{} }
 
-// Observe remembers the event.
+// Observe records the event.
 func (r *Recorder) Observe(_ context.Context, e agent.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

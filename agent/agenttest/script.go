@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// ErrExhausted is the error of a model call for which the script has no turn.
+// ErrExhausted is returned for a model call for which the script has no turn.
 var ErrExhausted = errors.New("the script is exhausted")
 
 // Driver plays a script: see Script. It is safe for concurrent use.
@@ -30,7 +30,7 @@ type Driver struct {
 
 var _ agent.Streamer = (*Driver)(nil)
 
-// Asking is what a Driver was shown when it was asked.
+// Asking records one call of a Driver.
 type Asking struct {
 	Run agent.Run
 	// Step is the number of the step in its run, counted from zero.
@@ -41,7 +41,8 @@ type Asking struct {
 	Request   agent.Request
 }
 
-// Transcript returns what was shown, a line for each message and call.
+// Transcript returns the messages that the driver was shown, a line for each message
+// and call.
 func (a Asking) Transcript() string { return formatTranscript(slices.All(a.Messages)) }
 
 // Script returns a driver that plays the turns in order: step n of a session plays turn
@@ -51,7 +52,7 @@ func Script(turns ...Turn) *Driver {
 	return &Driver{turns: slices.Clone(turns), tries: map[string]int{}}
 }
 
-// Then sets the turn that is played whenever the others are used up, and returns
+// Then sets the turn that is played after the last one, as often as needed, and returns
 // the driver. Call it before the driver is used.
 func (d *Driver) Then(turn Turn) *Driver {
 	d.then = mo.Some(turn)
@@ -65,7 +66,7 @@ func (d *Driver) EachRun() *Driver {
 	return d
 }
 
-// Calls returns what the driver was shown, each time it was asked, in that order.
+// Calls returns the calls of the driver, in order.
 func (d *Driver) Calls() []Asking {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,7 +101,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 	return result
 }
 
-// turn returns the turn that s asks for. It notes that it was asked.
+// turn returns the turn for s, and records the call.
 func (d *Driver) turn(s agent.State) (Turn, int, error) {
 	asking := Asking{Run: s.Run(), Step: s.RunStepCount(), Inference: agent.Checkpoint(s).InferenceID(), Request: s.Request()}
 	for _, m := range s.Messages() {
@@ -133,7 +134,7 @@ func (d *Driver) turn(s agent.State) (Turn, int, error) {
 // stay whole.
 const pieceOfArguments = 8
 
-// splitMessage returns a message as it would arrive.
+// splitMessage returns a message in pieces, as it would be streamed.
 func splitMessage(m agent.Message) []agent.Delta {
 	var out []agent.Delta
 	for _, part := range m.Content().Parts() {

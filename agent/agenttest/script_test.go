@@ -289,7 +289,7 @@ func TestToolsAnswerForErrorsPanicsAndStops(t *testing.T) {
 
 	c := &agent.ToolCall{ID: "1", Name: "fails"}
 	_, err = tools.Execute(t.Context(), agent.State{}, &agent.Prepared{Original: c, Call: c, Disposition: agent.DisposeAsk}).Get()
-	require.ErrorContains(t, err, `tool "fails": execute: the call is neither to run nor answered`)
+	require.ErrorContains(t, err, `tool "fails": execute: the call neither runs nor has an answer`)
 	_, err = tools.Execute(t.Context(), agent.State{}, &agent.Prepared{}).Get()
-	require.ErrorContains(t, err, "the prepared call does not say what was called")
+	require.ErrorContains(t, err, "the prepared call has no Call or no Original")
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// TestExecutor holds an executor to the contract of agent.Executor. NewExecutor is
-// called once for each part of the test and gives an executor that runs the given
-// tools under their names, whatever their arguments, and lets every call pass. A
+// TestExecutor tests an executor against the contract of agent.Executor. NewExecutor
+// is called once for each part of the test and returns an executor that runs the
+// given tools under their names, whatever their arguments, and allows every call. A
 // wrapper is tested around tools.Executor().
 func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agent.Executor) { //nolint:gocognit // a table of cases, read top to bottom
 	t.Helper()
@@ -186,7 +186,7 @@ func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agen
 	})
 }
 
-// refusing denies the second call of each step.
+// refusing is an executor that denies the second call of each step.
 type refusing struct {
 	agent.Executor
 	wrong []string // ids of the calls that do not run and that Execute was called for

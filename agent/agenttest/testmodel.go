@@ -11,23 +11,22 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Model is what TestModel needs to know of the driver of a model service.
+// Model describes the driver of a model service for TestModel.
 type Model struct {
-	// New gives a driver whose service answers with the turns: to messages that hold
-	// n replies of the assistant with turn n, blocking or streaming, for every caller and
-	// however often. Of a turn, its text, calls, finish reason and input and output
-	// tokens count; a turn has text, calls or both. Required.
+	// New returns a driver whose service answers with the turns: to messages with n replies of
+	// the assistant, it answers with turn n, blocking or streaming, for every caller and any
+	// number of times. The text, calls, finish reason, and input and output tokens of a turn
+	// are used; a turn has text, calls or both. Required.
 	New func(t *testing.T, turns ...agent.Step) agent.Driver
-	// ObjectArguments says that the service carries arguments of calls as JSON
-	// objects, so that malformed ones cannot get through: what reaches the tool for
-	// them may be anything. False: it is the text that the model wrote.
+	// ObjectArguments reports that the service carries arguments of calls as JSON objects, so
+	// it cannot carry malformed ones: the tool may then receive any arguments instead. False:
+	// the tool receives the text that the model wrote.
 	ObjectArguments bool
 }
 
-// TestModel holds the driver of a model service to what agents need of it: the same
-// for all services, with whole runs, each of them blocking and streaming. Calls of
-// New are one for each part of the test. What a driver's Features say that it
-// cannot do is left out.
+// TestModel tests the driver of a model service against what agents need of it. The test is
+// the same for all services and uses whole runs, each of them blocking and streaming. New is
+// called once for each part of the test. The test skips what the driver's Features exclude.
 func TestModel(t *testing.T, m Model) {
 	t.Helper()
 	t.Run("contract", func(t *testing.T) {
@@ -63,8 +62,8 @@ func TestModel(t *testing.T, m Model) {
 	t.Run("several runs at once", m.testAtOnce)
 }
 
-// testFeatures checks that a driver that says what it can do says the same each time, and does
-// it.
+// testFeatures checks that a driver with Features always returns the same ones, and that they
+// are true.
 func (m Model) testFeatures(t *testing.T) {
 	t.Helper()
 	d := m.New(t, sayTurn("hello"))

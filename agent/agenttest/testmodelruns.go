@@ -56,8 +56,8 @@ func (m Model) testSession(t *testing.T, w way) {
 	got.checkUsage(t, turns[2])
 }
 
-// testImage checks that a driver shows an image to the model, or says that it cannot; it does
-// not leave it out.
+// testImage checks that a driver passes an image to the model, or returns an error if it
+// cannot; it must not omit the image.
 func (m Model) testImage(t *testing.T, w way) {
 	t.Helper()
 	d := m.New(t, sayTurn("A dot."))
@@ -106,7 +106,7 @@ func (m Model) testCancelled(t *testing.T, w way) {
 	assert.Len(t, got.executor.Calls(), 1, "calls before the end")
 }
 
-// testSame checks that, asked both ways, the model gives the same transcript.
+// testSame checks that streaming and blocking calls give the same transcript.
 func (m Model) testSame(t *testing.T) {
 	t.Helper()
 	turns := []agent.Step{
@@ -126,8 +126,8 @@ func (m Model) testSame(t *testing.T) {
 	assert.Equal(t, model(blocking), model(streaming), "the model that answered")
 }
 
-// testLeft checks a listener that leaves at the first piece of a long reply. The driver
-// serves the next run.
+// testLeft checks a listener that leaves at the first piece of a long reply. The driver must
+// serve the next run.
 func (m Model) testLeft(t *testing.T) {
 	t.Helper()
 	a, _ := newAgent(t, m.New(t, sayTurn(strings.Repeat("All work and no play. ", 5000))), Tools{})

@@ -15,15 +15,16 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Func is the body of a tool: it gets the effective call and answers with text. An
-// error or a panic is news for the model; an *agent.SignalError ends the run.
+// Func is the body of a tool: it receives the effective call and returns text. An
+// error or a panic becomes the answer to the model; an *agent.SignalError ends the
+// run.
 type Func func(ctx context.Context, c agent.ToolCall) (string, error)
 
-// Tools is tools by name. There is no schema: a Func gets the arguments as they
-// are.
+// Tools are tools by name. They have no schema: a Func receives the arguments
+// unchanged.
 type Tools map[string]Func
 
-// Specs returns what a model is told of the tools, in the order of their names.
+// Specs returns the specs of the tools for the model, in the order of their names.
 func (t Tools) Specs() agent.Tools {
 	return agent.ToolsOf(lo.Map(slices.Sorted(maps.Keys(t)), func(name string, _ int) agent.ToolSpec {
 		return agent.ToolSpec{Name: name}
@@ -33,7 +34,7 @@ func (t Tools) Specs() agent.Tools {
 // Executor returns an executor for the tools. They are copied.
 func (t Tools) Executor() *Executor { return &Executor{tools: maps.Clone(t)} }
 
-// Executor runs Tools and remembers the calls. It is safe for concurrent use.
+// Executor runs Tools and records the calls. It is safe for concurrent use.
 type Executor struct {
 	tools Tools
 
@@ -50,21 +51,21 @@ func (e *Executor) Calls() []agent.ToolCall {
 	return slices.Clone(e.calls)
 }
 
-// Prepare lets the tool run, if there is one of that name.
+// Prepare allows the call, if there is a tool of that name.
 func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	p := &agent.Prepared{Original: c, Call: c}
 	if _, ok := e.tools[c.Name]; !ok {
-		p.Invalid = fmt.Errorf("there is no tool %q", c.Name)
+		p.Invalid = fmt.Errorf("unknown tool %q", c.Name)
 		p.Disposition = agent.DisposeAnswer
 		p.Answer = agent.NotExecuted(c, agent.ReasonUnknownTool, "", p.Invalid.Error())
 	}
 	return mo.Ok(p)
 }
 
-// Execute runs the tool, or passes on the answer of a call that does not run.
+// Execute runs the tool, or returns the answer of a call that does not run.
 func (e *Executor) Execute(ctx context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Call == nil || p.Original == nil {
-		return mo.Err[*agent.ToolResult](errors.New("execute: the prepared call does not say what was called"))
+		return mo.Err[*agent.ToolResult](errors.New("execute: the prepared call has no Call or no Original"))
 	}
 	switch p.Disposition {
 	case agent.DisposeAnswer:
@@ -72,7 +73,7 @@ func (e *Executor) Execute(ctx context.Context, _ agent.State, p *agent.Prepared
 	case agent.DisposeRun:
 		return e.run(ctx, p)
 	}
-	return mo.Err[*agent.ToolResult](fmt.Errorf("tool %q: execute: the call is neither to run nor answered", p.Call.Name))
+	return mo.Err[*agent.ToolResult](fmt.Errorf("tool %q: execute: the call neither runs nor has an answer", p.Call.Name))
 }
 
 func (e *Executor) run(ctx context.Context, p *agent.Prepared) mo.Result[*agent.ToolResult] {

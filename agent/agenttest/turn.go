@@ -27,8 +27,7 @@ func Say(text string) Turn { return Turn{step: agent.Step{Message: agent.Assista
 // the method Call.
 func Call(tool, arguments string) Turn { return Say("").Call(tool, arguments) }
 
-// Reply returns a turn that answers with step as it is, but that calls without an id
-// get one.
+// Reply returns a turn that answers with step. Calls without an id get one.
 func Reply(step agent.Step) Turn {
 	return Play(func(context.Context, agent.State) (agent.Step, error) { return step, nil })
 }
@@ -38,7 +37,7 @@ func Fail(err error) Turn {
 	return Play(func(context.Context, agent.State) (agent.Step, error) { return agent.Step{}, err })
 }
 
-// Hang returns a turn in which the model says nothing until the context is done.
+// Hang returns a turn in which the model does not answer until the context is done.
 func Hang() Turn {
 	return Play(func(ctx context.Context, _ agent.State) (agent.Step, error) {
 		<-ctx.Done()
@@ -46,12 +45,12 @@ func Hang() Turn {
 	})
 }
 
-// Play returns a turn that f plays. It sees what the model is shown, and must be safe
-// for concurrent use.
+// Play returns a turn whose step f returns. S is the state that the model is shown;
+// f must be safe for concurrent use.
 func Play(f func(ctx context.Context, s agent.State) (agent.Step, error)) Turn { return Turn{play: f} }
 
-// Tries returns a turn that goes differently when it is asked for again, as a retry
-// does: the first try plays the first turn, the last one goes for all that follow.
+// Tries returns a turn that differs when the model is asked again, as after a retry:
+// each try plays the next turn, and the last turn is repeated.
 func Tries(turns ...Turn) Turn { return Turn{tries: slices.Clone(turns)} }
 
 // Call returns the turn with one more tool call. Its id is call_1_1 for the first
@@ -61,14 +60,14 @@ func (t Turn) Call(tool, arguments string) Turn {
 	return t
 }
 
-// WithUsage returns the turn with what it consumes. Without it a turn consumes no
-// tokens, at an unknown cost.
+// WithUsage returns the turn with a usage. Without it a turn uses no tokens, at an
+// unknown cost.
 func (t Turn) WithUsage(u agent.Usage) Turn {
 	t.step.Usage = u
 	return t
 }
 
-// WithTokens returns the turn with the tokens that it consumes; the cost stays.
+// WithTokens returns the turn with a number of tokens; the cost stays.
 func (t Turn) WithTokens(input, output int64) Turn {
 	t.step.Usage.InputTokens, t.step.Usage.OutputTokens = input, output
 	return t
@@ -105,7 +104,7 @@ func (t Turn) take(ctx context.Context, s agent.State, position int) (agent.Step
 	return step, nil
 }
 
-// model is what a scripted model calls itself.
+// model is the Model of a scripted reply.
 const model = "script"
 
 // withIDs gives an id to the calls that have none.

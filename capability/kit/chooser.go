@@ -16,8 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// chooser is a model that selects tools: an agent of its own, which is asked for one
-// answer.
+// chooser is a model that selects tools: an agent of its own that gives one answer.
 type chooser struct {
 	agent   *agent.Agent
 	decoder *toolexec.Decoder[chosenTools]
@@ -31,7 +30,7 @@ type chosenTools struct {
 const chooserInstructions = "You select tools for an assistant. You are shown what the user wants, and all tools. Name the tools that " +
 	"the assistant is likely to need for it, the most important first, and none besides. You do not do the work, and you do not call tools."
 
-// chooserSteps is more than a model needs that keeps to what it was asked.
+// chooserSteps is more than a model needs that answers as instructed.
 const chooserSteps = 3
 
 func newChooser(d agent.Driver, instructions string, most int) (*chooser, error) {
@@ -47,8 +46,8 @@ func newChooser(d agent.Driver, instructions string, most int) (*chooser, error)
 	return &chooser{a, decoder, most}, err
 }
 
-// choose asks the model, unless it has said already what the newest message of the
-// user needs.
+// choose asks the model, unless it has already chosen for the newest message of the
+// user.
 func (m *chooser) choose(ctx context.Context, s agent.State, c *choice) ([]string, *agent.Usage, error) {
 	question := m.question(s)
 	if c.asked == question {
@@ -78,7 +77,7 @@ func (m *chooser) choose(ctx context.Context, s agent.State, c *choice) ([]strin
 	return chosen.Tools, &used, nil
 }
 
-// question returns what the model is shown.
+// question returns the question for the model.
 func (m *chooser) question(s agent.State) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The user wants:\n\n%s\n\nThe tools:\n\n", wish(s))
@@ -91,7 +90,7 @@ func (m *chooser) question(s agent.State) string {
 	return b.String()
 }
 
-// wish returns the newest that a user said.
+// wish returns the newest message of the user.
 func wish(s agent.State) string {
 	for _, message := range s.MessagesBackward() {
 		if message.Role() == agent.RoleUser && message.Source() == "" {
@@ -101,7 +100,7 @@ func wish(s agent.State) string {
 	return "nothing was said"
 }
 
-// output returns the one form that an answer may have.
+// output returns the required form of the answer.
 func (m *chooser) output(s agent.State) (*agent.Output, error) {
 	names := lo.Map(specsOf(s), func(spec agent.ToolSpec, _ int) string { return spec.Name })
 	list, err := json.Marshal(names)
@@ -118,7 +117,7 @@ func (m *chooser) output(s agent.State) (*agent.Output, error) {
 				return err
 			}
 			if unknown := lo.Without(chosen.Tools, names...); len(unknown) > 0 {
-				return fmt.Errorf("there is no tool %q", unknown[0])
+				return fmt.Errorf("unknown tool %q", unknown[0])
 			}
 			return nil
 		},

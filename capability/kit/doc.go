@@ -1,5 +1,4 @@
-// Package kit is capabilities that are ready to use: what people look for in an
-// agent framework and would otherwise write again and again.
+// Package kit contains ready-to-use capabilities that many agents need.
 //
 //	a, err := builder.New().
 //		WithDriver(driver).
@@ -27,23 +26,23 @@
 //	ToolCallLimit   so many calls and no more
 //	Log             what happens is written to log/slog
 //
-// Each is a struct on the public seams of package capability, of a page or two, to
-// be read and to be copied where it does not quite fit. What is missing or makes no
-// sense in its fields is told when the agent is built. An agent has one of each.
+// Each is a struct that uses only the public API of package capability, of a page or
+// two, to be read and to be copied if it does not quite fit. Missing or invalid
+// fields are errors when the agent is built. An agent can have one of each.
 //
 // # Order
 //
-// ModelRetry and ReplyRetry stand around the step, so that each of their attempts goes through all
-// that is around the driver; ModelFallback is the driver, so that one attempt asks
-// all its models. ToolSelection and ContextEditing are between the two, in the order
-// in which they are given, and inside of the hooks. TodoList and ToolCallLimit are
-// around the executor and outside of the hooks: they go by what the hooks decided.
+// ModelRetry and ReplyRetry are around the step, so each of their attempts passes
+// through all wrappers of the driver; ModelFallback is the driver, so one attempt
+// asks all its models. ToolSelection and ContextEditing are between the two, in the
+// order in which they are given, and inside of the hooks. TodoList and ToolCallLimit
+// are around the executor and outside of the hooks: they see the hooks' decisions.
 //
 // # State
 //
-// What must outlive a run is in the session's metadata and goes through JSON with
-// it: the list of things to do, and how far results have been dropped. Everything
-// else belongs to a run and is gone with it.
+// Data that must outlive a run is in the session's metadata and in its JSON: the
+// todo list, and how far results have been dropped. All other data belongs to a run
+// and is dropped with it.
 //
 // # Concurrency
 //

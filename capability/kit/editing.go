@@ -15,60 +15,60 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// What a ContextEditing that says nothing means.
+// The defaults of a ContextEditing.
 const (
 	defaultEditTokens  = 100_000
 	defaultKeepResults = 3
 	defaultPlaceholder = "[this old result was removed to save room; call the tool again if it is needed]"
 )
 
-// ContextEditing no longer shows the model what tools answered long ago, once that
-// has become much: in the place of an old result stands a placeholder. Calls keep
-// their answers, so nothing is split; and the transcript stays as it is, since this is
-// only what the model is shown. The zero ContextEditing begins at 100,000 tokens and
-// keeps the newest three results.
+// ContextEditing hides old tool results from the model once there are many: a
+// placeholder replaces an old result. Calls keep their answers, so call and answer are
+// never separated; and the transcript does not change, only what the model is shown.
+// The zero ContextEditing begins at 100,000 tokens and keeps the newest three results.
 //
-// It edits seldom and much: the model is shown the same until a limit is passed
-// again, so that what a provider has cached of the prompt is of use in between. How
-// far it has come is kept in the session's metadata, and is the same after a restart.
+// It edits rarely and much at a time: the model is shown the same until a limit is
+// passed again, so that a provider's prompt cache stays useful. Its progress is kept
+// in the session's metadata, and survives a restart.
 //
-// Results that the model has not seen yet are never removed, whatever Keep says, nor
-// are results that are shorter than the placeholder.
+// Results that the model has not seen yet are never hidden, whatever Keep is, nor are
+// results that are shorter than the placeholder.
 //
-// A message is measured once in a run. From the first edit on, each step also looks
-// through the list of messages and copies it, a word each.
+// A message is measured once in a run. From the first edit on, each step also iterates
+// over the list of messages and copies it, a word each.
 type ContextEditing struct {
-	// Tokens is how much the model is shown before old results are removed, by Count.
-	// Zero sets no limit, unless Results is zero, too: then it is 100,000.
+	// Tokens is how many tokens, by Count, the model is shown before old results are
+	// hidden. Zero sets no limit, unless Results is zero, too: then it is 100,000.
 	Tokens int64
-	// Results is how many results the model is shown before old ones are removed. Zero
+	// Results is how many results the model is shown before old ones are hidden. Zero
 	// sets no limit. It must be more than Keep.
 	Results int
 	// Keep is how many of the newest results stay. Zero means three, less
 	// than zero none.
 	Keep int
-	// AtLeast is how many tokens must be gained by removing results for the sake of
-	// Tokens: to gain less is not worth another beginning of the prompt. Zero means a
-	// tenth of Tokens, less than zero that anything is.
+	// AtLeast is the minimum number of tokens that hiding results for Tokens must
+	// save; for less it is not worth changing the beginning of the prompt. Zero means
+	// a tenth of Tokens, less than zero means any number.
 	AtLeast int64
 	// Exclude names tools whose results stay, and are not counted by Keep or Results.
 	Exclude []string
-	// Placeholder stands in the place of a result. Empty means a sentence that says
-	// that the result was removed, and to call the tool again if it is needed.
+	// Placeholder replaces a result. Empty means a sentence that says that the result
+	// was removed, and to call the tool again if it is needed.
 	Placeholder string
-	// Count says how many tokens a message has. Nil means an estimate: a token for
-	// four bytes of text and arguments, four for the message, and 1500 for an image or
-	// a file. It must be safe for concurrent use and say the same each time.
+	// Count returns the number of tokens of a message. Nil means an estimate: a token
+	// for four bytes of text and arguments, four for the message, and 1500 for an
+	// image or a file. It must be safe for concurrent use and deterministic.
 	Count func(agent.Message) int64
 }
 
-// ContextEdited: old results are no longer shown from this model call on.
+// ContextEdited: from this model call on, old results are hidden.
 type ContextEdited struct {
 	Run  agent.Run
 	Step int
-	// Results is how many were removed now.
+	// Results is the number of results that are newly hidden.
 	Results int
-	// Before and After are how many tokens the model would have been shown, and is.
+	// Before and After are the tokens that the model is shown without and with the
+	// edit.
 	Before, After int64
 }
 
@@ -133,8 +133,8 @@ func estimate(m agent.Message) int64 {
 	return each + int64(bytes/bytesOfToken) + lumps*lump
 }
 
-// edge is how far results are removed: all that may be before message At. The last
-// of them answers Call, so that an edge of another list of messages is known as such.
+// edge is how far results are hidden: all that may be, before message At. The last of
+// them answers Call, so that an edge of another list of messages is recognized.
 type edge struct {
 	At   int    `json:"at"`
 	Call string `json:"call"`
@@ -142,7 +142,7 @@ type edge struct {
 
 var editEdge = agent.ReservedKey[edge](reserved.Show(), "kit.context_editing", agent.ScopeSession)
 
-// shownSize is what is known in a run of what the model is shown.
+// shownSize is what a run knows about the messages that the model is shown.
 type shownSize struct {
 	mu      sync.Mutex
 	seen    int           // how many messages were measured
@@ -161,7 +161,7 @@ type editor struct {
 	sizes *agent.Scratch[shownSize]
 }
 
-// removable reports whether a placeholder may stand for a message.
+// removable reports whether a placeholder may replace a message.
 func (e *editor) removable(m agent.Message) bool {
 	return m.Role() == agent.RoleTool && !slices.Contains(e.Exclude, m.Tool()) &&
 		(!m.Content().IsText() || len(m.Text()) > len(e.Placeholder))
@@ -174,7 +174,7 @@ func (e *editor) stoodFor(m agent.Message) agent.Message {
 // gain returns how many tokens a placeholder saves.
 func (e *editor) gain(m agent.Message) int64 { return e.Count(m) - e.Count(e.stoodFor(m)) }
 
-// edgeOf returns how far results are removed in s.
+// edgeOf returns how far results are hidden in s.
 func edgeOf(s agent.State) edge {
 	at := editEdge.Or(s, edge{})
 	if at.At < 1 || at.At > s.MessageCount() || s.Message(at.At-1).CallID() != at.Call {
@@ -183,7 +183,7 @@ func edgeOf(s agent.State) edge {
 	return at
 }
 
-// measure brings what is known up to what the model is about to be shown.
+// measure measures the messages that the model is about to be shown.
 func (e *editor) measure(s agent.State, at edge, known *shownSize) {
 	n := s.MessageCount()
 	if known.seen > n || known.seen > 0 && s.Message(known.seen-1) != known.last || known.edge != at.At {
@@ -204,8 +204,8 @@ func (e *editor) measure(s agent.State, at edge, known *shownSize) {
 	}
 }
 
-// showState returns what the model is to be shown of s, and how far results are removed if
-// that is new.
+// showState returns what the model is to be shown of s, and the new edge if it has
+// moved.
 func (e *editor) showState(ctx context.Context, s agent.State) (agent.State, agent.Effects) {
 	known := e.sizes.Get(s)
 	known.mu.Lock()
@@ -222,9 +222,9 @@ func (e *editor) showState(ctx context.Context, s agent.State) (agent.State, age
 	return s.WithView(e.view(s, at, known)...), moved
 }
 
-// view returns the messages with placeholders before the edge. Each message is looked at,
-// since hooks may show others from call to call; one that is what it was is what it
-// was shown as.
+// view returns the messages with placeholders before the edge. Each message is
+// compared, since hooks may show others from call to call; for an unchanged one, the
+// previous result is reused.
 func (e *editor) view(s agent.State, at edge, known *shownSize) []agent.Message {
 	if known.viewEdge != at.At { // what is before both edges stays as it is
 		n := min(known.viewEdge, at.At, len(known.view))
@@ -247,7 +247,7 @@ func (e *editor) view(s agent.State, at edge, known *shownSize) []agent.Message 
 	return known.view
 }
 
-// nextEdge returns how far to remove results now; ok is false when all stays as it is.
+// nextEdge returns how far to hide results now; ok is false when nothing changes.
 func (e *editor) nextEdge(ctx context.Context, s agent.State, known *shownSize) (next edge, ok bool) {
 	many := e.Results > 0 && len(known.results) > e.Results
 	much := e.Tokens > 0 && known.tokens > e.Tokens
@@ -279,7 +279,7 @@ func (e *editor) nextEdge(ctx context.Context, s agent.State, known *shownSize) 
 	return next, true
 }
 
-// editing is a driver that is shown less.
+// editing is a driver that sees the edited messages.
 type editing struct {
 	*editor
 	inner agent.Driver
@@ -290,7 +290,7 @@ var (
 	_ agent.Describer = editing{}
 )
 
-// Features returns what the wrapped driver says of itself.
+// Features returns the Features of the wrapped driver.
 func (d editing) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d editing) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {

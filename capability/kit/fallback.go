@@ -17,35 +17,35 @@ import (
 )
 
 // ModelFallback asks other models when the agent's own cannot answer: one after the
-// other, until one does. The next model call begins with the agent's own again,
+// other, until one answers. The next model call begins with the agent's own again,
 // unless Sticky is set.
 //
-// The others are asked the same, but without Request.Model and Request.Options,
-// which belong to one service: each is asked for its own model. Asking makes a
-// driver that asks for something else.
+// The others get the same request, but without Request.Model and Request.Options, which
+// belong to one service: each uses its own model. Asking returns a driver that changes
+// its requests.
 //
-// A reply that is streamed is told as it arrives, and what was told cannot be taken
-// back: a model that fails before it said anything is replaced, and one that breaks
-// off after that fails the call. So no listener is told a reply made of two. With Whole
-// set, the pieces are held back until the reply is whole, and a reply that breaks off
-// is replaced, too.
+// A streamed reply is emitted as it arrives, and pieces cannot be taken back: a model
+// that fails before its first piece is replaced, and one that breaks off after that
+// fails the call. So a listener never receives a reply that mixes two models. With
+// Whole set, the pieces are held back until the reply is complete, and a reply that
+// breaks off is replaced, too.
 //
-// Who answered is in the step: agent.Step.Model. Each change is told as a FellBack
-// event. When none answers, the call fails with a *FallbackError.
+// The step records the model that answered: agent.Step.Model. Each change of model is a
+// FellBack event. When no model answers, the call fails with a *FallbackError.
 type ModelFallback struct {
 	// Drivers are asked in this order after the agent's own. At least one.
 	Drivers []agent.Driver
-	// Kinds are the errors after which the next is asked; an error of no kind counts
-	// as agent.KindModel. Empty means those that are about the service and not about
-	// what it was asked: KindOverloaded, KindRateLimit, KindTimeout, KindBrokenStream,
-	// KindModel, and KindAuth, since a key that ended at one service is good reason to
-	// ask another. KindContextLength is worth adding where the others read more.
-	// Context that ended and signals that stop a run are never fallen back from.
+	// Kinds are the errors after which the next model is asked; an error without a kind
+	// counts as agent.KindModel. Empty means those that concern the service and not the
+	// request: KindOverloaded, KindRateLimit, KindTimeout, KindBrokenStream, KindModel,
+	// and KindAuth, because a key that expired at one service is a good reason to ask
+	// another. Add KindContextLength if the others have larger context windows. There
+	// is never a fallback after the context has ended or a signal has stopped the run.
 	Kinds []agent.ErrorKind
-	// Sticky lets each model call of a run begin with the model that answered the last
-	// one; those before it are asked when it and those behind it fail.
+	// Sticky begins each model call of a run with the model that answered the last one;
+	// the models before it are asked when it and those after it fail.
 	Sticky bool
-	// Whole holds a streamed reply back until it is whole.
+	// Whole holds a streamed reply back until it is complete.
 	Whole bool
 }
 
@@ -53,23 +53,24 @@ type ModelFallback struct {
 type FellBack struct {
 	Run  agent.Run
 	Step int
-	// From and To are the places of the drivers: zero is the agent's own, one the
-	// first of ModelFallback.Drivers. Models by name are in FromModel and ToModel,
-	// empty for a driver that does not say.
+	// From and To are the indices of the drivers: zero is the agent's own, one the
+	// first of ModelFallback.Drivers. FromModel and ToModel are the names of their
+	// models, empty if a driver does not report it.
 	From, To           int
 	FromModel, ToModel string
-	// Err is what From failed with; where controls at PostInference have yet to see it, its kind.
+	// Err is the error of From; if controls at PostInference have yet to see it, only
+	// its kind.
 	Err error
 }
 
 // EventName returns "inference.fell_back".
 func (FellBack) EventName() string { return "inference.fell_back" }
 
-// FallbackError says that no model answered.
+// FallbackError is returned when no model answered.
 type FallbackError struct {
-	// Errs is what each of them said, in the order in which they were asked. The first
-	// decides what the whole is taken for: its kind, and whether and when the call is
-	// worth making again.
+	// Errs are the errors of the models, in the order in which they were asked. The
+	// first determines the kind of the FallbackError, and whether and when the call is
+	// worth a retry.
 	Errs []error
 }
 
@@ -78,13 +79,13 @@ func (e *FallbackError) Error() string {
 	return fmt.Sprintf("none of %d models answered: %s", len(texts), strings.Join(texts, "; then "))
 }
 
-// Unwrap returns what each of them said.
+// Unwrap returns the errors of the models.
 func (e *FallbackError) Unwrap() []error { return e.Errs }
 
 // Name returns "model-fallback".
 func (ModelFallback) Name() string { return "model-fallback" }
 
-// Install puts the drivers beside the agent's own.
+// Install adds the drivers to the agent's own.
 func (f ModelFallback) Install(p capability.Plan) mo.Result[capability.Plan] {
 	if len(f.Drivers) == 0 {
 		return mo.Err[capability.Plan](errors.New("there is no model to fall back on: give at least one in Drivers"))
@@ -108,7 +109,7 @@ func (f ModelFallback) Install(p capability.Plan) mo.Result[capability.Plan] {
 	}))
 }
 
-// ownModel leaves out what belongs to another service.
+// ownModel removes the settings that belong to another service.
 func ownModel(r agent.Request) agent.Request {
 	r.Model, r.Options = "", agent.Options{}
 	return r
@@ -127,14 +128,15 @@ var (
 	_ agent.Describer = (*fallback)(nil)
 )
 
-// String returns how a plan that prints names it.
+// String returns the description of the driver in a printed plan.
 func (f *fallback) String() string {
 	return "fallback(" + strings.Join(lo.Map(f.drivers, func(d agent.Driver, i int) string {
 		return lo.CoalesceOrEmpty(modelOf(d), fmt.Sprintf("model %d", i+1))
 	}), ", ") + ")"
 }
 
-// Features returns what the agent's own driver says, within what holds for all.
+// Features returns the Features of the agent's own driver, restricted to what holds for
+// all.
 func (f *fallback) Features() agent.Features {
 	own := agent.FeaturesOf(f.drivers[0]).OrEmpty()
 	if own == (agent.Features{}) {
@@ -149,7 +151,7 @@ func (f *fallback) Features() agent.Features {
 	return own
 }
 
-// least returns the smaller of two limits, of which zero is none known.
+// least returns the smaller of two limits, where zero means unknown.
 func least(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -182,7 +184,8 @@ func (f *fallback) Stream(ctx context.Context, s agent.State, emit func(agent.De
 	})
 }
 
-// turn returns one model call. Ask also reports whether anything of the reply was told.
+// turn returns one model call. Ask also reports whether anything of the reply was
+// emitted.
 func (f *fallback) turn(ctx context.Context, s agent.State, ask func(agent.Driver) (mo.Result[agent.Step], bool)) mo.Result[agent.Step] {
 	first := 0
 	if f.sticky {
@@ -218,8 +221,8 @@ func (f *fallback) turn(ctx context.Context, s agent.State, ask func(agent.Drive
 	return mo.Err[agent.Step](&FallbackError{errs})
 }
 
-// withoutText returns what may be told of an error before the controls at PostInference have seen it: its kind, or all of it
-// where there are none.
+// withoutText returns the part of an error that may be reported before the controls at
+// PostInference have seen it: its kind, or the whole error if there are none.
 func withoutText(s agent.State, err error) error {
 	if !hooks.Of(s).HasControls(hooks.PostInference) {
 		return err
@@ -242,9 +245,9 @@ func (f *fallback) worth(err error) bool {
 
 func modelOf(d agent.Driver) string { return agent.FeaturesOf(d).OrEmpty().Model }
 
-// Asking returns a driver that asks d with what change makes of each request: another
-// model of the same service, a lower temperature. Change must be safe for concurrent
-// use and give the same for the same.
+// Asking returns a driver that asks d with the request as change returns it: with
+// another model of the same service, or a lower temperature. Change must be safe for
+// concurrent use and deterministic.
 func Asking(d agent.Driver, change func(agent.Request) agent.Request) agent.Driver {
 	return asking{d, change}
 }
@@ -269,7 +272,7 @@ func (d asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta
 	return agent.Stream(ctx, d.inner, d.applyAnswer(s), emit)
 }
 
-// Features returns what the driver says of itself, with the model that it is asked for.
+// Features returns the Features of the driver, with the changed model.
 func (d asking) Features() agent.Features {
 	features := agent.FeaturesOf(d.inner).OrEmpty()
 	if model := d.change(agent.Request{}).Model; model != "" && features != (agent.Features{}) {

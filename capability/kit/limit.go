@@ -19,25 +19,25 @@ import (
 const StopToolCalls agent.StopReason = "tool_call_limit"
 
 // ToolCallLimit limits how many tool calls run. A call beyond a limit is denied, and
-// the model is told which limit it met; or it stops the run, before any call of its
-// step runs.
+// the model is told which limit it reached; with Stop set it stops the run, before any
+// call of its step runs.
 //
-// What counts is calls whose tool ran, well or badly: not those that were denied,
-// mocked, rejected or invalid. The limits are kept exactly, with parallel calls, too:
-// of the calls of one step the first ones run, in the order in which the model made
-// them. A call that waits for approval is counted until the person said no, so
-// that others of its step may be denied for its sake. When a run was cut off in the
-// middle of a step, what had run of that step is counted when it is recorded. Calls of
-// sub-agents are not counted: they have limits of their own.
+// Calls whose tool ran count, whether they succeeded or failed; calls that were
+// denied, mocked, rejected or invalid do not. The limits are exact, also with parallel
+// calls: of the calls of one step the first ones run, in the model's order. A call
+// that waits for approval counts until a person rejects it, so other calls of its step
+// may be denied because of it. If a run was cut off in the middle of a step, the calls
+// of that step that ran are counted when it is recorded. Calls of sub-agents are not
+// counted: they have limits of their own.
 type ToolCallLimit struct {
-	// Run is for all calls of a run; zero sets no limit.
+	// Run limits all calls of a run; zero sets no limit.
 	Run int
-	// PerTool is for the calls of a run of each of these tools, by name.
+	// PerTool limits the calls of a run of each of these tools, by name.
 	PerTool map[string]int
-	// Session is for all calls of the session, earlier runs included; zero sets no
+	// Session limits all calls of the session, including earlier runs; zero sets no
 	// limit.
 	Session int
-	// Stop ends the run at the first call that is too many, with StopToolCalls.
+	// Stop ends the run at the first call beyond a limit, with StopToolCalls.
 	Stop bool
 }
 
@@ -77,8 +77,8 @@ func (l ToolCallLimit) check() error {
 	return errors.Join(wrong...)
 }
 
-// callCount is the calls that ran, as far as steps are recorded, and those of the step
-// under way that are to run.
+// callCount counts the calls that ran in recorded steps, and those of the current step
+// that are to run.
 type callCount struct {
 	mu     sync.Mutex
 	known  bool
@@ -89,13 +89,13 @@ type callCount struct {
 	booked
 }
 
-// refusal is which limit a call met.
+// refusal is the limit that a call reached.
 type refusal struct {
 	what      string
 	have, may int
 }
 
-// learn counts what has been recorded since it was last asked.
+// learn counts the calls that were recorded since the last time.
 func (c *callCount) learn(s agent.State) {
 	if !c.known {
 		c.known, c.ranOf = true, map[string]int{}
@@ -123,7 +123,7 @@ func (c *callCount) learn(s agent.State) {
 	c.steps = s.RunStepCount()
 }
 
-// book makes room for a call, or says which limit it met.
+// book counts a call, or returns the limit that it reached.
 func (c *callCount) book(l ToolCallLimit, call *agent.ToolCall) *refusal {
 	run := c.ran + len(c.calls)
 	of := c.ranOf[call.Name] + lo.CountBy(lo.Values(c.calls), func(o agent.ToolCall) bool { return o.Name == call.Name })
@@ -140,7 +140,7 @@ func (c *callCount) book(l ToolCallLimit, call *agent.ToolCall) *refusal {
 	return nil
 }
 
-// limiting keeps the limit around an executor.
+// limiting enforces the limit around an executor.
 type limiting struct {
 	agent.Executor
 	limit  ToolCallLimit
@@ -149,7 +149,7 @@ type limiting struct {
 
 var _ agent.Executor = limiting{}
 
-// Prepare denies a call that would run and is too many.
+// Prepare denies a call that would run and exceeds a limit.
 func (x limiting) Prepare(ctx context.Context, s agent.State, call *agent.ToolCall) mo.Result[*agent.Prepared] {
 	result := x.Executor.Prepare(ctx, s, call)
 	p, err := result.Get()

@@ -15,9 +15,9 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// Log writes what the runs of an agent do to a logger of log/slog, a record for each event. The
-// message is the event's name, and the attributes are those of the conventions of
-// OpenTelemetry for generative AI, and grapnel's own beside them, as spans have them:
+// Log writes the events of an agent's runs to a logger of log/slog, a record for each event. The message is the
+// event's name. The attributes are those of the OpenTelemetry conventions for generative AI, and grapnel's own,
+// as on spans:
 //
 //	debug  a step or a model call that begins, a hook that lets things be
 //	info   run.started, inference.completed, tool_call.completed, run.completed; a hook that rewrites, mocks, asks
@@ -179,7 +179,7 @@ func (l logObserver) writeHook(ctx context.Context, logger *slog.Logger, e hooks
 	l.write(ctx, logger, level, e, e.Run, attributes...)
 }
 
-// contentAttr returns an attribute of a text that is only written where contents are asked for.
+// contentAttr returns an attribute for a text that is only written if Content is set.
 func contentAttr[K ~string](l logObserver, key K, value string) slog.Attr {
 	if !l.Content {
 		return slog.Attr{}
@@ -187,7 +187,7 @@ func contentAttr[K ~string](l logObserver, key K, value string) slog.Attr {
 	return textAttr(key, value)
 }
 
-// failure returns what went wrong: the kind, or the text where contents are asked for.
+// failure returns an attribute for an error: its kind, or its text if Content is set.
 func (l logObserver) failure(err error) slog.Attr {
 	switch {
 	case err == nil:

@@ -21,7 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// What a FileMemory that says nothing means.
+// The defaults of a FileMemory.
 const (
 	defaultMemoryFileBytes  = 32 << 10
 	defaultMemoryTotalBytes = 1 << 20
@@ -34,18 +34,18 @@ const (
 // memory tool, which models know; it works with every model. Paths begin with
 // /memories, which stands for Root.
 //
-// At the begin of a run the model is told which files there are, unless there are
-// none or it was told the same before in this session.
+// At the start of a run the model is told which files there are, unless there are
+// none or the list has not changed since it was last told in this session.
 //
-// Nothing leads out of Root, see package files. A file is changed as a whole or not
-// at all, and a change by another process at the same time is noticed and told. Paths
-// with .., with hidden names or control characters are refused. What would pass a
-// limit is refused, and the model told to make room.
+// No path leads out of Root, see package files. A file is changed as a whole or not
+// at all, and a concurrent change by another process is detected and reported. Paths
+// with .., with hidden names or control characters are refused. A write that would
+// exceed a limit is refused, and the model is told to make room.
 //
-// What is in the files was written by models, perhaps after they had read what a
-// stranger wrote: give agents that do not trust each other directories of their own.
+// Models write the files, perhaps after reading text from a stranger: give agents
+// that do not trust each other separate directories.
 type FileMemory struct {
-	// Root is the directory. It is made, for this user alone, if it is not there.
+	// Root is the directory. If it does not exist, it is created for this user only.
 	// Required.
 	Root string
 	// FileBytes is the size of the largest file, TotalBytes that of all together, and
@@ -54,14 +54,15 @@ type FileMemory struct {
 	FileBytes  int
 	TotalBytes int64
 	Files      int
-	// Instructions stand in the system prompt. Empty means those of this package.
+	// Instructions are added to the system prompt. Empty means those of this package.
 	Instructions string
 }
 
 // Name returns "file-memory".
 func (FileMemory) Name() string { return "file-memory" }
 
-// Install adds the tool, the instructions, and the hook that tells what is there.
+// Install adds the tool, the instructions, and the hook that tells the model which
+// files there are.
 func (f FileMemory) Install(p capability.Plan) mo.Result[capability.Plan] {
 	m := &memory{
 		root: f.Root, fileBytes: cmp.Or(f.FileBytes, defaultMemoryFileBytes),
@@ -142,7 +143,7 @@ type memoryArgs struct {
 	NewPath    *string `json:"new_path"`
 }
 
-// missing says which of the arguments that a command needs was left out.
+// missing names an argument that a command needs and that was omitted.
 func (in memoryArgs) missing() string {
 	needs := map[string]map[string]bool{
 		"view":        {"path": in.Path == nil},
@@ -156,7 +157,7 @@ func (in memoryArgs) missing() string {
 	return lo.Ternary(len(left) == 0, "", "Error: "+in.Command+" needs "+sortedAnd(left))
 }
 
-// call runs a command. What the model can do something about is an answer.
+// call runs a command. A problem that the model can act on is an answer.
 func (m *memory) call(ctx context.Context, _ toolexec.Call, in memoryArgs) (toolexec.Output, error) {
 	if text := in.missing(); text != "" {
 		return toolexec.Output{Content: agent.TextContent(text), Failed: true}, nil
@@ -178,10 +179,10 @@ func (m *memory) call(ctx context.Context, _ toolexec.Call, in memoryArgs) (tool
 	return toolexec.TextOutput(text), nil
 }
 
-// memoryTold is a hash of what the model was last told that there is.
+// memoryTold is a hash of the list of files that the model was last told.
 var memoryTold = agent.ReservedKey[string](reserved.Show(), "kit.file_memory.told", agent.ScopeSession)
 
-// toldMemories is how many paths the model is told at the begin of a run.
+// toldMemories is how many paths the model is told at the start of a run.
 const toldMemories = 50
 
 // tell tells the model which files there are, at the first step of a run.

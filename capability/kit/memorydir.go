@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/files"
 )
 
-// memoryError is what a model is told that it can do something about.
+// memoryError is a problem that the model can act on.
 type memoryError struct{ text string }
 
 func (e *memoryError) Error() string { return e.text }
@@ -80,7 +80,7 @@ func (d *memoryDir) run(ctx context.Context, in memoryArgs) (string, error) {
 	return text, describeFileError(name, err)
 }
 
-// memoryRoot is what the directory is called in paths.
+// memoryRoot is the name of the directory in paths.
 const memoryRoot = "/memories"
 
 // placeOf returns a path relative to the directory.
@@ -102,10 +102,10 @@ func placeOf(given string) (string, error) {
 	return name, nil
 }
 
-// shownPath returns the path that the model knows a name by.
+// shownPath returns the model's path for a name.
 func shownPath(name string) string { return path.Join(memoryRoot, name) }
 
-// describeFileError returns an error in words for the model, where it is about a file.
+// describeFileError describes an error about a file in words for the model.
 func describeFileError(name string, err error) error {
 	switch {
 	case err == nil:
@@ -146,12 +146,12 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1fM", float64(n)/(k*k))
 }
 
-// mostEntries is how many files and directories are looked at. Who puts more into the
-// directory is told, and not slowed down by it.
+// mostEntries limits how many files and directories are visited. A directory with more
+// is reported and does not slow commands down.
 const mostEntries = 10_000
 
-// entries returns what there is in a directory and below, hidden things left out, in the
-// order of their paths. Links are not followed.
+// entries returns everything below a directory except hidden files, in the order of
+// their paths. Links are not followed.
 func (d *memoryDir) entries(ctx context.Context, name string) (all []memoryEntry, err error) {
 	err = fs.WalkDir(d.dir.FS(), name, func(at string, e fs.DirEntry, err error) error {
 		switch {
@@ -190,7 +190,7 @@ func (d *memoryDir) entries(ctx context.Context, name string) (all []memoryEntry
 	return all, nil
 }
 
-// totalSize returns the size of the files whose names begin so.
+// totalSize returns the size of the files whose names have the prefix.
 func totalSize(all []memoryEntry, prefix string) int64 {
 	return lo.SumBy(all, func(e memoryEntry) int64 {
 		return lo.Ternary(!e.dir && strings.HasPrefix(e.name, prefix), e.size, 0)

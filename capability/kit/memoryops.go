@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/files"
 )
 
-// view shows a file with numbered lines, or what is in a directory.
+// view shows a file with numbered lines, or the entries of a directory.
 func (d *memoryDir) view(ctx context.Context, name string, lines []int) (string, error) {
 	info, err := d.dir.Stat(name)
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *memoryDir) create(ctx context.Context, name, text string) (string, erro
 	return "File created successfully at: " + shownPath(name), nil
 }
 
-// put writes a file, in the place of what was there, within the limits.
+// put writes or replaces a file, within the limits.
 func (d *memoryDir) put(ctx context.Context, name, text string, old files.Excerpt) error {
 	if len(text) > d.fileBytes {
 		return refuse("Error: %s would have %d bytes, and a file of the memory has %d at most: write less, or into several files",
@@ -149,8 +149,8 @@ func (d *memoryDir) replace(ctx context.Context, name, from, to string) (string,
 	return "The memory file has been edited.\n" + showAround(text, strings.Count(text[:at], "\n"), strings.Count(to, "\n")), nil
 }
 
-// linesWith returns the lines in which a text begins, one for each place, overlapping ones
-// included; not more than need be told.
+// linesWith returns the lines in which a text begins, one for each occurrence, including
+// overlapping ones, up to the number that is shown.
 func linesWith(text, part string) (lines []string) {
 	const told = 20
 	for from := 0; len(lines) < told; {
@@ -164,7 +164,7 @@ func linesWith(text, part string) (lines []string) {
 	return lines
 }
 
-// showAround shows what a text is now from some lines before a place to some behind it.
+// showAround shows a text from some lines before a position to some after it.
 func showAround(text string, line, more int) string {
 	const margin = 3
 	lines := linesOf(text)

@@ -14,30 +14,30 @@ import (
 )
 
 // ReplyRetry asks the model again when its final reply is empty, or was cut at its token limit. The zero
-// ReplyRetry asks twice in all.
+// ReplyRetry asks up to twice.
 //
-// It looks at replies without tool calls alone, so no tool runs twice, and at none that a service withheld or
-// that a hook stopped the run with. A reply that is dropped is no step and not in the transcript; what it used
-// counts for the run. The model is asked the same again; after a reply that was cut, with twice the
-// Request.MaxOutputTokens where there is such a limit. The last attempt counts, whatever it brought: the stop
-// signal says how it looked.
+// It checks only replies without tool calls, so no tool runs twice, and ignores replies that a service withheld
+// or with which a hook stopped the run. A dropped reply is not recorded as a step and not in the transcript; its
+// usage counts for the run. The model gets the same request again; after a reply that was cut, with twice the
+// Request.MaxOutputTokens if there is such a limit. The last attempt counts, whatever the reply: the stop signal
+// describes it.
 //
-// No attempt is made that a limit of tokens, cost or time does not leave room for. Each is told as a
-// processor.Retrying event, whose Err is ErrEmptyReply or ErrCutReply. Pieces of a reply that is dropped have been
-// streamed by then; what comes behind the event belongs to the next one.
+// An attempt is made only if the limits of tokens, cost and time leave room for it. Each attempt is a
+// processor.Retrying event, whose Err is ErrEmptyReply or ErrCutReply. Pieces of a dropped reply have already
+// been streamed; those after the event belong to the next reply.
 type ReplyRetry struct {
-	// Attempts is how often the model is asked in all. Zero means 2.
+	// Attempts is the total number of times that the model is asked. Zero means 2.
 	Attempts int
 }
 
-// defaultReplies is how often a ReplyRetry asks in all where nothing is said.
+// defaultReplies is the default of ReplyRetry.Attempts.
 const defaultReplies = 2
 
-// Why a ReplyRetry asks again.
+// The reasons why a ReplyRetry asks again.
 var (
-	// ErrEmptyReply is told when a reply has neither text nor calls: see agent.Step.Empty.
+	// ErrEmptyReply is reported when a reply has neither text nor calls: see agent.Step.Empty.
 	ErrEmptyReply = errors.New("the reply is empty")
-	// ErrCutReply is told when a reply ended at its token limit.
+	// ErrCutReply is reported when a reply ended at its token limit.
 	ErrCutReply = errors.New("the reply was cut at its token limit")
 )
 
@@ -53,7 +53,7 @@ func (r ReplyRetry) Install(p capability.Plan) mo.Result[capability.Plan] {
 	return mo.Ok(p.AroundStep(capability.Inside, r.Name(), agent.ProcessorFunc(r.process)))
 }
 
-// process takes the step, and takes it again while its final reply is of no use.
+// process takes the step, and repeats it while its final reply is empty or cut.
 func (r ReplyRetry) process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	asked := s
 	var kept mo.Option[agent.State] // what the attempt before came to
@@ -78,7 +78,7 @@ func (r ReplyRetry) process(ctx context.Context, s agent.State, next agent.Next)
 	}
 }
 
-// uselessReply returns why the reply of the last step is of no use; nil when it is.
+// uselessReply returns why the reply of the last step is not usable; nil when it is.
 func uselessReply(s agent.State) error {
 	last, _ := s.LastStep().Get()
 	reply := last.Reply()
@@ -93,8 +93,8 @@ func uselessReply(s agent.State) error {
 	return nil
 }
 
-// stoppedAfter returns the state of a step that was not taken again because something stopped the run before: the
-// reply of the attempt before, if there was one, with that stop.
+// stoppedAfter returns the state of a step that was not repeated because something stopped the run first: the
+// reply of the previous attempt, if any, with that stop.
 func stoppedAfter(kept mo.Option[agent.State], stopped agent.State) agent.State {
 	before, ok := kept.Get()
 	signal, hasSignal := stopped.StopSignal().Get()
@@ -104,7 +104,7 @@ func stoppedAfter(kept mo.Option[agent.State], stopped agent.State) agent.State 
 	return before.WithStop(signal)
 }
 
-// withMoreTokens returns s with twice the room for the reply, where the request limits it.
+// withMoreTokens returns s with twice the output tokens, if the request limits them.
 func withMoreTokens(s agent.State) agent.State {
 	request := s.Request()
 	if request.MaxOutputTokens <= 0 {

@@ -10,17 +10,17 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// ModelRetry makes a model call again that failed: it is processor.Retry, with the
-// same fields and rules, around each step and inside of the hooks. The zero
-// ModelRetry makes three attempts, with one second and then two in between.
+// ModelRetry repeats a failed model call: it is processor.Retry, with the same
+// fields and rules, around each step and inside of the hooks. The zero ModelRetry
+// makes three attempts, with one second and then two in between.
 //
-// Only a call that brought no reply is made again, so no tool runs twice. A service
-// that says how long it wants to be left alone is left alone that long; errors that
-// will not go away by themselves are not retried; waiting ends with the context.
-// Attempts that failed count as no step, and show as processor.Retrying.
+// Only a call without a reply is repeated, so no tool runs twice. If a service says
+// how long to wait, ModelRetry waits at least that long; permanent errors are not
+// retried; waiting ends with the context. Failed attempts do not count as steps, and
+// are processor.Retrying events.
 //
-// Pieces of a reply that broke off while it was streamed have been told by then, and
-// the next attempt tells its own from the start: a Retrying event stands between.
+// If a streamed reply broke off, its pieces have already been emitted, and the next
+// attempt starts from the beginning: a Retrying event separates the two.
 type ModelRetry processor.Retry
 
 // Name returns "model-retry".

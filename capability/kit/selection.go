@@ -16,49 +16,49 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// ToolSelection tells the model of the tools that it needs for a call, and of no
-// others. The choice is made by a func, for each model call; or by another model, a
-// small one, which is asked once for each message of the user.
+// ToolSelection shows the model only the tools that it needs for a call. The choice
+// is made by a func, for each model call; or by another model, a small one, which is
+// asked once for each message of the user.
 //
-// Only the request of the model call changes: tools stand in the order in which they
-// always do. A call of a tool that the model was not told of is answered with the
-// names of those that it was. A tool that the request names in its ToolChoice is
-// always told of.
+// Only the request of the model call changes: the tools keep their order. A call of
+// a hidden tool is answered with the names of the available ones. A tool that the
+// request names in its ToolChoice is always available.
 //
-// A choice that fails, by an error or by an answer that is no list of tools, is not
-// the run's failure: the model is told of all tools. Selected says so.
+// A failed choice, whether by an error or by an answer that is not a list of tools,
+// does not fail the run: the model is shown all tools. Selected reports it.
 //
-// What the small model uses counts with the step for which it was asked, so that
-// limits on tokens and cost hold. Another set of tools is another beginning of the
-// prompt, which providers have not cached: select seldom, or where there are many
+// The usage of the small model counts with the step for which it was asked, so that
+// limits on tokens and cost apply. A change of tools changes the beginning of the
+// prompt, which providers have cached: select rarely, or only if there are many
 // tools.
 type ToolSelection struct {
-	// Select gives the names of the tools that are needed. It sees the state as the
-	// model is about to see it, and must be safe for concurrent use. Names that no
-	// tool has are passed over. Either this or Driver is set.
+	// Select returns the names of the needed tools. It sees the state as the model
+	// is about to see it, and must be safe for concurrent use. Unknown names are
+	// ignored. Set either this or Driver.
 	Select func(ctx context.Context, s agent.State, tools []agent.ToolSpec) ([]string, error)
 	// Driver asks the model that selects. It is shown the newest message of the user,
 	// and the names and descriptions of all tools.
 	Driver agent.Driver
-	// Instructions are what that model is told to do. Empty means those of this
+	// Instructions are the instructions for that model. Empty means those of this
 	// package.
 	Instructions string
-	// Always is the names of tools that are not up to the choice.
+	// Always are the names of tools that are always available.
 	Always []string
-	// Max is how many tools are selected at most, Always not counted; the first ones
-	// that were chosen stay. Zero sets no limit.
+	// Max is the maximum number of selected tools, without Always; the first ones of
+	// the choice are kept. Zero sets no limit.
 	Max int
 }
 
-// Selected: the model is told of some of its tools.
+// Selected: the model is shown some of its tools.
 type Selected struct {
 	Run  agent.Run
 	Step int
-	// Tools is the names of those that it is told of, and Hidden how many there are
-	// besides.
+	// Tools are the names of the available tools, and Hidden is the number of the
+	// others.
 	Tools  []string
 	Hidden int
-	// Err is why the choice failed, so that all tools are told of; nil otherwise.
+	// Err is the error of a failed choice, after which all tools are available; nil
+	// otherwise.
 	Err error
 }
 
@@ -104,7 +104,7 @@ func (t ToolSelection) chosenByFunc(ctx context.Context, s agent.State, _ *choic
 	return names, nil, err
 }
 
-// specsOf returns what the model would be told of all tools, in their order.
+// specsOf returns the specs of all tools, in their order.
 func specsOf(s agent.State) (specs []agent.ToolSpec) {
 	for _, spec := range s.Request().Tools.All() {
 		specs = append(specs, spec)
@@ -117,18 +117,18 @@ type selection struct {
 	chosen *agent.Scratch[choice]
 	always []string
 	most   int
-	// choose gives names, and what it used, if that was a model.
+	// choose returns names, and the usage of the model, if it asks one.
 	choose func(ctx context.Context, s agent.State, c *choice) ([]string, *agent.Usage, error)
 }
 
-// choice is what a model chose before in a run, and for what.
+// choice is an earlier choice of a model in a run, and the message that it was for.
 type choice struct {
 	mu    sync.Mutex
 	asked string
 	names []string
 }
 
-// offer is the tools that the model was told of for a step of the run. It is kept with
+// offer is the tools that the model was shown for a step of the run. It is kept with
 // the run, which may be parked before the calls of that step are answered.
 type offer struct {
 	Step  int      `json:"step"`
@@ -175,7 +175,7 @@ func namesOf(tools agent.Tools) (names []string) {
 	return names
 }
 
-// selecting is a driver that is asked with some of the tools.
+// selecting is a driver that sees only some of the tools.
 type selecting struct {
 	*selection
 	inner agent.Driver
@@ -186,7 +186,7 @@ var (
 	_ agent.Describer = selecting{}
 )
 
-// Features returns what the wrapped driver says of itself.
+// Features returns the Features of the wrapped driver.
 func (d selecting) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d selecting) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
@@ -217,7 +217,7 @@ func (d selecting) turn(ctx context.Context, s agent.State, ask func(agent.State
 	return mo.Ok(step)
 }
 
-// offering answers calls of tools that the model was not told of.
+// offering answers calls of hidden tools.
 type offering struct{ agent.Executor }
 
 func (x offering) Prepare(ctx context.Context, s agent.State, call *agent.ToolCall) mo.Result[*agent.Prepared] {

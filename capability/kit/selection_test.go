@@ -105,7 +105,7 @@ func TestHiddenToolsAreNotRun(t *testing.T) {
 	got := told(s)
 	assert.Equal(t, "A", got[0])
 	assert.Equal(t, `tool "b": not executed: it is not available in this turn; the tools for it are a`, got[1])
-	assert.Contains(t, got[2], `there is no tool "none"`)
+	assert.Contains(t, got[2], `unknown tool "none"`)
 	assert.Contains(t, got[3], "not executed")
 	assert.Equal(t, []string{"B", `tool "a": not executed: it is not available in this turn; the tools for it are b`}, got[4:])
 	for _, step := range s.Steps() {

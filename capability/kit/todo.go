@@ -20,15 +20,16 @@ import (
 // TodoTool is the name of the tool that TodoList brings.
 const TodoTool = "write_todos"
 
-// TodoList gives the model a tool to write its plan with, and tells it when to. The
-// whole list is written each time; a write that has the wrong form changes nothing.
-// Of several in one step the last counts, and the model is told so.
+// TodoList gives the model a tool to write its plan with, and instructions for using
+// it. Each write replaces the whole list; an invalid write changes nothing. Of
+// several writes in one step the last counts, and the model is told so.
 //
-// The list belongs to the session: it stays from run to run and through JSON, and
-// Todos reads it. That one item is in progress at a time is advice for the model and
-// not enforced.
+// The list belongs to the session: it is kept from run to run and in JSON, and Todos
+// returns it. The rule that one item at a time is in progress is advice for the
+// model and not enforced.
 type TodoList struct {
-	// Instructions stand in the system prompt. Empty means those of this package.
+	// Instructions are added to the system prompt. Empty means those of this
+	// package.
 	Instructions string
 }
 
@@ -38,10 +39,10 @@ type Todo struct {
 	Status  TodoStatus `json:"status"`
 }
 
-// TodoStatus says how an item stands.
+// TodoStatus is the status of an item.
 type TodoStatus string
 
-// How an item may stand.
+// The statuses of an item.
 const (
 	TodoPending    TodoStatus = "pending"
 	TodoInProgress TodoStatus = "in_progress"
@@ -50,14 +51,15 @@ const (
 
 var todos = agent.ReservedKey[[]Todo](reserved.Show(), "kit.todos", agent.ScopeSession)
 
-// Todos returns the list as the model last wrote it, in its order; nil when there is none.
-// It is the caller's to keep.
+// Todos returns the list as the model last wrote it, in its order; nil when there is
+// none. The caller may keep and modify the slice.
 func Todos(s agent.State) []Todo { return slices.Clone(todos.Or(s, nil)) }
 
 // Name returns "todo-list".
 func (TodoList) Name() string { return "todo-list" }
 
-// Install adds the tool, the instructions, and what knows which write is the last.
+// Install adds the tool, the instructions, and the wrapper that determines the last
+// write.
 func (t TodoList) Install(p capability.Plan) mo.Result[capability.Plan] {
 	list := todoList{agent.NewScratch[writes](nil)}
 	tool := toolexec.WithPolicy(toolexec.CallFunc(todoSpec, list.write), toolexec.Policy{Doubt: toolexec.DoubtRepeat})
@@ -89,7 +91,7 @@ type todoArgs struct {
 // todoList is the list of one agent.
 type todoList struct{ writes *agent.Scratch[writes] }
 
-// writes is the writes of the step under way that are to run.
+// writes are the writes of the current step that are to run.
 type writes struct {
 	mu sync.Mutex
 	booked
@@ -114,7 +116,7 @@ func (l todoList) write(_ context.Context, c toolexec.Call, in todoArgs) (toolex
 	return out, nil
 }
 
-// summarizeList says how the list stands.
+// summarizeList describes the progress of the list.
 func summarizeList(list []Todo) string {
 	if len(list) == 0 {
 		return "The to-do list is empty now."
@@ -131,7 +133,7 @@ func summarizeList(list []Todo) string {
 
 func (l todoList) wrap(inner agent.Executor) agent.Executor { return noting{inner, l.writes} }
 
-// noting notes which writes of a step are to run, before any of them does.
+// noting records which writes of a step are to run, before any of them does.
 type noting struct {
 	agent.Executor
 	writes *agent.Scratch[writes]

@@ -49,7 +49,7 @@ hooks:
 	// A tool that it has not is told before anything runs.
 	p = command(t, modelOf(t, `{"text": "Done."}`), "run", "--tool", "shell", "--policy", "rules.yaml", "go")
 	assert.Equal(t, 2, p.with("rules.yaml", rules).ended())
-	assert.Contains(t, p.written(), `rules.yaml:4:8: rule "rules/add": tool: there is no tool "mcp__all__get-sum": there are bash`)
+	assert.Contains(t, p.written(), `rules.yaml:4:8: rule "rules/add": tool: unknown tool "mcp__all__get-sum": there are bash`)
 }
 
 // A rule starts an agent, which decides; the rules hold for it, too, and it starts no

@@ -66,7 +66,7 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
-// modelFeatures returns what is usual for a model, and what c has to say to it.
+// modelFeatures returns the usual features of a model, corrected by c.
 func modelFeatures(c Config, at service.Endpoint) agent.Features {
 	known, ok := limitsOf(c.Model)
 	f := agent.Features{
@@ -113,7 +113,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 	return d.result(ctx, s, true, func(res *http.Response) (*reply, error) { return readStream(res, emit) })
 }
 
-// result asks, reads the reply, and makes of an error what the reader of it can use.
+// result sends the request, reads the reply, and converts an error for its reader.
 func (d *Driver) result(ctx context.Context, s agent.State, stream bool, read func(*http.Response) (*reply, error)) mo.Result[agent.Step] {
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))

@@ -25,7 +25,7 @@ func (c Config) endpoint() (service.Endpoint, error) {
 // https://docs.claude.com/en/api/claude-on-vertex-ai and package vertex of the SDK, which needs Google's libraries.
 const vertexVersion = "vertex-2023-10-16"
 
-// pathOf returns what stands behind the base URL when a model is asked.
+// pathOf returns the path after the base URL for a model call.
 func (c Config) pathOf(model string, stream bool) string {
 	if c.Vertex == nil {
 		return "v1/messages"
@@ -33,7 +33,7 @@ func (c Config) pathOf(model string, stream bool) string {
 	return service.VertexPath(*c.Vertex, "anthropic") + url.PathEscape(model) + lo.Ternary(stream, ":streamRawPredict", ":rawPredict")
 }
 
-// countPath returns what stands behind the base URL when tokens are counted.
+// countPath returns the path after the base URL for counting tokens.
 func (c Config) countPath() string {
 	if c.Vertex == nil {
 		return "v1/messages/count_tokens"

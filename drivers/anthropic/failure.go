@@ -34,7 +34,7 @@ func (d *Driver) failure(a asking, err error) *drivers.Error {
 	return e
 }
 
-// explain fills in what the service said of its refusal.
+// explain adds the service's explanation of its refusal.
 func (d *Driver) explain(e *drivers.Error, no *service.RefusalError, header http.Header) {
 	var said struct {
 		Error     json.RawMessage `json:"error"`

@@ -27,7 +27,7 @@ var models = map[string]limits{
 // day is the day of a version behind a model's name: claude-haiku-4-5-20251001, on Vertex AI claude-haiku-4-5@20251001.
 var day = regexp.MustCompile(`(-|@)\d{8}$|@default$`)
 
-// limitsOf returns what is known of a model; ok is false when nothing is.
+// limitsOf returns the known limits of a model; ok is false for an unknown model.
 func limitsOf(model string) (limits, bool) {
 	known, ok := models[day.ReplaceAllString(model, "")]
 	return known, ok

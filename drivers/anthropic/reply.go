@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// reply is what the service answered, however it came.
+// reply is the service's reply, streamed or not.
 type reply struct {
 	id, model string
 	stop      sdk.StopReason
@@ -64,7 +64,7 @@ func (b *block) arguments() string {
 	return string(b.Input)
 }
 
-// readReply reads a reply that comes in one piece.
+// readReply reads a reply that is not streamed.
 func readReply(body io.Reader) (*reply, error) {
 	raw, err := io.ReadAll(body)
 	if err != nil {
@@ -78,7 +78,7 @@ func readReply(body io.Reader) (*reply, error) {
 		return nil, &service.BrokenError{Err: fmt.Errorf("the reply is not JSON: %w", err)}
 	}
 	if m.Type != "message" {
-		return nil, &service.BrokenError{Err: errors.New("the reply is no message of the Messages API")}
+		return nil, &service.BrokenError{Err: errors.New("the reply is not a message of the Messages API")}
 	}
 	r := &reply{id: m.ID, model: m.Model, stop: m.StopReason, usage: m.Usage}
 	for _, content := range m.Content {
@@ -157,7 +157,7 @@ func finishReason(stop sdk.StopReason) agent.FinishReason {
 	return agent.FinishReason(stop) // pause_turn is one
 }
 
-// used returns what the reply consumed. The service counts input that a cache had, or
+// used returns the usage of the reply. The service counts input that a cache had, or
 // got, apart from the rest.
 func (r *reply) used(prices drivers.Prices, asked string) agent.Usage {
 	u := r.usage

@@ -48,7 +48,7 @@ func (d *Driver) request(s agent.State, stream bool) ([]byte, []option.RequestOp
 	return append(out, "]}"...), headers, err
 }
 
-// accepts says what of a request the driver cannot do.
+// accepts returns an error for a request that the driver does not support.
 func (d *Driver) accepts(r agent.Request) error {
 	if r.Tools.Len() > 0 && !d.features.Tools {
 		return errors.New("the model takes no tools: leave Request.Tools empty")
@@ -58,12 +58,12 @@ func (d *Driver) accepts(r agent.Request) error {
 		return nil
 	case agent.ToolsRequired:
 		if r.Tools.Len() == 0 {
-			return errors.New("a tool call is required, and there are no tools")
+			return errors.New("a tool call is required, but there are no tools")
 		}
 		return nil
 	}
 	if r.Tools.ByName(string(r.ToolChoice)).IsAbsent() {
-		return fmt.Errorf("the tool choice %q is no tool of the request", r.ToolChoice)
+		return fmt.Errorf("the tool choice %q is not a tool of the request", r.ToolChoice)
 	}
 	return nil
 }
@@ -129,13 +129,13 @@ func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string
 	}
 	var schema map[string]any
 	if err := json.Unmarshal([]byte(r.Output.Schema), &schema); err != nil {
-		return fmt.Errorf("the schema of Request.Output is no JSON object: %w", err)
+		return fmt.Errorf("the schema of Request.Output is not a JSON object: %w", err)
 	}
 	// What the service's schemas cannot say goes into their descriptions; Output.Check
 	// looks at the answer with the whole schema.
 	simple, ok := sdk.BetaJSONSchemaOutputFormat(schema).Schema.(map[string]any)
 	if !ok || len(simple) == 0 {
-		return errors.New("the schema of Request.Output is no JSON Schema that can be read")
+		return errors.New("the schema of Request.Output is not a readable JSON Schema")
 	}
 	config := map[string]json.RawMessage{} // with effort, say, it is one object
 	if given, ok := extra["output_config"]; ok && (json.Unmarshal(given, &config) != nil || config == nil) {
@@ -163,7 +163,7 @@ func (d *Driver) holdsForm(model string) bool {
 	return known
 }
 
-// tools offers the tools and says whether one must be called.
+// tools sets the tools and whether one must be called.
 func (d *Driver) tools(r agent.Request, p *sdk.MessageNewParams) error {
 	if r.Tools.Len() == 0 {
 		return nil
@@ -177,7 +177,7 @@ func (d *Driver) tools(r agent.Request, p *sdk.MessageNewParams) error {
 			tool.InputSchema.Properties = map[string]any{}
 		} else {
 			if !service.IsObject(spec.Parameters) {
-				return fmt.Errorf("the parameters of tool %q are no JSON object", spec.Name)
+				return fmt.Errorf("the parameters of tool %q are not a JSON object", spec.Name)
 			}
 			tool.InputSchema = param.Override[sdk.ToolInputSchemaParam](json.RawMessage(spec.Parameters))
 		}
@@ -202,7 +202,7 @@ func (d *Driver) tools(r agent.Request, p *sdk.MessageNewParams) error {
 	return nil
 }
 
-// breakpoints says up to where the service keeps what it reads.
+// breakpoints sets the positions up to which the service caches the prompt.
 func (d *Driver) breakpoints(p *sdk.MessageNewParams) {
 	if d.cache == CacheOff {
 		return

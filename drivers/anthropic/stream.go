@@ -24,7 +24,7 @@ const goodbye = 250 * time.Millisecond
 // errCut is a stream that ended before its reply did.
 var errCut = errors.New("the stream ended in the middle of the reply")
 
-// readStream reads a reply that comes in pieces and tells emit of them.
+// readStream reads a streamed reply and calls emit with its pieces.
 func readStream(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
 	if mediaType, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); mediaType == "application/json" || service.IsJSON(answer) {
 		return readUnstreamed(answer, emit)

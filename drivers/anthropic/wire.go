@@ -122,7 +122,7 @@ func (d *Driver) blocksOf(m agent.Message) ([]byte, error) {
 	case agent.RoleUser:
 		blocks, err = d.saidBlocks(m)
 	default:
-		return nil, fmt.Errorf("the role %q is not known", m.Role())
+		return nil, fmt.Errorf("the unknown role %q", m.Role())
 	}
 	if err == nil && len(blocks) == 0 && m.Role() == agent.RoleUser {
 		return []byte(nothing), nil

@@ -13,39 +13,38 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Config is what a driver is made of. Only Model is required, and a key where the
-// vendor itself is asked.
+// Config configures a driver. Only Model is required, and a key for the vendor's own
+// service.
 type Config struct {
-	// Model is the model that is asked when agent.Request.Model is empty, by its
+	// Model is the model to use when agent.Request.Model is empty, by its
 	// name at the service: "gemini-3.8-flash". Required.
 	Model string
-	// APIKey is the key. Empty means GEMINI_API_KEY, and GOOGLE_API_KEY where that is
+	// APIKey is the key. Empty means GEMINI_API_KEY, or GOOGLE_API_KEY if that is
 	// empty, too; they are only sent to the vendor itself or to the URL that
-	// GOOGLE_GEMINI_BASE_URL names: a BaseURL of one's own gets the key that stands
-	// here, or none.
+	// GOOGLE_GEMINI_BASE_URL names: a BaseURL in this Config gets only the APIKey
+	// of this Config.
 	APIKey string
-	// BaseURL is where the service is, up to what stands before /v1beta/models:
-	// "http://localhost:4000". Empty means GOOGLE_GEMINI_BASE_URL, and the vendor
-	// where that is empty, too.
+	// BaseURL is the address of the service without /v1beta/models:
+	// "http://localhost:4000". Empty means GOOGLE_GEMINI_BASE_URL, or the vendor
+	// if that is empty, too.
 	BaseURL string
-	// Vertex, when set, is where Vertex AI is asked instead of the Gemini API, with a token
-	// and no key. A BaseURL is then what stands before /v1/projects, and the environment
-	// is not read.
+	// Vertex, when set, selects Vertex AI instead of the Gemini API, with a token instead of
+	// a key. A BaseURL is then the address without /v1/projects, and the environment is not
+	// read.
 	Vertex *drivers.Vertex
-	// Header is sent with every request, for endpoints that want more than a key.
-	// Its values are kept out of errors as the key is.
+	// Header is sent with every request, for endpoints that need more than a key. Errors
+	// show neither its values nor the key.
 	Header http.Header
-	// HTTPClient sends the requests. Nil means a client that honours the proxy
-	// variables, gives up where no connection comes about or nothing is answered for
-	// ten minutes, and else leaves it to the context to end a call. Redirects are not
-	// followed, whatever the client says: they would take the key along.
+	// HTTPClient sends the requests. Nil means a client that honors the proxy variables,
+	// fails if it cannot connect or gets no answer for ten minutes, and otherwise leaves
+	// it to the context to end a call. Redirects are not followed, whatever the client's
+	// setting: they would pass the key on.
 	HTTPClient *http.Client
-	// Prices says what a reply costs. None means ListPrices for the vendor, and no
-	// known cost for other endpoints. What costs nothing has a price of zero.
+	// Prices are the prices of replies. None means ListPrices for the vendor, and no
+	// known cost for other endpoints. A free model has a price of zero.
 	Prices mo.Option[drivers.Prices]
-	// Features, when set, corrects what the driver says of itself and what it may be
-	// asked. It is called once, by New, with what is usual for the model; the model,
-	// the endpoint and whether it is priced stay as they are.
+	// Features, when set, corrects the features of the driver. New calls it once, with
+	// the usual features of the model; it cannot change Model, Endpoint and Priced.
 	Features func(f *agent.Features)
 }
 

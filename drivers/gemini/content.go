@@ -97,7 +97,7 @@ func (w writer) message(m agent.Message) ([]byte, error) {
 	case agent.RoleTool:
 		parts, err = w.answer(m)
 	default:
-		err = fmt.Errorf("the role %q is not known", m.Role())
+		err = fmt.Errorf("the unknown role %q", m.Role())
 	}
 	if err != nil || len(parts) == 0 {
 		return nil, err

@@ -74,7 +74,7 @@ func TestCountTokensFails(t *testing.T) {
 		})
 	}
 	d, e := newDriver(t, gemini.Config{}, modeltest.Body(200, "application/json", `{"totalTokens":1}`))
-	require.ErrorContains(t, d.CountTokens(t.Context(), hello.WithRequest(agent.Request{Model: "a?b"})).Error(), "is no name of a model")
+	require.ErrorContains(t, d.CountTokens(t.Context(), hello.WithRequest(agent.Request{Model: "a?b"})).Error(), "is not a model name")
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)

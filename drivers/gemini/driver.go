@@ -63,7 +63,7 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
-// modelFeatures returns what is usual for a model, and what c has to say to it.
+// modelFeatures returns the usual features of a model, corrected by c.
 func modelFeatures(c Config, at service.Endpoint) agent.Features {
 	f := agent.Features{
 		Provider: lo.Ternary(c.Vertex == nil, "gcp.gemini", "gcp.vertex_ai"), Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true,

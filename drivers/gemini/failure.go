@@ -73,7 +73,7 @@ func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 	return e
 }
 
-// explain fills in what the service said of its refusal.
+// explain adds the service's explanation of its refusal.
 func (d *Driver) explain(e *drivers.Error, x *exchange, said *apiError) {
 	e.Status = cmp.Or(said.Code, x.status)
 	if e.Status < 300 { // in the middle of a stream, without a code

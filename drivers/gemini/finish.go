@@ -44,7 +44,7 @@ func (r *reply) reason() agent.FinishReason {
 	return agent.FinishError
 }
 
-// used returns what the reply consumed. What it cost is unknown where no usage was told,
+// used returns the usage of the reply. What it cost is unknown where no usage was told,
 // where the table has not the model, and where there was sound in the request.
 func (r *reply) used(model string) agent.Usage {
 	u := r.usage

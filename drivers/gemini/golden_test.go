@@ -175,7 +175,7 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 		`the tool choice is "required", and there`:    agent.NewState(hello).WithRequest(agent.Request{ToolChoice: agent.ToolsRequired}),
 		`parameters of tool "bad" are no JSON object`: agent.NewState(hello).WithRequest(agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "bad", Parameters: `{"type":`})}),
 		`schema of agent.Request.Output is not JSON`:  agent.NewState(hello).WithRequest(agent.Request{Output: &agent.Output{Schema: "{"}}),
-		`"../../x" is no name of a model`:             agent.NewState(hello).WithRequest(agent.Request{Model: "../../x"}),
+		`"../../x" is not a model name`:               agent.NewState(hello).WithRequest(agent.Request{Model: "../../x"}),
 		`message 1: the image "" has neither`:         agent.NewState(hello, agent.User(agent.Image("image/png", nil))),
 		`message 0: the file "x" has the media type`:  agent.NewState(agent.User(agent.File("x", "", []byte("x")))),
 	} {

@@ -2,7 +2,7 @@ package gemini
 
 import "encoding/json"
 
-// part is one part of a content as it is sent.
+// part is one part of a content in the format of the request.
 type part struct {
 	Text      *string           `json:"text,omitempty"`
 	Inline    *blob             `json:"inlineData,omitempty"`

@@ -11,11 +11,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// reply puts a turn together out of the pieces in which it comes.
+// reply assembles a turn from its pieces.
 type reply struct {
 	d     *Driver
 	asked string
-	// place is where in its session the reply stands.
+	// place is the position of the reply in its session.
 	place string
 
 	id, model string
@@ -85,7 +85,7 @@ func kindOf(mediaType string) agent.PartKind {
 	return agent.PartFile
 }
 
-// partSignature returns what is kept of a part's signature; empty when it has none.
+// partSignature returns a part's signature in its stored form; empty when it has none.
 func partSignature(p *replyPart) string {
 	if len(p.Signature) == 0 {
 		return ""

@@ -38,7 +38,7 @@ var elsewhere = map[string]string{ //nolint:gosec // these tokens are what model
 // these were written when they were first seen.
 func (d *Driver) body(model string, s agent.State) (body map[string]any, contents []byte, err error) {
 	if strings.ContainsAny(model, "?&#%") || strings.Contains(model, "..") {
-		return nil, nil, fmt.Errorf("%q is no name of a model", model)
+		return nil, nil, fmt.Errorf("%q is not a model name", model)
 	}
 	r := s.Request()
 	system := []string{r.Instructions}
@@ -116,7 +116,7 @@ type declaration struct {
 	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
 }
 
-// tools offers the tools and says whether one must be called.
+// tools sets the tools and whether one must be called.
 func (d *Driver) tools(r agent.Request, body map[string]any) error {
 	if r.Tools.Len() == 0 {
 		if r.ToolChoice != agent.ToolsAuto && r.ToolChoice != agent.ToolsNone {
@@ -130,7 +130,7 @@ func (d *Driver) tools(r agent.Request, body map[string]any) error {
 	declared := make([]declaration, 0, r.Tools.Len())
 	for _, spec := range r.Tools.All() {
 		if spec.Parameters != "" && !service.IsObject(spec.Parameters) {
-			return fmt.Errorf("the parameters of tool %q are no JSON object", spec.Name)
+			return fmt.Errorf("the parameters of tool %q are not a JSON object", spec.Name)
 		}
 		declared = append(declared, declaration{spec.Name, spec.Description, json.RawMessage(spec.Parameters)})
 	}
@@ -146,7 +146,7 @@ func (d *Driver) tools(r agent.Request, body map[string]any) error {
 		calling["mode"] = "ANY"
 	default:
 		if r.Tools.ByName(string(r.ToolChoice)).IsAbsent() {
-			return fmt.Errorf("the tool choice %q is no tool of the request", r.ToolChoice)
+			return fmt.Errorf("the tool choice %q is not a tool of the request", r.ToolChoice)
 		}
 		calling["mode"], calling["allowedFunctionNames"] = "ANY", []string{string(r.ToolChoice)}
 	}

@@ -12,50 +12,49 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Config is what a driver is made of. Only Model is required, and a key where the
-// vendor itself is asked.
+// Config configures a driver. Only Model is required, and a key for the vendor's own
+// service.
 type Config struct {
-	// Model is the model that is asked when agent.Request.Model is empty, by its
+	// Model is the model to use when agent.Request.Model is empty, by its
 	// name at the service. Required.
 	Model string
 	// APIKey is the key. Empty means OPENAI_API_KEY, which is only sent to the
-	// vendor itself or to the URL that OPENAI_BASE_URL names: a BaseURL of one's own
-	// gets the key that stands here, or none.
+	// vendor itself or to the URL that OPENAI_BASE_URL names: a BaseURL in
+	// this Config gets only the APIKey of this Config.
 	APIKey string
-	// Token, when set, is asked for a token before each request, in place of the key: one of
-	// Microsoft Entra ID with the scope https://cognitiveservices.azure.com/.default, say.
-	// With an APIKey beside it New returns an error.
+	// Token, when set, returns the token for each request, which replaces the key: for
+	// example of Microsoft Entra ID with the scope
+	// https://cognitiveservices.azure.com/.default. If APIKey is set, too, New returns an error.
 	Token drivers.TokenFunc
-	// BaseURL is where the service is, up to what stands before /chat/completions or
+	// BaseURL is the address of the service without /chat/completions or
 	// /responses: "http://localhost:11434/v1", "https://RESOURCE.openai.azure.com/openai/v1".
-	// Empty means OPENAI_BASE_URL, and the vendor where that is empty, too.
+	// Empty means OPENAI_BASE_URL, or the vendor if that is empty, too.
 	BaseURL string
-	// APIVersion is the version of Azure's API for addresses that want one, such as
+	// APIVersion is the version of Azure's API for addresses that need one, such as
 	// "2024-10-21": then BaseURL is the resource, "https://RESOURCE.openai.azure.com", and
 	// the model the name of a deployment there. Empty is right for all other services, and
 	// for Azure's v1 API.
 	APIVersion string
-	// Azure says that the service is Azure OpenAI at a host of one's own, such as a gateway: the key is sent as api-key
-	// there, and requests have the vendor's format. Hosts of Azure, and an APIVersion, need it not.
+	// Azure declares that the service is Azure OpenAI at a host of your own, such as a gateway: the key is sent as
+	// api-key, and requests have the vendor's format. It is not needed for hosts of Azure, or with an APIVersion.
 	Azure bool
-	// Organization and Project are whom the vendor charges, for keys that belong to
-	// several. Empty means OPENAI_ORG_ID and OPENAI_PROJECT_ID where the key is from
-	// the environment, too; otherwise the key's own.
+	// Organization and Project are charged by the vendor, for keys that belong to several.
+	// Empty means OPENAI_ORG_ID and OPENAI_PROJECT_ID if the key is from the environment,
+	// too; otherwise the key's own.
 	Organization, Project string
-	// Header is sent with every request, for endpoints that want more than a key.
-	// Its values are kept out of errors as the key is.
+	// Header is sent with every request, for endpoints that need more than a key. Errors
+	// show neither its values nor the key.
 	Header http.Header
-	// HTTPClient sends the requests. Nil means a client that honours the proxy
-	// variables, gives up where no connection comes about or nothing is answered for
-	// ten minutes, and else leaves it to the context to end a call. Redirects are not
-	// followed, whatever the client says: they would take the key along.
+	// HTTPClient sends the requests. Nil means a client that honors the proxy variables,
+	// fails if it cannot connect or gets no answer for ten minutes, and otherwise leaves
+	// it to the context to end a call. Redirects are not followed, whatever the client's
+	// setting: they would pass the key on.
 	HTTPClient *http.Client
-	// Prices says what a reply costs. None means ListPrices for api.openai.com, and
-	// no known cost for other endpoints. What costs nothing has a price of zero.
+	// Prices are the prices of replies. None means ListPrices for api.openai.com, and
+	// no known cost for other endpoints. A free model has a price of zero.
 	Prices mo.Option[drivers.Prices]
-	// Features, when set, corrects what the driver says of itself and what it may be
-	// asked. It is called once, by New, with what is usual for the endpoint; the model,
-	// the endpoint and whether it is priced stay as they are.
+	// Features, when set, corrects the features of the driver. New calls it once, with
+	// the usual features of the endpoint; it cannot change Model, Endpoint and Priced.
 	Features func(f *agent.Features)
 	// Dialect is how the endpoint's chat format differs from the usual. NewResponses
 	// ignores it.

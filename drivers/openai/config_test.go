@@ -314,9 +314,9 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 		says    string
 	}{
 		"no tools":         {hello, agent.Request{Tools: tools}, lacks(func(f *agent.Features) { f.Tools = false }), "the request has tools, and openai/gpt-4o takes none"},
-		"nothing to call":  {hello, agent.Request{ToolChoice: agent.ToolsRequired}, nil, "a tool call is required, and there are no tools"},
+		"nothing to call":  {hello, agent.Request{ToolChoice: agent.ToolsRequired}, nil, "a tool call is required, but there are no tools"},
 		"unknown tool":     {hello, agent.Request{Tools: tools, ToolChoice: "bash"}, nil, `the tool "bash" must be called, and there is none of that name`},
-		"schema":           {hello, agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "x", Parameters: "{"})}, nil, `the parameters of tool "x" are no JSON object`},
+		"schema":           {hello, agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "x", Parameters: "{"})}, nil, `the parameters of tool "x" are not a JSON object`},
 		"output":           {hello, agent.Request{Output: &agent.Output{Schema: "{"}}, nil, "the schema of the output is not JSON"},
 		"reserved option":  {hello, agent.Request{Options: agent.Options{}.With("messages", 1)}, nil, `the option "messages" cannot be set: the messages are those of the run`},
 		"streaming option": {hello, agent.Request{Options: agent.Options{}.With("stream", true)}, nil, `the option "stream" cannot be set: the run decides whether a reply is streamed`},

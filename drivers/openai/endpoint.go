@@ -41,7 +41,7 @@ func (c Config) endpoint() (service.Endpoint, error) {
 	})
 }
 
-// pathOf returns what stands behind the base URL when a model is asked. With an api-version, Azure has one address for
+// pathOf returns the path after the base URL for a model call. With an api-version, Azure has one address for
 // each deployment, unless the base URL is that of its v1 API.
 func (c Config) pathOf(at service.Endpoint, api *api) func(model string) string {
 	if c.APIVersion == "" {
@@ -60,7 +60,7 @@ func (c Config) pathOf(at service.Endpoint, api *api) func(model string) string 
 	}
 }
 
-// ownHeader returns what the driver itself sends with every request.
+// ownHeader returns the header that the driver itself sends with every request.
 func (c Config) ownHeader(at service.Endpoint) http.Header {
 	organization, project := c.Organization, c.Project
 	if at.Trusted {

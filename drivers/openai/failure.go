@@ -32,7 +32,7 @@ func (d *Driver) failure(a *asking, err error) *drivers.Error {
 	return e
 }
 
-// explain fills in what the service said of its refusal.
+// explain adds the service's explanation of its refusal.
 func (d *Driver) explain(e *drivers.Error, c complaint, body []byte) {
 	e.Code = service.Excerpt(cmp.Or(c.code, c.kind), d.redact)
 	e.Message = service.Excerpt(cmp.Or(c.message, string(body)), d.redact)
@@ -91,7 +91,7 @@ func sort(status int, c complaint) (kind agent.ErrorKind, advice string) {
 	return drivers.KindOfStatus(status), ""
 }
 
-// complaint is what a service says of an error, in any of the forms that are about.
+// complaint is a service's description of an error, in any of the common forms.
 type complaint struct {
 	message, code, kind string
 }
@@ -116,7 +116,7 @@ func complaintOf(body []byte) complaint {
 	return complaint{word(inner.Message), word(inner.Code), word(inner.Type)}
 }
 
-// word returns a JSON value as text: what a string says, other values as they are.
+// word returns a JSON value as text: the content of a string, other values as JSON.
 func word(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -98,7 +98,7 @@ type reasoningText struct {
 	Text string `json:"text"`
 }
 
-// inputContent returns what a user says, as text or in parts.
+// inputContent returns a user's content, as text or in parts.
 func (d *Driver) inputContent(c agent.Content) (any, error) {
 	if c.IsText() {
 		return c.Text(), nil
@@ -141,7 +141,7 @@ func (d *Driver) inputPart(p agent.Part) (sent inputPart, ok bool, err error) {
 	return sent, false, nil
 }
 
-// outputContent returns what a tool answers. Images and files that the endpoint takes are shown; others become a sentence.
+// outputContent returns a tool's answer. Images and files that the endpoint accepts are included; others become a sentence.
 func (d *Driver) outputContent(c agent.Content) (any, error) {
 	shown := false
 	for _, part := range c.Parts() {

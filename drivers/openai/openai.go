@@ -77,7 +77,7 @@ func newDriver(c Config, api *api) (*Driver, error) {
 	return d, nil
 }
 
-// modelFeatures returns what is usual for an endpoint, and what c has to say to it.
+// modelFeatures returns the usual features of an endpoint, corrected by c.
 func modelFeatures(c Config, at service.Endpoint, api *api, official bool) agent.Features {
 	f := agent.Features{
 		Provider: "openai", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true, Images: true,
@@ -138,7 +138,7 @@ type asking struct {
 	requestID string
 }
 
-// result makes of a call's error what the reader of it can use.
+// result converts a call's error for its reader.
 func (d *Driver) result(ctx context.Context, s agent.State, call func(*asking) (agent.Step, error)) mo.Result[agent.Step] {
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))

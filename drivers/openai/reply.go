@@ -200,7 +200,7 @@ func (r *reply) finishReason() agent.FinishReason {
 	return agent.FinishReason(r.finish) // stop, length, tool_calls, content_filter, error
 }
 
-// used returns what the reply consumed. Its cost is unknown where the service did not
+// used returns the usage of the reply. Its cost is unknown where the service did not
 // count, and where the shipped prices are not those of the service tier.
 func (d *Driver) used(a *asking, r *reply) agent.Usage {
 	u, ok := r.usage.Get()

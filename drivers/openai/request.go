@@ -128,7 +128,7 @@ func (d *Driver) appendMessages(dst []byte, s agent.State) ([]byte, error) {
 	return append(dst, "]}"...), nil
 }
 
-// fits says what of a request the endpoint cannot do.
+// fits returns an error for a request that the endpoint does not support.
 func (d *Driver) fits(r agent.Request) error {
 	if r.Tools.Len() > 0 && !d.features.Tools {
 		return fmt.Errorf("the request has tools, and %s takes none", d)
@@ -138,7 +138,7 @@ func (d *Driver) fits(r agent.Request) error {
 		return nil
 	case agent.ToolsRequired:
 		if r.Tools.Len() == 0 {
-			return errors.New("a tool call is required, and there are no tools")
+			return errors.New("a tool call is required, but there are no tools")
 		}
 		return nil
 	}

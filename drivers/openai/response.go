@@ -86,7 +86,7 @@ func (r *response) end(c gjson.Result, status string) error {
 	case "failed":
 		return &eventError{[]byte(`{"error":{"message":"the reply failed, and the service does not say why"}}`)}
 	case "":
-		return &service.BrokenError{Err: errors.New("the reply is no response: it has no status")}
+		return &service.BrokenError{Err: errors.New("the reply is not a response: it has no status")}
 	default: // cancelled, queued, in_progress
 		return &service.BrokenError{Err: fmt.Errorf("the reply is not whole: its status is %q", service.Excerpt(status, noSecrets))}
 	}
@@ -343,7 +343,7 @@ func (item *outputItem) reasoningParts() []agent.Part {
 	return parts
 }
 
-// responseUsage returns what the response consumed. Its cost is unknown where the service did not count, and where one
+// responseUsage returns the usage of the response. Its cost is unknown where the service did not count, and where one
 // of its tools ran, which has a price of its own.
 func (d *Driver) responseUsage(a *asking, r *response) agent.Usage {
 	u, ok := r.usage.Get()

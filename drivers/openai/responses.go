@@ -84,7 +84,7 @@ func (d *Driver) responsesRequest(model string, s agent.State, stream bool) ([]b
 	return d.appendItems(o.buf, model, s)
 }
 
-// setChoice says which tool must be called, if any.
+// setChoice sets which tool must be called, if any.
 func setChoice(o *object, choice agent.ToolChoice) {
 	switch choice {
 	case agent.ToolsAuto:
@@ -123,7 +123,7 @@ func readSpecial(options agent.Options) (special, error) {
 		}
 		switch err := json.Unmarshal(tool, &head); {
 		case err != nil || head.Type == "":
-			return s, fmt.Errorf(`the option "server_tools": tool %d is no object with a type, such as {"type": "web_search"}`, i)
+			return s, fmt.Errorf(`the option "server_tools": tool %d is not an object with a type, such as {"type": "web_search"}`, i)
 		case head.Type == "function":
 			return s, fmt.Errorf(`the option "server_tools": tool %d is a function, which the service does not run: set agent.Request.Tools`, i)
 		}
@@ -134,7 +134,7 @@ func readSpecial(options agent.Options) (special, error) {
 	return s, nil
 }
 
-// include returns what else a reply shall have: reasoning that can be sent back, if the model reasons, and what the option
+// include returns the additional parts that a reply must have: reasoning that can be sent back, if the model reasons, and what the option
 // asks for. An empty list as the option asks for nothing.
 func (d *Driver) include(model string, s special) []string {
 	if s.Include != nil && len(s.Include) == 0 || !d.reasons(model) {

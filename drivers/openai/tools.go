@@ -91,7 +91,7 @@ func functionsOf(tools agent.Tools) ([]functionJSON, error) {
 	for _, spec := range tools.All() {
 		schema := lo.CoalesceOrEmpty(spec.Parameters, `{"type":"object","properties":{}}`)
 		if !service.IsObject(schema) {
-			return nil, fmt.Errorf("the parameters of tool %q are no JSON object", spec.Name)
+			return nil, fmt.Errorf("the parameters of tool %q are not a JSON object", spec.Name)
 		}
 		list = append(list, functionJSON{spec.Name, spec.Description, json.RawMessage(schema)})
 	}

@@ -49,12 +49,12 @@ func told(s agent.State) []string {
 }
 
 const (
-	unclear = "it is not known how many tokens the run used, so that the limit of 100 cannot be kept: a reply came without usage, or with " +
-		"one of less than nothing or of more than can be counted; have the driver set Usage, or do without the limit of tokens"
-	unclearCost = "the cost of the run is unknown, so that the limit of $1 cannot be kept: a reply came with a usage of less than nothing, " +
-		"or of more than can be counted"
-	unknownCost = "the cost of the run is unknown, so that the limit of $1 cannot be kept: a model's reply came without a cost; " +
-		"have the driver set Usage.Cost, or do without the cost limit"
+	unclear = "the token usage of the run is unknown, so the limit of 100 cannot be enforced: a reply came without usage, or with " +
+		"a usage that is negative or too large; have the driver set Usage, or remove the token limit"
+	unclearCost = "the cost of the run is unknown, so the limit of $1 cannot be enforced: a reply came with a usage " +
+		"that is negative or too large"
+	unknownCost = "the cost of the run is unknown, so the limit of $1 cannot be enforced: a model's reply came without a cost; " +
+		"have the driver set Usage.Cost, or remove the cost limit"
 	goOn = "; call no more tools, and finish with what you have"
 )
 

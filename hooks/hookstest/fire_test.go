@@ -45,7 +45,7 @@ func TestMomentsThatCannotBeFired(t *testing.T) {
 	}{
 		"no moment":               {pass, hookstest.Moment{}, "firing a moment: the zero Moment is at no point: make one with ToolCall, Input or another func"},
 		"another point":           {step, call, "firing PreToolUse: no hook is there\nhook \"step\" is at [StepStart]"},
-		"a wrong hook":            {pass.Matching(hooks.Or()), call, `firing PreToolUse: hook "guard": an Or without matchers matches nothing: give it one, or leave it out`},
+		"a wrong hook":            {pass.Matching(hooks.Or()), call, `firing PreToolUse: hook "guard": Or without matchers matches nothing: add a matcher, or remove it`},
 		"no hook at all":          {hooks.Hook{}, call, "firing PreToolUse: hook 1 has no name"},
 		"no tool":                 {pass, hookstest.ToolCall("", `{}`), "the tool has no name"},
 		"unreadable arguments":    {pass, hookstest.ToolCall("bash", `{"a":1,"a":2}`), "no person is asked about arguments that cannot be read: reading arguments: "},
@@ -71,7 +71,7 @@ func TestMomentsThatCannotBeFired(t *testing.T) {
 			hookstest.Stop("").WithReply(agent.Step{Message: agent.Assistant("").WithCalls(agent.ToolCall{Name: "bash"})}),
 			"the run did not get there: it ended as done after 2 steps",
 		},
-		"a reserved name": {hooks.ObserveAll("moment", func(context.Context, hooks.Context) error { return nil }), call, `hook "moment" is there twice`},
+		"a reserved name": {hooks.ObserveAll("moment", func(context.Context, hooks.Context) error { return nil }), call, `hook "moment" is declared twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.at.Fire(t.Context(), hooks.NewSet(tc.hook)).Get()

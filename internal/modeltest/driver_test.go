@@ -281,7 +281,7 @@ func (c chat) fits(s agent.State) error {
 	}
 	for _, tool := range r.Tools.All() {
 		if parameters := map[string]any{}; tool.Parameters != "" && json.Unmarshal([]byte(tool.Parameters), &parameters) != nil {
-			return fmt.Errorf("the parameters of tool %q are no JSON object", tool.Name)
+			return fmt.Errorf("the parameters of tool %q are not a JSON object", tool.Name)
 		}
 	}
 	if r.Output != nil && !json.Valid([]byte(r.Output.Schema)) {

@@ -34,9 +34,9 @@ func (t *Tree) Edit(ctx context.Context, in EditArgs) (Written, error) {
 	})
 }
 
-// replaceText returns the text after the edit, and the lines in which something was replaced. Where the text has CRLF, old is
-// looked for as if it did not, and what is put in has CRLF too; what is around it stays as it is. A text of more than
-// most bytes is never made: many small places and a long text to put in come to more than there is memory.
+// replaceText returns the text after the edit, and the lines of the replacements. If the text has CRLF, old is searched
+// for as if it had LF, and the replacement gets CRLF; the rest stays unchanged. A text of more than most bytes is never
+// built, because many replacements by a long text could exceed the memory.
 func replaceText(text, from, to string, all bool, most int) (string, []int, error) {
 	plain := text
 	crlf := strings.Contains(text, "\r\n")
@@ -82,8 +82,8 @@ func replaceText(text, from, to string, all bool, most int) (string, []int, erro
 
 func withoutCR(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// occurrences returns where a text is in another: all places one after the other, or the first ones, overlapping, to see
-// whether there are several.
+// occurrences returns the positions of a text in another: all of them without overlap, or the first ones with overlap,
+// to detect whether there are several.
 func occurrences(text, part string, all bool) (places []int) {
 	for from := 0; ; {
 		i := strings.Index(text[from:], part)
@@ -95,7 +95,7 @@ func occurrences(text, part string, all bool) (places []int) {
 	}
 }
 
-// linesTold is how many line numbers are told.
+// linesTold is the maximum number of line numbers in a message.
 const linesTold = 10
 
 // linesAt returns the lines of ascending places in a text, counted from 1.
@@ -113,7 +113,7 @@ func linesText(lines []int) string {
 	return lo.Ternary(len(lines) == 1, "line ", "lines ") + strings.Join(numbers, ", ") + lo.Ternary(len(lines) > linesTold, " …", "")
 }
 
-// hint says what is in a text that comes near to what was looked for: the same but for white space, or its first line.
+// hint describes a similar text in the file: one that differs only in white space, or one with the same first line.
 func hint(text, part string) string {
 	lines, wanted := strings.Split(text, "\n"), strings.Split(strings.TrimSpace(part), "\n")
 	bare := func(line string) string { return strings.Join(strings.Fields(line), " ") }

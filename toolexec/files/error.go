@@ -11,21 +11,21 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Error says why something could not be done with a file, in words that a model can act on.
+// Error says why an operation on a file failed, in words that a model can act on.
 type Error struct {
-	// Op is what was being done: read, write, edit, list, glob, grep.
+	// Op is the operation: read, write, edit, list, glob, grep.
 	Op string
-	// Path is the file as it was asked for.
+	// Path is the file's path in the request.
 	Path string
-	// Problem is what is wrong and what to do about it.
+	// Problem says what is wrong and what to do about it.
 	Problem string
-	// Err is what the system said, or nil: errors.Is finds fs.ErrNotExist and the like in it.
+	// Err is the system's error, or nil: errors.Is finds fs.ErrNotExist and the like in it.
 	Err error
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s %s: %s", e.Op, quoteText(e.Path), e.Problem) }
 
-// Unwrap returns what the system said.
+// Unwrap returns the system's error.
 func (e *Error) Unwrap() error { return e.Err }
 
 // ErrorKind returns KindInvalid: the same call will fail again.
@@ -35,7 +35,7 @@ func problem(op, path, format string, args ...any) *Error {
 	return &Error{Op: op, Path: path, Problem: fmt.Sprintf(format, args...)}
 }
 
-// systemError tells in our words what the system said.
+// systemError describes a system's error in the words of this package.
 func systemError(op, path string, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return &Error{Op: op, Path: path, Problem: e.Problem, Err: e.Err}
@@ -66,7 +66,7 @@ func quoteText(text string) string {
 	return strconv.Quote(text)
 }
 
-// systemCause returns what the system said, without the names that os puts before it.
+// systemCause returns the system's error, without the names that os puts before it.
 func systemCause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

@@ -28,7 +28,7 @@ func (t *Tree) Glob(ctx context.Context, in GlobArgs) (Listing, error) {
 	if err != nil {
 		return Listing{}, err
 	}
-	// The part without any * is a path to begin at: nothing beside it is looked at.
+	// The part without any * is the path to begin at: siblings are not read.
 	base, rest := ".", path.Clean(in.Pattern)
 	if !strings.Contains(rest, `\`) {
 		base, rest = doublestar.SplitPattern(rest)
@@ -55,8 +55,8 @@ func relativeName(dir, name string) string {
 	return strings.TrimPrefix(name, dir+"/")
 }
 
-// checkPattern refuses patterns that are none, that lead elsewhere, and that take for ever: each choice among
-// alternatives is tried with each of the next.
+// checkPattern refuses patterns that are malformed, that lead elsewhere, or that take too long: each choice
+// among alternatives is tried with each of the next.
 func checkPattern(pattern string) error {
 	slashed := filepath.ToSlash(pattern)
 	switch {

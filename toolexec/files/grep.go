@@ -33,9 +33,10 @@ type Match struct {
 	Before, After []string
 }
 
-// Matches is what was found.
+// Matches is the result of a search.
 type Matches struct {
-	// Matches are as many as may be told, in the order of paths and lines. More is how many there are besides.
+	// Matches are the matches that fit into an answer, in the order of paths and lines. More is the number of
+	// further ones.
 	Matches []Match
 	More    int
 	// Files is how many files were searched.
@@ -80,7 +81,7 @@ func (t *Tree) Grep(ctx context.Context, in GrepArgs) (Matches, error) {
 
 var errEnough = errors.New("enough was searched")
 
-// text returns the match as it is told: path:line: for what matched, path-line- for what is around it.
+// text returns the match in the form path:line: for a matching line, path-line- for a line around it.
 func (m Match) text() string {
 	var b strings.Builder
 	tell := func(line int, mark, text string) {

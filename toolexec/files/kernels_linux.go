@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// isKernelFile reports whether a file is one of those that the kernel makes up: they look like regular ones, but hold the
-// secrets of processes, block, or do things when they are read. It matters where such a file system is mounted below
+// isKernelFile reports whether a file is on a virtual file system of the kernel: such files look like regular ones, but
+// hold the secrets of processes, block, or act when they are read. It matters if such a file system is mounted below
 // the root, or the root is /.
 func isKernelFile(f *os.File) bool {
 	var s syscall.Statfs_t

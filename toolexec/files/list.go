@@ -16,7 +16,7 @@ type ListArgs struct {
 	Depth int    `json:"depth,omitempty" jsonschema:"how many levels to list; 1 if left out"`
 }
 
-// Entry is what is known of something in a directory.
+// Entry describes something in a directory.
 type Entry struct {
 	// Path is relative to the root.
 	Path string
@@ -28,12 +28,12 @@ type Entry struct {
 	Target string
 }
 
-// Listing is the entries that were found, in the order of their paths, and what is to be said of the search.
+// Listing is the entries that were found, in the order of their paths, with notes on the search.
 type Listing struct {
-	// Entries are as many as may be told. More is how many there are besides.
+	// Entries are the entries that fit into an answer. More is the number of further ones.
 	Entries []Entry
 	More    int
-	// Notes says what was not looked at.
+	// Notes says what was not searched.
 	Notes []string
 
 	bytes int
@@ -47,7 +47,7 @@ func (t *Tree) List(ctx context.Context, in ListArgs) (Listing, error) {
 	return t.find(ctx, "list", in.Path, max(1, in.Depth), func(string, fs.DirEntry) bool { return true })
 }
 
-// find lists what is below a directory and wanted.
+// find lists everything below a directory that wanted accepts.
 func (t *Tree) find(ctx context.Context, op, dir string, depth int, wanted func(name string, d fs.DirEntry) bool) (Listing, error) {
 	name, err := t.name(op, dir)
 	if err != nil {

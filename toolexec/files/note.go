@@ -7,7 +7,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// withNotes returns content with a note in brackets, in a part of its own so that it is not taken for text.
+// withNotes returns content with notes in brackets, in a part of their own so that they are not taken for
+// text.
 func withNotes(text string, notes ...string) agent.Content {
 	note := agent.Text("[" + strings.Join(notes, "; ") + "]")
 	if text == "" {

@@ -9,9 +9,9 @@ import (
 	"github.com/samber/lo"
 )
 
-// openIn opens a regular file or a directory, and nothing else. What is there is looked at first, since opening a
-// device can have consequences, and again once it is open, since it may have been changed between the two; for that
-// case it is opened in a way that does not wait for another process.
+// openIn opens a regular file or a directory, and nothing else. The file is checked first, since opening a device
+// can have consequences, and again once it is open, since it may have been replaced between the two; for that case
+// it is opened without waiting for another process.
 func openIn(root *os.Root, name string, flag int, want fs.FileMode) (*os.File, fs.FileInfo, error) {
 	info, err := root.Stat(name)
 	if err != nil {
@@ -38,7 +38,7 @@ func openIn(root *os.Root, name string, flag int, want fs.FileMode) (*os.File, f
 	return f, info, nil
 }
 
-// isA says what is wrong if something is not what it should be: a directory, or a regular file.
+// isA returns an error if a file does not have the wanted mode: a directory, or a regular file.
 func isA(want fs.FileMode, info fs.FileInfo) error {
 	got := info.Mode().Type()
 	switch {
@@ -52,7 +52,7 @@ func isA(want fs.FileMode, info fs.FileInfo) error {
 	return problem("", info.Name(), "it is a %s: only regular files and directories are opened", describeMode(got))
 }
 
-// describeMode returns what something is that is neither a file nor a directory.
+// describeMode names the type of something that is neither a file nor a directory.
 func describeMode(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeSymlink != 0:
@@ -67,7 +67,7 @@ func describeMode(mode fs.FileMode) string {
 	return "special file"
 }
 
-// entries returns what is in a directory, in no order; more says that there is more than most.
+// entries returns the entries of a directory, unordered; more reports that there are more than most.
 func (t *Tree) entries(ctx context.Context, dir string, most int) (list []fs.DirEntry, more bool, err error) {
 	f, _, err := openIn(t.root, dir, os.O_RDONLY, fs.ModeDir)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// name makes of a path what os.Root is asked for: clean, relative, with slashes.
+// name converts a path to a name for os.Root: clean, relative, with slashes.
 func (t *Tree) name(op, given string) (string, error) {
 	if strings.ContainsRune(given, 0) {
 		return "", problem(op, given, "a path has no NUL bytes")
@@ -34,7 +34,7 @@ func (t *Tree) name(op, given string) (string, error) {
 	return filepath.ToSlash(p), nil
 }
 
-// fileName works like name, for what must be a file.
+// fileName works like name, for a path that must be a file.
 func (t *Tree) fileName(op, given string) (string, error) {
 	switch {
 	case given == "":
@@ -45,8 +45,8 @@ func (t *Tree) fileName(op, given string) (string, error) {
 	return t.name(op, given)
 }
 
-// resolve follows the links of a name by hand, as far as it exists, and returns the name without links. It is for
-// looking at; that nothing leads out is up to os.Root, whatever is found here.
+// resolve follows the links of a name, as far as it exists, and returns the name without links. It is only for checks:
+// os.Root confines access whatever resolve finds.
 func (t *Tree) resolve(name string) (string, error) {
 	done, todo := ".", strings.Split(name, "/")
 	for links := 0; len(todo) > 0; {
@@ -79,7 +79,7 @@ func hasNamedPart(p string, names []string) bool {
 	})
 }
 
-// suggestName adds to an error about a file that is not there which one may have been meant.
+// suggestName adds to an error about a missing file which file may have been meant.
 func (t *Tree) suggestName(ctx context.Context, err error, name string) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || !errors.Is(e, fs.ErrNotExist) {
@@ -110,8 +110,8 @@ func (t *Tree) suggestName(ctx context.Context, err error, name string) error {
 	return e
 }
 
-// isAlike reports whether one name may be a slip of the pen for the other: in up to a third of its letters, letters that
-// changed places counting as one, or because one is in the other.
+// isAlike reports whether one name may be a misspelling of the other: they differ in up to a third of their letters,
+// where two swapped letters count as one, or one contains the other.
 func isAlike(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if min(len(a), len(b)) >= 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {
@@ -135,7 +135,7 @@ func isAlike(a, b string) bool {
 	return rows[len(a)+1][len(b)] <= len(a)/3
 }
 
-// showPath returns a path as it is told: quoted where it could be taken for something else.
+// showPath returns a path for display: quoted if it could be misread.
 func showPath(name string) string {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(name)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// target is a file that is to be written, in a directory that is held open: whatever the tree looks like later, all
-// happens there.
+// target is a file that is to be written, in a directory that is held open, so that later changes of the tree have no
+// effect.
 type target struct {
 	dir  *os.Root
 	name string      // relative to the tree's root, without links
@@ -43,7 +43,7 @@ func (t *Tree) target(name string, create bool) (*target, error) {
 	return &target{dir: dir, name: actual}, nil
 }
 
-// readTarget looks at the file that is there, makes sure that it may be written, and reads it if that is wanted.
+// readTarget checks that the existing file may be written, and reads it if wanted is set.
 func (w *target) readTarget(most int, wanted bool) (text string, exists bool, err error) {
 	base := path.Base(w.name)
 	if link, err := w.dir.Lstat(base); err == nil && link.Mode()&fs.ModeSymlink != 0 {
@@ -68,7 +68,8 @@ func (w *target) readTarget(most int, wanted bool) (text string, exists bool, er
 	return string(all), true, err
 }
 
-// put puts a new file in the place of what is there, if that is still the same. Until it is whole it has another name.
+// put replaces the existing file, if it is still the same, by a new one. Until the new file is complete it has another
+// name.
 func (w *target) put(content string) (err error) {
 	base, temporary := path.Base(w.name), ".grapnel-"+rand.Text()+".tmp"
 	mode := fs.FileMode(0o666)
@@ -113,7 +114,7 @@ func (w *target) put(content string) (err error) {
 	return nil
 }
 
-// checkUnchanged says what is wrong if what is there is not what was there when it was looked at.
+// checkUnchanged returns an error if the existing file differs from the one that was checked.
 func (w *target) checkUnchanged(base string) error {
 	now, err := w.dir.Lstat(base)
 	switch {

@@ -26,27 +26,28 @@ type ReadArgs struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"how many lines to show at most"`
 }
 
-// Excerpt is what was read of a file.
+// Excerpt is the part of a file that was read.
 type Excerpt struct {
 	// Path is the file, relative to the root.
 	Path string
-	// Text is the lines, without the CR of CRLF and with � for what is not UTF-8.
+	// Text is the lines, without the CR of CRLF and with � for bytes that are not UTF-8.
 	Text string
 	// First and Last are the lines that Text has, counted from 1; both are 0 if the file is empty.
 	First, Last int
-	// More says that lines follow.
+	// More reports that lines follow.
 	More bool
-	// Cut says that the last line is longer than what is shown of it.
+	// Cut reports that the last line is longer than the part that is shown.
 	Cut bool
-	// Lines is how many the file has, or -1 if it is so big that they were not counted.
+	// Lines is the number of lines of the file, or -1 if it is too big to count them.
 	Lines int
-	// Size is the file's, in bytes.
+	// Size is the size of the file in bytes.
 	Size int64
-	// Hash is the file's; empty if it is so big that it cannot be edited.
+	// Hash is the hash of the file; empty if it is too big to be edited.
 	Hash string
-	// CRLF is how many of the lines end in CRLF, and Strange how many bytes of the lines are shown as �.
+	// CRLF is the number of lines that end in CRLF, and Strange the number of bytes of the lines that
+	// are shown as �.
 	CRLF, Strange int
-	// Unended says that Text has the file's last line, and it has no line end.
+	// Unended reports that Text has the file's last line, and that it has no line end.
 	Unended bool
 }
 
@@ -79,7 +80,8 @@ func (t *Tree) Read(ctx context.Context, in ReadArgs) (Excerpt, error) {
 // reading is an excerpt that is being read.
 type reading struct{ Excerpt }
 
-// readLines reads as many lines as fit, and if whole is set the rest of the file too, to count and hash it.
+// readLines reads as many lines as fit, and if whole is set also the rest of the file, to count and hash
+// it.
 func (e *reading) readLines(from io.Reader, limit, most int, whole bool) error {
 	sum := sha256.New()
 	if whole {
@@ -115,12 +117,12 @@ func (e *reading) readLines(from io.Reader, limit, most int, whole bool) error {
 	return e.finish(number, whole, sum)
 }
 
-// isBinary reports whether a file that begins so is not for reading.
+// isBinary reports whether a file with this head is binary.
 func isBinary(head []byte) bool {
 	return bytes.IndexByte(head, 0) >= 0 || countStrange(head) > len(head)/3+utf8.UTFMax
 }
 
-// add adds a line to the text, or as much of it as may be kept.
+// add adds a line to the text, or as much of it as keep allows.
 func (e *reading) add(text *strings.Builder, line []byte, keep int) {
 	long := len(line) > keep
 	line, ended := bytes.CutSuffix(line, []byte("\n"))
@@ -155,7 +157,7 @@ func (e *reading) add(text *strings.Builder, line []byte, keep int) {
 	e.Cut, e.Unended = long, !ended && !long
 }
 
-// countStrange counts the bytes that are no text.
+// countStrange counts the bytes that are not UTF-8.
 func countStrange(line []byte) (n int) {
 	for len(line) > 0 {
 		r, size := utf8.DecodeRune(line)
@@ -193,7 +195,7 @@ func readLine(r *bufio.Reader, most int) (line []byte, size int, err error) {
 	}
 }
 
-// shortHash returns enough of a hash to see a change by.
+// shortHash returns a prefix of a hash that is long enough to detect a change.
 func shortHash(sum []byte) string { return hex.EncodeToString(sum[:8]) }
 
 func hashOf(content string) string {
@@ -201,7 +203,7 @@ func hashOf(content string) string {
 	return shortHash(sum[:])
 }
 
-// Content returns the text, and after it a note on what it is of the file.
+// Content returns the text, followed by a note on which part of the file it is.
 func (e Excerpt) Content() agent.Content {
 	var notes []string
 	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }

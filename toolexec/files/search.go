@@ -22,7 +22,7 @@ const (
 	longLine   = 1 << 10   // bytes of a line that is looked at in one go
 )
 
-// search is one call of grep on its way.
+// search is the state of one call of grep.
 type search struct {
 	tree          *Tree
 	expression    *regexp.Regexp
@@ -126,8 +126,8 @@ func (s *search) lines(ctx context.Context, name string, lines []string) error {
 	return nil
 }
 
-// find returns where a line matches; nil where it does not. An expression may take microseconds for each byte, so that a long
-// line is read in a way that ends with ctx.
+// find returns the position of the match in a line; nil if there is none. An expression may take microseconds for each
+// byte, so a long line is read in a way that ends with ctx.
 func (s *search) find(ctx context.Context, line string) []int {
 	if len(line) <= longLine {
 		return s.expression.FindStringIndex(line)
@@ -149,7 +149,7 @@ func (r *runes) ReadRune() (rune, int, error) {
 	return r.r.ReadRune()
 }
 
-// windowAround returns the part of a line that is shown: all of it, or what is around a place.
+// windowAround returns the part of a line that is shown: all of it, or the part around a position.
 func windowAround(line string, at int) string {
 	from := max(0, min(at-maxColumn/4, len(line)-maxColumn))
 	to := min(len(line), from+maxColumn)

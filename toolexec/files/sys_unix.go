@@ -8,10 +8,11 @@ import (
 	"syscall"
 )
 
-// nonblock keeps opening a pipe from waiting for a process at its other end. It means nothing to regular files.
+// nonblock makes opening a pipe return without waiting for a process at its other end. It has no effect on
+// regular files.
 const nonblock = syscall.O_NONBLOCK
 
-// keepOwner gives a file the owner of another, where the process may; else it stays the process's own.
+// keepOwner gives a file the owner of another, if the process may; otherwise the process owns it.
 func keepOwner(f *os.File, old fs.FileInfo) {
 	if was, ok := old.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(int(was.Uid), int(was.Gid))

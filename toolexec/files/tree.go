@@ -16,43 +16,44 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// What a Config that says nothing means.
+// The defaults of a Config.
 const (
-	// defaultMaxReadBytes keeps an answer below what an executor shows of it by default.
+	// defaultMaxReadBytes keeps an answer below the default limit of an executor.
 	defaultMaxReadBytes = 48 << 10
 	// defaultMaxWriteBytes is 4 MiB.
 	defaultMaxWriteBytes = 4 << 20
-	// defaultMaxMatches is how many lines of matches, or paths, an answer has at most.
+	// defaultMaxMatches is the maximum number of matching lines, or paths, in an answer.
 	defaultMaxMatches = 200
-	// defaultMaxWalk is how many files and directories a call looks at.
+	// defaultMaxWalk is the maximum number of files and directories that a call visits.
 	defaultMaxWalk = 100_000
 	// defaultSearchTimeout is how long the tools glob and grep may take.
 	defaultSearchTimeout = time.Minute
 )
 
-// Config says which files there are tools for. Only Root is required. Limits that are zero or less mean the default.
+// Config configures a Tree. Only Root is required. Limits that are zero or less mean the default.
 type Config struct {
-	// Root is the directory that all files are in. It must exist.
+	// Root is the directory that contains all files. It must exist.
 	Root string
-	// ReadOnly leaves out what writes.
+	// ReadOnly omits the tools that write.
 	ReadOnly bool
-	// MaxReadBytes is how much text one answer has, notes not counted: 48 KiB by default.
+	// MaxReadBytes limits the text of one answer, without notes: 48 KiB by default.
 	MaxReadBytes int
 	// MaxWriteBytes is the size of the largest file that may be written or edited, and the largest that grep looks into:
 	// 4 MiB by default.
 	MaxWriteBytes int
-	// MaxMatches is how many lines grep, and how many paths glob and list_files tell in one answer: 200 by default.
+	// MaxMatches limits the lines that grep, and the paths that glob and list_files return in one answer: 200 by
+	// default.
 	MaxMatches int
-	// MaxWalk is how many files and directories one call looks at before it gives up and says so: 100,000 by default.
+	// MaxWalk is how many files and directories one call visits before it stops with a note: 100,000 by default.
 	MaxWalk int
-	// SearchTimeout is how long the tools glob and grep may take: a model can write an expression that takes hours.
-	// The default is one minute.
+	// SearchTimeout is the time limit of the tools glob and grep, because a model can write an expression that takes
+	// hours. The default is one minute.
 	SearchTimeout time.Duration
-	// Skip names directories and files that walks leave out, unless they begin inside of them. Letter case does not
-	// count. Nil means .git; an empty list means none.
-	Skip []string
-	// Protect names directories and files that nothing is written into, wherever they are. Letter case does not count.
+	// Skip names directories and files that walks skip, unless a walk begins inside of them. Letter case is ignored.
 	// Nil means .git; an empty list means none.
+	Skip []string
+	// Protect names directories and files that nothing is written into, wherever they are. Letter case is ignored. Nil
+	// means .git; an empty list means none.
 	Protect []string
 }
 
@@ -97,8 +98,8 @@ func Open(c Config) (*Tree, error) {
 func (t *Tree) Close() error { return t.root.Close() }
 
 // Tools returns the tools for the tree: read_file, list_files, glob, grep, and unless it is read-only write_file and
-// edit_file. A call that a run was cut off in may run again: an edit that was made already says that its text is not
-// there.
+// edit_file. A call during which its run was cut off may run again: an edit that was already made then reports that
+// its text is not in the file.
 func (t *Tree) Tools() []toolexec.Tool {
 	return lo.Map(t.newTools(), func(tool toolexec.Tool, _ int) toolexec.Tool {
 		return toolexec.WithPolicy(tool, toolexec.Policy{Doubt: toolexec.DoubtRepeat})
@@ -125,10 +126,11 @@ func (t *Tree) newTools() []toolexec.Tool {
 	)
 }
 
-// content is what a method returns: it can be told to a model.
+// content is the result of a method that can be shown to a model.
 type content interface{ Content() agent.Content }
 
-// toolFunc makes a tool's func of a method. Bad news is an answer; only what no other call could mend is an error.
+// toolFunc converts a method to a tool's func. A negative result is an answer; only a problem that no other call could
+// fix is an error.
 func toolFunc[In any, Out content](f func(context.Context, In) (Out, error)) func(context.Context, In) (toolexec.Output, error) {
 	return func(ctx context.Context, in In) (toolexec.Output, error) {
 		out, err := f(ctx, in)

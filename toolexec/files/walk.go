@@ -11,10 +11,10 @@ import (
 	"github.com/samber/lo"
 )
 
-// deepest is how many levels a walk goes down: opening a path costs something for each of its parts.
+// deepest is the maximum depth of a walk: opening a path costs something for each of its parts.
 const deepest = 128
 
-// walk goes through what is below a directory, without following links.
+// walk visits everything below a directory, without following links.
 type walk struct {
 	tree       *Tree
 	left       int  // how many entries it may still look at
@@ -26,8 +26,8 @@ type walk struct {
 
 func (t *Tree) walk() *walk { return &walk{tree: t, left: t.config.MaxWalk} }
 
-// below calls visit for what is in a directory, and below that as many levels deep as depth says, 0 meaning all, in the
-// order of the paths. It ends with the first error of visit, or with ctx; a directory further down that cannot be read is counted.
+// below calls visit for the entries of a directory, down to depth levels, 0 meaning all, in the order of the paths. It
+// ends with the first error of visit, or with ctx; a subdirectory that cannot be read is counted.
 func (w *walk) below(ctx context.Context, dir string, depth int, visit func(name string, d fs.DirEntry) error) error {
 	list, err := w.listDir(ctx, dir)
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *walk) through(
 	return ctx.Err()
 }
 
-// listDir returns what is in a directory, sorted such that all paths come in order: a.txt before a/b.
+// listDir returns the entries of a directory, sorted such that all paths come in order: a.txt before a/b.
 func (w *walk) listDir(ctx context.Context, dir string) ([]fs.DirEntry, error) {
 	list, more, err := w.tree.entries(ctx, dir, w.left)
 	w.cut = w.cut || more
@@ -86,7 +86,7 @@ func (w *walk) listDir(ctx context.Context, dir string) ([]fs.DirEntry, error) {
 	return list, err
 }
 
-// notes returns what a reader of the results must know of the walk.
+// notes returns the limits of the walk that a reader of the results must know.
 func (w *walk) notes() []string {
 	var notes []string
 	if w.cut {

@@ -14,17 +14,18 @@ type WriteArgs struct {
 	IfHash  string `json:"if_hash,omitempty" jsonschema:"write only if the file still has this hash, which read_file told"`
 }
 
-// Written is what became of a file.
+// Written is the result of a write or an edit.
 type Written struct {
 	// Path is the file, relative to the root and without links.
 	Path string
-	// Created says that there was no such file before.
+	// Created reports that the file did not exist before.
 	Created bool
-	// Size is the file's, in bytes, and Before what it was.
+	// Size is the size of the file in bytes, and Before its previous size.
 	Size, Before int
-	// Lines is where an edit replaced something, counted from 1 in the file as it was; nil for a file written whole.
+	// Lines are the lines of the replacements of an edit, counted from 1 in the old file; nil for a file written
+	// whole.
 	Lines []int
-	// Hash is the file's.
+	// Hash is the hash of the file.
 	Hash string
 }
 
@@ -36,7 +37,7 @@ func (t *Tree) Write(ctx context.Context, in WriteArgs) (Written, error) {
 	return t.change(ctx, "write", in.Path, in.IfHash, func(string, bool) (string, []int, error) { return in.Content, nil, nil })
 }
 
-// change puts into a file what make makes of its content. No other change of the tree goes on meanwhile.
+// change writes into a file the result of make for its content. Other changes of the tree wait meanwhile.
 func (t *Tree) change(
 	ctx context.Context, op, given, ifHash string, make func(old string, exists bool) (string, []int, error),
 ) (Written, error) {
@@ -85,7 +86,7 @@ func tooBig(size, most int) error {
 	return problem("", "", "it would be %s, and files of up to %d are written", countNoun(size, "byte"), most)
 }
 
-// Content returns a line on what became of the file.
+// Content returns a line that describes the result.
 func (w Written) Content() agent.Content {
 	name := showPath(w.Path)
 	switch {

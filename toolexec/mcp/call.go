@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// IdempotencyKey is the member of a request's _meta that names the call: see toolexec.Call.IdempotencyKey.
+// IdempotencyKey is the member of a request's _meta with the call's idempotency key: see toolexec.Call.IdempotencyKey.
 const IdempotencyKey = "grapnel/idempotency-key"
 
 // call is a call of a tool.
@@ -27,7 +27,7 @@ type call struct {
 	arguments string
 }
 
-// Run asks the server. It returns as soon as ctx is done, and tells the server so.
+// Run sends the call to the server. It returns as soon as ctx is done, and cancels the request at the server.
 func (b *call) Run(ctx context.Context, c toolexec.Call) (toolexec.Output, error) {
 	client := b.tool.client
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -57,7 +57,7 @@ func (b *call) Run(ctx context.Context, c toolexec.Call) (toolexec.Output, error
 	}
 }
 
-// uncallable says why the call was not made.
+// uncallable returns the error for a call that was not made.
 func (b *call) uncallable(s *session, err error) *Error {
 	if errors.Is(err, errGone) || errors.Is(err, errChanged) {
 		e := b.newError(err, "", "")
@@ -116,8 +116,8 @@ func (b *call) ask(ctx context.Context, s *session, c toolexec.Call) (*sdk.CallT
 	}
 }
 
-// addTrace tells the server which span the call is part of, if there is one: traceparent and tracestate in _meta, as the
-// conventions of OpenTelemetry for MCP have it.
+// addTrace adds the span of the call, if there is one, to _meta: traceparent and tracestate, according to the
+// OpenTelemetry conventions for MCP.
 func addTrace(ctx context.Context, meta sdk.Meta) {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
@@ -126,7 +126,7 @@ func addTrace(ctx context.Context, meta sdk.Meta) {
 	}
 }
 
-// explain says why there is no answer.
+// explain returns the error for a call without an answer.
 func (b *call) explain(ctx context.Context, s *session, x *exchange, err error) *Error {
 	if ctx.Err() != nil {
 		return b.newError(context.Cause(ctx), "", "")
@@ -157,7 +157,7 @@ func (b *call) newError(err error, advice, said string) *Error {
 	return b.tool.client.server.errorOf("calling", b.tool.name, err, advice, said)
 }
 
-// advice returns what may be done about an unreadable answer.
+// advice returns advice for an unreadable answer.
 func (x *exchange) advice() string {
 	switch status := int(x.status.Load()); {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:

@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Client is an MCP server with its tools, as they were when Connect listed them. A connection that ends is made again
-// when the next tool is called. It is safe for concurrent use; close it when the agents that use its tools are done.
+// Client is an MCP server with its tools, as they were when Connect listed them. If the connection has ended, the next
+// call of a tool reconnects. It is safe for concurrent use; close it when the agents that use its tools are done.
 type Client struct {
 	server       Server
 	tools        []*tool
@@ -31,16 +31,16 @@ type Client struct {
 	closeErr  error
 }
 
-// dialling is a connection on its way.
+// dialling is a connection attempt.
 type dialling struct {
 	done    chan struct{}
 	session *session
 	err     error
 }
 
-// Connect starts or reaches the server, greets it and lists its tools. ctx is for that alone, within the server's
-// ConnectTimeout. The error is an *Error where the server is to blame, and nothing is left running then; otherwise it
-// joins everything that is wrong with what was asked for.
+// Connect starts or reaches the server, initializes it and lists its tools. ctx applies only to that, within the
+// server's ConnectTimeout. The error is an *Error if the server failed, and nothing keeps running then; otherwise it
+// joins everything that is wrong with the configuration.
 func Connect(ctx context.Context, s Server) (*Client, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("connecting to mcp server %q: %w", s.Name, err)
@@ -60,17 +60,17 @@ func Connect(ctx context.Context, s Server) (*Client, error) {
 	return c, nil
 }
 
-// Tools returns the server's tools, in the order that it lists them. They are the client's: they work until it is closed,
+// Tools returns the server's tools, in the order of its list. They belong to the client: they work until it is closed,
 // in any number of agents.
 func (c *Client) Tools() []toolexec.Tool {
 	return lo.Map(c.tools, func(t *tool, _ int) toolexec.Tool { return t })
 }
 
-// Instructions returns what the server wants a model to know of it; empty when it says nothing. They are the server's
-// word: think before you put them into a system prompt.
+// Instructions returns the server's instructions for a model; empty if it has none. They come from the server: review
+// them before you put them into a system prompt.
 func (c *Client) Instructions() string { return c.instructions }
 
-// Annotations returns what the server says of one of its tools, by the name that the model knows it by; false when the
+// Annotations returns the server's description of one of its tools, by the name that the model uses; false when the
 // client has no such tool.
 func (c *Client) Annotations(name string) (Annotations, bool) {
 	t, ok := lo.Find(c.tools, func(t *tool) bool { return t.spec.Name == name })
@@ -80,8 +80,9 @@ func (c *Client) Annotations(name string) (Annotations, bool) {
 	return t.annotations, true
 }
 
-// Close ends the connection, and the server's process group with it: its input is closed, then it is asked to end,
-// then it is killed. Calls under way fail. It returns when all that has ended; the error says that it could not be.
+// Close ends the connection, and the server's process group with it: it closes the server's input, then asks the group
+// to end, then kills it. Calls in progress fail. Close returns when everything has ended; its error reports processes
+// that did not end.
 func (c *Client) Close() error {
 	c.closing.Do(func() {
 		c.end()
@@ -101,7 +102,7 @@ func (c *Client) Close() error {
 
 var errClosed = errors.New("the client was closed: connect again")
 
-// session returns the connection, made again if it has ended.
+// session returns the connection, and reconnects if it has ended.
 func (c *Client) session(ctx context.Context) (*session, error) {
 	c.mu.Lock()
 	switch {
@@ -132,7 +133,7 @@ func (c *Client) session(ctx context.Context) (*session, error) {
 	}
 }
 
-// redial makes a new connection in the place of the old one. It belongs to no call.
+// redial replaces the old connection by a new one. It is independent of any call.
 func (c *Client) redial(d *dialling, old *session) {
 	defer close(d.done)
 	if old != nil {
@@ -150,7 +151,7 @@ func (c *Client) redial(d *dialling, old *session) {
 	}
 }
 
-// The first reconnect is made at once; then there is a pause, which grows until a call succeeds.
+// The first reconnect is immediate; after that there is a pause, which grows until a call succeeds.
 const (
 	firstPause = time.Second
 	maxPause   = time.Minute
@@ -166,7 +167,7 @@ func (c *Client) countFailure() {
 	}
 }
 
-// resetFailures says that the server did what it should.
+// resetFailures records a success of the server.
 func (c *Client) resetFailures() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,17 +14,17 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Error says what went wrong with a server, in words that a model can act on. It never holds the values of the
-// server's headers or variables. It does not change once made.
+// Error describes a failure of a server, in words that a model can act on. It never contains the values of the server's
+// headers or variables. It is immutable.
 type Error struct {
 	// Server is the server's name.
 	Server string
-	// Tool is the tool that was called, by the name that the server gives it; empty when none was.
+	// Tool is the tool that was called, by the server's own name; empty if no tool was called.
 	Tool string
-	// Lost says that a call was sent and no answer came that can be read, mostly because the connection ended. The
-	// call may or may not have taken effect.
+	// Lost reports that a call was sent and no readable answer came, mostly because the connection ended. The call may
+	// or may not have taken effect.
 	Lost bool
-	// Kind is what sort of error it is.
+	// Kind is the kind of the error.
 	Kind agent.ErrorKind
 
 	doing, text string
@@ -41,10 +41,10 @@ func (e *Error) Error() string {
 // ErrorKind returns Kind.
 func (e *Error) ErrorKind() agent.ErrorKind { return e.Kind }
 
-// Unwrap returns why the caller gave up, where it did.
+// Unwrap returns the error of the caller's context, if that ended the call.
 func (e *Error) Unwrap() error { return e.cause }
 
-// errorOf makes an Error of err, with advice behind it. What a server said last is added where it said something.
+// errorOf makes an Error from err, followed by advice and by the last output of the server, if any.
 func (s Server) errorOf(doing, tool string, err error, advice, said string) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		again := *known
@@ -67,16 +67,16 @@ func (s Server) errorOf(doing, tool string, err error, advice, said string) *Err
 	return e
 }
 
-// plumbing is what the SDK says of its own workings, which does not help to find out what is wrong.
+// plumbing removes text about the SDK's internals, which does not help to find out what is wrong.
 var plumbing = strings.NewReplacer(
 	`calling "tools/call": `, "", `sending "tools/call": `, "", `calling "tools/list": `, "", `sending "tools/list": `, "",
 	`calling "initialize": `, "", `sending "initialize": `, "", `rejected by transport: `, "", `: rejected by transport`, "",
 )
 
-// The longest part of a text of the server's in an error.
+// The maximum length of a server's text in an error.
 const maxSaid = 2 << 10
 
-// shortenText keeps a text of a server's readable.
+// shortenText shortens a text of a server.
 func shortenText(text string) string {
 	if len(text) <= maxSaid {
 		return text
@@ -84,7 +84,7 @@ func shortenText(text string) string {
 	return strings.ToValidUTF8(text[:maxSaid], "") + "…"
 }
 
-// scrubText returns a text without the secrets of the server, and not too long.
+// scrubText returns a text without the secrets of the server, and shortened.
 func (s Server) scrubText(text string) string {
 	for _, secret := range s.secrets() {
 		text = strings.ReplaceAll(text, secret, "[secret]")
@@ -93,7 +93,8 @@ func (s Server) scrubText(text string) string {
 }
 
 // secrets returns the values that no error may show, long ones first: a header's also without its scheme, a URL's
-// password and query, and the variables that were named to be passed on. What is short is no secret, and would turn up everywhere.
+// password and query, and the variables that Inherit and Env pass on. Short values are not included, because they would
+// match everywhere.
 func (s Server) secrets() []string {
 	var all []string
 	for _, values := range s.Headers {

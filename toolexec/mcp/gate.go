@@ -12,9 +12,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// gate stands between a connection and the session. It lets through what the session waits for, passes progress on to
-// its call in the order in which it comes, and drops everything else, as much of it as is bearable. While it does so
-// nothing more is read: a server cannot fill our memory with what was not asked for.
+// gate is between a connection and the session. It passes the messages that the session waits for, forwards progress
+// to its call in order, and drops everything else, up to a limit. Meanwhile nothing more is read, so a server cannot
+// fill the memory with unsolicited messages.
 type gate struct {
 	sdk.Transport
 	sdk.Connection
@@ -29,15 +29,15 @@ type gate struct {
 	noise   int                   // bytes that was not asked for since the last answer
 }
 
-// How much a server may say that was not asked for, in messages of the greatest length, and how many questions it may
-// ask without reading the answers.
+// How many unsolicited bytes a server may send, in messages of the greatest length, and how many requests it may send
+// without reading the answers.
 const (
 	maxNoise = 4
 	maxAsked = 64
 )
 
-// ownCodes are what the SDK marks its own errors with: closing on either side, and what could not be sent. A server
-// that uses them for errors of its own must not be taken for a connection that has ended.
+// ownCodes are the codes that the SDK uses for its own errors: closing on either side, and failed sends. A server
+// that uses them for errors of its own must not be mistaken for a closed connection.
 var ownCodes = []int64{-32003, -32004, -32005}
 
 func newGate(t sdk.Transport, s Server, n *news, agreed func(version string)) *gate {
@@ -51,7 +51,7 @@ func (g *gate) Connect(ctx context.Context) (sdk.Connection, error) {
 	return g, err
 }
 
-// Write lets everything through, and keeps account of it.
+// Write passes every message on, and records requests and answers.
 func (g *gate) Write(ctx context.Context, m jsonrpc.Message) error {
 	g.mu.Lock()
 	switch m := m.(type) {
@@ -79,7 +79,8 @@ func (g *gate) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// judge reports whether the session is to have the message, or why there has been enough of the others.
+// judge reports whether to pass the message to the session, or returns an error when the limit of other messages is
+// reached.
 func (g *gate) judge(m jsonrpc.Message) (wanted bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

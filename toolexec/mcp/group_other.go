@@ -4,10 +4,10 @@ package mcp
 
 import "os/exec"
 
-// ownGroup returns at once: where there are no process groups, only the server itself is ended.
+// ownGroup does nothing: without process groups, only the server itself is ended.
 func ownGroup(*exec.Cmd) {}
 
-// endGroup returns at once: there is no polite way.
+// endGroup does nothing: there is no signal that asks a process to end.
 func endGroup(*exec.Cmd) {}
 
 // killGroup ends the server.

@@ -15,7 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// endpoint is the connection to a server over HTTP: what all its requests go through. All of them end with it.
+// endpoint is the connection to a server over HTTP. All requests use it, and all of them end with it.
 type endpoint struct {
 	origin  *url.URL
 	headers http.Header
@@ -29,12 +29,12 @@ type endpoint struct {
 	gone    atomic.Bool  // the server does not know the session
 }
 
-// The header that says which version of the protocol is spoken. The SDK sets it only on a connection without a gate.
+// The header with the protocol version. The SDK sets it only on a connection without a gate.
 const versionHeader = "Mcp-Protocol-Version"
 
 func (e *endpoint) setVersion(version string) { e.version.Store(version) }
 
-// exchange is what is known of the last request of a call.
+// exchange records the last request of a call.
 type exchange struct {
 	status atomic.Int64 // zero when no answer came
 	gone   atomic.Bool  // refused, for want of the session: nothing was done
@@ -57,8 +57,8 @@ func newEndpoint(s Server) *endpoint {
 	return e
 }
 
-// transport returns the SDK's transport over the endpoint. The stream for what a server has to say outside of any call is
-// not opened: it may hang for as long as the server likes.
+// transport returns the SDK's transport over the endpoint. The stream for the server's unsolicited messages is not
+// opened: it may hang for as long as the server likes.
 func (e *endpoint) transport(s Server) sdk.Transport {
 	client := http.Client{CheckRedirect: e.redirect}
 	if s.HTTPClient != nil {
@@ -87,7 +87,7 @@ func (e *endpoint) isOrigin(u *url.URL) bool {
 	return u.Scheme == e.origin.Scheme && u.Host == e.origin.Host
 }
 
-// RoundTrip makes a request that ends with the endpoint, and whose answer is no longer than it may be.
+// RoundTrip makes a request that ends with the endpoint, and limits the length of the answer.
 func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	if r.Method == http.MethodDelete { // the end of the session, for which the SDK lets everything else wait
@@ -130,8 +130,8 @@ func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// isForgotten reports whether a server says that it does not know the session: with status 404, as the protocol has
-// it, or, as some do, with status 400 and a sentence about the session.
+// isForgotten reports whether a server says that it does not know the session: with status 404, according to the
+// protocol, or, as some servers do, with status 400 and a sentence about the session.
 func isForgotten(resp *http.Response) bool {
 	if resp.StatusCode != http.StatusBadRequest {
 		return resp.StatusCode == http.StatusNotFound
@@ -141,7 +141,7 @@ func isForgotten(resp *http.Response) bool {
 	return bytes.Contains(bytes.ToLower(start), []byte("session"))
 }
 
-// rest is a body of which the start has been looked at.
+// rest is a body whose start has been read.
 type rest struct {
 	io.Reader
 	io.Closer
@@ -155,7 +155,7 @@ func (e *endpoint) stop() {
 	}
 }
 
-// capped is the body of an answer that may be only so long. A stream holds many messages, whose length the SDK sees to.
+// capped is the body of an answer with a maximum length. A stream holds many messages, whose length the SDK limits.
 type capped struct {
 	io.ReadCloser
 

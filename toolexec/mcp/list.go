@@ -20,14 +20,14 @@ const (
 	maxPages = 100
 )
 
-// definition is what must stay as it is in a tool for calls that were made for the old one.
+// definition is a hash of the parts of a tool that must not change for calls that were made for the old one.
 type definition [sha256.Size]byte
 
 func definitionOf(t *sdk.Tool) definition {
 	return sha256.Sum256([]byte(jsonOf(t.InputSchema)))
 }
 
-// jsonOf returns the JSON of what came from JSON.
+// jsonOf returns a decoded JSON value as JSON.
 func jsonOf(v any) string {
 	var text strings.Builder
 	e := json.NewEncoder(&text)
@@ -38,7 +38,7 @@ func jsonOf(v any) string {
 	return strings.TrimSpace(text.String())
 }
 
-// list reads the server's list of tools, and remembers how they are defined. Not safe for concurrent use.
+// list reads the server's list of tools, and records their definitions. Not safe for concurrent use.
 func (c *session) list(ctx context.Context) ([]*sdk.Tool, error) {
 	c.news.stale.Store(false) // what changes from here on is news
 	tools, err := c.listTools(ctx)
@@ -78,14 +78,14 @@ func (c *session) listTools(ctx context.Context) ([]*sdk.Tool, error) {
 	return nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
 }
 
-// pickTools returns the tools that the server is asked for, or everything that is wrong with the list.
+// pickTools returns the tools that Only and Except select, or everything that is wrong with the list.
 func pickTools(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
 	var wrong []error
 	names := lo.Map(tools, func(t *sdk.Tool, _ int) string { return t.Name })
 	for _, pattern := range slices.Concat(s.Only, s.Except) {
 		literal := !strings.ContainsAny(pattern, `*?[\`)
 		if literal && !slices.Contains(names, pattern) {
-			wrong = append(wrong, fmt.Errorf("there is no tool %q, which Only or Except names; there are %s", pattern, some(names)))
+			wrong = append(wrong, fmt.Errorf("unknown tool %q, which Only or Except names; there are %s", pattern, some(names)))
 		}
 	}
 	kept := lo.Filter(tools, func(t *sdk.Tool, _ int) bool { return s.picks(t.Name) })
@@ -112,7 +112,7 @@ func some(names []string) string {
 	return text
 }
 
-// check reports what keeps a tool from being called: it has gone, or takes other arguments than it did. A list that
+// check returns an error if a tool must not be called: it was removed, or its arguments have changed. A list that
 // has changed is read again first.
 func (c *session) check(ctx context.Context, t *tool) error {
 	select {

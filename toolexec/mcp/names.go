@@ -13,7 +13,7 @@ const (
 	maxServerName = 32 // leaves room for the tool
 )
 
-// sanitizeName returns a name with _ for everything that model services do not take.
+// sanitizeName returns a name with _ for every character that model services do not accept.
 func sanitizeName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {
@@ -23,9 +23,9 @@ func sanitizeName(name string) string {
 	}, name)
 }
 
-// toolNames returns the names that the model knows the tools of a server by: mcp__server__tool. A tool whose own name had
-// to be changed, so that it would be too long otherwise or another tool's, ends in _ and eight hex digits of its own
-// name's SHA-256: the name of a tool depends neither on the order of the list nor on the day.
+// toolNames returns the names of a server's tools for the model: mcp__server__tool. If a tool's own name had to be
+// changed because the full name would be too long or the same as another tool's, it ends in _ and eight hex digits of
+// the SHA-256 of its own name, so it does not depend on the order of the list.
 func toolNames(server string, tools []string) []string {
 	prefix := "mcp__" + server + "__"
 	plain := lo.Map(tools, func(tool string, _ int) string { return prefix + sanitizeName(tool) })

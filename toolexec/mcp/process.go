@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// drainTime is how long the pipes of a process that has ended are still read: what it left behind may hold them open.
+// drainTime is how long the pipes of an ended process are still read: its children may hold them open.
 const drainTime = 250 * time.Millisecond
 
 // process is a server that was started. Everything in its process group ends with it.
@@ -67,7 +67,7 @@ func startCommand(s Server) (*process, error) {
 	return p, nil
 }
 
-// serverEnvironment returns what of the environment a server is given.
+// serverEnvironment returns the environment for a server.
 func serverEnvironment(s Server) []string {
 	env := []string{} // nil would be all of ours
 	for _, name := range s.Inherit {
@@ -81,7 +81,7 @@ func serverEnvironment(s Server) []string {
 	return env
 }
 
-// watch keeps what the process says, and waits for its end.
+// watch collects the stderr of the process, and waits for its end.
 func (p *process) watch(stderr *os.File) {
 	copied := make(chan struct{})
 	go func() {
@@ -101,14 +101,14 @@ func (p *process) watch(stderr *os.File) {
 	close(p.ended)
 }
 
-// shut ends writing to the process.
+// shut closes the input of the process.
 func (p *process) shut() {
 	close(p.broken)
 	p.in.Close()
 }
 
-// stop begins to end the process, and does not wait: its input is closed, then everything in its group is asked to
-// end, then killed, with the grace between.
+// stop starts to end the process, without waiting: it closes the input, then asks everything in the group to end,
+// then kills it, with the grace between.
 func (p *process) stop() {
 	p.stopping.Do(func() {
 		p.shut()

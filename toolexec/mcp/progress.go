@@ -10,21 +10,21 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// ProgressReported is the event of a server that says how far a call has come. The run's observer is told of it while
-// the call is under way; what comes faster than the observer takes it, or after the first thousand, is dropped. All of
-// it is the server's word.
+// ProgressReported is the event for a server's report on the progress of a call. The run's observer receives it during
+// the call; reports that come faster than the observer handles them, or after the first thousand, are dropped. All of
+// its content comes from the server.
 type ProgressReported struct {
 	Run agent.Run
 	// Step is the number of steps that the run had taken when the call was made.
 	Step int
 	// Call is the call as it runs.
 	Call agent.ToolCall
-	// Server and Tool are the server's name, and its own for the tool.
+	// Server is the server's name, Tool the server's own name for the tool.
 	Server, Tool string
-	// Progress grows from report to report; Total is what it grows to, zero when that is not known.
+	// Progress grows from report to report; Total is its final value, zero if unknown.
 	Progress, Total float64
-	// Message is what is being done; it may be empty. Where controls at ToolFailed or PostToolUse see what the tool
-	// says, it is left out: no filter has seen it.
+	// Message describes the progress; it may be empty. If there are controls at ToolFailed or PostToolUse for the
+	// tool, it is omitted, because no filter has seen it.
 	Message string
 }
 
@@ -38,7 +38,7 @@ const (
 	reportRoom = 32   // reports that wait for the observer
 )
 
-// news is what a server tells without being asked.
+// news is the unsolicited information from a server.
 type news struct {
 	stale   atomic.Bool // the list of tools has changed since it was read
 	telling atomic.Bool // the SDK is being told so
@@ -48,7 +48,7 @@ type news struct {
 	calls map[string]chan sdk.ProgressNotificationParams
 }
 
-// follow returns the token of a new call, its reports, and what ends them.
+// follow returns the token of a new call, its reports, and a func that ends them.
 func (n *news) follow() (token string, reports <-chan sdk.ProgressNotificationParams, stop func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -66,7 +66,7 @@ func (n *news) follow() (token string, reports <-chan sdk.ProgressNotificationPa
 	}
 }
 
-// forwardProgress passes a report on to its call. It never waits.
+// forwardProgress forwards a report to its call. It never blocks.
 func (n *news) forwardProgress(p *sdk.ProgressNotificationParams) {
 	token, _ := p.ProgressToken.(string)
 	n.mu.Lock()
@@ -77,14 +77,14 @@ func (n *news) forwardProgress(p *sdk.ProgressNotificationParams) {
 	}
 }
 
-// toolsChanged notes that the list of tools has changed, and reports whether the SDK, which may keep the list, is to
-// be told.
+// toolsChanged records that the list of tools has changed, and reports whether to notify the SDK, which may cache the
+// list.
 func (n *news) toolsChanged() bool {
 	n.stale.Store(true)
 	return !n.telling.Swap(true)
 }
 
-// toldTools says that the SDK has been told: what it lists from here on is new.
+// toldTools records that the SDK was notified: lists from now on are new.
 func (n *news) toldTools() {
 	n.telling.Store(false)
 	n.stale.Store(true)

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// outputOf returns a server's result as the model is told of it.
+// outputOf converts a server's result to an Output.
 func (t *tool) outputOf(r *sdk.CallToolResult) toolexec.Output {
 	var parts []agent.Part
 	for _, content := range r.Content {
@@ -37,7 +37,7 @@ func (t *tool) outputOf(r *sdk.CallToolResult) toolexec.Output {
 	return out
 }
 
-// checkOutput returns how a result breaks the schema that the server gave for it.
+// checkOutput returns an error if a result violates the server's output schema.
 func (t *tool) checkOutput(r *sdk.CallToolResult) error {
 	switch {
 	case t.output == nil || r.IsError:
@@ -53,8 +53,8 @@ func (t *tool) checkOutput(r *sdk.CallToolResult) error {
 	return err
 }
 
-// partsOf returns a piece of a result. What a model cannot be given becomes a text that says what it was. An address is
-// only ever text: what is fetched is for the model to ask and for hooks to decide.
+// partsOf converts a piece of a result. A piece that a model cannot be given becomes a text that describes it. An
+// address only becomes text: fetching it is for the model to request and for hooks to decide.
 func partsOf(c sdk.Content) []agent.Part {
 	switch c := c.(type) {
 	case *sdk.TextContent:
@@ -84,7 +84,7 @@ func resourceParts(r *sdk.ResourceContents) []agent.Part {
 	return []agent.Part{agent.File(path.Base(r.URI), lo.CoalesceOrEmpty(r.MIMEType, "application/octet-stream"), r.Blob)}
 }
 
-// separateTexts puts a line break between texts that follow each other, which would be read as one.
+// separateTexts puts a line break between adjacent texts, which would otherwise run together.
 func separateTexts(parts []agent.Part) []agent.Part {
 	for i := range len(parts) - 1 {
 		if parts[i].Kind == agent.PartText && parts[i+1].Kind == agent.PartText && !strings.HasSuffix(parts[i].Text, "\n") {

@@ -10,8 +10,9 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// inputSchema returns a server's schema as the model is told of it, and as we check arguments against it. They are the same
-// wherever that is possible; otherwise what we check is looser: it takes whatever the server's own takes.
+// inputSchema returns a server's schema as text for the model, and the schema that arguments are checked against. They
+// are the same if possible; otherwise the checked one is looser: it accepts everything that the server's schema
+// accepts.
 func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 	object, ok := given.(map[string]any)
 	switch {
@@ -38,9 +39,9 @@ func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 	return "", nil, err
 }
 
-// loosenSchema returns a schema without what we cannot read: patterns that Go's regular expressions do not know (look-around,
-// back-references), references out of the document, unknown dialects. Where less said inside would mean
-// that more is refused (not, if, oneOf, counts of what was seen), less is said there, too.
+// loosenSchema returns a schema without unsupported parts: patterns that Go's regular expressions do not support
+// (look-around, back-references), references out of the document, unknown dialects. Inside keywords where a looser part
+// would make the whole stricter (not, if, oneOf, counts of matches), the keyword itself is loosened, too.
 func loosenSchema(schema any) any {
 	s, ok := schema.(map[string]any)
 	if !ok {

@@ -16,68 +16,70 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// What a Server that says nothing means.
+// The defaults of a Server.
 const (
 	// defaultConnectTimeout is how long a server has to start and to list its tools.
 	defaultConnectTimeout = 30 * time.Second
 	// defaultCallTimeout is how long one attempt of a tool call may take.
 	defaultCallTimeout = 2 * time.Minute
-	// defaultCloseGrace is how long a server is waited for at each stage of its end.
+	// defaultCloseGrace is the wait at each stage of ending a server.
 	defaultCloseGrace = 2 * time.Second
 	// defaultMaxMessageBytes is the longest message that is read.
 	defaultMaxMessageBytes = 16 << 20
 )
 
-// DefaultInherit returns the environment variables that a server is given when Server.Inherit is nil: what programs need
-// to find themselves and their files, and nothing that is likely to be secret.
+// DefaultInherit returns the environment variables that a server gets when Server.Inherit is nil: those with which
+// programs find themselves and their files, and which are unlikely to be secret.
 func DefaultInherit() []string {
 	return []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "SYSTEMROOT"}
 }
 
-// Server says how to reach an MCP server: Name, and either Command or URL. It is read by Connect and never changed.
+// Server configures the connection to an MCP server: Name, and either Command or URL. Connect reads it and never
+// changes it.
 type Server struct {
 	// Name is the server's part in the names of its tools: at most 32 of [A-Za-z0-9_-], without "__".
 	Name string
 
-	// Command starts a server that speaks over its standard input and output: the program and its arguments, as they
-	// are. No shell reads them.
+	// Command starts a server that uses its standard input and output: the program and its arguments, without a
+	// shell.
 	Command []string
 	// Dir is the working directory; empty means that of this process.
 	Dir string
-	// Inherit names the variables of this process's environment that the server is given. Nil means DefaultInherit,
-	// an empty list none. The values of others than those of DefaultInherit appear in no error, nor do those of Env.
+	// Inherit names the variables of this process's environment that the server gets. Nil means DefaultInherit, an
+	// empty list none. Errors never show the values of variables other than those of DefaultInherit, nor those of
+	// Env.
 	Inherit []string
-	// Env are more variables, which win over inherited ones.
+	// Env are more variables, which take precedence over inherited ones.
 	Env map[string]string
 
 	// URL is the address of a server that speaks streamable HTTP.
 	URL string
-	// Headers are sent with each request to the URL's origin, and to no other. Their values appear in no error.
+	// Headers are sent with each request to the URL's origin, and to no other. Errors never show their values.
 	Headers http.Header
-	// HTTPClient is what the requests are made with; nil means one of our own, which does not follow redirects to
-	// another origin.
+	// HTTPClient makes the requests; nil means a client of this package, which does not follow redirects to another
+	// origin.
 	HTTPClient *http.Client
 
-	// Only and Except pick tools by the names that the server gives them, or by patterns as in path.Match: none but
-	// Only, unless that is empty, and none of Except. A name without *, ? or [ that no tool has is an error.
+	// Only and Except select tools by the server's own names, or by patterns as in path.Match: those in Only, or all
+	// if that is empty, except those in Except. A name without *, ? or [ that no tool has is an error.
 	Only, Except []string
 
-	// Policy is how the tools are run. A zero Timeout means two minutes, less than zero none. Without
-	// Retry.Attempts, a call of a tool that says it is read-only or idempotent is repeated once when its answer was
-	// lost: see Error.Lost.
+	// Policy configures how the tools are run. A zero Timeout means two minutes, less than zero none. Without
+	// Retry.Attempts, a call of a tool that declares itself read-only or idempotent is repeated once when its answer
+	// was lost: see Error.Lost.
 	Policy toolexec.Policy
-	// ConnectTimeout bounds starting, greeting and listing, at Connect and at each reconnect. Zero means 30 seconds,
-	// less than zero none.
+	// ConnectTimeout limits starting, initializing and listing, at Connect and at each reconnect. Zero means 30
+	// seconds, less than zero no limit.
 	ConnectTimeout time.Duration
-	// CloseGrace is how long Close waits for a process whose input it has closed, and again after SIGTERM, before it
-	// kills. Zero means two seconds, less than zero that it kills at once.
+	// CloseGrace is how long Close waits for a process after closing its input, and again after SIGTERM, before it
+	// kills the process. Zero means two seconds, less than zero that it kills at once.
 	CloseGrace time.Duration
-	// MaxMessageBytes is the longest message, and the longest list of tools, that is read; what is longer breaks the
-	// connection. Zero means 16 MiB.
+	// MaxMessageBytes is the maximum size of a message, and of a list of tools; a larger one closes the connection.
+	// Zero means 16 MiB.
 	MaxMessageBytes int
 }
 
-// withDefaults returns the server with what its zero fields mean, and a copy of its own of everything.
+// withDefaults returns a deep copy of the server with the defaults for its zero fields.
 func (s Server) withDefaults() Server {
 	s.ConnectTimeout = cmp.Or(s.ConnectTimeout, defaultConnectTimeout)
 	s.CloseGrace = max(0, cmp.Or(s.CloseGrace, defaultCloseGrace))
@@ -124,7 +126,7 @@ func (s Server) check() error {
 	return errors.Join(wrong...)
 }
 
-// picks reports whether Only and Except leave the tool of that name.
+// picks reports whether Only and Except select the tool of that name.
 func (s Server) picks(tool string) bool {
 	matches := func(pattern string) bool {
 		ok, _ := path.Match(pattern, tool)

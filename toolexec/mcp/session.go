@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/version"
 )
 
-// session is one connection to a server, from greeting to end.
+// session is one connection to a server, from initialization to end.
 type session struct {
 	server  Server
 	sdk     *sdk.ClientSession
@@ -28,10 +28,11 @@ type session struct {
 	listed     map[string]definition
 }
 
-// The protocol to begin with, which servers speak that are about, and the one that others may insist on.
+// The protocol versions to try: first one that common servers support, then the one that a server may insist on.
 var protocols = []string{"2025-11-25", ""}
 
-// dialServer starts or reaches a server, greets it and reads its list of tools. Nothing is left of it when it fails.
+// dialServer starts or reaches a server, initializes it and reads its list of tools. If it fails, nothing keeps
+// running.
 func dialServer(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
 	if s.ConnectTimeout > 0 {
 		var cancel context.CancelFunc
@@ -59,7 +60,7 @@ func dialServer(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
 	return c, tools, nil
 }
 
-// deadlineError says that there was no more time, where that is why err came about.
+// deadlineError returns an error that names the timeout, if a passed deadline caused err.
 func deadlineError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -67,7 +68,7 @@ func deadlineError(ctx context.Context, err error) error {
 	return err
 }
 
-// greetServer connects to a server; code is the code of the error that the server answered with, if it did.
+// greetServer connects to a server; code is the code of the server's error, if it returned one.
 func greetServer(ctx context.Context, s Server, protocol string) (_ *session, code int64, _ error) {
 	c := &session{server: s, news: &news{}, dead: make(chan struct{}), refreshing: make(chan struct{}, 1)}
 	var transport sdk.Transport
@@ -125,7 +126,7 @@ func greetServer(ctx context.Context, s Server, protocol string) (_ *session, co
 	return c, 0, nil
 }
 
-// newSDKClient returns a client that can nothing but call tools.
+// newSDKClient returns a client that can only call tools.
 func newSDKClient(n *news) *sdk.Client {
 	client := sdk.NewClient(&sdk.Implementation{Name: "grapnel", Version: version.Read()}, &sdk.ClientOptions{
 		Capabilities:           &sdk.ClientCapabilities{},
@@ -135,8 +136,8 @@ func newSDKClient(n *news) *sdk.Client {
 	return client
 }
 
-// onlyKnown keeps what a server may ask and tell to what we have a use for: not every handler of the SDK survives
-// everything that a server may send.
+// onlyKnown restricts the requests and notifications of a server to those that are used: not every handler of the
+// SDK survives everything that a server may send.
 func onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (_ sdk.Result, err error) {
 		defer recoverPanic(&err)
@@ -148,7 +149,7 @@ func onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// recoverPanic makes an error of a panic, where it is deferred.
+// recoverPanic sets err to an error for a panic; call it with defer.
 func recoverPanic(err *error) {
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("reading what it sent: panic: %v", v)
@@ -160,7 +161,7 @@ func (c *session) alive() bool {
 	return !c.over.Load() && !isClosed(c.dead) && (c.process == nil || !isClosed(c.process.broken)) && (c.http == nil || !c.http.gone.Load())
 }
 
-// lastOutput returns what the server said last beside the protocol.
+// lastOutput returns the last output of the server outside of the protocol.
 func (c *session) lastOutput() string {
 	if c.process == nil {
 		return ""
@@ -168,7 +169,7 @@ func (c *session) lastOutput() string {
 	return c.process.said.String()
 }
 
-// stop begins to end the connection at once.
+// stop starts to end the connection, without waiting.
 func (c *session) stop() {
 	if c.process != nil {
 		c.process.stop()
@@ -177,10 +178,10 @@ func (c *session) stop() {
 	}
 }
 
-// patience is how long what was ended by force may take to notice.
+// patience is how long to wait for a killed process to end.
 const patience = 5 * time.Second
 
-// closeSession ends the connection in good order, and by force if that takes too long. Calls must have ended.
+// closeSession closes the connection, by force if it takes too long. Calls must have ended.
 func (c *session) closeSession() error {
 	if c.sdk != nil {
 		closed := make(chan struct{})

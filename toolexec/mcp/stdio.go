@@ -13,8 +13,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lines is the connection to a process: a JSON-RPC message a line. What is no message is read past, as much of it as is
-// bearable: not every program keeps its output for the protocol.
+// lines is the connection to a process: a JSON-RPC message a line. Other lines are skipped, up to a limit, because not
+// every program reserves its output for the protocol.
 type lines struct {
 	*process
 
@@ -33,7 +33,7 @@ func newLines(p *process, s Server) *lines {
 	return &lines{process: p, most: s.MaxMessageBytes, reader: bufio.NewReaderSize(p.out, 64<<10), queue: make(chan outgoing)}
 }
 
-// Connect makes the connection a transport of its own.
+// Connect returns l, which is both transport and connection.
 func (l *lines) Connect(context.Context) (sdk.Connection, error) {
 	go l.writeLines()
 	return l, nil
@@ -42,13 +42,13 @@ func (l *lines) Connect(context.Context) (sdk.Connection, error) {
 // SessionID returns empty: there is one session.
 func (l *lines) SessionID() string { return "" }
 
-// Close begins to end the process.
+// Close starts to end the process.
 func (l *lines) Close() error {
 	l.stop()
 	return nil
 }
 
-// Write writes a message, and gives up when ctx is done; the message may be written all the same.
+// Write writes a message, and stops waiting when ctx is done; the message may still be written.
 func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 	line, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -81,7 +81,7 @@ func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 
 var errNotSent = errors.New("it had ended before the message was sent")
 
-// writeLines writes line after line: a server that does not read holds up only this goroutine.
+// writeLines writes the queued lines: a server that does not read blocks only this goroutine.
 func (l *lines) writeLines() {
 	for {
 		select {
@@ -133,7 +133,7 @@ func (l *lines) line() ([]byte, error) {
 	}
 }
 
-// ends begins to end the process, and says why there is nothing more to read.
+// ends starts to end the process, and returns why there is nothing more to read.
 func (l *lines) ends(err error) error {
 	defer l.out.Close()
 	select {

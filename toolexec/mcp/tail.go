@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// tailBytes is how much of what a server says beside the protocol is kept.
+// tailBytes is how much of a server's output outside of the protocol is kept.
 const tailBytes = 4 << 10
 
 // tail keeps the end of what is written to it. It is safe for concurrent use.
@@ -25,7 +25,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was kept, in whole lines where it was cut.
+// String returns the kept text; if it was cut, it starts at a whole line.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,18 +12,18 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Annotations are what a server says of a tool: hints, which a server that lies gives as readily as one that does not.
-// What a server leaves out has the value that the protocol gives it.
+// Annotations are a server's description of a tool: hints that may be false. Fields that a server omits have the
+// default of the protocol.
 type Annotations struct {
 	// Title is a name for people.
 	Title string
 	// ReadOnly: the tool changes nothing.
 	ReadOnly bool
-	// Destructive: the tool may destroy or overwrite something. Only means something for a tool that is not ReadOnly.
+	// Destructive: the tool may destroy or overwrite something. Only meaningful for a tool that is not ReadOnly.
 	Destructive bool
-	// Idempotent: the same call again changes nothing more.
+	// Idempotent: repeating the same call changes nothing more.
 	Idempotent bool
-	// OpenWorld: the tool has to do with the world outside of the server.
+	// OpenWorld: the tool interacts with the world outside of the server.
 	OpenWorld bool
 }
 
@@ -50,7 +50,7 @@ type tool struct {
 
 var _ toolexec.Tool = (*tool)(nil)
 
-// toolsOf returns the tools of a list that the server was asked for, or everything that is wrong with them.
+// toolsOf returns the selected tools of a list, or everything that is wrong with them.
 func (c *Client) toolsOf(listed []*sdk.Tool) ([]*tool, error) {
 	kept, err := pickTools(c.server, listed)
 	if err != nil {
@@ -96,10 +96,10 @@ func (t *tool) Spec() agent.ToolSpec { return t.spec }
 // Policy returns how the tool is run by default.
 func (t *tool) Policy() toolexec.Policy { return t.policy }
 
-// Err returns nil: a tool that could not be made is not there. It says that the parameters have been looked at.
+// Err returns nil: tools that could not be made are not listed. It tells toolexec that the parameters were checked.
 func (t *tool) Err() error { return nil }
 
-// Prepare checks the arguments as far as we can read the schema; the server checks them again.
+// Prepare checks the arguments against the supported part of the schema; the server checks them again.
 func (t *tool) Prepare(args string) (toolexec.Body, error) {
 	if err := t.input.Validate(args); err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// How much of a binary stream is shown, and how many bytes of a hundred may be no text before it counts as one.
+// How much of a binary stream is shown, and how many percent of non-text bytes make a stream binary.
 const (
 	binaryShown   = 32
 	binaryPercent = 10
@@ -63,7 +63,7 @@ func (c *capture) stream() Stream {
 	return s
 }
 
-// wholeRunes drops the halves of runes where something was cut out between head and tail.
+// wholeRunes drops partial runes at the cut between head and tail.
 func wholeRunes(head, tail []byte) ([]byte, []byte) {
 	for i := 1; i < utf8.UTFMax && i <= len(head); i++ {
 		if from := head[len(head)-i:]; utf8.RuneStart(from[0]) {
@@ -82,8 +82,8 @@ func wholeRunes(head, tail []byte) ([]byte, []byte) {
 	return head, tail
 }
 
-// readableText returns b as text that does nothing to a terminal or a model: bytes that are no UTF-8 and control characters are
-// replaced, line ends made one kind. Replaced is how many there were.
+// readableText returns b as text that is safe for a terminal or a model: bytes that are not UTF-8 and control
+// characters are replaced, line ends are unified. Replaced is the number of replacements.
 func readableText(b []byte) (text string, replaced int) {
 	var out strings.Builder
 	out.Grow(len(b))
@@ -110,8 +110,8 @@ func readableText(b []byte) (text string, replaced int) {
 	return out.String(), replaced
 }
 
-// isDeceptive reports whether a rune makes text look other than it is: it turns the direction around, or is a letter that
-// a model can read and a person cannot see.
+// isDeceptive reports whether a rune makes text look different from what it is: it changes the direction, or is a
+// letter that a model can read and a person cannot see.
 func isDeceptive(r rune) bool {
 	return 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 || 0xe0000 <= r && r <= 0xe007f
 }

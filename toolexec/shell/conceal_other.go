@@ -7,8 +7,8 @@ import (
 	"runtime"
 )
 
-// Conceal keeps commands that run as the same user from reading what this program keeps from them in /proc. It works on
-// Linux only, and is an error elsewhere.
+// Conceal prevents commands that run as the same user from reading data of this program in /proc. It works on Linux
+// only, and returns an error elsewhere.
 func Conceal() error {
 	return fmt.Errorf("shell: concealing the program: %s cannot do that", runtime.GOOS)
 }

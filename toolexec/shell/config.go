@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/process"
 )
 
-// What a Config that says nothing means.
+// The defaults of a Config.
 const (
 	defaultName           = "bash"
 	defaultTimeout        = 2 * time.Minute
@@ -27,55 +27,57 @@ const (
 	defaultMaxOutputBytes = 16 << 10
 )
 
-// Config is how commands are run. All but Dir may be left zero.
+// Config configures a Shell. All fields except Dir may be zero.
 type Config struct {
-	// Dir is where each command begins. It must be there. It confines nothing.
+	// Dir is the working directory of each command. It must exist. It does not confine the command.
 	Dir string
 	// Name is the tool's name. Empty means "bash".
 	Name string
-	// Shell is the shell: a path, or a name to look up in PATH. Empty means "bash". It must be one that
-	// understands POSIX scripts, as dash and zsh do: fish, Python and the like do not.
+	// Shell is the shell: a path, or a name to look up in PATH. Empty means "bash". It must support POSIX scripts, as
+	// dash and zsh do: fish, Python and the like do not.
 	Shell string
-	// Timeout is how long a command may take that does not say otherwise. Zero means two minutes.
+	// Timeout is the time limit of a command that sets none. Zero means two minutes.
 	Timeout time.Duration
-	// MaxTimeout is the longest that the model may ask for. Zero means ten minutes, or Timeout if that is more.
+	// MaxTimeout is the longest time limit that the model may set. Zero means ten minutes, or Timeout if that is
+	// more.
 	MaxTimeout time.Duration
 	// Grace is how long processes may take to end after SIGTERM, before SIGKILL. Zero means two seconds, less than
 	// zero none: SIGKILL at once.
 	Grace time.Duration
-	// MaxOutputBytes is how much of each of both streams is kept, one half from its head and one from its tail.
-	// Zero means 16 KiB.
+	// MaxOutputBytes is how much of each of both streams is kept, one half from its head and one from its tail. Zero
+	// means 16 KiB.
 	MaxOutputBytes int
-	// Env names the variables of this program's environment that commands get: exactly, or with patterns as path.Match
-	// has them, such as "GO*". Nil means DefaultEnv; empty none; "*" passes on everything, secrets included.
+	// Env names the variables of this program's environment that commands get: exact names, or patterns as in
+	// path.Match, such as "GO*". Nil means DefaultEnv; empty means none; "*" passes on everything, including secrets.
 	Env []string
-	// Vars are further variables, by name. They go before those of Env.
+	// Vars are further variables, by name. They take precedence over those of Env.
 	Vars map[string]string
-	// Limits bound what a command may use. The zero Limits sets none.
+	// Limits limits the resources of a command. The zero Limits sets no limit.
 	Limits Limits
 }
 
-// Limits bound what one command may use. A field that is zero sets no limit. Linux only.
+// Limits limits the resources of one command. A field that is zero sets no limit. Linux only.
 type Limits struct {
-	// Processes is how many processes there may be at once, the shell included. A command with more is killed whole.
+	// Processes is the maximum number of processes at once, including the shell. If there are more, the whole command
+	// is killed.
 	Processes int
-	// CPUTime is what each single process may compute, in whole seconds: one that does more gets SIGXCPU, a second
+	// CPUTime is the CPU time of each process, in whole seconds: a process that exceeds it gets SIGXCPU, and a second
 	// later SIGKILL.
 	CPUTime time.Duration
-	// FileBytes is how long each file may become that a process writes: one that writes more gets SIGXFSZ.
+	// FileBytes is the maximum size of each file that a process writes: a process that exceeds it gets SIGXFSZ.
 	FileBytes int64
-	// MemoryBytes is how much private memory (RLIMIT_DATA) each single process may have: one that wants more does not
-	// get it. Memory that processes share does not count.
+	// MemoryBytes is the maximum private memory (RLIMIT_DATA) of each process: further allocations fail. Shared
+	// memory does not count.
 	MemoryBytes int64
 }
 
-// DefaultEnv names the variables that commands get unless Config.Env says otherwise: where programs and the user's
+// DefaultEnv returns the names of the variables that commands get if Config.Env is nil: where programs and the user's
 // files are, language and time zone. None of them is a secret.
 func DefaultEnv() []string {
 	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"}
 }
 
-// withDefaults returns the configuration with all that was left out, or everything that is wrong with it.
+// withDefaults returns the configuration with defaults filled in, or everything that is wrong with it.
 func (c Config) withDefaults() (Config, error) {
 	wrong := []error{process.CheckSupport(), c.Limits.check()}
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }

@@ -1,5 +1,5 @@
-// Package shell is a tool that runs commands with a real shell: bash, in a working
-// directory, with an end to all that a command started.
+// Package shell is a tool that runs commands with a real shell, bash, in a working
+// directory, and ends all processes that a command started.
 //
 //	bash, err := shell.Tool(shell.Config{Dir: workspace, Timeout: time.Minute})
 //	if err != nil {
@@ -14,62 +14,64 @@
 //
 // # What a command gets
 //
-// Each command has a shell of its own: a directory it changed to, a variable it set
-// and a job it started are gone with the next one. It begins in Config.Dir, reads
-// nothing on its standard input, and has no terminal, so that what would ask for a
-// password fails. No other file of this program is open in it.
+// Each command has a shell of its own: a changed directory, a variable or a
+// background job does not last until the next one. It begins in Config.Dir, has an
+// empty standard input and no terminal, so that a program that asks for a password
+// fails. No other file of this program is open in it.
 //
-// Of the environment of this program it gets what DefaultEnv names and nothing else:
-// keys of model services stay here, unless Config.Env names them. The tool adds
-// GRAPNEL_IDEMPOTENCY_KEY, which names the call; see toolexec.Call. A command that is
-// part of a sampled trace gets TRACEPARENT and TRACESTATE. A value is never put into
-// the text of a command: it goes in as a variable, in Config.Vars or Command.Vars.
+// It gets the variables of this program's environment that DefaultEnv returns and no
+// others: keys of model services are not passed on, unless Config.Env names them. The
+// tool adds GRAPNEL_IDEMPOTENCY_KEY, the idempotency key of the call; see
+// toolexec.Call. A command that is part of a sampled trace gets TRACEPARENT and
+// TRACESTATE. Do not insert values into the text of a command: pass them as
+// variables, in Config.Vars or Command.Vars.
 //
 // # How a command ends
 //
 // A command has a session and a process group of its own. When its time is up, when
-// the run is cancelled, and also when it is done and has left something running, all
-// its processes get SIGTERM, and what is still there after Config.Grace gets SIGKILL.
-// So a server put into the background lives as long as its command. Nothing waits for
-// pipes that such processes hold open: output is what came until then.
+// the run is cancelled, and also when the shell has exited but left something
+// running, all its processes get SIGTERM, and those that remain after Config.Grace
+// get SIGKILL. So a server in the background lives only as long as its command. Run
+// does not wait for pipes that such processes hold open: the output is what was
+// written until then.
 //
 // On Linux, processes that made a session of their own (setsid, daemons) are found,
-// too: all that come of a command bear a mark that the kernel hands on to children, a
-// limit of a kind that limits nothing. Clearing the environment or losing the parent
-// does not remove it; a process of root can, and one that sets that very limit. On
-// other systems those processes are not found.
+// too: all descendants of a command carry a mark that the kernel passes on to
+// children, in the form of a resource limit that limits nothing. Clearing the
+// environment or losing the parent does not remove it; a process of root can, and so
+// can one that sets that very limit. On other systems those processes are not found.
 //
-// # What the model is told
+// # The answer
 //
-// The first line says how it ended (exit code 1, killed by SIGSEGV), then come both
-// streams. Of a long stream head and tail are kept, with the number of bytes left out
-// between them; the rest is never in memory. Bytes that are no text, control characters
-// and characters that deceive the eye are replaced, and binary output is not shown at
-// all; both is said.
+// The first line says how the command ended (exit code 1, killed by SIGSEGV), then
+// follow both streams. Of a long stream head and tail are kept, with the number of
+// omitted bytes between them; the rest is never in memory. Bytes that are not UTF-8,
+// control characters and deceptive characters are replaced, and binary output is not
+// shown at all; the answer says so in both cases.
 //
-// Exit code 0 is a good answer, another one is an answer that says it failed. A
-// command that took too long has failed as a tool does that gave no answer: with a
-// *toolexec.TimeoutError around an *Error, whose text is what was written until then.
-// Hooks that want figures and not text ask ResultOf.
+// Exit code 0 is a good answer; any other exit code is an answer with Failed set. A
+// command that exceeded its time limit has failed without an answer: with a
+// *toolexec.TimeoutError around an *Error, whose text is the output until then. Hooks
+// that need figures instead of text call ResultOf.
 //
 // # Limits
 //
-// Limits bounds processes, CPU time, size of files and memory (Linux only). Processes
-// are counted a hundred times a second, and a command that has too many is killed
-// whole; for users other than root a limit of the kernel stands behind that, which a
-// fork bomb cannot outrun. Without limits, time is the only bound.
+// Limits limits processes, CPU time, size of files and memory (Linux only). Processes
+// are counted a hundred times a second, and the whole command is killed if it has too
+// many; for users other than root an additional limit of the kernel stops a fork
+// bomb. Without Limits, only time is limited.
 //
-// # What it is not
+// # No sandbox
 //
-// It is no sandbox. A command may do what the user may do who runs this program: read
-// the files of that user outside of Dir, use the network, signal other processes, and
-// read in /proc what the environment of this program was when it began, unless the
-// program called Conceal. Put a hook in front of the tool, and the program into a
-// container or under a user of its own, where that matters.
+// The tool is not a sandbox. A command may do what the user of this program may do:
+// read that user's files outside of Dir, use the network, signal other processes, and
+// read the initial environment of this program in /proc, unless the program called
+// Conceal. If that matters, put a hook in front of the tool, and run the program in a
+// container or as a separate user.
 //
 // # Concurrency
 //
 // A Shell and its tool are immutable and run any number of commands at once.
 //
-// The package runs on Unix. Elsewhere New says that it does not.
+// The package works on Unix. On other systems New returns an error.
 package shell

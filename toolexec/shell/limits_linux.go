@@ -11,8 +11,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/process"
 )
 
-// starter waits until the limits are set, closes what this program was given open by its parent, and becomes
-// the shell that runs the command. A shell other than bash, which may not know numbers of several digits, closes nothing.
+// starter waits until the limits are set, closes the file descriptors that this program inherited from its parent, and
+// becomes the shell that runs the command. A shell other than bash, which may not support descriptors of several
+// digits, closes none.
 const starter = `read -r _ <&3 || exit
 if [ -n "$BASH_VERSION" ]; then
 	for fd in /proc/self/fd/*; do
@@ -22,7 +23,7 @@ if [ -n "$BASH_VERSION" ]; then
 fi
 exec "$0" -c -- "$1" "${0##*/}" 3<&-`
 
-// command returns how the shell is told to run a text: under its limits.
+// command returns the process that runs a text with the shell, under its limits.
 func (s *Shell) command(text string) process.Command {
 	return process.Command{
 		Args:  []string{s.config.Shell, "-c", starter, s.config.Shell, text},
@@ -59,8 +60,8 @@ func (l Limits) set(pid int) error {
 	return nil
 }
 
-// tasks returns the limit that the kernel keeps behind Processes. It counts all threads of the user, so that those which are
-// there come on top, and some for each process. It does not hold for root.
+// tasks returns the kernel's limit that backs Processes. It counts all threads of the user, so the existing ones are
+// added, and some for each process. It does not apply to root.
 func (l Limits) tasks() uint64 {
 	if l.Processes == 0 {
 		return 0

@@ -9,9 +9,9 @@ import (
 // Ending says how a command ended.
 type Ending string
 
-// How a command may end.
+// The ways in which a command ends.
 const (
-	// Exited: by itself, or by a signal that was not ours.
+	// Exited: by itself, or by a signal that this package did not send.
 	Exited Ending = "exited"
 	// TimedOut: its time was up.
 	TimedOut Ending = "timed_out"
@@ -21,36 +21,35 @@ const (
 	Overran Ending = "overran"
 )
 
-// Result is what came of a command. It is a plain value.
+// Result is the result of a command. It is a plain value.
 type Result struct {
 	Ended Ending `json:"ended"`
 	// ExitCode is the shell's exit code; -1 when a signal ended it.
 	ExitCode int `json:"exit_code"`
 	// Signal is the signal that ended the shell, such as "SIGKILL"; empty for none.
 	Signal string `json:"signal,omitempty"`
-	// Stdout and Stderr are what was written.
+	// Stdout and Stderr are the output.
 	Stdout Stream `json:"stdout"`
 	Stderr Stream `json:"stderr"`
-	// Duration is how long it took, the ending included.
+	// Duration is how long the command took, including ending its processes.
 	Duration time.Duration `json:"duration"`
-	// Timeout is how long it might have taken.
+	// Timeout is the time limit of the command.
 	Timeout time.Duration `json:"timeout"`
-	// MaxProcesses is how many processes it might have had at once; zero is any number.
+	// MaxProcesses is the limit of processes at once; zero means no limit.
 	MaxProcesses int `json:"max_processes,omitempty"`
 	// Leftover is the number of processes that were still running when the shell had exited by itself, and were ended.
 	Leftover int `json:"leftover,omitempty"`
 	// Alive is the number of processes that could not be ended, because they belong to another user or hang in the
 	// kernel.
 	Alive int `json:"alive,omitempty"`
-	// Held says that a process which was not found holds on to the output: what it writes is lost.
+	// Held reports that a process which was not found holds the output open: its further output is lost.
 	Held bool `json:"held,omitempty"`
 }
 
 // OK reports whether the command exited by itself with code 0.
 func (r Result) OK() bool { return r.Ended == Exited && r.ExitCode == 0 }
 
-// String returns what a model is told: in the first line how the command ended, then what else is to know, then the
-// streams.
+// String returns the answer for a model: in the first line how the command ended, then notes, then the streams.
 func (r Result) String() string {
 	var b strings.Builder
 	b.WriteString(r.verdict())
@@ -89,15 +88,16 @@ func (r Result) verdict() string {
 	return fmt.Sprintf("exit code %d", r.ExitCode)
 }
 
-// Stream is what a command wrote to one of its streams.
+// Stream is the output of a command on one of its streams.
 type Stream struct {
-	// Text is what is shown: head and tail of a long stream, with a note between them that says how much is missing; of
-	// a binary one a few bytes in hexadecimal digits.
+	// Text is the part that is shown: head and tail of a long stream, with a note between them that says how much is
+	// missing; of a binary one a few bytes in hexadecimal digits.
 	Text string `json:"text"`
-	// Bytes is how much was written in all, and Omitted how much of it is not in Text.
+	// Bytes is the total output, and Omitted how much of it is not in Text.
 	Bytes   int64 `json:"bytes"`
 	Omitted int64 `json:"omitted,omitempty"`
-	// Binary says that it was no text. Replaced is how many bytes and control characters something else stands for.
+	// Binary reports that the output is not text. Replaced is the number of bytes and control characters that were
+	// replaced.
 	Binary   bool `json:"binary,omitempty"`
 	Replaced int  `json:"replaced,omitempty"`
 }
@@ -116,15 +116,15 @@ func (s Stream) appendTo(b *strings.Builder, name string) {
 	b.WriteString(":\n" + strings.TrimSuffix(s.Text, "\n"))
 }
 
-// Error is a command that was ended before it had ended by itself, as an error.
+// Error is returned for a command that was ended before it exited by itself.
 type Error struct {
 	Result Result
-	// Cause is why, where it was cancelled.
+	// Cause is the cause of a cancellation.
 	Cause error
 }
 
-// Error returns what the Result says.
+// Error returns the text of the Result.
 func (e *Error) Error() string { return e.Result.String() }
 
-// Unwrap returns the cause; nil where there is none.
+// Unwrap returns the cause; nil if there is none.
 func (e *Error) Unwrap() error { return e.Cause }

@@ -7,7 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/process"
 )
 
-// runCommand starts a command, waits until it ends or has to be ended, and clears up.
+// runCommand starts a command, waits until it ends or must be ended, and cleans up.
 func (s *Shell) runCommand(ctx context.Context, c Command) (Result, error) {
 	streams := [2]capture{{most: s.config.MaxOutputBytes}, {most: s.config.MaxOutputBytes}}
 	p := s.command(c.Text)

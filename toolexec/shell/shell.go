@@ -21,8 +21,8 @@ type Shell struct {
 	config Config
 }
 
-// New returns a shell, or an error that joins everything that is wrong with the configuration: a directory that is
-// not there, a shell that cannot be found.
+// New returns a shell, or an error that joins everything that is wrong with the configuration, such as a missing
+// directory or shell.
 func New(c Config) (*Shell, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -31,20 +31,21 @@ func New(c Config) (*Shell, error) {
 	return &Shell{config: c}, nil
 }
 
-// Command is what a Shell is to run.
+// Command is a command for a Shell.
 type Command struct {
-	// Text is the command, in the language of the shell. It must not be made by splicing values into it.
+	// Text is the command, in the language of the shell. Do not build it by inserting values.
 	Text string
-	// Vars are variables of this command, by name: the way to hand values over. They go before those of the Config.
+	// Vars are variables of this command, by name: the way to pass values. They take precedence over those of the
+	// Config.
 	Vars map[string]string
-	// Timeout is how long it may take. Zero means Config.Timeout.
+	// Timeout is the time limit of the command. Zero means Config.Timeout.
 	Timeout time.Duration
 }
 
-// Run runs a command and returns when it has ended and nothing of it is left that could be ended.
+// Run runs a command and returns when it has ended and all its processes have been ended, as far as possible.
 //
-// A command that could not be started is an error. One that failed, and one whose time was up, is none: the Result
-// says so. When ctx is done, the error is its cause, and the Result holds what there was until then.
+// A command that could not be started is an error. A command that failed or exceeded its time limit is not: the
+// Result says so. If ctx is done, the error is its cause, and the Result holds the output until then.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)

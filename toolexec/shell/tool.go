@@ -12,10 +12,10 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// keyVariable is the environment variable in which the tool tells a command the idempotency key of its call.
+// keyVariable is the environment variable with the idempotency key of a tool call.
 const keyVariable = "GRAPNEL_IDEMPOTENCY_KEY"
 
-// Tool returns New and the tool of that shell.
+// Tool calls New and returns the tool of that shell.
 func Tool(c Config) (toolexec.Tool, error) {
 	s, err := New(c)
 	if err != nil {
@@ -24,9 +24,9 @@ func Tool(c Config) (toolexec.Tool, error) {
 	return s.Tool(), nil
 }
 
-// Tool returns the tool that runs commands with this shell. Its arguments are command, a string, and if the model likes
-// timeout_seconds, an integer. It is never repeated by itself, and its policy leaves time for processes to be ended;
-// toolexec.WithPolicy may change that.
+// Tool returns the tool that runs commands with this shell. Its arguments are command, a string, and optionally
+// timeout_seconds, an integer. A call is not repeated automatically, and the policy's timeout includes time to end
+// processes; toolexec.WithPolicy may change that.
 func (s *Shell) Tool() toolexec.Tool {
 	type arguments struct {
 		Command        string `json:"command"`
@@ -75,7 +75,7 @@ func (s *Shell) spec() agent.ToolSpec {
 	}
 }
 
-// lastResult holds what came of the run's last command, without what was written.
+// lastResult holds the result of the run's last command, without its output.
 var lastResult = agent.RunKey[Result]("shell.last")
 
 func (r Result) withoutText() Result {
@@ -83,10 +83,10 @@ func (r Result) withoutText() Result {
 	return r
 }
 
-// ResultOf returns what came of the command that a tool result answers for, in figures: for hooks at PostToolUse and
-// ToolFailed. The texts of the streams are empty where the command ended by itself: what the model is told of them is
-// in the tool result. There is none for results of other tools, for calls that did not run, and for results that were
-// withheld or read back from JSON.
+// ResultOf returns the result of the command that a tool result answers, in figures: for hooks at PostToolUse and
+// ToolFailed. The texts of the streams are empty if the command ended by itself: the text for the model is in the tool
+// result. There is no Result for results of other tools, for calls that did not run, and for results that were withheld
+// or read back from JSON.
 func ResultOf(r agent.ToolResult) (Result, bool) {
 	if ended, ok := errors.AsType[*Error](r.Err); ok {
 		return ended.Result, true
