@@ -7,15 +7,14 @@ import (
 	"github.com/samber/mo"
 )
 
-// Action is something that a declared hook does, ready to be done. It is immutable and safe for concurrent use.
+// Action is the action of a declared hook, ready to run. It is immutable and safe for concurrent use.
 type Action interface {
-	// Do does it, waits for it, and returns when nothing of it is left running that could be ended. It honours ctx, and
-	// a time limit of its own. The error is an *Error: what was to be done could not be done, or its answer makes no
-	// sense. A decision is never an error.
+	// Do runs the action and waits until it, and every process of it that can be ended, has ended. It honours ctx and its
+	// own time limit. The error is an *Error: the action failed, or its answer is invalid. A decision is never an error.
 	Do(ctx context.Context, r *Request) mo.Result[*Answer]
 }
 
-// actionFunc is an Action from a plain func.
+// actionFunc adapts a func to an Action.
 type actionFunc func(ctx context.Context, r *Request) (*Answer, error)
 
 // Do calls f.
@@ -23,30 +22,31 @@ func (f actionFunc) Do(ctx context.Context, r *Request) mo.Result[*Answer] {
 	return mo.TupleToResult(f(ctx, r))
 }
 
-// Declared is an action as a file says it: a plain value, one of Command, Shell, HTTP, MCPTool, Agent, Spawn, Gate,
+// Declared is an action as a file declares it: a plain value, one of Command, Shell, HTTP, MCPTool, Agent, Spawn, Gate,
 // Prompt and Func.
 type Declared interface {
-	// Type returns the word for it in files: command, shell, http, mcp_tool, agent, spawn, gate, prompt, func.
+	// Type returns its type in files: command, shell, http, mcp_tool, agent, spawn, gate, prompt, func.
 	Type() string
-	// Validate finds what is wrong with it by itself. The error joins a *FieldError for each thing: see Fields.
+	// Validate checks the declaration without a host. The error joins a *FieldError for each problem: see Fields.
 	Validate() error
-	// Lint finds what is allowed and most likely not meant.
+	// Lint returns warnings about settings that are valid but probably a mistake.
 	Lint() []Warning
-	// Limit returns how long Do may take at most: its timeout, or the default of its type, with retries, delays, and the time
-	// that it takes to end what does not end by itself. The hook around it needs a limit that is not less.
+	// Limit returns the maximum duration of Do: its timeout, or the default of its type, with retries, delays, and the time
+	// to end processes that do not end by themselves. The hook around it needs at least this limit.
 	Limit() time.Duration
-	// Action makes it ready. The error joins what is wrong with it, and what the host lacks for it.
+	// Action returns the action, ready to run. The error joins the problems of the declaration and what the host lacks for
+	// it.
 	Action(h Host) mo.Result[Action]
 }
 
-// Answer is what came of an action.
+// Answer is the result of an action.
 type Answer struct {
-	// Decision is what it decided; nil when it has no opinion, or none was asked for.
+	// Decision is the decision of the action; nil when it has no opinion, or the point allows no decision.
 	Decision *Decision
-	// Output is what it said, as text: what a process wrote, the body of an answer, what an agent or a pipeline ended
-	// with. Secrets that were sent are not in it.
+	// Output is the output as text: of a process, the body of a response, the final text of an agent or a pipeline. It
+	// contains no secrets that were sent.
 	Output string
-	// Truncated is set when there was more output than is kept.
+	// Truncated is set when the output exceeded the limit.
 	Truncated bool
 	// Off is set when nothing was done, because the run was started by a hook and the action would start another one.
 	Off bool
@@ -63,8 +63,8 @@ const (
 	defaultGateTimeout    = time.Hour         // gate
 )
 
-// DefaultMaxBytes is how much an action is told and how much of its answer is kept, each: 64 KiB.
+// DefaultMaxBytes is the maximum size of the input and of the answer of an action, each: 64 KiB.
 const DefaultMaxBytes = 64 << 10
 
-// ending is the part of a limit that is for ending what does not end by itself.
+// ending is the part of a limit reserved for ending processes that do not end by themselves.
 const ending = 5 * time.Second

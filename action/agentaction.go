@@ -11,15 +11,15 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Agent is an agent that is run, in a session of its own. What it ends with is the action's output; where a decision is
-// asked for, it is asked to end with one.
+// Agent runs an agent in its own session. The agent's final answer is the action's output; if a decision is needed, the
+// agent is asked to end with one.
 //
-// The controls around the tools of the run that asks hold for the agent, too. A run that a hook started starts no other:
-// in it this action is off, which is no opinion.
+// The controls around the tools of the calling run apply to the agent, too. A run that a hook started cannot start
+// another: in it this action is off, which means no opinion.
 type Agent struct {
 	// Name is the agent's name. Required.
 	Name string
-	// Input is what it is told; ${NAME} in its strings stands for a variable. Nil means the Request.
+	// Input is the input of the agent; ${NAME} in its strings stands for a variable. Nil means the Request.
 	Input map[string]any
 	// Timeout is how long it may take. Zero means five minutes.
 	Timeout time.Duration

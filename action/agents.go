@@ -21,9 +21,9 @@ import (
 
 // HookAgent is an agent that hooks may start.
 type HookAgent struct {
-	// Agent is how it is built. Its name is what actions call it by. Required.
+	// Agent builds the agent. Actions refer to it by its name. Required.
 	Agent capability.Planner
-	// Input is the JSON Schema of what it takes; empty takes any object.
+	// Input is the JSON Schema of its input; empty accepts any object.
 	Input string
 }
 
@@ -75,8 +75,8 @@ func (a *Agents) add(one HookAgent) error {
 	return nil
 }
 
-// Later returns what the agents have, for capability.UseLater: the agent whose hooks start them has controls that they
-// inherit, and that may be for their tools.
+// Later returns the tools of the agents, for capability.UseLater: the agents inherit the controls of the agent whose hooks
+// start them, and these controls may be for their tools.
 func (a *Agents) Later() capability.Later {
 	var l capability.Later
 	if a == nil {
@@ -91,14 +91,14 @@ func (a *Agents) Later() capability.Later {
 	return l
 }
 
-// StartAgent runs the agent in a session of its own. It is told its input, as JSON. What it needs a person for is denied.
-// In a run that Agents have started it is an error in each case: an action, or a hook in Go, which could else start itself
-// again and again.
+// StartAgent runs the agent in its own session with its input as JSON. Calls that need a person are denied. In a run that
+// Agents has started, it always returns an error, for actions and hooks in Go alike, since they could otherwise start
+// themselves endlessly.
 func (a *Agents) StartAgent(ctx context.Context, start AgentStart) mo.Result[string] {
 	return mo.TupleToResult(a.run(ctx, start))
 }
 
-// insideKey is what ctx has in a run that Agents have started: its agent's name.
+// insideKey is the context key for the name of the agent in a run that Agents has started.
 type insideKey struct{}
 
 func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
@@ -144,14 +144,14 @@ func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
 	return final.Answer(), nil
 }
 
-// aroundRun are the points around a run. An agent that a hook starts is not asked there: neither its own hooks, nor those
+// aroundRun lists the points around a run. No hooks run there for an agent that a hook starts: neither its own, nor those
 // of the run that starts it.
 var aroundRun = []hooks.PointName{
 	hooks.InputSubmitted, hooks.ExecutionStart, hooks.Stop, hooks.AgentFailed, hooks.ExecutionEnd, hooks.InterventionStopped,
 }
 
-// hooksFor returns the hooks of an agent that the run of s starts: the controls of that run, then its own, without those around
-// the run. Of two of one name the first counts.
+// hooksFor returns the hooks of an agent that the run of s starts: the controls of that run, then its own, without those
+// around the run. Of two hooks with the same name the first is used.
 func hooksFor(s agent.State, own hooks.Set) hooks.Set {
 	var out hooks.Set
 	taken := map[string]bool{}
@@ -182,7 +182,7 @@ func hooksFor(s agent.State, own hooks.Set) hooks.Set {
 	return out
 }
 
-// lacks says that there is no agent of a name; nil where there is.
+// lacks returns an error if there is no agent with the name.
 func (a *Agents) lacks(name string) error {
 	if _, ok := a.plans[name]; ok {
 		return nil
@@ -192,7 +192,7 @@ func (a *Agents) lacks(name string) error {
 	return fmt.Errorf("there is no agent %q: %s", name, oneOf("agent", names))
 }
 
-// Tools calls tools of this process: for mcp_tool actions with what toolexec/mcp has connected to. It is safe for
+// Tools calls tools of this process, such as those connected by toolexec/mcp, for mcp_tool actions. It is safe for
 // concurrent use. Make one with NewTools.
 type Tools struct {
 	executor *toolexec.Executor
@@ -219,7 +219,7 @@ func toolName(server, tool string) string {
 	return strings.Join([]string{"mcp", server, tool}, "__")
 }
 
-// lacks says that there is no tool of a name; nil where there is.
+// lacks returns an error if there is no tool with the name.
 func (t Tools) lacks(name string) error {
 	if slices.Contains(t.names, name) {
 		return nil
@@ -228,7 +228,7 @@ func (t Tools) lacks(name string) error {
 	return fmt.Errorf("unknown tool %q: %s", name, oneOf("tool", names))
 }
 
-// CallTool calls the tool mcp__server__tool, or tool where there is no server. No hook is asked.
+// CallTool calls the tool mcp__server__tool, or tool where there is no server. No hook is called.
 func (t Tools) CallTool(ctx context.Context, server, tool string, arguments json.RawMessage) mo.Result[string] {
 	return mo.TupleToResult(t.call(ctx, server, tool, arguments))
 }

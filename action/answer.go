@@ -7,9 +7,9 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// answer makes an Answer of what was said. Where it guards something, all that is said must be a decision, and whole; at
-// points that can only stop a run, what looks like a decision must be one, and other text is output; where nothing is
-// asked, text is text.
+// answer converts output to an Answer. At points that guard something, the whole output must be a decision and complete; at
+// points that can only stop a run, output that looks like a decision must be one, and other text is output; where no
+// decision is needed, all text is output.
 func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 	a := &Answer{Output: output, Truncated: truncated}
 	if !r.Decides || !r.strict && !claims(output) {
@@ -36,7 +36,7 @@ func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 	return a, nil
 }
 
-// claims reports whether a text wants to be a decision: an object that speaks of one.
+// claims reports whether a text looks like a decision: an object with a member of one.
 func claims(text string) bool {
 	return strings.HasPrefix(strings.TrimSpace(text), "{") && strings.Contains(text, `"decision"`)
 }
@@ -51,14 +51,14 @@ func excerpt(text string) string {
 	return quote(text)
 }
 
-// completeAnswer returns the answer of a person or process whose whole output is there: what is too long is cut.
+// completeAnswer returns the answer from the complete output of a person or process: longer output is cut.
 func (r *Request) completeAnswer(kind, output string) (*Answer, error) {
 	short := truncateText(output, DefaultMaxBytes)
 	return r.answer(kind, short, len(short) < len(output))
 }
 
-// verdict returns the answer of a person who approves or rejects, in the first of the words that the point has. A no is an error
-// where it cannot be said.
+// verdict returns the answer of a person who approves or rejects, as the first matching decision of the point. A rejection
+// is an error at a point without such a decision.
 func (r *Request) verdict(kind string, yes bool, reason, output string) (*Answer, error) {
 	a := &Answer{Output: output}
 	words := []hooks.Decision{hooks.Allow}

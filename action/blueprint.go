@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// BlueprintRun is what is known, at the points of a coordinator's run, besides the run. Its members stand beside those of the
-// request, under the names that agents and services know which were made for such hooks.
+// BlueprintRun holds further facts at the points of a coordinator's run. Its members are at the top level of the request,
+// under the names expected by agents and services made for such hooks.
 type BlueprintRun struct {
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	AgentName  string          `json:"agent_name,omitempty"`
@@ -20,12 +20,11 @@ type BlueprintRun struct {
 	ResultData json.RawMessage `json:"result_data,omitempty"`
 }
 
-// blueprintDecision reads a decision at RunStart in the words of hooks that were made for that point alone:
-// {"action": "continue", "parameters": {…}} or {"action": "block", "block_reason": "…"}. It is nil for a text that is not in
-// these words.
+// blueprintDecision reads a decision at RunStart in the format of hooks made for that point alone: {"action": "continue",
+// "parameters": {…}} or {"action": "block", "block_reason": "…"}. It is nil for a text in another format.
 func blueprintDecision(text string) (*Decision, error) {
 	if strictjson.CheckObject(text) != nil {
-		return nil, nil //nolint:nilerr // a text in other words is no mistake: the caller reads it in those
+		return nil, nil //nolint:nilerr // another format is no error: the caller reads it
 	}
 	if _, ok := strictjson.Lookup(text, "/action"); !ok {
 		return nil, nil
@@ -36,7 +35,7 @@ func blueprintDecision(text string) (*Decision, error) {
 		BlockReason *string         `json:"block_reason"`
 	}
 	if err := strictjson.UnmarshalStrict(text, &in); err != nil {
-		return nil, fmt.Errorf("this is no decision: %w", err)
+		return nil, fmt.Errorf("invalid decision: %w", err)
 	}
 	switch {
 	case in.Action == "block" && in.Parameters == nil:
@@ -46,12 +45,12 @@ func blueprintDecision(text string) (*Decision, error) {
 		}
 		return d, nil
 	case in.Action != "continue" || in.BlockReason != nil:
-		return nil, errors.New("this is no decision: action is continue, with or without parameters, or block, with or without block_reason")
+		return nil, errors.New("invalid decision: action is continue, with or without parameters, or block, with or without block_reason")
 	case in.Parameters == nil:
 		return &Decision{Decision: hooks.Allow}, nil
 	}
 	if err := strictjson.CheckObject(string(in.Parameters)); err != nil {
-		return nil, fmt.Errorf("this is no decision: parameters: %w", err)
+		return nil, fmt.Errorf("invalid decision: parameters: %w", err)
 	}
 	return &Decision{Decision: hooks.Rewrite, Arguments: in.Parameters}, nil
 }

@@ -37,13 +37,13 @@ func TestBlueprintAnswers(t *testing.T) {
 		`{"decision":"deny","reason":"not allowed"}`:      {"", "not allowed"},
 		`{"decision":"rewrite","arguments":{"a":1}}`:      {`{"a":1}`, ""},
 		`{}`:                                   {`{"report_id":"R123"}`, ""},
-		`{"action":"maybe"}`:                   {"", "this is no decision"},
-		`{"action":"continue","parameters":5}`: {"", "this is no decision"},
-		`{"action":"continue","block_reason":"x"}`: {"", "this is no decision"},
-		`{"action":"block","parameters":{}}`:       {"", "this is no decision"},
-		`{"action":"continue","decision":"deny"}`:  {"", "this is no decision"},
-		`{"action":"continue","parameter":{}}`:     {"", "this is no decision"},
-		`all is well`:                              {"", "this is no decision"},
+		`{"action":"maybe"}`:                   {"", "invalid decision"},
+		`{"action":"continue","parameters":5}`: {"", "invalid decision"},
+		`{"action":"continue","block_reason":"x"}`: {"", "invalid decision"},
+		`{"action":"block","parameters":{}}`:       {"", "invalid decision"},
+		`{"action":"continue","decision":"deny"}`:  {"", "invalid decision"},
+		`{"action":"continue","parameter":{}}`:     {"", "invalid decision"},
+		`all is well`:                              {"", "invalid decision"},
 	} {
 		t.Run(text, func(t *testing.T) {
 			script := `request=$(cat); [[ $request == *'"parameters":{"report_id":"R123"}'* ]] || exit 3; printf %s "$TEXT"`

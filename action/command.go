@@ -10,21 +10,21 @@ import (
 	"github.com/samber/mo"
 )
 
-// Command is a program that is run with arguments. No shell reads them, and no variable is put into them: the program gets
-// the variables in its environment, and the request on its standard input.
+// Command is a program that is run with arguments. There is no shell and no variable substitution: the program gets the
+// variables in its environment, and the request on its standard input.
 type Command struct {
 	// Argv is the program and its arguments. A program without a slash is looked up in PATH; a relative one with a slash
 	// is below Host.Dir. Required.
 	Argv []string
-	// Dir is where it runs, below Host.Dir where it is relative. Empty means Host.Dir.
+	// Dir is the working directory, relative to Host.Dir. Empty means Host.Dir.
 	Dir string
-	// Env are further variables of its environment, Inherit the names of those that it gets of this program's besides
-	// DefaultInherit; a pattern as path.Match has them, such as "AWS_*", will do.
+	// Env holds further variables of its environment. Inherit lists variables of this process that it gets in addition
+	// to DefaultInherit, as names or patterns of path.Match, such as "AWS_*".
 	Env     map[string]string
 	Inherit []string
 	// Timeout is how long it may take. Zero means ten minutes.
 	Timeout time.Duration
-	// MaxBytes is how much of its output is kept. Zero means DefaultMaxBytes.
+	// MaxBytes limits the output that is kept. Zero means DefaultMaxBytes.
 	MaxBytes int
 }
 
@@ -49,7 +49,7 @@ func (c Command) Validate() error {
 	return p.join()
 }
 
-// Lint finds what is most likely not meant.
+// Lint returns warnings about probable mistakes.
 func (c Command) Lint() []Warning {
 	var all []Warning
 	for _, argument := range c.Argv {

@@ -18,17 +18,17 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// answers are the decisions that are possible at a point, each with what makes an outcome of it.
+// answers maps the decisions that are possible at a point to the functions that make their outcomes.
 type answers map[hooks.Decision]answer
 
-// answer makes the outcome of one decision with the method that the context of a point has for it.
+// answer makes the outcome of one decision with the matching method of the point's context.
 type answer struct {
 	by   func(c hooks.Context, d *Decision, effects []agent.Effect) (hooks.Result, error)
 	adds bool // it may add context and metadata
 }
 
-// answersOf says which decisions are possible where: a row for each context, with the method for each decision. Those of answerAllow
-// and answerWith may add context and metadata. Contexts without a row are those of points that can only be observed.
+// answersOf lists the possible decisions: a row for each context, with the method for each decision. Those of answerAllow
+// and answerWith may add context and metadata. Points whose context has no row can only be observed.
 var answersOf = map[reflect.Type]answers{
 	reflect.TypeFor[hooks.InputContext](): {
 		hooks.Allow: answerAllow(hooks.InputContext.Allow), hooks.Deny: answerWith(hooks.InputContext.Deny, readReason),
@@ -126,7 +126,7 @@ func answerOnly[C hooks.Context, V any](method func(c C, v V) hooks.Result, valu
 	return made
 }
 
-// errNotGiven is returned for a decision that lacks what the point puts in place: a rewrite of a call without arguments.
+// errNotGiven is returned for a decision without its replacement value, such as a rewrite of a call without arguments.
 var errNotGiven = errors.New("the decision lacks what it puts in place")
 
 func readWhole(d *Decision) (*Decision, error) { return d, nil }
@@ -163,8 +163,8 @@ func makeMock(c hooks.ToolContext, d *Decision, effects ...agent.Effect) hooks.R
 	return c.Mock(*d.Result, effects...)
 }
 
-// Decisions returns what may be decided at the point of c, in the order of the constants of package hooks; nothing where only
-// observers are. A zero context of the point will do.
+// Decisions returns the decisions that are possible at the point of c, in the order of the constants of package hooks; none
+// at points for observers only. A zero context of the point is sufficient.
 func Decisions(c hooks.Context) []hooks.Decision {
 	can := answersOf[reflect.TypeOf(c)]
 	return lo.Filter(
@@ -176,15 +176,15 @@ func Decisions(c hooks.Context) []hooks.Decision {
 	)
 }
 
-// guards reports whether something can be kept from happening, or from being seen, at the point of c: where a text that is
-// no decision must not pass for none.
+// guards reports whether a decision at the point of c can prevent or hide something. At such a point, text that is not a
+// decision must not count as no opinion.
 func guards(c hooks.Context) bool {
 	can := answersOf[reflect.TypeOf(c)]
 	return can[hooks.Deny].by != nil || can[hooks.Withhold].by != nil
 }
 
-// Decide makes the outcome of a point of a decision. Nil passes. A decision that the point has no power for is a failure
-// of the hook, and so are effects where there can be none.
+// Decide converts a decision to an outcome of the point of c. Nil passes. A decision that is not possible at the point is a
+// failure of the hook, and so are effects where none are possible.
 func Decide(c hooks.Context, d *Decision) hooks.Result {
 	if d == nil {
 		return hooks.Result{}
@@ -206,7 +206,7 @@ func Decide(c hooks.Context, d *Decision) hooks.Result {
 	return outcome
 }
 
-// effects returns what the decision adds.
+// effects returns the effects that the decision adds.
 func (d *Decision) effects() []agent.Effect {
 	var effects []agent.Effect
 	if d.Context != "" {
@@ -221,7 +221,7 @@ func (d *Decision) effects() []agent.Effect {
 	return effects
 }
 
-// plain returns a JSON value as Go has it: numbers are int64 where they are whole, and float64.
+// plain converts a JSON value to a Go value: whole numbers to int64, others to float64.
 func plain(raw json.RawMessage) any {
 	var v any
 	if err := strictjson.Unmarshal(raw, &v); err != nil {
@@ -238,7 +238,7 @@ func plain(raw json.RawMessage) any {
 	return f
 }
 
-// cannot says what can be decided instead.
+// cannot returns a failure that lists the possible decisions.
 func cannot(c hooks.Context, d hooks.Decision) hooks.Result {
 	can := lo.Map(Decisions(c), func(d hooks.Decision, _ int) string { return string(d) })
 	if len(can) == 0 {
@@ -249,7 +249,7 @@ func cannot(c hooks.Context, d hooks.Decision) hooks.Result {
 
 func failDecision(err error) hooks.Result { return mo.Err[*hooks.Outcome](err) }
 
-// Apply performs an action for a hook and makes an outcome of its answer: what a control made of an action is.
+// Apply performs an action for a hook and converts its answer to an outcome. Controls with actions use it.
 func Apply(ctx context.Context, c hooks.Context, a Action, r *Request) hooks.Result {
 	answer, err := Keep(ctx, a, r).Do(ctx, r).Get()
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package action is what declared hooks do: run a program or a text of bash, ask a web service, a tool, an agent, a pipeline,
-// a model or a person, or call a Go func.
+// Package action implements the actions of declared hooks: run a program or a bash script, ask a web service, a tool, an
+// agent, a pipeline, a model or a person, or call a Go func.
 //
 //	check := action.HTTP{URL: "https://policy.example.com/check", Timeout: 5 * time.Second}
-//	a, err := check.Action(action.Host{}).Get() // or everything that is wrong with it
+//	a, err := check.Action(action.Host{}).Get() // the error joins all problems
 //	if err != nil {
 //		return err
 //	}
@@ -10,37 +10,36 @@
 //		return action.Apply(ctx, c, a, action.NewRequest(c, "check"))
 //	}).WithTimeout(check.Limit())
 //
-// Most programs do not write that: package policy makes hooks of files, whose actions are these. docs/actions.md is the page
-// for those who write the files, with a table of what becomes of everything that may go wrong.
+// Most programs do not need this code: package policy builds hooks with these actions from files. docs/actions.md is for
+// authors of such files, with a table of all failures and their consequences.
 //
 // # From a declaration to an outcome
 //
-// A Declared is a plain value, as a file says it. Validate finds what is wrong with it, field by field; Lint what is most
-// likely not meant. Action makes it ready, with a Host that has what the program around it must have: agents, tools, a
-// model, an approver, secrets. NewRequest says what the action is told of a moment; Do does it; the Answer may have a
-// Decision, the one form in which all actions decide; Decide makes the outcome of the point of it. Apply is all three.
-// Start does an action and does not wait for it.
+// A Declared is a plain value, as declared in a file. Validate reports its problems, field by field; Lint reports probable
+// mistakes. Action makes it ready to run with a Host, which provides agents, tools, a model, an approver and secrets.
+// NewRequest builds the input of the action; Do runs it; the Answer may have a Decision, the common form of all actions;
+// Decide converts it to an outcome of the point. Apply combines Keep, Do and Decide. Start runs an action without waiting for it.
 //
 // # Failure
 //
-// What could not be done, or has no answer that makes sense, is an *Error with one word for what happened. It goes to the
-// failure policy of the hook. An answer in the form of a decision that is not one is a failure and never an approval. Where nothing
-// can be denied or withheld, other text is output.
+// A failed action, or one with an invalid answer, returns an *Error with a one-word class of the failure. The failure
+// policy of the hook applies to it. An answer that looks like a decision but is invalid is a failure and never an approval.
+// At points where nothing can be denied or withheld, other text is output.
 //
 // # Time
 //
 // Each action has a time limit of its own, and honours ctx. Processes get SIGTERM, then SIGKILL, with all that they have
-// started. Code of the host (funcs, starters, callers) that does not end when its ctx is done is left behind.
+// started. Code of the host (funcs, starters, callers) that does not return when its ctx is done is abandoned.
 //
-// # Runs that are kept
+// # Durable runs
 //
-// What an action did is written down in the journal of a run that is kept (package durable), and not done again when the
-// run goes on: see Keep, which Apply and Start use. Each request there has an IdempotencyKey.
+// In a durable run (package durable), the result of an action is recorded in the journal, and the action is not repeated
+// when the run resumes: see Keep, which Apply and Start use. Each request there has an IdempotencyKey.
 //
 // # Secrets
 //
-// URLs and headers may name secrets, which are read when a request is sent and are in nothing that is told of it. No value
-// of a run is ever read as anything but a value: not by a shell, not in a URL, not in JSON.
+// URLs and headers may refer to secrets, which are read when a request is sent and never appear in events or errors. Values
+// of a run are always treated as data: never interpreted by a shell, in a URL or in JSON.
 //
 // # Concurrency
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// DefaultInherit names the variables of this program's environment that processes get besides those that they are given:
-// where programs and the user's files are, language and time zone. None of them is a secret.
+// DefaultInherit returns the names of the variables that processes inherit from this process by default: the locations
+// of programs and of the user's files, language and time zone. None of them is a secret.
 func DefaultInherit() []string {
 	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"}
 }
@@ -38,7 +38,8 @@ func (p *problems) process(env map[string]string, inherit []string, timeout time
 	p.size("max_bytes", most)
 }
 
-// environ returns the environment of a process, sorted, and what of it is secret: what it inherits besides what all do.
+// environ returns the sorted environment of a process, and its secrets: the inherited variables that are not in
+// DefaultInherit.
 func environ(r *Request, env map[string]string, inherit []string) (all []string, secrets map[string]string) {
 	values, secrets := map[string]string{}, map[string]string{}
 	for _, entry := range os.Environ() {

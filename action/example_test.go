@@ -74,8 +74,8 @@ func ExampleParseDecision() {
 	// Output:
 	// no opinion
 	// deny no
-	// this is no decision: "denied" is unknown: it is one of allow, approve, ask, continue, deny, mock, reject, replace, rewrite, stop, withhold
-	// this is no decision: allow has no use for "arguments"
+	// invalid decision: "denied" is unknown: it is one of allow, approve, ask, continue, deny, mock, reject, replace, rewrite, stop, withhold
+	// invalid decision: allow has no use for "arguments"
 }
 
 func ExampleShell_Lint() {

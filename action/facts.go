@@ -38,11 +38,10 @@ func figuresOf(u agent.Usage) UsageFigures {
 	}
 }
 
-// Usage is what a run has used, with the runs that it started. It is added up when it is asked for. The zero value is of
-// nothing used.
+// Usage is what a run has used, with the runs that it started. It is computed on demand. The zero value means no usage.
 type Usage struct{ run agent.State }
 
-// Figures returns what has been used until now.
+// Figures returns the usage so far.
 func (u Usage) Figures() UsageFigures { return figuresOf(u.run.Spending().Usage) }
 
 // IsZero reports whether nothing was used.
@@ -57,15 +56,15 @@ func (u Usage) MarshalJSON() ([]byte, error) {
 	return []byte(text), err
 }
 
-// CallCount is how often a tool was called in the recorded steps of a run: Calls in all, OK with a good answer, and Denied.
+// CallCount counts the calls of a tool in the recorded steps of a run: all Calls, those that succeeded (OK), and those
+// Denied.
 type CallCount struct {
 	Calls  int `json:"calls"`
 	OK     int `json:"ok"`
 	Denied int `json:"denied"`
 }
 
-// Calls are the tool calls of a run. They are counted when they are asked for, each step of a run once. The zero value is of
-// no calls.
+// Calls are the tool calls of a run. They are counted on demand, each step of a run once. The zero value has no calls.
 type Calls struct{ run agent.State }
 
 // countedCalls are the calls of the first steps of a run.
@@ -109,7 +108,7 @@ func (c Calls) ByTool() map[string]CallCount {
 // IsZero reports whether no tool was called.
 func (c Calls) IsZero() bool { return len(c.ByTool()) == 0 }
 
-// MarshalJSON returns what ByTool returns.
+// MarshalJSON encodes the result of ByTool.
 func (c Calls) MarshalJSON() ([]byte, error) {
 	text, err := strictjson.Marshal(c.ByTool())
 	return []byte(text), err
@@ -120,9 +119,9 @@ type Reply struct {
 	Text string `json:"text"`
 	// Tools are the names of the tools that it calls, in call order.
 	Tools []string `json:"tools,omitempty"`
-	// FinishReason says why the model stopped writing; empty when its service did not say.
+	// FinishReason says why the model stopped writing; empty when the provider did not report it.
 	FinishReason agent.FinishReason `json:"finish_reason,omitempty"`
-	// Model is the model that answered, as its service names it.
+	// Model is the model that answered, as its provider names it.
 	Model string       `json:"model,omitempty"`
 	Usage UsageFigures `json:"usage"`
 }

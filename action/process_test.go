@@ -141,9 +141,9 @@ func TestWhatIsWrongWithAProcessIsTold(t *testing.T) {
 		"not executable": {action.Command{Argv: []string{"./text"}}, action.FaultStart, "command: finding ./text: permission denied"},
 		"no directory":   {action.Command{Argv: []string{"true"}, Dir: "/no/such"}, action.FaultStart, "command: running in /no/such: there is no such directory"},
 		"truncated":      {action.Shell{Text: `printf '{"decision":"allow","reason":"%01000d"}' 5`, MaxBytes: 1000}, action.FaultTooMuch, "more than the 1000 bytes"},
-		"no decision":    {action.Shell{Text: `echo '{"action":"deny"}'`}, action.FaultAnswer, `this is no decision: at /action: member "action" is not known; it said: "{\"action\":\"deny\"}"`},
-		"two decisions":  {action.Shell{Text: `echo '{"decision":"allow"}{"decision":"deny"}'`}, action.FaultAnswer, "this is no decision"},
-		"said twice":     {action.Shell{Text: `echo '{"decision":"allow","decision":"deny"}'`}, action.FaultAnswer, "this is no decision"},
+		"no decision":    {action.Shell{Text: `echo '{"action":"deny"}'`}, action.FaultAnswer, `invalid decision: at /action: member "action" is not known; it said: "{\"action\":\"deny\"}"`},
+		"two decisions":  {action.Shell{Text: `echo '{"decision":"allow"}{"decision":"deny"}'`}, action.FaultAnswer, "invalid decision"},
+		"said twice":     {action.Shell{Text: `echo '{"decision":"allow","decision":"deny"}'`}, action.FaultAnswer, "invalid decision"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// nest is the key under which a context says that a run is part of a call.
+// nest is the context key that marks a run as part of a call.
 type nest struct{}
 
 type nested struct {
@@ -19,16 +19,16 @@ type nested struct {
 	call  string
 }
 
-// Within returns a context for a run that a tool call starts and waits for, in the run
-// that s belongs to. When both are kept by one Keeper, the run has no row of its own: its
-// state is part of that call, and what happens in it stands in the journal of the other,
-// under its lease. capability.UseSubagents starts its runs so.
+// Within returns a context for a run that a tool call starts and waits for, in the run that s
+// belongs to. When one Keeper records both, the started run has no row of its own: its state
+// is part of that call, and its entries are in the journal of the calling run, under that
+// run's lease. capability.UseSubagents starts its runs this way.
 func Within(ctx context.Context, s agent.State, callID string) context.Context {
 	return context.WithValue(ctx, nest{}, nested{s, callID})
 }
 
-// above returns the run that a run is kept with, and the call there; nil for a run that stands
-// alone.
+// above returns the run in whose journal a run is recorded, and the call there; nil for a run
+// with its own journal.
 func (k *Keeper) above(ctx context.Context, s agent.State) (*held, string) {
 	n, ok := ctx.Value(nest{}).(nested)
 	if !ok || n.above.Run().ID != s.Run().Parent {
@@ -40,7 +40,7 @@ func (k *Keeper) above(ctx context.Context, s agent.State) (*held, string) {
 	return nil, ""
 }
 
-// runWithin runs a run that is kept with the one above it.
+// runWithin runs a run that is recorded in the journal of the run above it.
 func (h *held) runWithin(ctx context.Context, k *Keeper, up *held, call string, s agent.State, next agent.Next) mo.Result[agent.State] {
 	h.keeper, h.up, h.call = k, up, call
 	var note error
@@ -65,7 +65,7 @@ func (h *held) runWithin(ctx context.Context, k *Keeper, up *held, call string, 
 	if final.Parked() {
 		kind = EntryPark
 	}
-	if cut(ctx) { // the journal knows better than the state how far it came
+	if cut(ctx) { // the journal is more precise than the state about its progress
 		return result
 	}
 	if err := h.note(context.WithoutCancel(ctx), kind, final, Update{}); err != nil {
@@ -74,10 +74,10 @@ func (h *held) runWithin(ctx context.Context, k *Keeper, up *held, call string, 
 	return result
 }
 
-// cut reports whether the run was cut off because its process goes away.
+// cut reports whether the run was cut off because its process is shutting down.
 func cut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), agent.ErrSuspended) }
 
-// childState returns the run of a call, as the journal has it.
+// childState returns the state of a call's run from the journal.
 func (h *held) childState(call string) agent.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,8 +85,8 @@ func (h *held) childState(call string) agent.State {
 	return child
 }
 
-// ofChild returns what an entry of a run is in the journal of the one above it: its kind, and
-// its key behind the call.
+// ofChild returns the kind and key that an entry of a run has in the journal of the run above
+// it: the key is prefixed with the call.
 func ofChild(kind EntryKind, call, key string) (EntryKind, string) {
 	if !strings.HasPrefix(string(kind), childPrefix) {
 		kind = childPrefix + kind

@@ -12,9 +12,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Embedded is the engine that drives the runs itself, in this process: jobs that were
-// submitted, runs whose questions were answered, and runs that some process left. It is
-// for one machine; several processes may share one store.
+// Embedded is an engine that drives runs in this process: submitted jobs, runs whose
+// questions were answered, and runs that another process left behind. It is for one
+// machine; several processes may share one store.
 //
 //	k := durable.Keep(store, durable.Options{})
 //	e := durable.NewEmbedded(k, durable.EmbeddedOptions{
@@ -30,20 +30,20 @@ type Embedded struct {
 	wake    chan struct{}
 }
 
-// EmbeddedOptions is what an embedded engine needs to know.
+// EmbeddedOptions configures an embedded engine.
 type EmbeddedOptions struct {
-	// Agent is the agent of a name; it must keep its runs with the keeper of the engine.
-	// It is called for each run that is taken up. Required.
+	// Agent returns the agent with a name; the agent must use the keeper of the engine. It
+	// is called for each run that the engine starts or resumes. Required.
 	Agent func(name string) (*agent.Agent, error)
-	// Workers is how many runs run at once; zero means 8.
+	// Workers is the number of concurrent runs; zero means 8.
 	Workers int
-	// Poll is how often the store is looked into for what other processes left; zero
-	// means one second. What this engine is told of is taken up at once.
+	// Poll is the interval at which the engine checks the store for runs of other
+	// processes; zero means one second. Jobs submitted to this engine start at once.
 	Poll time.Duration
-	// Grace is how long runs may take to end their step when the engine stops; those
-	// that take longer are cut off, and go on from their journals. Zero means 10 s.
+	// Grace is how long runs may take to end their step when the engine stops; those that
+	// take longer are cut off, and can be resumed from their journals. Zero means 10 s.
 	Grace time.Duration
-	// Ended, when set, is told of each run that was taken up, with what came of it: a
+	// Ended, unless nil, is called for each run that the engine drove, with its result: a
 	// state that has ended or waits, or an error.
 	Ended func(id agent.RunID, result mo.Result[agent.State])
 }
@@ -66,8 +66,8 @@ func NewEmbedded(k *Keeper, o EmbeddedOptions) *Embedded {
 	return e
 }
 
-// Run takes up runs until ctx is done; then it lets those that are under way end their
-// step, and returns when none is left. It is called once.
+// Run drives runs until ctx is done. Then it lets active runs finish their step, and
+// returns when none is active. Call it once.
 func (e *Embedded) Run(ctx context.Context) error {
 	running, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
@@ -92,24 +92,24 @@ func (e *Embedded) Run(ctx context.Context) error {
 	return nil
 }
 
-// Wake makes the engine look at once for runs to take up: the caller knows of one.
+// Wake makes the engine check the store at once, for a caller that knows of a run to drive.
 func (e *Embedded) Wake() { e.woken() }
 
-// busy is the runs that are under way.
+// busy holds the active runs.
 type busy struct {
 	mu    sync.Mutex
 	runs  map[agent.RunID]bool
 	most  int
 	all   sync.WaitGroup
 	free  chan struct{}
-	after map[agent.RunID]time.Time // runs that could not be taken up, and when to try again
+	after map[agent.RunID]time.Time // runs that could not be started, and when to try again
 }
 
 func newBusy(most int) *busy {
 	return &busy{runs: map[agent.RunID]bool{}, most: most, free: make(chan struct{}, 1), after: map[agent.RunID]time.Time{}}
 }
 
-// take reports whether a run may be taken up now, and by us.
+// take reports whether this engine may start a run now, and marks it as active.
 func (b *busy) take(id agent.RunID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,15 +120,16 @@ func (b *busy) take(id agent.RunID) bool {
 	return true
 }
 
-// room returns how many runs may be taken up, and how many of those that are due to look at
-// to find as many: some are under way, some let alone.
+// room returns how many runs may be started, and how many due runs to read to find as many:
+// some of them are active or must wait for a retry.
 func (b *busy) room() (room, look int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.most - len(b.runs), b.most + len(b.after)
 }
 
-// leave lets a run go. One that could not be taken up is let alone for a while.
+// leave marks a run as no longer active. A run that could not be started is not retried for
+// a while.
 func (b *busy) leave(id agent.RunID, failed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,7 +144,7 @@ func (b *busy) leave(id agent.RunID, failed bool) {
 	}
 }
 
-// takeUp starts runs that are due, as many as there is room for.
+// takeUp starts due runs, up to the number of free workers.
 func (e *Embedded) takeUp(ctx, running context.Context, b *busy) error {
 	room, look := b.room()
 	if room <= 0 {

@@ -16,22 +16,22 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Encryption says how an Encrypted store keeps what is told and what is answered.
+// Encryption holds the keys of an encrypted store.
 type Encryption struct {
-	// Key encrypts, and decrypts what it encrypted. It is 32 random bytes. Change it
-	// before it has encrypted four billion things.
+	// Key encrypts and decrypts. It is 32 random bytes. Change it before it has encrypted four billion
+	// items.
 	Key []byte
-	// Old are keys that decrypt only: those that were Key before.
+	// Old holds former Keys, which only decrypt.
 	Old [][]byte
-	// AllowPlain lets data through that is not encrypted, for a store that was filled
-	// before encryption was switched on. What an attacker puts there in plain is
-	// believed then, so switch it off when the old runs are gone.
+	// AllowPlain accepts unencrypted data, for a store that was filled before encryption was switched on.
+	// The store then also accepts unencrypted data from an attacker, so switch it off when the old runs
+	// are gone.
 	AllowPlain bool
 }
 
-// DecryptError is data of a store that cannot be decrypted. Nothing of it is given out.
+// DecryptError is returned for stored data that cannot be decrypted. None of the data is returned.
 type DecryptError struct {
-	// Of says what the data is of: an entry, a question or an answer of a run.
+	// Of names the data: an entry, a question or an answer of a run.
 	Of string
 	// Why says what is wrong and what to do.
 	Why string
@@ -39,13 +39,12 @@ type DecryptError struct {
 
 func (e *DecryptError) Error() string { return fmt.Sprintf("decrypting %s: %s", e.Of, e.Why) }
 
-// Encrypt returns a store that encrypts the data of entries, questions and answers with
-// AES-256-GCM before another one keeps it. Each is bound to its run and its place
-// there, so that it cannot be changed or moved unseen; that a journal lost its end is
-// not seen. Everything else is in plain, as the store must look for it: ids, statuses
-// and reasons, kinds and keys of entries, names of tools, hashes, times; and so is how
-// long the data is. Forty bytes are added to each. The same data at the same place
-// becomes the same bytes, so that a call may be made again.
+// Encrypt returns a store that encrypts the data of entries, questions and answers with AES-256-GCM before
+// s stores it. Each is bound to its run and its place there, so that a changed or moved item is detected;
+// the loss of the end of a journal is not. Everything that the store must search stays unencrypted: ids,
+// statuses and reasons, kinds and keys of entries, names of tools, hashes, times; the length of the data
+// is visible, too. Each item grows by forty bytes. The same data at the same place encrypts to the same
+// bytes, so that a store call can be repeated.
 func Encrypt(s Store, e Encryption) (Store, error) {
 	x := encrypted{Store: s, keys: map[keyID]dataKey{}, allowPlain: e.AllowPlain}
 	for i, key := range append([][]byte{e.Key}, e.Old...) {
@@ -69,28 +68,28 @@ func Encrypt(s Store, e Encryption) (Store, error) {
 	return x, nil
 }
 
-// Encrypted data is this mark, the id of its key, the nonce, and what GCM makes. No
-// text begins with a zero byte.
+// Encrypted data is this mark, the id of its key, the nonce, and the output of GCM. No text begins with a
+// zero byte.
 const cipherMark = "\x00gk1"
 
-// keyID tells keys apart and says nothing about them.
+// keyID identifies a key and reveals nothing about it.
 type keyID [8]byte
 
-// dataKey is a key, and one made from it that makes nonces.
+// dataKey is a key with a second key, derived from it, for nonces.
 type dataKey struct {
 	cipher.AEAD
 
 	nonces []byte
 }
 
-// nonce returns a nonce that is as good as random for data that was not at this place before, and the same
-// for data that was: who writes again what may have been written, after an answer that
-// was lost, writes the same bytes, and a store can know it again.
+// nonce returns a nonce that is as good as random for new data at a place, and the same for the same data:
+// a caller that repeats a write, because it did not learn the outcome of the first, writes the same bytes,
+// so that a store can recognise it.
 func (k dataKey) nonce(data []byte, p spot) []byte {
 	return derive(k.nonces, p.bound, data)[:k.NonceSize()]
 }
 
-// derive returns the HMAC of texts, each behind its length.
+// derive returns the HMAC of texts, each preceded by its length.
 func derive(key []byte, texts ...[]byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	for _, text := range texts {
@@ -141,7 +140,7 @@ func (x encrypted) decrypt(data []byte, p spot) ([]byte, error) {
 	return plain, nil
 }
 
-// spot is where data belongs: in words, and as what is bound to it.
+// spot is the place of data: in words for errors, and as the additional data that GCM authenticates.
 type spot struct {
 	name  string
 	bound []byte

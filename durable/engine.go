@@ -11,24 +11,24 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Engine hands out runs to workers. Nothing above it knows which one it is:
-// the embedded one of this package, for one machine, or a cluster's. Package durabletest
+// Engine hands out runs to workers. Its users do not depend on the implementation: the
+// embedded engine of this package, for one machine, or that of a cluster. Package durabletest
 // has the tests that every Engine must pass.
 //
-// The right to write to a run is its lease, as a Store has it, and so are the errors.
-// An Engine must be safe for concurrent use.
+// Leases and errors are those of Store: the right to write to a run is its lease. An Engine
+// must be safe for concurrent use.
 type Engine interface {
-	// Submit takes a job in. It is stored when Submit returns, and runs when a worker
+	// Submit accepts a job. The job is stored when Submit returns, and runs when a worker
 	// claims it.
 	Submit(ctx context.Context, j Job) (Run, error)
-	// Claim leases the run that has waited longest to be taken up.
-	// ErrNothing when there is none.
+	// Claim leases the due run that has waited longest. It returns ErrNothing when no run is
+	// due.
 	Claim(ctx context.Context, owner string, ttl time.Duration) (Task, error)
 	// Renew gives a lease another ttl from now.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// Report writes down how far a run has come, or how it ended.
+	// Report records the progress of a run, or its end.
 	Report(ctx context.Context, l Lease, u Update, entries ...Entry) error
-	// Park writes down what a run waits for, and gives the lease up.
+	// Park records what a run waits for, and releases the lease.
 	Park(ctx context.Context, l Lease, questions []Question, entries ...Entry) error
 	// Answer records answers to the questions of one parked run.
 	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
@@ -39,21 +39,21 @@ type Engine interface {
 	// Watch yields each run that a filter lets through, and again whenever it has
 	// changed, until ctx is done. It ends with an error when the runs cannot be read.
 	Watch(ctx context.Context, f Filter) iter.Seq2[Run, error]
-	// Child works like Submit for a job that a run starts. The run must be there.
+	// Child works like Submit for a job that a run starts. The parent must exist.
 	Child(ctx context.Context, parent agent.RunID, j Job) (Run, error)
 }
 
-// ErrNothing is that no run waits to be taken up.
+// ErrNothing is returned when no run is due.
 var ErrNothing = errors.New("no run waits to be taken up")
 
-// Job is what an agent is to do.
+// Job is a run to be started.
 type Job struct {
-	// ID is the id of the run; empty means a new one. A job that is submitted twice with
-	// one id is ErrExists the second time.
+	// ID is the id of the run; empty means a new one. Submitting a second job with the same
+	// id returns ErrExists.
 	ID agent.RunID
 	// Agent is the name of the agent.
 	Agent string
-	// State is the conversation so far, and Input what is said now.
+	// State is the conversation so far, and Input holds the new messages.
 	State agent.State
 	Input []agent.Message
 }
@@ -65,10 +65,10 @@ type Task struct {
 	Entries []Entry
 }
 
-// EntrySubmit: a job was taken in; the state with its input, which no hook has seen yet.
+// EntrySubmit: a job was accepted; the state with its input, which no hook has seen yet.
 const EntrySubmit EntryKind = "submit"
 
-// StoreEngine is the engine that a store makes: everything but the driving.
+// StoreEngine implements Engine on a Store. It does not drive runs itself.
 type StoreEngine struct {
 	store Store
 	poll  time.Duration
@@ -77,11 +77,11 @@ type StoreEngine struct {
 
 var _ Engine = (*StoreEngine)(nil)
 
-// defaultPoll is how often an engine looks into its store for what others have changed.
+// defaultPoll is the interval at which an engine checks its store for changes by others.
 const defaultPoll = time.Second
 
 // NewStoreEngine returns the engine on a store, for runners that drive their runs themselves.
-// Poll is how often Watch looks; zero means one second.
+// Poll is the interval of Watch; zero means one second.
 func NewStoreEngine(store Store, poll time.Duration) *StoreEngine {
 	if poll <= 0 {
 		poll = defaultPoll
@@ -136,10 +136,11 @@ func (e *StoreEngine) submitJob(ctx context.Context, j Job, about Run) (Run, err
 	return e.store.Run(ctx, about.ID)
 }
 
-// someDue is how many runs Claim looks at: others may take the first ones meanwhile.
+// someDue is the number of due runs that Claim tries: other processes may take the first ones
+// meanwhile.
 const someDue = 16
 
-// Claim leases the first run that is due and that no other process takes meanwhile.
+// Claim leases the first due run that no other process takes meanwhile.
 func (e *StoreEngine) Claim(ctx context.Context, owner string, ttl time.Duration) (Task, error) {
 	due, err := e.store.Due(ctx, someDue)
 	if err != nil {
@@ -206,7 +207,7 @@ func (e *StoreEngine) Cancel(ctx context.Context, id agent.RunID, reason string)
 // List returns the runs that a filter lets through.
 func (e *StoreEngine) List(ctx context.Context, f Filter) ([]Run, error) { return e.store.List(ctx, f) }
 
-// Watch looks into the store again and again.
+// Watch polls the store.
 func (e *StoreEngine) Watch(ctx context.Context, f Filter) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		seen := map[agent.RunID]Run{}

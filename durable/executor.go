@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// WrapExecutor writes down each call before it runs, and its answer. While the switch
-// of the store is on, it denies every call.
+// WrapExecutor returns an executor that records each call before it runs, and its result. While
+// the switch of the store is on, it denies every call.
 func (k *Keeper) WrapExecutor(inner agent.Executor) agent.Executor { return &keptExecutor{inner, k} }
 
 var _ agent.AnswerHandler = (*keptExecutor)(nil)
@@ -23,10 +23,10 @@ type keptExecutor struct {
 	keeper *Keeper
 }
 
-// switchName is who denies while the switch is on.
+// switchName is the name given for denials by the switch.
 const switchName = "deny-tools"
 
-// decision is what an EntryDecision says.
+// decision is the data of an EntryDecision.
 type decision struct {
 	Call        agent.ToolCall `json:"call"`
 	Disposition string         `json:"disposition"`
@@ -36,7 +36,7 @@ type decision struct {
 
 var dispositions = [...]string{"run", "answer", "ask", "stop"}
 
-// Prepare lets the inner executor decide, and notes what it decided.
+// Prepare calls the inner executor and notes its decision.
 func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	result := x.inner.Prepare(ctx, s, c)
 	p, err := result.Get()
@@ -53,14 +53,14 @@ func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.Tool
 	return mo.Ok(p)
 }
 
-// denyBySwitch returns the call as the switch has it; nil while that is off. A switch that cannot
-// be read is on.
+// denyBySwitch returns the denied call while the switch is on, else nil. A switch that cannot be
+// read counts as on.
 func (x *keptExecutor) denyBySwitch(ctx context.Context, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
 	sw, err := x.keeper.store.DenyTools(ctx)
 	if err != nil {
 		sw = Switch{On: true, Reason: fmt.Sprintf("the switch that denies every tool could not be read: %v", err)}
 	}
-	if !sw.On || ctx.Err() != nil { // a run that is cancelled is the loop's to see to
+	if !sw.On || ctx.Err() != nil { // the loop handles a cancelled run
 		return nil
 	}
 	call := p.Call
@@ -78,7 +78,7 @@ func (x *keptExecutor) denyBySwitch(ctx context.Context, p *agent.Prepared, c *a
 	return &q
 }
 
-// Execute writes down that the call runs, and what came of it.
+// Execute records that the call runs, and its result.
 func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Disposition == agent.DisposeAnswer {
 		return x.HandleAnswer(ctx, s, p)
@@ -96,7 +96,7 @@ func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prep
 	return h.noteResult(ctx, p, x.inner.Execute(ctx, s, p))
 }
 
-// HandleAnswer writes down the answer to a call that does not run.
+// HandleAnswer records the result of a call that does not run.
 func (x *keptExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	result := agent.HandleAnswer(ctx, x.inner, s, p)
 	if h := x.keeper.runs.Get(s); h.keeper != nil {
@@ -105,7 +105,7 @@ func (x *keptExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent
 	return result
 }
 
-// noteResult writes down what came of a call, and returns it.
+// noteResult records the result of a call and returns it.
 func (h *held) noteResult(ctx context.Context, p *agent.Prepared, result mo.Result[*agent.ToolResult]) mo.Result[*agent.ToolResult] {
 	r, err := result.Get()
 	if err != nil {
@@ -113,9 +113,9 @@ func (h *held) noteResult(ctx context.Context, p *agent.Prepared, result mo.Resu
 	}
 	final, err := p.Result(r)
 	if err != nil {
-		return result // the loop says what is wrong
+		return result // the loop reports the error
 	}
-	if cut(ctx) && final.Reason == agent.ReasonCancelled { // it is not answered: another process goes on with it
+	if cut(ctx) && final.Reason == agent.ReasonCancelled { // the call has no result yet: another process continues it
 		return result
 	}
 	if err := h.noteCall(ctx, EntryResult, p.Original.ID, func(s agent.State) agent.State { return agent.Checkpoint(s).WithCallAnswered(final) }); err != nil {
@@ -124,7 +124,7 @@ func (h *held) noteResult(ctx context.Context, p *agent.Prepared, result mo.Resu
 	return result
 }
 
-// recordDecision notes a decision, to be written with what is written next.
+// recordDecision notes a decision, to be written with the next entry.
 func (h *held) recordDecision(p *agent.Prepared, c *agent.ToolCall) {
 	d := decision{Call: *c}
 	if p.Call != nil {
@@ -139,10 +139,10 @@ func (h *held) recordDecision(p *agent.Prepared, c *agent.ToolCall) {
 	case len(p.Questions()) > 0:
 		d.By, d.Reason = p.Questions().AskedBy(), p.Questions().Reason()
 	}
-	// Who stopped the run and why stands in the results, behind the filters.
+	// The results, after the filters, say what stopped the run and why.
 	data, err := json.Marshal(d)
 	if err != nil {
-		data = nil // strings only: it does not happen
+		data = nil // cannot happen: strings only
 	}
 	kind, key := EntryDecision, c.ID
 	for ; h.up != nil; h = h.up {

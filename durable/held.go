@@ -13,30 +13,30 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// held is a run that this process holds. It is the value of a Scratch: the zero value
-// is of a run that is not kept.
+// held is a run that this process holds. It is the value of a Scratch: the zero value means a run
+// that is not recorded.
 type held struct {
 	keeper *Keeper
 	lease  Lease
-	lose   context.CancelCauseFunc // ends the run: it is not ours any more, or cannot be kept
+	lose   context.CancelCauseFunc // ends the run: another process has it, or it cannot be recorded
 
-	// Of a run that is kept with another one: that, and the call there. Locks are taken
-	// from below.
+	// For a run that is recorded with another one: that run and its call. Locks are taken from the
+	// lower run first.
 	up   *held
 	call string
 
 	mu      sync.Mutex
 	last    agent.State // as the journal has it
 	entries int64       // in the journal
-	waiting []Entry     // written with what comes next
-	lost    error       // why nothing more is written
-	over    bool        // nothing more is done once: the run has ended, or waits
+	waiting []Entry     // written with the next entry
+	lost    error       // the reason why nothing more is written
+	over    bool        // Once records nothing more: the run has ended or waits
 	done    map[string][]byte
 	begun   map[string]bool
-	doing   map[string]*sync.Mutex // held while something is done that is done once
+	doing   map[string]*sync.Mutex // held while a func of Once runs
 }
 
-// alone waits until no other call does what has this name, and keeps others from it.
+// alone locks the name for a func of Once, after waiting for other callers.
 func (h *held) alone(name string) (over func()) {
 	h.mu.Lock()
 	if h.doing == nil {
@@ -52,7 +52,7 @@ func (h *held) alone(name string) (over func()) {
 	return one.Unlock
 }
 
-// take holds the run under a claim.
+// take starts holding the run under a claim.
 func (h *held) take(k *Keeper, c *claim) {
 	h.keeper, h.lease, h.entries, h.last = k, c.lease, c.entries, c.state
 	h.done, h.begun = c.done, c.begun
@@ -61,7 +61,7 @@ func (h *held) take(k *Keeper, c *claim) {
 	}
 }
 
-// around runs the run, with the lease renewed, and writes down its end.
+// around runs the run while renewing the lease, and records its end.
 func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	inside, lose := context.WithCancelCause(ctx)
 	h.lose = lose
@@ -74,21 +74,21 @@ func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Re
 		lose(nil)
 	})
 	defer stop()                                         // also when a processor panics
-	result := agent.Conclude(inside, s, next(inside, s)) // it knows why it was cancelled
+	result := agent.Conclude(inside, s, next(inside, s)) // this context has the cause of a cancellation
 	stop()
 	final := lastState(result)
 	if lost := h.whyLost(); lost != nil {
 		h.release(ctx)
 		return failedToKeep(final, lost)
 	}
-	// Whatever the end is, also that of the context, it is written down.
+	// Every end is recorded, including that of the context.
 	if err := h.recordEnd(context.WithoutCancel(ctx), final, cut(ctx)); err != nil {
 		return mo.Err[agent.State](&agent.RunError{State: final, Err: err})
 	}
 	return result
 }
 
-// lastState returns the state that a run came to, however it ended.
+// lastState returns the last state of a run, with or without an error.
 func lastState(result mo.Result[agent.State]) agent.State {
 	final, err := result.Get()
 	if kept, ok := agent.StateOf(err); ok {
@@ -97,12 +97,12 @@ func lastState(result mo.Result[agent.State]) agent.State {
 	return final
 }
 
-// failedToKeep returns the error of a run that came to a state and cannot be written down any more.
+// failedToKeep returns the error of a run that can no longer be recorded, with its last state.
 func failedToKeep(s agent.State, why error) mo.Result[agent.State] {
 	return mo.Err[agent.State](&agent.RunError{State: s, Err: fmt.Errorf("keeping run %s: %w", s.Run().ID, why)})
 }
 
-// recordEnd writes down how the run ended or what it waits for.
+// recordEnd records how the run ended or what it waits for.
 func (h *held) recordEnd(ctx context.Context, final agent.State, cut bool) error {
 	h.mu.Lock()
 	h.over = true
@@ -111,7 +111,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, cut bool) error
 		reason := final.StopSignal().OrEmpty().Reason
 		return h.note(ctx, EntryEnd, final, Update{Status: final.Status(), Reason: reason, Steps: final.RunStepCount()})
 	}
-	if !final.Waiting() || cut { // suspended: any process may take it up at once, from where the journal is
+	if !final.Waiting() || cut { // suspended: any process may resume it at once from the journal
 		h.release(ctx)
 		return nil
 	}
@@ -135,17 +135,17 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, cut bool) error
 func (h *held) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_ = h.keeper.store.Release(ctx, h.lease) // it runs out by itself
+	_ = h.keeper.store.Release(ctx, h.lease) // otherwise the lease expires
 }
 
-// note writes down the state as it is now.
+// note records the current state.
 func (h *held) note(ctx context.Context, kind EntryKind, s agent.State, u Update) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.write(ctx, kind, "", s, u)
 }
 
-// noteCall writes down how far a call of the open step has come.
+// noteCall records the progress of a call of the open step.
 func (h *held) noteCall(ctx context.Context, kind EntryKind, key string, change func(agent.State) agent.State) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -178,8 +178,8 @@ func (h *held) write(ctx context.Context, kind EntryKind, key string, s agent.St
 	return nil
 }
 
-// appendEntries writes entries behind those that wait. A store that fails is tried again for a
-// while: the context of the run does not matter, for what has happened has happened.
+// appendEntries writes the waiting entries and then the given ones. It retries a failing store for
+// a while, independent of the context of the run, since the events have already happened.
 func (h *held) appendEntries(ctx context.Context, u Update, entries ...Entry) error {
 	if h.lost != nil {
 		return h.lost
@@ -198,7 +198,7 @@ func (h *held) appendEntries(ctx context.Context, u Update, entries ...Entry) er
 	return nil
 }
 
-// give gives the run up: nothing more is written, and nothing more is to be done.
+// give gives the run up: nothing more is written, and the run is cancelled.
 func (h *held) give(err error) error {
 	if h.up != nil {
 		h.up.mu.Lock()
@@ -223,8 +223,8 @@ func (h *held) whyLost() error {
 	return h.lost
 }
 
-// renewLease renews the lease until the run is over. A run that is to be cancelled is
-// cancelled.
+// renewLease renews the lease until the run is over. It cancels the run when the store asks for
+// it.
 func (h *held) renewLease(ctx context.Context, over <-chan struct{}) {
 	every := time.NewTicker(h.keeper.options.Lease / 3)
 	defer every.Stop()
@@ -250,13 +250,12 @@ func (h *held) renewLease(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// CancelledError is why a run was cancelled on request: see
-// Store.Cancel.
+// CancelledError is the cause of a cancellation by request: see Store.Cancel.
 type CancelledError struct{ Reason string }
 
 func (e *CancelledError) Error() string { return "cancelled: " + e.Reason }
 
-// final reports whether trying again is of no use.
+// final reports whether a retry is useless.
 func final(err error) bool {
 	var seq *SeqError
 	var heldBy *HeldError
@@ -264,7 +263,8 @@ func final(err error) bool {
 		errors.Is(err, ErrAnswered) || errors.As(err, &seq) || errors.As(err, &heldBy)
 }
 
-// patiently tries something until the store does it, says no, or patience is over.
+// patiently retries until the store succeeds, returns a final error, or Options.Patience has
+// passed.
 func (k *Keeper) patiently(ctx context.Context, try func(context.Context) error) error {
 	err := try(ctx)
 	if err == nil || final(err) || k.options.Patience < 0 {

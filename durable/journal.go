@@ -2,40 +2,40 @@ package durable
 
 import "strings"
 
-// What the entries of a journal are about.
+// The kinds of journal entries.
 const (
-	// EntryBegin: the run was let in; the state as it began.
+	// EntryBegin: the run began; its first state.
 	EntryBegin EntryKind = "begin"
 	// EntryReply: the model answered; the step is open.
 	EntryReply EntryKind = "reply"
-	// EntryDecision: a call was decided upon; Data says how. Nothing is rebuilt from it:
-	// controls judge again.
+	// EntryDecision: a call was decided on; Data says how. Resuming does not use it:
+	// controls decide again.
 	EntryDecision EntryKind = "decision"
-	// EntryCall: a call is about to run; Key is its id. Without an EntryResult it is in
-	// doubt.
+	// EntryCall: a call is about to run; Key is its id. Without an EntryResult the call
+	// is in doubt.
 	EntryCall EntryKind = "call"
-	// EntryResult: a call was answered; Key is its id.
+	// EntryResult: a call has its result; Key is the id of the call.
 	EntryResult EntryKind = "result"
 	// EntryStep: a step was recorded.
 	EntryStep EntryKind = "step"
 	// EntryPark: the run waits.
 	EntryPark EntryKind = "park"
-	// EntryResume: a run that had waited goes on, with the answers that it was given.
+	// EntryResume: a parked run resumed, with the answers to its questions.
 	EntryResume EntryKind = "resume"
 	// EntryEnd: the run ended.
 	EntryEnd EntryKind = "end"
-	// EntryOnce and EntryDone: something that is done once was begun, and done; Key is
-	// its name, Data what came of it.
+	// EntryOnce and EntryDone: a func of Keeper.Once was started, and has returned; Key
+	// is its name, Data its result.
 	EntryOnce EntryKind = "once"
 	EntryDone EntryKind = "done"
 )
 
-// childPrefix begins the kind of an entry of a sub-agent, in the journal of the run that
-// started it: "child.reply" and so on. The key begins with the call that started it, and
-// those above it, with slashes between them.
+// childPrefix is the prefix of the kind of an entry of a sub-agent, in the journal of the
+// run that started it: "child.reply" and so on. The key is prefixed with the calls that
+// lead to the sub-agent, separated by slashes.
 const childPrefix = "child."
 
-// ofState reports whether the data of such an entry are changes of the state: see
+// ofState reports whether the data of an entry of this kind are changes of the state: see
 // agent.Checkpoint.Changes.
 func (k EntryKind) ofState() bool {
 	switch EntryKind(strings.TrimPrefix(string(k), childPrefix)) {

@@ -14,36 +14,36 @@ import (
 	"github.com/grapnel-go/grapnel/internal/once"
 )
 
-// Options is what may be said about how runs are kept. The zero value is the default.
+// Options configures a Keeper. The zero value holds the defaults.
 type Options struct {
 	// Owner names this process in leases; empty means a name made of host, process id
 	// and a random part.
 	Owner string
-	// Lease is how long a run is held without a sign of life; it is renewed at a third
-	// of it. Zero means 30 seconds.
+	// Lease is the duration of a lease without renewal; it is renewed after a third of that
+	// time. Zero means 30 seconds.
 	Lease time.Duration
-	// Patience is how long a store that fails is tried again before the run is given up
-	// to be resumed later. Zero means two minutes, less than zero not at all.
+	// Patience is how long a failing store is retried before the run is given up, to be resumed
+	// later. Zero means two minutes, negative means no retries.
 	Patience time.Duration
-	// Notify is told of each run that waits for a person, after that was stored.
+	// Notify lists the notifiers to call for each run that waits for a person, after the wait
+	// was stored.
 	Notify []Notifier
-	// Again, unless nil, says which of the things that were done once are done again when a
-	// run is resumed, by the names that Keeper.Once was given: action.Kept for the actions
-	// of rules. A name of a sub-agent's stands behind the id of its run and a slash. It must
-	// be safe for concurrent use.
+	// Again, unless nil, reports whether a func of Keeper.Once that has run is run again when a
+	// run is resumed. It gets the name given to Keeper.Once: see action.Kept for the actions of
+	// rules. Names in a sub-agent are prefixed with the id of its run and a slash. It must be
+	// safe for concurrent use.
 	Again func(name string) bool
 }
 
-// What Options that say nothing mean.
+// The defaults of Options.
 const (
 	defaultLease    = 30 * time.Second
 	defaultPatience = 2 * time.Minute
 )
 
-// Keeper writes the runs of agents down in a store while they run, so that they can go
-// on in another process. It is made of wrappers that stand around the run, the step,
-// the driver and the executor, outside of the hooks: capability.UseDurability puts them
-// there. What it writes is what the hooks let out.
+// Keeper records the runs of agents in a store while they run, so that another process can
+// resume them. It provides wrappers for the run, the step, the driver and the executor, outside
+// the hooks: capability.UseDurability installs them. It records what has passed the hooks.
 //
 // A Keeper serves any number of runs and agents at once.
 type Keeper struct {
@@ -65,9 +65,9 @@ func Keep(store Store, o Options) *Keeper {
 	return &Keeper{store: store, options: o, runs: agent.NewScratch[held](nil)}
 }
 
-// Suspend makes the runs of this keeper park at the end of the step that is under way,
-// and those that begin later before their first: the process is going away. They can be
-// resumed by any other.
+// Suspend parks the runs of this keeper at the end of their current step, and runs that begin
+// later before their first step, because the process is shutting down. Any other process can
+// resume them.
 func (k *Keeper) Suspend() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,7 +80,7 @@ func (k *Keeper) suspended() bool {
 	return k.suspending
 }
 
-// leased is the key under which a context holds the lease of a run that is resumed.
+// leased is the context key for the lease of a run that is being resumed.
 type leased struct{}
 
 // claim is a lease with the journal that belongs to it.
@@ -89,12 +89,12 @@ type claim struct {
 	entries   int64
 	state     agent.State       // as it was restored
 	submitted agent.State       // of a job that has not begun
-	done      map[string][]byte // what was done once
-	begun     map[string]bool   // what was begun once, and not done
+	done      map[string][]byte // results of Once
+	begun     map[string]bool   // started by Once, without a result
 }
 
-// AroundRun returns the processor around the whole run, outside of the hooks: it takes the
-// lease, and writes down how the run ended or what it waits for.
+// AroundRun returns the processor around the whole run, outside the hooks: it takes the lease,
+// and records how the run ended or what it waits for.
 func (k *Keeper) AroundRun() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		ctx = once.Into(ctx, k)
@@ -126,8 +126,8 @@ func (k *Keeper) AroundRun() agent.Processor {
 	})
 }
 
-// AroundRunInside returns the processor around the run inside of the hooks: it writes down what
-// they let in.
+// AroundRunInside returns the processor around the run inside the hooks: it records the input
+// that they accepted.
 func (k *Keeper) AroundRunInside() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		h := k.runs.Get(s)
@@ -140,8 +140,8 @@ func (k *Keeper) AroundRunInside() agent.Processor {
 	})
 }
 
-// AroundStep returns the processor around each step, outside of the hooks: it writes down
-// the step that was recorded.
+// AroundStep returns the processor around each step, outside the hooks: it writes the recorded
+// step to the journal.
 func (k *Keeper) AroundStep() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		h := k.runs.Get(s)
@@ -169,7 +169,7 @@ func (k *Keeper) AroundStep() agent.Processor {
 	})
 }
 
-// hasCancelledCall reports whether a call of the last step was.
+// hasCancelledCall reports whether a call of the last step was cancelled.
 func hasCancelledCall(s agent.State) bool {
 	last, _ := s.LastStep().Get()
 	for _, r := range last.Results() {
@@ -180,7 +180,8 @@ func hasCancelledCall(s agent.State) bool {
 	return false
 }
 
-// WrapDriver writes down what the model answered, before its calls are decided upon.
+// WrapDriver returns a driver that records the reply of the model, before its calls are decided
+// on.
 func (k *Keeper) WrapDriver(inner agent.Driver) agent.Driver { return &keptDriver{inner, k} }
 
 type keptDriver struct {
@@ -189,7 +190,7 @@ type keptDriver struct {
 	keeper *Keeper
 }
 
-// Features returns what the driver says of itself.
+// Features returns the features of the inner driver.
 func (d *keptDriver) Features() agent.Features { return agent.FeaturesOf(d.Driver).OrEmpty() }
 
 func (d *keptDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {

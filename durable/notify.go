@@ -11,20 +11,20 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Notifier is told that a run waits for a person, so that people hear of it. The run
-// is stored and waits whatever becomes of the telling; an error is told to the agent's
-// observer as a NotifyFailed. It must be safe for concurrent use.
+// Notifier notifies people that a run waits for one of them. The run is already stored
+// and waits even if the notification fails; an error is reported to the agent's observer
+// as a NotifyFailed. A Notifier must be safe for concurrent use.
 type Notifier interface {
 	Notify(ctx context.Context, n Notice) error
 }
 
-// NotifierFunc is a Notifier from a plain func.
+// NotifierFunc adapts a func to a Notifier.
 type NotifierFunc func(ctx context.Context, n Notice) error
 
 // Notify calls f.
 func (f NotifierFunc) Notify(ctx context.Context, n Notice) error { return f(ctx, n) }
 
-// Notice is that a run waits for a person.
+// Notice describes a run that waits for a person.
 type Notice struct {
 	Run   agent.Run
 	Calls []WaitingCall
@@ -39,7 +39,7 @@ type WaitingCall struct {
 	Token string
 }
 
-// NotifyFailed is told to the agent's observer when a Notifier failed.
+// NotifyFailed is the event for the agent's observer when a Notifier fails.
 type NotifyFailed struct {
 	Run agent.Run
 	Err error
@@ -68,10 +68,10 @@ func newToken() string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// TokenHash returns what a store keeps of a token.
+// TokenHash returns the hash of a token, which a store keeps instead of the token.
 func TokenHash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
 
-// storedQuestions returns what the store is to keep of the notice.
+// storedQuestions returns the questions of the notice in their stored form.
 func (n Notice) storedQuestions() ([]Question, error) {
 	out := make([]Question, 0, len(n.Calls))
 	for _, c := range n.Calls {
@@ -99,7 +99,7 @@ func (n Notice) storedQuestions() ([]Question, error) {
 	return out, nil
 }
 
-// AnswerOf returns an approval as a store keeps it.
+// AnswerOf returns an approval in its stored form.
 func AnswerOf(i agent.Intervention, a agent.Approval) (Answer, error) {
 	data, err := json.Marshal(a)
 	if err != nil {
@@ -108,7 +108,7 @@ func AnswerOf(i agent.Intervention, a agent.Approval) (Answer, error) {
 	return Answer{Call: i.CallID(), Hash: i.Call.Hash(), Ends: a.Verdict == agent.RejectAndEnd, Data: data}, nil
 }
 
-// InterventionOf returns what a person is shown of a question.
+// InterventionOf returns the part of a question that a person sees.
 func InterventionOf(q Question) (agent.Intervention, error) {
 	var i agent.Intervention
 	if err := json.Unmarshal(q.Data, &i); err != nil {
@@ -121,7 +121,7 @@ func InterventionOf(q Question) (agent.Intervention, error) {
 	return i, err
 }
 
-// approvalOf returns what was recorded as the answer about a call; nil while it waits.
+// approvalOf returns the recorded answer to a question; nil while there is none.
 func approvalOf(q Question) (*agent.Approval, error) {
 	if q.Answer == nil {
 		return nil, nil //nolint:nilnil // no answer is no error

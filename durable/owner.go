@@ -11,13 +11,14 @@ import (
 	"syscall"
 )
 
-// newOwner returns a name for this process: where it runs, its id, and a random part.
+// newOwner returns a name for this process: its place, its process id, and a random part.
 func newOwner() string {
 	return fmt.Sprintf("%s/%d/%s", currentPlace(), os.Getpid(), rand.Text()[:8])
 }
 
-// currentPlace says where process ids mean what they mean here: this start of this machine, and
-// this namespace of it. Where that is not known it is a name that no other process has.
+// currentPlace returns a name for the scope in which process ids are unique: this boot of this
+// machine, and this process namespace. If that is unknown, it returns a name that no other
+// process has.
 func currentPlace() string {
 	host, _ := os.Hostname()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -28,8 +29,8 @@ func currentPlace() string {
 	return cmp.Or(host, "host") + "-" + string(boot[:8]) + "-" + strings.Trim(strings.TrimPrefix(space, "pid:"), "[]")
 }
 
-// hasExited reports whether the process behind an owner's name has ended: only for names that
-// newOwner made in this place. Of any other it is not known.
+// hasExited reports whether the process with an owner's name has ended. It returns false for
+// names that newOwner did not create in this place.
 func hasExited(owner, self string) bool {
 	parts, own := strings.Split(owner, "/"), strings.Split(self, "/")
 	if len(parts) != 3 || len(own) != 3 || parts[0] != own[0] {
@@ -43,6 +44,6 @@ func hasExited(owner, self string) bool {
 	if err != nil {
 		return false
 	}
-	defer process.Release() //nolint:errcheck // it was only looked at
+	defer process.Release() //nolint:errcheck // the process was only checked
 	return errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }

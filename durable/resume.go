@@ -13,9 +13,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Load returns the state of a run as its journal has it, with the answers that were given.
-// ErrNotBegun when the run was cut off before its input was let in: there is nothing to
-// go on from.
+// Load returns the state of a run from its journal, with the recorded answers. It returns
+// ErrNotBegun when the run was cut off before its input was accepted, so that there is no state
+// to resume.
 func Load(ctx context.Context, store Store, id agent.RunID) (agent.State, error) {
 	entries, err := store.Entries(ctx, id, 0)
 	if err != nil {
@@ -28,10 +28,10 @@ func Load(ctx context.Context, store Store, id agent.RunID) (agent.State, error)
 	return withAnswers(ctx, store, id, c.state)
 }
 
-// ErrNotBegun is that the journal of a run has no beginning.
+// ErrNotBegun is returned when the journal of a run has no beginning.
 var ErrNotBegun = errors.New("the run was cut off before its input was let in: start it again")
 
-// restoreClaim returns what the entries of a journal say.
+// restoreClaim rebuilds a claim from the entries of a journal.
 func restoreClaim(entries []Entry) (*claim, error) {
 	c := &claim{done: map[string][]byte{}, begun: map[string]bool{}}
 	var changes [][]byte
@@ -60,7 +60,7 @@ func restoreClaim(entries []Entry) (*claim, error) {
 	return c, err
 }
 
-// withAnswers returns the state with what was said to the questions of the run.
+// withAnswers returns the state with the answers to the questions of the run.
 func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State) (agent.State, error) {
 	if !s.Parked() {
 		return s, nil
@@ -70,7 +70,7 @@ func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State
 		return s, fmt.Errorf("loading the questions of run %s: %w", id, err)
 	}
 	for _, q := range questions {
-		_, broken := InterventionOf(q) // what cannot be read was not shown, and its answer is none
+		_, broken := InterventionOf(q) // a question that cannot be read was not shown, so its answer does not count
 		answer, err := approvalOf(q)
 		if err = errors.Join(broken, err); err != nil {
 			return s, err
@@ -82,13 +82,12 @@ func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State
 	return s, nil
 }
 
-// Resume goes on with a run of the agent from the store: the agent must be one that
-// keeps its runs with this keeper. It takes the run's lease, restores its state,
-// answers the questions whose time is over, and runs it to its end, or until it waits
-// again. A run that still waits, and one that has ended, are returned as they are.
+// Resume resumes a run from the store with an agent that uses this keeper. It takes the run's
+// lease, restores its state, answers expired questions, and runs it to its end, or until it waits
+// again. It returns the state of a run that still waits or has ended without running it.
 //
-// A *HeldError when another process has the run, unless take is TakeOver. A run that is
-// to be cancelled ends as cancelled.
+// It returns a *HeldError when another process has the run, unless take is TakeOver. A run whose
+// cancellation was requested ends as cancelled.
 func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, take Take) mo.Result[agent.State] {
 	fail := func(err error) mo.Result[agent.State] {
 		return mo.Err[agent.State](fmt.Errorf("resuming run %s: %w", id, err))
@@ -130,7 +129,7 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 		}
 		return fail(errors.Join(err, k.store.Append(ctx, lease, Update{Status: status, Reason: reason})))
 	}
-	s := agent.Checkpoint(c.state).AcceptInput() // it has nothing else; older ones do not say so
+	s := agent.Checkpoint(c.state).AcceptInput() // a journal holds only accepted input; older ones do not record that
 	c.state = s
 	if err == nil {
 		s, err = withAnswers(ctx, k.store, id, s)
@@ -139,7 +138,7 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
 	}
 	s = agent.Checkpoint(s).WithExpired(time.Now())
-	if about, err = k.store.Run(ctx, id); err != nil { // it may be wanted cancelled since
+	if about, err = k.store.Run(ctx, id); err != nil { // its cancellation may have been requested since
 		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
 	}
 	if about.CancelReason != "" {
@@ -149,18 +148,18 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 	} else if s.Waiting() {
 		return mo.TupleToResult(s, k.store.Release(context.WithoutCancel(ctx), lease))
 	}
-	if s.Status().Terminal() { // its end was written, and its status was not: it cannot be
+	if s.Status().Terminal() { // contradiction: its end was written, but not its status
 		return fail(fmt.Errorf("its journal says that it ended as %s", s.Status()))
 	}
 	result := a.Resume(context.WithValue(ctx, leased{}, c), s)
-	if _, ended := errors.AsType[*agent.RunError](result.Error()); result.IsError() && !ended { // it did not go on at all
+	if _, ended := errors.AsType[*agent.RunError](result.Error()); result.IsError() && !ended { // it did not resume at all
 		return mo.Err[agent.State](errors.Join(result.Error(), k.store.Release(context.WithoutCancel(ctx), lease)))
 	}
 	return result
 }
 
-// claimLease takes the lease of a run. One that is held by a process of this machine that is
-// gone is taken over at once.
+// claimLease takes the lease of a run. It takes over at once a lease of a process on this machine
+// that has exited.
 func (k *Keeper) claimLease(ctx context.Context, id agent.RunID, take Take) (Lease, error) {
 	lease, err := k.store.Claim(ctx, id, k.options.Owner, k.options.Lease, take)
 	var other *HeldError
@@ -170,15 +169,14 @@ func (k *Keeper) claimLease(ctx context.Context, id agent.RunID, take Take) (Lea
 	return lease, err
 }
 
-// Once runs do once in the life of a run, whatever becomes of the process in
-// between: what do returned is written down, and returned again when the run is resumed
-// and gets here again. Name is unique within the run; do is given an idempotency
-// key. When it is unknown whether it was done, because the process ended meanwhile, it is
-// done again with the same key, or is ErrInDoubt if repeat is false. An error of do is
-// not written down. A caller that wants the same done at the same time waits for the first.
+// Once runs do once per run, even across processes: it records the result of do, and returns that
+// result when the resumed run calls it again. Name is unique within the run; do gets an
+// idempotency key. If the process ended during do, so that the outcome is unknown, Once runs do
+// again with the same key, or returns ErrInDoubt if repeat is false. Errors of do are not
+// recorded. A concurrent caller with the same name waits for the first.
 //
-// In a run that is not kept, it is done and no more; so it is in one that has ended, or
-// waits, by the time that it is done.
+// In a run that is not recorded, Once only calls do; likewise in a run that has ended or waits by
+// the time do returns.
 func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error)) ([]byte, error) {
 	key := string(s.Run().ID) + "/once/" + name
 	h := k.runs.Get(s)
@@ -209,13 +207,13 @@ func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bo
 	return data, h.endOnce(ctx, name, data)
 }
 
-// ErrExpired is that the time of a question is over.
+// ErrExpired is returned when the time for an answer has passed.
 var ErrExpired = errors.New("the time for an answer was over")
 
-// errOver is that the journal of a run is closed: the run has ended, or waits.
+// errOver is returned when the journal of a run is closed: the run has ended, or waits.
 var errOver = errors.New("the run is over")
 
-// ErrInDoubt says that it is unknown whether something was done.
+// ErrInDoubt is returned when it is unknown whether a func of Keeper.Once has run.
 var ErrInDoubt = errors.New("it was begun before the run was cut off, and it is unknown whether it was done")
 
 func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt bool, data []byte, done bool, err error) {
@@ -238,7 +236,7 @@ func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt b
 func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over { // nothing is written any more: who goes on with it does not know that it was done
+	if h.over { // nothing more is recorded: a process that resumes the run does not know that it was done
 		return nil
 	}
 	if err := h.appendEntries(ctx, Update{}, Entry{Kind: EntryDone, Key: name, At: time.Now(), Data: data}); err != nil {
@@ -248,9 +246,9 @@ func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
 	return nil
 }
 
-// Approve records a person's answer about a call of a parked run. ErrAnswered when
-// another answer was faster; ErrNotFound when no person is asked about that call; ErrExpired when
-// the time of the question is over, and what it said for that case counts.
+// Approve records a person's answer about a call of a parked run. It returns ErrAnswered when
+// another answer came first, ErrNotFound when no person is asked about that call, and ErrExpired
+// when the question has expired, so that its default answer counts.
 func Approve(ctx context.Context, store Store, id agent.RunID, callID string, a agent.Approval) error {
 	questions, err := store.Questions(ctx, id)
 	if err != nil {

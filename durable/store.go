@@ -9,17 +9,16 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Store keeps runs: what is known of each without reading its journal, the journal,
-// who may write to it, the questions that wait for a person, and one switch that
-// denies every tool. The data of entries and questions is opaque to it.
+// Store stores runs: a summary of each, its journal, the lease to write to it, the questions that
+// wait for a person, and one switch that denies every tool. The data of entries and questions is
+// opaque to it.
 //
-// Every method is atomic: it happens whole or not at all, and what it reported as
-// done survives the end of the process, and of the machine where the store says so.
-// A Store must be safe for concurrent use, by several processes at once as well.
-// Errors that are not about the request, such as a database that is gone, are
-// returned as they are: nothing was done then, or the same call may be made again
-// with the same outcome. ErrNotFound is what every method that is given the id of one
-// run says when there is no such run.
+// Every method is atomic: it takes effect completely or not at all. A reported success survives the
+// end of the process, and a crash of the machine if the store promises it. A Store must be safe for
+// concurrent use, by several processes at once as well. Errors that are not about the request, such
+// as a lost database, are returned unchanged: either nothing was done, or the same call may be
+// repeated with the same outcome. Every method that takes the id of a run returns ErrNotFound for an
+// unknown run.
 //
 // Package durabletest has the tests that every Store must pass.
 type Store interface {
@@ -29,79 +28,77 @@ type Store interface {
 	Inquiries
 	Switches
 
-	// Close gives up what the store holds open.
+	// Close releases the resources of the store.
 	Close() error
 }
 
-// Leases is the part of a Store that says who may write to a run.
+// Leases is the part of a Store that grants the right to write to a run.
 type Leases interface {
-	// Create adds a run and leases it to owner. ErrExists when its id is taken.
-	// r.Status, r.Created and what the lease says are set by the store.
+	// Create adds a run and leases it to owner. It returns ErrExists when the id is taken. The store
+	// sets r.Status, r.Created and the fields of the lease.
 	Create(ctx context.Context, r Run, owner string, ttl time.Duration) (Lease, error)
-	// Claim leases a run that has not ended. One that another process holds is a
-	// *HeldError, unless that lease has run out or take says to take it all the same;
-	// then the epoch is one higher, and the process that held it before writes no more. So it is
-	// for an owner that claims what it holds, too. ErrEnded when the run has ended.
+	// Claim leases a run that has not ended. It returns a *HeldError for a run that another process
+	// holds, unless that lease has expired or take is TakeOver; then the epoch increases by one, and
+	// the process that held it before can no longer write. The same applies to an owner that claims a
+	// run it already holds. Claim returns ErrEnded when the run has ended.
 	Claim(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take Take) (Lease, error)
-	// Renew gives a lease another ttl from now. ErrStale when it is not the newest.
+	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// Release gives a lease up, so that the next Claim need not wait. ErrStale when
-	// it is not the newest. A lease that was given up, by Release or by the end of the
-	// run, is as stale as an old one.
+	// Release gives a lease up, so that the next Claim need not wait. It returns ErrStale when the
+	// lease is not the newest. A lease that was released, by Release or by the end of the run, is
+	// stale, too.
 	Release(ctx context.Context, l Lease) error
 }
 
 // Journal is the part of a Store that keeps what happened in a run.
 type Journal interface {
-	// Append adds entries to the journal of a leased run and changes what is known of
-	// the run, both or neither. The first entry's Seq must be the one behind the last
-	// that is there, and the others follow it; *SeqError otherwise. ErrStale when the
-	// lease is not the newest: a lease that ran out and that no other process took is good
-	// still.
+	// Append adds entries to the journal of a leased run and updates its summary, both or neither.
+	// The Seqs of the entries must continue those of the journal; otherwise it returns a *SeqError.
+	// It returns ErrStale when the lease is not the newest; an expired lease that no other process
+	// has taken is still valid.
 	Append(ctx context.Context, l Lease, u Update, entries ...Entry) error
-	// Entries returns the journal of a run behind the entry with that number, in order;
-	// after zero, all of it.
+	// Entries returns the journal of a run after the entry with the given number, in order; after
+	// zero, all of it.
 	Entries(ctx context.Context, id agent.RunID, after int64) ([]Entry, error)
 }
 
-// Catalogue is the part of a Store that knows which runs there are.
+// Catalogue is the part of a Store that lists and removes runs.
 type Catalogue interface {
-	// Run returns what is known of a run. ErrNotFound when there is none of that id.
+	// Run returns the summary of a run. It returns ErrNotFound for an unknown id.
 	Run(ctx context.Context, id agent.RunID) (Run, error)
 	// List returns the runs that a filter lets through, newest first.
 	List(ctx context.Context, f Filter) ([]Run, error)
-	// Due returns the runs that no process holds and that should be taken up, at most limit of
-	// them, those that wait longest first: parked ones whose questions are all answered, of which one
-	// ended the run, whose time is over, or whose child has ended; ones that are to be
-	// cancelled; and running ones whose lease has run out or was given up.
+	// Due returns at most limit runs that no process holds and that should run, those that wait
+	// longest first: parked runs whose questions are all answered, that an answer ends, that have
+	// expired, or whose child has ended; runs to be cancelled; and running ones whose lease has
+	// expired or was released.
 	Due(ctx context.Context, limit int) ([]Run, error)
 
-	// Cancel asks that a run be cancelled. The process that holds it sees it in Run, when it
-	// renews its lease at the latest. The first reason stays; an empty one is kept as
-	// "cancelled". When the run has ended nothing happens, and that is no error.
+	// Cancel requests the cancellation of a run. The process that holds it sees the request in Run,
+	// at the latest when it renews its lease. The first reason stays; an empty one is stored as
+	// "cancelled". Cancel does nothing and returns no error when the run has ended.
 	Cancel(ctx context.Context, id agent.RunID, reason string) error
-	// Delete removes a run and everything of it. *HeldError while a process holds it.
+	// Delete removes a run with all its data. It returns a *HeldError while a process holds the run.
 	Delete(ctx context.Context, id agent.RunID) error
-	// Prune deletes the runs that ended before a time, and counts them. They may go a
-	// few at a time, so that others need not wait: an error may come with a count then.
+	// Prune deletes the runs that ended before a time, and returns their number. It may delete in
+	// batches, so that other processes need not wait: then an error may come with a count.
 	Prune(ctx context.Context, before time.Time) (int, error)
 }
 
-// Inquiries is the part of a Store that keeps what runs wait to be told.
+// Inquiries is the part of a Store that keeps the questions of runs.
 type Inquiries interface {
-	// Questions returns what a run waits to be told, in call order, answered ones included.
+	// Questions returns the questions of a run in call order, including answered ones.
 	Questions(ctx context.Context, id agent.RunID) ([]Question, error)
-	// QuestionByToken finds the question that a token was made for, by the SHA-256 of
-	// the token. ErrNotFound when there is none.
+	// QuestionByToken finds the question that a token was made for, by the SHA-256 of the token. It
+	// returns ErrNotFound when there is none.
 	QuestionByToken(ctx context.Context, tokenHash [32]byte) (Question, error)
-	// Answer records answers to questions of one parked run, all or none. ErrAnswered
-	// when one of them has its answer already, ErrNotFound when a question is not, or
-	// no longer, asked in this form: its call and hash must be those of the answer, and
-	// the run must be parked.
+	// Answer records answers to questions of one parked run, all or none. It returns ErrAnswered when
+	// one of them is already answered, and ErrNotFound unless the run is parked and has a question
+	// with the call and hash of each answer.
 	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
 }
 
-// Switches is the part of a Store that has the switch which denies every tool.
+// Switches is the part of a Store with the switch that denies every tool.
 type Switches interface {
 	// DenyTools returns the switch that denies every tool, of all runs of this store.
 	DenyTools(ctx context.Context) (Switch, error)
@@ -109,13 +106,13 @@ type Switches interface {
 	SetDenyTools(ctx context.Context, s Switch) error
 }
 
-// Run is what a store knows of a run without reading its journal.
+// Run is the summary of a run, which a store returns without reading its journal.
 type Run struct {
 	ID      agent.RunID     `json:"id"`
 	Session agent.SessionID `json:"session"`
 	// Agent is the name of the agent that runs it.
 	Agent string `json:"agent,omitempty"`
-	// Parent is the run that started this one and Root the first of that line.
+	// Parent is the run that started this one, and Root the topmost ancestor.
 	Parent agent.RunID `json:"parent,omitempty"`
 	Root   agent.RunID `json:"root,omitempty"`
 	// Status is running, parked or how the run ended; Reason is why it ended.
@@ -129,9 +126,9 @@ type Run struct {
 	// was last written to.
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
-	// Deadline is when the time of the first open question is over; zero for none.
+	// Deadline is when the first open question expires; zero for none.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// CancelReason is why the run is to be cancelled; empty: it is not.
+	// CancelReason is the reason of a requested cancellation; empty when none is requested.
 	CancelReason string `json:"cancel_reason,omitempty"`
 	// Owner holds the newest lease, Epoch is its number, counted from one, and Expires
 	// when it runs out. Owner is empty when it was released.
@@ -140,8 +137,8 @@ type Run struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// Lease is the right to write to the journal of one run. Of two leases of a run only
-// the one with the higher epoch is good.
+// Lease is the right to write to the journal of one run. Of two leases of a run only the one with the
+// higher epoch is valid.
 type Lease struct {
 	Run     agent.RunID
 	Owner   string
@@ -149,18 +146,18 @@ type Lease struct {
 	Expires time.Time
 }
 
-// Take says what Claim does about a run that another process holds.
+// Take says how Claim treats a run that another process holds.
 type Take uint8
 
-// What may be done about it.
+// The modes of Claim.
 const (
-	// TakeFree claims only what no process holds.
+	// TakeFree claims only a run that no process holds.
 	TakeFree Take = iota
-	// TakeOver claims in any case: the caller knows that who held it is gone.
+	// TakeOver claims in any case: the caller knows that the holder has exited.
 	TakeOver
 )
 
-// EntryKind says what an entry of a journal is about. The store does not look at it.
+// EntryKind is the kind of a journal entry. The store does not interpret it.
 type EntryKind string
 
 // Entry is one entry of a journal.
@@ -168,26 +165,24 @@ type Entry struct {
 	// Seq counts the entries of a run from one.
 	Seq  int64     `json:"seq"`
 	Kind EntryKind `json:"kind"`
-	// Key says which of several things of that kind it is about: a call id, the name
-	// of something that is done once.
+	// Key identifies the subject among entries of the same kind: a call id, or the name given to
+	// Keeper.Once.
 	Key string `json:"key,omitempty"`
 	// At is when it was written, by the clock of the writer.
 	At time.Time `json:"at"`
-	// Data is what the entry says.
+	// Data is the content of the entry.
 	Data []byte `json:"data,omitempty"`
 }
 
-// Update is what an Append changes in what is known of a run.
+// Update is the change that an Append makes to the summary of a run.
 type Update struct {
-	// Status, Reason and Steps take the place of the old ones; an empty Status leaves
-	// all three as they are. A status that ends the run releases the lease, too, and
-	// removes the questions.
+	// Status, Reason and Steps replace the old ones; an empty Status leaves all three unchanged. A
+	// status that ends the run releases the lease, too, and removes the questions.
 	Status agent.Status
 	Reason agent.StopReason
 	Steps  int
-	// Questions takes the place of all questions of the run when it is not nil: an
-	// empty list removes them. A question that has an answer keeps it: the one that
-	// was recorded for the same call and hash, or else the one that is given here.
+	// Questions, unless nil, replaces all questions of the run: an empty list removes them. The
+	// answer recorded for the same call and hash is kept; otherwise the answer given here is stored.
 	Questions []Question
 }
 
@@ -198,8 +193,7 @@ type Question struct {
 	Call string `json:"call"`
 	Hash string `json:"hash"`
 	Tool string `json:"tool"`
-	// Asked is when the question was asked, Deadline when its time is over; zero for
-	// never.
+	// Asked is when the question was asked, Deadline when it expires; zero for never.
 	Asked    time.Time `json:"asked"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Child is the run whose end answers the question; empty for one that a person
@@ -207,41 +201,41 @@ type Question struct {
 	Child agent.RunID `json:"child,omitempty"`
 	// TokenHash is the SHA-256 of the token that a link carries; all zero for none.
 	TokenHash [32]byte `json:"-"`
-	// Data is all that a person is shown, opaque to the store.
+	// Data is everything that a person sees, opaque to the store.
 	Data []byte `json:"data,omitempty"`
-	// Answer is what was said; nil before there is an answer.
+	// Answer is the recorded answer; nil until there is one.
 	Answer *Answer `json:"answer,omitempty"`
 }
 
-// Answer is what was said about a call.
+// Answer is the answer to the question about a call.
 type Answer struct {
-	// Call and Hash say which question is answered.
+	// Call and Hash identify the question.
 	Call string `json:"call"`
 	Hash string `json:"hash"`
-	// Ends says that the run is to end by it, whatever is said about the others.
+	// Ends is set when the answer ends the run, whatever the other answers are.
 	Ends bool `json:"ends,omitempty"`
-	// At is when it was said; set by the store.
+	// At is the time of the answer; set by the store.
 	At time.Time `json:"at"`
 	// Data is the rest, opaque to the store.
 	Data []byte `json:"data,omitempty"`
 }
 
-// Filter says which runs are listed. The zero Filter lets all through.
+// Filter selects runs. The zero Filter selects all.
 type Filter struct {
-	// Status, when not empty, lists the statuses that are let through.
+	// Status, unless empty, lists the selected statuses.
 	Status []agent.Status
-	// Agent, Session and Parent must be equal where they are not empty.
+	// Agent, Session and Parent, unless empty, must be equal.
 	Agent   string
 	Session agent.SessionID
 	Parent  agent.RunID
-	// Before lists only runs that stand behind this one in the order of List: the last
-	// of the page before. A run that is gone is ErrNotFound.
+	// Before, the last run of the previous page, selects only runs that follow it in the order of
+	// List. A deleted run is ErrNotFound.
 	Before agent.RunID
-	// Limit is how many runs are listed; zero means 100.
+	// Limit is the maximum number of runs; zero means 100.
 	Limit int
 }
 
-// DefaultLimit is how many runs List gives where the filter does not say.
+// DefaultLimit is the maximum number of runs that List returns for a Filter without a Limit.
 const DefaultLimit = 100
 
 // Switch is the switch that denies every tool.
@@ -252,21 +246,21 @@ type Switch struct {
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// What a store says of requests that it does not follow.
+// The errors of a Store for requests that it rejects.
 var (
-	// ErrNotFound: there is no such run or question.
+	// ErrNotFound is returned for an unknown run or question.
 	ErrNotFound = errors.New("there is no such run or question")
-	// ErrExists: a run of that id is there already.
+	// ErrExists is returned when a run with the same id exists.
 	ErrExists = errors.New("a run of this id is there already")
-	// ErrEnded: the run has ended.
+	// ErrEnded is returned when the run has ended.
 	ErrEnded = errors.New("the run has ended")
-	// ErrStale: another process has taken the run since.
+	// ErrStale is returned when another process has claimed the run since.
 	ErrStale = errors.New("another process has taken this run: this one must not write to it any more")
-	// ErrAnswered: another answer came first.
+	// ErrAnswered is returned when another answer came first.
 	ErrAnswered = errors.New("the question has been answered already")
 )
 
-// HeldError says that another process holds a run.
+// HeldError is returned when another process holds a run.
 type HeldError struct {
 	Run   agent.RunID
 	Owner string
@@ -278,7 +272,7 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("run %s is held by %s until %s", e.Run, e.Owner, e.Expires.UTC().Format(time.RFC3339))
 }
 
-// SeqError is an entry with a number that is not the next.
+// SeqError is returned for an entry whose number is not the next one.
 type SeqError struct {
 	Run       agent.RunID
 	Got, Want int64

@@ -41,7 +41,7 @@
 // are unknown, or stand there twice, are refused.
 //
 //   - 200: shown, or decided.
-//   - 400, 415, 413, 422: this is no decision; nothing was decided.
+//   - 400, 415, 413, 422: the decision is invalid; nothing was decided.
 //   - 403: a browser sent it from another site.
 //   - 404: nothing is asked under this token, whatever the reason.
 //   - 409: another person was faster, and here is what they said; or the hash is another one.

@@ -7,10 +7,10 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Version is the version of the format that is written.
+// Version is the version of the format that a Log writes.
 const Version = 1
 
-// Event says what a line is about.
+// Event is the kind of event that a line records.
 type Event string
 
 // The events.
@@ -22,12 +22,12 @@ const (
 	RunEnded   Event = "run_ended"
 )
 
-// Entry is one line. What does not belong to its event is left out.
+// Entry is one line of the log. Fields that do not belong to its event are omitted.
 type Entry struct {
 	Version int       `json:"v"`
 	Time    time.Time `json:"time"` // in UTC
-	// Log names the Log that wrote the line, at random, and Number counts its lines from one: a gap is a line that is
-	// missing.
+	// Log is the random id of the Log that wrote the line, and Number counts its lines from one: a gap in the numbers means
+	// missing lines.
 	Log    string `json:"log"`
 	Number uint64 `json:"n"`
 	Event  Event  `json:"event"`
@@ -42,36 +42,37 @@ type Entry struct {
 	// Step counts the steps of the run from zero.
 	Step int `json:"step"`
 
-	// Call is the id of a tool call, unique within its step, and Tool the tool's name: what the model called, be there such
-	// a tool or not, of which no more than 128 bytes are kept.
+	// Call is the id of a tool call, unique within its step, and Tool the name of the tool as the model gave it, known or
+	// not, cut to 128 bytes.
 	Call string `json:"call,omitempty"`
 	Tool string `json:"tool,omitempty"`
-	// Arguments is the hash of the arguments as they ran, or would have; Asked that of what the model asked for, where a
-	// hook changed it.
+	// Arguments is the hash of the arguments that the tool got, or would have got; Asked is the hash of the model's own
+	// arguments, if a hook changed them.
 	Arguments string `json:"arguments_hash,omitempty"`
 	Asked     string `json:"asked_hash,omitempty"`
 
-	// Decision is what was decided at Point, and By who did: a hook, or a person. On the answer to a call By is who
+	// Decision is the decision at Point, and By names the hook or person that made it. In a tool_result, By is the one that
 	// denied, mocked, replaced or withheld.
 	Decision hooks.Decision  `json:"decision,omitempty"`
 	Point    hooks.PointName `json:"point,omitempty"`
 	By       string          `json:"by,omitempty"`
-	// HookFailed says that the hook did not say no but could not decide.
+	// HookFailed is set when the denial comes from the failure of the hook, not from its decision.
 	HookFailed bool `json:"hook_failed,omitempty"`
 
-	// Status is what became of a call, or of a run. Reason is the code of why: an agent.ReasonCode or agent.StopReason.
+	// Status is the final status of a call or of a run. Reason is the code for its cause: an agent.ReasonCode or
+	// agent.StopReason.
 	Status string `json:"status,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Attempts is how often the tool ran; Milliseconds is how long the call, or the run, took.
 	Attempts     int   `json:"attempts,omitempty"`
 	Milliseconds int64 `json:"ms,omitempty"`
-	// Result is the hash of the text that the model was told, and ResultBytes its length.
+	// Result is the hash of the result text that the model received, and ResultBytes its length.
 	Result      string `json:"result_hash,omitempty"`
 	ResultBytes int    `json:"result_bytes,omitempty"`
 
 	// Totals is what a run used.
 	Totals *Totals `json:"totals,omitempty"`
-	// Texts is there with Options.Content only.
+	// Texts is set with Options.Content only.
 	Texts *Texts `json:"texts,omitempty"`
 }
 
@@ -84,7 +85,7 @@ type Totals struct {
 	Cost *float64 `json:"cost_usd"`
 }
 
-// Texts is what was said and done. Longer texts than 16 KiB are cut.
+// Texts holds arguments, results and reasons as text. Texts longer than 16 KiB are cut.
 type Texts struct {
 	Arguments string `json:"arguments,omitempty"`
 	Asked     string `json:"asked,omitempty"`
@@ -92,13 +93,13 @@ type Texts struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
-// maxText is how much of a text is kept.
+// maxText is the maximum length of a logged text, in bytes.
 const maxText = 16 << 10
 
-// maxName is how much of the name of a tool is kept: a model may write anything there.
+// maxName is the maximum length of a logged tool name, in bytes: a model may write anything there.
 const maxName = 128
 
-// entryOf returns a line about the run and step that a hook is called in.
+// entryOf returns an entry for the run and step in which a hook is called.
 func entryOf(event Event, c hooks.Context) Entry {
 	run := c.Run()
 	return Entry{

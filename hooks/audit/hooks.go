@@ -9,11 +9,11 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// lastPriority puts the hooks that write last: this below zero where the highest is asked first, and above it where that is
-// asked last.
+// lastPriority makes the hooks that write run last: they have its negative at points where higher priorities run first, and
+// the number itself where higher priorities run last.
 const lastPriority = 1_000_000
 
-// Hooks returns the hooks that write to the log. They only watch: nothing is denied but what could not be written down.
+// Hooks returns the hooks that write to the log. They deny nothing except what could not be logged.
 func (l *Log) Hooks() []hooks.Hook {
 	name, strict, lenient := l.options.Name, l.options.Failure, l.options.Failure
 	if strict != hooks.Abort {
@@ -37,7 +37,7 @@ func (l *Log) recordStart(_ context.Context, c hooks.ExecutionContext) hooks.Res
 
 func (l *Log) recordCall(_ context.Context, c hooks.ToolContext) hooks.Result {
 	if c.Invalid() != nil {
-		return c.Pass() // it does not run
+		return c.Pass() // the call does not run
 	}
 	e := entryOf(ToolCall, c)
 	l.about(&e, c.Call(), c.Original(), Texts{})
@@ -49,7 +49,7 @@ func (l *Log) recordCall(_ context.Context, c hooks.ToolContext) hooks.Result {
 
 func (l *Log) recordResult(_ context.Context, c hooks.ToolResultContext) hooks.Result {
 	whole := c.Result()
-	r := whole.CutToLimit() // as the model is told of it
+	r := whole.CutToLimit() // the length that the model receives
 	e := entryOf(ToolResult, c)
 	l.about(&e, c.Call(), c.Original(), Texts{Result: r.Text()})
 	e.Status, e.Reason, e.By = string(r.Status), string(r.Reason), r.DecidedBy
@@ -61,7 +61,7 @@ func (l *Log) recordResult(_ context.Context, c hooks.ToolResultContext) hooks.R
 	return c.Pass()
 }
 
-// recordDecision writes what the controls of a point decided, if that is more than to let things go on.
+// recordDecision writes what the controls of a point decided, unless they let the run continue unchanged.
 func (l *Log) recordDecision(_ context.Context, c hooks.Context) error {
 	o := c.Frozen()
 	if o.Decision() == hooks.Pass || o.Decision() == hooks.Allow {
@@ -91,14 +91,14 @@ func (l *Log) recordEnd(_ context.Context, c hooks.EndContext) error {
 	e.Totals = &Totals{
 		Steps: c.State().RunStepCount(), InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
 	}
-	if cost, ok := used.Cost.Get(); ok && !math.IsNaN(cost) && !math.IsInf(cost, 0) { // which JSON has no words for
+	if cost, ok := used.Cost.Get(); ok && !math.IsNaN(cost) && !math.IsInf(cost, 0) { // JSON cannot represent NaN and infinity
 		e.Totals.Cost = &cost
 	}
 	e.Texts = l.texts(Texts{Reason: c.Reason().Message})
 	return l.write(e)
 }
 
-// about says which call a line is about.
+// about sets the fields of an entry that identify a call.
 func (l *Log) about(e *Entry, call, original hooks.Call, texts Texts) {
 	e.Call, e.Tool, e.Arguments = call.ID, truncateText(call.Name, maxName), l.hash(callArguments(call))
 	texts.Arguments = callArguments(call)
@@ -108,5 +108,5 @@ func (l *Log) about(e *Entry, call, original hooks.Call, texts Texts) {
 	e.Texts = l.texts(texts)
 }
 
-// callArguments returns the arguments of a call; none stand for an empty object.
+// callArguments returns the arguments of a call; missing ones mean an empty object.
 func callArguments(c hooks.Call) string { return lo.CoalesceOrEmpty(c.Arguments, "{}") }

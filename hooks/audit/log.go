@@ -18,24 +18,24 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Options is what is written, and what happens when that fails. The zero value is the default.
+// Options configures a Log: what it writes, and what happens when a write fails. The zero value holds the defaults.
 type Options struct {
-	// Name begins the names of the hooks. Empty means "audit".
+	// Name is the prefix of the hooks' names. Empty means "audit".
 	Name string
-	// Content writes the texts of arguments, results and reasons, too.
+	// Content also writes the texts of arguments, results and reasons.
 	Content bool
-	// Clean, when set, is what may be written of a text: where secrets are taken out. It must be safe for concurrent use.
+	// Clean, unless nil, returns a text without the parts that must not be written, such as secrets. It must be safe for
+	// concurrent use.
 	Clean func(text string) string
-	// Key makes hashes that only who has it can try guesses on. It is not kept anywhere else.
+	// Key is the key of the hashes: without it, a reader cannot test guesses against a hash. The log does not store it.
 	Key []byte
-	// Failure is what happens when a line cannot be written: hooks.Closed, which is the default, hooks.Abort or
-	// hooks.Open.
+	// Failure is the policy when a line cannot be written: hooks.Closed (the default), hooks.Abort or hooks.Open.
 	Failure hooks.FailurePolicy
-	// Sync waits after each line until the disk has it, where the writer can do that: a file.
+	// Sync waits after each line until it is on disk, if the writer supports it, as a file does.
 	Sync bool
 }
 
-// Log writes lines. Make one with New or Open. It is safe for concurrent use.
+// Log writes audit entries as JSON lines. Create one with New or Open. It is safe for concurrent use.
 type Log struct {
 	options Options
 	id      string
@@ -44,12 +44,12 @@ type Log struct {
 	to     io.Writer
 	closes io.Closer
 	lines  uint64
-	torn   bool // what was written last did not get to the end of its line
+	torn   bool // the last write ended within a line
 	err    error
 }
 
-// New returns a log that writes to w, a line with each Write. Nothing else may write to w meanwhile, unless it is a file
-// that was opened to append.
+// New returns a log that writes to w, one line per Write. Nothing else may write to w meanwhile, unless w is a file
+// opened for appending.
 func New(w io.Writer, o Options) *Log {
 	if o.Name == "" {
 		o.Name = "audit"
@@ -61,8 +61,8 @@ func New(w io.Writer, o Options) *Log {
 	return &Log{options: o, id: rand.Text(), to: w}
 }
 
-// Open returns a log that appends to a file, which is made if it is not there, for its owner only. One that others
-// may read or write is an error. Close it when the agents are done.
+// Open returns a log that appends to a file. It creates a missing file with access for its owner only, and returns an
+// error for a file that others may read or write. Close the log when the agents are done.
 func Open(path string, o Options) (*Log, error) {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -80,8 +80,8 @@ func Open(path string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// endsTorn reports whether the last line of a file has no end: who wrote it died, or found the disk full. Of a file that
-// may be written and not read is unknown.
+// endsTorn reports whether the last line of a file has no line end, because its writer died or the disk was full. It
+// returns false for a file that cannot be read.
 func endsTorn(path string, size int64) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -93,7 +93,7 @@ func endsTorn(path string, size int64) bool {
 	return err == nil && last[0] != '\n' // an empty file has no byte before its end: an error
 }
 
-// Close closes the file that Open opened. What is to be written afterwards fails.
+// Close closes the file that Open opened. Later writes fail.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,14 +103,14 @@ func (l *Log) Close() error {
 	return l.closes.Close()
 }
 
-// Err returns the first failure to write a line, if there was one: the log has a gap.
+// Err returns the first failure to write a line, or nil. After a failure the log has a gap.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// write writes a line.
+// write numbers an entry, writes it as a line, and keeps the first failure.
 func (l *Log) write(e Entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +126,7 @@ func (l *Log) write(e Entry) error {
 	return err
 }
 
-// put puts a line out, in one write.
+// put writes a line in one Write.
 func (l *Log) put(e Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -160,7 +160,7 @@ func (l *Log) hash(text string) string {
 	return "hmac-sha256:" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// texts returns the texts as they may be written, if they may.
+// texts returns the cleaned and shortened texts, or nil without Options.Content.
 func (l *Log) texts(t Texts) *Texts {
 	if !l.options.Content {
 		return nil
@@ -177,7 +177,7 @@ func (l *Log) texts(t Texts) *Texts {
 	return &t
 }
 
-// truncateText returns at most so many bytes of a text.
+// truncateText returns the first bytes of a text, at most so many.
 func truncateText(text string, most int) string {
 	if len(text) <= most {
 		return text

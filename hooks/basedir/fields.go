@@ -9,8 +9,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// visit goes through the arguments, lets see look at each path, and puts in its place what that returns, unless the path
-// is the name of a member. At is the place of v, and path says whether strings there are paths.
+// visit walks the arguments, calls see for each path, and replaces the path with the result, unless it is the name of a
+// member. At is the location of v, and path reports whether strings there are paths.
 func (g guard) visit(at string, v any, path bool, see func(at, path string, name bool) string) any {
 	join := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
 	switch v := v.(type) {
@@ -34,10 +34,10 @@ func (g guard) visit(at string, v any, path bool, see func(at, path string, name
 	return v
 }
 
-// isPath reports whether a member of that name is a path.
+// isPath reports whether a member of that name holds a path.
 func (g guard) isPath(name string) bool {
 	if g.Fields != nil {
-		return slices.ContainsFunc(g.Fields, func(field string) bool { return strings.EqualFold(field, name) }) // as many a tool reads it
+		return slices.ContainsFunc(g.Fields, func(field string) bool { return strings.EqualFold(field, name) }) // many tools ignore case here
 	}
 	words := lo.Words(name) // of file_path, filePath, FILE-PATH
 	words = lo.FilterMap(words, func(word string, _ int) (string, bool) {
@@ -60,13 +60,13 @@ func isWord(given, word string) bool {
 	return given == word || given == word+"s" || given == strings.TrimSuffix(word, "y")+"ies"
 }
 
-// endings are what words end in that are put together of a path word and another: outfile, tmpdir, logpath.
+// endings are the endings of compound words that name paths: outfile, tmpdir, logpath.
 var endings = []string{"path", "file", "filename", "dir", "directory", "folder"}
 
-// noPaths are words that end so and name something else.
+// noPaths are words with such an ending that name something else.
 var noPaths = []string{"profile", "profiles", "xpath", "jsonpath"}
 
-// pathWords are the words that the names of paths end in, or their plurals.
+// pathWords are the words, in the singular, in which the names of path members end.
 var pathWords = []string{
 	"path", "file", "filename", "pathname", "dir", "dirname", "directory", "folder", "cwd", "workspace", "root",
 	"source", "src", "destination", "dest", "dst", "target", "from", "to", "uri", "url",

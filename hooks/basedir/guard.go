@@ -12,22 +12,22 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Options is what may be said about a guard. The zero value is the default.
+// Options configures a guard. The zero value holds the defaults.
 type Options struct {
-	// Name is the hook's; empty means base-dir. Give each guard of an agent its own.
+	// Name is the name of the hook; empty means "base-dir". The guards of one agent need different names.
 	Name string
-	// Also is further directories that paths may lead to, such as one for temporary files.
+	// Also lists further directories that paths may lead to, such as one for temporary files.
 	Also []string
-	// Fields is the names of the members that are paths, in any case, wherever they are in the arguments. Nil means those
-	// that are called like one; see the package comment.
+	// Fields lists the names of the members that hold paths, at any depth of the arguments, ignoring case. Nil means all
+	// members with the name of a path; see the package comment.
 	Fields []string
 	// Absolute rewrites relative paths to absolute ones below the directory, for tools that work elsewhere. It needs
-	// Fields, since it must not touch what only looks like a path.
+	// Fields, since it must not change strings that only look like paths.
 	Absolute bool
 }
 
-// Guard returns a hook at PreToolUse that denies calls with paths outside of dir, which must exist. Narrow it to some tools
-// with Hook.Matching.
+// Guard returns a hook at PreToolUse that denies calls with paths outside dir, which must exist. Use Hook.Matching to
+// restrict it to some tools.
 func Guard(dir string, o Options) (hooks.Hook, error) {
 	if o.Absolute && len(o.Fields) == 0 {
 		return hooks.Hook{}, errors.New("guarding a base directory: Absolute needs Fields: say which members are paths")
@@ -44,7 +44,7 @@ func Guard(dir string, o Options) (hooks.Hook, error) {
 	return hooks.On(hooks.AtPreToolUse, name, g.ask).WithPriority(hooks.PriorityGuard), nil
 }
 
-// realDir returns a directory without links.
+// realDir returns the path of a directory with all links resolved.
 func realDir(dir string) (string, error) {
 	if dir == "" {
 		return "", errors.New("the name is empty: say which directory")
@@ -66,13 +66,13 @@ func realDir(dir string) (string, error) {
 type guard struct {
 	Options
 
-	dirs []string // the base directory, and those that are allowed besides; without links
+	dirs []string // the base directory, and those of Options.Also; without links
 }
 
 func (g guard) ask(_ context.Context, c hooks.ToolContext) hooks.Result {
 	var arguments map[string]any
 	if err := c.Call().Decode(&arguments); err != nil {
-		return c.Fail(err) // the failure policy decides: a control that cannot tell says no
+		return c.Fail(err) // the failure policy decides: by default a control that fails denies
 	}
 	changed, reason := false, ""
 	after := g.visit("", arguments, false, func(at, path string, name bool) string {

@@ -16,7 +16,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// judge says what is wrong with a path, or nothing.
+// judge returns what is wrong with a path, or the empty string.
 func (g guard) judge(path string) string {
 	switch {
 	case strings.ContainsFunc(path, unicode.IsControl):
@@ -33,7 +33,7 @@ func (g guard) judge(path string) string {
 		if problem != "" {
 			return problem
 		}
-		for _, p := range lo.Uniq([]string{abs, filepath.Clean(abs)}) { // link/.. is not where link is
+		for _, p := range lo.Uniq([]string{abs, filepath.Clean(abs)}) { // link/.. is the parent of the link's target, not of the link
 			actual, err := resolveLinks(p)
 			if err != nil {
 				return fmt.Sprintf("cannot be judged: %v", err)
@@ -60,7 +60,7 @@ func pathReadings(path string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, u.Path+u.Opaque) // file:path is read, too
+		list = append(list, u.Path+u.Opaque) // file:path is valid, too
 		if u.Host != "" {
 			list = append(list, "//"+u.Host+u.Path)
 		}
@@ -69,13 +69,12 @@ func pathReadings(path string) ([]string, error) {
 	return lo.Uniq(append(list, backslashes...)), nil
 }
 
-// isAround reports whether some tools take a rune at the ends of a path for nothing: white space of any kind, a byte
-// order mark, quotes.
+// isAround reports whether some tools ignore a rune at the ends of a path: any white space, a byte order mark, quotes.
 func isAround(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\ufeff\u200b\"'`", r) }
 
 var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// decodePercent returns a path with percent signs decoded where they stand for something; others stay, as lenient decoders have it.
+// decodePercent decodes the valid percent escapes of a path and keeps the invalid ones, as lenient decoders do.
 func decodePercent(path string) string {
 	return escape.ReplaceAllStringFunc(path, func(digits string) string {
 		b, _ := hex.DecodeString(digits[1:])
@@ -83,7 +82,7 @@ func decodePercent(path string) string {
 	})
 }
 
-// absolute makes a path absolute, and leaves its dots where they are.
+// absolute makes a path absolute and keeps its . and .. elements.
 func (g guard) absolute(path string) (abs, problem string) {
 	slashed := filepath.ToSlash(path)
 	first, rest, _ := strings.Cut(slashed, "/")
@@ -157,8 +156,8 @@ func isBelow(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// isURL reports whether a path is written as a URL. What leads upwards is none that one could leave alone: a tool that
-// takes a:/../b for a path is at b, wherever it works.
+// isURL reports whether a path is a URL and can be ignored. A text with .. elements cannot: a tool that reads a:/../b
+// as a path ends up at b.
 func isURL(path string) bool {
 	u, err := url.Parse(path)
 	return err == nil && len(u.Scheme) > 1 && strings.Contains(path, "://") && !slices.Contains(strings.Split(decodePercent(path), "/"), "..")

@@ -11,20 +11,21 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Limits is what a run may use together with the runs that it starts: see agent.Spending. A field that is zero sets no
-// limit; one that is negative, or no number, allows nothing.
+// Limits is what a run and the runs that it starts may use together: see agent.Spending. A zero field sets no limit; a
+// negative one, or NaN, allows nothing.
 type Limits struct {
 	// Cost is in US dollars.
 	Cost float64
 	// Tokens is input and output together.
 	Tokens int64
-	// ToolCalls is how many calls may be let through.
+	// ToolCalls is the number of tool calls that are allowed.
 	ToolCalls int
-	// Deny lets a run go on that has reached its cost or tokens: its calls are denied, and it may still answer.
+	// Deny lets a run that has reached its limit for cost or tokens continue: its tool calls are denied, and it may still
+	// answer.
 	Deny bool
 }
 
-// Hooks returns the hooks that keep the limits. Their names begin with "budget". They are asked after the others of their
+// Hooks returns the hooks that enforce the limits. Their names begin with "budget". They run after the other hooks of their
 // points.
 func Hooks(limits Limits) []hooks.Hook {
 	b := &budget{limits, agent.NewScratch[spending](nil), hooks.CountCalls()}
@@ -37,18 +38,18 @@ func Hooks(limits Limits) []hooks.Hook {
 type budget struct {
 	limits  Limits
 	of      *agent.Scratch[spending]
-	counted *hooks.CountedCalls // that were let through
+	counted *hooks.CountedCalls // that were allowed
 }
 
-// spending is that of the topmost run that has the hooks, and of those below it.
+// spending is the usage of the topmost run that has the hooks, with all runs below it.
 type spending struct {
 	mu    sync.Mutex
-	owner agent.State // of that run
-	// calls is how many calls were let through; none before it was counted for the first time.
+	owner agent.State // of the topmost run
+	// calls is the number of allowed calls; absent until it is counted for the first time.
 	calls mo.Option[int]
 }
 
-// spending returns the spending that the run of s is part of, with the reason why there may be no more; empty when there may.
+// spending returns the spending that the run of s is part of, and the reason why it may use no more, empty if it may.
 func (b *budget) spending(s agent.State) (spent *spending, reason string) {
 	spent = b.of.GetTree(s)
 	spent.mu.Lock()
@@ -60,7 +61,7 @@ func (b *budget) spending(s agent.State) (spent *spending, reason string) {
 	return spent, over.OrEmpty().Message
 }
 
-// step stops a run that has used what it may.
+// step stops a run that has reached a limit.
 func (b *budget) step(_ context.Context, c hooks.StepContext) hooks.Result {
 	if _, reason := b.spending(c.State()); reason != "" && !b.limits.Deny {
 		return c.Stop(reason)
@@ -68,7 +69,7 @@ func (b *budget) step(_ context.Context, c hooks.StepContext) hooks.Result {
 	return c.Allow()
 }
 
-// call stops a run whose last reply was too much, and denies the calls that are too many.
+// call stops a run whose last reply reached a limit, and denies tool calls beyond theirs.
 func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 	spent, reason := b.spending(c.State())
 	if reason != "" {
@@ -96,7 +97,8 @@ func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 
 const finish = "call no more tools, and finish with what you have"
 
-// countExecuted returns how many calls of the run were run: in a run that goes on from a stored state, what was let through.
+// countExecuted returns the number of calls of the run that were executed. In a run that resumes from a stored state they
+// stand for the allowed ones.
 func countExecuted(s agent.State) (n int) {
 	for _, step := range s.RunSteps() {
 		for _, r := range step.Results() {

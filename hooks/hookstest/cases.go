@@ -10,21 +10,21 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Case is a line of a table: a moment, and what is to come of it.
+// Case is a row of a test table: a moment and the expected result.
 type Case struct {
-	// At is the moment that is fired.
+	// At is the moment to fire.
 	At Moment
-	// Want is the decision. Empty stands for hooks.Pass: no opinion, or not called.
+	// Want is the expected decision. Empty means hooks.Pass: no opinion, or not called.
 	Want hooks.Decision
-	// Saying is a part of the reason; empty stands for any.
+	// Saying is expected within the reason; empty accepts any.
 	Saying string
-	// Leaving is the Text that the point leaves; empty stands for any.
+	// Leaving is the expected Fired.Text; empty accepts any.
 	Leaving string
-	// Also, unless nil, looks at the rest.
+	// Also, unless nil, makes further checks.
 	Also func(t *testing.T, f Fired)
 }
 
-// Cases is a table of cases by name, each of which becomes a subtest.
+// Cases maps the names of subtests to their cases.
 type Cases map[string]Case
 
 // Test fires the moment of each case for the hook.
@@ -51,7 +51,7 @@ func (cases Cases) TestSet(t *testing.T, set hooks.Set) {
 	}
 }
 
-// check compares.
+// check compares a fired moment with the case.
 func (c Case) check(t assert.TestingT, f Fired) {
 	if h, ok := t.(interface{ Helper() }); ok {
 		h.Helper()

@@ -6,47 +6,45 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/moment"
 )
 
-// Moment is a point at which hooks are asked, and what they are asked about: see
+// Moment is a point at which hooks are called and what they are called about: see
 // moment.Moment for its methods.
 type Moment = moment.Moment
 
-// Fired is what came of firing a moment: see moment.Fired.
+// Fired is the result of firing a moment: see moment.Fired.
 type Fired = moment.Fired
 
-// Input returns the moment at which a user's text is about to be let in:
+// Input returns the moment at which a user's text is about to be accepted:
 // hooks.InputSubmitted.
 func Input(text string) Moment { return moment.Input(text) }
 
 // InputOf works like Input for messages of any kind.
 func InputOf(messages ...agent.Message) Moment { return moment.InputOf(messages...) }
 
-// Start returns the moment at which a run with that input starts:
-// hooks.ExecutionStart.
+// Start returns the moment at which a run with the given input starts: hooks.ExecutionStart.
 func Start(text string) Moment { return moment.Start(text) }
 
 // StepStart returns the moment before a step: hooks.StepStart.
 func StepStart() Moment { return moment.StepStart() }
 
-// Request returns the moment before a model is asked with that: hooks.PreInference.
-// What it is shown is in WithState.
+// Request returns the moment before a model is called with the given request:
+// hooks.PreInference. WithState sets the conversation.
 func Request(r agent.Request) Moment { return moment.Request(r) }
 
-// Reply returns the moment after a model has answered with that text:
+// Reply returns the moment after a model has answered with the given text:
 // hooks.PostInference.
 func Reply(text string) Moment { return moment.Reply(text) }
 
-// ToolCall returns the moment before a tool is called: hooks.PreToolUse. Arguments are
-// the JSON text that the model gave. The tool answers "ok"; there is no schema, so
-// all arguments that can be read are valid, but for what Invalid and WithExecutor
-// say.
+// ToolCall returns the moment before a tool is called: hooks.PreToolUse. Arguments are the
+// JSON text that the model gave. The tool answers "ok"; there is no schema, so all arguments
+// that can be parsed are valid, unless Invalid or WithExecutor says otherwise.
 func ToolCall(tool, arguments string) Moment { return moment.ToolCall(tool, arguments) }
 
-// ToolResult returns the moment after a tool has answered with that text:
-// hooks.PostToolUse. For answers that are not good, see WithResult.
+// ToolResult returns the moment after a tool has answered with the given text:
+// hooks.PostToolUse. For results other than success, see WithResult.
 func ToolResult(tool, arguments, text string) Moment { return moment.ToolResult(tool, arguments, text) }
 
 // Intervention returns the moment before a person is asked about a call:
-// hooks.InterventionRequested. The person says yes.
+// hooks.InterventionRequested. The person approves.
 func Intervention(tool, arguments string) Moment { return moment.Intervention(tool, arguments) }
 
 // InterventionAnswer returns the moment after a person has answered about a call:
@@ -55,7 +53,7 @@ func InterventionAnswer(tool, arguments string, answer agent.Approval) Moment {
 	return moment.InterventionAnswer(tool, arguments, answer)
 }
 
-// InterventionStopped returns the moment after a person's no has ended the run:
+// InterventionStopped returns the moment after a person's rejection has ended the run:
 // hooks.InterventionStopped.
 func InterventionStopped(tool, arguments, reason string) Moment {
 	return moment.InterventionStopped(tool, arguments, reason)
@@ -97,16 +95,16 @@ func ToolFailure(tool, arguments string, err error) Moment {
 	return moment.ToolFailure(tool, arguments, err)
 }
 
-// StepEnd returns the moment after a step in which the model said that and called
-// nothing: hooks.StepEnd. For more of a step, see WithReply.
+// StepEnd returns the moment after a step in which the model answered with the given text and
+// called no tool: hooks.StepEnd. For more of a step, see WithReply.
 func StepEnd(text string) Moment { return moment.StepEnd(text) }
 
-// Stop returns the moment at which a run would end by itself with that answer:
+// Stop returns the moment at which a run would end by itself with the given answer:
 // hooks.Stop.
 func Stop(answer string) Moment { return moment.Stop(answer) }
 
-// End returns the end of a run with that status: hooks.ExecutionEnd. Why it ended so is
-// said by WithSignal, what the model said last by WithReply.
+// End returns the end of a run with the given status: hooks.ExecutionEnd. WithSignal sets its
+// cause, WithReply the last reply of the model.
 func End(status agent.Status) Moment { return moment.End(status) }
 
 // RunFailure returns the moment at which a run has failed because its model call

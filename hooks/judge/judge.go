@@ -15,48 +15,49 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Options says who judges by what.
+// Options configures a judge.
 type Options struct {
-	// Name begins the names of the hooks; empty means "judge".
+	// Name is the prefix of the hooks' names; empty means "judge".
 	Name string
-	// Driver asks the model that judges. Required.
+	// Driver calls the model that judges. Required.
 	Driver agent.Driver
-	// Model is its name at the service; empty means the driver's default.
+	// Model is the name of the model at its provider; empty means the driver's default.
 	Model string
-	// Rule says, for the model, what is allowed and what is not. Required.
+	// Rule tells the model what is allowed and what is not. Required.
 	Rule string
-	// Input shows what the user asked.
+	// Input shows the judge the user's last message.
 	Input bool
-	// Transcript is how many of the last messages are shown; negative means all of them.
+	// Transcript is the number of last messages shown to the judge; negative means all.
 	Transcript int
-	// MaxBytes is how long all that is shown of the run may be, as JSON. Zero means 64 KiB.
+	// MaxBytes limits the JSON that shows the run to the judge. Zero means 64 KiB.
 	MaxBytes int
-	// Timeout is how long the judge may take; zero means 30 seconds.
+	// Timeout limits each judgement; zero means 30 seconds.
 	Timeout time.Duration
-	// Failure is what happens when the judge fails. Zero means hooks.Closed.
+	// Failure is the policy when the judge fails. Zero means hooks.Closed.
 	Failure hooks.FailurePolicy
-	// Told, unless nil, is told of each judgement. It must be quick and safe for concurrent use.
+	// Told, unless nil, is called with each judgement. It must be quick and safe for concurrent use.
 	Told func(ctx context.Context, j Judgement)
 }
 
-// Judgement is what a judge decided, or that it failed.
+// Judgement is a decision of a judge, or its failure.
 type Judgement struct {
 	Run agent.Run
-	// Point is where it was asked, Tool and CallID about which call; both are empty for an answer.
+	// Point is the point at which the judge was called. Tool and CallID identify the tool call; both are empty for an
+	// answer.
 	Point  hooks.PointName
 	Tool   string
 	CallID string
-	// Allowed is what it decided, and Reason why.
+	// Allowed is the decision, and Reason its explanation.
 	Allowed bool
 	Reason  string
-	// Usage is what the model call consumed, and Duration how long it took.
+	// Usage is the usage of the model call, and Duration its length.
 	Usage    agent.Usage
 	Duration time.Duration
-	// Err is why there is no verdict; nil when there is one.
+	// Err is the cause when there is no verdict.
 	Err error
 }
 
-// Judge is a model that decides. Make one with New.
+// Judge decides by asking a model. Create one with New.
 type Judge struct {
 	options Options
 	request agent.Request
@@ -91,7 +92,7 @@ func New(o Options) (*Judge, error) {
 	}, nil
 }
 
-// Usage returns what all judgements consumed so far. The cost is unknown when that of any is.
+// Usage returns the usage of all judgements so far. Its cost is unknown if the cost of any judgement is.
 func (j *Judge) Usage() agent.Usage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -102,7 +103,7 @@ func (j *Judge) Usage() agent.Usage {
 func (j *Judge) Calls(matching ...hooks.Matcher) hooks.Hook {
 	return j.limit(hooks.On(hooks.AtPreToolUse, j.options.Name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {
-			return c.Pass() // it does not run
+			return c.Pass() // the call does not run
 		}
 		call := c.Call()
 		verdict, err := j.judge(ctx, c, call.ToolCall, j.showRun(c.State()).call(call))
@@ -116,7 +117,7 @@ func (j *Judge) Calls(matching ...hooks.Matcher) hooks.Hook {
 	}, matching...).WithPriority(hooks.PriorityAfterwork))
 }
 
-// Results returns the hook that judges what tools answered. Its name ends in ".results".
+// Results returns the hook that judges the results of tools. Its name ends in ".results".
 func (j *Judge) Results(matching ...hooks.Matcher) hooks.Hook {
 	return j.limit(hooks.On(hooks.AtPostToolUse, j.options.Name+".results", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
 		if c.Status() == agent.ToolNotExecuted || c.Status() == agent.ToolUnknown {
@@ -130,7 +131,7 @@ func (j *Judge) Results(matching ...hooks.Matcher) hooks.Hook {
 			return c.Withhold(verdict.Reason)
 		}
 		return c.Allow()
-	}, matching...).WithPriority(hooks.PriorityGuard + 1)) // behind the guards: higher ones speak later here
+	}, matching...).WithPriority(hooks.PriorityGuard + 1)) // after the guards: at this point higher priorities run later
 }
 
 // Answers returns the hook that judges the answer with which a run would end. Its name ends in ".answers".
@@ -149,14 +150,14 @@ func (j *Judge) Answers() hooks.Hook {
 	}))
 }
 
-// Verdict is what a judge says: whether it is allowed, and why.
+// Verdict is the decision of a judge with its reason.
 type Verdict struct {
 	Allowed bool
 	Reason  string
 }
 
-// Decide judges about, which is JSON, by the rule, wherever no hook asks: in actions of declared hooks. It is shown to
-// the judge as all else is, as data. Options.Told is not told.
+// Decide judges a JSON value by the rule, for callers that are not hooks, such as the actions of declared hooks. The
+// judge sees the value as data, like everything else. Options.Told is not called.
 func (j *Judge) Decide(ctx context.Context, about json.RawMessage) (Verdict, error) {
 	v, _, err := j.ask(ctx, shown{About: about})
 	if err != nil {
@@ -169,7 +170,7 @@ func (j *Judge) limit(h hooks.Hook) hooks.Hook {
 	return h.WithTimeout(j.options.Timeout).WithFailure(j.options.Failure)
 }
 
-// judge asks the model, and tells what came of it.
+// judge asks the model and reports the judgement.
 func (j *Judge) judge(ctx context.Context, c hooks.Context, call agent.ToolCall, about shown) (verdict, error) {
 	began := time.Now()
 	verdict, usage, err := j.ask(ctx, about)

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// shown is what a judge is shown of a run.
+// shown is the part of a run that a judge sees.
 type shown struct {
 	Transcript []message       `json:"transcript,omitzero"`
 	User       *string         `json:"user_asked,omitzero"`
@@ -33,11 +33,11 @@ type message struct {
 
 type call struct {
 	Tool string `json:"tool"`
-	// Arguments is the text that the model wrote, which may be no JSON.
+	// Arguments is the text that the model wrote; it may be invalid JSON.
 	Arguments string `json:"arguments"`
 }
 
-// showRun returns what the options want shown of every run.
+// showRun returns the parts of a run that the options select.
 func (j *Judge) showRun(s agent.State) shown {
 	var out shown
 	if j.options.Input {
@@ -57,7 +57,7 @@ func (j *Judge) showRun(s agent.State) shown {
 	return out
 }
 
-// lastInput returns the last thing that a user said.
+// lastInput returns the last message of a user.
 func lastInput(s agent.State) *string {
 	text := ""
 	for _, m := range s.MessagesBackward() {
@@ -93,7 +93,8 @@ func (s shown) answer(state agent.State, text string) shown {
 	return s
 }
 
-// question returns the message for the judge. The data has no line end in it, and no word that was not there before.
+// question returns the message for the judge. The data contains no line end, and cannot contain the random word of
+// the delimiters.
 func (s shown) question(most int) (string, error) {
 	data, err := strictjson.Marshal(s)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// verdict is what a judge answers with.
+// verdict is the answer of a judge.
 type verdict struct {
 	Verdict string `json:"verdict"`
 	Reason  string `json:"reason"`
@@ -20,7 +20,7 @@ const (
 	deny  = "deny"
 )
 
-// schema is that of a verdict.
+// schema is the JSON schema of a verdict.
 const schema = `{"type":"object","properties":{` +
 	`"verdict":{"type":"string","enum":["allow","deny"]},` +
 	`"reason":{"type":"string","description":"one sentence that says why"}},` +
@@ -28,7 +28,8 @@ const schema = `{"type":"object","properties":{` +
 
 func (v verdict) denied() bool { return v.Verdict != allow }
 
-// verdictOf reads a reply. What is no verdict is an error.
+// verdictOf reads the verdict from a reply. A reply that is not exactly a verdict is an
+// error.
 func verdictOf(reply agent.Step) (verdict, error) {
 	if reply.Message.CallCount() > 0 {
 		return verdict{}, fmt.Errorf("the judge called the tool %q instead of giving a verdict", reply.Message.Call(0).Name)

@@ -11,23 +11,23 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Options says what a loop is and when it ends. The zero value is the default.
+// Options defines a loop and when the hooks act. The zero value holds the defaults.
 type Options struct {
-	// Deny is how often calls may come round before the next one is denied; zero means 3. Negative: none is denied.
+	// Deny is how often a round may be made before its next call is denied; zero means 3, negative never.
 	Deny int
-	// Stop is how often calls may come round, denied ones included, before the run is stopped; zero means twice Deny, or 6.
-	// Negative: no run is stopped.
+	// Stop is how often a round may be made, denied calls included, before the run is stopped; zero means twice Deny, or 6;
+	// negative means never.
 	Stop int
-	// Cycle is how many different calls a round may have; zero means 4. One sees only the same call in a row.
+	// Cycle is the maximum number of calls in a round; zero means 4. One detects only the same call in a row.
 	Cycle int
-	// IgnoreResults takes a call for the same whatever was answered.
+	// IgnoreResults treats repeated calls as the same even if their results differ.
 	IgnoreResults bool
-	// Except names tools whose calls are passed over, as if they had not been made.
+	// Except lists tools whose calls are ignored.
 	Except []string
 }
 
-// Hooks returns a control at PreToolUse, "loops", that denies, and one at StepEnd, "loops.stop", that stops. The first is
-// asked after the other hooks of its point.
+// Hooks returns a control at PreToolUse, "loops", that denies, and one at StepEnd, "loops.stop", that stops. The first runs
+// after the other hooks of its point.
 func Hooks(o Options) []hooks.Hook {
 	o.Stop = cmp.Or(o.Stop, 2*max(o.Deny, 0), 6)
 	o.Deny = cmp.Or(o.Deny, 3)
@@ -51,13 +51,13 @@ type watch struct {
 	of *agent.Scratch[seen]
 }
 
-// seen is what is known of a run. Only one hook of a run looks at it at a time.
+// seen is the record of a run. Only one hook of a run uses it at a time.
 type seen struct {
-	recorded rounds // of the steps that were recorded
-	steps    int    // so many of them
+	recorded rounds // of the recorded steps
+	steps    int    // the number of recorded steps
 
 	step    int           // the index of the step under way
-	pending []pendingCall // its calls that the hook was asked about, by their index
+	pending []pendingCall // its calls for which the hook was called, by their index
 	sum     rounds        // of recorded and the first summed of pending
 	summed  int
 }
@@ -67,11 +67,11 @@ type pendingCall struct {
 	index  int
 	id     string
 	made   made
-	denied bool // by this hook, whatever may have changed what the model was told of it
+	denied bool // by this hook, even if another hook replaced the result
 }
 
-// put puts a call in its place and returns the position. A call of that id that was there
-// already was asked about before; one of another id is of a step that begins again.
+// put stores a call at its index and returns the position. A stored call with the same id means that the hook was called
+// for it before; one with another id, that the step is being retried.
 func (s *seen) put(c pendingCall) int {
 	at, found := slices.BinarySearchFunc(s.pending, c.index, func(p pendingCall, index int) int { return p.index - index })
 	switch {
@@ -88,8 +88,8 @@ func (s *seen) put(c pendingCall) int {
 	return at
 }
 
-// roundsUpTo returns the rounds of the run with the pending calls up to that position. They are
-// good until the next call.
+// roundsUpTo returns the rounds of the run with the pending calls up to that position. The result is valid until the next
+// call of roundsUpTo.
 func (s *seen) roundsUpTo(at int) *rounds {
 	if s.summed == 0 {
 		s.sum = s.recorded.clone()
@@ -132,7 +132,7 @@ func (w *watch) stop(_ context.Context, c hooks.StepEndContext) hooks.Result {
 	return c.Pass()
 }
 
-// sentence says what came round how often.
+// sentence describes a loop: the tools and how often they were called.
 func (w *watch) sentence(r *rounds, times, length int) string {
 	what := "same call of "
 	made := "was"
@@ -146,10 +146,10 @@ func (w *watch) sentence(r *rounds, times, length int) string {
 	return fmt.Sprintf("the %s%s %s made %d times in a row%s", what, strings.Join(r.tools(length), ", "), made, times, nothing)
 }
 
-// caughtUp returns what is known of the run, with all of its steps.
+// caughtUp returns the record of the run, updated with all of its steps.
 func (w *watch) caughtUp(s agent.State) *seen {
 	seen := w.of.Get(s)
-	if s.RunStepCount() < seen.steps { // the caller went back
+	if s.RunStepCount() < seen.steps { // the caller returned to an earlier state
 		*seen = *w.fresh()
 	}
 	var steps []agent.StepRecord
@@ -178,7 +178,7 @@ func (s *seen) denied(index int) bool {
 
 func (w *watch) fresh() *seen { return &seen{recorded: newRounds(w.Cycle)} }
 
-// madeOf returns a call that was answered. What this hook says to it is no result: it counts.
+// madeOf returns the call of a result. The text of this hook's own denial does not count as a result.
 func (w *watch) madeOf(r *agent.ToolResult, denied bool) made {
 	call := r.Original()
 	m := made{call: keyOf(call), tool: call.Name}

@@ -8,11 +8,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// made is a call that was made.
+// made is a call that the model made.
 type made struct {
 	call      uint64
 	result    uint64
-	anyResult bool // it is the same as any other
+	anyResult bool // its result equals any other
 	tool      string
 }
 
@@ -20,14 +20,14 @@ func (m made) sameAs(n made) bool {
 	return m.call == n.call && (m.result == n.result || m.anyResult || n.anyResult)
 }
 
-// rounds is how far the last calls repeat those before them, for each length of a round.
+// rounds records, for each length of a round, how far the last calls repeat the calls before them.
 type rounds struct {
-	of []agreement // by the length of the round, less one
+	of []agreement // indexed by the length of the round minus one
 	n  int         // calls so far
 }
 
-// agreement is how many of the last calls are the same as the ones a round before; and a slot of the ring in which the
-// last calls stand.
+// agreement counts the last calls that equal the call one round earlier. It is also a slot of the ring buffer of the last
+// calls.
 type agreement struct {
 	streak int
 	last   made
@@ -37,7 +37,7 @@ func newRounds(longest int) rounds { return rounds{of: make([]agreement, longest
 
 func (r *rounds) clone() rounds { return rounds{slices.Clone(r.of), r.n} }
 
-// back returns the call that was made so many calls ago; the last one is 1.
+// back returns an earlier call; 1 is the last one.
 func (r *rounds) back(calls int) made { return r.of[(r.n-calls)%len(r.of)].last }
 
 func (r *rounds) add(m made) {
@@ -52,8 +52,8 @@ func (r *rounds) add(m made) {
 	r.n++
 }
 
-// find looks for the shortest round that was made so often, not counting some of the last calls, and says how often that is
-// and how many calls it has; zero if there is none.
+// find returns the shortest round that was repeated at least so often, ignoring some of the last calls: how often it was
+// made and its number of calls, or zeros.
 func (r *rounds) find(times, without int) (made, length int) {
 	for i, a := range r.of {
 		length := i + 1
@@ -75,7 +75,7 @@ func (r *rounds) tools(calls int) []string {
 
 var seed = maphash.MakeSeed()
 
-// keyOf tells calls apart.
+// keyOf returns a hash that identifies a call.
 func keyOf(c agent.ToolCall) uint64 {
 	arguments := c.Arguments
 	if arguments == "" {
@@ -87,7 +87,7 @@ func keyOf(c agent.ToolCall) uint64 {
 	return maphash.Comparable(seed, [2]string{c.Name, arguments})
 }
 
-// resultOf tells results apart.
+// resultOf returns a hash that identifies a result.
 func resultOf(r *agent.ToolResult) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// line is an answered call as it stands in a recording.
+// line is an answered call in a recording.
 type line struct {
 	Tool       string          `json:"tool"`
 	Arguments  json.RawMessage `json:"arguments"`
@@ -25,7 +25,7 @@ type line struct {
 	DurationMS float64         `json:"duration_ms,omitzero"`
 }
 
-// key tells calls apart.
+// key identifies a call.
 type key struct{ tool, arguments string }
 
 // keyOf returns the key of a call whose arguments are an object.
@@ -37,10 +37,10 @@ func keyOf(tool, arguments string) (key, error) {
 	return key{tool, canonical}, err
 }
 
-// Recording is what tools answered in one session. It does not change and may be shared.
+// Recording holds the results of tools in one session. It is immutable and safe for concurrent use.
 type Recording struct {
 	name    string
-	answers map[key][]recorded // by occurrence, less one
+	answers map[key][]recorded // indexed by occurrence minus one
 	lines   []entry            // in order
 }
 
@@ -65,10 +65,10 @@ func Open(path string) (*Recording, error) {
 	return Read(path, file)
 }
 
-// longestLine is how long a line of a recording may be, in bytes.
+// longestLine is the maximum length of a line of a recording, in bytes.
 const longestLine = 64 << 20
 
-// Read reads a recording. Name is what errors call it. The error joins everything that is wrong, line by line.
+// Read reads a recording. Errors refer to it by name. The error joins all problems, line by line.
 func Read(name string, r io.Reader) (*Recording, error) {
 	rec := &Recording{name: name, answers: map[key][]recorded{}}
 	scanner := bufio.NewScanner(r)

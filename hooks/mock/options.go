@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Unmatched says what happens to a call that there is no answer for.
+// Unmatched says what happens to a call without an answer.
 type Unmatched uint8
 
 const (
@@ -20,38 +20,38 @@ const (
 	Pass
 )
 
-// Options says how mocks answer. The zero value is the default.
+// Options configures mocks. The zero value holds the defaults.
 type Options struct {
 	// Name is the name of the hook; empty means "mock". Hooks of one agent have different names.
 	Name string
-	// Unmatched is what happens to a call that there is no answer for. Zero denies it.
+	// Unmatched says what happens to a call without an answer. Zero denies it.
 	Unmatched Unmatched
-	// Timed lets recorded answers take as long as they took. It means nothing for a table.
+	// Timed delays recorded answers as long as the tools took. It has no effect on a table.
 	Timed bool
 }
 
-// reply is what a mock answers with.
+// reply is the answer of a mock.
 type reply struct {
 	content agent.Content
 	failure bool
 	latency time.Duration
 }
 
-// occasion is what the mocks of a run have said about one call.
+// occasion holds the answers of the mocks of a run for one call.
 type occasion struct {
-	order     []any  // the mocks, in the order in which they are asked
+	order     []any  // the mocks, in the order in which they run
 	by        any    // the mock that answers the call, nil for none,
 	arguments string // with these arguments
 	said      map[any]saying
 }
 
-// saying is what a mock has said last about a call with these arguments.
+// saying is the last answer of a mock to a call with these arguments.
 type saying struct {
 	arguments string
 	undo      func()
 }
 
-// stepOccasions are those of the calls of one step, by their ids. All mocks of a run share them.
+// stepOccasions holds the occasions of the calls of one step by call id. All mocks of a run share it.
 type stepOccasions struct {
 	step  int
 	calls map[string]*occasion
@@ -59,7 +59,7 @@ type stepOccasions struct {
 
 var occasions = agent.NewScratch[stepOccasions](nil)
 
-// occasionOf returns the occasion of a call, a new one if no mock was asked about it.
+// occasionOf returns the occasion of a call, and creates it for the first mock that is called.
 func occasionOf(c hooks.ToolContext) *occasion {
 	now := occasions.Get(c.State())
 	if now.calls == nil || now.step != c.StepIndex() {
@@ -72,8 +72,8 @@ func occasionOf(c hooks.ToolContext) *occasion {
 	return now.calls[id]
 }
 
-// takeBack forgets what a mock has said about the call before. Only with other arguments it is
-// asked about the same call again; with the same, a step is tried again, and its calls count.
+// takeBack undoes the mock's earlier answer to the call. A mock is called again for the same call only if its arguments
+// have changed; with the same arguments the step is being retried, and its calls count again.
 func (o *occasion) takeBack(self any, arguments string) {
 	if before, ok := o.said[self]; ok && before.arguments != arguments {
 		before.undo()
@@ -87,12 +87,12 @@ func (o *occasion) takeBack(self any, arguments string) {
 	}
 }
 
-// yields reports whether a mock that is asked before this one answers the call.
+// yields reports whether an earlier mock answers the call.
 func (o *occasion) yields(self any, arguments string) bool {
 	return o.by != nil && o.arguments == arguments && slices.Index(o.order, o.by) < slices.Index(o.order, self)
 }
 
-// answerWith records that the mock answers the call, in place of one that is asked after it.
+// answerWith records that the mock answers the call, instead of any later mock.
 func (o *occasion) answerWith(self any, arguments string) {
 	if o.by != nil && o.arguments == arguments {
 		o.said[o.by].undo()
@@ -100,10 +100,10 @@ func (o *occasion) answerWith(self any, arguments string) {
 	o.by, o.arguments = self, arguments
 }
 
-// finding looks for the answer to a call. Undo takes back that the call was counted; it is never nil.
+// finding looks up the answer to a call. Undo reverts the count of the call; it is never nil.
 type finding func(hooks.ToolContext) (r reply, undo func(), found bool)
 
-// newHook makes a hook that answers with what find finds, and says with denial why there is nothing. Longest is the longest
+// newHook returns a hook that answers with the result of find, or denies with the text of denial. Longest is the longest
 // latency.
 func (o Options) newHook(self any, longest time.Duration, find finding, denial func(hooks.ToolContext) string) hooks.Hook {
 	hook := hooks.On(hooks.AtPreToolUse, cmp.Or(o.Name, "mock"), func(ctx context.Context, c hooks.ToolContext) hooks.Result {
@@ -138,7 +138,7 @@ func (o Options) newHook(self any, longest time.Duration, find finding, denial f
 	return hook
 }
 
-// sleepFor waits, at most until ctx is done.
+// sleepFor waits for d or until ctx is done.
 func sleepFor(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Recorder writes down what tools answer in one session. Make one with Record. It is safe for concurrent use.
+// Recorder writes the results of tools in one session. Create one with Record. It is safe for concurrent use.
 type Recorder struct {
 	mu      sync.Mutex
 	w       io.Writer
@@ -22,18 +22,18 @@ type Recorder struct {
 	err     error
 }
 
-// Record returns a recorder that writes to w, a line in one Write for each call that a tool answered, when the step is over.
-// The lines have what tools were asked and what they answered in them: keep them as you would keep that.
+// Record returns a recorder that writes to w at the end of each step: one Write with one line for each call that a tool
+// answered. The lines contain arguments and results: protect the file as you would protect those.
 func Record(w io.Writer) *Recorder { return &Recorder{w: w, seen: map[key]int{}} }
 
-// Hook returns the observer at StepEnd that records. What it is told is what the other hooks let out.
+// Hook returns the observer at StepEnd that records. It sees the results after all hooks of PostToolUse.
 func (r *Recorder) Hook() hooks.Hook {
 	return hooks.Observe(hooks.AtStepEnd, "record", func(_ context.Context, c hooks.StepEndContext) error {
 		return r.step(c.Run().Session, c.Record())
 	})
 }
 
-// Err returns the first thing that went wrong; after that nothing more is recorded.
+// Err returns the first error; after an error the recorder writes nothing more.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *Recorder) step(session agent.SessionID, step agent.StepRecord) error {
 func (r *Recorder) write(result *agent.ToolResult) error {
 	call := result.Call()
 	k, err := keyOf(call.Name, call.Arguments)
-	if err != nil { // such a call does not run
+	if err != nil { // a call with such arguments does not run
 		return fmt.Errorf("recording tool %q: %w", call.Name, err)
 	}
 	l := line{

@@ -12,17 +12,17 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Player answers calls from a recording. Make one with Replay. It is safe for concurrent use.
+// Player answers calls from a recording. Create one with Replay. It is safe for concurrent use.
 type Player struct {
 	options   Options
 	recording *Recording
 	ofRun     *agent.Scratch[played]
 
 	mu   sync.Mutex
-	uses []int // of the recording's lines
+	uses []int // of each line of the recording
 }
 
-// played is how often each call was answered in the session.
+// played counts the answers to each call in the session.
 type played struct{ calls map[key]int }
 
 // Replay returns a player of a recording.
@@ -45,7 +45,7 @@ func (p *Player) Hook() hooks.Hook {
 
 func (p *Player) find(c hooks.ToolContext) (_ reply, undo func(), found bool) {
 	k, err := keyOf(c.Tool(), c.Call().Arguments)
-	if err != nil { // hooks do not see such a call
+	if err != nil { // such a call does not reach hooks
 		return reply{}, func() {}, false
 	}
 	calls := p.calls(c.State())
@@ -67,7 +67,7 @@ func (p *Player) find(c hooks.ToolContext) (_ reply, undo func(), found bool) {
 	return a.reply, func() { use(-1) }, true
 }
 
-// calls returns how often each call was answered so far: in the runs before this one as the state says.
+// calls returns how often each call was answered so far. The state supplies the counts of earlier runs.
 func (p *Player) calls(s agent.State) map[key]int {
 	ofRun := p.ofRun.Get(s)
 	if ofRun.calls == nil {

@@ -17,38 +17,39 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Row says which calls are answered, and how.
+// Row answers the calls that it matches.
 type Row struct {
-	// Name is what reports call the row; empty means its number and tool.
+	// Name is the name of the row in reports; empty means its number and tool.
 	Name string
-	// Tool is the name of the tool; empty stands for any.
+	// Tool is the name of the tool; empty matches any.
 	Tool string
-	// Arguments is what the arguments must have; those that are not mentioned do not matter.
+	// Arguments must match the arguments of the call; arguments that it does not mention are ignored.
 	Arguments Arguments
-	// When, unless nil, must say yes, too. It must be safe for concurrent use.
+	// When, unless nil, must also return true. It must be safe for concurrent use.
 	When func(hooks.Call) bool
 
-	// Text is the answer, Content one that is more than text, Failure one of a tool that failed. One of them at most is set.
+	// Text is a text result, Content any other result, and Failure the error text of a failed tool. Set at most one of
+	// them.
 	Text    string
 	Content agent.Content
 	Failure string
-	// Latency is how long the answer takes.
+	// Latency delays the answer.
 	Latency time.Duration
-	// Times is how often the row answers in one run; then it is as if it was not there. Zero means any number.
+	// Times is how often the row answers in one run before it is ignored. Zero means any number.
 	Times int
 }
 
-// Arguments is what is asked of arguments: for a path such as "city" or "to.0.email" the value that must be there, compared
-// as JSON, or a *regexp.Regexp that must match somewhere in the text that is there.
+// Arguments maps paths such as "city" or "to.0.email" to conditions: a value that must be there, compared as JSON, or a
+// *regexp.Regexp that must match somewhere in the text there.
 type Arguments map[string]any
 
-// Use is how often a row answered.
+// Use counts the answers of a row.
 type Use struct {
 	Row   string
 	Count int
 }
 
-// Table answers calls from rows, and counts. Make one with NewTable. It is safe for concurrent use.
+// Table answers calls from rows and counts its answers. Create one with NewTable. It is safe for concurrent use.
 type Table struct {
 	options Options
 	rows    []row
@@ -59,7 +60,7 @@ type Table struct {
 	unmatched []agent.ToolCall
 }
 
-// answered is how often each row answered in a run.
+// answered counts the answers of each row in a run.
 type answered struct{ times []int }
 
 type row struct {
@@ -68,14 +69,14 @@ type row struct {
 	asks []ask
 }
 
-// ask is what is asked of the value at a path.
+// ask is the condition on the value at a path.
 type ask struct {
 	path  string
 	value string // canonical, of {"": value}
 	text  *regexp.Regexp
 }
 
-// NewTable returns a table of rows, which are tried in order, or an error that joins everything that is wrong with them.
+// NewTable returns a table of rows, which are tried in order, or an error that joins all problems of the rows.
 func NewTable(o Options, rows ...Row) (*Table, error) {
 	t := &Table{options: o, uses: make([]int, len(rows)), ofRun: agent.NewScratch[answered](nil)}
 	var wrong []error
@@ -112,7 +113,7 @@ func askFor(path string, value any) (ask, error) {
 	return ask{path: path, value: canonical}, err
 }
 
-// canonicalValue returns one writing for all of the same JSON value.
+// canonicalValue returns the canonical form of a JSON value.
 func canonicalValue(raw string) (string, error) { return strictjson.Canonical(`{"":` + raw + `}`) }
 
 func (r row) matches(c hooks.Call) bool {
@@ -169,7 +170,7 @@ func (t *Table) find(c hooks.ToolContext) (_ reply, undo func(), found bool) {
 	return reply{}, func() { t.match(call.ToolCall) }, false
 }
 
-// use counts a use of a row, or takes it back.
+// use adds to the uses of a row; a negative number undoes them.
 func (t *Table) use(ofRun *answered, row, times int) {
 	ofRun.times[row] += times
 	t.mu.Lock()
@@ -177,7 +178,7 @@ func (t *Table) use(ofRun *answered, row, times int) {
 	t.uses[row] += times
 }
 
-// match takes back that a call was not matched.
+// match removes a call from the unmatched ones.
 func (t *Table) match(call agent.ToolCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -198,7 +199,7 @@ func (t *Table) UnusedRows() []string {
 	return lo.FilterMap(t.Uses(), func(u Use, _ int) (string, bool) { return u.Row, u.Count == 0 })
 }
 
-// UnmatchedCalls returns the calls that no row answered, in the order in which they were made; the first thousand of them.
+// UnmatchedCalls returns the first thousand calls that no row answered, in the order in which they were made.
 func (t *Table) UnmatchedCalls() []agent.ToolCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Fire fires the moment for the hooks of a set that are at its point, in their
-// order. The error says why that could not be done, and never that a hook failed.
+// Fire fires the moment for the hooks of a set that are at its point, in their order. The
+// error says why the moment could not be fired; the failure of a hook is not an error.
 func (m Moment) Fire(ctx context.Context, set hooks.Set) mo.Result[Fired] {
 	fired, err := m.fireOn(ctx, set)
 	if err != nil {
@@ -54,7 +54,7 @@ func (m Moment) fireOn(ctx context.Context, set hooks.Set) (Fired, error) {
 	return fired, nil
 }
 
-// compile makes ready the hooks that are at the moment's point, and the witness.
+// compile compiles the hooks at the moment's point, and the witness.
 func (m Moment) compile(set hooks.Set, seen *witness) (*hooks.Compiled, error) {
 	_, err := set.Compile().Get()
 	if err = errors.Join(m.check(), err); err != nil {
@@ -79,7 +79,7 @@ func (m Moment) compile(set hooks.Set, seen *witness) (*hooks.Compiled, error) {
 	return hooks.NewSet(append(here, seen.hook(m.at))...).Compile(tools...).Get()
 }
 
-// missError returns the error of a run that did not get to the moment.
+// missError returns the error of a run that did not reach the moment.
 func (m Moment) missError(final agent.State, err error) error {
 	if err != nil {
 		return fmt.Errorf("the run did not get there: %w", err)
@@ -105,7 +105,7 @@ func (m Moment) results(final agent.State) []agent.ToolResult {
 	return out
 }
 
-// witness is an observer that keeps what it was told.
+// witness is an observer that keeps the context it was called with.
 type witness struct{ context hooks.Context }
 
 func (w *witness) hook(at hooks.PointName) hooks.Hook {

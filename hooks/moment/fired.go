@@ -11,51 +11,51 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Fired is what came of firing a moment.
+// Fired is the result of firing a moment.
 type Fired struct {
-	// Point is where the hooks were asked.
+	// Point is the point at which the hooks were called.
 	Point hooks.PointName
-	// Called names the hooks that were called, in that order. One whose matchers said
-	// no is not among them.
+	// Called names the hooks that were called, in that order. Hooks whose matchers did not
+	// match are not included.
 	Called []string
 
-	// Decision is what counts of all that the controls decided: Pass when none had an
-	// opinion. Reason is the sentence given with it, and Hook the one who decided.
+	// Decision is the effective decision of all controls: Pass when none had an opinion.
+	// Reason is the reason given with it, and Hook the name of the hook that decided.
 	Decision hooks.Decision
 	Reason   string
 	Hook     string
-	// Outcome is the whole of it; nil when there is none.
+	// Outcome is the complete outcome; nil when there is none.
 	Outcome *hooks.Outcome
 
-	// Err is what a hook failed with, whatever its policy made of that; nil when none
-	// failed. Of several failures it is the first, and of one that was retried the
-	// last. Policy is what was done about it: closed, open, abort.
+	// Err is the error of a hook, whatever its policy; nil when none failed. Of several
+	// failures it is the first, and of a retried hook the last one. Policy is the policy
+	// that was applied: closed, open, abort.
 	Err    error
 	Policy string
 
-	// Effects is what all controls want added to the state, in order.
+	// Effects holds what the controls add to the state, in order.
 	Effects agent.Effects
-	// Events is what the observer of an agent is told of the hooks.
+	// Events holds the events of the hooks that an agent's observer would get.
 	Events []hooks.Event
 
 	// Input is the input as the hooks left it. At the input points only.
 	Input []agent.Message
-	// Request is what the model is asked with, and Shown what it is shown. At
+	// Request is the request to the model, and Shown the conversation that it sees. At
 	// PreInference only.
 	Request agent.Request
 	Shown   []agent.Message
 	// Reply is the model's turn as the hooks left it. At PostInference only.
 	Reply agent.Step
-	// Call is the effective call, and Result what the model was told in the end; nil
-	// when the run failed before that. At the points of a tool call only.
+	// Call is the effective call, and Result the result that the model received; nil when
+	// the run failed before that. At the points of a tool call only.
 	Call   agent.ToolCall
 	Result *agent.ToolResult
 
 	// BlueprintRun is the run as the hooks left it. At the points of a coordinator only.
 	BlueprintRun hooks.BlueprintRun
 
-	// State is the state that the run ended in, with all that was added. Its Status
-	// and StopSignal say what became of the run.
+	// State is the final state of the run, with everything that was added. Its Status and
+	// StopSignal say how the run ended.
 	State agent.State
 	// RunErr is the error of the run, an *agent.RunError: a hook whose policy aborts
 	// fails it, and so do RunFailure and some moments of End.
@@ -105,7 +105,8 @@ func newFired(m Moment, seen hooks.Context, final agent.State, err error, events
 	return f
 }
 
-// leaving returns f with what the hooks left, as the observers of the point see it.
+// leaving returns f with the values after the hooks, as the observers of the point see
+// them.
 func (f Fired) leaving(seen hooks.Context) Fired {
 	switch c := seen.(type) {
 	case hooks.InputContext:
@@ -134,8 +135,8 @@ func (f Fired) leaving(seen hooks.Context) Fired {
 // Ran reports whether the tool's body ran. It is false at points without a tool.
 func (f Fired) Ran() bool { return f.Result != nil && f.Result.Executed() }
 
-// Text returns the text that the point leaves: the input, the reply, or what the model
-// is told of a tool call. It is empty elsewhere.
+// Text returns the text after the hooks: the input, the reply, or the result of a tool
+// call. It is empty at other points.
 func (f Fired) Text() string {
 	switch {
 	case f.Result != nil:
@@ -146,8 +147,8 @@ func (f Fired) Text() string {
 	return f.Reply.Message.Text()
 }
 
-// AddedTexts returns the texts that hooks added for the model, of messages and of context,
-// in order.
+// AddedTexts returns the texts of the messages and the context that hooks added for the
+// model, in order.
 func (f Fired) AddedTexts() []string {
 	var out []string
 	for _, e := range f.Effects.All() {

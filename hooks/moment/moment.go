@@ -11,9 +11,9 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Moment is a point at which hooks are asked, and what they are asked about. It is
-// an immutable value: its methods return a changed copy. Make moments with the
-// funcs that are named for what happens.
+// Moment is a point at which hooks are called, and what they are called about. It is an
+// immutable value: its methods return a changed copy. Create moments with the funcs named for
+// the points, such as ToolCall.
 type Moment struct {
 	at     hooks.PointName
 	input  []agent.Message
@@ -27,7 +27,7 @@ type Moment struct {
 	subagent      hooks.Subagent
 	pipeline      *hooks.Pipeline
 	blueprint     *hooks.BlueprintRun
-	approval      *agent.Approval // what the person says who is asked about the call
+	approval      *agent.Approval // the person's answer about the call
 	invalid       error
 	question      string // why the person is asked
 	executor      agent.Executor
@@ -41,7 +41,7 @@ type Moment struct {
 	wrong         []error
 }
 
-// Input returns the moment at which a user's text is about to be let in:
+// Input returns the moment at which a user's text is about to be accepted:
 // hooks.InputSubmitted.
 func Input(text string) Moment { return InputOf(agent.UserText(text)) }
 
@@ -50,8 +50,7 @@ func InputOf(messages ...agent.Message) Moment {
 	return Moment{at: hooks.InputSubmitted, input: slices.Clone(messages)}
 }
 
-// Start returns the moment at which a run with that input starts:
-// hooks.ExecutionStart.
+// Start returns the moment at which a run with the given input starts: hooks.ExecutionStart.
 func Start(text string) Moment {
 	return Moment{at: hooks.ExecutionStart, input: []agent.Message{agent.UserText(text)}}
 }
@@ -59,30 +58,29 @@ func Start(text string) Moment {
 // StepStart returns the moment before a step: hooks.StepStart.
 func StepStart() Moment { return Moment{at: hooks.StepStart} }
 
-// Request returns the moment before a model is asked with that: hooks.PreInference.
-// What it is shown is in WithState.
+// Request returns the moment before a model is called with the given request:
+// hooks.PreInference. WithState sets the conversation.
 func Request(r agent.Request) Moment { return Moment{at: hooks.PreInference}.withRequest(r) }
 
-// Reply returns the moment after a model has answered with that text:
+// Reply returns the moment after a model has answered with the given text:
 // hooks.PostInference.
 func Reply(text string) Moment { return Moment{at: hooks.PostInference}.saying(text) }
 
-// ToolCall returns the moment before a tool is called: hooks.PreToolUse. Arguments are
-// the JSON text that the model gave. The tool answers "ok"; there is no schema, so
-// all arguments that can be read are valid, but for what Invalid and WithExecutor
-// say.
+// ToolCall returns the moment before a tool is called: hooks.PreToolUse. Arguments are the
+// JSON text that the model gave. The tool answers "ok"; there is no schema, so all arguments
+// that can be parsed are valid, unless Invalid or WithExecutor says otherwise.
 func ToolCall(tool, arguments string) Moment {
 	return Moment{at: hooks.PreToolUse, result: successResult("ok")}.calling(tool, arguments)
 }
 
-// ToolResult returns the moment after a tool has answered with that text:
-// hooks.PostToolUse. For answers that are not good, see WithResult.
+// ToolResult returns the moment after a tool has answered with the given text:
+// hooks.PostToolUse. For results other than success, see WithResult.
 func ToolResult(tool, arguments, text string) Moment {
 	return Moment{at: hooks.PostToolUse, result: successResult(text)}.calling(tool, arguments)
 }
 
 // Intervention returns the moment before a person is asked about a call:
-// hooks.InterventionRequested. The person says yes.
+// hooks.InterventionRequested. The person approves.
 func Intervention(tool, arguments string) Moment {
 	return afterAsk(hooks.InterventionRequested, tool, arguments, agent.Approval{Verdict: agent.Approve, By: person})
 }
@@ -93,7 +91,7 @@ func InterventionAnswer(tool, arguments string, answer agent.Approval) Moment {
 	return afterAsk(hooks.InterventionResolved, tool, arguments, answer)
 }
 
-// InterventionStopped returns the moment after a person's no has ended the run:
+// InterventionStopped returns the moment after a person's rejection has ended the run:
 // hooks.InterventionStopped.
 func InterventionStopped(tool, arguments, reason string) Moment {
 	return afterAsk(hooks.InterventionStopped, tool, arguments, agent.Approval{Verdict: agent.RejectAndEnd, By: person, Reason: reason})
@@ -153,7 +151,7 @@ func Blueprint(at hooks.PointName, about hooks.BlueprintRun) Moment {
 	return m.onlyAt("Blueprint", hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish)
 }
 
-// person is who is asked.
+// person is the name of the person who answers.
 const person = "a person"
 
 func afterAsk(at hooks.PointName, tool, arguments string, answer agent.Approval) Moment {
@@ -170,18 +168,18 @@ func ToolFailure(tool, arguments string, err error) Moment {
 	}}.calling(tool, arguments)
 }
 
-// StepEnd returns the moment after a step in which the model said that and called
-// nothing: hooks.StepEnd. For more of a step, see WithReply.
+// StepEnd returns the moment after a step in which the model answered with the given text and
+// called no tool: hooks.StepEnd. For more of a step, see WithReply.
 func StepEnd(text string) Moment {
 	return Moment{at: hooks.StepEnd, result: successResult("ok")}.saying(text)
 }
 
-// Stop returns the moment at which a run would end by itself with that answer:
+// Stop returns the moment at which a run would end by itself with the given answer:
 // hooks.Stop.
 func Stop(answer string) Moment { return Moment{at: hooks.Stop}.saying(answer) }
 
-// End returns the end of a run with that status: hooks.ExecutionEnd. Why it ended so is
-// said by WithSignal, what the model said last by WithReply.
+// End returns the end of a run with the given status: hooks.ExecutionEnd. WithSignal sets its
+// cause, WithReply the last reply of the model.
 func End(status agent.Status) Moment {
 	m := Moment{at: hooks.ExecutionEnd, status: status}.saying("done")
 	if !status.Terminal() {
@@ -221,7 +219,7 @@ func (m Moment) blaming(format string, args ...any) Moment {
 	return m
 }
 
-// onlyAt finds out whether a method makes sense.
+// onlyAt checks that a method applies to the moment's point.
 func (m Moment) onlyAt(method string, points ...hooks.PointName) Moment {
 	if slices.Contains(points, m.at) {
 		return m
@@ -229,17 +227,16 @@ func (m Moment) onlyAt(method string, points ...hooks.PointName) Moment {
 	return m.blaming("%s says nothing about %s: it is for %s", method, m.at, lo.Map(points, func(p hooks.PointName, _ int) string { return string(p) }))
 }
 
-// Point returns where the hooks are asked.
+// Point returns the point at which the hooks are called.
 func (m Moment) Point() hooks.PointName { return m.at }
 
-// WithRun places the moment in a run: the ids of run, parent and root, the agent,
-// stage, iteration and depth. What else a Run says, and ids that are empty, are
-// made up.
+// WithRun places the moment in a run: the ids of run, parent and root, the agent, stage,
+// iteration and depth. Other fields and empty ids are generated.
 func (m Moment) WithRun(run agent.Run) Moment { m.run = run; return m }
 
-// WithState lets the run begin with that state: a conversation, and metadata of
-// the session. Without it, the run begins with a user who says "hello"; at the
-// input points, with nothing but the input.
+// WithState sets the state in which the run begins: a conversation and metadata of the
+// session. Without it, the run begins with the user message "hello"; at the input points,
+// with only the input.
 func (m Moment) WithState(s agent.State) Moment { m.state = s; return m }
 
 // WithEffects applies effects to the run before it begins: metadata of the run,
@@ -252,25 +249,25 @@ func (m Moment) WithEffects(effects ...agent.Effect) Moment {
 	return m
 }
 
-// withRequest sets what the model is asked with.
+// withRequest sets the request to the model.
 func (m Moment) withRequest(r agent.Request) Moment { m.request = r; return m }
 
-// AfterSteps puts steps of the same run before the moment. Tools that they call
-// answer "ok". The zero Step says nothing: make([]agent.Step, 3) puts three of
-// these before it.
+// AfterSteps puts steps of the same run before the moment. Tools that they call answer "ok".
+// The zero Step is a reply without text: make([]agent.Step, 3) puts three such steps before
+// it.
 func (m Moment) AfterSteps(steps ...agent.Step) Moment {
 	m.before = append(slices.Clip(m.before), steps...)
 	return m
 }
 
-// Answering says what tools answered in the steps of AfterSteps, which count from zero:
-// also that a call was denied, or mocked. Where it says nothing, they answered "ok".
+// Answering sets the results of tools in the steps of AfterSteps, which count from zero; a
+// result may also be denied or mocked. Where f returns false, tools answered "ok".
 func (m Moment) Answering(f func(step int, c agent.ToolCall) (agent.ToolResult, bool)) Moment {
 	m.answers = f
 	return m
 }
 
-// WithCallID sets the id of the call, which else is "call_1".
+// WithCallID sets the id of the call; the default is "call_1".
 func (m Moment) WithCallID(id string) Moment {
 	if m.reply.Message.CallCount() == 1 {
 		c := m.reply.Message.Call(0)
@@ -281,7 +278,7 @@ func (m Moment) WithCallID(id string) Moment {
 	return m.blaming("WithCallID: there is no call at %s", m.at)
 }
 
-// WithQuestion says why a person is asked about the call.
+// WithQuestion sets the reason why a person is asked about the call.
 func (m Moment) WithQuestion(reason string) Moment {
 	m.question = reason
 	return m
@@ -297,9 +294,9 @@ func (m Moment) WithReply(step agent.Step) Moment {
 	return m.onlyAt("WithReply", hooks.PostInference, hooks.StepEnd, hooks.Stop, hooks.ExecutionEnd)
 }
 
-// WithResult sets the whole answer of the tool: status, reason, attempts, effects.
-// One that is mocked or not executed stands for a call that did not run. Without a
-// status it is executed.
+// WithResult sets the whole answer of the tool: status, reason, attempts, effects. A result
+// that is mocked or not executed is that of a call that did not run. The default status is
+// executed.
 func (m Moment) WithResult(r agent.ToolResult) Moment {
 	r.Status = lo.CoalesceOrEmpty(r.Status, agent.ToolExecuted)
 	if r.Executed() {
@@ -312,7 +309,7 @@ func (m Moment) WithResult(r agent.ToolResult) Moment {
 }
 
 // Invalid says what is wrong with the call by the tool's schema, often an
-// *agent.ArgumentsError. What a hook rewrites the call into is valid.
+// *agent.ArgumentsError. Arguments rewritten by a hook are valid.
 func (m Moment) Invalid(err error) Moment {
 	if err == nil {
 		return m.blaming("Invalid: the error is nil")
@@ -331,7 +328,7 @@ func (m Moment) WithExecutor(x agent.Executor) Moment {
 	return m.onlyAt("WithExecutor", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed, hooks.StepEnd)
 }
 
-// WithSignal says why the run ends, or would end, and who said so.
+// WithSignal sets why the run ends, or would end, and what ended it.
 func (m Moment) WithSignal(signal agent.Signal) Moment {
 	m.signal = signal
 	if m.at == hooks.Stop && !signal.Reason.Soft() {
@@ -340,7 +337,7 @@ func (m Moment) WithSignal(signal agent.Signal) Moment {
 	return m.onlyAt("WithSignal", hooks.Stop, hooks.ExecutionEnd)
 }
 
-// WithContinuations says how often Stop hooks have made the run go on already.
+// WithContinuations sets how often Stop hooks have already continued the run.
 func (m Moment) WithContinuations(n int) Moment {
 	m.continuations = n
 	if n < 0 {
@@ -349,7 +346,7 @@ func (m Moment) WithContinuations(n int) Moment {
 	return m.onlyAt("WithContinuations", hooks.Stop)
 }
 
-// check finds everything that is wrong with the moment.
+// check returns all problems of the moment as one error.
 func (m Moment) check() error {
 	wrong := slices.Clone(m.wrong)
 	if m.at == "" {

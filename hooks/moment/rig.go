@@ -13,15 +13,15 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// rig is what an agent is made of that gets to a moment: a model that plays it, and
-// hooks that are there in no other step.
+// rig holds the parts of an agent that reaches a moment: a scripted model, and hooks that
+// are installed only in the moment's step.
 type rig struct {
 	Moment
 
 	hooks *hooks.Compiled
 }
 
-// theirs is the source of what the rig itself adds.
+// theirs is the source of the effects that the rig itself adds.
 const theirs = "moment"
 
 func (r rig) config(observer agent.Observer) agent.Config {
@@ -45,7 +45,7 @@ func (r rig) config(observer agent.Observer) agent.Config {
 	}
 }
 
-// person returns who answers at the points of asking one; no person elsewhere.
+// person returns the approver at the points of an intervention; nil elsewhere.
 func (r rig) person() agent.Approver {
 	if r.approval == nil {
 		return nil
@@ -53,7 +53,7 @@ func (r rig) person() agent.Approver {
 	return agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) { return *r.approval, nil })
 }
 
-// settings returns what places the run.
+// settings returns the settings that place the run: ids, agent, stage.
 func (r rig) settings() agent.RunSettings {
 	settings := agent.RunSettings{ID: r.run.ID, Stage: r.run.Stage, Iteration: r.run.Iteration}
 	if r.run.Depth > 0 || r.run.Parent != "" {
@@ -64,7 +64,7 @@ func (r rig) settings() agent.RunSettings {
 	return settings
 }
 
-// begin applies what is to be there before the run.
+// begin applies the effects that precede the run.
 func (r rig) begin(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	effects := r.effects
 	if r.continuations > 0 {
@@ -92,7 +92,7 @@ func (r rig) endRun(ctx context.Context, s agent.State, next agent.Next) mo.Resu
 	return mo.Ok(agent.Checkpoint(s.WithStop(signal)).WithStatus(r.status))
 }
 
-// usualReasons is why a run ends with a status where the moment does not say.
+// usualReasons maps a status to the stop reason of a moment that sets none.
 var usualReasons = map[agent.Status]agent.StopReason{
 	agent.StatusDone: agent.StopCompleted, agent.StatusStopped: agent.StopByHook, agent.StatusFailed: agent.StopError,
 	agent.StatusDenied: agent.StopDenied, agent.StatusCancelled: agent.StopUser, agent.StatusInterrupted: agent.StopRejected,
@@ -113,7 +113,7 @@ func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result
 	return next(ctx, s)
 }
 
-// playOn fires the points that others fire, who are not here.
+// playOn fires the points that other packages fire, such as those of pipelines.
 func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 	var err error
 	switch r.at {
@@ -139,8 +139,8 @@ func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 	return s, err
 }
 
-// counting is hooks that do nothing: where there are some at StepEnd, the steps of a
-// run are summed up for those that come later.
+// counting holds a hook that does nothing: with a hook at StepEnd, the totals of a run's
+// steps are kept for later hooks.
 var counting = hooks.NewSet(hooks.ObserveAll(theirs, func(context.Context, hooks.Context) error { return nil }, hooks.StepEnd)).Compile().MustGet()
 
 // judge lets the run take all steps before the moment, and the step after a tool
@@ -158,7 +158,8 @@ func (r rig) judge(ctx context.Context, s agent.State) (agent.Evaluation, error)
 	return verdict, err
 }
 
-// answer returns the model: the steps before the moment, its own, and "done".
+// answer plays the model: the steps before the moment, the moment's own step, then
+// "done".
 func (r rig) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	taken := s.RunStepCount()
 	reply := agent.Step{Message: agent.Assistant("done")}
@@ -179,7 +180,7 @@ func (r rig) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	return reply, nil
 }
 
-// atItsStep puts the hooks around the model in the step of the moment.
+// atItsStep wraps the model in the hooks in the step of the moment.
 func (r rig) atItsStep(inner agent.Driver) agent.Driver {
 	hooked := r.hooks.WrapDriver(inner)
 	return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
@@ -242,7 +243,7 @@ func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.R
 	return mo.Ok(answer.To(p))
 }
 
-// answered returns what Answering says of a call of a step before the moment.
+// answered returns the result that Answering set for a call of a step before the moment.
 func (x tools) answered(step int, c *agent.ToolCall) (agent.ToolResult, bool) {
 	if x.answers == nil || step >= len(x.before) {
 		return agent.ToolResult{}, false
@@ -252,7 +253,7 @@ func (x tools) answered(step int, c *agent.ToolCall) (agent.ToolResult, bool) {
 	return r, ok
 }
 
-// oneStep is an executor that is another one in one step of the run.
+// oneStep is an executor that uses a different executor in one step of the run.
 type oneStep struct {
 	step             int
 	there, elsewhere agent.Executor
@@ -280,13 +281,13 @@ func (x oneStep) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepa
 	return agent.HandleAnswer(ctx, x.in(s), s, p)
 }
 
-// oneVerdict is a criterion that is another one after some number of steps.
+// oneVerdict is a criterion that uses a different criterion after some number of steps.
 type oneVerdict struct {
 	step             int
 	there, elsewhere agent.Criterion
 }
 
-// Evaluate asks the criterion that is there after that many steps.
+// Evaluate asks the criterion for the current number of steps.
 func (x oneVerdict) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
 	if s.RunStepCount() == x.step {
 		return x.there.Evaluate(ctx, s)

@@ -15,17 +15,17 @@ import (
 // detector finds one kind of personal data.
 type detector struct {
 	kind string
-	// first is the bytes that it is looked for at, where a word begins or the byte is none of a word; and hints, in its
-	// place, the words that it is looked for behind. With neither, re is looked for everywhere.
+	// first lists the bytes at which to search, at the start of a word or if the byte is not part of a word. Alternatively,
+	// hints lists the words after which to search. With neither, re is searched everywhere.
 	first string
 	hints []string
 	re    *regexp.Regexp
-	// at says where what begins there, or behind the hint, begins and ends, if it is there. It looks at no more than some
-	// bytes around.
+	// at returns the start and end of a finding at i, or after the hint that ends there. It reads only a bounded number of
+	// bytes around i.
 	at func(text string, i int) (from, to int, ok bool)
-	// valid, unless nil, judges what re found.
+	// valid, unless nil, reports whether a match of re is a finding.
 	valid func(value string) bool
-	// same is one writing for all of the same value; nil means letters and digits in upper case.
+	// same returns the canonical form of a value; nil means letters and digits in upper case.
 	same func(value string) string
 }
 
@@ -33,17 +33,17 @@ type detector struct {
 type found struct {
 	from, to int
 	of       *detector
-	also     []*detector // what overlaps it, and ends behind it: to is the end of that
+	also     []*detector // overlapping findings that end later; to is the end of the last one
 }
 
-// uniqueKinds returns what it is, each once: two that overlap are one piece.
+// uniqueKinds returns the distinct kinds of a piece: overlapping findings form one piece.
 func (f found) uniqueKinds() []string {
 	return lo.Uniq(append([]string{f.of.kind}, lo.Map(f.also, func(d *detector, _ int) string { return d.kind })...))
 }
 
-// finder finds what detectors are for.
+// finder runs a list of detectors.
 type finder struct {
-	first  [256][]*detector // by the byte that is looked at
+	first  [256][]*detector // by the byte at which they search
 	others []*detector
 }
 
@@ -61,8 +61,8 @@ func newFinder(detectors []detector) *finder {
 	return f
 }
 
-// find returns what of a text is personal data and not to be passed over: in order, and without overlaps. What begins first is
-// taken, of those the longest, and with it what goes on where that ends.
+// find returns the personal data in a text, except what passOver accepts, in order and without overlaps. The finding that
+// begins first wins, of several the longest; an overlapping finding that ends later extends it.
 func (f *finder) find(text string, passOver func(found) bool) []found {
 	var all []found
 	inWord := false
@@ -106,7 +106,7 @@ func (f *finder) find(text string, passOver func(found) bool) []found {
 
 func inASCIIWord(c byte) bool { return c < utf8.RuneSelf && isAlnum(rune(c)) }
 
-// asciiLower leaves places in a text where they are, also where it is not UTF-8.
+// asciiLower keeps byte offsets valid, even for invalid UTF-8.
 func asciiLower(text string) string {
 	lower := []byte(text)
 	for i, c := range lower {
@@ -137,7 +137,7 @@ func group(at []int) (from, to int) {
 	return at[0], at[1]
 }
 
-// behindHints looks behind each hint. One that begins with a space must begin a word.
+// behindHints searches after each hint. A hint that starts with a space must be at the start of a word.
 func (d *detector) behindHints(all []found, text, lower string) []found {
 	for _, hint := range d.hints {
 		hint, whole := strings.CutPrefix(hint, " ")
@@ -156,11 +156,11 @@ func (d *detector) behindHints(all []found, text, lower string) []found {
 	return all
 }
 
-// window is how much of a text a pattern may look at.
+// window is the maximum number of bytes that a pattern reads.
 const window = 80
 
-// newDetector returns a detector of what has a form and passes a check of its letters and digits, in upper case. The pattern is of
-// what begins there.
+// newDetector returns a detector of texts that match the pattern and whose letters and digits, in upper case, pass a check.
+// The pattern is anchored at the start.
 func newDetector(kind, first, pattern string, check func(value string) bool) detector {
 	re := lazy.Regexp(`^(?:` + pattern + `)`)
 	return detector{kind: kind, first: first, at: func(text string, i int) (int, int, bool) {
@@ -173,7 +173,7 @@ func newDetector(kind, first, pattern string, check func(value string) bool) det
 	}}
 }
 
-// near returns a detector of what is only taken for it behind a word, as too many numbers look like it.
+// near returns a detector of numbers that count only after a hint, since too many other numbers look the same.
 func near(kind string, hints []string, pattern string, check func(value string) bool) detector {
 	re := lazy.Regexp(`^(?i:[ ._-]?(?:numbers?|nummer|número|numéro|nr|no|num|id))?[\s:.=#"'(]{0,4}(` + pattern + `)`)
 	return detector{kind: kind, hints: hints, at: func(text string, i int) (int, int, bool) {
@@ -186,7 +186,7 @@ func near(kind string, hints []string, pattern string, check func(value string) 
 	}}
 }
 
-// normal returns one writing for all of the same value.
+// normal returns the canonical form of a value.
 func (d *detector) normal(value string) string {
 	if d.same != nil {
 		return d.same(value)
@@ -199,7 +199,7 @@ func withSame(d detector, same func(string) string) detector {
 	return d
 }
 
-// only returns the runes of a text for which keep says yes.
+// only returns the runes of a text for which keep returns true.
 func only(text string, keep func(r rune) bool) string {
 	return strings.Map(func(r rune) rune { return lo.Ternary(keep(r), r, -1) }, text)
 }

@@ -1,5 +1,5 @@
-// Package pii finds personal data (e-mail addresses, phone numbers, cards, bank accounts, IP addresses, national numbers) in
-// what tools answer, what users send and what models reply, and takes it out before anything else sees it.
+// Package pii finds personal data (e-mail addresses, phone numbers, cards, bank accounts, IP addresses, national numbers)
+// in the results of tools, the input of users and the replies of models, and removes it before anything else sees it.
 //
 //	filter, err := pii.New(pii.Options{
 //		Kinds:      []string{"email", "phone", "credit_card", "iban"},
@@ -24,18 +24,18 @@
 //   - us_ssn, es_dni, it_cf, fr_nir, cn_id, fi_hetu, se_pnr, br_cpf, and behind a word for it pl_pesel, nl_bsn, de_idnr,
 //     in_aadhaar, uk_nhs: national numbers, by their form and their check digits, but for the us_ssn, which has none.
 //
-// What your own detectors match comes on top. A number that is part of a longer word or number is nothing of all that. Where
-// two overlap, the one that begins first is taken, of those the longer one; if the other goes on where it ends, both count,
-// and the whole is redacted under the name of the first.
+// Your own detectors add to these. A number that is part of a longer word or number never matches. Of two overlapping
+// findings, the one that begins first wins, or else the longer one; if the other one ends later, both count, and the whole
+// is redacted under the name of the first.
 //
-// Names, addresses of houses and dates of birth are not found: there is no form to know them by. What is found may still
-// be something else, with a check digit that fits by chance.
+// Names, postal addresses and dates of birth are not found: they have no recognisable form. A finding may still be
+// something else, with a check digit that fits by chance.
 //
-// # What happens to it
+// # Strategies
 //
-// Redact puts [EMAIL] in its place, Mask stars that leave a little to recognise it by (a***@example.com, the last four of a
-// card), Hash [EMAIL:3f2a81c09d44], the same for the same value as long as the key is the same, however it is written. Block
-// withholds the whole: the result, the text of a reply that it stands in, the input. Each kind may have a strategy of its own.
+// Redact replaces a finding with [EMAIL]; Mask with stars that keep a recognisable part (a***@example.com, the last four
+// digits of a card); Hash with [EMAIL:3f2a81c09d44], which is the same for the same value and key, however the value is
+// formatted. Block withholds the whole result, input, or text of a reply. Each kind may have its own strategy.
 //
 // # Where it looks
 //
@@ -52,7 +52,7 @@
 //
 // # Failure and concurrency
 //
-// The hooks are guards: they are asked first about what goes in and last about what comes out, and should one fail, that is
-// kept back. A Filter does not change and serves any number of runs at once. Options.Told is given kinds and numbers, never
-// what was found.
+// The hooks are guards: they run first at points of input and last at points of output, and if one fails, the text is
+// withheld. A Filter is immutable and serves any number of runs at once. Options.Told gets kinds and counts, never the
+// values.
 package pii

@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Results returns the hook at PostToolUse, "pii", that looks at every text that a tool call leaves: see
-// hooks.ToolResultContext.Filter. A result with a text that is blocked is withheld.
+// Results returns the hook at PostToolUse, "pii", that filters every text that results from a tool call: see
+// hooks.ToolResultContext.Filter. A result with a blocked text is withheld.
 func (f *Filter) Results() hooks.Hook {
 	return hooks.On(hooks.AtPostToolUse, "pii", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
 		result := c.Result()
@@ -25,7 +25,7 @@ func (f *Filter) Results() hooks.Hook {
 	}).WithPriority(hooks.PriorityGuard)
 }
 
-// Input returns the hook at InputSubmitted, "pii.input", that looks at what the user sends. A blocked input is denied.
+// Input returns the hook at InputSubmitted, "pii.input", that filters the input of the user. A blocked input is denied.
 func (f *Filter) Input() hooks.Hook {
 	return hooks.On(hooks.AtInputSubmitted, "pii.input", func(ctx context.Context, c hooks.InputContext) hooks.Result {
 		counts := Counts{}
@@ -44,8 +44,8 @@ func (f *Filter) Input() hooks.Hook {
 	}).WithPriority(hooks.PriorityGuard)
 }
 
-// Replies returns the hook at PostInference, "pii.replies", that looks at every text that a model call leaves, the arguments of tool
-// calls among them: see hooks.ReplyContext.Filter. In the place of a text that is blocked stands a note.
+// Replies returns the hook at PostInference, "pii.replies", that filters every text of a model's reply, including the
+// arguments of tool calls: see hooks.ReplyContext.Filter. A note replaces a blocked text.
 func (f *Filter) Replies() hooks.Hook {
 	return hooks.On(hooks.AtPostInference, "pii.replies", func(ctx context.Context, c hooks.ReplyContext) hooks.Result {
 		replace := f.filter(ctx, Report{Run: c.Run(), Point: c.Point()}, c.Reply().Message.Content(), c.Err())
@@ -59,8 +59,8 @@ func (f *Filter) Replies() hooks.Hook {
 	}).WithPriority(hooks.PriorityGuard)
 }
 
-// filter returns a func that takes personal data out, and says which kinds in a text block it. Told gets one report: of
-// the content, else of the error, else of the first text in which something was found.
+// filter returns a func that removes personal data from a text and returns the kinds that block it. Told gets one
+// report: about the content, else the error, else the first text with a finding.
 func (f *Filter) filter(ctx context.Context, about Report, content agent.Content, err error) func(string) (after, blocked string) {
 	if f.told != nil {
 		_, about.Counts = f.Content(content)
@@ -79,7 +79,7 @@ func (f *Filter) filter(ctx context.Context, about Report, content agent.Content
 	}
 }
 
-// tell tells of what was found, and returns the kinds that are a reason to block; empty when there are none.
+// tell reports the findings to Told, and returns the kinds that block, or the empty string.
 func (f *Filter) tell(ctx context.Context, r Report) (blocked string) {
 	if blocked = f.blocking(r.Counts); f.told != nil && len(r.Counts) > 0 {
 		r.Blocked = blocked != ""

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// known are the kinds that everybody has use for.
+// known holds the built-in detectors.
 var known = slices.Concat([]detector{
 	{kind: "email", first: "@", at: findEmail, same: strings.ToLower},
 	{kind: "credit_card", first: anyDigit, at: findCard},
@@ -21,12 +21,12 @@ var known = slices.Concat([]detector{
 	{kind: "ip", first: "23", at: findIPv6, same: sameIP},
 }, phones, nationals)
 
-// Kinds returns the names of the kinds that are known.
+// Kinds returns the names of the built-in kinds.
 func Kinds() []string {
 	return lo.Uniq(lo.Map(known, func(d detector, _ int) string { return d.kind }))
 }
 
-// noDomains are ends of file names, which no mail goes to: logo@2x.png.
+// noDomains lists file extensions, which are not domains: logo@2x.png.
 var noDomains = []string{
 	"png", "jpg", "jpeg", "gif", "webp", "svg", "ico", "avif", "bmp", "tiff", "css", "js", "mjs", "ts", "tsx", "jsx", "json", "html", "xml", "yaml",
 	"yml", "txt",
@@ -34,7 +34,7 @@ var noDomains = []string{
 
 var mailDomain = lazy.Regexp(`^(?:[\p{L}\p{N}][\p{L}\p{N}-]*\.)+(?:xn--[A-Za-z0-9-]+|\p{L}{2,})`)
 
-// findEmail looks around an @.
+// findEmail finds an e-mail address around an @.
 func findEmail(text string, i int) (from, to int, ok bool) {
 	const longestLocal, longestDomain = 64, 255
 	from = i
@@ -60,9 +60,9 @@ func findEmail(text string, i int) (from, to int, ok bool) {
 	case slices.Contains(noDomains, strings.ToLower(domain[strings.LastIndexByte(domain, '.')+1:])):
 		return 0, 0, false
 	case strings.HasPrefix(rest, ":/") || strings.HasPrefix(rest, ":~") || local == "git" && strings.HasPrefix(rest, ":"):
-		return 0, 0, false // a place for ssh
+		return 0, 0, false // a host for ssh
 	}
-	// In a URL it is a user at a host: as far back as no path begins.
+	// In a URL, before its path, it is a user at a host.
 	back := text[max(0, from-200):from]
 	if at := strings.LastIndexAny(back, "/ \t\n\r\"'<>()"); at > 0 && strings.HasSuffix(back[:at+1], "://") {
 		return 0, 0, false
@@ -70,7 +70,7 @@ func findEmail(text string, i int) (from, to int, ok bool) {
 	return from, to, true
 }
 
-// issuer is what the numbers of an issuer's cards begin with, in as many digits as both have, and how long they are.
+// issuer is a range of prefixes of an issuer's card numbers, and the lengths of the numbers.
 type issuer struct {
 	least, most int
 	lengths     []int
@@ -101,7 +101,7 @@ func (i issuer) issued(number string) bool {
 	return err == nil && i.least <= begin && begin <= i.most
 }
 
-// findCard looks for a card that begins there: digits with single spaces and dashes between them.
+// findCard finds a card number that begins at i: digits with single spaces and dashes between them.
 func findCard(text string, i int) (from, to int, ok bool) {
 	const longest = 19
 	number := make([]byte, 0, longest)
@@ -139,7 +139,7 @@ func passesLuhn(number string) bool {
 	return sum%10 == 0
 }
 
-// ibans is how long the account numbers of each country are.
+// ibans maps countries to the length of their account numbers.
 var ibans = map[string]int{
 	"AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BI": 27, "BR": 29, "BY": 28, "CH": 21, "CR": 22,
 	"CY": 28, "CZ": 24, "DE": 22, "DJ": 27, "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18, "FK": 18, "FO": 18, "FR": 27, "GB": 22,
@@ -150,7 +150,7 @@ var ibans = map[string]int{
 	"UA": 29, "VA": 22, "VG": 24, "XK": 20, "YE": 30,
 }
 
-// findIBAN reads as many letters and digits as the country's numbers have, in groups or not.
+// findIBAN reads as many letters and digits as the country's account numbers have, grouped or not.
 func findIBAN(text string, i int) (from, to int, ok bool) {
 	if i+4 > len(text) || !isDigit(rune(text[i+2])) || !isDigit(rune(text[i+3])) {
 		return 0, 0, false
@@ -199,14 +199,14 @@ func findIPv6(text string, i int) (from, to int, ok bool) {
 	return i, to, strings.IndexByte(text[i:to], ':') == 4 && alone(text, i, to) && isPublicAddress(text[i:to])
 }
 
-// spanOf returns what a text begins with that is made of some characters, as far as one looks.
+// spanOf returns the longest prefix of a text that consists of the given characters, up to the window.
 func spanOf(text, of string) string {
 	text = text[:min(len(text), window)]
 	return text[:len(text)-len(strings.TrimLeft(text, of))]
 }
 
-// isPublicAddress reports whether an address is one that can be reached from everywhere. Others, such as that of the machine itself
-// or one in a private network, tell nothing of a person.
+// isPublicAddress reports whether an address is publicly reachable. Others, such as loopback and private addresses, do not
+// identify a person.
 func isPublicAddress(text string) bool {
 	ip, err := netip.ParseAddr(text)
 	return err == nil && ip.IsGlobalUnicast() && !ip.IsPrivate()

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// nationals are numbers that states give to people. Those that are nothing but digits with one check digit are only taken
-// for it behind a word: one of ten numbers passes the check.
+// nationals finds numbers that states assign to people. Numbers that are only digits with one check digit count only
+// after a hint, since one of ten numbers passes the check.
 var nationals = []detector{
 	newDetector("us_ssn", anyDigit, `[0-9]{3}-[0-9]{2}-[0-9]{4}`, isSSN),
 	newDetector("es_dni", anyDigit+"XYZ", `(?:[0-9]{8}|[XYZ]-?[0-9]{7})-?[A-Z]`, isDNI),
@@ -42,7 +42,7 @@ func weightedSum(v string, weights ...int) (sum int) {
 	return sum
 }
 
-// isDay reports whether there is a day in some month with these digits.
+// isDay reports whether the digits are a valid day of a month.
 func isDay(month, day string) bool {
 	return parseDigits(month) >= 1 && parseDigits(month) <= 12 && parseDigits(day) >= 1 && parseDigits(day) <= 31
 }
@@ -56,7 +56,7 @@ func isDNI(v string) bool {
 }
 
 func codiceFiscale(v string) bool {
-	// What a character at an odd place stands for; digits are as the first ten letters.
+	// The values of characters at odd positions; digits have those of the first ten letters.
 	odd := [26]int{1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23}
 	sum := 0
 	for i := range 15 {

@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// phones are numbers in a form that little else has, and any behind a word for a phone.
+// phones finds numbers in a form typical of phone numbers, and any number after a word for a phone.
 var phones = []detector{
 	phoneDetector("+", `\+[1-9](?:[ .()/-]{0,2}[0-9]){7,17}`),
 	phoneDetector("0", `00[1-9][0-9]{0,2}[ ./-](?:[ .()/-]{0,2}[0-9]){6,14}`),
@@ -22,7 +22,7 @@ var phones = []detector{
 	}), samePhone),
 }
 
-// date is eight digits that are one: 20240131.
+// date matches eight digits that form a date: 20240131.
 var date = lazy.Regexp(`^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])$`)
 
 // countries are the country codes, by the International Telecommunication Union.
@@ -33,8 +33,8 @@ var countries = strings.Fields(`1 20 211 212 213 216 218 220 221 222 223 224 225
 	678 679 680 681 682 683 685 686 687 688 689 690 691 692 7 800 808 81 82 84 850 852 853 855 856 86 870 878 880 881 882 883 886 888 90 91 92 93 94 95
 	960 961 962 963 964 965 966 967 968 970 971 972 973 974 975 976 977 979 98 992 993 994 995 996 998`)
 
-// phoneDetector returns a detector of numbers with the code of a country, of nine to fifteen digits. What more there is belongs to
-// something else.
+// phoneDetector returns a detector of numbers with a country code, of nine to fifteen digits. Further digits do not belong
+// to the number.
 func phoneDetector(first, pattern string) detector {
 	re := lazy.Regexp(`^` + pattern)
 	return detector{kind: "phone", first: first, same: samePhone, at: func(text string, i int) (int, int, bool) {
@@ -52,7 +52,7 @@ func phoneDetector(first, pattern string) detector {
 	}}
 }
 
-// samePhone returns the digits of a number, without what stands for the plus sign and the zero that is not dialled.
+// samePhone returns the digits of a number, without the international prefix and a zero that is not dialled.
 func samePhone(text string) string {
 	return strings.TrimPrefix(digits(strings.Replace(text, "(0)", "", 1)), "00")
 }

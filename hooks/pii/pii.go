@@ -17,21 +17,21 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// Options says what is found and what happens to it. The zero value finds all that is known and redacts it.
+// Options configures what a Filter finds and how it treats it. The zero value finds all known kinds and redacts them.
 type Options struct {
-	// Kinds is what is looked for; empty means all Kinds. Detectors of your own are always looked for.
+	// Kinds lists the kinds to find; empty means all: see the func Kinds. Detectors are always used.
 	Kinds []string
-	// Detectors is your own.
+	// Detectors holds your own detectors.
 	Detectors []Detector
-	// Strategy is what happens to what was found; empty means Redact. Strategies is by kind, where it differs.
+	// Strategy is how findings are treated; empty means Redact. Strategies overrides it by kind.
 	Strategy   Strategy
 	Strategies map[string]Strategy
-	// Key is the key of hashes, of 16 bytes or more. Needed for Hash.
+	// Key is the key of hashes, of 16 bytes or more. Hash requires it.
 	Key []byte
-	// Except is values that are left alone, however they are written: the address of your own support.
+	// Except lists values that are not treated, however they are formatted, such as the address of your own support.
 	Except []string
-	// Told, unless nil, is told of each result, input or reply in which something was found. It must be quick and safe for
-	// concurrent use.
+	// Told, unless nil, is called for each result, input or reply in which something was found. It must be quick and safe
+	// for concurrent use.
 	Told func(ctx context.Context, r Report)
 }
 
@@ -39,16 +39,16 @@ type Options struct {
 type Detector struct {
 	// Kind names it: a word of letters, digits and underscores.
 	Kind string
-	// Regexp is in RE2 syntax. If it has a group, the first one that matched is what was found, else all that matches.
+	// Regexp is in RE2 syntax. If it has groups, the first one that matched is the finding, else the whole match.
 	Regexp string
-	// Valid, unless nil, says whether it is one. It must be safe for concurrent use.
+	// Valid, unless nil, reports whether a match is a finding. It must be safe for concurrent use.
 	Valid func(value string) bool
 }
 
 // Report says what was found.
 type Report struct {
 	Run agent.Run
-	// Point is where, and Tool and CallID in which call's result; both are empty elsewhere.
+	// Point is the point of the hook. Tool and CallID identify the call of a result; both are empty otherwise.
 	Point  hooks.PointName
 	Tool   string
 	CallID string
@@ -60,13 +60,13 @@ type Report struct {
 // Counts is how often each kind was found. It is empty, not nil, when nothing was.
 type Counts map[string]int
 
-// Filter finds personal data and takes it out. Make one with New.
+// Filter finds and removes personal data. Create one with New.
 type Filter struct {
 	finder     *finder
 	strategy   Strategy
 	strategies map[string]Strategy
 	key        []byte
-	except     map[string]bool // by what is the same
+	except     map[string]bool // by normalised value
 	told       func(context.Context, Report)
 }
 
@@ -132,13 +132,13 @@ func (own Detector) detector() (detector, error) {
 	return detector{kind: own.Kind, re: re, valid: own.Valid, same: func(value string) string { return value }}, nil
 }
 
-// Text returns the text without personal data, and what was found. What would be blocked is redacted.
+// Text returns the text without personal data, and the findings. Data with the strategy Block is redacted.
 func (f *Filter) Text(text string) (string, Counts) {
 	counts := Counts{}
 	return f.walker(counts).String(text), counts
 }
 
-// Content returns the content without personal data, and what was found. Images stay.
+// Content returns the content without personal data, and the findings. Images stay unchanged.
 func (f *Filter) Content(content agent.Content) (agent.Content, Counts) {
 	counts := Counts{}
 	return f.walker(counts).Content(content), counts
@@ -177,7 +177,7 @@ func (f *Filter) replace(text string, from int, counts Counts) string {
 	return b.String() + text[end:]
 }
 
-// strategyOf returns what happens to a kind.
+// strategyOf returns the strategy for a kind.
 func (f *Filter) strategyOf(kind string) Strategy {
 	if s, ok := f.strategies[kind]; ok {
 		return s

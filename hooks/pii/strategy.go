@@ -9,22 +9,22 @@ import (
 	"unicode/utf8"
 )
 
-// Strategy is what happens to what was found.
+// Strategy is the way to treat personal data.
 type Strategy string
 
 // The strategies.
 const (
-	// Redact puts the kind in its place: [EMAIL].
+	// Redact replaces the value with its kind: [EMAIL].
 	Redact Strategy = "redact"
-	// Mask puts stars in its place, but for a little.
+	// Mask replaces most of the value with stars.
 	Mask Strategy = "mask"
-	// Hash puts the kind and a keyed hash in its place, the same for the same value.
+	// Hash replaces the value with its kind and a keyed hash, which is the same for the same value.
 	Hash Strategy = "hash"
-	// Block keeps back all that it stands in.
+	// Block withholds the whole text with the value.
 	Block Strategy = "block"
 )
 
-// instead returns what stands in the place of what was found. Where several are one piece, nothing of it is left to see.
+// instead returns the replacement of a finding. A piece of several overlapping findings is hidden completely.
 func (f *Filter) instead(p found, value string) string {
 	d := p.of
 	kind := strings.ToUpper(d.kind)

@@ -1,4 +1,5 @@
-// Package ratelimit holds a hook that lets a tool be called only so often in a time.
+// Package ratelimit holds a hook that limits how often a tool may be called in a period of
+// time.
 //
 //	searches := ratelimit.Hook("few-searches",
 //		ratelimit.Limit{Calls: 10, Per: time.Minute},
@@ -10,23 +11,24 @@
 //
 // # What is counted
 //
-// Each tool that the matchers match is counted by itself, in each run by itself
-// unless Limit.Shared says otherwise. A tool begins with Limit.Calls calls in hand,
-// spends one each time it is let through, and gets them back one by one, evenly over
-// Limit.Per: after a quiet minute all ten may come at once, and from then on one each
-// six seconds. So in no span of Per are there more than twice as many.
+// Each tool that matches is counted separately, and in each run separately unless
+// Limit.Shared is set. A tool starts with Limit.Calls available calls. Each allowed call
+// uses one; used ones return one by one, evenly over Limit.Per. In the example, after a
+// quiet minute ten calls may come at once, and then one every six seconds. No period of
+// length Per has more than twice Limit.Calls calls.
 //
-// The hook is asked after the others (PriorityAfterwork), so that what a guard denies
-// is not counted, nor are arguments that the tool would not take. A call that a person
-// says no to later has counted. A call that the hook is asked about again, because another
-// hook or a person has changed its arguments, counts once.
+// The hook runs after the others (PriorityAfterwork), so that calls that a guard denies do
+// not count, nor do calls with invalid arguments. A call that a person rejects later does
+// count. A call for which the hook runs again, because another hook or a person has
+// changed its arguments, counts once.
 //
-// # What happens to a call too many
+// # What happens beyond the limit
 //
-// It is denied, and the model is told how long it would have to wait. With Limit.Wait
-// it is held back instead if it will be its turn by then. The calls of a step are
-// asked about one after the other, so that each waits behind the ones before. A run that
-// is cancelled while it waits gives its turn back, unless another run waits behind it.
+// A call beyond the limit is denied, and the model is told how long it would have to wait.
+// With Limit.Wait the call is delayed instead if its turn comes within that time. The hook
+// runs for the calls of a step one after the other, so that each waits for the ones before
+// it. A run that is cancelled while it waits gives its turn back, unless another run waits
+// behind it.
 //
 // # Concurrency
 //

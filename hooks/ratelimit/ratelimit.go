@@ -16,22 +16,22 @@ import (
 
 // Limit is how often a tool may be called.
 type Limit struct {
-	// Calls is how many calls there may be in Per. Zero and less mean none.
+	// Calls is the number of calls allowed in Per. Zero or less means none.
 	Calls int
-	// Per is the time in which Calls come back. Zero and less mean that they do not: Calls is for the whole run, or with
-	// Shared for as long as the hook lives.
+	// Per is the time in which used Calls become available again. Zero or less means never: Calls is the limit for the
+	// whole run, or with Shared for the lifetime of the hook.
 	Per time.Duration
 	// Shared counts the calls of all runs together: the limit of a service that all of them use.
 	Shared bool
-	// Wait is how long a call may be held back until it is its turn. Zero and less mean that it is denied at once.
+	// Wait is how long a call may wait for its turn. Zero or less means that it is denied at once.
 	Wait time.Duration
 }
 
-// Hook returns a control at PreToolUse that denies, or holds back, the calls that are too many. Without matchers every tool
-// is limited, each by itself.
+// Hook returns a control at PreToolUse that denies or delays calls beyond the limit. Without matchers it limits every tool,
+// each separately.
 func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 	limit.Calls, limit.Wait = max(limit.Calls, 0), min(max(limit.Wait, 0), longestWait)
-	// The remaining turns are kept with the run: one that waits for a person goes on where it stood.
+	// The remaining turns are kept with the run: a run that waited for a person resumes with them.
 	kept := agent.ReservedKey[map[string]turns](reserved.Show(), "hooks.ratelimit."+name, agent.ScopeRun)
 	shared, ofRun, counted := new(counters), agent.NewScratch[counters](nil), hooks.CountCalls()
 	allow := func(c hooks.ToolContext) hooks.Result {
@@ -42,10 +42,10 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 	}
 	hook := hooks.On(hooks.AtPreToolUse, name, func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {
-			return c.Pass() // it does not run
+			return c.Pass() // the call does not run
 		}
 		if _, parked := c.Asked(); counted.Has(c) || limit.Shared && parked && c.Resumed() {
-			return allow(c) // it has had its turn, and is only asked about again
+			return allow(c) // the call already had its turn; the hook only runs again
 		}
 		counters, before := shared, map[string]turns(nil)
 		if !limit.Shared {
@@ -78,13 +78,13 @@ type counters struct {
 	tools map[string]*rate.Limiter
 }
 
-// turns are what was left for a tool at a time.
+// turns are the remaining calls of a tool at some time.
 type turns struct {
 	At   time.Time `json:"at"`
 	Left float64   `json:"left"`
 }
 
-// snapshot returns the remaining turns of each tool; those of before that were not called since stay as they were.
+// snapshot returns the remaining turns of each tool; tools in before that were not called since keep their entries.
 func (c *counters) snapshot(before map[string]turns) map[string]turns {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,9 +98,9 @@ func (c *counters) snapshot(before map[string]turns) map[string]turns {
 	return out
 }
 
-// take spends a call of the tool, and says how long it has to wait for its turn, and what gives it back if it does not
-// wait that long; unless that is too long: then nothing is spent. The wait is rate.InfDuration for a turn that never
-// comes. Before is what was left when the run waited.
+// take uses one call of the tool, and returns how long the call must wait for its turn and a func that gives the turn back.
+// If the wait is too long, ok is false and no call is used. The wait is rate.InfDuration for a turn that never comes.
+// Before holds the turns that remained when the run was parked.
 func (c *counters) take(tool string, limit Limit, before map[string]turns) (wait time.Duration, giveBack func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +134,7 @@ func (l Limit) rate() rate.Limit {
 	return rate.Limit(float64(l.Calls) / l.Per.Seconds())
 }
 
-// denial returns what the model is told. A day is as good as never.
+// denial returns the text for the model. A wait of a day or more counts as never.
 func (l Limit) denial(tool string, wait time.Duration) string {
 	const day = 24 * time.Hour
 	span := "in all"
@@ -156,7 +156,7 @@ func roundedUp(d time.Duration) time.Duration {
 	return (d + unit - 1).Truncate(unit)
 }
 
-// sleepFor waits, at most until ctx is done.
+// sleepFor waits for d or until ctx is done.
 func sleepFor(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil

@@ -38,7 +38,7 @@ func (r *Redactor) walker(counts Counts) scrub.Walker {
 	return w
 }
 
-// plain returns a text that is no JSON without its secrets.
+// plain returns a text that is not JSON without its secrets.
 func (r *Redactor) plain(text string, counts Counts) string {
 	for _, l := range r.literals {
 		if n := strings.Count(text, l.text); n > 0 {

@@ -14,23 +14,22 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Options says what is a secret besides what everybody knows. The zero value is the default.
+// Options configures which texts are secrets, in addition to the well-known kinds. The zero value holds the defaults.
 type Options struct {
-	// Literals is secrets by their kind, such as the name of the variable that they are in. They have four bytes or
-	// more, without the white space around them, which does not count; empty ones, of variables that are not set, are
-	// passed over.
+	// Literals maps kinds, such as the name of an environment variable, to secrets. Surrounding white space is ignored;
+	// the rest must have four bytes or more. Empty ones, from unset variables, are ignored.
 	Literals map[string]string
-	// Patterns is your own, and goes before the well-known ones.
+	// Patterns holds your own patterns; they take precedence over the well-known ones.
 	Patterns []Pattern
-	// Without names well-known kinds that are left alone; see Kinds.
+	// Without lists the well-known kinds that are not replaced; see Kinds.
 	Without []string
-	// Told, unless nil, is told of each result or reply in which something was replaced. It must be quick and safe for
-	// concurrent use.
+	// Told, unless nil, is called for each result or reply in which something was replaced. It must be quick and safe
+	// for concurrent use.
 	Told func(ctx context.Context, r Report)
 }
 
-// Pattern is a regular expression in RE2 syntax for one kind of secret. If it has a group, the first one is the secret,
-// else all that matches.
+// Pattern is a regular expression in RE2 syntax for one kind of secret. If it has groups, the first one is the secret,
+// else the whole match.
 type Pattern struct {
 	Kind   string
 	Regexp string
@@ -39,7 +38,7 @@ type Pattern struct {
 // Report says what was replaced.
 type Report struct {
 	Run agent.Run
-	// Point is where, and Tool and CallID which call's result it was; both are empty for a reply.
+	// Point is the point of the hook. Tool and CallID identify the call of the result; both are empty for a reply.
 	Point  hooks.PointName
 	Tool   string
 	CallID string
@@ -50,7 +49,7 @@ type Report struct {
 // Counts is how often each kind of secret was replaced. It is empty, not nil, when none was.
 type Counts map[string]int
 
-// Redactor replaces secrets. Make one with New.
+// Redactor replaces secrets. Create one with New.
 type Redactor struct {
 	literals []literal
 	rules    []rule
@@ -111,7 +110,7 @@ func New(o Options) (*Redactor, error) {
 	return r, nil
 }
 
-// checkKind makes sure that a kind can stand in any text.
+// checkKind reports an error for a kind that could break the text around its mark.
 func checkKind(kind string) error {
 	if kind == "" || strings.ContainsFunc(kind, func(r rune) bool { return r < ' ' || strings.ContainsRune(`"\[]`, r) }) {
 		return fmt.Errorf("kind %q: a kind is a word or two, without quotes, brackets and backslashes", kind)

@@ -20,28 +20,28 @@ import (
 // rule is one form of secret.
 type rule struct {
 	kind string
-	hint []string       // one of these is, in lower case, in every text that the rule finds something in; none: not known
-	re   *regexp.Regexp // the first group that matched is the secret, or else the whole
+	hint []string       // every text with a match contains one of these, in lower case; empty: not known
+	re   *regexp.Regexp // the first group that matched is the secret, else the whole match
 	not  *regexp.Regexp // what the secret cannot be, if set
 }
 
-// kindSet is the kind of what is set to something called like a secret.
+// kindSet is the kind of a value assigned to a name such as password.
 const kindSet = "password"
 
-// kindAuthorization is the kind of what stands in a header of that name.
+// kindAuthorization is the kind of the secret in an Authorization header.
 const kindAuthorization = "authorization"
 
-// schemes are the words before what is secret in such a header.
+// schemes matches the words before the secret in such a header.
 const schemes = `(?:(?:bearer|basic|token|digest|negotiate)\s+)`
 
-// names ends in what is called like a secret: DB_PASSWORD, githubToken, x-api-key.
+// names matches the end of a name for a secret: DB_PASSWORD, githubToken, x-api-key.
 const names = `(?:password|passwd|passphrase|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key)`
 
 // hintSet is the hint for names.
 const hintSet = "passw|passphrase|pwd|secret|token|credential|key"
 
-// wellKnown are the rules that everybody has use for, the more exact ones first. Like all expressions here they are
-// made when they are first asked for: that takes a millisecond.
+// wellKnown returns the well-known rules, the more exact ones first. Like all expressions here they are compiled on first
+// use, which takes a millisecond.
 var wellKnown = sync.OnceValue(func() []rule {
 	return []rule{
 		newRule("private key", "PRIVATE KEY", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:\s|\\[nr])*[A-Za-z-]+: [^\n\\]*)*`+
@@ -73,7 +73,7 @@ var wellKnown = sync.OnceValue(func() []rule {
 	}
 })
 
-// noSecret is what is set where no secret is: types, placeholders, what stands for a value, code, and marks.
+// noSecret matches assigned values that are not secrets: types, placeholders, variables, code, and marks.
 var noSecret = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^(?:\[redacted.*|[*x.]+|<.*>|\$.*|\{\{.*|%[a-z]+%?|.*[({\[]|nil|null|none|true|false|undefined|` +
 		`string|str|bytes?|text|int|bool|any|object|required|optional|required,.*|\d{1,5})$`)
@@ -83,7 +83,7 @@ var setName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 
 func newRule(kind, hint, re string) rule {
 	r := rule{kind: kind, hint: strings.Split(strings.ToLower(hint), "|"), re: regexp.MustCompile(re)}
-	if r.re.NumSubexp() > 0 { // it goes by what is around the secret
+	if r.re.NumSubexp() > 0 { // the expression includes the text around the secret
 		r.not = noSecret()
 	}
 	return r
@@ -100,8 +100,8 @@ var (
 	onlyMark          = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\[redacted: [^\]]*\]$`) })
 )
 
-// setAs returns the kind of secret that the value of a member is because of the member's name, and what of it is none; the
-// kind is empty for no secret.
+// setAs returns the kind of secret that the member's name implies for its value, and the prefix of the value that is not
+// secret; the kind is empty for no secret.
 func (r *Redactor) setAs(name, value string) (scheme, kind string) {
 	switch {
 	case setName().MatchString(name):
@@ -116,7 +116,7 @@ func (r *Redactor) setAs(name, value string) (scheme, kind string) {
 	return scheme, kind
 }
 
-// replace puts marks in the place of what the rule finds. Lower is the text in lower case.
+// replace replaces the matches of the rule with marks. Lower is the text in lower case.
 func (r rule) replace(text, lower string, counts Counts) string {
 	if len(r.hint) > 0 && !lo.SomeBy(r.hint, func(hint string) bool { return strings.Contains(lower, hint) }) {
 		return text
@@ -144,14 +144,14 @@ func (r rule) replace(text, lower string, counts Counts) string {
 	return b.String() + text[end:]
 }
 
-// markOf returns what stands in the place of a secret.
+// markOf returns the mark that replaces a secret.
 func markOf(kind string) string { return "[redacted: " + kind + "]" }
 
-// literal is one form of a secret that is known word by word.
+// literal is one form of a literal secret.
 type literal struct{ kind, text string }
 
-// escapedRule returns the rule that finds a secret escaped for a URL or for JSON, whatever of it that escapes: encoders do not
-// agree on it. There is none for a secret of which none escapes anything.
+// escapedRule returns the rule that finds a secret escaped for a URL or for JSON, whichever of its characters are escaped:
+// encoders differ. It returns false for a secret in which no encoder escapes anything.
 func escapedRule(kind, secret string) (rule, bool) {
 	if url.QueryEscape(secret) == secret || !utf8.ValidString(secret) {
 		return rule{}, false
@@ -177,12 +177,12 @@ func inJSON(r rune) string {
 	return units
 }
 
-// encodePercent returns bytes with percent signs.
+// encodePercent returns bytes in percent encoding.
 func encodePercent(b []byte) string {
 	return strings.Join(lo.Map(b, func(c byte, _ int) string { return fmt.Sprintf("%%%02X", c) }), "")
 }
 
-// writtenForms returns a secret in all the ways it is commonly written.
+// writtenForms returns a secret in its common encodings.
 func writtenForms(kind, secret string) []literal {
 	raw := []byte(secret)
 	list := []string{
@@ -190,7 +190,7 @@ func writtenForms(kind, secret string) []literal {
 	}
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		list = append(list, encoding.EncodeToString(raw), strings.TrimRight(encoding.EncodeToString(raw), "="))
-		for shift := range 3 { // inside of a longer text, the part that its neighbours do not change
+		for shift := range 3 { // within a longer text: the part that does not depend on its neighbours
 			inner := encoding.EncodeToString(append(make([]byte, shift), raw...))
 			inner = inner[(shift*8+5)/6 : (shift+len(raw))*8/6]
 			if len(inner) >= 8 {

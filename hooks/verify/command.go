@@ -15,12 +15,12 @@ import (
 
 // Command is a program whose success is the check, such as go test.
 type Command struct {
-	// Dir is where it runs. Empty means where this program does.
+	// Dir is the working directory. Empty means that of this process.
 	Dir string
 	// Args are the program and its arguments. No shell reads them.
 	Args []string
-	// Env is its environment, as in exec.Cmd. Nil means those variables of this program that programs need to find
-	// their files: PATH, HOME and the like, and those of the Go tools. The tests that a model wrote see no API keys.
+	// Env is the environment, as in exec.Cmd. Nil means the variables of this process that programs need to find their
+	// files: PATH, HOME and the like, and those of the Go tools. So tests that a model wrote see no API keys.
 	Env []string
 }
 
@@ -31,16 +31,17 @@ var passed = []string{
 	"SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PATHEXT", "TEMP", "TMP",
 }
 
-// Check runs the program: it passes when the program exits with 0. What it wrote, both streams as they came, is the
-// output. When ctx is done, the program is killed with all of its process group, and so is what it leaves behind in that;
-// on systems without process groups only the program itself. What made a session of its own (setsid, daemons) goes on:
-// run such checks with a toolexec/shell, which finds it. That the program cannot be started is an error.
+// Check runs the program and passes when it exits with 0. The output is what it wrote to both streams, in order of
+// arrival. When ctx is done, the whole process group of the program is killed, and processes left in the group at its end
+// are killed, too; on systems without process groups only the program itself is killed. Processes in a session of their
+// own (setsid, daemons) keep running: use toolexec/shell for such checks, which finds them. It is an error if the program
+// cannot be started.
 func (p Command) Check(ctx context.Context, _ agent.State) (Verdict, error) {
 	if len(p.Args) == 0 {
 		return Verdict{}, errors.New("there is no program: set Command.Args")
 	}
 	if p.Dir != "" {
-		if _, err := os.Stat(p.Dir); err != nil { // which the program would be blamed for
+		if _, err := os.Stat(p.Dir); err != nil { // else the error would blame the program
 			return Verdict{}, fmt.Errorf("running %s: Command.Dir: %w", p.Args[0], err)
 		}
 	}

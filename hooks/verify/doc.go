@@ -12,28 +12,26 @@
 //
 // # What happens
 //
-// When the run would end by itself, the check is made. If it passes, the run ends.
-// If not, the model is sent back with the end of what the check had to say. When
-// that was done as often as Options.Attempts says, and the check fails again, the
-// run ends as stopped, with a message that says so: a run that ends as done has
-// passed.
+// When the run would end by itself, the hook runs the check. If it passes, the run ends.
+// If not, the model is sent back to work with the end of the check's output. If the check
+// still fails after Options.Attempts such attempts, the run ends as stopped, with a
+// message that says so: a run that ends as done has passed.
 //
-// A limit, a cancel or an error ends a run without asking. To check only some
-// runs, give the hook a matcher: tests.Matching(hooks.StageNamed("implement")).
+// A run that ends by a limit, a cancellation or an error is not checked. To check only
+// some runs, give the hook a matcher: tests.Matching(hooks.StageNamed("implement")).
 //
 // # Failure
 //
-// A check that ran and did not pass is news for the model, and so is one that took
-// longer than Options.Timeout. A check that could not be made at all, such as for
-// want of the program, is a failure of the hook, which is closed: the run ends as
-// stopped.
+// A check that ran and did not pass is news for the model, and so is one that took longer
+// than Options.Timeout. A check that could not run at all, such as when the program is
+// missing, is a failure of the hook, whose policy is closed: the run ends as stopped.
 //
-// An agent lets its Stop hooks together make a run go on only so often:
-// hooks.DefaultContinuations, or UseGuards.Continuations. When none are left and
+// An agent limits how often its Stop hooks together may continue a run:
+// hooks.DefaultContinuations, or UseGuards.Continuations. If that limit is reached and
 // the check fails, the run ends as stopped, too.
 //
 // # Concurrency
 //
-// One hook serves any number of runs at once. They are counted apart; that their
-// checks do not get into each other's way is up to the check.
+// One hook serves any number of runs at once. Their attempts are counted separately. The
+// check must make sure that parallel checks do not interfere.
 package verify

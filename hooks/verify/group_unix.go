@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownGroup puts a program into a process group of its own, which is killed as a whole.
+// ownGroup starts a program in its own process group, which is killed as a whole.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {

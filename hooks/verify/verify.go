@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// What Options that say nothing mean.
+// The defaults of Options.
 const (
 	defaultName     = "verify"
 	defaultAttempts = 3
@@ -20,30 +20,30 @@ const (
 	defaultMaxBytes = 4 << 10
 )
 
-// Check looks whether the work is done. An error says that it could not find out, which is not a "no". It must return
-// soon after ctx is done, and be safe for concurrent use.
+// Check checks whether the work is done. An error means that the check could not run, which is not a failed check. It
+// must return soon after ctx is done, and be safe for concurrent use.
 type Check func(ctx context.Context, s agent.State) (Verdict, error)
 
-// Verdict is what a check found. The zero Verdict is a no without a word.
+// Verdict is the result of a check. The zero Verdict is a failed check without output.
 type Verdict struct {
 	Passed bool
-	// Output is what the model is told when it has not passed: what is wrong. Its end counts.
+	// Output tells the model what is wrong when the check has not passed. Only its end is used: see Options.MaxBytes.
 	Output string
 }
 
-// Options is how often and how long is checked. The zero value is the default.
+// Options configures how often and how long to check. The zero value holds the defaults.
 type Options struct {
 	// Name is the hook's name. Empty means "verify".
 	Name string
-	// Attempts is how often in one run the model is sent back to work. Zero means three, less than zero not at
-	// all. What the agent allows its Stop hooks together may be less; see UseGuards.Continuations.
+	// Attempts is how often in one run the model is sent back to work. Zero means three, negative never. The agent's
+	// limit for all Stop hooks together may be lower; see UseGuards.Continuations.
 	Attempts int
-	// Timeout is how long one check may take. Zero means five minutes.
+	// Timeout limits one check. Zero means five minutes.
 	Timeout time.Duration
-	// MaxBytes is how much of the end of the output the model is told. Zero means 4 KiB.
+	// MaxBytes is how much of the end of the output the model gets. Zero means 4 KiB.
 	MaxBytes int
-	// Clean, when set, is what may be told of the output: where secrets are taken out. What a check says passes through
-	// no PostToolUse hook. It must be safe for concurrent use.
+	// Clean, unless nil, returns the output without secrets. It is needed since the output of a check passes through no
+	// PostToolUse hook. It must be safe for concurrent use.
 	Clean func(output string) string
 }
 
@@ -83,7 +83,7 @@ func Hook(check Check, o Options) hooks.Hook {
 // slack is how long a check may take to return when its time is up.
 const slack = 10 * time.Second
 
-// make makes the check, as long as it may take.
+// make runs the check within its time limit.
 func (o Options) make(ctx context.Context, check Check, s agent.State) (Verdict, error) {
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()

@@ -1,11 +1,11 @@
-// Package scrub walks through all texts that content has, so that hooks which take something out of results find it
-// wherever it stands, and leave the rest as it is to the byte.
+// Package scrub walks through all texts in a content, so that hooks which remove something from results find it
+// everywhere and keep every other byte.
 //
 //	clean := scrub.Walker{Text: func(text string) string { return strings.ReplaceAll(text, "SECRET", "…") }}
 //	content := clean.Content(agent.TextContent("the key is SECRET"))
 //
-// A text that is JSON is read: strings are looked at as they read, not as they are escaped, and written as JSON again, so
-// that what was valid stays valid. A Walker is a value of funcs and as safe for concurrent use as they are.
+// A text that is JSON is parsed: strings are checked unescaped and then encoded again, so that valid JSON stays valid. A
+// Walker is as safe for concurrent use as its funcs.
 package scrub
 
 import (
@@ -19,27 +19,29 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Walker says what texts become. What returns its argument changes nothing.
+// Walker replaces texts. A func that returns its argument changes nothing.
 type Walker struct {
-	// Text is what a plain text becomes: one that is no JSON object, list or string. Required.
+	// Text replaces a plain text: one that is not a JSON object, list or string. Required.
 	Text func(text string) string
-	// Member, unless nil, is what the string value of an object's member becomes, or a string in the list that is its
-	// value. Value is how it reads, and after what Text made of it, which may still hold a part of what is looked for.
+	// Member, unless nil, replaces the string value of an object's member, or a string in a list that is its value. Value
+	// is the original string, and after the result of Text for it, which may still contain a part of what is to be
+	// removed.
 	Member func(name, value, after string) string
-	// Number, unless nil, is what a number in JSON becomes, which is then a string. Name is that of its member, or empty.
+	// Number, unless nil, replaces a number in JSON; a changed number becomes a string. Name is the name of its member,
+	// or empty.
 	Number func(name, digits string) string
 }
 
-// Content returns the content with its texts as the walker leaves them. Bytes that are no text stay.
+// Content returns the content with its texts replaced. Bytes that are not text stay.
 func (w Walker) Content(content agent.Content) agent.Content { return content.MapText(w.String) }
 
-// String returns what a text becomes, JSON or not.
+// String returns a text, JSON or not, with replacements.
 func (w Walker) String(text string) string { return w.text(text, 0) }
 
-// deepest is how many texts within texts are read as JSON.
+// deepest is the maximum nesting of JSON texts within strings of JSON.
 const deepest = 4
 
-// text returns what a text becomes that is in so many others.
+// text replaces within a text that is nested in depth other texts.
 func (w Walker) text(text string, depth int) string {
 	if depth < deepest && IsJSON(text) {
 		return w.json(text, depth)
@@ -53,10 +55,10 @@ func IsJSON(text string) bool {
 	return trimmed != "" && strings.ContainsRune(`{["`, rune(trimmed[0])) && json.Valid([]byte(trimmed))
 }
 
-// json returns what a JSON text becomes: its strings and numbers change, all else stays as it is.
+// json replaces the strings and numbers of a JSON text and keeps everything else.
 func (w Walker) json(text string, depth int) string {
 	var b strings.Builder
-	named := "" // the member whose value we are in
+	named := "" // the member whose value is being read
 	for {
 		start := strings.IndexByte(text, '"')
 		if start < 0 {
@@ -69,14 +71,14 @@ func (w Walker) json(text string, depth int) string {
 		}
 		end++
 		b.WriteString(w.between(named, text[:start]))
-		if strings.Contains(text[:start], "}") { // until then all values are the last name's
+		if strings.Contains(text[:start], "}") { // after it, values no longer belong to the last name
 			named = ""
 		}
 		raw := text[start:end]
 		text = text[end:]
 		isName := strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), ":")
 		plain, ok := strictjson.Unquote(raw)
-		if !ok { // half a surrogate pair: JSON to some
+		if !ok { // half a surrogate pair, which some parsers accept
 			plain = strings.ToValidUTF8(raw[1:len(raw)-1], "�")
 		}
 		after := w.text(plain, depth+1)
@@ -92,7 +94,7 @@ func (w Walker) json(text string, depth int) string {
 
 var number = regexp.MustCompile(`-?[0-9][0-9.eE+-]*`)
 
-// between returns what becomes of what stands between the strings of a JSON text.
+// between replaces the numbers in the part between two strings of a JSON text.
 func (w Walker) between(named, text string) string {
 	if w.Number == nil {
 		return text
@@ -114,7 +116,7 @@ func (w Walker) numbers(named, text string) string {
 // quoteJSON returns a text as a JSON string.
 func quoteJSON(text string) string {
 	raw, err := strictjson.Marshal(text)
-	if err != nil { // it is not UTF-8, which no text of a JSON string is
+	if err != nil { // not UTF-8, which cannot happen for the text of a JSON string
 		return `"[redacted]"`
 	}
 	return raw
