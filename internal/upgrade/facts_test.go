@@ -138,7 +138,9 @@ func storeFacts(t *testing.T, s durable.Store) facts {
 	require.NoError(t, err)
 	var ready []string
 	for _, r := range due {
-		ready = append(ready, string(r.ID))
+		if r.ID != runCut { // due when its lease has run out
+			ready = append(ready, string(r.ID))
+		}
 	}
 	slices.Sort(ready)
 	all["deny tools"] = facts{"on": deny.On, "reason": deny.Reason, "by": deny.By}

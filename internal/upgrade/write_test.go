@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,7 +126,7 @@ func fill(t *testing.T, store durable.Store) map[string]string {
 	t.Helper()
 	tokens := map[string]string{}
 	dies := &mortal{Store: store, cut: func(e durable.Entry) bool { return e.Kind == durable.EntryResult && e.Key == "b" }}
-	options := durable.Options{Owner: "fixture", Patience: -1, Notify: []durable.Notifier{
+	options := durable.Options{Owner: "fixture", Lease: time.Second, Patience: -1, Notify: []durable.Notifier{
 		durable.NotifierFunc(func(_ context.Context, n durable.Notice) error {
 			for _, c := range n.Calls {
 				tokens[string(n.Run.ID)] = c.Token
@@ -136,17 +137,19 @@ func fill(t *testing.T, store durable.Store) map[string]string {
 	for _, r := range []struct {
 		id    agent.RunID
 		agent string
-		store durable.Store
 	}{
-		{runDone, "reader", store}, {runParked, "clerk", store}, {runAnswered, "clerk", store}, {runCut, "worker", dies}, {runBoss, "boss", store},
-		{runCancelled, "clerk", store},
+		{runDone, "reader"}, {runParked, "clerk"}, {runAnswered, "clerk"}, {runCut, "worker"}, {runBoss, "boss"}, {runCancelled, "clerk"},
 	} {
-		a := newWorld().agents(t, durable.Keep(r.store, options))[r.agent]
+		keeper := durable.Keep(store, options)
+		if r.id == runCut {
+			keeper = durable.Keep(dies, options)
+		}
+		a := newWorld().agents(t, keeper)[r.agent]
 		_, err := a.RunWith(t.Context(), agent.RunSettings{ID: r.id, Session: "ses_fixture"}, agent.NewState(), input()).Get()
-		if r.store == store {
-			require.NoError(t, err)
-		} else {
+		if r.id == runCut {
 			require.ErrorIs(t, err, errKilled)
+		} else {
+			require.NoError(t, err)
 		}
 	}
 	require.NoError(t, durable.Approve(t.Context(), store, runAnswered, "ask", agent.Approval{Verdict: agent.Approve, By: "ann", Arguments: `{"amount":3}`}))
@@ -199,17 +202,13 @@ func auditLog(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// eventLog returns what the program writes with --json when it plays the recording with the agent file and the policy.
+// eventLog returns what the program writes with --json when it plays the recording with the agent file.
 func eventLog(t *testing.T) []byte {
 	t.Helper()
 	program := buildProgram(t)
 	dir := t.TempDir()
-	for _, name := range []string{"agent.yaml", "policy.yaml", "transcript.jsonl"} {
-		data, err := os.ReadFile(filepath.Join("testdata", "source", name))
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
-	}
-	cmd := exec.CommandContext(t.Context(), program, "run", "--agent", "agent.yaml", "--policy", "policy.yaml", "--json", "go")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/source")))
+	cmd := exec.CommandContext(t.Context(), program, "run", "--agent", "agent.yaml", "--json", "go")
 	cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
 	var failed bytes.Buffer
 	cmd.Stderr = &failed
