@@ -16,7 +16,7 @@ import (
 
 // Writer is a type that says in which form it is written: as a value that has a form of
 // its own, of simpler types.
-type Writer interface{ Written() any }
+type Writer interface{ YAMLValue() any }
 
 // Pairs is a mapping whose keys stand in the order of the list.
 type Pairs []Pair
@@ -81,7 +81,7 @@ func encodeValue(v reflect.Value) (*yaml.Node, error) {
 	}
 	switch from := v.Interface().(type) {
 	case Writer:
-		return encodeValue(reflect.ValueOf(from.Written()))
+		return encodeValue(reflect.ValueOf(from.YAMLValue()))
 	case Pairs:
 		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		for _, p := range from {
