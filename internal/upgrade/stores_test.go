@@ -203,7 +203,8 @@ func TestNewerStores(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, db.Close())
 			_, err = sqlite.Open(t.Context(), path, sqlite.Options{})
-			require.ErrorContains(t, err, "the file has schema version 99 and this program knows 2: use the newer program")
+			require.ErrorContains(t, err, "the file has schema version 99 and this program knows ")
+			require.ErrorContains(t, err, ": use the newer program")
 		})
 		t.Run("postgres", func(t *testing.T) {
 			at := restore(t, version)
@@ -213,7 +214,8 @@ func TestNewerStores(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, db.Close(t.Context()))
 			_, err = postgres.Open(t.Context(), at, postgres.Options{})
-			require.ErrorContains(t, err, "it has version 99 and this program knows versions up to 2: use a newer program")
+			require.ErrorContains(t, err, "it has version 99 and this program knows versions up to ")
+			require.ErrorContains(t, err, ": use a newer program")
 		})
 	})
 }
