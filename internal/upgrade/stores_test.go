@@ -219,3 +219,22 @@ func TestNewerStores(t *testing.T) {
 		})
 	})
 }
+
+// TestNewerEntries: a run whose journal a later version has continued is refused, and the others are not.
+func TestNewerEntries(t *testing.T) {
+	eachVersion(t, func(t *testing.T, version string) {
+		path := unpack(t, version, "sqlite")
+		db, err := sql.Open("sqlite", path)
+		require.NoError(t, err)
+		_, err = db.ExecContext(t.Context(), `UPDATE entries SET data = CAST('{"version":99,"novelty":true}' AS BLOB)
+			WHERE kind = 'park' AND run = (SELECT n FROM runs WHERE id = 'run_parked')`)
+		require.NoError(t, err)
+		require.NoError(t, db.Close())
+		s := openFile(t, path)
+		_, err = durable.Load(t.Context(), s, runParked)
+		require.ErrorContains(t, err, "loading run run_parked: ")
+		require.ErrorContains(t, err, "version 99 is newer than this program reads (")
+		_, err = durable.Load(t.Context(), s, runBoss)
+		require.NoError(t, err)
+	})
+}
