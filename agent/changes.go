@@ -129,8 +129,8 @@ func (f *stateJSON) take(text []byte) error {
 	if err := strictjson.Unmarshal(text, &known); err != nil {
 		return err
 	}
-	if !readsVersion(known.Version) {
-		return formError("/version", "unsupported version %d: this program reads %d to %d", known.Version, oldestVersion, stateVersion)
+	if err := checkVersion(known.Version); err != nil {
+		return err
 	}
 	if err := strictjson.UnmarshalStrict(text, &c); err != nil {
 		return err

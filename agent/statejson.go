@@ -26,6 +26,17 @@ const (
 // readsVersion reports whether this program reads a version of the JSON form.
 func readsVersion(version int) bool { return version >= oldestVersion && version <= stateVersion }
 
+// checkVersion returns the error for a version of the JSON form that this program does not read.
+func checkVersion(version int) error {
+	switch {
+	case version > stateVersion:
+		return formError("/version", "version %d is newer than this program reads (%d): use a newer version of the module", version, stateVersion)
+	case version < oldestVersion:
+		return formError("/version", "unknown version %d", version)
+	}
+	return nil
+}
+
 // stateJSON is the JSON form of a state.
 type stateJSON struct {
 	Version  int           `json:"version"`
@@ -122,14 +133,11 @@ func readState(data []byte) (stateJSON, error) {
 	if err := strictjson.Unmarshal(data, &known); err != nil {
 		return form, err
 	}
-	switch version := known.Version; {
-	case version == nil:
+	if known.Version == nil {
 		return form, formError("/version", "no version: this is not the JSON form of a state")
-	case *version > stateVersion:
-		return form, formError("/version", "version %d is newer than this program reads (%d): use a newer version of the module",
-			*version, stateVersion)
-	case *version < oldestVersion:
-		return form, formError("/version", "unknown version %d", *version)
+	}
+	if err := checkVersion(*known.Version); err != nil {
+		return form, err
 	}
 	if err := strictjson.UnmarshalStrict(data, &form); err != nil {
 		return form, err

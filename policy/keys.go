@@ -8,6 +8,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/hooks/pii"
 	"github.com/grapnel-go/grapnel/hooks/redact"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
 // key is a key of a file: what may stand under it, as a JSON Schema, and what it is for.
@@ -59,8 +60,13 @@ var priorityForm = either(oneOf("guard", "infrastructure", "user", "afterwork"),
 
 var failureForm = oneOf("closed", "open", "abort", "retry", "continue", "block", "ignore")
 
+// fileFormat is the format of policy files that this version reads. It changes when a file that was right before would
+// mean something else.
+const fileFormat = 1
+
 var documentKeys = []key{
 	{"policy", nameOf, "The policy's name. Events, spans and lists say policy/id, or library:NAME/id of rules of the library."},
+	{yamlfile.FormatKey, wholeForm(1, fileFormat), "The number of the file's format, 1 if left out. A file of a newer format is refused."},
 	{"version", plainForm, "The policy's version, free text. It stands on every decision."},
 	{"description", textForm, "What the policy is for."},
 	{"include", textsForm, "Files whose rules, definitions and variables come before those of this one; paths are relative to this file. library:NAME and library:NAME@VERSION are policies of the library."},

@@ -247,6 +247,9 @@ func (l *loader) part(d *document, path string, text []byte, above []string, par
 	}
 	l.files = append(l.files, file)
 	hash(text)
+	if d.kind == Policies && !file.CheckFormat(fileFormat) {
+		return
+	}
 	root, ok := file.Root()
 	if !ok {
 		if file.Err() == nil {

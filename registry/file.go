@@ -17,7 +17,11 @@ import (
 type File struct {
 	Definition
 	source *yamlfile.File
+	newer  bool // the text is of a format that is not known
 }
+
+// fileFormat is the format of agent files that this version reads.
+const fileFormat = 1
 
 // Read reads a definition, as JSON if the path ends in .json and else as YAML; the path is
 // what errors call it. The names in it are not looked up. What is wrong with it is one
@@ -30,6 +34,7 @@ func Read(path string, text []byte) (Definition, error) {
 func parseFile(path string, text []byte) *File {
 	file := &File{source: yamlfile.Parse(path, text)}
 	file.source.Advise = secretAdvice
+	file.newer = !file.source.CheckFormat(fileFormat)
 	if root, ok := file.source.Root(); ok {
 		root.Decode(&file.Definition)
 	} else if file.source.Err() == nil {
@@ -60,6 +65,9 @@ func ReadFile(path string) ([]byte, error) {
 // Parse works like Load for a text that is there already.
 func (r Registry) Parse(path string, text []byte) (*File, error) {
 	file := parseFile(path, text)
+	if file.newer {
+		return nil, file.source.Err()
+	}
 	if err := r.check(file); err != nil {
 		return nil, err
 	}

@@ -22,6 +22,9 @@ type form = map[string]any
 func Schema() []byte {
 	defs := form{}
 	s := schemaOf(reflect.TypeFor[suiteFile](), defs)
+	if properties, ok := s["properties"].(form); ok {
+		properties[yamlfile.FormatKey] = form{"type": "integer", "minimum": 1, "maximum": suiteFormat}
+	}
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["$id"] = schemaID
 	s["title"] = "Cases for a Grapnel policy"

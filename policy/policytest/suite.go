@@ -119,9 +119,15 @@ func Open(path string) (*Suite, error) {
 	return parseSuite(path, text)
 }
 
+// suiteFormat is the format of files of cases that this version reads.
+const suiteFormat = 1
+
 func parseSuite(path string, text []byte) (*Suite, error) {
 	s := &Suite{Path: path, file: yamlfile.Parse(path, text)}
 	s.file.Advise = adviseSuite
+	if !s.file.CheckFormat(suiteFormat) {
+		return s, s.file.Err()
+	}
 	root, ok := s.file.Root()
 	if !ok && s.file.Err() == nil {
 		s.file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong("the file is empty: it has cases")

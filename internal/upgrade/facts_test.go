@@ -1,0 +1,183 @@
+package upgrade_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// facts is what a version knew of what it stored, in plain values. A later version may know more; what is here stays true.
+type facts map[string]any
+
+// stateFacts returns what a state says.
+func stateFacts(s agent.State) facts {
+	f := facts{
+		"session": s.Session(), "run": s.Run().ID, "agent": s.Run().Agent, "parent": s.Run().Parent, "root": s.Run().Root,
+		"depth": s.Run().Depth, "number": s.Run().Number, "stage": s.Run().Stage, "iteration": s.Run().Iteration,
+		"status": s.Status(), "answer": s.Answer(), "waiting": s.Waiting(), "usage": usageFacts(s.Usage()), "run_usage": usageFacts(s.RunUsage()),
+		"run_steps": s.RunStepCount(), "failures": s.RunFailures(), "step_open": agent.Checkpoint(s).StepOpen(),
+		"in_doubt": agent.Checkpoint(s).CallsInDoubt(),
+	}
+	if signal, ok := s.StopSignal().Get(); ok {
+		f["signal"] = facts{"reason": signal.Reason, "message": signal.Message, "source": signal.Source}
+	}
+	if m, ok := memoKey.From(s); ok {
+		f["memo"] = m
+	}
+	if n, ok := countKey.From(s); ok {
+		f["count"] = n
+	}
+	var messages, steps, asked []facts
+	for _, m := range s.Messages() {
+		messages = append(messages, messageFacts(m))
+	}
+	for _, r := range s.Steps() {
+		steps = append(steps, stepFacts(r))
+	}
+	for _, i := range s.Interventions() {
+		asked = append(asked, facts{
+			"call": i.CallID(), "tool": i.Call.Name, "arguments": i.Call.Arguments, "original": i.Original.Arguments, "begun": i.Begun,
+			"child": i.Child.ID, "answer": i.Answer(), "on_timeout": i.Questions.OnTimeout(), "question": fmt.Sprint(i.Questions[0].By, ": ", i.Questions[0].Reason, " (", i.Questions[0].Rule, ")"),
+		})
+	}
+	f["messages"], f["steps"], f["interventions"] = messages, steps, asked
+	if child, _, ok := agent.Checkpoint(s).Child("t"); ok {
+		f["child"] = stateFacts(child)
+	}
+	return f
+}
+
+func messageFacts(m agent.Message) facts {
+	var parts, calls []string
+	for _, p := range m.Content().Parts() {
+		parts = append(parts, fmt.Sprintf("%s %q %q %q %q %x %q", p.Kind, p.Text, p.URL, p.MediaType, p.Name, p.Data, p.Opaque))
+	}
+	for _, c := range m.Calls() {
+		calls = append(calls, fmt.Sprint(c.ID, " ", c.Name, " ", c.Arguments))
+	}
+	return facts{
+		"role": m.Role(), "parts": parts, "calls": calls, "source": m.Source(), "call": m.CallID(), "tool": m.Tool(), "status": m.Status(),
+		"reason": m.Reason(),
+	}
+}
+
+func stepFacts(r agent.StepRecord) facts {
+	reply := r.Reply()
+	f := facts{
+		"index": r.Index(), "kind": r.Kind(), "message": messageFacts(r.Message()), "usage": usageFacts(r.Usage()), "model": reply.Model, "id": reply.ID,
+		"finish": reply.FinishReason,
+	}
+	if failure := r.Failure(); failure != nil {
+		f["failure"] = fmt.Sprint(failure.Kind, ": ", failure.Text)
+	}
+	var results []facts
+	for _, result := range r.Results() {
+		results = append(results, facts{
+			"call": result.CallID(), "arguments": result.Call().Arguments, "original": result.Original().Arguments, "status": result.Status,
+			"reason": result.Reason, "text": result.Text(), "by": result.DecidedBy, "attempts": result.Attempts,
+		})
+	}
+	f["results"] = results
+	return f
+}
+
+func usageFacts(u agent.Usage) facts {
+	return facts{
+		"in": u.InputTokens, "out": u.OutputTokens, "read": u.CacheReadTokens, "written": u.CacheWriteTokens, "reasoning": u.ReasoningTokens,
+		"cost": u.Cost.ToPointer(),
+	}
+}
+
+// storeFacts returns what a store says of its runs, by their ids.
+func storeFacts(t *testing.T, s durable.Store) facts {
+	t.Helper()
+	all := facts{}
+	runs, err := s.List(t.Context(), durable.Filter{})
+	require.NoError(t, err)
+	for _, r := range runs {
+		entries, err := s.Entries(t.Context(), r.ID, 0)
+		require.NoError(t, err)
+		var journal []string
+		for _, e := range entries {
+			journal = append(journal, fmt.Sprint(e.Seq, " ", e.Kind, " ", e.Key))
+		}
+		questions, err := s.Questions(t.Context(), r.ID)
+		require.NoError(t, err)
+		var asked []facts
+		for _, q := range questions {
+			i, err := durable.InterventionOf(q)
+			require.NoError(t, err)
+			asked = append(asked, facts{
+				"call": q.Call, "hash": q.Hash, "tool": q.Tool, "child": q.Child, "token": fmt.Sprintf("%x", q.TokenHash), "answer": i.Answer(),
+				"arguments": i.Call.Arguments, "reason": i.Questions[0].Reason,
+			})
+		}
+		f := facts{
+			"session": r.Session, "agent": r.Agent, "parent": r.Parent, "root": r.Root, "status": r.Status, "reason": r.Reason, "steps": r.Steps,
+			"entries": r.Entries, "cancel": r.CancelReason, "owner": r.Owner, "epoch": r.Epoch, "journal": journal, "questions": asked,
+		}
+		state, err := durable.Load(t.Context(), s, r.ID)
+		if err == nil {
+			f["state"] = stateFacts(state)
+		} else {
+			require.ErrorIs(t, err, durable.ErrNotBegun)
+			f["state"] = "not begun"
+		}
+		all[string(r.ID)] = f
+	}
+	deny, err := s.DenyTools(t.Context())
+	require.NoError(t, err)
+	due, err := s.Due(t.Context(), 100)
+	require.NoError(t, err)
+	var ready []string
+	for _, r := range due {
+		if r.ID != runCut { // due when its lease has run out
+			ready = append(ready, string(r.ID))
+		}
+	}
+	slices.Sort(ready)
+	all["deny tools"] = facts{"on": deny.On, "reason": deny.Reason, "by": deny.By}
+	all["due"] = ready
+	return all
+}
+
+// plain returns facts as they come back from JSON.
+func plain(t *testing.T, f any) any {
+	t.Helper()
+	text, err := json.Marshal(f)
+	require.NoError(t, err)
+	var out any
+	require.NoError(t, json.Unmarshal(text, &out))
+	return out
+}
+
+// assertFacts checks that all that was known is still so. What is new is let through.
+func assertFacts(t *testing.T, want, got any, path string) {
+	t.Helper()
+	switch want := want.(type) {
+	case map[string]any:
+		got, ok := got.(map[string]any)
+		if !assert.True(t, ok, "%s is gone", path) {
+			return
+		}
+		for name, value := range want {
+			assertFacts(t, value, got[name], path+"/"+name)
+		}
+	case []any:
+		got, _ := got.([]any)
+		if assert.Len(t, got, len(want), path) {
+			for i := range want {
+				assertFacts(t, want[i], got[i], fmt.Sprint(path, "/", i))
+			}
+		}
+	default:
+		assert.Equal(t, want, got, path)
+	}
+}
