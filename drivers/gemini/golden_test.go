@@ -162,22 +162,22 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 	hello := agent.UserText("hello")
 	option := func(name string) agent.Request { return agent.Request{Options: agent.Options{}.With(name, 1)} }
 	for want, s := range map[string]agent.State{
-		`option "contents" would overwrite`:           agent.NewState(hello).WithRequest(option("contents")),
-		`option "tools" would overwrite`:              agent.NewState(hello).WithRequest(option("tools")),
-		`option "toolConfig" would overwrite`:         agent.NewState(hello).WithRequest(option("toolConfig")),
-		`option "systemInstruction" would overwrite`:  agent.NewState(hello).WithRequest(option("systemInstruction")),
-		`option "generationConfig" would overwrite`:   agent.NewState(hello).WithRequest(option("generationConfig")),
-		`option "candidateCount" would overwrite`:     agent.NewState(hello).WithRequest(option("candidateCount")),
-		`option "temperature" would overwrite`:        agent.NewState(hello).WithRequest(option("temperature")),
-		`option "responseMimeType" is set by`:         agent.NewState(hello).WithRequest(agent.Request{Output: city, Options: agent.Options{}.With("responseMimeType", "text/x.enum")}),
-		`option "topP" cannot be written as JSON`:     agent.NewState(hello).WithRequest(agent.Request{Options: agent.Options{}.With("topP", func() {})}),
-		`the tool choice "nod" is no tool`:            agent.NewState(hello).WithRequest(agent.Request{Tools: agent.ToolsOf(clock), ToolChoice: "nod"}),
-		`the tool choice is "required", and there`:    agent.NewState(hello).WithRequest(agent.Request{ToolChoice: agent.ToolsRequired}),
-		`parameters of tool "bad" are no JSON object`: agent.NewState(hello).WithRequest(agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "bad", Parameters: `{"type":`})}),
-		`schema of agent.Request.Output is not JSON`:  agent.NewState(hello).WithRequest(agent.Request{Output: &agent.Output{Schema: "{"}}),
-		`"../../x" is not a model name`:               agent.NewState(hello).WithRequest(agent.Request{Model: "../../x"}),
-		`message 1: the image "" has neither`:         agent.NewState(hello, agent.User(agent.Image("image/png", nil))),
-		`message 0: the file "x" has the media type`:  agent.NewState(agent.User(agent.File("x", "", []byte("x")))),
+		`option "contents" would overwrite`:              agent.NewState(hello).WithRequest(option("contents")),
+		`option "tools" would overwrite`:                 agent.NewState(hello).WithRequest(option("tools")),
+		`option "toolConfig" would overwrite`:            agent.NewState(hello).WithRequest(option("toolConfig")),
+		`option "systemInstruction" would overwrite`:     agent.NewState(hello).WithRequest(option("systemInstruction")),
+		`option "generationConfig" would overwrite`:      agent.NewState(hello).WithRequest(option("generationConfig")),
+		`option "candidateCount" would overwrite`:        agent.NewState(hello).WithRequest(option("candidateCount")),
+		`option "temperature" would overwrite`:           agent.NewState(hello).WithRequest(option("temperature")),
+		`option "responseMimeType" is set by`:            agent.NewState(hello).WithRequest(agent.Request{Output: city, Options: agent.Options{}.With("responseMimeType", "text/x.enum")}),
+		`option "topP" cannot be written as JSON`:        agent.NewState(hello).WithRequest(agent.Request{Options: agent.Options{}.With("topP", func() {})}),
+		`the tool choice "nod" is not a tool`:            agent.NewState(hello).WithRequest(agent.Request{Tools: agent.ToolsOf(clock), ToolChoice: "nod"}),
+		`the tool choice is "required", and there`:       agent.NewState(hello).WithRequest(agent.Request{ToolChoice: agent.ToolsRequired}),
+		`parameters of tool "bad" are not a JSON object`: agent.NewState(hello).WithRequest(agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "bad", Parameters: `{"type":`})}),
+		`schema of agent.Request.Output is not JSON`:     agent.NewState(hello).WithRequest(agent.Request{Output: &agent.Output{Schema: "{"}}),
+		`"../../x" is not a model name`:                  agent.NewState(hello).WithRequest(agent.Request{Model: "../../x"}),
+		`message 1: the image "" has neither`:            agent.NewState(hello, agent.User(agent.Image("image/png", nil))),
+		`message 0: the file "x" has the media type`:     agent.NewState(agent.User(agent.File("x", "", []byte("x")))),
 	} {
 		t.Run(want, func(t *testing.T) {
 			d, e := newDriver(t, gemini.Config{})

@@ -235,7 +235,7 @@ func TestResponsesNotSent(t *testing.T) {
 		"state":       {options("previous_response_id", "resp_1"), `the option "previous_response_id" cannot be set: each request has the whole conversation`},
 		"background":  {options("background", true), `the option "background" cannot be set: a step waits for its reply`},
 		"a function":  {options("server_tools", []any{map[string]any{"type": "function", "name": "x"}}), `tool 0 is a function, which the service does not run: set agent.Request.Tools`},
-		"no type":     {options("server_tools", []any{map[string]any{"type": "web_search"}, "web_search"}), `tool 1 is no object with a type`},
+		"no type":     {options("server_tools", []any{map[string]any{"type": "web_search"}, "web_search"}), `tool 1 is not an object with a type`},
 		"no list":     {options("server_tools", "web_search"), `the option "server_tools" is not a list`},
 		"a custom":    {options("server_tools", []any{map[string]any{"type": "custom"}}), `tool 0 of the type "custom" is not run by the service: make it a function`},
 		"include":     {options("include", "all"), `the option "include" is not a list`},
