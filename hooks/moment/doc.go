@@ -11,8 +11,8 @@
 //
 // A Moment is the point at which hooks are called and what they are called about. Each
 // point has a func that creates its Moment: Input, Start, StepStart, Request, Reply,
-// ToolCall, Intervention, Resolved, InterventionStopped, ToolResult, ToolFailure,
-// Compact, Compacted, CompactFailure, Subagent, SubagentResult, SubagentFailure, StepEnd,
+// ToolCall, Intervention, InterventionAnswer, InterventionStopped, ToolResult, ToolFailure,
+// Compact, CompactResult, CompactFailure, Subagent, SubagentResult, SubagentFailure, StepEnd,
 // Stop, End, RunFailure, and Pipeline and Blueprint for the points around runs. A Moment
 // is a value, and its methods return a changed copy: WithRun places it in a run (agent,
 // depth, stage), AfterSteps puts steps before it and Answering what the tools said in
