@@ -130,7 +130,7 @@ func TestLimitsStopWhereTheCountIsWrong(t *testing.T) {
 			})
 			require.NoError(t, err)
 			assert.Equal(t, 1, final.RunStepCount(), "%s: %v", name, limit)
-			assert.Contains(t, signal(t, final).Message, "less than nothing")
+			assert.Contains(t, signal(t, final).Message, "negative")
 		}
 	}
 }
