@@ -103,7 +103,7 @@ func TestAPolicySetsTheVariablesOfWhatItIncludes(t *testing.T) {
 	require.NoError(t, err)
 	judged(t, hooks.NewSet(list...), map[string][][2]string{
 		"library:network-egress/url": {{"fetch", `{"url":"https://evil.test/x"}`}},
-		"":                           {{"fetch", `{"url":"https://a.example.com/x"}`}, {"fetch", `{"url":"https://proxy.golang.org/x"}`}},
+		"":                           {{"fetch", `{"url":"https://a.example.com/x"}`}, {"fetch", `{"url":"https://modules.example.com/x"}`}},
 	})
 }
 

@@ -85,9 +85,9 @@ func writeCompletions(dir string) error {
 	}
 	root := cli.Root()
 	return errors.Join(
-		root.GenBashCompletionFileV2(filepath.Join(dir, "grapnel.bash"), true),
+		root.GenBashCompletionFileV2(filepath.Join(dir, root.Name()+".bash"), true),
 		root.GenZshCompletionFile(filepath.Join(dir, "_grapnel")),
-		root.GenFishCompletionFile(filepath.Join(dir, "grapnel.fish"), true),
-		root.GenPowerShellCompletionFileWithDesc(filepath.Join(dir, "grapnel.ps1")),
+		root.GenFishCompletionFile(filepath.Join(dir, root.Name()+".fish"), true),
+		root.GenPowerShellCompletionFileWithDesc(filepath.Join(dir, root.Name()+".ps1")),
 	)
 }
