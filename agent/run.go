@@ -161,7 +161,8 @@ func (a *Agent) resumeRun(ctx context.Context, settings RunSettings, s State) mo
 	case status.Terminal():
 		return mo.Ok(s)
 	case s.hasInput():
-		return mo.Err[State](fmt.Errorf("resuming run %s: the state has input that no hook has accepted: resume without it, and pass it to the next run", s.Run().ID))
+		return mo.Err[State](fmt.Errorf("resuming run %s: the state has input that no hook has accepted: "+
+			"resume without it, and pass it to the next run", s.Run().ID))
 	case s.Waiting() && ctx.Err() == nil:
 		return mo.Ok(s)
 	case s.Run().Agent != a.config.Name:

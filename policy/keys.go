@@ -69,7 +69,8 @@ var documentKeys = []key{
 	{yamlfile.FormatKey, wholeForm(1, fileFormat), "The number of the file's format, 1 if left out. A file of a newer format is refused."},
 	{"version", plainForm, "The policy's version, free text. It stands on every decision."},
 	{"description", textForm, "What the policy is for."},
-	{"include", textsForm, "Files whose rules, definitions and variables come before those of this one; paths are relative to this file. library:NAME and library:NAME@VERSION are policies of the library."},
+	{"include", textsForm, "Files whose rules, definitions and variables come before those of this one; paths are relative to this file. " +
+		"library:NAME and library:NAME@VERSION are policies of the library."},
 	{"required", flagForm, "No layer further in can switch the policy off."},
 	{"disable_global_hooks", flagForm, "Switches off what the global layer has, unless it is required."},
 	{"disable_pipeline_hooks", flagForm, "Switches off what the pipeline layer has, unless it is required."},

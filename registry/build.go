@@ -188,7 +188,7 @@ func (m *maker) policies(ctx context.Context) []capability.Capability {
 	if len(m.file.Policies) == 0 {
 		return nil
 	}
-	made, err := m.Registry.Policies(ctx, m.about.as("", "policies", m.count), slices.Clone(m.file.Policies))
+	made, err := m.Policies(ctx, m.about.as("", "policies", m.count), slices.Clone(m.file.Policies))
 	switch {
 	case err != nil:
 		m.addError(fmt.Errorf("policies: %w", err), m.file.Policies, "policies")

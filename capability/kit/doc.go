@@ -41,7 +41,7 @@
 // # State
 //
 // Data that must outlive a run is in the session's metadata and in its JSON: the
-// todo list, and how far results have been dropped. All other data belongs to a run
+// list of tasks, and how far results have been dropped. All other data belongs to a run
 // and is dropped with it.
 //
 // # Concurrency

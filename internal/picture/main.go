@@ -54,7 +54,7 @@ var shown = []string{"step 4 ", "step 5 ", "step 6 ", "step 7 "}
 // chooseLines returns the lines of the steps in the picture. It fails if they lack a decision that the picture is to show.
 func chooseLines(output string) ([]string, error) {
 	lines := []string{"$ go run ./examples/quickstart", "…"}
-	for _, paragraph := range strings.Split(output, "\n\n") {
+	for paragraph := range strings.SplitSeq(output, "\n\n") {
 		if slices.ContainsFunc(shown, func(step string) bool { return strings.HasPrefix(paragraph, step) }) {
 			lines = append(append(lines, ""), strings.Split(paragraph, "\n")...)
 		}
@@ -87,7 +87,8 @@ func drawLines(lines []string) string {
 	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img">`+"\n", width, height)
 	svg.WriteString("<title>An agent at work: a hook denies a call, one keeps the agent from stopping, one rewrites a call</title>\n")
 	fmt.Fprintf(&svg, `<rect width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", background)
-	fmt.Fprintf(&svg, `<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="%d" xml:space="preserve" style="white-space: pre">`+"\n", fontSize)
+	svg.WriteString(`<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" `)
+	fmt.Fprintf(&svg, `font-size="%d" xml:space="preserve" style="white-space: pre">`+"\n", fontSize)
 	decision := ""
 	for i, line := range lines {
 		colour := foreground

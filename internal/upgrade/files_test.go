@@ -21,6 +21,7 @@ import (
 // TestPolicies runs the policy tests of each version: every rule still decides as it did.
 func TestPolicies(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		suite, err := policytest.Open(filepath.Join(upgrade.Dir(version), "policy.test.yaml"))
 		require.NoError(t, err)
 		result, err := suite.Run(t.Context(), policytest.Options{})
@@ -35,6 +36,7 @@ func TestPolicies(t *testing.T) {
 // TestAgentFile reads the agent files. The script upgrade.txtar of cmd/grapnel runs them.
 func TestAgentFile(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		d, err := registry.Read("agent.yaml", readFixture(t, version, "agent.yaml"))
 		require.NoError(t, err)
 		assert.Equal(t, "fixture", d.Name)
@@ -49,6 +51,7 @@ func TestAgentFile(t *testing.T) {
 // TestLogs reads the recordings, event logs and audit logs of each version.
 func TestLogs(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		for name, want := range map[string]struct {
 			format recorded.Format
 			calls  []string
@@ -81,6 +84,7 @@ func TestLogs(t *testing.T) {
 // TestNewerLogs: a line of a later version of a form is refused.
 func TestNewerLogs(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		for name, says := range map[string]string{
 			"events.jsonl": "the event log has version 2, and this program knows version 1: use a newer grapnel",
 			"audit.jsonl":  "the audit log has version 2, and this program knows version 1: use a newer grapnel",
@@ -98,6 +102,7 @@ func TestNewerLogs(t *testing.T) {
 // TestNewerFiles: a file that says that its format is a later one is refused before anything else is said of it.
 func TestNewerFiles(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		write := func(name, head string) string {
 			path := filepath.Join(t.TempDir(), name)
 			require.NoError(t, os.WriteFile(path, append([]byte(head), readFixture(t, version, name)...), 0o600))

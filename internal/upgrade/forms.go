@@ -58,7 +58,7 @@ func Dir(version string) string {
 func Write(t testing.TB, name string, data []byte) {
 	t.Helper()
 	path := filepath.Join(Dir(Writing()), filepath.FromSlash(name))
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	require.NoError(t, err, "the fixtures of a version are written once")
 	_, err = file.Write(data)

@@ -25,6 +25,7 @@ func readFixture(t *testing.T, version, name string) []byte {
 // TestStates reads the states of each version, writes them, and reads what it wrote.
 func TestStates(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		for name, want := range known(t, version, "states").(map[string]any) {
 			t.Run(name, func(t *testing.T) {
 				var s, again agent.State
@@ -42,6 +43,7 @@ func TestStates(t *testing.T) {
 // TestStatesGoOn resumes the states that wait, without a store.
 func TestStatesGoOn(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		for name, c := range map[string]struct{ agent, call, answer string }{
 			"waiting": {"clerk", "ask", "Paid."}, "child": {"boss", "t/ask", "Delegated."},
 		} {
@@ -59,6 +61,7 @@ func TestStatesGoOn(t *testing.T) {
 
 func TestSealedState(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		seal, err := agent.NewSeal(sealKey)
 		require.NoError(t, err)
 		sealed := readFixture(t, version, "state-sealed.json")
@@ -74,6 +77,7 @@ func TestSealedState(t *testing.T) {
 // TestNewerStates: what a later version wrote is refused, also below the state.
 func TestNewerStates(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		for _, name := range []string{"done", "child"} {
 			text := readFixture(t, version, "state-"+name+".json")
 			newer := regexp.MustCompile(`^{\s*"version": \d+`).ReplaceAll(text, []byte(`{"version": 99`))

@@ -69,12 +69,14 @@ func openFile(t *testing.T, path string) durable.Store {
 
 func TestSQLite(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		checkStore(t, version, "sqlite", openFile(t, unpack(t, version, "sqlite")))
 	})
 }
 
 func TestEncrypted(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		file := openFile(t, unpack(t, version, "encrypted"))
 		_, err := durable.Load(t.Context(), file, runParked)
 		require.Error(t, err, "the file shows nothing without the key")
@@ -84,6 +86,7 @@ func TestEncrypted(t *testing.T) {
 
 func TestPostgres(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		at := restore(t, version)
 		s, err := postgres.Open(t.Context(), at, postgres.Options{})
 		require.NoError(t, err)
@@ -166,6 +169,7 @@ func checkStore(t *testing.T, version, name string, s durable.Store) {
 // TestMigrationsBothWays takes the stores of each version through every step of the schema, back and forth.
 func TestMigrationsBothWays(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		t.Run("sqlite", func(t *testing.T) {
 			path := unpack(t, version, "sqlite")
 			newest, err := sqlite.Migrate(t.Context(), path)
@@ -195,6 +199,7 @@ func TestMigrationsBothWays(t *testing.T) {
 // TestNewerStores: a store whose schema a later version has changed is refused, and left as it is.
 func TestNewerStores(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		t.Run("sqlite", func(t *testing.T) {
 			path := unpack(t, version, "sqlite")
 			db, err := sql.Open("sqlite", path)
@@ -223,6 +228,7 @@ func TestNewerStores(t *testing.T) {
 // TestNewerEntries: a run whose journal a later version has continued is refused, and the others are not.
 func TestNewerEntries(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
 		path := unpack(t, version, "sqlite")
 		db, err := sql.Open("sqlite", path)
 		require.NoError(t, err)

@@ -223,7 +223,8 @@ func linkNumber(n int, what, by, key string) pageCell {
 }
 
 func (p PolicyReport) toolPage() pageTable {
-	t := pageTable{Title: "By tool", Names: newNames("tool", "calls", "denied", "of its calls", "asked", "rewritten", "mocked", "redacted", "stopped", "shadow")}
+	names := newNames("tool", "calls", "denied", "of its calls", "asked", "rewritten", "mocked", "redacted", "stopped", "shadow")
+	t := pageTable{Title: "By tool", Names: names}
 	for _, r := range p.Tools {
 		cell := func(n int, what string) pageCell { return linkNumber(n, what, "tool", r.Name) }
 		t.Rows = append(t.Rows, pageRow{false, []pageCell{
@@ -255,7 +256,8 @@ func (p PolicyReport) rulePage() pageTable {
 			{Text: line(r.Name, 80), Title: line(r.Name, 200), Small: r.mark()},
 			{Text: formatNumber(r.Judged)}, cell(Denied), cell(Asked),
 			cell(Rewritten), cell(Mocked), cell(Redacted), cell(Stopped), cell(Failed),
-			linkNumber(r.Runs, "", "rule", r.Name), {Text: formatNumber(r.First)}, {Text: formatNumber(r.Harm), Class: lo.Ternary(r.Harm == 0, "zero", "")}, where,
+			linkNumber(r.Runs, "", "rule", r.Name), {Text: formatNumber(r.First)},
+			{Text: formatNumber(r.Harm), Class: lo.Ternary(r.Harm == 0, "zero", "")}, where,
 		}})
 	}
 	return t.dropEmptyColumns(3)

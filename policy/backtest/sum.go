@@ -341,7 +341,9 @@ func (p *policySum) report(name string, known map[string]Rule) PolicyReport {
 		rule := p.rule(k.Name)
 		rule.File, rule.Line, rule.Shadow, rule.Undone = k.File, k.Line, rule.Shadow || k.Shadow, k.Undone
 	}
-	out := PolicyReport{Name: name, Total: p.total, Suites: scoreRows(p.suites), Models: scoreRows(p.models), Results: []Result{}, Tools: []ToolRow{}, Rules: []Rule{}}
+	out := PolicyReport{
+		Name: name, Total: p.total, Suites: scoreRows(p.suites), Models: scoreRows(p.models), Results: []Result{}, Tools: []ToolRow{}, Rules: []Rule{},
+	}
 	for by, score := range p.results {
 		out.Results = append(out.Results, Result{by.model, by.done, score})
 	}

@@ -61,7 +61,8 @@ func (p PolicyReport) write(w io.Writer, l Look) {
 	rules, hidden := p.rulesToShow(l)
 	p.ruleTable(rules).write(w, l)
 	if hidden > 0 {
-		l.paragraph(w, dim, countNoun(hidden, "rule")+lo.Ternary(hidden == 1, " was", " were")+" never asked: --all shows "+lo.Ternary(hidden == 1, "it", "them"), "")
+		text := countNoun(hidden, "rule") + lo.Ternary(hidden == 1, " was never asked: --all shows it", " were never asked: --all shows them")
+		l.paragraph(w, dim, text, "")
 	}
 	fmt.Fprintln(w)
 	kinds := slices.SortedFunc(maps.Keys(p.Total.Left), func(a, b replay.DepartureKind) int {
@@ -110,7 +111,8 @@ func (p PolicyReport) resultTable() *table {
 	t := &table{names: []string{"model", "task", "runs", "hit", "", "calls", "denied", "asked"}, keep: map[string]bool{"hit": true, "denied": true}}
 	for _, r := range p.Results {
 		t.add(cell{line(cmp.Or(r.Model, "–"), 40), ""}, cell{doneWord(r.Done), "left"}, cell{formatNumber(r.Runs), ""}, cell{formatNumber(r.Hit), ""},
-			cell{Share{Count: r.Hit, Of: r.Runs}.percent(), ""}, cell{formatNumber(r.Calls), ""}, cell{formatNumber(r.Denied), ""}, cell{formatNumber(r.Asked), ""})
+			cell{Share{Count: r.Hit, Of: r.Runs}.percent(), ""}, cell{formatNumber(r.Calls), ""},
+			cell{formatNumber(r.Denied), ""}, cell{formatNumber(r.Asked), ""})
 	}
 	return t
 }
@@ -127,7 +129,8 @@ func (p PolicyReport) toolTable() *table {
 			t.add(append([]cell{{"… and " + countNoun(len(p.Tools)-i, "more tool"), dim}}, make([]cell, 8)...)...)
 			break
 		}
-		t.add(cell{line(r.Name, 40), ""}, cell{formatNumber(r.Calls), ""}, cell{formatNumber(r.Denied), ""}, cell{formatNumber(r.Asked), ""}, cell{formatNumber(r.Rewritten), ""},
+		t.add(cell{line(r.Name, 40), ""}, cell{formatNumber(r.Calls), ""}, cell{formatNumber(r.Denied), ""},
+			cell{formatNumber(r.Asked), ""}, cell{formatNumber(r.Rewritten), ""},
 			cell{formatNumber(r.Mocked), ""}, cell{formatNumber(r.Redacted), ""}, cell{formatNumber(r.Stopped), ""}, cell{formatNumber(r.Shadow), ""})
 	}
 	return t

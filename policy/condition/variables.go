@@ -93,7 +93,9 @@ var variables = slices.Concat([]variable{
 	{name: "usage.cost", kind: cel.DoubleType, value: costOf},
 	textVariable("input", nil, func(m *moment) string { return m.source.input() }),
 	{name: "metadata", kind: anyMap, value: func(m *moment) any { return metadataOf{m} }},
-	cacheVariable(variable{name: "actions", kind: cel.MapType(cel.StringType, actionKind.typ), value: func(m *moment) any { return actionsOf(m.values.Actions) }}),
+	cacheVariable(variable{name: "actions", kind: cel.MapType(cel.StringType, actionKind.typ), value: func(m *moment) any {
+		return actionsOf(m.values.Actions)
+	}}),
 	{name: "now", kind: cel.TimestampType, value: func(m *moment) any { return types.Timestamp{Time: m.now()} }},
 
 	textVariable("tool", ofCalls, func(m *moment) string { return m.toolCall().tool }),
@@ -142,7 +144,9 @@ var variables = slices.Concat([]variable{
 	textVariable("end.source", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Source }),
 	textVariable("pipeline.name", ofPipelines, func(m *moment) string { return m.source.pipeline().Name }),
 	textVariable("pipeline.reason", ofPipelines, func(m *moment) string { return m.source.pipeline().Reason }),
-	cacheVariable(variable{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any { return argumentsIn(treeOf(m.source.parameters())) }}),
+	cacheVariable(variable{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any {
+		return argumentsIn(treeOf(m.source.parameters()))
+	}}),
 	textVariable("end.status", ofDone, func(m *moment) string { s, _ := m.source.end(); return string(s) }),
 }, environment)
 

@@ -151,7 +151,8 @@ func (q *logQueue) exportBatch(batch []*otlp.LogRecord) {
 	}
 	ctx, cancel := context.WithTimeout(q.ctx, q.limits.timeout)
 	defer cancel()
-	q.report(q.exporter.Export(ctx, otlp.LogBatch{Resource: q.from, Scope: instrumentation.Scope{Name: semconv.Scope, Version: version.Read()}, Records: batch}))
+	scope := instrumentation.Scope{Name: semconv.Scope, Version: version.Read()}
+	q.report(q.exporter.Export(ctx, otlp.LogBatch{Resource: q.from, Scope: scope, Records: batch}))
 }
 
 // report hands an error to the error handler of OpenTelemetry or, when the queue is closed,

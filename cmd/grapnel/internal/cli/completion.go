@@ -56,7 +56,7 @@ func completeModel(_ *cobra.Command, _ []string, begun string) ([]string, cobra.
 
 // completePolicy offers policies of the library to words that begin as library: does, and files to others.
 func completePolicy(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	if begun == "" || !strings.HasPrefix(library.Prefix, begun) && !strings.HasPrefix(begun, library.Prefix) {
+	if begun == "" || !strings.HasPrefix(begun, library.Prefix[:min(len(begun), len(library.Prefix))]) {
 		return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 	}
 	var names []string

@@ -57,7 +57,8 @@ func definitionOf(o *options, given *cobra.Command, model agentfile.Model) (defi
 	if err != nil {
 		return definition{}, fmt.Errorf("keeping what the agent is made of: %w", err)
 	}
-	d := definition{Dir: dir, Files: o.texts, Library: libraryHashes(o.rules.policy), User: hashOf(globalPolicy()), Flags: []flagSaid{{"model", model.String()}}}
+	d := definition{Dir: dir, Files: o.texts, Library: libraryHashes(o.rules.policy), User: hashOf(globalPolicy())}
+	d.Flags = []flagSaid{{"model", model.String()}}
 	for _, name := range shaping {
 		f := given.Flags().Lookup(name)
 		if !f.Changed {
@@ -104,7 +105,7 @@ func (d definition) changedFiles(model string, p *policy.Policy) []string {
 	now := libraryHashes(p)
 	for _, name := range slices.Sorted(maps.Keys(d.Library)) {
 		if now[name] != d.Library[name] {
-			out = append(out, fmt.Sprintf("%s is not what it was when the run began: it holds as it is now.", name))
+			out = append(out, name+" is not what it was when the run began: it holds as it is now.")
 		}
 	}
 	if hashOf(globalPolicy()) != d.User {

@@ -12,7 +12,8 @@ func (t *Timeline) showResume(s agent.State) {
 	t.fresh()
 	t.begun = true // what the user said was said long ago
 	t.paper.gap()
-	t.paper.line(0, cyan, "resumed:", plain, fmt.Sprintf("after %s, %s after it began", countWords(s.RunStepCount(), "step"), formatDuration(time.Since(s.Run().Started))))
+	since := formatDuration(time.Since(s.Run().Started))
+	t.paper.line(0, cyan, "resumed:", plain, fmt.Sprintf("after %s, %s after it began", countWords(s.RunStepCount(), "step"), since))
 	if agent.Checkpoint(s).StepOpen() {
 		t.paper.gap()
 		t.paper.line(0, bold, fmt.Sprintf("step %d", s.RunStepCount()+1), dim, "goes on")

@@ -120,7 +120,8 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case agent.InferenceCompleted:
 		t.showReply(e)
 	case processor.Retrying:
-		t.paper.line(2, yellow, "⟳", yellow, fmt.Sprintf("attempt %d failed: %s; trying again in %s", e.Attempt, oneLine(e.Err.Error()), formatDuration(e.Wait)))
+		text := fmt.Sprintf("attempt %d failed: %s; trying again in %s", e.Attempt, oneLine(e.Err.Error()), formatDuration(e.Wait))
+		t.paper.line(2, yellow, "⟳", yellow, text)
 	case agent.ToolCallStarted:
 		t.showCall(e)
 	case agent.ApprovalCompleted:
