@@ -19,9 +19,9 @@ type live struct {
 	asked  atomic.Bool // the observer was told that the model is asked
 	events sync.Mutex  // one event at a time
 
-	states  room[stateData]
-	steps   room[stepBody]
-	results room[ToolResult]
+	states  slab[stateData]
+	steps   slab[stepBody]
+	results slab[ToolResult]
 
 	judged judgements
 

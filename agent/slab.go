@@ -2,13 +2,13 @@ package agent
 
 import "sync/atomic"
 
-// room allocates the values that a run makes for every step: several values in one
+// slab allocates the values that a run makes for every step: several values in one
 // allocation, more of them the longer the run is. A value that is still in use keeps alive
-// those that were allocated with it, so a room is only for values that the run keeps, or
-// nearly so. The zero room is ready to use, by several goroutines at once; it must not be
+// those that were allocated with it, so a slab is only for values that the run keeps, or
+// nearly so. The zero slab is ready to use, by several goroutines at once; it must not be
 // copied. Without rooms a run of 100 steps makes 540 allocations instead of 261, and a step
 // takes 10 % more instructions (BenchmarkContender/steps=100).
-type room[T any] struct {
+type slab[T any] struct {
 	block atomic.Pointer[block[T]]
 }
 
@@ -19,7 +19,7 @@ type block[T any] struct {
 }
 
 // take returns a zero value that is used once.
-func (r *room[T]) take() *T {
+func (r *slab[T]) take() *T {
 	b := r.block.Load()
 	if b != nil {
 		if i := b.taken.Add(1) - 1; i < int64(len(b.values)) {
@@ -30,7 +30,7 @@ func (r *room[T]) take() *T {
 }
 
 // grow takes a value from a new block, larger than the full one.
-func (r *room[T]) grow(full *block[T]) *T {
+func (r *slab[T]) grow(full *block[T]) *T {
 	var b *block[T]
 	switch {
 	case full == nil:

@@ -11,7 +11,7 @@ import (
 // What a room gives belongs to its taker alone, and is zero, also when several take at once.
 func TestRoomGivesEveryValueOnce(t *testing.T) {
 	const takers, each = 8, 500
-	var r room[[3]*int]
+	var r slab[[3]*int]
 	taken := make([][]*[3]*int, takers)
 	var all sync.WaitGroup
 	for i := range takers {
@@ -37,7 +37,7 @@ func TestRoomGivesEveryValueOnce(t *testing.T) {
 
 // A short run has little room; what stays unused in a long one is less than a block.
 func TestRoomGrowsWithTheRun(t *testing.T) {
-	var r room[stepBody]
+	var r slab[stepBody]
 	var sizes []int
 	for range 100 {
 		r.take()
