@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What a room gives belongs to its taker alone, and is zero, also when several take at once.
+// What a slab gives belongs to its taker alone, and is zero, also when several take at once.
 func TestRoomGivesEveryValueOnce(t *testing.T) {
 	const takers, each = 8, 500
 	var r slab[[3]*int]
