@@ -73,7 +73,7 @@ var (
 	AtStepStart = Point[StepContext]{StepStart}
 	// AtPreInference fires before each model call. May rewrite the request, stop, add.
 	AtPreInference = Point[InferenceContext]{PreInference}
-	// AtPostInference fires after each model call that answered. May replace the
+	// AtPostInference fires after each model call, also a failed one: see ReplyContext.Err. May replace the
 	// reply, add.
 	AtPostInference = Point[ReplyContext]{PostInference}
 	// AtPreToolUse fires for each tool call with readable arguments, before any tool of the
