@@ -23,7 +23,7 @@ func stateFacts(s agent.State) facts {
 		"depth": s.Run().Depth, "number": s.Run().Number, "stage": s.Run().Stage, "iteration": s.Run().Iteration,
 		"status": s.Status(), "answer": s.Answer(), "waiting": s.Waiting(), "usage": usageFacts(s.Usage()), "run_usage": usageFacts(s.RunUsage()),
 		"run_steps": s.RunStepCount(), "failures": s.RunFailures(), "step_open": agent.Checkpoint(s).StepOpen(),
-		"in_doubt": agent.Checkpoint(s).CallsInDoubt(),
+		"in_doubt": agent.Checkpoint(s).CallsInDoubt(), "started": s.Run().Started.UTC(),
 	}
 	if signal, ok := s.StopSignal().Get(); ok {
 		f["signal"] = facts{"reason": signal.Reason, "message": signal.Message, "source": signal.Source}
@@ -122,6 +122,7 @@ func storeFacts(t *testing.T, s durable.Store) facts {
 		f := facts{
 			"session": r.Session, "agent": r.Agent, "parent": r.Parent, "root": r.Root, "status": r.Status, "reason": r.Reason, "steps": r.Steps,
 			"entries": r.Entries, "cancel": r.CancelReason, "owner": r.Owner, "epoch": r.Epoch, "journal": journal, "questions": asked,
+			"created": r.Created.UTC(), "updated": r.Updated.UTC(), "expires": r.Expires.UTC(),
 		}
 		state, err := durable.Load(t.Context(), s, r.ID)
 		if err == nil {
