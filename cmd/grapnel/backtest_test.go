@@ -72,3 +72,27 @@ hooks:
 	assert.Contains(t, p.written(), `rule "rules/look"`)
 	assert.Contains(t, p.written(), `rule "rules/person"`)
 }
+
+// Rules that no call of the recordings reaches are counted and not listed, unless --all asks for them.
+func TestBacktestHidesWhatWasNeverAsked(t *testing.T) {
+	t.Parallel()
+	rules := `policy: rules
+hooks:
+  PreToolUse:
+    - {id: asked, match: {tool: bash}, when: 'args.command.startsWith("rm ")', decision: deny, reason: no}
+    - {id: idle, match: {tool: write}, decision: deny, reason: no}
+`
+	backtest := func(flags ...string) string {
+		p := command(t, nil, append(append([]string{"hooks", "backtest"}, flags...), "rules.yaml", "runs.jsonl")...).
+			with("rules.yaml", rules).with("runs.jsonl", recordedRun)
+		require.Zero(t, p.ended(), p.written())
+		return p.written()
+	}
+	hidden := backtest()
+	assert.Contains(t, hidden, "rules/asked")
+	assert.NotContains(t, hidden, "rules/idle")
+	assert.Contains(t, hidden, "1 rule was never asked: --all shows it")
+	all := backtest("--all")
+	assert.Contains(t, all, "rules/idle")
+	assert.NotContains(t, all, "never asked")
+}
