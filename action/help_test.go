@@ -124,7 +124,7 @@ func bash(t testing.TB) {
 // awaitFile waits for a real process to make a file.
 func awaitFile(t testing.TB, path string) {
 	t.Helper()
-	assert.Eventually(t, func() bool { _, err := os.Stat(path); return err == nil }, 20*time.Second, 5*time.Millisecond, "%s does not come", filepath.Base(path))
+	assert.Eventually(t, func() bool { _, err := os.Stat(path); return err == nil }, time.Minute, 5*time.Millisecond, "%s does not come", filepath.Base(path))
 }
 
 // signal is closed once.

@@ -60,7 +60,7 @@ func testCollector(t *testing.T, binary, receiver string) {
 	require.NoError(t, err)
 	require.NoError(t, a.Drain(t.Context()))
 	require.NoError(t, shutdown(context.Background()))
-	require.Eventually(t, func() bool { return got.has("/v1/traces", "/v1/metrics", "/v1/logs") }, 20*time.Second, 20*time.Millisecond,
+	require.Eventually(t, func() bool { return got.has("/v1/traces", "/v1/metrics", "/v1/logs") }, time.Minute, 20*time.Millisecond,
 		"the collector passes on what it got:\n%s", log)
 
 	var traces struct {
@@ -133,7 +133,7 @@ service:
 			_ = conn.Close()
 		}
 		return err == nil
-	}, 20*time.Second, 20*time.Millisecond, "the collector listens:\n%s", log)
+	}, time.Minute, 20*time.Millisecond, "the collector listens:\n%s", log)
 	return "http://" + address, log
 }
 

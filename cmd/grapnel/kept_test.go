@@ -53,9 +53,15 @@ func (p *program) read(name string) string {
 
 func (p *program) waitFor(name string) {
 	p.t.Helper()
+	p.waitUntil(name, func(string) bool { return true })
+}
+
+// waitUntil waits for a file whose text is complete: a shell creates the file of `echo text > file` before it writes the text.
+func (p *program) waitUntil(name string, complete func(text string) bool) {
+	p.t.Helper()
 	require.Eventually(p.t, func() bool {
-		_, err := os.Stat(filepath.Join(p.cmd.Dir, name))
-		return err == nil
+		text, err := os.ReadFile(filepath.Join(p.cmd.Dir, name))
+		return err == nil && complete(string(text))
 	}, patience, 5*time.Millisecond, "waiting for %s", name)
 }
 
@@ -158,7 +164,7 @@ func TestRejectACall(t *testing.T) {
 // begun, and ends that, too, if it was left behind.
 func killAtWork(t *testing.T, p *program) {
 	t.Helper()
-	p.waitFor("begun")
+	p.waitUntil("begun", func(text string) bool { return strings.HasSuffix(text, "\n") })
 	p.signal(syscall.SIGKILL)
 	p.code()
 	process, err := strconv.Atoi(strings.TrimSpace(p.read("begun")))

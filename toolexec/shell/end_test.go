@@ -33,7 +33,7 @@ func pidsIn(t *testing.T, file string, lines int) []int {
 			pids = append(pids, pid)
 		}
 		return len(pids) == lines
-	}, 10*time.Second, 2*time.Millisecond)
+	}, time.Minute, 2*time.Millisecond)
 	return pids
 }
 
@@ -130,13 +130,13 @@ func TestTimeout(t *testing.T) {
 	assert.Equal(t, "timed out after 1s and was killed\nstdout:\nbefore", r.String())
 	assert.Equal(t, "SIGTERM", r.Signal)
 	assert.Equal(t, -1, r.ExitCode)
-	assert.Less(t, r.Duration, 5*time.Second)
+	assert.Less(t, r.Duration, time.Minute)
 }
 
 // SIGTERM comes first, and what a program does then is waited for.
 func TestATrapMayClearUp(t *testing.T) {
 	t.Parallel()
-	s := newShell(t, func(c *shell.Config) { c.Grace = 10 * time.Second })
+	s := newShell(t, func(c *shell.Config) { c.Grace = 5 * time.Minute })
 	r, err := s.Run(t.Context(), shell.Command{
 		Text:    `trap 'echo clearing up; exit 7' TERM; while :; do sleep 0.01; done`,
 		Timeout: time.Second,
@@ -145,7 +145,7 @@ func TestATrapMayClearUp(t *testing.T) {
 	assert.Equal(t, shell.TimedOut, r.Ended)
 	assert.Equal(t, 7, r.ExitCode)
 	assert.Equal(t, "clearing up\n", r.Stdout.Text)
-	assert.Less(t, r.Duration, 5*time.Second)
+	assert.Less(t, r.Duration, time.Minute)
 }
 
 func TestNoGrace(t *testing.T) {
@@ -171,7 +171,7 @@ func TestNobodyWaitsForAPipe(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, r.Held)
 	assert.Equal(t, "exit code 0\nbackground processes: a process that could not be found holds on to the output\nstdout:\ndone", r.String())
-	assert.Less(t, r.Duration, 5*time.Second)
+	assert.Less(t, r.Duration, time.Minute)
 	require.NoError(t, os.WriteFile(fifo, []byte("\n"), 0o600))
 	require.NoError(t, helper.Wait())
 }
