@@ -105,7 +105,7 @@ var tried = map[string]string{
 	"examples/approval/main.go guard":                  "examples/approval/main_test.go TestGuardHolds",
 	"examples/backtest/policies.go name":               "examples/backtest/rules/rules_test.go TestOperatorStatic",
 	"examples/confirm/confirm.yaml yes-before-write":   "policy/guards_test.go TestPublishedConfirmationHolds",
-	"examples/hello/main.go only-known":                "examples/hello/main_test.go TestOnlyKnownHolds",
+	"examples/hello/hello.go only-known":               "examples/hello/main_test.go TestOnlyKnownHolds",
 	"examples/hello/README.md only-known":              "examples/hello/main_test.go TestOnlyKnownHolds",
 	"examples/mcp/main.go only-drafts":                 "examples/mcp/main_test.go TestOnlyDraftsHolds",
 	"examples/mcp/README.md only-drafts":               "examples/mcp/main_test.go TestOnlyDraftsHolds",

@@ -20,7 +20,7 @@ func TestReadme(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	t.Setenv("OPENAI_BASE_URL", "")
 	var out bytes.Buffer
-	require.NoError(t, sayHello(t.Context(), &out))
+	require.NoError(t, printRun(t.Context(), &out))
 	exampletest.Readme(t, out.String())
 }
 
@@ -34,7 +34,7 @@ func TestServerOfYourOwn(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	t.Setenv("OPENAI_BASE_URL", server.URL+"/v1")
 	var out bytes.Buffer
-	require.NoError(t, sayHello(t.Context(), &out))
+	require.NoError(t, printRun(t.Context(), &out))
 	assert.Equal(t, "user: Say hello to ann@example.com and to bob@example.org.\nassistant: Hello to you!\n", out.String())
 }
 
@@ -49,7 +49,7 @@ func TestOnlyKnownHolds(t *testing.T) {
 
 // Every line of Go in the README of the module is a line of this program.
 func TestReadmeOfTheModuleIsThisProgram(t *testing.T) {
-	program, err := os.ReadFile("main.go")
+	program, err := os.ReadFile("hello.go")
 	require.NoError(t, err)
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
