@@ -104,6 +104,15 @@ func (c Checkpoint) InferenceID() string {
 	return fmt.Sprintf("%s/%d", s.Run().ID, s.RunStepCount())
 }
 
+// CallsTogether returns how many calls begin to run at the same time as p, with p itself, so that a journal can record
+// them in one commit. More than one needs Config.Parallel. It is for executors, during Execute.
+func (c Checkpoint) CallsTogether(p *Prepared) int {
+	if live := c.read().live; live != nil && live.begin.width > 1 && p.Original.Index < live.begin.width {
+		return live.begin.calls
+	}
+	return 1
+}
+
 // ResultFor returns a new, empty result for a prepared call of the run, like Answer but faster.
 func (c Checkpoint) ResultFor(p *Prepared) *ToolResult {
 	l := c.read().live

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/internal/errguard"
@@ -300,10 +301,12 @@ func orPerson(name string) string {
 // every call has an answer, except when a call waits for a parked run that it has started: pending holds those runs.
 // When calls run one after the other, the calls after a waiting one are left for later.
 func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) (pending []State, broken error) {
-	s.read().live.judged.allow(s.RunStepCount())
+	live := s.read().live
+	live.judged.allow(s.RunStepCount())
 	width := min(max(1, a.config.Parallel), len(batch))
 	var atOnce []answered
-	if width > 1 {
+	if live.begin.width = width; width > 1 {
+		live.begin.calls = lo.CountBy(batch[:width], func(p *Prepared) bool { return p.Disposition == DisposeRun })
 		atOnce = a.executeParallel(ctx, s, width, slices.Clone(batch))
 	}
 	for i, p := range batch {

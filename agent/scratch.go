@@ -24,6 +24,7 @@ type live struct {
 	results slab[ToolResult]
 
 	judged judgements
+	begin  struct{ width, calls int } // how many of a batch begin together, and how many of these run
 
 	adding  sync.Mutex // one scratch value at a time
 	scratch atomic.Pointer[[]scratchValue]

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/samber/mo"
 
@@ -90,7 +89,7 @@ func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prep
 	if denied := x.denyBySwitch(ctx, p, p.Original); denied != nil { // turned on since
 		return x.HandleAnswer(ctx, s, denied)
 	}
-	if err := h.noteCall(ctx, EntryCall, p.Original.ID, func(s agent.State) agent.State { return agent.Checkpoint(s).WithCallBegun(p) }); err != nil {
+	if err := h.noteBegun(ctx, agent.Checkpoint(s).CallsTogether(p), p); err != nil {
 		return mo.Err[*agent.ToolResult](err)
 	}
 	return h.noteResult(ctx, p, x.inner.Execute(ctx, s, p))
@@ -144,11 +143,11 @@ func (h *held) recordDecision(p *agent.Prepared, c *agent.ToolCall) {
 	if err != nil {
 		data = nil // cannot happen: strings only
 	}
-	kind, key := EntryDecision, c.ID
+	e := Entry{Kind: EntryDecision, Key: c.ID, Data: data}
 	for ; h.up != nil; h = h.up {
-		kind, key = ofChild(kind, h.call, key)
+		e.Kind, e.Key = ofChild(e.Kind, h.call, e.Key)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.waiting = append(h.waiting, Entry{Kind: kind, Key: key, At: time.Now(), Data: data})
+	_ = h.stage(&e, Update{}) // the entry of the call, which follows, returns the error
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,10 +25,16 @@ type held struct {
 	up   *held
 	call string
 
+	writing sync.Mutex // held during a commit; it is taken before mu
+
 	mu      sync.Mutex
-	last    agent.State // as the journal has it
+	last    agent.State // after the last staged entry
 	entries int64       // in the journal
-	waiting []Entry     // written with the next entry
+	staged  int64       // the number of the last staged entry
+	waiting []Entry     // staged entries that no commit has taken yet
+	update  Update      // committed with them
+	settle  *time.Timer // commits them soon; nil when no commit is planned
+	begins  *beginning  // nil while no calls begin together
 	lost    error       // the reason why nothing more is written
 	over    bool        // Once records nothing more: the run has ended or waits
 	done    map[string][]byte
@@ -54,7 +60,7 @@ func (h *held) alone(name string) (over func()) {
 
 // take starts holding the run under a claim.
 func (h *held) take(k *Keeper, c *claim) {
-	h.keeper, h.lease, h.entries, h.last = k, c.lease, c.entries, c.state
+	h.keeper, h.lease, h.entries, h.staged, h.last = k, c.lease, c.entries, c.entries, c.state
 	h.done, h.begun = c.done, c.begun
 	if h.done == nil {
 		h.done, h.begun = map[string][]byte{}, map[string]bool{}
@@ -73,7 +79,8 @@ func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Re
 		renewing.Wait()
 		lose(nil)
 	})
-	defer stop()                                         // also when a processor panics
+	defer func() { _ = h.commitAll(ctx) }() // also when a processor panics, as below
+	defer stop()
 	result := agent.Conclude(inside, s, next(inside, s)) // this context has the cause of a cancellation
 	stop()
 	final := lastState(result)
@@ -112,8 +119,9 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, cut bool) error
 		return h.note(ctx, EntryEnd, final, Update{Status: final.Status(), Reason: reason, Steps: final.RunStepCount()})
 	}
 	if !final.Waiting() || cut { // suspended: any process may resume it at once from the journal
+		err := h.commitAll(ctx)
 		h.release(ctx)
-		return nil
+		return err
 	}
 	notice := noticeOf(final, len(h.keeper.options.Notify) > 0)
 	questions, err := notice.storedQuestions()
@@ -138,64 +146,182 @@ func (h *held) release(ctx context.Context) {
 	_ = h.keeper.store.Release(ctx, h.lease) // otherwise the lease expires
 }
 
+// settleTime is how long an entry that may wait is kept in memory for the entry that follows it, so that both share a
+// commit. An agent that decides without a process, a request or a person takes less; everything slower finds the entry
+// in the journal.
+const settleTime = 2 * time.Millisecond
+
+// mayWait reports whether an entry may share the commit of the entry that follows it: nothing has begun that is not in
+// the journal, so a crash costs at most what the process did in settleTime.
+func (k EntryKind) mayWait() bool {
+	switch EntryKind(strings.TrimPrefix(string(k), childPrefix)) {
+	case EntryReply, EntryResult:
+		return true
+	}
+	return false
+}
+
 // note records the current state.
 func (h *held) note(ctx context.Context, kind EntryKind, s agent.State, u Update) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.write(ctx, kind, "", s, u)
+	return h.record(ctx, Entry{Kind: kind}, u, func(agent.State) agent.State { return s })
 }
 
 // noteCall records the progress of a call of the open step.
 func (h *held) noteCall(ctx context.Context, kind EntryKind, key string, change func(agent.State) agent.State) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.write(ctx, kind, key, change(h.last), Update{})
+	return h.record(ctx, Entry{Kind: kind, Key: key}, Update{}, change)
 }
 
-func (h *held) write(ctx context.Context, kind EntryKind, key string, s agent.State, u Update) error {
-	if h.up != nil {
-		h.up.mu.Lock()
-		defer h.up.mu.Unlock()
-		kind, key = ofChild(kind, h.call, key)
-		above := agent.Checkpoint(h.up.last).WithCallChild(h.call, s)
-		if _, _, there := agent.Checkpoint(above).Child(h.call); !there {
-			return h.up.give(fmt.Errorf("writing down a %s: the journal has no call %s under way", kind, h.call))
-		}
-		if err := h.up.write(ctx, kind, key, above, Update{}); err != nil {
-			return err
-		}
-		h.last = s
-		return nil
-	}
-	data, err := agent.Checkpoint(s).Changes(h.last)
+// noteBegun records that a call runs. Of calls that begin together, the last one commits the entries of all.
+func (h *held) noteBegun(ctx context.Context, together int, p *agent.Prepared) error {
+	e := Entry{Kind: EntryCall, Key: p.Original.ID}
+	top, err := h.stageChange(&e, Update{}, func(s agent.State) agent.State { return agent.Checkpoint(s).WithCallBegun(p) })
 	if err != nil {
-		return h.give(fmt.Errorf("writing down a %s: %w", kind, err))
-	}
-	if err := h.appendEntries(ctx, u, Entry{Kind: kind, Key: key, At: time.Now(), Data: data}); err != nil {
 		return err
 	}
-	h.last = s
-	return nil
+	if together > 1 {
+		h.awaitOthers(together)
+	}
+	return top.commit(ctx, e.Seq)
 }
 
-// appendEntries writes the waiting entries and then the given ones. It retries a failing store for
-// a while, independent of the context of the run, since the events have already happened.
-func (h *held) appendEntries(ctx context.Context, u Update, entries ...Entry) error {
+// beginning is calls that begin together.
+type beginning struct {
+	calls int
+	all   chan struct{} // closed when as many have begun as were expected
+}
+
+// awaitOthers waits until all calls have begun that begin together, but no longer than settleTime.
+func (h *held) awaitOthers(together int) {
+	h.mu.Lock()
+	b := h.begins
+	if b == nil {
+		b = &beginning{all: make(chan struct{})}
+		h.begins = b
+	}
+	if b.calls++; b.calls == together {
+		h.begins = nil
+		close(b.all)
+	}
+	h.mu.Unlock()
+	late := time.NewTimer(h.keeper.settle)
+	defer late.Stop()
+	select {
+	case <-b.all:
+	case <-late.C:
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.begins == b {
+			h.begins = nil
+		}
+	}
+}
+
+// record adds an entry with a change of the state to the journal.
+func (h *held) record(ctx context.Context, e Entry, u Update, change func(agent.State) agent.State) error {
+	top, err := h.stageChange(&e, u, change)
+	if err != nil {
+		return err
+	}
+	return top.commitStaged(ctx, e)
+}
+
+// stageChange stages an entry whose data is what changed since the last one. It returns the run that has the journal, and
+// sets the number, kind and key that the entry has there.
+func (h *held) stageChange(e *Entry, u Update, change func(agent.State) agent.State) (top *held, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := change(h.last)
+	if h.up != nil {
+		e.Kind, e.Key = ofChild(e.Kind, h.call, e.Key)
+		there := false
+		top, err = h.up.stageChange(e, Update{}, func(above agent.State) agent.State {
+			above = agent.Checkpoint(above).WithCallChild(h.call, s)
+			_, _, there = agent.Checkpoint(above).Child(h.call)
+			return above
+		})
+		if err == nil && !there {
+			h.up.mu.Lock()
+			defer h.up.mu.Unlock()
+			err = h.up.give(fmt.Errorf("writing down a %s: the journal has no call %s under way", e.Kind, h.call))
+		}
+		if err == nil {
+			h.last = s
+		}
+		return top, err
+	}
+	if e.Data, err = agent.Checkpoint(s).Changes(h.last); err != nil {
+		return h, h.give(fmt.Errorf("writing down a %s: %w", e.Kind, err))
+	}
+	if err := h.stage(e, u); err != nil {
+		return h, err
+	}
+	h.last = s
+	return h, nil
+}
+
+// stage numbers an entry and adds it to those that the next commit takes. The caller holds h.mu.
+func (h *held) stage(e *Entry, u Update) error {
 	if h.lost != nil {
 		return h.lost
 	}
-	all := slices.Concat(h.waiting, entries)
-	for i := range all {
-		all[i].Seq = h.entries + int64(i) + 1
+	h.staged++
+	e.Seq, e.At = h.staged, time.Now()
+	h.waiting = append(h.waiting, *e)
+	if u.Status != "" || u.Questions != nil {
+		h.update = u
 	}
+	return nil
+}
+
+// commitStaged commits a staged entry, or plans its commit when it may wait.
+func (h *held) commitStaged(ctx context.Context, e Entry) error {
+	if !e.Kind.mayWait() {
+		return h.commit(ctx, e.Seq)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.settle == nil && len(h.waiting) > 0 {
+		ctx = context.WithoutCancel(ctx)
+		h.settle = time.AfterFunc(h.keeper.settle, func() { _ = h.commit(ctx, e.Seq) }) // its error ends the run: see give
+	}
+	return h.lost
+}
+
+// commit writes all waiting entries in one commit, unless another caller has written the one with this number. It retries
+// a failing store for a while, independent of the context of the run, since the events have already happened.
+func (h *held) commit(ctx context.Context, seq int64) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	h.mu.Lock()
+	if h.lost != nil || h.entries >= seq {
+		defer h.mu.Unlock()
+		return h.lost
+	}
+	entries, u := h.waiting, h.update
+	h.waiting, h.update = nil, Update{}
+	if h.settle != nil {
+		h.settle.Stop()
+		h.settle = nil
+	}
+	h.mu.Unlock()
+
 	ctx = context.WithoutCancel(ctx)
-	err := h.keeper.patiently(ctx, func(ctx context.Context) error { return h.keeper.store.Append(ctx, h.lease, u, all...) })
+	err := h.keeper.patiently(ctx, func(ctx context.Context) error { return h.keeper.store.Append(ctx, h.lease, u, entries...) })
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if err != nil {
 		return h.give(fmt.Errorf("writing to the journal of run %s: %w", h.lease.Run, err))
 	}
-	h.entries += int64(len(all))
-	h.waiting = nil
+	h.entries = entries[len(entries)-1].Seq
 	return nil
+}
+
+// commitAll commits every staged entry, and waits for a commit that is under way.
+func (h *held) commitAll(ctx context.Context) error {
+	h.mu.Lock()
+	last := h.staged
+	h.mu.Unlock()
+	return h.commit(ctx, last)
 }
 
 // give gives the run up: nothing more is written, and the run is cancelled.

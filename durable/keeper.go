@@ -50,6 +50,7 @@ type Keeper struct {
 	store   Store
 	options Options
 	runs    *agent.Scratch[held]
+	settle  time.Duration // settleTime, except in tests
 
 	mu         sync.Mutex
 	suspending bool
@@ -62,7 +63,7 @@ func Keep(store Store, o Options) *Keeper {
 	}
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
-	return &Keeper{store: store, options: o, runs: agent.NewScratch[held](nil)}
+	return &Keeper{store: store, options: o, runs: agent.NewScratch[held](nil), settle: settleTime}
 }
 
 // Suspend parks the runs of this keeper at the end of their current step, and runs that begin

@@ -216,34 +216,43 @@ var errOver = errors.New("the run is over")
 // ErrInDoubt is returned when it is unknown whether a func of Keeper.Once has run.
 var ErrInDoubt = errors.New("it was begun before the run was cut off, and it is unknown whether it was done")
 
+// beginOnce records that a func of Once begins, unless it has a result, or was begun and must not run again.
 func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt bool, data []byte, done bool, err error) {
+	e := Entry{Kind: EntryOnce, Key: name}
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if data, done = h.done[name]; done {
-		return false, data, true, nil
-	}
-	doubt = h.begun[name]
+	data, done = h.done[name]
+	doubt = h.begun[name] && !done
+	begins := !done && (!doubt || repeat)
 	switch {
-	case doubt && !repeat:
-		return true, nil, false, nil
-	case h.over:
-		return doubt, nil, false, errOver
+	case begins && h.over:
+		err = errOver
+	case begins:
+		err = h.stage(&e, Update{})
 	}
-	err = h.appendEntries(ctx, Update{}, Entry{Kind: EntryOnce, Key: name, At: time.Now()})
-	return doubt, nil, false, err
+	h.mu.Unlock()
+	if err == nil && begins {
+		err = h.commit(ctx, e.Seq)
+	}
+	return doubt, data, done, err
 }
 
+// endOnce records the result of a func of Once.
 func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
+	e := Entry{Kind: EntryDone, Key: name, Data: data}
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.over { // nothing more is recorded: a process that resumes the run does not know that it was done
+		h.mu.Unlock()
 		return nil
 	}
-	if err := h.appendEntries(ctx, Update{}, Entry{Kind: EntryDone, Key: name, At: time.Now(), Data: data}); err != nil {
+	err := h.stage(&e, Update{})
+	if err == nil {
+		h.done[name] = data
+	}
+	h.mu.Unlock()
+	if err != nil {
 		return err
 	}
-	h.done[name] = data
-	return nil
+	return h.commit(ctx, e.Seq)
 }
 
 // Approve records a person's answer about a call of a parked run. It returns ErrAnswered when

@@ -42,8 +42,10 @@ var failing = map[string]part{
 	"whose store refuses a call": func(t *testing.T, s durable.Store) {
 		failAfterTwo(t, s, &refusingStore{s, durable.EntryCall, 3}, nil)
 	},
-	"whose store refuses a result": func(t *testing.T, s durable.Store) {
-		failAfterTwo(t, s, &refusingStore{s, durable.EntryResult, 3}, nil)
+	"whose store refuses a result": func(t *testing.T, s durable.Store) { // which is committed with the step
+		kept := runToFailure(t.Context(), t, &refusingStore{s, durable.EntryResult, 3}, nil)
+		assert.Contains(t, []int{2, 3}, kept.RunStepCount(), "the step may have been taken by then")
+		assert.Equal(t, 2, loadState(t, s).RunStepCount())
 	},
 	"whose store refuses a step": func(t *testing.T, s durable.Store) {
 		kept := runToFailure(t.Context(), t, &refusingStore{s, durable.EntryStep, 3}, nil)

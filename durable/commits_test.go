@@ -1,0 +1,136 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// commits is a store that notes the kinds of the entries of each commit.
+type commits struct {
+	durable.Store
+
+	mu  sync.Mutex
+	all []string
+}
+
+func (s *commits) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+	err := s.Store.Append(ctx, l, u, entries...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, strings.Join(lo.Map(entries, func(e durable.Entry, _ int) string { return string(e.Kind) }), " "))
+	return err
+}
+
+// parallel lets calls of a step run at once.
+type parallel struct{ calls int }
+
+func (p parallel) Install(plan capability.Plan) mo.Result[capability.Plan] { return mo.Ok(plan.WithParallel(p.calls)) }
+
+// committer returns an agent of one step with so many calls and its store.
+func committer(t *testing.T, calls int, settle time.Duration, more ...capability.Capability) (*agent.Agent, *commits) {
+	t.Helper()
+	store := &commits{Store: openStore(t)}
+	k := durable.Keep(store, durable.Options{})
+	k.SetSettleTime(settle)
+	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		if s.RunStepCount() > 0 {
+			return agent.Step{Message: agent.Assistant("Done.")}, nil
+		}
+		return agent.Step{Message: agent.Assistant("", lo.Times(calls, func(i int) agent.ToolCall {
+			return agent.ToolCall{ID: fmt.Sprint("call_", i), Name: "add", Arguments: `{}`}
+		})...)}, nil
+	})
+	add := toolexec.Func("add", "Adds.", func(context.Context, struct{}) (string, error) { return "added", nil })
+	a, err := builder.New().WithDriver(driver).With(capability.UseTools(add), capability.UseDurability{Keeper: k}).With(more...).Build().Get()
+	require.NoError(t, err)
+	return a, store
+}
+
+// A step with one call takes two commits, each further call one more, and calls that begin together share one.
+func TestCommitsOfAStep(t *testing.T) {
+	t.Parallel()
+	// Entries wait for the one that follows, however slow the machine is.
+	const settle = time.Hour
+	for name, tc := range map[string]struct {
+		calls int
+		more  []capability.Capability
+		want  []string
+	}{
+		"no call": {0, nil, []string{"begin", "reply step", "end"}},
+		"a call":  {1, nil, []string{"begin", "reply decision call", "result step", "reply step", "end"}},
+		"one after the other": {
+			3, nil,
+			[]string{"begin", "reply decision decision decision call", "result call", "result call", "result step", "reply step", "end"},
+		},
+		"a denied call": {
+			1, []capability.Capability{capability.UseHooks(hooks.On(hooks.AtPreToolUse, "no", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+				return c.Deny("no")
+			}))},
+			[]string{"begin", "reply decision result step", "reply step", "end"},
+		},
+		"an approval is asked for": {
+			1, []capability.Capability{capability.UseApproval(agent.ParkApprover), capability.UseHooks(
+				hooks.On(hooks.AtPreToolUse, "ask", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("May it?") }))},
+			[]string{"begin", "reply decision park"},
+		},
+		"at once": {
+			3, []capability.Capability{parallel{3}},
+			[]string{"begin", "reply decision decision decision call call call", "result result result step", "reply step", "end"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, store := committer(t, tc.calls, settle, tc.more...)
+			_, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, store.all)
+		})
+	}
+}
+
+// A hook that takes long finds the reply in the journal, and a slow hook after the call the result.
+func TestSlowHooksFindTheJournalWritten(t *testing.T) {
+	t.Parallel()
+	var store *commits
+	found := func(ctx context.Context, s agent.State, kind durable.EntryKind) error {
+		for {
+			entries, err := store.Entries(ctx, s.Run().ID, 0)
+			if err != nil || lo.ContainsBy(entries, func(e durable.Entry) bool { return e.Kind == kind }) {
+				return err
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	slow := []hooks.Hook{
+		hooks.On(hooks.AtPreToolUse, "slow", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+			assert.NoError(t, found(ctx, c.State(), durable.EntryReply))
+			return c.Allow()
+		}),
+		hooks.On(hooks.AtStepEnd, "slow-end", func(ctx context.Context, c hooks.StepEndContext) hooks.Result {
+			if c.StepIndex() == 0 {
+				assert.NoError(t, found(ctx, c.State(), durable.EntryResult))
+			}
+			return c.Pass()
+		}),
+	}
+	a, kept := committer(t, 1, 2*time.Millisecond, capability.UseHooks(slow...))
+	store = kept
+	_, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+}

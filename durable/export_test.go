@@ -1,0 +1,6 @@
+package durable
+
+import "time"
+
+// SetSettleTime sets how long a keeper keeps an entry that may share the commit of the next one.
+func (k *Keeper) SetSettleTime(d time.Duration) { k.settle = d }
