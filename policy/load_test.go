@@ -83,7 +83,7 @@ hooks:
 		`24:14: $ref: unknown definition "nope"; known: none (rule: definitions)`,
 		`25:39: waiver: the key "reason" is missing`,
 		`25:60: expires: expected a day such as 2026-12-31`,
-		`30:21: when: there is no name "startsWit": did you mean startsWith? (rule: conditions)`,
+		`30:21: when: unknown name "startsWit": did you mean startsWith? (rule: conditions)`,
 		`31:17: rule "two": "a.b" is within "a"`,
 		`32:30: rule "x": on_timeout counts only where there is a deadline`,
 		`35:25: ExecutionEnd, entry 1: url: http is for the loopback only: use https (rule: actions)`,

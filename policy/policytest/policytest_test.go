@@ -236,9 +236,9 @@ deny by p/big: too much
 ├─ p/small  pass: its condition is false
 │  args.n > 5 = false
 │     args.n = 3
-├─ p/broken  failed: when: condition "args.m > 5" at PreToolUse, column 5: args.m: there is no "m": ask has(…) first
-│  args.m > 5 = failed: there is no "m": ask has(…) first
-│     args.m = failed: there is no "m": ask has(…) first
+├─ p/broken  failed: when: condition "args.m > 5" at PreToolUse, column 5: args.m: no member "m": check with has(…) first
+│  args.m > 5 = failed: no member "m": check with has(…) first
+│     args.m = failed: no member "m": check with has(…) first
 │  on failure: open
 │  p.yaml:7:8
 ├─ p/big  deny: too much

@@ -88,7 +88,7 @@ func TestFunctionsRefuse(t *testing.T) {
 	require.NoError(t, err)
 	for when, want := range map[string]string{
 		`pick(args.to, ["x"]) == []`: "expected a map",
-		`user_says(args.sums)`:       "of types that this is not for",
+		`user_says(args.sums)`:       "does not accept values of these types",
 		`from_user(type(1))`:         "nothing is known of a value of type",
 	} {
 		compiled, err := language.Compile(when, hooks.PreToolUse)
