@@ -89,7 +89,7 @@ func TestFunctionsRefuse(t *testing.T) {
 	for when, want := range map[string]string{
 		`pick(args.to, ["x"]) == []`: "expected a map",
 		`user_says(args.sums)`:       "does not accept values of these types",
-		`from_user(type(1))`:         "nothing is known of a value of type",
+		`from_user(type(1))`:         "have no origin",
 	} {
 		compiled, err := language.Compile(when, hooks.PreToolUse)
 		require.NoError(t, err, when)
