@@ -72,7 +72,7 @@ func hooksSchema() form {
 // entriesOfOtherNames lets the names pass that other systems have for points: there are
 // many, and Load knows them.
 func entriesOfOtherNames(entries form) form {
-	return withDoc(entries, "A point by the name that another system has for it.")
+	return withDoc(entries, "A point by its name in another system.")
 }
 
 // entrySchema returns a rule or an action. A key that belongs to one decision or one type of

@@ -105,7 +105,7 @@ func TestForms(t *testing.T) {
 			`  assistant "" c1=bash({"command":"ls"}) c2=bash({"command":"rm -rf /"})`,
 			`  tool "a b" to=c1 failed=false`, `  tool "no" to=c2 failed=true`,
 			`  assistant "" c3=bash({})`, `  tool "short" to=c3 failed=false`,
-			`wrong: read recording "audit.jsonl": line 8: run "r2": the audit log has hashes`,
+			`wrong: read recording "audit.jsonl": line 8: run "r2": the audit log holds hashes`,
 		},
 		"spans.jsonl": {
 			"run t1/5:2 otlp model= agent=sub tools=0 lacks=the tools", `  user "sub"`, `  assistant "subbed"`,
@@ -162,7 +162,7 @@ func TestShapesOfFiles(t *testing.T) {
 		"a list a line":          {"[" + user + "]\n[" + user + "," + user + "]\n", []string{"run f:1:1 openai", "  user", "run f:2:2 openai", "  user", "  user"}},
 		"a mark of UTF-8":        {"\ufeff[" + user + "]", []string{"run f:1:1 openai", "  user"}},
 		"objects over lines":     {"{\"messages\":[\n" + user + "]}\n{\n\"messages\":[]}", []string{"run f:1:1 openai", "  user", "run f:3:3 openai"}},
-		"a first line cut short": {"{\"messages\":[{\"ro\n{\"messages\":[]}\n", []string{"wrong: read recording \"f\": line 1: nothing is known"}},
+		"a first line cut short": {"{\"messages\":[{\"ro\n{\"messages\":[]}\n", []string{"wrong: read recording \"f\": line 1: unknown recording format"}},
 		"not a line":             {`{"messages":[]}` + "\nhello\n" + `{"messages":[]}`, []string{"run f:1:1", "wrong: read recording \"f\": line 2: ", "run f:3:3"}},
 		"something else":         {`{"id": "sh1", "cmd": "ls"}`, []string{"unknown recording format: set the format"}},
 		"no JSON":                {"hello\n", []string{"expected an object, got 'h'"}},
