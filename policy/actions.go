@@ -14,59 +14,59 @@ import (
 var actionTypes = []string{"command", "shell", "http", "webhook", "mcp_tool", "agent", "spawn", "gate", "prompt", "func"}
 
 var processKeys = []key{
-	{"dir", textForm, "Where it runs."},
+	{"dir", textForm, "The working directory."},
 	{"env", newMapping(textForm), "Further variables of its environment."},
-	{"inherit", textsForm, "Variables that it gets from the environment of this program besides the usual ones; a pattern such as AWS_* will do."},
-	{"max_bytes", wholeForm(1, 64<<20), "How much of its output is kept."},
+	{"inherit", textsForm, "More environment variables of this program to pass on, in addition to the usual ones; a pattern such as AWS_* is possible."},
+	{"max_bytes", wholeForm(1, 64<<20), "The most bytes of output to keep."},
 }
 
 var httpKeys = []key{
-	{"url", textForm, "Where to: https, or http on the loopback. ${NAME} stands for a variable behind the host, or for a listed environment variable."},
-	{"method", textForm, "The method; POST if left out."},
+	{"url", textForm, "The URL: https, or http on the loopback interface. ${NAME} stands for a variable after the host, or for a listed environment variable."},
+	{"method", textForm, "The method; the default is POST."},
 	{"headers", newMapping(textForm), "Headers to send along; ${NAME} as in the URL."},
-	{"body", anyForm, "What is sent, as JSON; ${NAME} in its strings stands for a value. Left out, it is the request."},
-	{"fields", textsForm, "The members of the request that are sent, where there is no body."},
-	{"env", textsForm, "Environment variables that the URL and the headers may name, besides those of the policy."},
+	{"body", anyForm, "The body, as JSON; ${NAME} in its strings stands for a value. The default is the request."},
+	{"fields", textsForm, "The members of the request to send if there is no body."},
+	{"env", textsForm, "Environment variables that the URL and the headers may name, in addition to those of the policy."},
 	{"private", textsForm, "Private addresses that may be reached, such as 10.1.0.0/16."},
-	{"max_bytes", wholeForm(1, 64<<20), "How long the body may be, and the answer."},
+	{"max_bytes", wholeForm(1, 64<<20), "The maximum size of the body and of the answer."},
 }
 
-// actionKeys are those that belong to one type of action.
+// actionKeys holds the keys of each type of action.
 var actionKeys = map[string][]key{
-	"command": append([]key{{"argv", list(textForm), "The program and its arguments; no shell reads them."}}, processKeys...),
-	"shell":   append([]key{{"command", textForm, "What bash runs, word for word; values are in its environment, as \"$NAME\"."}}, processKeys...),
+	"command": append([]key{{"argv", list(textForm), "The program and its arguments, without a shell."}}, processKeys...),
+	"shell":   append([]key{{"command", textForm, "The command for bash, unchanged; values are in its environment, as \"$NAME\"."}}, processKeys...),
 	"http":    httpKeys,
 	"webhook": append([]key{{
 		"callback_port", wholeForm(1, 65535),
-		"Where to listen for the callback, with await. If left out, 8765 at the points of pipelines, elsewhere any port.",
+		"The port for the callback, with await. The default is 8765 at the points of pipelines, and any port elsewhere.",
 	}}, httpKeys...),
 	"mcp_tool": {
 		{"server", textForm, "The MCP server's name."},
 		{"tool", textForm, "The tool's name."},
-		{"arguments", form{"type": "object"}, "What it is called with; the request if left out."},
+		{"arguments", form{"type": "object"}, "The arguments of the call; the default is the request."},
 	},
 	"agent": {
 		{"agent_name", textForm, "The agent's name."},
-		{"input", form{"type": "object"}, "What it is told; the request if left out."},
+		{"input", form{"type": "object"}, "The input; the default is the request."},
 	},
 	"spawn": {
 		{"pipeline", textForm, "The pipeline's name."},
-		{"inputs", form{"type": "object"}, "What it is given, and nothing else."},
+		{"inputs", form{"type": "object"}, "The inputs; nothing else is passed."},
 	},
 	"gate": {
 		{"by", oneOf("person", "callback", "file", "command"), "Who opens it."},
 		{"webhook", form{"type": "object"}, "By callback: the request that tells a person, with ${CALLBACK_URL}; keys as of an http action."},
-		{"port", wholeForm(1, 65535), "By callback: where to listen; any port if left out."},
+		{"port", wholeForm(1, 65535), "By callback: the port to listen on; the default is any port."},
 		{"file", textForm, "By file: the file that must appear, or change."},
-		{"existing", flagForm, "By file: one that is there already counts."},
-		{"argv", list(textForm), "By command: what is asked again and again; 0 is yes, 1 not yet."},
-		{"every", timeForm, "How long between two looks."},
-		{"reason", textForm, "A sentence for the person who is asked; ${NAME} stands for a value."},
+		{"existing", flagForm, "By file: a file that exists already counts."},
+		{"argv", list(textForm), "By command: the program to run repeatedly; exit code 0 opens the gate, 1 means not yet."},
+		{"every", timeForm, "The time between two checks."},
+		{"reason", textForm, "A sentence for the person who must approve; ${NAME} stands for a value."},
 	},
 	"prompt": {
-		{"rule", textForm, "What is allowed and what is not, for the model that judges."},
-		{"model", textForm, "The model; the driver's default if left out."},
-		{"max_bytes", wholeForm(1, 64<<20), "How much the model is shown."},
+		{"rule", textForm, "The rule by which the model judges."},
+		{"model", textForm, "The model; the default is that of the driver."},
+		{"max_bytes", wholeForm(1, 64<<20), "The most bytes to show the model."},
 	},
 	"func": {{"func", textForm, "The name of a Go func that the program has registered."}},
 }
@@ -104,7 +104,7 @@ func (l *loader) action(r *rule, e *entry) {
 	r.timeout = declared.Limit()
 }
 
-// offsetOf returns the byte of a text at a line and column, which count from one.
+// offsetOf converts a line and a column, which count from one, to a byte offset.
 func offsetOf(text string, line, column int) int {
 	offset := 0
 	for ; line > 1; line-- {
@@ -117,8 +117,7 @@ func offsetOf(text string, line, column int) int {
 	return min(offset+max(column-1, 0), len(text))
 }
 
-// field returns where a field of a declared action stands; the action itself for one that
-// is not there.
+// field returns the node of a field of a declared action; the action itself if the field is missing.
 func (e *entry) field(kind, name string) yamlfile.Node {
 	if kind == "agent" && name == "agent" {
 		name = "agent_name"
@@ -137,13 +136,13 @@ func (e *entry) field(kind, name string) yamlfile.Node {
 	return n.Value
 }
 
-// awaited reads whether the action is waited for.
+// awaited reads whether the rule waits for the action.
 func (l *loader) awaited(r *rule, e *entry) bool {
 	await := r.point.source != ofPipelines || !lo.Contains([]string{"command", "shell", "http", "webhook", "mcp_tool", "func"}, r.kind)
 	key := ""
 	switch {
 	case e.has("await") && (e.text("mode") == "sync" || e.text("mode") == "async"):
-		e.place("mode").Wrong("%s: mode: %s and await are two words for one thing: one of them has to go", e.what, e.text("mode"))
+		e.place("mode").Wrong("%s: mode: %s and await mean the same: remove one of them", e.what, e.text("mode"))
 	case e.has("await"):
 		await, key = e.flag("await", await), "await"
 	case e.has("mode") && e.text("mode") == "async":
@@ -154,15 +153,15 @@ func (l *loader) awaited(r *rule, e *entry) bool {
 	switch {
 	case await:
 	case r.kind == "gate":
-		e.place(key).Wrong("%s: a gate without await holds nothing up (rule: waiting)", e.what)
+		e.place(key).Wrong("%s: a gate requires await: true (rule: waiting)", e.what)
 	case r.point.denies() && !r.observe:
-		e.place(key).Wrong("%s: at %s the answer of an action may deny, and one that is not waited for comes too late: "+
-			"leave it away, or say observe: true if it is only told (rule: waiting)", e.what, r.point.name)
+		e.place(key).Wrong("%s: at %s the answer of an action may deny, so the rule must wait for it: "+
+			"remove this, or set observe: true if the action decides nothing (rule: waiting)", e.what, r.point.name)
 	}
 	return await
 }
 
-// declareAction returns the action as it is declared; nil for one whose type is not known.
+// declareAction returns the declared action; nil for an unknown type.
 func (l *loader) declareAction(r *rule, e *entry) action.Declared {
 	f, limit := e.fields, r.timeout
 	if limit == 0 && r.kind == "shell" && r.point.source == ofPipelines {
@@ -220,7 +219,7 @@ func (l *loader) request(d *document, f fields, limit time.Duration) action.HTTP
 	if f.has("body") {
 		h.Body = f.at("body").Value()
 	}
-	if d.kind != Policies { // these files have no list: what they name is meant
+	if d.kind != Policies { // these files have no environment list: every name is allowed
 		for _, text := range append(lo.Values(h.Headers), h.URL) {
 			h.Env = append(h.Env, lo.Without(textOf(text).placeholderNames(), action.VariableNames()...)...)
 		}
@@ -248,7 +247,7 @@ func (l *loader) gate(r *rule, e *entry, limit time.Duration) action.Declared {
 	return g
 }
 
-// object returns a mapping as a value; nil where there is none.
+// object returns a mapping as a value; nil if the key is missing.
 func (f fields) object(key string) map[string]any {
 	n := f.at(key)
 	if n.Kind() == yamlfile.AbsentNode {

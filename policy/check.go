@@ -13,25 +13,25 @@ import (
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
-// Warning is something that can be loaded and most likely is not meant, or that an author
-// has to know.
+// Warning describes content of a policy that loads but is probably a mistake, or that an author should know about.
 type Warning struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Code says in a word what it is: tool, argument, agent, point, unreachable, condition, waiver, shell, action,
-	// name, required; or shadow or waived, which are meant, and told so that they are known.
+	// Code is the kind of the warning: tool, argument, agent, point, unreachable, condition, waiver, shell, action, name
+	// or required; or shadow or waived, which report intended states.
 	Code string `json:"code"`
-	// Rule is the rule's hook, policy/id; empty where it is about no rule.
+	// Rule is the rule's hook, policy/id; empty if the warning is not about a rule.
 	Rule string `json:"rule,omitempty"`
-	// Error reports whether it is a mistake in any case: a rule that none of the known tools can be matched by.
+	// Error is set for a certain mistake: a rule that none of the known tools can match.
 	Error bool `json:"error,omitempty"`
-	// Never reports whether the rule can never apply, as one before it always denies or its condition is always false.
+	// Never is set when the rule can never apply, because an earlier rule always denies or its condition is always
+	// false.
 	Never bool   `json:"never,omitempty"`
 	Text  string `json:"text"`
 }
 
-// String returns the place and the text.
+// String returns the warning with its place.
 func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", w.File, w.Line, w.Column, w.Code, w.Text)
 }
@@ -40,35 +40,32 @@ func (l *loader) note(at yamlfile.Place, code, rule, format string, args ...any)
 	l.notes = append(l.notes, warningAt(at, code, rule, format, args...))
 }
 
-// Meant reports whether it was written down as it is: a rule in shadow, or a waiver
-// that has not ended.
+// Meant reports whether the warning is about an intended state: a rule in shadow, or a waiver that has not ended.
 func (w Warning) Meant() bool { return w.Code == "shadow" || w.Code == "waived" }
 
 func warningAt(at yamlfile.Place, code, rule, format string, args ...any) Warning {
 	return Warning{File: at.File(), Line: at.Line, Column: at.Column, Code: code, Rule: rule, Text: fmt.Sprintf(format, args...)}
 }
 
-// Check returns what is most likely not meant: tools that do not exist, rules that are never
-// asked because one before them always denies, conditions that are always true or false,
-// values in the text of a shell that it would read as more than values; and what it is good
-// to know: waivers, those that have ended among them, and rules in shadow. Tools are the
-// names of all tools that there are; without any, they are not looked at. Rules of
-// the library and of required policies are for any agent, and may be for other tools.
-// The warnings are in the order of the files.
+// Check returns probable mistakes: tools that do not exist, rules that are never asked because an earlier rule always
+// denies, conditions that are always true or false, and values in shell commands that the shell could read as code. It
+// also lists waivers, ended ones included, and rules in shadow. Tools are the names of all existing tools; if there are
+// none, tools are not checked. Rules of the library and of required policies are meant for any agent, so they may name
+// other tools. The warnings are in the order of the files.
 func (p *Policy) Check(tools ...string) []Warning {
 	var known []Warning
 	if len(tools) > 0 {
 		compiled, err := hooks.NewSet(p.probes()...).Compile(tools...).Get()
-		if err == nil { // else Load has said what is wrong
+		if err == nil { // Load has reported an error already
 			known = p.Missing(compiled.Gaps())
 		}
 	}
 	return p.checkWith(known)
 }
 
-// Missing returns what rules are for and an agent does not have, by what capability.Plan.Gaps found: tools and arguments
-// that it and its sub-agents lack, agents and points. Rules of the library and of required policies are for any agent,
-// and are left out.
+// Missing returns warnings about tools, arguments, agents and points that rules name and an agent lacks, from the gaps
+// that capability.Plan.Gaps returned. Tools and arguments count as lacking only if the sub-agents lack them, too. Rules
+// of the library and of required policies are meant for any agent and are omitted.
 func (p *Policy) Missing(gaps []hooks.Gap) []Warning {
 	return lo.Uniq(lo.FilterMap(gaps, func(g hooks.Gap, _ int) (Warning, bool) {
 		if g.Origin == nil {
@@ -83,7 +80,7 @@ func (p *Policy) Missing(gaps []hooks.Gap) []Warning {
 	}))
 }
 
-// missingWarning returns the warning about a gap, at the place of what is missing.
+// missingWarning returns the warning about a gap, at the place of the missing name.
 func (r *rule) missingWarning(g hooks.Gap) Warning {
 	at, code := r.place, "tool"
 	placed := func(list []pattern, text string) {
@@ -107,7 +104,7 @@ func (r *rule) missingWarning(g hooks.Gap) Warning {
 	return w
 }
 
-// probes returns hooks that match what the rules match, and do nothing.
+// probes returns hooks with the matchers of the rules that do nothing.
 func (p *Policy) probes() []hooks.Hook {
 	return lo.Map(p.rules, func(r *rule, _ int) hooks.Hook {
 		h := r.point.observe(r.name(), noCheck)
@@ -118,7 +115,7 @@ func (p *Policy) probes() []hooks.Hook {
 	})
 }
 
-// checkWith works like Check, with what is known of tools.
+// checkWith works like Check, with given warnings about tools.
 func (p *Policy) checkWith(known []Warning) []Warning {
 	out := append(slices.Clone(p.warnings), known...)
 	for i, r := range p.rules {
@@ -130,7 +127,7 @@ func (p *Policy) checkWith(known []Warning) []Warning {
 		if r.when != nil {
 			if value, known := r.when.Constant(); known {
 				w := warningAt(r.place, "condition", r.name(), "its condition is always %t%s", value,
-					lo.Ternary(value, ": it can be left away", ": the rule never applies"))
+					lo.Ternary(value, ": it can be removed", ": the rule never applies"))
 				w.Never = !value
 				out = append(out, w)
 			}
@@ -140,7 +137,7 @@ func (p *Policy) checkWith(known []Warning) []Warning {
 			out = append(out, warningAt(r.place, "waiver", r.name(), "its waiver (%s: %s) ended on %s: it is in force",
 				r.waiver.Owner, r.waiver.Reason, r.waiver.Expires.Format("2006-01-02")))
 		case r.shadow:
-			out = append(out, warningAt(r.place, "shadow", r.name(), "it is in shadow: it judges and changes nothing"))
+			out = append(out, warningAt(r.place, "shadow", r.name(), "it is in shadow: it reports decisions and enforces none"))
 		case r.waiver != nil:
 			out = append(out, warningAt(r.place, "waived", r.name(), "it is waived until %s (%s: %s)",
 				r.waiver.Expires.Format("2006-01-02"), r.waiver.Owner, r.waiver.Reason))
@@ -158,21 +155,21 @@ func (p *Policy) checkWith(known []Warning) []Warning {
 // oddNames finds names that no tool can have.
 func (r *rule) oddNames() []Warning {
 	return lo.FilterMap(r.match.tools, func(p pattern, _ int) (Warning, bool) {
-		return warningAt(p.place, "tool", r.name(), "%q is taken for the name of one tool, and none has such a name: "+
-			"several stand in a list, [a, b], and a regular expression between slashes, /^(a|b)$/", p.text), odd(p.text)
+		return warningAt(p.place, "tool", r.name(), "%q is not a valid tool name: "+
+			"write several names as a list, [a, b], and a regular expression between slashes, /^(a|b)$/", p.text), odd(p.text)
 	})
 }
 
-// odd reports whether a pattern for tools is a name, neither a glob nor a regular expression,
-// in which something stands that no name has.
+// odd reports whether a pattern for tools is neither a glob nor a regular expression and contains characters that no
+// tool name has.
 func odd(pattern string) bool {
 	regular := len(pattern) > 2 && strings.HasPrefix(pattern, "/") && strings.HasSuffix(pattern, "/")
 	return !regular && !strings.ContainsAny(pattern, `*?[\`) &&
 		(strings.ContainsAny(pattern, ", \t\n") || strings.HasPrefix(pattern, "/") || strings.HasSuffix(pattern, "/"))
 }
 
-// unreachable finds an earlier rule of the same point that always ends the asking about
-// what this one matches.
+// unreachable returns a warning if an earlier rule of the same point always decides finally about everything that this
+// one matches.
 func (r *rule) unreachable(before []*rule) (Warning, bool) {
 	for _, earlier := range before {
 		ends := earlier.kind == "deny" || earlier.kind == "stop" && earlier.point.name == hooks.PreToolUse
@@ -185,7 +182,7 @@ func (r *rule) unreachable(before []*rule) (Warning, bool) {
 				continue
 			}
 		}
-		return warningAt(r.place, "unreachable", r.name(), "it is never asked: %q in line %d of %s says %s to all that it matches",
+		return warningAt(r.place, "unreachable", r.name(), "it is never asked: %q in line %d of %s decides %s for all that it matches",
 			earlier.name(), earlier.place.Line, earlier.place.File(), earlier.kind), true
 	}
 	return Warning{}, false

@@ -46,15 +46,15 @@ hooks:
 	})
 	want := []string{
 		`4:37 p/mistyped tool "bahs" matches no tool: did you mean "bash"? There are "bash", "read_file", "write_file"`,
-		`6:8 p/never unreachable it is never asked: "p/all" in line 5 of policy.yaml says deny to all that it matches`,
-		`8:8 p/always condition its condition is always true: it can be left away`,
-		`9:8 p/after-always unreachable it is never asked: "p/always" in line 8 of policy.yaml says deny to all that it matches`,
+		`6:8 p/never unreachable it is never asked: "p/all" in line 5 of policy.yaml decides deny for all that it matches`,
+		`8:8 p/always condition its condition is always true: it can be removed`,
+		`9:8 p/after-always unreachable it is never asked: "p/always" in line 8 of policy.yaml decides deny for all that it matches`,
 		`10:8 p/false condition its condition is always false: the rule never applies`,
-		`11:8 p/shadow shadow it is in shadow: it judges and changes nothing`,
+		`11:8 p/shadow shadow it is in shadow: it reports decisions and enforces none`,
 		`13:8 p/old waiver its waiver (ann: migration) ended on 2020-01-31: it is in force`,
-		`14:47 p/new name reason: nothing is called "missing" at PreToolUse: it will stand there as it is`,
+		`14:47 p/new name reason: unknown name "missing" at PreToolUse: it stays as it is`,
 		`15:74 p/shell shell command: bash takes its value apart at spaces and looks up wildcards in it: write "${PROGRESS}"`,
-		`17:8 p/behind unreachable it is never asked: "p/end" in line 16 of policy.yaml says deny to all that it matches`,
+		`17:8 p/behind unreachable it is never asked: "p/end" in line 16 of policy.yaml decides deny for all that it matches`,
 	}
 	assert.Equal(t, want, got)
 	assert.Len(t, p.Check(), len(want)-1, "tools are not looked at where none are known")
@@ -70,7 +70,7 @@ hooks:
 	got := lo.Map(p.Check(), func(w policy.Warning, _ int) string { return w.Code + w.Text })
 	require.Len(t, got, 3)
 	for i, name := range []string{"bash, sh", "/bash", "/"} {
-		assert.Contains(t, got[i], fmt.Sprintf("tool%q is taken for the name of one tool", name))
+		assert.Contains(t, got[i], fmt.Sprintf("tool%q is not a valid tool name", name))
 	}
 }
 

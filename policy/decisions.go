@@ -19,7 +19,7 @@ func (l *loader) decision(r *rule, e *entry) {
 	r.kind = e.oneOf("decision", decisionNames...)
 	r.await = true
 	if !e.has("id") {
-		e.place("decision").Wrong("%s: the key %q is missing: events and denials name the rule by it (rule: names)", e.what, "id")
+		e.place("decision").Wrong("%s: the key %q is missing: events and denials identify the rule by it (rule: names)", e.what, "id")
 	}
 	if r.kind != "" && !slices.Contains(r.point.can, r.kind) {
 		e.fields.at("decision").Wrong("%s: %q is not possible at %s: %s (rule: powers)", e.what, r.kind, r.point.name, r.point.whatCan())
@@ -30,7 +30,7 @@ func (l *loader) decision(r *rule, e *entry) {
 	r.metadata = l.expressions(e, "metadata", r.language)
 	for _, key := range []string{"context", "metadata"} {
 		if e.has(key) && r.kind != "" && !slices.Contains(r.point.adds, r.kind) {
-			e.place(key).Wrong("%s: with %s at %s nothing can be added (rule: powers)", e.what, r.kind, r.point.name)
+			e.place(key).Wrong("%s: a rule with %s at %s cannot add anything (rule: powers)", e.what, r.kind, r.point.name)
 		}
 	}
 	switch r.kind {
@@ -42,7 +42,7 @@ func (l *loader) decision(r *rule, e *entry) {
 			}
 		}
 		if e.has("on_timeout") && !e.has("within") {
-			e.place("on_timeout").Wrong("%s: on_timeout counts only where there is a deadline: say within, too", e.what)
+			e.place("on_timeout").Wrong("%s: on_timeout requires a deadline: set within", e.what)
 		}
 	case "rewrite":
 		l.rewrite(r, e)
@@ -52,16 +52,16 @@ func (l *loader) decision(r *rule, e *entry) {
 		l.redact(r, e)
 	case "add_context":
 		if !e.has("context") && !e.has("metadata") {
-			e.place("decision").Wrong("%s: add_context has nothing to add: give it a context, or metadata", e.what)
+			e.place("decision").Wrong("%s: add_context requires context or metadata", e.what)
 		}
 	}
 }
 
-// rewrite reads what a rule puts in the place of what there is.
+// rewrite reads the replacement values of a rule.
 func (l *loader) rewrite(r *rule, e *entry) {
 	r.set, r.remove = l.expressions(e, "set", r.language), e.texts("remove")
 	if !e.has("set") && !e.has("remove") {
-		e.place("decision").Wrong("%s: rewrite changes nothing: say what to set, by dotted path, or what to remove", e.what)
+		e.place("decision").Wrong("%s: rewrite requires set or remove, by dotted path", e.what)
 		return
 	}
 	if r.point.object() {
@@ -70,7 +70,7 @@ func (l *loader) rewrite(r *rule, e *entry) {
 	}
 	name := lo.Ternary(r.point.name == hooks.PreSubagent, "instruction", "input")
 	if _, ok := r.set[name]; e.has("remove") || !ok || len(r.set) != 1 {
-		e.place("decision").Wrong("%s: a rewrite at %s gives another %s and nothing else: set: {%s: 'an expression'}", e.what, r.point.name, name, name)
+		e.place("decision").Wrong("%s: a rewrite at %s can replace only the %s: set: {%s: 'an expression'}", e.what, r.point.name, name, name)
 	}
 }
 
@@ -80,17 +80,17 @@ func (r *rule) paths(e *entry) {
 	slices.Sort(all)
 	for i, path := range all {
 		if path == "" || slices.Contains(strings.Split(path, "."), "") {
-			e.place("decision").Wrong("%s: %q is no path: write the names of members with dots between them", e.what, path)
+			e.place("decision").Wrong("%s: invalid path %q: write the names of members with dots between them", e.what, path)
 		}
 		for _, other := range all[i+1:] {
 			if other == path || strings.HasPrefix(other, path+".") {
-				e.place("decision").Wrong("%s: %q is within %q: say what becomes of one of them", e.what, other, path)
+				e.place("decision").Wrong("%s: %q is within %q: remove one of them", e.what, other, path)
 			}
 		}
 	}
 }
 
-// result reads an answer: a text, or a value that is given as JSON.
+// result reads an answer: a text, or a value that is answered as JSON.
 func (l *loader) result(r *rule, e *entry) {
 	n := e.fields.at("result")
 	switch n.Kind() {
@@ -101,7 +101,7 @@ func (l *loader) result(r *rule, e *entry) {
 	case yamlfile.NullNode, yamlfile.NumberNode, yamlfile.BoolNode, yamlfile.ListNode, yamlfile.MappingNode:
 		value, err := json.Marshal(n.Value())
 		if err != nil {
-			n.Wrong("result: it cannot be JSON: %w", err)
+			n.Wrong("result: the value cannot be written as JSON: %w", err)
 			return
 		}
 		r.result = template{text: text{[]piece{{literal: string(value)}}}}
@@ -109,22 +109,22 @@ func (l *loader) result(r *rule, e *entry) {
 	r.isError = e.flag("failure", false)
 }
 
-// redact reads what is taken out.
+// redact reads what to redact.
 func (l *loader) redact(r *rule, e *entry) {
 	scrub := &scrubber{with: e.text("with")}
 	for _, pattern := range e.texts("patterns") {
 		compiled, err := regexp.Compile(pattern)
 		if err == nil && compiled.MatchString("") {
-			err = errors.New("it matches the empty text, too")
+			err = errors.New("it matches the empty text")
 		}
 		if err != nil {
-			e.fields.at("patterns").Wrong("patterns: %q is no regular expression to look for (RE2): %w", pattern, err)
+			e.fields.at("patterns").Wrong("patterns: %q is not a usable regular expression (RE2): %w", pattern, err)
 			continue
 		}
 		scrub.patterns = append(scrub.patterns, compiled)
 	}
 	if e.has("with") && !e.has("patterns") {
-		e.place("with").Wrong("%s: with is what stands in the place of what patterns match: there are no patterns", e.what)
+		e.place("with").Wrong("%s: with requires patterns, because it replaces their matches", e.what)
 	}
 	kinds := func(key string, known []string) []string {
 		if n := e.fields.at(key); n.Kind() == yamlfile.BoolNode {
@@ -143,7 +143,7 @@ func (l *loader) redact(r *rule, e *entry) {
 		e.place("decision").Wrong("%s: %w", e.what, err)
 	}
 	if scrub.empty() && len(e.texts("patterns")) == 0 {
-		e.place("decision").Wrong("%s: redact takes nothing out: say secrets: true, pii: true, or patterns", e.what)
+		e.place("decision").Wrong("%s: redact requires secrets: true, pii: true, or patterns", e.what)
 	}
 	r.scrub = scrub
 }

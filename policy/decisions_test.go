@@ -154,7 +154,7 @@ assistant calls list {}
 tool write (not_executed): tool "write": denied by workspace/inside: /etc/passwd is outside of /srv/app
 tool write (executed): ran {"path":"/srv/app/a"}
 tool write (not_executed): tool "write": not executed: workspace/inside: the hook could not decide: when: `+
-		`condition "!path.within(args.path, workspace)" at PreToolUse, column 18: args.path: there is no "path": ask has(…) first
+		`condition "!path.within(args.path, workspace)" at PreToolUse, column 18: args.path: no member "path": check with has(…) first
 tool list (executed): ran {}
 assistant: done
 `, agenttest.Transcript(final))

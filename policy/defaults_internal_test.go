@@ -89,12 +89,12 @@ func TestCallbackPort(t *testing.T) {
 // What has no use for retries refuses them, and no rule has more than a hundred.
 func TestRetriesThatCount(t *testing.T) {
 	for entry, want := range map[string]string{
-		"{type: shell, command: 'true', retries: 2}":                           "retries counts only with on_failure: retry",
-		"{type: http, url: 'https://example.com', retries: 2, then: open}":     "then counts only with on_failure: retry",
+		"{type: shell, command: 'true', retries: 2}":                           "retries requires on_failure: retry",
+		"{type: http, url: 'https://example.com', retries: 2, then: open}":     "then requires on_failure: retry",
 		"{type: http, url: 'https://example.com', retries: 101}":               "expected a whole number from 0 to 100",
 		"{type: shell, command: 'true', on_failure: retry, retries: -1}":       "expected a whole number from 0 to 100",
 		"{type: http, url: 'https://example.com', retries: 1, retry_delay: 0}": "expected a time above zero",
-		"{type: agent, agent_name: a, retries: 0}":                             "retries counts only with on_failure: retry",
+		"{type: agent, agent_name: a, retries: 0}":                             "retries requires on_failure: retry",
 	} {
 		_, err := ParseKind(Policies, "file.yaml", []byte("policy: p\nhooks:\n  StepEnd: "+entry), Options{})
 		require.Error(t, err, entry)

@@ -1,5 +1,4 @@
-// Package policy makes hooks of rules that stand in files: what an agent may do, said by
-// people who do not write Go.
+// Package policy turns rules in files into hooks: people who do not write Go define what an agent may do.
 //
 //	policy: workspace
 //	variables: {workspace: /srv/app}
@@ -23,31 +22,27 @@
 //
 // # Rules and hooks
 //
-// Every rule, and every action, becomes one hook called policy/id, with its file and line
-// as hooks.Origin. Matchers, order, time limits, failure policies and the fold of answers
-// are those of package hooks, so that rules of files and hooks in Go stand in one order
-// and are judged alike. What a rule asks for that its point has no power for is an error
-// when the file is loaded, as it would not compile in Go.
+// Every rule, and every action, becomes one hook named policy/id, with its file and line as hooks.Origin. Package hooks
+// provides matchers, order, time limits, failure policies and aggregation, so rules in files and hooks in Go share one
+// order and are treated alike. A decision that the point of a rule does not support is an error when the file is loaded,
+// as it would not compile in Go.
 //
-// Conditions are those of package policy/condition, actions those of package action. A
-// condition that cannot be judged is a failure of the hook: for what decides, a no.
+// Conditions are those of package policy/condition, actions those of package action. A condition that cannot be
+// evaluated is a failure of the hook, and a control that fails denies.
 //
 // # Strictness
 //
-// A file loads whole or not at all. An unknown key, point, decision or name is an error,
-// and all errors are told at once. Check tells of what loads and is most likely not meant.
-// Files have bounds, aliases are not read, and texts of ${names} get values as they are,
-// once.
+// A file loads completely or not at all. An unknown key, point, decision or name is an error, and all errors are
+// reported together. Check warns about content that loads but is probably a mistake. The size of files is limited, YAML
+// aliases are not supported, and ${names} in texts are replaced once, by values that are not interpreted.
 //
 // # Versions
 //
-// A Policy does not change. Its hash is of everything that decides, and stands on every
-// decision. Live follows the files of a program that runs for long: a run is judged by
-// the version that it began with, and a version that is wrong is told of and changes
-// nothing.
+// A Policy does not change. Its hash covers everything that decides, and is part of every decision. Live follows the
+// files of a long-running program: a run is judged by the version with which it began, and an invalid version is
+// reported and changes nothing.
 //
 // # Concurrency
 //
-// Policies serve any number of runs at once. What the actions of an occasion came to is
-// kept in the run.
+// A policy serves any number of runs at once. The results of the actions of an event are kept in the run.
 package policy

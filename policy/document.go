@@ -12,10 +12,10 @@ import (
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
-// document is a policy: a file with all that it includes.
+// document is a policy: a file with all its includes.
 type document struct {
 	kind  Kind
-	layer int // its place in layerNames
+	layer int // index in layerNames
 	place yamlfile.Place
 
 	name        string
@@ -24,42 +24,42 @@ type document struct {
 	description string
 	hash        string
 	required    bool
-	// disables is which layers above this one it switches off, unless they are required.
+	// disables lists the outer layers that this document switches off, except required policies.
 	disables []disabling
 
 	variables   map[string]any
 	environment []string
 	definitions map[scoped]yamlfile.Node
-	sources     []yamlfile.Node // of all parts
+	sources     []yamlfile.Node // of all parts of the document
 	rules       []*rule
 	tracker     *provenance.Tracker
-	counts      map[scoped]int // of entries, by their points
+	counts      map[scoped]int // number of entries by point
 	files       []string
 }
 
-// disabling is a switch that turns a layer off.
+// disabling is a setting that switches a layer off.
 type disabling struct {
 	layer int
 	place yamlfile.Place
 }
 
-// layerNames is the layers from the outermost in.
+// layerNames lists the layers from the outermost to the innermost.
 var layerNames = []string{"global", "pipeline", "stage", "agent", "run"}
 
 // part is one file of a document: the file itself, or one that it includes.
 type part struct {
 	file     *yamlfile.File
 	path     string
-	library  string // its name there; empty for a file of the user
+	library  string // its name in the library; empty for a user's file
 	included bool
 	fields   fields
 	defaults defaults
 }
 
-// scoped is a name in the name space of a policy of the library, or, where that is empty, in that of the user's files.
+// scoped is a name within a policy of the library, or, if library is empty, within the user's files.
 type scoped struct{ library, name string }
 
-// String returns the name as a file says it: library:safe-shell/readable.
+// String returns the name as it is written in a file: library:safe-shell/readable.
 func (s scoped) String() string {
 	if s.library == "" {
 		return s.name
@@ -67,7 +67,7 @@ func (s scoped) String() string {
 	return library.Prefix + s.library + "/" + s.name
 }
 
-// scopedName returns the name that a file of the user says.
+// scopedName parses a name in a user's file.
 func scopedName(text string) scoped {
 	if of, name, ok := strings.Cut(strings.TrimPrefix(text, library.Prefix), "/"); ok && strings.HasPrefix(text, library.Prefix) {
 		return scoped{of, name}
@@ -75,7 +75,7 @@ func scopedName(text string) scoped {
 	return scoped{name: text}
 }
 
-// libraryOf returns the name of the policy of the library that a path names, without its version; empty for another path.
+// libraryOf returns the name of the library policy that a path names, without its version; empty for other paths.
 func libraryOf(path string) string {
 	name, ok := strings.CutPrefix(path, library.Prefix)
 	if !ok {
@@ -85,17 +85,16 @@ func libraryOf(path string) string {
 	return name
 }
 
-// defaults is what holds for the rules of a file that do not say otherwise.
+// defaults holds the default settings for the rules of a file.
 type defaults struct {
 	shadow    bool
 	priority  *int
-	timeout   fields // its time limit, where there is one
+	timeout   fields // the time limit, if set
 	onFailure fields
 }
 
-// read takes the keys of a part into the document. Its hooks are read later, when all
-// definitions and variables are known.
-// Given is which part gave each variable.
+// read adds the keys of a part to the document. Its hooks are read later, when all definitions and variables are known.
+// Given maps each variable to the part that set it.
 func (l *loader) read(d *document, p *part, given map[string]*part) {
 	f := p.fields
 	switch {
@@ -107,7 +106,7 @@ func (l *loader) read(d *document, p *part, given map[string]*part) {
 	if p.included {
 		for _, key := range []string{"required", "disable_global_hooks", "disable_pipeline_hooks"} {
 			if f.has(key) {
-				f.of[key].Key.Wrong("%s: this is for a whole policy to say, in the file that includes this one (rule: layers)", key)
+				f.of[key].Key.Wrong("%s: only a whole policy can set this: move it to the file that includes this one (rule: layers)", key)
 			}
 		}
 	} else {
@@ -116,11 +115,11 @@ func (l *loader) read(d *document, p *part, given map[string]*part) {
 	for _, e := range entriesOf(f, "variables") {
 		name := e.Key.Raw()
 		switch first := given[name]; {
-		case first != nil && first.library == "" && p.library != "": // the user's files go before the library
+		case first != nil && first.library == "" && p.library != "": // the user's files override the library
 		case first != nil && p.included && (first.library != "") == (p.library != ""):
-			e.Key.Wrong("variables: %q is set in another file that is included, too: one of them has to go", name)
+			e.Key.Wrong("variables: %q is set in another included file, too: remove one of them", name)
 		case !identifier.MatchString(name):
-			e.Key.Wrong("variables: %q cannot be written as vars.%s in a condition: use letters, digits and _", name, name)
+			e.Key.Wrong("variables: conditions cannot name %q as vars.%s: use letters, digits and _", name, name)
 		default:
 			d.variables[name], given[name] = e.Value.Value(), p
 		}
@@ -129,9 +128,9 @@ func (l *loader) read(d *document, p *part, given map[string]*part) {
 		name := e.Key.Raw()
 		switch _, again := d.definitions[scoped{p.library, name}]; {
 		case again:
-			e.Key.Wrong("definitions: %q is defined in a file that is included, too: one of them has to go", name)
+			e.Key.Wrong("definitions: %q is defined in an included file, too: remove one of them", name)
 		case !nameForm().MatchString(name):
-			e.Key.Wrong("definitions: %q is no name: %s", name, namesAre)
+			e.Key.Wrong("definitions: invalid name %q: %s", name, namesAre)
 		case e.Value.Kind() != yamlfile.MappingNode:
 			e.Value.Wrong("definitions: expected a rule or an action, written as keys with values, got %s", e.Value)
 		default:
@@ -151,12 +150,12 @@ func (l *loader) read(d *document, p *part, given map[string]*part) {
 	p.defaults = l.defaultsOf(f)
 }
 
-// readHead reads what is said of the policy as a whole.
+// readHead reads the settings of the whole policy.
 func (l *loader) readHead(d *document, f fields) {
 	switch {
 	case d.kind != Policies:
 	case !f.has("policy"):
-		f.node.Wrong("the key %q is missing: it names the policy in events and lists (rule: names)", "policy")
+		f.node.Wrong("the key %q is missing: it is the name of the policy in events and lists (rule: names)", "policy")
 	default:
 		d.name = f.name("policy")
 	}
@@ -173,7 +172,7 @@ func (l *loader) readHead(d *document, f fields) {
 		switch {
 		case !f.flag(key, false):
 		case d.layer <= layer:
-			f.of[key].Key.Wrong("%s: only what stands below the %s layer can switch it off, and this file is in the %s layer (rule: layers)",
+			f.of[key].Key.Wrong("%s: only a layer below the %s layer can switch it off, and this file is in the %s layer (rule: layers)",
 				key, layerNames[layer], layerNames[d.layer])
 		default:
 			d.disables = append(d.disables, disabling{layer, f.place(key)})
@@ -181,7 +180,7 @@ func (l *loader) readHead(d *document, f fields) {
 	}
 }
 
-// environment returns the variables of the environment that actions may name.
+// environment returns the names of the environment variables that actions may use.
 func (l *loader) environment(f fields) []string {
 	return lo.Filter(f.texts("environment"), func(name string, _ int) bool {
 		ok := identifier.MatchString(name)
@@ -216,21 +215,21 @@ func entriesOf(f fields, key string) []yamlfile.Entry {
 	return f.at(key).Entries()
 }
 
-// documentAdvice says more of keys that people try.
+// documentAdvice returns a hint for keys that users commonly mistake.
 func documentAdvice(key string) string {
 	switch key {
 	case "rules":
-		return `rules stand under "hooks", by the point at which they are asked`
+		return `put rules under "hooks", by their point`
 	case "name":
-		return `the name of a policy stands under "policy"`
+		return `use "policy" for the name of a policy`
 	}
 	if p := pointNamed(Policies, key); p != nil {
-		return `points stand under "hooks"`
+		return `put points under "hooks"`
 	}
 	return ""
 }
 
-// priorityOf returns the priority that is written, nil when none is.
+// priorityOf returns the priority, or nil if it is not set.
 func priorityOf(f fields) *int {
 	n := f.at("priority")
 	switch n.Kind() {

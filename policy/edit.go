@@ -10,9 +10,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// editObject returns a JSON object with the values at dotted paths set and others removed. What
-// is not named keeps its text, so that numbers keep their digits. Objects on the way to
-// a value are made where there are none; elements of lists must be there.
+// editObject returns a JSON object with the values at dotted paths set and others removed. Other values keep their text,
+// so that numbers keep their digits. Missing objects on the path to a value are created; missing elements of lists are
+// an error.
 func editObject(object string, set map[string]json.RawMessage, remove []string) (json.RawMessage, error) {
 	raw := json.RawMessage(object)
 	var err error
@@ -29,7 +29,7 @@ func editObject(object string, set map[string]json.RawMessage, remove []string) 
 	return raw, nil
 }
 
-// put returns a value with another one at a path; nil takes away what is there.
+// put returns raw with value at a path; a nil value removes the old one.
 func put(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMessage, error) {
 	if len(path) == 0 {
 		return value, nil
@@ -40,10 +40,10 @@ func put(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMes
 	members := map[string]json.RawMessage{}
 	if raw != nil {
 		if err := strictjson.Unmarshal(raw, &members); err != nil {
-			return nil, fmt.Errorf("%q is in something that is no object", path[0])
+			return nil, fmt.Errorf("%q: the value that holds it is not an object", path[0])
 		}
 	}
-	if members == nil { // of null
+	if members == nil { // raw was null
 		members = map[string]json.RawMessage{}
 	}
 	inner, there := members[path[0]]
@@ -70,7 +70,7 @@ func putInList(raw json.RawMessage, path []string, value json.RawMessage) (json.
 		if value == nil {
 			return raw, nil
 		}
-		return nil, fmt.Errorf("there is no element %q in a list of %d", path[0], len(items))
+		return nil, fmt.Errorf("unknown element %q in a list of %d", path[0], len(items))
 	}
 	after, err := put(items[i], path[1:], value)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// entry is one rule or action as it stands in a file.
+// entry is one rule or action of a file.
 type entry struct {
 	fields
 
@@ -21,12 +21,12 @@ type entry struct {
 	part *part
 	at   *point
 	id   string
-	what string // how problems call it
-	lost bool   // it refers to what is not there
+	what string // its name in errors
+	lost bool   // it refers to an unknown definition
 }
 
-// loadHooks reads the hooks of a part. What they are is read when all of the document's are
-// known, since conditions may name the results of actions by their ids.
+// loadHooks reads the entries of a part. Their content is read after the whole document, because conditions may name the
+// results of actions by id.
 func (l *loader) loadHooks(d *document, p *part) {
 	for _, e := range entriesOf(p.fields, "hooks") {
 		name := e.Key.Raw()
@@ -51,12 +51,12 @@ func (l *loader) loadHooks(d *document, p *part) {
 
 func (l *loader) unknownPoint(kind Kind, name string) string {
 	if name == "on_error" || name == "onError" && kind != Policies {
-		return fmt.Sprintf("%q is not the name of one point: say AgentFailed, IterationFailed (of a pipeline) or RunFailed (of the coordinator)", name)
+		return fmt.Sprintf("%q is ambiguous: use AgentFailed, IterationFailed (of a pipeline) or RunFailed (of the coordinator)", name)
 	}
 	return yamlfile.Unknown("point of a "+kind.String(), name, pointNames(kind))
 }
 
-// entry returns what stands at a point, with the definition that it refers to worked in.
+// entry returns the entry at a point, merged with the definition that it refers to.
 func (l *loader) entry(d *document, p *part, at *point, n yamlfile.Node) *entry {
 	e := &entry{fields: fieldsOf(n), doc: d, part: p, at: at}
 	l.define(e, p.library, nil)
@@ -71,8 +71,8 @@ func (l *loader) entry(d *document, p *part, at *point, n yamlfile.Node) *entry 
 	return e
 }
 
-// define puts the keys of a definition below those of the entry that refers to it.
-// In is the policy of the library in which the reference stands; empty for a file of the user.
+// define adds the keys of a definition that the entry does not have itself. In is the policy of the library that holds
+// the reference; empty for a user's file.
 func (l *loader) define(e *entry, in string, above []string) {
 	key := e.of["$ref"]
 	if key.Value.Kind() == yamlfile.AbsentNode {
@@ -96,7 +96,7 @@ func (l *loader) define(e *entry, in string, above []string) {
 		return
 	case slices.Contains(above, from.String()):
 		e.lost = true
-		key.Value.Wrong("$ref: the definitions refer to each other in a circle: %s (rule: definitions)", strings.Join(append(above, from.String()), " > "))
+		key.Value.Wrong("$ref: the definitions form a cycle: %s (rule: definitions)", strings.Join(append(above, from.String()), " > "))
 		return
 	}
 	of := fieldsOf(definition)
@@ -108,7 +108,8 @@ func (l *loader) define(e *entry, in string, above []string) {
 	l.define(e, from.library, append(above, from.String()))
 }
 
-// unknownDefinition returns the error for a definition that does not exist. A short name may be that of the library's.
+// unknownDefinition returns the error for an unknown definition. It suggests a definition of the library with that short
+// name.
 func unknownDefinition(d *document, name string) string {
 	known := lo.Map(lo.Keys(d.definitions), func(s scoped, _ int) string { return s.String() })
 	slices.Sort(known)
@@ -126,7 +127,7 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 	}
 	switch hasDecision, hasType := e.has("decision"), e.has("type"); {
 	case hasDecision && hasType:
-		e.node.Wrong("%s: it has a decision and an action: a rule has one of them (rule: one thing)", e.what)
+		e.node.Wrong("%s: decision and action are mutually exclusive: remove one of them (rule: one thing)", e.what)
 		return
 	case e.lost && !hasDecision && !hasType:
 		return
@@ -134,7 +135,7 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 		if key, meant, ok := e.misspelt(); ok {
 			key.Wrong("%s: unknown key %q (did you mean %q?)", e.what, key.Raw(), meant)
 		} else {
-			e.node.Wrong("%s: it decides nothing and does nothing: give it a decision, or an action by its type (rule: one thing)", e.what)
+			e.node.Wrong("%s: decision or type is missing: add a decision, or an action by its type (rule: one thing)", e.what)
 		}
 		return
 	case hasDecision:
@@ -150,7 +151,7 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 	e.doc.rules = append(e.doc.rules, r)
 }
 
-// misspelt returns a key that no entry has and that was probably meant to say what this one is.
+// misspelt returns an unknown key that was probably meant as decision or type.
 func (e *entry) misspelt() (key yamlfile.Node, meant string, ok bool) {
 	known := keyNames(slices.Concat(commonKeys, decisionCommon, actionCommon),
 		slices.Concat(lo.Values(decisionKeys())...), slices.Concat(lo.Values(actionKeys)...))
@@ -163,7 +164,7 @@ func (e *entry) misspelt() (key yamlfile.Node, meant string, ok bool) {
 	return yamlfile.Node{}, "", false
 }
 
-// entryAdvice says more of keys that belong elsewhere.
+// entryAdvice returns a hint for keys that belong elsewhere.
 func entryAdvice(key string) string {
 	for _, d := range decisionNames {
 		if lo.Contains(keyNames(decisionKeys()[d]), key) {
@@ -171,7 +172,7 @@ func entryAdvice(key string) string {
 		}
 	}
 	if lo.Contains(keyNames(decisionCommon), key) {
-		return fmt.Sprintf("%q belongs to decisions: what an action says is its answer", key)
+		return fmt.Sprintf("%q belongs to decisions: an action decides by its answer", key)
 	}
 	if lo.Contains(keyNames(actionCommon), key) {
 		return fmt.Sprintf("%q belongs to actions, not to decisions", key)
@@ -183,11 +184,11 @@ func entryAdvice(key string) string {
 	}
 	switch key {
 	case "tool", "args":
-		return fmt.Sprintf("%q stands under match", key)
+		return fmt.Sprintf("put %q under match", key)
 	case "name":
-		return `the name of a rule is its "id", that of a definition the key that it stands under (rule: names)`
+		return `the name of a rule is its "id", and the name of a definition is its key (rule: names)`
 	case "if", "condition":
-		return `a condition stands under "when"`
+		return `use "when" for a condition`
 	}
 	return ""
 }
@@ -206,14 +207,14 @@ func (l *loader) condition(e *entry, language *condition.Language) *condition.Co
 	return compiled
 }
 
-// settings reads what all rules have: order, time, failure, mode.
+// settings reads the settings that all rules have: order, time, failure, mode.
 func (l *loader) settings(r *rule, e *entry) {
 	r.priority = lo.FromPtr(lo.CoalesceOrEmpty(priorityOf(e.fields), e.part.defaults.priority))
 	l.mode(r, e)
 	l.failure(r, e)
 }
 
-// mode reads whether the rule is in force.
+// mode reads whether the rule is enforced.
 func (l *loader) mode(r *rule, e *entry) {
 	word := ""
 	if e.has("mode") {
@@ -223,13 +224,13 @@ func (l *loader) mode(r *rule, e *entry) {
 	case r.judges():
 		r.shadow = word == "shadow" || word != "enforce" && e.part.defaults.shadow
 	case word == "shadow":
-		e.place("mode").Wrong("%s: it decides nothing, so there is nothing to keep in shadow (rule: shadow)", e.what)
+		e.place("mode").Wrong("%s: mode: shadow requires a rule that decides (rule: shadow)", e.what)
 	}
 	if !e.has("waiver") {
 		return
 	}
 	if !r.judges() {
-		e.place("waiver").Wrong("%s: it decides nothing, so there is nothing to waive (rule: shadow)", e.what)
+		e.place("waiver").Wrong("%s: waiver requires a rule that decides (rule: shadow)", e.what)
 		return
 	}
 	f := fieldsOf(e.fields.at("waiver"))
@@ -237,7 +238,7 @@ func (l *loader) mode(r *rule, e *entry) {
 	w := &Waiver{Owner: f.text("owner"), Reason: f.text("reason")}
 	for key, value := range map[string]string{"owner": w.Owner, "reason": w.Reason, "expires": f.plain("expires")} {
 		if value == "" {
-			f.node.Wrong("waiver: the key %q is missing: a waiver has an owner, a reason and a day on which it ends (rule: waivers)", key)
+			f.node.Wrong("waiver: the key %q is missing: a waiver requires an owner, a reason and an expiry date (rule: waivers)", key)
 		}
 	}
 	if text := f.plain("expires"); text != "" {
@@ -251,10 +252,10 @@ func (l *loader) mode(r *rule, e *entry) {
 	r.waiver = w
 }
 
-// failure reads what happens where the rule cannot decide, and how long it may take.
+// failure reads the failure policy and the time limit.
 func (l *loader) failure(r *rule, e *entry) {
 	if e.has("on_failure") && e.has("on_error") {
-		e.place("on_error").Wrong("%s: on_error is another word for on_failure: one of them has to go", e.what)
+		e.place("on_error").Wrong("%s: on_error is another name for on_failure: remove one of them", e.what)
 	}
 	f, key := e.fields, lo.Ternary(e.has("on_error"), "on_error", "on_failure")
 	if !e.has(key) && e.part.defaults.onFailure.has("on_failure") && r.judges() {
@@ -263,7 +264,7 @@ func (l *loader) failure(r *rule, e *entry) {
 	word := f.oneOf(key, failureWords...)
 	for _, needs := range []string{"retries", "retry_delay", "then"} {
 		if e.has(needs) && word != "retry" && (needs == "then" || !r.sends()) {
-			e.place(needs).Wrong("%s: %s counts only with on_failure: retry (rule: failure)", e.what, needs)
+			e.place(needs).Wrong("%s: %s requires on_failure: retry (rule: failure)", e.what, needs)
 		}
 	}
 	for _, own := range []string{"retries", "retry_delay", "then"} {
@@ -279,7 +280,7 @@ func (l *loader) failure(r *rule, e *entry) {
 
 func (l *loader) timeoutOf(e *entry) time.Duration {
 	if e.has("timeout") && e.has("timeout_seconds") {
-		e.place("timeout_seconds").Wrong("%s: timeout_seconds is another word for timeout: one of them has to go", e.what)
+		e.place("timeout_seconds").Wrong("%s: timeout_seconds is another name for timeout: remove one of them", e.what)
 	}
 	if e.has("timeout_seconds") {
 		return e.duration("timeout_seconds")
@@ -302,7 +303,7 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 		case control:
 			return hooks.Closed
 		case r.point.source == ofAgents:
-			f.place(key).Wrong("%q: it keeps nothing from happening at %s and cannot fail closed: leave it away, or say abort (rule: failure)",
+			f.place(key).Wrong("%q: a rule at %s cannot deny, so it cannot fail closed: remove it, or use abort (rule: failure)",
 				word, r.point.name)
 		}
 		return hooks.Open
@@ -310,7 +311,7 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 		return hooks.Open
 	case "abort":
 		if r.act != nil && !r.await {
-			f.place(key).Wrong("%q: it is not waited for, so that its failure can end nothing: say await: true (rule: waiting)", word)
+			f.place(key).Wrong("%q: its failure has no effect unless the rule waits for it: set await: true (rule: waiting)", word)
 		}
 		return hooks.Abort
 	case "retry":
@@ -323,7 +324,7 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 		policies := map[string]hooks.FailurePolicy{"closed": hooks.Closed, "open": hooks.Open, "abort": hooks.Abort, "": otherwise}
 		then := policies[f.oneOf("then", "closed", "open", "abort")]
 		if !control && f.plain("then") == "closed" {
-			f.place("then").Wrong(`"closed": it keeps nothing from happening at %s and cannot fail closed (rule: failure)`, r.point.name)
+			f.place("then").Wrong(`"closed": a rule at %s cannot deny, so it cannot fail closed (rule: failure)`, r.point.name)
 		}
 		if r.act != nil && !r.await {
 			return hooks.Open
@@ -333,8 +334,8 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 	return otherwise
 }
 
-// What retry means where the file does not say, and the time limit of a shell and the port of a callback at the points of
-// pipelines: the document that pipelines come from has these.
+// The defaults of retry, and at the points of pipelines the time limit of a shell and the port of a callback. The source
+// document of pipelines defines the latter.
 const (
 	defaultRetries       = 3
 	defaultRetryDelay    = 5 * time.Second
@@ -342,8 +343,8 @@ const (
 	pipelineCallbackPort = 8765
 )
 
-// defaultRetries returns how often on_failure: retry tries again where the file does not say. A pipeline that failed is
-// not started again at the points of pipelines.
+// defaultRetries returns the default number of retries with on_failure: retry. At the points of pipelines a failed
+// pipeline is not started again.
 func (r *rule) defaultRetries() int {
 	if r.kind == "spawn" && r.point.source == ofPipelines {
 		return 0
@@ -351,11 +352,11 @@ func (r *rule) defaultRetries() int {
 	return defaultRetries
 }
 
-// sends reports whether the rule is a web request, which can be sent again without the rule being asked again.
+// sends reports whether the rule is a web request, which can be resent without asking the rule again.
 func (r *rule) sends() bool { return r.kind == "http" || r.kind == "webhook" }
 
-// resends returns how often a web request is sent again when the service cannot be reached or is overloaded, and how long
-// after. With on_failure: retry the whole action is tried again instead, so the request itself is sent once.
+// resends returns how often a web request is resent when the service is unreachable or overloaded, and after which
+// delay. With on_failure: retry the whole action is repeated instead, so the request itself is sent once.
 func (e *entry) resends(r *rule) (times int, delay time.Duration) {
 	word := e.fields.at("on_failure").Raw() + e.fields.at("on_error").Raw()
 	if word == "" && r.await && !r.observe {

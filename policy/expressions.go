@@ -21,13 +21,13 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// template is a text whose names have been looked up in the language of its point.
+// template is a text whose names are compiled for its point.
 type template struct {
 	text   text
 	values map[string]*condition.Expression
 }
 
-// template reads a text with names in it.
+// template reads a text with names.
 func (l *loader) template(e *entry, key string, language *condition.Language) template {
 	if !e.has(key) {
 		return template{}
@@ -49,13 +49,13 @@ func (l *loader) template(e *entry, key string, language *condition.Language) te
 		}
 		n := e.fields.at(key)
 		l.note(n.At(max(strings.Index(n.Raw(), "${"+name+"}"), 0)), "name", hookName(e.doc, e.part.library, e.id),
-			"%s: nothing is called %q at %s: it will stand there as it is", key, name, e.at.name)
+			"%s: unknown name %q at %s: it stays as it is", key, name, e.at.name)
 	}
 	return t
 }
 
-// named returns the value that a dotted path stands for. What is no name in a condition, such
-// as content-type or 0, is looked up by its text, or by its place in a list.
+// named returns the expression for a dotted path. A step that is not a valid name in a condition, such as content-type
+// or 0, becomes an index by text or position.
 func named(language *condition.Language, path string, at hooks.PointName) (*condition.Expression, bool) {
 	steps := strings.Split(path, ".")
 	if lo.EveryBy(steps, identifier.MatchString) {
@@ -76,8 +76,7 @@ func named(language *condition.Language, path string, at hooks.PointName) (*cond
 	return value, err == nil
 }
 
-// in returns the text with the values of an occasion. What has no value there stays as it
-// stands.
+// in returns the text with the values of an event. A name without a value stays as it is.
 func (t template) in(ctx context.Context, in condition.Input) string {
 	return t.text.with(func(name string) (string, bool) {
 		value, known := t.values[name]
@@ -96,7 +95,7 @@ func (t template) in(ctx context.Context, in condition.Input) string {
 	})
 }
 
-// uses reports whether one of the names is used.
+// uses reports whether the template contains one of the names.
 func (t template) uses(names ...string) bool {
 	for _, v := range t.values {
 		if slices.ContainsFunc(names, v.Uses) {
@@ -134,7 +133,7 @@ func (l *loader) expressions(e *entry, key string, language *condition.Language)
 	return out
 }
 
-// wrongCondition reports what is wrong with a condition or an expression.
+// wrongCondition reports the errors of a condition or an expression.
 func (l *loader) wrongCondition(n yamlfile.Node, key string, err error) {
 	wrong, ok := errors.AsType[condition.Errors](err)
 	if !ok {
@@ -150,8 +149,7 @@ func (l *loader) wrongCondition(n yamlfile.Node, key string, err error) {
 	}
 }
 
-// plainOf returns a value of CEL as the values that JSON knows. Whole numbers keep their
-// digits.
+// plainOf converts a value of CEL to a value for JSON. Whole numbers keep their digits.
 func plainOf(v ref.Val) (any, error) {
 	switch v := v.(type) {
 	case types.Null:
@@ -187,7 +185,7 @@ func plainOf(v ref.Val) (any, error) {
 			name := i.Next()
 			text, ok := name.(types.String)
 			if !ok {
-				return nil, fmt.Errorf("a map with the key %v cannot be JSON: keys are texts", name)
+				return nil, fmt.Errorf("a map with the key %v cannot be written as JSON: keys must be texts", name)
 			}
 			item, err := plainOf(v.Get(name))
 			if err != nil {
@@ -202,5 +200,5 @@ func plainOf(v ref.Val) (any, error) {
 	if n, ok := v.Value().(json.Number); ok {
 		return n, nil
 	}
-	return nil, fmt.Errorf("a value of type %s cannot be JSON", v.Type().TypeName())
+	return nil, fmt.Errorf("a value of type %s cannot be written as JSON", v.Type().TypeName())
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// fields is the keys of a mapping with what stands under them. Reading one that is not
-// there gives the zero value; one that is of the wrong kind is a problem of the file.
+// fields is a mapping by key. Reading a missing key returns the zero value. A value of the wrong type is reported as an
+// error of the file.
 type fields struct {
 	node yamlfile.Node // the mapping
 	of   map[string]yamlfile.Entry
-	keys []string // in their order
+	keys []string // in the order of the file
 }
 
-// fieldsOf reads a mapping; what else it may be is a problem.
+// fieldsOf reads a mapping, and reports any other value.
 func fieldsOf(n yamlfile.Node) fields {
 	f := fields{node: n, of: map[string]yamlfile.Entry{}}
 	if n.Kind() == yamlfile.AbsentNode {
@@ -34,8 +34,7 @@ func fieldsOf(n yamlfile.Node) fields {
 	return f
 }
 
-// put returns the fields with another entry, for code that has made the receiver and goes on with
-// what comes back: they share a map.
+// put returns the fields with another entry. It may change the receiver, because both share a map.
 func (f fields) put(e yamlfile.Entry) fields {
 	name := e.Key.Raw()
 	if _, again := f.of[name]; !again {
@@ -45,14 +44,13 @@ func (f fields) put(e yamlfile.Entry) fields {
 	return f
 }
 
-// with returns the fields with another entry; the receiver stays as it was.
+// with returns the fields with another entry, and does not change the receiver.
 func (f fields) with(e yamlfile.Entry) fields {
 	f.of, f.keys = maps.Clone(f.of), slices.Clone(f.keys)
 	return f.put(e)
 }
 
-// only reports the keys that are not among those that are known, with what the advice
-// says of them.
+// only reports unknown keys, with the hint of advice.
 func (f fields) only(what string, known []string, advice func(key string) string) {
 	for _, name := range f.keys {
 		if lo.Contains(known, name) {
@@ -72,7 +70,7 @@ func (f fields) has(key string) bool { _, ok := f.of[key]; return ok }
 
 func (f fields) at(key string) yamlfile.Node { return f.of[key].Value }
 
-// place returns where a key stands, or the mapping where it is not there.
+// place returns the place of a key, or of the mapping if the key is missing.
 func (f fields) place(key string) yamlfile.Place {
 	if e, ok := f.of[key]; ok {
 		return e.Key.Place()
@@ -88,7 +86,7 @@ func (f fields) text(key string) string {
 	return text
 }
 
-// plain returns a text, a number or a bool as it is written.
+// plain returns a text, a number or a bool as written.
 func (f fields) plain(key string) string {
 	n := f.at(key)
 	switch n.Kind() {
@@ -115,7 +113,7 @@ func (f fields) flag(key string, otherwise bool) bool {
 	return b
 }
 
-// number returns a whole number from least to most.
+// number returns a whole number in the range from least to most.
 func (f fields) number(key string, least, most, otherwise int) int {
 	n := f.at(key)
 	if n.Kind() == yamlfile.AbsentNode {
@@ -133,7 +131,7 @@ func numberIn(n yamlfile.Node, key string, least, most, otherwise int) int {
 	return i
 }
 
-// oneOf returns a word out of a few.
+// oneOf returns one of the given words.
 func (f fields) oneOf(key string, words ...string) string {
 	n := f.at(key)
 	if n.Kind() == yamlfile.AbsentNode {
@@ -158,7 +156,7 @@ func (f fields) texts(key string) []string {
 		return nil
 	case yamlfile.ListNode:
 		if len(n.Items()) == 0 {
-			n.Wrong("%s: the list is empty: fill it, or leave the key away", key)
+			n.Wrong("%s: the list is empty: add an element, or remove the key", key)
 		}
 		return lo.FilterMap(n.Items(), func(item yamlfile.Node, _ int) (string, bool) { return item.Text() })
 	case yamlfile.TextNode, yamlfile.NullNode, yamlfile.NumberNode, yamlfile.BoolNode, yamlfile.MappingNode:
@@ -169,21 +167,21 @@ func (f fields) texts(key string) []string {
 	return nil
 }
 
-// argv returns a program with its arguments, as a list: of a single text it is unknown where it is
-// to be taken apart.
+// argv returns a program with its arguments. It must be a list, because the arguments in a single text are not separated
+// clearly.
 func (f fields) argv() []string {
 	if n := f.at("argv"); n.Kind() == yamlfile.TextNode {
 		words := lo.Map(strings.Fields(n.Raw()), func(word string, _ int) string { return strconv.Quote(word) })
-		n.Wrong("argv: expected a list, such as [%s]: no shell takes a text apart", strings.Join(words, ", "))
+		n.Wrong("argv: expected a list, such as [%s]: no shell splits a text", strings.Join(words, ", "))
 		return []string{n.Raw()}
 	}
 	return f.texts("argv")
 }
 
-// longest is the longest time that can be written.
+// longest is the maximum duration in a file.
 const longest = 366 * 24 * time.Hour
 
-// duration returns a time with its unit, or a number of seconds.
+// duration returns a duration with a unit, or a number of seconds.
 func (f fields) duration(key string) time.Duration {
 	n := f.at(key)
 	if n.Kind() == yamlfile.AbsentNode {
@@ -212,7 +210,7 @@ func durationOf(n yamlfile.Node) (time.Duration, bool) {
 	return 0, false
 }
 
-// stringsOf reads a mapping of texts to texts.
+// stringsOf reads a mapping of texts.
 func (f fields) stringsOf(key string) map[string]string {
 	n := f.at(key)
 	if n.Kind() == yamlfile.AbsentNode {
@@ -227,18 +225,18 @@ func (f fields) stringsOf(key string) map[string]string {
 	return out
 }
 
-// nameForm is how policies, rules and definitions may be named.
+// namePattern matches the names of policies, rules and definitions.
 const namePattern = `^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`
 
 var nameForm = lazy.Regexp(namePattern)
 
-const namesAre = "a name has letters, digits, _, - and dots, a hundred at most, and begins with none of the last two"
+const namesAre = "use at most 100 letters, digits, _, - and dots, and begin with a letter, a digit or _"
 
-// name returns a text that names something.
+// name returns a text that must be a valid name.
 func (f fields) name(key string) string {
 	text := f.plain(key)
 	if text != "" && !nameForm().MatchString(text) {
-		f.at(key).Wrong("%s: %q is no name: %s", key, text, namesAre)
+		f.at(key).Wrong("%s: invalid name %q: %s", key, text, namesAre)
 		return ""
 	}
 	return strings.TrimSpace(text)

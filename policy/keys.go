@@ -11,9 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// key is a key of a file: what may stand under it, as a JSON Schema, and what it is for.
-// The loader takes the keys of these tables and no others, and the published schema is
-// made of them.
+// key is a key of a file: the JSON Schema of its value, and its description. The loader accepts exactly the keys of
+// these tables, and the published schema is built from them.
 type key struct {
 	name string
 	form form
@@ -38,7 +37,7 @@ func newMapping(of form) form { return form{"type": "object", "additionalPropert
 
 func inDefs(name string) form { return form{"$ref": "#/$defs/" + name} }
 
-// The forms that come often.
+// Common forms.
 var (
 	textForm  = form{"type": "string"}
 	plainForm = form{"type": []string{"string", "number", "boolean"}}
@@ -60,106 +59,106 @@ var priorityForm = either(oneOf("guard", "infrastructure", "user", "afterwork"),
 
 var failureForm = oneOf("closed", "open", "abort", "retry", "continue", "block", "ignore")
 
-// fileFormat is the format of policy files that this version reads. It changes when a file that was right before would
-// mean something else.
+// fileFormat is the supported version of the format of policy files. It changes when a valid file would get another
+// meaning.
 const fileFormat = 1
 
 var documentKeys = []key{
 	{"policy", nameOf, "The policy's name. Events, spans and lists say policy/id, or library:NAME/id of rules of the library."},
-	{yamlfile.FormatKey, wholeForm(1, fileFormat), "The number of the file's format, 1 if left out. A file of a newer format is refused."},
-	{"version", plainForm, "The policy's version, free text. It stands on every decision."},
+	{yamlfile.FormatKey, wholeForm(1, fileFormat), "The version of the file format; the default is 1. A file of a newer format is refused."},
+	{"version", plainForm, "The policy's version, free text. It is part of every decision."},
 	{"description", textForm, "What the policy is for."},
 	{"include", textsForm, "Files whose rules, definitions and variables come before those of this one; paths are relative to this file. " +
 		"library:NAME and library:NAME@VERSION are policies of the library."},
-	{"required", flagForm, "No layer further in can switch the policy off."},
-	{"disable_global_hooks", flagForm, "Switches off what the global layer has, unless it is required."},
-	{"disable_pipeline_hooks", flagForm, "Switches off what the pipeline layer has, unless it is required."},
-	{"variables", form{"type": "object", "propertyNames": form{"pattern": identifier.String()}}, "Values that conditions and texts name as vars.NAME."},
-	{"environment", textsForm, "Names of environment variables that URLs and headers of actions may name as ${NAME}."},
-	{"sources", form{"type": "object"}, "Where texts come from: what conditions may ask about the provenance of values."},
+	{"required", flagForm, "Inner layers cannot switch the policy off."},
+	{"disable_global_hooks", flagForm, "Switches off the policies of the global layer, except required ones."},
+	{"disable_pipeline_hooks", flagForm, "Switches off the policies of the pipeline layer, except required ones."},
+	{"variables", form{"type": "object", "propertyNames": form{"pattern": identifier.String()}}, "Values that conditions and texts can use as vars.NAME."},
+	{"environment", textsForm, "Names of environment variables that URLs and headers of actions may use as ${NAME}."},
+	{"sources", form{"type": "object"}, "The origins of texts, for conditions about the provenance of values."},
 	{"definitions", newMapping(inDefs("entry")), "Rules and actions by name, for {$ref: NAME}."},
-	{"defaults", inDefs("defaults"), "What holds for the rules of this file that do not say otherwise."},
-	{"hooks", inDefs("hooks"), "The rules, by the point at which they are asked."},
+	{"defaults", inDefs("defaults"), "Default settings for the rules of this file."},
+	{"hooks", inDefs("hooks"), "The rules, by their point."},
 }
 
 var defaultsKeys = []key{
-	{"mode", modeForm, "enforce, or shadow: judge and report, and change nothing."},
+	{"mode", modeForm, "enforce, or shadow: report decisions and enforce none."},
 	{"priority", priorityForm, "The priority."},
 	{"timeout", timeForm, "The time limit."},
-	{"on_failure", failureForm, "What happens where a rule cannot decide."},
-	{"retries", wholeForm(0, 100), "How often it is tried again, with on_failure: retry."},
-	{"retry_delay", timeForm, "How long between tries."},
-	{"then", oneOf("closed", "open", "abort"), "What follows when no try helped."},
+	{"on_failure", failureForm, "What happens when a rule fails to decide."},
+	{"retries", wholeForm(0, 100), "The number of retries, with on_failure: retry."},
+	{"retry_delay", timeForm, "The time between retries."},
+	{"then", oneOf("closed", "open", "abort"), "The failure policy after the last retry."},
 }
 
-// commonKeys are those of every rule and action.
+// commonKeys holds the keys that every rule and action can have.
 var commonKeys = []key{
-	{"id", nameOf, "The rule's name in its policy. Needed with a decision."},
+	{"id", nameOf, "The rule's name in its policy. Required with a decision."},
 	{"description", textForm, "What the rule is for."},
-	{"$ref", textForm, "The name of a definition that this is; the other keys replace those of the definition."},
-	{"match", inDefs("match"), "What the rule is asked about. Left out, it is everything at its point."},
-	{"when", celForm, "A condition, in CEL. The rule is passed over where it is false."},
-	{"decision", oneOf(decisionNames...), "What the rule decides where it matches."},
-	{"type", oneOf(actionTypes...), "What the action is."},
-	{"priority", priorityForm, "Rules of higher priority are asked first; after something happened, last."},
-	{"mode", modeForm, "enforce, or shadow: judge and report, and change nothing."},
+	{"$ref", textForm, "The name of a definition to use; the other keys override those of the definition."},
+	{"match", inDefs("match"), "The matchers of the rule. Without them, it is asked about everything at its point."},
+	{"when", celForm, "A condition, in CEL. The rule is skipped when it is false."},
+	{"decision", oneOf(decisionNames...), "The rule's decision when it matches."},
+	{"type", oneOf(actionTypes...), "The type of the action."},
+	{"priority", priorityForm, "Rules of higher priority are asked first; at points after an event, last."},
+	{"mode", modeForm, "enforce, or shadow: report decisions and enforce none."},
 	{"waiver", inDefs("waiver"), "Puts the rule in shadow until a day."},
 	{"timeout", timeForm, "The time limit: 5s, 10m, or a number of seconds."},
 	{"timeout_seconds", form{"type": "number", "exclusiveMinimum": 0}, "The time limit in seconds."},
-	{"on_failure", failureForm, "What happens where the rule cannot decide: closed, open, abort, retry; continue is open, block is closed."},
+	{"on_failure", failureForm, "What happens when the rule fails to decide: closed, open, abort or retry; continue means open, block means closed."},
 	{"on_error", failureForm, "The same as on_failure."},
-	{"retries", wholeForm(0, 100), "How often it is tried again, with on_failure: retry. Of http and webhook without that: how often it is sent again."},
-	{"retry_delay", timeForm, "How long between tries."},
-	{"then", oneOf("closed", "open", "abort"), "What follows when no try helped."},
+	{"retries", wholeForm(0, 100), "The number of retries, with on_failure: retry. Without it, for http and webhook: how often the request is resent."},
+	{"retry_delay", timeForm, "The time between retries."},
+	{"then", oneOf("closed", "open", "abort"), "The failure policy after the last retry."},
 }
 
-// decisionCommon is the keys that every rule with a decision has besides commonKeys.
+// decisionCommon holds the keys that every rule with a decision can have in addition to commonKeys.
 var decisionCommon = []key{
 	{"reason", textForm, "Why, in a sentence for the model and for people. ${name} stands for a value."},
-	{"context", textForm, "What the model is told besides, at points where a rule can add. ${name} stands for a value."},
+	{"context", textForm, "Additional text for the model, at points where a rule can add it. ${name} stands for a value."},
 	{"metadata", newMapping(celForm), "Values to keep with the run, each a CEL expression."},
 }
 
-// decisionKeys returns those that belong to one decision. They name every kind of secret,
-// which is more than a program should do at its start.
+// decisionKeys returns the keys of each decision. It is built on first use, because listing all kinds of secrets takes
+// time.
 var decisionKeys = sync.OnceValue(func() map[string][]key {
 	return map[string][]key{
 		"ask": {
-			{"within", timeForm, "How long the person has."},
-			{"on_timeout", oneOf("reject", "reject_and_continue", "approve"), "What counts as the answer when none comes in time."},
+			{"within", timeForm, "The time limit for the person's answer."},
+			{"on_timeout", oneOf("reject", "reject_and_continue", "approve"), "The answer to assume when none comes in time."},
 		},
 		"rewrite": {
 			{"set", newMapping(celForm), "New values by dotted path, each a CEL expression."},
-			{"remove", textsForm, "Dotted paths that are taken out."},
+			{"remove", textsForm, "Dotted paths to remove."},
 		},
 		"mock": {
-			{"result", anyForm, "What is answered in the tool's place: a text, or a value that is given as JSON."},
+			{"result", anyForm, "The answer in place of the tool: a text, or a value that is answered as JSON."},
 			{"failure", flagForm, "Answer as if the tool had failed."},
 		},
 		"replace": {
-			{"result", anyForm, "What stands in the place of the answer: a text, or a value that is given as JSON."},
+			{"result", anyForm, "The replacement of the answer: a text, or a value that is answered as JSON."},
 		},
 		"redact": {
 			{"secrets", either(flagForm, list(oneOf(redact.Kinds()...))), "Secrets of a well-known form: all, or these kinds."},
 			{"pii", either(flagForm, list(oneOf(pii.Kinds()...))), "Personal data: all, or these kinds."},
-			{"patterns", textsForm, "Regular expressions (RE2) of what else is taken out."},
-			{"with", textForm, "What is put in the place of what the patterns match; [redacted: pattern] if left out."},
+			{"patterns", textsForm, "Regular expressions (RE2) of other texts to redact."},
+			{"with", textForm, "The replacement of matches of the patterns; the default is [redacted: pattern]."},
 		},
 	}
 })
 
-// actionCommon is the keys that every action has besides commonKeys.
+// actionCommon holds the keys that every action can have in addition to commonKeys.
 var actionCommon = []key{
-	{"await", flagForm, "Whether it is waited for."},
+	{"await", flagForm, "Whether the rule waits for the action."},
 	{"mode", oneOf("enforce", "shadow", "sync", "async"), "async is await: false, sync is await: true."},
-	{"observe", flagForm, "The action is told and not asked: its answer decides nothing."},
-	{"on_timeout", oneOf("abort", "continue", "skip"), "What happens when it takes too long, where that differs from on_failure."},
+	{"observe", flagForm, "The action only observes: its answer decides nothing."},
+	{"on_timeout", oneOf("abort", "continue", "skip"), "What happens on a timeout, if it differs from on_failure."},
 }
 
 var waiverKeys = []key{
-	{"owner", textForm, "Who answers for it."},
-	{"reason", textForm, "Why."},
-	{"expires", form{"type": "string"}, "The day, in UTC, on which the rule is in force again: 2026-12-31, or a time in RFC 3339."},
+	{"owner", textForm, "The person responsible for the waiver."},
+	{"reason", textForm, "The reason for the waiver."},
+	{"expires", form{"type": "string"}, "The day, in UTC, on which the rule is enforced again: 2026-12-31, or a time in RFC 3339."},
 }
 
 var matchKeys = []key{
@@ -172,7 +171,7 @@ var matchKeys = []key{
 	{"depth", either(wholeForm(0, 1000), form{
 		"type": "object", "additionalProperties": false,
 		"properties": form{"min": wholeForm(0, 1000), "max": wholeForm(0, 1000)},
-	}), "How many runs stand above this one: a number, or {min, max}."},
+	}), "The number of runs above this one: a number, or {min, max}."},
 	{"not", inDefs("match"), "What must not match."},
 	{"any", list(inDefs("match")), "One of these must match."},
 	{"all", form{"type": "array", "items": inDefs("match")}, "All of these must match."},

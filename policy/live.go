@@ -15,70 +15,69 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Live is a policy that follows its files: who runs agents for long need not restart for
-// a rule. A version that is wrong is told of and changes nothing: the last good one stays
-// in force. A run is judged by one version from its begin to its end:
+// Live is a policy that follows its files, so that a long-running program need not restart for a changed rule. An
+// invalid version is reported and changes nothing: the last valid one stays in force. A run is judged by one version
+// from its beginning to its end:
 //
 //	load := func() (*policy.Policy, error) { return policy.LoadFiles("workspace.yaml") }
 //	live, err := policy.Follow(ctx, load, policy.LiveOptions{})
 //	// …
 //	final, err := a.RunWith(ctx, agent.RunSettings{Hooks: live.Hooks()}, s, input).Get()
 //
-// The agent itself must not have the policy, too: the names of the hooks are the same. It
-// is safe for concurrent use. Make it with Follow.
+// The agent itself must not have the policy as well, because the names of the hooks are the same. Live is safe for
+// concurrent use. Make it with Follow.
 type Live struct {
 	load    func() (*Policy, error)
 	o       LiveOptions
 	now     atomic.Pointer[version]
-	mu      sync.Mutex // held while it is loaded again
-	refused string     // what the last version that was wrong was told with
+	mu      sync.Mutex // held while reloading
+	refused string     // the last reported error
 	stop    context.CancelFunc
 	done    chan struct{}
 }
 
-// version is a policy with its hooks and what its files looked like.
+// version is a policy with its hooks and the state of its files.
 type version struct {
 	policy *Policy
 	hooks  hooks.Set
 	also   map[string]seen
 }
 
-// seen is what a file looked like; the zero seen is of one that is not there.
+// seen is the state of a file; the zero value means that the file does not exist.
 type seen struct {
 	size int64
 	time time.Time
 }
 
-// LiveOptions says how a policy is followed. The zero value is the default.
+// LiveOptions configure Follow. The zero value is ready for use.
 type LiveOptions struct {
-	// Every is how long to wait between two looks at the files; zero means a second,
-	// negative never: Reload looks.
+	// Every is the time between two checks of the files. Zero means a second; with a negative value only Reload checks
+	// them.
 	Every time.Duration
-	// Observer is told of each new version, and of each that was wrong: a Reloaded.
+	// Observer receives a Reloaded for each new version, valid or not.
 	Observer agent.Observer
-	// Also are files to look at besides those in force: such as ones that are not there
-	// yet.
+	// Also lists more files to watch, such as files that do not exist yet.
 	Also []string
 }
 
-// Reloaded tells an observer that the files of a policy have changed.
+// Reloaded is the event of a change in the files of a policy.
 type Reloaded struct {
-	// From and To are the hashes of the versions; equal where the new one is wrong.
+	// From and To are the hashes of the versions; equal if the new version is invalid.
 	From, To string
-	// Policies are the names of those in force, and Rules how many rules they have.
+	// Policies are the names of the policies in force, and Rules the number of their rules.
 	Policies []string
 	Rules    int
-	// Err says what is wrong with the new version, which is not in force; nil when it is.
+	// Err is the error of an invalid version, which is not in force; nil for a valid one.
 	Err error
 }
 
-// EventName returns "policy.reloaded", or "policy.refused" for a version that is wrong.
+// EventName returns "policy.reloaded", or "policy.refused" for an invalid version.
 func (r Reloaded) EventName() string {
 	return lo.Ternary(r.Err == nil, "policy.reloaded", "policy.refused")
 }
 
-// Follow loads a policy and follows its files until Close, or until ctx is done. The
-// error is that of the first load: there must be a good version to begin with.
+// Follow loads a policy and follows its files until Close, or until ctx ends. It returns an error if the first version
+// is invalid.
 func Follow(ctx context.Context, load func() (*Policy, error), o LiveOptions) (*Live, error) {
 	if o.Every == 0 {
 		o.Every = time.Second
@@ -108,14 +107,14 @@ func (l *Live) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 			if l.changed() {
-				_ = l.Reload(ctx) // the observer is told
+				_ = l.Reload(ctx) // the observer receives the error
 			}
 		}
 	}
 }
 
-// read loads the files. They are looked at before they are read, so that a change on the
-// way is found the next time.
+// read loads the files. It records their state before reading them, so that a change in between is found by the next
+// check.
 func (l *Live) read() (*version, error) {
 	also := statFiles(l.o.Also)
 	p, err := l.load()
@@ -133,7 +132,7 @@ func (l *Live) read() (*version, error) {
 	return &version{policy: p, hooks: set, also: also}, nil
 }
 
-// statFiles returns what files look like.
+// statFiles returns the states of files.
 func statFiles(files []string) map[string]seen {
 	return lo.SliceToMap(files, func(path string) (string, seen) { return path, lookAt(path) })
 }
@@ -146,7 +145,7 @@ func lookAt(path string) seen {
 	return seen{info.Size(), info.ModTime()}
 }
 
-// changed reports whether a file does not look as it did.
+// changed reports whether the state of a file has changed.
 func (l *Live) changed() bool {
 	v := l.now.Load()
 	for _, files := range []map[string]seen{v.policy.seen, v.also} {
@@ -159,8 +158,8 @@ func (l *Live) changed() bool {
 	return false
 }
 
-// Reload loads the files now, and puts them in force where nothing is wrong with them.
-// The error says what is; it is told once for the same mistakes.
+// Reload loads the files now and puts them in force if they are valid. Otherwise it returns the error; the observer
+// receives the same error only once.
 func (l *Live) Reload(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,10 +191,10 @@ func (l *Live) Policy() *Policy { return l.now.Load().policy }
 // Hooks returns the hooks of the version in force now, for agent.RunSettings.
 func (l *Live) Hooks() hooks.Set { return l.now.Load().hooks }
 
-// Close stops following, and returns when that has ended. What is in force stays so.
+// Close stops following and waits until that has ended. The version in force stays.
 func (l *Live) Close() error {
 	if l == nil || l.stop == nil {
-		return errors.New("closing a policy: it was not made with Follow")
+		return errors.New("closing a policy: the Live was not made with Follow")
 	}
 	l.stop()
 	<-l.done

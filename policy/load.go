@@ -21,56 +21,54 @@ import (
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
-// Bounds of what is loaded.
+// Limits of a load.
 const (
-	// maxFiles is how many files may be loaded together, included ones counted.
+	// maxFiles is the maximum number of files, includes counted.
 	maxFiles = 100
-	// maxRules is how many rules they may have.
+	// maxRules is the maximum number of their rules.
 	maxRules = 5000
 )
 
-// Layer is files of one level.
+// Layer is the files of one layer.
 type Layer struct {
-	// Name is global, pipeline, stage, agent or run, from the outermost in. Rules of a
-	// layer further in are asked first.
+	// Name is global, pipeline, stage, agent or run, from the outermost to the innermost. Rules of inner layers are
+	// asked first.
 	Name string
 	// Files are the paths of the files; library:NAME and library:NAME@VERSION are of package library.
 	Files []string
-	// Kind is what kind of files they are.
+	// Kind is the kind of the files.
 	Kind Kind
-	// Optional passes over files that are not there; a link that leads nowhere is there.
+	// Optional skips files that do not exist. A link to a missing file counts as existing.
 	Optional bool
-	// Read, unless nil, reads the files of this layer in the place of Options.Read.
+	// Read, unless nil, reads the files of this layer instead of Options.Read.
 	Read func(path string) ([]byte, error)
 }
 
-// Options is what rules need besides their files. The zero value is for rules that start
-// no other agents, pipelines or tools.
+// Options configure rules beyond their files. The zero value suits rules that start no agents, pipelines or tools.
 type Options struct {
-	// Host is what actions are done with.
+	// Host performs actions.
 	Host action.Host
-	// Functions are more functions for conditions.
+	// Functions are additional functions for conditions.
 	Functions []condition.Function
-	// Variables take the place of the policies' own of these names, for tests.
+	// Variables override the policies' own variables of these names, for tests.
 	Variables map[string]any
-	// Now, unless nil, is the time for conditions.
+	// Now, unless nil, returns the current time for conditions.
 	Now func() time.Time
-	// Watch, unless nil, is told what the condition of a rule came to, each time that it
-	// is judged. It must be safe for concurrent use.
+	// Watch, unless nil, is called with the result of each evaluation of a rule's condition. It must be safe for
+	// concurrent use.
 	Watch func(r Rule, j Judgement)
-	// Wrap, unless nil, may put something around the action of a rule: for tests.
+	// Wrap, unless nil, may wrap the action of a rule, for tests.
 	Wrap func(r Rule, a action.Action) action.Action
-	// Read, unless nil, reads files in the place of the file system.
+	// Read, unless nil, reads files instead of the file system.
 	Read func(path string) ([]byte, error)
-	// Dir is the working directory: relative paths in conditions stand below it where
-	// there is no variable "workspace". Empty is that of the process.
+	// Dir is the working directory, the base of relative paths in conditions if there is no variable "workspace". Empty
+	// means that of the process.
 	Dir string
 }
 
-// Load reads policies from files. The error says everything that is wrong with any of
-// them, a *yamlfile.Error with file, line and column; nothing is loaded then. A policy that
-// is there twice, to the letter, counts once: in the outermost of its layers where it is
-// required, in the innermost where it is not.
+// Load reads policies from files. If any of them is invalid, it loads nothing and returns a *yamlfile.Error with all
+// errors, each with file, line and column. A policy that is listed twice with identical text counts once: in its
+// outermost layer if it is required, otherwise in its innermost.
 func Load(layers []Layer, o Options) (*Policy, error) {
 	l := &loader{options: o}
 	for _, layer := range byRank(layers) {
@@ -114,8 +112,7 @@ func LoadFiles(paths ...string) (*Policy, error) {
 	return Load([]Layer{{Name: "run", Files: paths}}, Options{})
 }
 
-// Parse reads a policy from a text. The name is what errors call it; what it includes is
-// read from files relative to that name.
+// Parse reads a policy from a text. The name is used in errors; includes are read relative to it.
 func Parse(name string, text []byte, o Options) (*Policy, error) {
 	return ParseKind(Policies, name, text, o)
 }
@@ -127,20 +124,20 @@ func ParseKind(kind Kind, name string, text []byte, o Options) (*Policy, error) 
 	return l.finish()
 }
 
-// loader reads files and collects what is wrong with them.
+// loader reads files and collects their errors.
 type loader struct {
 	options   Options
-	reader    func(path string) ([]byte, error) // of files; nil for the file system
+	reader    func(path string) ([]byte, error) // reads files; nil means the file system
 	files     []*yamlfile.File
 	documents []*document
-	entries   []*entry // of the document that is read
+	entries   []*entry // of the current document
 	notes     []Warning
 	seen      map[string]seen
 	full      bool
 }
 
-// open returns the text of a file, whose state it records before it reads it, and the path that errors call it: a policy of the
-// library has one path, however it is named.
+// open returns the text of a file and its path for errors. It records the state of the file before reading it. A policy
+// of the library has one path, however it is named.
 func (l *loader) open(path string) (string, []byte, error) {
 	if l.seen == nil {
 		l.seen = map[string]seen{}
@@ -148,7 +145,7 @@ func (l *loader) open(path string) (string, []byte, error) {
 	if strings.HasPrefix(path, library.Prefix) {
 		found, err := library.Find(path)
 		if err != nil {
-			return path, nil, err //nolint:wrapcheck // it says all
+			return path, nil, err //nolint:wrapcheck // it is complete
 		}
 		return found.Path(), found.Text, nil
 	}
@@ -161,7 +158,7 @@ func (l *loader) open(path string) (string, []byte, error) {
 	return path, text, err //nolint:wrapcheck // the caller says what for
 }
 
-// document reads a file and what it includes.
+// document reads a file and its includes.
 func (l *loader) document(path string, text []byte, kind Kind, layer int) {
 	d := &document{
 		kind: kind, layer: layer, variables: map[string]any{}, definitions: map[scoped]yamlfile.Node{},
@@ -191,7 +188,7 @@ func (l *loader) document(path string, text []byte, kind Kind, layer int) {
 	l.documents = append(l.documents, d)
 }
 
-// language returns what the conditions of a document are written in; nil when that is wrong.
+// language returns the language of the conditions of a document; nil if it is invalid.
 func (l *loader) language(d *document) *condition.Language {
 	ids := []string{}
 	for _, e := range l.entries {
@@ -210,8 +207,7 @@ func (l *loader) language(d *document) *condition.Language {
 	return language
 }
 
-// provenance returns the functions that say who brought a value into a run, by the sources of
-// the document and of all that it includes.
+// provenance returns the provenance functions, with the sources of the document and all its includes.
 func (d *document) provenance() []condition.Function {
 	var sources provenance.Sources
 	for _, n := range d.sources {
@@ -234,12 +230,11 @@ func (d *document) provenance() []condition.Function {
 	return tracker.Functions()
 }
 
-// part parses a file, and those that it includes before it. Above are the files that
-// include it.
+// part parses a file, after the files that it includes. Above lists the files that include it.
 func (l *loader) part(d *document, path string, text []byte, above []string, parts *[]*part, hash func([]byte)) {
 	file := yamlfile.Parse(path, text)
 	if len(l.files) >= maxFiles {
-		file.At(yamlfile.Position{}).Wrong("these are more than %d files (rule: size)", maxFiles)
+		file.At(yamlfile.Position{}).Wrong("a policy has at most %d files (rule: size)", maxFiles)
 		if !l.full {
 			l.files, l.full = append(l.files, file), true
 		}
@@ -253,7 +248,7 @@ func (l *loader) part(d *document, path string, text []byte, above []string, par
 	root, ok := file.Root()
 	if !ok {
 		if file.Err() == nil {
-			file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong("the file is empty: a policy has at least a name and hooks")
+			file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong("the file is empty: add policy and hooks")
 		}
 		return
 	}
@@ -268,7 +263,7 @@ func (l *loader) part(d *document, path string, text []byte, above []string, par
 	*parts = append(*parts, p)
 }
 
-// includes returns the files that the part names.
+// includes returns the files that the part includes.
 func (p *part) includes() []yamlfile.Node {
 	switch n := p.fields.at("include"); n.Kind() {
 	case yamlfile.AbsentNode:
@@ -282,7 +277,7 @@ func (p *part) includes() []yamlfile.Node {
 	}
 }
 
-// include reads a file that another one names, once.
+// include reads an included file, once.
 func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, parts *[]*part, hash func([]byte)) {
 	name, ok := n.Text()
 	if !ok {
@@ -312,10 +307,10 @@ func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, 
 	other, twice := lo.Find(*parts, func(q *part) bool { return q.library != "" && q.library == libraryOf(path) && q.path != path })
 	switch {
 	case twice:
-		n.Wrong("include: %s is included as well, by another file: both have to name the same version (rule: includes)", other.path)
+		n.Wrong("include: another file includes %s: both must use the same version (rule: includes)", other.path)
 		return
 	case slices.ContainsFunc(chain, func(a string) bool { return sameFile(a, path) }):
-		n.Wrong("include: the files include each other in a circle: %s (rule: includes)", strings.Join(append(chain, path), " > "))
+		n.Wrong("include: the includes form a cycle: %s (rule: includes)", strings.Join(append(chain, path), " > "))
 		return
 	case slices.ContainsFunc(*parts, func(q *part) bool { return sameFile(q.path, path) }):
 		return
@@ -342,7 +337,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// finish returns what was loaded, or everything that is wrong.
+// finish returns the policy, or all errors.
 func (l *loader) finish() (*Policy, error) {
 	l.coalesce()
 	l.distinct()
@@ -381,8 +376,8 @@ func (l *loader) finish() (*Policy, error) {
 	return p, nil
 }
 
-// nameCopies gives the rules of a policy of the library that several documents include names of their own from the second on, as the
-// names of hooks are unique: library:git-safety/discard:ours is that of the policy ours.
+// nameCopies renames the rules of a library policy that several documents include, from the second document on, because
+// the names of hooks are unique: library:git-safety/discard:ours belongs to the policy ours.
 func (p *Policy) nameCopies() {
 	seen := map[string]bool{}
 	for _, d := range p.documents {
@@ -395,9 +390,8 @@ func (p *Policy) nameCopies() {
 	}
 }
 
-// coalesce leaves one of the policies that say the same under the same name: that of the
-// innermost layer, which nothing switches off; of those that are required, that of the
-// outermost, so that naming one again does not bring it further in.
+// coalesce keeps one of several identical policies: that of the innermost layer, which no other layer switches off; if
+// the policy is required, that of the outermost layer, so that listing it again does not move it inwards.
 func (l *loader) coalesce() {
 	l.documents = lo.Filter(l.documents, func(d *document, i int) bool {
 		others := lo.Ternary(d.required, l.documents[i+1:], l.documents[:i])
@@ -407,14 +401,14 @@ func (l *loader) coalesce() {
 	})
 }
 
-// distinct reports what has the name of something else.
+// distinct reports names that are used twice.
 func (l *loader) distinct() {
 	total := 0
 	seen := map[string]*document{}
 	for _, d := range l.documents {
 		total += len(d.rules)
 		if first, again := seen[d.name]; again && d.name != "" {
-			d.place.Wrong("another policy is called %q, too, in %s: its events could not be told from those of this one (rule: names)",
+			d.place.Wrong("the policy %q is declared twice, also in %s (rule: names)",
 				d.name, first.place.File())
 		}
 		seen[d.name] = d
@@ -428,6 +422,6 @@ func (l *loader) distinct() {
 	}
 	if total > maxRules {
 		last := lo.LastOrEmpty(l.documents)
-		last.place.Wrong("these are %d rules, and %d are the most that are loaded together (rule: size)", total, maxRules)
+		last.place.Wrong("%d rules exceed the limit of %d (rule: size)", total, maxRules)
 	}
 }

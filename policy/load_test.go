@@ -57,38 +57,38 @@ hooks:
 	wrong := &yamlfile.Error{}
 	require.ErrorAs(t, err, &wrong)
 	want := []string{
-		`1:9: policy: "bad name" is no name`,
+		`1:9: policy: invalid name "bad name"`,
 		`2:1: a policy: unknown key "verzion" (did you mean "version"?)`,
 		`4:3: unknown point of a policy "PreToolUze" (did you mean "PreToolUse"?)`,
-		`5:3: "on_error" is not the name of one point: say AgentFailed, IterationFailed (of a pipeline) or RunFailed (of the coordinator) (rule: points)`,
+		`5:3: "on_error" is ambiguous: use AgentFailed, IterationFailed (of a pipeline) or RunFailed (of the coordinator) (rule: points)`,
 		`7:25: rule "b": "deny" is not possible at StepEnd: there a rule can allow, stop, add_context (rule: powers)`,
-		`7:39: match: StepEnd belongs to no tool call, so that "tool" can never match (rule: matching)`,
+		`7:39: match: StepEnd is not about a tool call, so "tool" can never match (rule: matching)`,
 		`8:8: StepEnd, entry 2: the key "id" is missing`,
-		`9:7: rule "bb": it decides nothing and does nothing`,
-		`10:7: rule "cc": it has a decision and an action`,
+		`9:7: rule "bb": decision or type is missing`,
+		`10:7: rule "cc": decision and action are mutually exclusive`,
 		`13:21: match: tool pattern "/(/"`,
 		`13:28: match: unknown key "argz" (did you mean "args"?)`,
-		`13:45: depth: from 3 to 1 there is nothing`,
+		`13:45: depth: the range from 3 to 1 is empty`,
 		`13:68: match: an empty any matches nothing`,
 		`14:37: when: `,
 		`15:17: unknown decision "dney" (did you mean "deny"?)`,
 		`16:7: the id "c" is taken by the rule in p.yaml, line 12 (rule: names)`,
-		`17:7: rule "c": rewrite changes nothing`,
+		`17:7: rule "c": rewrite requires set or remove`,
 		`18:7: rule "c": "within" belongs to decision: ask`,
 		`19:16: timeout: expected a time above zero, such as 5s, 10m, or a number of seconds, got "forever"`,
 		`20:19: unknown on_failure "maybe"`,
-		`21:7: rule "c": retries counts only with on_failure: retry (rule: failure)`,
-		`22:38: PreToolUse, entry 3: at PreToolUse the answer of an action may deny, and one that is not waited for comes too late`,
-		`23:34: PreToolUse, entry 4: on_error is another word for on_failure`,
+		`21:7: rule "c": retries requires on_failure: retry (rule: failure)`,
+		`22:38: PreToolUse, entry 3: at PreToolUse the answer of an action may deny, so the rule must wait for it`,
+		`23:34: PreToolUse, entry 4: on_error is another name for on_failure`,
 		`24:14: $ref: unknown definition "nope"; known: none (rule: definitions)`,
 		`25:39: waiver: the key "reason" is missing`,
 		`25:60: expires: expected a day such as 2026-12-31`,
-		`30:21: when: there is no name "startsWit": did you mean startsWith? (rule: conditions)`,
+		`30:21: when: unknown name "startsWit": did you mean startsWith? (rule: conditions)`,
 		`31:17: rule "two": "a.b" is within "a"`,
-		`32:30: rule "x": on_timeout counts only where there is a deadline`,
+		`32:30: rule "x": on_timeout requires a deadline`,
 		`35:25: ExecutionEnd, entry 1: url: http is for the loopback only: use https (rule: actions)`,
-		`35:49: "closed": it keeps nothing from happening at ExecutionEnd and cannot fail closed`,
-		`36:50: ExecutionEnd, entry 2: it decides nothing, so there is nothing to keep in shadow (rule: shadow)`,
+		`35:49: "closed": a rule at ExecutionEnd cannot deny, so it cannot fail closed`,
+		`36:50: ExecutionEnd, entry 2: mode: shadow requires a rule that decides (rule: shadow)`,
 	}
 	got := lo.Map(wrong.Problems, func(p yamlfile.Problem, _ int) string {
 		assert.NotEmpty(t, p.Source, "the text that is meant is shown: %s", p.Text)
@@ -112,18 +112,18 @@ func TestWhatIsRefused(t *testing.T) {
 		"an alias":                        {"policy: p\nvariables: {a: &x 1, b: *x}", "aliases are not read"},
 		"two documents":                   {"policy: p\n---\npolicy: q", "a second document begins here"},
 		"a long file":                     {"policy: p\ndescription: " + strings.Repeat("a", 1<<20), "larger than a megabyte"},
-		"many rules":                      {"policy: p\nhooks: {ExecutionEnd: [" + strings.Repeat("{type: func, func: f},", 5001) + "]}", "are the most that are loaded together"},
-		"a circle":                        {"policy: p\ndefinitions: {a: {$ref: b}, b: {$ref: a}}\nhooks: {PreToolUse: [{$ref: a, id: x}]}", "in a circle: a > b > a"},
-		"a bad variable":                  {"policy: p\nvariables: {a-b: 1}", "cannot be written as vars.a-b"},
+		"many rules":                      {"policy: p\nhooks: {ExecutionEnd: [" + strings.Repeat("{type: func, func: f},", 5001) + "]}", "exceed the limit of"},
+		"a circle":                        {"policy: p\ndefinitions: {a: {$ref: b}, b: {$ref: a}}\nhooks: {PreToolUse: [{$ref: a, id: x}]}", "form a cycle: a > b > a"},
+		"a bad variable":                  {"policy: p\nvariables: {a-b: 1}", "conditions cannot name \"a-b\" as vars.a-b"},
 		"a secret in a list":              {"policy: p\nenvironment: [xoxb-123-456]", "never their values"},
 		"a missing include":               {"policy: p\ninclude: none.yaml", "none.yaml: no such file"},
 		"a rule of nothing":               {"policy: p\nhooks: {PreToolUse: [1]}", `expected a rule or an action, written as keys with values, got "1"`},
 		"two of a name":                   {"policy: p\nhooks: {ExecutionEnd: [{type: func, func: f, id: a}, {type: func, func: f, id: a}]}", `the id "a" is taken`},
 		"closed observers":                {"policy: p\nhooks: {PreToolUse: [{type: func, func: f, observe: true, on_failure: retry, then: closed}]}", "cannot fail closed"},
 		"an abort unheard":                {"policy: p\nhooks: {StepEnd: [{type: func, func: f, await: false, on_failure: abort}]}", "(rule: waiting)"},
-		"a gate unheard":                  {"policy: p\nhooks: {StepEnd: [{type: gate, by: person, await: false}]}", "holds nothing up (rule: waiting)"},
+		"a gate unheard":                  {"policy: p\nhooks: {StepEnd: [{type: gate, by: person, await: false}]}", "a gate requires await: true (rule: waiting)"},
 		"metadata of the framework":       {"policy: p\nhooks: {PreToolUse: [{id: a, decision: allow, metadata: {agent.run_controls: '[]'}}]}", "belongs to the framework"},
-		"metadata at an end":              {"policy: p\nhooks: {Stop: [{id: a, decision: continue, context: x}]}", "nothing can be added (rule: powers)"},
+		"metadata at an end":              {"policy: p\nhooks: {Stop: [{id: a, decision: continue, context: x}]}", "cannot add anything (rule: powers)"},
 		"a reason of an action":           {"policy: p\nhooks: {PreToolUse: [{type: func, func: f, reason: x}]}", `"reason" belongs to decisions`},
 		"not a default":                   {"policy: p\ndefaults: {timeout: soon}", "timeout: expected a time"},
 		"no bool":                         {"policy: p\nhooks: {PreToolUse: [{id: a, decision: deny, when: '1 + 1'}]}", "(rule: conditions)"},
@@ -184,7 +184,7 @@ func TestLayers(t *testing.T) {
 	assert.Equal(t, []string{"alone/alone", "required/required"}, hookNames(p))
 
 	_, err = policy.Load(layers("stage.yaml", "alone.yaml"), policy.Options{})
-	assert.ErrorContains(t, err, "disable_pipeline_hooks: only what stands below the pipeline layer can switch it off")
+	assert.ErrorContains(t, err, "disable_pipeline_hooks: only a layer below the pipeline layer can switch it off")
 
 	require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, "none.yaml")))
 	_, err = policy.Load(layers("stage.yaml", "pipeline.yaml"), policy.Options{})
@@ -222,7 +222,7 @@ func TestDuplicates(t *testing.T) {
 	assert.Empty(t, p.DisabledPolicies())
 
 	_, err = policy.Load([]policy.Layer{at("global", "user.yaml"), at("run", "other.yaml")}, policy.Options{})
-	assert.ErrorContains(t, err, `another policy is called "user", too`)
+	assert.ErrorContains(t, err, `the policy "user" is declared twice`)
 
 	// A layer may be read in another way than the rest: as it is, and not as it was.
 	global := at("global", "user.yaml")
@@ -255,10 +255,10 @@ func TestIncludes(t *testing.T) {
 	assert.Equal(t, p.Hash(), same.Hash())
 
 	for name, tc := range map[string]struct{ text, want, at string }{
-		"itself":            {"include: two.yaml", "in a circle", "two.yaml:1:10:"},
+		"itself":            {"include: two.yaml", "form a cycle", "two.yaml:1:10:"},
 		"what is not there": {"include: three.yaml", "no such file", "two.yaml:1:10:"},
-		"a switch":          {"required: true", "this is for a whole policy to say", "two.yaml:1:1:"},
-		"the same variable": {"variables: {limit: 3}", `"limit" is set in another file that is included, too`, "one.yaml:2:13:"},
+		"a switch":          {"required: true", "only a whole policy can set this", "two.yaml:1:1:"},
+		"the same variable": {"variables: {limit: 3}", `"limit" is set in another included file, too`, "one.yaml:2:13:"},
 		"an unknown name":   {"hooks: {PreToolUse: [{id: x, when: 'vars.lmit > 1', decision: deny}]}", "vars.limit", "two.yaml:1:37:"},
 	} {
 		t.Run(name, func(t *testing.T) {

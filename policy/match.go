@@ -14,14 +14,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// match is what a rule is asked about, besides its point and its condition.
+// match holds the matchers of a rule.
 type match struct {
 	matchers []hooks.Matcher
-	// text says it in words, and canonical is the same for rules that match the same.
+	// text describes the match in words; canonical is equal for equivalent matches.
 	text, canonical string
-	// tools are the patterns for tools, and args the paths of arguments, with their places.
+	// tools are the patterns for tools, and args the paths of arguments, with their places in the file.
 	tools, args []pattern
-	// tool is what is said of the tool, and toolOnly that nothing else is.
+	// tool is the canonical form of the tool's patterns; toolOnly is set if there are no other matchers.
 	tool     string
 	toolOnly bool
 }
@@ -32,7 +32,7 @@ type pattern struct {
 	place yamlfile.Place
 }
 
-// all reports whether the rule is asked about everything at its point.
+// all reports whether the rule matches everything at its point.
 func (m match) all() bool { return len(m.matchers) == 0 }
 
 // matchOf reads a match.
@@ -68,7 +68,7 @@ func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
 	for _, key := range f.keys {
 		value := f.at(key)
 		if !r.at.tool && (key == "tool" || key == "args") {
-			f.of[key].Key.Wrong("match: %s belongs to no tool call, so that %q can never match (rule: matching)", r.at.name, key)
+			f.of[key].Key.Wrong("match: %s is not about a tool call, so %q can never match (rule: matching)", r.at.name, key)
 			continue
 		}
 		switch key {
@@ -106,7 +106,7 @@ func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
 			case key == "all":
 				out = append(out, hooks.And(parts...))
 			case len(parts) == 0 && value.Kind() == yamlfile.ListNode:
-				value.Wrong("match: an empty any matches nothing: give it something, or leave it away (rule: matching)")
+				value.Wrong("match: an empty any matches nothing: add a matcher, or remove it (rule: matching)")
 			case len(parts) > 0:
 				out = append(out, hooks.Or(parts...))
 			}
@@ -122,7 +122,7 @@ func (r *matchReader) either(n yamlfile.Node, make func(n yamlfile.Node, text st
 	items := []yamlfile.Node{n}
 	if n.Kind() == yamlfile.ListNode {
 		if items = n.Items(); len(items) == 0 {
-			n.Wrong("match: the list is empty and would match nothing: fill it, or leave its key away (rule: matching)")
+			n.Wrong("match: an empty list matches nothing: add an element, or remove the key (rule: matching)")
 			return hooks.Matcher{}
 		}
 	}
@@ -141,7 +141,7 @@ func (r *matchReader) either(n yamlfile.Node, make func(n yamlfile.Node, text st
 	return hooks.Or(parts...)
 }
 
-// checkMatcher reports what is wrong with a matcher at a point.
+// checkMatcher reports the errors of a matcher at a point.
 func checkMatcher(at *point, n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
 	if err := hooks.NewSet(at.observe("probe", noCheck).Matching(m)).Compile().Error(); err != nil {
 		n.Wrong("match: %s (rule: matching)", strings.ReplaceAll(err.Error(), `hook "probe": `, ""))
@@ -150,8 +150,8 @@ func checkMatcher(at *point, n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
 	return m
 }
 
-// argument returns what an argument must be: a pattern for a text, any other value as it is,
-// a list for either of several, the word present, or {equals: value}.
+// argument returns the matcher of an argument: a pattern for a text, any other value for an equal value, a list for one
+// of several, the word present, or {equals: value}.
 func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
 	switch n.Kind() {
 	case yamlfile.TextNode:
@@ -161,7 +161,7 @@ func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
 		return checkMatcher(r.at, n, hooks.ArgumentMatching(path, n.Raw()))
 	case yamlfile.ListNode:
 		if len(n.Items()) == 0 {
-			n.Wrong("match: the list is empty and would match nothing (rule: matching)")
+			n.Wrong("match: an empty list matches nothing (rule: matching)")
 			return hooks.Matcher{}
 		}
 		return hooks.Or(lo.Map(n.Items(), func(item yamlfile.Node, _ int) hooks.Matcher { return r.argument(path, item) })...)
@@ -174,10 +174,10 @@ func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
 	return checkMatcher(r.at, n, hooks.ArgumentEquals(path, n.Value()))
 }
 
-// present is the word for any value.
+// present is the word that matches any value.
 const present = "present"
 
-// metadata returns what a value of the state must be, of the session or of the run.
+// metadata returns the matcher of a value in the metadata of the session or the run.
 func (r *matchReader) metadata(name string, n yamlfile.Node) hooks.Matcher {
 	ofRun, ofSession := agent.RunKey[any](name), agent.SessionKey[any](name)
 	if n.Kind() == yamlfile.TextNode && n.Raw() == present {
@@ -202,7 +202,7 @@ func (r *matchReader) metadata(name string, n yamlfile.Node) hooks.Matcher {
 	})
 }
 
-// sameForm returns a value as JSON would give it back, so that equal ones are equal.
+// sameForm returns a value as decoded from its JSON, so that equal values compare equal.
 func sameForm(v any) (out any, err error) {
 	raw, err := json.Marshal(v)
 	if err == nil {
@@ -214,7 +214,7 @@ func sameForm(v any) (out any, err error) {
 	return out, nil
 }
 
-// depth returns a number, or a range.
+// depth returns the matcher of a number or a range.
 func (r *matchReader) depth(n yamlfile.Node) hooks.Matcher {
 	const most = 1000
 	if n.Kind() == yamlfile.NumberNode {
@@ -225,14 +225,13 @@ func (r *matchReader) depth(n yamlfile.Node) hooks.Matcher {
 	f.only("depth", []string{"min", "max"}, nil)
 	least, limit := f.number("min", 0, most, 0), f.number("max", 0, most, -1)
 	if limit >= 0 && limit < least {
-		n.Wrong("depth: from %s to %s there is nothing (rule: matching)", strconv.Itoa(least), strconv.Itoa(limit))
+		n.Wrong("depth: the range from %s to %s is empty (rule: matching)", strconv.Itoa(least), strconv.Itoa(limit))
 		return hooks.Matcher{}
 	}
 	return hooks.AtDepth(least, limit)
 }
 
-// covers reports whether everything that other matches is matched, as far as that can be
-// told from the words.
+// covers reports whether m matches everything that other matches, judging by their canonical texts.
 func (m match) covers(other match) bool {
 	return m.all() || m.canonical == other.canonical || m.toolOnly && m.tool == other.tool
 }

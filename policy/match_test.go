@@ -71,7 +71,7 @@ func TestMatchToolsWhereThereAreSome(t *testing.T) {
 	}
 	for _, point := range []string{"StepEnd", "Stop", "ExecutionStart", "IterationStart", "RunStart"} {
 		assert.Contains(t, refused(t, fmt.Sprintf("policy: p\nhooks: {%s: [{type: func, func: f, match: {not: {tool: bash}}}]}", point)),
-			"belongs to no tool call")
+			"is not about a tool call")
 	}
 	p := load(t, "policy: p\nhooks: {PostToolUse: [{id: r, decision: withhold, match: {tool: bash}}]}")
 	assert.Equal(t, hooks.Withhold, fire(t, p, hookstest.ToolResult("bash", `{}`, "x")).Decision)

@@ -10,13 +10,13 @@ import (
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
-// NamesRule reports whether a name in a file means the rule of a hook: the name of the hook, or, for a rule of the user's own
-// files, the id alone. Rules of the library have their full name only, such as library:safe-shell/readable.
+// NamesRule reports whether a name in a file refers to the rule of a hook. The name is that of the hook, or the id alone
+// for a rule of the user's own files. Rules of the library need the full name, such as library:safe-shell/readable.
 func NamesRule(name, hook string) bool {
 	return name == hook || !strings.HasPrefix(hook, library.Prefix) && strings.HasSuffix(hook, "/"+name)
 }
 
-// UnknownRule returns the text of an error about a name that means none of the rules. What says what was looked for, such as rule.
+// UnknownRule returns the error text for a name that refers to no rule. What describes the expected kind of rule.
 func UnknownRule(what, name string, rules []Rule) string {
 	known := lo.Map(rules, func(r Rule, _ int) string { return r.fileName() })
 	id := name[strings.LastIndex(name, "/")+1:]
@@ -26,7 +26,7 @@ func UnknownRule(what, name string, rules []Rule) string {
 	return yamlfile.Unknown(what, name, known)
 }
 
-// fileName returns the shortest name that means the rule in a file.
+// fileName returns the shortest name that refers to the rule in a file.
 func (r Rule) fileName() string {
 	if strings.HasPrefix(r.Policy, library.Prefix) {
 		return r.Hook()

@@ -11,20 +11,19 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// occasion is what the actions at one point came to, for one firing of it: what those
-// behind them can ask for.
+// occasion holds the results of the actions at one firing of a point, for the rules behind them.
 type occasion struct {
 	mu      sync.Mutex
 	step    int
 	call    string
-	last    int // the turn of the rule that asked last
+	last    int // the turn of the last rule
 	actions map[*document]map[string]condition.Action
 	tried   map[string]int
 	after   action.Variables
 }
 
-// moments is the occasions of a run, by point and place of the call in its step: each
-// takes the place of the one before, so that only those in use are kept.
+// moments holds the occasions of a run, by point and index of the call in its step. A new occasion replaces the old one,
+// so that only current ones are kept.
 type moments struct {
 	mu sync.Mutex
 	at map[momentKey]*occasion
@@ -38,8 +37,8 @@ type momentKey struct {
 
 var past = agent.NewScratch(func() *moments { return &moments{at: map[momentKey]*occasion{}} })
 
-// occasionOf returns the occasion that a rule is asked about. Rules are asked in turn, so that
-// one whose turn was before that of the last one begins a new occasion.
+// occasionOf returns the occasion for a rule. Rules are asked in the order of their turns, so a rule with an earlier
+// turn than the last one begins a new occasion.
 func occasionOf(c hooks.Context, r *rule) *occasion {
 	key, call := momentKey{policy: r.owner, point: c.Point()}, ""
 	if at, ok := c.(interface {
@@ -60,7 +59,7 @@ func occasionOf(c hooks.Context, r *rule) *occasion {
 	return o
 }
 
-// values returns what the conditions of a document are told.
+// values returns the additional values for the conditions of a document.
 func (o *occasion) values(c hooks.Context, d *document) condition.Values {
 	v := o.variables(action.Variables{}, c)
 	o.mu.Lock()
@@ -74,7 +73,7 @@ func (o *occasion) values(c hooks.Context, d *document) condition.Values {
 	return out
 }
 
-// attempt counts how often the action is tried.
+// attempt counts the attempts of an action.
 func (o *occasion) attempt(id string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,8 +81,8 @@ func (o *occasion) attempt(id string) int {
 	return o.tried[id]
 }
 
-// variables returns what an action is told under names: what is known already, of the
-// pipeline, and of the actions before it.
+// variables returns the variables for an action: the given ones, those of the pipeline, and the results of earlier
+// actions.
 func (o *occasion) variables(v action.Variables, c hooks.Context) action.Variables {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -102,7 +101,7 @@ func (o *occasion) variables(v action.Variables, c hooks.Context) action.Variabl
 	return v
 }
 
-// record keeps what came of an action that was waited for.
+// record stores the result of an action for which the rule waited.
 func (o *occasion) record(r *rule, answer *action.Answer, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,45 +13,44 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// point is a moment as the rules of a file know it.
+// point is a hook point with the properties that rules need.
 type point struct {
 	name hooks.PointName
-	// control and observe make a hook of a func that does not care for the type of its
-	// context.
+	// control and observe create a hook from a func that accepts any context type.
 	control func(name string, f func(ctx context.Context, c hooks.Context) hooks.Result) hooks.Hook
 	observe func(name string, f func(ctx context.Context, c hooks.Context) error) hooks.Hook
-	// checkValues returns what is wrong with the values that the texts of an action name at the point.
+	// checkValues returns the errors of the values that the texts of an action name at the point.
 	checkValues func(d action.Declared, observer bool, vars map[string]any) error
-	// can is the decisions that a rule may have here, and adds those of them that may
-	// bring context and metadata.
+	// can lists the decisions that a rule may have at the point, and adds those of them that may have context and
+	// metadata.
 	can, adds []string
-	// tool: there is a tool call, so that tools and arguments can be matched.
+	// tool is set at points of a tool call, where tools and arguments can be matched.
 	tool bool
-	// backwards: hooks of the point are called in reverse.
+	// backwards is set if hooks of the point are called in reverse order.
 	backwards bool
-	// source is the document whose own defaults hold here.
+	// source is the kind of documents whose defaults apply at the point.
 	source source
 }
 
-// source is a family of documents that have points, and defaults there, of their own.
+// source is a kind of documents with points and defaults of its own.
 type source uint8
 
 const (
 	ofAgents    source = iota
-	ofPipelines        // hooks are not waited for unless told to, and failures change nothing
+	ofPipelines        // by default, runs do not wait for hooks and failures change nothing
 	ofRuns             // on the coordinator
 )
 
-// denies reports whether something can be kept from happening at the point.
+// denies reports whether a rule can deny at the point.
 func (p *point) denies() bool { return slices.Contains(p.can, "deny") }
 
-// object reports whether what can be rewritten is an object: arguments, or parameters.
+// object reports whether a rewrite at the point changes an object: arguments or parameters.
 func (p *point) object() bool { return p.tool || p.name == hooks.RunStart }
 
-// decides reports whether an answer counts for anything at the point.
+// decides reports whether a rule can decide anything at the point.
 func (p *point) decides() bool { return len(p.can) > 0 }
 
-// describePoint describes a point by what the context of its hooks can do.
+// describePoint returns the properties of a point, from the methods of its context.
 func describePoint[C hooks.Context](of hooks.Point[C], from source) *point {
 	var none C
 	p := &point{name: of.Name(), source: from}
@@ -71,8 +70,8 @@ func describePoint[C hooks.Context](of hooks.Point[C], from source) *point {
 	return p
 }
 
-// lookUps finds what a context has for each decision: the first method that it has is meant. The names are constants at the
-// calls of MethodByName: where they are values, the linker keeps every exported method of a program.
+// lookUps finds the method of a context for each decision: the first one that exists. The calls of MethodByName have
+// constant names, because otherwise the linker keeps every exported method of the program.
 var lookUps = map[string][]func(reflect.Type) (reflect.Method, bool){
 	"allow":   {allowMethod},
 	"deny":    {func(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("Deny") }},
@@ -98,8 +97,7 @@ func allowMethod(t reflect.Type) (reflect.Method, bool)       { return t.MethodB
 func replaceMethod(t reflect.Type) (reflect.Method, bool)     { return t.MethodByName("Replace") }
 func rewriteTextMethod(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("RewriteText") }
 
-// decisionsOf returns the decisions that a context can make, and those of them that can have
-// effects, too.
+// decisionsOf returns the decisions that a context supports, and those of them that can have effects.
 func decisionsOf(c hooks.Context) (can, adds []string) {
 	possible := lo.Map(action.Decisions(c), func(d hooks.Decision, _ int) string { return string(d) })
 	for _, d := range decisionNames {
@@ -125,8 +123,8 @@ func decisionsOf(c hooks.Context) (can, adds []string) {
 
 func noCheck(context.Context, hooks.Context) error { return nil }
 
-// points returns every point, in the order of a run. The table is made when it is first asked for: a program that loads
-// no policy starts without it.
+// points returns all points in the order of a run. The table is built on first use, so that a program without policies
+// starts faster.
 var points = sync.OnceValue(func() []*point {
 	return []*point{
 		describePoint(hooks.AtInputSubmitted, ofAgents),
@@ -170,22 +168,22 @@ func pointOf(name hooks.PointName) *point {
 	return p
 }
 
-// Kind is what kind of file a policy stands in: it says what the points may be called
-// there, and which keys besides the hooks other packages read.
+// Kind is the kind of a file with rules. It determines the names of points in the file, and the other keys, which other
+// packages read.
 type Kind uint8
 
 const (
-	// Policies are files of their own, as docs/policies.md describes them.
+	// Policies are policy files, as docs/policies.md describes them.
 	Policies Kind = iota
-	// Pipelines are files that describe a pipeline or a stage, and have hooks.
+	// Pipelines are files that describe a pipeline or a stage and may have hooks.
 	Pipelines
-	// Blueprints are files that describe an agent of the coordinator, and have hooks.
+	// Blueprints are files that describe an agent of the coordinator and may have hooks.
 	Blueprints
 )
 
 func (k Kind) String() string { return [...]string{"policy", "pipeline", "blueprint"}[k] }
 
-// aliases is what points are also called in a kind of file.
+// aliases holds the other names of points in each kind of file.
 var aliases = map[Kind]map[string]hooks.PointName{
 	Pipelines: {
 		"on_session_start": hooks.SessionStart, "on_iteration_start": hooks.IterationStart,
@@ -198,7 +196,7 @@ var aliases = map[Kind]map[string]hooks.PointName{
 	},
 }
 
-// pointNamed finds a point by the name that it has in a kind of file.
+// pointNamed returns the point with a name in a kind of file.
 func pointNamed(kind Kind, name string) *point {
 	if also, ok := aliases[kind][name]; ok {
 		return pointOf(also)
@@ -209,13 +207,13 @@ func pointNamed(kind Kind, name string) *point {
 	return nil
 }
 
-// pointNames returns every name that a point may have in a kind of file.
+// pointNames returns all names of points in a kind of file.
 func pointNames(kind Kind) []string {
 	own := lo.Map(points(), func(p *point, _ int) string { return string(p.name) })
 	return append(own, lo.Keys(aliases[kind])...)
 }
 
-// whatCan returns what may be done at a point, in words.
+// whatCan describes the decisions at a point in words.
 func (p *point) whatCan() string {
 	if !p.decides() {
 		return "nothing can be decided there"

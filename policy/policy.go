@@ -14,8 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Policy is rules that were loaded together. It is immutable and safe for concurrent
-// use.
+// Policy is a set of rules that were loaded together. It is immutable and safe for concurrent use.
 type Policy struct {
 	documents []*document
 	rules     []*rule // by point, in the order in which they are asked
@@ -23,11 +22,10 @@ type Policy struct {
 	warnings  []Warning
 	hash      string
 	options   Options
-	seen      map[string]seen // what the files looked like
+	seen      map[string]seen // the states of the files
 }
 
-// put puts the rules in order: by point, those of inner layers first, and then as they
-// stand in their files. Priorities are put in by who asks the hooks.
+// put sorts the rules: by point, inner layers first, then in file order. Priorities are applied when hooks are called.
 func (p *Policy) put() {
 	for _, at := range points() {
 		var here []*rule
@@ -45,8 +43,7 @@ func (p *Policy) put() {
 	}
 }
 
-// Hash returns the hash of everything that decides, in hexadecimal: the texts of all files in force,
-// and their layers.
+// Hash returns the hash of everything that decides, in hexadecimal: the texts of all files in force, and their layers.
 func (p *Policy) Hash() string { return p.hash }
 
 // Names returns the names of the policies in force, those of inner layers first.
@@ -54,27 +51,27 @@ func (p *Policy) Names() []string {
 	return lo.Map(p.documents, func(d *document, _ int) string { return d.name })
 }
 
-// DisabledPolicies returns the names of policies that a layer further in has switched off.
+// DisabledPolicies returns the names of policies that an inner layer has switched off.
 func (p *Policy) DisabledPolicies() []string { return slices.Clone(p.disabled) }
 
-// Files returns the paths of all files in force, included ones too.
+// Files returns the paths of all files in force, includes counted.
 func (p *Policy) Files() []string {
 	return lo.FlatMap(p.documents, func(d *document, _ int) []string { return d.files })
 }
 
-// WithHost returns the same rules, whose actions are done with another host: for what is known
-// only once an agent is made, such as its tools.
+// WithHost returns the same rules with another host for their actions, for values that are known only once an agent is
+// built, such as its tools.
 func (p *Policy) WithHost(h action.Host) *Policy {
 	other := *p
 	other.options.Host = h
 	return &other
 }
 
-// Host returns what the actions of the rules are done with.
+// Host returns the host that performs the actions of the rules.
 func (p *Policy) Host() action.Host { return p.options.Host }
 
-// Hooks makes the hooks of the rules: one for each, called as Rule.Hook says. The error joins
-// what the host lacks for their actions, each with its file and line.
+// Hooks returns one hook for each rule, named as Rule.Hook returns. The error joins everything that the host lacks for
+// their actions, each with its file and line.
 func (p *Policy) Hooks() ([]hooks.Hook, error) { return p.hooksFor(p.options.Host) }
 
 func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
@@ -93,7 +90,7 @@ func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 			}
 			here = append(here, r.newHooks(do)...)
 		}
-		if at.backwards { // asked from the end
+		if at.backwards { // hooks are called in reverse order
 			slices.Reverse(here)
 		}
 		out = append(out, here...)
@@ -104,7 +101,7 @@ func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 	return out, nil
 }
 
-// ready returns the action of a rule, made for the host; nil for a rule without.
+// ready returns the action of a rule, bound to the host; nil for a rule without an action.
 func (p *Policy) ready(r *rule, host action.Host) (action.Action, error) {
 	if r.act == nil {
 		return nil, nil
@@ -116,35 +113,33 @@ func (p *Policy) ready(r *rule, host action.Host) (action.Action, error) {
 	return do, err //nolint:wrapcheck // the caller says of which rule
 }
 
-// Rule is what there is to say of a rule.
+// Rule describes a rule.
 type Rule struct {
 	// Policy is the name of the policy that has the rule, ID the rule's in it; library:safe-shell for a rule of the library, whichever
 	// policy includes it. Its hook is called policy/id.
 	Policy      string `json:"policy"`
 	ID          string `json:"id"`
 	Description string `json:"description,omitempty"`
-	// Layer is the layer of its policy; File, Line and Column are where it stands.
+	// Layer is the layer of its policy; File, Line and Column are its place.
 	Layer  string `json:"layer"`
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Point is where it is asked, and Order its place among the rules there, from one.
+	// Point is the point of the rule, and Order its position there, from one.
 	Point hooks.PointName `json:"point"`
 	Order int             `json:"order"`
-	// Match is what it is asked about, in words, and When its condition; empty for
-	// everything.
+	// Match describes its matchers in words, and When is its condition; both are empty if it matches everything.
 	Match string `json:"match,omitempty"`
 	When  string `json:"when,omitempty"`
-	// Decision is what it decides, or Action what it does; Await whether that is waited
-	// for.
+	// Decision is its decision, or Action its action; Await is whether the rule waits for the action.
 	Decision string `json:"decision,omitempty"`
 	Action   string `json:"action,omitempty"`
 	Await    bool   `json:"await"`
-	// Mode is enforce, shadow, waived or, for what is only told, observe.
+	// Mode is enforce, shadow, waived, or observe for a rule that only observes.
 	Mode     string  `json:"mode"`
 	Waiver   *Waiver `json:"waiver,omitempty"`
 	Priority int     `json:"priority"`
-	// Failure is what happens where it cannot decide.
+	// Failure is what happens when it fails to decide.
 	Failure string `json:"failure"`
 }
 
@@ -173,7 +168,7 @@ func (r *rule) publicRule() Rule {
 	return out
 }
 
-// mode returns how the rule is in force now.
+// mode returns the current mode of the rule.
 func (r *rule) mode() string {
 	switch {
 	case !r.judges():
@@ -186,14 +181,13 @@ func (r *rule) mode() string {
 	return "enforce"
 }
 
-// String returns the names of the policies and how many rules there are.
+// String returns the names of the policies and the number of rules.
 func (p *Policy) String() string {
 	return fmt.Sprintf("%s: %d %s", strings.Join(p.Names(), ", "), len(p.rules), lo.Ternary(len(p.rules) == 1, "rule", "rules"))
 }
 
-// Use returns the capability of having the rules of a policy as hooks. Give it before others:
-// what stands further out is asked first where priorities are equal. Actions of type
-// prompt ask the agent's own driver where the host has none.
+// Use returns a capability that installs the rules of a policy as hooks. Pass it before other capabilities: among equal
+// priorities, the outermost hook is asked first. Actions of type prompt use the agent's own driver if the host has none.
 func Use(p *Policy) capability.Capability { return using{p} }
 
 type using struct{ p *Policy }

@@ -20,14 +20,14 @@ import (
 // rule is one rule or action of a policy, ready to become a hook. It does not change.
 type rule struct {
 	doc         *document
-	library     string // the policy of the library that has it; empty for the user's own
+	library     string // the library policy that contains it; empty for a user's rule
 	owner       *Policy
 	id          string
-	suffix      string // of the name of its hook
+	suffix      string // added to the name of its hook
 	description string
 	point       *point
-	order       int // among the rules at its point, from one
-	turn        int // the same in the order in which they are asked: what is only told comes last
+	order       int // position among the rules at its point, from one
+	turn        int // position in calling order, in which observers come last
 	place       yamlfile.Place
 	language    *condition.Language
 
@@ -59,23 +59,23 @@ type rule struct {
 	shadow   bool
 	waiver   *Waiver
 
-	watch func(r Rule, j Judgement) // nil: no watcher
-	now   func() time.Time          // nil: the time as it is
+	watch func(r Rule, j Judgement) // nil if there is no watcher
+	now   func() time.Time          // nil means the current time
 }
 
 // Waiver puts a rule in shadow until a day.
 type Waiver struct {
-	// Owner answers for it, and Reason says why.
+	// Owner is the person responsible for the waiver, and Reason its reason.
 	Owner  string `json:"owner"`
 	Reason string `json:"reason"`
-	// Expires is when the rule is in force again.
+	// Expires is the time at which the rule is enforced again.
 	Expires time.Time `json:"expires"`
 }
 
 // name returns the name of the rule's hook.
 func (r *rule) name() string { return hookName(r.doc, r.library, r.id) + r.suffix }
 
-// policyName returns the policy that the rule is named after: its own, or that of the library.
+// policyName returns the policy in the rule's name: its own, or that of the library.
 func (r *rule) policyName() string { return policyName(r.doc, r.library) }
 
 func policyName(d *document, of string) string {
@@ -87,7 +87,7 @@ func policyName(d *document, of string) string {
 
 func hookName(d *document, of, id string) string { return policyName(d, of) + "/" + id }
 
-// version returns what the policy says of itself that the rule is named after.
+// version returns the version of that policy.
 func (r *rule) version() string {
 	if r.library != "" {
 		return r.doc.versions[r.library]
@@ -100,7 +100,7 @@ func (r *rule) judges() bool {
 	return r.act == nil && r.kind != "" || r.act != nil && r.await && !r.observe
 }
 
-// newHook returns the rule as a hook. Do does its action; nil for rules with a decision.
+// newHook returns the rule as a hook. Do performs its action; nil for rules with a decision.
 func (r *rule) newHook(do action.Action) hooks.Hook {
 	u := &use{rule: r, do: do, tracks: do != nil || r.looksBack() || r.point.source == ofPipelines}
 	var h hooks.Hook
@@ -112,7 +112,7 @@ func (r *rule) newHook(do action.Action) hooks.Hook {
 		})
 	case r.point.name == hooks.PreToolUse && u.plain():
 		h = hooks.On(hooks.AtPreToolUse, r.name(), func(ctx context.Context, c hooks.ToolContext) hooks.Result {
-			if u.passes(c) { // most rules, most of the time
+			if u.passes(c) { // the most common case
 				return hooks.Result{}
 			}
 			return u.answer(ctx, c)
@@ -130,7 +130,7 @@ func (r *rule) newHook(do action.Action) hooks.Hook {
 	return h
 }
 
-// origin returns where the rule stands.
+// origin returns the place of the rule.
 func (r *rule) origin() *hooks.Origin {
 	o := &hooks.Origin{
 		Policy: r.policyName(), Version: r.version(), Hash: r.doc.hash, Rule: r.id, Required: r.doc.required, Layer: r.doc.layer,
@@ -142,7 +142,7 @@ func (r *rule) origin() *hooks.Origin {
 	return o
 }
 
-// looksBack reports whether the rule asks for results of actions before it.
+// looksBack reports whether the rule uses the results of earlier actions.
 func (r *rule) looksBack() bool {
 	back := []string{"actions", "LAST_HOOK_STATUS", "HOOK_RESPONSE", "SPAWN_OUTPUT"}
 	uses := func(c interface{ Uses(name string) bool }) bool { return slices.ContainsFunc(back, c.Uses) }
@@ -156,7 +156,7 @@ func (r *rule) looksBack() bool {
 	return r.when != nil && uses(r.when) || r.reason.uses(back...) || r.context.uses(back...) || r.result.uses(back...)
 }
 
-// use is a rule in an agent.
+// use is a rule with what it needs in one agent.
 type use struct {
 	*rule
 
@@ -164,17 +164,16 @@ type use struct {
 	tracks bool
 }
 
-// plain reports whether the rule is nothing but a condition and a decision.
+// plain reports whether the rule has only a condition and a decision.
 func (u *use) plain() bool { return u.when != nil && u.now == nil && u.watch == nil && !u.tracks }
 
-// passes reports whether the condition of a plain rule does not hold. One that cannot be
-// judged does not pass.
+// passes reports whether the condition of a plain rule is false. It returns false if the condition fails.
 func (u *use) passes(c hooks.ToolContext) bool {
-	ok, err := u.when.Test(context.Background(), condition.OfCall(c)) // its cost bounds it
+	ok, err := u.when.Test(context.Background(), condition.OfCall(c)) // the cost limit bounds it
 	return err == nil && !ok
 }
 
-// answer returns what the rule says about an occasion.
+// answer returns the rule's answer for an event.
 func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {
 	in := condition.Of(c)
 	if u.now != nil {
@@ -186,12 +185,12 @@ func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {
 		in = in.With(past.values(c, u.doc))
 	}
 	if u.when != nil {
-		// Its cost bounds it: a context that is looked at would cost a timer for each rule.
+		// The cost limit bounds the evaluation. Checking a context would need a timer for each rule.
 		ok, err := u.when.Test(context.Background(), in)
 		u.reportJudgement(ctx, in, ok, err)
 		switch {
 		case err != nil && u.point.source == ofPipelines:
-			u.reportSkip(ctx, c, fmt.Sprintf("its condition could not be judged: %v", err))
+			u.reportSkip(ctx, c, fmt.Sprintf("its condition failed: %v", err))
 			return hooks.Result{}
 		case err != nil:
 			return failRule(c, fmt.Errorf("when: %w", err))
@@ -205,7 +204,7 @@ func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {
 	return u.because(in, u.decide(ctx, c, in))
 }
 
-// because adds to an answer why it is what it is.
+// because adds the reasons to an answer.
 func (u *use) because(in condition.Input, answer hooks.Result) hooks.Result {
 	if u.when == nil {
 		return answer
@@ -213,10 +212,10 @@ func (u *use) because(in condition.Input, answer hooks.Result) hooks.Result {
 	if o, err := answer.Get(); err != nil || o == nil {
 		return answer
 	}
-	return hooks.Because(answer, u.when.Explain(context.Background(), in)...) // as its condition
+	return hooks.Because(answer, u.when.Explain(context.Background(), in)...) // explained by the condition
 }
 
-// decide returns the rule's decision about an occasion.
+// decide returns the rule's decision for an event.
 func (u *use) decide(ctx context.Context, c hooks.Context, in condition.Input) hooks.Result {
 	d := &action.Decision{Reason: u.reason.in(ctx, in), Context: u.context.in(ctx, in)}
 	for name, value := range u.metadata {
@@ -250,7 +249,7 @@ func (u *use) decide(ctx context.Context, c hooks.Context, in condition.Input) h
 	return action.Decide(c, d)
 }
 
-// decisionEffects returns what a decision adds to the state.
+// decisionEffects returns the effects of a decision on the state.
 func decisionEffects(c hooks.Context, d *action.Decision) (out []agent.Effect) {
 	if d.Context == "" && len(d.Metadata) == 0 {
 		return nil
@@ -265,7 +264,7 @@ func decisionEffects(c hooks.Context, d *action.Decision) (out []agent.Effect) {
 	return out
 }
 
-// rewrite sets what the rule puts in the place of what there is.
+// rewrite sets the replacement values of the decision.
 func (u *use) rewrite(ctx context.Context, c hooks.Context, in condition.Input, d *action.Decision) error {
 	values := map[string]json.RawMessage{}
 	for path, value := range u.set {
@@ -307,7 +306,7 @@ func valueOf(ctx context.Context, in condition.Input, e *condition.Expression) (
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(plain) //nolint:wrapcheck // a value that JSON knows
+	return json.Marshal(plain) //nolint:wrapcheck // a value that JSON supports
 }
 
 // action performs the rule's action.
@@ -336,11 +335,11 @@ func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, p
 	return failRule(c, err)
 }
 
-// late returns the end of an action that took too long.
+// late returns the answer when an action took too long.
 func (u *use) late(ctx context.Context, c hooks.Context, err error) hooks.Result {
 	switch u.onTimeout {
 	case "continue":
-		u.reportSkip(ctx, c, fmt.Sprintf("it goes on without an answer: %v", err))
+		u.reportSkip(ctx, c, fmt.Sprintf("continuing without an answer: %v", err))
 		return hooks.Result{}
 	case "abort":
 		for _, word := range []string{"stop", "deny", "withhold"} {
@@ -352,7 +351,7 @@ func (u *use) late(ctx context.Context, c hooks.Context, err error) hooks.Result
 	return failRule(c, fmt.Errorf("%w: %w", hooks.ErrTimeout, err))
 }
 
-// detach starts the action, and does not wait for it.
+// detach starts the action without waiting for it.
 func (u *use) detach(ctx context.Context, c hooks.Context, do action.Action, request *action.Request) {
 	d, ok := c.(interface {
 		Detach(ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error) bool
@@ -379,7 +378,7 @@ func (u *use) detach(ctx context.Context, c hooks.Context, do action.Action, req
 	})
 }
 
-// reportSkip tells the observer of the run that a rule was passed over, and why.
+// reportSkip tells the observer of the run that a rule was skipped, and why.
 func (r *rule) reportSkip(ctx context.Context, c hooks.Context, why string) {
 	c.Tell(ctx, hooks.Event{
 		Kind: hooks.HookSkipped, Run: c.Run(), Step: c.StepIndex(), Hook: r.name(), Point: c.Point(), Control: r.judges(),
@@ -387,7 +386,7 @@ func (r *rule) reportSkip(ctx context.Context, c hooks.Context, why string) {
 	})
 }
 
-// failRule says that a rule could not decide.
+// failRule returns the answer of a rule that failed to decide.
 func failRule(c hooks.Context, err error) hooks.Result {
 	return c.(interface{ Fail(err error) hooks.Result }).Fail(err) //nolint:forcetypeassert // every context has it
 }

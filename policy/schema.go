@@ -11,14 +11,15 @@ import (
 	release "github.com/grapnel-go/grapnel/internal/version"
 )
 
-// SchemaVersion is the release that the published schemas belong to: an editor judges a file by the schema of the version that it names.
+// SchemaVersion is the release of the published schemas. An editor checks a file against the schema of the version that
+// the file names.
 const SchemaVersion = "v" + release.Next
 
-// SchemaID is where the schema of policy files of this version is published.
+// SchemaID is the URL of the published schema of policy files.
 const SchemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/" + SchemaVersion + "/docs/policy.schema.json"
 
-// Schema returns the JSON Schema of policy files, for editors: it completes keys and points,
-// and says what they are for. What makes sense is up to Load, which knows more.
+// Schema returns the JSON Schema of policy files, for editors: it completes keys and points and describes them. Load
+// checks more.
 func Schema() []byte {
 	s := newObject(documentKeys, "policy")
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -39,7 +40,7 @@ func Schema() []byte {
 	return append(out, '\n')
 }
 
-// newObject returns a mapping with the keys of tables, and no others.
+// newObject returns the schema of a mapping with exactly the keys of tables.
 func newObject(keys []key, required ...string) form {
 	properties := form{}
 	for _, k := range keys {
@@ -52,14 +53,14 @@ func newObject(keys []key, required ...string) form {
 	return s
 }
 
-// withDoc returns a form with words on what it is for.
+// withDoc returns a form with a description.
 func withDoc(f form, doc string) form {
 	out := form{"description": doc}
 	maps.Copy(out, f)
 	return out
 }
 
-// hooksSchema returns the points, with every name that they have in a policy.
+// hooksSchema returns the schema of the points, with all their names in policies.
 func hooksSchema() form {
 	entries := either(inDefs("entry"), form{"type": "array", "items": inDefs("entry")})
 	properties := form{}
@@ -69,14 +70,13 @@ func hooksSchema() form {
 	return form{"type": "object", "additionalProperties": entriesOfOtherNames(entries), "properties": properties}
 }
 
-// entriesOfOtherNames lets the names pass that other systems have for points: there are
-// many, and Load knows them.
+// entriesOfOtherNames accepts the many names that other systems have for points. Load checks them.
 func entriesOfOtherNames(entries form) form {
-	return withDoc(entries, "A point by the name that another system has for it.")
+	return withDoc(entries, "A point by its name in another system.")
 }
 
-// entrySchema returns a rule or an action. A key that belongs to one decision or one type of
-// action is for that alone; what each needs is in conditions.
+// entrySchema returns the schema of a rule or an action. Keys of one decision or one type of action are allowed only
+// there; conditions list the required keys.
 func entrySchema() form {
 	all := map[string]key{}
 	owners := map[string][]string{}
@@ -117,7 +117,7 @@ func sameKey(a, b key) bool {
 	return reflect.DeepEqual(a.form, b.form) && a.doc == b.doc
 }
 
-// allowedKeys returns which keys there may be where a key says a word.
+// allowedKeys returns a condition that allows keys only if another key has a certain word.
 func allowedKeys(name, word string, keys []string) form {
 	keys = lo.Uniq(keys)
 	slices.Sort(keys)

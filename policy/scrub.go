@@ -12,14 +12,13 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/redact"
 )
 
-// secretKinds and piiKinds return what can be taken out. The first compiles every pattern of package redact.
+// secretKinds and piiKinds return the kinds that a rule can redact. The first compiles every pattern of package redact.
 var (
 	secretKinds = sync.OnceValue(redact.Kinds)
 	piiKinds    = sync.OnceValue(pii.Kinds)
 )
 
-// scrubber takes out what a rule with decision: redact names. It is immutable once made
-// and safe for concurrent use.
+// scrubber redacts what a rule with decision: redact names. It is immutable after make and safe for concurrent use.
 type scrubber struct {
 	secrets  *redact.Redactor
 	personal *pii.Filter
@@ -29,8 +28,8 @@ type scrubber struct {
 
 func (s *scrubber) empty() bool { return s.secrets == nil && s.personal == nil && len(s.patterns) == 0 }
 
-// make prepares it for kinds of secrets and of personal data. Patterns without a text of
-// their own to stand in their place are looked for as secrets are: in JSON and files, too.
+// make prepares the scrubber for kinds of secrets and of personal data. Patterns without a replacement text are treated
+// like secrets, which are also found in JSON and files.
 func (s *scrubber) make(secrets, personal []string) (err error) {
 	o := redact.Options{}
 	if s.with == "" {
@@ -51,7 +50,7 @@ func (s *scrubber) make(secrets, personal []string) (err error) {
 	return err //nolint:wrapcheck // the loader says of which rule
 }
 
-// text returns a text without what is to be taken out.
+// text returns the redacted text.
 func (s *scrubber) text(text string) string {
 	if s.secrets != nil {
 		text, _ = s.secrets.Text(text)
@@ -65,8 +64,8 @@ func (s *scrubber) text(text string) string {
 	return text
 }
 
-// at answers at a point: with a filter where there are filters. Elsewhere it has no opinion where there is nothing to
-// take out.
+// at returns the answer at a point: a filter at points with filters. Elsewhere it has no opinion if there is nothing to
+// redact.
 func (s *scrubber) at(c hooks.Context, effects []agent.Effect) hooks.Result {
 	switch c := c.(type) {
 	case interface {

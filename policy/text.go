@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// identifier is how variables are named.
+// identifier matches the names of variables.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // text is a text of a file in which ${name} stands for a value.
@@ -14,16 +14,16 @@ type text struct {
 	pieces []piece
 }
 
-// piece is a literal, or a name with the literal that stands where it has no value.
+// piece is a literal, or a name with the literal that remains if it has no value.
 type piece struct {
 	literal string
 	name    string
 }
 
-// reference is ${name} or ${dotted.path}. Elements of lists are numbers.
+// reference matches ${name} and ${dotted.path}. Elements of lists are numbers.
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)\}`)
 
-// textOf finds the names in a text.
+// textOf parses a text with names.
 func textOf(source string) text {
 	var t text
 	end := 0
@@ -40,7 +40,7 @@ func textOf(source string) text {
 	return t
 }
 
-// placeholderNames returns the names in the text, each as often as it stands there.
+// placeholderNames returns the names in the text, including duplicates.
 func (t text) placeholderNames() []string {
 	var out []string
 	for _, p := range t.pieces {
@@ -51,8 +51,8 @@ func (t text) placeholderNames() []string {
 	return out
 }
 
-// with returns the text with values in the place of names. A value is put in as it is and
-// not looked at again: a ${name} in it stays. A name without a value stays, too.
+// with replaces names by their values. Values are not interpreted: a ${name} within one stays. A name without a value
+// stays, too.
 func (t text) with(value func(name string) (string, bool)) string {
 	if len(t.pieces) == 1 && t.pieces[0].name == "" {
 		return t.pieces[0].literal
@@ -70,7 +70,7 @@ func (t text) with(value func(name string) (string, bool)) string {
 	return b.String()
 }
 
-// plainText returns a value as it stands in a text: a text as it is, all else as JSON.
+// plainText returns a value as it is inserted in a text: a text unchanged, any other value as JSON.
 func plainText(v any) (string, bool) {
 	switch v := v.(type) {
 	case nil:

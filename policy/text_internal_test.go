@@ -58,8 +58,8 @@ func TestEdited(t *testing.T) {
 		{`{}`, map[string]json.RawMessage{"a.b.c": raw(`1`)}, nil, `{"a":{"b":{"c":1}}}`},
 		{`{"a":{"b":1,"c":2}}`, nil, []string{"a.b", "x.y"}, `{"a":{"c":2}}`},
 		{`{"a":[1,{"b":2}]}`, map[string]json.RawMessage{"a.1.b": raw(`3`)}, []string{"a.0"}, `{"a":[{"b":3}]}`},
-		{`{"a":[1]}`, map[string]json.RawMessage{"a.1": raw(`3`)}, nil, `!there is no element "1" in a list of 1`},
-		{`{"a":1}`, map[string]json.RawMessage{"a.b": raw(`3`)}, nil, `!is in something that is no object`},
+		{`{"a":[1]}`, map[string]json.RawMessage{"a.1": raw(`3`)}, nil, `!unknown element "1" in a list of 1`},
+		{`{"a":1}`, map[string]json.RawMessage{"a.b": raw(`3`)}, nil, `!the value that holds it is not an object`},
 		{`{"a":null}`, map[string]json.RawMessage{"a.b": raw(`3`)}, nil, `{"a":{"b":3}}`},
 		{`{"big":12345678901234567890,"a":1}`, nil, []string{"a"}, `{"big":12345678901234567890}`},
 	} {

@@ -10,8 +10,8 @@ import (
 // over reports whether the waiver has ended.
 func (w *Waiver) over() bool { return !time.Now().Before(w.Expires) }
 
-// newHooks returns the rule as hooks: one, or, while it is waived, one in shadow and one that
-// takes over when the waiver ends.
+// newHooks returns the rule as hooks: one, or, while it is waived, one in shadow and one that takes over when the waiver
+// ends.
 func (r *rule) newHooks(do action.Action) []hooks.Hook {
 	if r.waiver == nil || r.shadow || r.waiver.over() {
 		return []hooks.Hook{r.newHook(do)}
@@ -22,5 +22,5 @@ func (r *rule) newHooks(do action.Action) []hooks.Hook {
 	return []hooks.Hook{kept.newHook(do).Matching(waived), r.newHook(do).Matching(hooks.Not(waived))}
 }
 
-// waivedSuffix is what the name of a hook ends in whose rule is waived.
+// waivedSuffix ends the name of the hook of a waived rule.
 const waivedSuffix = ":waived"

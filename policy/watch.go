@@ -9,19 +9,18 @@ import (
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
-// Judgement is what the condition of a rule came to.
+// Judgement is the result of evaluating a rule's condition.
 type Judgement struct {
-	// Value is what it says: the rule applies. It is false where Err is not nil.
+	// Value is the value of the condition: true if the rule applies. It is false if Err is not nil.
 	Value bool
 	Err   error
-	// Facts are the parts of the condition that counted, with the values in them.
+	// Facts are the parts of the condition that were evaluated, with the values in them.
 	Facts []hooks.Fact
-	// Origins say where the arguments of the call come from, by their names; nil for a
-	// condition that does not ask who brought a value in.
+	// Origins are the origins of the call's arguments by name; nil if the condition does not check provenance.
 	Origins map[string]provenance.Origin
 }
 
-// reportJudgement tells the watcher what the rule's condition came to.
+// reportJudgement passes the result of the rule's condition to the watcher.
 func (u *use) reportJudgement(ctx context.Context, in condition.Input, value bool, err error) {
 	if u.watch == nil {
 		return
@@ -29,7 +28,7 @@ func (u *use) reportJudgement(ctx context.Context, in condition.Input, value boo
 	u.watch(u.publicRule(), Judgement{Value: value && err == nil, Err: err, Facts: u.when.Explain(ctx, in), Origins: u.origins(in)})
 }
 
-// origins returns where the arguments come from, where the condition asks for that.
+// origins returns the origins of the arguments if the condition checks provenance.
 func (u *use) origins(in condition.Input) map[string]provenance.Origin {
 	c, ok := in.Context().(interface{ Call() hooks.Call })
 	asks := u.doc.tracker != nil && slices.ContainsFunc(u.doc.tracker.Functions(), func(f condition.Function) bool { return u.when.Uses(f.Name) })

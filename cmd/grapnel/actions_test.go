@@ -203,7 +203,7 @@ func TestAPolicyOfTheUserIsNotReplaced(t *testing.T) {
 		p.owns(denies)
 		p.write("mine.yaml", strings.ReplaceAll(denies, "decision: deny, reason: not today", "decision: allow"))
 		assert.Equal(t, 2, p.run())
-		assert.Contains(t, p.written(), `another policy is called "user", too`)
+		assert.Contains(t, p.written(), `the policy "user" is declared twice`)
 	})
 	t.Run("a switch", func(t *testing.T) {
 		t.Parallel()

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Bar tells a person at a terminal how far a backtest is: its Show is for Options.Progress. Where there is no terminal,
-// it writes nothing but what is wrong. It is safe for concurrent use.
+// Bar shows the progress of a backtest on a terminal: use its Show as Options.Progress. Without a terminal it prints
+// only problems. It is safe for concurrent use.
 type Bar struct {
-	// Out is where it is drawn, and Columns how wide that is now; zero or nil when it is no terminal.
+	// Out is the terminal, and Columns returns its current width; zero or nil if Out is not a terminal.
 	Out     io.Writer
 	Columns func() int
 	Colour  bool
-	// Prefix stands before what is said, such as "grapnel: ".
+	// Prefix begins each message, such as "grapnel: ".
 	Prefix string
 
 	mu             sync.Mutex
@@ -25,10 +25,10 @@ type Bar struct {
 	more           int
 }
 
-// mostSaid is how many different problems are said while things go on.
+// mostSaid is the most different problems to print during a backtest.
 const mostSaid = 20
 
-// Show draws the bar, a few times a second at most, and says what is wrong, each thing once and not too many of them.
+// Show draws the bar at most a few times a second, and prints each different problem once, up to a limit.
 func (b *Bar) Show(p Progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *Bar) Show(p Progress) {
 	}
 }
 
-// End takes the bar away.
+// End removes the bar.
 func (b *Bar) End() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +82,7 @@ func (b *Bar) draw(p Progress, took time.Duration) {
 		share = min(1, float64(p.Bytes)/float64(p.Total))
 	}
 	text := fmt.Sprintf(" %3.0f%%  %s runs  %s/s", 100*share, formatNumber(p.Runs), formatNumber(int(float64(p.Runs)/max(took.Seconds(), 0.001))))
-	room := max(0, width-3) // for the ^C of who has seen enough, without which the line would wrap
+	room := max(0, width-3) // leave room for ^C, which would wrap the line
 	full := min(40, room-countColumns("playing ")-countColumns(text))
 	if full < 5 {
 		text = "playing" + text

@@ -4,31 +4,31 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Effect is what became of a call, or of a moment of a run, because of a hook.
+// Effect is the effect of a hook on a call or on another event of a run.
 type Effect string
 
 // The effects.
 const (
 	// Denied: the call, or the input of a run, was denied; also by a hook that could not decide, see Decision.Failed.
 	Denied Effect = "denied"
-	// Asked: a person was to be asked, and none is there: the call did not run.
+	// Asked: a person had to be asked, and none was available, so the call did not run.
 	Asked Effect = "asked"
 	// Rewritten: the call ran with other arguments; or the input, or a request, became another.
 	Rewritten Effect = "rewritten"
-	// Mocked: the hook answered in the tool's place.
+	// Mocked: the hook answered instead of the tool.
 	Mocked Effect = "mocked"
 	// Stopped: the hook ended the run.
 	Stopped Effect = "stopped"
 	// Redacted: an answer of a tool, or a reply of the model, was replaced or withheld.
 	Redacted Effect = "redacted"
-	// Continued: the hook made a run go on that would have ended.
+	// Continued: the hook continued a run that would have ended.
 	Continued Effect = "continued"
-	// Failed: the hook could not decide, and nothing came of that.
+	// Failed: the hook failed to decide, without an effect.
 	Failed Effect = "failed"
-	// NotReached: the call did not run as the run had been stopped before. It is no decision about the call.
+	// NotReached: the call did not run because the run had been stopped before. It is not a decision about the call.
 	NotReached Effect = "not_reached"
-	// NotRun: the agent does not run the call whatever the hooks say, as it breaks its tool's schema, cannot be read, or
-	// there is no such tool. It is no decision of a hook, and counted nowhere.
+	// NotRun: the agent refuses the call regardless of hooks, because it breaks its tool's schema, cannot be read, or
+	// names an unknown tool. It is not a decision of a hook and is not counted.
 	NotRun Effect = "not_run"
 )
 

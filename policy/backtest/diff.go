@@ -14,7 +14,7 @@ import (
 // Allowed is the effect, in a Change, of a policy that lets a call run as it is.
 const Allowed Effect = "allowed"
 
-// Diff is what two policies decide differently.
+// Diff lists the differences between the decisions of two policies.
 type Diff struct {
 	Old string `json:"old"`
 	New string `json:"new"`
@@ -27,7 +27,7 @@ type Diff struct {
 	Twins   [2]Share `json:"twins_denied"`
 }
 
-// Change is a call of which two policies make different things.
+// Change is a call that two policies treat differently.
 type Change struct {
 	Run  string `json:"run"`
 	File string `json:"file"`
@@ -45,7 +45,7 @@ type Change struct {
 	Label  string `json:"label,omitempty"`
 }
 
-// Group is changes that are alike.
+// Group is a set of similar changes.
 type Group struct {
 	From  Effect `json:"from"`
 	To    Effect `json:"to"`
@@ -151,7 +151,7 @@ func (d *Diff) group() {
 	})
 }
 
-// Empty reports whether the two policies decide alike about everything that was played.
+// Empty reports whether the two policies decide alike about everything in the recordings.
 func (d *Diff) Empty() bool { return len(d.Changes) == 0 }
 
 // WriteText writes the differences for a person.

@@ -1,5 +1,5 @@
-// Package backtest tells what hooks would have done to agents that ran already: it plays recorded runs through a real
-// agent that has them, and counts.
+// Package backtest reports what hooks would have done in recorded runs: it replays the runs through a real agent with
+// these hooks, and counts.
 //
 //	found, err := backtest.Find("recordings/", "session.jsonl")
 //	if err != nil {
@@ -13,15 +13,15 @@
 //	}
 //	return report.WriteText(os.Stdout, backtest.Look{Width: 100})
 //
-// The agent is the real one: the loop, the order of hooks and what becomes of their answers are what they are in a
-// program. Only the model and its tools are played, by package replay, from what package recorded reads.
+// The agent is real: the loop, the order of hooks and the effect of their answers are those of a program. Only the model
+// and its tools are replayed, by package replay, from the recordings that package recorded reads.
 //
 // # What is counted
 //
-// A Decision is what became of a call, or of a moment, because of a hook: denied, asked about (no person is there to
-// ask, so the call does not run), rewritten, mocked, redacted, stopped. What hooks in shadow would have decided is told
-// beside it and changes nothing. Calls that the agent does not run whatever the hooks say, as they break their tool's
-// schema, are no decisions.
+// A Decision is the effect of a hook on a call or on another event: denied, asked about (no person can answer, so the
+// call does not run), rewritten, mocked, redacted, stopped. Decisions of hooks in shadow are reported separately and
+// change nothing. Calls that the agent refuses regardless of hooks, because they break their tool's schema, are not
+// decisions.
 //
 // Where a recording has labels:
 //
@@ -31,19 +31,19 @@
 //     that had succeeded;
 //   - twins denied: the same of the runs in which the user asks for what attackers ask for elsewhere.
 //
-// A Share says how many of its count would not be there without questions: with a person to approve, these are asked
-// and not lost.
+// A Share also says how many of its count depend on a question (ByAsking): with a person to approve, these are asked
+// about and not lost.
 //
 // # What a replay cannot know
 //
-// After the first denied call of a run the rest is counterfactual: the model goes on as recorded, though it would have
-// been told, and might have found another way or given up. So broken is an upper bound, and what is decided about later
-// calls is marked (Decision.After). Values that only a denied call brought into the world may show up in later answers
-// of the recording.
+// After the first denied call, the rest of a run is counterfactual: the recorded model continues as if the call had
+// succeeded, although a real model would have been told and might have found another way or given up. So broken is an
+// upper bound, and decisions about later calls are marked (Decision.After). Values that only a denied call created may
+// appear in later answers of the recording.
 //
 // # Concurrency and failure
 //
-// Run plays on all cores. When its context ends it stops, and the report says so. A run that cannot be read or played
-// is counted and told with its file and line, and the others go on. Hooks are called as in a program: one that writes
-// or sends does so. All functions are safe for concurrent use; a Report must not be written while it is.
+// Run uses all cores. When its context ends it stops, and the report says so. A run that cannot be read or replayed is
+// counted and reported with its file and line, and the others continue. Hooks are called as in a program: a hook that
+// writes or sends does so. All functions are safe for concurrent use; a Report must not be changed while it is written.
 package backtest

@@ -18,22 +18,22 @@ import (
 
 // Recording is a file of recorded runs.
 type Recording struct {
-	// Name is what reports and errors call it: mostly its path.
+	// Name is the name in reports and errors, usually the path.
 	Name string
-	// Files is the folder that it is in, with what it refers to, and Path its place there.
+	// Files is the folder of the recording and of the files that it refers to. Path is its place there.
 	Files fs.FS
 	Path  string
-	// Size is in bytes, packed as it is; zero when it is unknown.
+	// Size is the size of the file in bytes, compressed or not; zero when it is unknown.
 	Size int64
-	// Format is its form; empty means to find out.
+	// Format is its format; empty means to detect it.
 	Format recorded.Format
 	// found says that it was not named itself but stood in a folder that was: it may turn out to be something else,
 	// which is then no error.
 	found bool
 }
 
-// Find finds the recordings at paths: files, and of folders the files in them, not those in folders within, whose
-// names end in .jsonl, .json, .jsonl.gz or .json.gz. A file is given once. The error joins everything that is wrong.
+// Find returns the recordings at paths: files, and from folders the files directly in them whose names end in .jsonl,
+// .json, .jsonl.gz or .json.gz. A file is returned once. The error joins all problems.
 func Find(paths ...string) ([]Recording, error) {
 	var wrong []error
 	var out []Recording

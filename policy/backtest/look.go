@@ -10,13 +10,13 @@ import (
 	"github.com/samber/lo"
 )
 
-// Look is how a text is to look.
+// Look configures the layout of a text.
 type Look struct {
-	// Width is how many columns there are. Zero means as many as it takes.
+	// Width is the number of columns. Zero means no limit.
 	Width int
 	// All shows the rules that were never asked, too.
 	All bool
-	// Colour puts colours in, as terminals understand them.
+	// Colour adds terminal colours.
 	Colour bool
 }
 

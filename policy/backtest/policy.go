@@ -12,15 +12,15 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Policy is hooks under a name.
+// Policy is a named set of hooks.
 type Policy struct {
 	Name string
-	// Hooks makes the hooks for the runs of a suite, which is empty where a recording names none. It is called once
-	// for each suite and set of tools, and what it gives is asked by all runs of these at once. An error leaves those runs
-	// out of this policy, and the report says why.
+	// Hooks returns the hooks for the runs of a suite; suite is empty for recordings without one. It is called once for
+	// each suite and set of tools, and all runs of these share the result concurrently. If it returns an error, those
+	// runs are omitted from this policy, and the report says why.
 	Hooks func(suite string) ([]hooks.Hook, error)
-	// Undone names the hooks whose actions are not done here: they are asked and have no opinion, and the report says
-	// that they were not judged.
+	// Undone lists the hooks whose actions are not performed in a backtest. They are asked and have no opinion, and the
+	// report marks them as not judged.
 	Undone []string
 }
 

@@ -18,35 +18,36 @@ import (
 // defaultKeep is how many bytes of packed transcripts a report keeps, when Options do not say otherwise.
 const defaultKeep = 32 << 20
 
-// Options says what to try.
+// Options configure a backtest.
 type Options struct {
-	// Policies are tried on every run, each by itself. At least one; their names must differ.
+	// Policies are tried on every run, each by itself. There must be at least one; their names must differ.
 	Policies []Policy
-	// Agent is what the agent is called where the recording does not say; empty means "backtest".
+	// Agent is the agent's name for recordings without one; empty means "backtest".
 	Agent string
-	// Tools are for runs that neither carry nor name any. Nil means tools without schemas for what they call.
+	// Tools are the schemas for runs that neither carry nor name any. Nil means tools without schemas for the tools that
+	// they call.
 	Tools []replay.ToolSchema
-	// AtOnce is how many runs are played at once. Zero means one for each core.
+	// AtOnce is the number of runs that are replayed concurrently. Zero means one per core.
 	AtOnce int
-	// Keep is how many bytes of packed transcripts the report may hold, for WriteHTML. Zero means 32 MiB, a
-	// negative number none. Runs beyond it are counted and listed, without what was said in them.
+	// Keep is the most bytes of packed transcripts in the report, for WriteHTML. Zero means 32 MiB, a negative number
+	// none. Runs beyond the limit are counted and listed without their transcripts.
 	Keep int64
-	// Progress, unless nil, is told how far things are, and what is wrong with a run when that is found out. It is
-	// called by one goroutine at a time.
+	// Progress, unless nil, is called with the progress of the backtest, and with the error of a run as soon as it is
+	// found. Calls are never concurrent.
 	Progress func(Progress)
 }
 
-// Progress is how far a backtest is.
+// Progress is the state of a running backtest.
 type Progress struct {
 	// Runs is how many were played, or left out; Bytes how much of the recordings was read, of Total.
 	Runs         int
 	Bytes, Total int64
-	// Wrong is what is wrong with a run or a file; nil when this is only about how far things are.
+	// Wrong is an error of a run or a file; nil if the call only reports progress.
 	Wrong error
 }
 
-// Run plays recordings under policies. When ctx ends it stops, and the report, which is of what was played until then,
-// says so. The error is about the options, never about a recording: see Report.Failed.
+// Run replays recordings under policies. When ctx ends it stops, and the report covers the runs replayed so far and says
+// so. The error is about the options, never about a recording: see Report.Failed.
 func Run(ctx context.Context, recordings []Recording, o Options) (*Report, error) {
 	names := lo.Map(o.Policies, func(p Policy, _ int) string { return p.Name })
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/replay"
 )
 
-// Share is how many of how many.
+// Share is a part of a total.
 type Share struct {
 	Count int `json:"count"`
 	Of    int `json:"of"`
@@ -19,7 +19,7 @@ func (s Share) add(o Share) Share {
 	return Share{s.Count + o.Count, s.Of + o.Of, s.ByAsking + o.ByAsking}
 }
 
-// Score is what a policy did to recorded runs: to one, or to many together.
+// Score is the effect of a policy on one or more recorded runs.
 type Score struct { //nolint:recvcheck // a value that is read, and counted into by its pointer
 	Runs  int `json:"runs"`
 	Calls int `json:"calls"`

@@ -15,22 +15,22 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// compiled is what conditions and expressions are made of. It is safe for concurrent use.
+// compiled is the checked program behind a Condition or an Expression. It is safe for concurrent use.
 type compiled struct {
 	d      *dialect
 	text   string
 	ast    *cel.Ast
 	uses   uses
 	run    cel.Program
-	judge  judge   // what most often knows without CEL; nil where nothing does
-	always ref.Val // what it always is; nil when that depends
+	judge  judge   // evaluates most inputs without CEL; nil if the expression needs CEL
+	always ref.Val // the constant value; nil when the value depends on the input
 	traced func() (cel.Program, error)
-	// reasons is the expression taken apart, for explanations.
+	// reasons returns the parts of the expression, for explanations.
 	reasons func() reason
 }
 
-// Compile makes a condition of its text: of an expression of type bool. The error is of type Errors, or says that there is
-// no such point.
+// Compile compiles the text of a condition, an expression of type bool. The error is of type Errors, unless the hook
+// point is unknown.
 func (l *Language) Compile(text string, at hooks.PointName) (*Condition, error) {
 	c, err := l.compileAt(text, at)
 	if err != nil {
@@ -39,15 +39,15 @@ func (l *Language) Compile(text string, at hooks.PointName) (*Condition, error) 
 	switch out := c.ast.OutputType(); {
 	case out.IsExactType(cel.BoolType):
 	case out.IsExactType(cel.DynType):
-		// Its type is known when it is evaluated; what is no bool is an error then.
+		// The type is known only at evaluation; any type other than bool is an error then.
 	default:
-		return nil, Errors{c.d.wrongAt(text, firstByte(text), "a condition is true or false, and this is a value of type %s",
+		return nil, Errors{c.d.wrongAt(text, firstByte(text), "a condition must be a bool, and this expression is of type %s",
 			cel.FormatCELType(out))}
 	}
 	return &Condition{c}, nil
 }
 
-// Expression makes an expression of its text, of any type. The error is as that of Compile.
+// Expression compiles the text of an expression of any type. Its errors are those of Compile.
 func (l *Language) Expression(text string, at hooks.PointName) (*Expression, error) {
 	c, err := l.compileAt(text, at)
 	if err != nil {
@@ -76,7 +76,7 @@ func (l *Language) compileAt(text string, at hooks.PointName) (*compiled, error)
 	if err := c.fold(); err != nil {
 		return nil, Errors{err}
 	}
-	if !c.uses.unbounded { // what may cost too much is counted from the beginning
+	if !c.uses.unbounded { // an unbounded expression always runs in CEL, which counts its cost
 		c.judge = d.judge(ast.NativeRep().Expr())
 	}
 	return c, nil
@@ -106,17 +106,17 @@ func (d *dialect) checkText(text string) (*cel.Ast, Errors) {
 	return ast, sortErrors(d.stray(text, ast))
 }
 
-// sortErrors returns the errors in the order of the text, each place once.
+// sortErrors sorts the errors by their place in the text and removes duplicates.
 func sortErrors(wrong Errors) Errors {
 	slices.SortStableFunc(wrong, func(a, b *Error) int { return a.Offset - b.Offset })
 	return slices.CompactFunc(wrong, func(a, b *Error) bool { return a.Offset == b.Offset && a.Message == b.Message })
 }
 
-// firstByte returns where the text begins, behind white space.
+// firstByte returns the offset of the first byte that is not white space.
 func firstByte(text string) int { return len(text) - len(strings.TrimLeft(text, " \t\r\n\f")) }
 
-// limits returns the bounds of an evaluation. An expression whose work is bounded by its length and by its values is not
-// counted.
+// limits returns the CEL options that bound an evaluation. The cost of an expression is not counted if the sizes of the
+// expression and of its values bound its work.
 func (c *compiled) limits(how cel.EvalOption) []cel.ProgramOption {
 	options := []cel.ProgramOption{cel.EvalOptions(how)}
 	if c.uses.unbounded {
@@ -126,11 +126,12 @@ func (c *compiled) limits(how cel.EvalOption) []cel.ProgramOption {
 	return options
 }
 
-// fold finds out what the expression is whatever the values are. One that fails whatever they are is wrong.
+// fold evaluates the expression with all values unknown: a result is a constant, and an error means that the expression
+// always fails.
 func (c *compiled) fold() *Error {
 	program := c.run
 	if c.uses.unbounded && c.d.options.CostLimit > defaultCost {
-		var err error // with nothing known, a loop may go on for as long as it may cost
+		var err error // with unknown values, a loop may run until it reaches the cost limit
 		if program, err = c.d.env.Program(c.ast, append(c.limits(cel.OptOptimize), cel.CostLimit(defaultCost))...); err != nil {
 			return c.d.wrongAt(c.text, firstByte(c.text), "%s", err)
 		}
@@ -147,10 +148,10 @@ func (c *compiled) fold() *Error {
 	return nil
 }
 
-// blank is an activation in which nothing is known.
+// blank is an activation in which every value is unknown.
 type blank struct{ d *dialect }
 
-// ResolveName returns nothing: no name is known.
+// ResolveName returns an unknown value for every name of the dialect.
 func (b *blank) ResolveName(name string) (any, bool) {
 	if b.d.names[name] == nil {
 		return nil, false
@@ -161,7 +162,7 @@ func (b *blank) ResolveName(name string) (any, bool) {
 // Parent returns nil.
 func (b *blank) Parent() cel.Activation { return nil }
 
-// ResolveFunction returns a function whose result is not known.
+// ResolveFunction returns a function whose result is unknown.
 func (b *blank) ResolveFunction(name string) (functions.LateBoundOp, bool) {
 	return func(string, ...ref.Val) ref.Val { return types.NewUnknown(1, nil) }, b.d.functions[name] != nil
 }

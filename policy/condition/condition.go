@@ -16,8 +16,8 @@ import (
 // Language.Compile.
 type Condition struct{ c *compiled }
 
-// Test returns what the condition says. An error is an *EvalError: a field that is not there, a division by zero, values of the
-// wrong type, a cost that is too high; or the cause of a context that has ended.
+// Test evaluates the condition. The error is an *EvalError (a missing field, a division by zero, values of the wrong
+// type, a cost above the limit), or the cause of a context that has ended.
 func (c *Condition) Test(ctx context.Context, in Input) (bool, error) {
 	if c.c.judge != nil && in.m != nil && in.m.point == c.c.d.point && ctx.Err() == nil {
 		if said := c.c.judge(in.m); said != unsure {
@@ -37,47 +37,48 @@ func (c *Condition) Test(ctx context.Context, in Input) (bool, error) {
 // String returns the text of the condition.
 func (c *Condition) String() string { return c.c.text }
 
-// Constant returns what the condition says whatever the values are; known is false when that depends on them. The variables
-// vars.* count as values: they are there to be changed.
+// Constant returns the value of a condition that is the same for all inputs; known is false when the value depends on
+// the input. The variables vars.* count as input, because users change them.
 func (c *Condition) Constant() (value, known bool) {
 	b, ok := c.c.always.(types.Bool)
 	return bool(b), ok
 }
 
-// Uses reports whether a variable or function of that name is in the condition: "args", "calls", "vars.workspace".
+// Uses reports whether the condition names that variable or function: "args", "calls", "vars.workspace".
 func (c *Condition) Uses(name string) bool { return c.c.uses.names[name] }
 
 // Expression is an expression of any type, for values that a policy sets. It is immutable and serves any number of runs at
 // once. Make it with Language.Expression.
 type Expression struct{ c *compiled }
 
-// Value returns what the expression comes to, as CEL value. The errors are those of Condition.Test.
+// Value evaluates the expression and returns a CEL value. The errors are those of Condition.Test.
 func (e *Expression) Value(ctx context.Context, in Input) (ref.Val, error) {
 	return e.c.evaluate(ctx, in)
 }
 
-// Type returns the type of the value as CEL writes it: "string", "list(int)", or "dyn" when it is not known before.
+// Type returns the type of the value in CEL's notation: "string", "list(int)", or "dyn" when it is known only at
+// evaluation.
 func (e *Expression) Type() string { return cel.FormatCELType(e.c.ast.OutputType()) }
 
 // String returns the text of the expression.
 func (e *Expression) String() string { return e.c.text }
 
-// Uses works like that of Condition.
+// Uses works like Condition.Uses.
 func (e *Expression) Uses(name string) bool { return e.c.uses.names[name] }
 
-// Explain works like that of Condition.
+// Explain works like Condition.Explain.
 func (e *Expression) Explain(ctx context.Context, in Input) []hooks.Fact {
 	return e.c.explainFacts(ctx, in)
 }
 
-var errNoInput = errors.New("there is nothing to judge: the input is empty")
+var errNoInput = errors.New("the input is empty: make it with Of or FromJSON")
 
 func (c *compiled) evaluate(ctx context.Context, in Input) (ref.Val, error) {
 	if in.m == nil {
 		return nil, errNoInput
 	}
 	if in.m.point != c.d.point {
-		return nil, fmt.Errorf("condition %q is for %s and was asked at %s", shortenText(c.text), c.d.point, in.m.point)
+		return nil, fmt.Errorf("condition %q was compiled for %s and cannot be evaluated at %s", shortenText(c.text), c.d.point, in.m.point)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -91,7 +92,7 @@ func (c *compiled) evaluate(ctx context.Context, in Input) (ref.Val, error) {
 		v, _, err = c.run.Eval(a)
 	}
 	if err == nil && types.IsUnknown(v) {
-		err = errors.New("a value is not known")
+		err = errors.New("a value is unknown")
 	}
 	if err == nil && c.uses.unbounded {
 		err = c.checkSize(v)
@@ -105,8 +106,8 @@ func (c *compiled) evaluate(ctx context.Context, in Input) (ref.Val, error) {
 	return nil, c.failure(ctx, a, err)
 }
 
-// checkSize refuses a result that is larger than what may be paid for. A list may hold another one many times, so that
-// little work and memory make a value that is too large for its readers.
+// checkSize refuses a result that is larger than the cost limit pays for. A list may hold another list many times, so an
+// expression can build a huge value with little work and memory.
 func (c *compiled) checkSize(v ref.Val) error {
 	most := times(int(min(c.d.options.CostLimit, largest)), perValue)
 	if sizeOf(v, most) > most {
@@ -115,4 +116,4 @@ func (c *compiled) checkSize(v ref.Val) error {
 	return nil
 }
 
-var errTooLarge = errors.New("the result is larger than a condition may make it")
+var errTooLarge = errors.New("the result is larger than the cost limit allows")

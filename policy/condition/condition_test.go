@@ -108,35 +108,35 @@ func TestWhatIsWrongIsSaidWithItsPlace(t *testing.T) {
 		message    string
 		suggestion string
 	}{
-		"argz.path == 'x'":                            {0, `there is no name "argz.path"`, "args"},
-		"1 == 1 && tol == 'x'":                        {10, `there is no name "tol"`, "tool"},
-		"'ä€' == tool && tol == 'x'":                  {19, `there is no name "tol"`, "tool"},
-		"run.sesion == 'x'":                           {0, `there is no name "run.sesion"`, "run.session"},
-		"${ITERATON} == 1":                            {2, `there is no name "ITERATON"`, "ITERATION"},
-		"tool == 'x' && ${HOME} == 'y'":               {17, `there is no name "HOME"`, ""},
-		"vars.workspce == 'x'":                        {0, `there is no name "vars.workspce"`, "vars.workspace"},
-		"vars.limits.mx == 3":                         {11, `there is no "mx" in vars.limits`, "max"},
-		"actions.scam.status == 'success'":            {7, `there is no "scam" in actions`, "scan"},
-		"path.withn(args.path, workspace)":            {0, `there is no name "path.withn"`, "path.within"},
-		"result.text == 'x'":                          {0, "result.text is not known at PreToolUse: it is at PostToolUse, ToolFailed, RunResult, RunFinish", ""},
-		"shell.commands(tool).exists(c, c.nme == '')": {32, `there is no field "nme"`, "name"},
-		"tool == 1":                                   {5, "== is not for values of type string, int", ""},
-		"${ITERATION} == 'x'":                         {13, "== is not for values of type int, string", ""},
-		"calls(1) > 0":                                {0, "calls is not for values of type int", ""},
-		"tool":                                        {0, "a condition is true or false, and this is a value of type string", ""},
-		"  tool":                                      {2, "a condition is true or false, and this is a value of type string", ""},
-		"tool ==":                                     {7, "something is missing at the end", ""},
-		"'${STAGE}' == 'x'":                           {0, "in quotes, ${STAGE} is text and not the variable: leave the quotes out", ""},
-		"$STAGE == 'x'":                               {0, "after $ comes a name in braces, such as ${ITERATION}", ""},
-		"tool == 'x' || ${ITERATION":                  {15, "after $ comes a name in braces, such as ${ITERATION}", ""},
+		"argz.path == 'x'":                            {0, `unknown name "argz.path"`, "args"},
+		"1 == 1 && tol == 'x'":                        {10, `unknown name "tol"`, "tool"},
+		"'ä€' == tool && tol == 'x'":                  {19, `unknown name "tol"`, "tool"},
+		"run.sesion == 'x'":                           {0, `unknown name "run.sesion"`, "run.session"},
+		"${ITERATON} == 1":                            {2, `unknown name "ITERATON"`, "ITERATION"},
+		"tool == 'x' && ${HOME} == 'y'":               {17, `unknown name "HOME"`, ""},
+		"vars.workspce == 'x'":                        {0, `unknown name "vars.workspce"`, "vars.workspace"},
+		"vars.limits.mx == 3":                         {11, `unknown name "mx" in vars.limits`, "max"},
+		"actions.scam.status == 'success'":            {7, `unknown name "scam" in actions`, "scan"},
+		"path.withn(args.path, workspace)":            {0, `unknown name "path.withn"`, "path.within"},
+		"result.text == 'x'":                          {0, "result.text does not exist at PreToolUse, only at PostToolUse, ToolFailed, RunResult, RunFinish", ""},
+		"shell.commands(tool).exists(c, c.nme == '')": {32, `unknown field "nme"`, "name"},
+		"tool == 1":                                   {5, "== does not accept values of type string, int", ""},
+		"${ITERATION} == 'x'":                         {13, "== does not accept values of type int, string", ""},
+		"calls(1) > 0":                                {0, "calls does not accept values of type int", ""},
+		"tool":                                        {0, "a condition must be a bool, and this expression is of type string", ""},
+		"  tool":                                      {2, "a condition must be a bool, and this expression is of type string", ""},
+		"tool ==":                                     {7, "the expression is incomplete", ""},
+		"'${STAGE}' == 'x'":                           {0, "quotes make ${STAGE} plain text: remove them to use the variable", ""},
+		"$STAGE == 'x'":                               {0, "expected a name in braces after $, such as ${ITERATION}", ""},
+		"tool == 'x' || ${ITERATION":                  {15, "expected a name in braces after $, such as ${ITERATION}", ""},
 		"":                                            {0, "the condition is empty", ""},
 		" \n":                                         {0, "the condition is empty", ""},
 		"tool == '\xff'":                              {0, "the condition is not UTF-8 text", ""},
 		"tool == 'x' &&\n  1 / 0 == 1":                {0, "", ""}, // fails only where the first is true
 		"2 / 0 == 1":                                  {2, "this always fails: division by zero", ""},
 		"tool.matches('(')":                           {0, "error parsing regexp: missing closing ): `(`", ""},
-		"tool.matches(args.pattern)":                  {5, "the regular expression comes from a value: write it here, or make it one of vars", ""},
-		"shell.Command{name: 'x'}.name == tool":       {13, "a shell.Command cannot be made by a condition", ""},
+		"tool.matches(args.pattern)":                  {5, "the regular expression must be constant: write it here or in vars", ""},
+		"shell.Command{name: 'x'}.name == tool":       {13, "a condition cannot create a shell.Command", ""},
 		strings.Repeat("(", 300) + "true":             {100, "", ""},
 		"tool == '" + strings.Repeat("x", 16<<10) + "'": {16 << 10, "the condition is longer than 16384 bytes", ""},
 	} {
@@ -162,17 +162,17 @@ func TestWhatIsWrongIsSaidWithItsPlace(t *testing.T) {
 func TestAnErrorSaysLineAndColumn(t *testing.T) {
 	_, err := languageOf(t, condition.Options{}).Compile("tool == 'x' &&\n  (agnt == 'y' ||\n\t'ü' == stag)", hooks.PreToolUse)
 	require.Error(t, err)
-	assert.Equal(t, `condition at PreToolUse, line 2, column 4: there is no name "agnt": did you mean agent?
-condition at PreToolUse, line 3, column 10: there is no name "stag": did you mean stage?`, err.Error())
+	assert.Equal(t, `condition at PreToolUse, line 2, column 4: unknown name "agnt": did you mean agent?
+condition at PreToolUse, line 3, column 10: unknown name "stag": did you mean stage?`, err.Error())
 	one, ok := errors.AsType[*condition.Error](err)
 	require.True(t, ok)
-	assert.Equal(t, `there is no name "agnt": did you mean agent?`, one.MessageWithHint())
+	assert.Equal(t, `unknown name "agnt": did you mean agent?`, one.MessageWithHint())
 }
 
 func TestThereMustBeSuchAPoint(t *testing.T) {
 	l := languageOf(t, condition.Options{})
 	_, err := l.Compile("true", "Lunch")
-	assert.EqualError(t, err, `there is no hook point "Lunch"`)
+	assert.EqualError(t, err, `unknown hook point "Lunch"`)
 	assert.Empty(t, l.Variables("Lunch"))
 	for _, at := range hooks.PointNames() {
 		_, err := l.Compile("agent == 'a' && ${ITERATION} > 0 && calls('x') == 0 && workspace != ''", at)
@@ -184,26 +184,26 @@ func TestThereMustBeSuchAPoint(t *testing.T) {
 func TestWhatCannotBeEvaluatedIsAnError(t *testing.T) {
 	l := languageOf(t, condition.Options{})
 	for text, want := range map[string]string{
-		"args.path == 'x'": `condition "args.path == 'x'" at PreToolUse, column 5: args.path: there is no "path": ask has(…) first`,
+		"args.path == 'x'": `condition "args.path == 'x'" at PreToolUse, column 5: args.path: no member "path": check with has(…) first`,
 		"args.n / (args.n - 7) == 1": `condition "args.n / (args.n - 7) == 1" at PreToolUse, column 8: args.n / (args.n - 7): ` +
 			"division by zero; args.n is the int 7",
 		"7 % ${ITERATION} == 1": `condition "7 % ${ITERATION} == 1" at PreToolUse, column 3: 7 % ITERATION: ` +
 			"remainder of a division by zero; ITERATION is the int 0",
 		"args.s + args.n == 'x7'": `condition "args.s + args.n == 'x7'" at PreToolUse, column 8: args.s + args.n: ` +
-			`the values are of types that this is not for; args.s is the string "x", args.n is the int 7`,
-		"args.s > 3":     `condition "args.s > 3" at PreToolUse, column 8: the values are of types that this is not for; args.s is the string "x"`,
-		"args.n":         `condition "args.n" at PreToolUse, column 1: a condition is true or false, and this is the int 7`,
-		"args.n && true": `condition "args.n && true" at PreToolUse, column 8: the values are of types that this is not for; args.n is the int 7`,
+			`the operator or function does not accept values of these types; args.s is the string "x", args.n is the int 7`,
+		"args.s > 3":     `condition "args.s > 3" at PreToolUse, column 8: the operator or function does not accept values of these types; args.s is the string "x"`,
+		"args.n":         `condition "args.n" at PreToolUse, column 1: a condition must be a bool, and this is the int 7`,
+		"args.n && true": `condition "args.n && true" at PreToolUse, column 8: the operator or function does not accept values of these types; args.n is the int 7`,
 		"args.big > 1": `condition "args.big > 1" at PreToolUse, column 5: args.big: ` +
-			"the number 12345678901234567890123 has more digits than conditions can count with",
+			"the number 12345678901234567890123 has too many digits for a condition",
 		"args.d > 1": `condition "args.d > 1" at PreToolUse, column 5: args.d: ` +
-			"the number 9007199254740993.0 is larger than conditions can hold with all its digits",
-		"args.l.exists(x, x.y == 1)": `condition "args.l.exists(x, x.y == 1)" at PreToolUse, column 19: x.y: there is no "y": ask has(…) first`,
-		"args.l[7] == 1":             `condition "args.l[7] == 1" at PreToolUse, column 7: args.l[7]: there is no element 7`,
+			"the number 9007199254740993.0 is too large for a condition to hold exactly",
+		"args.l.exists(x, x.y == 1)": `condition "args.l.exists(x, x.y == 1)" at PreToolUse, column 19: x.y: no member "y": check with has(…) first`,
+		"args.l[7] == 1":             `condition "args.l[7] == 1" at PreToolUse, column 7: args.l[7]: no element at index 7`,
 		"shell.clear(args.n)": `condition "shell.clear(args.n)" at PreToolUse, column 7: ` +
-			"the values are of types that this is not for; args.n is the int 7",
+			"the operator or function does not accept values of these types; args.n is the int 7",
 		"usage.cost > 1.0 && actions.a.status == ''": `condition "usage.cost > 1.0 && actions.a.status == ''" at PreToolUse, column 28: ` +
-			`actions.a: there is no "a": ask has(…) first`,
+			`actions.a: no member "a": check with has(…) first`,
 	} {
 		in := callOf(t, `{"n":7,"s":"x","big":12345678901234567890123,"l":[1,"b"],"d":9007199254740993.0}`)
 		if strings.HasPrefix(text, "usage") {
@@ -269,7 +269,7 @@ func TestCostIsBounded(t *testing.T) {
 		"lists.range(9999).all(x, shell.clear(args.s + string(x)))",
 	} {
 		_, err := compiled(t, l, text).Test(t.Context(), in)
-		assert.ErrorContains(t, err, "it costs more than a condition may", text)
+		assert.ErrorContains(t, err, "the cost is above the limit", text)
 	}
 	_, err := compiled(t, l, "lists.range(args.n).size() > 0").Test(t.Context(), callOf(t, `{"n":1000000}`))
 	assert.Error(t, err)
@@ -289,9 +289,9 @@ func TestAContextThatHasEndedEndsIt(t *testing.T) {
 func TestAConditionIsForItsPoint(t *testing.T) {
 	c := compiled(t, languageOf(t, condition.Options{}), "tool == 'bash'")
 	_, err := c.Test(t.Context(), event(t, map[string]any{"point": "PostToolUse", "tool": "bash"}))
-	assert.EqualError(t, err, `condition "tool == 'bash'" is for PreToolUse and was asked at PostToolUse`)
+	assert.EqualError(t, err, `condition "tool == 'bash'" was compiled for PreToolUse and cannot be evaluated at PostToolUse`)
 	_, err = c.Test(t.Context(), condition.Input{})
-	assert.EqualError(t, err, "there is nothing to judge: the input is empty")
+	assert.EqualError(t, err, "the input is empty: make it with Of or FromJSON")
 	assert.Empty(t, c.Explain(t.Context(), condition.Input{}))
 }
 
@@ -341,7 +341,7 @@ func TestExpressionsHaveAnyType(t *testing.T) {
 		}
 	}
 	_, err := l.Expression("nothing + 1", hooks.PreToolUse)
-	assert.ErrorContains(t, err, `there is no name "nothing"`)
+	assert.ErrorContains(t, err, `unknown name "nothing"`)
 }
 
 func TestOptionsThatAreWrong(t *testing.T) {

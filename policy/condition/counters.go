@@ -32,14 +32,14 @@ func counterFunctions() []Function {
 	}
 }
 
-// allTools is the name under which the calls of all tools are counted: no tool has it.
+// allTools is the key that counts the calls of all tools. It is empty, because every tool has a name.
 const allTools = ""
 
-// pendingCall is a call of the step under way; the zero value stands for one that no condition was asked about.
+// pendingCall is a call of the current step. The zero value stands for a call for which no condition was evaluated.
 type pendingCall struct{ id, tool string }
 
-// note remembers that a call of the step under way is there. A call of the same id is the same one, asked about again; one
-// of another id is of a step that begins again.
+// note records a call of the current step. The same id at an index means that the same call is judged again; another id
+// means that the step was started again.
 func (r *memory) note(step, index int, id, tool string) {
 	if step != r.pendingStep {
 		r.pendingStep, r.pending = step, nil
@@ -53,8 +53,8 @@ func (r *memory) note(step, index int, id, tool string) {
 	r.pending[index] = pendingCall{id, tool}
 }
 
-// tally returns how often a tool was called before the call that is judged: in the steps that are recorded, and in the step
-// under way as far as conditions have seen its calls.
+// tally returns how often a tool was called before the call being judged: in the recorded steps, and in the current step
+// as far as conditions have seen its calls.
 func (r *memory) tally(s agent.State, step, before int, tool string) tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,9 +70,9 @@ func (r *memory) tally(s agent.State, step, before int, tool string) tally {
 	return out
 }
 
-// catchUp counts the steps that were recorded since it was last asked.
+// catchUp counts the steps that were recorded since its last call.
 func (r *memory) catchUp(s agent.State) {
-	if s.RunStepCount() < r.steps { // the caller went back
+	if s.RunStepCount() < r.steps { // an earlier state than last time
 		r.steps, r.tallies = 0, nil
 	}
 	if r.tallies == nil {
@@ -106,12 +106,12 @@ func (r *memory) count(name string, result *agent.ToolResult) {
 	r.tallies[name] = t
 }
 
-// lastInput returns the text of what the user said last. Messages that hooks added are not the user's.
+// lastInput returns the text of the user's last message. Messages that hooks added do not count.
 func (r *memory) lastInput(s agent.State) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := s.MessageCount()
-	if n < r.messages { // the caller went back
+	if n < r.messages { // an earlier state than last time
 		r.messages, r.input = 0, ""
 	}
 	for i, m := range s.MessagesBackward() {

@@ -11,12 +11,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// decodeObject reads a JSON object into a map whose values are CEL values already, so that looking one up costs nothing.
-// The empty text is the empty object.
+// decodeObject reads a JSON object into a map of CEL values, so that lookups need no conversion. The empty text is the
+// empty object.
 func decodeObject(text string) (map[string]any, error) { return treeOf(text).members() }
 
-// valueOf returns a Go value, as JSON and YAML give them, as a CEL value. One that conditions cannot work with is an error
-// value: code that touches it fails.
+// valueOf converts a Go value, as decoded from JSON or YAML, to a CEL value. A value that conditions do not support
+// becomes an error value, which fails the code that uses it.
 func valueOf(v any) ref.Val {
 	switch v := v.(type) {
 	case nil:
@@ -60,18 +60,18 @@ func valueOf(v any) ref.Val {
 	return otherValueOf(v)
 }
 
-// otherValueOf reads any other Go value by way of its JSON.
+// otherValueOf converts any other Go value through its JSON.
 func otherValueOf(v any) ref.Val {
 	text, err := strictjson.Marshal(map[string]any{"v": v})
 	if err != nil {
-		return types.NewErr("a %T is no value for conditions: %v", v, err)
+		return types.NewErr("conditions do not support a %T: %v", v, err)
 	}
 	members, err := decodeObject(text)
 	if err != nil {
-		return types.NewErr("a %T is no value for conditions: %v", v, err)
+		return types.NewErr("conditions do not support a %T: %v", v, err)
 	}
-	return members["v"].(ref.Val) //nolint:forcetypeassert // decodeObject makes nothing else, and the member was written above
+	return members["v"].(ref.Val) //nolint:forcetypeassert // decodeObject returns only CEL values, and the member was written above
 }
 
-// numberOf returns a JSON number as CEL value; see scalarOfNumber.
+// numberOf converts a JSON number to a CEL value; see scalarOfNumber.
 func numberOf(text string) ref.Val { return scalarOfNumber(text).toCEL() }

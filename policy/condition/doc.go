@@ -39,8 +39,8 @@
 //	fields:      has(args.path), args.?path.orValue("none")
 //	lists:       l.all(x, …), l.exists(x, …), l.exists_one(x, …), l.filter(x, …), l.map(x, …)
 //
-// Texts stand in single or double quotes, and a comment begins with //. The functions of CEL can be used, and its extensions
-// for strings, lists, sets, math, bindings, two-variable comprehensions and encoders.
+// Texts are in single or double quotes, and a comment begins with //. The functions of CEL are available, and its
+// extensions for strings, lists, sets, math, bindings, two-variable comprehensions and encoders.
 //
 // ${NAME} means the same as NAME: a typed variable. Inside quotes it is plain text. A text that consists of nothing but the
 // ${NAME} of a variable is an error, because the variable was meant.
@@ -187,12 +187,12 @@
 //	shell.Host: name, port, command
 //	shell.Opaque: reason, detail, command
 //
-// A word of which only a part is known has "…" in it.
+// In a word that is known only in part, "…" stands for the unknown rest.
 //
 // Paths are relative to the workspace; "~" is the home directory. path.within is true only when the path is inside both when
 // links are followed before ".." is resolved and when they are followed after it. path.matches is true when the path matches
-// as it is written or where it leads, and it follows links at the beginning of the pattern: use it in rules that deny. Both
-// look at the disk as it is now, and the disk may have changed when the tool runs.
+// as it is written or with its links resolved, and it follows links at the beginning of the pattern: use it in rules that deny. Both
+// read the disk now, and the disk may change before the tool runs.
 //
 // shell.files lists, after a file that is a pattern, the files that the pattern matches on the disk now: a name says more
 // than a pattern, and a link may lead elsewhere. It lists at most 200 of them for a line, links not counted. more is true of
@@ -214,7 +214,7 @@
 //
 // # Failure
 //
-// These are errors, and neither true nor false: a field that is not there, a division by zero, values whose types an operator
+// These are errors, and neither true nor false: a missing field, a division by zero, values whose types an operator
 // does not accept, a cost above the limit, and a context that has ended. Give the error to the Fail method of the hook's
 // context, as the rules of policies do; the failure policy of the hook then decides.
 //
@@ -226,17 +226,18 @@
 //
 // # Cost
 //
-// The text of an expression has at most 16 KiB. An expression without loops, and without functions whose results can be
-// longer than their arguments, looks at its values a fixed number of times and is not counted. All others may cost
-// Options.CostLimit: about one unit for each operation, each value, and each ten bytes of text that is read or made.
+// The text of an expression has at most 16 KiB. The cost of an expression is not counted if it has no loops and no
+// functions whose results can be longer than their arguments, because it reads its values a fixed number of times. Any
+// other expression may cost Options.CostLimit: about one unit for each operation, each value, and each ten bytes of text
+// that is read or made.
 //
-// A call is paid for before it runs. replace, join, format, + and other functions that make more than they are given fail
-// when the rest of the limit does not pay for their result; so do calls that compare each element with each other. An
-// expression therefore takes no more memory than some hundred bytes for each unit of its limit, and its value is no larger
-// than the limit. A variable that is read from text is read once for an event.
+// A call is paid for before it runs. A call of replace, join, format, + or another function whose result is larger than
+// its arguments fails when the rest of the limit does not pay for the result; so does a call that compares each element
+// with each other. An expression therefore takes no more memory than some hundred bytes for each unit of its limit, and
+// its value is no larger than the limit. A variable that is parsed from text is parsed once per event.
 //
-// A regular expression must be written in the condition or be one of vars. Regular expressions, texts and patterns have
-// limits of their own, and yaml.parse refuses texts with aliases.
+// A regular expression must be written in the condition or in vars. Regular expressions, texts and patterns have limits
+// of their own, and yaml.parse refuses texts with aliases.
 //
 // Simple conditions are evaluated without CEL's interpreter, with the same result, in about 0.1 µs and without allocating
 // except in functions: comparisons, in, has, startsWith, endsWith, contains, matches and the functions of this package, applied

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// named is what stands in braces: a name, or a path of names.
+// named matches ${NAME} and ${NAME.NAME}.
 var named = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*)\}`)
 
-// plain writes ${NAME} as NAME with spaces around it: it is a name like any other, never text that is put in, and every
-// byte keeps its place. What stands in quotes and comments is left alone.
+// plain rewrites ${NAME} to NAME padded with spaces, so that it is an ordinary name and every byte keeps its place.
+// Quoted text and comments stay unchanged.
 func (d *dialect) plain(text string) (string, Errors) {
 	if !strings.Contains(text, "$") {
 		return text, nil
@@ -30,7 +30,7 @@ func (d *dialect) plain(text string) (string, Errors) {
 		case text[i] == '$':
 			m := named.FindStringSubmatch(text[i:])
 			if m == nil {
-				return string(out), append(wrong, d.wrongAt(text, i, "after $ comes a name in braces, such as ${ITERATION}"))
+				return string(out), append(wrong, d.wrongAt(text, i, "expected a name in braces after $, such as ${ITERATION}"))
 			}
 			copy(out[i:], "  "+m[1]+" ")
 			i += len(m[0])
@@ -41,18 +41,18 @@ func (d *dialect) plain(text string) (string, Errors) {
 	return string(out), wrong
 }
 
-// quotedName finds ${NAME} in quotes that was meant to be a variable.
+// quotedName returns an error for a quoted ${NAME} that was meant as a variable.
 func (d *dialect) quotedName(text string, from, to int) *Error {
 	body := strings.Trim(text[from:to], `'"`)
 	m := named.FindStringSubmatch(body)
 	if m == nil || m[0] != body || d.names[m[1]] == nil {
 		return nil
 	}
-	return d.wrongAt(text, from, "in quotes, %s is text and not the variable: leave the quotes out", m[0])
+	return d.wrongAt(text, from, "quotes make %s plain text: remove them to use the variable", m[0])
 }
 
-// literalEnd returns the end of the string literal that begins at i; i when none begins there. A literal that does not end is
-// for CEL to complain about.
+// literalEnd returns the end of the string literal that begins at i, or i when none begins there. CEL reports a literal
+// without an end.
 func literalEnd(text string, i int) int {
 	if i > 0 && isNameByte(text[i-1]) && text[i] != '\'' && text[i] != '"' {
 		return i // in the middle of a name

@@ -10,25 +10,25 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Error is one thing that is wrong with the text of a condition.
+// Error is one error in the text of a condition.
 type Error struct {
-	// Point is the hook point that it was compiled for.
+	// Point is the hook point that the condition was compiled for.
 	Point hooks.PointName
-	// Text is the text of the condition, and Offset the place in it that is wrong, in bytes from 0. Line and Column say the
-	// same from 1, the Column in bytes.
+	// Text is the text of the condition. Offset is the byte offset of the error, from 0; Line and Column give the same
+	// place from 1, Column in bytes.
 	Text                 string
 	Offset, Line, Column int
-	// Message says what is wrong, and Suggestion what may have been meant: a name, or nothing.
+	// Message describes the error. Suggestion is the name that was probably meant, or empty.
 	Message    string
 	Suggestion string
 }
 
-// Error returns the message with its place and, when there is one, the suggestion.
+// Error returns the message with its place and its suggestion, if any.
 func (e *Error) Error() string {
 	return fmt.Sprintf("condition at %s, %s: %s", e.Point, place(e.Line, e.Column), e.MessageWithHint())
 }
 
-// MessageWithHint returns the message with the suggestion and without the place.
+// MessageWithHint returns the message with its suggestion, if any, without the place.
 func (e *Error) MessageWithHint() string {
 	if e.Suggestion == "" {
 		return e.Message
@@ -36,10 +36,10 @@ func (e *Error) MessageWithHint() string {
 	return fmt.Sprintf("%s: did you mean %s?", e.Message, e.Suggestion)
 }
 
-// Errors is everything that is wrong with a condition, in the order of the text. There is at least one.
+// Errors holds all errors of a condition in the order of the text. It is never empty.
 type Errors []*Error
 
-// Error returns all of them, a line each.
+// Error returns all errors, one per line.
 func (e Errors) Error() string {
 	var b strings.Builder
 	for i, one := range e {
@@ -51,7 +51,7 @@ func (e Errors) Error() string {
 	return b.String()
 }
 
-// Unwrap gives each of them to errors.As.
+// Unwrap returns the errors, for errors.As.
 func (e Errors) Unwrap() []error {
 	out := make([]error, len(e))
 	for i, one := range e {
@@ -77,7 +77,7 @@ func (d *dialect) wrongAt(text string, offset int, format string, args ...any) *
 	}
 }
 
-// offsetOf returns the byte at which a place of CEL is, which counts characters.
+// offsetOf converts a CEL location, which counts characters, to a byte offset.
 func offsetOf(text string, at common.Location) int {
 	offset := 0
 	for line := 1; line < at.Line(); line++ {
@@ -90,7 +90,7 @@ func offsetOf(text string, at common.Location) int {
 	return offset + skipCharacters(text[offset:], at.Column())
 }
 
-// skipCharacters returns how many bytes the first n characters take.
+// skipCharacters returns the length in bytes of the first n characters.
 func skipCharacters(text string, n int) int {
 	bytes := 0
 	for ; n > 0 && bytes < len(text); n-- {
@@ -100,7 +100,7 @@ func skipCharacters(text string, n int) int {
 	return bytes
 }
 
-// shortenText keeps the beginning of a text that is long.
+// shortenText cuts a long text to its beginning.
 func shortenText(text string) string {
 	const most = 120
 	if len(text) <= most {

@@ -15,22 +15,22 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// EvalError says that a condition could not be evaluated, and where. It is a failure of the caller, and never a no or a
-// yes.
+// EvalError is returned when the evaluation of a condition fails. The caller must treat it as a failure, neither as true
+// nor as false.
 type EvalError struct {
-	// Point and Text are those of the condition, Offset the byte at which the part is that failed; Line and Column say the
-	// same from 1.
+	// Point and Text are those of the condition. Offset is the byte offset of the part that failed; Line and Column give
+	// the same place from 1.
 	Point                hooks.PointName
 	Text                 string
 	Offset, Line, Column int
-	// Part is the part that failed, and Values what it was given, with their types.
+	// Part is the text of the part that failed, and Values are its inputs with their types.
 	Part   string
 	Values []hooks.Fact
-	// Err is what went wrong.
+	// Err is the cause.
 	Err error
 }
 
-// Error names the condition, the place, what went wrong and the values.
+// Error returns the condition, the place, the cause and the values.
 func (e *EvalError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "condition %q at %s, %s: ", shortenText(e.Text), e.Point, place(e.Line, e.Column))
@@ -48,7 +48,8 @@ func (e *EvalError) Error() string {
 // Unwrap returns Err.
 func (e *EvalError) Unwrap() error { return e.Err }
 
-// failure finds the place and the values of what went wrong, by evaluating again and keeping what each part came to.
+// failure returns the error with the failed part and its values. It finds them by evaluating again and recording the
+// value of each part.
 func (c *compiled) failure(ctx context.Context, a cel.Activation, err error) *EvalError {
 	e := &EvalError{Point: c.d.point, Text: c.text, Err: errors.New(plainMessage(err))}
 	e.setPlace(c.d.wrongAt(c.text, firstByte(c.text), ""))
@@ -81,7 +82,7 @@ func (e *EvalError) add(f hooks.Fact) {
 
 func (e *EvalError) setPlace(at *Error) { e.Offset, e.Line, e.Column = at.Offset, at.Line, at.Column }
 
-// failedPart returns the innermost part that failed with the error.
+// failedPart returns the innermost part that failed with this error.
 func (c *compiled) failedPart(state trace, err error) ast.Expr {
 	var found ast.Expr
 	ast.PostOrderVisit(c.ast.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -90,33 +91,33 @@ func (c *compiled) failedPart(state trace, err error) ast.Expr {
 		if !ok || found != nil || !isError || wrong.Error() != err.Error() {
 			return
 		}
-		if !strings.Contains(c.source(e), "@") { // a name that a macro made
+		if !strings.Contains(c.source(e), "@") { // not a name that a macro generated
 			found = e
 		}
 	}))
 	return found
 }
 
-// ours are our words for what CEL says.
+// ours maps CEL's messages to clearer ones.
 var ours = []struct{ theirs, ours string }{
-	{"no such overload", "the values are of types that this is not for"},
-	{"actual cost limit exceeded", "it costs more than a condition may"},
+	{"no such overload", "the operator or function does not accept values of these types"},
+	{"actual cost limit exceeded", "the cost is above the limit"},
 	{"divide by zero", "division by zero"},
 	{"division by zero", "division by zero"},
 	{"modulus by zero", "remainder of a division by zero"},
 	{"integer overflow", "the number is too large"},
-	{"operation interrupted", "it was interrupted"},
-	{"unsupported conversion to ref.Val", "a value is of a type that conditions do not know"},
+	{"operation interrupted", "the evaluation was interrupted"},
+	{"unsupported conversion to ref.Val", "a value has a type that conditions do not support"},
 }
 
-// plainMessage returns what went wrong, in our words as far as we have some.
+// plainMessage returns the text of an error, in clearer words than CEL's where ours has them.
 func plainMessage(err error) string {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "no such key: "); ok {
-		return fmt.Sprintf("there is no %q: ask has(…) first", name)
+		return fmt.Sprintf("no member %q: check with has(…) first", name)
 	}
 	if index, ok := strings.CutPrefix(text, "index out of bounds: "); ok {
-		return "there is no element " + index
+		return "no element at index " + index
 	}
 	for _, word := range ours {
 		if strings.Contains(text, word.theirs) {
@@ -127,7 +128,7 @@ func plainMessage(err error) string {
 }
 
 func (c *compiled) wrongResult(v ref.Val) error {
-	e := &EvalError{Point: c.d.point, Text: c.text, Err: fmt.Errorf("a condition is true or false, and this is the %s %s", typeName(v), showValue(v))}
+	e := &EvalError{Point: c.d.point, Text: c.text, Err: fmt.Errorf("a condition must be a bool, and this is the %s %s", typeName(v), showValue(v))}
 	e.setPlace(c.d.wrongAt(c.text, firstByte(c.text), ""))
 	return e
 }

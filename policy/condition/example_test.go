@@ -73,8 +73,8 @@ func ExampleLanguage_Compile() {
 	_, err = language.Compile("result.text == ''", hooks.PreToolUse)
 	fmt.Println(err)
 	// Output:
-	// condition at PreToolUse, line 2, column 3: there is no name "agrs.command": did you mean args?
-	// condition at PreToolUse, column 1: result.text is not known at PreToolUse: it is at PostToolUse, ToolFailed, RunResult, RunFinish
+	// condition at PreToolUse, line 2, column 3: unknown name "agrs.command": did you mean args?
+	// condition at PreToolUse, column 1: result.text does not exist at PreToolUse, only at PostToolUse, ToolFailed, RunResult, RunFinish
 }
 
 func ExampleCondition_Explain() {

@@ -18,19 +18,19 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Explain returns why the condition says what it says: the parts that are joined by && and ||, as far as they counted, each
-// followed by the values that are named in it. It evaluates again, and costs some microseconds. Values are shortened;
-// one that is secret is not known to be.
+// Explain returns the reasons for the value of the condition: the parts joined by && and || that were evaluated, each
+// followed by the values named in it. It evaluates the condition again, which takes some microseconds. Values are
+// shortened, but secrets in them are not detected.
 func (c *Condition) Explain(ctx context.Context, in Input) []hooks.Fact {
 	return c.c.explainFacts(ctx, in)
 }
 
-// trace is what each part of an expression came to.
+// trace holds the value of each evaluated part of an expression, by the id of the part.
 type trace interface {
 	Value(id int64) (ref.Val, bool)
 }
 
-// trace evaluates again; nil when that is not possible.
+// trace evaluates again and records the value of each part; nil when that is not possible.
 func (c *compiled) trace(ctx context.Context, a cel.Activation) trace {
 	program, err := c.traced()
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *compiled) explainFacts(ctx context.Context, in Input) []hooks.Fact {
 	return f.list
 }
 
-// why returns what the function that is called says of its result.
+// why returns the explanation that a called function gives of its result; see Function.Why.
 func (c *compiled) why(e ast.Expr, state trace, in Input) string {
 	if e.Kind() != ast.CallKind {
 		return ""
@@ -91,8 +91,8 @@ func (c *compiled) why(e ast.Expr, state trace, in Input) string {
 	return ""
 }
 
-// namedIn returns the values that are named in a part: variables and the longest paths into them, and calls of functions that
-// are not operators. What stands inside of a loop has many values, and is left out.
+// namedIn returns the values named in a part: variables, the longest paths into them, and calls of functions other than
+// operators. It omits the body of a loop, because a value in it changes with each iteration.
 func (c *compiled) namedIn(e ast.Expr) []ast.Expr {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -102,7 +102,7 @@ func (c *compiled) namedIn(e ast.Expr) []ast.Expr {
 		case isPath(e):
 			return []ast.Expr{e}
 		case isPath(of):
-			return nil // has(…) asks for a member, and does not look at the value
+			return nil // has(…) only tests that the member exists
 		default:
 			return c.namedIn(of)
 		}
@@ -130,7 +130,7 @@ func (c *compiled) namedIn(e ast.Expr) []ast.Expr {
 	return nil
 }
 
-// isPath reports whether an expression is a name, or a field or an element of one.
+// isPath reports whether an expression is a name, or a field or an element of a path.
 func isPath(e ast.Expr) bool {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -145,7 +145,7 @@ func isPath(e ast.Expr) bool {
 	return false
 }
 
-// source returns a part as text.
+// source returns the text of a part.
 func (c *compiled) source(e ast.Expr) string {
 	text, err := cel.ExprToString(e, c.ast.NativeRep().SourceInfo())
 	if err != nil {
@@ -154,13 +154,13 @@ func (c *compiled) source(e ast.Expr) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// offset returns the byte of the text at which a part is.
+// offset returns the byte offset of a part in the text.
 func (c *compiled) offset(id int64) int {
 	info := c.ast.NativeRep().SourceInfo()
 	return nameBefore(c.text, offsetOf(c.text, info.GetStartLocation(id)))
 }
 
-// nameBefore returns where the name of a call begins, of which CEL gives the parenthesis.
+// nameBefore returns the offset of the name of a call. CEL gives the place of the parenthesis.
 func nameBefore(text string, offset int) int {
 	if offset >= len(text) || text[offset] != '(' {
 		return offset
@@ -171,7 +171,7 @@ func nameBefore(text string, offset int) int {
 	return offset
 }
 
-// showValue returns a value for a person, at most some hundred bytes of it.
+// showValue formats a value for people, in at most some hundred bytes.
 func showValue(v ref.Val) string { return shortenText(shownIn(v, 3)) }
 
 func shownIn(v ref.Val, depth int) string {
@@ -216,7 +216,7 @@ func shownObject(o *object, depth int) string {
 	}), ", ") + "}"
 }
 
-// inOrder returns the keys of a map, so that it is shown alike each time.
+// inOrder returns the keys of a map in a fixed order, so that its text is always the same.
 func inOrder(m traits.Mapper) traits.Lister {
 	var keys []ref.Val
 	for it := m.Iterator(); it.HasNext() == types.True; {

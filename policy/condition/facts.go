@@ -12,14 +12,15 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// reason is an expression as it is explained: parts that && or || join, or one part with the values that are named in it.
+// reason is an expression prepared for explaining: either parts joined by && or ||, or one part with the values named in
+// it.
 type reason struct {
 	joins []reason
-	end   verdict // of the one that ends the asking, where parts are joined
+	end   verdict // of joined parts: the value of a part that ends the evaluation
 
 	labelled
 
-	judge  judge // nil where only CEL can say
+	judge  judge // nil if the part needs CEL
 	values []labelled
 }
 
@@ -27,10 +28,10 @@ type reason struct {
 type labelled struct {
 	expr  ast.Expr
 	name  string
-	value func(m *moment) ref.Val // nil where only CEL can say
+	value func(m *moment) ref.Val // nil if the value needs CEL
 }
 
-// reasonOf takes an expression apart.
+// reasonOf splits an expression into a reason.
 func (c *compiled) reasonOf(e ast.Expr) reason {
 	if e.Kind() == ast.CallKind {
 		switch name := e.AsCall().FunctionName(); name {
@@ -49,7 +50,7 @@ func (c *compiled) reasonOf(e ast.Expr) reason {
 	return r
 }
 
-// decides reports whether an expression, or what it is the contrary of, may leave parts of it unasked.
+// decides reports whether an expression, or the operand of a negation, may skip some of its parts.
 func decides(e ast.Expr) bool {
 	if e.Kind() != ast.CallKind {
 		return false
@@ -63,7 +64,7 @@ func decides(e ast.Expr) bool {
 	return false
 }
 
-// valueOf returns where the value of a name or an argument comes from; nil for others.
+// valueOf returns a function that reads the value of a variable or an argument; nil for other expressions.
 func (d *dialect) valueOf(e ast.Expr) func(m *moment) ref.Val {
 	if e.Kind() == ast.IdentKind {
 		v := d.names[e.AsIdent()]
@@ -83,7 +84,7 @@ func (d *dialect) valueOf(e ast.Expr) func(m *moment) ref.Val {
 	return nil
 }
 
-// facts is what an expression says why.
+// facts collects the explanation of an expression.
 type facts struct {
 	of    *compiled
 	in    Input
@@ -91,7 +92,7 @@ type facts struct {
 	list  []hooks.Fact
 }
 
-// gatherJudged gathers what is known without CEL; it is unsure where that does not do.
+// gatherJudged collects the facts that can be computed without CEL. It returns unsure when CEL is needed.
 func (f *facts) gatherJudged(r reason) verdict {
 	for _, part := range r.joins {
 		if v := f.gatherJudged(part); v == r.end || v == unsure {
@@ -115,7 +116,7 @@ func (f *facts) gatherJudged(r reason) verdict {
 	return v
 }
 
-// gatherTraced gathers what the parts came to, as far as CEL asked them.
+// gatherTraced collects the values of the parts that CEL evaluated.
 func (f *facts) gatherTraced(r reason) {
 	for _, part := range r.joins {
 		f.gatherTraced(part)
@@ -135,7 +136,7 @@ func (f *facts) add(n labelled, value string) {
 		return
 	}
 	if f.list == nil {
-		f.list = make([]hooks.Fact, 0, 4) // most have no more
+		f.list = make([]hooks.Fact, 0, 4) // enough for most conditions
 	}
 	f.list = append(f.list, hooks.Fact{Name: n.name, Value: value})
 }

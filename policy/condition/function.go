@@ -9,27 +9,27 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// Function is a function that conditions can call. It is immutable once a Language was made with it.
+// Function is a function that conditions can call. It must not change after it was passed to New.
 type Function struct {
-	// Name as it is called: "from_user", "path.within". With Member, the name after the dot: x.flag(…).
+	// Name is the name in calls: "from_user", "path.within". With Member, it is the name after the dot: x.flag(…).
 	Name string
-	// Member says that it is called on its first argument.
+	// Member makes the function a method of its first argument.
 	Member bool
-	// Overloads are what it can be called with; at least one.
+	// Overloads are the signatures of the function; at least one.
 	Overloads []Overload
-	// Call computes it. The arguments have the types of an overload. The input is the occasion that is judged: its state,
-	// its values. What went wrong is returned as types.NewErr and fails the evaluation; a panic does so, too. It must be
-	// quick, and safe for concurrent use.
+	// Call computes the result. The arguments have the types of an overload. The input holds the event being judged: its
+	// state and its values. Call reports an error with types.NewErr, which fails the evaluation; so does a panic. Call
+	// must be fast and safe for concurrent use.
 	Call func(in Input, args ...ref.Val) ref.Val
-	// Why, unless nil, says in some words what a result rests on; Explain tells it behind the result. It is given what Call
-	// was given, and may cost more.
+	// Why, unless nil, explains a result in a few words, which Explain appends to it. It receives the arguments of Call
+	// and may be slower.
 	Why func(in Input, args ...ref.Val) string
-	// Pure says that the result depends on the arguments alone: Call is given the zero Input, and a call with constant
-	// arguments is a constant.
+	// Pure declares that the result depends on the arguments alone: Call receives the zero Input, and a call with
+	// constant arguments is a constant.
 	Pure bool
-	// Cost is what a call adds to the cost of an evaluation, besides one for each value and for each ten bytes of text that
-	// it is given, with all that is in them; zero means 1. It is paid before Call runs. One is about 50 ns. What Call
-	// returns must not be much larger than what it is given.
+	// Cost is the fixed cost of a call; zero means 1. A cost of one is about 50 ns. A call also costs one for each value
+	// and for each ten bytes of text in its arguments, nested ones included. The cost is paid before Call runs. The
+	// result of Call must not be much larger than its arguments.
 	Cost uint64
 }
 
@@ -39,7 +39,7 @@ type Overload struct {
 	Result *cel.Type
 }
 
-// function is a Function that was checked.
+// function is a validated Function.
 type function struct{ Function }
 
 func (l *Language) add(f Function) error {
@@ -47,19 +47,19 @@ func (l *Language) add(f Function) error {
 	case f.Name == "" || f.Call == nil || len(f.Overloads) == 0:
 		return fmt.Errorf("function %q: a function needs a name, an overload and a Call", f.Name)
 	case l.functions[f.Name] != nil:
-		return fmt.Errorf("function %q: there is one of that name already", f.Name)
+		return fmt.Errorf("function %q: the name is already in use", f.Name)
 	}
 	for part := range strings.SplitSeq(f.Name, ".") {
 		if !identifier.MatchString(part) {
-			return fmt.Errorf("function %q: %q is no name", f.Name, part)
+			return fmt.Errorf("function %q: %q is not a valid name", f.Name, part)
 		}
 	}
 	l.functions[f.Name] = &function{f}
 	return nil
 }
 
-// declare returns the function as CEL wants it. One that looks at the input is bound when a condition is evaluated, by the
-// activation of that evaluation.
+// declare returns the function as a CEL option. A function that reads the input is bound at evaluation, by the
+// activation.
 func (f *function) declare() cel.EnvOption {
 	var options []cel.FunctionOpt
 	for i, o := range f.Overloads {
@@ -76,7 +76,8 @@ func (f *function) declare() cel.EnvOption {
 	return cel.Function(f.Name, options...)
 }
 
-// Text returns the string in a value, and whether it is one: for the Call of a Function that takes values of any type.
+// Text returns the string in a value and reports whether the value is a string. It is meant for the Call of a Function
+// that accepts any type.
 func Text(v ref.Val) (string, bool) {
 	s, ok := v.(types.String)
 	return string(s), ok

@@ -15,7 +15,7 @@ func (l *Language) builtin() []Function {
 	return slices.Concat(counterFunctions(), textFunctions(), l.pathFunctions(), urlFunctions(), hostFunctions(), l.shellFunctions())
 }
 
-// textFunctions returns those about the texts within a value.
+// textFunctions returns the functions that work on all texts within a value.
 func textFunctions() []Function {
 	return []Function{{
 		Name: "texts", Pure: true,
@@ -32,11 +32,11 @@ func textFunctions() []Function {
 }
 
 const (
-	maxTexts     = 200_000 // in one value: a list may hold another one many times
+	maxTexts     = 200_000 // per value: a list may hold another list many times
 	maxTextDepth = 1000
 )
 
-// textReader collects the texts and numbers within a value, and the names of members.
+// textReader collects the texts and numbers within a value, and the names of its members.
 type textReader struct {
 	texts []string
 	left  int
@@ -45,7 +45,7 @@ type textReader struct {
 
 func (r *textReader) read(v ref.Val, depth int) {
 	if r.left--; r.left < 0 || depth > maxTextDepth {
-		r.err = fmt.Errorf("texts: the value has more than %d values in it, or is more than %d deep", maxTexts, maxTextDepth)
+		r.err = fmt.Errorf("texts: the value holds more than %d values or is nested more than %d deep", maxTexts, maxTextDepth)
 	}
 	if r.err != nil {
 		return
@@ -82,7 +82,7 @@ func onText(name string, result *cel.Type, of func(text string) (ref.Val, error)
 	}
 }
 
-// matching returns a function that compares a text with a pattern, or with a list of patterns, one of which must match.
+// matching returns a function that compares a text with a pattern, or with a list of patterns of which one must match.
 func matching(name string, of func(text, pattern string) (bool, error)) Function {
 	f := asking(name, func(text string) func(string) (bool, error) {
 		return func(pattern string) (bool, error) { return of(text, pattern) }
@@ -91,7 +91,7 @@ func matching(name string, of func(text, pattern string) (bool, error)) Function
 	return f
 }
 
-// asking returns such a function that has something to find out about the text first.
+// asking works like matching, for comparisons that first prepare something from the text.
 func asking(name string, about func(text string) func(pattern string) (bool, error)) Function {
 	return Function{
 		Name: name,
@@ -106,8 +106,8 @@ func asking(name string, about func(text string) func(pattern string) (bool, err
 	}
 }
 
-// anyOf asks about a text, or about those of a list until one is right. An element that is no text is an error, and so is
-// whatever goes wrong before one is right.
+// anyOf calls ask with a text, or with the texts of a list until one returns true. An element that is not a text is an
+// error, and so is an error of ask before that.
 func anyOf(v ref.Val, ask func(string) (bool, error)) ref.Val {
 	list, ok := v.(traits.Lister)
 	if !ok {
@@ -119,7 +119,7 @@ func anyOf(v ref.Val, ask func(string) (bool, error)) ref.Val {
 		element := it.Next()
 		text, isText := Text(element)
 		if !isText {
-			return types.WrapErr(fmt.Errorf("a list of texts has the %s %s in it", typeName(element), showValue(element)))
+			return types.WrapErr(fmt.Errorf("expected a list of texts, found the %s %s", typeName(element), showValue(element)))
 		}
 		if ok, err := ask(text); ok || err != nil {
 			return orError(types.Bool(ok), err)

@@ -8,8 +8,8 @@ import (
 
 const maxPattern = 1024
 
-// matchGlob reports whether a pattern matches all of a text: * stands for any text, ? for any character, [a-z] for one of
-// these, [!a-z] for one that is not among them, and \ takes the meaning from what follows.
+// matchGlob reports whether a pattern matches the whole text: * matches any text, ? any character, [a-z] a character of
+// the class, [!a-z] a character outside of it, and \ makes the next character literal.
 func matchGlob(text, pattern string) (bool, error) {
 	if len(pattern) > maxPattern {
 		return false, fmt.Errorf("the pattern %q is longer than %d bytes", shortenText(pattern), maxPattern)
@@ -18,7 +18,7 @@ func matchGlob(text, pattern string) (bool, error) {
 		return false, err
 	}
 	p, t := 0, 0
-	star, retry := -1, 0 // where to go on when it does not match: the last star takes one more character
+	star, retry := -1, 0 // where to resume after a mismatch: the last star takes one more character
 	for t < len(text) {
 		if p < len(pattern) {
 			if pattern[p] == '*' {
@@ -41,7 +41,7 @@ func matchGlob(text, pattern string) (bool, error) {
 	return strings.Trim(pattern[p:], "*") == "", nil
 }
 
-// matchOne matches the first character, and gives the lengths of what it took of pattern and text.
+// matchOne matches the first character, and returns the lengths of the pattern and the text that it consumed.
 func matchOne(pattern, text string) (next, size int, ok bool) {
 	c, size := utf8.DecodeRuneInString(text)
 	switch pattern[0] {
@@ -77,7 +77,8 @@ func inClass(class string, c rune) bool {
 	return found != not
 }
 
-// classEnd returns the index behind the class that a pattern begins with, or -1. A ] that comes first is part of it.
+// classEnd returns the index behind the class at the start of the pattern, or -1. A ] in first place belongs to the
+// class.
 func classEnd(pattern string) int {
 	from := 1
 	if len(pattern) > 1 && (pattern[1] == '!' || pattern[1] == '^') {
@@ -117,7 +118,7 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// globbedPath works like globbed, for paths: * and ? stay within one name, and a name that is ** stands for any number of names.
+// globbedPath works like globbed, for paths: * and ? stay within one name, and the name ** matches any number of names.
 func globbedPath(path, pattern string) (bool, error) {
 	names, wanted := strings.Split(path, "/"), strings.Split(pattern, "/")
 	p, t := 0, 0

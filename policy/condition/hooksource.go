@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// ofHook reads the values from the context of a hook, by the methods that the contexts have in common.
+// ofHook reads values from the context of a hook, through the methods that the contexts share.
 type ofHook struct{ hooks.Context }
 
 func (h ofHook) run() agent.Run     { return h.Run() }
@@ -100,7 +100,7 @@ func (h ofHook) failure() string {
 	return err.Error()
 }
 
-// input returns the input that is to be let in; elsewhere what the user said last.
+// input returns the submitted input at InputSubmitted, and elsewhere the last text of the user.
 func (h ofHook) input() string {
 	switch h.Point() {
 	case hooks.PostInference, hooks.PostToolUse, hooks.ToolFailed:
@@ -203,28 +203,28 @@ func (h ofHook) tally(tool string) tally {
 	return memories.Get(s).tally(s, h.StepIndex(), before, tool)
 }
 
-// memory is what conditions remember of one run, so that nothing is read twice.
+// memory caches what conditions read in one run, so that nothing is read twice.
 type memory struct {
 	// last is the last moment at PreToolUse.
 	last atomic.Pointer[toolMoment]
 
 	mu sync.Mutex
 
-	steps   int // so many are counted
+	steps   int // the number of steps counted so far
 	tallies map[string]tally
 
-	// pending are the calls of the step under way that were looked at, by their index.
+	// pending are the calls of step pendingStep that conditions have seen, by index.
 	pendingStep int
 	pending     []pendingCall
 
-	messages int // so many are looked through
+	messages int // the number of messages searched so far
 	input    string
 }
 
-// memories are per run; for a state that is not running, nothing is remembered.
+// memories hold one memory per run. A state outside a run has none.
 var memories = agent.NewScratch[memory](nil)
 
-// momentOf returns the moment of a context. All conditions that are asked about a call share one.
+// momentOf returns the moment of a context. All conditions that judge one call share it.
 func momentOf(c hooks.Context) *moment {
 	h := ofHook{c}
 	if t, ok := c.(hooks.ToolContext); ok {
@@ -237,8 +237,8 @@ func momentOf(c hooks.Context) *moment {
 	return m
 }
 
-// toolMoment is a moment at PreToolUse with what is known of its call, in one piece: most of what a rule costs is what has
-// to be made.
+// toolMoment is a moment at PreToolUse with its call and source in one allocation, because allocations are most of the
+// cost of a rule.
 type toolMoment struct {
 	moment
 

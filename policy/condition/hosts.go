@@ -13,7 +13,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// hostFunctions returns functions that judge names and addresses of machines. No name server is asked what a name stands for.
+// hostFunctions returns the functions that judge host names and addresses. They never query DNS.
 func hostFunctions() []Function {
 	return []Function{
 		matching("host.matches", hostMatches),
@@ -24,13 +24,13 @@ func hostFunctions() []Function {
 	}
 }
 
-// hostForm is how a host is written: a name or an address, with or without a port. The … stands for what package bash does
-// not know of a name.
+// hostForm matches a host: a name or an address, with an optional port. The character … stands for a part of a name that
+// package bash does not know.
 var hostForm = regexp.MustCompile(`^(?:\[([0-9a-f:.]+(?:%[0-9a-z._-]+)?)\]|([0-9a-z._…-]*))(?::([0-9]*))?$`)
 
-// wholeHost returns a host in one way of writing: small letters, no dot at the end, no brackets, no zone; and its port. What is
-// written in any other way is an error: "good.com%2eevil.com" and "good.com:80@evil.com" lead to evil.com where programs
-// decode them, or put them behind "https://".
+// wholeHost returns a host in canonical form (lower case, without trailing dot, brackets and zone) and its port. Any
+// other notation is an error: "good.com%2eevil.com" and "good.com:80@evil.com" lead to evil.com in programs that decode
+// them or that put "https://" in front.
 func wholeHost(text string) (host, port string, err error) {
 	small := strings.ToLower(strings.TrimSpace(text))
 	if address, err := netip.ParseAddr(small); err == nil {
@@ -38,7 +38,7 @@ func wholeHost(text string) (host, port string, err error) {
 	}
 	m := hostForm.FindStringSubmatch(small)
 	if m == nil {
-		return "", "", fmt.Errorf("%q is no plain name or address of a host, and is read in different ways", shortenText(text))
+		return "", "", fmt.Errorf("%q is not a plain host name or address, and programs read it differently", shortenText(text))
 	}
 	address, _, _ := strings.Cut(m[1], "%") // the zone
 	return strings.TrimSuffix(address+m[2], "."), m[3], nil
@@ -53,7 +53,7 @@ func hostMatches(text, pattern string) (bool, error) {
 	if strings.Contains(pattern, "/") {
 		network, err := netip.ParsePrefix(pattern)
 		if err != nil {
-			return false, fmt.Errorf("%q is no network", shortenText(pattern))
+			return false, fmt.Errorf("%q is not a network", shortenText(pattern))
 		}
 		if network.Addr().Is4In6() && network.Bits() >= 96 {
 			network = netip.PrefixFrom(network.Addr().Unmap(), network.Bits()-96)
@@ -66,14 +66,14 @@ func hostMatches(text, pattern string) (bool, error) {
 	}
 	name, below := strings.CutPrefix(pattern, "*.")
 	if strings.Contains(name, "*") {
-		return false, fmt.Errorf("in the host pattern %q, * may only stand for all that comes before a dot: *.example.com", shortenText(pattern))
+		return false, fmt.Errorf("host pattern %q: * is allowed only as the first label, as in *.example.com", shortenText(pattern))
 	}
 	wanted, port, err := wholeHost(name)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("the host pattern %q is neither a name nor an address", shortenText(pattern))
+		return false, fmt.Errorf("host pattern %q: expected a name or an address", shortenText(pattern))
 	case port != "":
-		return false, fmt.Errorf("the host pattern %q has a port, which is not looked at: compare url.port", shortenText(pattern))
+		return false, fmt.Errorf("host pattern %q: ports are not compared: use url.port", shortenText(pattern))
 	case below:
 		return strings.HasSuffix(host, "."+wanted), nil
 	case host == wanted:
@@ -84,14 +84,14 @@ func hostMatches(text, pattern string) (bool, error) {
 	return isAddress && isToo && a == b, nil
 }
 
-// privateNetworks are those that netip has no word for.
+// privateNetworks are the networks that package netip has no method for.
 var privateNetworks = lo.Map([]string{
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
 	"240.0.0.0/4", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10",
 }, func(text string, _ int) netip.Prefix { return netip.MustParsePrefix(text) })
 
-// isPrivate reports whether a host is this machine or one of a network that is not the internet: by its address, or by a
-// name that only such have. A name without a dot is one.
+// isPrivate reports whether a host is this machine or belongs to a network other than the internet, by its address or by
+// a name that only such hosts have, such as one without a dot.
 func isPrivate(host string) bool {
 	a, ok := addressOf(host)
 	if !ok {
@@ -119,8 +119,8 @@ var (
 	sixTo4     = netip.MustParsePrefix("2002::/16")
 )
 
-// addressOf returns the address that a text is, in any way that programs read one: 127.1, 0x7f.1 and 2130706433 are 127.0.0.1,
-// and so are the forms of IPv6 that hold it.
+// addressOf parses an address in any notation that programs accept: 127.1, 0x7f.1 and 2130706433 are 127.0.0.1, and so
+// are the IPv6 addresses that embed it.
 func addressOf(host string) (netip.Addr, bool) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		a = a.Unmap().WithZone("")
@@ -136,8 +136,8 @@ func addressOf(host string) (netip.Addr, bool) {
 	return oldAddress(host)
 }
 
-// oldAddress reads an address as inet_aton does: one to four numbers, each decimal, octal or hexadecimal, of which the
-// last fills what is left.
+// oldAddress parses an address like inet_aton: one to four numbers, each decimal, octal or hexadecimal. The last number
+// fills the remaining bytes.
 func oldAddress(host string) (netip.Addr, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
@@ -168,7 +168,7 @@ func oldNumber(text string) (uint64, bool) {
 	case strings.HasPrefix(text, "0x"):
 		text, base = text[2:], 16
 		if text == "" {
-			return 0, true // as many read it
+			return 0, true // many programs accept this
 		}
 	case len(text) > 1 && text[0] == '0':
 		text, base = text[1:], 8

@@ -17,17 +17,17 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Input is the occasion that a condition judges. Make one with Of or FromJSON; it is immutable, and safe for concurrent
-// use. What a condition does not name is never looked at. An Input of a hook's context is, like that, not to be kept.
-// The zero Input has no values: judging it is an error.
+// Input is the event that a condition judges. Make one with Of or FromJSON. It is immutable and safe for concurrent use,
+// and reads only values that a condition names. An Input made from a hook's context is valid only as long as that
+// context. The zero Input has no values: judging it is an error.
 type Input struct{ m *moment }
 
-// Values are what is known besides the hook's context.
+// Values are values in addition to those of the hook's context.
 type Values struct {
-	// Actions are the results of earlier actions by their ids: actions.ID.status.
+	// Actions are the results of earlier actions by id: actions.ID.status.
 	Actions map[string]Action
-	// Names are the values of SESSION, ITERATION and the others of that table, where the caller knows better than the
-	// context does, as texts. Others are passed over.
+	// Names overrides the variables of pipelines (SESSION, ITERATION …) that the caller knows better than the context,
+	// as texts. Other names are ignored.
 	Names map[string]string
 }
 
@@ -35,10 +35,10 @@ type Values struct {
 type Action struct {
 	// Status is "success", "failed", or "skipped".
 	Status string `json:"status"`
-	// Output is what it printed or answered.
+	// Output is the text that the action printed or answered.
 	Output string `json:"output,omitempty"`
-	// Response is the Output as a value when it is JSON, and the text when it is not. It may be left out: then it is read
-	// from the Output when it is needed.
+	// Response is the Output decoded from JSON, or the Output itself when it is not JSON. When omitted, it is decoded
+	// from the Output on first use.
 	Response any `json:"response,omitempty"`
 }
 
@@ -48,7 +48,7 @@ var actionKind = kindOf("Action",
 	field[*finished]{"response", cel.DynType, func(a *finished) ref.Val { return a.value() }},
 )
 
-// finished is an Action whose response is read once.
+// finished is an Action whose response is decoded once.
 type finished struct {
 	Action
 
@@ -73,24 +73,24 @@ func actionsOf(actions map[string]Action) ref.Val {
 	return types.NewStringInterfaceMap(types.DefaultTypeAdapter, out)
 }
 
-// moment is what an Input is made of. It is the activation of an evaluation, too: CEL asks it for the values of names and
-// for the functions that look at the input.
+// moment is the event behind an Input. It is also the activation of an evaluation: CEL asks it for the values of names
+// and for the functions that read the input.
 type moment struct {
 	source source
 	point  hooks.PointName
 	hook   hooks.Context // nil for JSON
 	values Values
-	call   *call // nil where there is none
+	call   *call // nil at points without a tool call
 
 	once sync.Once
 	at   time.Time
 	last atomic.Pointer[activation]
 
 	making sync.Mutex
-	made   map[string]any // values that are made of text, by the names of their variables
+	made   map[string]any // values that were built from text, by variable name
 }
 
-// remember returns what make returns, and makes it once: a loop may name the variable any number of times.
+// remember returns the result of make, which it calls once: a loop may name the variable many times.
 func (m *moment) remember(name string, make func() any) any {
 	m.making.Lock()
 	defer m.making.Unlock()
@@ -105,19 +105,19 @@ func (m *moment) remember(name string, make func() any) any {
 	return v
 }
 
-// Of returns the occasion that a hook was asked about. The arguments of a call are read when a condition first names them, and
-// then shared by all conditions that are asked about it.
+// Of returns the Input for a hook's context. The arguments of a call are parsed when a condition first names them. All
+// conditions that judge the call share the result.
 func Of(c hooks.Context) Input {
 	return Input{momentOf(c)}
 }
 
-// OfCall works like Of for the context of a tool call, of which it makes no hooks.Context: asking many conditions about one call
-// costs no allocation for each.
+// OfCall works like Of for the context of a tool call, without converting it to a hooks.Context: judging one call with
+// many conditions allocates nothing per condition.
 func OfCall(c hooks.ToolContext) Input {
 	return Input{memories.Get(c.State()).momentOf(&c)}
 }
 
-// With returns the input with more values; those given before are replaced.
+// With returns the input with v in place of the Values given before.
 func (in Input) With(v Values) Input {
 	if in.m == nil {
 		return in
@@ -125,7 +125,7 @@ func (in Input) With(v Values) Input {
 	return Input{&moment{source: in.m.source, point: in.m.point, hook: in.m.hook, call: in.m.call, values: v, at: in.m.now()}}
 }
 
-// At returns the input as it would be at another time: what now is.
+// At returns the input with another value of the variable now.
 func (in Input) At(now time.Time) Input {
 	if in.m == nil {
 		return in
@@ -141,18 +141,18 @@ func (in Input) Point() hooks.PointName {
 	return in.m.point
 }
 
-// Context returns the context of the hook; nil for an Input that is made from JSON.
+// Context returns the context of the hook; nil for an Input from JSON.
 func (in Input) Context() hooks.Context {
 	if in.m == nil {
 		return nil
 	}
 	if c, ok := in.m.hook.(*hooks.ToolContext); ok {
-		return *c // as hooks know it
+		return *c // the type that hooks expect
 	}
 	return in.m.hook
 }
 
-// State returns the state that the hook sees; the zero State for an Input that is made from JSON.
+// State returns the state that the hook sees; the zero State for an Input from JSON.
 func (in Input) State() agent.State {
 	if in.m == nil || in.m.hook == nil {
 		return agent.State{}
@@ -160,8 +160,8 @@ func (in Input) State() agent.State {
 	return in.m.hook.State()
 }
 
-// IsArguments reports whether a value is all arguments of the call that is judged, as args and original_args name them, and
-// not a value within them: for Functions that take the names of arguments for what they are.
+// IsArguments reports whether a value is the whole arguments of the call, args or original_args, and not a value within
+// them. It is meant for Functions that treat the names of arguments differently from the names in other maps.
 func (in Input) IsArguments(v ref.Val) bool {
 	if in.m == nil || in.m.call == nil {
 		return false
@@ -170,7 +170,7 @@ func (in Input) IsArguments(v ref.Val) bool {
 	return ok && (isSame(members, in.m.arguments()) || isSame(members, in.m.originalArguments()))
 }
 
-// isSame reports whether a map is the other one, and not a map with the same members.
+// isSame reports whether both values are the same map, not only maps with equal members.
 func isSame(members map[string]any, other any) bool {
 	return reflect.ValueOf(members).Pointer() == reflect.ValueOf(other).Pointer()
 }
@@ -208,16 +208,16 @@ func (m *moment) originalArguments() any {
 	return argumentsIn(m.call.original())
 }
 
-var errNoCall = errors.New("there is no tool call")
+var errNoCall = errors.New("this event has no tool call")
 
-// activation is a moment in a language: what evaluations look names up in.
+// activation is a moment in one dialect. Evaluations look names up in it.
 type activation struct {
 	*moment
 
 	d *dialect
 }
 
-// in returns the moment in a language. Conditions of one language share it.
+// in returns the activation of the moment for a dialect. Conditions of one dialect share it.
 func (m *moment) in(d *dialect) *activation {
 	if a := m.last.Load(); a != nil && a.d == d {
 		return a
@@ -236,10 +236,10 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	return v.value(a.moment), true
 }
 
-// Parent returns nil: there is nothing around.
+// Parent returns nil.
 func (a *activation) Parent() cel.Activation { return nil }
 
-// ResolveFunction returns a function that looks at the input.
+// ResolveFunction returns a function that reads the input.
 func (a *activation) ResolveFunction(name string) (functions.LateBoundOp, bool) {
 	f := a.d.functions[name]
 	if f == nil {
@@ -248,21 +248,21 @@ func (a *activation) ResolveFunction(name string) (functions.LateBoundOp, bool) 
 	return func(_ string, args ...ref.Val) ref.Val { return f.Call(Input{a.moment}, args...) }, true
 }
 
-// call is what is known of one tool call, kept for all conditions that look at it.
+// call holds the data of one tool call for all conditions that judge it.
 type call struct {
 	called
 
-	args tree // the effective ones
+	args tree // the effective arguments
 
 	mu    sync.Mutex
-	asked *tree // the original arguments, where they are others
+	asked *tree // the original arguments, if they differ
 	shell map[shellText]*analysis
 }
 
-// effective returns the arguments as they would be run with.
+// effective returns the arguments that will run.
 func (c *call) effective() *tree { return c.args.open(c.arguments) }
 
-// original returns the arguments as the model gave them.
+// original returns the arguments that the model gave.
 func (c *call) original() *tree {
 	if c.called.original == c.arguments {
 		return c.effective()

@@ -193,13 +193,13 @@ func TestEventsAsJSON(t *testing.T) {
 		`now.getFullYear() == 2026 && ${TIMESTAMP} == "2026-02-03T04:05:06Z" && ${ITERATION} == 4 && ${STAGE} == "work"`: true,
 	})
 	for text, want := range map[string]string{
-		`{}`:                               "which hook point",
-		`{"point":"Lunch"}`:                `no hook point "Lunch"`,
-		`{"point":"Stop"}`:                 "it is an event of Stop, and PreToolUse was asked for",
+		`{}`:                               "names no hook point",
+		`{"point":"Lunch"}`:                `hook point "Lunch"`,
+		`{"point":"Stop"}`:                 "the event is for Stop, not for PreToolUse",
 		`{"point":"PreToolUse","tol":"x"}`: "tol",
 		`{"point":"PreToolUse","tool":1}`:  "tool",
 		`{"point":"PreToolUse","tool":"a","tool":"b"}`: "tool",
-		`{"point":"PreToolUse","variables":{"X":1}}`:   `no variable "X"`,
+		`{"point":"PreToolUse","variables":{"X":1}}`:   `unknown variable "X"`,
 		`{"point":"PreToolUse","elapsed":"soon"}`:      "soon",
 		`[]`: "object", ``: "reading the event", `{"point":"PreToolUse"} x`: "reading the event",
 	} {

@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// document is an occasion as JSON: what an action is given on its standard input, and more, so that a test of a policy can
-// say all that a condition may look at.
+// document is an event as JSON: the members that an action receives on its standard input, and more, so that a test of a
+// policy can set everything that a condition can read.
 type document struct {
 	Version  int               `json:"version"`
 	Point    string            `json:"point"`
@@ -57,7 +57,7 @@ type document struct {
 
 	Variables map[string]any `json:"variables"`
 
-	// What an action is told, and no condition asks.
+	// Members that actions receive and conditions do not use.
 	Hook              string         `json:"hook"`
 	Decides           bool           `json:"decides"`
 	Decisions         []string       `json:"decisions"`
@@ -87,7 +87,7 @@ type documentReply struct {
 	FinishReason string `json:"finish_reason"`
 	Model        string `json:"model"`
 
-	// What an action is told, and no condition asks.
+	// Members that actions receive and conditions do not use.
 	Usage documentUsage `json:"usage"`
 }
 
@@ -111,7 +111,7 @@ type documentSubagent struct {
 	Session agent.SessionID `json:"session"`
 	Status  agent.Status    `json:"status"`
 
-	// What an action is told, and no condition asks.
+	// Members that actions receive and conditions do not use.
 	CallID string `json:"call_id"`
 }
 
@@ -123,9 +123,9 @@ type documentCompaction struct {
 	Summary       string `json:"summary"`
 }
 
-// FromJSON returns an occasion at a point as a JSON object has it: for trying policies out. The members are those that an
-// action is given, and more; see the package comment. It is strict: unknown members, duplicate ones and wrong
-// types are errors. A "point" in it must be the one that is given; without one given, it must be there.
+// FromJSON reads an event at a hook point from a JSON object, to try policies out. The members are those that an action
+// receives, and more; see the package comment. Unknown members, duplicate members and wrong types are errors. A "point"
+// in the object must equal at; it is required when at is empty.
 func FromJSON(event []byte, at hooks.PointName) (Input, error) {
 	m, err := parseEvent(event, at)
 	if err != nil {
@@ -149,7 +149,7 @@ func parseEvent(event []byte, at hooks.PointName) (*moment, error) {
 	m := &moment{source: &d, point: point, at: d.Now, values: Values{Actions: d.Actions, Names: map[string]string{}}}
 	for name, v := range d.Variables {
 		if !slices.ContainsFunc(environment, func(e variable) bool { return e.name == name }) {
-			return nil, fmt.Errorf("there is no variable %q", name)
+			return nil, fmt.Errorf("unknown variable %q", name)
 		}
 		m.values.Names[name] = fmt.Sprint(v)
 	}
@@ -164,14 +164,14 @@ func (d *document) pointAt(at hooks.PointName) (hooks.PointName, error) {
 		own, known := hooks.PointNamed(d.Point)
 		switch {
 		case !known:
-			return "", fmt.Errorf("there is no hook point %q", d.Point)
+			return "", fmt.Errorf("unknown hook point %q", d.Point)
 		case at != "" && own != at:
-			return "", fmt.Errorf("it is an event of %s, and %s was asked for", own, at)
+			return "", fmt.Errorf("the event is for %s, not for %s", own, at)
 		}
 		at = own
 	}
 	if at == "" {
-		return "", errors.New(`it does not say which hook point it is for: add "point"`)
+		return "", errors.New(`the event names no hook point: add "point"`)
 	}
 	var err error
 	if d.Elapsed != "" {
@@ -180,7 +180,7 @@ func (d *document) pointAt(at hooks.PointName) (hooks.PointName, error) {
 	return at, err
 }
 
-// turn returns the turn of the model, whose text an answer may stand for.
+// turn returns the turn of the model. Its text defaults to the answer.
 func (r *documentReply) turn(answer string) reply {
 	return reply{cmp.Or(r.Text, answer), r.Tools, r.FinishReason, r.Model}
 }
@@ -204,7 +204,8 @@ func (d *document) toolCall() *called {
 	return &called{d.Tool, d.CallID, d.CallIndex, arguments, original}
 }
 
-// argumentText returns the text of arguments; those that are no JSON object are given as a string.
+// argumentText returns the text of arguments. Arguments that are not a JSON object are given as a JSON string, which it
+// unquotes.
 func argumentText(raw json.RawMessage) string {
 	if text, ok := strictjson.Unquote(string(raw)); ok {
 		return text

@@ -18,38 +18,38 @@ import (
 )
 
 const (
-	// defaultCost is how much one evaluation may cost where Options do not say: at most some tens of milliseconds.
+	// defaultCost is the default of Options.CostLimit: at most some tens of milliseconds.
 	defaultCost uint64 = 100_000
-	// maxText is how long the text of a condition may be, in bytes.
+	// maxText is the maximum length of the text of a condition, in bytes.
 	maxText = 16 << 10
 
-	maxNodes  = 4000 // of a parsed expression, macros written out
+	maxNodes  = 4000 // in a parsed expression, macros expanded
 	maxNested = 100
-	maxRegex  = 2000 // instructions of a compiled regular expression
+	maxRegex  = 2000 // in instructions of the compiled regular expression
 	maxRange  = 10_000
 )
 
-// Options say what conditions can name besides the variables of their hook point. The zero value is ready to be used.
+// Options configure a Language. The zero value is ready for use.
 type Options struct {
-	// Variables are read as vars.NAME, typed by their values: strings, bools, ints, floats, lists and maps of them, as YAML
-	// and JSON give them. A string named "workspace" is also the variable workspace.
+	// Variables are available as vars.NAME, with the types of their values: strings, bools, ints, floats, and lists and
+	// maps of them, as decoded from YAML or JSON. A string named "workspace" also sets the variable workspace.
 	Variables map[string]any
-	// Actions are the ids of the actions whose results a condition may name. Nil means that they are not known: any id
-	// then passes when a condition is compiled, and one that has no result is an error when it is evaluated.
+	// Actions are the ids of the actions whose results a condition may name. Nil means that they are unknown: any id
+	// then compiles, and an id without a result is an error at evaluation.
 	Actions []string
-	// Functions are added to the language. Their names must be free.
+	// Functions are added to the language. Their names must not be in use.
 	Functions []Function
-	// CostLimit bounds each evaluation; zero means 100,000. See the package's words on cost.
+	// CostLimit bounds each evaluation; zero means 100,000. See "Cost" in the package comment.
 	CostLimit uint64
-	// Home is what "~" stands for in paths; empty means the home directory of the process.
+	// Home is the directory that "~" stands for in paths; empty means the home directory of the process.
 	Home string
-	// Workspace is what relative paths are relative to, where Variables have no "workspace"; empty means the working
-	// directory of the process at the time of New.
+	// Workspace is the base of relative paths when Variables has no "workspace"; empty means the working directory of
+	// the process when New is called.
 	Workspace string
 }
 
-// Language is what conditions can be written in: CEL with the variables of each hook point and the functions of this
-// package. It is immutable and safe for concurrent use.
+// Language compiles conditions: CEL with the variables of each hook point and the functions of this package. It is
+// immutable and safe for concurrent use.
 type Language struct {
 	options   Options
 	constants map[string]*variable // vars.*
@@ -57,7 +57,7 @@ type Language struct {
 	workspace string
 	home      string
 	base      func() (*cel.Env, error)
-	bindings  map[string]*functions.Overload // of the base, by overload and by name
+	bindings  map[string]*functions.Overload // of the base environment, by overload and by name
 
 	mu     sync.Mutex
 	points map[hooks.PointName]*dialect
@@ -72,7 +72,7 @@ type dialect struct {
 	names map[string]*variable
 }
 
-// New makes a language. The error joins everything that is wrong with the options.
+// New returns a Language. The error joins all problems with the options.
 func New(o Options) (*Language, error) {
 	if o.CostLimit == 0 {
 		o.CostLimit = defaultCost
@@ -92,7 +92,7 @@ func New(o Options) (*Language, error) {
 	return l, nil
 }
 
-// setPlaces finds the workspace and the home directory.
+// setPlaces sets the workspace and the home directory.
 func (l *Language) setPlaces() (err error) {
 	l.workspace, l.home = l.options.Workspace, l.options.Home
 	if own, ok := l.options.Variables["workspace"].(string); ok {
@@ -102,7 +102,7 @@ func (l *Language) setPlaces() (err error) {
 		l.workspace, err = os.Getwd()
 	}
 	if l.home == "" {
-		l.home, _ = os.UserHomeDir() // without one, "~" is an error when it is used
+		l.home, _ = os.UserHomeDir() // if unknown, using "~" is an error
 	}
 	return err
 }
@@ -142,7 +142,7 @@ func (l *Language) newBase() (*cel.Env, error) {
 	return env, err
 }
 
-// dialectAt returns the language of a point, made when it is first needed.
+// dialectAt returns the dialect of a point. It is created on first use.
 func (l *Language) dialectAt(point hooks.PointName) (*dialect, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +150,7 @@ func (l *Language) dialectAt(point hooks.PointName) (*dialect, error) {
 		return d, nil
 	}
 	if _, known := hooks.PointNamed(string(point)); !known {
-		return nil, fmt.Errorf("there is no hook point %q", point)
+		return nil, fmt.Errorf("unknown hook point %q", point)
 	}
 	base, err := l.base()
 	if err != nil {
@@ -173,8 +173,8 @@ func (l *Language) dialectAt(point hooks.PointName) (*dialect, error) {
 	return d, nil
 }
 
-// Variables returns the names that conditions at a point can use, with their types as CEL writes them. It is empty for a
-// point that does not exist.
+// Variables returns the names that conditions at a point can use, with their types in CEL's notation. It is empty for an
+// unknown point.
 func (l *Language) Variables(at hooks.PointName) map[string]string {
 	d, err := l.dialectAt(at)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// metadataOf is the metadata of a state as a map whose values are looked up by name, and whose names cannot be listed.
+// metadataOf is the metadata of a state as a map that supports lookups by name but not iteration.
 type metadataOf struct{ moment *moment }
 
-// metadataType is a map without the trait of being iterable, so that CEL refuses to go through it.
+// metadataType is a map type without the iterable trait, so that CEL refuses to iterate over it.
 var metadataType = types.NewObjectType("metadata", traits.ContainerType, traits.IndexerType)
 
-// FindStringKey returns the value of a name, and whether there is one.
+// FindStringKey returns the value of a name and reports whether there is one.
 func (m metadataOf) FindStringKey(name string) (any, bool) {
 	v := m.moment.remember("metadata."+name, func() any {
 		if v, ok := m.moment.source.metadata(name); ok {
@@ -43,32 +43,32 @@ func (m metadataOf) Contains(name ref.Val) ref.Val {
 	return types.Bool(ok)
 }
 
-// Find returns the value of a name, and whether there is one.
+// Find returns the value of a name and reports whether there is one.
 func (m metadataOf) Find(name ref.Val) (ref.Val, bool) {
 	text, isText := Text(name)
 	v, ok := m.FindStringKey(text)
 	if !ok || !isText {
 		return nil, false
 	}
-	return v.(ref.Val), true //nolint:forcetypeassert // FindStringKey gives what valueOf made
+	return v.(ref.Val), true //nolint:forcetypeassert // FindStringKey returns results of valueOf
 }
 
-// ConvertToNative returns an error: it is not possible.
+// ConvertToNative always returns an error.
 func (m metadataOf) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("the metadata cannot be read as %s: name one of its values", t)
 }
 
-// ConvertToType returns an error: it is not possible.
+// ConvertToType always returns an error.
 func (m metadataOf) ConvertToType(t ref.Type) ref.Val {
 	return types.NewErr("the metadata cannot be turned into %s: name one of its values", t.TypeName())
 }
 
-// Equal returns an error: the metadata as a whole cannot be compared.
+// Equal always returns an error: the metadata cannot be compared as a whole.
 func (m metadataOf) Equal(ref.Val) ref.Val {
 	return types.NewErr("the metadata cannot be compared as a whole: name one of its values")
 }
 
-// Type returns that of the metadata.
+// Type returns metadataType.
 func (m metadataOf) Type() ref.Type { return metadataType }
 
 // Value returns the metadata itself.

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	maxMatches = 200   // that are listed for a line; links do not count
-	maxEntries = 5_000 // of folders that are looked through for a line
+	maxMatches = 200   // the most matches listed for a line; links do not count
+	maxEntries = 5_000 // the most directory entries read for a line
 )
 
 // file is a file of a shell line, or one that a pattern of the line matches on the disk.
@@ -26,21 +26,21 @@ type file struct {
 	more bool // more files match than are listed
 }
 
-// search looks for what the patterns of a line match.
+// search finds the files that the patterns of a line match.
 type search struct {
 	l       *Language
 	listed  int
 	entries int
 }
 
-// found is a path on the way to what a pattern matches.
+// found is a path that a prefix of the pattern matches.
 type found struct {
 	path   string
-	linked bool // a wildcard matched a link on the way
+	linked bool // a wildcard matched a link on the path
 }
 
-// filesOf returns the files of a line, each pattern followed by what it matches now. A link in a folder leads elsewhere, and a
-// name says more than the pattern that stands for it.
+// filesOf returns the files of a line, each pattern followed by the files that it matches now. A file name says more
+// than the pattern, and a link in a folder may lead elsewhere.
 func (l *Language) filesOf(list []bash.File) []file {
 	s := search{l: l}
 	out := make([]file, 0, len(list))
@@ -72,15 +72,15 @@ func (l *Language) filesOf(list []bash.File) []file {
 	return out
 }
 
-// matches returns what a pattern matches on the disk, or rather more: shells differ in what matches. Where a wildcard matches
-// a link, what the rest of the pattern names behind it is among it, whether it is there or not. It is not the whole if
-// that is too much to look through, or cannot be.
+// matches returns the files that a pattern matches on the disk. Shells differ in what matches, so it may return more. If
+// a wildcard matches a link, the remaining names are appended to it whether or not such a file exists. The bool is false
+// if the search is too expensive or impossible, so that files may be missing.
 //
 //nolint:gocognit // flat: one case for each kind of name
 func (s *search) matches(pattern string, word string) ([]found, bool) {
 	pattern, err := s.l.absolute(pattern)
 	if err != nil {
-		return nil, true // the caller that asks where the path leads is told
+		return nil, true // the caller reports the error when it resolves the path
 	}
 	at, behind, whole := []found{{}}, []found(nil), true
 	wild := false
@@ -90,7 +90,7 @@ func (s *search) matches(pattern string, word string) ([]found, bool) {
 		case name == "" || name == ".":
 			continue
 		case strings.Count(name, "(") != strings.Count(name, ")"):
-			return nil, false // who knows where it ends
+			return nil, false // the end of the group is unknown
 		case name == "**":
 			next = at
 			for _, dir := range at {
@@ -101,7 +101,7 @@ func (s *search) matches(pattern string, word string) ([]found, bool) {
 				whole = s.folder(dir, name, &next) && whole
 			}
 			if !wild && word != "" && strings.IndexByte("*?[(@+!-", word[0]) >= 0 {
-				// A program may take the name of such a file for an option.
+				// A program may read the name of such a file as an option.
 				whole = whole && !slices.ContainsFunc(next, func(f found) bool { return strings.HasPrefix(baseOf(f.path), "-") })
 			}
 		case !wild:
@@ -134,8 +134,8 @@ func (s *search) matches(pattern string, word string) ([]found, bool) {
 
 func baseOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// folder adds what a name of a pattern matches in a folder. Names that begin with a dot are only matched by a dot, "." and
-// ".." in some shells.
+// folder adds the entries of a folder that match a name of the pattern. Names that begin with a dot match only a pattern
+// with a leading dot; in some shells that includes "." and "..".
 func (s *search) folder(dir found, name string, out *[]found) bool {
 	entries, whole := s.read(dir.path)
 	wide := widenPattern(name)
@@ -156,8 +156,8 @@ func (s *search) folder(dir found, name string, out *[]found) bool {
 	return whole
 }
 
-// widenPattern returns a name of a pattern with no wildcard but * in it, that matches all that the name does in any shell, in lower
-// case. What a class is, and what a character, is a matter of shell and locale.
+// widenPattern returns a lower-case pattern whose only wildcard is * and that matches everything that the name matches
+// in any shell. Classes and characters depend on the shell and the locale.
 func widenPattern(name string) string {
 	for _, pair := range []string{"()", "[]"} {
 		open, shut := strings.IndexByte(name, pair[0]), strings.LastIndexByte(name, pair[1])
@@ -172,7 +172,7 @@ func widenPattern(name string) string {
 	return strings.ToLower(strings.NewReplacer("?", "*", "[", "*", `\`, "*").Replace(name))
 }
 
-// tree adds all that is below a folder. Links are in it, and not followed.
+// tree adds all entries below a folder. It lists links and does not follow them.
 func (s *search) tree(dir found, out *[]found) bool {
 	entries, whole := s.read(dir.path)
 	for _, e := range entries {
@@ -185,7 +185,7 @@ func (s *search) tree(dir found, out *[]found) bool {
 	return whole
 }
 
-// read returns what is in a folder. What is none has nothing in it.
+// read returns the entries of a folder; none if the path is not a folder.
 func (s *search) read(dir string) ([]fs.DirEntry, bool) {
 	if s.entries > maxEntries {
 		return nil, false

@@ -9,7 +9,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// kind is a type of objects: of what has fields that are known when a condition is compiled.
+// kind is an object type: its fields are known when a condition is compiled.
 type kind struct {
 	name   string
 	typ    *cel.Type
@@ -18,7 +18,7 @@ type kind struct {
 	value  map[string]func(any) ref.Val
 }
 
-// field is one field of a kind whose objects are made of a T.
+// field is one field of a kind whose objects hold a T.
 type field[T any] struct {
 	name  string
 	typ   *cel.Type
@@ -32,7 +32,7 @@ func kindOf[T any](name string, fields ...field[T]) *kind {
 	}
 	for _, f := range fields {
 		k.order = append(k.order, f.name)
-		k.value[f.name] = func(v any) ref.Val { return f.value(v.(T)) } //nolint:forcetypeassert // objects of the kind are made of a T
+		k.value[f.name] = func(v any) ref.Val { return f.value(v.(T)) } //nolint:forcetypeassert // objects of the kind hold a T
 		k.fields[f.name] = &types.FieldType{
 			Type:    f.typ,
 			IsSet:   func(any) bool { return true },
@@ -42,10 +42,10 @@ func kindOf[T any](name string, fields ...field[T]) *kind {
 	return k
 }
 
-// objectOf returns an object made of v, which must be the T of the kind.
+// objectOf returns an object that holds v, which must be the T of the kind.
 func (k *kind) objectOf(v any) ref.Val { return &object{k, v} }
 
-// kinds are all kinds there are.
+// kinds holds all kinds by name.
 var kinds = map[string]*kind{
 	actionKind.name: actionKind, analysisKind.name: analysisKind, commandKind.name: commandKind,
 	approvalKind.name: approvalKind, fileKind.name: fileKind, hostKind.name: hostKind, opaqueKind.name: opaqueKind,
@@ -57,7 +57,7 @@ type object struct {
 	v    any
 }
 
-// ConvertToNative gives what the object is made of.
+// ConvertToNative returns the Go value of the object.
 func (o *object) ConvertToNative(t reflect.Type) (any, error) {
 	if reflect.TypeOf(o.v).AssignableTo(t) {
 		return o.v, nil
@@ -65,7 +65,7 @@ func (o *object) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("%s cannot be read as %s", o.kind.name, t)
 }
 
-// ConvertToType knows only the type of a value.
+// ConvertToType supports only the conversion to a type.
 func (o *object) ConvertToType(t ref.Type) ref.Val {
 	if t == types.TypeType {
 		return o.kind.typ
@@ -73,7 +73,7 @@ func (o *object) ConvertToType(t ref.Type) ref.Val {
 	return types.NewErr("%s cannot be turned into %s", o.kind.name, t.TypeName())
 }
 
-// Equal compares what the objects are made of.
+// Equal compares the Go values of the objects.
 func (o *object) Equal(other ref.Val) ref.Val {
 	p, ok := other.(*object)
 	return types.Bool(ok && p.kind == o.kind && reflect.DeepEqual(o.v, p.v))
@@ -82,7 +82,7 @@ func (o *object) Equal(other ref.Val) ref.Val {
 // Type returns the kind.
 func (o *object) Type() ref.Type { return o.kind.typ }
 
-// Value returns what the object is made of.
+// Value returns the Go value of the object.
 func (o *object) Value() any { return o.v }
 
 // Get returns the value of a field.
@@ -90,7 +90,7 @@ func (o *object) Get(name ref.Val) ref.Val {
 	if value := o.kind.value[fmt.Sprint(name.Value())]; value != nil {
 		return value(o.v)
 	}
-	return types.NewErr("there is no field %q in %s", name.Value(), o.kind.name)
+	return types.NewErr("unknown field %q in %s", name.Value(), o.kind.name)
 }
 
 // IsSet reports whether there is such a field.
@@ -98,7 +98,7 @@ func (o *object) IsSet(name ref.Val) ref.Val {
 	return types.Bool(o.kind.value[fmt.Sprint(name.Value())] != nil)
 }
 
-// provider knows our kinds besides the types of CEL.
+// provider adds the kinds to the types of CEL.
 type provider struct{ *types.Registry }
 
 func newProvider() (*provider, error) {
@@ -131,10 +131,10 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 	return p.Registry.FindStructFieldType(name, field)
 }
 
-// NewValue refuses to make an object: they come from functions and variables.
+// NewValue always returns an error: objects come only from functions and variables.
 func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	if kinds[name] != nil {
-		return types.NewErr("a %s cannot be made by an expression", name)
+		return types.NewErr("an expression cannot create a %s", name)
 	}
 	return p.Registry.NewValue(name, fields)
 }
@@ -142,7 +142,7 @@ func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
 // stringList returns a list of strings.
 func stringList(of []string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, of) }
 
-// objectList returns a list of objects of a kind, each made of a pointer into the slice.
+// objectList returns a list of objects of a kind. Each holds a pointer into the slice.
 func objectList[T any](k *kind, of []T) ref.Val {
 	out := make([]ref.Val, len(of))
 	for i := range of {

@@ -21,7 +21,8 @@ const (
 	maxLinks = 40
 )
 
-// pathFunctions returns functions that work with paths of this machine. Those that take text apart do not look at the disk.
+// pathFunctions returns the functions that work with paths of this machine. Those that only split the text do not read
+// the disk.
 func (l *Language) pathFunctions() []Function {
 	plain := func(name string, of func(string) string) Function {
 		return onText(name, cel.StringType, func(p string) (ref.Val, error) { return types.String(of(p)), nil })
@@ -46,8 +47,8 @@ func (l *Language) pathFunctions() []Function {
 	}
 }
 
-// absolute returns the path from the root: "~" is the home directory, and what is relative is so to the workspace. It is not
-// cleaned.
+// absolute returns the path from the root, not cleaned: "~" is the home directory, and a relative path starts at the
+// workspace.
 func (l *Language) absolute(p string) (string, error) {
 	switch {
 	case p == "":
@@ -55,14 +56,14 @@ func (l *Language) absolute(p string) (string, error) {
 	case len(p) > maxPath:
 		return "", fmt.Errorf("the path %q is longer than %d bytes", shortenText(p), maxPath)
 	case strings.ContainsRune(p, 0):
-		return "", fmt.Errorf("the path %q has a NUL in it", shortenText(p))
+		return "", fmt.Errorf("the path %q contains a NUL byte", shortenText(p))
 	case p == "~" || strings.HasPrefix(p, "~/"):
 		if l.home == "" {
-			return "", fmt.Errorf("the path %q is in a home directory that is not known", shortenText(p))
+			return "", fmt.Errorf("the path %q: the home directory is unknown", shortenText(p))
 		}
 		return l.home + p[1:], nil
 	case strings.HasPrefix(p, "~"):
-		return "", fmt.Errorf("the path %q is in the home directory of another user, and where that is, is not known", shortenText(p))
+		return "", fmt.Errorf("the path %q: the home directories of other users are unknown", shortenText(p))
 	case path.IsAbs(p):
 		return p, nil
 	}
@@ -76,8 +77,7 @@ func (l *Language) absolute(p string) (string, error) {
 	return base + "/" + p, nil
 }
 
-// real returns where a path leads: links and ".." are followed as the system follows them. What is not there yet is taken as
-// it is written.
+// real resolves links and ".." like the system. Names that do not exist yet stay as written.
 func (l *Language) real(p string) (string, error) {
 	p, err := l.absolute(p)
 	if err != nil {
@@ -105,7 +105,7 @@ func follow(p string) (string, error) {
 			at = next
 			continue
 		case err != nil:
-			return "", fmt.Errorf("looking where the path leads: %w", err)
+			return "", fmt.Errorf("resolving the path: %w", err)
 		case info.Mode()&fs.ModeSymlink == 0:
 			at = next
 			continue
@@ -115,7 +115,7 @@ func follow(p string) (string, error) {
 		}
 		target, err := os.Readlink(next)
 		if err != nil {
-			return "", fmt.Errorf("looking where the path leads: %w", err)
+			return "", fmt.Errorf("resolving the path: %w", err)
 		}
 		if path.IsAbs(target) {
 			at = "/"
@@ -125,8 +125,8 @@ func follow(p string) (string, error) {
 	return at, nil
 }
 
-// within reports whether a path is a directory or below it, whichever way it is read: some tools follow links before they
-// take ".." away, and some after.
+// within returns a function that reports whether the path is a directory or below it in both readings: some tools follow
+// links before they resolve "..", and some after.
 func (l *Language) within(p string) func(dir string) (bool, error) {
 	readings := sync.OnceValues(func() ([]string, error) { return l.readings(p) })
 	return func(dir string) (bool, error) {
@@ -147,7 +147,7 @@ func (l *Language) within(p string) func(dir string) (bool, error) {
 	}
 }
 
-// readings returns where a path leads, and where it leads when ".." is taken away first.
+// readings resolves a path in both ways: links before "..", and ".." before links.
 func (l *Language) readings(p string) ([]string, error) {
 	whole, err := l.absolute(p)
 	if err != nil {
@@ -165,8 +165,8 @@ func (l *Language) readings(p string) ([]string, error) {
 	return []string{first, second}, err
 }
 
-// pathMatches reports whether a path matches a pattern, as it is written or where it leads. A link at the beginning of the
-// pattern stands for what is behind it, too: a rule that names /var/run/x means /run/x.
+// pathMatches returns a function that reports whether the path matches a pattern, as written or with its links resolved.
+// Links at the beginning of the pattern are followed as well: a rule that names /var/run/x also covers /run/x.
 func (l *Language) pathMatches(p string) func(pattern string) (bool, error) {
 	forms := sync.OnceValues(func() ([]string, error) {
 		whole, err := l.absolute(p)
@@ -196,7 +196,8 @@ func (l *Language) pathMatches(p string) func(pattern string) (bool, error) {
 	}
 }
 
-// patterns returns a pattern from the root, and the same with the links followed in the names before the first wildcard.
+// patterns returns the absolute pattern, and the same pattern with links resolved in the names before the first
+// wildcard.
 func (l *Language) patterns(pattern string) ([]string, error) {
 	if strings.HasPrefix(pattern, "**") {
 		return []string{pattern}, nil
@@ -212,7 +213,7 @@ func (l *Language) patterns(pattern string) ([]string, error) {
 	}
 	resolved, err := follow(plain)
 	if err != nil {
-		return []string{pattern}, nil //nolint:nilerr // what cannot be looked at is no link
+		return []string{pattern}, nil //nolint:nilerr // an unreadable path is not treated as a link
 	}
 	resolved = escaped.Replace(resolved)
 	if rest := pattern[len(plain):]; rest != "" {
@@ -224,5 +225,5 @@ func (l *Language) patterns(pattern string) ([]string, error) {
 	return []string{pattern, resolved}, nil
 }
 
-// escaped takes the meaning from what would have one in a pattern.
+// escaped escapes the characters that are special in patterns.
 var escaped = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`)

@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// where is the points at which a variable is known; nil is all of them.
+// where lists the points at which a variable exists; nil means all points.
 type where []hooks.PointName
 
 func (w where) has(p hooks.PointName) bool { return w == nil || slices.Contains(w, p) }

@@ -18,19 +18,19 @@ import (
 	"github.com/samber/lo"
 )
 
-// CEL adds the cost of a call to the bill when the call is done, which is too late for a call that makes a gigabyte of
-// text out of a kilobyte. So in an expression that is counted, each call is priced and paid before it runs. The price is
-// about one for each value and for each ten bytes of text that the call looks at or makes. Nothing that an expression
-// makes is therefore larger than what its cost limit pays for, and no call works longer.
+// CEL adds the cost of a call to the total after the call, which is too late for a call that turns a kilobyte into a
+// gigabyte of text. In an expression whose cost is counted, each call is therefore priced and paid before it runs. The
+// price is about one for each value and for each ten bytes of text that the call reads or creates. No result is
+// therefore larger, and no call runs longer, than the cost limit pays for.
 
-// Sizes are counted in tenths of the cost: one for a byte of text, perValue for a value.
+// Sizes are in tenths of the cost unit: one for a byte of text, perValue for a value.
 const perValue = 10
 
-// largest is the largest size that is told from others. Sums of a few sizes do not overflow.
+// largest is the maximum of a size; larger ones are cut to it. Sums of a few sizes do not overflow.
 const largest = math.MaxInt / 8
 
-// cheap are the functions whose work does not depend on the size of what they are given, and those that CEL itself puts
-// into loops and optional values. CEL charges one for each.
+// cheap holds the functions whose work does not depend on the size of their arguments, and those that CEL itself inserts
+// into loops and optional values. CEL charges one for each call.
 var cheap = lo.Keyify([]string{
 	operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.NotStrictlyFalse,
 	operators.Index, operators.OptIndex, operators.OptSelect, operators.Subtract, operators.Multiply, operators.Divide,
@@ -39,7 +39,7 @@ var cheap = lo.Keyify([]string{
 	"matches", // one pass over the text; CEL compiles its pattern beforehand
 })
 
-// prepaid is a call that is paid before it runs.
+// prepaid is a call that is paid for before it runs.
 type prepaid struct {
 	interpreter.InterpretableCall
 
@@ -80,8 +80,8 @@ func (d *dialect) prepay(i interpreter.InterpretableV2) (interpreter.Interpretab
 	return p, nil
 }
 
-// implementation returns what runs when an overload is called. Of a function that looks at the input that is what the
-// activation has.
+// implementation returns the code of an overload. For a function that reads the input, it is the code that the
+// activation holds.
 func (d *dialect) implementation(name, overload string) func(*interpreter.ExecutionFrame, []ref.Val) ref.Val {
 	found := d.bindings[overload]
 	if found == nil {
@@ -161,7 +161,7 @@ func (p *prepaid) Eval(a interpreter.Activation) ref.Val {
 	return interpreter.EvalActivation(a, p.Exec)
 }
 
-// payment stands on the bill for a call that is prepaid. Its argument is the cost.
+// payment represents a prepaid call on the bill. Its argument is the cost.
 type payment struct{}
 
 // Function returns a name that no expression can write.
@@ -170,7 +170,7 @@ func (payment) Function() string { return "@prepaid" }
 // OverloadID returns the same name.
 func (payment) OverloadID() string { return "@prepaid" }
 
-// payments reads the cost of payments.
+// payments returns the costs of payments to CEL's cost tracking.
 type payments struct{}
 
 // CallCost returns the cost that was paid; nil for calls that are not prepaid.
@@ -197,11 +197,11 @@ func bindingsOf(env *cel.Env) (map[string]*functions.Overload, error) {
 	return all, nil
 }
 
-// sizeOf returns the size of a value with all that is in it. It stops looking when the size is larger than most: a value
-// may hold another one many times, and be much larger than the memory that it takes.
+// sizeOf returns the size of a value, nested values included. It stops when the size exceeds most: a value may hold
+// another value many times, and so be much larger than the memory that it takes.
 func sizeOf(v ref.Val, most int) int { return sizeWithin(v, most, 0) }
 
-const deepest = 10_000 // JSON is no deeper
+const deepest = 10_000 // the nesting limit of JSON
 
 func sizeWithin(v ref.Val, most, depth int) int {
 	size := perValue
@@ -242,7 +242,7 @@ func sizeOfAll(args []ref.Val, most int) int {
 	return size
 }
 
-// smaller returns the size of the smaller of two values, having looked at no more of the larger one than a few times that.
+// smaller returns the size of the smaller of two values. Of the larger value it reads at most a few times as much.
 func smaller(a, b ref.Val, most int) int {
 	for reach := 64 * perValue; ; reach *= 4 {
 		reach = min(reach, most)
@@ -253,7 +253,7 @@ func smaller(a, b ref.Val, most int) int {
 	}
 }
 
-// times returns the product, or largest if it is larger.
+// times returns the product, at most largest.
 func times(a, b int) int {
 	hi, lo := bits.Mul64(uint64(max(a, 0)), uint64(max(b, 0)))
 	if hi != 0 || lo > largest {
@@ -262,7 +262,7 @@ func times(a, b int) int {
 	return int(lo)
 }
 
-// textSize returns the length of a text in bytes; 0 of what is none.
+// textSize returns the length of a text in bytes; 0 for other values.
 func textSize(v ref.Val) int {
 	text, _ := Text(v)
 	return len(text)
@@ -276,8 +276,8 @@ func elements(v ref.Val) int {
 	return 0
 }
 
-// priceOf returns what computes the price of a call from its arguments: the size of what it reads and makes. It is not
-// exact above most.
+// priceOf returns the function that computes the price of a call from its arguments: the size of the data that the call
+// reads and creates. Prices above most are not exact.
 func priceOf(function string) func(args []ref.Val, most int) (int, error) {
 	if price := prices[function]; price != nil {
 		return price
@@ -285,13 +285,13 @@ func priceOf(function string) func(args []ref.Val, most int) (int, error) {
 	return func(args []ref.Val, most int) (int, error) { return sizeOfAll(args, most), nil }
 }
 
-// prices are those of functions that make more than they are given, or look at it more than once.
+// prices holds the functions whose result is larger than their arguments, or that read an argument more than once.
 var prices = map[string]func(args []ref.Val, most int) (int, error){
 	operators.Equals:    func(args []ref.Val, most int) (int, error) { return smaller(args[0], args[1], most), nil },
 	operators.NotEquals: func(args []ref.Val, most int) (int, error) { return smaller(args[0], args[1], most), nil },
 	operators.Add: func(args []ref.Val, most int) (int, error) {
 		if n := elements(args[0]); n > 0 || elements(args[1]) > 0 {
-			// A list of two halves is not copied, except the second half in the loops of CEL.
+			// Adding two lists copies neither, except the second one in CEL's loops.
 			return times(elements(args[1])+1, perValue), nil
 		}
 		return sizeOfAll(args, most), nil
@@ -369,7 +369,7 @@ func priceOfJoin(args []ref.Val, most int) (int, error) {
 	return price, nil
 }
 
-// priceOfFormat counts on the largest that each clause makes of a number, and on a text of which each byte is escaped.
+// priceOfFormat assumes the longest output of each clause, and a text in which every byte is escaped.
 func priceOfFormat(args []ref.Val, most int) (int, error) {
 	const largestNumber, largestEscape = 512, 10
 	text, _ := Text(args[0])
@@ -380,7 +380,7 @@ func priceOfSearch(args []ref.Val, _ int) (int, error) {
 	return times(textSize(args[0])+1, max(textSize(args[1]), perValue)), nil
 }
 
-// priceOfEncoding counts on a text of which each byte is escaped, and on lines that are indented.
+// priceOfEncoding assumes a text in which every byte is escaped, and indented lines.
 func priceOfEncoding(args []ref.Val, most int) (int, error) {
 	const largestEscape, indent = 6, 4
 	size := sizeOf(args[0], most)
@@ -390,8 +390,8 @@ func priceOfEncoding(args []ref.Val, most int) (int, error) {
 	return times(size, largestEscape+indent*depthOf(args[0], 0)), nil
 }
 
-// depthOf returns how many lists and maps stand in each other on the deepest way down. It is asked about values whose size
-// is known to be paid for.
+// depthOf returns the maximum nesting depth of lists and maps. The caller has checked that the size of the value is paid
+// for.
 func depthOf(v ref.Val, above int) int {
 	depth := 0
 	if above > deepest {
@@ -413,7 +413,7 @@ func depthOf(v ref.Val, above int) int {
 func priceOfYAML(args []ref.Val, _ int) (int, error) {
 	text, _ := Text(args[0])
 	if strings.Contains(text, "&") && strings.Contains(text, "*") {
-		return 0, errors.New("yaml.parse: the text may hold aliases, which can make it very large: write it without & or without *")
+		return 0, errors.New("yaml.parse: the text may hold aliases, which can make it very large: remove & or *")
 	}
 	return times(len(text), perValue), nil
 }
@@ -422,7 +422,8 @@ func priceOfSort(args []ref.Val, most int) (int, error) {
 	return times(sizeOfAll(args, most), bits.Len(uint(elements(args[0])))+1), nil
 }
 
-// priceOfPairs returns that of comparing each element of a list with each of another, both ways.
+// priceOfPairs returns the price of comparing each element of one list with each element of the other, in both
+// directions.
 func priceOfPairs(args []ref.Val, most int) (int, error) {
 	return pairs(args[0], args[1], most) + pairs(args[1], args[0], most), nil
 }

@@ -44,7 +44,7 @@ func TestWhatGrowsIsPaidBefore(t *testing.T) {
 	l := languageOf(t, condition.Options{Variables: map[string]any{"re": "(a|b)*c"}})
 	in := callOf(t, `{"s":"`+strings.Repeat("a", 400_000)+`","l":["`+strings.Repeat(`a","`, 90_000)+`"],"n":10000,"y":"x: &x [a, b]\ny: [*x, *x]\n","q":"`+
 		strings.Repeat(`[`, 9000)+strings.Repeat(`]`, 9000)+`","m":{"k":"`+strings.Repeat(`\u0001`, 100_000)+`"}}`)
-	const tooMuch = "it costs more than a condition may"
+	const tooMuch = "the cost is above the limit"
 	for text, want := range map[string]string{
 		// One call that makes gigabytes out of what it is given.
 		"args.s.replace('a', args.s).size() > 0":                               tooMuch,
@@ -74,7 +74,7 @@ func TestWhatGrowsIsPaidBefore(t *testing.T) {
 		"lists.range(10000).map(x, url.host('http://' + args.s)).size() > 0":   tooMuch,
 		"lists.range(10000).map(x, json.parse(args.q)).size() > 0":             tooMuch,
 		"yaml.encode(json.parse(args.q).value()) == ''":                        tooMuch,
-		"yaml.parse(args.y).hasValue()":                                        "yaml.parse: the text may hold aliases, which can make it very large: write it without & or without *",
+		"yaml.parse(args.y).hasValue()":                                        "yaml.parse: the text may hold aliases, which can make it very large: remove & or *",
 		// What is compared again and again.
 		"args.l.distinct().size() > 0":                  tooMuch,
 		"sets.equivalent(args.l, args.l)":               tooMuch,
@@ -207,7 +207,7 @@ func TestAResultIsNotLargerThanItsCost(t *testing.T) {
 		require.NoError(t, err)
 		allocates(t, text[:90], func() {
 			_, err = e.Value(t.Context(), in)
-			assert.ErrorContains(t, err, "the result is larger than a condition may make it")
+			assert.ErrorContains(t, err, "the result is larger than the cost limit allows")
 			e.Explain(t.Context(), in)
 		})
 	}

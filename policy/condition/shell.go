@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// shellFunctions returns functions that say what a line of shell text may do. A line is analysed once for each call.
+// shellFunctions returns the functions that analyse a line of shell text. A line is analysed once per call.
 func (l *Language) shellFunctions() []Function {
 	part := func(name string, result *cel.Type, of func(a *analysis) ref.Val) Function {
 		return Function{
@@ -50,7 +50,8 @@ func (l *Language) shellFunctions() []Function {
 	}
 }
 
-// flag reads c.flag("r", "recursive"), and c.flag("recursive") or c.flag("r") by length.
+// flag implements c.flag("r", "recursive"). A single name is a short flag if it has one letter, and a long one
+// otherwise.
 func flag(_ Input, args ...ref.Val) ref.Val {
 	command := commandIn(args[0])
 	letter, _ := Text(args[1])
@@ -64,25 +65,25 @@ func flag(_ Input, args ...ref.Val) ref.Val {
 	return types.Bool(command.Flag(letter, long))
 }
 
-// commandIn returns the command that an object is made of.
+// commandIn returns the command that an object holds.
 func commandIn(v ref.Val) *bash.Command {
 	return v.Value().(*bash.Command) //nolint:forcetypeassert // CEL calls an overload with values of its types only
 }
 
-// analysis is what a line may do, with its lists as values.
+// analysis is the analysis of a line, with its lists as CEL values.
 type analysis struct {
 	bash.Analysis
 
 	commands, hosts, opaque, reasons ref.Val
-	files                            func() ref.Val // looks at the disk
+	files                            func() ref.Val // reads the disk
 }
 
-// shellText is a line, and where and for whom it runs.
+// shellText is a line with its working and home directories.
 type shellText struct{ line, dir, home string }
 
-const maxLines = 64 // that are remembered for one call
+const maxLines = 64 // the most analyses cached for one call
 
-// analyse returns the analysis of a line, from what was remembered for the call if it was asked before.
+// analyse returns the analysis of a line, from the cache of the call if possible.
 func (m *moment) analyse(line string, l *Language) *analysis {
 	if m.call == nil {
 		return analyse(line, l)
@@ -117,7 +118,7 @@ func analyse(line string, l *Language) *analysis {
 	return a
 }
 
-// The kinds of what an analysis is made of.
+// The kinds of the objects of an analysis.
 var (
 	analysisKind = kindOf("shell.Analysis",
 		field[*analysis]{"clear", cel.BoolType, func(a *analysis) ref.Val { return types.Bool(a.Clear()) }},

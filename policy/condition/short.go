@@ -15,16 +15,16 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// Most conditions compare arguments and names with constants. A judge does that without CEL, and without allocating: it
-// goes the way that CEL goes, from left to right, and as soon as it meets what is not plain it is unsure. Then CEL is
-// asked from the beginning, so that whatever is an error is CEL's, and in its words.
+// Most conditions compare arguments and names with constants. A judge evaluates them without CEL and without allocating.
+// It works from left to right like CEL, and returns unsure at the first unusual value. Then CEL evaluates the whole
+// expression, so that every error comes from CEL.
 type judge func(m *moment) verdict
 
-// verdict is what a judge says.
+// verdict is the result of a judge.
 type verdict uint8
 
 const (
-	unsure verdict = iota // ask CEL
+	unsure verdict = iota // CEL must decide
 	no
 	yes
 )
@@ -36,7 +36,7 @@ func verdictOf(b bool) verdict {
 	return no
 }
 
-// not returns the contrary.
+// not returns the opposite verdict.
 func (v verdict) not() verdict {
 	switch v {
 	case yes:
@@ -55,7 +55,7 @@ func (s scalar) truth() verdict {
 	return verdictOf(s.bits != 0)
 }
 
-// judge returns the judge of an expression; nil where only CEL can say.
+// judge returns the judge of an expression; nil if it needs CEL.
 func (d *dialect) judge(e ast.Expr) judge {
 	if e.Kind() == ast.CallKind {
 		if j, known := d.judgeOfCall(e.AsCall()); known {
@@ -74,7 +74,7 @@ func (d *dialect) judge(e ast.Expr) judge {
 	return nil
 }
 
-// judgeOfCall returns the judge of an operator or a function; known is false for those that do not judge.
+// judgeOfCall returns the judge of an operator or a method that yields a bool; known is false for other calls.
 func (d *dialect) judgeOfCall(c ast.CallExpr) (j judge, known bool) {
 	args := c.Args()
 	switch name := c.FunctionName(); name {
@@ -112,7 +112,8 @@ func (d *dialect) judgeOfCall(c ast.CallExpr) (j judge, known bool) {
 	return nil, true
 }
 
-// compileJoined returns parts that && or || join: the end is what a part must be for those behind it not to be asked.
+// compileJoined returns the judge of parts joined by && or ||. A part with the verdict end decides, and the parts behind
+// it are not evaluated.
 func (d *dialect) compileJoined(parts []ast.Expr, end verdict) judge {
 	judges := make([]judge, len(parts))
 	for i, part := range parts {
@@ -133,7 +134,7 @@ func (d *dialect) compileJoined(parts []ast.Expr, end verdict) judge {
 	}
 }
 
-// compileComparison returns two values that are compared.
+// compileComparison returns the judge of a comparison of two values.
 func (d *dialect) compileComparison(args []ast.Expr, compare func(a, b scalar) verdict) judge {
 	left, right := d.operand(args[0]), d.operand(args[1])
 	if left == nil || right == nil {
@@ -148,7 +149,7 @@ func (d *dialect) compileComparison(args []ast.Expr, compare func(a, b scalar) v
 	}
 }
 
-// compareEqual compares as CEL does: values of different kinds differ, but for numbers, which CEL compares.
+// compareEqual compares like CEL: values of different kinds differ. It leaves numbers of different kinds to CEL.
 func compareEqual(a, b scalar) verdict {
 	switch {
 	case a.kind <= tooLarge || b.kind <= tooLarge:
@@ -196,7 +197,7 @@ func compareOrder(is func(order int) bool) func(a, b scalar) verdict {
 	}
 }
 
-// among returns a value in a list that is constant, or in a list or an object of the arguments.
+// among returns the judge of value in list, for a constant list or a list or object of the arguments.
 func (d *dialect) among(value, of ast.Expr) judge {
 	left := d.operand(value)
 	if left == nil {
@@ -260,7 +261,7 @@ func (t *tree) has(at int, a scalar) verdict {
 	return unsure
 }
 
-// constants returns the values of a list that does not change.
+// constants returns the values of a constant list.
 func (d *dialect) constants(e ast.Expr) (list []scalar, ok bool) {
 	switch e.Kind() {
 	case ast.ListKind:
@@ -288,7 +289,7 @@ func (d *dialect) constants(e ast.Expr) (list []scalar, ok bool) {
 	return list, len(list) <= mostLooks && !slices.ContainsFunc(list, func(s scalar) bool { return s.kind == unknownKind })
 }
 
-// ofTexts returns a method of a text that is given a text.
+// ofTexts returns the judge of a method of a text with a text argument.
 func (d *dialect) ofTexts(c ast.CallExpr, is func(text, part string) bool) judge {
 	if !c.IsMemberFunction() || len(c.Args()) != 1 {
 		return nil
@@ -301,7 +302,7 @@ func (d *dialect) ofTexts(c ast.CallExpr, is func(text, part string) bool) judge
 	})
 }
 
-// matching returns a text that a constant regular expression is to match.
+// matching returns the judge of a text compared with a constant regular expression.
 func (d *dialect) matching(c ast.CallExpr) judge {
 	if !c.IsMemberFunction() || len(c.Args()) != 1 || c.Args()[0].Kind() != ast.LiteralKind {
 		return nil
@@ -313,7 +314,7 @@ func (d *dialect) matching(c ast.CallExpr) judge {
 	return d.ofTexts(c, func(text, _ string) bool { return expression.MatchString(text) })
 }
 
-// operand returns where a value comes from; nil where only CEL can say.
+// operand returns a function that reads a value; nil if only CEL can compute it.
 func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
 	if e.Kind() == ast.LiteralKind {
 		constant := scalarOf(e.AsLiteral())
@@ -346,7 +347,7 @@ func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
 	return nil
 }
 
-// compileCall returns what one of our functions says of texts, and of lists of texts that do not change.
+// compileCall returns the judge of a call of a function of this package with texts and constant lists of texts.
 func (d *dialect) compileCall(c ast.CallExpr) func(m *moment) scalar {
 	f, exprs := d.functions[c.FunctionName()], c.Args()
 	if c.IsMemberFunction() {
@@ -380,7 +381,7 @@ func (d *dialect) compileCall(c ast.CallExpr) func(m *moment) scalar {
 		}
 		defer func() {
 			if recover() != nil {
-				said = scalar{} // CEL says what becomes of it
+				said = scalar{} // CEL reports the error
 			}
 		}()
 		if f.Pure {
@@ -392,7 +393,7 @@ func (d *dialect) compileCall(c ast.CallExpr) func(m *moment) scalar {
 
 var scalarTypes = []*cel.Type{cel.BoolType, cel.StringType, cel.IntType}
 
-// constantValue returns the value of a text that does not change, or of a list of such texts; nil for others.
+// constantValue returns the value of a constant text or a constant list of texts; nil for other expressions.
 func (d *dialect) constantValue(e ast.Expr) ref.Val {
 	var v ref.Val
 	switch e.Kind() {
@@ -419,13 +420,13 @@ func (d *dialect) constantValue(e ast.Expr) ref.Val {
 	return v
 }
 
-// argument is the way to a value in the arguments: args.a.b, args["a"].b, original_args.a.
+// argument is the path to a value in the arguments: args.a.b, args["a"].b, original_args.a.
 type argument struct {
 	original bool
 	names    []string
 }
 
-// argument returns the one that an expression names, or that has(…) asks for; nil for others.
+// argument returns the argument that an expression names or that has(…) tests; nil for other expressions.
 func (d *dialect) argument(e ast.Expr) *argument {
 	var names []string
 	for of := e; ; {
@@ -448,7 +449,7 @@ func (d *dialect) argument(e ast.Expr) *argument {
 	}
 }
 
-// memberStep returns the name of a member, and of what it is a member; nil for what is no member.
+// memberStep returns the name of a member and the expression that holds it; nil if e is not a member access.
 func memberStep(e ast.Expr) (name string, of ast.Expr) {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -465,7 +466,7 @@ func memberStep(e ast.Expr) (name string, of ast.Expr) {
 	return "", nil
 }
 
-// in returns where the value is: in which tree, at which index. It is no where the last name is not there.
+// in finds the value: its tree and its index. The verdict is no when the last name does not exist.
 func (p *argument) in(m *moment) (t *tree, at int, there verdict) {
 	if m.call == nil {
 		return nil, 0, unsure

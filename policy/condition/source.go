@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// source is where the values of an occasion come from: the context of a hook, or a JSON text. What there is not is zero.
+// source supplies the values of an event: from the context of a hook or from JSON. Missing values are zero.
 type source interface { //nolint:interfacebloat // one method for each part of an occasion, and two sources that have them all
 	run() agent.Run
 	step() int
@@ -22,11 +22,11 @@ type source interface { //nolint:interfacebloat // one method for each part of a
 	reply() reply
 	subagent() hooks.Subagent
 	approvals() []approval
-	duration() time.Duration // what the point is about
+	duration() time.Duration // of the step, the sub-agent or the call that the point is about
 	compaction() hooks.Compaction
 	continuations() int
 	pipeline() hooks.Pipeline
-	parameters() string // JSON, or nothing
+	parameters() string // JSON, or empty
 	invalid() string
 	question() string
 	end() (status agent.Status, reason agent.Signal)
@@ -34,7 +34,7 @@ type source interface { //nolint:interfacebloat // one method for each part of a
 	tally(tool string) tally
 }
 
-// called is a tool call as conditions see it.
+// called is a tool call with the data that conditions read.
 type called struct {
 	tool      string
 	id        string
@@ -43,13 +43,13 @@ type called struct {
 	original  string
 }
 
-// result is what became of a call.
+// result is the result of a call.
 type result struct {
 	text    string
 	isError bool
 	status  string
 	reason  string
-	data    string // JSON, or nothing
+	data    string // JSON, or empty
 
 	attempts int
 }
@@ -62,7 +62,7 @@ type reply struct {
 	model  string
 }
 
-// approval is a call that a person is asked about, with the answer.
+// approval is a call that needs approval, with the answer to it.
 type approval struct {
 	CallID    string          `json:"call_id"`
 	Tool      string          `json:"tool"`

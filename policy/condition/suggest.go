@@ -18,14 +18,14 @@ var (
 	dotted     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:\s*\.\s*[A-Za-z_][A-Za-z0-9_]*)*`)
 )
 
-// explainIssue returns what CEL found, in our words, with what may have been meant.
+// explainIssue rewords an error of CEL and adds a suggestion.
 func (d *dialect) explainIssue(text, plain string, issue *cel.Error) *Error {
 	offset := nameBefore(text, offsetOf(text, issue.Location))
 	if m := undeclared.FindStringSubmatch(issue.Message); m != nil {
 		return d.unknownName(text, plain, offset, strings.TrimPrefix(m[1], "."))
 	}
 	if m := noField.FindStringSubmatch(issue.Message); m != nil {
-		e := d.wrongAt(text, offset, "there is no field %q", m[1])
+		e := d.wrongAt(text, offset, "unknown field %q", m[1])
 		var all []string
 		for _, k := range kinds {
 			all = append(all, k.order...)
@@ -35,12 +35,12 @@ func (d *dialect) explainIssue(text, plain string, issue *cel.Error) *Error {
 	}
 	if m := noOverload.FindStringSubmatch(issue.Message); m != nil {
 		name := operatorText(m[1])
-		return d.wrongAt(text, offset, "%s is not for values of type %s", name, strings.ReplaceAll(strings.Trim(m[2], "()"), ".(", " ("))
+		return d.wrongAt(text, offset, "%s does not accept values of type %s", name, strings.ReplaceAll(strings.Trim(m[2], "()"), ".(", " ("))
 	}
 	return d.wrongAt(text, offset, "%s", shortenGrammar(issue.Message))
 }
 
-// shortenGrammar returns what the parser says, without the list of all that would have been right.
+// shortenGrammar returns the parser's message without its list of expected tokens.
 func shortenGrammar(message string) string {
 	message = strings.ReplaceAll(message, "\n", " ")
 	text, isSyntax := strings.CutPrefix(message, "Syntax error: ")
@@ -51,9 +51,9 @@ func shortenGrammar(message string) string {
 	for _, word := range []string{"mismatched input ", "extraneous input ", "no viable alternative at input ", "token recognition error at: "} {
 		if what, ok := strings.CutPrefix(text, word); ok {
 			if what == "'<EOF>'" {
-				return "something is missing at the end"
+				return "the expression is incomplete"
 			}
-			return what + " does not belong here"
+			return "unexpected " + what
 		}
 	}
 	if what, ok := strings.CutPrefix(text, "missing "); ok {
@@ -62,11 +62,11 @@ func shortenGrammar(message string) string {
 	return text
 }
 
-// unknownName returns a name that is not there: at this point, or at all.
+// unknownName returns an error for a name that does not exist, or not at this point.
 func (d *dialect) unknownName(text, plain string, offset int, name string) *Error {
 	start := offset
 	for start > 0 && (isNameByte(plain[start-1]) || plain[start-1] == '.') {
-		start-- // CEL gives the last dot of a path
+		start-- // CEL reports the place of the last dot of a path
 	}
 	whole := strings.Join(strings.Fields(dotted.FindString(plain[start:])), "")
 	if !strings.HasPrefix(whole, name) {
@@ -74,10 +74,10 @@ func (d *dialect) unknownName(text, plain string, offset int, name string) *Erro
 	}
 	for _, v := range variables {
 		if (v.name == whole || strings.HasPrefix(whole, v.name+".") || v.name == name) && !v.at.has(d.point) {
-			return d.wrongAt(text, start, "%s is not known at %s: it is at %s", v.name, d.point, pointsText(v.at))
+			return d.wrongAt(text, start, "%s does not exist at %s, only at %s", v.name, d.point, pointsText(v.at))
 		}
 	}
-	e := d.wrongAt(text, start, "there is no name %q", whole)
+	e := d.wrongAt(text, start, "unknown name %q", whole)
 	if e.Suggestion = nearestName(whole, d.allNames()); e.Suggestion == "" {
 		head, _, _ := strings.Cut(whole, ".")
 		e.Suggestion = nearestName(head, d.allNames())
@@ -93,7 +93,7 @@ func pointsText(at where) string {
 	return strings.Join(names, ", ")
 }
 
-// allNames returns the variables and functions of the point.
+// allNames returns the names of the variables and functions of the point.
 func (d *dialect) allNames() []string {
 	names := slices.Collect(maps.Keys(d.names))
 	for name := range d.env.Functions() {
@@ -104,7 +104,7 @@ func (d *dialect) allNames() []string {
 	return append(names, "has", "all", "exists", "exists_one", "map", "filter")
 }
 
-// operatorText returns an operator as it is written: "==" for _==_.
+// operatorText returns an operator as users write it: "==" for _==_.
 func operatorText(name string) string {
 	if name == "_[_]" {
 		return "[…]"
@@ -112,8 +112,8 @@ func operatorText(name string) string {
 	return strings.Trim(strings.TrimSuffix(name, "_"), "_")
 }
 
-// nearestName returns the name that a mistyped one is most likely to be; empty when none is near. It is rather one that is written
-// in letters of the same case.
+// nearestName returns the name that a mistyped one most likely means; empty when none is similar. It prefers names in
+// the same case.
 func nearestName(name string, among []string) string {
 	most := 1 + min(3, (len(name)+2)/4)
 	best, least := "", 2*most
@@ -130,7 +130,7 @@ func nearestName(name string, among []string) string {
 	return best
 }
 
-// editDistance returns how many letters have to be changed, added, left out or swapped with the next, or most if it is more.
+// editDistance returns how many letters must be changed, added, removed or swapped with the next, at most most.
 func editDistance(a, b string, most int) int {
 	if len(a)-len(b) >= most || len(b)-len(a) >= most || len(a) > 64 || len(b) > 64 {
 		return most
@@ -156,8 +156,8 @@ func editDistance(a, b string, most int) int {
 	return min(most, rows[len(a)%3][len(b)])
 }
 
-// stray finds what the types do not: objects that are made, members of a variable and unknown ids of actions,
-// and regular expressions that come from elsewhere.
+// stray finds the errors that type checking does not: expressions that create objects, unknown members of a variable,
+// unknown ids of actions, and regular expressions that are not constant.
 func (d *dialect) stray(text string, checked *cel.Ast) Errors {
 	var wrong Errors
 	native := checked.NativeRep()
@@ -169,22 +169,22 @@ func (d *dialect) stray(text string, checked *cel.Ast) Errors {
 	ast.PostOrderVisit(native.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch {
 		case e.Kind() == ast.StructKind && kinds[e.AsStruct().TypeName()] != nil:
-			_ = say(e, "a %s cannot be made by a condition", e.AsStruct().TypeName())
+			_ = say(e, "a condition cannot create a %s", e.AsStruct().TypeName())
 		case e.Kind() == ast.CallKind && e.AsCall().FunctionName() == "matches" && !d.isOwn(patternOf(e.AsCall())):
-			_ = say(e, "the regular expression comes from a value: write it here, or make it one of vars")
+			_ = say(e, "the regular expression must be constant: write it here or in vars")
 		}
 		of, name, ok := memberOf(e)
 		if !ok {
 			return
 		}
 		if known := d.membersOf(of); known != nil && !slices.Contains(known, name) {
-			say(e, "there is no %q in %s", name, of).Suggestion = nearestName(name, slices.Clone(known))
+			say(e, "unknown name %q in %s", name, of).Suggestion = nearestName(name, slices.Clone(known))
 		}
 	}))
 	return wrong
 }
 
-// membersOf returns the names that a variable has, when they are known; nil when they are not.
+// membersOf returns the member names of a variable; nil when they are unknown.
 func (d *dialect) membersOf(of string) []string {
 	v := d.names[of]
 	switch {
@@ -199,7 +199,7 @@ func (d *dialect) membersOf(of string) []string {
 // patternOf returns the pattern of matches(text, pattern) and text.matches(pattern).
 func patternOf(call ast.CallExpr) ast.Expr { return call.Args()[len(call.Args())-1] }
 
-// isOwn reports whether a value is that of the author of the condition.
+// isOwn reports whether a value comes from the author of the condition, as literals and vars.* do.
 func (d *dialect) isOwn(e ast.Expr) bool {
 	switch e.Kind() {
 	case ast.LiteralKind:
@@ -216,7 +216,7 @@ func (d *dialect) isOwn(e ast.Expr) bool {
 	return false
 }
 
-// memberOf reads v.name and v["name"], but not has(v.name).
+// memberOf splits v.name and v["name"], but not has(v.name).
 func memberOf(e ast.Expr) (of, name string, ok bool) {
 	switch e.Kind() {
 	case ast.SelectKind:

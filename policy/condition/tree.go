@@ -13,12 +13,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// tree is a JSON object, read into one row of values: behind an object or a list stands what is in it. It is read when
-// a condition first looks, and does not change then: any number may look at once.
+// tree is a JSON object, read into one slice of nodes in which the content of an object or a list follows it. It is read
+// when a condition first needs it and does not change afterwards, so it can be read concurrently.
 type tree struct {
 	read sync.Once
 	row  []node
-	few  [6]node // where the row begins: most calls have no more arguments
+	few  [6]node // initial storage of the nodes: enough for most calls
 	err  error
 
 	made   sync.Once
@@ -30,21 +30,21 @@ func treeOf(text string) *tree { return new(tree).open(text) }
 
 // node is a value in a tree.
 type node struct {
-	name string // in its object
+	name string // of the member
 	scalar
 }
 
-// scalar is a value that is compared without being made a CEL value. Of what is none, there is only the kind.
+// scalar is a value that is compared without conversion to CEL. For a value that is not scalar only the kind is set.
 type scalar struct {
 	kind scalarKind
-	text string // of a text; of a number that conditions cannot hold, its digits
-	bits uint64 // of a bool or a number; of a list or an object in a tree, the index behind what is in it
+	text string // the text, or the digits of a number that conditions cannot hold
+	bits uint64 // the bool or number; for a list or an object in a tree, the index behind its content
 }
 
 type scalarKind uint8
 
 const (
-	unknownKind scalarKind = iota // only CEL can say
+	unknownKind scalarKind = iota // only CEL can compute it
 	tooLong                       // a whole number with too many digits
 	tooLarge                      // another number that is too large
 	nullKind
@@ -57,7 +57,7 @@ const (
 	objectKind
 )
 
-// open reads the text of the tree, which is always the same, once.
+// open reads the text of the tree once. All calls must pass the same text.
 func (t *tree) open(text string) *tree {
 	t.read.Do(func() {
 		t.row = t.few[:0]
@@ -76,7 +76,7 @@ func (t *tree) open(text string) *tree {
 	return t
 }
 
-// members returns the object with CEL values in it, as CEL wants it.
+// members returns the object as a map of CEL values.
 func (t *tree) members() (map[string]any, error) {
 	t.made.Do(func() {
 		if t.err == nil {
@@ -94,10 +94,10 @@ func (t *tree) membersAt(at int) map[string]any {
 	return out
 }
 
-// behind returns the index behind a node and all that is in it.
+// behind returns the index behind a node and its content.
 func (t *tree) behind(at int) int {
 	if n := &t.row[at]; n.kind >= listKind {
-		return int(n.bits) //nolint:gosec // it was made of the length of the row
+		return int(n.bits) //nolint:gosec // it was converted from an int
 	}
 	return at + 1
 }
@@ -118,11 +118,11 @@ func (t *tree) nodeValue(at int) ref.Val {
 	}
 }
 
-// mostLooks bounds a look at the members of an object one by one.
+// mostLooks is the most members that a lookup compares one by one.
 const mostLooks = 64
 
-// member returns the index of a member of the object at an index. It is unsure where that is no object, or one of many
-// members.
+// member returns the index of a member of the object at an index. It returns unsure if the value is not an object or has
+// too many members.
 func (t *tree) member(at int, name string) (int, verdict) {
 	if t.row[at].kind != objectKind {
 		return 0, unsure
@@ -156,12 +156,12 @@ func (s scalar) toCEL() ref.Val {
 	case doubleKind:
 		return types.Double(math.Float64frombits(s.bits))
 	case tooLong:
-		return types.WrapErr(fmt.Errorf("the number %s has more digits than conditions can count with", shortenText(s.text)))
+		return types.WrapErr(fmt.Errorf("the number %s has too many digits for a condition", shortenText(s.text)))
 	case tooLarge:
-		return types.WrapErr(fmt.Errorf("the number %s is larger than conditions can hold with all its digits", shortenText(s.text)))
+		return types.WrapErr(fmt.Errorf("the number %s is too large for a condition to hold exactly", shortenText(s.text)))
 	case unknownKind, listKind, objectKind:
 	}
-	return types.NewErr("a value is not known")
+	return types.NewErr("a value is unknown")
 }
 
 // scalarOf returns a CEL value as a scalar.
@@ -174,11 +174,11 @@ func scalarOf(v any) scalar {
 	case types.String:
 		return scalar{kind: textKind, text: string(v)}
 	case types.Int:
-		return scalar{kind: intKind, bits: uint64(v)} //nolint:gosec // it is made an int64 again
+		return scalar{kind: intKind, bits: uint64(v)} //nolint:gosec // it is converted back to int64
 	case types.Uint:
 		return scalar{kind: uintKind, bits: uint64(v)}
 	case types.Double:
-		if !math.IsNaN(float64(v)) { // it cannot be ordered
+		if !math.IsNaN(float64(v)) { // NaN has no order
 			return scalar{kind: doubleKind, bits: math.Float64bits(float64(v))}
 		}
 	}
@@ -192,15 +192,15 @@ func boolScalar(b bool) scalar {
 	return scalar{kind: boolKind}
 }
 
-// exact is the largest whole number up to which a double holds every whole number.
+// exact is the limit up to which a double holds every whole number.
 const exact = 1 << 53
 
-// scalarOfNumber returns a JSON number. Whole numbers keep their digits: they are an int, or a uint beyond what an int holds.
-// Others are doubles. What would lose digits that count is an error value.
+// scalarOfNumber converts a JSON number. Whole numbers keep their digits: they become an int, or a uint when too large
+// for an int. Other numbers become doubles. A number that would lose significant digits becomes an error value.
 func scalarOfNumber(text string) scalar {
 	if !strings.ContainsAny(text, ".eE") {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return scalar{kind: intKind, bits: uint64(n)} //nolint:gosec // it is made an int64 again
+			return scalar{kind: intKind, bits: uint64(n)} //nolint:gosec // it is converted back to int64
 		}
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 			return scalar{kind: uintKind, bits: n}
@@ -214,14 +214,14 @@ func scalarOfNumber(text string) scalar {
 	return scalar{kind: doubleKind, bits: math.Float64bits(f)}
 }
 
-// reader reads JSON that was checked into a row. Should it not be, values come out wrong, and nothing worse.
+// reader reads JSON that was validated before. Invalid JSON yields wrong values but no panic.
 type reader struct {
 	text string
 	at   int
 	row  []node
 }
 
-// next returns the byte that comes next, zero at the end.
+// next returns the next byte, or zero at the end.
 func (r *reader) next() byte {
 	if r.at < len(r.text) {
 		return r.text[r.at]
@@ -235,13 +235,13 @@ func (r *reader) space() {
 	}
 }
 
-// step goes past a byte and the space behind it.
+// step skips a byte and the white space behind it.
 func (r *reader) step() {
 	r.at++
 	r.space()
 }
 
-// readMember reads a value, with all that is in it.
+// readMember reads a value with its content.
 func (r *reader) readMember(name string) {
 	switch r.next() {
 	case '{':

@@ -11,8 +11,8 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// urlFunctions returns functions that take URLs apart. A text that is no whole URL, with scheme and host, is an error: programs differ in what
-// they make of it.
+// urlFunctions returns the functions that split URLs. A text without scheme or host is an error, because programs read
+// such texts differently.
 func urlFunctions() []Function {
 	part := func(name string, result *cel.Type, of func(u *url.URL) ref.Val) Function {
 		return onText(name, result, func(text string) (ref.Val, error) {
@@ -40,25 +40,25 @@ func wholeURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%q is no URL", shortenText(text))
+		return nil, fmt.Errorf("%q is not a URL", shortenText(text))
 	case u.Scheme == "" || u.Hostname() == "":
-		return nil, fmt.Errorf("%q is no URL with a scheme and a host", shortenText(text))
+		return nil, fmt.Errorf("%q is not a URL with a scheme and a host", shortenText(text))
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' || r <= ' ' || r == '\\' || r == '%' }) || hostName(u) == "":
-		return nil, fmt.Errorf("the host of %q is read in different ways", shortenText(text))
+		return nil, fmt.Errorf("programs read the host of %q differently", shortenText(text))
 	}
 	return u, nil
 }
 
-// hostName returns the host of a URL as wholeHost has it; empty where that is an error.
+// hostName returns the host of a URL as wholeHost returns it; empty if that is an error.
 func hostName(u *url.URL) string {
 	host, _, _ := wholeHost(u.Hostname())
 	return host
 }
 
-// defaultPorts are those of the schemes.
+// defaultPorts holds the default port of each scheme.
 var defaultPorts = map[string]int{"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ftps": 990, "ssh": 22, "git": 9418}
 
-// portOf returns the port, or that of the scheme, or 0.
+// portOf returns the port, the default port of the scheme, or 0.
 func portOf(u *url.URL) int {
 	if n, err := strconv.Atoi(u.Port()); err == nil {
 		return n

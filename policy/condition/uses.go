@@ -8,15 +8,15 @@ import (
 	"github.com/samber/lo"
 )
 
-// uses is what an expression is made of.
+// uses lists the names in an expression, and whether its work is bounded.
 type uses struct {
 	names map[string]bool
-	// unbounded says that the work is not bounded by the length of the expression and of the values: there is a loop in
-	// it, or text that may grow.
+	// unbounded is set if the sizes of the expression and of its values do not bound the work: it has a loop, or text
+	// that may grow.
 	unbounded bool
 }
 
-// bounded are the functions whose work, and whose results, are at most as long as what they are given.
+// bounded holds the functions whose work and results are no larger than their arguments.
 var bounded = lo.Keyify([]string{
 	operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.Equals,
 	operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
@@ -34,7 +34,7 @@ func (d *dialect) isBounded(function string) bool {
 	return ok || d.functions[function] != nil
 }
 
-// isSum reports whether a call adds numbers, and not texts or lists.
+// isSum reports whether a call of + adds numbers, as opposed to texts or lists.
 func isSum(function string, result *cel.Type) bool {
 	switch result.Kind() {
 	case types.IntKind, types.UintKind, types.DoubleKind, types.DurationKind, types.TimestampKind:

@@ -16,13 +16,13 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// variable is a name that conditions can use, its type, and where its value comes from.
+// variable is a name that conditions can use, with its type and the source of its value.
 type variable struct {
 	name  string
 	kind  *cel.Type
 	at    where
 	value func(m *moment) any
-	// plain is the value where it can be had without making a CEL value; nil where it cannot.
+	// plain reads the value without creating a CEL value; nil if that is not possible.
 	plain func(m *moment) scalar
 	// fixed is set for values that never change.
 	fixed ref.Val
@@ -49,7 +49,7 @@ func countVariable(name string, at where, value func(m *moment) int64) variable 
 	}
 }
 
-// durationVariable makes the variable of how long it took what the point is about.
+// durationVariable returns a variable for the duration that the point reports.
 func durationVariable(name string, at where) variable {
 	return variable{name: name, kind: cel.DurationType, at: at, value: func(m *moment) any { return types.Duration{Duration: m.source.duration()} }}
 }
@@ -63,15 +63,14 @@ var approvalKind = kindOf("Approval",
 	field[*approval]{"reason", cel.StringType, func(a *approval) ref.Val { return types.String(a.Reason) }},
 )
 
-// cacheVariable makes the value of a variable once for an occasion: one that is read from JSON, or put together.
+// cacheVariable returns a variable whose value is built once per event, for values that are parsed or concatenated.
 func cacheVariable(v variable) variable {
 	value := v.value
 	v.value = func(m *moment) any { return m.remember(v.name, func() any { return value(m) }) }
 	return v
 }
 
-// variables are all that conditions can name, besides vars.*. The tables in doc.go tell of them; a test holds both
-// together.
+// variables holds all names that conditions can use except vars.*. A test keeps the tables in doc.go equal to it.
 var variables = slices.Concat([]variable{
 	textVariable("point", nil, func(m *moment) string { return string(m.point) }),
 	textVariable("agent", nil, func(m *moment) string { return m.run().Agent }),
@@ -150,7 +149,7 @@ var variables = slices.Concat([]variable{
 	textVariable("end.status", ofDone, func(m *moment) string { s, _ := m.source.end(); return string(s) }),
 }, environment)
 
-// environment is the names of the unified hook system. What was not given is empty, or zero, as in an environment.
+// environment holds the variables of pipelines. As in a process environment, a value that was not given is empty or 0.
 var environment = []variable{
 	givenText("SESSION", func(m *moment) string { return string(m.run().Session) }),
 	givenText("STAGE", func(m *moment) string { return m.run().Stage }),
@@ -180,7 +179,7 @@ func jsonOr(text string, otherwise ref.Val) ref.Val {
 
 func emptyText(*moment) string { return "" }
 
-// givenText returns a text that the one who evaluates may set.
+// givenText returns a text variable that Values.Names can override.
 func givenText(name string, otherwise func(m *moment) string) variable {
 	return textVariable(name, nil, func(m *moment) string {
 		if v, ok := m.values.Names[name]; ok {
@@ -190,7 +189,8 @@ func givenText(name string, otherwise func(m *moment) string) variable {
 	})
 }
 
-// givenNumber returns an int that the one who evaluates may set. A text that is not a number is an error when it is used.
+// givenNumber returns an int variable that Values.Names can override. A text that is not a number is an error when it is
+// used.
 func givenNumber(name string, otherwise func(m *moment) int) variable {
 	return variable{name: name, kind: cel.IntType, value: func(m *moment) any {
 		v, ok := m.values.Names[name]
@@ -213,7 +213,7 @@ func costOf(m *moment) any {
 		return types.Double(cost)
 	}
 	if usage == (agent.Usage{Cost: usage.Cost}) {
-		return types.Double(0) // no model was asked yet
+		return types.Double(0) // no model request yet
 	}
 	return types.WrapErr(errCostUnknown)
 }
@@ -223,7 +223,7 @@ func constantsOf(values map[string]any) (map[string]*variable, []error) {
 	out, errs := map[string]*variable{}, []error(nil)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !identifier.MatchString(name) || reserved[name] {
-			errs = append(errs, fmt.Errorf("variable %q: a condition cannot name that: use letters, digits and _", name))
+			errs = append(errs, fmt.Errorf("variable %q: invalid name: use letters, digits and _", name))
 			continue
 		}
 		v := valueOf(values[name])

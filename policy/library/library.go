@@ -1,14 +1,13 @@
-// Package library has policies that are ready to be used, as files. Wherever a policy is
-// named, library:NAME is the newest version of one of them, and library:NAME@VERSION a
-// given version:
+// Package library contains ready-made policies as files. Wherever a policy is named, library:NAME is the newest version
+// of one of them, and library:NAME@VERSION a specific version:
 //
 //	grapnel run --policy library:safe-shell --tool shell "Tidy up"
 //
 //	include: [library:safe-shell@1, library:secrets]
 //
-// Their rules have names of their own, such as library:safe-shell/readable, also in a policy that includes them.
-// A version has the same rules for good: a rule that is new, that goes or that decides otherwise makes a new version of its policy,
-// and of the policies that include it. docs/policy-library.md says of each policy what it does and what it cannot see.
+// Their rules have fixed names such as library:safe-shell/readable, even in a policy that includes them. The rules of a
+// version never change: adding, removing or changing a rule creates a new version of its policy and of the policies that
+// include it. docs/policy-library.md describes each policy and its limits.
 package library
 
 import (
@@ -20,28 +19,28 @@ import (
 	"strings"
 )
 
-// files are the policies: NAME.yaml is the newest version of one, which says its version itself, and
-// NAME@VERSION.yaml an older one.
+// files holds the policies: NAME.yaml is the newest version, which states its version in the file, and NAME@VERSION.yaml
+// is an older one.
 //
 //go:embed *.yaml
 var files embed.FS
 
-// Prefix begins the names of these policies where files are named, and those of their rules.
+// Prefix begins the names of these policies and of their rules.
 const Prefix = "library:"
 
 // Policy is one version of a policy.
 type Policy struct {
-	// Name is safe-shell of library:safe-shell.
+	// Name is the name without Prefix, such as safe-shell.
 	Name string
-	// Version is what the file says of itself.
+	// Version is the version that the file states.
 	Version string
-	// Newest reports whether no version is newer.
+	// Newest is set for the newest version.
 	Newest bool
-	// Text is the file.
+	// Text is the content of the file.
 	Text []byte
 }
 
-// Path returns what names the policy where files are named: with its version unless it is the newest.
+// Path returns the reference to the policy: with its version unless it is the newest.
 func (p Policy) Path() string {
 	if p.Newest {
 		return Prefix + p.Name
@@ -49,7 +48,7 @@ func (p Policy) Path() string {
 	return Prefix + p.Name + "@" + p.Version
 }
 
-// Names returns the names of the policies, without the ending of their files.
+// Names returns the names of the policies, without the extension of their files.
 func Names() []string { return namesIn(files) }
 
 func namesIn(files fs.FS) []string {
@@ -80,7 +79,7 @@ func versionsIn(files fs.FS, name string) []string {
 	return append([]string{versionOf(newest)}, older...)
 }
 
-// Find returns the policy that a reference names: NAME, or NAME@VERSION, each with or without Prefix and the ending .yaml.
+// Find returns the policy for a reference: NAME or NAME@VERSION, each with or without Prefix and the extension .yaml.
 func Find(reference string) (Policy, error) { return findIn(files, reference) }
 
 func findIn(files fs.FS, reference string) (Policy, error) {
@@ -105,7 +104,7 @@ func findIn(files fs.FS, reference string) (Policy, error) {
 	return p, nil
 }
 
-// Read returns the text of the policy that a reference names, as Find takes it.
+// Read returns the text of the policy for a reference; see Find.
 func Read(reference string) ([]byte, error) {
 	p, err := Find(reference)
 	return p.Text, err
@@ -113,7 +112,7 @@ func Read(reference string) ([]byte, error) {
 
 // stems returns the names of the files without their ending, in order.
 func stems(files fs.FS) []string {
-	found, _ := fs.Glob(files, "*.yaml") // the pattern is right
+	found, _ := fs.Glob(files, "*.yaml") // the pattern is valid
 	for i, name := range found {
 		found[i] = strings.TrimSuffix(name, ".yaml")
 	}
@@ -121,7 +120,7 @@ func stems(files fs.FS) []string {
 	return found
 }
 
-// versionOf returns what a file says under its key version.
+// versionOf returns the value of the key version in a file.
 func versionOf(text []byte) string {
 	for line := range strings.Lines(string(text)) {
 		if version, ok := strings.CutPrefix(line, "version:"); ok {

@@ -10,24 +10,24 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// Coverage is how much of the policies was tried: of each rule that it applied, and of
-// each condition that it was true, and false.
+// Coverage is the coverage of the policies: for each rule whether it applied, and for each condition whether it was true
+// and false.
 type Coverage struct {
 	Rules []RuleCoverage `json:"rules"`
-	// Branches is how many of these there are, Seen how many of them were seen.
+	// Branches is the number of these outcomes, Seen the number of covered ones.
 	Branches int `json:"branches"`
 	Seen     int `json:"seen"`
 }
 
-// RuleCoverage is how often a rule was tried.
+// RuleCoverage is the coverage of one rule.
 type RuleCoverage struct {
 	Rule string `json:"rule"`
 	File string `json:"file"`
 	Line int    `json:"line"`
-	// When is the rule's condition; empty for one that has none.
+	// When is the rule's condition; empty if it has none.
 	When string `json:"when,omitempty"`
-	// Applied is how often the rule was asked and its condition, if it has one, was true;
-	// False how often it was not, Failed how often it could not be judged.
+	// Applied is how often the rule was asked and its condition, if any, was true; False how often the condition was
+	// false; Failed how often it failed.
 	Applied int `json:"applied"`
 	False   int `json:"false,omitempty"`
 	Failed  int `json:"failed,omitempty"`
@@ -39,7 +39,7 @@ func newCoverage(p *policy.Policy) Coverage {
 	})}
 }
 
-// add counts what was seen in a case.
+// add counts the outcomes of one case.
 func (c *Coverage) add(seen []judged, events []hooks.Event) {
 	of := func(hook string) *RuleCoverage {
 		for i := range c.Rules {
@@ -83,13 +83,13 @@ func (r RuleCoverage) branches() (all, seen int) {
 	return all, seen
 }
 
-// Missing says what was not seen of the rule; empty when all was.
+// Missing describes the outcome of the rule that is not covered; empty if all are.
 func (r RuleCoverage) Missing() string {
 	switch {
 	case r.Applied == 0 && r.False == 0 && r.When == "":
 		return "it was never asked"
 	case r.Applied == 0 && r.False == 0:
-		return "its condition was never judged"
+		return "its condition was never evaluated"
 	case r.Applied == 0:
 		return "its condition was never true"
 	case r.When != "" && r.False == 0:
@@ -98,7 +98,7 @@ func (r RuleCoverage) Missing() string {
 	return ""
 }
 
-// Percent returns how much was seen, from 0 to 100; 100 of policies without rules.
+// Percent returns the coverage from 0 to 100. Policies without rules have 100.
 func (c *Coverage) Percent() float64 {
 	if c.Branches == 0 {
 		return 100
@@ -106,7 +106,7 @@ func (c *Coverage) Percent() float64 {
 	return 100 * float64(c.Seen) / float64(c.Branches)
 }
 
-// String returns the sum, in words.
+// String returns the coverage in words.
 func (c *Coverage) String() string {
 	return fmt.Sprintf("%d of %d branches (%.0f%%)", c.Seen, c.Branches, c.Percent())
 }

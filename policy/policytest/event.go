@@ -13,35 +13,33 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Event is one occasion on which the rules at a point are asked, as files and the command
-// line say it. Its form is that of what actions are told (action.Request), with what else
-// a rule may look at. Make one with ReadEvent.
+// Event is one event at which rules are asked, as files and the command line specify it. It has the form that actions
+// receive (action.Request), together with everything else a rule can read. Make one with ReadEvent.
 type Event struct {
-	// Version may be 1, which it is if left out.
+	// Version is 1, which is the default.
 	Version int `key:"version"`
-	// Point is where: the name of a point, or what else it is called in policies.
+	// Point is the hook point, under any name that policies accept.
 	Point Point `key:"point"`
 
 	Agent string `key:"agent"`
 	Stage string `key:"stage"`
 	Run   Run    `key:"run"`
-	// Step is how many steps the run has taken before.
+	// Step is the number of earlier steps of the run.
 	Step     *int             `key:"step,nonnegative"`
 	Usage    Usage            `key:"usage"`
 	Now      Time             `key:"now"`
 	Metadata map[string]Value `key:"metadata"`
-	// Messages are what was said before, in this run and in those before it.
+	// Messages are the earlier messages, of this run and of the runs before it.
 	Messages []Turn `key:"messages"`
-	// Calls are how often tools were called in this run before, where Messages are too
-	// much to write.
+	// Calls are the numbers of earlier calls in this run by tool, as a short form of Messages.
 	Calls map[string]Calls `key:"calls"`
 
 	Tool      string    `key:"tool"`
 	CallID    string    `key:"call_id"`
 	Arguments Arguments `key:"arguments"`
-	// Args is another name for Arguments, as conditions have it; a file has one of the two.
+	// Args is another name for Arguments, as in conditions. An event has only one of them.
 	Args Arguments `key:"args"`
-	// Original are the arguments that the model gave, where an action was told others.
+	// Original are the arguments that the model gave, if they differ from Arguments.
 	Original Arguments   `key:"original_arguments"`
 	Invalid  string      `key:"invalid"`
 	Result   *ToolResult `key:"result"`
@@ -63,7 +61,7 @@ type Event struct {
 	Parameters    Value      `key:"parameters"`
 	Variables     Variables  `key:"variables"`
 
-	// What actions are told besides, and no rule asks for, or what follows from the rest.
+	// Members that actions receive, and that rules cannot read or that follow from the rest.
 	Duration       int     `key:"duration_ms"`
 	StepKind       string  `key:"step_kind"`
 	Continues      bool    `key:"should_continue"`
@@ -83,7 +81,7 @@ type Event struct {
 // Point is the name of a point.
 type Point hooks.PointName
 
-// Set takes a name.
+// Set parses a name.
 func (p *Point) Set(text string) error {
 	name, ok := hooks.PointNamed(text)
 	if !ok {
@@ -104,7 +102,7 @@ func near(text string) string {
 // Time is a day, or a time in RFC 3339.
 type Time time.Time
 
-// Set reads a time.
+// Set parses a time.
 func (t *Time) Set(text string) error {
 	for _, form := range []string{time.RFC3339, time.DateOnly} {
 		if at, err := time.Parse(form, text); err == nil {
@@ -115,7 +113,7 @@ func (t *Time) Set(text string) error {
 	return errors.New("expected a time such as 2026-12-31T12:00:00Z, or a day such as 2026-12-31")
 }
 
-// Run places an event in a run.
+// Run is the run of an event.
 type Run struct {
 	ID        string `key:"id"`
 	Session   string `key:"session"`
@@ -129,30 +127,29 @@ type Run struct {
 	Started   string `key:"started"`
 }
 
-// Usage is what the run has consumed.
+// Usage is the consumption of the run.
 type Usage struct {
 	Tokens       int64    `key:"tokens,nonnegative"`
 	InputTokens  int64    `key:"input_tokens,nonnegative"`
 	OutputTokens int64    `key:"output_tokens,nonnegative"`
 	Cost         *float64 `key:"cost,nonnegative"`
-	// The first two are part of the input, the third of the output.
+	// The cache tokens are part of the input, the reasoning tokens part of the output.
 	CacheReadTokens  int64 `key:"cache_read_tokens,nonnegative"`
 	CacheWriteTokens int64 `key:"cache_write_tokens,nonnegative"`
 	ReasoningTokens  int64 `key:"reasoning_tokens,nonnegative"`
 }
 
-// Calls are how often a tool was called, and how that went. What neither went well nor
-// was denied has failed.
+// Calls are the numbers of calls of a tool. Calls that neither succeeded nor were denied have failed.
 type Calls struct {
 	Calls  int `key:"calls,nonnegative"`
 	OK     int `key:"ok,nonnegative"`
 	Denied int `key:"denied,nonnegative"`
 }
 
-// Check compares.
+// Check reports numbers that contradict each other.
 func (c *Calls) Check(n yamlfile.Node) {
 	if c.OK+c.Denied > c.Calls {
-		n.Wrong("%d calls went well and %d were denied, which is more than there were: %d", c.OK, c.Denied, c.Calls)
+		n.Wrong("%d successful and %d denied calls exceed the number of calls, %d", c.OK, c.Denied, c.Calls)
 	}
 }
 
@@ -168,7 +165,7 @@ type Reply struct {
 	Usage Usage  `key:"usage"`
 }
 
-// Request is what the model is asked with.
+// Request is the request to the model.
 type Request struct {
 	Model           string   `key:"model"`
 	Instructions    string   `key:"instructions"`
@@ -176,27 +173,27 @@ type Request struct {
 	Temperature     *float64 `key:"temperature,nonnegative"`
 }
 
-// Approval is what a person said.
+// Approval is the answer of a person.
 type Approval struct {
-	// Verdict is approve, reject or reject_and_continue; approve if left out.
+	// Verdict is approve, reject or reject_and_continue; the default is approve.
 	Verdict string `key:"verdict"`
 	By      string `key:"by"`
 	Reason  string `key:"reason"`
 }
 
-// Subagent is what is known of a sub-agent.
+// Subagent holds the data of a sub-agent.
 type Subagent struct {
 	Agent       string `key:"agent"`
 	Instruction string `key:"instruction"`
 	Result      string `key:"result"`
-	// CallID, Run, Session and Status are what actions are told besides; no rule asks for them.
+	// Members that actions receive and rules cannot read.
 	CallID  string `key:"call_id"`
 	Run     string `key:"run"`
 	Session string `key:"session"`
 	Status  string `key:"status"`
 }
 
-// Compaction is what is known of a compaction.
+// Compaction holds the data of a compaction.
 type Compaction struct {
 	ID            string `key:"id"`
 	Messages      int    `key:"messages,nonnegative"`
@@ -205,7 +202,7 @@ type Compaction struct {
 	Summary       string `key:"summary"`
 }
 
-// End is why a run ends.
+// End is the reason why a run ends.
 type End struct {
 	Reason  string           `key:"reason"`
 	Message string           `key:"message"`
@@ -213,7 +210,7 @@ type End struct {
 	Details map[string]Value `key:"details"`
 }
 
-// Pipeline is what is known at the points of a pipeline.
+// Pipeline holds the data of the points of a pipeline.
 type Pipeline struct {
 	Name          string   `key:"name"`
 	NextStage     string   `key:"next_stage"`
@@ -227,8 +224,8 @@ type Pipeline struct {
 	Reason        string   `key:"reason"`
 }
 
-// Variables are what actions are told under names of their own. Those of a pipeline count
-// where the event says nothing else; the others come from what the rules themselves do.
+// Variables are the variables that actions receive. Those of a pipeline are used if the event does not set the value
+// elsewhere; the others result from the rules themselves.
 type Variables struct {
 	Session        string `key:"SESSION"`
 	Stage          string `key:"STAGE"`
@@ -249,14 +246,14 @@ type Variables struct {
 	SpawnOutput    string `key:"SPAWN_OUTPUT"`
 }
 
-// ReadEvent reads an event. The name is what errors call it, and says whether it is YAML
-// or JSON. The error is everything that is wrong with it, a *yamlfile.Error.
+// ReadEvent parses an event. The name is used in errors, and its extension tells YAML from JSON. The error is a
+// *yamlfile.Error with all problems.
 func ReadEvent(name string, text []byte) (*Event, error) {
 	file := yamlfile.Parse(name, text)
 	file.Advise = adviseEvent
 	root, ok := file.Root()
 	if !ok && file.Err() == nil {
-		return nil, fmt.Errorf("reading the event: %s is empty: it is an object such as %s", name, exampleEvent)
+		return nil, fmt.Errorf("reading the event: %s is empty: expected an object such as %s", name, exampleEvent)
 	}
 	e := &Event{}
 	if ok {
@@ -272,7 +269,7 @@ const exampleEvent = `{"point":"PreToolUse","tool":"bash","arguments":{"command"
 
 type event Event
 
-// ReadNode reads an event and finds out whether it makes sense.
+// ReadNode reads an event and checks that it is consistent.
 func (e *Event) ReadNode(n yamlfile.Node) {
 	if !n.Decode((*event)(e)) {
 		return
@@ -283,7 +280,7 @@ func (e *Event) ReadNode(n yamlfile.Node) {
 	}
 	if e.Point == "" {
 		if e.Tool == "" || e.Result != nil || e.Error != "" {
-			n.Wrong("the key %q is missing: an event is at a point, such as PreToolUse", "point")
+			n.Wrong("the key %q is missing: set it to a hook point, such as PreToolUse", "point")
 			return
 		}
 		e.Point = Point(hooks.PreToolUse)
@@ -293,13 +290,13 @@ func (e *Event) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// oneOfArguments returns the arguments, which stand under one of their two keys.
+// oneOfArguments returns the arguments, which may be under either of their two keys.
 func oneOfArguments(n yamlfile.Node, arguments, args Arguments) Arguments {
 	if n.Find("args").Kind() == yamlfile.AbsentNode {
 		return arguments
 	}
 	if n.Find("arguments").Kind() != yamlfile.AbsentNode {
-		n.Find("args").Wrong(`args is another name for "arguments": one of them has to go`)
+		n.Find("args").Wrong(`args is another name for "arguments": remove one of them`)
 	}
 	return args
 }
@@ -307,16 +304,16 @@ func oneOfArguments(n yamlfile.Node, arguments, args Arguments) Arguments {
 func adviseEvent(key string) string {
 	switch key {
 	case "elapsed", "step_kind", "call_index":
-		return "it cannot be set: it is what it is when the event is fired"
+		return "it cannot be set: it is computed when the event is fired"
 	case "actions":
-		return "actions are done when the event is fired; in a test, fixtures and faults say how they go"
+		return "actions run when the event is fired: in a test, set their results with fixtures and faults"
 	case "transcript", "before":
-		return `what was said before stands under "messages"`
+		return `earlier messages are under "messages"`
 	}
 	return ""
 }
 
-// agentRun returns the run as an agent has it.
+// agentRun converts the run to an agent.Run.
 func (e *Event) agentRun() agent.Run {
 	r := e.Run
 	return agent.Run{
@@ -326,7 +323,7 @@ func (e *Event) agentRun() agent.Run {
 	}
 }
 
-// pipeline returns what is known of the pipeline.
+// pipeline converts the data of the pipeline.
 func (e *Event) pipeline() hooks.Pipeline {
 	p, v := e.Pipeline, e.Variables
 	lines := func(own []string, other string) []string {
@@ -345,7 +342,7 @@ func (e *Event) pipeline() hooks.Pipeline {
 	}
 }
 
-// failure returns the error of the event; nil where it has none.
+// failure returns the error of the event; nil if it has none.
 func (e *Event) failure() error {
 	text := lo.CoalesceOrEmpty(e.Error, e.Variables.Error)
 	if text == "" {

@@ -16,32 +16,32 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// expectation is what the rules are to say. What it does not name may be anything. In a file,
-// one word is the decision.
+// expectation is the expected result of rules. Members that are not set accept any value. In a file, a single word is
+// the decision.
 type expectation struct {
 	// Decision is a decision, pass or failed.
 	Decision string `key:"decision"`
-	// Rule is who decides: its id, or policy/id.
+	// Rule is the rule that decides: its id, or policy/id.
 	Rule   string      `key:"rule"`
 	Reason *wantedText `key:"reason"`
-	// Error is what a rule fails with.
+	// Error is the error with which a rule fails.
 	Error *wantedText `key:"error"`
-	// Told is what the model is told of the call, Leaves the text that the point leaves.
+	// Told is the answer that the model receives for the call. Leaves is the text after the rules of the point changed
+	// it.
 	Told   *wantedText `key:"told"`
 	Leaves *wantedText `key:"leaves"`
-	// Arguments are those with which the call would run.
+	// Arguments are the arguments with which the call would run.
 	Arguments Value            `key:"arguments"`
 	Ran       *bool            `key:"ran"`
 	Context   []wantedText     `key:"context"`
 	Metadata  map[string]Value `key:"metadata"`
-	// Rules is what rules say, by their ids: a decision, pass, skip, failed, not_asked; with
-	// "shadow " before it for a rule in shadow.
+	// Rules are the results of rules by id: a decision, pass, skip, failed or not_asked; with "shadow " in front for a
+	// rule in shadow.
 	Rules map[string]string `key:"rules"`
-	// Status is how the run ends, for a transcript; Stopped is why it is stopped.
+	// Status is the final status of a transcript's run. Stopped is the reason why a rule stopped it.
 	Status  string      `key:"status"`
 	Stopped *wantedText `key:"stopped"`
-	// Requests are what the receiver was sent, in that order, and Files what is in files
-	// when all is over.
+	// Requests are the requests that the receiver got, in order. Files are the contents of files at the end.
 	Requests []expectedRequest     `key:"requests"`
 	Files    map[string]wantedText `key:"files"`
 
@@ -97,14 +97,14 @@ func (t *wantedText) Set(text string) error {
 	return nil
 }
 
-// fill puts the values of names in.
+// fill replaces names by their values.
 func (t *wantedText) fill(in func(string) string) {
 	if t.pattern == nil {
 		t.text = in(t.text)
 	}
 }
 
-// is compares; a newline at the end counts for nothing.
+// is compares, ignoring a newline at the end.
 func (t *wantedText) is(got string) bool {
 	if t.pattern != nil {
 		return t.pattern.MatchString(got)
@@ -116,13 +116,13 @@ func (t *wantedText) is(got string) bool {
 type expectedRequest struct {
 	Method string `key:"method"`
 	Path   string `key:"path"`
-	// Body has members that the body's object must have, with these values; any other body
-	// must be equal.
+	// Body lists the members that the request's object must have, with their values; a body of another type must be
+	// equal.
 	Body    Value                 `key:"body"`
 	Headers map[string]wantedText `key:"headers"`
 }
 
-// difference is one thing that is not as it was expected.
+// difference is one deviation from the expectation.
 type difference struct {
 	key  string
 	text string
@@ -166,7 +166,7 @@ func (d *differences) json(key string, want Value, got []byte) {
 	}
 }
 
-// sameJSON compares values; numbers by their digits.
+// sameJSON compares values, and numbers by their digits.
 func sameJSON(a, b []byte) bool { return bytes.Equal(canonical(a), canonical(b)) }
 
 func canonical(text []byte) []byte {
@@ -203,13 +203,13 @@ func (x *expectation) compareReport(d *differences, r *Report) {
 	d.compareText("leaves", x.Leaves, r.Leaves)
 	d.json("arguments", x.Arguments, r.Arguments)
 	if x.Ran != nil && (r.Ran == nil || *r.Ran != *x.Ran) {
-		d.say("ran", "expected the tool %s", lo.Ternary(*x.Ran, "to run, and it would not", "not to run, and it would"))
+		d.say("ran", "expected the tool %s", lo.Ternary(*x.Ran, "to run, but it would not", "not to run, but it would"))
 	}
 	if x.Context != nil {
 		x.checkContext(d, r.Context)
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.Metadata)) {
-		got, _ := json.Marshal(r.Metadata[name]) //nolint:errchkjson // what is no JSON is not equal
+		got, _ := json.Marshal(r.Metadata[name]) //nolint:errchkjson // invalid JSON is not equal to any value
 		d.json("metadata."+name, x.Metadata[name], got)
 	}
 	for _, id := range slices.Sorted(maps.Keys(x.Rules)) {
@@ -233,7 +233,7 @@ func (x *expectation) checkContext(d *differences, got []string) {
 func (x *expectation) checkRule(d *differences, r *Report, id string) {
 	said, ok := lo.Find(r.Rules, func(s Said) bool { return policy.NamesRule(id, s.Rule) })
 	if !ok {
-		d.say("rules."+id, "there is no rule %q at %s", id, r.Point)
+		d.say("rules."+id, "unknown rule %q at %s", id, r.Point)
 		return
 	}
 	got := said.Said
@@ -245,7 +245,7 @@ func (x *expectation) checkRule(d *differences, r *Report, id string) {
 	}
 }
 
-// checkWorld compares what happened outside.
+// checkWorld compares requests and files with the expectation.
 func (x *expectation) checkWorld(d *differences, w *world) {
 	if x.Requests != nil {
 		got := w.requests()

@@ -16,14 +16,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// injectedFault is what goes wrong with an action.
+// injectedFault is a failure of an action that a case simulates.
 type injectedFault struct { //nolint:recvcheck // ReadNode fills it in, all else reads the value
 	// Fault is timeout, crash, signal, start, network, status, bad_output, cancelled or
 	// slow.
 	Fault string `key:"fault,required"`
-	// Delay is how long a slow action waits before it is done; a second if left out.
+	// Delay is how long a slow action waits before it runs; the default is a second.
 	Delay time.Duration `key:"delay,positive"`
-	// Times is how often it goes wrong before it goes well; always if left out.
+	// Times is how often the action fails before it succeeds; the default is always.
 	Times int `key:"times,positive"`
 }
 
@@ -41,13 +41,13 @@ func (f *injectedFault) ReadNode(n yamlfile.Node) {
 		at.Wrong("%s", yamlfile.Unknown("fault", f.Fault, faults))
 	}
 	if f.Delay > 0 && f.Fault != "slow" {
-		n.Find("delay").Wrong("delay: only an action that is slow waits")
+		n.Find("delay").Wrong("delay: requires fault: slow")
 	}
 }
 
 var faults = []string{"timeout", "crash", "signal", "start", "network", "status", "bad_output", "cancelled", "slow"}
 
-// faulty is an action with which something goes wrong.
+// faulty is an action with an injected fault.
 type faulty struct {
 	injectedFault
 
@@ -58,13 +58,13 @@ type faulty struct {
 	left *int
 }
 
-// with puts the fault around an action.
+// with wraps an action in the fault.
 func (f injectedFault) with(kind string, inner action.Action) action.Action {
 	left := f.Times
 	return faulty{injectedFault: f, kind: kind, inner: inner, mu: &sync.Mutex{}, left: &left}
 }
 
-// goesWell reports whether it has gone wrong often enough.
+// goesWell reports whether the action has failed often enough and succeeds now.
 func (f faulty) goesWell() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,7 +72,7 @@ func (f faulty) goesWell() bool {
 	return f.Times > 0 && *f.left < 0
 }
 
-// Do performs the action, or fails as the fault says.
+// Do performs the action or simulates the failure.
 func (f faulty) Do(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
 	if f.goesWell() {
 		return f.inner.Do(ctx, r)
@@ -101,7 +101,7 @@ func (f faulty) Do(ctx context.Context, r *action.Request) mo.Result[*action.Ans
 	return fail(action.FaultExit, "it ended with exit code 1")
 }
 
-// slow waits, and then does the action.
+// slow waits and then performs the action.
 func (f faulty) slow(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
 	wait := time.NewTimer(cmp.Or(f.Delay, time.Second))
 	defer wait.Stop()
@@ -113,11 +113,11 @@ func (f faulty) slow(ctx context.Context, r *action.Request) mo.Result[*action.A
 		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 			kind = action.FaultTimeout
 		}
-		return mo.Err[*action.Answer](&action.Error{Type: f.kind, Fault: kind, Err: fmt.Errorf("it is slow (injected): %w", context.Cause(ctx))})
+		return mo.Err[*action.Answer](&action.Error{Type: f.kind, Fault: kind, Err: fmt.Errorf("delayed (injected): %w", context.Cause(ctx))})
 	}
 }
 
-// badOutput returns a program that says something which is no decision, and begins like one.
+// badOutput runs a program whose output begins like a decision but is invalid.
 func (f faulty) badOutput(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
 	babbling, err := action.Command{Argv: []string{"echo", `{"decision": "maybe"}`}}.Action(action.Host{}).Get()
 	if err != nil {

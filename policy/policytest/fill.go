@@ -2,7 +2,7 @@ package policytest
 
 import "reflect"
 
-// fill puts the values of names into all texts of what a pointer points to.
+// fill replaces names by their values in all texts that into points to.
 func fill(into any, in func(string) string) { fillIn(reflect.ValueOf(into).Elem(), in) }
 
 func fillIn(v reflect.Value, in func(string) string) {

@@ -16,27 +16,25 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// fixtures are the world in which a case is tried.
+// fixtures describe the environment of a case.
 type fixtures struct {
-	// Files are texts by their paths in the workspace, a folder of the case's own that is
-	// the working directory. A text that begins with #! can be run. Copy names files beside
-	// the test's that are there, too; Links are symbolic links by their paths, with where
-	// they point.
+	// Files are texts by path in the workspace, a folder that the case owns and runs in. A text that begins with #! is
+	// made executable. Copy lists files beside the test file to copy there; Links are symbolic links, with their targets
+	// by path.
 	Files map[string]string `key:"files"`
 	Copy  []string          `key:"copy"`
 	Links map[string]string `key:"links"`
-	// Programs are scripts by their names, found on the PATH before others.
+	// Programs are scripts by name, first on the PATH.
 	Programs map[string]string `key:"programs"`
-	// Env are variables of the environment, Secrets those of the file of secrets.
+	// Env are environment variables, Secrets the entries of the secrets file.
 	Env     map[string]string `key:"env"`
 	Secrets map[string]string `key:"secrets"`
-	// Variables take the place of the policy's own of these names.
+	// Variables override the policy's variables of the same names.
 	Variables map[string]Value `key:"variables"`
-	// Receiver is a web service on the loopback: what it answers, by path.
+	// Receiver is a web service on the loopback interface: its responses by path.
 	Receiver map[string]response `key:"receiver"`
-	// Tools, Agents, Pipelines and Funcs are what those answer that actions name; Model is
-	// what the model answers that is asked by prompts, Person what a person says who is
-	// asked by gates.
+	// Tools, Agents, Pipelines and Funcs are the answers of those that actions name. Model is the model's answer to
+	// prompts, and Person the person's answer to gates.
 	Tools     map[string]string `key:"tools"`
 	Agents    map[string]string `key:"agents"`
 	Pipelines map[string]string `key:"pipelines"`
@@ -47,14 +45,14 @@ type fixtures struct {
 	Now Time `key:"now"`
 }
 
-// response is what the receiver answers.
+// response is a response of the receiver.
 type response struct {
-	// Status is the HTTP status; 200 if left out.
+	// Status is the HTTP status; the default is 200.
 	Status int `key:"status,positive"`
 	// Body is a text, or a value that is sent as JSON.
 	Body    Value             `key:"body"`
 	Headers map[string]string `key:"headers"`
-	// Delay is how long it takes to answer.
+	// Delay is the time before the response.
 	Delay time.Duration `key:"delay,nonnegative"`
 }
 
@@ -71,7 +69,7 @@ func (r *response) ReadNode(n yamlfile.Node) {
 	r.Body.ReadNode(n)
 }
 
-// over returns f with what g says besides: entries of g take the place of those of f.
+// over returns f overridden by the entries of g.
 func (f fixtures) over(g fixtures) fixtures {
 	out := f
 	out.Files, out.Links, out.Programs = lo.Assign(f.Files, g.Files), lo.Assign(f.Links, g.Links), lo.Assign(f.Programs, g.Programs)
@@ -86,16 +84,15 @@ func (f fixtures) over(g fixtures) fixtures {
 	return out
 }
 
-// world is fixtures that are in place.
+// world is the environment that fixtures built.
 type world struct {
-	root      string // of all of it
+	root      string // the folder of everything below
 	workspace string
-	receiver  *receiver // nil where there is none
+	receiver  *receiver // nil without a receiver
 	restore   []func() error
 }
 
-// build puts fixtures in place. Folder is that of the test's file. It changes the
-// environment of the process until close.
+// build sets the fixtures up. Folder is the folder of the test file. The process environment stays changed until close.
 func (f fixtures) build(folder string) (w *world, err error) {
 	root, err := os.MkdirTemp("", "grapnel-test-")
 	if err == nil {
@@ -130,7 +127,7 @@ func (f fixtures) build(folder string) (w *world, err error) {
 	return w, w.setenv(env)
 }
 
-// lay puts all files of fixtures where they belong: copies are of files in a folder, and programs go to bin.
+// lay writes all files of fixtures: copies come from folder, and programs go to bin.
 func (w *world) lay(f *fixtures, folder, bin string) error {
 	for _, name := range f.Copy {
 		text, err := os.ReadFile(filepath.Join(folder, name))
@@ -169,7 +166,7 @@ func (w *world) lay(f *fixtures, folder, bin string) error {
 	return nil
 }
 
-// names returns the replacing of the names that texts of a case may have.
+// names returns a function that replaces the names that texts of a case may contain.
 func (w *world) names(folder string) func(string) string {
 	url := ""
 	if w.receiver != nil {
@@ -178,7 +175,7 @@ func (w *world) names(folder string) func(string) string {
 	return strings.NewReplacer("${test.workspace}", w.workspace, "${test.receiver}", url, "${test.folder}", folder).Replace
 }
 
-// inside returns a path below a folder; an error where it would be elsewhere.
+// inside returns a path below a folder, or an error for a path outside of it.
 func inside(dir, name string) (string, error) {
 	if !filepath.IsLocal(name) {
 		return "", fmt.Errorf("%q must be a path below the workspace", name)
@@ -231,7 +228,7 @@ func (w *world) setenv(env map[string]string) error {
 	return nil
 }
 
-// secrets returns the path of the file of secrets; empty where there are none.
+// secrets returns the path of the secrets file; empty without secrets.
 func (w *world) secrets() string {
 	path := filepath.Join(w.root, "secrets.env")
 	if _, err := os.Stat(path); err != nil {
@@ -248,7 +245,7 @@ func (w *world) read(name string) (string, error) {
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("there is no file %s", name)
+		return "", fmt.Errorf("file %s does not exist", name)
 	}
 	return string(text), err //nolint:wrapcheck // it names the file
 }
@@ -260,7 +257,7 @@ func (w *world) requests() []received {
 	return w.receiver.requests()
 }
 
-// close takes it all away.
+// close removes everything and restores the environment.
 func (w *world) close() error {
 	var wrong []error
 	if w.receiver != nil {
@@ -273,7 +270,7 @@ func (w *world) close() error {
 	return errors.Join(wrong...)
 }
 
-// bodyOf returns a value as a body: a text as it is, all else as JSON.
+// bodyOf returns a value as a body: a text unchanged, any other value as JSON.
 func bodyOf(v Value) []byte {
 	var text string
 	if json.Unmarshal(v, &text) == nil {

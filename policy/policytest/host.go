@@ -13,8 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// host returns what actions need, as fixtures have it: commands and web services are real, and
-// tools, agents, pipelines, funcs, the model and the person say what the fixtures say.
+// host returns the action.Host of a case: commands and web services are real; tools, agents, pipelines, funcs, the model
+// and the person answer as the fixtures say.
 func (f fixtures) host(w *world) action.Host {
 	return action.Host{
 		Dir:     w.workspace,
@@ -23,13 +23,13 @@ func (f fixtures) host(w *world) action.Host {
 		Tools:   told{f.Tools, "tool"}, Agents: told{f.Agents, "agent"}, Spawner: told{f.Pipelines, "pipeline"},
 		Driver: agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
 			if f.Model == "" {
-				return agent.Step{}, errors.New("the fixtures do not say what the model answers: add model: …")
+				return agent.Step{}, errors.New("the fixtures have no answer of the model: add model: …")
 			}
 			return agent.Step{Message: agent.Assistant(f.Model), FinishReason: agent.FinishStop}, nil
 		}),
 		Approver: agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
 			if f.Person == "" {
-				return agent.Approval{}, errors.New("the fixtures do not say what the person answers: add person: approve")
+				return agent.Approval{}, errors.New("the fixtures have no answer of the person: add person: approve")
 			}
 			verdict, err := verdictOf(f.Person)
 			return agent.Approval{Verdict: verdict, By: "a person"}, err
@@ -37,7 +37,7 @@ func (f fixtures) host(w *world) action.Host {
 	}
 }
 
-// saying returns a func that decides what a value says; an empty object has no opinion.
+// saying returns a func that answers with a value. An empty object is no opinion.
 func saying(v Value) action.Body {
 	return func(context.Context, *action.Request) (*action.Decision, error) {
 		d, err := action.ParseDecision(v)
@@ -45,7 +45,7 @@ func saying(v Value) action.Body {
 	}
 }
 
-// told answers in the place of what is not there in a test.
+// told answers for tools, agents and pipelines, which do not exist in a test.
 type told struct {
 	answers map[string]string
 	what    string
@@ -54,12 +54,12 @@ type told struct {
 func (t told) answer(name string) mo.Result[string] {
 	text, ok := t.answers[name]
 	if !ok {
-		return mo.Err[string](fmt.Errorf("the fixtures do not say what the %s %q answers: add %ss: {%s: …}", t.what, name, t.what, name))
+		return mo.Err[string](fmt.Errorf("the fixtures have no answer of the %s %q: add %ss: {%s: …}", t.what, name, t.what, name))
 	}
 	return mo.Ok(text)
 }
 
-// CallTool answers for a tool, which is known as server/tool or by its name.
+// CallTool answers for a tool, by server/tool or by its name.
 func (t told) CallTool(_ context.Context, server, tool string, _ json.RawMessage) mo.Result[string] {
 	if _, ok := t.answers[server+"/"+tool]; ok {
 		return t.answer(server + "/" + tool)

@@ -16,8 +16,7 @@ func (idle) Do(context.Context, *action.Request) mo.Result[*action.Answer] {
 	return mo.Ok(&action.Answer{Off: true})
 }
 
-// IdleHost returns a host for actions that are not done: nothing is missing in it that a file
-// could name, but funcs.
+// IdleHost returns a host for actions that never run. It provides everything that a file can name except funcs.
 func IdleHost() action.Host {
 	nobody := fixtures{}.host(&world{})
 	nobody.Secrets = action.Secrets{}

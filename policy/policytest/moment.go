@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/moment"
 )
 
-// moment returns the event as what can be fired.
+// moment converts the event to a moment that can be fired.
 func (e *Event) moment() (moment.Moment, error) {
 	m, err := e.at()
 	if err != nil {
@@ -43,7 +43,7 @@ func (e *Event) moment() (moment.Moment, error) {
 	return m, nil
 }
 
-// plainValue returns a value as a program has it: whole numbers are int64.
+// plainValue converts a value to plain Go types; whole numbers become int64.
 func plainValue(v Value) any {
 	var out any
 	if json.Unmarshal(v, &out) != nil {
@@ -59,10 +59,10 @@ func plainValue(v Value) any {
 	return out
 }
 
-// starting are the points at which a run has not taken a step.
+// starting lists the points before a run's first step.
 var starting = []hooks.PointName{hooks.InputSubmitted, hooks.ExecutionStart}
 
-// before returns what was said and done before the event.
+// before returns the messages and calls before the event.
 func (e *Event) before() (past, error) {
 	at := hooks.PointName(e.Point)
 	begun := !slices.Contains(starting, at)
@@ -79,23 +79,23 @@ func (e *Event) before() (past, error) {
 	}
 	if e.Step != nil {
 		if *e.Step < len(p.steps) {
-			return p, fmt.Errorf("step: it is said to be step %d of its run, and there are %d before it", *e.Step, len(p.steps))
+			return p, fmt.Errorf("step: the event has step %d, but %d earlier steps", *e.Step, len(p.steps))
 		}
 		p.steps = append(make([]agent.Step, *e.Step-len(p.steps)), p.steps...)
 		p.answers = append(make([][]agent.ToolResult, len(p.steps)-len(p.answers)), p.answers...)
 	}
 	switch {
 	case len(p.steps) > 0 && !begun:
-		return p, fmt.Errorf("at %s no step is taken: leave step, calls and usage away", at)
+		return p, fmt.Errorf("at %s the run has no steps yet: remove step, calls and usage", at)
 	case used && len(p.steps) == 0:
-		return p, errors.New("usage: nothing can be used where no step is taken before: say step: 1")
+		return p, errors.New("usage: a run without steps has no usage: set step: 1")
 	case used:
 		p.steps[len(p.steps)-1].Usage = usage
 	}
 	return p, nil
 }
 
-// add adds a step in which a tool was called so often.
+// add adds a step with n calls of a tool.
 func (p *past) add(tool string, n Calls) {
 	if n.Calls == 0 {
 		return
@@ -125,7 +125,7 @@ func (u Usage) usage() (usage agent.Usage, used bool) {
 	return usage, u.Tokens > 0 || usage.Tokens() > 0 || u.Cost != nil
 }
 
-// at returns the moment itself.
+// at returns the moment without the earlier steps.
 func (e *Event) at() (moment.Moment, error) {
 	at := hooks.PointName(e.Point)
 	switch at {
@@ -160,7 +160,7 @@ func (e *Event) at() (moment.Moment, error) {
 	return e.besides(at)
 }
 
-// mustFail returns the error of an event that has one.
+// mustFail returns the error of the event, or a default error.
 func (e *Event) mustFail() error {
 	if err := e.failure(); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (e *Event) mustFail() error {
 	return failure("it failed")
 }
 
-// step returns the turn of the model that the event has.
+// step returns the model's turn of the event.
 func (e *Event) step() agent.Step {
 	calls := append(slices.Clone(e.Reply.Calls), lo.Map(e.Reply.Tools, func(tool string, _ int) Call { return Call{Tool: tool} })...)
 	usage, _ := e.Reply.Usage.usage()
@@ -189,7 +189,7 @@ func (e End) signal() agent.Signal {
 func (e *Event) atCall(at hooks.PointName) (moment.Moment, error) {
 	arguments := lo.Ternary(e.Original != "", e.Original, e.Arguments).jsonText()
 	if e.Tool == "" {
-		return moment.Moment{}, fmt.Errorf("the key %q is missing: at %s a tool is called", "tool", at)
+		return moment.Moment{}, fmt.Errorf("the key %q is missing: %s is about a tool call", "tool", at)
 	}
 	var m moment.Moment
 	switch at {
@@ -225,7 +225,7 @@ func (e *Event) atCall(at hooks.PointName) (moment.Moment, error) {
 	return m, nil
 }
 
-// besides returns the moments that are not of the run itself.
+// besides returns the moments of sub-agents, compactions, pipelines and blueprints.
 func (e *Event) besides(at hooks.PointName) (moment.Moment, error) {
 	s, c := e.Subagent, e.Compaction
 	compaction := hooks.Compaction{ID: c.ID, Messages: c.Messages, Tokens: c.Tokens, MessagesAfter: c.MessagesAfter, Summary: c.Summary}

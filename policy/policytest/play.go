@@ -15,11 +15,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// performance is a transcript that is played: an agent whose model says what the
-// transcript says, with tools that answer so, and all rules around it.
+// performance is the replay of a transcript: an agent whose model and tools answer as the transcript says, under all
+// rules.
 type performance struct {
 	runs []played // one for each input
-	run  int      // that is under way
+	run  int      // index of the current run
 
 	mu     sync.Mutex
 	events []hooks.Event
@@ -32,7 +32,7 @@ type played struct {
 	system []agent.Message
 }
 
-// runsOf cuts a transcript.
+// runsOf splits a transcript into runs.
 func runsOf(turns []Turn) []played {
 	var out []played
 	var first []agent.Message
@@ -98,7 +98,7 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 	return failures, nil
 }
 
-// checkEnd compares how it ended.
+// checkEnd compares the end of the run with the expectation.
 func (x *expectation) checkEnd(d *differences, s agent.State, effects agent.Effects) {
 	got := string(s.Status())
 	signal, stopped := s.StopSignal().Get()
@@ -106,7 +106,7 @@ func (x *expectation) checkEnd(d *differences, s agent.State, effects agent.Effe
 		got += fmt.Sprintf(" (%s by %s: %s)", signal.Reason, signal.Source, signal.Message)
 	}
 	if x.Status != "" && x.Status != string(s.Status()) {
-		d.say("status", "expected the run to end as %s, and it ended as %s", x.Status, got)
+		d.say("status", "expected the run to end as %s, but it ended as %s", x.Status, got)
 	}
 	d.compareText("stopped", x.Stopped, signal.Message)
 	r := Report{Metadata: metadataOf(effects)}
@@ -118,13 +118,13 @@ func (x *expectation) checkEnd(d *differences, s agent.State, effects agent.Effe
 	(&expectation{Context: x.Context, Metadata: x.Metadata}).compareReport(d, &r)
 }
 
-// unplayedRuns returns the expectations of runs that never began.
+// unplayedRuns returns failures for the expectations of runs that never began.
 func (p *performance) unplayedRuns(s agent.State) []Failure {
 	var out []Failure
 	for _, run := range p.runs[p.run+1:] {
 		for _, t := range append([]*Turn{run.input}, run.turns...) {
 			if t.expects() {
-				out = append(out, failureAt(t.node, "", fmt.Sprintf("this was not reached: the run before it ended as %s", s.Status())))
+				out = append(out, failureAt(t.node, "", fmt.Sprintf("not reached: the previous run ended as %s", s.Status())))
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func (p *performance) config(set *hooks.Compiled) agent.Config {
 	}
 }
 
-// Observe remembers what hooks did.
+// Observe records the events of hooks.
 func (p *performance) Observe(_ context.Context, e agent.Event) {
 	if e, ok := e.(hooks.Event); ok {
 		p.mu.Lock()
@@ -162,11 +162,11 @@ func (p *performance) seenEvents() []hooks.Event {
 	return p.events
 }
 
-// answer returns the model.
+// answer plays the model.
 func (p *performance) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	turns := p.runs[p.run].turns
 	taken := s.RunStepCount()
-	step := agent.Step{Message: agent.Assistant("done")} // it was made to go on
+	step := agent.Step{Message: agent.Assistant("done")} // a hook continued the run
 	if taken < len(turns) {
 		step = turns[taken].modelStep(p.run*1000 + taken)
 	}
@@ -175,7 +175,7 @@ func (p *performance) answer(_ context.Context, s agent.State) (agent.Step, erro
 	return step, nil
 }
 
-// callAt returns a call of the transcript; nil where there is none.
+// callAt returns a call of the transcript; nil if it does not exist.
 func (p *performance) callAt(step, index int) *Call {
 	if turns := p.runs[p.run].turns; step < len(turns) && index < len(turns[step].Calls) {
 		return &turns[step].Calls[index]
@@ -183,25 +183,25 @@ func (p *performance) callAt(step, index int) *Call {
 	return nil
 }
 
-// approve returns the person.
+// approve plays the person.
 func (p *performance) approve(_ context.Context, s agent.State, call *agent.Prepared) (agent.Approval, error) {
 	c := p.callAt(s.RunStepCount(), call.Original.Index)
 	if c == nil || c.Person == "" {
-		return agent.Approval{Verdict: agent.RejectAndContinue, Reason: "no person is there to be asked: add person: approve to the call"}, nil
+		return agent.Approval{Verdict: agent.RejectAndContinue, Reason: "no person can answer: add person: approve to the call"}, nil
 	}
 	verdict, err := verdictOf(c.Person)
 	return agent.Approval{Verdict: verdict, By: "a person"}, err
 }
 
-// tools answers calls as the transcript says.
+// tools is an executor that answers calls as the transcript says.
 type tools struct{ p *performance }
 
-// Prepare lets all calls run.
+// Prepare accepts every call.
 func (x tools) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	return mo.Ok(&agent.Prepared{Original: c, Call: c})
 }
 
-// Execute answers.
+// Execute returns the result from the transcript.
 func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Disposition == agent.DisposeAnswer {
 		return mo.Ok(p.Answer)
@@ -213,7 +213,7 @@ func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.R
 	return mo.Ok(answer.To(p))
 }
 
-// checkExpectations compares what the rules said in a run.
+// checkExpectations compares the results of rules in a run with the expectations.
 func (r played) checkExpectations(t *Trial, events []hooks.Event, s agent.State) []Failure {
 	out := t.checkMoment(r.input.Expect, r.input.node, eventsOf(events, hooks.InputSubmitted, 0, ""), nil)
 	var taken []agent.StepRecord
@@ -223,7 +223,7 @@ func (r played) checkExpectations(t *Trial, events []hooks.Event, s agent.State)
 	for i, turn := range r.turns {
 		if i >= len(taken) {
 			if turn.expects() {
-				out = append(out, failureAt(turn.node, "", fmt.Sprintf("this was not reached: the run ended as %s after %d steps", s.Status(), len(taken))))
+				out = append(out, failureAt(turn.node, "", fmt.Sprintf("not reached: the run ended as %s after %d steps", s.Status(), len(taken))))
 			}
 			continue
 		}
@@ -239,14 +239,14 @@ func (r played) checkExpectations(t *Trial, events []hooks.Event, s agent.State)
 	return out
 }
 
-// eventsOf returns the events of a point in a step, and of a call.
+// eventsOf returns the events of a point in a step, and of a call if one is given.
 func eventsOf(events []hooks.Event, at hooks.PointName, step int, call string) []hooks.Event {
 	return lo.Filter(events, func(e hooks.Event, _ int) bool {
 		return e.Point == at && e.Step == step && (call == "" || e.Call.ID == call)
 	})
 }
 
-// checkMoment compares what the rules said at one moment of a run.
+// checkMoment compares the results of rules at one moment of a run with an expectation.
 func (t *Trial) checkMoment(x *expectation, at yamlfile.Node, events []hooks.Event, result *agent.ToolResult) []Failure {
 	if x == nil {
 		return nil
@@ -261,12 +261,12 @@ func (t *Trial) checkMoment(x *expectation, at yamlfile.Node, events []hooks.Eve
 	return failuresOf(x.node, at, d)
 }
 
-// weights say which of several decisions counts, as hooks.Decision says.
+// weights order decisions by strength, as documented at hooks.Decision.
 var weights = map[hooks.Decision]int{
 	hooks.Allow: 1, hooks.Rewrite: 2, hooks.Replace: 2, hooks.Mock: 3, hooks.Ask: 4, hooks.Deny: 5, hooks.Withhold: 5, hooks.StopRun: 6,
 }
 
-// reportEvents returns what events tell of one moment.
+// reportEvents returns the report of the events of one moment.
 func (t *Trial) reportEvents(events []hooks.Event) *Report {
 	r := &Report{Decision: hooks.Pass, fired: moment.Fired{Events: events}}
 	var effects agent.Effects

@@ -114,10 +114,10 @@ func TestFailuresHavePlaces(t *testing.T) {
 	assert.Equal(t, []string{
 		`p.test.yaml:5:17: decision: expected allow, got deny by p/no: never`,
 		`p.test.yaml:7:15: reason: expected "always", got "never"`,
-		`p.test.yaml:8:12: ran: expected the tool to run, and it would not`,
+		`p.test.yaml:8:12: ran: expected the tool to run, but it would not`,
 		`p.test.yaml:10:13: rules.no: expected skip, got deny`,
 		`p.test.yaml:14:38: decision: expected allow, got deny by p/no: never`,
-		`p.test.yaml:16:22: status: expected the run to end as stopped, and it ended as done`,
+		`p.test.yaml:16:22: status: expected the run to end as stopped, but it ended as done`,
 	}, got)
 }
 
@@ -130,12 +130,12 @@ func TestWrongCases(t *testing.T) {
 		"an unknown rule":     {"cases: [{name: a, event: {tool: bash}, expect: {rule: nope}}]", `unknown rule "nope"`},
 		"an unknown fault":    {"cases: [{name: a, event: {tool: bash}, faults: {no: explode}, expect: deny}]", `unknown fault "explode"`},
 		"a fault of nothing":  {"cases: [{name: a, event: {tool: bash}, faults: {no: crash}, expect: deny}]", `unknown rule with an action "no"`},
-		"nothing expected":    {"cases: [{name: a, event: {tool: bash}}]", "nothing is expected"},
-		"nothing happens":     {"cases: [{name: a, expect: deny}]", "nothing happens"},
-		"two of a name":       {"cases:\n- {name: a, event: {tool: b}, expect: deny}\n- {name: a, event: {tool: b}, expect: deny}", "the case in line 2 has this name, too"},
+		"nothing expected":    {"cases: [{name: a, event: {tool: bash}}]", "expect is missing"},
+		"nothing happens":     {"cases: [{name: a, expect: deny}]", "event is missing"},
+		"two of a name":       {"cases:\n- {name: a, event: {tool: b}, expect: deny}\n- {name: a, event: {tool: b}, expect: deny}", "the case in line 2 has the same name"},
 		"no tool":             {"cases: [{name: a, event: {point: PreToolUse}, expect: deny}]", `the key "tool" is missing`},
 		"a wrong pattern":     {"cases: [{name: a, event: {tool: b}, expect: {reason: /(/}}]", "expected a text, or a regular expression between slashes"},
-		"a step too early":    {"cases: [{name: a, event: {point: InputSubmitted, step: 2}, expect: deny}]", "at InputSubmitted no step is taken"},
+		"a step too early":    {"cases: [{name: a, event: {point: InputSubmitted, step: 2}, expect: deny}]", "at InputSubmitted the run has no steps yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, cases := write(t, `  PreToolUse: [{id: no, match: {tool: bash}, decision: deny}]`, tc.cases)
@@ -236,9 +236,9 @@ deny by p/big: too much
 ├─ p/small  pass: its condition is false
 │  args.n > 5 = false
 │     args.n = 3
-├─ p/broken  failed: when: condition "args.m > 5" at PreToolUse, column 5: args.m: there is no "m": ask has(…) first
-│  args.m > 5 = failed: there is no "m": ask has(…) first
-│     args.m = failed: there is no "m": ask has(…) first
+├─ p/broken  failed: when: condition "args.m > 5" at PreToolUse, column 5: args.m: no member "m": check with has(…) first
+│  args.m > 5 = failed: no member "m": check with has(…) first
+│     args.m = failed: no member "m": check with has(…) first
 │  on failure: open
 │  p.yaml:7:8
 ├─ p/big  deny: too much

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 )
 
-// received is a request that the receiver got.
+// received is a request to the receiver.
 type received struct {
 	Method, Path string
 	Header       http.Header
@@ -23,7 +23,7 @@ type received struct {
 
 func (r received) String() string { return r.Method + " " + r.Path }
 
-// receiver is a web service on the loopback.
+// receiver is a web service on the loopback interface.
 type receiver struct {
 	url    string
 	server *http.Server
@@ -49,25 +49,25 @@ func startReceiver(says map[string]response) (*receiver, error) {
 	return r, nil
 }
 
-// answers sets what it answers.
+// answers sets the responses by path.
 func (r *receiver) answers(says map[string]response) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.says = says
 }
 
-// ServeHTTP answers what is said of the path; 404 of others.
+// ServeHTTP sends the response for the path, or 404 if there is none.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(request.Body, 16*action.DefaultMaxBytes))
 	if err != nil {
-		return // who sent it is gone
+		return // the client has disconnected
 	}
 	r.mu.Lock()
 	r.got = append(r.got, received{request.Method, request.URL.Path, request.Header, body})
 	says, known := r.says[request.URL.Path]
 	r.mu.Unlock()
 	if !known {
-		http.Error(w, "the receiver of this test answers nothing at "+request.URL.Path, http.StatusNotFound)
+		http.Error(w, "the receiver of this test has no response for "+request.URL.Path, http.StatusNotFound)
 		return
 	}
 	if says.Delay > 0 {
@@ -85,7 +85,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if says.Status != 0 {
 		w.WriteHeader(says.Status)
 	}
-	_, _ = w.Write(bodyOf(says.Body)) // to who may be gone
+	_, _ = w.Write(bodyOf(says.Body)) // the client may have disconnected
 }
 
 func (r *receiver) requests() []received {
@@ -100,5 +100,5 @@ func (r *receiver) close() error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
-	return err //nolint:wrapcheck // of a listener on the loopback
+	return err //nolint:wrapcheck // of a loopback listener
 }

@@ -13,15 +13,14 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// FromRecording returns the moment before a recorded call, with all that was said and called
-// before it: an event at PreToolUse. The call is named by its id, or by its place among
-// the calls of the run, "3" for the third. Calls of the same turn before it count as
-// called before. The error says which calls there are where none is so called.
+// FromRecording returns the event at PreToolUse of a recorded call, with all earlier messages and calls. callID is the
+// id of the call, or its number among the calls of the run, such as "3" for the third. Earlier calls of the same turn
+// count as called. If no call matches, the error lists the calls.
 func FromRecording(r *recorded.Run, callID string) (*Event, error) {
 	e := &Event{Point: Point(hooks.PreToolUse), Agent: r.Agent}
 	n, found := 0, false
 	var turns []Turn
-	var batch *Turn // the turn whose calls are being answered
+	var batch *Turn // the turn whose calls await answers
 	for _, m := range r.Messages {
 		switch m.Role {
 		case replay.RoleTool:
@@ -62,7 +61,7 @@ func FromRecording(r *recorded.Run, callID string) (*Event, error) {
 	return e, nil
 }
 
-// answer sets what was said to a call.
+// answer sets the answer to a call.
 func (t *Turn) answer(m replay.Message) {
 	for i := range t.Calls {
 		if c := &t.Calls[i]; c.Result == nil && (c.ID == m.ToolCallID || m.ToolCallID == "") {
@@ -72,7 +71,7 @@ func (t *Turn) answer(m replay.Message) {
 	}
 }
 
-// unknownCall says which calls there are.
+// unknownCall returns an error that lists the calls.
 func unknownCall(r *recorded.Run, callID string) error {
 	var known []string
 	for _, c := range r.Calls() {
@@ -80,9 +79,9 @@ func unknownCall(r *recorded.Run, callID string) error {
 	}
 	switch {
 	case len(known) == 0:
-		return errors.New("no tool is called in the recording")
+		return errors.New("the recording has no tool calls")
 	case callID == "":
-		return fmt.Errorf("say which call is meant, by its place or its id:\n%s", strings.Join(known, "\n"))
+		return fmt.Errorf("name a call by its number or its id:\n%s", strings.Join(known, "\n"))
 	}
-	return fmt.Errorf("there is no call %q in the recording; there are\n%s", callID, strings.Join(lo.Subset(known, 0, 100), "\n"))
+	return fmt.Errorf("unknown call %q; the recording has\n%s", callID, strings.Join(lo.Subset(known, 0, 100), "\n"))
 }

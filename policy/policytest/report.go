@@ -13,93 +13,92 @@ import (
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
-// Report is what the rules said about an event, who decided, and why. Facts, reasons and
-// decisions are what the spans and events of a run carry.
+// Report is the result of firing an event: the decision, the rule that made it, and the reasons. Facts, reasons and
+// decisions equal those in the spans and events of a run.
 type Report struct {
 	Point hooks.PointName `json:"point"`
-	// Decision is what counts of all that was said: pass when no rule had an opinion.
+	// Decision is the final decision; pass when no rule had an opinion.
 	Decision hooks.Decision `json:"decision"`
-	// Reason is the sentence given with it, Rule who decided: policy/id.
+	// Reason is the reason given with the decision, Rule the rule that made it: policy/id.
 	Reason string `json:"reason,omitempty"`
 	Rule   string `json:"rule,omitempty"`
-	// Failed is set where the rule that decided could not: "could not decide" is not "said
-	// no". Error is what the first failing rule failed with, OnFailure what was done about
-	// it.
+	// Failed is set when the deciding rule failed, in contrast to a rule that denied. Error is the error of the first
+	// rule that failed, OnFailure what its failure policy did.
 	Failed    bool   `json:"failed,omitempty"`
 	Error     string `json:"error,omitempty"`
 	OnFailure string `json:"on_failure,omitempty"`
-	// Facts are what the decision rests on.
+	// Facts are the values that the decision is based on.
 	Facts []hooks.Fact `json:"facts,omitempty"`
 
 	Tool      string          `json:"tool,omitempty"`
 	CallID    string          `json:"call_id,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Original are the arguments as they were, where a rule has rewritten them.
+	// Original are the arguments before a rule rewrote them.
 	Original json.RawMessage `json:"original_arguments,omitempty"`
-	// Ran says whether the tool's body would run; Told is what the model is told of the
-	// call. At the points of a tool call only.
+	// Ran is whether the tool would run; Told is the answer that the model receives for the call. Both are set only at
+	// the points of a tool call.
 	Ran  *bool  `json:"ran,omitempty"`
 	Told string `json:"told,omitempty"`
-	// Leaves is the text that the point leaves, where it has one: the input, the reply, the
-	// answer of a sub-agent or of a run.
+	// Leaves is the text after the rules of the point changed it: the input, the reply, the answer of a sub-agent or of
+	// a run.
 	Leaves string `json:"leaves,omitempty"`
-	// Context is what is told to the model besides, Metadata what is set in the state.
+	// Context is the additional text for the model, Metadata the values set in the state.
 	Context  []string       `json:"context,omitempty"`
 	Metadata map[string]any `json:"metadata,omitempty"`
-	// Stopped says why the run ends, where a rule ends it.
+	// Stopped is set when a rule ended the run, with the reason.
 	Stopped *agent.Signal `json:"stopped,omitempty"`
 
-	// Rules are those at the point, in the order in which they are asked.
+	// Rules are the rules at the point, in the order in which they are asked.
 	Rules []Said `json:"rules"`
-	// Hash is of the policy.
+	// Hash is the hash of the policy.
 	Hash string `json:"hash"`
 
 	fired moment.Fired
 }
 
-// What a rule may say besides a decision.
+// Results of a rule other than decisions.
 const (
-	// SaidSkip: a matcher said no.
+	// SaidSkip is the result of a rule with a matcher that did not match.
 	SaidSkip = "skip"
-	// SaidFailed: the rule could not decide.
+	// SaidFailed is the result of a rule that failed to decide.
 	SaidFailed = "failed"
-	// SaidNotAsked: one before it had decided.
+	// SaidNotAsked is the result of a rule behind one that had already decided.
 	SaidNotAsked = "not_asked"
 )
 
-// Said is what one rule said.
+// Said is the result of one rule.
 type Said struct {
 	// Rule is policy/id.
 	Rule   string `json:"rule"`
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Said is a decision, pass, skip, failed or not_asked; of a rule in shadow it is what
-	// would have counted.
+	// Said is a decision, pass, skip, failed or not_asked. For a rule in shadow it is the decision that would have
+	// counted.
 	Said   string `json:"said"`
 	Shadow bool   `json:"shadow,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Unmatched are the matchers that said no, in words.
+	// Unmatched lists the matchers that did not match, in words.
 	Unmatched []string `json:"unmatched,omitempty"`
-	// When is the rule's condition, Holds what it came to, and Facts the values in it.
+	// When is the rule's condition, Holds its result, and Facts the values in it.
 	When  string       `json:"when,omitempty"`
 	Holds *bool        `json:"holds,omitempty"`
 	Facts []hooks.Fact `json:"facts,omitempty"`
-	// Origins say who brought the arguments in, where the condition asks for that.
+	// Origins are the origins of arguments, if the condition asks for them.
 	Origins map[string]provenance.Origin `json:"origins,omitempty"`
-	// Error is what a failed rule failed with, and OnFailure what was done about it.
+	// Error is the error of a failed rule, and OnFailure what its failure policy did.
 	Error     string `json:"error,omitempty"`
 	OnFailure string `json:"on_failure,omitempty"`
-	// Attempts is how often it was asked, where that is more than once.
+	// Attempts is how often the rule was asked, if more than once.
 	Attempts int `json:"attempts,omitempty"`
-	// Before and After are the arguments, for a rewrite.
+	// Before and After are the arguments around a rewrite.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
-	// Action is what it does, for a rule that does something.
+	// Action describes the rule's action, if it has one.
 	Action string `json:"action,omitempty"`
 }
 
-// report returns what came of firing an event.
+// report returns the report of a fired event.
 func (t *Trial) report(e *Event, f moment.Fired, matched map[string]*matched) *Report {
 	r := &Report{
 		Point: f.Point, Decision: f.Decision, Reason: f.Reason, Rule: strings.TrimSuffix(f.Hook, waived), OnFailure: f.Policy,
@@ -127,7 +126,7 @@ func (t *Trial) report(e *Event, f moment.Fired, matched map[string]*matched) *R
 	return r
 }
 
-// call writes what became of the call, or of the text.
+// call sets the result of the call, or the text.
 func (r *Report) call(e *Event) {
 	f := r.fired
 	if e.Tool == "" {
@@ -158,7 +157,7 @@ func (r *Report) call(e *Event) {
 	}
 }
 
-// metadataOf returns what effects set.
+// metadataOf returns the metadata that effects set.
 func metadataOf(effects agent.Effects) map[string]any {
 	out := map[string]any{}
 	for _, e := range effects.All() {
@@ -169,7 +168,7 @@ func metadataOf(effects agent.Effects) map[string]any {
 	return lo.Ternary(len(out) > 0, out, nil)
 }
 
-// asJSON returns a text as JSON: itself where it is, else a string.
+// asJSON returns a text that is valid JSON unchanged, and any other text as a JSON string.
 func asJSON(text string) json.RawMessage {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -178,7 +177,7 @@ func asJSON(text string) json.RawMessage {
 	return quoted
 }
 
-// ruleAnswer returns what one rule said.
+// ruleAnswer returns the result of one rule.
 func (t *Trial) ruleAnswer(rule policy.Rule, f moment.Fired, matched map[string]*matched) Said {
 	s := Said{
 		Rule: rule.Hook(), File: rule.File, Line: rule.Line, Column: rule.Column, When: rule.When, Action: rule.Action,
@@ -210,7 +209,7 @@ func (t *Trial) ruleAnswer(rule policy.Rule, f moment.Fired, matched map[string]
 	return s
 }
 
-// add adds what an event tells.
+// add adds the content of an event.
 func (s *Said) add(e hooks.Event) {
 	s.Shadow = s.Shadow || e.Shadow
 	if e.Attempt > 1 {

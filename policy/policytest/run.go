@@ -15,45 +15,43 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// Options is how cases are tried. The zero value tries all of them with what conditions
-// know everywhere.
+// Options configure Run. The zero value runs all cases with the standard functions of conditions.
 type Options struct {
-	// Only chooses cases by their names; nil chooses all.
+	// Only selects cases by name; nil selects all.
 	Only func(name string) bool
-	// Policy is what policies are loaded with: more functions for conditions. What belongs
-	// to a case, such as its folder and its host, is the case's own.
+	// Policy are the options for loading policies, such as more functions for conditions. Options that belong to a case,
+	// such as its folder and its host, are replaced.
 	Policy policy.Options
-	// Told, unless nil, is told of each case when it is over.
+	// Told, unless nil, is called after each case.
 	Told func(s *Suite, r CaseResult)
 }
 
-// Result is what came of the cases of a file.
+// Result is the result of the cases of a file.
 type Result struct {
-	// Path is the file, Policies those that were tried.
+	// Path is the file of the cases, Policies the policies under test.
 	Path     string       `json:"file"`
 	Policies []string     `json:"policies"`
 	Cases    []CaseResult `json:"cases"`
 	Coverage Coverage     `json:"coverage"`
 }
 
-// CaseResult is what came of a case.
+// CaseResult is the result of a case.
 type CaseResult struct {
 	Name string `json:"name"`
 	Line int    `json:"line"`
-	// Failures are what was not as expected; none where the case passed.
+	// Failures are the deviations from the expected result; none if the case passed.
 	Failures []Failure     `json:"failures,omitempty"`
 	Took     time.Duration `json:"took_ns"`
-	// Report is what the rules said, of a case with an event.
+	// Report is the report of a case with an event.
 	Report *Report `json:"report,omitempty"`
 }
 
-// Failure is one thing that was not as expected.
+// Failure is one deviation from the expected result.
 type Failure struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Key says what it is about: decision, reason, arguments; empty where the case could
-	// not be tried.
+	// Key names the expectation: decision, reason, arguments …; empty if the case could not run.
 	Key  string `json:"key,omitempty"`
 	Text string `json:"text"`
 }
@@ -62,7 +60,7 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s%s", f.File, f.Line, f.Column, lo.Ternary(f.Key == "", "", f.Key+": "), f.Text)
 }
 
-// Passed reports whether all was as expected.
+// Passed reports whether the case has no failures.
 func (r CaseResult) Passed() bool { return len(r.Failures) == 0 }
 
 // FailedCases returns how many cases failed.
@@ -70,9 +68,8 @@ func (r *Result) FailedCases() int {
 	return lo.CountBy(r.Cases, func(c CaseResult) bool { return !c.Passed() })
 }
 
-// Run tries the cases, one after the other. The error says why that could not be done:
-// a policy that is wrong, or ctx is done. While a case is tried, the environment of the
-// process is what its fixtures say, so that nothing else should look at it.
+// Run runs the cases one after the other. It returns an error if it cannot run them: a policy is invalid, or ctx has
+// ended. While a case runs, its fixtures change the environment of the process, so that nothing else should read it.
 func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
 	r := &Result{Path: s.Path, Policies: s.policies, Cases: []CaseResult{}}
 	base, err := s.loadTrial(fixtures{}, nil, nil, o)
@@ -104,8 +101,7 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
 	return r, nil
 }
 
-// Files returns all files that the outcome depends on: the cases, the policies with what they
-// include, and what is copied.
+// Files returns all files that the results depend on: the cases, the policies with their includes, and the copied files.
 func (s *Suite) Files(o Options) []string {
 	out := append([]string{s.Path}, s.policies...)
 	if t, err := s.loadTrial(fixtures{}, nil, nil, o); err == nil {
@@ -117,7 +113,7 @@ func (s *Suite) Files(o Options) []string {
 	return lo.Uniq(out)
 }
 
-// loadTrial loads the policies in a world.
+// loadTrial loads the policies for a case.
 func (s *Suite) loadTrial(f fixtures, w *world, faults map[string]injectedFault, o Options) (*Trial, error) {
 	with := o.Policy
 	if w != nil {
@@ -137,7 +133,7 @@ func (s *Suite) loadTrial(f fixtures, w *world, faults map[string]injectedFault,
 	return &Trial{policy: p}, err //nolint:wrapcheck // it names the files
 }
 
-// checkPolicy finds cases that speak of unknown rules.
+// checkPolicy reports cases that name unknown rules.
 func (s *Suite) checkPolicy(p *policy.Policy) error {
 	rules := p.Rules()
 	known := func(id string) bool {
@@ -175,14 +171,14 @@ func (s *Suite) checkPolicy(p *policy.Policy) error {
 	return s.file.Err()
 }
 
-// try tries a case.
+// try runs a case.
 func (s *Suite) try(ctx context.Context, c *testCase, o Options, result *CaseResult, cover *Coverage) []Failure {
 	var d differences
 	folder, err := filepath.Abs(filepath.Dir(s.Path))
 	if err != nil {
 		return []Failure{failureAt(c.node, "", err.Error())}
 	}
-	var own testCase // with names filled in
+	var own testCase // with names replaced by values
 	c.node.Decode((*caseOf)(&own))
 	given := s.fixtures.over(own.Fixtures)
 	w, err := given.build(folder)
@@ -218,7 +214,7 @@ func (s *Suite) try(ctx context.Context, c *testCase, o Options, result *CaseRes
 	return append(failures, failuresOf(c.Expect.node, c.node, d)...)
 }
 
-// errorOf returns the text of errors.
+// errorOf returns the text of the joined errors.
 func errorOf(errs ...error) string {
 	return strings.Join(lo.FilterMap(errs, func(err error, _ int) (string, bool) {
 		if err == nil {
@@ -228,7 +224,7 @@ func errorOf(errs ...error) string {
 	}), "\n")
 }
 
-// failuresOf places differences at what was expected.
+// failuresOf converts differences to failures at the place of the expectation.
 func failuresOf(at, otherwise yamlfile.Node, d differences) []Failure {
 	return lo.Map(d, func(x difference, _ int) Failure {
 		place := otherwise
@@ -248,7 +244,7 @@ func failuresOf(at, otherwise yamlfile.Node, d differences) []Failure {
 	})
 }
 
-// parseIndex returns a key, or a place in a list.
+// parseIndex returns an index in a list if the key is a number, and the key otherwise.
 func parseIndex(key string) any {
 	n := 0
 	if _, err := fmt.Sscanf(key, "%d", &n); err == nil && strconv.Itoa(n) == key {

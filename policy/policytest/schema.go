@@ -13,12 +13,12 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// schemaID is where the schema of files of cases is published.
+// schemaID is the URL of the published schema of case files.
 const schemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/" + policy.SchemaVersion + "/docs/policy-test.schema.json"
 
 type form = map[string]any
 
-// Schema returns the JSON Schema of files of cases, for editors. Open knows more.
+// Schema returns the JSON Schema of case files, for editors. Open checks more.
 func Schema() []byte {
 	defs := form{}
 	s := schemaOf(reflect.TypeFor[suiteFile](), defs)
@@ -28,7 +28,7 @@ func Schema() []byte {
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["$id"] = schemaID
 	s["title"] = "Cases for a Grapnel policy"
-	s["description"] = "What rules are to say about events and transcripts. See docs/policy-testing.md."
+	s["description"] = "The expected results of rules for events and transcripts. See docs/policy-testing.md."
 	s["$defs"] = defs
 	out, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -37,12 +37,12 @@ func Schema() []byte {
 	return append(out, '\n')
 }
 
-// enumForm returns the texts that a type may be.
+// enumForm returns the schema of a type with fixed texts.
 func enumForm(list []string) form { return form{"type": "string", "enum": list} }
 
 func textForm() form { return form{"type": "string"} }
 
-// specialForm returns the form of types that read themselves.
+// specialForm returns the schema of types with a ReadNode or Set method of their own.
 func specialForm(t reflect.Type, defs form) (form, bool) {
 	switch t {
 	case reflect.TypeFor[Value](), reflect.TypeFor[response]():
@@ -59,7 +59,7 @@ func specialForm(t reflect.Type, defs form) (form, bool) {
 		return form{"type": []string{"string", "array"}, "items": textForm()}, true
 	case reflect.TypeFor[Point]():
 		names := lo.Map(hooks.PointNames(), func(p hooks.PointName, _ int) string { return string(p) })
-		return form{"anyOf": []form{enumForm(names), {"type": "string", "description": "A point by the name that another system has for it."}}}, true
+		return form{"anyOf": []form{enumForm(names), {"type": "string", "description": "A point by its name in another system."}}}, true
 	case reflect.TypeFor[ToolResult]():
 		return orText(t, textForm(), defs), true
 	case reflect.TypeFor[expectation]():
@@ -70,7 +70,7 @@ func specialForm(t reflect.Type, defs form) (form, bool) {
 	return nil, false
 }
 
-// orText returns a type that may be one word instead.
+// orText returns the schema of a type that a single word may replace.
 func orText(t reflect.Type, word form, defs form) form {
 	return form{"anyOf": []form{word, objectForm(t, defs)}}
 }
@@ -79,7 +79,7 @@ func schemaOf(t reflect.Type, defs form) form {
 	if f, ok := specialForm(t, defs); ok {
 		return f
 	}
-	switch t.Kind() { //nolint:exhaustive // there are no others
+	switch t.Kind() { //nolint:exhaustive // other kinds do not occur
 	case reflect.Bool:
 		return form{"type": "boolean"}
 	case reflect.Int, reflect.Int64:
@@ -98,13 +98,13 @@ func schemaOf(t reflect.Type, defs form) form {
 	return textForm()
 }
 
-// objectForm returns a struct, in the definitions where it has a name there.
+// objectForm returns the schema of a struct; named structs are added to the definitions.
 func objectForm(t reflect.Type, defs form) form {
 	if t == reflect.TypeFor[suiteFile]() {
 		return propertyForms(t, defs)
 	}
 	if _, known := defs[t.Name()]; !known {
-		defs[t.Name()] = form{} // for those that have themselves in them
+		defs[t.Name()] = form{} // for recursive types
 		defs[t.Name()] = propertyForms(t, defs)
 	}
 	return form{"$ref": "#/$defs/" + t.Name()}

@@ -12,11 +12,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Suite is the cases of one file. Make one with Open.
+// Suite holds the cases of one file. Make one with Open.
 type Suite struct {
-	// Path is the file's.
+	// Path is the path of the file.
 	Path string
-	// policies are the paths of the policies that are tried.
+	// policies are the paths of the policies under test.
 	policies []string
 	cases    []testCase
 
@@ -31,7 +31,7 @@ type suiteFile struct {
 	Cases    []testCase `key:"cases,required"`
 }
 
-// pathList is one path, or several.
+// pathList is one or several paths.
 type pathList []string
 
 // ReadNode reads a text, or a list.
@@ -45,16 +45,16 @@ func (p *pathList) ReadNode(n yamlfile.Node) {
 	*p = list
 }
 
-// testCase is one thing that the rules are to do.
+// testCase is one case.
 type testCase struct {
 	Name string `key:"name,required"`
-	// Event is fired at its point. In its place there may be a Transcript: what is said and
-	// called, which is played against all rules as by a real agent.
+	// Event is fired at its point. Alternatively, Transcript is a conversation that is played against all rules by a
+	// real agent.
 	Event      *Event `key:"event"`
 	Transcript []Turn `key:"transcript"`
-	// Fixtures are the world of the case, besides that of the file.
+	// Fixtures are the environment of the case, added to that of the file.
 	Fixtures fixtures `key:"fixtures"`
-	// Faults are what goes wrong with actions, by the ids of their rules.
+	// Faults are the simulated failures of actions, by rule id.
 	Faults map[string]injectedFault `key:"faults"`
 	Expect expectation              `key:"expect"`
 
@@ -71,46 +71,45 @@ func (c *testCase) ReadNode(n yamlfile.Node) {
 	}
 	switch has := c.Transcript != nil; {
 	case has && c.Event != nil:
-		n.Wrong("it has an event and a transcript: a case has one of them")
+		n.Wrong("event and transcript are mutually exclusive: remove one of them")
 	case !has && c.Event == nil:
-		n.Wrong("nothing happens: give it an event, such as {tool: bash, arguments: {command: ls}}, or a transcript")
+		n.Wrong("event is missing: add one, such as {tool: bash, arguments: {command: ls}}, or a transcript")
 	case !has && c.Expect.node.Kind() == yamlfile.AbsentNode:
-		n.Wrong("nothing is expected: say what the rules are to do, such as expect: deny")
+		n.Wrong("expect is missing: add the expected decision, such as expect: deny")
 	case has:
 		c.checkTranscript()
 	}
 	if c.Event != nil && lo.SomeBy(c.Event.Messages, Turn.expects) {
-		n.Find("event", "messages").Wrong("expect: what was said before is not judged: put it into a transcript")
+		n.Find("event", "messages").Wrong("expect: earlier messages are not judged: use a transcript")
 	}
 }
 
-// expects reports whether something is expected of the turn.
+// expects reports whether the turn has expectations.
 func (t Turn) expects() bool {
 	return t.Expect != nil || lo.SomeBy(t.Calls, func(c Call) bool { return c.Expect != nil })
 }
 
-// checkTranscript finds transcripts that say nothing of what is to come of them.
+// checkTranscript reports transcripts without expectations.
 func (c *testCase) checkTranscript() {
 	if c.Expect.node.Kind() == yamlfile.AbsentNode && !lo.SomeBy(c.Transcript, Turn.expects) {
-		c.node.Wrong("nothing is expected: say it of a call, such as expect: deny, or of the whole")
+		c.node.Wrong("expect is missing: add it to a call, such as expect: deny, or to the case")
 	}
 	if c.Transcript[0].who == assistant {
-		c.Transcript[0].node.Wrong("a transcript begins with what the user says")
+		c.Transcript[0].node.Wrong("a transcript must begin with a user turn")
 	}
 	for _, key := range []string{"decision", "rule", "reason", "told", "leaves", "arguments", "ran", "rules", "error"} {
 		if at := c.Expect.node.Find(key); at.Kind() != yamlfile.AbsentNode {
-			at.Wrong("%s: a transcript has many decisions: expect it of a call or a turn; "+
-				"of the whole there are status, stopped, context, metadata, requests and files", key)
+			at.Wrong("%s: a transcript has many decisions: move this to a call or a turn; "+
+				"a case can expect status, stopped, context, metadata, requests and files", key)
 		}
 	}
 }
 
-// Suffix is what the names of files of cases end in, before .yaml, .yml or .json.
+// Suffix is the end of the names of case files, before .yaml, .yml or .json.
 const Suffix = ".test"
 
-// Open reads a file of cases. What policies it is for it says itself, or it is beside one:
-// NAME.test.yaml is for NAME.yaml. The error is everything that is wrong with it, a
-// *yamlfile.Error.
+// Open reads a file of cases. The policies under test are those that the file names, or the policy beside it:
+// NAME.test.yaml is for NAME.yaml. The error is a *yamlfile.Error with all problems.
 func Open(path string) (*Suite, error) {
 	text, err := yamlfile.Read(path)
 	if err != nil {
@@ -119,7 +118,7 @@ func Open(path string) (*Suite, error) {
 	return parseSuite(path, text)
 }
 
-// suiteFormat is the format of files of cases that this version reads.
+// suiteFormat is the supported version of the format of case files.
 const suiteFormat = 1
 
 func parseSuite(path string, text []byte) (*Suite, error) {
@@ -130,7 +129,7 @@ func parseSuite(path string, text []byte) (*Suite, error) {
 	}
 	root, ok := s.file.Root()
 	if !ok && s.file.Err() == nil {
-		s.file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong("the file is empty: it has cases")
+		s.file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong("the file is empty: add cases")
 	}
 	var in suiteFile
 	if ok {
@@ -140,7 +139,7 @@ func parseSuite(path string, text []byte) (*Suite, error) {
 	seen := map[string]int{}
 	for _, c := range s.cases {
 		if line, again := seen[c.Name]; again && c.Name != "" {
-			c.node.Find("name").Wrong("the case in line %d has this name, too", line)
+			c.node.Find("name").Wrong("the case in line %d has the same name", line)
 		}
 		seen[c.Name] = c.node.Place().Line
 	}
@@ -163,7 +162,7 @@ func pathBelow(path, name string) string {
 	return filepath.Join(filepath.Dir(path), name)
 }
 
-// extensions are those of policies and their tests.
+// extensions are the file extensions of policies and their tests.
 var extensions = []string{".yaml", ".yml", ".json"}
 
 func besideName(path, extension string) string {
@@ -178,7 +177,7 @@ func findPolicyBeside(path string) (policy string, ok bool) {
 	})
 }
 
-// IsSuite reports whether a file is one of cases, by its name.
+// IsSuite reports whether the name of a file is that of a case file.
 func IsSuite(path string) bool {
 	return slices.Contains(extensions, filepath.Ext(path)) && strings.HasSuffix(strings.TrimSuffix(path, filepath.Ext(path)), Suffix)
 }
@@ -195,11 +194,11 @@ func Of(policy string) (path string, ok bool) {
 func adviseSuite(key string) string {
 	switch key {
 	case "tests":
-		return `the cases stand under "cases"`
+		return `move it to "cases"`
 	case "point", "tool", "arguments":
-		return `it stands under "event"`
+		return `move it to "event"`
 	case "decision":
-		return `it stands under "expect"`
+		return `move it to "expect"`
 	}
 	return adviseEvent(key)
 }

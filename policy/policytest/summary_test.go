@@ -46,5 +46,5 @@ func TestEventsTakeArgs(t *testing.T) {
 		assert.JSONEq(t, `{"path":"a"}`, string(e.Messages[0].Calls[0].Arguments))
 	}
 	_, err := policytest.ReadEvent("e.yaml", []byte("tool: bash\nargs: {command: ls}\narguments: {command: rm}\n"))
-	require.ErrorContains(t, err, `e.yaml:2:7: args is another name for "arguments": one of them has to go`)
+	require.ErrorContains(t, err, `e.yaml:2:7: args is another name for "arguments": remove one of them`)
 }

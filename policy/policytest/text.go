@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// decisionLine tells the decision in one line: what, by whom, why.
+// decisionLine returns the decision in one line, with its rule and its reason.
 func (r *Report) decisionLine() string {
 	var b strings.Builder
 	b.WriteString(lo.Ternary(r.Failed, SaidFailed, string(r.Decision)))
@@ -26,10 +26,9 @@ func (r *Report) decisionLine() string {
 	return b.String()
 }
 
-// Text returns why the decision is what it is, as a tree for people: the rules in the order in
-// which they were asked, with what each of them said, and the values of their conditions.
-// Paint, unless nil, puts colour around a word: it is given the word and what it stands for, a
-// decision or what a rule said.
+// Text returns an explanation of the decision as a tree for people: the rules in the order in which they were asked,
+// with their results and the values of their conditions. Paint, unless nil, adds colour to a word. It receives the word
+// and its meaning, a decision or the result of a rule.
 func (r *Report) Text(paint func(word, as string) string) string {
 	if paint == nil {
 		paint = func(word, _ string) string { return word }
@@ -46,8 +45,9 @@ func (r *Report) Text(paint func(word, as string) string) string {
 	return t.String()
 }
 
-// Summary returns who decides, where that rule stands and what its decision rests on, then the other rules with an opinion, and how
-// many rules had none. Width, unless 0, is how many columns a line may have. Paint is as for Text, which has everything.
+// Summary returns the deciding rule with its place and its facts, then the other rules with an opinion, and the number
+// of rules without one. Width is the most columns of a line; 0 means no limit. Paint works as in Text, which shows
+// everything.
 func (r *Report) Summary(paint func(word, as string) string, width int) string {
 	if paint == nil {
 		paint = func(word, _ string) string { return word }
@@ -82,22 +82,22 @@ func (r *Report) Summary(paint func(word, as string) string, width int) string {
 	return t.String()
 }
 
-// advice returns what an author may do about a decision.
+// advice returns a hint for the author of the policy.
 func (r *Report) advice(decider Said, found bool) string {
 	switch {
 	case !found:
 		return ""
 	case r.Failed:
-		return "the rule could not decide. Let its condition ask first whether the values are there, or say with on_failure what counts then."
+		return "the rule could not decide. Check in its condition that the values exist, or set on_failure."
 	case strings.HasPrefix(decider.File, "library:"):
-		return "the rule is of the library: a policy that includes it can set its variables; docs/policy-library.md says what it is about."
+		return "the rule is part of the library: a policy that includes it can set its variables, see docs/policy-library.md."
 	case r.Decision == hooks.Deny || r.Decision == hooks.Ask || r.Decision == hooks.StopRun:
 		return "change the rule at this place; mode: shadow or a waiver there lets calls through in the meantime."
 	}
 	return ""
 }
 
-// head writes what was asked about, and the decision.
+// head writes the event and the decision.
 func (t *tree) head(r *Report) {
 	head := string(r.Point)
 	if r.Tool != "" {
@@ -111,7 +111,7 @@ func (t *tree) head(r *Report) {
 	t.line("", "%s", t.paintWord(r.decisionLine(), string(r.Decision), r.Failed))
 }
 
-// outcome writes what becomes of the call.
+// outcome writes the result for the call.
 func (t *tree) outcome(r *Report) {
 	if r.Original != nil {
 		t.line("", "%s %s", lo.Ternary(lo.FromPtr(r.Ran), "it would run with", "the arguments were rewritten to"), readableJSON(r.Arguments))
@@ -120,11 +120,11 @@ func (t *tree) outcome(r *Report) {
 		t.wrap("the model is told: " + r.Told)
 	}
 	for _, text := range r.Context {
-		t.wrap("the model is told besides: " + text)
+		t.wrap("the model is also told: " + text)
 	}
 }
 
-// readableJSON returns JSON text in which &, < and > stand as they are: encoding/json writes them as \u0026, \u003c and \u003e.
+// readableJSON returns JSON text with &, < and > unescaped; encoding/json writes them as \u0026, \u003c and \u003e.
 func readableJSON(raw []byte) string {
 	var b strings.Builder
 	for i := 0; i < len(raw); i++ {
@@ -139,7 +139,7 @@ func readableJSON(raw []byte) string {
 				continue
 			}
 		}
-		b.Write(raw[i : i+2]) // an escaped backslash does not begin what follows
+		b.Write(raw[i : i+2]) // an escaped backslash does not start another escape
 		i++
 	}
 	return b.String()
@@ -153,7 +153,7 @@ type tree struct {
 	width int // of a line; 0 for no limit
 }
 
-// wrap writes a text in lines that fit, all but the first indented.
+// wrap writes a text in lines that fit. All lines except the first are indented.
 func (t *tree) wrap(text string) {
 	if t.width <= 0 {
 		t.line("", "%s", text)
@@ -172,7 +172,7 @@ func (t *tree) wrap(text string) {
 	t.line("", "%s", line)
 }
 
-// paintWord returns a line whose first word has a colour.
+// paintWord returns a line with its first word coloured.
 func (t *tree) paintWord(line, as string, failed bool) string {
 	first, rest, _ := strings.Cut(line, " ")
 	end := strings.TrimSuffix(first, ":")
@@ -185,7 +185,7 @@ func (t *tree) line(branch, format string, args ...any) {
 	fmt.Fprintf(t, "%s%s\n", branch, strings.ReplaceAll(text, "\n", "\n"+indent))
 }
 
-// rule writes a rule with what it said.
+// rule writes a rule with its result.
 func (t *tree) rule(s Said, last bool) {
 	branch, below := "├─ ", "│  "
 	if last {
@@ -206,7 +206,7 @@ func (t *tree) rule(s Said, last bool) {
 	}
 }
 
-// details writes what the answer of a rule rests on.
+// details writes the facts behind the result of a rule.
 func (t *tree) details(below string, s Said) {
 	for _, text := range s.Unmatched {
 		t.line(below, "it is not about this: %s", text)
@@ -239,7 +239,7 @@ func (t *tree) details(below string, s Said) {
 	}
 }
 
-// fact writes a value; where there is little room, the beginning of its name and of the value.
+// fact writes a value. In a narrow tree it shortens the name and the value.
 func (t *tree) fact(branch string, f hooks.Fact) {
 	name, value := f.Name, f.Value
 	if room := t.width - len([]rune(branch)) - len(" = "); t.width > 0 && len([]rune(name+value)) > room {

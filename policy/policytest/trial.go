@@ -15,25 +15,25 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// Trial is a policy that is tried out. Make one with Load. It fires one event at a time,
-// for all callers.
+// Trial is a loaded policy to fire events at. Make one with Load. It fires one event at a time, even for concurrent
+// callers.
 type Trial struct {
 	policy *policy.Policy
 	hooks  []hooks.Hook
 
 	turn   sync.Mutex // one at a time
-	mu     sync.Mutex // what is seen of it
+	mu     sync.Mutex // guards the fields below
 	now    time.Time
 	judged []judged
 }
 
-// judged is what the condition of a rule came to, once.
+// judged is the result of one evaluation of a rule's condition.
 type judged struct {
 	hook string
 	policy.Judgement
 }
 
-// Load loads a policy to be tried out. Of the options, Now and Watch are the trial's own.
+// Load loads a policy to fire events at. The trial replaces the options Now and Watch.
 func Load(layers []policy.Layer, o policy.Options) (*Trial, error) {
 	t := &Trial{}
 	o.Now = t.time
@@ -50,10 +50,10 @@ func Load(layers []policy.Layer, o policy.Options) (*Trial, error) {
 	return t, err //nolint:wrapcheck // it names the files
 }
 
-// waived is what the names of hooks end in that stand in for rules which are waived.
+// waived is the suffix of the names of hooks that stand for waived rules.
 const waived = ":waived"
 
-// time returns what conditions take for now.
+// time returns the current time for conditions.
 func (t *Trial) time() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,23 +63,22 @@ func (t *Trial) time() time.Time {
 	return t.now
 }
 
-// begin starts the time of what is tried next, of which nothing is seen yet.
+// begin sets the time of the next event and clears the recorded results of conditions.
 func (t *Trial) begin(now Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.now, t.judged = time.Time(now), nil
 }
 
-// seenConditions returns what conditions came to since then.
+// seenConditions returns the results of conditions since begin.
 func (t *Trial) seenConditions() []judged {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.judged)
 }
 
-// Fire asks the rules at the point of an event, with everything around them as in an
-// agent: their order, time limits and failure policies, and their actions. The error says
-// why the event could not be fired, and never that a rule failed.
+// Fire asks the rules at the point of an event as an agent does: with their order, time limits, failure policies and
+// actions. It returns an error if the event could not be fired. A rule that fails is not an error.
 func (t *Trial) Fire(ctx context.Context, e *Event) (*Report, error) {
 	t.turn.Lock()
 	defer t.turn.Unlock()
@@ -91,16 +90,15 @@ func (t *Trial) Fire(ctx context.Context, e *Event) (*Report, error) {
 	}
 	here := lo.Filter(t.hooks, func(h hooks.Hook, _ int) bool { return slices.Contains(h.Points(), at) })
 	with, matched := addWitnesses(at, here, backwardsAt(at))
-	if len(with) == 0 { // an event at a point without rules is fired, too: the zero of everything
+	if len(with) == 0 { // a point without rules is fired as well, without hooks
 		with = []hooks.Hook{hooks.ObserveAll(witnessPrefix+"none", func(context.Context, hooks.Context) error { return nil }, at)}
 	}
 	fired, err := m.Fire(ctx, hooks.NewSet(with...)).Get()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what was fired
+		return nil, err //nolint:wrapcheck // it names the event
 	}
 	return t.report(e, fired, matched), nil
 }
 
-// NoActions returns an Options.Wrap under which actions are not done: none has an opinion, and
-// nothing is run, sent or asked.
+// NoActions is an Options.Wrap that disables actions: they have no opinion, and nothing is run, sent or asked.
 func NoActions(_ policy.Rule, _ action.Action) action.Action { return idle{} }

@@ -9,15 +9,15 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Turn is what was said: one of System, User and Assistant, or the Calls of an
-// assistant that said nothing.
+// Turn is one message: one of System, User and Assistant, or only the Calls of an
+// assistant.
 type Turn struct { //nolint:recvcheck // what changes it has a pointer, and expects is asked of the turns in a list
 	System    string `key:"system"`
 	User      string `key:"user"`
 	Assistant string `key:"assistant"`
 	Calls     []Call `key:"calls"`
-	// Expect is what the rules are to say of the input or the reply: in transcripts that
-	// are played, not in messages of an event.
+	// Expect is the expected result for the input or the reply. It is valid in transcripts, not in the messages of an
+	// event.
 	Expect *expectation `key:"expect"`
 
 	node yamlfile.Node
@@ -26,7 +26,7 @@ type Turn struct { //nolint:recvcheck // what changes it has a pointer, and expe
 
 type turn Turn
 
-// Who may speak.
+// The authors of turns.
 const (
 	system    = "system"
 	user      = "user"
@@ -49,27 +49,27 @@ func (t *Turn) ReadNode(n yamlfile.Node) {
 	t.who = lo.CoalesceOrEmpty(t.who, assistant)
 	switch {
 	case said > 1:
-		n.Wrong("only one of system, user and assistant says something at a time")
+		n.Wrong("a turn has only one of system, user and assistant")
 	case said == 0 && len(t.Calls) == 0:
-		n.Wrong("the turn is empty: write user, assistant or system, and what was said")
+		n.Wrong("the turn is empty: add user, assistant or system with the text")
 	case len(t.Calls) > 0 && (t.who != assistant):
 		n.Find("calls").Wrong("only the assistant calls tools")
 	}
 }
 
-// Call is a call of a tool in a turn, with what came of it.
+// Call is a tool call in a turn, with its result.
 type Call struct {
 	ID        string      `key:"id"`
 	Tool      string      `key:"tool,required"`
 	Arguments Arguments   `key:"arguments"`
 	Args      Arguments   `key:"args"` // another name for Arguments
 	Result    *ToolResult `key:"result"`
-	// Denied is why the call was denied, in messages of an event.
+	// Denied is the reason why the call was denied, in messages of an event.
 	Denied string `key:"denied"`
-	// Person is what a person says who is asked about the call, in transcripts that are
-	// played: approve, reject or reject_and_continue. Empty means that no person is there.
+	// Person is the answer of the person who must approve the call, in transcripts: approve, reject or
+	// reject_and_continue. Empty means that no person answers.
 	Person string `key:"person"`
-	// Expect is what the rules are to say of the call, in transcripts that are played.
+	// Expect is the expected result for the call, in transcripts.
 	Expect *expectation `key:"expect"`
 
 	node yamlfile.Node
@@ -90,7 +90,7 @@ func (c *Call) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// modelStep returns a turn as a step of the model. Number tells its calls from others.
+// modelStep converts a turn to a step of the model. Number makes the ids of its calls unique.
 func (t *Turn) modelStep(number int) agent.Step {
 	return agent.Step{Message: agent.Assistant(t.Assistant, callsOf(t.Calls, number)...)}
 }
@@ -101,7 +101,7 @@ func callsOf(calls []Call, number int) []agent.ToolCall {
 	})
 }
 
-// answer returns what the tool answered.
+// answer returns the result of the call.
 func (c *Call) answer() agent.ToolResult {
 	if c.Denied != "" {
 		return agent.ToolResult{Status: agent.ToolNotExecuted, Reason: agent.ReasonDenied, Content: agent.TextContent(c.Denied)}
@@ -112,7 +112,7 @@ func (c *Call) answer() agent.ToolResult {
 	return c.Result.tool()
 }
 
-// tool returns the result as a tool gives it.
+// tool converts the result to an agent.ToolResult.
 func (r ToolResult) tool() agent.ToolResult {
 	out := agent.ToolResult{
 		Content: agent.TextContent(r.Text), Status: agent.ToolStatus(r.Status), Reason: agent.ReasonCode(r.Reason),
@@ -132,15 +132,15 @@ func (r ToolResult) tool() agent.ToolResult {
 	return out
 }
 
-// past is what was said before an event.
+// past is the history before an event.
 type past struct {
 	state   agent.State
 	steps   []agent.Step
 	answers [][]agent.ToolResult
 }
 
-// pastOf puts turns into the runs before, and the steps of this one: those behind the last
-// input. Where the run has not begun, all of them are before it.
+// pastOf splits turns into earlier runs and the steps of this run, which follow the last input. If the run has not
+// begun, all turns belong to earlier runs.
 func pastOf(turns []Turn, begun bool) past {
 	var p past
 	last := -1
@@ -170,11 +170,11 @@ func pastOf(turns []Turn, begun bool) past {
 	return p
 }
 
-// verdictOf returns a person's verdict.
+// verdictOf parses a person's verdict.
 func verdictOf(word string) (agent.ApprovalVerdict, error) {
 	var v agent.ApprovalVerdict
 	if err := v.UnmarshalText([]byte(lo.CoalesceOrEmpty(word, "approve"))); err != nil {
-		return v, fmt.Errorf("expected what a person says, approve, reject or reject_and_continue, got %q", word)
+		return v, fmt.Errorf("unknown answer of a person %q: expected approve, reject or reject_and_continue", word)
 	}
 	return v, nil
 }

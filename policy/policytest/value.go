@@ -7,17 +7,17 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Value is any value as JSON; numbers keep their digits. Empty is none.
+// Value is any value as JSON; numbers keep their digits. Empty means no value.
 type Value json.RawMessage //nolint:recvcheck // ReadNode fills it in, all else reads the value
 
 // ReadNode reads any value.
 func (v *Value) ReadNode(n yamlfile.Node) {
-	if out, err := json.Marshal(n.Value()); err == nil { // of values that JSON knows
+	if out, err := json.Marshal(n.Value()); err == nil { // of values that JSON supports
 		*v = out
 	}
 }
 
-// MarshalJSON returns the value as it is.
+// MarshalJSON returns the JSON text of the value.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if len(v) == 0 {
 		return []byte("null"), nil
@@ -25,7 +25,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return v, nil
 }
 
-// Arguments are those of a tool call: an object, or the very text that the model gave.
+// Arguments are the arguments of a tool call: an object, or the exact text that the model gave.
 type Arguments string //nolint:recvcheck // ReadNode fills it in, all else reads the value
 
 // ReadNode reads an object, or a text.
@@ -42,7 +42,7 @@ func (a *Arguments) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// jsonText returns the arguments as the model gave them.
+// jsonText returns the arguments as JSON text, exactly as the model gave them.
 func (a Arguments) jsonText() string {
 	if a == "" {
 		return "{}"
@@ -50,16 +50,16 @@ func (a Arguments) jsonText() string {
 	return string(a)
 }
 
-// ToolResult is what a tool answered: a text, or the text with how it went.
+// ToolResult is the result of a tool: a text, or a text with a status.
 type ToolResult struct { //nolint:recvcheck // ReadNode fills it in, all else reads the value
 	Text    string `key:"text"`
 	IsError bool   `key:"is_error"`
-	// Status is executed, failed, mocked, not_executed or unknown; executed if left out.
+	// Status is executed, failed, mocked, not_executed or unknown; the default is executed.
 	Status string `key:"status"`
 	Reason string `key:"reason"`
 	// Attempts is how often the tool was started.
 	Attempts int `key:"attempts,nonnegative"`
-	// Data is what a run of a coordinator gave, as JSON.
+	// Data is the result of a coordinator's run, as JSON.
 	Data Value `key:"data"`
 }
 
@@ -74,7 +74,7 @@ func (r *ToolResult) ReadNode(n yamlfile.Node) {
 	n.Decode((*toolResult)(r))
 }
 
-// variableValue returns a value as policies have their variables: numbers as they are written.
+// variableValue converts a value for the variables of a policy: numbers keep their digits.
 func variableValue(v Value) any {
 	var out any
 	in := json.NewDecoder(bytes.NewReader(v))

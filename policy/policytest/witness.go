@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// newControl makes a control that has no opinion, at a point whose contexts are of type C.
+// newControl returns a function that creates controls without an opinion, at a point whose contexts have type C.
 func newControl[C hooks.Context](at hooks.Point[C]) func(name string, f func()) hooks.Hook {
 	return func(name string, f func()) hooks.Hook {
 		return hooks.On(at, name, func(context.Context, C) hooks.Result {
@@ -20,7 +20,7 @@ func newControl[C hooks.Context](at hooks.Point[C]) func(name string, f func()) 
 	}
 }
 
-// controls are the points at which something is decided.
+// controls holds a constructor for each point at which hooks decide.
 var controls = map[hooks.PointName]func(name string, f func()) hooks.Hook{
 	hooks.InputSubmitted: newControl(hooks.AtInputSubmitted), hooks.ExecutionStart: newControl(hooks.AtExecutionStart),
 	hooks.StepStart: newControl(hooks.AtStepStart), hooks.StepEnd: newControl(hooks.AtStepEnd),
@@ -34,22 +34,21 @@ var controls = map[hooks.PointName]func(name string, f func()) hooks.Hook{
 	hooks.RunStart: newControl(hooks.AtRunStart), hooks.RunResult: newControl(hooks.AtRunResult), hooks.RunFailed: newControl(hooks.AtRunFailed),
 }
 
-// matched is what the witnesses of a hook saw: whether its turn came, and which of its
-// matchers said yes.
+// matched records what the witnesses of a hook saw: whether the hook was asked, and which of its matchers matched.
 type matched struct {
 	turn bool
 	yes  []bool
 	text []string
 }
 
-// no returns the matchers that said no, in words.
+// no returns the matchers that did not match, in words.
 func (m *matched) no() []string {
 	return lo.Filter(m.text, func(_ string, i int) bool { return !m.yes[i] })
 }
 
-// addWitnesses returns hooks with others in front of each, which are asked at the same moment: one
-// without matchers, which knows that its turn came, and one for each of its matchers.
-// Backwards is set where hooks are asked in reverse.
+// addWitnesses returns the hooks with witnesses in front of each, which are asked at the same moment: one without
+// matchers, which records that the hook was asked, and one for each of its matchers. Backwards is set at points that ask
+// hooks in reverse order.
 func addWitnesses(at hooks.PointName, list []hooks.Hook, backwards bool) (out []hooks.Hook, seen map[string]*matched) {
 	seen = map[string]*matched{}
 	for _, h := range list {
@@ -77,8 +76,7 @@ func addWitnesses(at hooks.PointName, list []hooks.Hook, backwards bool) (out []
 	return out, seen
 }
 
-// witnessPrefix is what the names of witnesses begin with. No rule can be called so: there
-// is a slash in the name of every one.
+// witnessPrefix begins the names of witnesses. No rule has such a name, because the name of every rule contains a slash.
 const witnessPrefix = "witness of "
 
 // backwardsAt reports whether hooks of a point are asked in reverse.

@@ -21,7 +21,7 @@ func (d day) valid() bool {
 	return d.Month >= 1 && d.Month <= 12 && d.Day >= 1 && d.Day <= 31 && (d.Year == 0 || d.Year >= 1000 && d.Year <= 9999)
 }
 
-// dateOf reads a date as programs write it, also with a time behind it, which it leaves out: a moment is looked up by
+// dateOf parses a date in the notations that programs write. It ignores a time behind the date: a moment is looked up by
 // its day.
 func dateOf(text string) (day, bool) {
 	if len(text) < 8 || len(text) > 40 || !isDigit(text[0]) {
@@ -41,7 +41,8 @@ func dateOf(text string) (day, bool) {
 	return days[0], true
 }
 
-// datesIn returns the dates that a chunk may mean: 2024-05-01, 2024/5/1, 20.05.2024; of 5/6/2024 both readings.
+// datesIn returns the dates that a chunk may mean: 2024-05-01, 2024/5/1, 20.05.2024. For 5/6/2024 it returns both
+// readings.
 func datesIn(chunk string) []day {
 	if len(chunk) < 8 || len(chunk) > 10 {
 		return nil
@@ -93,9 +94,9 @@ var between = map[string]bool{
 // calendar finds dates that are written with the month's English name: May 1st, 2024; from the 13th to the 17th of May.
 type calendar struct {
 	emit  func(key)
-	days  []int // seen before a month
+	days  []int // days of the month seen before the month's name
 	month int
-	open  []day // that a year may still follow
+	open  []day // dates that a year may still follow
 }
 
 func (c *calendar) word(w string) {
@@ -138,7 +139,7 @@ func (c *calendar) other() {
 	c.days, c.month = c.days[:0], 0
 }
 
-// flush gives out the open dates, with a year if there is one.
+// flush emits the open dates, with a year if there is one.
 func (c *calendar) flush(year int) {
 	for i, d := range c.open {
 		if i < len(c.open)-1 { // from December 30th to January 2nd, 2025: the year is that of the last one

@@ -20,13 +20,13 @@
 //		return c.Allow()
 //	}, hooks.ToolNamed("send_mail"))
 //
-// In a policy file the sources stand under "sources", and conditions ask from_trusted(args.to): see Functions.
+// In a policy file the sources are under "sources", and conditions ask from_trusted(args.to): see Functions.
 //
 // # Levels
 //
-// A value has the best level at which it was seen: FromUser and FromSystem, FromTrusted, FromKnown, FromOthers. One that
-// was not seen is Nowhere: the model made it up, or put it together. What a stranger's text and a trusted field both have
-// is trusted, for the stranger can add nothing to the field.
+// A value has the most trusted level at which it was seen: FromUser and FromSystem, FromTrusted, FromKnown, FromOthers.
+// A value that was never seen is Nowhere: the model made it up or assembled it. A value that stands both in a stranger's
+// text and in a trusted field is trusted, because the stranger cannot write to the field.
 //
 //   - The user's words are the messages of role user without a Source. In a run that another run started no person is a
 //     user: its input was written by a model. Messages that hooks and tools add, in whatever role, have a Source, and are
@@ -38,54 +38,56 @@
 //   - A known field is written by people who had to sign in. They may point to things.
 //   - Everything else is strangers' text.
 //
-// What the model gives to a tool that may change things, and what is not trusted at that time, stays strangers' when it
-// comes back in a trusted field: whether the call was let through or denied, the agent put it there. A tool that
-// Source.Reads does not name may change things.
+// An untrusted value that the model gives to a tool that may change things stays strangers' when it comes back in a
+// trusted field, whether the call was allowed or denied: the agent put it there. Every tool that Source.Reads does not
+// name may change things.
 //
 // # Pointing
 //
-// An answer is named when everything textual that its call was given are the user's words, or those of known people in
-// an answer that is named itself: the file that the user speaks of, the page to which the message leads that the user
-// speaks of. FromNamed and FromNamedText ask for values in such answers. They are as good as what the user pointed to.
+// An answer is named when all texts that its call was given are the user's words, or those of known people in an answer
+// that is itself named: the file that the user mentions, or the page linked in the message that the user mentions.
+// FromNamed and FromNamedText accept values in such answers. These values are as trustworthy as the place to which the
+// user pointed.
 //
 // # Values
 //
 // Values are compared in normal forms:
 //
-//   - mail addresses without a name and regard to case;
-//   - web addresses without http(s), www., a last slash and a fragment;
-//   - numbers by their worth;
+//   - mail addresses without the display name, ignoring case;
+//   - web addresses without http(s), www., a trailing slash and a fragment;
+//   - numbers by their numeric value;
 //   - dates as year, month and day, however they are written: a moment by its day, and a date that was given without a
 //     year in any year;
-//   - ids such as IBANs, phones and cards without what stands between their letters and digits;
+//   - ids such as IBANs, phone and card numbers without the characters between their letters and digits;
 //   - other texts by their words, all of them and in order.
 //
-// An address in a text is found there; a part of an address is not. "Tomorrow", and months in other languages than
-// English, are words.
+// An address within a text is found; a part of an address is not. "Tomorrow", and month names in languages other than
+// English, are ordinary words.
 //
-// A text without letters and digits is from no one, and so is one with a "*" in it: it names no one in particular. The
-// names of members are values, too: {"mallory@example.com": "rw"} names a person. Only the names of a call's own
-// arguments are the tool's: see Arguments. Of nothing (null, true, an empty text, list or map), everything is true; a rule
-// asks besides whether there is something.
+// A text without letters and digits comes from no source, and neither does a text with a "*" in it, because it names
+// nothing in particular. The names of members are values, too: {"mallory@example.com": "rw"} names a person. Only the
+// names of a call's own arguments belong to the tool: see Arguments. For an empty value (null, true, an empty text, list
+// or map) every From function returns true, so a rule must also check that the value is not empty.
 //
-// A text that stands nowhere as a whole is looked at in parts: Tainted asks whether any address, id, or five words in a
-// row are strangers', and Origin tells the parts.
+// When a text as a whole was never seen, its parts are checked: Tainted reports whether any address, id, or five words
+// in a row are strangers', and Origin lists the parts.
 //
 // # What it cannot see
 //
-// Who wrote a value is not why it is there: a model may be talked into paying the right person the wrong sum. What a
-// stranger's text spells out in pieces stands nowhere; policies should ask for values from a known source, and not only that
-// they are not tainted. Pictures and other parts that are no text are not read.
+// The author of a value says nothing about its purpose: a model may be talked into paying the right person the wrong
+// sum. A value that a stranger's text spells out in pieces is not found; policies should therefore require values from a
+// known source, instead of only refusing tainted ones. Pictures and other parts that are not text are not read.
 //
 // # Cost, memory, concurrency
 //
-// An index is made for a run when a policy first asks, and from then on each message is read once: a step costs what it
-// adds. Strangers' text is read only when a policy asks about it. An answer takes about a microsecond.
+// The index of a run is built when a policy first asks, and from then on each message is read once: the cost of a step
+// depends on what it adds. Strangers' text is read only when a policy asks about it. An answer takes about a
+// microsecond.
 //
-// The memory of a run is bounded by Options.MaxKeys; behind the bound nothing becomes trusted, and what cannot be found
-// is strangers'. The index is not stored: for a run that is resumed in another process, and for each run of a session, it
-// is made again. So it is for a state that is not the successor of the last one, a fork; the last messages that were read
-// tell that.
+// Options.MaxKeys bounds the memory of a run; beyond the bound nothing becomes trusted, and a value that is not found
+// counts as strangers'. The index is not stored: it is rebuilt for a run that is resumed in another process, for each
+// run of a session, and for a state that does not follow the last one, such as a fork. The index compares the last
+// messages that it read to detect that.
 //
-// Trackers and Trails are safe for concurrent use; those who ask about one run wait for each other.
+// Trackers and Trails are safe for concurrent use. Calls about one run wait for each other.
 package provenance

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	maxParsed = 1 << 20 // bytes of an answer that is read as fields; a longer one is text
+	maxParsed = 1 << 20 // in bytes; a longer answer is not parsed for fields and counts as text
 	maxDepth  = 64
 )
 
-// eachField calls f for every value in a tool's answer, with the lower-case names on the way to it. The names of a
+// eachField calls f for every value in a tool's answer, with the lower-case names on the path to it. The names of a
 // mapping's members are values too, of the field that holds the mapping: {"shared_with": {"ann@example.com": "r"}}.
-// Answers are read as JSON or YAML; it reports false, having called nothing, for any other text.
+// Answers are read as JSON or YAML. For any other text it returns false without calling f.
 func eachField(text string, f func(field []string, value string)) bool {
 	if len(text) > maxParsed {
 		return false
@@ -42,7 +42,7 @@ func eachField(text string, f func(field []string, value string)) bool {
 	return true
 }
 
-// unwrapAnswer takes away what some defences put around answers so that the model knows where they begin and end.
+// unwrapAnswer removes the markers that some defences put around answers to show the model where they begin and end.
 func unwrapAnswer(text string) string {
 	text = strings.TrimSpace(text)
 	for _, pair := range [][2]string{{"<<", ">>"}, {"```json", "```"}, {"```yaml", "```"}, {"```", "```"}} {

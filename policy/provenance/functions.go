@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// Functions returns what conditions can ask. Values are texts, numbers, and lists and maps of them; nothing (null, an empty
-// text or list) is from everyone and tainted by no one.
+// Functions returns the functions for conditions. Values are texts, numbers, and lists and maps of them. An empty value
+// (null, an empty text or list) counts as from every source and is not tainted.
 //
 //	from_user(x)         the user said it
 //	from_trusted(x)      … or the operator, or a trusted field
@@ -36,8 +36,8 @@ import (
 //	                     those that have nothing in them are left out
 //	rest(args, names)    the values of the other members
 //
-// A rule that asks from_user(pick(args, names)) has to ask pick(args, names).size() == 0, too: of nothing, everything is
-// true. The names of members count as values, but for those of args itself: see Arguments.
+// A rule that checks from_user(pick(args, names)) must also check pick(args, names).size() == 0, because from_user is
+// true for an empty value. The names of members count as values, except those of args itself: see Arguments.
 func (t *Tracker) Functions() []condition.Function {
 	ask := func(name string, cost uint64, of func(t Trail, value any) bool) condition.Function {
 		return condition.Function{
@@ -125,7 +125,7 @@ func (t *Tracker) Functions() []condition.Function {
 	}
 }
 
-// why returns where the value stands that was asked about.
+// why explains the result of a function: the places where the value was seen.
 func (t *Tracker) why(in condition.Input, args ...ref.Val) string {
 	value, err := valueIn(in, args[0])
 	if err != nil {
@@ -133,7 +133,7 @@ func (t *Tracker) why(in condition.Input, args ...ref.Val) string {
 	}
 	origins := strings.Split(t.Of(in.State()).Origin(value).String(), "\n")
 	if len(origins) > 1 {
-		origins = origins[1:] // the parts say it
+		origins = origins[1:] // the parts hold the details
 	}
 	more := ""
 	if len(origins) > maxWhy {
@@ -171,11 +171,11 @@ func listOf(texts []string) ref.Val {
 	return types.NewStringList(types.DefaultTypeAdapter, texts)
 }
 
-// pick returns the values of the members of a map whose names match, or of the others, in the order of their names.
+// pick returns the values of the members of a map whose names match, or of all others, sorted by name.
 func pick(of, names ref.Val, matching bool) ref.Val {
 	members, ok := of.(traits.Mapper)
 	if !ok {
-		return types.WrapErr(fmt.Errorf("pick: expected a map, as args is one, got a %s", of.Type().TypeName()))
+		return types.WrapErr(fmt.Errorf("pick: expected a map such as args, got a %s", of.Type().TypeName()))
 	}
 	globs, err := textsOf(names)
 	if err != nil {
@@ -200,7 +200,7 @@ func pick(of, names ref.Val, matching bool) ref.Val {
 	return types.NewRefValList(types.DefaultTypeAdapter, out)
 }
 
-// isEmpty reports whether a value has nothing in it: null, an empty text, and lists and maps of nothing else.
+// isEmpty reports whether a value is null, an empty text, or a list or map that holds only such values.
 func isEmpty(v ref.Val, depth int) bool {
 	switch v := v.(type) {
 	case types.Null:
@@ -220,7 +220,7 @@ func isEmpty(v ref.Val, depth int) bool {
 	return false
 }
 
-// textsOf returns a text, or those of a list.
+// textsOf returns a text, or the texts of a list.
 func textsOf(v ref.Val) ([]string, error) {
 	value, err := goValue(v)
 	if err != nil {
@@ -243,7 +243,7 @@ func textsOf(v ref.Val) ([]string, error) {
 	return nil, fmt.Errorf("expected a text, or a list of them, got %v", value)
 }
 
-// valueIn returns a value of a condition as the functions here take it: Arguments, where it is all arguments of the call.
+// valueIn converts a value of a condition for this package: to Arguments when it is all arguments of the call.
 func valueIn(in condition.Input, v ref.Val) (any, error) {
 	value, err := goValue(v)
 	if members, ok := value.(map[string]any); ok && in.IsArguments(v) {
@@ -252,23 +252,23 @@ func valueIn(in condition.Input, v ref.Val) (any, error) {
 	return value, err
 }
 
-// goValue returns a value of a condition as Go value.
+// goValue converts a value of a condition to a Go value.
 func goValue(v ref.Val) (any, error) {
 	r := reader{left: maxValues}
 	return r.value(v, 0)
 }
 
-const maxValues = 200_000 // in one value: a list may hold another one many times
+const maxValues = 200_000 // per value: a list may hold another list many times
 
-// reader reads the values of conditions.
+// reader converts the values of conditions, at most left of them.
 type reader struct{ left int }
 
 func (r *reader) value(v ref.Val, depth int) (any, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("the value has lists and maps in each other more than %d deep", maxDepth)
+		return nil, fmt.Errorf("the value is nested more than %d deep", maxDepth)
 	}
 	if r.left--; r.left < 0 {
-		return nil, fmt.Errorf("the value has more than %d values in it", maxValues)
+		return nil, fmt.Errorf("the value holds more than %d values", maxValues)
 	}
 	switch v := v.(type) {
 	case types.Null:
@@ -307,5 +307,5 @@ func (r *reader) value(v ref.Val, depth int) (any, error) {
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("nothing is known of a value of type %s: give it a text, a number, or a list or map of them", v.Type().TypeName())
+	return nil, fmt.Errorf("values of type %s have no origin: use a text, a number, or a list or map of them", v.Type().TypeName())
 }

@@ -88,8 +88,8 @@ func TestFunctionsRefuse(t *testing.T) {
 	require.NoError(t, err)
 	for when, want := range map[string]string{
 		`pick(args.to, ["x"]) == []`: "expected a map",
-		`user_says(args.sums)`:       "of types that this is not for",
-		`from_user(type(1))`:         "nothing is known of a value of type",
+		`user_says(args.sums)`:       "does not accept values of these types",
+		`from_user(type(1))`:         "have no origin",
 	} {
 		compiled, err := language.Compile(when, hooks.PreToolUse)
 		require.NoError(t, err, when)

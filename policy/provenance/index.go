@@ -9,29 +9,30 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Place is where in a run something stands.
+// Place is a place in a run where a value was seen.
 type Place struct {
-	// Level is whose words they are.
+	// Level is the level of the place.
 	Level Level `json:"level"`
 	// Message is the index in the transcript.
 	Message int `json:"message"`
-	// Call and Tool are those of the answer, Field the names on the way to the value in it; empty elsewhere, and where
-	// the answer is plain text.
+	// Call and Tool are those of the tool's answer, and Field is the path to the value in it. They are empty for other
+	// messages; Field is also empty for a plain text answer.
 	Call  string `json:"call,omitempty"`
 	Tool  string `json:"tool,omitempty"`
 	Field string `json:"field,omitempty"`
-	// Named says that the user pointed there: what the call that brought it was given is the user's own words, or those
-	// of known people in a place to which the user pointed.
+	// Named says that the user pointed to this place: all texts that the call was given are the user's own words, or
+	// those of known people in a place to which the user pointed.
 	Named bool `json:"named,omitempty"`
-	// Written says that the value did not come from there but went in: the model gave it to a tool that may change things.
+	// Written says that the model gave the value to a tool that may change things, so that the place is a call and not
+	// an answer.
 	Written bool `json:"written,omitempty"`
 }
 
-// shelf is where each key was seen first, as an index into places.
+// shelf maps each key to the place where it was first seen, as an index into places.
 type shelf map[key]int
 
-// index is what was seen in one run, up to some message. It grows with the transcript and is never read from the start
-// again.
+// index holds all values that were seen in one run, up to some message. It grows with the transcript; no message is read
+// twice.
 type index struct {
 	tracker *Tracker
 	mu      sync.Mutex
@@ -41,14 +42,14 @@ type index struct {
 type seen struct {
 	count int
 	depth int             // of the run
-	tail  []agent.Message // the last messages that are in it: is a state the one that it was made of?
+	tail  []agent.Message // the last messages read, to check that a state continues the same transcript
 
 	places                         []Place
 	system, user, known, others    shelf // of text
 	trusted, written, confidential shelf // of whole values
 	knownNamed, othersNamed        shelf
 	calls                          map[string]call // by id, of the last assistant message
-	waiting                        []text          // text of strangers that was not asked about yet
+	waiting                        []text          // strangers' text that is not indexed yet
 	keys                           int
 	full                           bool
 	userDates                      bool // the user gave a date
@@ -82,8 +83,8 @@ func (x *index) clear() {
 	}
 }
 
-// catchUp reads what came to the transcript since the last time. A state that is not the one that came after what was
-// read, as that of a fork, is read again.
+// catchUp reads the messages that were added since the last call. If the state does not continue the transcript read so
+// far, as in a fork, it reads the whole transcript again.
 func (x *index) catchUp(s agent.State) {
 	if depth := s.Run().Depth; !x.holds(s) || depth != x.depth {
 		x.clear()
@@ -102,7 +103,7 @@ func (x *index) catchUp(s agent.State) {
 	}
 }
 
-// holds reports whether the messages that were read are the first ones of s: the last few of them stand where they stood.
+// holds reports whether s begins with the messages that were read. It compares the last few of them.
 func (x *index) holds(s agent.State) bool {
 	if s.MessageCount() < x.count {
 		return false
@@ -163,7 +164,7 @@ func (x *index) place(at Place) int {
 	return len(x.places) - 1
 }
 
-// put remembers where a key was seen, if it was not seen before.
+// put records the place of a key unless the key was seen before.
 func (x *index) put(s shelf, k key, at int) {
 	if _, ok := s[k]; ok {
 		return
@@ -182,7 +183,7 @@ func (x *index) text(s shelf, at Place, words string) {
 	x.userDates = x.userDates || dates && at.Level == FromUser
 }
 
-// wait keeps text of strangers until a policy asks about it: most runs never do.
+// wait stores strangers' text until a policy asks about it. In most runs none does.
 func (x *index) wait(at Place, words string) {
 	if words == "" {
 		return
@@ -205,7 +206,8 @@ func (x *index) readWaiting() {
 	x.waiting = x.waiting[:0]
 }
 
-// call looks at what the model gave to a tool: whether the user named it, and what will come back as if it were known.
+// call checks the arguments that the model gave to a tool: whether the user named the call, and which values must not
+// become trusted when an answer returns them.
 func (x *index) call(i int, c agent.ToolCall) {
 	rules := x.tracker.rules(c.Name)
 	named, texts := true, 0
@@ -241,7 +243,7 @@ func (x *index) call(i int, c agent.ToolCall) {
 	x.calls[c.ID] = call{c.Name, named && texts > 0}
 }
 
-// answer reads what a tool said.
+// answer reads a tool's answer.
 func (x *index) answer(i int, m agent.Message) {
 	c := x.calls[m.CallID()]
 	at := Place{Message: i, Call: m.CallID(), Tool: m.Tool(), Named: c.named}
@@ -293,7 +295,7 @@ func (x *index) field(rules *toolRules, at Place, field []string, value string) 
 	x.wait(at, value)
 }
 
-// eachArgument calls f for the texts and numbers in a call's arguments. Arguments that cannot be read have none.
+// eachArgument calls f for the texts and numbers in a call's arguments. It ignores arguments that cannot be parsed.
 func eachArgument(arguments string, f func(n name, named bool, value any)) {
 	var members Arguments
 	if strictjson.Unmarshal(arguments, &members) == nil {

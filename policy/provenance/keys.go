@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// key names a value in its normal form. Keys are of this process: the seed is random, so that no author can write a text
-// whose key is that of something else.
+// key identifies a value in its normal form. The hash seed is random for each process, so that an attacker cannot write
+// a text whose key collides with another.
 type key uint64
 
 var seed = maphash.MakeSeed()
 
-// kind keeps values of different kinds apart: the number 13 is not the date of the 13th.
+// kind distinguishes values of different kinds: the number 13 is not the date of the 13th.
 type kind byte
 
 const (
@@ -39,7 +39,8 @@ func keyOf(k kind, text string) key {
 	return key(h.Sum64())
 }
 
-// mix makes one key of several, as quickly as can be: most of what a text is read for goes through here.
+// mix combines several keys into one. It is optimised for speed, because most of the time of reading a text is spent
+// here.
 func mix(k kind, parts ...key) key {
 	h := secret[0] ^ uint64(k)
 	for _, part := range parts {
@@ -51,14 +52,14 @@ func mix(k kind, parts ...key) key {
 
 var secret = [2]uint64{maphash.String(seed, "one"), maphash.String(seed, "two") | 1}
 
-// name is a value as it is looked up: its kind and keys. Of words, keys are those of the single words.
+// name is a value prepared for a lookup: its kind and keys. A phrase has one key per word.
 type name struct {
 	kind kind
 	keys []key // one; two for a date, with and without its year; one for each word of a phrase
 	text string
 }
 
-// whole returns the key of the value as a whole, as trusted fields have it.
+// whole returns the key of the whole value, as it is stored for trusted fields.
 func (n name) whole() key {
 	if n.kind == kindPhrase {
 		return mix(kindPhrase, n.keys...)
@@ -66,7 +67,7 @@ func (n name) whole() key {
 	return n.keys[0]
 }
 
-// nameOf recognises what kind of value a text is. It is false for a text without letters and digits, which names nothing.
+// nameOf recognises the kind of a text. It returns false for a text without letters and digits, which names nothing.
 func nameOf(text string) (name, bool) {
 	text = strings.Trim(strings.TrimSpace(text), "\"'`")
 	if a, ok := addressOf(text); ok {
@@ -94,7 +95,7 @@ func nameOf(text string) (name, bool) {
 	return wordsOf(text)
 }
 
-// wordsOf returns a text as a phrase, whatever it may mean.
+// wordsOf returns a text as a phrase, even if it is of another kind.
 func wordsOf(text string) (name, bool) {
 	n := name{kind: kindPhrase, text: text}
 	eachWord(text, func(word key, _, _ int) { n.keys = append(n.keys, word) })
@@ -128,10 +129,11 @@ func addressOf(text string) (string, bool) {
 	return strings.ToLower(strings.TrimSuffix(text, ".")), true
 }
 
-const maxAddress = 500 // bytes, a name in front included
+const maxAddress = 500 // in bytes, including a name in front
 
-// urlOf returns a web address in its normal form: without http(s)://, a www. before the host, the end's slash and fragment.
-// Without a scheme a text is one when it begins with a host that has a dot and a name at its end: shop.example/sale.
+// urlOf returns the normal form of a web address: without http(s)://, a leading www., the trailing slash and the
+// fragment. A text without a scheme is a web address when it begins with a host that contains a dot and ends in a name:
+// shop.example/sale.
 func urlOf(text string) (string, bool) {
 	text = strings.TrimRight(text, ".,;:!?)'\"*")
 	scheme, rest, ok := strings.Cut(text, "://")
@@ -206,7 +208,7 @@ func numberOf(text string) (string, bool) {
 		return "", false
 	}
 	if len(whole) >= minID && fraction == "" && !strings.Contains(digits, ",") {
-		return "", false // an account, a phone: the zeros in front count
+		return "", false // an account or phone number: leading zeros count
 	}
 	whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
 	if whole == "" {
@@ -226,7 +228,7 @@ const (
 	minDigits = 5 // of them
 )
 
-// idOf returns a text of groups like an IBAN's, a phone's or a card's without what stands between them.
+// idOf returns a text of groups, such as an IBAN, a phone or a card number, without the characters between them.
 func idOf(text string) (string, bool) {
 	if len(text) > 80 {
 		return "", false
@@ -316,7 +318,7 @@ func eachWord(text string, f func(word key, from, to int)) {
 			default:
 				end(i)
 				if c == '\\' && i+1 < len(text) && strings.IndexByte("ntr", text[i+1]) >= 0 {
-					i++ // a line's end that was written out
+					i++ // an escaped line end
 				}
 			}
 			i++

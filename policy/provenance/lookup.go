@@ -2,7 +2,7 @@ package provenance
 
 import "strings"
 
-// level returns the most trusted level at which a value was seen, strangers' text left out, and where.
+// level returns the most trusted level at which a value was seen, and its place. It ignores strangers' text.
 func (x *index) level(n name) (Level, int) {
 	if at, ok := x.user.find(n); ok {
 		return FromUser, at
@@ -22,8 +22,8 @@ func (x *index) level(n name) (Level, int) {
 	return Nowhere, -1
 }
 
-// saidAsWords reports whether a text is made of nothing but the user's words, in any order: what a search is given, or a
-// file's name, "the team meeting minutes" for team-meeting-minutes.docx. Words of one or two letters do not count.
+// saidAsWords reports whether a text consists only of the user's words, in any order, as a search query or a file's name
+// does: "the team meeting minutes" for team-meeting-minutes.docx. Words of one or two letters are ignored.
 func (x *index) saidAsWords(n name) bool {
 	text := n.text
 	switch n.kind {
@@ -50,7 +50,7 @@ func (x *index) saidAsWords(n name) bool {
 
 const minWord = 3
 
-// calledByUser reports whether the user used a name that is in a mail address: lily.white@… is who "reply to Lily" means.
+// calledByUser reports whether the user said a name that is part of a mail address: "reply to Lily" means lily.white@….
 func (x *index) calledByUser(n name) bool {
 	if n.kind != kindAddress {
 		return false
@@ -65,7 +65,7 @@ func (x *index) calledByUser(n name) bool {
 	return called
 }
 
-// anyLevel works like level, strangers' text included.
+// anyLevel works like level and includes strangers' text.
 func (x *index) anyLevel(n name) (Level, int) {
 	if level, at := x.level(n); level != Nowhere {
 		return level, at
@@ -83,7 +83,7 @@ func (x *index) anyLevel(n name) (Level, int) {
 	return Nowhere, -1
 }
 
-// isTainted reports whether a value, or a part of a text, is what strangers brought in, and no trusted source.
+// isTainted reports whether a value, or a part of a text, was seen in strangers' text and in no trusted source.
 func (x *index) isTainted(n name) bool {
 	if level, _ := x.anyLevel(n); level != Nowhere {
 		return level == FromOthers
@@ -119,13 +119,13 @@ func has(s shelf, k key) bool {
 	return ok
 }
 
-// find returns where a value stands in text.
+// find returns the place of a value in text.
 func (s shelf) find(n name) (int, bool) {
 	if len(s) == 0 {
 		return -1, false
 	}
 	if n.kind != kindPhrase {
-		for _, k := range n.keys { // a date with its year, or without
+		for _, k := range n.keys { // for a date: with and without its year
 			if at, ok := s[k]; ok {
 				return at, true
 			}

@@ -9,24 +9,24 @@ import (
 
 // Origin is where a value comes from.
 type Origin struct {
-	// Value is what was asked about, shortened when it is long.
+	// Value is the value, shortened when it is long.
 	Value string `json:"value"`
-	// Level is the most trusted level at which the value stands; of a value of many parts the level of the worst part.
-	// Strangers' are the worst, then what stands nowhere.
+	// Level is the most trusted level at which the value was seen. A value with parts has the level of its least trusted
+	// part, where FromOthers is worst, followed by Nowhere.
 	Level Level `json:"level"`
-	// Place is where it stands, the first of that level; nil when it stands nowhere, and for a value of many parts.
+	// Place is the first place with that level; nil when the value was not seen or has parts.
 	Place *Place `json:"place,omitempty"`
-	// Parts are the elements of a list or an object, and the pieces of a text that stands nowhere as a whole.
+	// Parts are the elements of a list or an object, or the pieces of a text that was not seen as a whole.
 	Parts []Origin `json:"parts,omitempty"`
 }
 
-// maxParts is how many parts an Origin has at most, on each of its two levels.
+// maxParts is the most parts of an Origin, on each of its two levels.
 const maxParts = 50
 
-const maxWords = 2000 // of a text that are looked at for parts
+const maxWords = 2000 // of a text that are searched for parts
 
-// Origin returns where a value comes from, with the places, for people to read. It costs more than the functions that only
-// answer yes or no.
+// Origin returns the origin of a value with its places, for people to read. It costs more than the functions that return
+// a bool.
 func (t Trail) Origin(value any) Origin {
 	var o Origin
 	t.withIndex(func(x *index) { o = x.originOf(value) })
@@ -70,12 +70,12 @@ func (x *index) originOf(value any) Origin {
 	}
 	o = o.ofParts()
 	if o.Level == FromOthers && !x.isTainted(n) {
-		o.Level = Nowhere // some words of strangers are no values
+		o.Level = Nowhere // a few words of strangers do not taint a text
 	}
 	return o
 }
 
-// badness orders levels for a whole of several parts.
+// badness orders the levels to find the worst of several parts.
 var badness = map[Level]int{FromUser: 0, FromSystem: 1, FromTrusted: 2, FromKnown: 3, Nowhere: 4, FromOthers: 5}
 
 func (o Origin) ofParts() Origin {
@@ -87,7 +87,7 @@ func (o Origin) ofParts() Origin {
 	return o
 }
 
-// pieces cuts a text into the longest runs of words that stand somewhere.
+// pieces splits a text into the longest runs of words that were seen.
 func (x *index) pieces(text string) []Origin {
 	type word struct {
 		key      key
@@ -132,7 +132,7 @@ func (x *index) pieces(text string) []Origin {
 	return out
 }
 
-// longest returns how many of the first words stand together in a text; less than two are none.
+// longest returns how many of the first words were seen together, at least two; otherwise zero.
 func (s shelf) longest(words []key) (n int, at int) {
 	if len(s) == 0 || len(words) < 2 {
 		return 0, -1

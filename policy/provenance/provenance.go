@@ -13,13 +13,13 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Options say what a Tracker goes by. The zero value trusts no tool and is ready to be used.
+// Options configure a Tracker. The zero value trusts no tool and is ready for use.
 type Options struct {
-	// Sources say which fields of tools' answers to believe.
+	// Sources list the fields of tools' answers to trust.
 	Sources Sources
-	// MaxKeys bounds the memory of one run: how many words, pairs, triples and values are remembered. Zero means
-	// 1,048,576. Behind the bound nothing more becomes trusted, and everything that was not seen before counts as
-	// text of strangers.
+	// MaxKeys bounds the memory of one run: the number of words, pairs, triples and values that it stores. Zero means
+	// 1,048,576. Beyond the bound nothing becomes trusted, and every value that was not stored before counts as
+	// strangers' text.
 	MaxKeys int
 }
 
@@ -34,7 +34,7 @@ type Tracker struct {
 	runs    *agent.Scratch[index]
 }
 
-// New returns a Tracker. The error names everything that is wrong with the sources.
+// New returns a Tracker. The error joins all problems with the sources.
 func New(o Options) (*Tracker, error) {
 	if err := o.Sources.Validate(); err != nil {
 		return nil, fmt.Errorf("sources: %w", err)
@@ -47,13 +47,13 @@ func New(o Options) (*Tracker, error) {
 	return t, nil
 }
 
-// rules returns what the sources say of a tool.
+// rules returns the rules of the sources for a tool.
 func (t *Tracker) rules(tool string) *toolRules {
 	if r, ok := t.tools.Load(tool); ok {
-		return r.(*toolRules) //nolint:forcetypeassert // nothing else is stored
+		return r.(*toolRules) //nolint:forcetypeassert // the map holds only *toolRules
 	}
 	r := t.sources.rulesFor(tool)
-	if len(tool) <= maxToolName { // names that a model invents are not kept
+	if len(tool) <= maxToolName { // do not cache overlong names, which a model may invent
 		t.tools.Store(tool, r)
 	}
 	return r
@@ -61,31 +61,31 @@ func (t *Tracker) rules(tool string) *toolRules {
 
 const maxToolName = 128
 
-// Trail is what is known of the values in a run as it stands. It stays the same when the run goes on: ask Of again. It
-// is safe for concurrent use.
+// Trail answers questions about the values of a run at one state. It does not change when the run continues: call Of
+// again. It is safe for concurrent use.
 type Trail struct {
 	index *index
 	state agent.State
 }
 
-// Of returns the trail of a state. Within a run each message is read once, when a policy first asks; for the state of a run
-// that is not under way all of it is read again.
+// Of returns the trail of a state. In a run, each message is read once, when a policy first asks. For a state outside a
+// run, all messages are read again.
 func (t *Tracker) Of(s agent.State) Trail { return Trail{t.runs.Get(s), s} }
 
-// withIndex brings the index up to the trail's state and calls f while nothing else changes it.
+// withIndex updates the index to the trail's state and calls f while holding its lock.
 func (t Trail) withIndex(f func(x *index)) {
 	t.index.mu.Lock()
 	defer t.index.mu.Unlock()
 	x := t.index
 	if t.state.MessageCount() < x.count {
-		x = newIndex(x.tracker) // the run has gone on: what was known before is asked for
+		x = newIndex(x.tracker) // the run has continued: build an index of the earlier state
 	}
 	x.catchUp(t.state)
 	f(x)
 }
 
-// nameOfAny works like nameOf, for what may stand in arguments. It reports false for a value that names nothing: a text without letters
-// and digits, and what is neither a text nor a number.
+// nameOfAny works like nameOf, for any value of arguments. It returns false for a value that names nothing: a text
+// without letters and digits, and a value that is neither a text nor a number.
 func nameOfAny(value any) (name, bool) {
 	switch v := value.(type) {
 	case string:
@@ -100,12 +100,13 @@ func nameOfAny(value any) (name, bool) {
 	return name{}, false
 }
 
-// Arguments are the arguments of a tool call, as a value to be asked about. Their own names are the tool's words, and are
-// not asked about unless they are an address, a number or an id. In any other map, and in maps within Arguments, the names
-// of members are values like all others: {"mallory@example.com": "rw"} names a person.
+// Arguments are the arguments of a tool call, for the functions of Trail. Their own names come from the tool and are
+// ignored unless they are an address, a number or an id. In any other map, and in maps within Arguments, the names of
+// members are values like all others: {"mallory@example.com": "rw"} names a person.
 type Arguments map[string]any
 
-// eachValue calls f for the texts and numbers in a value, the names of members included, and for what can be neither.
+// eachValue calls f for the texts and numbers in a value, names of members included, and for values that it cannot take
+// apart.
 func eachValue(value any, f func(any)) {
 	switch v := value.(type) {
 	case nil, bool:
@@ -140,7 +141,8 @@ func eachValue(value any, f func(any)) {
 	}
 }
 
-// eachOther works like eachValue, for any other Go value, by way of its JSON. What has none is given to f as it is.
+// eachOther works like eachValue for any other Go value, through its JSON. It calls f with the value itself if it has no
+// JSON.
 func eachOther(value any, f func(any)) {
 	var plain any
 	text, err := strictjson.Marshal(value)
@@ -156,8 +158,8 @@ func eachOther(value any, f func(any)) {
 	eachValue(plain, f)
 }
 
-// eachName calls f for what a value names: every text and number in it, and of a text that lists mail addresses each of
-// them. For a text or another value that names nothing, named is false.
+// eachName calls f for everything that a value names: every text and number in it, and each address of a text that lists
+// mail addresses. For a value that names nothing, named is false.
 func eachName(value any, f func(n name, named bool, value any)) {
 	eachValue(value, func(v any) {
 		if text, ok := v.(string); ok && strings.Contains(text, "@") && strings.ContainsAny(text, ",;") {
@@ -173,7 +175,7 @@ func eachName(value any, f func(n name, named bool, value any)) {
 	})
 }
 
-// isPattern reports whether a value stands for others, whatever is written beside the "*".
+// isPattern reports whether a value contains a "*", so that it stands for other values.
 func isPattern(value any) bool {
 	text, ok := value.(string)
 	return ok && strings.Contains(text, "*")
@@ -192,8 +194,8 @@ func addressList(text string) []name {
 	return list
 }
 
-// all reports whether test holds for everything in a value. It does for nothing: null, true, an empty text or list. It
-// does not for a value that has something in it which names nothing.
+// all reports whether test is true for every name in a value. It is true for an empty value (null, true, an empty text
+// or list) and false for a value that contains something that names nothing.
 func (t Trail) all(value any, test func(x *index, n name) bool) bool {
 	ok := true
 	t.withIndex(func(x *index) {
@@ -202,10 +204,10 @@ func (t Trail) all(value any, test func(x *index, n name) bool) bool {
 	return ok
 }
 
-// FromUser reports whether the user said it. Of a list or a map everything in it must have been said, the names of
-// members included: pass a call's arguments as Arguments. Of nothing (null, true, an empty text, list or map) there is
-// nothing to say. A text without letters and digits, and one with a "*" in it, belongs to no source in particular, and not from the
-// user. The same holds for the other From functions. A value that JSON does not have is asked about as its JSON.
+// FromUser reports whether the user said the value. For a list or a map, the user must have said everything in it, names
+// of members included: pass a call's arguments as Arguments. It is true for an empty value (null, true, an empty text,
+// list or map), and false for a text without letters and digits and for a text with a "*" in it. The same holds for the
+// other From functions. A Go value of another type is converted through its JSON.
 func (t Trail) FromUser(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		_, ok := x.user.find(n)
@@ -213,7 +215,7 @@ func (t Trail) FromUser(value any) bool {
 	})
 }
 
-// FromTrusted reports whether a trusted author said it: the user, the operator, or a trusted field.
+// FromTrusted reports whether the value comes from a trusted author: the user, the operator, or a trusted field.
 func (t Trail) FromTrusted(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, _ := x.level(n)
@@ -221,7 +223,7 @@ func (t Trail) FromTrusted(value any) bool {
 	})
 }
 
-// FromKnown works like FromTrusted, fields that known people write included.
+// FromKnown works like FromTrusted and includes fields that known people write.
 func (t Trail) FromKnown(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, _ := x.level(n)
@@ -229,9 +231,9 @@ func (t Trail) FromKnown(value any) bool {
 	})
 }
 
-// FromNamed works like FromTrusted, and includes known fields to which the user pointed: in the answer to a call that was given
-// nothing but the user's own words, as the participants of the meeting that the user named; or a mail address whose
-// owner the user called by a name in it.
+// FromNamed works like FromTrusted and includes two more sources: known fields to which the user pointed, in the answer
+// to a call that was given only the user's own words, such as the participants of the meeting that the user named; and
+// mail addresses whose owner the user called by a name in the address.
 func (t Trail) FromNamed(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, at := x.level(n)
@@ -239,8 +241,8 @@ func (t Trail) FromNamed(value any) bool {
 	})
 }
 
-// FromNamedText works like FromNamed, and includes free text to which the user pointed: what is written in the file that the
-// user named, or on the page that is mentioned in the message that the user named.
+// FromNamedText works like FromNamed and includes free text to which the user pointed, such as the content of the file
+// that the user named, or of the page that is mentioned in the message that the user named.
 func (t Trail) FromNamedText(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, at := x.level(n)
@@ -253,8 +255,8 @@ func (t Trail) FromNamedText(value any) bool {
 	})
 }
 
-// Sole works like FromNamedText, for values that are the only ones of their kind where they stand: the one account in the bill
-// that the user named, the one address on the page. Where there are two, an attacker may have added one.
+// Sole works like FromNamedText, but requires that the value is the only one of its kind at its place: the one account
+// in the bill that the user named, the one address on the page. If there are two, an attacker may have added one.
 func (t Trail) Sole(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		if level, _ := x.level(n); level.atLeast(FromTrusted) {
@@ -273,23 +275,23 @@ func (t Trail) Sole(value any) bool {
 	})
 }
 
-// couldReplace reports whether one value could be meant in the place of another of its kind: of ids, an IBAN is not taken for a
-// phone number, nor a part of it for the whole.
+// couldReplace reports whether one value could be meant instead of another of its kind. An IBAN is not confused with a
+// phone number, nor a part of an id with the whole.
 func couldReplace(a, b name) bool {
 	return a.kind != kindID ||
 		isDigit(a.text[0]) == isDigit(b.text[0]) && !strings.Contains(a.text, b.text) && !strings.Contains(b.text, a.text)
 }
 
-// Tainted reports whether something in a value was brought in by strangers and by no trusted source: all of it, or in a
-// longer text an address, an id or five words in a row. A text without letters and digits, and one that is a single word
-// with a "*" in it, is tainted: it may name anything.
+// Tainted reports whether something in a value was seen in strangers' text and in no trusted source: the whole value, or
+// in a longer text an address, an id or five words in a row. A text without letters and digits is tainted, and so is a
+// single word with a "*" in it: it may name anything.
 func (t Trail) Tainted(value any) (yes bool) {
 	t.withIndex(func(x *index) {
 		eachName(value, func(n name, named bool, v any) {
 			text, isText := v.(string)
 			switch {
 			case yes:
-			case isPattern(v) && len(n.keys) > 0 && len(strings.Fields(text)) > 1: // a text, as that of a letter
+			case isPattern(v) && len(n.keys) > 0 && len(strings.Fields(text)) > 1: // prose that contains a *
 				yes = x.isTainted(n)
 			case !named:
 				yes = !isText || strings.TrimSpace(text) != ""
@@ -301,7 +303,7 @@ func (t Trail) Tainted(value any) (yes bool) {
 	return yes
 }
 
-// Seen reports whether it stands anywhere in the run, the model's own words left out.
+// Seen reports whether the value was seen anywhere in the run except in the model's own words.
 func (t Trail) Seen(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, _ := x.anyLevel(n)
@@ -309,7 +311,7 @@ func (t Trail) Seen(value any) bool {
 	})
 }
 
-// Quoted reports whether the user wrote exactly this, capitals and signs included: a password, a file to be deleted.
+// Quoted reports whether the user wrote exactly this text, including case and punctuation: a password, a file to delete.
 func (t Trail) Quoted(text string) bool {
 	n, ok := nameOf(text)
 	if !ok {
@@ -321,7 +323,7 @@ func (t Trail) Quoted(text string) bool {
 		if !ok {
 			return
 		}
-		// The first message that has it in some form is looked at, and the newest of the user's.
+		// Only two messages are checked: the first that has the text in normal form, and the user's last.
 		for _, i := range []int{x.places[at].Message, x.lastUser} {
 			found = found || holdsWord(t.state.Message(i).Text(), text)
 		}
@@ -329,7 +331,7 @@ func (t Trail) Quoted(text string) bool {
 	return found
 }
 
-// holdsWord reports whether a text stands in another such that no letter or digit goes on before or behind it.
+// holdsWord reports whether a text occurs in another without a letter or digit directly before or behind it.
 func holdsWord(in, text string) bool {
 	for from := 0; ; {
 		i := strings.Index(in[from:], text)
@@ -345,7 +347,7 @@ func holdsWord(in, text string) bool {
 	}
 }
 
-// Says reports whether the user used one of the words or phrases, in any case.
+// Says reports whether the user used one of the words or phrases, ignoring case.
 func (t Trail) Says(words ...string) (yes bool) {
 	t.withIndex(func(x *index) {
 		for _, w := range words {
@@ -357,13 +359,13 @@ func (t Trail) Says(words ...string) (yes bool) {
 	return yes
 }
 
-// SaysDate reports whether the user gave a date: a day of a month, not "tomorrow".
+// SaysDate reports whether the user gave a date, as a day of a month; "tomorrow" does not count.
 func (t Trail) SaysDate() (yes bool) {
 	t.withIndex(func(x *index) { yes = x.userDates })
 	return yes
 }
 
-// Confidential returns the names of the fields from which a value has something that the sources call confidential.
+// Confidential returns the names of the confidential fields of which the value contains something.
 func (t Trail) Confidential(value any) []string {
 	var fields []string
 	t.withIndex(func(x *index) {

@@ -401,8 +401,8 @@ func TestWrongSources(t *testing.T) {
 		Messages: map[string]provenance.Level{"x": "friends"},
 	}})
 	for _, want := range []string{
-		"source 1: names no tools", `source 2: tool "[a" is no name and no glob`, `source 2: field "a..b" is no path`, `source 2: field "" is no path`,
-		`messages "x": level "friends" is none of trusted, known, untrusted`,
+		"source 1: tools are missing", `source 2: tool "[a" is not a valid name or glob`, `source 2: field "a..b" is not a valid path`, `source 2: field "" is not a valid path`,
+		`messages "x": unknown level "friends": expected trusted, known or untrusted`,
 	} {
 		assert.ErrorContains(t, err, want)
 	}

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// scanKeys calls emit with the keys of all that may be looked up in a text: its words, pairs and triples of them, and the
-// values that it holds. It reports whether there is a date among them.
+// scanKeys calls emit with the keys of everything in a text that can be looked up: its words, pairs and triples of
+// words, and values. It reports whether the text holds a date.
 func scanKeys(text string, emit func(key)) (dated bool) {
 	var dates calendar
 	dates.emit = func(k key) {
@@ -33,14 +33,14 @@ func scanKeys(text string, emit func(key)) (dated bool) {
 			emit(k)
 			if n.kind == kindDate {
 				dated = true
-				break // a date that was given with its year is not there without
+				break // a date with a year is not stored without it
 			}
 		}
 	})
 	return dated
 }
 
-// scanValues calls f for the values in a text that are not mere words: addresses, web addresses, numbers, dates and ids.
+// scanValues calls f for the values in a text: mail addresses, web addresses, numbers, dates and ids.
 func scanValues(text string, f func(n name, value string)) {
 	r := run{text: text, f: f}
 	eachChunk(text, func(from, to int) {
@@ -53,7 +53,7 @@ func scanValues(text string, f func(n name, value string)) {
 		recognizeValue(chunk, f)
 	})
 	r.end()
-	// An address of the web may have in it what divides words elsewhere.
+	// A web address may contain characters that separate words elsewhere.
 	for rest, at := text, 0; ; {
 		i := strings.Index(rest, "://")
 		if i < 0 {
@@ -74,11 +74,11 @@ func scanValues(text string, f func(n name, value string)) {
 	}
 }
 
-// run is groups of one id, written with spaces: DE89 3704 0044 0532 0130 00.
+// run is the groups of one id that is written with spaces: DE89 3704 0044 0532 0130 00.
 type run struct {
 	text   string
 	f      func(name, string)
-	groups [][2]int // from and to
+	groups [][2]int // start and end offsets
 }
 
 const maxGroups = 12
@@ -94,8 +94,8 @@ func (r *run) add(chunk string, from int) {
 	r.groups = append(r.groups, [2]int{from, from + len(chunk)})
 }
 
-// end gives out the groups: all of them, and because a sum of money may stand before an IBAN or behind it, what begins
-// like an IBAN, to the end and to the first group that is no longer full.
+// end emits the groups together. An amount of money may stand before or behind an IBAN, so it also emits the groups from
+// one that begins like an IBAN, to the end and to the first shorter group.
 func (r *run) end() {
 	n := len(r.groups)
 	r.tell(0, n)
@@ -165,8 +165,8 @@ func recognizeValue(chunk string, f func(name, string)) {
 	}
 }
 
-// eachChunk calls f for the pieces of a text between spaces, quotes, brackets and commas. A comma between digits is a
-// part of the number.
+// eachChunk calls f for the pieces of a text between spaces, quotes, brackets and commas. A comma between digits belongs
+// to the number.
 func eachChunk(text string, f func(from, to int)) {
 	from := -1
 	for i := 0; i < len(text); {
@@ -174,7 +174,7 @@ func eachChunk(text string, f func(from, to int)) {
 		size := 1
 		divides := c <= ' '
 		switch c {
-		case '\\': // also of a \n that was written out
+		case '\\': // also an escaped \n
 			divides = true
 			if i+1 < len(text) && strings.IndexByte("ntr", text[i+1]) >= 0 {
 				size = 2

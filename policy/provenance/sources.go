@@ -9,41 +9,41 @@ import (
 	"strings"
 )
 
-// Sources say whom to believe: which fields of a tool's answers are kept by the operator or the service itself, so that
-// no stranger can write into them, and which carry text that anyone may have written. A field that no Source names is
-// free text of strangers. The zero Sources trust no tool.
+// Sources list which fields of a tool's answers to trust, because the operator or the service itself maintains them and
+// no stranger can write to them. A field that no Source names counts as free text of strangers. The zero Sources trust
+// no tool.
 type Sources struct {
-	// Tools are tried in order; all that match a tool hold for it.
+	// Tools are the rules for tools. All rules that match a tool apply.
 	Tools []Source `json:"tools,omitempty" key:"tools"`
-	// Messages say the same of messages that hooks, tools ("tool:NAME") and middleware add to the transcript, by their
-	// Source (agent.Message.Source), as globs: "trusted", "known" or "untrusted". Those that are not listed are untrusted. In a
-	// run that another run started, no message is a user's: what stands there as one's words is what the other run's model
-	// wrote, and has the source Parent.
+	// Messages are the levels of messages that hooks, tools ("tool:NAME") and middleware add to the transcript:
+	// "trusted", "known" or "untrusted", by globs of their Source (agent.Message.Source). Other messages are untrusted.
+	// In a run that another run started, no message is the user's: the other run's model wrote the input, which has the
+	// source Parent.
 	Messages map[string]Level `json:"messages,omitempty" key:"messages"`
 }
 
-// Source is what is known of some tools' answers.
+// Source holds the rules for the answers of some tools.
 type Source struct {
 	// Tools are names of tools; "*" stands for any text.
 	Tools []string `json:"tools" key:"tools"`
-	// Trusted are fields whose values are facts: contacts, accounts, ids, one's own calendar. A path like "sender" or
-	// "shared_with.email" names the field and everything below it; lists are looked through; "*" stands for one name.
-	// "." is the whole answer: of plain text, each line by itself. Names are compared without regard to case.
+	// Trusted are fields whose values are facts: contacts, accounts, ids, the user's own calendar. A path like "sender"
+	// or "shared_with.email" names the field and everything below it, in lists as well; "*" stands for one name. "." is
+	// the whole answer, and in plain text each line by itself. Names are compared without regard to case.
 	//
-	// A trusted field vouches for short single values alone: what is longer than 120 bytes or has more than one
-	// line was not meant to be one, and is text of strangers.
+	// A trusted field is trusted for short single values only: a value of more than 120 bytes or more than one line
+	// counts as strangers' text.
 	Trusted []string `json:"trusted,omitempty" key:"trusted"`
 	// Known are fields written by people who had to sign in: colleagues, members of a workspace. They may point to
 	// things; they are not the operator.
 	Known []string `json:"known,omitempty" key:"known"`
-	// Confidential are fields whose values should not leave without the user having said so: see Trail.Confidential.
+	// Confidential are fields whose values should not leave unless the user said so: see Trail.Confidential.
 	Confidential []string `json:"confidential,omitempty" key:"confidential"`
-	// Reads says that the tools change nothing. What is given to a tool that may change something, and is not trusted at
-	// that time, stays untrusted when a trusted field shows it later: the agent wrote it there itself.
+	// Reads declares that the tools change nothing. An untrusted value that is given to any other tool stays untrusted
+	// when a trusted field shows it later, because the agent wrote it there itself.
 	Reads bool `json:"reads,omitempty" key:"reads"`
 }
 
-// Level says who brought a value into a run. The zero Level is Nowhere.
+// Level is the trust level of the author of a value. The zero Level is Nowhere.
 type Level string
 
 // The levels, from the most trusted to the least.
@@ -56,7 +56,7 @@ const (
 	Nowhere     Level = ""          // not seen before: the model made it up
 )
 
-// With returns s with more sources behind those that it has. Of messages, those of more count where both have the same glob.
+// With returns s followed by more sources. If both have the same glob in Messages, more wins.
 func (s Sources) With(more Sources) Sources {
 	sum := Sources{Tools: append(slices.Clip(s.Tools), more.Tools...), Messages: maps.Clone(s.Messages)}
 	if sum.Messages == nil {
@@ -66,48 +66,48 @@ func (s Sources) With(more Sources) Sources {
 	return sum
 }
 
-// atLeast reports whether a level is trusted as much as another, or more. Nowhere is the least.
+// atLeast reports whether a level is at least as trusted as another. Nowhere is the least trusted.
 func (l Level) atLeast(other Level) bool { return trust[l] >= trust[other] }
 
 var trust = map[Level]int{FromSystem: 5, FromUser: 4, FromTrusted: 3, FromKnown: 2, FromOthers: 1}
 
-// Parent is the source, in Sources.Messages, of what a run is told by the run that started it.
+// Parent is the Source, in Sources.Messages, of the input that a run receives from the run that started it.
 const Parent = "parent"
 
-// maxValue is how long the value of a trusted field may be, in bytes.
+// maxValue is the maximum length of a trusted value, in bytes.
 const maxValue = 120
 
-// Validate names everything that is wrong with s; nil when nothing is.
+// Validate returns an error that joins all problems with s; nil if there are none.
 func (s Sources) Validate() error {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	for i, source := range s.Tools {
 		if len(source.Tools) == 0 {
-			say("source %d: names no tools", i+1)
+			say("source %d: tools are missing", i+1)
 		}
 		for _, glob := range source.Tools {
 			if _, err := path.Match(glob, ""); err != nil || glob == "" {
-				say("source %d: tool %q is no name and no glob", i+1, glob)
+				say("source %d: tool %q is not a valid name or glob", i+1, glob)
 			}
 		}
 		for _, field := range append(append(append([]string{}, source.Trusted...), source.Known...), source.Confidential...) {
 			if field == "" || field != "." && (strings.HasPrefix(field, ".") || strings.HasSuffix(field, ".") || strings.Contains(field, "..")) {
-				say("source %d: field %q is no path: write names with dots between them, or \".\" for the whole answer", i+1, field)
+				say("source %d: field %q is not a valid path: write names with dots between them, or \".\" for the whole answer", i+1, field)
 			}
 		}
 	}
 	for name, level := range s.Messages {
 		if _, err := path.Match(name, ""); err != nil {
-			say("messages %q: is no name and no glob", name)
+			say("messages %q: not a valid name or glob", name)
 		}
 		if level != FromTrusted && level != FromKnown && level != FromOthers {
-			say("messages %q: level %q is none of trusted, known, untrusted", name, level)
+			say("messages %q: unknown level %q: expected trusted, known or untrusted", name, level)
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// toolRules is what Sources say of one tool.
+// toolRules holds the rules of all Sources for one tool.
 type toolRules struct {
 	trusted, known, confidential [][]string
 	reads                        bool
@@ -117,7 +117,7 @@ func (r *toolRules) structured() bool {
 	return len(r.trusted)+len(r.known)+len(r.confidential) > 0
 }
 
-// rulesFor collects what holds for a tool.
+// rulesFor collects the rules for a tool.
 func (s Sources) rulesFor(tool string) *toolRules {
 	rules := &toolRules{}
 	for _, source := range s.Tools {
@@ -132,12 +132,12 @@ func (s Sources) rulesFor(tool string) *toolRules {
 	return rules
 }
 
-// message returns the level of messages with this source.
+// message returns the level of messages with this Source.
 func (s Sources) message(source string) Level {
 	level := FromOthers
 	found := ""
 	for glob, l := range s.Messages {
-		// Of several globs that match, the longest is the most particular.
+		// If several globs match, the longest wins.
 		if ok, _ := path.Match(glob, source); ok && (found == "" || len(glob) > len(found)) {
 			found, level = glob, l
 		}

@@ -18,7 +18,7 @@ type blockMessage struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// block is a piece of what a message says.
+// block is one content block of a message.
 type block struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
@@ -65,19 +65,19 @@ func (*chatForm) anthropic(record *replay.Record, b chatBody) error {
 			return fmt.Errorf("tool %d: %w", i+1, err)
 		}
 		if tool.InputSchema == nil {
-			continue // one that the vendor runs: no hook is asked about it
+			continue // a tool that the vendor runs: hooks do not see its calls
 		}
 		record.Tools = append(record.Tools, replay.ToolSchema{Name: tool.Name, Description: tool.Description, Parameters: tool.InputSchema})
 	}
 	return nil
 }
 
-// messages returns the message in the form in which it is played: what tools answered first, then what was said.
+// messages converts the message to the form in which it is replayed: first the tool results, then the text.
 func (m blockMessage) messages() ([]replay.Message, error) {
 	var out []replay.Message
 	said := replay.Message{Role: replay.Role(m.Role)}
 	if m.Role != "user" && m.Role != "assistant" && m.Role != "system" {
-		return nil, fmt.Errorf("the role %q: expected user, assistant or system", m.Role)
+		return nil, fmt.Errorf("unknown role %q: expected user, assistant or system", m.Role)
 	}
 	blocks, err := blocksOf(m.Content)
 	if err != nil {
@@ -110,7 +110,7 @@ func (m blockMessage) messages() ([]replay.Message, error) {
 	return out, nil
 }
 
-// blocksOf reads content: a text, or blocks.
+// blocksOf parses content: a text or a list of blocks.
 func blocksOf(content json.RawMessage) ([]block, error) {
 	if len(content) == 0 || string(content) == "null" {
 		return nil, nil
@@ -125,7 +125,7 @@ func blocksOf(content json.RawMessage) ([]block, error) {
 	return blocks, err
 }
 
-// blockText returns the text of content, its text blocks one after the other.
+// blockText returns the text of content: its text blocks joined.
 func blockText(content json.RawMessage) (string, error) {
 	blocks, err := blocksOf(content)
 	if err != nil {
@@ -140,7 +140,7 @@ func blockText(content json.RawMessage) (string, error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-// objectText returns the text of arguments that were recorded as an object, without the spaces that say nothing.
+// objectText returns the text of arguments that were recorded as an object, without insignificant white space.
 func objectText(input json.RawMessage) string {
 	if len(input) == 0 || string(input) == "null" {
 		return "{}"

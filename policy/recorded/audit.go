@@ -8,7 +8,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// auditLog is the log of package audit. What the model said is not in it: a step is a turn that has the calls of it.
+// auditLog reads the log of package audit. The log does not hold the model's text, so each step becomes a turn with the
+// calls of the step.
 type auditLog struct {
 	place
 	open []*auditRun
@@ -16,7 +17,7 @@ type auditLog struct {
 
 type auditRun struct {
 	run    *Run
-	step   int // of the turn that is last; -1 before the first
+	step   int // of the last turn; -1 before the first
 	turn   int // its index in the messages
 	hashes bool
 	cut    bool
@@ -42,7 +43,7 @@ type auditLine struct {
 
 func newAudit(at place) *auditLog { return &auditLog{place: at} }
 
-var errHashes = errors.New("the audit log has hashes in the place of arguments: it can be judged when it was opened with Options.Content")
+var errHashes = errors.New("the audit log holds hashes instead of arguments: record it with Options.Content")
 
 func (f *auditLog) add(v value) ([]*Run, error) {
 	if v.last {
@@ -74,7 +75,7 @@ func (f *auditLog) add(v value) ([]*Run, error) {
 	return nil, nil
 }
 
-// addResult adds a call and its answer. Calls of one step are of one turn.
+// addResult adds a call and its answer. Calls of one step belong to one turn.
 func (r *auditRun) addResult(e auditLine) {
 	if e.Texts == nil {
 		r.hashes = true

@@ -9,14 +9,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// chatForm is messages of the OpenAI chat or the Anthropic Messages API, in any of the ways in which people keep them.
+// chatForm reads messages of the OpenAI chat API or the Anthropic Messages API, in all common file layouts.
 type chatForm struct {
 	place
-	messages []json.RawMessage // of a list of messages, or of lines that are one each
-	begun    int               // the line of the first of them
+	messages []json.RawMessage // of a list of messages, or of lines with one message each
+	begun    int               // the line of the first message
 }
 
-// chatBody is a request, and what may stand around one.
+// chatBody is a request, or an object that holds one.
 type chatBody struct {
 	ID        string            `json:"id"`
 	CustomID  string            `json:"custom_id"`
@@ -56,7 +56,7 @@ func (f *chatForm) add(v value) ([]*Run, error) {
 	return []*Run{run}, nil
 }
 
-// end returns the run whose messages came one by one.
+// end returns the run whose messages were read one by one.
 func (f *chatForm) end() ([]*Run, []error) {
 	if len(f.messages) == 0 {
 		return nil, nil
@@ -70,7 +70,7 @@ func (f *chatForm) end() ([]*Run, []error) {
 	return []*Run{run}, nil
 }
 
-// body makes a run of a request.
+// body converts a request to a Run.
 func (f *chatForm) body(line int, b chatBody) (*Run, error) {
 	for _, inner := range []json.RawMessage{b.Body, b.Params, b.Request} {
 		if b.Messages != nil || inner == nil {
@@ -157,7 +157,7 @@ func (*chatForm) openAI(record *replay.Record, b chatBody) error {
 	return nil
 }
 
-// older brings a message of the days before tool calls had ids into today's form.
+// older converts a message from the time before tool calls had ids to the current form.
 func older(m *replay.Message, at int) error {
 	if m.Role == "function" {
 		m.Role = replay.RoleTool

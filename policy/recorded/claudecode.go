@@ -7,10 +7,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// claudeCode is the session files of Claude Code: an entry a line, of which those of type user and assistant hold
-// messages of the Messages API. A model turn is several entries with one message id, a block each. What sub-agents did
-// stands between the entries of who started them (isSidechain), or in a file of its own (agentId), and is a run of its
-// own. Entries that the program made up for itself (isMeta, summaries, snapshots, its own errors) are no messages.
+// claudeCode reads the session files of Claude Code: one entry per line. Entries of type user and assistant hold
+// messages of the Messages API. A model turn is several entries with one message id and one block each. The entries of
+// sub-agents are runs of their own; they stand between the entries of their parent (isSidechain) or in a separate file
+// (agentId). Entries that the program generated (isMeta, summaries, snapshots, its own errors) are not messages.
 type claudeCode struct {
 	place
 	session string
@@ -21,8 +21,8 @@ type claudeCode struct {
 type claudeRun struct {
 	run   *Run
 	key   string // empty for the main run
-	turn  string // the id of the message that is under way
-	index int    // of it in the run's messages
+	turn  string // the id of the current message
+	index int    // of the current message in the run
 }
 
 type claudeEntry struct {
@@ -77,7 +77,7 @@ func (f *claudeCode) add(v value) ([]*Run, error) {
 	return done, nil
 }
 
-// runOf finds the run that an entry belongs to.
+// runOf returns the run of an entry.
 func (f *claudeCode) runOf(line int, e claudeEntry) *claudeRun {
 	key, parent := e.AgentID, ""
 	if e.ParentUUID != nil {
@@ -112,7 +112,7 @@ func (f *claudeCode) runOf(line int, e claudeEntry) *claudeRun {
 	return r
 }
 
-// take adds what a message says. Blocks of a turn that is under way join it.
+// take adds the content of a message. Blocks of the current turn are merged into it.
 func (r *claudeRun) take(m blockMessage, list []replay.Message) {
 	r.run.Model = firstOf(r.run.Model, m.Model)
 	for _, said := range list {

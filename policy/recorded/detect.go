@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// sniffed is what tells the forms apart.
+// sniffed holds the members by which the formats are distinguished.
 type sniffed struct {
 	ID            *string         `json:"id"`
 	Role          string          `json:"role"`
@@ -32,7 +32,7 @@ type sniffed struct {
 	MessageID     json.RawMessage `json:"messageId"`
 }
 
-// detect finds the form of a file by its first value.
+// detect determines the format of a file from its first value.
 func detect(v value) (Format, error) {
 	if v.last {
 		return OpenAI, nil // an empty list
@@ -64,10 +64,10 @@ func detect(v value) (Format, error) {
 	case s.Messages != nil, s.Role != "":
 		return OpenAI, nil
 	}
-	return "", fmt.Errorf("%w: say what it is with a format, one of %v", ErrUnknown, Formats())
+	return "", fmt.Errorf("%w: set the format to one of %v", ErrUnknown, Formats())
 }
 
-// hasBlocks reports whether messages have blocks that only the Messages API has.
+// hasBlocks reports whether messages contain blocks that exist only in the Messages API.
 func hasBlocks(messages json.RawMessage) bool {
 	var list []struct {
 		Content json.RawMessage `json:"content"`
@@ -109,7 +109,7 @@ func hasInputSchema(tools json.RawMessage) bool {
 	return tools != nil && strictjson.Unmarshal(tools, &list) == nil && len(list) > 0 && list[0].InputSchema != nil
 }
 
-// ownForm is the form of package replay.
+// ownForm reads the format of package replay.
 type ownForm struct{ place }
 
 func (f ownForm) add(v value) ([]*Run, error) {

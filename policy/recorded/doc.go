@@ -1,4 +1,4 @@
-// Package recorded reads what agents did before: runs in whatever form they were written down.
+// Package recorded reads runs that agents recorded earlier, in any of several file formats.
 //
 //	r, err := recorded.Open("session.jsonl")
 //	if err != nil {
@@ -15,28 +15,28 @@
 //		}
 //	}
 //
-// # Forms
+// # Formats
 //
-// The form of a file is found by what stands in it, not by its name, unless Reader.Format says it. Any of them may be
-// packed with gzip.
+// The format of a file is detected from its content, not its name, unless Reader.Format sets it. Files may be compressed
+// with gzip.
 //
-//   - Replay: this module's recordings, one run a line, with labels if there are any; see package replay.
+//   - Replay: this module's recordings, one run per line, with optional labels; see package replay.
 //   - OpenAI: chat messages. A list of messages, a request with "messages" (and "tools", "model"), a line of a batch
-//     ("body"), a pair of "request" and "response"; one to a file, one to a line, or a list of them.
+//     ("body"), a pair of "request" and "response"; one per file, one per line, or a list of them.
 //   - Anthropic: the same with the Messages API, whose messages have blocks.
-//   - ClaudeCode: the session files of Claude Code, one entry a line.
+//   - ClaudeCode: the session files of Claude Code, one entry per line.
 //   - Events: what "grapnel run --json" writes.
-//   - Audit: the log of package audit, where it holds texts and not only their hashes.
+//   - Audit: the log of package audit, if it holds texts and not only their hashes.
 //   - OTLP: spans in OTLP JSON, as collectors write them to files, with the GenAI conventions' messages on them.
 //
 // # What comes out
 //
-// A Run is a replay.Record, so that it can be played, with the place where it was found. Arguments are the text that
-// was recorded; where a form has an object there, they are the object's text. Run.Lacks says what a form cannot tell.
+// A Run is a replay.Record, so that it can be replayed, with its place in the file. Arguments are the recorded text;
+// formats that record an object yield the text of the object. Run.Lacks names what the format does not record.
 //
 // # Failure
 //
-// What cannot be read is an error that says where, a *replay.LineError, and the reading goes on with the next run:
-// a caller that counts the errors knows how many were passed over. A file whose form cannot be told is ErrUnknown. Memory is
-// bounded by the runs that are under way at one place of the file, not by the file.
+// A part that cannot be read yields a *replay.LineError with its place, and reading continues with the next run: a
+// caller that counts the errors knows how many runs were skipped. A file of unknown format yields ErrUnknown. The
+// unfinished runs at one place of the file bound the memory, not the size of the file.
 package recorded

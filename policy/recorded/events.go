@@ -7,7 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// eventLog is what "grapnel run --json" writes: docs/events.md has the form.
+// eventLog reads the output of "grapnel run --json"; docs/events.md describes the format.
 type eventLog struct {
 	place
 	open []*Run
@@ -37,7 +37,7 @@ type eventLine struct {
 	} `json:"error"`
 }
 
-// What is not said where the input is not, as older logs have it, and where it is.
+// What the log does not record: older logs have no input, newer ones do.
 const (
 	eventsLack     = "what the user and the system prompt said, and the tools"
 	eventsLackLess = "what the system prompt and hooks said, and the tools"
@@ -74,7 +74,7 @@ func (f *eventLog) add(v value) ([]*Run, error) {
 	r := f.runOf(v.line, e)
 	switch e.Type {
 	case "inference.started":
-		if len(e.Input) == 0 || len(r.Messages) > 0 { // a retry says it again
+		if len(e.Input) == 0 || len(r.Messages) > 0 { // a retry repeats it
 			break
 		}
 		for _, text := range e.Input {
@@ -123,7 +123,7 @@ func (f *eventLog) closeRun(r *Run) {
 	}
 }
 
-// end returns the runs that were under way, or parked, when the log ended.
+// end returns the runs that were unfinished or parked when the log ended.
 func (f *eventLog) end() ([]*Run, []error) {
 	open := f.open
 	f.open = nil

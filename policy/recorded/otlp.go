@@ -16,12 +16,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// otlpForm is spans in OTLP JSON. A run is a span of the operation invoke_agent with the spans chat and execute_tool
-// below it; where nothing invokes an agent, it is what stands below one root. Spans end, and are written, before those
-// above them, so that a run is done when its own span was read, with the batch that it came in.
+// otlpForm reads spans in OTLP JSON. A run is a span of the operation invoke_agent with the spans chat and execute_tool
+// below it; without an invoke_agent span, it is everything below one root. Spans are written when they end, so children
+// come before their parents, and a run is complete once the batch with its own span was read.
 type otlpForm struct {
 	place
-	spans map[string]*span // those that belong to no run yet, by trace and id
+	spans map[string]*span // spans that belong to no run yet, by trace and id
 	order int
 }
 
@@ -88,7 +88,7 @@ func (v anyValue) json() json.RawMessage {
 	return json.RawMessage("null")
 }
 
-// attribute returns the text of an attribute, and the JSON of one that is no text.
+// attribute returns the text of an attribute, or the JSON of an attribute that is not text.
 func (s *span) attribute(key attribute.Key) string {
 	for _, a := range s.Attribute {
 		if a.Key == string(key) {
@@ -124,7 +124,7 @@ func (f *otlpForm) add(v value) ([]*Run, error) {
 		for _, scope := range resource.ScopeSpans {
 			for _, s := range scope.Spans {
 				if s == nil || s.ID == "" || s.Trace == "" {
-					return nil, errors.New("a span has no id, or no trace")
+					return nil, errors.New("a span has no id or no trace")
 				}
 				f.order++
 				s.line, s.order = v.line, f.order
@@ -139,7 +139,7 @@ func (f *otlpForm) add(v value) ([]*Run, error) {
 	return f.runsOf(agents)
 }
 
-// runsOf makes a run of each span, those that were begun last first: the runs that others started stand below them.
+// runsOf converts each span to a run, those that began last first, because runs that others started are below them.
 func (f *otlpForm) runsOf(agents []*span) (runs []*Run, err error) {
 	var wrong []error
 	slices.SortFunc(agents, func(a, b *span) int { return cmp.Or(cmp.Compare(b.started, a.started), b.order-a.order) })
@@ -158,7 +158,7 @@ func (f *otlpForm) runsOf(agents []*span) (runs []*Run, err error) {
 	return runs, errors.Join(wrong...)
 }
 
-// runBelow makes a run of a span and those below it, which it takes away.
+// runBelow converts a span and the spans below it to a run, and removes them.
 func (f *otlpForm) runBelow(top *span) (*Run, error) {
 	var chats, calls []*span
 	for key, s := range f.spans {
@@ -191,7 +191,7 @@ func (f *otlpForm) runBelow(top *span) (*Run, error) {
 		}
 	}
 	if len(t.messages) == 0 && len(chats)+len(calls) > 0 {
-		return nil, fmt.Errorf("run %q: its spans have no messages: record with the content (%s, %s)",
+		return nil, fmt.Errorf("run %q: its spans have no messages: record with content (%s, %s)",
 			id, semconv.KeyInputMessages, semconv.KeyOutputMessages)
 	}
 	t.answerAll()
@@ -199,9 +199,9 @@ func (f *otlpForm) runBelow(top *span) (*Run, error) {
 	return run, nil
 }
 
-// below reports whether a span is top, or stands below it.
+// below reports whether a span is top or one of its descendants.
 func (f *otlpForm) below(s, top *span) bool {
-	for range len(f.spans) + 1 { // a circle has an end
+	for range len(f.spans) + 1 { // bounded, in case of a cycle
 		if s == top {
 			return true
 		}
@@ -212,7 +212,7 @@ func (f *otlpForm) below(s, top *span) bool {
 	return false
 }
 
-// end makes runs of what stands below no agent, and says what is left.
+// end converts the spans below no agent to runs and reports the remaining ones.
 func (f *otlpForm) end() ([]*Run, []error) {
 	roots := map[*span]bool{}
 	for _, s := range f.spans {
@@ -237,17 +237,17 @@ func (f *otlpForm) end() ([]*Run, []error) {
 	if err == nil {
 		return runs, nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // what runs has joined
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // joined by runs
 		return runs, joined.Unwrap()
 	}
 	return runs, []error{err}
 }
 
-// transcript puts the turns of a run together: each shows the model what was said before it.
+// transcript assembles the turns of a run. Each turn shows what the model was sent.
 type transcript struct {
 	messages []replay.Message
 	answers  map[string]*span
-	seen     map[string]bool // calls that were answered
+	seen     map[string]bool // ids of answered calls
 }
 
 type spanMessage struct {
@@ -265,7 +265,7 @@ type spanPart struct {
 	Result    json.RawMessage `json:"result"`
 }
 
-// turn takes one turn of the model in.
+// turn adds one turn of the model.
 func (t *transcript) turn(c *span) error {
 	var shown, said []spanMessage
 	if text := c.attribute(semconv.KeyInputMessages); text != "" {
@@ -295,7 +295,7 @@ func (t *transcript) turn(c *span) error {
 	return nil
 }
 
-// sinceLastTurn returns what was said after the model had spoken last: the rest is known already.
+// sinceLastTurn returns the messages after the model's last one; the earlier ones are known already.
 func sinceLastTurn(shown []spanMessage) []spanMessage {
 	for i, m := range slices.Backward(shown) {
 		if m.Role == "assistant" {
@@ -335,7 +335,7 @@ func (t *transcript) add(m spanMessage) {
 	}
 }
 
-// answerAll adds the answers that no later turn was shown.
+// answerAll adds the answers that no later turn shows.
 func (t *transcript) answerAll() {
 	for _, m := range t.messages {
 		for _, c := range m.ToolCalls {
@@ -346,7 +346,7 @@ func (t *transcript) answerAll() {
 	}
 }
 
-// failed reports whether a call had no good answer. A call without a span is taken for one that had.
+// failed reports whether a call failed. A call without a span counts as successful.
 func (s *span) failed() bool {
 	if s == nil {
 		return false
@@ -357,7 +357,7 @@ func (s *span) failed() bool {
 		outcome == "failed" || outcome == "denied" || outcome == "not_executed" || outcome == "unknown" || outcome == "deferred"
 }
 
-// textOf returns a JSON string's text, and of anything else its JSON.
+// textOf returns the text of a JSON string, or the JSON of any other value.
 func textOf(raw json.RawMessage) string {
 	if text, ok := strictjson.Unquote(string(raw)); ok {
 		return text

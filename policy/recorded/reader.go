@@ -11,34 +11,34 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/replay"
 )
 
-// defaultMaxValue is how long one JSON value of a file may be, in bytes, when a Reader does not say otherwise.
+// defaultMaxValue is the default of Reader.MaxValue.
 const defaultMaxValue = 64 << 20
 
-// Reader reads the runs of one file, one after the other. Set its fields before the first run is read. A Reader is for
-// one goroutine at a time.
+// Reader reads the runs of one file in order. Set its fields before reading the first run. A Reader must not be used
+// concurrently.
 type Reader struct {
-	// Name is what errors and runs call the file. Open sets it to the path.
+	// Name is the name of the file in errors and runs. Open sets it to the path.
 	Name string
-	// Format is the form of the file; empty means to find out.
+	// Format is the format of the file; empty means to detect it.
 	Format Format
-	// MaxValue is how long a line, or an element of the list that a file is, may be, in bytes. Zero means
-	// 64 MiB. A longer one ends the reading.
+	// MaxValue is the maximum length in bytes of a line, or of an element if the file is a list. Zero means 64 MiB. A
+	// longer value ends the reading.
 	MaxValue int
 
 	source io.Reader
-	closer io.Closer // nil when the source is not ours to close
+	closer io.Closer // nil if the caller owns the source
 }
 
 // Open opens a file. The caller closes it.
 func Open(path string) (*Reader, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // do not block on a pipe
 	if err != nil {
 		return nil, fmt.Errorf("open recording: %w", err)
 	}
 	return &Reader{Name: path, source: file, closer: file}, nil
 }
 
-// NewReader returns a Reader of what r holds, which is not closed with it.
+// NewReader returns a Reader of the content of r. The Reader does not close r.
 func NewReader(name string, r io.Reader) *Reader { return &Reader{Name: name, source: r} }
 
 // Close closes the file of a Reader that Open returned.
@@ -49,17 +49,17 @@ func (r *Reader) Close() error {
 	return r.closer.Close()
 }
 
-// form makes runs of the values of a file.
+// form converts the values of a file to runs.
 type form interface {
-	// add takes one value in, and gives the runs that are done with it.
+	// add adds one value and returns the runs that it completes.
 	add(v value) ([]*Run, error)
-	// end gives the runs that were still under way when the file ended, and what is wrong with any.
+	// end returns the runs that were unfinished when the file ended, and their errors.
 	end() ([]*Run, []error)
 }
 
-// Runs iterates over the runs, in the order in which they end. Each turn of the loop has a run or an error, never
-// both; the error is a *replay.LineError. After an error that is about one run the loop may go on. The file is read as
-// the loop goes, and once.
+// Runs iterates over the runs in the order in which they end. Each iteration yields a run or an error, never both; the
+// error is a *replay.LineError. After an error about one run, the loop may continue. The file is read during the loop,
+// and only once.
 func (r *Reader) Runs() iter.Seq2[*Run, error] {
 	return func(yield func(*Run, error) bool) {
 		values := &splitter{limit: cmp.Or(r.MaxValue, defaultMaxValue)}
@@ -91,7 +91,7 @@ func (r *Reader) Runs() iter.Seq2[*Run, error] {
 	}
 }
 
-// give yields runs, and then what is wrong on a line, if anything is. It reports whether the loop goes on.
+// give yields runs and then the errors of a line, if any. It reports whether the loop continues.
 func (r *Reader) give(yield func(*Run, error) bool, line int, runs []*Run, wrong ...error) bool {
 	for _, run := range runs {
 		if !yield(run, nil) {
@@ -130,7 +130,7 @@ func (r *Reader) form(f Format) form {
 	return &chatForm{place: at}
 }
 
-// wrong says where something is wrong. An error that knows its line better keeps it.
+// wrong adds the place to an error, unless the error already has a line.
 func (r *Reader) wrong(line int, err error) error {
 	if at, ok := err.(*replay.LineError); ok { //nolint:errorlint // it is made here, and never wrapped
 		at.Name = r.Name
@@ -139,10 +139,10 @@ func (r *Reader) wrong(line int, err error) error {
 	return &replay.LineError{Name: r.Name, Line: line, Err: err}
 }
 
-// atLine says on which line something is wrong.
+// atLine returns an error about a line.
 func atLine(line int, err error) error { return &replay.LineError{Line: line, Err: err} }
 
-// place is the file that runs are of.
+// place is the file of a run.
 type place struct {
 	file   string
 	format Format

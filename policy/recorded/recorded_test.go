@@ -105,7 +105,7 @@ func TestForms(t *testing.T) {
 			`  assistant "" c1=bash({"command":"ls"}) c2=bash({"command":"rm -rf /"})`,
 			`  tool "a b" to=c1 failed=false`, `  tool "no" to=c2 failed=true`,
 			`  assistant "" c3=bash({})`, `  tool "short" to=c3 failed=false`,
-			`wrong: read recording "audit.jsonl": line 8: run "r2": the audit log has hashes`,
+			`wrong: read recording "audit.jsonl": line 8: run "r2": the audit log holds hashes`,
 		},
 		"spans.jsonl": {
 			"run t1/5:2 otlp model= agent=sub tools=0 lacks=the tools", `  user "sub"`, `  assistant "subbed"`,
@@ -162,16 +162,16 @@ func TestShapesOfFiles(t *testing.T) {
 		"a list a line":          {"[" + user + "]\n[" + user + "," + user + "]\n", []string{"run f:1:1 openai", "  user", "run f:2:2 openai", "  user", "  user"}},
 		"a mark of UTF-8":        {"\ufeff[" + user + "]", []string{"run f:1:1 openai", "  user"}},
 		"objects over lines":     {"{\"messages\":[\n" + user + "]}\n{\n\"messages\":[]}", []string{"run f:1:1 openai", "  user", "run f:3:3 openai"}},
-		"a first line cut short": {"{\"messages\":[{\"ro\n{\"messages\":[]}\n", []string{"wrong: read recording \"f\": line 1: nothing is known"}},
+		"a first line cut short": {"{\"messages\":[{\"ro\n{\"messages\":[]}\n", []string{"wrong: read recording \"f\": line 1: unknown recording format"}},
 		"not a line":             {`{"messages":[]}` + "\nhello\n" + `{"messages":[]}`, []string{"run f:1:1", "wrong: read recording \"f\": line 2: ", "run f:3:3"}},
-		"something else":         {`{"id": "sh1", "cmd": "ls"}`, []string{"nothing is known of a recording like this: say what it is"}},
+		"something else":         {`{"id": "sh1", "cmd": "ls"}`, []string{"unknown recording format: set the format"}},
 		"no JSON":                {"hello\n", []string{"expected an object, got 'h'"}},
 		"a list that ends early": {"[" + user, []string{"line 1: the list does not end", "run f:1:1", "  user"}},
 		"an object that does":    {"[\n{\"role\": ", []string{"line 2: an object does not end"}},
 		"a list of texts":        {`["a"]`, []string{"line 1: expected an object, got '\"'"}},
 		"an archive cut short":   {"\x1f\x8b\x08", []string{"unpack: unexpected EOF"}},
 		"a later log":            {`{"v":2,"seq":1,"type":"run.started"}`, []string{"has version 2"}},
-		"a wrong role":           {`{"system":"x","messages":[{"role":"tool","content":[]}]}`, []string{`the role "tool"`}},
+		"a wrong role":           {`{"system":"x","messages":[{"role":"tool","content":[]}]}`, []string{`unknown role "tool"`}},
 		"wrong arguments":        {`{"messages":[{"role":"assistant","tool_calls":[{"function":{"arguments":{}}}]}]}`, []string{"line 1: message 1: "}},
 	} {
 		got := told(recorded.NewReader("f", strings.NewReader(tc.text)))
@@ -192,7 +192,7 @@ func TestWhatIsWrongIsTyped(t *testing.T) {
 		assert.Equal(t, "f", at.Name)
 	}
 	_, err := recorded.FormatNamed("csv")
-	require.ErrorContains(t, err, `there is no form "csv" of recordings: take one of [replay openai`)
+	require.ErrorContains(t, err, `unknown recording format "csv": expected one of [replay openai`)
 	_, err = recorded.Open("nothing.jsonl")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	r := recorded.NewReader("f", strings.NewReader(`{"id":"a","messages":[]}`))
@@ -200,7 +200,7 @@ func TestWhatIsWrongIsTyped(t *testing.T) {
 	assert.Equal(t, []string{"run a:1 openai model= agent= tools=0 lacks="}, told(r))
 	r = recorded.NewReader("f", strings.NewReader("[]"))
 	r.Format = "csv"
-	assert.Contains(t, told(r)[0], "there is no form")
+	assert.Contains(t, told(r)[0], "unknown recording format")
 }
 
 // endless is a list of requests that never ends; it counts what was asked for.
@@ -238,7 +238,7 @@ func TestValuesHaveALimit(t *testing.T) {
 		r.MaxValue = 1000
 		got := told(r)
 		require.Len(t, got, 1)
-		assert.Contains(t, got[0], "a value is longer than may be")
+		assert.Contains(t, got[0], "a value is too long")
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/replay"
 )
 
-// Format is a form in which runs are written down.
+// Format is a file format for recorded runs.
 type Format string
 
-// The forms.
+// The formats.
 const (
 	Replay     Format = "replay"
 	OpenAI     Format = "openai"
@@ -22,46 +22,46 @@ const (
 	OTLP       Format = "otlp"
 )
 
-// Formats returns every form, in the order in which they are documented.
+// Formats returns all formats, in the order of the package comment.
 func Formats() []Format { return []Format{Replay, OpenAI, Anthropic, ClaudeCode, Events, Audit, OTLP} }
 
-// FormatNamed finds a form by its name.
+// FormatNamed returns the format with a name.
 func FormatNamed(name string) (Format, error) {
 	if f := Format(name); slices.Contains(Formats(), f) {
 		return f, nil
 	}
-	return "", fmt.Errorf("there is no form %q of recordings: take one of %v", name, Formats())
+	return "", fmt.Errorf("unknown recording format %q: expected one of %v", name, Formats())
 }
 
-// ErrUnknown is the cause when nothing is known of a file's form.
-var ErrUnknown = errors.New("nothing is known of a recording like this")
+// ErrUnknown is returned when the format of a file is unknown.
+var ErrUnknown = errors.New("unknown recording format")
 
-// Run is one recorded run. It is the caller's to keep and to change.
+// Run is one recorded run. The caller owns it and may change it.
 type Run struct {
 	replay.Record
 
 	Format Format
-	// File and Line are where the run begins. Lines count from one.
+	// File and Line are the place where the run begins. Lines count from one.
 	File string
 	Line int
-	// Agent is the agent's name, where the form tells it.
+	// Agent is the agent's name, if the format records it.
 	Agent string
-	// Lacks says in half a sentence what the form does not tell of a run, such as what the user said; empty when
-	// nothing is known to be missing.
+	// Lacks names, as a phrase, what the format does not record of a run, such as "the tools"; empty when nothing is
+	// known to be missing.
 	Lacks string
 }
 
-// call makes a call of a recording.
+// call returns a tool call of a recording.
 func call(id, name, arguments string) replay.ToolCall {
 	return replay.ToolCall{ID: id, Type: "function", Function: replay.FunctionCall{Name: name, Arguments: arguments}}
 }
 
-// newAnswer makes the answer to a call.
+// newAnswer returns the answer to a call.
 func newAnswer(id, name, text string, failed bool) replay.Message {
 	return replay.Message{Role: replay.RoleTool, ToolCallID: id, Name: name, Content: replay.Text(text), Error: failed}
 }
 
-// newMessage makes a message of text.
+// newMessage returns a text message.
 func newMessage(role replay.Role, text string) replay.Message {
 	return replay.Message{Role: role, Content: replay.Text(text)}
 }

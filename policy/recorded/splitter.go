@@ -13,16 +13,16 @@ import (
 
 // value is one JSON value of a file.
 type value struct {
-	text []byte // good until the next value is asked for
+	text []byte // valid until the next value is read
 	line int    // where it begins, from one
-	// element is set for an element of a list that is a whole file, or a line of it; last for what ends such a list,
-	// which has no text.
+	// element is set for an element of a list that is a whole file or a line of it. last marks the end of such a list
+	// and has no text.
 	element, last bool
 }
 
-// splitter cuts a file into values: its lines, or, where a value goes over several lines, the values that stand one
-// after the other. Of a list its elements are given, so that no list has to be held. What is wrong with a line is told
-// and the next one read.
+// splitter splits a file into values: its lines, or, if a value spans several lines, the consecutive values. A list is
+// split into its elements, so that it is never held as a whole. An error in a line does not stop the reading of the next
+// line.
 type splitter struct {
 	limit  int
 	source *bufio.Reader
@@ -30,7 +30,7 @@ type splitter struct {
 	text   []byte
 }
 
-var errLong = errors.New("a value is longer than may be: raise Reader.MaxValue if it is meant to be")
+var errLong = errors.New("a value is too long: raise Reader.MaxValue")
 
 func (s *splitter) values(source io.Reader) iter.Seq2[value, error] {
 	return func(yield func(value, error) bool) {
@@ -50,7 +50,7 @@ func (s *splitter) values(source io.Reader) iter.Seq2[value, error] {
 	}
 }
 
-// openSource unpacks what is packed, and looks at the first byte that is no space.
+// openSource decompresses the source if needed and returns the first byte that is not white space.
 func (s *splitter) openSource(source io.Reader) (byte, error) {
 	s.source, s.line = bufio.NewReaderSize(source, 64<<10), 1
 	if magic, err := s.source.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
@@ -66,7 +66,7 @@ func (s *splitter) openSource(source io.Reader) (byte, error) {
 	return s.skip()
 }
 
-// skip goes to the next byte that is no space, and leaves it there.
+// skip moves to the next byte that is not white space, without consuming it.
 func (s *splitter) skip() (byte, error) {
 	for {
 		b, err := s.source.ReadByte()
@@ -81,19 +81,19 @@ func (s *splitter) skip() (byte, error) {
 	}
 }
 
-// byLine reports whether each line is a value of its own, by the first two.
+// byLine reports whether each line is a value of its own, judging by the first two lines.
 func (s *splitter) byLine() bool {
 	head, _ := s.source.Peek(s.source.Size())
 	first, rest, found := bytes.Cut(head, []byte("\n"))
 	if first = bytes.TrimSpace(first); !found || json.Valid(first) {
-		return found || json.Valid(first) || len(head) == s.source.Size() // a line that is longer than what is seen
+		return found || json.Valid(first) || len(head) == s.source.Size() // the line is longer than the buffer
 	}
 	second, _, _ := bytes.Cut(rest, []byte("\n"))
 	return !bytes.HasSuffix(first, []byte("{")) && !bytes.HasSuffix(first, []byte("[")) &&
 		!bytes.HasSuffix(first, []byte(",")) && json.Valid(bytes.TrimSpace(second)) && bytes.HasPrefix(bytes.TrimSpace(second), []byte("{"))
 }
 
-// lines gives the lines that are not blank.
+// lines yields the lines that are not blank.
 func (s *splitter) lines(yield func(value, error) bool) {
 	for ended := false; !ended; s.line++ {
 		s.text = s.text[:0]
@@ -106,7 +106,7 @@ func (s *splitter) lines(yield func(value, error) bool) {
 			if errors.Is(err, bufio.ErrBufferFull) {
 				continue
 			}
-			if err != nil && err != io.EOF { // an io.Reader says io.EOF itself
+			if err != nil && err != io.EOF { // an io.Reader returns io.EOF unwrapped
 				yield(value{line: s.line}, err)
 				return
 			}
@@ -119,7 +119,7 @@ func (s *splitter) lines(yield func(value, error) bool) {
 	}
 }
 
-// stream gives values that go over lines, and the elements of lists.
+// stream yields values that span lines, and the elements of lists.
 func (s *splitter) stream(yield func(value, error) bool) {
 	inList := false
 	for {
@@ -161,7 +161,7 @@ func (s *splitter) stream(yield func(value, error) bool) {
 	}
 }
 
-// object reads from a brace to the one that closes it.
+// object reads from an opening brace to the matching closing brace.
 func (s *splitter) object() error {
 	s.text = s.text[:0]
 	depth, inText, escaped := 0, false, false
@@ -193,7 +193,7 @@ func (s *splitter) object() error {
 	}
 }
 
-// packed says of an error that it came up while unpacking.
+// packed marks errors that occur while decompressing.
 type packed struct{ archive *gzip.Reader }
 
 func (p packed) Read(b []byte) (int, error) {
@@ -204,7 +204,7 @@ func (p packed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// noEOF keeps something that ends too early from looking like a proper end.
+// noEOF turns io.EOF into io.ErrUnexpectedEOF, so that truncated input does not look like a regular end.
 func noEOF(err error) error {
 	if err == io.EOF { //nolint:errorlint // see lines
 		return io.ErrUnexpectedEOF
