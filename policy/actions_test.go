@@ -200,5 +200,5 @@ hooks:
 	assert.Contains(t, err.Error(), `policy.yaml:5:`)
 	assert.Contains(t, err.Error(), `rule "p/a": type: the program cannot start agents`)
 	assert.Contains(t, err.Error(), `policy.yaml:6:`)
-	assert.Contains(t, err.Error(), `rule "p/f": func: there is no func "nope"`)
+	assert.Contains(t, err.Error(), `rule "p/f": func: unknown func "nope"`)
 }

@@ -86,7 +86,7 @@ hooks:
 		`30:21: when: there is no name "startsWit": did you mean startsWith? (rule: conditions)`,
 		`31:17: rule "two": "a.b" is within "a"`,
 		`32:30: rule "x": on_timeout counts only where there is a deadline`,
-		`35:25: ExecutionEnd, entry 1: url: http is for the loopback only: use https (rule: actions)`,
+		`35:25: ExecutionEnd, entry 1: url: http is allowed only for the loopback: use https (rule: actions)`,
 		`35:49: "closed": it keeps nothing from happening at ExecutionEnd and cannot fail closed`,
 		`36:50: ExecutionEnd, entry 2: it decides nothing, so there is nothing to keep in shadow (rule: shadow)`,
 	}
