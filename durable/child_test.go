@@ -432,7 +432,7 @@ func TestARunThatHasBegunIsNotStartedAgain(t *testing.T) {
 	assert.Equal(t, 1, starts)
 	for _, step := range s.RunSteps() {
 		result := step.Result(0)
-		assert.Contains(t, result.Text(), "which has not ended: resume that one")
+		assert.Contains(t, result.Text(), "which has not ended: resume that run")
 		break
 	}
 }

@@ -159,7 +159,7 @@ func (h *held) write(ctx context.Context, kind EntryKind, key string, s agent.St
 		kind, key = ofChild(kind, h.call, key)
 		above := agent.Checkpoint(h.up.last).WithCallChild(h.call, s)
 		if _, _, there := agent.Checkpoint(above).Child(h.call); !there {
-			return h.up.give(fmt.Errorf("writing down a %s: the journal has no call %s under way", kind, h.call))
+			return h.up.give(fmt.Errorf("recording a %s: the journal has no call %s in progress", kind, h.call))
 		}
 		if err := h.up.write(ctx, kind, key, above, Update{}); err != nil {
 			return err
@@ -169,7 +169,7 @@ func (h *held) write(ctx context.Context, kind EntryKind, key string, s agent.St
 	}
 	data, err := agent.Checkpoint(s).Changes(h.last)
 	if err != nil {
-		return h.give(fmt.Errorf("writing down a %s: %w", kind, err))
+		return h.give(fmt.Errorf("recording a %s: %w", kind, err))
 	}
 	if err := h.appendEntries(ctx, u, Entry{Kind: kind, Key: key, At: time.Now(), Data: data}); err != nil {
 		return err
@@ -277,7 +277,7 @@ func (k *Keeper) patiently(ctx context.Context, try func(context.Context) error)
 		select {
 		case <-limited.Done():
 			timer.Stop()
-			return fmt.Errorf("tried for %s: %w", k.options.Patience, err)
+			return fmt.Errorf("gave up after %s: %w", k.options.Patience, err)
 		case <-timer.C:
 		}
 		if err = try(limited); err == nil || final(err) {

@@ -58,13 +58,13 @@ func (p Command) Notify(ctx context.Context, n durable.Notice) error {
 		return err
 	}
 	fail := func(err error) error {
-		return fmt.Errorf("running %s to tell that run %s waits: %w", p.name(), n.Run.ID, err)
+		return fmt.Errorf("running %s to announce that run %s waits: %w", p.name(), n.Run.ID, err)
 	}
 	if len(p.Args) == 0 {
-		return fail(errors.New("there is no program: set Command.Args"))
+		return fail(errors.New("no program configured: set Command.Args"))
 	}
 	timeout := cmp.Or(p.Timeout, defaultRun)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it was killed after %s", timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("killed after %s", timeout))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...) //nolint:gosec // that is what it is for
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(body), p.Output, p.Output

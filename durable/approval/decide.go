@@ -91,7 +91,7 @@ func (h *handler) replyTaken(w http.ResponseWriter, r *http.Request, token strin
 	h.reply(w, r, q.reply(http.StatusConflict, alreadyDecided))
 }
 
-const alreadyDecided = "This was decided already; what you said does not count."
+const alreadyDecided = "Already decided: your decision was ignored."
 
 // record stores the answer and tells that it is there.
 func (h *handler) record(ctx context.Context, q *question, approval agent.Approval) error {
@@ -119,21 +119,21 @@ func readAnswer(w http.ResponseWriter, r *http.Request, limit int64) (said, erro
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, named := params["charset"]; err != nil || media != mediaForm && media != mediaJSON ||
 		named && !strings.EqualFold(charset, "utf-8") || r.Header.Get("Content-Encoding") != "" {
-		return given, refuse(http.StatusUnsupportedMediaType, "A decision is a form or JSON (%s or %s), in UTF-8 and not compressed.", mediaForm, mediaJSON)
+		return given, refuse(http.StatusUnsupportedMediaType, "Send the decision as a form or JSON (%s or %s), in UTF-8 and not compressed.", mediaForm, mediaJSON)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return given, refuse(http.StatusRequestEntityTooLarge, "That is more than the %d bytes that a decision may have.", tooLarge.Limit)
+		return given, refuse(http.StatusRequestEntityTooLarge, "The decision exceeds %d bytes.", tooLarge.Limit)
 	}
 	if err != nil {
-		return given, refuse(http.StatusBadRequest, "The decision did not arrive whole.")
+		return given, refuse(http.StatusBadRequest, "The decision arrived incomplete.")
 	}
 	if media == mediaJSON {
 		if err = strictjson.CheckObject(string(body)); err == nil {
 			err = strictjson.UnmarshalStrict(body, &given)
 		}
 		if err != nil {
-			return said{}, refuse(http.StatusBadRequest, "This is no decision: %v.", err)
+			return said{}, refuse(http.StatusBadRequest, "Invalid decision: %v.", err)
 		}
 		return given, nil
 	}
@@ -144,13 +144,13 @@ func readForm(body string) (said, error) {
 	var given said
 	values, err := url.ParseQuery(body)
 	if err != nil {
-		return given, refuse(http.StatusBadRequest, "This is no form.")
+		return given, refuse(http.StatusBadRequest, "The body is not a form.")
 	}
 	fields := map[string]*string{"verdict": &given.Verdict, "by": &given.By, "reason": &given.Reason, "hash": &given.Hash, "arguments": new(string)}
 	for name, list := range values {
 		field, known := fields[name]
 		if !known || len(list) != 1 {
-			return said{}, refuse(http.StatusBadRequest, "The form has verdict, by, reason, hash and arguments, each once and nothing else.")
+			return said{}, refuse(http.StatusBadRequest, "Expected the form fields verdict, by, reason, hash and arguments, each at most once, and no others.")
 		}
 		*field = list[0]
 		if name == "arguments" {
@@ -168,9 +168,9 @@ func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 	case err != nil:
 		return a, err
 	case given.Hash == "":
-		return a, refuse(http.StatusBadRequest, "The hash is missing: it says what you looked at, and comes with the question.")
+		return a, refuse(http.StatusBadRequest, "The hash is missing: send the hash that the question contains.")
 	case given.Hash != q.kept.Hash:
-		return a, refuse(http.StatusConflict, "What is asked is not what you were shown. Nothing was decided: look again.")
+		return a, refuse(http.StatusConflict, "The question has changed since you saw it. Nothing was decided: reload the page.")
 	case q.kept.Answer != nil:
 		return a, refuse(http.StatusConflict, alreadyDecided)
 	case q.expired(time.Now()):
@@ -178,7 +178,7 @@ func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 	}
 	if !isSpeakable(given.By, byBytes, "") || !isSpeakable(given.Reason, reasonBytes, "\n\t") {
 		return a, refuse(http.StatusUnprocessableEntity,
-			"A name has at most %d bytes and a reason %d, and neither has letters that cannot be seen. Nothing was decided.", byBytes, reasonBytes)
+			"A name may have %d bytes and a reason %d, without invisible characters. Nothing was decided.", byBytes, reasonBytes)
 	}
 	a.By, a.Reason = strings.TrimSpace(given.By), strings.TrimSpace(given.Reason)
 	verdict := given.Verdict
@@ -188,13 +188,13 @@ func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 		}
 	}
 	if err := a.Verdict.UnmarshalText([]byte(verdict)); err != nil {
-		return a, refuse(http.StatusUnprocessableEntity, "The verdict is approve, reject or reject_and_continue. Nothing was decided.")
+		return a, refuse(http.StatusUnprocessableEntity, "Unknown verdict: expected approve, reject or reject_and_continue. Nothing was decided.")
 	}
 	if given.Arguments == nil {
 		return a, nil
 	}
 	if a.Verdict != agent.Approve {
-		return a, refuse(http.StatusUnprocessableEntity, "Only a call that is approved can have other arguments. Nothing was decided.")
+		return a, refuse(http.StatusUnprocessableEntity, "Arguments can be changed only together with an approval. Nothing was decided.")
 	}
 	if err := strictjson.CheckObject(string(given.Arguments)); err != nil {
 		return a, refuse(http.StatusUnprocessableEntity, "The arguments must be one JSON object: %v. Nothing was decided.", err)
@@ -204,7 +204,7 @@ func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 		return a, refuse(http.StatusUnprocessableEntity, "The arguments must be one JSON object: %v. Nothing was decided.", err)
 	}
 	if !q.asked.Takes(a) {
-		return a, refuse(http.StatusUnprocessableEntity, "This call may have happened: it is repeated as it was or not at all. Nothing was decided.")
+		return a, refuse(http.StatusUnprocessableEntity, "This call may have happened already: repeat it unchanged or reject it. Nothing was decided.")
 	}
 	return a, nil
 }
@@ -225,7 +225,7 @@ func fromForm(q *question, given *said) (verdict string, err error) {
 	case agent.Approve.String():
 		if !same {
 			return "", refuse(http.StatusUnprocessableEntity,
-				"You changed the arguments, and pressed the button that approves them as they were. Nothing was decided.")
+				"You changed the arguments but pressed the button that approves the original ones. Nothing was decided.")
 		}
 	}
 	return given.Verdict, nil

@@ -292,7 +292,7 @@ func TestTooLate(t *testing.T) {
 	} {
 		assert.Equal(t, http.StatusGone, got.StatusCode)
 		assert.Contains(t, got.body, "time to decide this is over")
-		assert.Contains(t, got.body, "reject, and go on without the call")
+		assert.Contains(t, got.body, "reject and continue without the call")
 		assert.NotContains(t, got.body, "<form")
 	}
 	d.undecided(t, 0)

@@ -80,14 +80,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.show(w, r, token)
 	case http.MethodPost:
 		if h.cross.Check(r) != nil {
-			h.reply(w, r, reply{Status: http.StatusForbidden, Message: "This came from another site, and decides nothing. " +
+			h.reply(w, r, reply{Status: http.StatusForbidden, Message: "The request came from another site. Nothing was decided. " +
 				"Open the link itself, over HTTPS if it is not on this machine, and decide there."})
 			return
 		}
 		h.decide(w, r, token)
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
-		h.reply(w, r, reply{Status: http.StatusMethodNotAllowed, Message: "GET shows a question, POST decides it; nothing else is understood."})
+		h.reply(w, r, reply{Status: http.StatusMethodNotAllowed, Message: "GET shows a question, POST decides it; other methods are not supported."})
 	}
 }
 
@@ -104,7 +104,7 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, token string) {
 // nothing is the answer to every token that nothing is asked under, whatever the cause.
 var nothing = reply{
 	Status: http.StatusNotFound,
-	Message: "There is nothing to decide here. The link may be incomplete, or the question was decided or withdrawn " +
+	Message: "Nothing to decide here. The link may be incomplete, or the question was decided or withdrawn " +
 		"and the run has gone on or ended.",
 }
 
@@ -119,7 +119,7 @@ func (h *handler) replyFailure(w http.ResponseWriter, r *http.Request, doing str
 	}
 	h.reply(w, r, reply{
 		Status:  http.StatusServiceUnavailable,
-		Message: "The store of runs does not answer. Try again in a moment; if you had decided, you will be shown whether it counts.",
+		Message: "The store of runs does not respond. Try again in a moment; the page then shows whether your decision was recorded.",
 	})
 }
 
@@ -132,6 +132,6 @@ func (h *handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	default:
 		h.options.Log.ErrorContext(r.Context(), "approval: a panic", "panic", p, "stack", string(debug.Stack()))
-		h.reply(w, r, reply{Status: http.StatusInternalServerError, Message: "Something is broken here; the log says what."})
+		h.reply(w, r, reply{Status: http.StatusInternalServerError, Message: "Internal error. See the server log."})
 	}
 }

@@ -32,7 +32,7 @@ func Log(w io.Writer, links Links) durable.Notifier {
 		mu.Lock()
 		defer mu.Unlock()
 		if _, err := io.WriteString(w, lines.String()); err != nil {
-			return fmt.Errorf("writing down that run %s waits: %w", n.Run.ID, err)
+			return fmt.Errorf("announcing that run %s waits: %w", n.Run.ID, err)
 		}
 		return nil
 	})

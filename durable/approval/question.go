@@ -40,7 +40,7 @@ func findQuestion(ctx context.Context, store durable.Store, token string) (*ques
 		return nil, err
 	}
 	if found.asked.Call.Hash() != q.Hash {
-		return nil, fmt.Errorf("call %s of run %s: what would be shown is not what is asked", q.Call, q.Run)
+		return nil, fmt.Errorf("call %s of run %s: the recorded question does not match the call", q.Call, q.Run)
 	}
 	if found.about, err = store.Run(ctx, q.Run); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (q *question) reply(status int, message string) reply {
 	now := time.Now()
 	if q.expired(now) {
 		status = http.StatusGone
-		message = "The time to decide this is over: what counts is what the question says for that case: " + verdictNames[q.asked.Questions.OnTimeout()] + "."
+		message = "The deadline has passed. The answer defined for that case applies: " + verdictNames[q.asked.Questions.OnTimeout()] + "."
 	}
 	return reply{Status: status, Message: message, Question: q.pageData(now)}
 }

@@ -86,8 +86,8 @@ var (
 // verdictNames are the verdicts in words.
 var verdictNames = map[agent.ApprovalVerdict]string{
 	agent.Approve:           "approve",
-	agent.RejectAndEnd:      "reject, and end the run",
-	agent.RejectAndContinue: "reject, and go on without the call",
+	agent.RejectAndEnd:      "reject and end the run",
+	agent.RejectAndContinue: "reject and continue without the call",
 }
 
 // Title returns what the page is called.
@@ -101,7 +101,7 @@ func (r reply) Title() string {
 		return "Too late"
 	}
 	if r.Question.Begun {
-		return "May “" + visible(r.Question.Tool) + "” run again?"
+		return "Run “" + visible(r.Question.Tool) + "” again?"
 	}
 	return "May “" + visible(r.Question.Tool) + "” run?"
 }

@@ -74,7 +74,7 @@ func (s Server) Listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-var errReachable = errors.New("other machines can reach it: listen on 127.0.0.1, or set Remote if that is what you want")
+var errReachable = errors.New("other machines can reach this address: listen on 127.0.0.1, or set Remote to allow them")
 
 // resolveLoopback returns the address of a host, if it is one of the loopback.
 func resolveLoopback(ctx context.Context, host string) (string, error) {

@@ -80,7 +80,7 @@ func (h Webhook) Notify(ctx context.Context, n durable.Notice) error {
 	}
 	to, header, err := h.prepare()
 	if err != nil {
-		return fmt.Errorf("posting that run %s waits: %w", n.Run.ID, err)
+		return fmt.Errorf("announcing that run %s waits: %w", n.Run.ID, err)
 	}
 	if len(h.Key) > 0 {
 		header.Set(SignatureHeader, Signature(h.Key, body))
@@ -101,7 +101,7 @@ func (h Webhook) Notify(ctx context.Context, n durable.Notice) error {
 		if err == nil {
 			return nil
 		}
-		err = fmt.Errorf("posting to %s that run %s waits, try %d of %d: %w", to.Host, n.Run.ID, try, tries, err)
+		err = fmt.Errorf("announcing to %s that run %s waits, try %d of %d: %w", to.Host, n.Run.ID, try, tries, err)
 		if !again || try == tries {
 			return err
 		}
@@ -132,10 +132,10 @@ func postOnce(ctx context.Context, client *http.Client, to *url.URL, header http
 	case code >= 200 && code < 300:
 		return false, nil
 	case code >= 300 && code < 400:
-		return false, fmt.Errorf("the answer is %d, a redirect, which is not followed: set URL to where it leads", code)
+		return false, fmt.Errorf("status %d: redirects are not followed: set URL to the final address", code)
 	default:
 		again = code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
-		return again, fmt.Errorf("the answer is %d %s", code, http.StatusText(code))
+		return again, fmt.Errorf("status %d %s", code, http.StatusText(code))
 	}
 }
 
@@ -154,11 +154,11 @@ func (h Webhook) prepare() (*url.URL, http.Header, error) {
 	case err != nil:
 		return nil, nil, fmt.Errorf("Webhook.URL: %w", withoutURL(err))
 	case to.Host == "" || to.Opaque != "" || to.Scheme != "https" && to.Scheme != "http":
-		return nil, nil, errors.New("Webhook.URL: it must begin with https:// and name a host")
+		return nil, nil, errors.New("Webhook.URL: must begin with https:// and name a host")
 	case to.User != nil:
-		return nil, nil, errors.New("Webhook.URL: it has a user name in it: use Header, with the secret in the environment")
+		return nil, nil, errors.New("Webhook.URL: contains a user name: use Header, with the secret in the environment")
 	case to.Scheme == "http" && !isLocalName(to.Hostname()):
-		return nil, nil, fmt.Errorf("Webhook.URL: http is for the loopback; use https for %s", to.Host)
+		return nil, nil, fmt.Errorf("Webhook.URL: http is allowed only for the loopback: use https for %s", to.Host)
 	}
 	header := http.Header{"Content-Type": {mediaJSON}, "User-Agent": {"grapnel"}}
 	for name, value := range h.Header {
@@ -196,7 +196,7 @@ func (h Webhook) expand(value string) (string, error) {
 		return set
 	})
 	if err == nil && strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		err = errors.New("it has a line break or another control character in it")
+		err = errors.New("contains a line break or another control character")
 	}
 	return value, err
 }

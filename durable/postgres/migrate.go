@@ -39,8 +39,8 @@ func Rollback(ctx context.Context, url string, o Options) (version int64, err er
 func migrateUp(ctx context.Context, p *goose.Provider) error {
 	there, known, err := p.GetVersions(ctx)
 	if err == nil && there > known {
-		err = fmt.Errorf("it has version %d and this program knows versions up to %d: use a newer program, "+
-			"or go back with that one first", there, known)
+		err = fmt.Errorf("the schema has version %d and this program supports versions up to %d: use a newer program, "+
+			"or downgrade the schema with that program first", there, known)
 	}
 	if err == nil && there < known {
 		_, err = p.Up(ctx)
@@ -54,9 +54,9 @@ func migrateDown(ctx context.Context, p *goose.Provider) error {
 	case err != nil:
 		return err
 	case there > known:
-		return fmt.Errorf("it has version %d and this program knows versions up to %d: go back with the program that made it", there, known)
+		return fmt.Errorf("the schema has version %d and this program supports versions up to %d: downgrade with the program that created it", there, known)
 	case there <= 1:
-		return errors.New("it has its first version: nothing comes before it but no runs at all")
+		return errors.New("the schema has its first version: there is no earlier one")
 	}
 	_, err = p.Down(ctx)
 	return err

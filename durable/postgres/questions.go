@@ -96,7 +96,7 @@ func checkAnswers(r durable.Run, asked []durable.Question, answers []durable.Ans
 		open[form{q.Call, q.Hash}] = q.Answer == nil
 	}
 	if len(answers) > 0 && r.Status != agent.StatusParked {
-		return fmt.Errorf("it is %s: %w", r.Status, durable.ErrNotFound)
+		return fmt.Errorf("the run is %s: %w", r.Status, durable.ErrNotFound)
 	}
 	var wrong []error
 	for _, a := range answers {

@@ -13,7 +13,7 @@ import (
 
 // Run returns what is known of a run: see durable.Store.
 func (s *Store) Run(ctx context.Context, id agent.RunID) (r durable.Run, err error) {
-	err = s.call(ctx, fmt.Sprintf("look at run %s", id), func(ctx context.Context) error {
+	err = s.call(ctx, fmt.Sprintf("read run %s", id), func(ctx context.Context) error {
 		r, err = scanRun(s.pool.QueryRow(ctx, `SELECT `+runColumns+` FROM runs r WHERE r.id = $1`, text(id)))
 		return notFound(err)
 	})

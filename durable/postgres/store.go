@@ -78,9 +78,9 @@ func (o Options) parse(at string) (*pgxpool.Config, error) {
 		return nil, fmt.Errorf("open the postgres store: %w", file)
 	}
 	if err != nil || stray {
-		return nil, errors.New("open the postgres store: the url, or one of the PG variables, cannot be read: give " +
+		return nil, errors.New("open the postgres store: the url or a PG variable is invalid: use " +
 			"postgres://user@host:5432/database or host=... user=... dbname=..., with the password in PGPASSWORD or " +
-			"percent-encoded (%2F for /, %40 for @); no more is said of it here, since that may show the password")
+			"percent-encoded (%2F for /, %40 for @) (details are omitted because they may show the password)")
 	}
 	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
 		params["application_name"] = "grapnel"

@@ -80,7 +80,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (n int, err error) 
 
 // DenyTools implements durable.Store.
 func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
-	err = s.read(ctx, "looking at the switch that denies tools", func() error {
+	err = s.read(ctx, "reading the switch that denies tools", func() error {
 		var since micros
 		err := s.statements[selectDeny].QueryRowContext(ctx).Scan(&sw.On, &sw.Reason, &sw.By, &since)
 		sw.Since = since.Time

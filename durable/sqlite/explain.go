@@ -25,15 +25,15 @@ func (s *Store) explain(ctx context.Context, doing string, err error) error {
 	case codes.SQLITE_FULL:
 		advice = "the disk is full, nothing was written: free some space and try again: "
 	case codes.SQLITE_READONLY:
-		advice = "it cannot be written to: let this user write the file, those beside it and their folder: "
+		advice = "no write access: let this user write the file, its -wal and -shm files and their folder: "
 	case codes.SQLITE_BUSY:
-		advice = fmt.Sprintf("another process has kept it locked for %v: see what has the file open: ", s.wait)
+		advice = fmt.Sprintf("another process has kept it locked for %v: check which process has the file open: ", s.wait)
 	case codes.SQLITE_CORRUPT:
-		advice = "the file is damaged: put a backup in its place: "
+		advice = "the file is damaged: restore a backup: "
 	case codes.SQLITE_NOTADB:
-		advice = "the file is no SQLite database: name another one: "
+		advice = "the file is not a SQLite database: use another file: "
 	case codes.SQLITE_IOERR, codes.SQLITE_CANTOPEN:
-		advice = "the file cannot be read or written: see whether its disk is there: "
+		advice = "the file cannot be read or written: check its disk: "
 	}
 	return fmt.Errorf("sqlite store %s: %s: %s%w", s.path, doing, advice, err)
 }

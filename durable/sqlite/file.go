@@ -21,9 +21,9 @@ func prepareFile(path string) (fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, ownerOnly)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no folder %s: make it first", filepath.Dir(path))
+		return nil, fmt.Errorf("no such folder %s: create it first", filepath.Dir(path))
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("the file must be one that this user may read and write, in a folder where it may make files: %w", err)
+		return nil, fmt.Errorf("this user must be able to read and write the file and to create files in its folder: %w", err)
 	case err != nil:
 		return nil, err
 	}

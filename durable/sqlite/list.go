@@ -46,7 +46,7 @@ const (
 
 // Run implements durable.Store.
 func (s *Store) Run(ctx context.Context, id agent.RunID) (r durable.Run, err error) {
-	err = s.read(ctx, "looking at a run", func() error {
+	err = s.read(ctx, "reading a run", func() error {
 		r, err = scanRun(s.statements[selectRun].QueryRowContext(ctx, id).Scan)
 		if errors.Is(err, sql.ErrNoRows) {
 			return notFound(id)
@@ -117,7 +117,7 @@ func selectList(f durable.Filter, before int64) (query string, args []any) {
 
 // Due implements durable.Store.
 func (s *Store) Due(ctx context.Context, limit int) (runs []durable.Run, err error) {
-	err = s.read(ctx, "looking for runs to take up", func() error {
+	err = s.read(ctx, "looking for runs to resume", func() error {
 		now := s.clock()
 		rows, err := s.statements[selectDue].QueryContext(ctx, now, now+skew, max(limit, 0))
 		runs, err = scanRuns(rows, err)

@@ -27,7 +27,7 @@ func (m *micros) Scan(v any) error {
 	case int64:
 		m.Time = fromMicros(v)
 	default:
-		return fmt.Errorf("a time is kept as %T", v)
+		return fmt.Errorf("a time is stored as %T", v)
 	}
 	return nil
 }

@@ -27,13 +27,13 @@ func Migrate(ctx context.Context, path string) (version int64, err error) {
 // program, and says the version that it has then. No process may have the file open.
 // No run is lost by it: the first version, before which there were none, is refused.
 func Rollback(ctx context.Context, path string) (version int64, err error) {
-	return atRest(ctx, path, "taking the schema one step back", func(db *sql.DB) error {
+	return atRest(ctx, path, "downgrading the schema", func(db *sql.DB) error {
 		steps, version, _, err := schemaVersions(ctx, db)
 		if err != nil {
 			return err
 		}
 		if version <= 1 {
-			return errors.New("this is the first version of the schema: there is nothing before it")
+			return errors.New("the schema has its first version: there is no earlier one")
 		}
 		_, err = steps.Down(ctx)
 		return err
@@ -72,7 +72,7 @@ func migrateSchema(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if mode != "wal" {
-		return fmt.Errorf("its file system takes no write-ahead log (journal mode %s): put the file on a local disk", mode)
+		return fmt.Errorf("the file system does not support a write-ahead log (journal mode %s): put the file on a local disk", mode)
 	}
 	for {
 		steps, version, newest, err := schemaVersions(ctx, db)
@@ -80,8 +80,8 @@ func migrateSchema(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 		if version > newest {
-			return fmt.Errorf("the file has schema version %d and this program knows %d: use the newer program, "+
-				"or take the schema back with it", version, newest)
+			return fmt.Errorf("the file has schema version %d and this program supports %d: use the newer program, "+
+				"or downgrade the schema with it", version, newest)
 		}
 		if _, err := steps.UpByOne(ctx); err == nil {
 			continue
@@ -106,7 +106,7 @@ func claimFile(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if id != 0 || things != 0 {
-		return errors.New("the file is a database of another program: name another one")
+		return errors.New("the file is a database of another program: use another file")
 	}
 	if _, err := t.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", ours)); err != nil {
 		return err

@@ -71,7 +71,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 			return err
 		}
 		if h.status != agent.StatusParked {
-			return fmt.Errorf("run %q waits for no answer: %w", id, durable.ErrNotFound)
+			return fmt.Errorf("run %q does not wait for an answer: %w", id, durable.ErrNotFound)
 		}
 		now := s.clock()
 		for _, a := range answers {

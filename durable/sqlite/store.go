@@ -47,7 +47,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		s.now = time.Now
 	}
 	if err := s.connect(ctx, o.Sync); err != nil {
-		return nil, errors.Join(s.explain(ctx, "opening it", err), s.disconnect())
+		return nil, errors.Join(s.explain(ctx, "opening", err), s.disconnect())
 	}
 	return s, nil
 }
@@ -167,7 +167,7 @@ func (s *Store) sameFile() error {
 		return errors.New("the file was replaced while it was open: open the store again")
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return errors.New("the file is gone while it is open: put it back, with those that end in -wal and -shm")
+		return errors.New("the file was removed while it was open: restore it, with its -wal and -shm files")
 	}
 	return err
 }
