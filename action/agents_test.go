@@ -224,22 +224,22 @@ func TestAfter(t *testing.T) {
 // A host that lacks something says so when the action is made ready.
 func TestWhatHostsLack(t *testing.T) {
 	for want, d := range map[string]action.Declared{
-		"set Host.Tools":               action.MCPTool{Tool: "x"},
-		"set Host.Agents":              action.Agent{Name: "x"},
-		"set Host.Spawner":             action.Spawn{Pipeline: "x"},
-		"set Host.Driver":              action.Prompt{Rule: "x"},
-		`func: unknown func "x"`:   action.Func{Name: "x"},
-		"tool: missing":          action.MCPTool{},
-		"agent: missing":         action.Agent{},
-		"pipeline: missing":      action.Spawn{},
-		"rule: missing":          action.Prompt{},
-		"func: missing":          action.Func{},
-		"argv: missing":          action.Command{},
-		"command: missing":       action.Shell{},
-		"command: syntax error": action.Shell{Text: "if"},
-		"env.SESSION: this name is":    action.Shell{Text: "true", Env: map[string]string{"SESSION": "x"}},
-		`env: "A=B" is not a valid variable name`:        action.Shell{Text: "true", Env: map[string]string{"A=B": "x"}},
-		`inherit: "[": syntax error`:   action.Shell{Text: "true", Inherit: []string{"["}},
+		"set Host.Tools":                          action.MCPTool{Tool: "x"},
+		"set Host.Agents":                         action.Agent{Name: "x"},
+		"set Host.Spawner":                        action.Spawn{Pipeline: "x"},
+		"set Host.Driver":                         action.Prompt{Rule: "x"},
+		`func: unknown func "x"`:                  action.Func{Name: "x"},
+		"tool: missing":                           action.MCPTool{},
+		"agent: missing":                          action.Agent{},
+		"pipeline: missing":                       action.Spawn{},
+		"rule: missing":                           action.Prompt{},
+		"func: missing":                           action.Func{},
+		"argv: missing":                           action.Command{},
+		"command: missing":                        action.Shell{},
+		"command: syntax error":                   action.Shell{Text: "if"},
+		"env.SESSION: this name is":               action.Shell{Text: "true", Env: map[string]string{"SESSION": "x"}},
+		`env: "A=B" is not a valid variable name`: action.Shell{Text: "true", Env: map[string]string{"A=B": "x"}},
+		`inherit: "[": syntax error`:              action.Shell{Text: "true", Inherit: []string{"["}},
 	} {
 		err := d.Action(action.Host{}).Error()
 		require.ErrorContains(t, err, want)

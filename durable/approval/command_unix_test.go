@@ -46,7 +46,7 @@ func TestCommand(t *testing.T) {
 	require.NoError(t, approval.Command{Args: []string{"true"}}.Notify(t.Context(), durable.Notice{Run: n.Run}))
 
 	for want, args := range map[string][]string{
-		"no program configured: set Command.Args":            nil,
+		"no program configured: set Command.Args":              nil,
 		"running /no/such to announce that run r1 waits: fork": {"/no/such"},
 		"exit status 3": {"sh", "-c", "echo $GRAPNEL_LINK >&2; exit 3"},
 	} {

@@ -19,8 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// How much a person may say, in bytes. A body may have bodyBytes more than the arguments
-// that come back with it.
+// Size limits of a decision in bytes. A body may be bodyBytes longer than the arguments that it returns.
 const (
 	byBytes     = 200
 	reasonBytes = 8 << 10
@@ -29,19 +28,19 @@ const (
 	mediaJSON   = "application/json"
 )
 
-// said is a decision as it came, from a form or as JSON.
+// said is a decision as received, from a form or as JSON.
 type said struct {
 	Verdict string `json:"verdict"`
 	By      string `json:"by,omitempty"`
 	Reason  string `json:"reason,omitempty"`
-	// Arguments go in the place of those that were shown.
+	// Arguments replace the arguments that were shown.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Hash      string          `json:"hash"`
 
-	text *string // of the arguments, in a form
+	text *string // the text of the arguments from a form
 }
 
-// refusal is an answer that is not a decision, and why.
+// refusal is the reply to an invalid decision, with the reason.
 type refusal struct {
 	status  int
 	message string
@@ -53,7 +52,7 @@ func refuse(status int, format string, args ...any) error {
 	return &refusal{status, fmt.Sprintf(format, args...)}
 }
 
-// decide takes a decision.
+// decide handles a posted decision.
 func (h *handler) decide(w http.ResponseWriter, r *http.Request, token string) {
 	q, err := findQuestion(r.Context(), h.store, token)
 	if err != nil {
@@ -81,7 +80,7 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, token string) {
 	h.reply(w, r, answer)
 }
 
-// replyTaken answers a person who came second.
+// replyTaken replies to a person whose decision came second.
 func (h *handler) replyTaken(w http.ResponseWriter, r *http.Request, token string) {
 	q, err := findQuestion(r.Context(), h.store, token)
 	if err != nil {
@@ -93,9 +92,9 @@ func (h *handler) replyTaken(w http.ResponseWriter, r *http.Request, token strin
 
 const alreadyDecided = "Already decided: your decision was ignored."
 
-// record stores the answer and tells that it is there.
+// record stores the answer and calls Options.Decided.
 func (h *handler) record(ctx context.Context, q *question, approval agent.Approval) error {
-	ctx = context.WithoutCancel(ctx) // who decided may close the page
+	ctx = context.WithoutCancel(ctx) // the person may close the page early
 	answer, err := durable.AnswerOf(q.asked, approval)
 	if err != nil {
 		return err
@@ -113,7 +112,7 @@ func (h *handler) record(ctx context.Context, q *question, approval agent.Approv
 	return nil
 }
 
-// readAnswer reads what was posted.
+// readAnswer parses the body of a POST.
 func readAnswer(w http.ResponseWriter, r *http.Request, limit int64) (said, error) {
 	var given said
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -161,7 +160,7 @@ func readForm(body string) (said, error) {
 	return given, nil
 }
 
-// parseDecision returns what was said, if it is an answer to the question.
+// parseDecision validates a received decision against the question.
 func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 	var a agent.Approval
 	switch {
@@ -209,11 +208,10 @@ func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 	return a, nil
 }
 
-// verdictEdit is the button that approves with the arguments as they stand in the form.
+// verdictEdit is the value of the button that approves with the edited arguments.
 const verdictEdit = "edit"
 
-// fromForm returns the verdict of a form, which brings the arguments with it whatever was
-// pressed.
+// fromForm returns the verdict of a form. A form always contains the arguments, whichever button was pressed.
 func fromForm(q *question, given *said) (verdict string, err error) {
 	same := arguments(q.asked.Call.Arguments).Same(*given.text)
 	switch given.Verdict {
@@ -231,7 +229,7 @@ func fromForm(q *question, given *said) (verdict string, err error) {
 	return given.Verdict, nil
 }
 
-// isSpeakable reports whether a text may be shown to people and told to a model.
+// isSpeakable reports whether a text is safe to show to people and to a model.
 func isSpeakable(text string, limit int, also string) bool {
 	return len(text) <= limit && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)) && !strings.ContainsRune(also, r)
