@@ -212,7 +212,7 @@ func TestWebhookRefuses(t *testing.T) {
 		hook approval.Webhook
 		want string
 	}{
-		"no URL":             {approval.Webhook{}, "Webhook.URL: it must begin with https://"},
+		"no URL":             {approval.Webhook{}, "Webhook.URL: must begin with https://"},
 		"a file":             {approval.Webhook{URL: "file:///etc/passwd"}, "https://"},
 		"no scheme":          {approval.Webhook{URL: "//example.com/s3cret"}, "https://"},
 		"opaque":             {approval.Webhook{URL: "https:example.com"}, "https://"},

@@ -221,7 +221,7 @@ func TestThePageOfACallInDoubt(t *testing.T) {
 	require.True(t, d.goOn(t).Waiting(), "the approval was used up")
 
 	got := see(t, d.link(0))
-	for _, want := range []string{"May “pay” run again?", "What may have happened", "Repeat it", "Do not repeat it, and go on", "Do not repeat it, and end the run", "its outcome is unknown"} {
+	for _, want := range []string{"Run “pay” again?", "What may have happened", "Repeat it", "Do not repeat it, and go on", "Do not repeat it, and end the run", "its outcome is unknown"} {
 		assert.Contains(t, got.body, want)
 	}
 	assert.NotContains(t, got.body, "Change the arguments")

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// explain makes an error one that says which store it is of and what to do. What the
-// contract of a store says is left as it is.
+// explain adds the store's path, the operation and advice to an error. It does not change the errors that the contract of
+// a store defines.
 func (s *Store) explain(ctx context.Context, doing string, err error) error {
 	switch {
 	case err == nil, isAnswer(err):
@@ -38,7 +38,7 @@ func (s *Store) explain(ctx context.Context, doing string, err error) error {
 	return fmt.Errorf("sqlite store %s: %s: %s%w", s.path, doing, advice, err)
 }
 
-// isAnswer tells whether the store itself is well and says no.
+// isAnswer reports whether an error is a defined answer of a working store, not a failure.
 func isAnswer(err error) bool {
 	for _, answer := range []error{durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered} {
 		if errors.Is(err, answer) {
@@ -48,7 +48,7 @@ func isAnswer(err error) bool {
 	return errors.As(err, new(*durable.HeldError)) || errors.As(err, new(*durable.SeqError))
 }
 
-// code returns the primary result code of SQLite, zero for an error that is not its own.
+// code returns the primary result code of SQLite; zero for an error that is not from SQLite.
 func code(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff

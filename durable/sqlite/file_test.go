@@ -155,7 +155,7 @@ func TestReadOnlyFile(t *testing.T) {
 	cmd.Env = append(os.Environ(), roleVar+"=open", pathVar+"="+path)
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err, "%s", out)
-	assert.Contains(t, string(out), "sqlite store "+path+": opening it: the file must be one that this user may read and write")
+	assert.Contains(t, string(out), "sqlite store "+path+": opening it: this user must be able to read and write the file")
 }
 
 func TestDiskFull(t *testing.T) {
@@ -192,7 +192,7 @@ func TestFileGoneForAWhile(t *testing.T) {
 	l := park(t, s, "r")
 	require.NoError(t, os.Rename(path, path+".away"))
 	err := s.Append(t.Context(), l, durable.Update{}, entry(1))
-	require.ErrorContains(t, err, "sqlite store "+path+": writing to a journal: the file was removed while it was open: put it back")
+	require.ErrorContains(t, err, "sqlite store "+path+": writing to a journal: the file was removed while it was open: restore it")
 	_, err = s.Run(t.Context(), "r")
 	require.ErrorContains(t, err, "the file is gone")
 

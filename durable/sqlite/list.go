@@ -77,9 +77,9 @@ func (s *Store) List(ctx context.Context, f durable.Filter) (runs []durable.Run,
 	return ignoreNoRows(runs, err)
 }
 
-// selectList asks for each status by itself, in the order of an index, so that a
-// page costs a page and not all runs of several statuses. Where several conditions
-// could choose an index, a plus sign keeps the less telling ones from it.
+// selectList reads each status separately, in the order of an index, so that a page costs a page and not all runs of
+// several statuses. Where several conditions could use an index, a plus sign disables the index for the less selective
+// ones.
 func selectList(f durable.Filter, before int64) (query string, args []any) {
 	limit := f.Limit
 	if limit <= 0 {

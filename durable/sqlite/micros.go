@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// micros is a time as it is kept: microseconds since 1970, NULL for the zero time.
+// micros is a time in its stored form: microseconds since 1970, NULL for the zero time.
 type micros struct{ time.Time } //nolint:recvcheck // a Valuer is a value, a Scanner is scanned into
 
 func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
