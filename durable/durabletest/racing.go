@@ -205,8 +205,8 @@ func atOnce(n int, do func(i int)) {
 	group.Wait()
 }
 
-// race runs a func eight times at once, of which one succeeds: it says which. The
-// others get an error that is, or is of the type of, the given one.
+// race calls do eight times concurrently and returns the index of the one call that
+// succeeds. The others must fail with lost, or with an error of its type.
 func race(t *testing.T, lost error, do func(i int) error) (won int) {
 	t.Helper()
 	errs := make([]error, 8)

@@ -18,8 +18,8 @@ const (
 	wakeParents = `UPDATE runs SET ready = coalesce(ready, ?2) WHERE status = 'parked' AND n IN
 		(SELECT run FROM questions WHERE child = ?1 AND child <> '' AND answered IS NULL)`
 
-	// settleRun works out what follows from everything else that is known of a run:
-	// its deadline, and since when it waits to be taken up.
+	// settleRun computes the columns that follow from the rest of the record of a run:
+	// its deadline, and the time since when it is ready to continue.
 	settleRun = `UPDATE runs SET
 		deadline = (SELECT min(deadline) FROM questions WHERE run = runs.n AND answered IS NULL),
 		ready = CASE

@@ -20,12 +20,12 @@ const (
 	selectRun = `SELECT ` + runColumns + ` FROM runs WHERE id = ?`
 	selectN   = `SELECT n FROM runs WHERE id = ?`
 
-	// free is that no process holds a run: ?1 is now and ?2 the last moment that a lease
-	// can have been given at.
+	// free is the condition that no process holds a run: ?1 is now and ?2 the latest start
+	// that a valid lease can have.
 	free = `(owner = '' OR expires <= ?1 OR leased > ?2)`
 
-	// selectDue looks at each cause by its own index, so that it costs what is due and
-	// not what is there: left to itself, SQLite would take the index by status. ?3 is the
+	// selectDue reads each cause by its own index, so that its cost depends on the due runs
+	// and not on all runs: by default, SQLite would use the index by status. ?3 is the
 	// limit.
 	selectDue = `SELECT ` + runColumns + ` FROM runs JOIN (
 		SELECT n AS due, min(since) AS since FROM (

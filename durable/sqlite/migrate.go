@@ -39,7 +39,7 @@ func Rollback(ctx context.Context, path string) (version int64, err error) {
 	})
 }
 
-// atRest calls do with the file to the schema of a file that no store has open here.
+// atRest calls do with a database that no store of this process has open, and returns the version of its schema afterwards.
 func atRest(ctx context.Context, path, doing string, do func(db *sql.DB) error) (version int64, err error) {
 	s := &Store{path: path}
 	defer func() { err = s.explain(ctx, doing, errors.Join(err, s.disconnect())) }()
