@@ -40,8 +40,7 @@
 // completely or not at all, and repeating it is safe.
 //
 //   - Append: the same call with the same entries succeeds whether or not the first one was done, and changes nothing
-//
-// twice. A call without entries that ended the run returns ErrStale.
+//     twice. A call without entries that ended the run returns ErrStale.
 //   - Create: ErrExists means that it was done. The same owner then claims the run.
 //   - Claim: the same owner gets another lease, with the next epoch.
 //   - Release and Delete: ErrStale and ErrNotFound mean that it was done, by this process or by another.

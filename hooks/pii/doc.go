@@ -16,16 +16,13 @@
 //
 //   - email: addresses with a domain that has a dot; not the user of a URL or of ssh, and not file names such as logo@2x.png.
 //   - phone: numbers with a country code after + or 00, North American numbers in their usual form, and any number after
-//
-// a word such as phone, tel or mobile. Other digits are not treated as phone numbers.
+//     a word such as phone, tel or mobile. Other digits are not treated as phone numbers.
 //   - credit_card: 13 to 19 digits that pass Luhn's check and begin like an issuer's cards.
 //   - iban: account numbers of a country's length that pass the check of ISO 13616 (mod 97), in groups or not.
 //   - ip: public addresses, version 4 and 6. Addresses of private networks and of the machine itself identify no person.
-//
-// Numbers after a word such as version are not addresses.
+//     Numbers after a word such as version are not addresses.
 //   - us_ssn, es_dni, it_cf, fr_nir, cn_id, fi_hetu, se_pnr, br_cpf, and, only after a word for it, pl_pesel, nl_bsn,
-//
-// de_idnr, in_aadhaar, uk_nhs: national numbers, recognized by their form and their check digits (the us_ssn has none).
+//     de_idnr, in_aadhaar, uk_nhs: national numbers, recognized by their form and their check digits (the us_ssn has none).
 //
 // Your own detectors add to these. A number that is part of a longer word or number never matches. Of two overlapping
 // findings, the one that begins first wins, or else the longer one; if the other one ends later, both count, and the whole
