@@ -139,8 +139,8 @@ func TestWebhookTriesAgain(t *testing.T) {
 		"not wanted":        {[]int{400}, 1, "try 1 of 4: status 400 Bad Request"},
 		"gone":              {[]int{410}, 1, "410 Gone"},
 		"moved":             {[]int{302}, 1, "status 302: redirects are not followed"},
-		"moved, and insist": {[]int{307}, 1, "the answer is 307"},
-		"moved for good":    {[]int{308}, 1, "the answer is 308"},
+		"moved, and insist": {[]int{307}, 1, "status 307"},
+		"moved for good":    {[]int{308}, 1, "status 308"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := receive(t, tc.statuses...)
@@ -226,7 +226,7 @@ func TestWebhookRefuses(t *testing.T) {
 			approval.Webhook{URL: r.URL, Header: map[string]string{"X": "$NO_SUCH"}, Env: []string{"NO_SUCH"}}, "variable NO_SUCH is not set",
 		},
 		"a line break in a variable": {
-			approval.Webhook{URL: r.URL, Header: map[string]string{"X": "$DESK_TOKEN"}, Env: []string{"DESK_TOKEN"}}, "X: it has a line break",
+			approval.Webhook{URL: r.URL, Header: map[string]string{"X": "$DESK_TOKEN"}, Env: []string{"DESK_TOKEN"}}, "X: contains a line break",
 		},
 		"a line break in a value": {approval.Webhook{URL: r.URL, Header: map[string]string{"X": "a\nY: b"}}, "line break"},
 		"a line break in a name":  {approval.Webhook{URL: r.URL, Header: map[string]string{"X: a\r\nY": "b"}}, "cannot be set"},

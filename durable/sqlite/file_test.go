@@ -84,9 +84,9 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct{ path, says string }{
 		"no folder":         {filepath.Join(dir, "missing", "runs.db"), "no such folder " + filepath.Join(dir, "missing") + ": create it first"},
 		"a folder":          {dir, "is a directory"},
-		"text":              {write("text", strings.Repeat("this is no database\n", 100)), "the file is not a SQLite database: name another one"},
+		"text":              {write("text", strings.Repeat("this is no database\n", 100)), "the file is not a SQLite database: use another file"},
 		"another program's": {foreign, "the file is a database of another program: use another file"},
-		"newer":             {newer, "the file has schema version 7 and this program knows 2: use the newer program"},
+		"newer":             {newer, "the file has schema version 7 and this program supports 2: use the newer program"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := sqlite.Open(t.Context(), c.path, sqlite.Options{})
@@ -194,7 +194,7 @@ func TestFileGoneForAWhile(t *testing.T) {
 	err := s.Append(t.Context(), l, durable.Update{}, entry(1))
 	require.ErrorContains(t, err, "sqlite store "+path+": writing to a journal: the file was removed while it was open: restore it")
 	_, err = s.Run(t.Context(), "r")
-	require.ErrorContains(t, err, "the file is gone")
+	require.ErrorContains(t, err, "the file was removed")
 
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	err = s.Append(t.Context(), l, durable.Update{}, entry(1))
