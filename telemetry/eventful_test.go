@@ -70,7 +70,7 @@ func eventful() []capability.Capability {
 				if c.Continuations() > 0 {
 					return c.Allow()
 				}
-				return c.Continue("reload the page")
+				return c.Continue("look again")
 			}),
 			hooks.Observe(hooks.AtExecutionEnd, "notify", func(context.Context, hooks.EndContext) error { return nil }).Detach(),
 		),
