@@ -254,5 +254,5 @@ func TestWhatHostsLack(t *testing.T) {
 	}
 	_, err := action.NewAgents(action.HookAgent{}, action.HookAgent{Agent: builder.New()})
 	require.ErrorContains(t, err, "the agent is nil")
-	require.ErrorContains(t, err, "it has no name")
+	require.ErrorContains(t, err, "missing name")
 }

@@ -312,7 +312,7 @@ func TestSubagentsThatCannotBe(t *testing.T) {
 	}{
 		"none":           {capability.UseSubagents{}, "Agents is empty"},
 		"no agent":       {capability.UseSubagents{Agents: []capability.Subagent{{}}}, "sub-agent 1: the agent is nil"},
-		"no name":        {capability.UseSubagents{Agents: []capability.Subagent{{Agent: builder.New().WithDriver(agenttest.Script())}}}, "it has no name"},
+		"no name":        {capability.UseSubagents{Agents: []capability.Subagent{{Agent: builder.New().WithDriver(agenttest.Script())}}}, "missing name"},
 		"twice":          {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout}, {Agent: scout}}}, "sub-agent 2: the name is used twice"},
 		"unknown tool":   {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout, Deny: []string{"wirte"}}}}, "no tool wirte"},
 		"a hook's name":  {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout.With(capability.UseHooks(guard()))}}}, "twice"},

@@ -79,7 +79,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	_, err = postgres.Open(t.Context(), at, o)
 	require.ErrorContains(t, err, "version 99 and this program supports versions up to 2")
 	_, err = postgres.Rollback(t.Context(), at, o)
-	require.ErrorContains(t, err, "go back with the program that made it")
+	require.ErrorContains(t, err, "downgrade with the program that created it")
 }
 
 // TestAStepBackUnderAProgram looks at a store whose schema changes below it: what it
