@@ -40,7 +40,7 @@ func (Agent) Lint() []Warning { return nil }
 func (a Agent) Validate() error {
 	var p problems
 	if a.Name == "" {
-		p.say("agent", "it is missing: name the agent")
+		p.say("agent", "missing: name the agent")
 	}
 	p.body("input", a.Input)
 	p.times(map[string]time.Duration{"timeout": a.Timeout})
@@ -51,7 +51,7 @@ func (a Agent) Validate() error {
 func (a Agent) Action(h Host) mo.Result[Action] {
 	var p problems
 	if h.Agents == nil {
-		p.say("type", "the program cannot start agents: set Host.Agents")
+		p.say("type", "no agent starter configured: set Host.Agents")
 	}
 	if here, ok := h.Agents.(*Agents); ok && a.Name != "" {
 		if err := here.lacks(a.Name); err != nil {

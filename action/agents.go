@@ -41,7 +41,7 @@ func NewAgents(list ...HookAgent) (*Agents, error) {
 	var wrong []error
 	for i, one := range list {
 		if err := a.add(one); err != nil {
-			wrong = append(wrong, fmt.Errorf("agent %d of those that hooks start: %w", i+1, err))
+			wrong = append(wrong, fmt.Errorf("agent %d for hooks: %w", i+1, err))
 		}
 	}
 	return a, errors.Join(wrong...)
@@ -49,7 +49,7 @@ func NewAgents(list ...HookAgent) (*Agents, error) {
 
 func (a *Agents) add(one HookAgent) error {
 	if one.Agent == nil {
-		return errors.New("there is no agent")
+		return errors.New("the agent is nil")
 	}
 	plan, err := one.Agent.Plan().Get()
 	if err != nil {
@@ -59,16 +59,16 @@ func (a *Agents) add(one HookAgent) error {
 	_, double := a.plans[name]
 	switch {
 	case name == "":
-		return errors.New("it has no name: give it one with WithName")
+		return errors.New("missing name: set it with WithName")
 	case double:
-		return fmt.Errorf("%q: there are two of this name", name)
+		return fmt.Errorf("%q: the name is used twice", name)
 	}
 	if err := plan.Agent().Error(); err != nil { // it is built for each run; this finds what is wrong
 		return fmt.Errorf("%q: %w", name, err)
 	}
 	if one.Input != "" {
 		if a.inputs[name], err = toolexec.CompileSchema(one.Input); err != nil {
-			return fmt.Errorf("%q: the schema of its input: %w", name, err)
+			return fmt.Errorf("%q: input schema: %w", name, err)
 		}
 	}
 	a.plans[name] = plan
@@ -103,7 +103,7 @@ type insideKey struct{}
 
 func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
 	if inside, ok := ctx.Value(insideKey{}).(string); ok {
-		return "", fmt.Errorf("agent %q is not started: a hook has started %q, in whose run no other is", start.Agent, inside)
+		return "", fmt.Errorf("agent %q is not started: hooks cannot start agents in the run of %q, which a hook started", start.Agent, inside)
 	}
 	if err := a.lacks(start.Agent); err != nil {
 		return "", err
@@ -111,7 +111,7 @@ func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
 	plan := a.plans[start.Agent]
 	if schema := a.inputs[start.Agent]; schema != nil {
 		if err := schema.Validate(string(start.Input)); err != nil {
-			return "", fmt.Errorf("agent %q does not take this input: %w", start.Agent, err)
+			return "", fmt.Errorf("agent %q: invalid input: %w", start.Agent, err)
 		}
 	}
 	built, err := plan.AgentUnder(hooksFor(start.State, plan.Hooks())).Get()
@@ -124,7 +124,7 @@ func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
 		settings.Output = &agent.Output{Name: "decision", Schema: start.Output, Check: func(answer string) error {
 			d, err := ParseDecision([]byte(answer))
 			if err == nil && d != nil && start.Request != nil && !slices.Contains(start.Request.Decisions, d.Decision) {
-				return fmt.Errorf("%s cannot be decided here: it can be one of %v", d.Decision, start.Request.Decisions)
+				return fmt.Errorf("decision %s is not allowed here: expected one of %v", d.Decision, start.Request.Decisions)
 			}
 			return err
 		}}
@@ -189,7 +189,7 @@ func (a *Agents) lacks(name string) error {
 	}
 	names := lo.Keys(a.plans)
 	slices.Sort(names)
-	return fmt.Errorf("there is no agent %q: %s", name, oneOf("agent", names))
+	return fmt.Errorf("unknown agent %q: %s", name, oneOf("agent", names))
 }
 
 // Tools calls tools of this process, such as those connected by toolexec/mcp, for mcp_tool actions. It is safe for

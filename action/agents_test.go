@@ -77,7 +77,7 @@ func TestAgentsThatHooksStart(t *testing.T) {
 	// What does not fit its schema is not told to it.
 	_, err = ready(t, action.Agent{Name: "reviewer", Input: map[string]any{"tool": 5}}, action.Host{Agents: agents}).Do(t.Context(), guarded(t)).Get()
 	assert.Equal(t, action.FaultExit, faultOf(t, err))
-	assert.ErrorContains(t, err, `agent "reviewer" does not take this input`)
+	assert.ErrorContains(t, err, `agent "reviewer": invalid input`)
 }
 
 // Hooks cannot set themselves off: in what a hook has started, actions that start something have no opinion.
@@ -118,16 +118,16 @@ func TestAgentsStartNoAgents(t *testing.T) {
 	require.NoError(t, err)
 	critic.Build().MustGet().Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
 	require.Len(t, starts, 2, "one of the run that asked, one of the run that it started")
-	require.ErrorContains(t, starts[0], `agent "critic" is not started: a hook has started "critic", in whose run no other is`)
+	require.ErrorContains(t, starts[0], `agent "critic" is not started: hooks cannot start agents in the run of "critic", which a hook started`)
 	require.NoError(t, starts[1])
 
 	// What there is none of is told before anything runs.
-	require.ErrorContains(t, action.Agent{Name: "critique"}.Action(action.Host{Agents: agents}).Error(), `agent: there is no agent "critique": there are critic`)
+	require.ErrorContains(t, action.Agent{Name: "critique"}.Action(action.Host{Agents: agents}).Error(), `agent: unknown agent "critique": available: critic`)
 	tools, err := action.NewTools(toolexec.Func("mcp__scan__look", "Looks.", func(context.Context, struct{}) (string, error) { return "", nil }))
 	require.NoError(t, err)
 	require.NoError(t, action.MCPTool{Server: "scan", Tool: "look"}.Action(action.Host{Tools: tools}).Error())
 	require.ErrorContains(t, action.MCPTool{Server: "scan", Tool: "lok"}.Action(action.Host{Tools: tools}).Error(),
-		`tool: unknown tool "mcp__scan__lok": there are mcp__scan__look`)
+		`tool: unknown tool "mcp__scan__lok": available: mcp__scan__look`)
 }
 
 type starterFunc func(ctx context.Context, s action.AgentStart) (string, error)
@@ -199,7 +199,7 @@ func TestSpawn(t *testing.T) {
 	})}
 	again = ready(t, action.Spawn{Pipeline: "code-review", Inputs: map[string]any{"files": "${CHANGED_FILES}"}}, h)
 	_, err := again.Do(t.Context(), r).Get()
-	require.ErrorContains(t, err, `pipeline "code-review" is not started: it would be number 3 below the first, and 2 is the limit`)
+	require.ErrorContains(t, err, `pipeline "code-review" is not started: its depth would be 3 and the limit is 2`)
 	require.Len(t, got, 2)
 	assert.Equal(t, []int{1, 2}, []int{got[0].Depth, got[1].Depth})
 	assert.JSONEq(t, `{"files":"a.go\nb.go"}`, string(got[0].Inputs))
@@ -224,22 +224,22 @@ func TestAfter(t *testing.T) {
 // A host that lacks something says so when the action is made ready.
 func TestWhatHostsLack(t *testing.T) {
 	for want, d := range map[string]action.Declared{
-		"set Host.Tools":               action.MCPTool{Tool: "x"},
-		"set Host.Agents":              action.Agent{Name: "x"},
-		"set Host.Spawner":             action.Spawn{Pipeline: "x"},
-		"set Host.Driver":              action.Prompt{Rule: "x"},
-		`func: there is no func "x"`:   action.Func{Name: "x"},
-		"tool: it is missing":          action.MCPTool{},
-		"agent: it is missing":         action.Agent{},
-		"pipeline: it is missing":      action.Spawn{},
-		"rule: it is missing":          action.Prompt{},
-		"func: it is missing":          action.Func{},
-		"argv: it is missing":          action.Command{},
-		"command: it is missing":       action.Shell{},
-		"command: bash cannot read it": action.Shell{Text: "if"},
-		"env.SESSION: this name is":    action.Shell{Text: "true", Env: map[string]string{"SESSION": "x"}},
-		`env: "A=B" is no name`:        action.Shell{Text: "true", Env: map[string]string{"A=B": "x"}},
-		`inherit: "[": syntax error`:   action.Shell{Text: "true", Inherit: []string{"["}},
+		"set Host.Tools":                          action.MCPTool{Tool: "x"},
+		"set Host.Agents":                         action.Agent{Name: "x"},
+		"set Host.Spawner":                        action.Spawn{Pipeline: "x"},
+		"set Host.Driver":                         action.Prompt{Rule: "x"},
+		`func: unknown func "x"`:                  action.Func{Name: "x"},
+		"tool: missing":                           action.MCPTool{},
+		"agent: missing":                          action.Agent{},
+		"pipeline: missing":                       action.Spawn{},
+		"rule: missing":                           action.Prompt{},
+		"func: missing":                           action.Func{},
+		"argv: missing":                           action.Command{},
+		"command: missing":                        action.Shell{},
+		"command: syntax error":                   action.Shell{Text: "if"},
+		"env.SESSION: this name is":               action.Shell{Text: "true", Env: map[string]string{"SESSION": "x"}},
+		`env: "A=B" is not a valid variable name`: action.Shell{Text: "true", Env: map[string]string{"A=B": "x"}},
+		`inherit: "[": syntax error`:              action.Shell{Text: "true", Inherit: []string{"["}},
 	} {
 		err := d.Action(action.Host{}).Error()
 		require.ErrorContains(t, err, want)
@@ -253,6 +253,6 @@ func TestWhatHostsLack(t *testing.T) {
 		assert.NotEmpty(t, d.Type())
 	}
 	_, err := action.NewAgents(action.HookAgent{}, action.HookAgent{Agent: builder.New()})
-	require.ErrorContains(t, err, "there is no agent")
-	require.ErrorContains(t, err, "it has no name")
+	require.ErrorContains(t, err, "the agent is nil")
+	require.ErrorContains(t, err, "missing name")
 }

@@ -16,7 +16,7 @@ func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 		return a, nil
 	}
 	if truncated {
-		return nil, newFault(kind, FaultTooMuch, "it said more than the %d bytes that are kept, so that it cannot be read as a decision", len(output))
+		return nil, newFault(kind, FaultTooMuch, "the output exceeds %d bytes, so it cannot be read as a decision", len(output))
 	}
 	var d *Decision
 	var err error
@@ -27,10 +27,10 @@ func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 		d, err = ParseDecision([]byte(output))
 	}
 	if err != nil {
-		return nil, newFault(kind, FaultAnswer, "%w; it said: %s", err, excerpt(output))
+		return nil, newFault(kind, FaultAnswer, "%w; output: %s", err, excerpt(output))
 	}
 	if d != nil && !slices.Contains(r.Decisions, d.Decision) {
-		return nil, newFault(kind, FaultAnswer, "%s cannot be decided at %s", d.Decision, r.Point)
+		return nil, newFault(kind, FaultAnswer, "decision %s is not allowed at %s", d.Decision, r.Point)
 	}
 	a.Decision = d
 	return a, nil
@@ -79,7 +79,7 @@ func (r *Request) verdict(kind string, yes bool, reason, output string) (*Answer
 		}
 	}
 	if !yes {
-		return nil, newFault(kind, FaultExit, "the answer is no, and nothing can be decided by that at %s: %s", r.Point, quote(reason))
+		return nil, newFault(kind, FaultExit, "rejected, but %s allows no decision to express that: %s", r.Point, quote(reason))
 	}
 	return a, nil
 }

@@ -45,7 +45,7 @@ func blueprintDecision(text string) (*Decision, error) {
 		}
 		return d, nil
 	case in.Action != "continue" || in.BlockReason != nil:
-		return nil, errors.New("invalid decision: action is continue, with or without parameters, or block, with or without block_reason")
+		return nil, errors.New("invalid decision: expected action continue (parameters optional) or block (block_reason optional)")
 	case in.Parameters == nil:
 		return &Decision{Decision: hooks.Allow}, nil
 	}

@@ -17,7 +17,7 @@ type PanicError struct {
 	Stack []byte
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("it panicked: %v", e.Value) }
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // callWithin calls code of the host, and does not wait for it longer than the limit, or than ctx lasts. What does not end
 // then is left behind.

@@ -116,7 +116,7 @@ func (c *Callbacks) find(port int, token string) (found *ticket) {
 	return found
 }
 
-var errUsed = errors.New("this was answered already")
+var errUsed = errors.New("already answered")
 
 // answer answers for a gate, if it has no answer yet.
 func (c *Callbacks) answer(t *ticket, what said) error {

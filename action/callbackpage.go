@@ -28,16 +28,16 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := h.desks.find(h.port, token)
 	switch {
 	case t == nil:
-		reply(w, r, http.StatusForbidden, page{Message: "There is nothing to answer here: the link is not whole, or not for this."})
+		reply(w, r, http.StatusForbidden, page{Message: "Nothing to answer here: the link is incomplete or belongs to another question."})
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		if h.desks.isUsed(t) {
-			reply(w, r, http.StatusGone, page{Message: "This was answered already."})
+			reply(w, r, http.StatusGone, page{Message: "Already answered."})
 			return
 		}
 		reply(w, r, http.StatusOK, page{About: &t.about})
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", "GET, HEAD, POST")
-		reply(w, r, http.StatusMethodNotAllowed, page{Message: "GET shows what is asked, POST answers it."})
+		reply(w, r, http.StatusMethodNotAllowed, page{Message: "GET shows the question, POST answers it."})
 	default:
 		h.take(w, r, t)
 	}
@@ -47,7 +47,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h handler) take(w http.ResponseWriter, r *http.Request, t *ticket) {
 	what, status, err := readPost(w, r)
 	if h.desks.isUsed(t) { // whatever was said
-		reply(w, r, http.StatusGone, page{Message: "This was answered already; what you said does not count."})
+		reply(w, r, http.StatusGone, page{Message: "Already answered: your answer was ignored."})
 		return
 	}
 	if err != nil {
@@ -55,7 +55,7 @@ func (h handler) take(w http.ResponseWriter, r *http.Request, t *ticket) {
 		return
 	}
 	if err := h.desks.answer(t, what); err != nil {
-		reply(w, r, http.StatusGone, page{Message: "This was answered already; what you said does not count."})
+		reply(w, r, http.StatusGone, page{Message: "Already answered: your answer was ignored."})
 		return
 	}
 	reply(w, r, http.StatusOK, page{Message: "Thank you. You can close this page."})
@@ -65,7 +65,7 @@ func (h handler) take(w http.ResponseWriter, r *http.Request, t *ticket) {
 func readPost(w http.ResponseWriter, r *http.Request) (what said, status int, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, DefaultMaxBytes))
 	if err != nil {
-		return said{}, http.StatusRequestEntityTooLarge, fmt.Errorf("an answer has at most %d bytes", DefaultMaxBytes)
+		return said{}, http.StatusRequestEntityTooLarge, fmt.Errorf("the answer exceeds %d bytes", DefaultMaxBytes)
 	}
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	given := r.URL.Query()
@@ -73,21 +73,21 @@ func readPost(w http.ResponseWriter, r *http.Request) (what said, status int, er
 	case media == "application/x-www-form-urlencoded" && len(body) > 0:
 		form, err := url.ParseQuery(string(body))
 		if err != nil {
-			return said{}, http.StatusBadRequest, errors.New("this is no form")
+			return said{}, http.StatusBadRequest, errors.New("the body is not a form")
 		}
 		for name, list := range form {
 			given[name] = append(given[name], list...)
 		}
 	case len(body) > 0:
 		if what, err = readSaid(string(body)); err == nil && len(given["action"]) > 0 && words[given.Get("action")] != what.yes {
-			err = errors.New("the link says one thing and the body another")
+			err = errors.New("the link and the body give different answers")
 		}
 		return what, http.StatusBadRequest, err
 	}
 	for _, name := range []string{"action", "message"} {
 		for _, again := range given[name] {
 			if again != given.Get(name) {
-				return said{}, http.StatusBadRequest, fmt.Errorf("it says two things under %q", name)
+				return said{}, http.StatusBadRequest, fmt.Errorf("%q is set more than once", name)
 			}
 		}
 	}
@@ -121,7 +121,7 @@ func (what page) html() string {
 <body>
 `)
 	if a := what.About; a != nil {
-		p.Put("<h1>May it go on?</h1>\n<p>")
+		p.Put("<h1>Approve?</h1>\n<p>")
 		if a.Agent != "" {
 			p.Put("The agent <b>%s</b>", a.Agent)
 		} else {

@@ -41,9 +41,9 @@ func (c Command) Validate() error {
 	var p problems
 	switch {
 	case len(c.Argv) == 0 || c.Argv[0] == "":
-		p.say("argv", "it is missing: name the program and its arguments, such as [./check.sh, --strict]")
+		p.say("argv", "missing: name the program and its arguments, such as [./check.sh, --strict]")
 	case strings.Contains(strings.Join(c.Argv, ""), "\x00"):
-		p.say("argv", "it has a NUL byte, which no argument can hold")
+		p.say("argv", "contains a NUL byte")
 	}
 	p.process(c.Env, c.Inherit, c.Timeout, c.MaxBytes)
 	return p.join()
@@ -54,7 +54,7 @@ func (c Command) Lint() []Warning {
 	var all []Warning
 	for _, argument := range c.Argv {
 		for _, name := range named.FindAllString(argument, -1) {
-			all = append(all, Warning{Field: "argv", Text: name, Message: name + " is given to the program as it stands: it finds the value in " +
+			all = append(all, Warning{Field: "argv", Text: name, Message: name + " is passed to the program unexpanded: read it from " +
 				"its environment, or use a shell action"})
 		}
 	}

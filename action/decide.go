@@ -127,7 +127,7 @@ func answerOnly[C hooks.Context, V any](method func(c C, v V) hooks.Result, valu
 }
 
 // errNotGiven is returned for a decision without its replacement value, such as a rewrite of a call without arguments.
-var errNotGiven = errors.New("the decision lacks what it puts in place")
+var errNotGiven = errors.New("the decision lacks its replacement")
 
 func readWhole(d *Decision) (*Decision, error) { return d, nil }
 
@@ -194,7 +194,7 @@ func Decide(c hooks.Context, d *Decision) hooks.Result {
 	case can.by == nil:
 		return cannot(c, d.Decision)
 	case len(effects) > 0 && !can.adds:
-		return failDecision(fmt.Errorf("%s at %s can add neither context nor metadata", d.Decision, c.Point()))
+		return failDecision(fmt.Errorf("decision %s at %s cannot add context or metadata", d.Decision, c.Point()))
 	}
 	outcome, err := can.by(c, d, effects)
 	switch {
@@ -242,9 +242,9 @@ func plain(raw json.RawMessage) any {
 func cannot(c hooks.Context, d hooks.Decision) hooks.Result {
 	can := lo.Map(Decisions(c), func(d hooks.Decision, _ int) string { return string(d) })
 	if len(can) == 0 {
-		return failDecision(fmt.Errorf("%s cannot be decided at %s: nothing can", d, c.Point()))
+		return failDecision(fmt.Errorf("decision %s is not allowed at %s, which allows no decisions", d, c.Point()))
 	}
-	return failDecision(fmt.Errorf("%s, as it was given, cannot be decided at %s: it can be %s", d, c.Point(), strings.Join(can, ", ")))
+	return failDecision(fmt.Errorf("decision %s, as given, is not allowed at %s: expected one of %s", d, c.Point(), strings.Join(can, ", ")))
 }
 
 func failDecision(err error) hooks.Result { return mo.Err[*hooks.Outcome](err) }

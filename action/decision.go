@@ -73,7 +73,7 @@ func ParseDecision(text []byte) (*Decision, error) {
 	}
 	for name, raw := range members {
 		if string(raw) == "null" {
-			return nil, fmt.Errorf("invalid decision: %q is null: leave it out", name)
+			return nil, fmt.Errorf("invalid decision: %q is null: omit it", name)
 		}
 	}
 	d := &Decision{}
@@ -99,18 +99,18 @@ func (d *Decision) Validate() error {
 func (d *Decision) check(has func(name string) bool) error {
 	takes, known := decisionKinds[d.Decision]
 	if !known {
-		return fmt.Errorf("invalid decision: %q is unknown: it is one of %s", d.Decision, strings.Join(decisionNames(), ", "))
+		return fmt.Errorf("invalid decision: unknown decision %q: expected one of %s", d.Decision, strings.Join(decisionNames(), ", "))
 	}
 	takes = " decision reason " + strings.Replace(takes, "+", "context metadata", 1) + " "
 	for _, name := range []string{"arguments", "input", "result", "is_error", "context", "metadata", "within", "on_timeout"} {
 		if has(name) && !strings.Contains(takes, " "+name+" ") {
-			return fmt.Errorf("invalid decision: %s has no use for %q", d.Decision, name)
+			return fmt.Errorf("invalid decision: %s does not take %q", d.Decision, name)
 		}
 	}
 	switch d.Decision {
 	case hooks.Rewrite:
 		if has("arguments") == has("input") {
-			return errors.New("invalid decision: rewrite needs arguments, or input, and not both")
+			return errors.New("invalid decision: rewrite needs either arguments or input")
 		}
 		if has("arguments") {
 			if err := strictjson.CheckObject(string(d.Arguments)); err != nil {
@@ -119,11 +119,11 @@ func (d *Decision) check(has func(name string) bool) error {
 		}
 	case hooks.Mock, hooks.Replace:
 		if !has("result") {
-			return fmt.Errorf("invalid decision: %s needs a result", d.Decision)
+			return fmt.Errorf("invalid decision: %s requires a result", d.Decision)
 		}
 	case hooks.Ask:
 		if d.Within < 0 || d.Within > maxTimeout.Seconds() {
-			return fmt.Errorf("invalid decision: within is %v seconds", d.Within)
+			return fmt.Errorf("invalid decision: within is %v seconds: expected 0 to %.0f", d.Within, maxTimeout.Seconds())
 		}
 		if _, err := d.question(); err != nil {
 			return err

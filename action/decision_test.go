@@ -29,11 +29,11 @@ func TestParseDecision(t *testing.T) {
 		`{"decision":"rewrite","arguments":{}}`:                                 "",
 		`{"decision":"rewrite","input":""}`:                                     "",
 		`{"decision":"mock","result":"","is_error":true}`:                       "",
-		`{"decision":"block"}`:                                                  `"block" is unknown`,
-		`{"decision":"Deny"}`:                                                   `"Deny" is unknown`,
-		`{"decision":"pass"}`:                                                   `"pass" is unknown`,
-		`{"decision":""}`:                                                       `"" is unknown`,
-		`{"decision":"defer"}`:                                                  `"defer" is unknown`,
+		`{"decision":"block"}`:                                                  `unknown decision "block"`,
+		`{"decision":"Deny"}`:                                                   `unknown decision "Deny"`,
+		`{"decision":"pass"}`:                                                   `unknown decision "pass"`,
+		`{"decision":""}`:                                                       `unknown decision ""`,
+		`{"decision":"defer"}`:                                                  `unknown decision "defer"`,
 		`{"decision":null}`:                                                     `"decision" is null`,
 		`{"decision":5}`:                                                        "invalid decision",
 		`{"decision":["deny"]}`:                                                 "invalid decision",
@@ -42,14 +42,14 @@ func TestParseDecision(t *testing.T) {
 		`{"decision":"deny","reason":5}`:                                        "invalid decision",
 		`{"decision":"deny","reason":null}`:                                     `"reason" is null`,
 		`{"decision":"deny","resaon":"why"}`:                                    "resaon",
-		`{"decision":"allow","arguments":{"command":"rm"}}`:                     `allow has no use for "arguments"`,
-		`{"decision":"deny","result":"x"}`:                                      `deny has no use for "result"`,
-		`{"decision":"approve","context":"c"}`:                                  `approve has no use for "context"`,
-		`{"decision":"rewrite"}`:                                                "needs arguments, or input",
-		`{"decision":"rewrite","arguments":{},"input":""}`:                      "not both",
+		`{"decision":"allow","arguments":{"command":"rm"}}`:                     `allow does not take "arguments"`,
+		`{"decision":"deny","result":"x"}`:                                      `deny does not take "result"`,
+		`{"decision":"approve","context":"c"}`:                                  `approve does not take "context"`,
+		`{"decision":"rewrite"}`:                                                "needs either arguments or input",
+		`{"decision":"rewrite","arguments":{},"input":""}`:                      "needs either arguments or input",
 		`{"decision":"rewrite","arguments":[]}`:                                 "arguments",
 		`{"decision":"rewrite","arguments":{"a":1,"A":2}}`:                      "case",
-		`{"decision":"mock"}`:                                                   "needs a result",
+		`{"decision":"mock"}`:                                                   "requires a result",
 		`{"decision":"ask","within":-1}`:                                        "within",
 		`{"decision":"ask","on_timeout":"maybe"}`:                               "on_timeout",
 		`{"decision":"allow","decision":"deny"}`:                                "invalid decision",
@@ -108,7 +108,7 @@ func TestDecide(t *testing.T) {
 				d := lo.Must(action.ParseDecision([]byte(text)))
 				f := hookstest.Fire(t, control(at.Point(), func(_ context.Context, c hooks.Context) hooks.Result { return action.Decide(c, d) }), at)
 				if !lo.Contains(strings.Fields(can[name]), string(decision)) {
-					require.ErrorContains(t, f.Err, "cannot be decided at "+string(at.Point()))
+					require.ErrorContains(t, f.Err, "is not allowed at "+string(at.Point()))
 					return
 				}
 				require.NoError(t, f.Err)
@@ -139,7 +139,7 @@ func TestDecisionsHaveContents(t *testing.T) {
 		got, _ := agent.SessionKey[any](name).From(f.State)
 		assert.Equal(t, want, got)
 	}
-	require.ErrorContains(t, does(`{"decision":"allow","context":"c"}`, hookstest.Stop("x")).Err, "allow at Stop can add neither context nor metadata")
+	require.ErrorContains(t, does(`{"decision":"allow","context":"c"}`, hookstest.Stop("x")).Err, "decision allow at Stop cannot add context or metadata")
 }
 
 // What a decision lacks that a point would put in place is told as what cannot be decided there.
@@ -150,13 +150,13 @@ func TestDecisionsThatLackWhatThePointNeeds(t *testing.T) {
 		d    action.Decision
 		want string
 	}{
-		{call, action.Decision{Decision: hooks.Rewrite, Input: &said}, "rewrite, as it was given, cannot be decided at PreToolUse: it can be allow, deny, ask, stop, rewrite, mock"},
-		{hookstest.Input("x"), action.Decision{Decision: hooks.Rewrite, Arguments: []byte(`{}`)}, "rewrite, as it was given, cannot be decided at InputSubmitted: it can be allow, deny, rewrite"},
-		{call, action.Decision{Decision: hooks.Mock}, "mock, as it was given, cannot"},
-		{hookstest.Reply("x"), action.Decision{Decision: hooks.Replace}, "replace, as it was given, cannot"},
+		{call, action.Decision{Decision: hooks.Rewrite, Input: &said}, "decision rewrite, as given, is not allowed at PreToolUse: expected one of allow, deny, ask, stop, rewrite, mock"},
+		{hookstest.Input("x"), action.Decision{Decision: hooks.Rewrite, Arguments: []byte(`{}`)}, "decision rewrite, as given, is not allowed at InputSubmitted: expected one of allow, deny, rewrite"},
+		{call, action.Decision{Decision: hooks.Mock}, "decision mock, as given, is not"},
+		{hookstest.Reply("x"), action.Decision{Decision: hooks.Replace}, "decision replace, as given, is not"},
 		{call, action.Decision{Decision: hooks.Ask, OnTimeout: "maybe"}, "on_timeout"},
-		{hookstest.StepStart(), action.Decision{Decision: hooks.Deny, Context: "c"}, "deny, as it was given, cannot be decided at StepStart: it can be allow, stop"},
-		{call, action.Decision{Decision: "maybe"}, "maybe, as it was given, cannot"},
+		{hookstest.StepStart(), action.Decision{Decision: hooks.Deny, Context: "c"}, "decision deny, as given, is not allowed at StepStart: expected one of allow, stop"},
+		{call, action.Decision{Decision: "maybe"}, "decision maybe, as given, is not"},
 	} {
 		f := hookstest.Fire(t, control(tc.at.Point(), func(_ context.Context, c hooks.Context) hooks.Result { return action.Decide(c, &tc.d) }), tc.at)
 		require.ErrorContains(t, f.Err, tc.want)

@@ -22,11 +22,11 @@ func (p *problems) process(env map[string]string, inherit []string, timeout time
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
-			p.say("env", "%q is no name of a variable", name)
+			p.say("env", "%q is not a valid variable name", name)
 		case strings.Contains(env[name], "\x00"):
-			p.say("env."+name, "its value has a NUL byte, which no variable can hold")
+			p.say("env."+name, "the value contains a NUL byte")
 		case slices.Contains(VariableNames(), name):
-			p.say("env."+name, "this name is that of a variable which every action gets: choose another one")
+			p.say("env."+name, "the name is reserved for a variable that every action gets: choose another one")
 		}
 	}
 	for _, pattern := range inherit {

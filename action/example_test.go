@@ -74,8 +74,8 @@ func ExampleParseDecision() {
 	// Output:
 	// no opinion
 	// deny no
-	// invalid decision: "denied" is unknown: it is one of allow, approve, ask, continue, deny, mock, reject, replace, rewrite, stop, withhold
-	// invalid decision: allow has no use for "arguments"
+	// invalid decision: unknown decision "denied": expected one of allow, approve, ask, continue, deny, mock, reject, replace, rewrite, stop, withhold
+	// invalid decision: allow does not take "arguments"
 }
 
 func ExampleShell_Lint() {
@@ -83,7 +83,7 @@ func ExampleShell_Lint() {
 		fmt.Println(w)
 	}
 	// Output:
-	// command:1:13: ${ERROR}: bash takes its value apart at spaces and looks up wildcards in it: write "${ERROR}"
+	// command:1:13: ${ERROR}: bash splits its value at spaces and expands wildcards in it: write "${ERROR}"
 }
 
 func ExampleFields() {

@@ -7,39 +7,40 @@ import (
 	"time"
 )
 
-// Fault says in one word what kept an action from being done.
+// Fault names the kind of an action's failure in one word.
 type Fault string
 
-// The faults. docs/actions.md says what becomes of each.
+// The faults. docs/actions.md says how each is handled.
 const (
-	// FaultSetup: it cannot be done as it is declared: a variable that is not set, an unknown name.
+	// FaultSetup means that the action cannot run as declared: a variable is not set, or a name is unknown.
 	FaultSetup Fault = "setup"
-	// FaultStart: it did not start: no such program, no rights.
+	// FaultStart means that the action did not start: the program does not exist, or permission was denied.
 	FaultStart Fault = "start"
-	// FaultExit: it ended with an error: an exit code that is not zero, a panic, an agent that failed.
+	// FaultExit means that the action ended with an error: a nonzero exit code, a panic, or an agent that failed.
 	FaultExit Fault = "exit"
-	// FaultSignal: a signal killed it.
+	// FaultSignal means that a signal killed the process.
 	FaultSignal Fault = "signal"
-	// FaultTimeout: it took longer than it may.
+	// FaultTimeout means that the action exceeded its time limit.
 	FaultTimeout Fault = "timeout"
-	// FaultTooMuch: what it is to be told, or what it answered, is more than is allowed.
+	// FaultTooMuch means that the input or the output of the action exceeds its size limit.
 	FaultTooMuch Fault = "too_much"
-	// FaultAnswer: what it answered makes no sense: it is no decision where only one counts, or none that can be.
+	// FaultAnswer means that the answer is invalid: not a decision where one is required, or a decision that the point
+	// does not allow.
 	FaultAnswer Fault = "bad_answer"
-	// FaultStatus: the status of its HTTP answer is not 2xx.
+	// FaultStatus means that the HTTP response has a status other than 2xx.
 	FaultStatus Fault = "status"
-	// FaultNetwork: no host could be reached.
+	// FaultNetwork means that the host could not be reached.
 	FaultNetwork Fault = "network"
-	// FaultCancelled: the run was cancelled.
+	// FaultCancelled means that the run was cancelled.
 	FaultCancelled Fault = "cancelled"
 )
 
-// Error is the failure of an action. Its text has no secret in it.
+// Error is the failure of an action. Its text contains no secrets.
 type Error struct {
-	// Type is that of the action, Fault what is wrong, in one word.
+	// Type is the type of the action, Fault the kind of failure.
 	Type  string
 	Fault Fault
-	// Err says what happened.
+	// Err describes the failure.
 	Err error
 }
 
@@ -56,17 +57,17 @@ func newFault(kind string, fault Fault, format string, args ...any) error {
 // timeoutError is the cause of a context whose time limit has passed.
 type timeoutError struct{ limit time.Duration }
 
-func (e *timeoutError) Error() string { return fmt.Sprintf("it took longer than %s", e.limit) }
+func (e *timeoutError) Error() string { return fmt.Sprintf("timed out after %s", e.limit) }
 
-// Unwrap makes it one of context.DeadlineExceeded.
+// Unwrap returns context.DeadlineExceeded, so that errors.Is finds it.
 func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// withLimit returns ctx with a limit that says so itself.
+// withLimit returns ctx with a time limit whose cause is a timeoutError.
 func withLimit(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit, &timeoutError{limit})
 }
 
-// contextError returns the error of an action whose context is done: it was too late, or cancelled.
+// contextError returns the error of an action whose context is done: a timeout or a cancellation.
 func contextError(ctx context.Context, kind string) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) {

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// FieldError says what is wrong with one field of a declared action.
+// FieldError describes one invalid field of a declared action.
 type FieldError struct {
-	// Field is the name that it has in files, with what is inside of it behind a dot: "url", "headers.Accept".
+	// Field is the name of the field in files, with nested names after a dot: "url", "headers.Accept".
 	Field string
-	// Message says what is wrong and what would be right.
+	// Message says what is wrong and what is expected.
 	Message string
 }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 
-// Fields returns every FieldError in what Validate or Action returned.
+// Fields returns every FieldError in an error of Validate or Action.
 func Fields(err error) []*FieldError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one level at a time
 		var all []*FieldError
@@ -36,13 +36,13 @@ func Fields(err error) []*FieldError {
 	return nil
 }
 
-// Warning is something that is allowed and most likely not meant.
+// Warning describes something that is allowed but probably a mistake.
 type Warning struct {
-	// Field is where, as in FieldError. Line and Column, from one, are where in the text of the field; zero when that
-	// says nothing. Columns count bytes.
+	// Field is as in FieldError. Line and Column, counted from one, give the position in the text of the field; zero when
+	// they do not apply. Columns count bytes.
 	Field        string
 	Line, Column int
-	// Text is the piece that is meant, and Message says what is wrong with it and what would be right.
+	// Text is the offending piece of the text; Message says what is wrong with it and what is expected.
 	Text, Message string
 }
 
@@ -53,7 +53,7 @@ func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", w.Field, w.Line, w.Column, w.Text, w.Message)
 }
 
-// problems gathers what is wrong with the fields of an action.
+// problems collects the errors in the fields of an action.
 type problems []error
 
 func (p *problems) say(field, format string, args ...any) {
@@ -67,12 +67,12 @@ func (p *problems) times(named map[string]time.Duration) {
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		switch d := named[name]; {
 		case d < 0:
-			p.say(name, "%v is negative: leave it out for the default", d)
+			p.say(name, "%v is negative: omit it to use the default", d)
 		case d > maxTimeout:
-			p.say(name, "%v is too long: %v is the most", d, maxTimeout)
+			p.say(name, "%v is too long: the maximum is %v", d, maxTimeout)
 		}
 	}
 }
 
-// maxTimeout is the longest that anything may take: a month.
+// maxTimeout is the longest time limit of an action: 31 days.
 const maxTimeout = 31 * 24 * time.Hour

@@ -12,11 +12,11 @@ import (
 	"github.com/samber/mo"
 )
 
-// Func is a Go func that the program has registered: Host.Funcs.
+// Func calls a Go function that the program registered in Host.Funcs.
 type Func struct {
-	// Name is the name that it is registered under. Required.
+	// Name is the name under which the function is registered. Required.
 	Name string
-	// Timeout is how long it may take. Zero means one minute.
+	// Timeout is the time limit. Zero means one minute.
 	Timeout time.Duration
 }
 
@@ -25,28 +25,28 @@ var _ Declared = Func{}
 // Type returns "func".
 func (Func) Type() string { return "func" }
 
-// Limit returns how long Do may take.
+// Limit returns the longest time that Do may take.
 func (f Func) Limit() time.Duration { return cmp.Or(f.Timeout, defaultToolTimeout) + ending }
 
-// Lint finds nothing.
+// Lint returns no warnings.
 func (Func) Lint() []Warning { return nil }
 
-// Validate finds what is wrong with it.
+// Validate returns an error for each invalid field.
 func (f Func) Validate() error {
 	var p problems
 	if f.Name == "" {
-		p.say("func", "it is missing: name a func that the program has registered")
+		p.say("func", "missing: name a func that the program has registered")
 	}
 	p.times(map[string]time.Duration{"timeout": f.Timeout})
 	return p.join()
 }
 
-// Action makes it ready.
+// Action returns the action, ready to run with h.
 func (f Func) Action(h Host) mo.Result[Action] {
 	body := h.Funcs[f.Name]
 	var p problems
 	if body == nil && f.Name != "" {
-		p.say("func", "there is no func %q: %s", f.Name, oneOf("func", slices.Sorted(maps.Keys(h.Funcs))))
+		p.say("func", "unknown func %q: %s", f.Name, oneOf("func", slices.Sorted(maps.Keys(h.Funcs))))
 	}
 	if err := errors.Join(f.Validate(), p.join()); err != nil {
 		return mo.Err[Action](err)
@@ -63,16 +63,16 @@ func (f Func) Action(h Host) mo.Result[Action] {
 			return nil, &Error{f.Type(), FaultAnswer, err}
 		}
 		if !slices.Contains(r.Decisions, d.Decision) {
-			return nil, newFault(f.Type(), FaultAnswer, "%s cannot be decided at %s", d.Decision, r.Point)
+			return nil, newFault(f.Type(), FaultAnswer, "decision %s is not allowed at %s", d.Decision, r.Point)
 		}
 		return &Answer{Decision: d}, nil
 	}))
 }
 
-// oneOf says which names there are.
+// oneOf lists the available names for an error message.
 func oneOf(what string, names []string) string {
 	if len(names) == 0 {
-		return "the program has registered no " + what
+		return "the program has not registered any " + what
 	}
-	return "there are " + strings.Join(names, ", ")
+	return "available: " + strings.Join(names, ", ")
 }

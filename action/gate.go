@@ -17,47 +17,48 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// GateBy says who opens a gate.
+// GateBy names what opens a gate.
 type GateBy string
 
-// The gates.
+// The kinds of gate.
 const (
-	// GatePerson asks a person: Host.Approver; at PreToolUse as a hook that asks does, so that the run can park.
+	// GatePerson asks a person through Host.Approver. At PreToolUse it asks as a hook does, so that the run can park.
 	GatePerson GateBy = "person"
-	// GateCallback waits for a POST to a URL that it makes, with Webhook to tell a person of it.
+	// GateCallback waits for a POST to a URL that it creates, and tells a person about that URL with Webhook.
 	GateCallback GateBy = "callback"
-	// GateFile waits for a file that appears or changes.
+	// GateFile waits until a file appears or changes.
 	GateFile GateBy = "file"
-	// GateCommand asks a command again and again.
+	// GateCommand runs a command repeatedly until it gives an answer.
 	GateCommand GateBy = "command"
 )
 
-// Gate waits until it is approved or rejected. What they said is the action's output.
+// Gate waits until it is approved or rejected. The answer is the action's output.
 type Gate struct {
-	// By says who. Required.
+	// By is the kind of gate. Required.
 	By GateBy
 	// Reason is a sentence for the person who is asked; ${NAME} in it stands for a variable.
 	Reason string
-	// Webhook, for callbacks, is sent once the gate listens, with CALLBACK_URL among its variables. Its answer
-	// does not matter, but that it arrives. Required for callbacks.
+	// Webhook, for callbacks, is sent once the gate listens, with CALLBACK_URL among its variables. It must succeed, but
+	// the content of its response is ignored. Required for callbacks.
 	Webhook *HTTP
-	// Port, for callbacks, is where to listen on the loopback. Zero is any that is free.
+	// Port, for callbacks, is the loopback port to listen on. Zero means any free port.
 	Port int
-	// File, for files, is the file to wait for, relative to Host.Dir. One that is there already does not count, unless
-	// Existing is set, before it changes.
+	// File, for files, is the file to wait for, relative to Host.Dir. A file that already exists is ignored until it
+	// changes, unless Existing is set.
 	File     string
 	Existing bool
-	// Argv, for commands, is the command: 0 says yes, or what it prints; 1 not yet.
+	// Argv, for commands, is the command. Exit code 0 approves, or gives the answer that the command prints; 1 means not
+	// yet.
 	Argv []string
-	// Every is how long to wait between two looks at a file or a command. Zero means one second.
+	// Every is the interval between two checks of a file or a command. Zero means one second.
 	Every time.Duration
-	// Timeout is how long to wait. Zero means one hour. OnTimeout is what counts as said then: "reject" or
-	// "approve"; empty is neither, a failure.
+	// Timeout is the time limit. Zero means one hour. OnTimeout is the answer when the limit passes: "reject" or
+	// "approve"; empty makes it a failure.
 	Timeout   time.Duration
 	OnTimeout string
 }
 
-// defaultGateEvery is how often a gate looks at a file or asks a command.
+// defaultGateEvery is the default interval between two checks of a file or a command.
 const defaultGateEvery = time.Second
 
 var _ Declared = Gate{}
@@ -65,10 +66,10 @@ var _ Declared = Gate{}
 // Type returns "gate".
 func (Gate) Type() string { return "gate" }
 
-// Limit returns how long Do may take.
+// Limit returns the longest time that Do may take.
 func (g Gate) Limit() time.Duration { return cmp.Or(g.Timeout, defaultGateTimeout) + ending }
 
-// Validate finds what is wrong with it.
+// Validate returns an error for each invalid field.
 func (g Gate) Validate() error {
 	var p problems
 	uses := map[GateBy][]string{
@@ -76,19 +77,19 @@ func (g Gate) Validate() error {
 	}
 	mine, known := uses[g.By]
 	if !known {
-		p.say("by", "%q is none that there is: person, callback, file or command", g.By)
+		p.say("by", "unknown gate %q: expected person, callback, file or command", g.By)
 	}
 	has := map[string]bool{
 		"webhook": g.Webhook != nil, "port": g.Port != 0, "file": g.File != "", "existing": g.Existing, "argv": len(g.Argv) > 0, "every": g.Every != 0,
 	}
 	for _, field := range slices.Sorted(maps.Keys(has)) {
 		if known && has[field] && !slices.Contains(mine, field) {
-			p.say(field, "a gate by %s has no use for it", g.By)
+			p.say(field, "not allowed in a gate by %s", g.By)
 		}
 	}
 	needs := map[GateBy]string{GateCallback: "webhook", GateFile: "file", GateCommand: "argv"}
 	if field, ok := needs[g.By]; ok && !has[field] {
-		p.say(field, "it is missing: a gate by %s needs it", g.By)
+		p.say(field, "missing: a gate by %s requires it", g.By)
 	}
 	if g.Webhook != nil {
 		for _, f := range Fields(g.Webhook.Validate()) {
@@ -96,19 +97,19 @@ func (g Gate) Validate() error {
 		}
 	}
 	if g.Port < 0 || g.Port > 65535 {
-		p.say("port", "%d is no port", g.Port)
+		p.say("port", "%d is not a port: expected 0 to 65535", g.Port)
 	}
 	if strings.Contains(g.File+strings.Join(g.Argv, ""), "\x00") {
-		p.say("file", "it has a NUL byte")
+		p.say("file", "contains a NUL byte")
 	}
 	if _, ok := words[g.OnTimeout]; !ok && g.OnTimeout != "" {
-		p.say("on_timeout", "%q: it is reject (or abort), approve (or continue), or left out for a failure", g.OnTimeout)
+		p.say("on_timeout", "unknown value %q: expected reject (or abort) or approve (or continue); omit it to fail", g.OnTimeout)
 	}
 	p.times(map[string]time.Duration{"timeout": g.Timeout, "every": g.Every})
 	return p.join()
 }
 
-// Lint finds what is most likely not meant.
+// Lint returns warnings about probable mistakes.
 func (g Gate) Lint() []Warning {
 	if g.Webhook == nil {
 		return nil
@@ -126,16 +127,16 @@ func (g Gate) Lint() []Warning {
 	}
 	expandNames(g.Webhook.URL, look)
 	if !told && g.Webhook.Body != nil {
-		warnings = append(warnings, Warning{Field: "webhook.body", Message: "the message does not say where to answer: it has no ${CALLBACK_URL}"})
+		warnings = append(warnings, Warning{Field: "webhook.body", Message: "the message does not tell where to answer: add ${CALLBACK_URL}"})
 	}
 	return warnings
 }
 
-// Action makes it ready.
+// Action returns the action, ready to run with h.
 func (g Gate) Action(h Host) mo.Result[Action] {
 	var p problems
 	if g.By == GatePerson && h.Approver == nil {
-		p.say("by", "the program has no person to ask: set Host.Approver")
+		p.say("by", "no approver configured: set Host.Approver")
 	}
 	if err := errors.Join(g.Validate(), p.join()); err != nil {
 		return mo.Err[Action](err)
@@ -167,10 +168,10 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) { return g.answerFor(ctx, r, wait) }))
 }
 
-// ownCallbacks listens for gates whose host has no Callbacks: one for the process, so that they share ports.
+// ownCallbacks serves the gates whose host has no Callbacks. The process has one, so that its gates share ports.
 var ownCallbacks Callbacks
 
-// answerFor waits, and makes an answer of what was said.
+// answerFor waits for an answer and converts it into an Answer.
 func (g Gate) answerFor(ctx context.Context, r *Request, wait func(ctx context.Context, r *Request) (said, error)) (*Answer, error) {
 	if g.By == GatePerson && slices.Contains(r.Decisions, hooks.Ask) && r.Decides {
 		return &Answer{Decision: g.question(r)}, nil
@@ -179,7 +180,7 @@ func (g Gate) answerFor(ctx context.Context, r *Request, wait func(ctx context.C
 	defer cancel()
 	what, err := wait(limit, r)
 	if late, ok := errors.AsType[*Error](err); ok && late.Fault == FaultTimeout && ctx.Err() == nil && limit.Err() != nil && g.OnTimeout != "" {
-		what, err = saidIn(g.OnTimeout, fmt.Sprintf("no answer came within %s", cmp.Or(g.Timeout, defaultGateTimeout)))
+		what, err = saidIn(g.OnTimeout, fmt.Sprintf("no answer within %s", cmp.Or(g.Timeout, defaultGateTimeout)))
 	}
 	if err != nil {
 		return nil, err
@@ -187,10 +188,10 @@ func (g Gate) answerFor(ctx context.Context, r *Request, wait func(ctx context.C
 	return r.verdict(g.Type(), what.yes, what.message, what.text)
 }
 
-// reason returns what the person is told of why they are asked.
+// reason returns the sentence that tells the person why they are asked.
 func (g Gate) reason(r *Request) string { return expandNames(g.Reason, r.lookup) }
 
-// question returns the decision that has a person asked, where a hook can do that.
+// question returns the decision that asks a person, at a point where hooks can ask.
 func (g Gate) question(r *Request) *Decision {
 	d := &Decision{Decision: hooks.Ask, Reason: g.reason(r), Within: g.Timeout.Seconds()}
 	if yes, ok := words[g.OnTimeout]; ok {
@@ -199,7 +200,7 @@ func (g Gate) question(r *Request) *Decision {
 	return d
 }
 
-// awaitCallback listens, tells where, and waits.
+// awaitCallback listens, sends the URL with the webhook, and waits for the answer.
 func (g Gate) awaitCallback(ctx context.Context, desks *Callbacks, s *sender, r *Request) (said, error) {
 	t, url, err := desks.open(g.Port, about{Hook: r.Hook, Agent: r.Run.Agent, Reason: g.reason(r)})
 	if err != nil {
@@ -220,8 +221,8 @@ func (g Gate) awaitCallback(ctx context.Context, desks *Callbacks, s *sender, r 
 	}
 }
 
-// awaitFile waits until the file says something. What it says must have stood there since the last look, so that no reader is
-// read while they write.
+// awaitFile waits until the file contains an answer. It accepts a text only if two checks in a row found it unchanged, so
+// that it does not read a file while it is being written.
 func (g Gate) awaitFile(ctx context.Context, path string) (said, error) {
 	type look struct {
 		changed time.Time
@@ -233,11 +234,11 @@ func (g Gate) awaitFile(ctx context.Context, path string) (said, error) {
 		case errors.Is(err, os.ErrNotExist):
 			return look{}, false, nil
 		case err != nil:
-			return look{}, false, newFault(g.Type(), FaultStart, "looking for %s: %w", path, err)
+			return look{}, false, newFault(g.Type(), FaultStart, "checking %s: %w", path, err)
 		case !info.Mode().IsRegular():
-			return look{}, false, newFault(g.Type(), FaultStart, "looking for %s: it is no file", path)
+			return look{}, false, newFault(g.Type(), FaultStart, "checking %s: not a regular file", path)
 		case info.Size() > DefaultMaxBytes:
-			return look{}, false, newFault(g.Type(), FaultTooMuch, "%s has %d bytes: an answer has at most %d", path, info.Size(), DefaultMaxBytes)
+			return look{}, false, newFault(g.Type(), FaultTooMuch, "%s has %d bytes: the limit for an answer is %d", path, info.Size(), DefaultMaxBytes)
 		}
 		return look{info.ModTime(), info.Size()}, true, nil
 	}
@@ -272,7 +273,7 @@ func (g Gate) awaitFile(ctx context.Context, path string) (said, error) {
 	}
 }
 
-// read reads an answer that may be empty, which approves.
+// read parses an answer. An empty text approves.
 func (g Gate) read(text string) (said, error) {
 	if strings.TrimSpace(text) == "" {
 		return saidIn("approve", "")
@@ -284,7 +285,7 @@ func (g Gate) read(text string) (said, error) {
 	return what, nil
 }
 
-// poll asks the command until it has an answer.
+// poll runs the command repeatedly until it gives an answer.
 func (g Gate) poll(ctx context.Context, run program, r *Request) (said, error) {
 	for {
 		o, err := run.run(ctx, r)
@@ -292,11 +293,11 @@ func (g Gate) poll(ctx context.Context, run program, r *Request) (said, error) {
 		case err != nil:
 			return said{}, err
 		case o.truncated:
-			return said{}, newFault(g.Type(), FaultTooMuch, "%s said more than %d bytes, which is no answer", run.argv[0], DefaultMaxBytes)
+			return said{}, newFault(g.Type(), FaultTooMuch, "%s printed more than %d bytes, the limit for an answer", run.argv[0], DefaultMaxBytes)
 		case o.code == 0:
 			return g.read(o.output)
 		case o.code != 1:
-			return said{}, withComplaint(newFault(g.Type(), FaultExit, "%s ended with exit code %d: 0 answers, 1 is not yet", run.argv[0], o.code), o.complaint)
+			return said{}, withComplaint(newFault(g.Type(), FaultExit, "%s ended with exit code %d: expected 0 (answered) or 1 (not yet)", run.argv[0], o.code), o.complaint)
 		}
 		if !sleepFor(ctx, cmp.Or(g.Every, defaultGateEvery)) {
 			return said{}, contextError(ctx, g.Type())

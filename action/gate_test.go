@@ -200,7 +200,7 @@ func TestGateOnTimeout(t *testing.T) {
 		}
 		require.NoError(t, err)
 		assert.Equal(t, want, answer.Decision.Decision)
-		assert.Equal(t, "no answer came within 20ms", answer.Decision.Reason)
+		assert.Equal(t, "no answer within 20ms", answer.Decision.Reason)
 	}
 	// A run that is cancelled meanwhile has not waited too long.
 	ctx, cancel := context.WithCancel(t.Context())
@@ -281,7 +281,7 @@ func TestGatePerson(t *testing.T) {
 		assert.Equal(t, "May plan end?", last.Questions().Reason())
 		assert.JSONEq(t, `{"hook":"policy/rule","point":"StepEnd","question":"May plan end?"}`, last.Call.Arguments)
 	}
-	for verdict, want := range map[agent.ApprovalVerdict]string{agent.Park: "the answer comes later", agent.NobodyToAsk: "there is no person to ask"} {
+	for verdict, want := range map[agent.ApprovalVerdict]string{agent.Park: "the approver postponed the answer", agent.NobodyToAsk: "no person can be asked"} {
 		answer.Verdict = verdict
 		assert.ErrorContains(t, fire(t, a, hookstest.StepEnd("done")).Err, want)
 	}
@@ -300,21 +300,21 @@ func TestGatePerson(t *testing.T) {
 
 func TestGateIsChecked(t *testing.T) {
 	for want, g := range map[string]action.Gate{
-		`by: "" is none`:                                      {},
-		"webhook: it is missing":                              {By: action.GateCallback},
-		"file: it is missing":                                 {By: action.GateFile},
-		"argv: it is missing":                                 {By: action.GateCommand},
-		"file: a gate by person has no use for it":            {By: action.GatePerson, File: "x"},
-		"port: 70000 is no port":                              {By: action.GateCallback, Webhook: &action.HTTP{URL: "https://example.com"}, Port: 70000},
-		"webhook.url: http is for the loopback only":          {By: action.GateCallback, Webhook: &action.HTTP{URL: "http://example.com"}},
-		`on_timeout: "skip"`:                                  {By: action.GateFile, File: "x", OnTimeout: "skip"},
-		"by: the program has no person to ask: set Host.Appr": {By: action.GatePerson},
+		`by: unknown gate ""`:                                {},
+		"webhook: missing":                                   {By: action.GateCallback},
+		"file: missing":                                      {By: action.GateFile},
+		"argv: missing":                                      {By: action.GateCommand},
+		"file: not allowed in a gate by person":              {By: action.GatePerson, File: "x"},
+		"port: 70000 is not a port":                          {By: action.GateCallback, Webhook: &action.HTTP{URL: "https://example.com"}, Port: 70000},
+		"webhook.url: http is allowed only for the loopback": {By: action.GateCallback, Webhook: &action.HTTP{URL: "http://example.com"}},
+		`on_timeout: unknown value "skip"`:                   {By: action.GateFile, File: "x", OnTimeout: "skip"},
+		"by: no approver configured: set Host.Appr":          {By: action.GatePerson},
 	} {
 		assert.ErrorContains(t, g.Action(action.Host{}).Error(), want)
 	}
 	silent := action.Gate{By: action.GateCallback, Webhook: &action.HTTP{URL: "https://example.com", Body: map[string]any{"text": "hello"}}}
 	require.Len(t, silent.Lint(), 1)
-	assert.Contains(t, silent.Lint()[0].Message, "the message does not say where to answer")
+	assert.Contains(t, silent.Lint()[0].Message, "the message does not tell where to answer")
 }
 
 // A webhook that fails ends the waiting, and the listener.

@@ -8,8 +8,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// askPerson asks a person where no hook can: about the call at hand, or about a call of the gate's own that says what is
-// asked.
+// askPerson asks a person at a point where hooks cannot ask: about the current call, or about a call of the gate that
+// describes the question.
 func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request) (said, error) {
 	call := agent.ToolCall{ID: r.CallID, Name: r.Tool, Arguments: string(r.Arguments)}
 	if r.Tool == "" {
@@ -28,22 +28,22 @@ func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request
 		return said{}, err
 	}
 	if len(answers) != 1 {
-		return said{}, newFault(g.Type(), FaultAnswer, "the approver gave %d answers to one question", len(answers))
+		return said{}, newFault(g.Type(), FaultAnswer, "the approver returned %d answers to one question", len(answers))
 	}
 	return g.person(answers[0])
 }
 
-// person returns what a person said.
+// person converts the answer of a person.
 func (g Gate) person(a agent.Approval) (said, error) {
 	switch a.Verdict {
 	case agent.Approve, agent.RejectAndEnd, agent.RejectAndContinue:
 	case agent.Park:
-		return said{}, &Error{g.Type(), FaultExit, errors.New("the answer comes later, and only a hook at PreToolUse can wait for one that does")}
+		return said{}, &Error{g.Type(), FaultExit, errors.New("the approver postponed the answer: only a gate at PreToolUse can wait for it")}
 	default:
-		return said{}, &Error{g.Type(), FaultExit, errors.New("there is no person to ask")}
+		return said{}, &Error{g.Type(), FaultExit, errors.New("no person can be asked")}
 	}
 	if a.Arguments != "" {
-		return said{}, &Error{g.Type(), FaultAnswer, errors.New("the person gave other arguments, which nothing can be done with here")}
+		return said{}, &Error{g.Type(), FaultAnswer, errors.New("the person changed the arguments, which is not supported here")}
 	}
 	word := "reject"
 	if a.Verdict == agent.Approve {

@@ -11,35 +11,36 @@ import (
 	"time"
 )
 
-// HTTP is a request to a web service, whose answer is the action's. "webhook" is another word for it.
+// HTTP sends a request to a web service; the response is the action's answer. "webhook" is an alias in files.
 //
-// The URL is https, or http on the loopback. Redirects are not followed, proxies not used, and a name that stands for a
-// private address is refused unless Private lists it; that is looked at when the connection is made, so that a name
-// cannot mean another thing by then.
+// The URL must use https, or http on the loopback. HTTP does not follow redirects and uses no proxies. It refuses host
+// names that resolve to private addresses unless Private lists them; it checks the address when it connects, so that the
+// name cannot resolve differently afterwards.
 type HTTP struct {
-	// URL is where to. ${NAME} stands for one of the variables, escaped, behind the host, or for a secret anywhere.
-	// Required.
+	// URL is the target. ${NAME} after the host stands for a variable, which is escaped; anywhere in the URL it may stand
+	// for a secret. Required.
 	URL string
-	// Method is POST if it is left out.
+	// Method defaults to POST.
 	Method string
-	// Headers are sent along; values may name variables and secrets as the URL does.
+	// Headers are the request headers; values may name variables and secrets as the URL does.
 	Headers map[string]string
-	// Body is anything that can be JSON. ${NAME} in its strings stands for a variable and is put in as a value, so that
-	// the body stays what it is; secrets are not for bodies. Nil means the Request.
+	// Body is any value that can be encoded as JSON. ${NAME} in its strings stands for a variable, which is inserted as a
+	// value and cannot change the structure. A body cannot contain secrets. Nil sends the Request.
 	Body any
-	// Fields, with no Body, are the members of the Request that are sent; version, hook and point always are. None means
-	// all of them.
+	// Fields selects the members of the Request to send when there is no Body; version, hook and point are always sent.
+	// Empty means all members.
 	Fields []string
-	// Env names variables of this program's environment that URL and Headers may use besides Host.Secrets.
+	// Env lists environment variables of this program that URL and Headers may use in addition to Host.Secrets.
 	Env []string
-	// Private lists private addresses that may be reached: prefixes such as "10.1.0.0/16", or addresses.
+	// Private lists the private addresses that may be reached, as addresses or prefixes such as "10.1.0.0/16".
 	Private []string
-	// Retries is how often more it is tried when there is no answer, or with 408, 429 or 5xx; RetryDelay is the time between.
+	// Retries is the number of retries after a connection error or a status of 408, 429 or 5xx; RetryDelay is the pause
+	// between tries.
 	Retries    int
 	RetryDelay time.Duration
-	// Timeout is how long each try may take. Zero means 30 seconds.
+	// Timeout is the time limit of each try. Zero means 30 seconds.
 	Timeout time.Duration
-	// MaxBytes is how long the body may be, and the answer. Zero means DefaultMaxBytes.
+	// MaxBytes limits the size of the request body and of the response body. Zero means DefaultMaxBytes.
 	MaxBytes int
 }
 
@@ -48,18 +49,18 @@ var _ Declared = HTTP{}
 // Type returns "http".
 func (HTTP) Type() string { return "http" }
 
-// Limit returns how long Do may take.
+// Limit returns the longest time that Do may take.
 func (h HTTP) Limit() time.Duration {
 	try := cmp.Or(h.Timeout, defaultHTTPTimeout)
 	return try + time.Duration(h.Retries)*(h.RetryDelay+try) + ending
 }
 
-// Validate finds what is wrong with it.
+// Validate returns an error for each invalid field.
 func (h HTTP) Validate() error {
 	var p problems
 	h.checkURL(&p)
 	if !slices.Contains(methods, h.method()) {
-		p.say("method", "%q is none that can be used: it is one of %s", h.Method, strings.Join(methods, ", "))
+		p.say("method", "unknown method %q: expected one of %s", h.Method, strings.Join(methods, ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
 		h.checkHeader(&p, name, h.Headers[name])
@@ -68,20 +69,20 @@ func (h HTTP) Validate() error {
 		p.say("body", "GET has no body: use another method, or the URL")
 	}
 	if h.Body != nil && len(h.Fields) > 0 {
-		p.say("fields", "they choose from the request, which is not sent when there is a body: use one of both")
+		p.say("fields", "not allowed with body: fields select members of the request, which is not sent")
 	}
 	for _, field := range h.Fields {
 		if !slices.Contains(requestMembers(), field) {
-			p.say("fields", "there is no %q in a request: there are %s", field, strings.Join(requestMembers(), ", "))
+			p.say("fields", "unknown field %q: a request has %s", field, strings.Join(requestMembers(), ", "))
 		}
 	}
 	for _, text := range h.Private {
 		if _, err := prefixOf(text); err != nil {
-			p.say("private", "%q is no address and no prefix such as 10.1.0.0/16", text)
+			p.say("private", "%q is not an address or a prefix such as 10.1.0.0/16", text)
 		}
 	}
 	if h.Retries < 0 || h.Retries > 100 {
-		p.say("retries", "%d: it must be from 0 to 100", h.Retries)
+		p.say("retries", "%d is out of range: expected 0 to 100", h.Retries)
 	}
 	p.body("body", h.Body)
 	p.size("max_bytes", h.MaxBytes)
@@ -89,20 +90,20 @@ func (h HTTP) Validate() error {
 	return p.join()
 }
 
-// methods are what a request can be.
+// methods are the supported HTTP methods.
 var methods = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodGet}
 
 func (h HTTP) method() string { return cmp.Or(h.Method, http.MethodPost) }
 
-// checkURL checks what can be known of the URL before the secrets are.
+// checkURL checks the parts of the URL that do not depend on secrets.
 func (h HTTP) checkURL(p *problems) {
 	t := wordingOf(h.URL)
 	switch {
 	case h.URL == "":
-		p.say("url", "it is missing: say where to, such as https://hooks.example.com/x")
+		p.say("url", "missing: set the target, such as https://hooks.example.com/x")
 		return
 	case strings.ContainsFunc(h.URL, isControl):
-		p.say("url", "it has a line break or another control character in it")
+		p.say("url", "contains a line break or another control character")
 		return
 	}
 	before, known := "", true
@@ -111,10 +112,10 @@ func (h HTTP) checkURL(p *problems) {
 		switch {
 		case behindHost(before):
 		case isValue(name):
-			p.say("url", "%s stands in the host, which no value of a run can choose", name)
+			p.say("url", "%s is in the host, where values of a run are not allowed", name)
 			return
 		default:
-			known = false // a secret says where to: it is looked at when that is known
+			known = false // the host is a secret: it is checked when the secret is read
 		}
 		before += "x"
 	}
@@ -123,19 +124,19 @@ func (h HTTP) checkURL(p *problems) {
 	}
 }
 
-// checkHeader checks a header.
+// checkHeader checks one header.
 func (HTTP) checkHeader(p *problems, name, value string) {
 	field := "headers." + name
 	media, _, err := mime.ParseMediaType(value)
 	switch {
 	case !headerName.MatchString(name):
-		p.say("headers", "%q is no name of a header", name)
+		p.say("headers", "%q is not a valid header name", name)
 	case slices.Contains(reserved, http.CanonicalHeaderKey(name)) || strings.HasPrefix(http.CanonicalHeaderKey(name), "Proxy-"):
-		p.say(field, "it is HTTP's own business, and cannot be set")
+		p.say(field, "set by the HTTP client: remove it")
 	case http.CanonicalHeaderKey(name) == "Content-Type" && (err != nil || media != "application/json" && !strings.HasSuffix(media, "+json")):
-		p.say(field, "the body is JSON: it is application/json, or ends in +json")
+		p.say(field, "the body is JSON: expected application/json or a type that ends in +json")
 	case strings.ContainsFunc(value, isControl):
-		p.say(field, "it has a line break or another control character in it")
+		p.say(field, "contains a line break or another control character")
 	}
 }
 
@@ -146,7 +147,7 @@ var (
 	}
 )
 
-// Lint finds names in the body that stand for nothing.
+// Lint returns a warning for each undefined name in the body.
 func (h HTTP) Lint() []Warning {
 	plain, err := plainJSON(h.Body)
 	if err != nil {
@@ -155,8 +156,8 @@ func (h HTTP) Lint() []Warning {
 	var all []Warning
 	fillValue(plain, func(name string) (string, bool) {
 		if !isValue(name) {
-			all = append(all, Warning{Field: "body", Text: "${" + name + "}", Message: "${" + name + "} is none of the variables and stays as it stands: " +
-				"secrets are for the URL and for headers"})
+			all = append(all, Warning{Field: "body", Text: "${" + name + "}", Message: "${" + name + "} is not a variable and is sent unchanged: " +
+				"use secrets only in the URL and in headers"})
 		}
 		return "", false
 	})

@@ -85,7 +85,7 @@ func TestHTTPSendsChosenFields(t *testing.T) {
 	x := receive(t)
 	ready(t, action.HTTP{URL: x.URL, Fields: []string{"tool"}}, action.Host{}).Do(t.Context(), guarded(t)).MustGet()
 	assert.JSONEq(t, `{"version":1,"hook":"policy/rule","point":"PreToolUse","tool":"bash"}`, x.bodies[0])
-	require.ErrorContains(t, action.HTTP{URL: x.URL, Fields: []string{"finalState"}}.Validate(), `fields: there is no "finalState"`)
+	require.ErrorContains(t, action.HTTP{URL: x.URL, Fields: []string{"finalState"}}.Validate(), `fields: unknown field "finalState"`)
 }
 
 // AP-23
@@ -182,31 +182,31 @@ func TestHTTPIsChecked(t *testing.T) {
 		h    action.HTTP
 		want string
 	}{
-		"nothing":           {action.HTTP{}, "url: it is missing"},
-		"http":              {action.HTTP{URL: "http://example.com/x"}, "url: http is for the loopback only"},
-		"a file":            {action.HTTP{URL: "file:///etc/passwd"}, "url: it must begin with https://"},
-		"no scheme":         {action.HTTP{URL: "//example.com/x"}, "url: it must begin with https://"},
-		"opaque":            {action.HTTP{URL: "https:example.com"}, "url: it must begin with https://"},
-		"no host":           {action.HTTP{URL: "https:///x"}, "url: it names no host"},
-		"a user":            {action.HTTP{URL: "https://user:pass@example.com"}, "url: it has a user name in it"},
-		"a line break":      {action.HTTP{URL: "https://example.com/\r\nx"}, "url: it has a line break"},
-		"a value as host":   {action.HTTP{URL: "https://${SESSION}/x"}, "url: SESSION stands in the host"},
-		"a value as URL":    {action.HTTP{URL: "${HOOK_RESPONSE}"}, "url: HOOK_RESPONSE stands in the host"},
-		"a value as port":   {action.HTTP{URL: "https://example.com:${ITERATION}/x"}, "url: ITERATION stands in the host"},
-		"http for a secret": {action.HTTP{URL: "http://example.com/${TOKEN}"}, "url: http is for the loopback only"},
-		"method":            {action.HTTP{URL: "https://example.com", Method: "CONNECT"}, `method: "CONNECT" is none`},
+		"nothing":           {action.HTTP{}, "url: missing"},
+		"http":              {action.HTTP{URL: "http://example.com/x"}, "url: http is allowed only for the loopback"},
+		"a file":            {action.HTTP{URL: "file:///etc/passwd"}, "url: must begin with https://"},
+		"no scheme":         {action.HTTP{URL: "//example.com/x"}, "url: must begin with https://"},
+		"opaque":            {action.HTTP{URL: "https:example.com"}, "url: must begin with https://"},
+		"no host":           {action.HTTP{URL: "https:///x"}, "url: missing host"},
+		"a user":            {action.HTTP{URL: "https://user:pass@example.com"}, "url: contains a user name"},
+		"a line break":      {action.HTTP{URL: "https://example.com/\r\nx"}, "url: contains a line break"},
+		"a value as host":   {action.HTTP{URL: "https://${SESSION}/x"}, "url: SESSION is in the host"},
+		"a value as URL":    {action.HTTP{URL: "${HOOK_RESPONSE}"}, "url: HOOK_RESPONSE is in the host"},
+		"a value as port":   {action.HTTP{URL: "https://example.com:${ITERATION}/x"}, "url: ITERATION is in the host"},
+		"http for a secret": {action.HTTP{URL: "http://example.com/${TOKEN}"}, "url: http is allowed only for the loopback"},
+		"method":            {action.HTTP{URL: "https://example.com", Method: "CONNECT"}, `method: unknown method "CONNECT"`},
 		"body of GET":       {action.HTTP{URL: "https://example.com", Method: "GET", Body: 1}, "body: GET has no body"},
-		"header name":       {action.HTTP{URL: "https://example.com", Headers: map[string]string{"X Y": "z"}}, `headers: "X Y" is no name`},
-		"forbidden header":  {action.HTTP{URL: "https://example.com", Headers: map[string]string{"host": "z"}}, "headers.host: it is HTTP's own business"},
-		"content length":    {action.HTTP{URL: "https://example.com", Headers: map[string]string{"Content-Length": "1"}}, "headers.Content-Length: it is"},
-		"proxy header":      {action.HTTP{URL: "https://example.com", Headers: map[string]string{"Proxy-Authorization": "z"}}, "headers.Proxy-Authorization: it is"},
+		"header name":       {action.HTTP{URL: "https://example.com", Headers: map[string]string{"X Y": "z"}}, `headers: "X Y" is not a valid header name`},
+		"forbidden header":  {action.HTTP{URL: "https://example.com", Headers: map[string]string{"host": "z"}}, "headers.host: set by the HTTP client"},
+		"content length":    {action.HTTP{URL: "https://example.com", Headers: map[string]string{"Content-Length": "1"}}, "headers.Content-Length: set by the HTTP client"},
+		"proxy header":      {action.HTTP{URL: "https://example.com", Headers: map[string]string{"Proxy-Authorization": "z"}}, "headers.Proxy-Authorization: set by the HTTP client"},
 		"content type":      {action.HTTP{URL: "https://example.com", Headers: map[string]string{"Content-Type": "text/xml"}}, "headers.Content-Type: the body is JSON"},
-		"CR LF":             {action.HTTP{URL: "https://example.com", Headers: map[string]string{"X": "a\r\nHost: b"}}, "headers.X: it has a line break"},
-		"private":           {action.HTTP{URL: "https://example.com", Private: []string{"10.0.0"}}, `private: "10.0.0" is no address`},
+		"CR LF":             {action.HTTP{URL: "https://example.com", Headers: map[string]string{"X": "a\r\nHost: b"}}, "headers.X: contains a line break"},
+		"private":           {action.HTTP{URL: "https://example.com", Private: []string{"10.0.0"}}, `private: "10.0.0" is not an address`},
 		"negative timeout":  {action.HTTP{URL: "https://example.com", Timeout: -1}, "timeout: -1ns is negative"},
 		"endless timeout":   {action.HTTP{URL: "https://example.com", Timeout: 1 << 62}, "timeout: 1281023h53m38.427387904s is too long"},
 		"retries":           {action.HTTP{URL: "https://example.com", Retries: -1}, "retries: -1"},
-		"a body of funcs":   {action.HTTP{URL: "https://example.com", Body: func() {}}, "body: it cannot be JSON"},
+		"a body of funcs":   {action.HTTP{URL: "https://example.com", Body: func() {}}, "body: encoding as JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := tc.h.Validate()
@@ -230,7 +230,7 @@ func TestHTTPRefusesPrivateAddresses(t *testing.T) {
 		t.Run(host, func(t *testing.T) {
 			_, err := ready(t, action.HTTP{URL: "https://" + host + "/x", Timeout: 5 * time.Second}, action.Host{}).Do(t.Context(), guarded(t)).Get()
 			assert.Equal(t, action.FaultNetwork, faultOf(t, err))
-			assert.ErrorContains(t, err, "an address that is not public")
+			assert.ErrorContains(t, err, "not a public address")
 		})
 	}
 }
@@ -259,7 +259,7 @@ func TestHTTPLooksAtWhatANameStandsFor(t *testing.T) {
 	require.NoError(t, err)
 	h := action.HTTP{URL: "https://" + net.JoinHostPort(name, port), Timeout: 10 * time.Second}
 	_, err = ready(t, h, action.Host{}).Do(t.Context(), guarded(t)).Get()
-	require.ErrorContains(t, err, "an address that is not public: list it under private")
+	require.ErrorContains(t, err, "not a public address: list it under private")
 	h.Private = lo.Map(found, func(ip netip.Addr, _ int) string { return ip.String() })
 	_, err = ready(t, h, action.Host{}).Do(t.Context(), guarded(t)).Get()
 	require.Error(t, err, "no server speaks TLS there")
@@ -294,16 +294,16 @@ func TestSecretsAreSentAndNotTold(t *testing.T) {
 	write("HOOK=http://127.0.0.1:1/services/T1/ghijkl")
 	_, err = a.Do(t.Context(), guarded(t)).Get()
 	assert.Equal(t, action.FaultNetwork, faultOf(t, err))
-	assert.Equal(t, "http: asking ${HOOK}: connection refused", err.Error())
+	assert.Equal(t, "http: calling ${HOOK}: connection refused", err.Error())
 
 	for text, want := range map[string]string{
-		"HOOK=":                               "http: url ${HOOK}: it must begin with https://",
-		"HOOK=http://example.com/T2":          "http: url ${HOOK}: http is for the loopback only",
-		"HOOK=https://no-such-host.invalid/x": "http: asking ${HOOK}: ",
-		"HOOK=https://10.1.2.3/T3":            "http: asking ${HOOK}: it leads to",
-		"HOOK=https://a b/T3":                 "http: url ${HOOK}: it cannot be read as a URL",
+		"HOOK=":                               "http: url ${HOOK}: must begin with https://",
+		"HOOK=http://example.com/T2":          "http: url ${HOOK}: http is allowed only for the loopback",
+		"HOOK=https://no-such-host.invalid/x": "http: calling ${HOOK}: ",
+		"HOOK=https://10.1.2.3/T3":            "http: calling ${HOOK}: the host resolves to",
+		"HOOK=https://a b/T3":                 "http: url ${HOOK}: not a valid URL",
 		"OTHER=x":                             "HOOK is not set",
-		"what is this":                        "secrets.env:1: this is not NAME=value",
+		"what is this":                        "secrets.env:1: expected NAME=value",
 	} {
 		write(text)
 		_, err = a.Do(t.Context(), guarded(t)).Get()
@@ -316,7 +316,7 @@ func TestSecretsAreSentAndNotTold(t *testing.T) {
 	h.Headers["Authorization"] = "Bearer ${OTHER_TOKEN}"
 	write("HOOK=" + x.URL)
 	err = h.Action(action.Host{Secrets: action.Secrets{File: file}}).Error()
-	require.ErrorContains(t, err, "headers.Authorization: OTHER_TOKEN is no variable, and no secret that may be used")
+	require.ErrorContains(t, err, "headers.Authorization: OTHER_TOKEN is neither a variable nor an allowed secret")
 }
 
 // A secret with a line break in it is not sent.
@@ -326,7 +326,7 @@ func TestSecretsFitIntoHeaders(t *testing.T) {
 	a := ready(t, action.HTTP{URL: x.URL, Headers: map[string]string{"Authorization": "Bearer ${API_TOKEN}"}, Env: []string{"API_TOKEN"}}, action.Host{})
 	_, err := a.Do(t.Context(), guarded(t)).Get()
 	assert.Equal(t, action.FaultSetup, faultOf(t, err))
-	assert.Equal(t, "http: header Authorization: it has a line break or another control character in it", err.Error())
+	assert.Equal(t, "http: header Authorization: contains a line break or another control character", err.Error())
 	assert.Zero(t, x.count())
 }
 

@@ -24,13 +24,13 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// sender sends what an HTTP action says.
+// sender sends the requests of an HTTP action.
 type sender struct {
 	HTTP
 
 	kind    string
 	url     wording
-	where   string // that can be told: the host, or the name of the secret that says it
+	where   string // the host, or the name of the secret that holds it; safe to show
 	headers map[string]wording
 	secrets Secrets
 	names   []string // of the secrets
@@ -39,7 +39,7 @@ type sender struct {
 	timeout time.Duration
 }
 
-// sender makes the action ready to be sent.
+// sender returns a sender for the action.
 func (h HTTP) sender(kind string, host Host) (*sender, error) {
 	s := &sender{
 		HTTP: h, kind: kind, url: wordingOf(h.URL), where: hostOf(h.URL),
@@ -51,7 +51,7 @@ func (h HTTP) sender(kind string, host Host) (*sender, error) {
 		for _, name := range t.secrets() {
 			s.names = append(s.names, name)
 			if !s.secrets.names(name) {
-				p.say(field, "%s is no variable, and no secret that may be used: put it into the file of secrets, or list it under env", name)
+				p.say(field, "%s is neither a variable nor an allowed secret: add it to the secrets file, or list it under env", name)
 			}
 		}
 	}
@@ -67,12 +67,12 @@ func (h HTTP) sender(kind string, host Host) (*sender, error) {
 	}
 	var err error
 	if h.Body != nil {
-		s.Body, err = plainJSON(h.Body) // a copy, which does not change
+		s.Body, err = plainJSON(h.Body) // a copy that nothing else modifies
 	}
 	return s, errors.Join(h.Validate(), p.join(), err)
 }
 
-// hostOf returns the beginning of a URL, up to its host.
+// hostOf returns the URL up to and including its host.
 func hostOf(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -84,7 +84,7 @@ func hostOf(text string) string {
 	return lo.Ternary(ok, scheme+"://", "") + rest
 }
 
-// Action makes it ready.
+// Action returns the action, ready to run with host.
 func (h HTTP) Action(host Host) mo.Result[Action] {
 	s, err := h.sender(h.Type(), host)
 	if err != nil {
@@ -99,17 +99,17 @@ func (h HTTP) Action(host Host) mo.Result[Action] {
 	}))
 }
 
-// message is what is sent.
+// message is an HTTP request to send.
 type message struct {
 	to      *url.URL
 	header  http.Header
 	body    []byte
 	secrets map[string]string
-	// hidden: the URL is a secret, at least in part.
+	// hidden is set when the URL contains a secret.
 	hidden bool
 }
 
-// message returns what is sent for a request. Its errors have no secrets in them.
+// message builds the HTTP request for r. Its errors contain no secrets.
 func (s *sender) message(r *Request) (*message, error) {
 	secrets, err := s.secrets.values(s.names)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *sender) message(r *Request) (*message, error) {
 	for name, t := range s.headers {
 		value, err := t.fillText(r, secrets, inHeader)
 		if err == nil && strings.ContainsFunc(value, isControl) {
-			err = errors.New("it has a line break or another control character in it")
+			err = errors.New("contains a line break or another control character")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("header %s: %w", name, err)
@@ -146,7 +146,7 @@ func (s *sender) message(r *Request) (*message, error) {
 	return m, nil
 }
 
-// body returns what is sent: what the action says, or the request, or parts of it.
+// body returns the request body: the Body of the action, the whole Request, or its selected fields.
 func (s *sender) body(r *Request) ([]byte, error) {
 	body, err := r.fillJSON(s.Body)
 	if err != nil || s.Body != nil || len(s.Fields) == 0 {
@@ -160,7 +160,7 @@ func (s *sender) body(r *Request) ([]byte, error) {
 	return []byte(text), err
 }
 
-// send sends, and tries again where that may help. The output has no secrets in it.
+// send sends the request and retries where a retry may succeed. The output contains no secrets.
 func (s *sender) send(ctx context.Context, r *Request) (output string, truncated bool, err error) {
 	if ctx.Err() != nil {
 		return "", false, contextError(ctx, s.kind)
@@ -177,7 +177,7 @@ func (s *sender) send(ctx context.Context, r *Request) (output string, truncated
 	}
 }
 
-// sleepFor waits, and reports whether ctx is not done.
+// sleepFor waits for d and reports whether ctx is still active.
 func sleepFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -189,11 +189,11 @@ func sleepFor(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// try sends once. Again says that it may go better another time.
+// try sends the request once. Again reports whether a retry may succeed.
 func (s *sender) try(ctx context.Context, r *Request) (output string, truncated, again bool, err error) {
 	limit, cancel := withLimit(ctx, s.timeout)
 	defer cancel()
-	if deadline, _ := limit.Deadline(); r.Deadline.IsZero() { // a gate has another one
+	if deadline, _ := limit.Deadline(); r.Deadline.IsZero() { // a gate has a deadline of its own
 		r = r.until(deadline)
 	}
 	m, err := s.message(r)
@@ -201,11 +201,11 @@ func (s *sender) try(ctx context.Context, r *Request) (output string, truncated,
 		return "", false, false, &Error{s.kind, FaultSetup, err}
 	}
 	if len(m.body) > s.most {
-		return "", false, false, newFault(s.kind, FaultTooMuch, "what is to be sent has %d bytes, more than the %d that are allowed", len(m.body), s.most)
+		return "", false, false, newFault(s.kind, FaultTooMuch, "the request body has %d bytes: the limit is %d", len(m.body), s.most)
 	}
 	request, err := http.NewRequestWithContext(limit, s.method(), m.to.String(), bytes.NewReader(m.body))
 	if err != nil {
-		return "", false, false, newFault(s.kind, FaultSetup, "url %s: it cannot be asked", s.where)
+		return "", false, false, newFault(s.kind, FaultSetup, "url %s: cannot build a request for it", s.where)
 	}
 	request.Header = m.header
 	transport := &http.Transport{
@@ -213,29 +213,29 @@ func (s *sender) try(ctx context.Context, r *Request) (output string, truncated,
 		TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: DefaultMaxBytes,
 	}
 	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(request) // which follows no redirect
+	response, err := transport.RoundTrip(request) // RoundTrip follows no redirect
 	if err != nil {
 		if limit.Err() != nil {
 			return "", false, ctx.Err() == nil, contextError(limit, s.kind)
 		}
 		refused, is := errors.AsType[*refusedError](err)
 		if is {
-			return "", false, false, newFault(s.kind, FaultNetwork, "asking %s: %w", s.where, refused)
+			return "", false, false, newFault(s.kind, FaultNetwork, "calling %s: %w", s.where, refused)
 		}
-		return "", false, true, newFault(s.kind, FaultNetwork, "asking %s: %w", s.where, m.network(err))
+		return "", false, true, newFault(s.kind, FaultNetwork, "calling %s: %w", s.where, m.network(err))
 	}
 	defer response.Body.Close()
 	switch code := response.StatusCode; {
 	case code >= 300 && code < 400:
-		return "", false, false, newFault(s.kind, FaultStatus, "asking %s: the answer is %d, a redirect, which is not followed", s.where, code)
+		return "", false, false, newFault(s.kind, FaultStatus, "calling %s: status %d: redirects are not followed", s.where, code)
 	case code < 200 || code > 299:
 		again = code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
-		return "", false, again, newFault(s.kind, FaultStatus, "asking %s: the answer is %d %s", s.where, code, http.StatusText(code))
+		return "", false, again, newFault(s.kind, FaultStatus, "calling %s: status %d %s", s.where, code, http.StatusText(code))
 	}
 	return s.read(limit, r, m, response.Body)
 }
 
-// read reads the body of a good answer. Where nothing is decided by it, it is no matter that it is cut off.
+// read reads the body of a successful response. A truncated body is acceptable where it is not read as a decision.
 func (s *sender) read(ctx context.Context, r *Request, m *message, from io.Reader) (output string, truncated, again bool, err error) {
 	body, err := io.ReadAll(io.LimitReader(from, int64(s.most)+1))
 	if truncated = len(body) > s.most; truncated {
@@ -245,12 +245,12 @@ func (s *sender) read(ctx context.Context, r *Request, m *message, from io.Reade
 		if ctx.Err() != nil {
 			return "", false, true, contextError(ctx, s.kind)
 		}
-		return "", false, true, newFault(s.kind, FaultNetwork, "asking %s: the answer broke off: %w", s.where, m.network(err))
+		return "", false, true, newFault(s.kind, FaultNetwork, "calling %s: the response ended early: %w", s.where, m.network(err))
 	}
 	return hideSecrets(string(body), m.secrets), truncated || err != nil, false, nil
 }
 
-// network returns what is wrong with a connection. Where the URL is a secret, the error says no more than what happened.
+// network describes a connection error. When the URL contains a secret, the error names only the kind of failure.
 func (m *message) network(err error) error {
 	if !m.hidden {
 		return err
@@ -262,11 +262,11 @@ func (m *message) network(err error) error {
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the connection was closed")
 	case isName && noName.IsNotFound:
-		return errors.New("there is no such host")
+		return errors.New("no such host")
 	case isName:
-		return errors.New("the name of the host cannot be looked up")
+		return errors.New("looking up the host failed")
 	case strings.HasPrefix(err.Error(), "tls: "), strings.Contains(err.Error(), "x509: "):
-		return errors.New("there is no trusted encryption")
+		return errors.New("TLS failed")
 	}
 	return errors.New("no connection")
 }

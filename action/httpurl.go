@@ -12,26 +12,26 @@ import (
 	"time"
 )
 
-// parseTarget reads a URL and says why it cannot be asked. The error has nothing of the URL in it.
+// parseTarget parses a URL and checks that it can be called. The error contains nothing of the URL.
 func parseTarget(text string) (*url.URL, error) {
 	to, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("it cannot be read as a URL")
+		return nil, errors.New("not a valid URL")
 	case to.Scheme != "https" && to.Scheme != "http" || to.Opaque != "":
-		return nil, errors.New("it must begin with https://, or with http:// for the loopback")
+		return nil, errors.New("must begin with https://, or with http:// for the loopback")
 	case to.Hostname() == "":
-		return nil, errors.New("it names no host")
+		return nil, errors.New("missing host")
 	case to.User != nil:
-		return nil, errors.New("it has a user name in it: use a header, with the secret in the environment")
+		return nil, errors.New("contains a user name: use a header, with the secret in the environment")
 	case to.Scheme == "http" && !isLoopback(to.Hostname()):
-		return nil, errors.New("http is for the loopback only: use https")
+		return nil, errors.New("http is allowed only for the loopback: use https")
 	}
 	to.Fragment = ""
 	return to, nil
 }
 
-// isLoopback reports whether a host is this machine by its name alone.
+// isLoopback reports whether a host name or address is the loopback, without looking it up.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -40,15 +40,15 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// refusedError is why no connection is made to an address.
+// refusedError is returned when the dialer refuses a connection to addr.
 type refusedError struct{ addr netip.Addr }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("it leads to %s, an address that is not public: list it under private if it is meant", e.addr)
+	return fmt.Sprintf("the host resolves to %s, which is not a public address: list it under private to allow it", e.addr)
 }
 
-// unpublic are addresses that mean something on this machine or in this network, or nothing at all; and those that are
-// another way to write such a one.
+// unpublic lists addresses of this machine, of private networks, or with no meaning at all, and the notations that embed
+// such an address.
 var unpublic = parsePrefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
@@ -64,7 +64,7 @@ func parsePrefixes(texts ...string) []netip.Prefix {
 	return all
 }
 
-// prefixOf reads a prefix or an address.
+// prefixOf parses a prefix or an address.
 func prefixOf(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		addr = addr.Unmap().WithZone("")
@@ -74,8 +74,8 @@ func prefixOf(text string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
-// newDialer returns how connections are made for a URL: the address is looked at when there is one, so that a name cannot mean
-// another by then.
+// newDialer returns the dial function for a URL. The function checks the resolved address when it connects, so that the
+// name cannot resolve differently afterwards.
 func newDialer(to *url.URL, private []netip.Prefix) func(ctx context.Context, network, address string) (net.Conn, error) {
 	local := isLoopback(to.Hostname())
 	dialer := net.Dialer{
@@ -83,7 +83,7 @@ func newDialer(to *url.URL, private []netip.Prefix) func(ctx context.Context, ne
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			resolved, err := netip.ParseAddrPort(address)
 			if err != nil {
-				return errors.New("it leads to no internet address")
+				return errors.New("the host resolves to no IP address")
 			}
 			return checkAddress(resolved.Addr(), local, to.Scheme == "https", private)
 		},
@@ -91,7 +91,7 @@ func newDialer(to *url.URL, private []netip.Prefix) func(ctx context.Context, ne
 	return dialer.DialContext
 }
 
-// checkAddress says why a connection to an address is not made. Local stands for a URL that names this machine.
+// checkAddress returns an error if connections to addr are not allowed. Local is set when the URL names this machine.
 func checkAddress(addr netip.Addr, local, encrypted bool, private []netip.Prefix) error {
 	addr = addr.Unmap().WithZone("")
 	switch {

@@ -16,29 +16,31 @@ import (
 	"github.com/grapnel-go/grapnel/internal/once"
 )
 
-// keyVariable is the environment variable in which processes get the request's IdempotencyKey, keyHeader the header in
-// which web services do.
+// keyVariable is the environment variable that carries the request's IdempotencyKey to processes, keyHeader the header
+// that carries it to web services.
 const (
 	keyVariable = "GRAPNEL_IDEMPOTENCY_KEY"
 	keyHeader   = "Idempotency-Key"
 )
 
-// keptPrefix begins the names of actions in the journal of a run.
+// keptPrefix is the prefix of the names of actions in the journal of a run.
 const keptPrefix = "action "
 
-// Kept reports whether a name in the journal of a run, such as durable.Options.Again is asked about, is that of an action.
+// Kept reports whether a name in the journal of a run, such as the names passed to durable.Options.Again, belongs to an
+// action.
 func Kept(name string) bool { return strings.Contains("/"+name, "/"+keptPrefix) }
 
-// Keep returns an action that is to be done for a request and for no other. In a run that is kept, that it begins is written
-// down, and then its answer: when the run goes on after it was cut off, or has waited, and gets here again, what has
-// ended is not done again, and its answer is the one that was written down. What has not ended, and what has failed, is
-// done again, with the same IdempotencyKey. At points where filters apply, the answers of controls are not written down,
-// since no filter has seen them.
+// Keep returns an action that runs at most once for the request r, if the run is durable. The journal of the run records
+// the start of the action and its answer. When the run resumes after a crash or a wait and reaches the same place, a
+// finished action does not run again: its recorded answer is used. An unfinished or failed action runs again, with the
+// same IdempotencyKey. At points where filters apply, Keep does not record the answers of controls, because no filter has
+// seen them.
 //
-// Here is the same hook, of the same Edition, at the same point, step and call, told the same but for times and tries.
-// What is asked again in one life of a process is another one, unless it has failed before: that is another try.
+// The same place means the same hook of the same Edition, at the same point, step and call, with the same request except
+// for times and attempts. If a process asks the same again, that is a separate action, unless the earlier one failed:
+// then it is another try of it.
 //
-// In a run that is not kept it is the action itself.
+// In a run that is not durable, Keep returns the action unchanged.
 func Keep(ctx context.Context, a Action, r *Request) Action {
 	j := once.From(ctx)
 	if j == nil {
@@ -46,7 +48,7 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 	}
 	name, ok := r.cursor()
 	if !ok {
-		return a // it will say what is wrong
+		return a // a itself reports what is wrong with the request
 	}
 	at := kept.Get(r.state)
 	nth := at.take(r.Step, name)
@@ -81,17 +83,17 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 		}
 		var answer written
 		if err := json.Unmarshal(data, &answer); err != nil {
-			return nil, fmt.Errorf("reading what is written down of %s: %w", full, err)
+			return nil, fmt.Errorf("reading the recorded answer of %s: %w", full, err)
 		}
 		return (*Answer)(&answer), nil
 	})
 }
 
-// errUnwritten keeps an answer from being written down.
-var errUnwritten = errors.New("the answer is not written down")
+// errUnwritten keeps an answer from being recorded.
+var errUnwritten = errors.New("the answer is not recorded")
 
-// beforeFilters reports whether filters have yet to see what the action was told. What it answers is not written down
-// then: when the run is cut off before the point is over, the action is done again, with the same IdempotencyKey.
+// beforeFilters reports whether filters have yet to process the data in the request. The answer is then not recorded: if
+// the run is interrupted before the point ends, the action runs again, with the same IdempotencyKey.
 func (r *Request) beforeFilters() bool {
 	switch r.Point {
 	case hooks.ToolFailed, hooks.PostToolUse, hooks.PostInference, hooks.PostSubagent:
@@ -100,7 +102,7 @@ func (r *Request) beforeFilters() bool {
 	return false
 }
 
-// written is an Answer as it is written down: as it is told to others, without the secrets that were sent.
+// written is the recorded form of an Answer: encoded as it is shown to others, with secrets removed.
 type written struct {
 	Decision  *Decision `json:"decision,omitempty"`
 	Output    string    `json:"output,omitempty"`
@@ -108,13 +110,13 @@ type written struct {
 	Off       bool      `json:"off,omitempty"`
 }
 
-// cursor names what is asked, for the journal of the run. A question about something else is asked again: an answer
-// about other arguments, or by other rules, is none.
+// cursor returns the journal name of the question that r asks. A recorded answer is used only for the same question:
+// other arguments or other rules give another name.
 func (r *Request) cursor() (name string, ok bool) {
 	about := r.sameAgain()
-	about.Run, about.Deadline, about.Attempt = agent.Run{}, time.Time{}, 0 // one run, and whatever time it is
+	about.Run, about.Deadline, about.Attempt = agent.Run{}, time.Time{}, 0 // the journal belongs to one run, and times do not matter
 	about.Variables.Session, about.SessionID, about.RunID = "", "", ""
-	about.Variables.Timestamp, about.Variables.LastHookStatus = "", "" // which, of a second try, is that of the first
+	about.Variables.Timestamp, about.Variables.LastHookStatus = "", "" // a second try would see the status of the first
 	text, err := about.json()
 	if err != nil {
 		return "", false
@@ -126,13 +128,13 @@ func (r *Request) cursor() (name string, ok bool) {
 	return place + " " + shortHash(r.Edition+"\n"+string(text)), true
 }
 
-// shortHash returns a name for a text: 32 hexadecimal digits.
+// shortHash returns a hash of a text: 32 hexadecimal digits.
 func shortHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }
 
-// keptActions counts, for the step that a run is at, how often each thing was asked in this life of the process.
+// keptActions counts how often this process has asked each question in the current step of a run.
 type keptActions struct {
 	mu    sync.Mutex
 	step  int
@@ -141,7 +143,7 @@ type keptActions struct {
 
 var kept = agent.NewScratch[keptActions](nil)
 
-// take returns the number of this one among the same, from zero.
+// take returns the number of earlier equal questions in this step.
 func (k *keptActions) take(step int, name string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -152,7 +154,7 @@ func (k *keptActions) take(step int, name string) int {
 	return k.asked[name] - 1
 }
 
-// release gives the number back after a failure, so that the next try has it.
+// release frees the number after a failure, so that the next try reuses it.
 func (k *keptActions) release(step int, name string, nth int, well bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -167,7 +169,8 @@ func (k *keptActions) release(step int, name string, nth int, well bool) {
 
 type idempotencyKey struct{}
 
-// IdempotencyKey returns that of the request which a tool is called for, for a ToolCaller; empty where there is none.
+// IdempotencyKey returns the IdempotencyKey of the request that a tool is called for. It is for implementations of
+// ToolCaller. It is empty where the request has none.
 func IdempotencyKey(ctx context.Context) string {
 	key, _ := ctx.Value(idempotencyKey{}).(string)
 	return key

@@ -157,7 +157,7 @@ func TestDecisionsAreWrittenDownWhole(t *testing.T) {
 			journal.done[name] = []byte("{")
 		}
 		r := guarded(t)
-		assert.ErrorContains(t, action.Keep(ctx, never, r).Do(ctx, r).Error(), "reading what is written down of action PreToolUse policy/rule step 0")
+		assert.ErrorContains(t, action.Keep(ctx, never, r).Do(ctx, r).Error(), "reading the recorded answer of action PreToolUse policy/rule step 0")
 	}
 	assert.False(t, action.Kept("compaction"))
 	assert.False(t, action.Kept("my action of today"))

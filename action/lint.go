@@ -9,7 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// checkSyntax says why bash cannot read a text.
+// checkSyntax returns an error if bash cannot parse a text.
 func checkSyntax(text string) error {
 	_, err := parseBash(text)
 	return err
@@ -19,11 +19,12 @@ func parseBash(text string) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 }
 
-// Lint finds variables that bash would take apart at spaces and wildcards, read as more than values, or not see at all.
+// Lint returns warnings about variables that bash would split at spaces and wildcards, would evaluate as code, or would
+// not expand at all.
 func (s Shell) Lint() []Warning {
 	file, err := parseBash(s.Text)
 	if err != nil {
-		return nil // Validate says so
+		return nil // Validate reports it
 	}
 	l := &shellLint{text: s.Text}
 	l.walk(file, split)
@@ -31,26 +32,26 @@ func (s Shell) Lint() []Warning {
 	return slices.Compact(l.found)
 }
 
-// shellLint is a text that is looked through.
+// shellLint collects the warnings about one text.
 type shellLint struct {
 	text  string
 	found []Warning
 }
 
-// where is what bash does to a value at a place in a text.
+// where is what bash does with a value at a position in a text.
 type where uint8
 
 const (
-	split  where = iota // it is taken apart, and wildcards are looked up
-	whole               // it stays one value
-	code                // it is run
-	number              // it is computed, which can run what it says
+	split  where = iota // splits it at spaces and expands wildcards
+	whole               // keeps it as one value
+	code                // runs it
+	number              // evaluates it as arithmetic, which can run code in it
 )
 
-// numbers are variables that are numbers, or nothing, whatever happens: there is nothing to take apart.
+// numbers are variables that are always numbers or empty, so bash cannot split them.
 var numbers = []string{"ITERATION", "MAX_ITERATIONS", "LINENO", "RANDOM", "SECONDS", "EUID", "UID", "PPID", "OPTIND", "SHLVL", "BASHPID"}
 
-// childNodes returns the nodes below one node.
+// childNodes returns the direct children of a node.
 func childNodes(node syntax.Node) []syntax.Node {
 	var below []syntax.Node
 	syntax.Walk(node, func(n syntax.Node) bool {
@@ -63,7 +64,7 @@ func childNodes(node syntax.Node) []syntax.Node {
 	return below
 }
 
-// walk looks at a node, and at what is below it.
+// walk checks a node and its children.
 func (l *shellLint) walk(node syntax.Node, at where) {
 	switch n := node.(type) {
 	case *syntax.ParamExp:
@@ -95,7 +96,7 @@ func (l *shellLint) walk(node syntax.Node, at where) {
 		l.walk(n.Word, whole)
 		for _, item := range n.Items {
 			for _, below := range childNodes(item) {
-				_, pattern := below.(*syntax.Word) // which is not taken apart
+				_, pattern := below.(*syntax.Word) // a pattern is not split
 				l.walk(below, lo.Ternary(pattern, whole, split))
 			}
 		}
@@ -114,7 +115,7 @@ func (l *shellLint) walk(node syntax.Node, at where) {
 	}
 }
 
-// call looks at a command, which may run its arguments.
+// call checks a command, which may run its arguments.
 func (l *shellLint) call(n *syntax.CallExpr) {
 	for _, a := range n.Assigns {
 		l.walk(a, whole)
@@ -137,15 +138,15 @@ func isShell(name string) bool {
 	return slices.Contains([]string{"bash", "sh", "dash", "zsh", "ksh"}, name[strings.LastIndexByte(name, '/')+1:])
 }
 
-// harmless are variables of a shell's own that have nothing in them to take apart.
+// harmless are special parameters whose values bash cannot split.
 var harmless = []string{"?", "#", "$", "!", "-"}
 
-// isC reports whether an argument of a shell says that a text follows.
+// isC reports whether a shell argument says that the next argument is code, such as -c.
 func isC(argument string) bool {
 	return strings.HasPrefix(argument, "-") && !strings.HasPrefix(argument, "--") && strings.HasSuffix(argument, "c")
 }
 
-// param looks at the use of a variable.
+// param checks the use of a variable.
 func (l *shellLint) param(n *syntax.ParamExp, at where) {
 	if n.Param == nil || n.Length || n.Width {
 		return // ${#x} is a number
@@ -160,23 +161,23 @@ func (l *shellLint) param(n *syntax.ParamExp, at where) {
 		if name == "*" || name == "@" {
 			message = "quote it: \"$@\""
 		} else {
-			message = fmt.Sprintf("bash takes its value apart at spaces and looks up wildcards in it: write \"${%s}\"", name)
+			message = fmt.Sprintf("bash splits its value at spaces and expands wildcards in it: write \"${%s}\"", name)
 		}
 	case code:
-		message = "its value is run as a command: hand it over as an argument, such as bash -c 'use \"$1\"' - \"$" + name + "\""
+		message = "its value is run as a command: pass it as an argument, such as bash -c 'use \"$1\"' - \"$" + name + "\""
 	case number:
-		message = "its value is computed, and what it says between brackets is run: make sure before that it is a number"
+		message = "its value is evaluated as arithmetic, which can run commands in it: check first that it is a number"
 	default:
 		return
 	}
 	l.say(n, message)
 }
 
-// single looks for variables where none are put in.
+// single warns about variables between single quotes, where bash expands nothing.
 func (l *shellLint) single(n *syntax.SglQuoted) {
 	for _, name := range named.FindAllStringSubmatch(n.Value, -1) {
 		if slices.Contains(VariableNames(), name[1]) && !n.Dollar {
-			l.say(n, fmt.Sprintf("${%s} between single quotes stays as it stands, for nothing is put into the text: use double quotes", name[1]))
+			l.say(n, fmt.Sprintf("${%s} is not expanded between single quotes: use double quotes", name[1]))
 		}
 	}
 }

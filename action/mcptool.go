@@ -9,13 +9,13 @@ import (
 	"github.com/samber/mo"
 )
 
-// MCPTool is a tool of an MCP server that is called. What it answers is the action's output.
+// MCPTool calls a tool of an MCP server. The tool's answer is the action's output.
 type MCPTool struct {
-	// Server is the server's name, Tool the tool's. Tool is required.
+	// Server is the name of the server, Tool the name of the tool. Tool is required.
 	Server, Tool string
-	// Arguments are what it is called with; ${NAME} in their strings stands for a variable. Nil means the Request.
+	// Arguments are the arguments of the call; ${NAME} in their strings stands for a variable. Nil means the Request.
 	Arguments map[string]any
-	// Timeout is how long it may take. Zero means one minute.
+	// Timeout is the time limit. Zero means one minute.
 	Timeout time.Duration
 }
 
@@ -24,28 +24,28 @@ var _ Declared = MCPTool{}
 // Type returns "mcp_tool".
 func (MCPTool) Type() string { return "mcp_tool" }
 
-// Limit returns how long Do may take.
+// Limit returns the longest time that Do may take.
 func (m MCPTool) Limit() time.Duration { return cmp.Or(m.Timeout, defaultToolTimeout) + ending }
 
-// Lint finds nothing.
+// Lint returns no warnings.
 func (MCPTool) Lint() []Warning { return nil }
 
-// Validate finds what is wrong with it.
+// Validate returns an error for each invalid field.
 func (m MCPTool) Validate() error {
 	var p problems
 	if m.Tool == "" {
-		p.say("tool", "it is missing: name the tool")
+		p.say("tool", "missing: name the tool")
 	}
 	p.body("arguments", m.Arguments)
 	p.times(map[string]time.Duration{"timeout": m.Timeout})
 	return p.join()
 }
 
-// Action makes it ready.
+// Action returns the action, ready to run with h.
 func (m MCPTool) Action(h Host) mo.Result[Action] {
 	var p problems
 	if h.Tools == nil {
-		p.say("type", "the program cannot call tools: set Host.Tools")
+		p.say("type", "no tool caller configured: set Host.Tools")
 	}
 	if here, ok := h.Tools.(Tools); ok && m.Tool != "" {
 		if err := here.lacks(toolName(m.Server, m.Tool)); err != nil {

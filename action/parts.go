@@ -15,14 +15,14 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// requestPart is a part of a request that some contexts know: which members it sets, and how.
+// requestPart is a part of a request that only some contexts provide: the members it sets, and how.
 type requestPart struct {
 	members []string
 	known   func(c hooks.Context) bool
 	set     func(r *Request, c hooks.Context)
 }
 
-// partFrom returns the part that contexts of the type C know.
+// partFrom returns a part that contexts of the type C provide.
 func partFrom[C any](set func(r *Request, c C), members ...string) requestPart {
 	return requestPart{
 		members: members,
@@ -35,13 +35,13 @@ func partFrom[C any](set func(r *Request, c C), members ...string) requestPart {
 	}
 }
 
-// requestParts returns the parts of a request that not every point has. NewRequest sets them, and CheckValues reads from them
-// which values a text can name at a point.
+// requestParts returns the parts of a request that not every point provides. NewRequest sets them; CheckValues uses them
+// to decide which values a text can name at a point.
 var requestParts = sync.OnceValue(func() []requestPart {
 	return slices.Concat(callParts(), textParts(), factParts())
 })
 
-// callParts returns what is known of tool calls.
+// callParts returns the parts about tool calls.
 func callParts() []requestPart {
 	return []requestPart{
 		partFrom(func(r *Request, c interface{ Call() hooks.Call }) {
@@ -79,7 +79,7 @@ func callParts() []requestPart {
 	}
 }
 
-// textParts returns what is known of what was said.
+// textParts returns the parts about input, replies and errors.
 func textParts() []requestPart {
 	return []requestPart{
 		partFrom(func(r *Request, c interface {
@@ -105,7 +105,7 @@ func textParts() []requestPart {
 	}
 }
 
-// factParts returns what is known of steps, ends, sub-agents, compactions, pipelines and runs of a coordinator.
+// factParts returns the parts about steps, ends, sub-agents, compactions, pipelines and runs of a coordinator.
 func factParts() []requestPart {
 	return []requestPart{
 		partFrom(func(r *Request, c hooks.StepEndContext) {
@@ -152,7 +152,7 @@ func factParts() []requestPart {
 	}
 }
 
-// requestMembers are the names of the members of a request.
+// requestMembers returns the names of the members of a request.
 var requestMembers = sync.OnceValue(func() []string {
 	var names []string
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Request]()) {
@@ -163,14 +163,14 @@ var requestMembers = sync.OnceValue(func() []string {
 	return names
 })
 
-// jsonName returns the name that a field has in JSON; empty for one that is not there.
+// jsonName returns the JSON name of a field; empty for a field that is not encoded.
 func jsonName(field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 	return lo.Ternary(name == "-", "", name)
 }
 
-// hasMember reports whether the request at the point of c can have a top-level member. Decisions of others are known to
-// observers only.
+// hasMember reports whether a request at the point of c can have a top-level member. Only observers see the decisions of
+// other hooks.
 func hasMember(c hooks.Context, name string, observer bool) bool {
 	if name == "decided" {
 		return observer
@@ -187,8 +187,8 @@ func hasMember(c hooks.Context, name string, observer bool) bool {
 	return !optional
 }
 
-// missingMember follows a dotted path through the JSON form of a type. Where it leads to nothing, it returns the path as far
-// as it goes, the element that is not there, and the members that are; the element is empty for a path that can have a value.
+// missingMember follows a dotted path through the JSON form of a type. If the path is invalid, it returns the valid part
+// of the path, the first missing element, and the members that exist there. The element is empty for a valid path.
 func missingMember(t reflect.Type, path string) (parent, element string, members []string) {
 	var way []string
 	for element := range strings.SplitSeq(path, ".") {
@@ -221,11 +221,11 @@ func missingMember(t reflect.Type, path string) (parent, element string, members
 	return "", "", nil
 }
 
-// CheckValues returns what is wrong with the values that the texts of an action name, for hooks at a point: members that no
-// request has there, and paths that lead nowhere. Such a text would fail, or be sent as it stands, each time. The error has
-// a FieldError for each; see Fields. Observer says that the action is that of an observer, which knows what was decided;
-// vars are the variables of the policy, by name.
-// Single names that are neither variables nor members are secrets, and not looked at.
+// CheckValues returns an error for each invalid value name in the texts of an action, for hooks at a point: members that
+// no request has there, and paths that lead nowhere. Such a text would fail, or be sent unexpanded, each time. The error
+// contains a FieldError for each; see Fields. Observer is set for the action of an observer, which also sees the
+// decision; vars are the variables of the policy, by name. CheckValues ignores single names that are neither variables
+// nor members: they are secrets.
 func CheckValues[C hooks.Context](d Declared, at hooks.Point[C], observer bool, vars map[string]any) error {
 	var c C
 	var p problems
@@ -238,15 +238,15 @@ func CheckValues[C hooks.Context](d Declared, at hooks.Point[C], observer bool, 
 			case slices.Contains(VariableNames(), name):
 			case !slices.Contains(requestMembers(), first):
 				if dotted {
-					p.say(t.field, "${%s}: there is no %s in a request%s", name, first, sentenceEnd(requestMembers()))
+					p.say(t.field, "${%s}: a request has no %s%s", name, first, sentenceEnd(requestMembers()))
 				}
 			case !hasMember(c, first, observer):
 				p.say(t.field, "${%s}: a request at %s has no %s", name, at.Name(), first)
 			case first == "vars" && dotted && !lo.HasKey(vars, variable):
-				p.say(t.field, "${%s}: the policy has no variable %s%s", name, variable, sentenceEnd(slices.Sorted(maps.Keys(vars))))
+				p.say(t.field, "${%s}: undefined variable %s%s", name, variable, sentenceEnd(slices.Sorted(maps.Keys(vars))))
 			default:
 				if parent, element, members := missingMember(reflect.TypeFor[Request](), path); element != "" {
-					p.say(t.field, "${%s}: there is no %s in %s%s", name, element, parent, sentenceEnd(members))
+					p.say(t.field, "${%s}: %s has no %s%s", name, parent, element, sentenceEnd(members))
 				}
 			}
 		}
@@ -254,27 +254,27 @@ func CheckValues[C hooks.Context](d Declared, at hooks.Point[C], observer bool, 
 	return p.join()
 }
 
-// sentenceEnd returns names as the end of a sentence; empty for none.
+// sentenceEnd lists names for the end of an error message; it returns an empty string for no names.
 func sentenceEnd(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return ": there are " + strings.Join(names, ", ")
+	return ": available: " + strings.Join(names, ", ")
 }
 
-// fieldText is a text of an action that names values.
+// fieldText is a text of an action that contains value names.
 type fieldText struct {
 	field string
 	names []string
 }
 
-// textsOf returns the texts of an action that name values, by field.
+// textsOf returns the texts of an action that contain value names, by field.
 func textsOf(d Declared) []fieldText {
 	var all []fieldText
 	add := func(field string, value any) {
 		plain, err := plainJSON(value)
 		if err != nil {
-			return // Validate tells of it
+			return // Validate reports it
 		}
 		t := fieldText{field: field}
 		fillValue(plain, func(name string) (string, bool) {

@@ -31,11 +31,11 @@ func TestCheckValues(t *testing.T) {
 		"${result.text}":        {preToolUse, "body: ${result.text}: a request at PreToolUse has no result"},
 		"${tool}":               {stop, "body: ${tool}: a request at Stop has no tool"},
 		"${args.path}":          {stepEnd, "body: ${args.path}: a request at StepEnd has no arguments"},
-		"${usage.dollars}":      {stop, "body: ${usage.dollars}: there is no dollars in usage: there are tokens, input_tokens"},
-		"${calls.bash.allowed}": {stop, "there is no allowed in calls.bash: there are calls, ok, denied"},
-		"${answer.text}":        {stop, "body: ${answer.text}: there is no text in answer"},
-		"${vars.limits}":        {stop, "body: ${vars.limits}: the policy has no variable limits: there are limit, mail"},
-		"${reslt.text}":         {stop, "body: ${reslt.text}: there is no reslt in a request: there are version, hook"},
+		"${usage.dollars}":      {stop, "body: ${usage.dollars}: usage has no dollars: available: tokens, input_tokens"},
+		"${calls.bash.allowed}": {stop, "calls.bash has no allowed: available: calls, ok, denied"},
+		"${answer.text}":        {stop, "body: ${answer.text}: answer has no text"},
+		"${vars.limits}":        {stop, "body: ${vars.limits}: undefined variable limits: available: limit, mail"},
+		"${reslt.text}":         {stop, "body: ${reslt.text}: a request has no reslt: available: version, hook"},
 		"${decided}":            {stop, "body: ${decided}: a request at Stop has no decided"},
 	} {
 		err := tc.check(body(text))

@@ -16,10 +16,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/process"
 )
 
-// grace is how long processes have after SIGTERM, before SIGKILL.
+// grace is the time between SIGTERM and SIGKILL.
 const grace = 2 * time.Second
 
-// program is a process that is to run for an action.
+// program is a process to run for an action.
 type program struct {
 	kind    string
 	argv    []string
@@ -30,16 +30,16 @@ type program struct {
 	most    int
 }
 
-// outcome is what came of a process that exited by itself.
+// outcome is the result of a process that exited by itself.
 type outcome struct {
 	code      int
 	output    string
 	truncated bool
-	complaint string // the end of what it wrote to its standard error
+	complaint string // the end of its standard error
 }
 
-// run runs the process with the request on its standard input. The error is an *Error: it did not start, was too late, was
-// cancelled, or a signal killed it.
+// run runs the process with the request on its standard input. The error is an *Error: the process did not start, timed
+// out, was cancelled, or was killed by a signal.
 func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 	ctx, cancel := withLimit(ctx, p.timeout)
 	defer cancel()
@@ -53,7 +53,7 @@ func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 	}
 	path, err := p.look()
 	if info, missing := os.Stat(cmp.Or(p.dir, ".")); missing != nil || !info.IsDir() {
-		err = fmt.Errorf("running in %s: there is no such directory", p.dir)
+		err = fmt.Errorf("running in %s: no such directory", p.dir)
 	}
 	if err != nil {
 		return outcome{}, &Error{p.kind, FaultStart, err}
@@ -63,7 +63,7 @@ func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 	out, complaint := &head{most: cmp.Or(p.most, DefaultMaxBytes)}, &tail{most: 1 << 10}
 	done, err := process.Run(ctx, process.Command{
 		Path: path, Args: p.argv, Dir: p.dir, Env: env, Stdin: stdin, Stdout: out, Stderr: complaint,
-		Timeout: p.timeout + ending, Grace: grace, // ctx ends it before
+		Timeout: p.timeout + ending, Grace: grace, // ctx ends it earlier
 	})
 	if err != nil {
 		return outcome{}, newFault(p.kind, FaultStart, "starting %s: %w", p.argv[0], innermostError(err))
@@ -78,7 +78,7 @@ func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 	return outcome{done.ExitCode(), hideSecrets(string(out.kept), secrets), out.missed, complained}, nil
 }
 
-// runOnce runs the process and makes an answer of what it wrote.
+// runOnce runs the process and converts its output into an answer.
 func (p program) runOnce(ctx context.Context, r *Request) (*Answer, error) {
 	o, err := p.run(ctx, r)
 	if err != nil {
@@ -90,7 +90,7 @@ func (p program) runOnce(ctx context.Context, r *Request) (*Answer, error) {
 	return r.answer(p.kind, o.output, o.truncated)
 }
 
-// look finds the program's file.
+// look resolves the path of the program.
 func (p program) look() (string, error) {
 	name := p.argv[0]
 	if filepath.Base(name) != name && !filepath.IsAbs(name) {
@@ -107,7 +107,7 @@ func (p program) look() (string, error) {
 	return filepath.Abs(path)
 }
 
-// innermostError returns what is wrong without the words of those who said it before.
+// innermostError returns the innermost cause of err, without the context added by outer errors.
 func innermostError(err error) error {
 	if missing, ok := errors.AsType[*exec.Error](err); ok {
 		err = missing.Err
@@ -118,16 +118,16 @@ func innermostError(err error) error {
 	return err
 }
 
-// withComplaint adds what a process wrote to its standard error to the error of an action.
+// withComplaint adds the standard error of a process to the error of an action.
 func withComplaint(err error, complaint string) error {
 	failed, ok := errors.AsType[*Error](err)
 	if !ok || complaint == "" {
 		return err
 	}
-	return &Error{failed.Type, failed.Fault, fmt.Errorf("%w; it complained: %s", failed.Err, quote(complaint))}
+	return &Error{failed.Type, failed.Fault, fmt.Errorf("%w; stderr: %s", failed.Err, quote(complaint))}
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the beginning of the data that is written to it.
 type head struct {
 	most   int
 	kept   []byte
@@ -142,7 +142,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the data that is written to it.
 type tail struct {
 	most int
 	kept []byte

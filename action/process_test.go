@@ -92,7 +92,7 @@ func TestInheritedSecretsAreNotTold(t *testing.T) {
 	t.Setenv("SERVICE_API_KEY", secret)
 	for text, want := range map[string]string{
 		`printf %s "$SERVICE_API_KEY"`:            "${SERVICE_API_KEY}",
-		`echo "key $SERVICE_API_KEY" >&2; exit 1`: `bash ended with exit code 1; it complained: "key ${SERVICE_API_KEY}"`,
+		`echo "key $SERVICE_API_KEY" >&2; exit 1`: `bash ended with exit code 1; stderr: "key ${SERVICE_API_KEY}"`,
 	} {
 		answer, err := ready(t, action.Shell{Text: text, Inherit: []string{"SERVICE_*"}}, action.Host{}).Do(t.Context(), observed(t)).Get()
 		if err != nil {
@@ -112,7 +112,7 @@ func TestTimeoutEndsTheWholeGroup(t *testing.T) {
 	a := ready(t, action.Shell{Text: text, Timeout: 500 * time.Millisecond}, action.Host{Dir: dir})
 	_, err := a.Do(t.Context(), guarded(t)).Get()
 	assert.Equal(t, action.FaultTimeout, faultOf(t, err))
-	require.ErrorContains(t, err, "shell: it took longer than 500ms")
+	require.ErrorContains(t, err, "shell: timed out after 500ms")
 	for _, name := range []string{"parent", "child"} {
 		pid, err := os.ReadFile(filepath.Join(dir, name))
 		if os.IsNotExist(err) {
@@ -133,15 +133,15 @@ func TestWhatIsWrongWithAProcessIsTold(t *testing.T) {
 		fault action.Fault
 		want  string
 	}{
-		"exit code":      {action.Shell{Text: "echo why >&2; exit 7"}, action.FaultExit, `shell: bash ended with exit code 7; it complained: "why"`},
+		"exit code":      {action.Shell{Text: "echo why >&2; exit 7"}, action.FaultExit, `shell: bash ended with exit code 7; stderr: "why"`},
 		"signal":         {action.Shell{Text: "kill -KILL $$"}, action.FaultSignal, "shell: bash was killed by SIGKILL"},
 		"no such file":   {action.Command{Argv: []string{"./missing"}}, action.FaultStart, "command: finding ./missing: no such file"},
 		"not in PATH":    {action.Command{Argv: []string{"no-such-program-anywhere"}}, action.FaultStart, "command: finding no-such-program-anywhere: executable file not found"},
 		"no interpreter": {action.Command{Argv: []string{"./script"}}, action.FaultStart, "command: starting ./script: no such file"},
 		"not executable": {action.Command{Argv: []string{"./text"}}, action.FaultStart, "command: finding ./text: permission denied"},
-		"no directory":   {action.Command{Argv: []string{"true"}, Dir: "/no/such"}, action.FaultStart, "command: running in /no/such: there is no such directory"},
-		"truncated":      {action.Shell{Text: `printf '{"decision":"allow","reason":"%01000d"}' 5`, MaxBytes: 1000}, action.FaultTooMuch, "more than the 1000 bytes"},
-		"no decision":    {action.Shell{Text: `echo '{"action":"deny"}'`}, action.FaultAnswer, `invalid decision: at /action: member "action" is not known; it said: "{\"action\":\"deny\"}"`},
+		"no directory":   {action.Command{Argv: []string{"true"}, Dir: "/no/such"}, action.FaultStart, "command: running in /no/such: no such directory"},
+		"truncated":      {action.Shell{Text: `printf '{"decision":"allow","reason":"%01000d"}' 5`, MaxBytes: 1000}, action.FaultTooMuch, "the output exceeds 1000 bytes"},
+		"no decision":    {action.Shell{Text: `echo '{"action":"deny"}'`}, action.FaultAnswer, `invalid decision: at /action: member "action" is not known; output: "{\"action\":\"deny\"}"`},
 		"two decisions":  {action.Shell{Text: `echo '{"decision":"allow"}{"decision":"deny"}'`}, action.FaultAnswer, "invalid decision"},
 		"said twice":     {action.Shell{Text: `echo '{"decision":"allow","decision":"deny"}'`}, action.FaultAnswer, "invalid decision"},
 	} {

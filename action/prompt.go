@@ -11,16 +11,16 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/judge"
 )
 
-// Prompt is a model that judges by a rule. It says allow or deny, and why; deny is the strongest no that the point has. See
-// package hooks/judge for what it is shown and how.
+// Prompt lets a model judge by a rule. The model answers allow or deny, with a reason; deny becomes the strongest refusal
+// that the point supports. Package hooks/judge documents the request and how the model sees it.
 type Prompt struct {
-	// Rule says, for the model, what is allowed and what is not. Required.
+	// Rule tells the model what is allowed and what is not. Required.
 	Rule string
-	// Model is its name at the service; empty means the driver's default.
+	// Model is the model's name at the service; empty means the driver's default.
 	Model string
-	// Timeout is how long it may take. Zero means 30 seconds.
+	// Timeout is the time limit. Zero means 30 seconds.
 	Timeout time.Duration
-	// MaxBytes is how long what it is shown may be. Zero means DefaultMaxBytes.
+	// MaxBytes limits the size of the request that the model sees. Zero means DefaultMaxBytes.
 	MaxBytes int
 }
 
@@ -29,28 +29,28 @@ var _ Declared = Prompt{}
 // Type returns "prompt".
 func (Prompt) Type() string { return "prompt" }
 
-// Limit returns how long Do may take.
+// Limit returns the longest time that Do may take.
 func (p Prompt) Limit() time.Duration { return cmp.Or(p.Timeout, defaultPromptTimeout) + ending }
 
-// Lint finds nothing.
+// Lint returns no warnings.
 func (Prompt) Lint() []Warning { return nil }
 
-// Validate finds what is wrong with it.
+// Validate returns an error for each invalid field.
 func (p Prompt) Validate() error {
 	var wrong problems
 	if p.Rule == "" {
-		wrong.say("rule", "it is missing: say what is allowed and what is not")
+		wrong.say("rule", "missing: state what is allowed and what is not")
 	}
 	wrong.size("max_bytes", p.MaxBytes)
 	wrong.times(map[string]time.Duration{"timeout": p.Timeout})
 	return wrong.join()
 }
 
-// Action makes it ready.
+// Action returns the action, ready to run with h.
 func (p Prompt) Action(h Host) mo.Result[Action] {
 	var wrong problems
 	if h.Driver == nil {
-		wrong.say("type", "the program has no model to ask: set Host.Driver")
+		wrong.say("type", "no model configured: set Host.Driver")
 	}
 	if err := errors.Join(p.Validate(), wrong.join()); err != nil {
 		return mo.Err[Action](err)

@@ -13,31 +13,32 @@ import (
 // requestVersion is the version of the JSON form of a Request.
 const requestVersion = 1
 
-// Request is what an action is told: what its hook was asked. It must not be changed once an action has it. Its JSON form
-// is what processes read on their standard input, what web services and agents get, and what funcs see.
+// Request is the question to a hook, as its action receives it. It must not be changed once an action has it. Processes
+// read its JSON form on their standard input; web services and agents receive the same JSON. Functions receive the
+// Request itself.
 type Request struct {
 	Version int             `json:"version"`
 	Hook    string          `json:"hook"`
 	Point   hooks.PointName `json:"point"`
-	// Decides is set where a decision is asked for; what may be decided is in Decisions. Without it nothing that the
-	// action says is taken for a decision.
+	// Decides is set when a decision is expected; Decisions lists the allowed ones. When it is not set, the output of the
+	// action is never read as a decision.
 	Decides   bool             `json:"decides"`
 	Decisions []hooks.Decision `json:"decisions,omitempty"`
-	// Observer is set for the action of an observer, which is asked when the filters of the point have been applied. It is
-	// not told.
+	// Observer is set for the action of an observer, which runs after the filters of the point have been applied. It is
+	// not part of the JSON form.
 	Observer bool `json:"-"`
-	// Deadline is when the answer must be there. It is set when the action is done.
+	// Deadline is the time limit for the answer. It is set when the action runs.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Attempt  int       `json:"attempt,omitempty"`
-	// IdempotencyKey is the same each time that an action is done again, in a run that is kept, because it is unknown whether it
-	// was done before. It is set when the action is done; empty in a run that is not kept. See Keep.
+	// IdempotencyKey stays the same each time that an action of a durable run is repeated because it is unknown whether
+	// it already ran. It is set when the action runs and empty in a run that is not durable. See Keep.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 
 	Run  agent.Run `json:"run"`
 	Step int       `json:"step"`
 
-	// Tool, CallID and Arguments are the call as it would run, or ran; Original the arguments that the model gave where
-	// they are others; Invalid what is wrong with the arguments by the tool's schema.
+	// Tool, CallID and Arguments describe the call with its current arguments. Original holds the model's arguments if
+	// they differ. Invalid is the schema error of the arguments.
 	Tool      string          `json:"tool,omitempty"`
 	CallID    string          `json:"call_id,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
@@ -45,86 +46,87 @@ type Request struct {
 	Invalid   string          `json:"invalid,omitempty"`
 	Result    *ToolResult     `json:"result,omitempty"`
 
-	// Input is what the user said, at the input points; Answer what the model said, where it did; Error what went wrong,
-	// where something did; Status how the run ended.
+	// Input is the user's text, at the input points; Answer the model's reply, if any; Error the failure, if any; Status
+	// the final status of the run.
 	Input  string       `json:"input,omitempty"`
 	Answer string       `json:"answer,omitempty"`
 	Error  string       `json:"error,omitempty"`
 	Status agent.Status `json:"status,omitempty"`
-	// End is why the run would end, or ended, and who said so: at Stop and ExecutionEnd.
+	// End is the reason why the run would end, or ended, and its source: at Stop and ExecutionEnd.
 	End *agent.Signal `json:"end,omitempty"`
 
-	// Usage is what the run has used so far, with the runs that it started.
+	// Usage is the consumption of the run so far, including the runs that it started.
 	Usage Usage `json:"usage,omitzero"`
 	// Calls are the tool calls of the recorded steps of the run.
 	Calls Calls `json:"calls,omitzero"`
-	// Duration is how long it took what the point is about: the call at PostToolUse and ToolFailed, the step at StepEnd, the
-	// run at ExecutionEnd, the sub-agent's run at PostSubagent and SubagentFailed. Zero elsewhere.
+	// Duration is the duration of the call at PostToolUse and ToolFailed, of the step at StepEnd, of the run at
+	// ExecutionEnd, and of the sub-agent's run at PostSubagent and SubagentFailed. Zero elsewhere.
 	Duration Milliseconds `json:"duration_ms,omitzero"`
-	// Reply is what the model said, at PostInference and StepEnd; StepKind what became of the step, and Continues whether the
-	// step leaves a reason to go on, at StepEnd.
+	// Reply is the model's reply, at PostInference and StepEnd. StepKind is the kind of the finished step, and Continues
+	// reports whether the step requires another one; both at StepEnd.
 	Reply     *Reply         `json:"reply,omitempty"`
 	StepKind  agent.StepKind `json:"step_kind,omitempty"`
 	Continues *bool          `json:"should_continue,omitempty"`
 
-	// Decided is what the controls of the point have decided, for observers: which, why, and who.
+	// Decided is the decision of the controls at the point, for observers, with its reason and the deciding hook.
 	Decided *hooks.Outcome `json:"decided,omitempty"`
-	// Question is why a person is asked.
+	// Question is the reason for asking a person.
 	Question string `json:"question,omitempty"`
-	// Approvals are the calls of the step that a person is asked about, with the answers where there are any, in call order:
-	// at InterventionRequested, InterventionResolved and InterventionStopped. For a single call, CallID is its id, too.
+	// Approvals are the calls of the step that need approval, in call order, with the answers given so far: at
+	// InterventionRequested, InterventionResolved and InterventionStopped. For a single call, CallID is set, too.
 	Approvals []Approval `json:"approvals,omitempty"`
-	// Subagent, Compaction and Pipeline are what is known of them, at their points.
+	// Subagent, Compaction and Pipeline are set at their points.
 	Subagent   *Subagent       `json:"subagent,omitempty"`
 	Compaction *Compaction     `json:"compaction,omitempty"`
 	Pipeline   *hooks.Pipeline `json:"pipeline,omitempty"`
 
-	// Continuations is how often hooks at Stop have made the run go on already, ContinuationsLeft how often they still may;
-	// at Stop only.
+	// Continuations is how often hooks at Stop have already made the run continue, ContinuationsLeft how often they still
+	// may; at Stop only.
 	Continuations     *int `json:"continuations,omitempty"`
 	ContinuationsLeft *int `json:"continuations_left,omitempty"`
 
-	// BlueprintRun is there at the points of a coordinator's run.
+	// BlueprintRun is set at the points of a coordinator's run.
 	BlueprintRun
 
 	Variables Variables `json:"variables"`
 	// Vars are the variables of the policy.
 	Vars map[string]any `json:"vars,omitempty"`
 
-	// Edition tells the hook from others that had its name, such as the hash of its policy: an answer that was written
-	// down is that of one edition. It is not told.
+	// Edition distinguishes versions of a hook with the same name, for example by the hash of its policy. A recorded
+	// answer is used only for the same edition. It is not part of the JSON form.
 	Edition string `json:"-"`
 
 	state agent.State
-	// strict: whatever is said is a decision or nothing.
+	// strict is set when every output must be a valid decision.
 	strict bool
 }
 
-// ToolResult is what a tool answered.
+// ToolResult is the result of a tool call.
 type ToolResult struct {
 	Text    string           `json:"text"`
 	IsError bool             `json:"is_error,omitempty"`
 	Status  agent.ToolStatus `json:"status"`
-	// Reason says in one word why the call did not run, or why its answer is an error; empty for a good answer.
+	// Reason is the code for why the call did not run, or why its result is an error; empty on success.
 	Reason agent.ReasonCode `json:"reason,omitempty"`
-	// Attempts is how often the tool was started; zero for a call that did not run.
+	// Attempts is the number of times the tool was started; zero for a call that did not run.
 	Attempts int `json:"attempts,omitempty"`
 }
 
-// Subagent is what is known of a sub-agent.
+// Subagent describes a sub-agent and its run.
 type Subagent struct {
 	Agent       string `json:"agent"`
 	Instruction string `json:"instruction"`
 	Result      string `json:"result,omitempty"`
 	// CallID is the id of the tool call that starts it.
 	CallID string `json:"call_id,omitempty"`
-	// Run and Session are the ids of its run and of its session. Status says how its run ended; it is empty before.
+	// Run and Session are the ids of the sub-agent's run and session. Status is the final status of that run; empty
+	// before it ends.
 	Run     agent.RunID     `json:"run,omitempty"`
 	Session agent.SessionID `json:"session,omitempty"`
 	Status  agent.Status    `json:"status,omitempty"`
 }
 
-// Compaction is what is known of a compaction.
+// Compaction describes a compaction of the transcript.
 type Compaction struct {
 	ID            string `json:"id"`
 	Messages      int    `json:"messages"`
@@ -133,8 +135,8 @@ type Compaction struct {
 	Summary       string `json:"summary,omitempty"`
 }
 
-// NewRequest returns what the action of the named hook is told of c. Set Decides to false for an action whose answer does not
-// count: one of an observer, or that is not waited for.
+// NewRequest returns the request that the action of the named hook receives for c. Set Decides to false for an action
+// whose answer is ignored: the action of an observer, or a detached one.
 func NewRequest(c hooks.Context, hook string) *Request {
 	run := c.Run()
 	r := &Request{
@@ -152,7 +154,7 @@ func NewRequest(c hooks.Context, hook string) *Request {
 	return r
 }
 
-// callArguments returns those of a call; text that is no JSON becomes a string.
+// callArguments returns the arguments of a call as JSON; text that is not JSON becomes a JSON string.
 func callArguments(call hooks.Call) json.RawMessage {
 	switch {
 	case call.Arguments == "":
@@ -164,8 +166,8 @@ func callArguments(call hooks.Call) json.RawMessage {
 	return json.RawMessage(call.Arguments)
 }
 
-// lookup returns the text that a name stands for: one of the variables, vars.name, or a dotted path into the JSON form of the
-// request, with args for arguments. Objects and arrays are JSON.
+// lookup returns the text for a name: a variable, vars.name, or a dotted path into the JSON form of the request, where
+// args is short for arguments. Objects and arrays are returned as JSON.
 func (r *Request) lookup(name string) (string, bool) {
 	if v, ok := r.Variables.value(name); ok {
 		return v, true
@@ -184,7 +186,7 @@ func (r *Request) lookup(name string) (string, bool) {
 	return raw, true
 }
 
-// memberPath returns the dotted path of a member of a request that a name stands for.
+// memberPath expands the short forms of a value name to the dotted path of a member of a request.
 func memberPath(name string) string {
 	if rest, ok := cutPath(name, "args"); ok {
 		return "arguments" + rest
@@ -192,7 +194,7 @@ func memberPath(name string) string {
 	return name
 }
 
-// cutPath cuts the first name off a dotted path.
+// cutPath removes the first element of a dotted path.
 func cutPath(path, first string) (rest string, ok bool) {
 	if path == first {
 		return "", true
@@ -203,7 +205,7 @@ func cutPath(path, first string) (rest string, ok bool) {
 	return "", false
 }
 
-// json returns the JSON form.
+// json returns the JSON form of the request.
 func (r *Request) json() ([]byte, error) {
 	form := *r
 	if !form.Decides {
@@ -211,12 +213,12 @@ func (r *Request) json() ([]byte, error) {
 	}
 	text, err := strictjson.Marshal(form)
 	if err != nil {
-		return nil, fmt.Errorf("writing down what is asked: %w", err)
+		return nil, fmt.Errorf("encoding the request: %w", err)
 	}
 	return []byte(text), nil
 }
 
-// until returns the request with a deadline.
+// until returns a copy of the request with a deadline.
 func (r *Request) until(deadline time.Time) *Request {
 	with := *r
 	with.Deadline = deadline

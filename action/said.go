@@ -9,22 +9,22 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// said is what the person or process that was asked has said.
+// said is the answer of the person or process that was asked.
 type said struct {
 	yes     bool
 	message string
-	// text is the whole of it, as the gate's output.
+	// text is the complete answer, which becomes the gate's output.
 	text string
 }
 
-// words are what may be said.
+// words are the accepted answers; true approves.
 var words = map[string]bool{"approve": true, "continue": true, "reject": false, "abort": false}
 
-// saidIn makes an answer of a word and a message.
+// saidIn builds an answer from a word and a message.
 func saidIn(word, message string) (said, error) {
 	yes, ok := words[word]
 	if !ok {
-		return said{}, fmt.Errorf("%.40q is no answer: say approve (or continue) or reject (or abort)", word)
+		return said{}, fmt.Errorf("unknown answer %.40q: expected approve (or continue) or reject (or abort)", word)
 	}
 	text, err := strictjson.Marshal(struct {
 		Action  string `json:"action"`
@@ -33,26 +33,26 @@ func saidIn(word, message string) (said, error) {
 	return said{yes, message, text}, err
 }
 
-// readSaid reads an answer: {"action": "approve", "message": "…"}, with whatever else stands in there, or the word alone.
+// readSaid parses an answer: {"action": "approve", "message": "…"}, possibly with other members, or the word alone.
 func readSaid(text string) (said, error) {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "{") {
 		return saidIn(text, "")
 	}
 	if err := strictjson.CheckObject(text); err != nil {
-		return said{}, fmt.Errorf("this is no answer: %w", err)
+		return said{}, fmt.Errorf("invalid answer: %w", err)
 	}
 	var in struct {
 		Action  json.RawMessage `json:"action"`
 		Message json.RawMessage `json:"message"`
 	}
 	if err := strictjson.Unmarshal(text, &in); err != nil {
-		return said{}, fmt.Errorf("this is no answer: %w", err)
+		return said{}, fmt.Errorf("invalid answer: %w", err)
 	}
 	action, ok := strictjson.Unquote(string(in.Action))
 	message, plain := strictjson.Unquote(string(in.Message))
 	if !ok || len(in.Message) > 0 && !plain {
-		return said{}, errors.New(`this is no answer: it needs "action", and may have "message", both of them text`)
+		return said{}, errors.New(`invalid answer: expected the string "action" and optionally the string "message"`)
 	}
 	what, err := saidIn(action, message)
 	what.text = text

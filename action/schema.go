@@ -10,8 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// DecisionSchema returns the JSON Schema of a decision, with only the given ones; with all if none is given. ParseDecision is
-// stricter where a schema would be hard to read: which member goes with which decision.
+// DecisionSchema returns the JSON Schema of the given decisions, or of all decisions if none is given. ParseDecision is
+// stricter: it also checks which member belongs to which decision, which would make the schema hard to read.
 func DecisionSchema(can ...hooks.Decision) string {
 	names := lo.Map(can, func(d hooks.Decision, _ int) string { return string(d) })
 	if len(names) == 0 {
@@ -25,14 +25,14 @@ func DecisionSchema(can ...hooks.Decision) string {
 	about := func(kind, text string) map[string]any { return map[string]any{"type": kind, "description": text} }
 	members := map[string]any{
 		"decision": map[string]any{"type": "string", "enum": names},
-		"reason":   about("string", "one sentence that says why"),
+		"reason":   about("string", "the reason, in one sentence"),
 	}
 	for member, of := range map[string]map[string]any{
-		"arguments":  about("object", "with rewrite: what goes in the place of all arguments"),
-		"input":      about("string", "with rewrite: what goes in the place of the input"),
-		"result":     about("string", "with mock and replace: what goes in the place of the answer"),
-		"is_error":   about("boolean", "with mock: the tool is to have failed"),
-		"within":     about("number", "with ask: how many seconds a person has"),
+		"arguments":  about("object", "with rewrite: the new arguments, complete"),
+		"input":      about("string", "with rewrite: the new input"),
+		"result":     about("string", "with mock and replace: the new result"),
+		"is_error":   about("boolean", "with mock: report the result as a failure of the tool"),
+		"within":     about("number", "with ask: the time limit for the person, in seconds"),
 		"on_timeout": {"type": "string", "enum": []string{"reject", "reject_and_continue", "approve"}},
 	} {
 		if takes(member) {
@@ -40,8 +40,8 @@ func DecisionSchema(can ...hooks.Decision) string {
 		}
 	}
 	if takes("+") {
-		members["context"] = about("string", "what the model is told besides")
-		members["metadata"] = about("object", "values that are set in the state of the session")
+		members["context"] = about("string", "additional context for the model")
+		members["metadata"] = about("object", "values to set in the state of the session")
 	}
 	text, _ := json.Marshal(map[string]any{ //nolint:errchkjson // strings and maps
 		"type": "object", "properties": members, "required": []string{"decision"}, "additionalProperties": false,

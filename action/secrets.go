@@ -12,13 +12,13 @@ import (
 	"github.com/samber/lo"
 )
 
-// with returns the secrets with more names of the environment.
+// with returns the secrets with additional environment variables.
 func (s Secrets) with(names []string) Secrets {
 	s.Env = slices.Concat(s.Env, names)
 	return s
 }
 
-// names reports whether a name may be used: it is listed, or in the file.
+// names reports whether a secret of this name may be used: it is listed in Env or defined in the file.
 func (s Secrets) names(name string) bool {
 	if slices.Contains(s.Env, name) {
 		return true
@@ -28,7 +28,7 @@ func (s Secrets) names(name string) bool {
 	return err == nil && ok
 }
 
-// values looks up secrets, as they are now. An error has no value in it.
+// values returns the current values of secrets. Its errors contain no values.
 func (s Secrets) values(names []string) (map[string]string, error) {
 	if len(names) == 0 {
 		return map[string]string{}, nil
@@ -44,7 +44,7 @@ func (s Secrets) values(names []string) (map[string]string, error) {
 			value, ok = os.LookupEnv(name)
 		}
 		if !ok {
-			return nil, fmt.Errorf("%s is not set: neither in the environment, as one of those that may be used, nor in the file of secrets", name)
+			return nil, fmt.Errorf("%s is not set, neither in the allowed environment variables nor in the secrets file", name)
 		}
 		found[name] = value
 	}
@@ -53,8 +53,8 @@ func (s Secrets) values(names []string) (map[string]string, error) {
 
 var secretLine = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 
-// read reads the file: lines of NAME=value, with or without export, of which # begins a comment. A value may stand in
-// quotes, which say nothing else.
+// read parses the file: lines of NAME=value, optionally with export; # begins a comment. A value may be quoted; escapes
+// in quotes have no meaning.
 func (s Secrets) read() (map[string]string, error) {
 	if s.File == "" {
 		return map[string]string{}, nil
@@ -71,7 +71,7 @@ func (s Secrets) read() (map[string]string, error) {
 		}
 		m := secretLine.FindStringSubmatch(line)
 		if m == nil {
-			return nil, fmt.Errorf("reading secrets: %s:%d: this is not NAME=value", s.File, i+1)
+			return nil, fmt.Errorf("reading secrets: %s:%d: expected NAME=value", s.File, i+1)
 		}
 		value := strings.TrimSpace(m[2])
 		if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
@@ -82,13 +82,13 @@ func (s Secrets) read() (map[string]string, error) {
 	return found, nil
 }
 
-// shortest is how long a secret must be to be looked for in what comes back: a shorter one stands there by chance.
+// shortest is the minimum length of a secret that is searched for in output: a shorter text may occur by chance.
 const shortest = 6
 
-// hideSecrets puts the names of secrets in the place of their values, however they are written.
+// hideSecrets replaces the values of secrets with their names, in every common encoding.
 func hideSecrets(text string, secrets map[string]string) string {
 	names := lo.Keys(secrets)
-	slices.SortFunc(names, func(a, b string) int { // the longest first: one may be part of another
+	slices.SortFunc(names, func(a, b string) int { // longest first, because one may contain another
 		return len(secrets[b]) - len(secrets[a])
 	})
 	for _, name := range names {
@@ -99,7 +99,7 @@ func hideSecrets(text string, secrets map[string]string) string {
 		inJSON, _ := json.Marshal(value) //nolint:errchkjson // a string
 		forms := []string{value, string(inJSON[1 : len(inJSON)-1]), url.QueryEscape(value), url.PathEscape(value)}
 		if at, err := url.Parse(value); err == nil && at.Host != "" && len(at.RequestURI()) >= shortest {
-			forms = append(forms, at.RequestURI()) // of a URL, that is where the secret is
+			forms = append(forms, at.RequestURI()) // in a URL, the secret is in this part
 		}
 		for _, form := range forms {
 			text = strings.ReplaceAll(text, form, "${"+name+"}")

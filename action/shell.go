@@ -10,12 +10,12 @@ import (
 	"github.com/samber/mo"
 )
 
-// Shell is a text that bash runs, word for word: nothing is put into it. The variables are exported, so that the text has
+// Shell runs a text with bash. Nothing is inserted into the text. The variables are exported, so that the text can use
 // them as "$NAME", and the request is on its standard input.
 type Shell struct {
-	// Text is what bash runs. Required.
+	// Text is the text that bash runs. Required.
 	Text string
-	// Dir, Env, Inherit, Timeout and MaxBytes are those of a Command.
+	// Dir, Env, Inherit, Timeout and MaxBytes are as in Command.
 	Dir      string
 	Env      map[string]string
 	Inherit  []string
@@ -28,27 +28,27 @@ var _ Declared = Shell{}
 // Type returns "shell".
 func (Shell) Type() string { return "shell" }
 
-// Limit returns how long Do may take.
+// Limit returns the longest time that Do may take.
 func (s Shell) Limit() time.Duration { return cmp.Or(s.Timeout, defaultCommandTimeout) + ending }
 
-// Validate finds what is wrong with it.
+// Validate returns an error for each invalid field.
 func (s Shell) Validate() error {
 	var p problems
 	switch {
 	case strings.TrimSpace(s.Text) == "":
-		p.say("command", "it is missing: say what bash is to run")
+		p.say("command", "missing: set the text that bash runs")
 	case strings.Contains(s.Text, "\x00"):
-		p.say("command", "it has a NUL byte, which no shell can read")
+		p.say("command", "contains a NUL byte")
 	default:
 		if err := checkSyntax(s.Text); err != nil {
-			p.say("command", "bash cannot read it: %v", err)
+			p.say("command", "syntax error: %v", err)
 		}
 	}
 	p.process(s.Env, s.Inherit, s.Timeout, s.MaxBytes)
 	return p.join()
 }
 
-// Action makes it ready.
+// Action returns the action, ready to run with h.
 func (s Shell) Action(h Host) mo.Result[Action] {
 	if err := s.Validate(); err != nil {
 		return mo.Err[Action](err)

@@ -9,16 +9,16 @@ import (
 	"github.com/samber/mo"
 )
 
-// Spawn is a pipeline that is run, in a place of its own. It gets its inputs and nothing else of the run that asks. What it
-// puts out is the action's output.
+// Spawn runs a pipeline in a workspace of its own. The pipeline gets its inputs and nothing else of the asking run. Its
+// output is the action's output.
 //
-// In a run that a hook started it is off, as Agent is; pipelines stand no deeper than Host.MaxDepth above one another.
+// Like Agent, Spawn is disabled in a run that a hook started. Pipelines nest no deeper than Host.MaxDepth.
 type Spawn struct {
 	// Pipeline is the pipeline's name. Required.
 	Pipeline string
-	// Inputs are what it is given; ${NAME} in their strings stands for a variable. Nil is nothing.
+	// Inputs are the inputs of the pipeline; ${NAME} in their strings stands for a variable. Nil means no inputs.
 	Inputs map[string]any
-	// Timeout is how long it may take. Zero means one hour.
+	// Timeout is the time limit. Zero means one hour.
 	Timeout time.Duration
 }
 
@@ -27,31 +27,31 @@ var _ Declared = Spawn{}
 // Type returns "spawn".
 func (Spawn) Type() string { return "spawn" }
 
-// Limit returns how long Do may take.
+// Limit returns the longest time that Do may take.
 func (s Spawn) Limit() time.Duration { return cmp.Or(s.Timeout, defaultSpawnTimeout) + ending }
 
-// Lint finds nothing.
+// Lint returns no warnings.
 func (Spawn) Lint() []Warning { return nil }
 
-// Validate finds what is wrong with it.
+// Validate returns an error for each invalid field.
 func (s Spawn) Validate() error {
 	var p problems
 	if s.Pipeline == "" {
-		p.say("pipeline", "it is missing: name the pipeline")
+		p.say("pipeline", "missing: name the pipeline")
 	}
 	p.body("inputs", s.Inputs)
 	p.times(map[string]time.Duration{"timeout": s.Timeout})
 	return p.join()
 }
 
-// Action makes it ready.
+// Action returns the action, ready to run with h.
 func (s Spawn) Action(h Host) mo.Result[Action] {
 	var p problems
 	if h.Spawner == nil {
-		p.say("type", "the program cannot run pipelines: set Host.Spawner")
+		p.say("type", "no spawner configured: set Host.Spawner")
 	}
 	if h.MaxDepth < 0 {
-		p.say("type", "the depth of the host is %d: it must not be negative", h.MaxDepth)
+		p.say("type", "Host.MaxDepth is %d: it must not be negative", h.MaxDepth)
 	}
 	if err := errors.Join(s.Validate(), p.join()); err != nil {
 		return mo.Err[Action](err)
@@ -68,7 +68,7 @@ func (s Spawn) Action(h Host) mo.Result[Action] {
 		depth := Depth(ctx) + 1
 		if depth > most {
 			return nil, newFault(s.Type(), FaultSetup,
-				"pipeline %q is not started: it would be number %d below the first, and %d is the limit", s.Pipeline, depth, most)
+				"pipeline %q is not started: its depth would be %d and the limit is %d", s.Pipeline, depth, most)
 		}
 		in, err := r.fillJSON(inputs)
 		if err != nil {

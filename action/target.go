@@ -2,9 +2,9 @@ package action
 
 import "path/filepath"
 
-// TargetOf returns what an action is done with, for events and lists: the name of the agent, the pipeline or the func, the
-// server and the tool, the name of the program, the host, the model, who opens a gate. Nothing of a URL but scheme and host is in
-// it, and no argument of a program. It is empty where there is none.
+// TargetOf returns what an action addresses, for events and lists: the name of the agent, pipeline or func, the server
+// and tool, the program, the host, the model, or the kind of gate. It includes only scheme and host of a URL and no
+// arguments of a program. It is empty if the action has no target.
 func TargetOf(d Declared) string {
 	switch d := d.(type) {
 	case Command:

@@ -7,7 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// fillValue returns a value with what expand makes of each string in it. Names of members stay as they are.
+// fillValue returns v with the names in its strings expanded. Names of members are not expanded.
 func fillValue(v any, value func(name string) (string, bool)) any {
 	switch v := v.(type) {
 	case string:
@@ -28,7 +28,7 @@ func fillValue(v any, value func(name string) (string, bool)) any {
 	return v
 }
 
-// fillJSON returns a value as JSON, with the values of r in its strings; the request itself for none.
+// fillJSON returns v as JSON, with the values of r in its strings. For nil it returns the request itself.
 func (r *Request) fillJSON(v any) (json.RawMessage, error) {
 	if v == nil {
 		return r.json()
@@ -39,25 +39,25 @@ func (r *Request) fillJSON(v any) (json.RawMessage, error) {
 	}
 	text, err := strictjson.Marshal(fillValue(plain, r.lookup))
 	if err != nil {
-		return nil, fmt.Errorf("writing it as JSON: %w", err) // a value that is no UTF-8
+		return nil, fmt.Errorf("encoding as JSON: %w", err) // a value that is not UTF-8
 	}
 	return json.RawMessage(text), nil
 }
 
-// plainJSON returns v made of maps, slices, strings, bools and numbers that keep their digits.
+// plainJSON returns v converted to maps, slices, strings, bools and numbers that keep their digits.
 func plainJSON(v any) (any, error) {
 	text, err := strictjson.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("writing it as JSON: %w", err)
+		return nil, fmt.Errorf("encoding as JSON: %w", err)
 	}
 	var plain any
 	if err := strictjson.Unmarshal(text, &plain); err != nil {
-		return nil, fmt.Errorf("writing it as JSON: %w", err)
+		return nil, fmt.Errorf("encoding as JSON: %w", err)
 	}
 	return plain, nil
 }
 
-// mapOf returns m as a value; nil for none.
+// mapOf returns m as an any; nil for a nil map.
 func mapOf(m map[string]any) any {
 	if m == nil {
 		return nil
@@ -65,16 +65,16 @@ func mapOf(m map[string]any) any {
 	return m
 }
 
-// body checks something that is to be JSON.
+// body checks that v can be encoded as JSON.
 func (p *problems) body(field string, v any) {
 	if _, err := plainJSON(v); err != nil {
-		p.say(field, "it cannot be JSON: %v", err)
+		p.say(field, "%v", err)
 	}
 }
 
-// size checks a number of bytes.
+// size checks a size in bytes.
 func (p *problems) size(field string, n int) {
 	if n < 0 || n > 64<<20 {
-		p.say(field, "%d bytes: it must be from 0, for the default, to 64 MiB", n)
+		p.say(field, "%d bytes is out of range: expected 0 (the default) to 64 MiB", n)
 	}
 }

@@ -8,35 +8,36 @@ import (
 	"unicode/utf8"
 )
 
-// Variables are the values that an action is told of under names of their own. Processes get them in their environment;
-// texts of other actions may name them as ${NAME}. A value is never read as anything but a value.
+// Variables are the named values that every action receives. Processes get them in their environment; texts of other
+// actions may name them as ${NAME}. A value is never interpreted as code or markup.
 type Variables struct {
-	// Session, Stage and NextStage place the run; NextStage is empty in the last one, and where there are no stages.
+	// Session, Stage and NextStage locate the run; NextStage is empty in the last stage and outside of pipelines.
 	Session   string `json:"SESSION"`
 	Stage     string `json:"STAGE"`
 	NextStage string `json:"NEXT_STAGE"`
-	// Iteration counts from one, MaxIterations is the most there may be. Zero, as "", outside of pipelines.
+	// Iteration counts from one; MaxIterations is the limit. Outside of pipelines both are zero, which becomes the empty
+	// text.
 	Iteration     int `json:"ITERATION"`
 	MaxIterations int `json:"MAX_ITERATIONS"`
 	// Progress, Status and Ctx are paths of files.
 	Progress string `json:"PROGRESS"`
 	Status   string `json:"STATUS"`
 	Ctx      string `json:"CTX"`
-	// LastDecision is that of the iteration before; LastHookStatus is "success" or "failed", of the action before this
-	// one at the same point, and empty for the first.
+	// LastDecision is the decision of the previous iteration. LastHookStatus is "success" or "failed", for the previous
+	// action at the same point; empty for the first.
 	LastDecision   string `json:"LAST_DECISION"`
 	LastHookStatus string `json:"LAST_HOOK_STATUS"`
-	// ChangedFiles and StageOutputs are lists, one to a line.
+	// ChangedFiles and StageOutputs are lists with one entry per line.
 	ChangedFiles string `json:"CHANGED_FILES"`
 	StageOutputs string `json:"STAGE_OUTPUTS"`
-	// Error is what went wrong, at the points where something did.
+	// Error is the failure, at the points about a failure.
 	Error string `json:"ERROR"`
-	// Timestamp is when, in RFC 3339.
+	// Timestamp is the time of the request in RFC 3339.
 	Timestamp string `json:"TIMESTAMP"`
-	// CallbackURL is where a gate waits for an answer; only that gate's own webhook gets it.
+	// CallbackURL is the URL where a gate waits for an answer; only that gate's own webhook gets it.
 	CallbackURL string `json:"CALLBACK_URL"`
-	// HookResponse is the answer of the last gate or http action, SpawnOutput the output of the last pipeline, that was
-	// waited for at this point.
+	// HookResponse is the answer of the last gate or http action, SpawnOutput the output of the last pipeline, at this
+	// point. Detached actions do not set them.
 	HookResponse string `json:"HOOK_RESPONSE"`
 	SpawnOutput  string `json:"SPAWN_OUTPUT"`
 }
@@ -50,7 +51,7 @@ func VariableNames() []string {
 	return names
 }
 
-// All returns every name with its value as text.
+// All returns all names with their values as text.
 func (v Variables) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, pair := range [...][2]string{
@@ -79,7 +80,7 @@ func (v Variables) All() iter.Seq2[string, string] {
 	}
 }
 
-// formatCount returns a number as text; nothing for zero.
+// formatCount returns a number as text; empty for zero.
 func formatCount(n int) string {
 	if n == 0 {
 		return ""
@@ -87,7 +88,7 @@ func formatCount(n int) string {
 	return strconv.Itoa(n)
 }
 
-// value returns the value of a name, and whether there is such a variable.
+// value returns the value of a variable and whether the variable exists.
 func (v Variables) value(name string) (string, bool) {
 	for known, value := range v.All() {
 		if known == name {
@@ -97,7 +98,7 @@ func (v Variables) value(name string) (string, bool) {
 	return "", false
 }
 
-// After returns the variables for the next action at the same point, when this one was waited for.
+// After returns the variables for the next action at the same point, after this one has finished.
 func (v Variables) After(d Declared, a *Answer, err error) Variables {
 	v.LastHookStatus = "success"
 	if err != nil {
@@ -115,11 +116,12 @@ func (v Variables) After(d Declared, a *Answer, err error) Variables {
 	return v
 }
 
-// environMost is how long a value in the environment of a process may be, in bytes. Linux takes twice as much.
+// environMost is the maximum size of a value in the environment of a process, in bytes. Linux allows twice as much.
 const environMost = 64 << 10
 
-// environ returns the variables as a process gets them. A NUL byte, which no environment can hold, becomes U+FFFD; of what is
-// too long the beginning is there, and GRAPNEL_CUT names those variables. Standard input has all of it as it is.
+// environ returns the variables as environment variables. NUL bytes, which an environment cannot hold, become U+FFFD.
+// Values that are too long are truncated, and GRAPNEL_CUT names their variables. The request on standard input always
+// contains the complete values.
 func (v Variables) environ() map[string]string {
 	env := map[string]string{}
 	var cut []string
@@ -134,7 +136,7 @@ func (v Variables) environ() map[string]string {
 	return env
 }
 
-// truncateText returns at most n bytes of s, in whole runes.
+// truncateText returns at most n bytes of s, without splitting a rune.
 func truncateText(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -148,8 +150,7 @@ func truncateText(s string, n int) string {
 // named matches the name of a value in a text: ${NAME} or ${dotted.path}.
 var named = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
 
-// expandNames puts values in the place of their names, once: what comes in is not looked at again. Names that are unknown
-// stay as they stand.
+// expandNames replaces names with their values, once: names inside values are not expanded. Unknown names stay unchanged.
 func expandNames(text string, value func(name string) (string, bool)) string {
 	if !strings.Contains(text, "${") {
 		return text

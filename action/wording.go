@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// wording is a text with names of values in it.
+// wording is a text that contains value names.
 type wording struct {
 	text string
-	// pieces are what stands before each name and behind the last; names are one less.
+	// pieces are the texts before, between and after the names; there is one more piece than names.
 	pieces, names []string
 }
 
@@ -26,13 +26,13 @@ func wordingOf(text string) wording {
 	return t
 }
 
-// isValue reports whether a name is that of a value of the run, and not of a secret.
+// isValue reports whether a name refers to a value of the run, not to a secret.
 func isValue(name string) bool {
 	first, _, _ := strings.Cut(memberPath(name), ".")
 	return slices.Contains(VariableNames(), name) || slices.Contains(requestMembers(), first)
 }
 
-// secrets returns the names that are not those of values.
+// secrets returns the names that refer to secrets.
 func (t wording) secrets() []string {
 	var names []string
 	for _, name := range t.names {
@@ -43,7 +43,8 @@ func (t wording) secrets() []string {
 	return names
 }
 
-// fillText returns the text with secrets as they are, and other values as put makes them fit; before is the text so far.
+// fillText expands the text. Secrets are inserted unchanged; put checks and converts all other values. The argument
+// before is the expanded text so far.
 func (t wording) fillText(r *Request, secrets map[string]string, put func(before, name, value string) (string, error)) (string, error) {
 	var b strings.Builder
 	for i, name := range t.names {
@@ -54,7 +55,7 @@ func (t wording) fillText(r *Request, secrets map[string]string, put func(before
 		}
 		value, ok := r.lookup(name)
 		if !ok {
-			return "", fmt.Errorf("there is no %s here", name)
+			return "", fmt.Errorf("undefined variable %s", name)
 		}
 		value, err := put(b.String(), name, value)
 		if err != nil {
@@ -66,20 +67,20 @@ func (t wording) fillText(r *Request, secrets map[string]string, put func(before
 	return b.String(), nil
 }
 
-// inURL makes a value fit into a URL, behind its host.
+// inURL escapes a value for the part of a URL after the host.
 func inURL(before, name, value string) (string, error) {
 	switch {
 	case !behindHost(before):
-		return "", fmt.Errorf("%s stands in the host of the URL, which no value of a run can choose", name)
+		return "", fmt.Errorf("%s is in the host of the URL, where values of a run are not allowed", name)
 	case strings.Contains(before, "?"):
 		return url.QueryEscape(value), nil
 	case strings.Trim(value, ".") == "":
-		return "", fmt.Errorf("%s is %q, which would lead to another path", name, value)
+		return "", fmt.Errorf("%s is %q, which would change the path", name, value)
 	}
 	return url.PathEscape(value), nil
 }
 
-// behindHost reports whether what follows a beginning of a URL is part of its path or query.
+// behindHost reports whether a text appended to this beginning of a URL is part of the path or query.
 func behindHost(before string) bool {
 	_, rest, ok := strings.Cut(before, "://")
 	if !ok {
@@ -88,10 +89,10 @@ func behindHost(before string) bool {
 	return strings.ContainsAny(rest, "/?")
 }
 
-// inHeader lets a value be in a header, which can hold one line of text.
+// inHeader checks that a value fits into a header, which holds one line of text.
 func inHeader(_, name, value string) (string, error) {
 	if strings.ContainsFunc(value, isControl) {
-		return "", fmt.Errorf("%s has a line break or another control character in it, which no header can hold", name)
+		return "", fmt.Errorf("%s contains a line break or another control character, which a header cannot hold", name)
 	}
 	return value, nil
 }

@@ -188,5 +188,5 @@ func TestTypedNilsAreErrors(t *testing.T) {
 	assert.ErrorContains(t, buildError((*capabilityOf)(nil)), "capability 1 of 1 is nil")
 	assert.ErrorContains(t, buildError(capability.UseApproval(agent.ApproverFunc(nil))), "the approver is nil")
 	assert.ErrorContains(t, buildError(capability.UseObserver(agent.ObserverFunc(nil))), "observer 1 of 1 is nil")
-	assert.ErrorContains(t, buildError(capability.UseSubagents{Agents: []capability.Subagent{{Agent: (*builder.AgentBuilder)(nil)}}}), "there is no agent")
+	assert.ErrorContains(t, buildError(capability.UseSubagents{Agents: []capability.Subagent{{Agent: (*builder.AgentBuilder)(nil)}}}), "the agent is nil")
 }

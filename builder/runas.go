@@ -86,7 +86,7 @@ func formOf[T any]() (form[T], error) {
 			return form[T]{}, err
 		}
 	case reflect.Interface:
-		return form[T]{}, fmt.Errorf("an answer of type %s has no form: use a type that says what it holds", t)
+		return form[T]{}, fmt.Errorf("cannot infer a schema for the answer type %s: use a concrete type", t)
 	}
 	decoder, err := toolexec.NewDecoder[inObject[T]]()
 	if err != nil {
@@ -128,8 +128,8 @@ func quoteAnswer(err error) error {
 const maxQuotedAnswer = 200
 
 // errParked is the reason why a parked run has no typed answer.
-var errParked = errors.New("no final answer yet: the run is parked, and State.Interventions says what it waits for; " +
-	"Agent.Resume goes on with it and gives the answer as text")
+var errParked = errors.New("no final answer yet: the run is parked: State.Interventions lists its questions; " +
+	"continue it with Agent.Resume, which returns the answer as text")
 
 // ofAnswer returns the error of decoding arguments without the word "arguments", because the
 // model reads it as an error in its answer.

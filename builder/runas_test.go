@@ -121,7 +121,7 @@ func TestRunsWithoutAnAnswer(t *testing.T) {
 				capability.UseTools(tool("a")), capability.UseApproval(agent.ParkApprover), capability.UseHooks(hooks.On(hooks.AtPreToolUse, "asks",
 					func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("may it?") })),
 			},
-			agent.StatusParked, "parked at step 0: no final answer yet: the run is parked, and State.Interventions says what it waits for",
+			agent.StatusParked, "parked at step 0: no final answer yet: the run is parked: State.Interventions lists its questions",
 		},
 		"failed": {agenttest.Script(agenttest.Fail(down)), nil, agent.StatusFailed, "failed at step 1: asking the model: down"},
 		"a soft end in the middle": {
@@ -172,7 +172,7 @@ func TestFormsThatCannotBe(t *testing.T) {
 	a := builder.New().WithName("meteo").WithDriver(agenttest.Script()).Build().MustGet()
 	require.ErrorContains(t, builder.RunAs[chan int](t.Context(), a, agent.NewState()).Error(),
 		`running agent "meteo" for a typed answer: inferring schema of `)
-	require.ErrorContains(t, builder.RunAs[any](t.Context(), a, agent.NewState()).Error(), "an answer of type interface {} has no form")
+	require.ErrorContains(t, builder.RunAs[any](t.Context(), a, agent.NewState()).Error(), "cannot infer a schema for the answer type interface {}")
 	require.Error(t, builder.RunAs[struct{ F func() }](t.Context(), a, agent.NewState()).Error())
 	require.Error(t, builder.RunAs[map[int]string](t.Context(), a, agent.NewState()).Error())
 	require.Error(t, builder.RunAs[[]func()](t.Context(), a, agent.NewState()).Error())

@@ -273,7 +273,7 @@ func (a *attempt) replaceSection(ctx context.Context, p part, summary string) (C
 	shown := slices.Concat(head, a.list.messages[p.cut:])
 	gone := a.measureAll(a.list.messages[:p.cut]) - a.measureAll(head)
 	if gone <= 0 {
-		return view, nil, errors.New("the summary is not shorter than what it stands for")
+		return view, nil, errors.New("the summary is not shorter than the messages that it replaces")
 	}
 	a.after = a.countTokens(ctx, a.state, shown, max(a.tokens-a.scaleTokens(gone, a.known), 0))
 	if view.NextTokens = a.Tokens; a.after > a.Tokens*4/5 { // most of it is in what has to stay

@@ -519,7 +519,7 @@ func TestSummaryThatTakesLong(t *testing.T) {
 		failed := agenttest.Of[capability.CompactionFailed](rec)
 		require.Len(t, failed, 1)
 		assert.Equal(t, agent.KindTimeout, failed[0].Failure.Kind)
-		assert.Contains(t, failed[0].Failure.Text, "it took longer than 1m0s")
+		assert.Contains(t, failed[0].Failure.Text, "timed out after 1m0s")
 
 		var l told
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

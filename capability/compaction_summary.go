@@ -35,14 +35,14 @@ Rules:
 // summarise returns a summary of messages. Used is the usage of the model, nil when none
 // was asked. The error is that of ctx, if ctx has ended.
 func (c *compactor) summarise(ctx context.Context, s agent.State, messages []agent.Message) (summary string, used *agent.Usage, err error) {
-	within, cancel := context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("it took longer than %v: %w", c.Timeout, context.DeadlineExceeded))
+	within, cancel := context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("timed out after %v: %w", c.Timeout, context.DeadlineExceeded))
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("it panicked: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 		if err == nil && strings.TrimSpace(summary) == "" {
-			err = errors.New("it is empty")
+			err = errors.New("the summary is empty")
 		}
 		if err == nil {
 			summary = shortenText(strings.TrimSpace(summary), c.SummaryTokens*bytesOfSummaryToken)
@@ -70,7 +70,7 @@ func (c *compactor) summarise(ctx context.Context, s agent.State, messages []age
 
 const (
 	bytesOfSummaryToken = 6       // at most: more is not what was asked for
-	longestEntry        = 8 << 10 // bytes of one message that are shown to who summarises
+	longestEntry        = 8 << 10 // bytes of one message that the summarizing model sees
 )
 
 // room returns how many bytes of conversation the summarizing model is shown at once.
@@ -160,7 +160,7 @@ func (c *compactor) askSummariser(ctx context.Context, s agent.State, text strin
 	case reply.Stop != nil:
 		return "", fmt.Errorf("the model was not asked: %s", reply.Stop.Message)
 	case reply.Message.CallCount() > 0:
-		return "", errors.New("the model called a tool, and was offered none")
+		return "", errors.New("the model called a tool although none was offered")
 	case reply.FinishReason == agent.FinishFilter:
 		return "", errors.New("the service filtered the summary")
 	case reply.FinishReason == agent.FinishLength && strings.TrimSpace(reply.Message.Text()) != "":

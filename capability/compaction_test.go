@@ -223,8 +223,8 @@ func TestCompactionThatFails(t *testing.T) {
 		denied bool
 	}{
 		"the func":      {byFunc(func(context.Context, agent.State, []agent.Message) (string, error) { return "", errInk }), nil, "no ink", false},
-		"a panic":       {byFunc(func(context.Context, agent.State, []agent.Message) (string, error) { panic("spilled") }), nil, "it panicked: spilled", false},
-		"nothing":       {byFunc(writes(" \n")), nil, "it is empty", false},
+		"a panic":       {byFunc(func(context.Context, agent.State, []agent.Message) (string, error) { panic("spilled") }), nil, "panic: spilled", false},
+		"nothing":       {byFunc(writes(" \n")), nil, "the summary is empty", false},
 		"too much":      {byFunc(writes(strings.Repeat("word ", 2000))), nil, "not shorter", false},
 		"the model":     {model(agenttest.Fail(errInk)), nil, "no ink", false},
 		"a tool call":   {model(agenttest.Call("read", `{}`)), nil, "called a tool", false},

@@ -30,7 +30,7 @@ func (p Plan) keptWith(k *durable.Keeper) (Plan, error) {
 		return p, nil
 	}
 	if k == nil {
-		return p, errors.New("it keeps its runs, and the agent that starts it does not: give that one UseDurability, too")
+		return p, errors.New("its runs are durable but those of its parent agent are not: give the parent UseDurability, too")
 	}
 	u := UseDurability{Keeper: k}
 	p.aroundRun, p.aroundStep = p.aroundRun.without(u.Name()), p.aroundStep.without(u.Name())
@@ -42,7 +42,7 @@ func (p Plan) keptWith(k *durable.Keeper) (Plan, error) {
 func (u UseDurability) Install(p Plan) mo.Result[Plan] {
 	k := u.Keeper
 	if k == nil {
-		return mo.Err[Plan](errors.New("there is no keeper: give it one that durable.Keep made"))
+		return mo.Err[Plan](errors.New("Keeper is nil: set it to a result of durable.Keep"))
 	}
 	name := u.Name()
 	p.keeper = k

@@ -282,7 +282,7 @@ func (p Plan) extending(own *hooks.Compiled) func(agent.HookSet) mo.Result[*agen
 	return func(more agent.HookSet) mo.Result[*agent.Agent] {
 		set, ok := more.(hooks.Set)
 		if !ok {
-			return mo.Err[*agent.Agent](fmt.Errorf("they are a %T: make them with hooks.NewSet", more))
+			return mo.Err[*agent.Agent](fmt.Errorf("unexpected type %T: create the hooks with hooks.NewSet", more))
 		}
 		extended := p.WithHooks(slices.Collect(values(set.All()))...)
 		extended.own, extended.more = own, set

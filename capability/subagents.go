@@ -77,10 +77,10 @@ func (UseSubagents) Name() string { return "subagents" }
 // Install adds the tool.
 func (u UseSubagents) Install(p Plan) mo.Result[Plan] {
 	if len(u.Agents) == 0 {
-		return mo.Err[Plan](errors.New("there are no agents"))
+		return mo.Err[Plan](errors.New("Agents is empty"))
 	}
 	if u.MaxDepth < 0 {
-		return mo.Err[Plan](fmt.Errorf("the depth is %d: it must not be negative", u.MaxDepth))
+		return mo.Err[Plan](fmt.Errorf("MaxDepth is %d: it must not be negative", u.MaxDepth))
 	}
 	return mo.Ok(p.withPoints(subagentPoints...).withToolsFor(u.toolsFor))
 }
@@ -93,7 +93,7 @@ func (u UseSubagents) toolsFor(p Plan) ([]toolexec.Tool, error) {
 	for i, sub := range u.Agents {
 		built, reach, err := sub.build(p)
 		if err == nil && t.agents[built.Name()] != nil {
-			err = errors.New("there are two of this name")
+			err = errors.New("the name is used twice")
 		}
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("sub-agent %d: %w", i+1, err))
@@ -121,7 +121,7 @@ func (u UseSubagents) toolsFor(p Plan) ([]toolexec.Tool, error) {
 func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
 	fail := func(err error) (*agent.Agent, hooks.Reach, error) { return nil, hooks.Reach{}, err }
 	if nils.Is(s.Agent) {
-		return fail(errors.New("there is no agent"))
+		return fail(errors.New("the agent is nil"))
 	}
 	plan, err := s.Agent.Plan().Get()
 	if err != nil {
@@ -129,11 +129,11 @@ func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
 	}
 	name := plan.Name()
 	if name == "" {
-		return fail(errors.New("it has no name: give it one with WithName"))
+		return fail(errors.New("missing name: set it with WithName"))
 	}
 	names := lo.Map(plan.tools, func(t toolexec.Tool, _ int) string { return t.Spec().Name })
 	if unknown := lo.Without(append(slices.Clone(s.Allow), s.Deny...), names...); len(unknown) > 0 {
-		return fail(fmt.Errorf("agent %q: it has no tool %s to allow or deny", name, strings.Join(unknown, ", ")))
+		return fail(fmt.Errorf("agent %q: unknown tool %s in Allow or Deny", name, strings.Join(unknown, ", ")))
 	}
 	plan.tools = lo.Filter(plan.tools, func(_ toolexec.Tool, i int) bool {
 		return (len(s.Allow) == 0 || slices.Contains(s.Allow, names[i])) && !slices.Contains(s.Deny, names[i])

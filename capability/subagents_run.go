@@ -68,9 +68,9 @@ func (t *taskTool) run(ctx context.Context, c toolexec.Call, in taskArguments) (
 	parent := c.State.Run()
 	switch {
 	case t.agents[in.Agent] == nil:
-		return toolexec.Output{}, fmt.Errorf("there is no agent %q: there are %s", in.Agent, strings.Join(t.names, ", "))
+		return toolexec.Output{}, fmt.Errorf("unknown agent %q: available: %s", in.Agent, strings.Join(t.names, ", "))
 	case parent.Depth >= t.depth:
-		return toolexec.Output{}, fmt.Errorf("agent %q is not started: this is run %d below the first, and %d is the limit", in.Agent, parent.Depth, t.depth)
+		return toolexec.Output{}, fmt.Errorf("agent %q is not started: its parent has depth %d and the limit is %d", in.Agent, parent.Depth, t.depth)
 	}
 	key := childKey(c)
 	return t.of(c, in, agent.Run{
@@ -103,7 +103,7 @@ func (t *task) begin(ctx context.Context) (toolexec.Output, error) {
 // resume resumes a sub-agent that was parked, or cut off.
 func (t *task) resume(ctx context.Context, before agent.State) (toolexec.Output, error) {
 	if t.agent == nil {
-		return toolexec.Output{}, fmt.Errorf("run %s cannot go on: there is no agent %q any more", t.about.Run.ID, t.about.Agent)
+		return toolexec.Output{}, fmt.Errorf("run %s cannot continue: agent %q no longer exists", t.about.Run.ID, t.about.Agent)
 	}
 	if before.Waiting() && ctx.Err() == nil {
 		return toolexec.Output{}, &agent.ParkedError{State: before}
@@ -174,7 +174,7 @@ func (t *task) judgedError(ctx context.Context, err error) error {
 }
 
 // errGivenUp cancels a sub-agent whose call was answered without it.
-var errGivenUp = errors.New("the call that started it has ended without it")
+var errGivenUp = errors.New("the call that started the sub-agent ended without its answer")
 
 // GiveUp ends the sub-agent of a call that is answered in another way.
 func (t *taskTool) GiveUp(ctx context.Context, c toolexec.Call) {

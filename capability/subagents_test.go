@@ -121,7 +121,7 @@ func TestASubagentFails(t *testing.T) {
 		says   string
 		failed int
 	}{
-		"unknown":            {agenttest.Say("hi"), "other", 0, `there is no agent "other": there are scout`, 0},
+		"unknown":            {agenttest.Say("hi"), "other", 0, `unknown agent "other": available: scout`, 0},
 		"a model that fails": {agenttest.Fail(errors.New("out of order")), "scout", 0, "out of order", 1},
 		"nothing to say":     {agenttest.Say(""), "scout", 0, "(the agent answered with nothing)", 0},
 	} {
@@ -192,7 +192,7 @@ func TestDepthOfSubagents(t *testing.T) {
 			refused := results[tc.limit]
 			assert.Equal(t, agent.ToolFailed, refused.Status)
 			assert.True(t, refused.IsError())
-			assert.Contains(t, refused.Text(), fmt.Sprintf(`agent "agent %d" is not started: this is run %d below the first, and %d is the limit`,
+			assert.Contains(t, refused.Text(), fmt.Sprintf(`agent "agent %d" is not started: its parent has depth %d and the limit is %d`,
 				tc.limit+1, tc.limit, tc.limit))
 			for _, e := range agenttest.Of[capability.SubagentStarted](rec) {
 				assert.LessOrEqual(t, e.Subagent.Depth, e.MaxDepth)
@@ -310,10 +310,10 @@ func TestSubagentsThatCannotBe(t *testing.T) {
 		use  capability.UseSubagents
 		says string
 	}{
-		"none":           {capability.UseSubagents{}, "there are no agents"},
-		"no agent":       {capability.UseSubagents{Agents: []capability.Subagent{{}}}, "sub-agent 1: there is no agent"},
-		"no name":        {capability.UseSubagents{Agents: []capability.Subagent{{Agent: builder.New().WithDriver(agenttest.Script())}}}, "it has no name"},
-		"twice":          {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout}, {Agent: scout}}}, "sub-agent 2: there are two"},
+		"none":           {capability.UseSubagents{}, "Agents is empty"},
+		"no agent":       {capability.UseSubagents{Agents: []capability.Subagent{{}}}, "sub-agent 1: the agent is nil"},
+		"no name":        {capability.UseSubagents{Agents: []capability.Subagent{{Agent: builder.New().WithDriver(agenttest.Script())}}}, "missing name"},
+		"twice":          {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout}, {Agent: scout}}}, "sub-agent 2: the name is used twice"},
 		"unknown tool":   {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout, Deny: []string{"wirte"}}}}, "no tool wirte"},
 		"a hook's name":  {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout.With(capability.UseHooks(guard()))}}}, "twice"},
 		"negative depth": {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout}}, MaxDepth: -1}, "negative"},

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// newPart returns a capability that cannot fail by itself: errors in its parts are found when the
+// newPart returns a capability whose Install cannot fail: errors in its parts are found when the
 // agent is built.
 func newPart(add func(Plan) Plan) Capability {
 	return Func(func(p Plan) (Plan, error) { return add(p), nil })

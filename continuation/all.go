@@ -66,7 +66,7 @@ func (a *all) String() string {
 // ask appends the evaluation of a criterion to said, unless it has no opinion.
 func ask(ctx context.Context, c agent.Criterion, s agent.State, said []agent.Evaluation) ([]agent.Evaluation, error) {
 	if c == nil {
-		return said, errors.New("there is no criterion here: a guard went missing")
+		return said, errors.New("the criterion is nil")
 	}
 	if own, ok := c.(judge); ok {
 		e, err := own.judge(ctx, s)

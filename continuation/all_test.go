@@ -161,7 +161,7 @@ func TestAllAsksEveryoneAndNamesWhoFailed(t *testing.T) {
 	require.ErrorIs(t, err, noDisk)
 	require.ErrorIs(t, err, noNet)
 	require.ErrorContains(t, err, "criterion 2 of 4, agent.CriterionFunc: no disk")
-	require.ErrorContains(t, err, "criterion 4 of 4, UntilCancelled: asking whether the user wants to cancel: no net")
+	require.ErrorContains(t, err, "criterion 4 of 4, UntilCancelled: checking for cancellation: no net")
 	assert.Equal(t, 2, asked)
 	assert.Equal(t, agent.StatusFailed, final.Status())
 	assert.Zero(t, final.RunStepCount())
@@ -169,7 +169,7 @@ func TestAllAsksEveryoneAndNamesWhoFailed(t *testing.T) {
 
 func TestMissingCriterionIsAnError(t *testing.T) {
 	final, err := run(t, agent.Config{Driver: turns(answer("a")), Criterion: continuation.All(agent.Base, nil)})
-	require.ErrorContains(t, err, "criterion 2 of 2, <nil>: there is no criterion here")
+	require.ErrorContains(t, err, "criterion 2 of 2, <nil>: the criterion is nil")
 	assert.Zero(t, final.RunStepCount())
 }
 

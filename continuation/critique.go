@@ -39,7 +39,7 @@ var (
 
 	critiques = agent.ReservedKey[int](reserved.Show(), "continuation.critiques", agent.ScopeRun)
 
-	errNoCritic = errors.New("self-critique: there is no critic")
+	errNoCritic = errors.New("self-critique: Critic is nil")
 )
 
 func (c SelfCritique) String() string { return fmt.Sprintf("SelfCritique(%d)", c.most()) }

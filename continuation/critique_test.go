@@ -77,7 +77,7 @@ func TestACriticThatFails(t *testing.T) {
 		says     string
 	}{
 		"an error": {continuation.SelfCritique{Critic: func(context.Context, agent.State) (string, error) { return "", errors.New("no idea") }}, "self-critique: no idea"},
-		"none":     {continuation.SelfCritique{}, "there is no critic"},
+		"none":     {continuation.SelfCritique{}, "Critic is nil"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := agent.New(agent.Config{Driver: turns(answer("x")), Criterion: continuation.All(agent.Base, tc.critique)}).Get()

@@ -38,7 +38,6 @@ func FinishReason(reasons ...agent.FinishReason) agent.Criterion {
 //
 // It is one part of agent.Base, for programs that combine criteria without Base. They must then provide the other
 // parts themselves: without an ErrorPolicy a model that fails is asked again forever.
-// fails is asked again for ever.
 func ToolCallPresence() agent.Criterion {
 	goOn := &agent.Evaluation{Verdict: agent.AllowContinuation}
 	return newStateCriterion("ToolCallPresence()", func(s agent.State) *agent.Evaluation {

@@ -46,7 +46,7 @@ func UntilCancelled(source CancelSource) agent.Criterion {
 		wanted, err := source(ctx, s)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("asking whether the user wants to cancel: %w", err)
+			return nil, fmt.Errorf("checking for cancellation: %w", err)
 		case !wanted:
 			return nil, nil //nolint:nilnil // no opinion
 		}

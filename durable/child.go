@@ -46,7 +46,7 @@ func (h *held) runWithin(ctx context.Context, k *Keeper, up *held, call string, 
 	var note error
 	switch before := up.childState(call); {
 	case !agent.Checkpoint(s).Resumed() && before.Status() != agent.StatusNew && !before.Status().Terminal():
-		return mo.Err[agent.State](fmt.Errorf("keeping run %s: call %s has started run %s, which has not ended: resume that one",
+		return mo.Err[agent.State](fmt.Errorf("keeping run %s: call %s has started run %s, which has not ended: resume that run",
 			s.Run().ID, call, before.Run().ID))
 	case agent.Checkpoint(s).Resumed():
 		if h.last = before; before.Parked() {

@@ -398,7 +398,7 @@ func TestASubagentIsKeptWithItsParentOrNotAtAll(t *testing.T) {
 	f := newFamily()
 	below := f.member("below").With(capability.UseDurability{Keeper: durable.Keep(openStore(t), durable.Options{})})
 	_, err := f.member("above").With(capability.UseSubagents{Agents: []capability.Subagent{{Agent: below}}}).Build().Get()
-	require.ErrorContains(t, err, `agent "below": it keeps its runs, and the agent that starts it does not`)
+	require.ErrorContains(t, err, `agent "below": its runs are durable but those of its parent agent are not`)
 }
 
 // A tool that starts a run by itself, and knows nothing of the one that it has started before, gets an error, and no second
@@ -432,7 +432,7 @@ func TestARunThatHasBegunIsNotStartedAgain(t *testing.T) {
 	assert.Equal(t, 1, starts)
 	for _, step := range s.RunSteps() {
 		result := step.Result(0)
-		assert.Contains(t, result.Text(), "which has not ended: resume that one")
+		assert.Contains(t, result.Text(), "which has not ended: resume that run")
 		break
 	}
 }

@@ -152,7 +152,7 @@ func (e *Embedded) takeUp(ctx, running context.Context, b *busy) error {
 	}
 	due, err := e.store.Due(ctx, look)
 	if err != nil {
-		return fmt.Errorf("looking for runs to take up: %w", err)
+		return fmt.Errorf("looking for runs to resume: %w", err)
 	}
 	for _, about := range due {
 		if !b.take(about.ID) {
@@ -177,7 +177,7 @@ func (e *Embedded) finishRun(id agent.RunID, result mo.Result[agent.State]) {
 func (e *Embedded) resumeRun(ctx context.Context, about Run) mo.Result[agent.State] {
 	a, err := e.options.Agent(about.Agent)
 	if err != nil {
-		return mo.Err[agent.State](fmt.Errorf("taking up run %s: agent %q: %w", about.ID, about.Agent, err))
+		return mo.Err[agent.State](fmt.Errorf("resuming run %s: agent %q: %w", about.ID, about.Agent, err))
 	}
 	return e.keeper.Resume(ctx, a, about.ID, TakeFree)
 }

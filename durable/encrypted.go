@@ -49,7 +49,7 @@ func Encrypt(s Store, e Encryption) (Store, error) {
 	x := encrypted{Store: s, keys: map[keyID]dataKey{}, allowPlain: e.AllowPlain}
 	for i, key := range append([][]byte{e.Key}, e.Old...) {
 		if len(key) != 32 {
-			return nil, fmt.Errorf("encrypting a store: key %d has %d bytes: give it 32 random ones", i, len(key))
+			return nil, fmt.Errorf("encrypting a store: key %d has %d bytes: expected 32 random bytes", i, len(key))
 		}
 		block, err := aes.NewCipher(key)
 		if err != nil {
@@ -124,18 +124,18 @@ func (x encrypted) decrypt(data []byte, p spot) ([]byte, error) {
 		if x.allowPlain {
 			return data, nil
 		}
-		return fail("it is not encrypted: set AllowPlain if it was written before encryption was switched on")
+		return fail("not encrypted: set AllowPlain if it was written before encryption was switched on")
 	case len(data) < head+nonceSize:
-		return fail("it was cut short")
+		return fail("truncated")
 	}
 	id := keyID(data[len(cipherMark):head])
 	key, known := x.keys[id]
 	if !known {
-		return fail(fmt.Sprintf("it was encrypted with key %s, and the keys at hand are others: give that one, too", id))
+		return fail(fmt.Sprintf("encrypted with key %s, which is not configured: add that key", id))
 	}
 	plain, err := key.Open(nil, data[head:head+nonceSize], data[head+nonceSize:], p.bound)
 	if err != nil {
-		return fail("it was changed or moved since it was written: do not trust this store, put a backup in its place")
+		return fail("changed or moved since it was written: do not trust this store, restore a backup")
 	}
 	return plain, nil
 }

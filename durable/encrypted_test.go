@@ -141,7 +141,7 @@ func TestKeysCanBeChanged(t *testing.T) {
 		}
 		require.ErrorAs(t, err, new(*durable.DecryptError), name)
 		assert.Empty(t, texts, name)
-		assert.Regexp(t, `^decrypting entry 1 of run "(old|new)": it was encrypted with key [0-9a-f]{16}, and the keys at hand are others: give that one, too$`, err.Error())
+		assert.Regexp(t, `^decrypting entry 1 of run "(old|new)": encrypted with key [0-9a-f]{16}, which is not configured: add that key$`, err.Error())
 	}
 }
 
@@ -151,12 +151,12 @@ func TestPlainDataIsRefusedUnlessAllowed(t *testing.T) {
 	tell(t, s, "r", "hello")
 	strict := encrypt(t, s, durable.Encryption{Key: keyA})
 	_, err := strict.Entries(t.Context(), "r", 0)
-	require.EqualError(t, err, `decrypting entry 1 of run "r": it is not encrypted: set AllowPlain if it was written before encryption was switched on`)
+	require.EqualError(t, err, `decrypting entry 1 of run "r": not encrypted: set AllowPlain if it was written before encryption was switched on`)
 	_, err = strict.Questions(t.Context(), "r")
-	require.ErrorContains(t, err, `decrypting the question about call "c" of run "r": it is not encrypted`)
-	require.ErrorContains(t, err, `decrypting the answer about call "c" of run "r": it is not encrypted`)
+	require.ErrorContains(t, err, `decrypting the question about call "c" of run "r": not encrypted`)
+	require.ErrorContains(t, err, `decrypting the answer about call "c" of run "r": not encrypted`)
 	_, err = strict.QuestionByToken(t.Context(), [32]byte{1})
-	require.ErrorContains(t, err, "it is not encrypted")
+	require.ErrorContains(t, err, "not encrypted")
 
 	lenient := encrypt(t, s, durable.Encryption{Key: keyA, AllowPlain: true})
 	texts, err := heard(t.Context(), lenient, "r")
@@ -169,12 +169,12 @@ func TestPlainDataIsRefusedUnlessAllowed(t *testing.T) {
 }
 
 func TestTamperedDataIsRefused(t *testing.T) {
-	const changed = "it was changed or moved since it was written: do not trust this store, put a backup in its place"
+	const changed = "changed or moved since it was written: do not trust this store, restore a backup"
 	for name, c := range map[string]struct{ sql, says string }{
 		"a bit of an entry":             {"UPDATE entries SET data = unhex(hex(substr(data, 1, 30)) || CASE hex(substr(data, 31, 1)) WHEN '00' THEN '01' ELSE '00' END || hex(substr(data, 32))) WHERE seq = 2", "entry 2 of run \"r\": " + changed},
 		"an entry cut short":            {"UPDATE entries SET data = substr(data, 1, 30) WHERE seq = 2", "entry 2 of run \"r\": " + changed},
-		"an entry cut very short":       {"UPDATE entries SET data = substr(data, 1, 8) WHERE seq = 2", "entry 2 of run \"r\": it was cut short"},
-		"an empty entry":                {"UPDATE entries SET data = NULL WHERE seq = 2", "entry 2 of run \"r\": it is not encrypted"},
+		"an entry cut very short":       {"UPDATE entries SET data = substr(data, 1, 8) WHERE seq = 2", "entry 2 of run \"r\": truncated"},
+		"an empty entry":                {"UPDATE entries SET data = NULL WHERE seq = 2", "entry 2 of run \"r\": not encrypted"},
 		"an entry for another":          {"UPDATE entries SET data = (SELECT data FROM entries WHERE seq = 1 AND run = 1) WHERE seq = 2", "entry 2 of run \"r\": " + changed},
 		"an entry of another run":       {"UPDATE entries SET data = (SELECT data FROM entries e WHERE e.seq = entries.seq AND run = 2) WHERE run = 1", "entry 1 of run \"r\": " + changed},
 		"another kind":                  {"UPDATE entries SET kind = 'call' WHERE seq = 2", "entry 2 of run \"r\": " + changed},
@@ -219,7 +219,7 @@ func TestKeysThatAreNone(t *testing.T) {
 		"short old": {Key: keyA, Old: [][]byte{keyB[:31]}},
 	} {
 		_, err := durable.Encrypt(nil, e)
-		require.ErrorContains(t, err, "give it 32 random ones", name)
+		require.ErrorContains(t, err, "expected 32 random bytes", name)
 		for _, key := range [][]byte{e.Key, keyA, keyB} {
 			if len(key) > 0 {
 				assert.NotContains(t, err.Error(), string(key), "an error shows no key")
@@ -265,5 +265,5 @@ func ExampleEncrypt() {
 	// Output:
 	// a secret <nil>
 	// false <nil>
-	// encrypting a store: key 0 has 9 bytes: give it 32 random ones
+	// encrypting a store: key 0 has 9 bytes: expected 32 random bytes
 }

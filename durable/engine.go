@@ -44,7 +44,7 @@ type Engine interface {
 }
 
 // ErrNothing is returned when no run is due.
-var ErrNothing = errors.New("no run waits to be taken up")
+var ErrNothing = errors.New("no run is waiting to be claimed")
 
 // Job is a run to be started.
 type Job struct {
@@ -113,7 +113,7 @@ func (e *StoreEngine) submitJob(ctx context.Context, j Job, about Run) (Run, err
 	s := j.State.With(j.Input...)
 	data, err := agent.Checkpoint(s).Changes(agent.State{})
 	if err != nil {
-		return Run{}, fmt.Errorf("taking in a job for agent %q: %w", j.Agent, err)
+		return Run{}, fmt.Errorf("submitting a job for agent %q: %w", j.Agent, err)
 	}
 	about.ID, about.Agent, about.Session = j.ID, j.Agent, s.Session()
 	if about.ID == "" {
@@ -130,7 +130,7 @@ func (e *StoreEngine) submitJob(ctx context.Context, j Job, about Run) (Run, err
 		err = e.store.Release(ctx, lease)
 	}
 	if err != nil {
-		return Run{}, fmt.Errorf("taking in a job for agent %q: %w", j.Agent, err)
+		return Run{}, fmt.Errorf("submitting a job for agent %q: %w", j.Agent, err)
 	}
 	e.woken()
 	return e.store.Run(ctx, about.ID)

@@ -57,7 +57,7 @@ func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.Tool
 func (x *keptExecutor) denyBySwitch(ctx context.Context, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
 	sw, err := x.keeper.store.DenyTools(ctx)
 	if err != nil {
-		sw = Switch{On: true, Reason: fmt.Sprintf("the switch that denies every tool could not be read: %v", err)}
+		sw = Switch{On: true, Reason: fmt.Sprintf("reading the switch that denies all tools failed: %v", err)}
 	}
 	if !sw.On || ctx.Err() != nil { // the loop handles a cancelled run
 		return nil
@@ -68,7 +68,7 @@ func (x *keptExecutor) denyBySwitch(ctx context.Context, p *agent.Prepared, c *a
 	}
 	reason := strings.TrimSpace(sw.Reason)
 	if reason == "" {
-		reason = "all tools are denied for the time being"
+		reason = "all tools are currently denied"
 	}
 	q := *p
 	q.Disposition = agent.DisposeAnswer

@@ -242,7 +242,7 @@ func (h *held) stageChange(e *Entry, u Update, change func(agent.State) agent.St
 		if err == nil && !there {
 			h.up.mu.Lock()
 			defer h.up.mu.Unlock()
-			err = h.up.give(fmt.Errorf("writing down a %s: the journal has no call %s under way", e.Kind, h.call))
+			err = h.up.give(fmt.Errorf("recording a %s: the journal has no call %s in progress", e.Kind, h.call))
 		}
 		if err == nil {
 			h.last = s
@@ -250,7 +250,7 @@ func (h *held) stageChange(e *Entry, u Update, change func(agent.State) agent.St
 		return top, err
 	}
 	if e.Data, err = agent.Checkpoint(s).Changes(h.last); err != nil {
-		return h, h.give(fmt.Errorf("writing down a %s: %w", e.Kind, err))
+		return h, h.give(fmt.Errorf("recording a %s: %w", e.Kind, err))
 	}
 	if err := h.stage(e, u); err != nil {
 		return h, err
@@ -403,7 +403,7 @@ func (k *Keeper) patiently(ctx context.Context, try func(context.Context) error)
 		select {
 		case <-limited.Done():
 			timer.Stop()
-			return fmt.Errorf("tried for %s: %w", k.options.Patience, err)
+			return fmt.Errorf("gave up after %s: %w", k.options.Patience, err)
 		case <-timer.C:
 		}
 		if err = try(limited); err == nil || final(err) {

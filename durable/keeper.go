@@ -112,7 +112,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 				}
 			}
 		} else if agent.Checkpoint(s).Resumed() {
-			return mo.Err[agent.State](fmt.Errorf("run %s is kept in a store: go on with it by Keeper.Resume", s.Run().ID))
+			return mo.Err[agent.State](fmt.Errorf("run %s is durable: continue it with Keeper.Resume", s.Run().ID))
 		} else {
 			about := s.Run()
 			lease, err := k.store.Create(ctx, Run{

@@ -77,7 +77,7 @@ func (n Notice) storedQuestions() ([]Question, error) {
 	for _, c := range n.Calls {
 		data, err := json.Marshal(c.Intervention)
 		if err != nil {
-			return nil, fmt.Errorf("writing down the question about call %s: %w", c.CallID(), err)
+			return nil, fmt.Errorf("recording the question about call %s: %w", c.CallID(), err)
 		}
 		q := Question{
 			Run: n.Run.ID, Call: c.CallID(), Hash: c.Call.Hash(), Tool: c.Call.Name,
@@ -103,7 +103,7 @@ func (n Notice) storedQuestions() ([]Question, error) {
 func AnswerOf(i agent.Intervention, a agent.Approval) (Answer, error) {
 	data, err := json.Marshal(a)
 	if err != nil {
-		return Answer{}, fmt.Errorf("writing down the answer about call %s: %w", i.CallID(), err)
+		return Answer{}, fmt.Errorf("recording the answer about call %s: %w", i.CallID(), err)
 	}
 	return Answer{Call: i.CallID(), Hash: i.Call.Hash(), Ends: a.Verdict == agent.RejectAndEnd, Data: data}, nil
 }

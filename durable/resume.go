@@ -29,7 +29,7 @@ func Load(ctx context.Context, store Store, id agent.RunID) (agent.State, error)
 }
 
 // ErrNotBegun is returned when the journal of a run has no beginning.
-var ErrNotBegun = errors.New("the run was cut off before its input was let in: start it again")
+var ErrNotBegun = errors.New("the run was interrupted before its input was accepted: start it again")
 
 // restoreClaim rebuilds a claim from the entries of a journal.
 func restoreClaim(entries []Entry) (*claim, error) {
@@ -149,7 +149,7 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 		return mo.TupleToResult(s, k.store.Release(context.WithoutCancel(ctx), lease))
 	}
 	if s.Status().Terminal() { // contradiction: its end was written, but not its status
-		return fail(fmt.Errorf("its journal says that it ended as %s", s.Status()))
+		return fail(fmt.Errorf("the journal says that the run ended as %s", s.Status()))
 	}
 	result := a.Resume(context.WithValue(ctx, leased{}, c), s)
 	if _, ended := errors.AsType[*agent.RunError](result.Error()); result.IsError() && !ended { // it did not resume at all
@@ -208,13 +208,13 @@ func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bo
 }
 
 // ErrExpired is returned when the time for an answer has passed.
-var ErrExpired = errors.New("the time for an answer was over")
+var ErrExpired = errors.New("the deadline for an answer has passed")
 
 // errOver is returned when the journal of a run is closed: the run has ended, or waits.
-var errOver = errors.New("the run is over")
+var errOver = errors.New("the run has ended")
 
 // ErrInDoubt is returned when it is unknown whether a func of Keeper.Once has run.
-var ErrInDoubt = errors.New("it was begun before the run was cut off, and it is unknown whether it was done")
+var ErrInDoubt = errors.New("it started before the run was interrupted, and it is unknown whether it finished")
 
 // beginOnce records that a func of Once begins, unless it has a result, or was begun and must not run again.
 func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt bool, data []byte, done bool, err error) {
@@ -275,7 +275,7 @@ func Approve(ctx context.Context, store Store, id agent.RunID, callID string, a 
 			return fmt.Errorf("answering about call %s of run %s: %w, at %s", callID, id, ErrExpired, q.Deadline.UTC().Format(time.RFC3339))
 		}
 		if !i.Takes(a) {
-			return fmt.Errorf("answering about call %s of run %s: a call that has begun cannot be changed: approve it as it is, or reject it", callID, id)
+			return fmt.Errorf("answering about call %s of run %s: a call that has started cannot be changed: approve it unchanged, or reject it", callID, id)
 		}
 		answer, err := AnswerOf(i, a)
 		if err != nil {

@@ -249,15 +249,15 @@ type Switch struct {
 // The errors of a Store for requests that it rejects.
 var (
 	// ErrNotFound is returned for an unknown run or question.
-	ErrNotFound = errors.New("there is no such run or question")
+	ErrNotFound = errors.New("no such run or question")
 	// ErrExists is returned when a run with the same id exists.
-	ErrExists = errors.New("a run of this id is there already")
+	ErrExists = errors.New("a run with this id already exists")
 	// ErrEnded is returned when the run has ended.
 	ErrEnded = errors.New("the run has ended")
 	// ErrStale is returned when another process has claimed the run since.
-	ErrStale = errors.New("another process has taken this run: this one must not write to it any more")
+	ErrStale = errors.New("another process has claimed the run: this process must not write to it")
 	// ErrAnswered is returned when another answer came first.
-	ErrAnswered = errors.New("the question has been answered already")
+	ErrAnswered = errors.New("the question is already answered")
 )
 
 // HeldError is returned when another process holds a run.
@@ -279,5 +279,5 @@ type SeqError struct {
 }
 
 func (e *SeqError) Error() string {
-	return fmt.Sprintf("run %s: journal entry %d was given where entry %d comes next", e.Run, e.Got, e.Want)
+	return fmt.Sprintf("run %s: got journal entry %d, expected entry %d", e.Run, e.Got, e.Want)
 }

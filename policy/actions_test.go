@@ -198,7 +198,7 @@ hooks:
 	_, err := p.Hooks()
 	require.Error(t, err)
 	assert.Contains(t, err.Error(), `policy.yaml:5:`)
-	assert.Contains(t, err.Error(), `rule "p/a": type: the program cannot start agents`)
+	assert.Contains(t, err.Error(), `rule "p/a": type: no agent starter configured`)
 	assert.Contains(t, err.Error(), `policy.yaml:6:`)
-	assert.Contains(t, err.Error(), `rule "p/f": func: there is no func "nope"`)
+	assert.Contains(t, err.Error(), `rule "p/f": func: unknown func "nope"`)
 }

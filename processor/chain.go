@@ -50,7 +50,7 @@ func When(met func(s agent.State) bool, p agent.Processor) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		switch {
 		case p == nil:
-			return mo.Err[agent.State](errors.New("processor.When was given no processor"))
+			return mo.Err[agent.State](errors.New("processor.When: the processor is nil"))
 		case met(s):
 			return p.Process(ctx, s, next)
 		}

@@ -63,8 +63,8 @@ func TestChainDoesNotShareItsList(t *testing.T) {
 func TestMissingProcessorIsAnError(t *testing.T) {
 	always := func(agent.State) bool { return true }
 	for want, p := range map[string]agent.Processor{
-		"processor 2 of 2 in a chain is nil":    processor.Chain(mark("a"), nil),
-		"processor.When was given no processor": processor.When(always, nil),
+		"processor 2 of 2 in a chain is nil":   processor.Chain(mark("a"), nil),
+		"processor.When: the processor is nil": processor.When(always, nil),
 	} {
 		final, err := run(t.Context(), t, agent.Config{Driver: asks(0), AroundStep: []agent.Processor{p}})
 		require.ErrorContains(t, err, want)

@@ -68,7 +68,7 @@ hooks:
 	killAtWork(t, p)
 	q := p.next("runs", "resume", "run_")
 	assert.Equal(t, 1, q.run())
-	assert.Contains(t, q.written(), "the run was cut off before its input was let in: start it again")
+	assert.Contains(t, q.written(), "the run was interrupted before its input was accepted: start it again")
 	q = p.next("runs", "resume", "--all")
 	require.Equal(t, 0, q.run())
 	assert.Contains(t, q.written(), "There is nothing to resume.")

@@ -49,7 +49,7 @@ hooks:
 	// A tool that it has not is told before anything runs.
 	p = command(t, modelOf(t, `{"text": "Done."}`), "run", "--tool", "shell", "--policy", "rules.yaml", "go")
 	assert.Equal(t, 2, p.with("rules.yaml", rules).ended())
-	assert.Contains(t, p.written(), `rules.yaml:4:8: rule "rules/add": tool: unknown tool "mcp__all__get-sum": there are bash`)
+	assert.Contains(t, p.written(), `rules.yaml:4:8: rule "rules/add": tool: unknown tool "mcp__all__get-sum": available: bash`)
 }
 
 // A rule starts an agent, which decides; the rules hold for it, too, and it starts no
@@ -74,9 +74,9 @@ hooks:
 	assert.Len(t, reviewer.taken, 2, "it was asked once, and again after the denial")
 
 	for flag, wrong := range map[string]string{
-		"":                       `rules.yaml:4:8: rule "rules/review": agent: there is no agent "reviewer": the program has registered no agent`,
+		"":                       `rules.yaml:4:8: rule "rules/review": agent: unknown agent "reviewer": the program has not registered any agent`,
 		"review":                 `--rule-agent "review": it is NAME=FILE`,
-		"other=reviewer.yaml":    `agent: there is no agent "reviewer": there are other`,
+		"other=reviewer.yaml":    `agent: unknown agent "reviewer": available: other`,
 		"reviewer=none.yaml":     "open none.yaml: no such file",
 		"reviewer=bad.yaml":      `bad.yaml:1:1: unknown key "modell"`,
 		"reviewer=recorded.yaml": "--rule-agent reviewer=recorded.yaml: an agent that a rule starts asks a model, and plays no recording",

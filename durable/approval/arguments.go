@@ -12,7 +12,7 @@ import (
 // arguments is the text of a call's arguments.
 type arguments string
 
-// MarshalJSON returns the arguments themselves, or their text where they are no JSON.
+// MarshalJSON returns the arguments unchanged, or as a JSON string if they are not valid JSON.
 func (a arguments) MarshalJSON() ([]byte, error) {
 	if text := a.orEmpty(); json.Valid([]byte(text)) {
 		return []byte(text), nil
@@ -27,8 +27,8 @@ func (a arguments) orEmpty() string {
 	return string(a)
 }
 
-// Text returns the arguments as they are shown: laid out, and with every letter that cannot be
-// seen written as an escape, which means the same in JSON.
+// Text returns the arguments in the form that people see: indented, with invisible characters written as escapes, which
+// have the same meaning in JSON.
 func (a arguments) Text() string {
 	text := a.orEmpty()
 	if json.Valid([]byte(text)) && layoutBytes(text) <= 4*len(text)+64<<10 {
@@ -39,8 +39,8 @@ func (a arguments) Text() string {
 	return visible(text)
 }
 
-// Same reports whether a text that came back is the one that was shown. Browsers change
-// the ends of lines.
+// Same reports whether a text from the form equals the text that was shown. It ignores changes of line endings, which
+// browsers make.
 func (a arguments) Same(text string) bool { return plain(text) == plain(a.Text()) }
 
 func plain(text string) string {
@@ -51,8 +51,8 @@ func plain(text string) string {
 	return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
-// layoutBytes returns how many bytes laying out adds to a JSON text: deep nesting makes
-// gigabytes of a megabyte.
+// layoutBytes returns the number of bytes that indentation adds to a JSON text: deep nesting turns a megabyte into
+// gigabytes.
 func layoutBytes(text string) int {
 	depth, sum, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {
@@ -77,8 +77,8 @@ func layoutBytes(text string) int {
 	return sum
 }
 
-// visible writes letters that cannot be seen, or that turn the direction of those
-// around them, as escapes: people approve only what is on the screen.
+// visible writes invisible characters, and those that change the direction of text, as escapes, so that people see
+// everything that they approve.
 func visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -95,7 +95,7 @@ func visible(text string) string {
 	return b.String()
 }
 
-// blank reports whether a letter that counts as printable shows nothing.
+// blank reports whether a printable character shows nothing.
 func blank(r rune) bool {
 	const brailleBlank = 0x2800
 	return r == brailleBlank || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)

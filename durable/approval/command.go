@@ -16,31 +16,28 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Command is a notifier that runs a program, such as one that sends a mail or shows a
-// notification. It gets the Message as JSON on standard input, and in its environment
-// GRAPNEL_RUN, GRAPNEL_AGENT, GRAPNEL_TOOL and GRAPNEL_LINK of the first call that waits.
-// An exit code that is not zero is an error. When the time is over, or the program is
-// done, the rest of its process group is killed (on Unix; elsewhere the program).
+// Command is a notifier that runs a program, for example one that sends a mail or shows a notification. The program gets
+// the Message as JSON on standard input, and in its environment GRAPNEL_RUN, GRAPNEL_AGENT, GRAPNEL_TOOL and GRAPNEL_LINK
+// of the first waiting call. A nonzero exit code is an error. When the program exits or times out, Command kills the rest
+// of its process group (on Unix; elsewhere only the program).
 type Command struct {
-	// Args are the program and its arguments; no shell reads them. Required.
+	// Args are the program and its arguments; no shell interprets them. Required.
 	Args []string
-	// Links make the links; required.
+	// Links build the links. Required.
 	Links Links
-	// Env names the variables of this program's environment that it gets. Nil means
-	// DefaultEnv.
+	// Env names the variables of this program's environment that the command gets. Nil means DefaultEnv.
 	Env []string
-	// Timeout is how long it may take. Zero means 30 seconds.
+	// Timeout is the time limit. Zero means 30 seconds.
 	Timeout time.Duration
-	// Output is where what it prints goes, both streams. Nil is nowhere: it may have
-	// printed the link.
+	// Output receives both output streams of the program. Nil discards them, because they may contain the link.
 	Output io.Writer
 }
 
-// defaultRun is how long a Command may take unless it says otherwise.
+// defaultRun is the default of Command.Timeout.
 const defaultRun = 30 * time.Second
 
-// DefaultEnv names the variables that a Command gets unless it says otherwise: where
-// programs, the user's files, the screen and the message bus are, and no keys.
+// DefaultEnv returns the default of Command.Env: the variables that locate programs, the user's files, the display and
+// the message bus. It includes no keys.
 func DefaultEnv() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR",
@@ -58,15 +55,15 @@ func (p Command) Notify(ctx context.Context, n durable.Notice) error {
 		return err
 	}
 	fail := func(err error) error {
-		return fmt.Errorf("running %s to tell that run %s waits: %w", p.name(), n.Run.ID, err)
+		return fmt.Errorf("running %s to announce that run %s waits: %w", p.name(), n.Run.ID, err)
 	}
 	if len(p.Args) == 0 {
-		return fail(errors.New("there is no program: set Command.Args"))
+		return fail(errors.New("no program configured: set Command.Args"))
 	}
 	timeout := cmp.Or(p.Timeout, defaultRun)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it was killed after %s", timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("killed after %s", timeout))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...) //nolint:gosec // that is what it is for
+	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...) //nolint:gosec // running the configured program is its purpose
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(body), p.Output, p.Output
 	cmd.Env = append(p.environ(),
 		"GRAPNEL_RUN="+string(m.Run), "GRAPNEL_AGENT="+oneLine(m.Agent), "GRAPNEL_TOOL="+oneLine(m.Calls[0].Tool), "GRAPNEL_LINK="+m.Calls[0].Link)
@@ -78,7 +75,7 @@ func (p Command) Notify(ctx context.Context, n durable.Notice) error {
 	case ctx.Err() != nil:
 		return fail(context.Cause(ctx))
 	case cmd.ProcessState != nil && cmd.ProcessState.Success():
-		return nil // it need not have read what it was told, nor have closed its pipes
+		return nil // the program may ignore its input and leave its pipes open
 	case err != nil:
 		return fail(err)
 	}

@@ -46,8 +46,8 @@ func TestCommand(t *testing.T) {
 	require.NoError(t, approval.Command{Args: []string{"true"}}.Notify(t.Context(), durable.Notice{Run: n.Run}))
 
 	for want, args := range map[string][]string{
-		"there is no program: set Command.Args":            nil,
-		"running /no/such to tell that run r1 waits: fork": {"/no/such"},
+		"no program configured: set Command.Args":              nil,
+		"running /no/such to announce that run r1 waits: fork": {"/no/such"},
 		"exit status 3": {"sh", "-c", "echo $GRAPNEL_LINK >&2; exit 3"},
 	} {
 		err := approval.Command{Args: args, Links: links}.Notify(t.Context(), waiting())
@@ -67,7 +67,7 @@ func TestCommandIsKilled(t *testing.T) {
 		started := time.Now()
 		err := approval.Command{Args: []string{"sh", "-c", script, pids}, Links: links, Timeout: 3 * time.Second, Output: io.Discard}.Notify(t.Context(), waiting())
 		if name == "hangs" {
-			require.ErrorContains(t, err, "it was killed after 3s")
+			require.ErrorContains(t, err, "killed after 3s")
 		} else {
 			require.NoError(t, err)
 		}

@@ -19,8 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// How much a person may say, in bytes. A body may have bodyBytes more than the arguments
-// that come back with it.
+// Size limits of a decision in bytes. A body may be bodyBytes longer than the arguments that it returns.
 const (
 	byBytes     = 200
 	reasonBytes = 8 << 10
@@ -29,19 +28,19 @@ const (
 	mediaJSON   = "application/json"
 )
 
-// said is a decision as it came, from a form or as JSON.
+// said is a decision as received, from a form or as JSON.
 type said struct {
 	Verdict string `json:"verdict"`
 	By      string `json:"by,omitempty"`
 	Reason  string `json:"reason,omitempty"`
-	// Arguments go in the place of those that were shown.
+	// Arguments replace the arguments that were shown.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Hash      string          `json:"hash"`
 
-	text *string // of the arguments, in a form
+	text *string // the text of the arguments from a form
 }
 
-// refusal is an answer that is not a decision, and why.
+// refusal is the reply to an invalid decision, with the reason.
 type refusal struct {
 	status  int
 	message string
@@ -53,7 +52,7 @@ func refuse(status int, format string, args ...any) error {
 	return &refusal{status, fmt.Sprintf(format, args...)}
 }
 
-// decide takes a decision.
+// decide handles a posted decision.
 func (h *handler) decide(w http.ResponseWriter, r *http.Request, token string) {
 	q, err := findQuestion(r.Context(), h.store, token)
 	if err != nil {
@@ -81,7 +80,7 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, token string) {
 	h.reply(w, r, answer)
 }
 
-// replyTaken answers a person who came second.
+// replyTaken replies to a person whose decision came second.
 func (h *handler) replyTaken(w http.ResponseWriter, r *http.Request, token string) {
 	q, err := findQuestion(r.Context(), h.store, token)
 	if err != nil {
@@ -91,11 +90,11 @@ func (h *handler) replyTaken(w http.ResponseWriter, r *http.Request, token strin
 	h.reply(w, r, q.reply(http.StatusConflict, alreadyDecided))
 }
 
-const alreadyDecided = "This was decided already; what you said does not count."
+const alreadyDecided = "Already decided: your decision was ignored."
 
-// record stores the answer and tells that it is there.
+// record stores the answer and calls Options.Decided.
 func (h *handler) record(ctx context.Context, q *question, approval agent.Approval) error {
-	ctx = context.WithoutCancel(ctx) // who decided may close the page
+	ctx = context.WithoutCancel(ctx) // the person may close the page early
 	answer, err := durable.AnswerOf(q.asked, approval)
 	if err != nil {
 		return err
@@ -113,27 +112,27 @@ func (h *handler) record(ctx context.Context, q *question, approval agent.Approv
 	return nil
 }
 
-// readAnswer reads what was posted.
+// readAnswer parses the body of a POST.
 func readAnswer(w http.ResponseWriter, r *http.Request, limit int64) (said, error) {
 	var given said
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, named := params["charset"]; err != nil || media != mediaForm && media != mediaJSON ||
 		named && !strings.EqualFold(charset, "utf-8") || r.Header.Get("Content-Encoding") != "" {
-		return given, refuse(http.StatusUnsupportedMediaType, "A decision is a form or JSON (%s or %s), in UTF-8 and not compressed.", mediaForm, mediaJSON)
+		return given, refuse(http.StatusUnsupportedMediaType, "Send the decision as a form or JSON (%s or %s), in UTF-8 and not compressed.", mediaForm, mediaJSON)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return given, refuse(http.StatusRequestEntityTooLarge, "That is more than the %d bytes that a decision may have.", tooLarge.Limit)
+		return given, refuse(http.StatusRequestEntityTooLarge, "The decision exceeds %d bytes.", tooLarge.Limit)
 	}
 	if err != nil {
-		return given, refuse(http.StatusBadRequest, "The decision did not arrive whole.")
+		return given, refuse(http.StatusBadRequest, "The decision arrived incomplete.")
 	}
 	if media == mediaJSON {
 		if err = strictjson.CheckObject(string(body)); err == nil {
 			err = strictjson.UnmarshalStrict(body, &given)
 		}
 		if err != nil {
-			return said{}, refuse(http.StatusBadRequest, "This is no decision: %v.", err)
+			return said{}, refuse(http.StatusBadRequest, "Invalid decision: %v.", err)
 		}
 		return given, nil
 	}
@@ -144,13 +143,13 @@ func readForm(body string) (said, error) {
 	var given said
 	values, err := url.ParseQuery(body)
 	if err != nil {
-		return given, refuse(http.StatusBadRequest, "This is no form.")
+		return given, refuse(http.StatusBadRequest, "The body is not a form.")
 	}
 	fields := map[string]*string{"verdict": &given.Verdict, "by": &given.By, "reason": &given.Reason, "hash": &given.Hash, "arguments": new(string)}
 	for name, list := range values {
 		field, known := fields[name]
 		if !known || len(list) != 1 {
-			return said{}, refuse(http.StatusBadRequest, "The form has verdict, by, reason, hash and arguments, each once and nothing else.")
+			return said{}, refuse(http.StatusBadRequest, "Expected the form fields verdict, by, reason, hash and arguments, each at most once, and no others.")
 		}
 		*field = list[0]
 		if name == "arguments" {
@@ -161,16 +160,16 @@ func readForm(body string) (said, error) {
 	return given, nil
 }
 
-// parseDecision returns what was said, if it is an answer to the question.
+// parseDecision validates a received decision against the question.
 func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 	var a agent.Approval
 	switch {
 	case err != nil:
 		return a, err
 	case given.Hash == "":
-		return a, refuse(http.StatusBadRequest, "The hash is missing: it says what you looked at, and comes with the question.")
+		return a, refuse(http.StatusBadRequest, "The hash is missing: send the hash that the question contains.")
 	case given.Hash != q.kept.Hash:
-		return a, refuse(http.StatusConflict, "What is asked is not what you were shown. Nothing was decided: look again.")
+		return a, refuse(http.StatusConflict, "The question has changed since you saw it. Nothing was decided: reload the page.")
 	case q.kept.Answer != nil:
 		return a, refuse(http.StatusConflict, alreadyDecided)
 	case q.expired(time.Now()):
@@ -178,7 +177,7 @@ func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 	}
 	if !isSpeakable(given.By, byBytes, "") || !isSpeakable(given.Reason, reasonBytes, "\n\t") {
 		return a, refuse(http.StatusUnprocessableEntity,
-			"A name has at most %d bytes and a reason %d, and neither has letters that cannot be seen. Nothing was decided.", byBytes, reasonBytes)
+			"A name may have %d bytes and a reason %d, without invisible characters. Nothing was decided.", byBytes, reasonBytes)
 	}
 	a.By, a.Reason = strings.TrimSpace(given.By), strings.TrimSpace(given.Reason)
 	verdict := given.Verdict
@@ -188,13 +187,13 @@ func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 		}
 	}
 	if err := a.Verdict.UnmarshalText([]byte(verdict)); err != nil {
-		return a, refuse(http.StatusUnprocessableEntity, "The verdict is approve, reject or reject_and_continue. Nothing was decided.")
+		return a, refuse(http.StatusUnprocessableEntity, "Unknown verdict: expected approve, reject or reject_and_continue. Nothing was decided.")
 	}
 	if given.Arguments == nil {
 		return a, nil
 	}
 	if a.Verdict != agent.Approve {
-		return a, refuse(http.StatusUnprocessableEntity, "Only a call that is approved can have other arguments. Nothing was decided.")
+		return a, refuse(http.StatusUnprocessableEntity, "Arguments can be changed only together with an approval. Nothing was decided.")
 	}
 	if err := strictjson.CheckObject(string(given.Arguments)); err != nil {
 		return a, refuse(http.StatusUnprocessableEntity, "The arguments must be one JSON object: %v. Nothing was decided.", err)
@@ -204,16 +203,15 @@ func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 		return a, refuse(http.StatusUnprocessableEntity, "The arguments must be one JSON object: %v. Nothing was decided.", err)
 	}
 	if !q.asked.Takes(a) {
-		return a, refuse(http.StatusUnprocessableEntity, "This call may have happened: it is repeated as it was or not at all. Nothing was decided.")
+		return a, refuse(http.StatusUnprocessableEntity, "This call may have happened already: repeat it unchanged or reject it. Nothing was decided.")
 	}
 	return a, nil
 }
 
-// verdictEdit is the button that approves with the arguments as they stand in the form.
+// verdictEdit is the value of the button that approves with the edited arguments.
 const verdictEdit = "edit"
 
-// fromForm returns the verdict of a form, which brings the arguments with it whatever was
-// pressed.
+// fromForm returns the verdict of a form. A form always contains the arguments, whichever button was pressed.
 func fromForm(q *question, given *said) (verdict string, err error) {
 	same := arguments(q.asked.Call.Arguments).Same(*given.text)
 	switch given.Verdict {
@@ -225,13 +223,13 @@ func fromForm(q *question, given *said) (verdict string, err error) {
 	case agent.Approve.String():
 		if !same {
 			return "", refuse(http.StatusUnprocessableEntity,
-				"You changed the arguments, and pressed the button that approves them as they were. Nothing was decided.")
+				"You changed the arguments but pressed the button that approves the original ones. Nothing was decided.")
 		}
 	}
 	return given.Verdict, nil
 }
 
-// isSpeakable reports whether a text may be shown to people and told to a model.
+// isSpeakable reports whether a text is safe to show to people and to a model.
 func isSpeakable(text string, limit int, also string) bool {
 	return len(text) <= limit && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)) && !strings.ContainsRune(also, r)

@@ -184,7 +184,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 	for range 2 {
 		got := postOnce(t, d.link(0), d.form(0, "approve", "by", "eve"))
 		assert.Equal(t, http.StatusConflict, got.StatusCode)
-		for _, want := range []string{"decided already", "reject, and go on", "ann", "not her"} {
+		for _, want := range []string{"Already decided", "reject and continue", "ann", "not her"} {
 			assert.Contains(t, got.body, want)
 		}
 		assert.NotContains(t, got.body, "<form")
@@ -204,7 +204,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 	got = see(t, d.link(0))
 	assert.Equal(t, http.StatusOK, got.StatusCode)
 	assert.NotContains(t, got.body, "<form")
-	assert.Contains(t, see(t, d.link(1)).body, "<code>pay</code>: reject, and go on", "the page of the other call says it")
+	assert.Contains(t, see(t, d.link(1)).body, "<code>pay</code>: reject and continue", "the page of the other call says it")
 
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "approve")).StatusCode)
 	require.Equal(t, agent.StatusDone, d.goOn(t).Status())
@@ -291,8 +291,8 @@ func TestTooLate(t *testing.T) {
 		see(t, d.link(0)), postOnce(t, d.link(0), d.form(0, "approve")), postJSON(t, d.link(0), `{"verdict":"approve","hash":%q}`, d.hash(0)),
 	} {
 		assert.Equal(t, http.StatusGone, got.StatusCode)
-		assert.Contains(t, got.body, "time to decide this is over")
-		assert.Contains(t, got.body, "reject, and go on without the call")
+		assert.Contains(t, got.body, "deadline has passed")
+		assert.Contains(t, got.body, "reject and continue without the call")
 		assert.NotContains(t, got.body, "<form")
 	}
 	d.undecided(t, 0)
@@ -319,7 +319,7 @@ func TestTheQuestionChanged(t *testing.T) {
 	ask(changed.Call.Hash())
 	got := postOnce(t, d.link(0), d.form(0, "approve", "hash", shown))
 	assert.Equal(t, http.StatusConflict, got.StatusCode)
-	assert.Contains(t, got.body, "look again")
+	assert.Contains(t, got.body, "reload the page")
 	assert.Contains(t, got.body, "Mallory")
 	d.undecided(t, 0)
 

@@ -1,5 +1,5 @@
-// Package approval lets people answer, over HTTP and later, what a hook asked about a
-// tool call: a small page, a JSON endpoint, and notifiers that tell people.
+// Package approval lets people answer a hook's question about a tool call over HTTP, at any later time. It provides a
+// small page, a JSON endpoint, and notifiers that tell people about the question.
 //
 //	store, err := sqlite.Open(ctx, "runs.db", sqlite.Options{})
 //	// …
@@ -20,38 +20,33 @@
 //
 // # Links
 //
-// A parked run has one token for each call that waits: 32 random bytes, of which the
-// store keeps the SHA-256. The link with the token is the right to decide about that call
-// with those arguments, once, for the person who has it; what people say their name is, is not
-// checked. When the run parks again, what still waits gets new tokens, and the old links
-// are dead.
+// A parked run has one token for each waiting call: 32 random bytes, of which the store keeps the SHA-256. Everyone who
+// has the link with the token may decide about that call with those arguments, once. The handler does not verify the
+// names that people enter. When the run parks again, waiting calls get new tokens, and the old links stop working.
 //
 // # GET shows, POST decides
 //
-// GET and HEAD /approvals/{token} never decide, so programs that open links ahead of
-// people do no harm. The page has no scripts and loads nothing. A program that sends
-// "Accept: application/json" gets {"question": {…}} instead. POST takes the page's form, or
-// JSON:
+// GET and HEAD /approvals/{token} never decide, so programs that open links in advance do no harm. The page has no
+// scripts and loads nothing. A program that sends "Accept: application/json" gets {"question": {…}} instead. POST accepts
+// the page's form, or JSON:
 //
 //	{"verdict": "approve", "by": "ann", "reason": "…", "arguments": {…}, "hash": "…"}
 //
-// The verdict is approve, reject (the run ends) or reject_and_continue; arguments, with
-// approve only, go in the place of those that were asked about; hash is that of the
-// question as it was shown, so that people approve only what they saw. Members that
-// are unknown, or stand there twice, are refused.
+// The verdict is approve, reject (the run ends) or reject_and_continue. Arguments are allowed only with approve and
+// replace the ones in the question. The hash is the one in the question, so that people approve only what they saw.
+// Unknown and duplicate members are errors.
 //
 //   - 200: shown, or decided.
 //   - 400, 415, 413, 422: the decision is invalid; nothing was decided.
-//   - 403: a browser sent it from another site.
-//   - 404: nothing is asked under this token, whatever the reason.
-//   - 409: another person was faster, and here is what they said; or the hash is another one.
-//   - 410: the time is over.
-//   - 503: the store does not answer.
+//   - 403: a browser sent it from a page of another site.
+//   - 404: no open question has this token, for whatever reason.
+//   - 409: another person decided first, and the reply shows the decision; or the hash does not match.
+//   - 410: the deadline has passed.
+//   - 503: the store does not respond.
 //
-// # What it relies on
+// # Security
 //
-// Links are secrets: nothing here logs them, and pages neither are stored nor tell other
-// sites where a reader came from. HTTP without TLS is for the loopback, and Server
-// refuses other addresses unless told; behind a proxy that speaks HTTPS, name its origin in Links, and in
-// Options.Origins if it changes the Host header. See docs/approvals.md.
+// Links are secrets: this package does not log them, and pages are not cached and send no referrer. HTTP without TLS is
+// only for the loopback; Server refuses other addresses unless Remote is set. Behind a proxy that serves HTTPS, set Links
+// to the origin of the proxy, and add it to Options.Origins if the proxy changes the Host header. See docs/approvals.md.
 package approval

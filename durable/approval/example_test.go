@@ -56,5 +56,5 @@ func ExampleServer_Listen() {
 	_, err := approval.Server{Address: "0.0.0.0:8080"}.Listen(context.Background())
 	fmt.Println(err)
 	// Output:
-	// listening for approvals on 0.0.0.0:8080: other machines can reach it: listen on 127.0.0.1, or set Remote if that is what you want
+	// listening for approvals on 0.0.0.0:8080: other machines can reach this address: listen on 127.0.0.1, or set Remote to allow them
 }

@@ -4,7 +4,7 @@ package approval
 
 import "os/exec"
 
-// ownGroup returns at once: there are no process groups. The program itself is killed.
+// ownGroup does nothing, because the system has no process groups. Command then kills only the program.
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(*exec.Cmd) {}

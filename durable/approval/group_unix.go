@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownGroup puts a program into a process group of its own, which is killed as a whole.
+// ownGroup starts the program in a process group of its own, so that the whole group can be killed.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
@@ -16,7 +16,7 @@ func ownGroup(cmd *exec.Cmd) {
 	}
 }
 
-// killGroup kills the rest of the group.
+// killGroup kills all processes left in the group.
 func killGroup(cmd *exec.Cmd) {
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)

@@ -12,25 +12,22 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Options is what may be said about how questions are answered over HTTP. The zero value
-// is the default.
+// Options configure a Handler. The zero value is the default.
 type Options struct {
-	// Decided is told of each run that was answered for, after the answer was
-	// stored, so that an engine can go on with the run at once. The page waits for it:
-	// it should return soon. Nil: a worker that looks for runs that are due will find it.
+	// Decided is called with each run for which an answer was stored, so that an engine can continue the run at once. The
+	// page waits for it, so it should return quickly. If it is nil, a worker that polls for due runs finds the run.
 	Decided func(ctx context.Context, run agent.RunID)
-	// Log is told of decisions (run, call, verdict, and who they say they are) and of a
-	// store that fails; of tokens never. Nil is silent.
+	// Log receives decisions (run, call, verdict, and the name entered) and failures of the store, but never tokens. Nil
+	// disables logging.
 	Log *slog.Logger
-	// Origins are origins, such as "https://desk.example.com", whose pages may post
-	// decisions besides our own, and that of a proxy which changes the Host header.
+	// Origins lists further origins whose pages may post decisions, such as "https://desk.example.com". Add the origin of
+	// a proxy that changes the Host header.
 	Origins []string
 }
 
-// Handler shows the question that a token was made for at GET /approvals/{token} and
-// takes the decision at POST: see the package comment for what it says. It may be served
-// below any path with http.StripPrefix, and is safe for concurrent use. It panics when
-// one of Options.Origins is no origin.
+// Handler serves the question of a token on GET /approvals/{token} and accepts the decision on POST; the package comment
+// describes the protocol. It may be mounted below any path with http.StripPrefix and is safe for concurrent use. It
+// panics if one of Options.Origins is not an origin.
 func Handler(store durable.Store, o Options) http.Handler {
 	h := &handler{store: store, options: o, cross: http.NewCrossOriginProtection()}
 	if o.Log == nil {
@@ -50,7 +47,7 @@ type handler struct {
 	cross   *http.CrossOriginProtection
 }
 
-// guards are set on every answer, whatever it is.
+// guards are headers that every response has.
 var guards = map[string]string{
 	"Cache-Control":                "no-store",
 	"Content-Security-Policy":      "default-src 'none'; style-src " + styleHash + "; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -62,7 +59,7 @@ var guards = map[string]string{
 	"X-Robots-Tag":                 "noindex, nofollow",
 }
 
-// prefix is where questions are shown.
+// prefix is the path prefix of questions.
 const prefix = "/approvals/"
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -80,18 +77,18 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.show(w, r, token)
 	case http.MethodPost:
 		if h.cross.Check(r) != nil {
-			h.reply(w, r, reply{Status: http.StatusForbidden, Message: "This came from another site, and decides nothing. " +
+			h.reply(w, r, reply{Status: http.StatusForbidden, Message: "The request came from another site. Nothing was decided. " +
 				"Open the link itself, over HTTPS if it is not on this machine, and decide there."})
 			return
 		}
 		h.decide(w, r, token)
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
-		h.reply(w, r, reply{Status: http.StatusMethodNotAllowed, Message: "GET shows a question, POST decides it; nothing else is understood."})
+		h.reply(w, r, reply{Status: http.StatusMethodNotAllowed, Message: "GET shows a question, POST decides it; other methods are not supported."})
 	}
 }
 
-// show shows a question. It changes nothing.
+// show serves a question. It changes nothing.
 func (h *handler) show(w http.ResponseWriter, r *http.Request, token string) {
 	asked, err := findQuestion(r.Context(), h.store, token)
 	if err != nil {
@@ -101,14 +98,14 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, token string) {
 	h.reply(w, r, asked.reply(http.StatusOK, ""))
 }
 
-// nothing is the answer to every token that nothing is asked under, whatever the cause.
+// nothing is the reply for every token without an open question, whatever the cause.
 var nothing = reply{
 	Status: http.StatusNotFound,
-	Message: "There is nothing to decide here. The link may be incomplete, or the question was decided or withdrawn " +
+	Message: "Nothing to decide here. The link may be incomplete, or the question was decided or withdrawn " +
 		"and the run has gone on or ended.",
 }
 
-// replyFailure answers that something could not be done.
+// replyFailure replies that an operation failed.
 func (h *handler) replyFailure(w http.ResponseWriter, r *http.Request, doing string, err error) {
 	if errors.Is(err, durable.ErrNotFound) {
 		h.reply(w, r, nothing)
@@ -119,12 +116,11 @@ func (h *handler) replyFailure(w http.ResponseWriter, r *http.Request, doing str
 	}
 	h.reply(w, r, reply{
 		Status:  http.StatusServiceUnavailable,
-		Message: "The store of runs does not answer. Try again in a moment; if you had decided, you will be shown whether it counts.",
+		Message: "The store of runs does not respond. Try again in a moment; the page then shows whether your decision was recorded.",
 	})
 }
 
-// recoverPanic answers for what panicked. The server's own account of it would name the
-// address of who asked.
+// recoverPanic replies after a panic. The log entry of net/http would contain the client's address.
 func (h *handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	switch p := recover(); p {
 	case nil:
@@ -132,6 +128,6 @@ func (h *handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	default:
 		h.options.Log.ErrorContext(r.Context(), "approval: a panic", "panic", p, "stack", string(debug.Stack()))
-		h.reply(w, r, reply{Status: http.StatusInternalServerError, Message: "Something is broken here; the log says what."})
+		h.reply(w, r, reply{Status: http.StatusInternalServerError, Message: "Internal error. See the server log."})
 	}
 }

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// Links is where the handler is served, such as "https://desk.example.com": what stands
-// before "/approvals/" in the links that people get.
+// Links is the base URL of the handler, such as "https://desk.example.com": the part of the links before "/approvals/".
 type Links string
 
-// To returns the link that a token opens.
+// To returns the link for a token.
 func (l Links) To(token string) string {
 	return strings.TrimRight(string(l), "/") + prefix + url.PathEscape(token)
 }

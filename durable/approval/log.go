@@ -13,8 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Log returns a notifier that writes a line for each call that waits, with its link, for
-// a person who looks at a terminal or a file. Who can read that can decide.
+// Log returns a notifier that writes a line with a link for each waiting call, for a person who watches a terminal or a
+// file. Everyone who can read the output can decide.
 func Log(w io.Writer, links Links) durable.Notifier {
 	var mu sync.Mutex
 	return durable.NotifierFunc(func(_ context.Context, n durable.Notice) error {
@@ -32,13 +32,13 @@ func Log(w io.Writer, links Links) durable.Notifier {
 		mu.Lock()
 		defer mu.Unlock()
 		if _, err := io.WriteString(w, lines.String()); err != nil {
-			return fmt.Errorf("writing down that run %s waits: %w", n.Run.ID, err)
+			return fmt.Errorf("announcing that run %s waits: %w", n.Run.ID, err)
 		}
 		return nil
 	})
 }
 
-// openCalls returns the calls of a notice that have no answer.
+// openCalls returns the unanswered calls of a notice.
 func openCalls(n durable.Notice) []durable.WaitingCall {
 	return lo.Filter(n.Calls, func(c durable.WaitingCall, _ int) bool { return c.Token != "" })
 }
@@ -50,7 +50,7 @@ func noticeName(n durable.Notice) string {
 	return fmt.Sprintf("run %s of %s", n.Run.ID, n.Run.Agent)
 }
 
-// oneLine returns a text that cannot begin a line of its own, nor speak to a terminal.
+// oneLine returns text without line breaks and terminal control characters.
 func oneLine(text string) string {
 	return visible(strings.Join(strings.Fields(text), " "))
 }

@@ -11,56 +11,55 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Message is what Webhook posts and what Command gives a program, as JSON: that a run
-// waits. The arguments are left to the page, which everyone with the link may see.
+// Message is the JSON that Webhook posts and that Command passes to a program. It announces that a run waits. It does not
+// contain the arguments of the calls: only the page shows them.
 type Message struct {
 	// Event is always "approval.requested".
 	Event   string          `json:"event"`
 	Run     agent.RunID     `json:"run"`
 	Session agent.SessionID `json:"session,omitempty"`
 	Agent   string          `json:"agent,omitempty"`
-	// Calls are the calls that wait, in call order.
+	// Calls are the waiting calls, in call order.
 	Calls []MessageCall `json:"calls"`
 }
 
-// MessageCall is a call that waits for a person.
+// MessageCall is a call that waits for a decision.
 type MessageCall struct {
 	Call string `json:"call"`
 	Tool string `json:"tool"`
-	// Questions is all that is asked about the call; one decision answers those that are
-	// open.
+	// Questions are all questions about the call; one decision answers all open ones.
 	Questions []MessageQuestion `json:"questions"`
 	Asked     time.Time         `json:"asked"`
-	// Deadline is when the time is over, and OnTimeout what counts as said then.
+	// Deadline is the time limit, and OnTimeout the verdict that applies when it passes.
 	Deadline  time.Time `json:"deadline,omitzero"`
 	OnTimeout string    `json:"on_timeout,omitempty"`
-	// Hash names the call with its arguments.
+	// Hash identifies the call with its arguments.
 	Hash string `json:"hash"`
-	// Link shows the question and takes the decision, once. Everyone who has it can decide.
+	// Link shows the question and accepts one decision. Everyone who has it can decide.
 	Link string `json:"link"`
 }
 
 // MessageQuestion is one question about a call.
 type MessageQuestion struct {
-	// Kind is empty for the question of a hook, and "doubt" for whether a call that may
-	// have happened may be repeated.
+	// Kind is empty for the question of a hook, and "doubt" for the question whether to repeat a call that may already
+	// have run.
 	Kind string `json:"kind,omitempty"`
-	// AskedBy names the hook that asks, Rule the rule of a policy that it stands for.
+	// AskedBy names the asking hook, Rule the policy rule behind it.
 	AskedBy string `json:"asked_by,omitempty"`
 	Rule    string `json:"rule,omitempty"`
 	Reason  string `json:"reason,omitempty"`
-	// AnsweredBy names the hook that has answered in a person's place.
+	// AnsweredBy names the hook that answered instead of a person.
 	AnsweredBy string `json:"answered_by,omitempty"`
 }
 
-// questionsOf returns the questions about a call as people and programs are shown them.
+// questionsOf returns the questions about a call in the form shown to people and programs.
 func questionsOf(i agent.Intervention) []MessageQuestion {
 	return lo.Map(i.Questions, func(q agent.Question, _ int) MessageQuestion {
 		return MessageQuestion{string(q.Kind), q.By, q.Rule, q.Reason, lo.FromPtr(q.Decision()).By}
 	})
 }
 
-// newMessage returns a notice in the form that is sent; nil when no person is to be asked.
+// newMessage encodes a notice. It returns nil if no call waits for a person.
 func newMessage(n durable.Notice, links Links) (body []byte, m Message, err error) {
 	m = Message{Event: "approval.requested", Run: n.Run.ID, Session: n.Run.Session, Agent: n.Run.Agent}
 	m.Calls = lo.Map(openCalls(n), func(c durable.WaitingCall, _ int) MessageCall {

@@ -59,7 +59,7 @@ run r1 of clerk waits for approval of pay: https://desk.example.com/approvals/to
 	require.NoError(t, approval.Log(&out, links).Notify(t.Context(), n))
 	assert.Contains(t, out.String(), `run r1 waits for approval of pay\u001b[2J (x run r2 waits: https://evil.example.com \u202e), until`)
 	assert.Equal(t, 2, strings.Count(out.String(), "\n"))
-	require.ErrorContains(t, approval.Log(broken{}, links).Notify(t.Context(), n), "writing down that run r1 waits: disk full")
+	require.ErrorContains(t, approval.Log(broken{}, links).Notify(t.Context(), n), "announcing that run r1 waits: disk full")
 }
 
 type broken struct{}
@@ -135,12 +135,12 @@ func TestWebhookTriesAgain(t *testing.T) {
 		want     string
 	}{
 		"busy, then well":   {[]int{503, 429, 408, 200}, 4, ""},
-		"broken for good":   {[]int{500}, 4, "try 4 of 4: the answer is 500 Internal Server Error"},
-		"not wanted":        {[]int{400}, 1, "try 1 of 4: the answer is 400 Bad Request"},
+		"broken for good":   {[]int{500}, 4, "try 4 of 4: status 500 Internal Server Error"},
+		"not wanted":        {[]int{400}, 1, "try 1 of 4: status 400 Bad Request"},
 		"gone":              {[]int{410}, 1, "410 Gone"},
-		"moved":             {[]int{302}, 1, "the answer is 302, a redirect, which is not followed"},
-		"moved, and insist": {[]int{307}, 1, "the answer is 307"},
-		"moved for good":    {[]int{308}, 1, "the answer is 308"},
+		"moved":             {[]int{302}, 1, "status 302: redirects are not followed"},
+		"moved, and insist": {[]int{307}, 1, "status 307"},
+		"moved for good":    {[]int{308}, 1, "status 308"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := receive(t, tc.statuses...)
@@ -212,7 +212,7 @@ func TestWebhookRefuses(t *testing.T) {
 		hook approval.Webhook
 		want string
 	}{
-		"no URL":             {approval.Webhook{}, "Webhook.URL: it must begin with https://"},
+		"no URL":             {approval.Webhook{}, "Webhook.URL: must begin with https://"},
 		"a file":             {approval.Webhook{URL: "file:///etc/passwd"}, "https://"},
 		"no scheme":          {approval.Webhook{URL: "//example.com/s3cret"}, "https://"},
 		"opaque":             {approval.Webhook{URL: "https:example.com"}, "https://"},
@@ -226,7 +226,7 @@ func TestWebhookRefuses(t *testing.T) {
 			approval.Webhook{URL: r.URL, Header: map[string]string{"X": "$NO_SUCH"}, Env: []string{"NO_SUCH"}}, "variable NO_SUCH is not set",
 		},
 		"a line break in a variable": {
-			approval.Webhook{URL: r.URL, Header: map[string]string{"X": "$DESK_TOKEN"}, Env: []string{"DESK_TOKEN"}}, "X: it has a line break",
+			approval.Webhook{URL: r.URL, Header: map[string]string{"X": "$DESK_TOKEN"}, Env: []string{"DESK_TOKEN"}}, "X: contains a line break",
 		},
 		"a line break in a value": {approval.Webhook{URL: r.URL, Header: map[string]string{"X": "a\nY: b"}}, "line break"},
 		"a line break in a name":  {approval.Webhook{URL: r.URL, Header: map[string]string{"X: a\r\nY": "b"}}, "cannot be set"},

@@ -29,7 +29,7 @@ func TestThePage(t *testing.T) {
 	require.Equal(t, http.StatusOK, got.StatusCode)
 	assert.Equal(t, "text/html; charset=utf-8", got.Header.Get("Content-Type"))
 	for _, want := range []string{
-		"May “pay” run?", "guard", "it is more than 100", "clerk", string(d.notice.Run.ID), "59 min left", "reject, and go on without the call",
+		"May “pay” run?", "guard", "it is more than 100", "clerk", string(d.notice.Run.ID), "59 min left", "reject and continue without the call",
 		"&#34;amount&#34;: 1000", "&#34;amount&#34;: 250", `<span class="mark">changed</span>`, "The other calls of this step", "&#34;to&#34;: &#34;Dan&#34;",
 		`<input type="hidden" name="hash" value="` + d.hash(0) + `">`,
 		`name="verdict" value="approve"`, `value="edit"`, `value="reject"`, `value="reject_and_continue"`, `name="by"`, `name="reason"`,
@@ -221,7 +221,7 @@ func TestThePageOfACallInDoubt(t *testing.T) {
 	require.True(t, d.goOn(t).Waiting(), "the approval was used up")
 
 	got := see(t, d.link(0))
-	for _, want := range []string{"May “pay” run again?", "What may have happened", "Repeat it", "Do not repeat it, and go on", "Do not repeat it, and end the run", "its outcome is unknown"} {
+	for _, want := range []string{"Run “pay” again?", "What may have happened", "Repeat it", "Do not repeat it, and go on", "Do not repeat it, and end the run", "its outcome is unknown"} {
 		assert.Contains(t, got.body, want)
 	}
 	assert.NotContains(t, got.body, "Change the arguments")

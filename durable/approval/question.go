@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// question is a question as the store has it, with what belongs to it.
+// question is a stored question with its call, run and batch.
 type question struct {
 	kept  durable.Question
 	asked agent.Intervention
@@ -22,9 +22,8 @@ type question struct {
 	batch []durable.Question // all of the run, in call order
 }
 
-// findQuestion returns the question that a token was made for. ErrNotFound when there is none, or
-// when the run does not wait for its answer any more. Every token takes the same way to that:
-// it is hashed, looked up and compared.
+// findQuestion returns the question for a token. It returns ErrNotFound when there is none, or when the run no longer
+// waits for its answer. To avoid timing differences, every token is hashed, looked up and compared.
 func findQuestion(ctx context.Context, store durable.Store, token string) (*question, error) {
 	hash := durable.TokenHash(token)
 	q, err := store.QuestionByToken(ctx, hash)
@@ -40,7 +39,7 @@ func findQuestion(ctx context.Context, store durable.Store, token string) (*ques
 		return nil, err
 	}
 	if found.asked.Call.Hash() != q.Hash {
-		return nil, fmt.Errorf("call %s of run %s: what would be shown is not what is asked", q.Call, q.Run)
+		return nil, fmt.Errorf("call %s of run %s: the recorded question does not match the call", q.Call, q.Run)
 	}
 	if found.about, err = store.Run(ctx, q.Run); err != nil {
 		return nil, err
@@ -54,50 +53,49 @@ func findQuestion(ctx context.Context, store durable.Store, token string) (*ques
 	return found, nil
 }
 
-// over reports whether an answer would not count any more: the run has gone on, is to be
-// cancelled, or ends because of what was said about another call.
+// over reports whether an answer would have no effect: the run has continued, is about to be cancelled, or ends because
+// of the decision about another call.
 func (q *question) over() bool {
 	return q.about.Status != agent.StatusParked || q.about.CancelReason != "" ||
 		lo.SomeBy(q.batch, func(sibling durable.Question) bool { return sibling.Answer != nil && sibling.Answer.Ends })
 }
 
-// expired reports whether the time was over before an answer came.
+// expired reports whether the deadline passed before an answer arrived.
 func (q *question) expired(now time.Time) bool {
 	return q.kept.Answer == nil && !q.kept.Deadline.IsZero() && !now.Before(q.kept.Deadline)
 }
 
-// reply returns the answer that shows the question as it stands; status is for one that is
-// still open.
+// reply returns the reply that shows the current question; status is used if the question is still open.
 func (q *question) reply(status int, message string) reply {
 	now := time.Now()
 	if q.expired(now) {
 		status = http.StatusGone
-		message = "The time to decide this is over: what counts is what the question says for that case: " + verdictNames[q.asked.Questions.OnTimeout()] + "."
+		message = "The deadline has passed. The answer defined for that case applies: " + verdictNames[q.asked.Questions.OnTimeout()] + "."
 	}
 	return reply{Status: status, Message: message, Question: q.pageData(now)}
 }
 
-// shown is a question as people and programs are shown it.
+// shown is a question in the form shown to people and programs.
 type shown struct {
 	Run   agent.RunID `json:"run"`
 	Agent string      `json:"agent,omitempty"`
 	Call  string      `json:"call"`
 	Tool  string      `json:"tool"`
-	// Hash goes back with the decision: it says what was looked at.
+	// Hash must be sent with the decision: it proves which question was seen.
 	Hash      string            `json:"hash"`
 	Questions []MessageQuestion `json:"questions"`
 	Asked     time.Time         `json:"asked"`
 	Deadline  time.Time         `json:"deadline,omitzero"`
 	OnTimeout string            `json:"on_timeout,omitempty"`
-	// Original is what the model asked for, Arguments what would run.
+	// Original are the arguments that the model sent, Arguments the ones that would run.
 	Original  arguments `json:"original"`
 	Arguments arguments `json:"arguments"`
-	// Begun says that the call may have happened, so that its arguments cannot be changed.
+	// Begun is set when the call may already have run, so that its arguments cannot be changed.
 	Begun bool `json:"begun,omitempty"`
 	// State is open, decided or expired.
 	State   string   `json:"state"`
 	Decided *decided `json:"decided,omitempty"`
-	// Others are the other calls of the step that a person is asked about.
+	// Others are the other calls of the step that need approval.
 	Others []other `json:"others"`
 
 	Timeout agent.ApprovalVerdict `json:"-"`
@@ -112,7 +110,7 @@ const (
 	stateExpired = "expired"
 )
 
-// decided is what was said about a call.
+// decided is the decision about a call.
 type decided struct {
 	Verdict   agent.ApprovalVerdict `json:"verdict"`
 	By        string                `json:"by,omitempty"`
@@ -121,7 +119,7 @@ type decided struct {
 	At        time.Time             `json:"at"`
 }
 
-// other is another call of the step that a person is asked about.
+// other is another call of the step that needs approval.
 type other struct {
 	Call      string    `json:"call"`
 	Tool      string    `json:"tool"`
@@ -158,7 +156,7 @@ func (q *question) pageData(now time.Time) *shown {
 	return s
 }
 
-// decisionOn returns what was said; nil before there is an answer.
+// decisionOn returns the decision; nil before there is an answer.
 func decisionOn(i agent.Intervention, q durable.Question) *decided {
 	answer := i.Answer()
 	if answer == nil || q.Answer == nil {

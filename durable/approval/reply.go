@@ -16,16 +16,16 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// reply is one answer, as a page or as JSON.
+// reply is one response, as a page or as JSON.
 type reply struct {
 	Status   int
 	Message  string
 	Question *shown
 
-	said said // what to keep in the form
+	said said // values to keep in the form
 }
 
-// replyJSON is a reply to a program.
+// replyJSON is the JSON form of a reply.
 type replyJSON struct {
 	Message  string `json:"message,omitempty"`
 	Question *shown `json:"question,omitempty"`
@@ -43,17 +43,17 @@ func (h *handler) reply(w http.ResponseWriter, r *http.Request, answer reply) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		err = page.Execute(&body, answer)
 	}
-	if err != nil { // of an answer that cannot be written
+	if err != nil { // the reply cannot be encoded
 		panic(err)
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(answer.Status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body.Bytes()) // who asked may have gone
+		_, _ = w.Write(body.Bytes()) // the client may have disconnected
 	}
 }
 
-// wantsJSON reports whether a program asks: it accepts JSON and no page, or posts JSON.
+// wantsJSON reports whether the client is a program: it accepts JSON and no HTML, or posts JSON.
 func wantsJSON(r *http.Request) bool {
 	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
 	if strings.Contains(accept, "text/html") {
@@ -69,14 +69,14 @@ var (
 	//go:embed style.css
 	styleText string
 
-	// styleHash lets the page have this style and no other.
+	// styleHash allows only this style in the page.
 	styleHash = func() string {
 		sum := sha256.Sum256([]byte(styleText))
 		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}()
 
 	page = template.Must(template.New("page").Funcs(template.FuncMap{
-		"style":   func() template.CSS { return template.CSS(styleText) }, //nolint:gosec // it is ours
+		"style":   func() template.CSS { return template.CSS(styleText) }, //nolint:gosec // the text is embedded
 		"visible": visible,
 		"verdict": func(v agent.ApprovalVerdict) string { return verdictNames[v] },
 		"when":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
@@ -86,11 +86,11 @@ var (
 // verdictNames are the verdicts in words.
 var verdictNames = map[agent.ApprovalVerdict]string{
 	agent.Approve:           "approve",
-	agent.RejectAndEnd:      "reject, and end the run",
-	agent.RejectAndContinue: "reject, and go on without the call",
+	agent.RejectAndEnd:      "reject and end the run",
+	agent.RejectAndContinue: "reject and continue without the call",
 }
 
-// Title returns what the page is called.
+// Title returns the title of the page.
 func (r reply) Title() string {
 	switch {
 	case r.Question == nil:
@@ -101,18 +101,18 @@ func (r reply) Title() string {
 		return "Too late"
 	}
 	if r.Question.Begun {
-		return "May “" + visible(r.Question.Tool) + "” run again?"
+		return "Run “" + visible(r.Question.Tool) + "” again?"
 	}
 	return "May “" + visible(r.Question.Tool) + "” run?"
 }
 
-// By returns what the form begins with, as Reason and Arguments do.
+// By returns the initial value of the form field. Reason and Arguments do the same for theirs.
 func (r reply) By() string { return r.said.By }
 
-// Reason returns the reason that was given.
+// Reason returns the initial value of the reason field.
 func (r reply) Reason() string { return r.said.Reason }
 
-// Arguments returns those that were typed, or those that would run.
+// Arguments returns the arguments that the person entered, or else the current ones.
 func (r reply) Arguments() string {
 	if r.said.text != nil {
 		return *r.said.text
@@ -123,10 +123,10 @@ func (r reply) Arguments() string {
 // Open reports whether the question can still be answered.
 func (s *shown) Open() bool { return s.State == stateOpen }
 
-// Changed reports whether what would run is not what the model asked for.
+// Changed reports whether the arguments differ from those that the model sent.
 func (s *shown) Changed() bool { return s.Original.Text() != s.Arguments.Text() }
 
-// TimeLeft returns how long there is to answer, in words.
+// TimeLeft returns the remaining time in words.
 func (s *shown) TimeLeft() string {
 	left := s.Deadline.Sub(s.now)
 	switch {

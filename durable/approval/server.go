@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Server serves Handler on an address of its own.
+// Server serves Handler on its own address.
 //
 //	server := approval.Server{Store: store}
 //	listener, err := server.Listen(ctx)
@@ -22,36 +22,34 @@ import (
 //	links := approval.Links("http://" + listener.Addr().String())
 //	err = server.Serve(ctx, listener) // until ctx is done
 //
-// It speaks HTTP without TLS, which is for this machine: put a proxy that speaks HTTPS
-// before it when people elsewhere are to answer.
+// It serves HTTP without TLS, which is only for the local machine. Put an HTTPS proxy in front of it for people on other
+// machines.
 type Server struct {
 	Options
 
-	// Store is where the questions are; required.
+	// Store holds the questions. Required.
 	Store durable.Store
-	// Address is where Listen listens, host and port. Empty means a free port of the
-	// loopback.
+	// Address is the host and port to listen on. Empty means a free port of the loopback.
 	Address string
-	// Remote lets it listen where other machines can reach it. A person who listens to the
-	// line then reads the links.
+	// Remote allows an address that other machines can reach. Without TLS, anyone on the network path can then read the
+	// links.
 	Remote bool
-	// Timeout is how long a client may take to send a request, and as long again to read
-	// the answer. Zero means 20 seconds.
+	// Timeout is the time limit for a client to send a request, and again for it to read the response. Zero means 20
+	// seconds.
 	Timeout time.Duration
-	// Grace is how long requests that are under way may go on when ctx is done. Zero
-	// means five seconds.
+	// Grace is the time that active requests get to finish when ctx is done. Zero means five seconds.
 	Grace time.Duration
 }
 
-// What a Server that says nothing means.
+// The defaults of Server.
 const (
 	defaultTimeout = 20 * time.Second
 	defaultGrace   = 5 * time.Second
 	headerBytes    = 16 << 10
 )
 
-// Listen listens on the address of the server. An address that other machines can reach
-// is refused unless Remote is set, before it is opened.
+// Listen listens on the address of the server. It refuses an address that other machines can reach, before opening it,
+// unless Remote is set.
 func (s Server) Listen(ctx context.Context) (net.Listener, error) {
 	address := cmp.Or(s.Address, "127.0.0.1:0")
 	fail := func(err error) (net.Listener, error) {
@@ -74,12 +72,12 @@ func (s Server) Listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-var errReachable = errors.New("other machines can reach it: listen on 127.0.0.1, or set Remote if that is what you want")
+var errReachable = errors.New("other machines can reach this address: listen on 127.0.0.1, or set Remote to allow them")
 
-// resolveLoopback returns the address of a host, if it is one of the loopback.
+// resolveLoopback returns the address of a host if it is a loopback address.
 func resolveLoopback(ctx context.Context, host string) (string, error) {
 	if host == "" {
-		return "", errReachable // it means every address
+		return "", errReachable // an empty host means all addresses
 	}
 	addresses, err := net.DefaultResolver.LookupIPAddr(ctx, host)
 	if err != nil {
@@ -93,9 +91,8 @@ func resolveLoopback(ctx context.Context, host string) (string, error) {
 	return addresses[0].String(), nil
 }
 
-// Serve answers those who come until ctx is done, then lets what is under way end. It
-// closes the listener, leaves no goroutine, and returns nil after ctx was done. A
-// listener that other machines can reach is refused unless Remote is set.
+// Serve serves requests until ctx is done, then waits for active requests. It closes the listener, leaves no goroutine,
+// and returns nil after ctx was done. It refuses a listener that other machines can reach unless Remote is set.
 func (s Server) Serve(ctx context.Context, l net.Listener) error {
 	if at, ok := l.Addr().(*net.TCPAddr); ok && !s.Remote && !at.IP.IsLoopback() {
 		return errors.Join(fmt.Errorf("serving approvals on %s: %w", at, errReachable), l.Close())
@@ -116,7 +113,7 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.Grace, defaultGrace))
 	defer cancel()
 	if server.Shutdown(grace) != nil {
-		_ = server.Close() // those who are left had their time
+		_ = server.Close() // the grace period of the remaining requests is over
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving approvals on %s: %w", l.Addr(), err)

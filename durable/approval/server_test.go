@@ -48,7 +48,7 @@ func TestLoopback(t *testing.T) {
 	}
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[2001:db8::1]:80"} {
 		_, err := approval.Server{Address: address}.Listen(t.Context())
-		require.ErrorContains(t, err, "listening for approvals on "+address+": other machines can reach it", address)
+		require.ErrorContains(t, err, "listening for approvals on "+address+": other machines can reach this address", address)
 	}
 	_, err := approval.Server{Address: "127.0.0.1"}.Listen(t.Context())
 	require.ErrorContains(t, err, "missing port")
@@ -56,7 +56,7 @@ func TestLoopback(t *testing.T) {
 	l, err := everywhere.Listen(t.Context())
 	require.NoError(t, err)
 	err = approval.Server{}.Serve(t.Context(), l)
-	require.ErrorContains(t, err, "other machines can reach it")
+	require.ErrorContains(t, err, "other machines can reach this address")
 	require.ErrorIs(t, l.Close(), net.ErrClosed, "it was closed")
 
 	l, err = approval.Server{}.Listen(t.Context())

@@ -22,48 +22,45 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Webhook is a notifier that posts a Message to a URL. It is tried again, with the same
-// body, when there is no answer or the answer is 408, 429 or 5xx; any 2xx will do, and what
-// it says is not read. A redirect is not followed. Errors name the host and nothing more
-// of the URL, for the rest is often a secret.
+// Webhook is a notifier that posts a Message to a URL. It retries with the same body when there is no response or the
+// status is 408, 429 or 5xx. Any 2xx is success; the response body is ignored. Redirects are not followed. Errors contain
+// only the host of the URL, because the rest is often a secret.
 //
-// A run parks in the time that this takes, so all tries together should not be long.
+// A run does not finish parking until Notify returns, so keep the total time of all tries short.
 type Webhook struct {
-	// URL is where to; https, or http on the loopback. Required.
+	// URL is the target: https, or http on the loopback. Required.
 	URL string
-	// Links make the links; required.
+	// Links build the links. Required.
 	Links Links
-	// Header is sent along. In its values $NAME and ${NAME} stand for variables of the
-	// environment, read at each notice, and only for those that Env names.
+	// Header are the request headers. In their values $NAME and ${NAME} stand for environment variables listed in Env,
+	// read at each notice.
 	Header map[string]string
 	// Env names the variables that Header may use.
 	Env []string
-	// Key, when not empty, signs: the header Grapnel-Signature is "sha256=" and the
-	// HMAC-SHA256 of the body with this key, in hexadecimal.
+	// Key, if not empty, signs the body: the header Grapnel-Signature is "sha256=" and the HMAC-SHA256 of the body with
+	// this key, in hexadecimal.
 	Key []byte
-	// Tries is how often it is tried. Zero means four.
+	// Tries is the maximum number of tries. Zero means four.
 	Tries int
-	// Timeout is how long one try may take. Zero means ten seconds.
+	// Timeout is the time limit of one try. Zero means ten seconds.
 	Timeout time.Duration
-	// Wait is how long to wait before the second try; it doubles with each, and a part of
-	// it is left to chance. Zero means half a second.
+	// Wait is the pause before the second try. It doubles with each try and is partly random. Zero means half a second.
 	Wait time.Duration
-	// Transport sends the request. Nil means one of its own.
+	// Transport sends the request. Nil means a transport of its own.
 	Transport http.RoundTripper
 }
 
-// What a Webhook that says nothing means.
+// The defaults of Webhook.
 const (
 	defaultTries = 4
 	defaultPost  = 10 * time.Second
 	defaultWait  = 500 * time.Millisecond
 )
 
-// SignatureHeader is the header that Webhook signs with.
+// SignatureHeader is the header that contains the signature of Webhook.
 const SignatureHeader = "Grapnel-Signature"
 
-// Signature returns what stands in SignatureHeader for a body and a key. Compare it in
-// constant time (hmac.Equal).
+// Signature returns the value of SignatureHeader for a body and a key. Compare it in constant time (hmac.Equal).
 func Signature(key, body []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(body)
@@ -80,14 +77,14 @@ func (h Webhook) Notify(ctx context.Context, n durable.Notice) error {
 	}
 	to, header, err := h.prepare()
 	if err != nil {
-		return fmt.Errorf("posting that run %s waits: %w", n.Run.ID, err)
+		return fmt.Errorf("announcing that run %s waits: %w", n.Run.ID, err)
 	}
 	if len(h.Key) > 0 {
 		header.Set(SignatureHeader, Signature(h.Key, body))
 	}
 	transport := h.Transport
 	if transport == nil {
-		own := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is documented
+		own := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // net/http documents the type
 		own.DisableKeepAlives = true
 		transport = own
 	}
@@ -101,7 +98,7 @@ func (h Webhook) Notify(ctx context.Context, n durable.Notice) error {
 		if err == nil {
 			return nil
 		}
-		err = fmt.Errorf("posting to %s that run %s waits, try %d of %d: %w", to.Host, n.Run.ID, try, tries, err)
+		err = fmt.Errorf("announcing to %s that run %s waits, try %d of %d: %w", to.Host, n.Run.ID, try, tries, err)
 		if !again || try == tries {
 			return err
 		}
@@ -116,7 +113,7 @@ func (h Webhook) Notify(ctx context.Context, n durable.Notice) error {
 	}
 }
 
-// postOnce tries once. Again says that it may go better the next time.
+// postOnce posts once. Again reports whether a retry may succeed.
 func postOnce(ctx context.Context, client *http.Client, to *url.URL, header http.Header, body []byte) (again bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
 	if err != nil {
@@ -127,15 +124,15 @@ func postOnce(ctx context.Context, client *http.Client, to *url.URL, header http
 	if err != nil {
 		return ctx.Err() == nil, withoutURL(err)
 	}
-	_ = response.Body.Close() // what it says does not matter
+	_ = response.Body.Close() // the response body is ignored
 	switch code := response.StatusCode; {
 	case code >= 200 && code < 300:
 		return false, nil
 	case code >= 300 && code < 400:
-		return false, fmt.Errorf("the answer is %d, a redirect, which is not followed: set URL to where it leads", code)
+		return false, fmt.Errorf("status %d: redirects are not followed: set URL to the final address", code)
 	default:
 		again = code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
-		return again, fmt.Errorf("the answer is %d %s", code, http.StatusText(code))
+		return again, fmt.Errorf("status %d %s", code, http.StatusText(code))
 	}
 }
 
@@ -147,18 +144,18 @@ func withoutURL(err error) error {
 	return err
 }
 
-// prepare returns where the notice goes to, and with which header.
+// prepare returns the target URL and the headers.
 func (h Webhook) prepare() (*url.URL, http.Header, error) {
 	to, err := url.Parse(h.URL)
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("Webhook.URL: %w", withoutURL(err))
 	case to.Host == "" || to.Opaque != "" || to.Scheme != "https" && to.Scheme != "http":
-		return nil, nil, errors.New("Webhook.URL: it must begin with https:// and name a host")
+		return nil, nil, errors.New("Webhook.URL: must begin with https:// and name a host")
 	case to.User != nil:
-		return nil, nil, errors.New("Webhook.URL: it has a user name in it: use Header, with the secret in the environment")
+		return nil, nil, errors.New("Webhook.URL: contains a user name: use Header, with the secret in the environment")
 	case to.Scheme == "http" && !isLocalName(to.Hostname()):
-		return nil, nil, fmt.Errorf("Webhook.URL: http is for the loopback; use https for %s", to.Host)
+		return nil, nil, fmt.Errorf("Webhook.URL: http is allowed only for the loopback: use https for %s", to.Host)
 	}
 	header := http.Header{"Content-Type": {mediaJSON}, "User-Agent": {"grapnel"}}
 	for name, value := range h.Header {
@@ -175,14 +172,14 @@ func (h Webhook) prepare() (*url.URL, http.Header, error) {
 
 var (
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
-	// reserved are the headers that are HTTP's own business, and those that we set.
+	// reserved are headers that the HTTP client or Webhook sets.
 	reserved = []string{
 		"Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive", "Proxy-Connection",
 		"Te", "Trailer", "Transfer-Encoding", "Upgrade", SignatureHeader,
 	}
 )
 
-// expand returns the value of a header with its variables.
+// expand returns the value of a header with its variables expanded.
 func (h Webhook) expand(value string) (string, error) {
 	var err error
 	value = os.Expand(value, func(name string) string {
@@ -196,13 +193,13 @@ func (h Webhook) expand(value string) (string, error) {
 		return set
 	})
 	if err == nil && strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		err = errors.New("it has a line break or another control character in it")
+		err = errors.New("contains a line break or another control character")
 	}
 	return value, err
 }
 
-// isLocalName reports whether a host is this machine by its name alone: names are not looked
-// up, since what they mean may change.
+// isLocalName reports whether a host name or address is the local machine, without looking it up, because the result
+// could change.
 func isLocalName(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

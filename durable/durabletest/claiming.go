@@ -111,7 +111,7 @@ var claiming = map[string]part{
 	},
 }
 
-// stale tells that a lease is good for nothing, and that trying changes nothing.
+// stale checks that a lease is rejected everywhere, and that trying to use it changes nothing.
 func stale(t *testing.T, s durable.Store, l durable.Lease) {
 	t.Helper()
 	before := getRun(t, s, l.Run)

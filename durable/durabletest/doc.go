@@ -1,5 +1,5 @@
-// Package durabletest tests the contract of a durable.Store: every sentence of the
-// comments on that interface is a subtest here.
+// Package durabletest tests the contract of a durable.Store: it has a subtest for every sentence of the comments on that
+// interface.
 //
 //	func TestStore(t *testing.T) {
 //		durabletest.TestStore(t, func(t *testing.T) durable.Store {
@@ -9,14 +9,12 @@
 //		})
 //	}
 //
-// A store whose data outlives it, or is shared by several processes, is held to
-// that by TestShared as well.
+// For a store whose data survives a restart or is shared by several processes, run TestShared as well.
 //
 // # Rules
 //
-// Open gives an empty store each time; the tests close it. Nothing waits for a
-// clock: leases that must have run out are given a nanosecond. Times that go in
-// are whole microseconds, and may come out in any time zone. Texts are valid
-// UTF-8 without zero bytes; data is any bytes. Run the tests with the race
-// detector, too: some of them ask many things at once.
+// Open must return an empty store each time; the tests close it. The tests do not wait for time to pass: expired leases
+// are created with a ttl of a nanosecond. Times passed to the store are whole microseconds, and the store may return them
+// in any time zone. Texts are valid UTF-8 without zero bytes; data may be any bytes. Run the tests with the race
+// detector, because some of them make concurrent calls.
 package durabletest

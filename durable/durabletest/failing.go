@@ -14,8 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// failing has the tests of a run of an agent that fails after two steps, whatever fails:
-// the error holds the state after these, and so does the journal.
+// failing tests a run whose agent fails after two steps, for several causes: the error and the journal both hold the
+// state after these steps.
 var failing = map[string]part{
 	"of the model": func(t *testing.T, s durable.Store) {
 		failAfterTwo(t, s, s, func(context.Context, agent.State) error { return errors.New("out of paper") })
@@ -66,8 +66,8 @@ func failAfterTwo(t *testing.T, s, written durable.Store, third func(context.Con
 	failAfterTwoIn(t.Context(), t, s, written, third)
 }
 
-// failAfterTwoIn checks what an agent leaves that fails in its third step: because of what is written,
-// or of what third says as its model.
+// failAfterTwoIn checks the state left by an agent that fails in its third step, because of the store in written or of
+// the model function third.
 func failAfterTwoIn(ctx context.Context, t *testing.T, s, written durable.Store, third func(context.Context, agent.State) error) {
 	t.Helper()
 	kept := runToFailure(ctx, t, written, third)
@@ -131,7 +131,7 @@ func (plainTool) Execute(context.Context, agent.State, *agent.Prepared) mo.Resul
 	return mo.Ok(&agent.ToolResult{Content: agent.TextContent("ok")})
 }
 
-// refusingStore refuses to write the entry of a kind that comes as the left-th, and all behind it.
+// refusingStore refuses to write the left-th entry of a kind and all later entries.
 type refusingStore struct {
 	durable.Store
 

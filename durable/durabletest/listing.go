@@ -16,7 +16,7 @@ import (
 var listing = map[string]part{
 	"newest first": func(t *testing.T, s durable.Store) {
 		want := []agent.RunID{}
-		// Neither the names nor what happens to the runs later is in the order of making.
+		// Neither the names nor the later changes are in the order of creation.
 		for _, id := range []agent.RunID{"m", "z", "a", "k", "b"} {
 			createRun(t, s, id)
 			want = append(want, id)
@@ -97,7 +97,7 @@ var listing = map[string]part{
 				seen[id] = true
 			}
 			f.Before = page[len(page)-1]
-			// What is added while a reader turns pages stands before them.
+			// A run that is added while a reader pages is listed before the pages read so far.
 			createAs(t, s, durable.Run{ID: "new " + f.Before, Agent: "1"}, "one", hour)
 		}
 		assert.Len(t, seen, n/2)

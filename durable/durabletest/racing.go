@@ -62,7 +62,7 @@ var racing = map[string]part{
 	},
 }
 
-// The races below run over one handle, or in TestShared over several.
+// The races below use one handle, or several in TestShared.
 
 func oneCreates(t *testing.T, handles ...durable.Store) {
 	t.Helper()
@@ -105,7 +105,7 @@ func oneAnswers(t *testing.T, handles ...durable.Store) {
 		won := race(t, durable.ErrAnswered, func(i int) error {
 			c, d := newAnswer("c"), newAnswer("d")
 			c.Data, d.Data = fmt.Append(nil, i), fmt.Append(nil, i)
-			if i%2 == 0 { // the other order must not lock either of them out
+			if i%2 == 0 { // the opposite order must not deadlock
 				c, d = d, c
 			}
 			return handles[i%len(handles)].Answer(t.Context(), id, c, d)
@@ -117,8 +117,7 @@ func oneAnswers(t *testing.T, handles ...durable.Store) {
 	}
 }
 
-// wholeWrites looks through one handle while another writes: the journal is never
-// behind what is known of the run.
+// wholeWrites reads through one handle while another writes: the journal must never be behind the record of the run.
 func wholeWrites(t *testing.T, writer, reader durable.Store) {
 	t.Helper()
 	l := createRun(t, writer, "r")
@@ -155,8 +154,8 @@ func wholeWrites(t *testing.T, writer, reader durable.Store) {
 	assert.Len(t, readJournal(t, reader, "r"), 80)
 }
 
-// testFencing checks that one writer is taken over in the middle of its work: what it wrote is
-// before the other's first entry, and nothing of it behind.
+// testFencing checks a takeover in the middle of a writer's work: all entries of the first writer precede the first entry
+// of the second.
 func testFencing(t *testing.T, first, other durable.Store) {
 	t.Helper()
 	l := createRun(t, first, "r")
@@ -192,7 +191,7 @@ func testFencing(t *testing.T, first, other durable.Store) {
 	}
 }
 
-// atOnce runs a func n times at once.
+// atOnce calls do n times concurrently.
 func atOnce(n int, do func(i int)) {
 	start := make(chan struct{})
 	var group sync.WaitGroup
@@ -206,8 +205,8 @@ func atOnce(n int, do func(i int)) {
 	group.Wait()
 }
 
-// race runs a func eight times at once, of which one succeeds: it says which. The
-// others get an error that is, or is of the type of, the given one.
+// race calls do eight times concurrently and returns the index of the one call that
+// succeeds. The others must fail with lost, or with an error of its type.
 func race(t *testing.T, lost error, do func(i int) error) (won int) {
 	t.Helper()
 	errs := make([]error, 8)

@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// TestEngine holds an engine to the contract of durable.Engine. Open is called for each
-// part; the engine must be empty and must not drive runs by itself.
+// TestEngine tests an engine against the contract of durable.Engine. It calls open for each part; the engine must be
+// empty and must not run jobs by itself.
 func TestEngine(t *testing.T, open func(t *testing.T) durable.Engine) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, e durable.Engine){
@@ -58,7 +58,7 @@ func waitingFor() durable.Question {
 	return durable.Question{Run: "a", Call: "1", Hash: "h", Tool: "bash", Asked: time.Now(), Data: []byte("{}")}
 }
 
-// testClaim checks that a job is stored once, is claimed by one, and is over when that one says so.
+// testClaim checks that a job is stored once, is claimed by one worker, and ends when that worker reports its end.
 func testClaim(t *testing.T, e durable.Engine) {
 	checkNoTask(t, e)
 	run := submitJob(t, e, "a")
@@ -88,7 +88,7 @@ func testClaim(t *testing.T, e durable.Engine) {
 	assert.NotEqual(t, agent.RunID(""), submitJob(t, e, "").ID, "an id is made up")
 }
 
-// testPark checks that a job that waits has no owner, and is claimed again when it was answered.
+// testPark checks that a parked job has no owner, and can be claimed again after it was answered.
 func testPark(t *testing.T, e durable.Engine) {
 	submitJob(t, e, "a")
 	task := claimTask(t, e)
@@ -104,8 +104,8 @@ func testPark(t *testing.T, e durable.Engine) {
 	assert.Len(t, again.Entries, 2)
 }
 
-// testChild checks LH-81: a parent that waits for its child is taken up when that has ended, by whichever process
-// asked for it.
+// testChild checks LH-81: a parent that waits for its child becomes due when the child has ended, whichever process
+// started the child.
 func testChild(t *testing.T, e durable.Engine) {
 	submitJob(t, e, "a")
 	parent := claimTask(t, e)

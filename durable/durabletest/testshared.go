@@ -10,12 +10,11 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// TestShared holds a store to what the contract says of restarts and of several
-// processes. Place makes an empty place for data, and gives a func that opens
-// another handle on it each time: a handle must know nothing of the others but by
-// that place, as in different processes. TestShared closes the handles.
+// TestShared tests a store against the rules for restarts and for several processes. Place creates an empty storage
+// location and returns a func that opens another handle on it at each call. Handles must share nothing except that
+// location, as in different processes. TestShared closes the handles.
 func TestShared(t *testing.T, place func(t *testing.T) (open func(t *testing.T) durable.Store)) {
-	// handles opens two handles on one place, closed when the test ends.
+	// handles opens two handles on one location and closes them when the test ends.
 	handles := func(t *testing.T) (durable.Store, durable.Store) {
 		open := place(t)
 		a, b := open(t), open(t)

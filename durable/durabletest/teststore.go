@@ -12,11 +12,11 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// part is one sentence of the contract: it gets an empty store of its own.
+// part is a test of one sentence of the contract; it gets an empty store of its own.
 type part func(t *testing.T, s durable.Store)
 
-// TestStore holds a store to the contract of durable.Store. Open makes an empty one,
-// once for each part of the contract, and TestStore closes it.
+// TestStore tests a store against the contract of durable.Store. Open returns an empty store, once for each part of the
+// contract, and TestStore closes it.
 func TestStore(t *testing.T, open func(t *testing.T) durable.Store) {
 	for _, group := range []struct {
 		name  string
@@ -47,18 +47,18 @@ func TestStore(t *testing.T, open func(t *testing.T) durable.Store) {
 }
 
 const (
-	// hour is a lease that no test outlives.
+	// hour is a lease longer than any test.
 	hour = time.Hour
-	// gone is a lease that has run out when it is given.
+	// gone is a lease that has expired as soon as it is granted.
 	gone = time.Nanosecond
-	// unknownRun is the id of a run that is not there.
+	// unknownRun is the id of a run that does not exist.
 	unknownRun agent.RunID = "unknown"
 )
 
-// testTime returns a time that every store can keep.
+// testTime returns a time that every store can represent.
 func testTime() time.Time { return time.Date(2026, 11, 21, 12, 5, 8, 123456000, time.UTC) }
 
-// createRun adds a run that one owner holds for an hour.
+// createRun creates a run that one owner holds for an hour.
 func createRun(t *testing.T, s durable.Store, id agent.RunID) durable.Lease {
 	t.Helper()
 	return createAs(t, s, durable.Run{ID: id, Session: "s", Agent: "tester", Root: id}, "one", hour)
@@ -71,7 +71,7 @@ func createAs(t *testing.T, s durable.Store, r durable.Run, owner string, ttl ti
 	return l
 }
 
-// getRun returns what the store knows of a run that must be there.
+// getRun returns the record of a run, which must exist.
 func getRun(t *testing.T, s durable.Store, id agent.RunID) durable.Run {
 	t.Helper()
 	r, err := s.Run(t.Context(), id)
@@ -96,7 +96,7 @@ func releaseRun(t *testing.T, s durable.Store, l durable.Lease) {
 	require.NoError(t, s.Release(t.Context(), l), "release run %q", l.Run)
 }
 
-// parkRun adds a run that waits for answers, held by no process.
+// parkRun creates a parked run that waits for answers and that no process holds.
 func parkRun(t *testing.T, s durable.Store, id agent.RunID, questions ...durable.Question) {
 	t.Helper()
 	l := createRun(t, s, id)
@@ -135,7 +135,7 @@ func readJournal(t *testing.T, s durable.Store, id agent.RunID) []durable.Entry 
 	return all
 }
 
-// newQuestion returns a question about a call, with the hash that answer answers.
+// newQuestion returns a question about a call, with the hash that newAnswer uses.
 func newQuestion(call string) durable.Question {
 	return durable.Question{Call: call, Hash: "hash of " + call, Tool: "bash", Asked: testTime(), Data: []byte("may I?")}
 }
@@ -159,7 +159,7 @@ func runIDs(runs []durable.Run) []agent.RunID {
 	return all
 }
 
-// newCancelledContext returns a context that is over.
+// newCancelledContext returns a cancelled context.
 func newCancelledContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

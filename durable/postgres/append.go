@@ -14,16 +14,16 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Append adds to the journal of a run: see durable.Store. All of it is one transaction,
-// sent in one message. When an answer is lost, the same call may be made again: when
-// the last Append that was done is this very one, entries and all, that is no error.
-// One without entries is done again, or is ErrStale when it has ended the run.
+// Append adds to the journal of a run: see durable.Store. It is one transaction, sent in one message. If the reply of the
+// database is lost, the caller may repeat the call: if the last completed Append was the same one, with the same entries,
+// the repeated call succeeds and changes nothing. A repeated call without entries runs again, or returns ErrStale if it
+// has ended the run.
 func (s *Store) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
 	return s.call(ctx, fmt.Sprintf("append to run %s", l.Run), func(ctx context.Context) error {
 		a := appending{l, u, entries, fingerprint(l, u, entries)}
 		misplaced := a.checkNumbers()
 		var b pgx.Batch
-		if misplaced != nil { // nothing will be done; but what comes first may be something else
+		if misplaced != nil { // nothing will be written, but another error may take precedence
 			r := batchLock(&b, l.Run)
 			if err := s.batch(ctx, &b); err != nil {
 				return err
@@ -57,7 +57,7 @@ type appending struct {
 	print   []byte
 }
 
-// checkNumbers returns what is wrong with the numbers of the entries behind the first.
+// checkNumbers returns an error if the entries are not numbered consecutively.
 func (a appending) checkNumbers() error {
 	for i, e := range a.entries {
 		if want := a.entries[0].Seq + int64(i); e.Seq != want {
@@ -67,7 +67,7 @@ func (a appending) checkNumbers() error {
 	return nil
 }
 
-// refusal says why nothing was done to a run that was found like that.
+// refusal returns the reason why a run in this state was not changed.
 func (a appending) refusal(r *found) error {
 	switch {
 	case !r.there:
@@ -80,8 +80,8 @@ func (a appending) refusal(r *found) error {
 	return nil
 }
 
-// fits is true of a run that the lease is good for and that has as many entries as
-// stand before the new ones. All statements of an Append do nothing where it is false.
+// fits is the condition that the lease is valid and that the run has exactly the entries that precede the new ones. All
+// statements of an Append do nothing where it is false.
 const fits = `r.id = $1 AND r.epoch = $2 AND r.expires IS NOT NULL AND r.entries = coalesce($3, r.entries)`
 
 // fit returns the arguments of fits.
@@ -111,8 +111,7 @@ func (a appending) write(b *pgx.Batch) {
 		)...)
 }
 
-// ask puts the questions in the place of the old ones, with the answers of those that
-// had one.
+// ask replaces the questions of the run and keeps the answers to unchanged ones.
 func (a appending) ask(b *pgx.Batch) {
 	questions := a.u.Questions
 	if a.ends() {
@@ -152,7 +151,7 @@ func (a appending) ask(b *pgx.Batch) {
 		)...)
 }
 
-// update writes what is known of the run, and reports whether the call was done.
+// update updates the row of the run and reports whether the run was changed.
 func (a appending) update(b *pgx.Batch) (done *bool) {
 	done = new(bool)
 	u := a.u

@@ -10,58 +10,50 @@
 //
 // # Connecting
 //
-// The URL may leave out whatever the standard variables say: PGHOST, PGUSER, PGPASSWORD,
-// PGSSLMODE and the others, or a password file. All of it may come from there. The
-// parameters of a pgx pool may stand in it: pool_max_conns, pool_max_conn_lifetime. The
-// password is in no error, and in nothing that is printed or logged.
+// The URL may omit everything that the standard variables (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE and the others) or a
+// password file define; it may also be empty. It may contain the parameters of a pgx pool, such as pool_max_conns and
+// pool_max_conn_lifetime. The password appears in no error and in no output or log.
 //
-// A pooler in front of the database, such as PgBouncer, must hand out sessions, not
-// transactions: the schema and the timeouts are settings of a session.
+// A pooler in front of the database, such as PgBouncer, must pool sessions, not transactions, because the schema and the
+// timeouts are session settings.
 //
 // # Many processes
 //
-// Whatever changes a run does so behind the lock of its row, in one transaction that
-// is sent as one message; an Answer takes three. So of many processes that want the
-// same thing exactly one gets it. Reading waits for no lock. Due is one index in the
-// order of waiting: a million parked runs are rows that are not looked at.
+// Every change of a run locks its row, in one transaction that is sent as one message; an Answer takes three. So if many
+// processes want the same thing, exactly one gets it. Reads wait for no lock. Due uses one index in the order of waiting,
+// so it does not visit parked runs that are not due, even a million of them.
 //
-// Leases, deadlines and all times that a store sets are by the clock of the database,
-// so processes need not agree about the time. If that clock is set back, leases last
-// longer by as much, and what is due comes later; TakeOver does not wait for it. Times
-// that are given are kept to the microsecond.
+// Leases, deadlines and all times that a store sets use the clock of the database, so the clocks of the processes may
+// differ. If the database clock is set back, leases last longer by that amount and runs become due later; TakeOver does
+// not wait for a lease. The store keeps times given by callers to the microsecond.
 //
-// # What survives
+// # Durability
 //
-// What a method reported as done is as safe as the server makes it: with fsync and
-// synchronous_commit on, which they are by default, it survives the end of the machine.
+// A write that a method reported as done is as safe as the server makes it: with fsync and synchronous_commit on, which
+// is the default, it survives a crash of the machine.
 //
-// # Failing, and trying again
+// # Failures and retries
 //
-// A call ends within Options.Timeout, or when its context does; the database stops
-// working at it then, and a client that vanished holds no lock for longer. Calls that
-// met a deadlock or a serialization failure, or never reached the database, are made
-// again by the store itself. Any error that is not one of package durable is about the
-// database: the call was done whole or not at all, and making it again is safe.
+// A call ends within Options.Timeout, or when its context ends; the database then stops working on it, and a client that
+// disappeared holds no lock for longer. The store itself retries calls that met a deadlock or a serialization failure, or
+// that never reached the database. Any error that is not one of package durable concerns the database: the call was done
+// completely or not at all, and repeating it is safe.
 //
-//   - Append: the same call again, entries and all, succeeds whether or not it was
-//     done the first time, and does nothing twice. One without entries that ended the
-//     run is ErrStale then.
-//   - Create: ErrExists says that it was done. The same owner claims the run then.
+//   - Append: the same call with the same entries succeeds whether or not the first one was done, and changes nothing
+//     twice. A call without entries that ended the run returns ErrStale.
+//   - Create: ErrExists means that it was done. The same owner then claims the run.
 //   - Claim: the same owner gets another lease, with the next epoch.
-//   - Release and Delete: ErrStale and ErrNotFound say that it was done, by this
-//     process or by another.
-//   - Answer: ErrAnswered says that there is an answer; Questions says which.
-//   - All others have the same outcome.
+//   - Release and Delete: ErrStale and ErrNotFound mean that it was done, by this process or by another.
+//   - Answer: ErrAnswered means that an answer is stored; Questions returns it.
+//   - All other calls have the same result again.
 //
 // # Schema
 //
-// Everything is in one schema of its own, "grapnel" unless Options.Schema says
-// otherwise. Open makes it and brings it up to date; processes that start at once wait
-// for one another. A role that may only read and write rows can open a store that
-// Migrate, with a mightier role, has brought up to date. Rollback takes one step back,
-// for going back to an older version of the program; a schema of a newer version is
-// refused.
+// The tables are in a schema of their own, "grapnel" unless Options.Schema names another. Open creates and migrates the
+// schema; processes that start at the same time wait for each other. A role that may only read and write rows can open a
+// store that Migrate has migrated under a role with more rights. Rollback reverts one migration, to go back to an older
+// version of the program. Open refuses a schema of a newer version.
 //
-// Texts may be any bytes. Those that PostgreSQL does not take as text, with zero bytes or
-// not UTF-8, stand in the tables as \x and hexadecimal digits.
+// Texts may contain any bytes. Texts that PostgreSQL does not accept, with zero bytes or invalid UTF-8, are stored as \x
+// and hexadecimal digits.
 package postgres

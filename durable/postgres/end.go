@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Cancel asks that a run be cancelled: see durable.Store. It may be called again.
+// Cancel requests the cancellation of a run: see durable.Store. Repeating the call is safe.
 func (s *Store) Cancel(ctx context.Context, id agent.RunID, reason string) error {
 	return s.call(ctx, fmt.Sprintf("cancel run %s", id), func(ctx context.Context) error {
 		var (
@@ -30,8 +30,8 @@ func (s *Store) Cancel(ctx context.Context, id agent.RunID, reason string) error
 	})
 }
 
-// Delete removes a run: see durable.Store. When an answer is lost, ErrNotFound says the
-// next time that it is gone.
+// Delete removes a run: see durable.Store. If the reply of the database was lost, a repeated call returns ErrNotFound
+// once the run is deleted.
 func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 	return s.call(ctx, fmt.Sprintf("delete run %s", id), func(ctx context.Context) error {
 		var (
@@ -54,16 +54,14 @@ func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 	})
 }
 
-// pruneQuery deletes some of the runs that ended before a time. It leaves those alone
-// that another process is about to delete.
+// pruneQuery deletes some of the runs that ended before a time. It skips runs that another process is deleting.
 const pruneQuery = `DELETE FROM runs WHERE num IN (
 	SELECT num FROM runs WHERE ended < $1 ORDER BY ended LIMIT $2 FOR UPDATE SKIP LOCKED)`
 
 const pruneAtOnce = 1000
 
-// Prune deletes the runs that ended before a time: see durable.Store. It deletes a
-// thousand at a time, each thousand whole or not at all, so that no number of them
-// takes longer than one statement may. With an error comes how many are gone.
+// Prune deletes the runs that ended before a time: see durable.Store. It deletes them in transactions of a thousand runs,
+// so that the statement timeout does not limit their number. With an error it returns the number of runs deleted so far.
 func (s *Store) Prune(ctx context.Context, before time.Time) (n int, err error) {
 	for {
 		var gone int64

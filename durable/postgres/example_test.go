@@ -56,7 +56,7 @@ func Example() { //nolint:testableexamples // TestExample looks at what it says,
 	// The output is:
 	//	held by machine a
 	//	taken over with epoch 2
-	//	append to run run_1: another process has taken this run: this one must not write to it any more
+	//	append to run run_1: another process has claimed the run: this process must not write to it
 }
 
 // TestExample runs the example where there is a server.
@@ -79,5 +79,5 @@ func TestExample(t *testing.T) {
 	got, err := os.ReadFile(said.Name())
 	require.NoError(t, err)
 	assert.Equal(t, "held by machine a\ntaken over with epoch 2\n"+
-		"append to run run_1: another process has taken this run: this one must not write to it any more\n", string(got))
+		"append to run run_1: another process has claimed the run: this process must not write to it\n", string(got))
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// fingerprint returns the SHA-256 of all that a call of Append says, by which it is known
-// again.
+// fingerprint returns the SHA-256 of all arguments of an Append, which identifies a repeated call.
 func fingerprint(l durable.Lease, u durable.Update, entries []durable.Entry) []byte {
 	p := printer{sha256.New()}
 	p.number(l.Epoch, int64(u.Steps), int64(len(u.Questions)), int64(len(entries)), lo.Ternary[int64](u.Questions == nil, 1, 0))
@@ -37,12 +36,12 @@ func fingerprint(l durable.Lease, u durable.Update, entries []durable.Entry) []b
 	return p.Sum(nil)
 }
 
-// printer writes values so that no two lists of them look the same.
+// printer encodes values so that different lists of values have different encodings.
 type printer struct{ hash.Hash }
 
 func (p printer) number(all ...int64) {
 	for _, n := range all {
-		_, _ = p.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) //nolint:gosec // the bits are what counts
+		_, _ = p.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) //nolint:gosec // only the bits matter
 	}
 }
 

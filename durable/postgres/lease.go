@@ -12,12 +12,11 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Every statement that decides by a lease does so under the lock of the run's row, and
-// by the clock of the database at the moment when it has the lock: now() would be when
-// it began to wait.
+// Every statement that checks a lease does so while it holds the lock of the run's row, and uses clock_timestamp(): now()
+// would be the time before it waited for the lock.
 
-// Create adds a run: see durable.Store. When an answer is lost, ErrExists says the next
-// time that the run was made; its owner then claims it.
+// Create adds a run: see durable.Store. If the reply of the database was lost, a repeated call returns ErrExists once the
+// run exists; its owner then claims it.
 func (s *Store) Create(ctx context.Context, r durable.Run, owner string, ttl time.Duration) (durable.Lease, error) {
 	l := durable.Lease{Run: r.ID, Owner: owner}
 	err := s.call(ctx, fmt.Sprintf("create run %s", r.ID), func(ctx context.Context) error {
@@ -38,8 +37,8 @@ func (s *Store) Create(ctx context.Context, r durable.Run, owner string, ttl tim
 	return l, nil
 }
 
-// Claim leases a run: see durable.Store. When an answer is lost, the same owner may
-// claim again and gets the next epoch.
+// Claim leases a run: see durable.Store. If the reply of the database was lost, the same owner may repeat the call and
+// gets the next epoch.
 func (s *Store) Claim(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take durable.Take) (durable.Lease, error) {
 	l := durable.Lease{Run: id, Owner: owner}
 	err := s.call(ctx, fmt.Sprintf("claim run %s", id), func(ctx context.Context) error {
@@ -68,7 +67,7 @@ func (s *Store) Claim(ctx context.Context, id agent.RunID, owner string, ttl tim
 	return l, nil
 }
 
-// Renew gives a lease another ttl: see durable.Store. It may be called again.
+// Renew extends a lease by another ttl: see durable.Store. Repeating the call is safe.
 func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (durable.Lease, error) {
 	err := s.call(ctx, fmt.Sprintf("renew the lease of run %s", l.Run), func(ctx context.Context) error {
 		return s.holding(ctx, l, `UPDATE runs SET expires = clock_timestamp() + $3::interval WHERE `+holds+` RETURNING expires`,
@@ -80,8 +79,8 @@ func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (
 	return l, nil
 }
 
-// Release gives a lease up: see durable.Store. When an answer is lost, ErrStale says
-// the next time that the lease is gone.
+// Release releases a lease: see durable.Store. If the reply of the database was lost, a repeated call returns ErrStale
+// once the lease is released.
 func (s *Store) Release(ctx context.Context, l durable.Lease) error {
 	return s.call(ctx, fmt.Sprintf("release run %s", l.Run), func(ctx context.Context) error {
 		var epoch int64
@@ -89,11 +88,10 @@ func (s *Store) Release(ctx context.Context, l durable.Lease) error {
 	})
 }
 
-// holds is true of a run that the lease of the first two arguments is good for. The
-// end of a run gives its lease up, too.
+// holds is the condition that the lease of the first two arguments is valid. The end of a run releases its lease, too.
 const holds = `id = $1 AND epoch = $2 AND expires IS NOT NULL`
 
-// holding runs one statement on a run that is held by a lease.
+// holding executes one statement on a run that the lease holds.
 func (s *Store) holding(ctx context.Context, l durable.Lease, statement string, to any, args ...any) error {
 	var (
 		b           pgx.Batch
@@ -114,7 +112,7 @@ func (s *Store) holding(ctx context.Context, l durable.Lease, statement string, 
 	return durable.ErrNotFound
 }
 
-// found is a run that a batch has locked.
+// found is the row of a run that a batch has locked.
 type found struct {
 	durable.Run
 
@@ -122,7 +120,7 @@ type found struct {
 	appended []byte
 }
 
-// batchLock locks a run, as the first statement of a batch that changes it in several.
+// batchLock locks a run. It is the first statement of a batch that changes the run in several statements.
 func batchLock(b *pgx.Batch, id agent.RunID) *found {
 	f := new(found)
 	b.Queue(`SELECT `+runColumns+`, r.appended FROM runs r WHERE r.id = $1 FOR NO KEY UPDATE`, text(id)).QueryRow(func(row pgx.Row) error {

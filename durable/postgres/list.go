@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// List returns the runs that a filter lets through: see durable.Store.
+// List returns the runs that match a filter: see durable.Store.
 func (s *Store) List(ctx context.Context, f durable.Filter) (all []durable.Run, err error) {
 	err = s.call(ctx, "list runs", func(ctx context.Context) error {
 		var before *int64
@@ -34,11 +34,10 @@ func (s *Store) List(ctx context.Context, f durable.Filter) (all []durable.Run, 
 	return all, err
 }
 
-// listQuery returns the query of a list. It says only what the filter asks for, so that the
-// database can take the index that is in the order of the list. Of each status that is
-// asked for it reads one such list, and merges them: bounds in place of an equals sign
-// leave no other index in the order that is asked for, where the database might hope
-// to find the few that run among the newest of all.
+// listQuery returns the query of a list. It contains only the conditions of the filter, so that the database can use the
+// index in the order of the list. For several statuses it merges one such list per status. Row comparisons in place of an
+// equals sign rule out the other indexes: the planner might otherwise scan the newest runs in the hope of finding the few
+// that match.
 func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	arg := func(v any) string {
 		args = append(args, v)
@@ -54,7 +53,7 @@ func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	equal("session", string(f.Session))
 	equal("parent", string(f.Parent))
 	if f.Parent != "" {
-		where = append(where, "r.parent <> ''") // which its index is limited to
+		where = append(where, "r.parent <> ''") // the index covers only these rows
 	}
 	limit := " LIMIT " + arg(lo.Ternary(f.Limit > 0, f.Limit, durable.DefaultLimit))
 	behind := arg(lo.FromPtrOr(before, math.MaxInt64))

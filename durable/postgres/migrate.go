@@ -15,8 +15,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrate makes the schema, or brings it up to date, as Open does, and says its
-// version. A program that may write rows but not make tables is run behind it.
+// Migrate creates or migrates the schema as Open does, and returns its version. Run it with a role that may create
+// tables, so that the program itself can use one that may only write rows.
 func Migrate(ctx context.Context, url string, o Options) (version int64, err error) {
 	config, err := o.parse(url)
 	if err != nil {
@@ -25,9 +25,8 @@ func Migrate(ctx context.Context, url string, o Options) (version int64, err err
 	return o.withProvider(ctx, config.ConnConfig, migrateUp)
 }
 
-// Rollback takes the schema one step back, for an older version of the program, and
-// says the version that it has then. No process may be using the store. No run is lost
-// by it: the first version, before which there were none, is refused.
+// Rollback reverts the last migration, for an older version of the program, and returns the resulting version. No process
+// may be using the store. It loses no runs, because it refuses to revert the first version.
 func Rollback(ctx context.Context, url string, o Options) (version int64, err error) {
 	config, err := o.parse(url)
 	if err != nil {
@@ -39,8 +38,8 @@ func Rollback(ctx context.Context, url string, o Options) (version int64, err er
 func migrateUp(ctx context.Context, p *goose.Provider) error {
 	there, known, err := p.GetVersions(ctx)
 	if err == nil && there > known {
-		err = fmt.Errorf("it has version %d and this program knows versions up to %d: use a newer program, "+
-			"or go back with that one first", there, known)
+		err = fmt.Errorf("the schema has version %d and this program supports versions up to %d: use a newer program, "+
+			"or downgrade the schema with that program first", there, known)
 	}
 	if err == nil && there < known {
 		_, err = p.Up(ctx)
@@ -54,16 +53,16 @@ func migrateDown(ctx context.Context, p *goose.Provider) error {
 	case err != nil:
 		return err
 	case there > known:
-		return fmt.Errorf("it has version %d and this program knows versions up to %d: go back with the program that made it", there, known)
+		return fmt.Errorf("the schema has version %d and this program supports versions up to %d: downgrade with the program that created it", there, known)
 	case there <= 1:
-		return errors.New("it has its first version: nothing comes before it but no runs at all")
+		return errors.New("the schema has its first version: there is no earlier one")
 	}
 	_, err = p.Down(ctx)
 	return err
 }
 
-// withProvider hands out a provider while no other process has one for this schema, which it
-// makes first. Others wait in the database. Its statements may take as long as they need.
+// withProvider creates a migration provider and calls f with it while no other process has one for this schema. Other
+// processes wait in the database. The provider's statements have no time limit.
 func (o Options) withProvider(
 	ctx context.Context, config *pgx.ConnConfig, f func(context.Context, *goose.Provider) error,
 ) (version int64, err error) {
@@ -81,7 +80,7 @@ func (o Options) withProvider(
 	if err != nil {
 		return 0, err
 	}
-	defer turn.Close() // db.Close then ends the session, and with it the lock
+	defer turn.Close() // db.Close then ends the session and releases the lock
 	if _, err := turn.ExecContext(ctx, `SELECT pg_advisory_lock(hashtextextended('grapnel/' || $1, 0))`, schema); err != nil {
 		return 0, fmt.Errorf("wait for another process that migrates: %w", err)
 	}

@@ -77,9 +77,9 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	_, err = s.Pool().Exec(t.Context(), `INSERT INTO migrations (version_id, is_applied) VALUES (99, true)`)
 	require.NoError(t, err)
 	_, err = postgres.Open(t.Context(), at, o)
-	require.ErrorContains(t, err, "version 99 and this program knows versions up to 2")
+	require.ErrorContains(t, err, "version 99 and this program supports versions up to 2")
 	_, err = postgres.Rollback(t.Context(), at, o)
-	require.ErrorContains(t, err, "go back with the program that made it")
+	require.ErrorContains(t, err, "downgrade with the program that created it")
 }
 
 // TestAStepBackUnderAProgram looks at a store whose schema changes below it: what it

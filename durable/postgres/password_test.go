@@ -64,7 +64,7 @@ func TestNoErrorShowsThePassword(t *testing.T) {
 
 func TestWhatIsSaidOfAURL(t *testing.T) {
 	_, err := postgres.Open(t.Context(), "postgres://u:a/b@host/db", postgres.Options{})
-	require.ErrorContains(t, err, "open the postgres store: the url, or one of the PG variables, cannot be read")
+	require.ErrorContains(t, err, "open the postgres store: the url or a PG variable is invalid")
 	_, err = postgres.Open(t.Context(), "postgres://host/db?sslmode=verify-full&sslrootcert=/nowhere", postgres.Options{})
 	require.ErrorContains(t, err, "/nowhere", "a file that is missing is named")
 	_, err = postgres.Open(t.Context(), "postgres://u:sesame@127.0.0.1:1/db", postgres.Options{})
@@ -113,6 +113,6 @@ func TestVariables(t *testing.T) {
 
 	t.Setenv("PGPORT", "sesame")
 	_, err = postgres.Open(t.Context(), "", postgres.Options{})
-	require.ErrorContains(t, err, "one of the PG variables, cannot be read")
+	require.ErrorContains(t, err, "a PG variable is invalid")
 	assert.NotContains(t, err.Error(), "sesame")
 }

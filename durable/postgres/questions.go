@@ -17,7 +17,7 @@ const (
 	tokenQuery     = `SELECT ` + questionColumns + ` FROM questions q JOIN runs r ON r.num = q.run WHERE q.token = $1`
 )
 
-// Questions returns what a run waits to be told: see durable.Store.
+// Questions returns the questions of a run: see durable.Store.
 func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Question, err error) {
 	err = s.call(ctx, fmt.Sprintf("read the questions of run %s", id), func(ctx context.Context) error {
 		all, err = ofRun(ctx, s, id, collectQuestion, questionsQuery)
@@ -26,7 +26,7 @@ func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Qu
 	return all, err
 }
 
-// QuestionByToken finds the question that a token was made for: see durable.Store.
+// QuestionByToken returns the question for a token: see durable.Store.
 func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q durable.Question, err error) {
 	err = s.call(ctx, "find a question by its token", func(ctx context.Context) error {
 		hash := tokenValue(tokenHash)
@@ -42,7 +42,7 @@ func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q dura
 	return q, nil
 }
 
-// tokenValue returns a hash as it is written: null for none.
+// tokenValue returns the stored form of a hash: null for the zero hash.
 func tokenValue(hash [32]byte) []byte {
 	if hash == [32]byte{} {
 		return nil
@@ -50,8 +50,8 @@ func tokenValue(hash [32]byte) []byte {
 	return hash[:]
 }
 
-// Answer records answers: see durable.Store. When the database's own answer is lost,
-// ErrAnswered the next time says that there is one, and Questions whose it is.
+// Answer records answers: see durable.Store. If the reply of the database was lost, a repeated call returns ErrAnswered
+// once an answer is stored, and Questions returns that answer.
 func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.Answer) error {
 	return s.call(ctx, fmt.Sprintf("answer run %s", id), func(ctx context.Context) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -88,7 +88,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 	})
 }
 
-// checkAnswers says what is wrong with answers to a run's questions.
+// checkAnswers returns an error for each invalid answer to the questions of a run.
 func checkAnswers(r durable.Run, asked []durable.Question, answers []durable.Answer) error {
 	type form struct{ call, hash string }
 	open := map[form]bool{}
@@ -96,7 +96,7 @@ func checkAnswers(r durable.Run, asked []durable.Question, answers []durable.Ans
 		open[form{q.Call, q.Hash}] = q.Answer == nil
 	}
 	if len(answers) > 0 && r.Status != agent.StatusParked {
-		return fmt.Errorf("it is %s: %w", r.Status, durable.ErrNotFound)
+		return fmt.Errorf("the run is %s: %w", r.Status, durable.ErrNotFound)
 	}
 	var wrong []error
 	for _, a := range answers {
@@ -107,7 +107,7 @@ func checkAnswers(r durable.Run, asked []durable.Question, answers []durable.Ans
 		case !is:
 			wrong = append(wrong, fmt.Errorf("call %s: %w", a.Call, durable.ErrAnswered))
 		default:
-			open[form{a.Call, a.Hash}] = false // an answer is given once
+			open[form{a.Call, a.Hash}] = false // a question takes one answer
 		}
 	}
 	return errors.Join(wrong...)

@@ -8,12 +8,11 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// The column ready says since when, or from when on, there is something to do for a
-// run: null while an answer is missing. Whatever changes that writes it,
-// so that a search for due runs need not look at questions. The database makes of
-// it, and of the lease, when a run is due.
+// The column ready is the time since when, or from when on, a run can continue; null while an answer is missing. Every
+// statement that changes this updates the column, so that a search for due runs need not read questions. Whether a run is
+// due follows from this column and the lease.
 
-// wake makes the runs that wait for one that has ended ready to go on.
+// wake marks the runs that wait for an ended run as ready.
 func (a appending) wake(b *pgx.Batch) {
 	if a.ends() {
 		b.Queue(`UPDATE runs SET ready = least(ready, clock_timestamp())
@@ -22,9 +21,8 @@ func (a appending) wake(b *pgx.Batch) {
 	}
 }
 
-// updateDue writes from when on there is something to do for a run, which is a matter of
-// its status, its questions and whether it is to be cancelled, and when the time of its
-// first open question is over.
+// updateDue sets the time from which a run can continue, computed from its status, its questions, a requested
+// cancellation, and the deadline of its first open question.
 func updateDue(b *pgx.Batch, id agent.RunID) {
 	b.Queue(`
 		UPDATE runs r SET deadline = w.deadline, ready = CASE
@@ -39,9 +37,9 @@ func updateDue(b *pgx.Batch, id agent.RunID) {
 		WHERE r.id = $1`, text(id))
 }
 
-// lockChildren keeps runs that are asked about from ending meanwhile: either this
-// Append sees that a child has ended, or the child's last one sees the question. The
-// children come before the run itself, as in wake, or two could wait for each other.
+// lockChildren keeps the child runs in the questions from ending at the same time: either this Append sees that a child
+// has ended, or the child's last Append sees the question. It locks the children before the run itself, as wake does, to
+// avoid a deadlock.
 func (a appending) lockChildren(b *pgx.Batch) {
 	children := lo.FilterMap(a.u.Questions, func(q durable.Question, _ int) (text, bool) { return text(q.Child), q.Child != "" })
 	if len(children) > 0 && !a.ends() {

@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// runColumns are what scanRun reads, of a table or alias called r.
+// runColumns are the columns that scanRun reads, of a table or alias named r.
 const runColumns = `r.id, r.session, r.agent, r.parent, r.root, r.status, r.reason, r.steps, r.entries,
 	r.created, r.updated, r.deadline, r.cancel_reason, r.owner, r.epoch, r.expires`
 
@@ -26,7 +26,7 @@ func scanEntry(row pgx.CollectableRow) (e durable.Entry, err error) {
 	return e, err
 }
 
-// questionColumns are what scanQuestion reads, of q and its run r.
+// questionColumns are the columns that scanQuestion reads, of q and its run r.
 const questionColumns = `r.id, q.call, q.hash, q.tool, q.asked, q.deadline, q.child, q.token, q.data, q.answered, q.ends, q.answer`
 
 func collectQuestion(row pgx.CollectableRow) (durable.Question, error) { return scanQuestion(row) }

@@ -11,20 +11,20 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Run returns what is known of a run: see durable.Store.
+// Run returns the record of a run: see durable.Store.
 func (s *Store) Run(ctx context.Context, id agent.RunID) (r durable.Run, err error) {
-	err = s.call(ctx, fmt.Sprintf("look at run %s", id), func(ctx context.Context) error {
+	err = s.call(ctx, fmt.Sprintf("read run %s", id), func(ctx context.Context) error {
 		r, err = scanRun(s.pool.QueryRow(ctx, `SELECT `+runColumns+` FROM runs r WHERE r.id = $1`, text(id)))
 		return notFound(err)
 	})
 	return r, err
 }
 
-// entriesQuery reads the journal of one run, or its end.
+// entriesQuery reads the journal of one run from a given entry on.
 const entriesQuery = `SELECT e.seq, e.kind, e.key, e.at, e.data FROM entries e
 	WHERE e.run = (SELECT num FROM runs WHERE id = $1) AND e.seq > $2 ORDER BY e.seq`
 
-// Entries returns the journal of a run behind a number: see durable.Store.
+// Entries returns the journal entries of a run after a number: see durable.Store.
 func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) (all []durable.Entry, err error) {
 	err = s.call(ctx, fmt.Sprintf("read the journal of run %s", id), func(ctx context.Context) error {
 		all, err = ofRun(ctx, s, id, scanEntry, entriesQuery, after)
@@ -33,12 +33,12 @@ func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) (all [
 	return all, err
 }
 
-// dueQuery reads the first runs of one index. It locks none of them, and skips none
-// that another session has locked: looking must not write to the table, and of two processes
-// that claim the same run one is told that it is held.
+// dueQuery reads the first due runs of one index. It locks no rows, because a search must not write to the table. It does
+// not skip rows that another session has locked: if two processes claim the same run, one gets an error that the run is
+// held.
 const dueQuery = `SELECT ` + runColumns + ` FROM runs r WHERE r.due <= now() ORDER BY r.due LIMIT $1`
 
-// Due returns the runs that wait to be taken up: see durable.Store.
+// Due returns the runs that are ready to be claimed: see durable.Store.
 func (s *Store) Due(ctx context.Context, limit int) (all []durable.Run, err error) {
 	err = s.call(ctx, "look for due runs", func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, dueQuery, max(0, limit))
@@ -51,7 +51,7 @@ func (s *Store) Due(ctx context.Context, limit int) (all []durable.Run, err erro
 	return all, err
 }
 
-// ofRun reads what belongs to a run that must be there.
+// ofRun reads rows that belong to a run, which must exist.
 func ofRun[T any](ctx context.Context, s *Store, id agent.RunID, scan pgx.RowToFunc[T], query string, args ...any) (all []T, err error) {
 	var (
 		b     pgx.Batch

@@ -20,16 +20,16 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Options says how a store uses its database. The zero value is the default.
+// Options configure a store. The zero value is the default.
 type Options struct {
-	// Schema is the schema that holds the tables; it is made when it is not there. A
-	// database may hold several stores. Empty means "grapnel".
+	// Schema is the schema of the tables; Open creates it if it does not exist. A database may hold several stores in
+	// different schemas. Empty means "grapnel".
 	Schema string
-	// Conns is how many connections there are at most. Zero means what the URL says in
-	// pool_max_conns, or else the number of processors and at least 4.
+	// Conns is the maximum number of connections. Zero means pool_max_conns of the URL, or else the number of processors
+	// and at least 4.
 	Conns int
-	// Timeout is how long one call takes at most, waiting for a connection included.
-	// Zero means 30 seconds. A context that ends earlier ends it earlier.
+	// Timeout is the time limit of one call, including the wait for a connection. Zero means 30 seconds. An earlier
+	// deadline of the context takes precedence.
 	Timeout time.Duration
 }
 
@@ -47,12 +47,10 @@ type Store struct {
 
 var _ durable.Store = (*Store)(nil)
 
-// Open opens the store in a database, and makes it or brings it up to date first:
-// processes that do so at once wait for one another. The URL is one such as
-// postgres://user@host:5432/database, or words such as host=... user=...; what it
-// leaves out, or all when it is empty, comes from the standard variables (PGHOST,
-// PGUSER, PGPASSWORD, PGSSLMODE ...) and the password file. No error has the password
-// in it. Close gives the connections up.
+// Open opens the store in a database after creating or migrating its schema; processes that do so at the same time wait
+// for each other. The URL is a postgres URL such as postgres://user@host:5432/database, or a list such as host=...
+// user=.... Omitted parts come from the standard variables (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE ...) and the password
+// file; the URL may be empty. No error contains the password. Close closes the connections.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	config, err := o.parse(url)
 	if err != nil {
@@ -68,9 +66,8 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	return &Store{pool: pool, schema: o.schema(), timeout: o.timeout()}, nil
 }
 
-// parse reads a URL. What the reader says of a URL that it cannot read quotes from it,
-// and no parser knows which part of such a URL is the password: a "/" in it is enough to
-// make it a port, or the name of a database.
+// parse parses a URL. It hides the parser's error, because that quotes the URL, and a parser cannot know which part of an
+// invalid URL is the password: a "/" in the password turns it into a port or the name of a database.
 func (o Options) parse(at string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(at)
 	stray := strayAt.MatchString(at)
@@ -78,9 +75,9 @@ func (o Options) parse(at string) (*pgxpool.Config, error) {
 		return nil, fmt.Errorf("open the postgres store: %w", file)
 	}
 	if err != nil || stray {
-		return nil, errors.New("open the postgres store: the url, or one of the PG variables, cannot be read: give " +
+		return nil, errors.New("open the postgres store: the url or a PG variable is invalid: use " +
 			"postgres://user@host:5432/database or host=... user=... dbname=..., with the password in PGPASSWORD or " +
-			"percent-encoded (%2F for /, %40 for @); no more is said of it here, since that may show the password")
+			"percent-encoded (%2F for /, %40 for @) (details are omitted because they may show the password)")
 	}
 	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
 		params["application_name"] = "grapnel"
@@ -88,24 +85,24 @@ func (o Options) parse(at string) (*pgxpool.Config, error) {
 	if o.Conns > 0 {
 		config.MaxConns = int32(min(o.Conns, 1<<16))
 	}
-	config.PingTimeout = lo.CoalesceOrEmpty(config.PingTimeout, 5*time.Second) // one that broke unseen makes way for another
+	config.PingTimeout = lo.CoalesceOrEmpty(config.PingTimeout, 5*time.Second) // replaces a broken connection
 	config.ConnConfig.AfterConnect = o.session(o.timeout())
 	return config, nil
 }
 
-// session returns what every session begins with. It is asked for in a statement, since
-// poolers do not let parameters of the connection through.
+// session returns the settings of every session. They are set by a statement because poolers reject parameters of the
+// connection.
 func (o Options) session(timeout time.Duration) pgconn.AfterConnectFunc {
 	ms := strconv.FormatInt(max(1, timeout.Milliseconds()), 10)
 	if timeout == 0 {
 		ms = "0"
 	}
 	settings := strings.Join([]string{
-		// A client that hangs or is gone must not keep others from its rows. This one is
-		// first: what the database has for it counts until then.
+		// A client that hangs or disappears must not keep the locks of its rows. This setting comes first because the
+		// configured value of the database applies until then.
 		"SET statement_timeout = " + ms,
 		"SET search_path = " + pgx.Identifier{o.schema()}.Sanitize(),
-		"SET default_transaction_isolation = 'read committed'", // what follows a lock must see what the lock has waited for
+		"SET default_transaction_isolation = 'read committed'", // a statement after a lock must see the changes that the lock waited for
 		"SET idle_in_transaction_session_timeout = " + ms,
 		"SET tcp_keepalives_idle = 10", "SET tcp_keepalives_interval = 5", "SET tcp_keepalives_count = 3",
 	}, "; ")
@@ -114,11 +111,11 @@ func (o Options) session(timeout time.Duration) pgconn.AfterConnectFunc {
 	}
 }
 
-// strayAt finds an "@" behind the part of a URL where it has a meaning: before it stands
-// what is a password to its author and a path to the parser.
+// strayAt finds an "@" after the part of a URL where it separates the password: the author meant the text before it as a
+// password, but the parser reads it as a path.
 var strayAt = regexp.MustCompile(`^[a-z]+://[^/?#]*[/?#].*@`)
 
-// Close gives the connections up, when the calls that use them have ended.
+// Close waits for running calls and closes the connections.
 func (s *Store) Close() error {
 	s.pool.Close()
 	return nil
@@ -136,8 +133,8 @@ func (s *Store) GoString() string { return s.String() }
 // LogValue returns what String returns, for a log.
 func (s *Store) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// call makes one call, again where that is sure to do no harm: when nothing was sent,
-// and when the database undid it all to let another go first.
+// call runs one call and retries it where that is safe: when nothing was sent, and when the database rolled the call back
+// in favour of another.
 func (s *Store) call(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	within, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -154,8 +151,7 @@ func (s *Store) call(ctx context.Context, what string, f func(ctx context.Contex
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// hadNoEffect reports whether a call that failed with an error has had no effect and is
-// likely to go well the next time.
+// hadNoEffect reports whether a failed call had no effect and is likely to succeed when repeated.
 func hadNoEffect(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return slices.Contains([]string{
@@ -167,7 +163,7 @@ func hadNoEffect(err error) bool {
 	return pgconn.SafeToRetry(err) && !connecting
 }
 
-// batch sends statements at once. They are one transaction.
+// batch sends several statements at once. They form one transaction.
 func (s *Store) batch(ctx context.Context, b *pgx.Batch) error {
 	return s.pool.SendBatch(ctx, b).Close()
 }

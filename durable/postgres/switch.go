@@ -9,10 +9,10 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// denyTools is the name of the switch that denies every tool.
+// denyTools is the name of the switch that denies all tools.
 const denyTools = "deny tools"
 
-// DenyTools returns the switch that denies every tool: see durable.Store.
+// DenyTools returns the switch that denies all tools: see durable.Store.
 func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
 	err = s.call(ctx, "read the switch that denies tools", func(ctx context.Context) error {
 		err := s.pool.QueryRow(ctx, `SELECT is_on, reason, by, since FROM switches WHERE name = $1`, denyTools).
@@ -26,7 +26,7 @@ func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
 	return sw, err
 }
 
-// SetDenyTools sets it: see durable.Store. It may be called again.
+// SetDenyTools sets the switch that denies all tools: see durable.Store. Repeating the call is safe.
 func (s *Store) SetDenyTools(ctx context.Context, sw durable.Switch) error {
 	return s.call(ctx, "set the switch that denies tools", func(ctx context.Context) error {
 		_, err := s.pool.Exec(ctx, `

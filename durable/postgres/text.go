@@ -9,15 +9,14 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// text is a string of any bytes in a column of type text. PostgreSQL takes no zero
-// byte there and nothing but UTF-8, and the id of a call is what a model made up: one
-// that cannot be written down would stop its run for good. Such a string, and any that
-// could be mistaken for one, is written as \x and hexadecimal digits.
+// text is a string of any bytes in a column of type text. PostgreSQL accepts no zero byte and only UTF-8 there, and the
+// id of a call comes from a model: one that cannot be stored would block its run for good. Such a string, and any string
+// that looks like its stored form, is stored as \x and hexadecimal digits.
 type text string //nolint:recvcheck // a value is written, and read into a pointer
 
 const escaped = `\x`
 
-// TextValue returns what is written.
+// TextValue returns the stored form.
 func (t text) TextValue() (pgtype.Text, error) {
 	s := string(t)
 	if strings.HasPrefix(s, escaped) || strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
@@ -26,7 +25,7 @@ func (t text) TextValue() (pgtype.Text, error) {
 	return pgtype.Text{String: s, Valid: true}, nil
 }
 
-// ScanText takes what was read.
+// ScanText decodes the stored form.
 func (t *text) ScanText(v pgtype.Text) error {
 	digits, is := strings.CutPrefix(v.String, escaped)
 	if !is {

@@ -9,7 +9,7 @@ import (
 // when reads a time that may be null, which is the zero time, into To.
 type when struct{ To *time.Time }
 
-// ScanTimestamptz takes what was read.
+// ScanTimestamptz sets To.
 func (w when) ScanTimestamptz(v pgtype.Timestamptz) error {
 	*w.To = time.Time{}
 	if v.Valid {
@@ -18,7 +18,7 @@ func (w when) ScanTimestamptz(v pgtype.Timestamptz) error {
 	return nil
 }
 
-// orNull returns a time as it is written: to the microsecond, the zero time as null.
+// orNull returns the stored form of a time: rounded to the microsecond, null for the zero time.
 func orNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

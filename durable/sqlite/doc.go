@@ -1,5 +1,4 @@
-// Package sqlite is a durable.Store in one SQLite file, for one machine: nothing to
-// install, and it survives kill -9.
+// Package sqlite is a durable.Store in one SQLite file, for one machine. It needs no installation and survives kill -9.
 //
 //	store, err := sqlite.Open(ctx, "runs.db", sqlite.Options{})
 //	if err != nil {
@@ -9,32 +8,28 @@
 //
 // # Files
 //
-// The file is made when it is not there, in a folder that is. While it is open two
-// more stand beside it: one ends in -wal and holds what was written last, the other
-// in -shm. All three can be read and written by their owner alone. A file that is
-// there already keeps its mode, and gives it to the two.
+// Open creates the file if it does not exist; its folder must exist. While the file is open, SQLite keeps two more beside
+// it: one ends in -wal and holds the latest writes, the other ends in -shm. Only the owner can read and write these
+// files. An existing file keeps its mode, and the other two get the same mode.
 //
 // # Several processes
 //
-// Any number of processes of one machine may have the file open; one writes at a
-// time. Do not put it on a network file system. A file that is removed or replaced
-// under an open store is noticed: writes fail until it is back.
+// Any number of processes on one machine may have the file open; one writes at a time. Do not put it on a network file
+// system. If the file is removed or replaced while a store is open, writes fail until it is restored.
 //
-// # What survives
+// # Durability
 //
-// What a method reported as done survives the end of the process, whatever ends it.
-// With SyncFull, the default, it survives the end of the machine, too; with
-// SyncNormal the last moments before that may be lost, though never half of a write.
+// A write that a method reported as done survives the end of the process, however it ends. With SyncFull, the default, it
+// also survives a crash of the machine. With SyncNormal a crash may lose the latest writes, but never half of one.
 //
 // # Clocks
 //
-// Times are by the clock of the process, to the microsecond. A clock that was set
-// back makes no lease eternal: one that was given more than some seconds in the
-// future has run out. Runs are listed in the order they were made in, whatever the
-// clock said.
+// Times come from the clock of the process, to the microsecond. A clock that is set back cannot make a lease eternal: a
+// lease granted more than a few seconds in the future counts as expired. Runs are listed in the order of their creation,
+// whatever the clock said.
 //
 // # Schema
 //
-// Open brings an older file up to date. Rollback takes one step back, for going back
-// to an older version of the program; a file of a newer version is refused.
+// Open migrates a file of an older version. Rollback reverts one migration, to go back to an older version of the
+// program. Open refuses a file of a newer version.
 package sqlite

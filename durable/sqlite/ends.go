@@ -23,7 +23,7 @@ const (
 		ON CONFLICT (only) DO UPDATE SET is_on = ?1, reason = ?2, who = ?3, since = ?4`
 )
 
-// reads and writes are all statements that are prepared.
+// reads and writes are all prepared statements.
 var (
 	reads  = []string{selectRun, selectN, selectDue, selectEntries, selectQuestions, selectByToken, selectDeny}
 	writes = []string{
@@ -59,8 +59,8 @@ func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 	})
 }
 
-// atATime is how many runs are deleted in one transaction: others wait for some
-// hundredths of a second, not for as long as it takes to delete a year.
+// atATime is the number of runs deleted in one transaction, so that other writers wait hundredths of a second and not for
+// the whole deletion.
 const atATime = 200
 
 // Prune implements durable.Store.
@@ -80,7 +80,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (n int, err error) 
 
 // DenyTools implements durable.Store.
 func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
-	err = s.read(ctx, "looking at the switch that denies tools", func() error {
+	err = s.read(ctx, "reading the switch that denies tools", func() error {
 		var since micros
 		err := s.statements[selectDeny].QueryRowContext(ctx).Scan(&sw.On, &sw.Reason, &sw.By, &since)
 		sw.Since = since.Time

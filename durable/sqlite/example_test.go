@@ -52,5 +52,5 @@ func Example() {
 	// Output:
 	// <nil>
 	// 2 hello <nil>
-	// run "r1", epoch 1: another process has taken this run: this one must not write to it any more
+	// run "r1", epoch 1: another process has claimed the run: this process must not write to it
 }

@@ -16,14 +16,14 @@ import (
 // to the files beside, too.
 const ownerOnly = 0o600
 
-// prepareFile sees to it that the file is there and may be written.
+// prepareFile creates the file if needed and checks that it is writable.
 func prepareFile(path string) (fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, ownerOnly)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no folder %s: make it first", filepath.Dir(path))
+		return nil, fmt.Errorf("no such folder %s: create it first", filepath.Dir(path))
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("the file must be one that this user may read and write, in a folder where it may make files: %w", err)
+		return nil, fmt.Errorf("this user must be able to read and write the file and to create files in its folder: %w", err)
 	case err != nil:
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func prepareFile(path string) (fs.FileInfo, error) {
 	return info, errors.Join(err, f.Close())
 }
 
-// connect opens a pool of connections; settings are added to those that all have.
+// connect opens a pool of connections; settings are added to the common settings.
 func connect(path, settings string) (*sql.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -39,8 +39,8 @@ func connect(path, settings string) (*sql.DB, error) {
 	}
 	dsn := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "_busy_timeout=200" +
 		"&_foreign_keys=1" +
-		"&_dqs=0" + // what is in double quotes is a name, never a text
-		"&_pragma=secure_delete(1)" + // what was deleted is overwritten
+		"&_dqs=0" + // double quotes contain a name, never a string
+		"&_pragma=secure_delete(1)" + // deleted data is overwritten
 		"&_pragma=journal_size_limit(67108864)" + // the -wal file shrinks again after a large write
 		"&" + settings}
 	return sql.Open("sqlite", dsn.String())

@@ -82,18 +82,18 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	raw(t, newer, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (7, 1) RETURNING ''")
 
 	for name, c := range map[string]struct{ path, says string }{
-		"no folder":         {filepath.Join(dir, "missing", "runs.db"), "there is no folder " + filepath.Join(dir, "missing") + ": make it first"},
+		"no folder":         {filepath.Join(dir, "missing", "runs.db"), "no such folder " + filepath.Join(dir, "missing") + ": create it first"},
 		"a folder":          {dir, "is a directory"},
-		"text":              {write("text", strings.Repeat("this is no database\n", 100)), "the file is no SQLite database: name another one"},
-		"another program's": {foreign, "the file is a database of another program: name another one"},
-		"newer":             {newer, "the file has schema version 7 and this program knows 2: use the newer program"},
+		"text":              {write("text", strings.Repeat("this is no database\n", 100)), "the file is not a SQLite database: use another file"},
+		"another program's": {foreign, "the file is a database of another program: use another file"},
+		"newer":             {newer, "the file has schema version 7 and this program supports 2: use the newer program"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := sqlite.Open(t.Context(), c.path, sqlite.Options{})
 			require.ErrorContains(t, err, "sqlite store "+c.path+": opening it: ")
 			require.ErrorContains(t, err, c.says)
 			_, err = sqlite.Rollback(t.Context(), c.path)
-			require.ErrorContains(t, err, "sqlite store "+c.path+": taking the schema one step back: ")
+			require.ErrorContains(t, err, "sqlite store "+c.path+": downgrading the schema: ")
 		})
 	}
 	assert.Equal(t, "delete", raw(t, foreign, "PRAGMA journal_mode"), "a foreign database is left as it was")
@@ -155,7 +155,7 @@ func TestReadOnlyFile(t *testing.T) {
 	cmd.Env = append(os.Environ(), roleVar+"=open", pathVar+"="+path)
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err, "%s", out)
-	assert.Contains(t, string(out), "sqlite store "+path+": opening it: the file must be one that this user may read and write")
+	assert.Contains(t, string(out), "sqlite store "+path+": opening it: this user must be able to read and write the file")
 }
 
 func TestDiskFull(t *testing.T) {
@@ -192,9 +192,9 @@ func TestFileGoneForAWhile(t *testing.T) {
 	l := park(t, s, "r")
 	require.NoError(t, os.Rename(path, path+".away"))
 	err := s.Append(t.Context(), l, durable.Update{}, entry(1))
-	require.ErrorContains(t, err, "sqlite store "+path+": writing to a journal: the file is gone while it is open: put it back")
+	require.ErrorContains(t, err, "sqlite store "+path+": writing to a journal: the file was removed while it was open: restore it")
 	_, err = s.Run(t.Context(), "r")
-	require.ErrorContains(t, err, "the file is gone")
+	require.ErrorContains(t, err, "the file was removed")
 
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	err = s.Append(t.Context(), l, durable.Update{}, entry(1))

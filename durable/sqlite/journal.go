@@ -14,12 +14,12 @@ const (
 	updateState = `UPDATE runs SET status = ?2, reason = ?3, steps = ?4 WHERE n = ?1`
 	endLease    = `UPDATE runs SET owner = '', leased = NULL, expires = NULL WHERE n = ?`
 
-	// wakeParents makes those ready that wait for a run which has ended.
+	// wakeParents marks the runs that wait for an ended run as ready.
 	wakeParents = `UPDATE runs SET ready = coalesce(ready, ?2) WHERE status = 'parked' AND n IN
 		(SELECT run FROM questions WHERE child = ?1 AND child <> '' AND answered IS NULL)`
 
-	// settleRun works out what follows from everything else that is known of a run:
-	// its deadline, and since when it waits to be taken up.
+	// settleRun computes the columns that follow from the rest of the record of a run:
+	// its deadline, and the time since when it is ready to continue.
 	settleRun = `UPDATE runs SET
 		deadline = (SELECT min(deadline) FROM questions WHERE run = runs.n AND answered IS NULL),
 		ready = CASE
@@ -34,7 +34,7 @@ const (
 		END
 		WHERE n = ?1`
 
-	// A run without entries is one row of NULLs: it is there, after all.
+	// A run without entries gives one row of NULLs, which shows that the run exists.
 	selectEntries = `SELECT e.seq, e.kind, e.key, e.at, e.data FROM runs r LEFT JOIN entries e ON e.run = r.n AND e.seq > ?2
 		WHERE r.id = ?1 ORDER BY e.seq`
 )
@@ -63,7 +63,7 @@ func (s *Store) Append(ctx context.Context, l durable.Lease, u durable.Update, e
 	})
 }
 
-// update changes what is known of a run.
+// update updates the record of a run.
 func update(ctx context.Context, t tx, h held, id agent.RunID, u durable.Update, now int64) error {
 	if u.Status == "" && u.Questions == nil {
 		return nil

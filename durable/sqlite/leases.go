@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// skew is how far in the future a lease may have been given and still be believed,
-// in microseconds: clocks are set right by a little all the time.
+// skew is how far in the future, in microseconds, the start of a lease may be and still be accepted: clocks are often
+// corrected by small amounts.
 const skew = int64(5 * time.Second / time.Microsecond)
 
 const (
@@ -22,7 +22,7 @@ const (
 	updateLease = `UPDATE runs SET owner = ?2, epoch = ?3, leased = ?4, expires = ?5 WHERE n = ?1`
 )
 
-// held is what is known of a run when a process wants to change it.
+// held is the record of a run that a process wants to change.
 type held struct {
 	n, entries, epoch int64
 	status            agent.Status
@@ -30,7 +30,7 @@ type held struct {
 	leased, expires   micros
 }
 
-// readRun reads a run inside a transaction.
+// readRun reads a run in a transaction.
 func readRun(ctx context.Context, t tx, id agent.RunID) (h held, err error) {
 	err = t.one(ctx, selectLease, id).Scan(&h.n, &h.status, &h.entries, &h.owner, &h.epoch, &h.leased, &h.expires)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -39,7 +39,7 @@ func readRun(ctx context.Context, t tx, id agent.RunID) (h held, err error) {
 	return h, err
 }
 
-// readHeld looks at a run that a lease is for.
+// readHeld reads the run of a lease and checks the lease.
 func readHeld(ctx context.Context, t tx, l durable.Lease) (held, error) {
 	h, err := readRun(ctx, t, l.Run)
 	if err == nil && (h.owner == "" || h.owner != l.Owner || h.epoch != l.Epoch) {
@@ -48,7 +48,7 @@ func readHeld(ctx context.Context, t tx, l durable.Lease) (held, error) {
 	return h, err
 }
 
-// good tells whether a process holds the run.
+// good reports whether a process holds the run.
 func (h held) good(now int64) bool {
 	return h.owner != "" && now < h.expires.UnixMicro() && h.leased.UnixMicro() <= now+skew
 }
@@ -122,7 +122,7 @@ func writeLease(ctx context.Context, t tx, n int64, l durable.Lease, now int64) 
 	return updateDue(ctx, t, n, now)
 }
 
-// ignoreNoRows returns a value where nothing went wrong.
+// ignoreNoRows returns v and err, but no error for sql.ErrNoRows.
 func ignoreNoRows[T any](v T, err error) (T, error) {
 	if err != nil {
 		var none T

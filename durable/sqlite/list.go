@@ -20,12 +20,12 @@ const (
 	selectRun = `SELECT ` + runColumns + ` FROM runs WHERE id = ?`
 	selectN   = `SELECT n FROM runs WHERE id = ?`
 
-	// free is that no process holds a run: ?1 is now and ?2 the last moment that a lease
-	// can have been given at.
+	// free is the condition that no process holds a run: ?1 is now and ?2 the latest start
+	// that a valid lease can have.
 	free = `(owner = '' OR expires <= ?1 OR leased > ?2)`
 
-	// selectDue looks at each cause by its own index, so that it costs what is due and
-	// not what is there: left to itself, SQLite would take the index by status. ?3 is the
+	// selectDue reads each cause by its own index, so that its cost depends on the due runs
+	// and not on all runs: by default, SQLite would use the index by status. ?3 is the
 	// limit.
 	selectDue = `SELECT ` + runColumns + ` FROM runs JOIN (
 		SELECT n AS due, min(since) AS since FROM (
@@ -46,7 +46,7 @@ const (
 
 // Run implements durable.Store.
 func (s *Store) Run(ctx context.Context, id agent.RunID) (r durable.Run, err error) {
-	err = s.read(ctx, "looking at a run", func() error {
+	err = s.read(ctx, "reading a run", func() error {
 		r, err = scanRun(s.statements[selectRun].QueryRowContext(ctx, id).Scan)
 		if errors.Is(err, sql.ErrNoRows) {
 			return notFound(id)
@@ -77,9 +77,9 @@ func (s *Store) List(ctx context.Context, f durable.Filter) (runs []durable.Run,
 	return ignoreNoRows(runs, err)
 }
 
-// selectList asks for each status by itself, in the order of an index, so that a
-// page costs a page and not all runs of several statuses. Where several conditions
-// could choose an index, a plus sign keeps the less telling ones from it.
+// selectList reads each status separately, in the order of an index, so that a page costs a page and not all runs of
+// several statuses. Where several conditions could use an index, a plus sign disables the index for the less selective
+// ones.
 func selectList(f durable.Filter, before int64) (query string, args []any) {
 	limit := f.Limit
 	if limit <= 0 {
@@ -117,7 +117,7 @@ func selectList(f durable.Filter, before int64) (query string, args []any) {
 
 // Due implements durable.Store.
 func (s *Store) Due(ctx context.Context, limit int) (runs []durable.Run, err error) {
-	err = s.read(ctx, "looking for runs to take up", func() error {
+	err = s.read(ctx, "looking for runs to resume", func() error {
 		now := s.clock()
 		rows, err := s.statements[selectDue].QueryContext(ctx, now, now+skew, max(limit, 0))
 		runs, err = scanRuns(rows, err)

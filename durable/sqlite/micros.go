@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// micros is a time as it is kept: microseconds since 1970, NULL for the zero time.
+// micros is a time in its stored form: microseconds since 1970, NULL for the zero time.
 type micros struct{ time.Time } //nolint:recvcheck // a Valuer is a value, a Scanner is scanned into
 
 func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
@@ -27,7 +27,7 @@ func (m *micros) Scan(v any) error {
 	case int64:
 		m.Time = fromMicros(v)
 	default:
-		return fmt.Errorf("a time is kept as %T", v)
+		return fmt.Errorf("a time is stored as %T", v)
 	}
 	return nil
 }

@@ -14,33 +14,32 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// ours is the application id in the head of the file, "Grap": it tells our databases
-// from those of other programs.
+// ours is the application id in the header of the file, "Grap". It distinguishes our databases from those of other
+// programs.
 const ours = 0x47726170
 
-// Migrate brings the schema of a file up to date, as Open does, and says its version.
+// Migrate migrates the schema of a file as Open does, and returns its version.
 func Migrate(ctx context.Context, path string) (version int64, err error) {
 	return atRest(ctx, path, "migrating", func(db *sql.DB) error { return migrateSchema(ctx, db) })
 }
 
-// Rollback takes the schema of a file one step back, for an older version of the
-// program, and says the version that it has then. No process may have the file open.
-// No run is lost by it: the first version, before which there were none, is refused.
+// Rollback reverts the last migration of a file, for an older version of the program, and returns the resulting version.
+// No process may have the file open. It loses no runs, because it refuses to revert the first version.
 func Rollback(ctx context.Context, path string) (version int64, err error) {
-	return atRest(ctx, path, "taking the schema one step back", func(db *sql.DB) error {
+	return atRest(ctx, path, "downgrading the schema", func(db *sql.DB) error {
 		steps, version, _, err := schemaVersions(ctx, db)
 		if err != nil {
 			return err
 		}
 		if version <= 1 {
-			return errors.New("this is the first version of the schema: there is nothing before it")
+			return errors.New("the schema has its first version: there is no earlier one")
 		}
 		_, err = steps.Down(ctx)
 		return err
 	})
 }
 
-// atRest calls do with the file to the schema of a file that no store has open here.
+// atRest calls do with a database that no store of this process has open, and returns the version of its schema afterwards.
 func atRest(ctx context.Context, path, doing string, do func(db *sql.DB) error) (version int64, err error) {
 	s := &Store{path: path}
 	defer func() { err = s.explain(ctx, doing, errors.Join(err, s.disconnect())) }()
@@ -61,7 +60,7 @@ func atRest(ctx context.Context, path, doing string, do func(db *sql.DB) error) 
 	return version, err
 }
 
-// migrateSchema makes a file one of ours, with the newest schema.
+// migrateSchema marks a file as ours and migrates it to the newest schema.
 func migrateSchema(ctx context.Context, db *sql.DB) error {
 	if err := claimFile(ctx, db); err != nil {
 		return err
@@ -72,7 +71,7 @@ func migrateSchema(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if mode != "wal" {
-		return fmt.Errorf("its file system takes no write-ahead log (journal mode %s): put the file on a local disk", mode)
+		return fmt.Errorf("the file system does not support a write-ahead log (journal mode %s): put the file on a local disk", mode)
 	}
 	for {
 		steps, version, newest, err := schemaVersions(ctx, db)
@@ -80,8 +79,8 @@ func migrateSchema(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 		if version > newest {
-			return fmt.Errorf("the file has schema version %d and this program knows %d: use the newer program, "+
-				"or take the schema back with it", version, newest)
+			return fmt.Errorf("the file has schema version %d and this program supports %d: use the newer program, "+
+				"or downgrade the schema with it", version, newest)
 		}
 		if _, err := steps.UpByOne(ctx); err == nil {
 			continue
@@ -91,13 +90,13 @@ func migrateSchema(ctx context.Context, db *sql.DB) error {
 	}
 }
 
-// claimFile marks an empty file as ours, and refuses one of another program.
+// claimFile marks an empty file as ours, and refuses a database of another program.
 func claimFile(ctx context.Context, db *sql.DB) error {
 	t, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = t.Rollback() }() // does nothing once it is committed
+	defer func() { _ = t.Rollback() }() // does nothing after a commit
 	var id, things int
 	if err := t.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil || id == ours {
 		return err
@@ -106,7 +105,7 @@ func claimFile(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if id != 0 || things != 0 {
-		return errors.New("the file is a database of another program: name another one")
+		return errors.New("the file is a database of another program: use another file")
 	}
 	if _, err := t.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", ours)); err != nil {
 		return err
@@ -114,7 +113,7 @@ func claimFile(ctx context.Context, db *sql.DB) error {
 	return t.Commit()
 }
 
-// schemaVersions returns the version that the schema of a file has, and the newest one known.
+// schemaVersions returns the version of the schema of a file, and the newest known version.
 func schemaVersions(ctx context.Context, db *sql.DB) (steps *goose.Provider, version, newest int64, err error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {

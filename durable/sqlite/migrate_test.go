@@ -44,7 +44,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	assert.Equal(t, "0", raw(t, path, countIndexes))
 	assert.Equal(t, "2", raw(t, path, "SELECT count(*) FROM entries"), "no data is lost")
 	_, err = sqlite.Rollback(t.Context(), path)
-	require.ErrorContains(t, err, "this is the first version of the schema: there is nothing before it")
+	require.ErrorContains(t, err, "the schema has its first version: there is no earlier one")
 
 	version, err = sqlite.Migrate(t.Context(), path)
 	require.NoError(t, err)

@@ -2,27 +2,26 @@ package sqlite
 
 import "time"
 
-// Options say how a store is opened. The zero Options are good.
+// Options configure a store. The zero Options are the defaults.
 type Options struct {
-	// Sync says what a write survives.
+	// Sync selects the durability of writes.
 	Sync Sync
-	// Wait is how long a call waits for other processes that write. Zero means ten
-	// seconds.
+	// Wait is the maximum time that a call waits for other writing processes. Zero means ten seconds.
 	Wait time.Duration
 	// Now is the clock, for tests. Nil means time.Now.
 	Now func() time.Time
 }
 
-// Sync says what a write survives.
+// Sync is the durability of a write.
 type Sync uint8
 
-// What a write may survive.
+// The levels of durability.
 const (
-	// SyncFull waits at each write until it is on the disk: it survives a loss of power.
+	// SyncFull waits until each write is on the disk: it survives a loss of power.
 	SyncFull Sync = iota
-	// SyncNormal leaves that to the operating system. A write survives the end of the
-	// process, and is much quicker; a loss of power may undo the last ones. A run then
-	// goes on from an earlier point of its journal and does again what it had done.
+	// SyncNormal lets the operating system decide when to write to the disk. A write survives the end of the process and
+	// is much faster, but a loss of power may undo the latest writes. A run then continues from an earlier point of its
+	// journal and repeats its work from there.
 	SyncNormal
 )
 

@@ -144,7 +144,7 @@ func TestProcesses(t *testing.T) {
 			require.NoError(t, err)
 			assert.Len(t, due, 1)
 		}},
-		"append": {"entry 1 was given where entry 2 comes next", func(t *testing.T, s *sqlite.Store) {
+		"append": {"got journal entry 1, expected entry 2", func(t *testing.T, s *sqlite.Store) {
 			t.Helper()
 			entries, err := s.Entries(t.Context(), "r", 0)
 			require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 const questionColumns = `r.id, q.call, q.hash, q.tool, q.asked, q.deadline, q.child, q.token, q.data, q.answered, q.ends, q.answer`
 
 const (
-	// A run without questions is one row of NULLs: it is there, after all.
+	// A run without questions gives one row of NULLs, which shows that the run exists.
 	selectQuestions = `SELECT ` + questionColumns + ` FROM runs r LEFT JOIN questions q ON q.run = r.n WHERE r.id = ? ORDER BY q.place`
 	selectByToken   = `SELECT ` + questionColumns + ` FROM questions q JOIN runs r ON r.n = q.run WHERE q.token = ? LIMIT 1`
 	selectAnswered  = `SELECT call, hash, answered, ends, answer FROM questions WHERE run = ? AND answered IS NOT NULL`
@@ -24,7 +24,7 @@ const (
 	hasQuestion  = `SELECT EXISTS (SELECT 1 FROM questions WHERE run = ? AND call = ? AND hash = ?)`
 )
 
-// replaceQuestions puts questions in the place of those of a run. Those that had an answer keep it.
+// replaceQuestions replaces the questions of a run and keeps the answers to unchanged ones.
 func replaceQuestions(ctx context.Context, t tx, n int64, questions []durable.Question) error {
 	type form struct{ call, hash string }
 	answers := map[form]durable.Answer{}
@@ -71,7 +71,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 			return err
 		}
 		if h.status != agent.StatusParked {
-			return fmt.Errorf("run %q waits for no answer: %w", id, durable.ErrNotFound)
+			return fmt.Errorf("run %q does not wait for an answer: %w", id, durable.ErrNotFound)
 		}
 		now := s.clock()
 		for _, a := range answers {
@@ -131,7 +131,7 @@ func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q dura
 	return ignoreNoRows(q, err)
 }
 
-// scanQuestion reads a row of questionColumns, if there is a question in it.
+// scanQuestion reads a row of questionColumns; asked reports whether it contains a question.
 func scanQuestion(scan func(...any) error) (q durable.Question, asked bool, err error) {
 	var run string
 	var call, hash, tool, child sql.NullString

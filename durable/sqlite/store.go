@@ -13,17 +13,16 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Store is a durable.Store in a SQLite file. Make one with Open. It is safe for
-// concurrent use.
+// Store is a durable.Store in a SQLite file. Open returns one. It is safe for concurrent use.
 type Store struct {
 	path string
-	file fs.FileInfo // which file that was when it was opened
+	file fs.FileInfo // identifies the opened file
 	wait time.Duration
 	now  func() time.Time
 
 	// Writes go through one connection, so that they queue here and not in SQLite.
 	writer, readers *sql.DB
-	// statements are prepared on the writer or on the readers, by their text.
+	// statements are the prepared statements of writer and readers, by text.
 	statements map[string]*sql.Stmt
 
 	// open is read-locked while a call runs.
@@ -33,11 +32,10 @@ type Store struct {
 
 var _ durable.Store = (*Store)(nil)
 
-// maxReaders is how many reads run at once; more wait.
+// maxReaders is the maximum number of concurrent reads; further reads wait.
 const maxReaders = 4
 
-// Open opens the store in a file, and makes the file when it is not there. Its
-// schema is brought up to date.
+// Open opens the store in a file. It creates the file if it does not exist, and migrates its schema.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{path: path, wait: o.Wait, now: o.Now, statements: map[string]*sql.Stmt{}}
 	if s.wait == 0 {
@@ -85,8 +83,7 @@ func (s *Store) prepare(ctx context.Context, db *sql.DB, queries []string) error
 	return nil
 }
 
-// Close waits until running calls are done and closes the store. Calls after it are
-// refused.
+// Close waits for running calls and closes the store. Later calls fail.
 func (s *Store) Close() error {
 	s.open.Lock()
 	defer s.open.Unlock()
@@ -97,7 +94,7 @@ func (s *Store) Close() error {
 	return s.disconnect()
 }
 
-// disconnect closes the writer last: the last connection of all tidies up.
+// disconnect closes the writer last, because SQLite cleans up when the last connection closes.
 func (s *Store) disconnect() error {
 	var errs []error
 	for _, stmt := range s.statements {
@@ -111,7 +108,7 @@ func (s *Store) disconnect() error {
 	return errors.Join(errs...)
 }
 
-// read calls do while the store cannot be closed, and explains what went wrong.
+// read calls do while it keeps the store from being closed, and explains errors.
 func (s *Store) read(ctx context.Context, doing string, do func() error) error {
 	s.open.RLock()
 	defer s.open.RUnlock()
@@ -125,8 +122,7 @@ func (s *Store) read(ctx context.Context, doing string, do func() error) error {
 	return s.explain(ctx, doing, err)
 }
 
-// write calls do in a transaction that no other writer, here or in another
-// process, gets between.
+// write calls do in a transaction that excludes all other writers, also those in other processes.
 func (s *Store) write(ctx context.Context, doing string, do func(t tx) error) error {
 	return s.read(ctx, doing, func() error {
 		t, err := s.writer.BeginTx(ctx, nil)
@@ -140,7 +136,7 @@ func (s *Store) write(ctx context.Context, doing string, do func(t tx) error) er
 	})
 }
 
-// rollbackTx undoes a transaction. One whose context is over is undone already.
+// rollbackTx rolls a transaction back. A transaction whose context has ended is rolled back already.
 func rollbackTx(t *sql.Tx) error {
 	if err := t.Rollback(); !errors.Is(err, sql.ErrTxDone) {
 		return err
@@ -148,8 +144,8 @@ func rollbackTx(t *sql.Tx) error {
 	return nil
 }
 
-// retry calls do again while another process is in its way. SQLite waits by
-// itself, but would not look at ctx meanwhile: so it waits a little each time.
+// retry repeats do while another process blocks it. SQLite can wait by itself, but ignores ctx meanwhile, so each attempt
+// waits only briefly.
 func (s *Store) retry(ctx context.Context, do func() error) error {
 	for start := time.Now(); ; {
 		err := do()
@@ -159,15 +155,15 @@ func (s *Store) retry(ctx context.Context, do func() error) error {
 	}
 }
 
-// sameFile tells whether the file is still the one that was opened. SQLite would go
-// on writing to a file that has no name any more, and all of it would be lost.
+// sameFile reports whether the path still names the opened file. Otherwise SQLite would keep writing to a deleted file,
+// and all those writes would be lost.
 func (s *Store) sameFile() error {
 	now, err := os.Stat(s.path)
 	if err == nil && !os.SameFile(s.file, now) {
 		return errors.New("the file was replaced while it was open: open the store again")
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return errors.New("the file is gone while it is open: put it back, with those that end in -wal and -shm")
+		return errors.New("the file was removed while it was open: restore it, with its -wal and -shm files")
 	}
 	return err
 }
@@ -179,12 +175,12 @@ type tx struct {
 	store *Store
 }
 
-// prepare returns one of the writes, inside the transaction, whose end closes it.
+// prepare returns one of the write statements for the transaction, which closes it at the end.
 func (t tx) prepare(ctx context.Context, query string) *sql.Stmt {
 	return t.StmtContext(ctx, t.store.statements[query])
 }
 
-// exec runs one of the writes and counts the rows that it changed.
+// exec executes a write statement and returns the number of changed rows.
 func (t tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	result, err := t.prepare(ctx, query).ExecContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction
 	if err != nil {
@@ -193,7 +189,7 @@ func (t tx) exec(ctx context.Context, query string, args ...any) (int64, error) 
 	return result.RowsAffected()
 }
 
-// one runs one of the writes that gives a single row.
+// one executes a write statement that returns a single row.
 func (t tx) one(ctx context.Context, query string, args ...any) *sql.Row {
 	return t.prepare(ctx, query).QueryRowContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction
 }
@@ -203,7 +199,7 @@ func scanRows(rows *sql.Rows, err error, read func(rows *sql.Rows) error) error 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // Err says what went wrong
+	defer func() { _ = rows.Close() }() // Err returns the error
 	for rows.Next() {
 		if err := read(rows); err != nil {
 			return err
@@ -212,5 +208,5 @@ func scanRows(rows *sql.Rows, err error, read func(rows *sql.Rows) error) error 
 	return rows.Err()
 }
 
-// clock returns the time now, as it is kept.
+// clock returns the current time in its stored form.
 func (s *Store) clock() int64 { return s.now().UnixMicro() }

@@ -70,16 +70,16 @@ type Judge struct {
 func New(o Options) (*Judge, error) {
 	var wrong []error
 	if o.Driver == nil {
-		wrong = append(wrong, errors.New("the driver is missing: set the model that judges"))
+		wrong = append(wrong, errors.New("Driver is missing: set the model that judges"))
 	}
 	if o.Rule == "" {
-		wrong = append(wrong, errors.New("the rule is missing: say what is allowed and what is not"))
+		wrong = append(wrong, errors.New("Rule is missing: state what is allowed and what is not"))
 	}
 	if o.Timeout < 0 || o.MaxBytes < 0 {
-		wrong = append(wrong, errors.New("a limit is less than nothing"))
+		wrong = append(wrong, errors.New("a limit is negative"))
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return nil, fmt.Errorf("making a judge: %w", err)
+		return nil, fmt.Errorf("creating a judge: %w", err)
 	}
 	o.Name, o.Timeout, o.MaxBytes = cmp.Or(o.Name, "judge"), cmp.Or(o.Timeout, 30*time.Second), cmp.Or(o.MaxBytes, 64<<10)
 	return &Judge{

@@ -160,8 +160,8 @@ func TestFailures(t *testing.T) {
 		"twice":             {says(`{"verdict":"deny","verdict":"allow","reason":"x"}`), "the judge gave no verdict"},
 		"in capitals":       {says(`{"verdict":"deny","Verdict":"allow","reason":"x"}`), "the judge gave no verdict"},
 		"another type":      {says(`{"verdict":true,"reason":"x"}`), "the judge gave no verdict"},
-		"another word":      {says(`{"verdict":"ALLOW","reason":"x"}`), `the judge gave the verdict "ALLOW"`},
-		"no verdict":        {says(`{"reason":"x"}`), `the judge gave the verdict ""`},
+		"another word":      {says(`{"verdict":"ALLOW","reason":"x"}`), `unknown verdict "ALLOW"`},
+		"no verdict":        {says(`{"reason":"x"}`), `unknown verdict ""`},
 		"no reason to deny": {says(`{"verdict":"deny","reason":" "}`), "the judge denied without a reason"},
 		"a call":            {calls, `the judge called the tool "mail"`},
 		"an error":          {agenttest.Script(agenttest.Fail(errors.New("down"))), "down"},
@@ -200,7 +200,7 @@ func TestTooLong(t *testing.T) {
 		agenttest.Call("mail", fmt.Sprintf(`{"to":"Ada","text":%q}`, strings.Repeat("x", 60))), agenttest.Say("done"))
 	assert.Equal(t, []string{"Ada"}, sent)
 	assert.Len(t, b.asked, 1)
-	assert.EqualError(t, last.Err, "judging: what is to be judged has 110 bytes, more than 60: show less, or raise MaxBytes")
+	assert.EqualError(t, last.Err, "judging: the data to judge has 110 bytes, more than 60: show less, or raise MaxBytes")
 	assert.False(t, last.Allowed)
 }
 
@@ -318,8 +318,8 @@ func TestRunsAtOnce(t *testing.T) {
 
 func TestWrongOptions(t *testing.T) {
 	_, err := judge.New(judge.Options{Timeout: -1})
-	assert.EqualError(t, err, "making a judge: the driver is missing: set the model that judges\n"+
-		"the rule is missing: say what is allowed and what is not\na limit is less than nothing")
+	assert.EqualError(t, err, "creating a judge: Driver is missing: set the model that judges\n"+
+		"Rule is missing: state what is allowed and what is not\na limit is negative")
 }
 
 // The driver of a real service can judge: over HTTP, with the schema.

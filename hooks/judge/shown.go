@@ -98,10 +98,10 @@ func (s shown) answer(state agent.State, text string) shown {
 func (s shown) question(most int) (string, error) {
 	data, err := strictjson.Marshal(s)
 	if err != nil {
-		return "", fmt.Errorf("writing down what is to be judged: %w", err)
+		return "", fmt.Errorf("encoding the data to judge: %w", err)
 	}
 	if len(data) > most {
-		return "", fmt.Errorf("what is to be judged has %d bytes, more than %d: show less, or raise MaxBytes", len(data), most)
+		return "", fmt.Errorf("the data to judge has %d bytes, more than %d: show less, or raise MaxBytes", len(data), most)
 	}
 	word := rand.Text()
 	return fmt.Sprintf("DATA BEGINS %s\n%s\nDATA ENDS %s\n\nGive your verdict on the data between these two lines.", word, data, word), nil

@@ -44,7 +44,7 @@ func verdictOf(reply agent.Step) (verdict, error) {
 	case err != nil:
 		return verdict{}, fmt.Errorf("the judge gave no verdict: %w", err)
 	case v.Verdict != allow && v.Verdict != deny:
-		return verdict{}, fmt.Errorf("the judge gave the verdict %.40q: only allow and deny are known", v.Verdict)
+		return verdict{}, fmt.Errorf("unknown verdict %.40q: expected allow or deny", v.Verdict)
 	case v.denied() && strings.TrimSpace(v.Reason) == "":
 		return verdict{}, errors.New("the judge denied without a reason")
 	}

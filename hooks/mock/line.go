@@ -100,20 +100,20 @@ func (rec *Recording) add(text string, number int) error {
 	}
 	switch {
 	case l.Tool == "":
-		return errors.New(`"tool" is missing: the name of the tool that answered`)
+		return errors.New(`"tool" is missing: set the name of the tool that answered`)
 	case l.Arguments == nil:
-		return errors.New(`"arguments" is missing: the object that the tool was called with`)
+		return errors.New(`"arguments" is missing: set the object that the tool was called with`)
 	case (l.Text == nil) == (l.Content == nil):
-		return errors.New(`set "text" or "content", and not both: what the tool answered`)
+		return errors.New(`set either "text" or "content" to the answer of the tool`)
 	case l.DurationMS < 0 || l.DurationMS > float64(24*time.Hour/time.Millisecond):
-		return errors.New(`"duration_ms" is not a time between nothing and a day`)
+		return errors.New(`"duration_ms" is out of range: expected 0 to one day`)
 	}
 	k, err := keyOf(l.Tool, string(l.Arguments))
 	if err != nil {
 		return fmt.Errorf("/arguments: %w", err)
 	}
 	if next := len(rec.answers[k]) + 1; l.Occurrence != next {
-		return fmt.Errorf("occurrence %d of %s with these arguments where %d is next: they count up from one", l.Occurrence, l.Tool, next)
+		return fmt.Errorf("occurrence %d of %s with these arguments: expected %d: occurrences count up from one", l.Occurrence, l.Tool, next)
 	}
 	content := agent.ContentOf(l.Content...)
 	if l.Text != nil {

@@ -54,7 +54,7 @@ func (r *Recorder) step(session agent.SessionID, step agent.StepRecord) error {
 			continue
 		}
 		if r.session != session {
-			r.err = fmt.Errorf("recording tools of session %s: this one is %s: use a recorder for each", r.session, session)
+			r.err = fmt.Errorf("recording tools of session %s: got a step of session %s: use one recorder per session", r.session, session)
 			return r.err
 		}
 		r.err = r.write(&result)

@@ -83,7 +83,7 @@ func NewTable(o Options, rows ...Row) (*Table, error) {
 	for i, r := range rows {
 		r.Name = cmp.Or(r.Name, fmt.Sprintf("row %d: %s", i+1, cmp.Or(r.Tool, "any tool")))
 		if lo.CountBy([]bool{r.Text != "", r.Content.Len() > 0, r.Failure != ""}, func(set bool) bool { return set }) > 1 {
-			wrong = append(wrong, fmt.Errorf("%s: set Text, Content or Failure, and not several of them", r.Name))
+			wrong = append(wrong, fmt.Errorf("%s: set only one of Text, Content and Failure", r.Name))
 		}
 		made := row{Row: r}
 		for _, path := range slices.Sorted(maps.Keys(r.Arguments)) {
@@ -96,7 +96,7 @@ func NewTable(o Options, rows ...Row) (*Table, error) {
 		t.rows = append(t.rows, made)
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return nil, fmt.Errorf("making a table of mocks: %w", err)
+		return nil, fmt.Errorf("creating a table of mocks: %w", err)
 	}
 	return t, nil
 }

@@ -74,7 +74,7 @@ func TestWrongTables(t *testing.T) {
 		mock.Row{Tool: "a", Text: "x", Failure: "y"},
 		mock.Row{Name: "odd", Arguments: mock.Arguments{"f": func() {}, "b": make(chan int)}},
 	)
-	require.ErrorContains(t, err, "making a table of mocks: row 1: a: set Text, Content or Failure, and not several of them\nodd: argument \"b\": ")
+	require.ErrorContains(t, err, "creating a table of mocks: row 1: a: set only one of Text, Content and Failure\nodd: argument \"b\": ")
 	assert.ErrorContains(t, err, "odd: argument \"f\": ")
 }
 

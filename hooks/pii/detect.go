@@ -97,7 +97,7 @@ func (f *finder) find(text string, passOver func(found) bool) []found {
 		switch last := &kept[len(kept)-1]; {
 		case f.from >= last.to:
 			kept = append(kept, f)
-		case f.to > last.to: // +1 4111 1111 1111 1111: its last digits are no less personal than the others
+		case f.to > last.to: // +1 4111 1111 1111 1111: the last digits are personal data, too
 			last.to, last.also = f.to, append(last.also, f.of)
 		}
 	}
@@ -213,8 +213,8 @@ func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
 func isAlnum(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// alone reports whether a piece of a text is a word of its own, not a part of a longer one or of a longer number: what
-// stands before and behind is no letter and no digit, and no dash, underscore or decimal point that ties it to one.
+// alone reports whether a piece of a text is a complete word, not a part of a longer word or number: it is not next to a
+// letter or digit, or to a dash, underscore or decimal point that joins it to one.
 func alone(text string, from, to int) bool {
 	before, size := utf8.DecodeLastRuneInString(text[:from])
 	beyond, _ := utf8.DecodeLastRuneInString(text[:from-size])

@@ -218,8 +218,8 @@ func TestOptions(t *testing.T) {
 	})
 	require.Error(t, err)
 	for _, want := range []string{
-		`making a filter of personal data: `, `there is no kind "emial"; there are email, `, `there is no strategy "erase"`, "hashes need a key of 16 bytes",
-		`there is a strategy for "badge", which is not looked for`, `detector "email": its kind`, `detector "a b": its kind`, `detector "open": error parsing`, `detector "nothing": it matches nothing`,
+		`creating a filter of personal data: `, `unknown kind "emial": expected one of email, `, `unknown strategy "erase"`, "hashes need a key of 16 bytes",
+		`a strategy is set for "badge", which is not among the kinds to find`, `detector "email": the kind`, `detector "a b": the kind`, `detector "open": error parsing`, `detector "nothing": the pattern matches the empty text`,
 	} {
 		assert.ErrorContains(t, err, want)
 	}

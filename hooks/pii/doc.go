@@ -15,14 +15,14 @@
 // # What is found
 //
 //   - email: addresses with a domain that has a dot; not the user of a URL or of ssh, and not file names such as logo@2x.png.
-//   - phone: numbers with a country code behind + or 00, North American ones in their form, and any behind a word such as
-//     phone, tel or mobile. Other digits are no phone numbers.
+//   - phone: numbers with a country code after + or 00, North American numbers in their usual form, and any number after
+//     a word such as phone, tel or mobile. Other digits are not treated as phone numbers.
 //   - credit_card: 13 to 19 digits that pass Luhn's check and begin like an issuer's cards.
 //   - iban: account numbers of a country's length that pass the check of ISO 13616 (mod 97), in groups or not.
-//   - ip: addresses, version 4 and 6, that can be reached from everywhere; those of private networks and of the machine itself
-//     name no one. What stands behind a word such as version is none.
-//   - us_ssn, es_dni, it_cf, fr_nir, cn_id, fi_hetu, se_pnr, br_cpf, and behind a word for it pl_pesel, nl_bsn, de_idnr,
-//     in_aadhaar, uk_nhs: national numbers, by their form and their check digits, but for the us_ssn, which has none.
+//   - ip: public addresses, version 4 and 6. Addresses of private networks and of the machine itself identify no person.
+//     Numbers after a word such as version are not addresses.
+//   - us_ssn, es_dni, it_cf, fr_nir, cn_id, fi_hetu, se_pnr, br_cpf, and, only after a word for it, pl_pesel, nl_bsn,
+//     de_idnr, in_aadhaar, uk_nhs: national numbers, recognized by their form and their check digits (the us_ssn has none).
 //
 // Your own detectors add to these. A number that is part of a longer word or number never matches. Of two overlapping
 // findings, the one that begins first wins, or else the longer one; if the other one ends later, both count, and the whole
@@ -39,16 +39,16 @@
 //
 // # Where it looks
 //
-// Like package redact in all parts of content, in text, files that are text, URLs, and in JSON in the strings as they read
-// and the numbers, where the name of a member counts as the word before its value, and before each in a list. JSON stays
-// valid. Results looks at every text that
-// a tool call leaves, failed and denied ones included, Replies at every text of a reply, thoughts and the arguments of calls
-// included, so that tools do not get what was taken out; see hooks.ToolResultContext.Filter and hooks.ReplyContext.Filter. Input
-// looks at what users send. Where a reply is streamed, it is held back until that hook has seen all of it.
+// Like package redact, it searches all parts of content: text, text files and URLs. In JSON it searches strings,
+// unescaped, and numbers; the name of a member counts as the word before its value, and before each value of a list. JSON
+// stays valid. Results searches every text that a tool call leaves, including failed and denied calls; see
+// hooks.ToolResultContext.Filter. Replies searches every text of a reply, including thoughts and the arguments of calls,
+// so that tools do not get the removed data; see hooks.ReplyContext.Filter. Input searches the input of users. A streamed
+// reply is held back until the hook has seen all of it.
 //
 // # Cost
 //
-// Patterns are RE2, and checks look at a bounded number of characters: the time grows with the length of the text only.
+// Patterns are RE2, and checks read a bounded number of characters: the time grows only with the length of the text.
 //
 // # Failure and concurrency
 //

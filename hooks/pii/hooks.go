@@ -18,7 +18,7 @@ func (f *Filter) Results() hooks.Hook {
 		return c.FilterOrWithhold(func(text string) (string, error) {
 			after, blocked := replace(text)
 			if blocked != "" {
-				return "", fmt.Errorf("the result has personal data in it: %s", blocked)
+				return "", fmt.Errorf("the result contains personal data: %s", blocked)
 			}
 			return after, nil
 		})
@@ -88,7 +88,7 @@ func (f *Filter) tell(ctx context.Context, r Report) (blocked string) {
 	return blocked
 }
 
-// blocking returns the kinds among those that were found that are a reason to block, for people.
+// blocking describes, for people, the found kinds that block the text.
 func (f *Filter) blocking(counts Counts) string {
 	return strings.ToUpper(strings.Join(f.blockedKinds(counts), ", "))
 }

@@ -81,7 +81,7 @@ func TestBlock(t *testing.T) {
 	transcript := agenttest.Transcript(final)
 	assert.NotContains(t, transcript, "4111")
 	assert.NotContains(t, transcript, "example.com")
-	assert.Contains(t, transcript, "the result has personal data in it: CREDIT_CARD")
+	assert.Contains(t, transcript, "the result contains personal data: CREDIT_CARD")
 	assert.Contains(t, transcript, "[EMAIL] is not a customer", "other kinds are replaced")
 	assert.Contains(t, transcript, "[withheld: the reply has personal data in it: CREDIT_CARD]")
 	assert.Contains(t, transcript, "none", "what the reply called was run")

@@ -45,7 +45,7 @@ type Detector struct {
 	Valid func(value string) bool
 }
 
-// Report says what was found.
+// Report describes the findings in one text.
 type Report struct {
 	Run agent.Run
 	// Point is the point of the hook. Tool and CallID identify the call of a result; both are empty otherwise.
@@ -87,21 +87,21 @@ func New(o Options) (*Filter, error) {
 	}
 	for _, kind := range o.Kinds {
 		if !slices.Contains(Kinds(), kind) {
-			wrong = append(wrong, fmt.Errorf("there is no kind %q; there are %s", kind, strings.Join(Kinds(), ", ")))
+			wrong = append(wrong, fmt.Errorf("unknown kind %q: expected one of %s", kind, strings.Join(Kinds(), ", ")))
 		}
 	}
 	detectors = append(detectors, lo.Filter(known, func(d detector, _ int) bool { return len(o.Kinds) == 0 || slices.Contains(o.Kinds, d.kind) })...)
 	for _, kind := range slices.Sorted(maps.Keys(o.Strategies)) {
 		if !lo.SomeBy(detectors, func(d detector) bool { return d.kind == kind }) {
-			wrong = append(wrong, fmt.Errorf("there is a strategy for %q, which is not looked for", kind))
+			wrong = append(wrong, fmt.Errorf("a strategy is set for %q, which is not among the kinds to find", kind))
 		}
 	}
 	for _, strategy := range append([]Strategy{f.strategy}, lo.Values(o.Strategies)...) {
 		switch {
 		case !slices.Contains([]Strategy{Redact, Mask, Hash, Block}, strategy):
-			wrong = append(wrong, fmt.Errorf("there is no strategy %q; there are %s, %s, %s and %s", strategy, Redact, Mask, Hash, Block))
+			wrong = append(wrong, fmt.Errorf("unknown strategy %q: expected %s, %s, %s or %s", strategy, Redact, Mask, Hash, Block))
 		case strategy == Hash && len(o.Key) < 16:
-			wrong = append(wrong, errors.New("hashes need a key of 16 bytes or more: without one, who sees a hash can try all values"))
+			wrong = append(wrong, errors.New("hashes need a key of 16 bytes or more: otherwise readers of a hash can try all values"))
 		}
 	}
 	for _, value := range o.Except {
@@ -111,7 +111,7 @@ func New(o Options) (*Filter, error) {
 	}
 	f.finder = newFinder(detectors)
 	if err := errors.Join(wrong...); err != nil {
-		return nil, fmt.Errorf("making a filter of personal data: %w", err)
+		return nil, fmt.Errorf("creating a filter of personal data: %w", err)
 	}
 	return f, nil
 }
@@ -120,14 +120,14 @@ var kindName = lazy.Regexp(`^\w+$`)
 
 func (own Detector) detector() (detector, error) {
 	if !kindName().MatchString(own.Kind) || slices.Contains(Kinds(), own.Kind) {
-		return detector{}, fmt.Errorf("detector %q: its kind has to be a new word of letters, digits and underscores", own.Kind)
+		return detector{}, fmt.Errorf("detector %q: the kind must be a new word of letters, digits and underscores", own.Kind)
 	}
 	re, err := regexp.Compile(own.Regexp)
 	switch {
 	case err != nil:
 		return detector{}, fmt.Errorf("detector %q: %w", own.Kind, err)
 	case re.MatchString(""):
-		return detector{}, fmt.Errorf("detector %q: it matches nothing at all: ask for something", own.Kind)
+		return detector{}, fmt.Errorf("detector %q: the pattern matches the empty text: require at least one character", own.Kind)
 	}
 	return detector{kind: own.Kind, re: re, valid: own.Valid, same: func(value string) string { return value }}, nil
 }
@@ -185,7 +185,7 @@ func (f *Filter) strategyOf(kind string) Strategy {
 	return f.strategy
 }
 
-// blockedKinds returns the kinds among those that were found that are a reason to block.
+// blockedKinds returns the found kinds that block the text.
 func (f *Filter) blockedKinds(counts Counts) []string {
 	return slices.Sorted(maps.Keys(lo.PickBy(counts, func(kind string, _ int) bool { return f.strategyOf(kind) == Block })))
 }

@@ -271,8 +271,8 @@ func TestOptions(t *testing.T) {
 		Without:  []string{"passwrod"},
 	})
 	for _, want := range []string{
-		`making a redactor: `, `the literal "PIN" has less than 4 bytes`, `pattern of "broken": `, `pattern of "empty": it matches nothing at all`,
-		`kind "": a kind is a word or two`, `kind "a]b": `, `there is no well-known kind "passwrod" to go without; there are private key, AWS key`,
+		`creating a redactor: `, `the literal "PIN" has less than 4 bytes`, `pattern of "broken": `, `pattern of "empty": it matches the empty text`,
+		`invalid kind ""`, `invalid kind "a]b": `, `Without: unknown kind "passwrod": expected one of private key, AWS key`,
 	} {
 		assert.ErrorContains(t, err, want)
 	}

@@ -64,7 +64,7 @@ func New(o Options) (*Redactor, error) {
 	for kind, secret := range o.Literals {
 		secret = strings.TrimSpace(secret) // a file that holds one ends in a line end
 		if secret != "" && len(secret) < 4 {
-			wrong = append(wrong, fmt.Errorf("the literal %q has less than 4 bytes: it would be found everywhere", kind))
+			wrong = append(wrong, fmt.Errorf("the literal %q has less than 4 bytes: it would match everywhere", kind))
 		} else if secret != "" {
 			r.literals = append(r.literals, writtenForms(kind, secret)...)
 			r.numbers = r.numbers || strings.Trim(secret, "0123456789+-.eE") == ""
@@ -87,14 +87,14 @@ func New(o Options) (*Redactor, error) {
 		case err != nil:
 			wrong = append(wrong, fmt.Errorf("pattern of %q: %w", p.Kind, err))
 		case re.MatchString(""):
-			wrong = append(wrong, fmt.Errorf("pattern of %q: it matches nothing at all: ask for something", p.Kind))
+			wrong = append(wrong, fmt.Errorf("pattern of %q: it matches the empty text: require at least one character", p.Kind))
 		default:
 			r.rules = append(r.rules, rule{kind: p.Kind, re: re})
 		}
 	}
 	for _, kind := range o.Without {
 		if !slices.Contains(Kinds(), kind) {
-			wrong = append(wrong, fmt.Errorf("there is no well-known kind %q to go without; there are %s", kind, strings.Join(Kinds(), ", ")))
+			wrong = append(wrong, fmt.Errorf("Without: unknown kind %q: expected one of %s", kind, strings.Join(Kinds(), ", ")))
 		}
 	}
 	for _, p := range o.Patterns {
@@ -105,7 +105,7 @@ func New(o Options) (*Redactor, error) {
 	}
 	r.rules = append(r.rules, lo.Reject(wellKnown(), func(w rule, _ int) bool { return slices.Contains(o.Without, w.kind) })...)
 	if err := errors.Join(wrong...); err != nil {
-		return nil, fmt.Errorf("making a redactor: %w", err)
+		return nil, fmt.Errorf("creating a redactor: %w", err)
 	}
 	return r, nil
 }
@@ -113,12 +113,12 @@ func New(o Options) (*Redactor, error) {
 // checkKind reports an error for a kind that could break the text around its mark.
 func checkKind(kind string) error {
 	if kind == "" || strings.ContainsFunc(kind, func(r rune) bool { return r < ' ' || strings.ContainsRune(`"\[]`, r) }) {
-		return fmt.Errorf("kind %q: a kind is a word or two, without quotes, brackets and backslashes", kind)
+		return fmt.Errorf("invalid kind %q: expected one or two words without quotes, brackets and backslashes", kind)
 	}
 	return nil
 }
 
-// Results returns the hook at PostToolUse, "redact", that replaces secrets in every text that a tool call leaves: see
+// Results returns the hook at PostToolUse, "redact", that replaces secrets in every text that a tool call leaves. See
 // hooks.ToolResultContext.Filter.
 func (r *Redactor) Results() hooks.Hook {
 	return hooks.On(hooks.AtPostToolUse, "redact", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {

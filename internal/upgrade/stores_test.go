@@ -208,7 +208,7 @@ func TestNewerStores(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, db.Close())
 			_, err = sqlite.Open(t.Context(), path, sqlite.Options{})
-			require.ErrorContains(t, err, "the file has schema version 99 and this program knows ")
+			require.ErrorContains(t, err, "the file has schema version 99 and this program supports ")
 			require.ErrorContains(t, err, ": use the newer program")
 		})
 		t.Run("postgres", func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestNewerStores(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, db.Close(t.Context()))
 			_, err = postgres.Open(t.Context(), at, postgres.Options{})
-			require.ErrorContains(t, err, "it has version 99 and this program knows versions up to ")
+			require.ErrorContains(t, err, "the schema has version 99 and this program supports versions up to ")
 			require.ErrorContains(t, err, ": use a newer program")
 		})
 	})

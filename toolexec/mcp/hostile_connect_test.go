@@ -109,7 +109,7 @@ func TestOnlyAndExcept(t *testing.T) {
 
 	s.Only, s.Except = []string{"ecko"}, []string{"dye"}
 	_, err := mcp.Connect(t.Context(), s)
-	require.ErrorContains(t, err, `unknown tool "ecko", which Only or Except names; there are ["lie"`)
+	require.ErrorContains(t, err, `unknown tool "ecko", which Only or Except names; available: ["lie"`)
 	require.ErrorContains(t, err, `"dye"`)
 }
 

@@ -85,7 +85,7 @@ func pickTools(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
 	for _, pattern := range slices.Concat(s.Only, s.Except) {
 		literal := !strings.ContainsAny(pattern, `*?[\`)
 		if literal && !slices.Contains(names, pattern) {
-			wrong = append(wrong, fmt.Errorf("unknown tool %q, which Only or Except names; there are %s", pattern, some(names)))
+			wrong = append(wrong, fmt.Errorf("unknown tool %q, which Only or Except names; available: %s", pattern, some(names)))
 		}
 	}
 	kept := lo.Filter(tools, func(t *sdk.Tool, _ int) bool { return s.picks(t.Name) })

@@ -146,10 +146,10 @@ func checkVars(vars map[string]string) error {
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
-			wrong = append(wrong, fmt.Errorf("variable %q: that is no name of a variable", name))
+			wrong = append(wrong, fmt.Errorf("variable %q: not a valid variable name", name))
 		}
 		if strings.Contains(vars[name], "\x00") {
-			wrong = append(wrong, fmt.Errorf("variable %s: its value has a NUL byte, which no variable can hold", name))
+			wrong = append(wrong, fmt.Errorf("variable %s: the value contains a NUL byte", name))
 		}
 	}
 	return errors.Join(wrong...)

@@ -155,8 +155,8 @@ func TestWhatCannotRun(t *testing.T) {
 		"nothing":      {shell.Command{Text: " \n"}, "shell: the command is empty"},
 		"a NUL":        {shell.Command{Text: "echo \x00"}, "shell: the command has a NUL byte, which no shell can read"},
 		"negative":     {shell.Command{Text: "x", Timeout: -1}, "shell: the timeout is -1ns: it must not be negative"},
-		"a bad name":   {shell.Command{Text: "x", Vars: map[string]string{"A=B": ""}}, `shell: variable "A=B": that is no name of a variable`},
-		"a NUL within": {shell.Command{Text: "x", Vars: map[string]string{"A": "\x00"}}, "shell: variable A: its value has a NUL byte, which no variable can hold"},
+		"a bad name":   {shell.Command{Text: "x", Vars: map[string]string{"A=B": ""}}, `shell: variable "A=B": not a valid variable name`},
+		"a NUL within": {shell.Command{Text: "x", Vars: map[string]string{"A": "\x00"}}, "shell: variable A: the value contains a NUL byte"},
 		"too long":     {shell.Command{Text: "echo " + strings.Repeat("x", 1<<20)}, "argument list too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
