@@ -206,8 +206,8 @@ func TestPoliciesOfAgentFilesAreHashed(t *testing.T) {
 	require.NoError(t, os.WriteFile("ours.yaml", []byte("policy: ours\n"), 0o600))
 	d.Library["library:git-safety@1"] = "of an older program"
 	assert.Equal(t, []string{
-		"ours.yaml has changed since the run began: it goes on with what it began with.",
-		"library:git-safety@1 is not what it was when the run began: it holds as it is now.",
+		"ours.yaml has changed since the run began: it continues with the original.",
+		"library:git-safety@1 has changed since the run began: it applies as it is now.",
 	}, d.changedFiles("openai/x", o.rules.policy))
 }
 
