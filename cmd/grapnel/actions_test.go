@@ -157,11 +157,11 @@ hooks:
 			q := p.next("runs", "resume", "run_")
 			require.Equal(t, 0, q.run(), q.written())
 			if now == twice {
-				assert.NotContains(t, q.written(), "Your own policy is not what it was")
+				assert.NotContains(t, q.written(), "Your own policy has changed")
 				assert.Equal(t, "once\n", p.read("made.txt"))
 				continue
 			}
-			assert.Contains(t, q.written(), "Your own policy is not what it was", name)
+			assert.Contains(t, q.written(), "Your own policy has changed", name)
 			assert.Equal(t, "once\ntwice\n", p.read("made.txt"), name)
 		}
 	})
