@@ -2,12 +2,11 @@ package agent
 
 import "sync/atomic"
 
-// slab allocates the values that a run makes for every step: several values in one
-// allocation, more of them the longer the run is. A value that is still in use keeps alive
-// those that were allocated with it, so a slab is only for values that the run keeps, or
-// nearly so. The zero slab is ready to use, by several goroutines at once; it must not be
-// copied. Without rooms a run of 100 steps makes 540 allocations instead of 261, and a step
-// takes 10 % more instructions (BenchmarkContender/steps=100).
+// slab allocates the values that a run creates for every step: several values in one allocation, more of them
+// the longer the run is. A value that is still in use keeps alive those that were allocated with it, so a
+// slab is only for values that the run keeps for about as long. The zero slab is ready to use, by several
+// goroutines at once; it must not be copied. Without slabs a run of 100 steps makes 540 allocations instead
+// of 261, and a step takes 10 % more instructions (BenchmarkContender/steps=100).
 type slab[T any] struct {
 	block atomic.Pointer[block[T]]
 }
@@ -53,6 +52,6 @@ func (r *slab[T]) grow(full *block[T]) *T {
 		b, most.block.values = &most.block, most.values[:]
 	}
 	b.taken.Store(1)
-	r.block.CompareAndSwap(full, b) // else another goroutine was quicker, and this one is for one value
+	r.block.CompareAndSwap(full, b) // if another goroutine was faster, this block serves only one value
 	return &b.values[0]
 }

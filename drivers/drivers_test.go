@@ -20,7 +20,7 @@ func TestErrorSaysWhatToDo(t *testing.T) {
 		Message: "slow down", RequestID: "req_1", After: 2 * time.Second, Advice: "ask for a higher limit",
 	})
 	assert.EqualError(t, err, `asking openai model "gpt-4o": too many requests (429 rate_limit_exceeded): slow down; `+
-		`it wants to be left alone for 2s; ask for a higher limit [request req_1]`)
+		`retry after 2s; ask for a higher limit [request req_1]`)
 	assert.Equal(t, agent.KindRateLimit, agent.KindOf(fmt.Errorf("around it: %w", err)))
 
 	cause := errors.New("connection refused")

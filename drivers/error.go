@@ -10,32 +10,32 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Error is how a call to a model service failed. It is never changed once made.
+// Error describes a failed call of a model service. It is immutable.
 type Error struct {
 	// Provider is the service, as in agent.Features.
 	Provider string
 	// Model is the model that was asked.
 	Model string
-	// Kind tells the failures apart that may be dealt with differently.
+	// Kind is the kind of the failure, by which callers decide what to do.
 	Kind agent.ErrorKind
 	// Status is the HTTP status; zero when no answer came.
 	Status int
-	// Code is the service's own word for what is wrong, as it stands in its answer.
+	// Code is the service's own error code, as it is in the reply.
 	Code string
-	// Message is the service's sentence, without anything secret.
+	// Message is the service's explanation, without secrets.
 	Message string
-	// RequestID is how the service's support finds the request.
+	// RequestID identifies the request for the service's support.
 	RequestID string
-	// After is how long the service wants to be left alone; zero when it did not say.
+	// After is how long the service asks callers to wait; zero when it does not say.
 	After time.Duration
-	// Advice is what the reader may do, for kinds where that is not plain.
+	// Advice is what the reader may do, for kinds where that is not obvious.
 	Advice string
-	// Err is the error underneath, which may be nil. Its text is not part of
-	// this one's where Message is set.
+	// Err is the underlying error, which may be nil. If Message is set, the text of Err is not part of the
+	// error's text.
 	Err error
 }
 
-// what says a kind in words.
+// what holds the text for each kind.
 var what = map[agent.ErrorKind]string{
 	agent.KindRateLimit:     "too many requests",
 	agent.KindOverloaded:    "the service is overloaded",
@@ -69,7 +69,7 @@ func (e *Error) Error() string {
 		b.WriteString(": " + e.Err.Error())
 	}
 	if e.After > 0 {
-		fmt.Fprintf(&b, "; it wants to be left alone for %s", e.After)
+		fmt.Fprintf(&b, "; retry after %s", e.After)
 	}
 	if e.Advice != "" {
 		b.WriteString("; " + e.Advice)
@@ -87,16 +87,16 @@ func formatStatus(status int) string {
 	return strconv.Itoa(status)
 }
 
-// Unwrap returns the error underneath.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
 // ErrorKind returns the kind of the failure.
 func (e *Error) ErrorKind() agent.ErrorKind { return e.Kind }
 
-// RetryAfter returns how long the service wants to be left alone.
+// RetryAfter returns how long the service asks callers to wait.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
-// Retryable reports whether the same request may succeed at another time.
+// Retryable reports whether the same request may succeed later.
 func (e *Error) Retryable() bool {
 	switch e.Kind {
 	case agent.KindAuth, agent.KindBadRequest, agent.KindContextLength, agent.KindInvalid:
@@ -105,9 +105,9 @@ func (e *Error) Retryable() bool {
 	return true
 }
 
-// KindOfStatus returns the kind of failure that an HTTP status stands for where a
-// service does not say more. A redirection is a bad request: drivers follow none, as
-// the key would go along, and asking again leads to the same.
+// KindOfStatus returns the kind of failure for an HTTP status, for services that do not say more. A
+// redirection is a bad request: drivers do not follow redirects, which would pass the key on, and a retry
+// would be redirected again.
 func KindOfStatus(status int) agent.ErrorKind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
@@ -125,9 +125,9 @@ func KindOfStatus(status int) agent.ErrorKind {
 	return agent.KindModel
 }
 
-// RetryAfter returns how long an answer's headers ask to be left alone: Retry-After of
-// RFC 9110, in seconds or as a date, and the more exact retry-after-ms of some
-// services. Zero when they do not say, or not in a form that is known.
+// RetryAfter returns the time to wait that an answer's headers ask for: Retry-After of RFC 9110, in seconds
+// or as a date, or the more exact retry-after-ms of some services. It returns zero when the headers are
+// missing or in an unknown form.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return clampSeconds(ms / 1e3)
@@ -142,15 +142,14 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// clampSeconds returns a number of seconds as a duration, a year at most, so that no header
-// overflows one.
+// clampSeconds returns a number of seconds as a duration of a year at most, so that no header overflows the
+// duration.
 func clampSeconds(seconds float64) time.Duration {
 	const year = 365 * 24 * 60 * 60
 	return time.Duration(min(seconds, year) * float64(time.Second))
 }
 
-// Redact takes a secret out of a text: services like to repeat the key that they
-// did not know.
+// Redact removes a secret from a text: services often repeat a key that they rejected.
 func Redact(text, secret string) string {
 	if secret == "" {
 		return text

@@ -11,13 +11,12 @@ import (
 
 // Price is the price of a model, in US dollars per million tokens.
 type Price struct {
-	// Input is for input that no cache had, Output for output, reasoning included.
+	// Input is for input that no cache held, Output for output, reasoning included.
 	Input, Output float64
-	// CacheRead is for input read from a cache, CacheWrite for input written to
-	// one. None means that it is charged as Input.
+	// CacheRead is for input read from a cache, CacheWrite for input written to one. None means that such
+	// input is charged as Input.
 	CacheRead, CacheWrite mo.Option[float64]
-	// Over, when set, is what all tokens of a call cost whose input is longer than
-	// OverTokens.
+	// Over, when set, is the price of all tokens of a call whose input is longer than OverTokens.
 	Over       *Price
 	OverTokens int64
 }
@@ -29,8 +28,8 @@ type Prices struct {
 	models map[string]Price
 }
 
-// NewPrices returns a table of prices by the names that the service has for its
-// models. AsOf is the day on which they were read, such as "2026-11-21".
+// NewPrices returns a table of prices by the service's names for its models. AsOf is the day on which the
+// prices were read, such as "2026-11-21".
 func NewPrices(asOf string, models map[string]Price) Prices {
 	return Prices{asOf, maps.Clone(models)}
 }
@@ -38,13 +37,12 @@ func NewPrices(asOf string, models map[string]Price) Prices {
 // AsOf returns the day on which the prices were read.
 func (p Prices) AsOf() string { return p.asOf }
 
-// dated is a model's name with the day or number of its version behind it, as
-// services answer with it: gpt-4o-2024-08-06, claude-sonnet-4-20250514.
+// dated matches a model's name with the date or number of its version at the end, as services send it in
+// replies: gpt-4o-2024-08-06, claude-sonnet-4-20250514.
 var dated = regexp.MustCompile(`^(.+?)-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest|\d{3})$`)
 
-// Of returns the price of a model; None when it is not in the table. A name that ends
-// in a date or version number, or in -latest, is looked up without it when the
-// table does not have it whole.
+// Of returns the price of a model; None when it is not in the table. Of looks up the full name first, then
+// the name without a date, a version number or -latest at its end.
 func (p Prices) Of(model string) mo.Option[Price] {
 	if price, ok := p.models[model]; ok {
 		return mo.Some(price)

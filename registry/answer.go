@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// request returns what the model is asked with.
+// request applies the definition's settings to a request.
 func (d Definition) request(r agent.Request) agent.Request {
 	r.MaxOutputTokens = d.MaxOutputTokens
 	if d.Temperature != nil {
@@ -34,8 +34,7 @@ func (d Definition) request(r agent.Request) agent.Request {
 	return r
 }
 
-// ofAnswer returns the error of checking arguments without the word: it is about an
-// answer, and told to the model.
+// ofAnswer removes the word "arguments" from the error of checking an answer, which the model reads.
 func ofAnswer(err error) error {
 	if wrong, ok := errors.AsType[*agent.ArgumentsError](err); ok {
 		_, text, _ := strings.Cut(wrong.Error(), ": ")
@@ -44,8 +43,8 @@ func ofAnswer(err error) error {
 	return err
 }
 
-// TrimFence returns an answer without the code fence that models like to put around JSON: what is
-// checked where a definition says the form of the answer.
+// TrimFence returns an answer without the code fence that models often put around JSON. If a definition sets
+// the form of the answer, the agent checks this text.
 func TrimFence(answer string) string {
 	text := strings.TrimSpace(answer)
 	body, opened := strings.CutPrefix(text, "```")

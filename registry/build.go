@@ -19,11 +19,11 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Built is an agent that only has to be built, and what was opened for it.
+// Built is an agent that is ready to be built, with the resources that were opened for it.
 type Built struct {
-	// Builder has everything that the definition says; more can be added to it.
+	// Builder contains the whole definition; callers can add to it.
 	Builder builder.AgentBuilder
-	// Tools are its tools, those of its MCP servers among them, without those that capabilities bring.
+	// Tools are the agent's tools, including those of its MCP servers, without those of capabilities.
 	Tools   []toolexec.Tool
 	closing []func() error
 }
@@ -31,8 +31,8 @@ type Built struct {
 // Agent builds the agent.
 func (b *Built) Agent() mo.Result[*agent.Agent] { return b.Builder.Build() }
 
-// Close closes what was opened for the agent, the last first. It is to be called once, when
-// no run of the agent is under way.
+// Close closes the resources of the agent in reverse order. Call it once, when no run of the agent is in
+// progress.
 func (b *Built) Close() error {
 	wrong := lo.Map(slices.Collect(backward(b.closing)), func(f func() error, _ int) error { return f() })
 	b.closing = nil
@@ -49,8 +49,8 @@ func backward[T any](list []T) func(func(T) bool) {
 	}
 }
 
-// Build makes what a definition says. The error says everything that is wrong with it;
-// what was opened until then is closed.
+// Build makes the agent of a definition. The error joins all mistakes; after an error, everything that was
+// opened is closed.
 func (r Registry) Build(ctx context.Context, d Definition) (*Built, error) {
 	file, err := fileOf(d)
 	if err != nil {
@@ -77,18 +77,18 @@ func (r Registry) BuildFile(ctx context.Context, file *File) (*Built, error) {
 	return built, nil
 }
 
-// maker makes an agent and keeps what goes wrong.
+// maker makes an agent and collects errors.
 type maker struct {
 	Registry
 	file  *File
 	about *Making
 	count map[string]int
 	wrong []error
-	// hookParts are the parts that hooks were made by, by the names of the hooks.
+	// hookParts maps the names of hooks to the parts that made them.
 	hookParts map[string]hookPart
 }
 
-// addError keeps an error about a part, with its place.
+// addError adds an error about a part, with its place.
 func (m *maker) addError(err error, said any, path ...any) {
 	name := m.file.node(said, path...)
 	if name.Kind() == yamlfile.MappingNode {
@@ -130,7 +130,7 @@ func (m *maker) buildAgent(ctx context.Context) (builder.AgentBuilder, []toolexe
 func (m *maker) driver(ctx context.Context) agent.Driver {
 	make, name, ok := m.Registry.driver(m.file.Model)
 	if !ok {
-		return nil // that no model is named is said when the agent is built, if nothing else brings a driver
+		return nil // if no capability adds a driver, building the agent reports the missing model
 	}
 	driver, err := make(ctx, m.about.as("", "model", m.count), name)
 	if err != nil {
@@ -162,7 +162,7 @@ func (m *maker) tools(ctx context.Context) (tools []toolexec.Tool) {
 
 func (m *maker) connect(ctx context.Context, s Server) ([]toolexec.Tool, error) {
 	if m.Connect == nil {
-		return nil, fmt.Errorf("the MCP server %q: this program reaches none", s.Name)
+		return nil, fmt.Errorf("the MCP server %q: this program does not support MCP servers", s.Name)
 	}
 	if s.known() {
 		own := s
@@ -183,7 +183,7 @@ func part[T any](ctx context.Context, m *maker, k Maker[T], what, key string, i 
 	return k.make(ctx, m.about.as(what, p.Name, m.count), k.readSettings(what, name, settings))
 }
 
-// policies returns the capability of the definition's policies.
+// policies returns the capability for the definition's policies.
 func (m *maker) policies(ctx context.Context) []capability.Capability {
 	if len(m.file.Policies) == 0 {
 		return nil
@@ -212,7 +212,7 @@ func (m *maker) capabilities(ctx context.Context) []capability.Capability {
 	return out
 }
 
-// subagents returns the capability to give work to the agents of the definition.
+// subagents returns the capability for the definition's sub-agents.
 func (m *maker) subagents(ctx context.Context) []capability.Capability {
 	var agents []capability.Subagent
 	for i, name := range m.file.Agents {
@@ -239,7 +239,7 @@ func (m *maker) hooks(ctx context.Context) []hooks.Hook {
 	pre := m.hooksOf(ctx, "preHooks", m.file.PreHooks, beforeRun)
 	list := m.hooksOf(ctx, "hooks", m.file.Hooks, nil)
 	post := m.hooksOf(ctx, "postHooks", m.file.PostHooks, afterRun)
-	slices.Reverse(post) // they are told in the order of the set, reversed
+	slices.Reverse(post) // the set calls them in reverse order
 	return slices.Concat(pre, list, post)
 }
 
@@ -261,18 +261,18 @@ func (m *maker) hooksOf(ctx context.Context, key string, parts []Part, points []
 	return out
 }
 
-// hookPart is the part that a hook was made by, and where it stands.
+// hookPart is the part that made a hook, and its place.
 type hookPart struct {
 	part Part
 	key  string
 	i    int
 }
 
-// idle says of which hooks nothing in the agent is what they are for, and reports whether there are some that may be so.
+// idle reports hooks that match no call of the agent, and whether some of them were accepted.
 func (m *maker) idle(b builder.AgentBuilder) (tolerated bool) {
 	plan, err := b.Plan().Get()
 	if err != nil {
-		return false // building the agent says so
+		return false // building the agent reports the error
 	}
 	for _, g := range plan.Gaps() {
 		from, own := m.hookParts[g.Hook]

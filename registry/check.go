@@ -11,16 +11,15 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// checker looks names up and keeps what is wrong.
+// checker looks up names and collects errors.
 type checker struct {
 	Registry
 	file    *File
 	sources []*yamlfile.File
-	once    map[string]map[string]bool // by kind, the parts that can be there only once
+	once    map[string]map[string]bool // by kind, the parts that may occur only once
 }
 
-// check finds everything that is wrong with a definition and can be known before anything
-// is made.
+// check reports all mistakes in a definition that can be found before any part is made.
 func (r Registry) check(file *File) error {
 	c := &checker{Registry: r, file: file, once: map[string]map[string]bool{}}
 	if file.source != nil {
@@ -36,11 +35,11 @@ func (r Registry) check(file *File) error {
 		at := func() yamlfile.Node { return c.at("the policy "+name, name, "policies", i) }
 		switch {
 		case r.Policies == nil:
-			at().Wrong("policies: this program has no use for policies: give its Registry a Policies func")
+			at().Wrong("policies: this program does not support policies: set Registry.Policies")
 		case name == "":
 			at().Wrong("policies: expected a file with rules, or a policy such as library:safe-shell")
 		case c.once["policy"][name]:
-			at().Wrong("the policy %q stands here a second time", name)
+			at().Wrong("the policy %q is listed twice", name)
 		}
 		c.note("policy", name)
 	}
@@ -56,7 +55,7 @@ func (r Registry) check(file *File) error {
 	return yamlfile.Join(c.sources...)
 }
 
-// at returns where something stands, and the text of its own where it stands nowhere.
+// at returns the node of a value, or a node of a separate text if the file does not contain it.
 func (c *checker) at(what string, said any, path ...any) yamlfile.Node {
 	if n := c.file.node(said, path...); n.Kind() != yamlfile.AbsentNode {
 		return n
@@ -66,7 +65,7 @@ func (c *checker) at(what string, said any, path ...any) yamlfile.Node {
 	return n
 }
 
-// known reports a name that is not, or that is there already.
+// known reports an unknown name, or a duplicate.
 func (c *checker) known(what, name string, names []string, single bool, path ...any) bool {
 	at := func() yamlfile.Node { return c.at("the "+what+" "+name, name, path...) }
 	switch {
@@ -74,7 +73,7 @@ func (c *checker) known(what, name string, names []string, single bool, path ...
 		at().Wrong("%s", yamlfile.Unknown(what, name, names))
 		return false
 	case single && c.once[what][name]:
-		at().Wrong("the %s %q stands here a second time", what, name)
+		at().Wrong("the %s %q is listed twice", what, name)
 		return false
 	}
 	c.note(what, name)
@@ -96,7 +95,7 @@ func (c *checker) model() {
 	}
 }
 
-// driver returns the maker for a model, and what it is told.
+// driver returns the maker for a model, and the name to pass to it.
 func (r Registry) driver(model string) (maker DriverMaker, name string, ok bool) {
 	begins := lo.Filter(lo.Keys(r.Drivers), func(prefix string, _ int) bool {
 		return len(model) > len(prefix) && strings.HasPrefix(model, prefix)
@@ -108,7 +107,7 @@ func (r Registry) driver(model string) (maker DriverMaker, name string, ok bool)
 	return r.Drivers[longest], model[len(longest):], true
 }
 
-// wrongModel says what is wrong with a model that no driver is for.
+// wrongModel describes what is wrong with a model that has no driver.
 func (r Registry) wrongModel(model string) string {
 	prefixes := lo.Map(lo.Keys(r.Drivers), func(prefix string, _ int) string { return prefix + "…" })
 	slices.Sort(prefixes)
@@ -116,7 +115,7 @@ func (r Registry) wrongModel(model string) string {
 	provider, _, found := strings.Cut(model, "/")
 	switch {
 	case len(prefixes) == 0:
-		return "there are no drivers, and so no models"
+		return "the registry has no drivers"
 	case !found:
 		return fmt.Sprintf("%s, got %q", text, model)
 	}
@@ -135,7 +134,7 @@ func partsOf[T any](c *checker, what, key string, makers map[string]Maker[T], li
 			name.Wrong("%s", yamlfile.Unknown(what, p.Name, lo.Keys(makers)))
 			continue
 		case (maker.settings == nil || what != "hook") && c.once[what][p.Name]:
-			name.Wrong("the %s %q stands here a second time", what, p.Name)
+			name.Wrong("the %s %q is listed twice", what, p.Name)
 			continue
 		}
 		c.note(what, p.Name)
@@ -143,7 +142,7 @@ func partsOf[T any](c *checker, what, key string, makers map[string]Maker[T], li
 	}
 }
 
-// partValue returns a part as a file says it.
+// partValue returns a part in the form of a file.
 func partValue(p Part) any {
 	if len(p.Settings) == 0 {
 		return p.Name
@@ -151,7 +150,7 @@ func partValue(p Part) any {
 	return map[string]any{p.Name: p.Settings}
 }
 
-// readSettings reads the settings of a part. What is wrong is told of the nodes.
+// readSettings reads the settings of a part, and reports mistakes at their nodes.
 func (k Maker[T]) readSettings(what string, name, settings yamlfile.Node) any {
 	given := settings.Kind() == yamlfile.MappingNode
 	if k.settings == nil {
@@ -187,13 +186,13 @@ func (c *checker) server(i int, s Server) {
 		lo.Ternary(len(c.Servers) == 0, "", "; "+yamlfile.Unknown("server", s.Name, lo.Keys(c.Servers))))
 }
 
-// circles reports agents that would give work to themselves.
+// circles reports agents that are their own sub-agents, directly or through others.
 func (c *checker) circles(above []string, names []string) {
 	for _, name := range names {
 		if slices.Contains(above, name) || name == c.file.Name && name != "" {
 			first := lo.IndexOf(c.file.Agents, append(slices.Clone(above), name)[0])
 			c.at("the agent "+name, c.file.Agents[first], "agents", first).
-				Wrong("the agent %q would give work to itself: %s", name, strings.Join(append(slices.Clone(above), name), ", which has "))
+				Wrong("the agent %q would be its own sub-agent: %s", name, strings.Join(append(slices.Clone(above), name), ", which has "))
 			continue
 		}
 		if d, ok := c.Agents[name]; ok {

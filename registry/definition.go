@@ -9,19 +9,16 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Definition says what an agent is made of, with names in the place of Go values. It is
-// plain data: what it does not say is the zero value, and what was read and written again
-// is equal. Numbers in maps are json.Number when they were read.
+// Definition describes an agent, with names instead of Go values. It is plain data: missing values are zero,
+// and a definition that was written and read again is equal. After reading, numbers in maps are json.Number.
 type Definition struct {
-	// Name names the agent, Description says what it is good for to agents that may give
-	// it work.
+	// Name names the agent. Description tells agents that may use it as a sub-agent what it is good for.
 	Name        string `key:"name"`
 	Description string `key:"description"`
-	// Model is asked by the driver of its prefix: openai/gpt-5-mini.
+	// Model is the model, with the prefix of its driver: openai/gpt-5-mini.
 	Model string `key:"model"`
-	// APIKeyEnv names the variable of the environment that holds the key, BaseURL is where
-	// the service is, if not at its vendor, Price what the model costs where that is not
-	// known. The driver is told of them.
+	// APIKeyEnv names the environment variable with the key. BaseURL is the address of the service, if it is
+	// not the vendor's. Price is the price of the model, if it is not known. The driver gets all three.
 	APIKeyEnv EnvName `key:"api_key_env"`
 	BaseURL   URL     `key:"base_url"`
 	Price     *Price  `key:"price"`
@@ -32,14 +29,14 @@ type Definition struct {
 	Options         map[string]any `key:"options"`
 	Tools           Tools          `key:"tools"`
 	MCP             Servers        `key:"mcp"`
-	// PreHooks are asked before the run and PostHooks told after it, whatever its end;
-	// Hooks are all others. See the package's text.
+	// PreHooks are called before the run, and PostHooks after it, however it ends; Hooks are all others. See
+	// the package documentation.
 	PreHooks  Hooks `key:"preHooks"`
 	Hooks     Hooks `key:"hooks"`
 	PostHooks Hooks `key:"postHooks"`
 	// Policies name files with rules, which Registry.Policies reads.
 	Policies Names `key:"policies"`
-	// Capabilities are further ones, Agents the names of those it may give work to.
+	// Capabilities are further capabilities, Agents the names of the sub-agents.
 	Capabilities Capabilities `key:"capabilities"`
 	Agents       Names        `key:"agents"`
 	Guards       Guards       `key:"guards"`
@@ -49,13 +46,13 @@ type Definition struct {
 	Output   Output `key:"output"`
 }
 
-// Price is what a model costs, in US dollars for a million tokens.
+// Price is the price of a model, in US dollars per million tokens.
 type Price struct {
 	Input  float64 `key:"input,required,nonnegative"`
 	Output float64 `key:"output,required,nonnegative"`
 }
 
-// Guards limit a run and the runs that it starts. Zero is no limit.
+// Guards limit a run and the runs that it starts. Zero means no limit.
 type Guards struct {
 	Steps  int           `key:"steps,limit"` // zero means 100, -1 no limit
 	Tokens int64         `key:"tokens,positive"`
@@ -63,7 +60,7 @@ type Guards struct {
 	Time   time.Duration `key:"time,positive"`
 }
 
-// Retry is how a model call that failed is made again. Where nothing is said it is not.
+// Retry configures how failed model calls are repeated. The zero Retry does not repeat them.
 type Retry struct {
 	Attempts int           `key:"attempts,positive"`
 	Delay    time.Duration `key:"delay,positive"`
@@ -72,13 +69,13 @@ type Retry struct {
 
 // Output is the form of the final answer.
 type Output struct {
-	// Name is what the form is called; empty means "answer".
+	// Name is the name of the form; empty means "answer".
 	Name   string `key:"name"`
 	Schema Schema `key:"schema,required"`
 }
 
-// Schema is a JSON Schema of an object, as JSON text, which a file has as a mapping.
-type Schema string //nolint:recvcheck // it is read into a pointer, and written as a value
+// Schema is a JSON Schema of an object, as JSON text; a file contains it as a mapping.
+type Schema string //nolint:recvcheck // decoding needs a pointer, encoding a value
 
 // ReadNode reads a schema.
 func (s *Schema) ReadNode(n yamlfile.Node) {
@@ -101,7 +98,7 @@ func (s *Schema) ReadNode(n yamlfile.Node) {
 func (s Schema) YAMLValue() any {
 	root, ok := yamlfile.Parse("schema.json", []byte(s)).Root()
 	if !ok {
-		return string(s) // which is an error where it is read
+		return string(s) // reading it reports the error
 	}
 	return root.Value()
 }

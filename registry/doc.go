@@ -1,5 +1,5 @@
-// Package registry makes agents of names: a Definition, in YAML, JSON or Go, says what an
-// agent is made of, and a Registry knows what the names in it stand for.
+// Package registry builds agents from names: a Definition, in YAML, JSON or Go, describes an agent, and a
+// Registry maps its names to Go values.
 //
 //	newOpenAI := func(_ context.Context, _ *registry.Making, model string) (agent.Driver, error) {
 //		return openai.New(openai.Config{Model: model})
@@ -32,38 +32,35 @@
 //
 // # Names
 //
-// There is no registry for the whole program: one is made where it is used, and two may
-// know different things by one name. A name that is not known, or that stands twice where
-// it can be there once, is an error when the definition is loaded, with the nearest name
-// there is; so are settings that do not fit, and unknown keys. All of them are
-// told at once, with file, line and column. What only shows when something is made, such as
-// a file that cannot be opened, is told with its line by Build.
+// There is no global registry: a program creates one where it uses it, and two registries may use the same
+// name for different things. An unknown name, a duplicate that is not allowed, invalid settings and unknown
+// keys are errors when the definition is loaded, with a suggestion of the nearest name. All of them are
+// reported at once, with file, line and column. Errors that only occur when a part is made, such as a file
+// that cannot be opened, are reported by Build, with their line.
 //
-// A hook that no call of the agent's tools can reach is an error: it would guard nothing.
+// A hook that matches no call of the agent's tools is an error, because it would guard nothing.
 //
 // # Hooks before and after a run
 //
-// Under hooks belong hooks at whatever points. preHooks and postHooks are for those that
-// are about the run as a whole, as other systems have them:
+// The key hooks is for hooks at any points. The keys preHooks and postHooks are for hooks about the run as a
+// whole, as in other systems:
 //
-//   - preHooks stand at InputSubmitted or ExecutionStart and at nothing else. They are asked
-//     in the order of the list, before the model is: they may deny or rewrite the input and
-//     set metadata that all later hooks see.
-//   - postHooks stand at ExecutionEnd or AgentFailed and at nothing else. They are told in
-//     the order of the list how the run ended: of every run, also one that failed, was
-//     cancelled or denied, with its status. The run does not return before they do.
+//   - preHooks are only for hooks at InputSubmitted or ExecutionStart. They are called in the order of the
+//     list, before the model: they may deny or rewrite the input and set metadata that all later hooks see.
+//   - postHooks are only for hooks at ExecutionEnd or AgentFailed. They are called in the order of the list
+//     when a run has ended, with its status, also if it failed, was cancelled or denied. The run returns
+//     after them.
 //
-// A hook that stands elsewhere is an error there. Hooks that are not to be waited for are
-// Detached where they are made; they are started when the others have been told. Priorities
-// go before the order of the lists.
+// A hook at another point is an error there. For hooks that the run should not wait for, use Detached; they
+// are started after the others. Priorities override the order of the lists.
 //
 // # Round trips
 //
-// What was read, written and read again is equal, in YAML and in JSON, and from one to the
-// other. What is absent is empty, and what is empty is left away. Comments are not kept.
+// A definition that is read, written and read again is equal, in YAML and in JSON, and converted from one to
+// the other. Absent values are empty, and empty values are omitted. Comments are not kept.
 //
 // # Secrets
 //
-// A definition has no place for keys and passwords, only for the names of variables of the
-// environment. What looks like one is not shown in errors.
+// A definition has no place for keys and passwords, only for the names of environment variables. Errors do
+// not show values that look like secrets.
 package registry

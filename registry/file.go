@@ -10,22 +10,21 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// File is a definition with the text that it was read from, so that what turns out to be
-// wrong later is still told with its line. The Definition may be changed: what is not
-// what stands in the text any more is told of without a line. The zero File is of an empty
-// definition, and of no text.
+// File is a definition with the text that it was read from, so that later errors have a line, too. The
+// Definition may be changed: errors about values that differ from the text have no line. The zero File has an
+// empty definition and no text.
 type File struct {
 	Definition
 	source *yamlfile.File
-	newer  bool // the text is of a format that is not known
+	newer  bool // the text has an unknown format
 }
 
 // fileFormat is the format of agent files that this version reads.
 const fileFormat = 1
 
-// Read reads a definition, as JSON if the path ends in .json and else as YAML; the path is
-// what errors call it. The names in it are not looked up. What is wrong with it is one
-// error with every mistake, each with its line and column.
+// Read reads a definition, as JSON if the path ends in .json and otherwise as YAML; errors contain the path.
+// It does not look up the names in the definition. The error joins all mistakes, each with its line and
+// column.
 func Read(path string, text []byte) (Definition, error) {
 	file := parseFile(path, text)
 	return file.Definition, file.source.Err()
@@ -43,8 +42,8 @@ func parseFile(path string, text []byte) *File {
 	return file
 }
 
-// Load reads the file at a path and looks all of its names up. What is wrong with what
-// stands in it is one error with every mistake, each with its line and column.
+// Load reads the file at a path and looks up all of its names. The error joins all mistakes in the file, each
+// with its line and column.
 func (r Registry) Load(path string) (*File, error) {
 	text, err := ReadFile(path)
 	if err != nil {
@@ -53,7 +52,7 @@ func (r Registry) Load(path string) (*File, error) {
 	return r.Parse(path, text)
 }
 
-// ReadFile returns the text of the file at a path, for Parse; little more than it takes.
+// ReadFile returns the text of the file at a path, for Parse. It limits the size of the file.
 func ReadFile(path string) ([]byte, error) {
 	text, err := yamlfile.Read(path)
 	if err != nil {
@@ -62,7 +61,7 @@ func ReadFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Parse works like Load for a text that is there already.
+// Parse works like Load for a given text.
 func (r Registry) Parse(path string, text []byte) (*File, error) {
 	file := parseFile(path, text)
 	if file.newer {
@@ -74,7 +73,7 @@ func (r Registry) Parse(path string, text []byte) (*File, error) {
 	return file, nil
 }
 
-// fileOf returns a definition that was made in Go, as the text that it would be.
+// fileOf encodes a definition that was made in Go, so that it has a text.
 func fileOf(d Definition) (*File, error) {
 	text, err := d.YAML()
 	if err != nil {
@@ -83,8 +82,8 @@ func fileOf(d Definition) (*File, error) {
 	return parseFile(fmt.Sprintf("the definition of agent %q", d.Name), text), nil
 }
 
-// node returns what stands at a path in the text, if that is what the definition says there;
-// else what it says, as a text of its own.
+// node returns the node at a path of the text if it matches the definition's value; otherwise a node with the
+// definition's value, in a separate text.
 func (f *File) node(said any, path ...any) yamlfile.Node {
 	if root, ok := f.root(); ok {
 		if n := root.Find(path...); n.Kind() != yamlfile.AbsentNode && reflect.DeepEqual(withoutEmpty(n.Value()), said) {
@@ -101,7 +100,7 @@ func (f *File) root() (yamlfile.Node, bool) {
 	return f.source.Root()
 }
 
-// server returns where the name of a server stands in the text; the zero Node if nowhere.
+// server returns the node of a server's name in the text, or the zero Node.
 func (f *File) server(i int, s Server) yamlfile.Node {
 	root, _ := f.root()
 	list := root.Find("mcp")
@@ -112,7 +111,7 @@ func (f *File) server(i int, s Server) yamlfile.Node {
 	return e.Key
 }
 
-// withoutEmpty returns a part without settings that are none.
+// withoutEmpty removes empty settings from a part.
 func withoutEmpty(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok || len(m) != 1 {
@@ -126,7 +125,7 @@ func withoutEmpty(v any) any {
 	return v
 }
 
-// encodePart returns a part as a text of its own.
+// encodePart returns a part as a separate text.
 func encodePart(name string, said any) (*yamlfile.File, yamlfile.Node) {
 	text, err := yamlfile.Encode("part.yaml", said)
 	file := yamlfile.Parse(name, text)
@@ -138,8 +137,7 @@ func encodePart(name string, said any) (*yamlfile.File, yamlfile.Node) {
 	return file, root
 }
 
-// secretAdvice says where secrets belong, to an author who looks for their place in
-// a definition.
+// secretAdvice explains where secrets belong, for authors who try to put one into a definition.
 func secretAdvice(key string) string {
 	key = strings.ToLower(key)
 	for _, word := range []string{"key", "token", "secret", "password", "auth", "header", "credential"} {

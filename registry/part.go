@@ -6,10 +6,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Part is a tool, hook or capability of an agent: a name of the registry, with settings.
+// Part is a tool, hook or capability of an agent: a name in the registry, with settings.
 type Part struct {
 	Name string
-	// Settings are as JSON knows them; nil means none.
+	// Settings are values as in decoded JSON; nil means none.
 	Settings map[string]any
 }
 
@@ -37,7 +37,7 @@ func (p Part) YAMLValue() any {
 	return map[string]any{p.Name: p.Settings}
 }
 
-// Decode reads the settings into a struct, as a Maker made by With is given them.
+// Decode decodes the settings into a struct, as a Maker of With receives them.
 func (p Part) Decode(into any) error {
 	text, err := yamlfile.Encode("settings.yaml", p.Settings)
 	if err != nil {
@@ -60,7 +60,7 @@ func readParts(n yamlfile.Node, what string) []Part {
 	for _, item := range n.Items() {
 		name, settings := nameOf(item)
 		if item.Kind() == yamlfile.MappingNode && name.Kind() == yamlfile.AbsentNode {
-			item.Wrong("expected one %s with its settings below it; begin the next one with a dash of its own", what)
+			item.Wrong("expected one %s with its settings below it; begin the next one with a new dash", what)
 			continue
 		}
 		if k := settings.Kind(); k != yamlfile.AbsentNode && k != yamlfile.NullNode && k != yamlfile.MappingNode {
@@ -74,7 +74,7 @@ func readParts(n yamlfile.Node, what string) []Part {
 	return out
 }
 
-// nameOf returns the name of a part and its settings, the zero Nodes where there are none.
+// nameOf returns the name of a part and its settings, or zero Nodes.
 func nameOf(item yamlfile.Node) (name, settings yamlfile.Node) {
 	if item.Kind() != yamlfile.MappingNode {
 		return item, settings
@@ -86,7 +86,7 @@ func nameOf(item yamlfile.Node) (name, settings yamlfile.Node) {
 	return entries[0].Key, entries[0].Value
 }
 
-// mapOf returns a mapping as JSON knows it; nil for an empty one.
+// mapOf returns a mapping as decoded JSON; nil for an empty one.
 func mapOf(n yamlfile.Node) map[string]any {
 	if m, ok := n.Value().(map[string]any); ok && len(m) > 0 {
 		return m

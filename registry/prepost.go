@@ -9,13 +9,13 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Where the hooks under preHooks and postHooks stand.
+// The points for hooks under preHooks and postHooks.
 var (
 	beforeRun = []hooks.PointName{hooks.InputSubmitted, hooks.ExecutionStart}
 	afterRun  = []hooks.PointName{hooks.AgentFailed, hooks.ExecutionEnd}
 )
 
-// checkPoints says which of the hooks stands elsewhere than the points, if those are given.
+// checkPoints returns an error for a hook at other points, unless points is empty.
 func checkPoints(list []hooks.Hook, key string, points []hooks.PointName) error {
 	if points == nil {
 		return nil
@@ -23,7 +23,7 @@ func checkPoints(list []hooks.Hook, key string, points []hooks.PointName) error 
 	for _, h := range list {
 		elsewhere := lo.Filter(h.Points(), func(at hooks.PointName, _ int) bool { return !slices.Contains(points, at) })
 		if len(elsewhere) > 0 {
-			return fmt.Errorf("%q stands at %s: under %s belong hooks that stand at %s or %s alone; list it under hooks",
+			return fmt.Errorf("%q is at %s: %s is only for hooks at %s or %s; list it under hooks",
 				h.Name(), elsewhere[0], key, points[0], points[1])
 		}
 	}

@@ -40,17 +40,17 @@ mcp: [fs, nowhere]
 	assert.Equal(t, []string{
 		`a.yaml:2:8: expected a model, such as scripted/deep/…, scripted/…; unknown provider "scriptd" (did you mean "scripted"?); known: "scripted", "scripted/deep"`,
 		`a.yaml:3:14: unknown tool "lok" (did you mean "look"?); known: "disk", "look", "pay"`,
-		`a.yaml:3:19: the tool "pay" stands here a second time`,
+		`a.yaml:3:19: the tool "pay" is listed twice`,
 		`a.yaml:3:24: the tool "disk" needs settings: file`,
-		`a.yaml:3:30: the tool "pay" stands here a second time`,
-		`a.yaml:3:43: the tool "disk" stands here a second time`,
+		`a.yaml:3:30: the tool "pay" is listed twice`,
+		`a.yaml:3:43: the tool "disk" is listed twice`,
 		`a.yaml:4:12: unknown hook "frist" (did you mean "first"?); known: "bill", "first", "guard", "log", "lost", "second", "thanks"`,
-		`a.yaml:5:48: the hook "guard" stands here a second time`,
-		`a.yaml:6:20: the hook "guard" stands here a second time`,
-		`a.yaml:7:24: the capability "polite" stands here a second time`,
+		`a.yaml:5:48: the hook "guard" is listed twice`,
+		`a.yaml:6:20: the hook "guard" is listed twice`,
+		`a.yaml:7:24: the capability "polite" is listed twice`,
 		`a.yaml:8:18: unknown agent "absent"; known: "helper", "hoop", "loop"`,
-		`a.yaml:8:26: the agent "helper" stands here a second time`,
-		`a.yaml:8:34: the agent "loop" would give work to itself: loop, which has hoop, which has loop`,
+		`a.yaml:8:26: the agent "helper" is listed twice`,
+		`a.yaml:8:34: the agent "loop" would be its own sub-agent: loop, which has hoop, which has loop`,
 		`a.yaml:9:11: the server "nowhere" has neither a command nor a url; unknown server "nowhere"; known: "fs"`,
 	}, got)
 }
@@ -62,7 +62,7 @@ func TestNamesOfADefinitionInGo(t *testing.T) {
 		Guards: registry.Guards{Steps: -2},
 	})
 	for _, want := range []string{
-		`the definition of agent "a":`, `unknown hook "frist" (did you mean "first"?)`, `the tool "pay" stands here a second time`,
+		`the definition of agent "a":`, `unknown hook "frist" (did you mean "first"?)`, `the tool "pay" is listed twice`,
 		`expected a whole number above zero or -1, such as 20, got "-2"`,
 	} {
 		require.ErrorContains(t, err, want)
@@ -141,8 +141,8 @@ mcp: {other: {command: [x]}}
 	for _, want := range []string{
 		`a.yaml:1:8: the wire is cut`,
 		`a.yaml:4:5: the tool "disk": no such file`,
-		`a.yaml:5:12: the hook "guard": "guard" stands at PreToolUse: under preHooks belong hooks that stand at InputSubmitted or ExecutionStart alone`,
-		`a.yaml:6:13: the hook "first": "first" stands at ExecutionStart: under postHooks belong hooks that stand at AgentFailed or ExecutionEnd alone`,
+		`a.yaml:5:12: the hook "guard": "guard" is at PreToolUse: preHooks is only for hooks at InputSubmitted or ExecutionStart`,
+		`a.yaml:6:13: the hook "first": "first" is at ExecutionStart: postHooks is only for hooks at AgentFailed or ExecutionEnd`,
 	} {
 		require.ErrorContains(t, err, want)
 	}
@@ -205,16 +205,16 @@ func TestSubagentsByName(t *testing.T) {
 	_, err = w.Build(t.Context(), registry.Definition{Name: "boss", Model: "scripted/boss", Agents: registry.Names{"helper"}})
 	require.ErrorContains(t, err, "the wire is cut")
 	_, err = w.Build(t.Context(), registry.Definition{Name: "loop", Agents: registry.Names{"hoop"}})
-	require.ErrorContains(t, err, `the agent "loop" would give work to itself: hoop, which has loop`)
+	require.ErrorContains(t, err, `the agent "loop" would be its own sub-agent: hoop, which has loop`)
 }
 
 // The zero Registry knows nothing, and says so.
 func TestTheZeroRegistry(t *testing.T) {
 	_, err := registry.Registry{}.Parse("a.yaml", []byte("model: a/b\ntools: [x]\n"))
-	require.ErrorContains(t, err, "there are no drivers, and so no models")
+	require.ErrorContains(t, err, "the registry has no drivers")
 	require.ErrorContains(t, err, `unknown tool "x"; known: none`)
 	_, err = registry.Registry{}.Build(t.Context(), registry.Definition{MCP: registry.Servers{{Name: "x", Command: []string{"y"}}}})
-	require.ErrorContains(t, err, `the MCP server "x": this program reaches none`)
+	require.ErrorContains(t, err, `the MCP server "x": this program does not support MCP servers`)
 	built, err := registry.Registry{}.BuildFile(t.Context(), &registry.File{})
 	require.NoError(t, err)
 	require.ErrorContains(t, built.Agent().Error(), "no driver")
@@ -244,7 +244,7 @@ func TestPolicies(t *testing.T) {
 	require.ErrorContains(t, err, "policies: no such file")
 	_, err = r.Parse("clerk.yaml", []byte("policies: [a.yaml, '', a.yaml]\n"))
 	require.ErrorContains(t, err, `clerk.yaml:1:20: policies: expected a file with rules`)
-	require.ErrorContains(t, err, `the policy "a.yaml" stands here a second time`)
+	require.ErrorContains(t, err, `the policy "a.yaml" is listed twice`)
 	_, err = registry.Registry{}.Parse("clerk.yaml", []byte("policies: [a.yaml]\n"))
-	require.ErrorContains(t, err, "clerk.yaml:1:12: policies: this program has no use for policies")
+	require.ErrorContains(t, err, "clerk.yaml:1:12: policies: this program does not support policies")
 }

@@ -12,7 +12,7 @@ import (
 // URL is an address that begins with http:// or https:// and has no password.
 type URL string
 
-// Set reads an address.
+// Set parses an address.
 func (v *URL) Set(text string) error {
 	const expected = "expected an address, such as http://localhost:11434/v1"
 	u, err := url.Parse(text)
@@ -30,18 +30,18 @@ func (v *URL) Set(text string) error {
 
 func (v *URL) String() string { return string(*v) }
 
-// Type returns the word for an address in a help text.
+// Type returns the name of the value's type in a help text.
 func (*URL) Type() string { return "url" }
 
-// EnvName is the name of a variable of the environment.
+// EnvName is the name of an environment variable.
 type EnvName string
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Set reads the name of a variable. A text that may be its value is not told.
+// Set parses the name of a variable. The error does not contain a text that may be a secret.
 func (v *EnvName) Set(text string) error {
 	if !envName.MatchString(text) {
-		return &yamlfile.SecretError{Expected: "expected the name of a variable of the environment, such as GITHUB_TOKEN, never its value"}
+		return &yamlfile.SecretError{Expected: "expected the name of an environment variable, such as GITHUB_TOKEN, not its value"}
 	}
 	*v = EnvName(text)
 	return nil

@@ -9,20 +9,19 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Server is an MCP server: a command to start, or a URL. One that says neither is the
-// registry's of that name.
+// Server is an MCP server: a command to start, or a URL. A Server with neither refers to the registry's
+// server of that name.
 type Server struct {
 	// Name becomes part of the names of its tools.
 	Name    string
 	Command []string `key:"command"`
 	Dir     string   `key:"dir"`
-	// Env are variables of the environment that the command is started with, besides
-	// the few that every program needs.
+	// Env are environment variables that the command gets in addition to the few that every program needs.
 	Env []EnvName `key:"env"`
 	URL URL       `key:"url"`
 	// TokenEnv is the variable that holds the bearer token for the URL.
 	TokenEnv EnvName `key:"token_env"`
-	// Only and Except pick tools by their names at the server, or by globs.
+	// Only and Except select tools by their names at the server, or by globs.
 	Only    []string      `key:"only"`
 	Except  []string      `key:"except"`
 	Timeout time.Duration `key:"timeout,positive"`
@@ -60,7 +59,7 @@ func (l *Servers) ReadNode(n yamlfile.Node) {
 func (s Server) check(key yamlfile.Node) {
 	switch {
 	case len(s.Command) > 0 && s.URL != "":
-		key.Wrong("the server %q has a command and a url: it must be one of them", s.Name)
+		key.Wrong("the server %q has a command and a url: remove one of them", s.Name)
 	case s.URL != "" && (len(s.Env) > 0 || s.Dir != ""):
 		key.Wrong("the server %q has a url: dir and env are for a command", s.Name)
 	case s.URL == "" && s.TokenEnv != "":
@@ -68,11 +67,11 @@ func (s Server) check(key yamlfile.Node) {
 	}
 }
 
-// known reports whether it is to be found in the registry.
+// known reports whether the server is one of the registry.
 func (s Server) known() bool { return len(s.Command) == 0 && s.URL == "" }
 
-// YAMLValue returns a list of names where there is nothing but names, and else a list of pairs
-// in the order of the servers.
+// YAMLValue returns a list of names if all servers are only names, otherwise a list of pairs in the order of
+// the servers.
 func (l Servers) YAMLValue() any {
 	if lo.EveryBy(l, func(s Server) bool { return s.isName() }) {
 		return lo.Map(l, func(s Server, _ int) string { return s.Name })
@@ -80,7 +79,7 @@ func (l Servers) YAMLValue() any {
 	return yamlfile.Pairs(lo.Map(l, func(s Server, _ int) yamlfile.Pair { return yamlfile.Pair{Key: s.Name, Value: s} }))
 }
 
-// isName reports whether it says nothing but its name.
+// isName reports whether only the name of the server is set.
 func (s Server) isName() bool {
 	return s.known() && s.Dir == "" && s.TokenEnv == "" && s.Timeout == 0 && len(s.Env)+len(s.Only)+len(s.Except) == 0
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// WrapApprover returns the wrapper around the agent's approver, outside of the
-// hooks: it measures how long the answers took, from the moment that the person was
-// asked, in whatever process that was.
+// WrapApprover returns the wrapper around the agent's approver, outside of the hooks. It measures how long
+// answers take, from the question, even if another process asked it.
 func (t *Telemetry) WrapApprover(inner agent.Approver) agent.Approver { return approver{t, inner} }
 
 type approver struct {
@@ -45,7 +44,7 @@ func (x approver) Approve(ctx context.Context, s agent.State, pending []*agent.P
 	return result
 }
 
-// endDeferred ends the spans of the calls that a run waits with: it is parked.
+// endDeferred ends the spans of waiting calls when the run is parked.
 func (r *run) endDeferred() {
 	for i := range r.calls {
 		c := &r.calls[i]

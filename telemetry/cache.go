@@ -6,18 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// maxCached is how many values a cache keeps: models invent names of tools, and
-// there is no end to them.
+// maxCached is the maximum number of values in a cache: models invent an unlimited number of tool names.
 const maxCached = 256
 
-// cache keeps what was made once for each key. It is safe for concurrent use;
-// looking up what is there neither locks nor allocates. The zero cache is empty.
+// cache stores a value for each key. It is safe for concurrent use; finding an existing value neither locks
+// nor allocates. The zero cache is empty.
 type cache[K comparable, V any] struct {
 	kept   atomic.Pointer[map[K]V]
 	adding sync.Mutex
 }
 
-// of returns the value of the key, made if it is not there.
+// of returns the value of the key, and creates it if it does not exist.
 func (c *cache[K, V]) of(key K, build func(K) V) V {
 	if kept := c.kept.Load(); kept != nil {
 		if v, ok := (*kept)[key]; ok {

@@ -14,30 +14,29 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// WrapDriver returns the outer wrapper around the driver, outside of the hooks: a span
-// for each turn, from before the hooks see the request until they have let the
-// reply out.
+// WrapDriver returns the outer wrapper around the driver, outside of the hooks. It records a span for each
+// turn, from before the hooks see the request until they have released the reply.
 func (t *Telemetry) WrapDriver(inner agent.Driver) agent.Driver {
 	return &outer{t, inner, targetOf(inner)}
 }
 
-// WrapModel returns the inner wrapper around the driver, inside of the hooks: it sees
-// what the model is asked and what it answers, and measures that.
+// WrapModel returns the inner wrapper around the driver, inside of the hooks: it records and measures the
+// model's actual requests and replies.
 func (t *Telemetry) WrapModel(inner agent.Driver) agent.Driver {
 	f, described := agent.FeaturesOf(inner).Get()
 	_, streamer := inner.(agent.Streamer)
 	return &asking{t, inner, targetOf(inner), lo.Ternary(described, f.Streaming, streamer)}
 }
 
-// turn is a turn of the model under way. The inner wrapper finds it in the run, so
-// that no context has to carry it.
+// turn is a running turn of the model. The inner wrapper finds it in the run, so that no context has to carry
+// it.
 type turn struct {
 	span  trace.Span
-	model string // in its name
+	model string // the model in the span's name
 }
 
-// turn returns the turn whose span is in ctx, or else the only one there is: middleware in
-// between may have begun a span of its own.
+// turn returns the turn whose span is in ctx, or else the only turn, because middleware in between may have
+// begun its own span.
 func (r *run) turn(ctx context.Context) (turn, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,10 +61,10 @@ var (
 // WhenUnobserved returns the driver of runs without an observer.
 func (d *outer) WhenUnobserved() agent.Driver { return d.inner }
 
-// Features returns what the wrapped driver says of itself.
+// Features returns the features of the wrapped driver.
 func (d *outer) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
-// Next asks the model, and records a span where the run is recorded.
+// Next calls the driver, and records a span if the run is recorded.
 func (d *outer) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	if r := d.t.of(s); r != nil && r.recording {
 		return d.recordTurn(ctx, r, s)
@@ -83,7 +82,7 @@ func (d *outer) recordTurn(ctx context.Context, r *run, s agent.State) mo.Result
 	return result
 }
 
-// Stream streams.
+// Stream works like Next and streams.
 func (d *outer) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	r := d.t.of(s)
 	if r == nil || !r.recording {
@@ -101,11 +100,11 @@ func (d *outer) Stream(ctx context.Context, s agent.State, emit func(agent.Delta
 func (d *outer) begin(ctx context.Context, r *run, s agent.State) (context.Context, trace.Span) {
 	to := d.target.withModel(s.Request().Model)
 	begun := d.t.spans.chat(to)
-	ctx, span := d.t.tracer.Start(ctx, begun.name, begun.options...) //nolint:spancheck // over ends it
+	ctx, span := d.t.tracer.Start(ctx, begun.name, begun.options...) //nolint:spancheck // the span ends in over
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turns = append(r.turns, turn{span, to.model})
-	return ctx, span //nolint:spancheck // over ends it
+	return ctx, span //nolint:spancheck // the span ends in over
 }
 
 // over ends the span of a turn.
@@ -122,7 +121,7 @@ func (r *run) over(span trace.Span, returned bool) {
 	r.turns = slices.DeleteFunc(r.turns, func(u turn) bool { return u.span.SpanContext().SpanID() == id })
 }
 
-// endTurn says what came of the turn, hooks and all.
+// endTurn records the result of the turn, after all hooks.
 func (r *run) endTurn(ctx context.Context, span trace.Span, result mo.Result[agent.Step]) {
 	reply, err := result.Get()
 	failure := turnFailure(ctx, err)
@@ -140,8 +139,7 @@ func (r *run) endTurn(ctx context.Context, span trace.Span, result mo.Result[age
 	}
 }
 
-// turnFailure returns the class of the error that a turn ended with. A stop in the form
-// of an error is none.
+// turnFailure returns the class of a turn's error. A stop that is returned as an error is not a failure.
 func turnFailure(ctx context.Context, err error) string {
 	if err == nil {
 		return ""
@@ -168,7 +166,7 @@ var (
 // WhenUnobserved returns the driver of runs without an observer.
 func (d *asking) WhenUnobserved() agent.Driver { return d.inner }
 
-// Features returns what the wrapped driver says of itself.
+// Features returns the features of the wrapped driver.
 func (d *asking) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d *asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
@@ -185,7 +183,7 @@ func (d *asking) recordCall(ctx context.Context, r *run, s agent.State) mo.Resul
 	return result
 }
 
-// Stream streams, and looks at the clock when the first piece comes.
+// Stream works like Next, and measures when the first piece arrives.
 func (d *asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	r := d.t.of(s)
 	if r == nil {
@@ -194,7 +192,7 @@ func (d *asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 	var first time.Duration
 	began := time.Now()
 	result := agent.Stream(ctx, d.inner, s, func(delta agent.Delta) {
-		if first == 0 && d.streams { // else it comes whole, at the end
+		if first == 0 && d.streams { // otherwise the reply arrives in one piece at the end
 			first = max(time.Since(began), 1)
 		}
 		emit(delta)
@@ -203,13 +201,13 @@ func (d *asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 	return result
 }
 
-// timing is how long a model call took, and its first piece if there was one.
+// timing is the duration of a model call, and the time until its first piece, if it streamed.
 type timing struct {
 	took, first time.Duration
 	streamed    bool
 }
 
-// recordUsage records a model call: what was asked and what was answered, as figures.
+// recordUsage records the request and the reply of a model call as numbers.
 func (d *asking) recordUsage(ctx context.Context, r *run, s agent.State, result mo.Result[agent.Step], t timing) {
 	request := s.Request()
 	to := d.target.withModel(request.Model)
@@ -256,7 +254,7 @@ func (d *asking) recordUsage(ctx context.Context, r *run, s agent.State, result 
 		a.text(semconv.KeyInstructions, instructions(request.Instructions))
 		a.text(semconv.KeyInputMessages, inputMessages(s))
 	}
-	if to.model != u.model { // hooks chose another
+	if to.model != u.model { // a hook changed the model
 		a.text(semconv.KeyRequestModel, to.model)
 		u.span.SetName(valid(spanTitle(semconv.OperationChat, to.model)))
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// finishReasons is the attribute of each finish reason: the conventions want a list,
-// one for each choice.
+// finishReasons maps each finish reason to its attribute: the conventions require a list, with an entry for
+// each choice.
 var finishReasons = lo.SliceToMap(
 	[]agent.FinishReason{agent.FinishStop, agent.FinishLength, agent.FinishToolCalls, agent.FinishFilter, agent.FinishError},
 	func(r agent.FinishReason) (agent.FinishReason, attribute.KeyValue) {
@@ -20,7 +20,7 @@ var finishReasons = lo.SliceToMap(
 	},
 )
 
-// message and part are the JSON form that the conventions have for messages.
+// message and part are the conventions' JSON form of messages.
 type message struct {
 	Role   string `json:"role"`
 	Parts  []part `json:"parts"`
@@ -38,8 +38,8 @@ type part struct {
 
 func textPart(text string) part { return part{Type: "text", Content: &text} }
 
-// argumentsOf returns the arguments as the object that they are, or as a text where the
-// model wrote none, or one that not everybody reads alike.
+// argumentsOf returns arguments as a JSON object, or as a string if the text is not an object or is
+// ambiguous.
 func argumentsOf(text string) json.RawMessage {
 	if strictjson.CheckObject(text) == nil {
 		return json.RawMessage(text)
@@ -48,7 +48,7 @@ func argumentsOf(text string) json.RawMessage {
 	return quoted
 }
 
-// finishOf returns a finish reason as messages have it: a word, which must be there.
+// finishOf returns a finish reason for a message, where it is required.
 func finishOf(reason agent.FinishReason) string {
 	switch reason {
 	case agent.FinishToolCalls:
@@ -78,7 +78,7 @@ func messageOf(m agent.Message) message {
 	return out
 }
 
-// inputMessages returns what the model is shown.
+// inputMessages returns the messages that the model is shown.
 func inputMessages(s agent.State) string {
 	var list []message
 	for _, m := range s.Messages() {
@@ -87,9 +87,9 @@ func inputMessages(s agent.State) string {
 	return encodeList(list)
 }
 
-// outputOf returns what the hooks left of a reply.
+// outputOf returns the reply after the hooks.
 func outputOf(reply agent.Step) string {
-	if reply.Message.Role() == "" { // middleware ended the run in the model's place
+	if reply.Message.Role() == "" { // middleware ended the run instead of calling the model
 		return ""
 	}
 	m := messageOf(reply.Message)
@@ -97,7 +97,7 @@ func outputOf(reply agent.Step) string {
 	return encodeList([]message{m})
 }
 
-// outputMessages returns a plain answer.
+// outputMessages returns an answer that is only text.
 func outputMessages(text string, finish agent.FinishReason) string {
 	return encodeList([]message{{string(agent.RoleAssistant), []part{textPart(text)}, finishOf(finish)}})
 }
@@ -110,6 +110,6 @@ func instructions(text string) string {
 }
 
 func encodeList[T []message | []part](list T) string {
-	text, _ := json.Marshal(list) //nolint:errchkjson // structs of texts
+	text, _ := json.Marshal(list) //nolint:errchkjson // structs of strings cannot fail
 	return string(text)
 }

@@ -1,11 +1,10 @@
-// Package telemetry lets agents be seen through OpenTelemetry: spans, metrics and log
-// events by the semantic conventions for generative AI, and for hooks by ours. It
-// uses the API of OpenTelemetry only, and log/slog for log events; where it all goes is up
-// to the program, for instance with one call of package telemetry/otelsetup.
+// Package telemetry reports agents to OpenTelemetry: spans, metrics and log events, following the semantic
+// conventions for generative AI, with additional ones for hooks. It only uses the API of OpenTelemetry, and
+// log/slog for log events; the program decides where the data goes, for instance with one call of package
+// telemetry/otelsetup.
 //
-// An agent that is built with builder.New has it already, with the global providers and the
-// handler of SetDefaultLogs.
-// Capability UseTelemetry says more, or nothing at all:
+// An agent that is built with builder.New has telemetry already, with the global providers and the handler of
+// SetDefaultLogs. Capability UseTelemetry configures it or turns it off:
 //
 //	shutdown, err := otelsetup.Start(ctx, otelsetup.Config{})
 //	// …
@@ -26,37 +25,33 @@
 //	   ├─ invoke_agent researcher              a run that the tool started
 //	   └─ hook PostToolUse redact
 //
-// A hook's span stands under the span of what it decides upon: a call, a turn, else
-// the run. Whatever a tool or a driver starts with its context stands under theirs.
-// A call's span says what became of the call, who decided so and why; it lasts from
-// the decision to the answer, so of several calls of a step each includes the waiting
-// for those before it; grapnel.tool.duration is the tool's own time.
+// A hook's span is below the span of the subject of its decision: a call, a turn, or the run. Spans that a
+// tool or a driver starts with its context are below theirs. A call's span records the outcome of the call,
+// who decided it and why. It lasts from the decision to the answer, so with several calls in a step, each
+// span includes the wait for earlier calls; grapnel.tool.duration is the tool's own time.
 //
-// Only what failed has the status Error. Denials, stops and rewrites are decisions,
-// and in attributes.
+// Only failures have the status Error. Denials, stops and rewrites are decisions, which are recorded as
+// attributes.
 //
 // # Log events
 //
-// A log event is a record for a slog.Handler: its message is the name of the event, its
-// attributes have the names of the conventions, and the context has the span that it is part
-// of. A handler is asked with Enabled, for each run and each event, and is called on the
-// goroutine of the run: one that is slow should queue.
+// A log event is a record for a slog.Handler: its message is the name of the event, its attributes have the
+// names of the conventions, and the context has its span. Enabled is called for each run and each event, and
+// Handle runs on the goroutine of the run: a slow handler should queue.
 //
-// # What is not told
+// # Content
 //
-// Without being asked, no content goes anywhere: no messages, arguments, results, and
-// no sentences of decisions and errors, which may quote them. What is asked for with
-// Content is what hooks left: messages as the model was shown them, replies behind
-// PostInference, arguments after rewriting, results behind PostToolUse.
+// By default, telemetry contains no content: no messages, arguments or results, and no texts of decisions and
+// errors, which may quote content. With Content, it contains the content after the hooks: messages as the
+// model was shown them, replies after PostInference, arguments after rewriting, results after PostToolUse.
 //
 // # Cost
 //
-// Where the span of a run does not record, nothing below it is made; with no provider
-// and no handler at all a step costs a few nanoseconds and no allocation. Metrics and log events do
-// not depend on whether the span was sampled.
+// If the span of a run is not recorded, no spans below it are created; with no provider and no handler at
+// all, a step costs a few nanoseconds and no allocation. Metrics and log events do not depend on whether the
+// span was sampled.
 //
 // # Concurrency
 //
-// A Telemetry may serve any number of agents and runs at once, and starts no
-// goroutine.
+// A Telemetry may serve any number of agents and runs at once, and starts no goroutine.
 package telemetry

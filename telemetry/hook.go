@@ -19,8 +19,8 @@ import (
 
 var _ agent.Observer = (*run)(nil)
 
-// Observe makes a span, measurements and a log event of what a hook did, when it
-// has done it. The span in ctx is that of what the hook decides upon.
+// Observe records a span, measurements and a log event when a hook has finished. The span in ctx is that of
+// the subject of the hook's decision.
 func (r *run) Observe(ctx context.Context, e agent.Event) {
 	h, ok := e.(hooks.Event)
 	if !ok {
@@ -54,8 +54,8 @@ func failureOf(h hooks.Event) string {
 	return "error"
 }
 
-// recordDecision takes note of who decided upon a call: Stop > Deny > Ask > Mock >
-// Rewrite, as the hooks themselves have it.
+// recordDecision records which hook decided on a call: Stop > Deny > Ask > Mock > Rewrite, as in package
+// hooks.
 func (r *run) recordDecision(h hooks.Event) {
 	if h.Point != hooks.PreToolUse || !h.Control || h.Shadow || h.Call.Index >= len(r.calls) {
 		return
@@ -71,7 +71,7 @@ const (
 	rewrote uint8 = iota + 1
 	mocked
 	asked
-	forbidden // denied or stopped: nothing is asked after it
+	forbidden // denied or stopped: final
 )
 
 func weightOf(d hooks.Decision) uint8 {
@@ -112,7 +112,7 @@ func (r *run) measureHook(ctx context.Context, h hooks.Event, failure string) {
 // outcomeOf returns the last word of the event's kind, such as blocked.
 func outcomeOf(h hooks.Event) string { return strings.TrimPrefix(string(h.Kind), "hook.") }
 
-// hookSpan records what the hook did, once it is done: its span begins when it did.
+// hookSpan records the span of a finished hook, with the time at which the hook began.
 func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) context.Context {
 	now := h.At
 	if now.IsZero() {
@@ -154,8 +154,8 @@ func typeOf(h hooks.Event) string {
 	return "observer"
 }
 
-// The modes of hooks: most are waited for and obeyed; one in shadow is asked and not
-// obeyed; the run does not wait for one that is detached.
+// The modes of hooks: the run waits for most hooks and obeys them; it calls a hook in shadow mode without
+// obeying it; it does not wait for a detached hook.
 const (
 	modeSync     = "sync"
 	modeShadow   = "shadow"
@@ -172,7 +172,7 @@ func modeOf(h hooks.Event) string {
 	return modeSync
 }
 
-// origin says which rule of which file it is.
+// origin adds the rule and file of a hook.
 func (a *attributes) origin(o *hooks.Origin) {
 	if o == nil {
 		return
@@ -185,7 +185,7 @@ func (a *attributes) origin(o *hooks.Origin) {
 	a.text(semconv.KeyActionTarget, o.Target)
 }
 
-// logHook logs what the hook changed, or that it failed.
+// logHook logs the change of a hook, or its failure.
 func (r *run) logHook(ctx context.Context, h hooks.Event, failure string) {
 	name, level := eventOf(h.Decision)
 	if failure != "" {
@@ -213,7 +213,7 @@ func (r *run) logHook(ctx context.Context, h hooks.Event, failure string) {
 	e.emit(ctx)
 }
 
-// call says which tool call it is about.
+// call adds the tool call.
 func (a *attributes) call(c agent.ToolCall) {
 	a.text(semconv.KeyToolName, toolName(c.Name))
 	a.text(semconv.KeyToolCallID, c.ID)

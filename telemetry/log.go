@@ -14,12 +14,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// defaultLogs holds what SetDefaultLogs sets.
+// defaultLogs holds the handler of SetDefaultLogs.
 var defaultLogs atomic.Pointer[slog.Handler]
 
-// SetDefaultLogs sets the handler of the log events of all telemetry whose Config names
-// none, for runs that begin after it. Until it is called, and after it is called with
-// nil, those have no log events. It is safe for concurrent use.
+// SetDefaultLogs sets the handler for the log events of every Telemetry whose Config has no Logs, for runs
+// that begin later. Nil, the initial value, disables log events. It is safe for concurrent use.
 func SetDefaultLogs(h slog.Handler) {
 	if h == nil {
 		defaultLogs.Store(nil)
@@ -28,8 +27,7 @@ func SetDefaultLogs(h slog.Handler) {
 	defaultLogs.Store(&h)
 }
 
-// logHandler returns the handler for the log events of a run with that context, or nil if
-// none takes any of them.
+// logHandler returns the handler for the log events of a run, or nil if the handler accepts no level.
 func (t *Telemetry) logHandler(ctx context.Context) slog.Handler {
 	h := t.logs
 	if h == nil {
@@ -47,7 +45,7 @@ func (t *Telemetry) logHandler(ctx context.Context) slog.Handler {
 	return nil
 }
 
-// logged is a log event in the making.
+// logged is a log event that is being built.
 type logged struct {
 	*attributes
 
@@ -56,8 +54,7 @@ type logged struct {
 	level slog.Level
 }
 
-// log begins a log event of the span in ctx. It returns nil when the handler does not take
-// such events.
+// log begins a log event of the span in ctx. It returns nil if the handler does not accept the level.
 func (r *run) log(ctx context.Context, level slog.Level, name string) *logged {
 	if r.logs == nil || !r.logs.Enabled(ctx, level) {
 		return nil
@@ -69,7 +66,7 @@ func (r *run) log(ctx context.Context, level slog.Level, name string) *logged {
 	return e
 }
 
-// emit sends the event, as part of the span in ctx. It is called once.
+// emit sends the event with the span in ctx. Call it once.
 func (e *logged) emit(ctx context.Context) {
 	record := slog.NewRecord(time.Now(), e.level, e.name, 0)
 	var room [24]slog.Attr // no event has more; the record copies them
@@ -84,7 +81,7 @@ func (e *logged) emit(ctx context.Context) {
 	}
 }
 
-// slogValue returns the value in the terms of log/slog.
+// slogValue converts a value to log/slog.
 func slogValue(v attribute.Value) slog.Value {
 	switch v.Type() {
 	case attribute.STRING:
@@ -99,15 +96,15 @@ func slogValue(v attribute.Value) slog.Value {
 	return slog.AnyValue(v.AsInterface())
 }
 
-// reason adds a sentence, where sentences were asked for.
+// reason adds a text, if the Config asks for reasons.
 func (e *logged) reason(text string) {
 	if e.run.t.reasons {
 		e.text(semconv.KeyReason, text)
 	}
 }
 
-// eventOf returns the log event of a hook's decision, and how much it matters; the name is
-// empty for decisions that change nothing.
+// eventOf returns the name and the level of the log event for a hook's decision; the name is empty for
+// decisions that change nothing.
 func eventOf(d hooks.Decision) (name string, level slog.Level) {
 	switch d {
 	case hooks.Deny:

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// metrics is the instruments, and the sets of attributes that were measured with.
+// metrics contains the instruments, and a cache of attribute sets.
 type metrics struct {
 	operation, firstChunk, agent, tool, hook, approval metric.Float64Histogram
 
@@ -24,7 +24,7 @@ type metrics struct {
 	adds    cache[labels, []metric.AddOption]
 }
 
-// labels tell the measurements of one instrument apart. What is empty is left out.
+// labels distinguish the measurements of one instrument. Empty labels are omitted.
 type labels struct {
 	operation, provider, model, responded, server string
 
@@ -32,12 +32,12 @@ type labels struct {
 	token                  string
 	agent, tool            string
 	hook, point, mode      string
-	kind                   string // of a hook: control or observer
+	kind                   string // kind of a hook: control or observer
 	outcome, decision      string
 	failMode, failure, end string
 }
 
-// attributes returns the labels as the conventions have them.
+// attributes converts the labels to the attributes of the conventions.
 func (l labels) attributes() attribute.Set {
 	list := []attribute.KeyValue{
 		semconv.KeyOperation.String(l.operation), semconv.KeyProvider.String(l.provider), semconv.KeyRequestModel.String(l.model),
@@ -62,7 +62,7 @@ func (l labels) attributes() attribute.Set {
 
 func newMetrics(m metric.Meter) metrics {
 	seconds := func(name, text string, buckets []float64) metric.Float64Histogram {
-		h, _ := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(text), // its error is of bad names
+		h, _ := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(text), // it fails only for invalid names
 			metric.WithExplicitBucketBoundaries(buckets...))
 		return h
 	}
@@ -81,7 +81,7 @@ func newMetrics(m metric.Meter) metrics {
 	}
 }
 
-// enabled reports whether a meter takes measurements.
+// enabled reports whether a meter records measurements.
 func (m *metrics) enabled(ctx context.Context) bool {
 	return m.operation.Enabled(ctx) || m.tokens.Enabled(ctx) || m.agent.Enabled(ctx) || m.tool.Enabled(ctx) ||
 		m.hook.Enabled(ctx) || m.decisions.Enabled(ctx) || m.errors.Enabled(ctx) || m.firstChunk.Enabled(ctx) ||

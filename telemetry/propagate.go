@@ -9,9 +9,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Environ returns the variables that tell a child process which span it belongs to, as
-// TRACEPARENT=… and, where there is one, TRACESTATE=…: what a program that is
-// instrumented reads at its start. It is nil when the span in ctx is not sampled.
+// Environ returns the environment variables that pass the span in ctx to a child process, as TRACEPARENT=…
+// and, if set, TRACESTATE=…. Instrumented programs read them when they start. It is nil if the span is not
+// sampled.
 func Environ(ctx context.Context) []string {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return nil
@@ -27,9 +27,8 @@ func Environ(ctx context.Context) []string {
 	return out
 }
 
-// FromEnviron returns ctx with the span that the environment of this process names
-// as its parent, so that runs become part of the trace of who started the process.
-// Lookup is os.Getenv.
+// FromEnviron returns ctx with the span that the environment of this process names as its parent, so that
+// runs become part of the trace of the parent process. Lookup is usually os.Getenv.
 func FromEnviron(ctx context.Context, lookup func(name string) string) context.Context {
 	carrier := propagation.MapCarrier{}
 	for _, field := range (propagation.TraceContext{}).Fields() {
@@ -38,15 +37,15 @@ func FromEnviron(ctx context.Context, lookup func(name string) string) context.C
 	return propagation.TraceContext{}.Extract(ctx, carrier)
 }
 
-// setHeaders sets the headers traceparent and tracestate to the span in ctx, sampled or
-// not. Without a span it sets none.
+// setHeaders sets the headers traceparent and tracestate for the span in ctx, sampled or not. Without a span
+// it sets none.
 func setHeaders(ctx context.Context, h http.Header) {
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
 }
 
-// Transport returns a RoundTripper that sets the headers on every request, for the HTTP
-// client of a tool or of a driver. Nil means http.DefaultTransport. Of a request
-// that has a traceparent, nothing is changed.
+// Transport returns a RoundTripper that sets the headers on every request, for the HTTP client of a tool or
+// of a driver. A nil base means http.DefaultTransport. It does not change a request that already has a
+// traceparent.
 func Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport

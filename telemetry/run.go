@@ -17,27 +17,26 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// run is what is recorded of one run: spans, log events, metrics, or some of them.
+// run records one run: spans, log events, metrics, or some of them.
 type run struct {
 	t         *Telemetry
 	about     agent.Run
 	span      trace.Span
-	recording bool         // the run's span records, so there are others below it
-	logs      slog.Handler // nil: none takes log events
-	calls     []call       // of the step under way, by index
+	recording bool         // the run's span is recorded, and so are spans below it
+	logs      slog.Handler // nil: no log events
+	calls     []call       // calls of the current step, by index
 
 	mu    sync.Mutex
-	turns []turn // under way: one, unless middleware asks several times at once
+	turns []turn // running turns: one, unless middleware calls the model several times at once
 }
 
 var _ agent.Processor = (*Telemetry)(nil)
 
-// String returns how the processor stands in a printed plan.
+// String returns the name of the processor in a printed plan.
 func (*Telemetry) String() string { return "telemetry" }
 
-// Process returns the processor around the run: it begins and ends the run's span and
-// sees to it that there is something to find for the wrappers, if anything of this
-// run is to be recorded. It belongs outside of the hooks.
+// Process returns the result of the run, and records its span. If anything of this run is to be recorded,
+// Process prepares the record for the wrappers. It belongs outside of the hooks.
 func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	started := time.Now()
 	ctx, r := t.openRun(ctx, s)
@@ -47,14 +46,13 @@ func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next)
 	return r.around(ctx, s, next, started)
 }
 
-// openRun begins the run's span. It is nil when nothing of the run is to be
-// recorded.
+// openRun begins the run's span. It returns nil if nothing of the run is to be recorded.
 func (t *Telemetry) openRun(ctx context.Context, s agent.State) (context.Context, *run) {
 	about := s.Run()
 	begun := t.spans.agent(about.Agent)
 	inside, span := t.tracer.Start(ctx, begun.name, begun.options...)
 	if !span.SpanContext().IsValid() {
-		inside = ctx // there is no tracer
+		inside = ctx // no tracer
 	}
 	recording, logs := span.IsRecording(), t.logHandler(inside)
 	if !recording && logs == nil && !t.metrics.enabled(inside) {
@@ -81,7 +79,7 @@ func (r *run) around(ctx context.Context, s agent.State, next agent.Next, starte
 	return result
 }
 
-// begin says whose span it is.
+// begin sets the attributes that identify the run on its span.
 func (r *run) begin() {
 	if !r.recording {
 		return
@@ -95,8 +93,8 @@ func (r *run) begin() {
 	a.on(r.span)
 }
 
-// end says how the run ended. That hooks and criteria stopped it, that its input
-// was denied or that it was cancelled, is no error.
+// end records how the run ended. A stop by hooks or criteria, a denied input and a cancellation are not
+// errors.
 func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.State], took time.Duration) {
 	final, err := agent.Conclude(ctx, s, result).Get()
 	if broken, ok := errors.AsType[*agent.RunError](err); ok {
@@ -151,10 +149,10 @@ func (r *run) logEnd(ctx context.Context, final agent.State, signal agent.Signal
 	e.emit(ctx)
 }
 
-// panicked is what error.type says where a panic went through.
+// panicked is the value of error.type for a panic.
 const panicked = string(agent.ReasonPanic)
 
-// burst says that the run ended in a panic, which goes on to the caller.
+// burst records that the run panicked; the panic continues to the caller.
 func (r *run) burst(ctx context.Context, took time.Duration) {
 	if r.recording {
 		r.span.SetAttributes(semconv.KeyStatus.String(string(agent.StatusFailed)), semconv.KeyErrorType.String(panicked))
@@ -168,7 +166,7 @@ func (r *run) burst(ctx context.Context, took time.Duration) {
 	}
 }
 
-// endSpan ends a span of the run. What did not return has panicked.
+// endSpan ends a span of the run. If the function did not return, it has panicked.
 func (r *run) endSpan(span trace.Span, returned bool) {
 	if !returned {
 		span.SetAttributes(semconv.KeyErrorType.String(panicked))
@@ -177,7 +175,7 @@ func (r *run) endSpan(span trace.Span, returned bool) {
 	span.End()
 }
 
-// close ends what a panic, or an executor that was not asked again, left open.
+// close ends spans that a panic, or an executor that was not called again, left open.
 func (r *run) close() {
 	for i := range r.calls {
 		if c := &r.calls[i]; c.span != nil {
@@ -187,8 +185,8 @@ func (r *run) close() {
 	r.span.End()
 }
 
-// markFailed marks a span as that of something that failed: the class of the error
-// says how, its text only where texts were asked for.
+// markFailed marks a span as failed with the class of the error, and with its text if the Config asks for
+// texts.
 func (r *run) markFailed(span trace.Span, failure, text string) {
 	if failure == "" {
 		return
@@ -199,7 +197,7 @@ func (r *run) markFailed(span trace.Span, failure, text string) {
 	span.SetStatus(codes.Error, valid(text))
 }
 
-// textOf returns the text of an error; empty where there is none.
+// textOf returns the text of an error; empty for nil.
 func textOf(err error) string {
 	if err == nil {
 		return ""
@@ -207,7 +205,7 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// usage records what model calls consumed.
+// usage adds the usage of model calls.
 func (a *attributes) usage(u agent.Usage) {
 	a.number(semconv.KeyInputTokens, u.InputTokens)
 	a.number(semconv.KeyOutputTokens, u.OutputTokens)

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// spans is how spans begin: names and options, made once.
+// spans caches the names and options with which spans begin.
 type spans struct {
 	agents cache[string, *beginning]
 	chats  cache[target, *beginning]
@@ -23,8 +23,7 @@ type spans struct {
 	hooks  cache[hookAt, *beginning]
 }
 
-// beginning is the name of a span and what is known of it before it starts, which
-// is what a sampler sees.
+// beginning is the name and the initial attributes of a span, which a sampler sees.
 type beginning struct {
 	name    string
 	options []trace.SpanStartOption
@@ -40,14 +39,13 @@ func begin(name string, kind trace.SpanKind, attributes ...attribute.KeyValue) *
 	return &beginning{valid(name), []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attributes...)}}
 }
 
-// valid returns a text as OTLP takes it: a byte that is no UTF-8 would keep all that is sent
-// with it from being sent.
+// valid replaces bytes that are not UTF-8: one such byte would prevent the export of the whole batch.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// maxName is how many bytes of a tool's name are told: models make up long ones.
+// maxName is the maximum number of bytes of a tool's name: models invent long ones.
 const maxName = 128
 
-// toolName returns the name of a tool, made short.
+// toolName returns the name of a tool, shortened to maxName.
 func toolName(name string) string {
 	if len(name) <= maxName {
 		return name
@@ -55,7 +53,7 @@ func toolName(name string) string {
 	return strings.ToValidUTF8(name[:maxName], "") + "…"
 }
 
-// spanTitle returns an operation and what it is done with, if that has a name.
+// spanTitle returns an operation and the name of its target, if it has one.
 func spanTitle(operation, name string) string {
 	if name == "" {
 		return operation
@@ -70,14 +68,14 @@ func (b *spans) agent(name string) *beginning {
 	})
 }
 
-// target is who is asked: the service and the model.
+// target is the service and the model of a call.
 type target struct {
 	provider, model, server string
 
 	port int
 }
 
-// targetOf returns who a driver asks when a request names no other model.
+// targetOf returns the target of a driver for requests that name no model.
 func targetOf(d agent.Driver) target {
 	f := agent.FeaturesOf(d).OrEmpty()
 	t := target{provider: f.Provider, model: f.Model}
@@ -94,7 +92,7 @@ func targetOf(d agent.Driver) target {
 	return t
 }
 
-// withModel returns the target when a request names a model.
+// withModel returns the target for a request that names a model.
 func (t target) withModel(model string) target {
 	if model != "" {
 		t.model = model
@@ -115,7 +113,7 @@ func (b *spans) chat(t target) *beginning {
 	})
 }
 
-// toolOf is a tool as an agent calls it.
+// toolOf is a tool of an agent.
 type toolOf struct{ agent, tool string }
 
 func (b *spans) tool(agentName, tool string) *beginning {
@@ -136,13 +134,12 @@ func (b *spans) hook(h hookAt) *beginning {
 	})
 }
 
-// attributes is a list of attributes in the making. Spans copy what they are given,
-// so one list serves after the other.
+// attributes is a list of attributes that is being built. Spans copy their attributes, so lists are reused.
 type attributes struct{ list []attribute.KeyValue }
 
 var lists = sync.Pool{New: func() any { return &attributes{make([]attribute.KeyValue, 0, 24)} }}
 
-func someAttributes() *attributes { return lists.Get().(*attributes) } //nolint:forcetypeassert // nothing else is put in
+func someAttributes() *attributes { return lists.Get().(*attributes) } //nolint:forcetypeassert // the pool contains only this type
 
 func (a *attributes) add(kv attribute.KeyValue) { a.list = append(a.list, kv) }
 
@@ -164,14 +161,14 @@ func (a *attributes) flag(key attribute.Key, value bool) {
 	}
 }
 
-// on sets the attributes on a span and gives the list back.
+// on sets the attributes on a span and returns the list to the pool.
 func (a *attributes) on(span trace.Span) {
 	span.SetAttributes(a.list...)
 	a.release()
 }
 
 func (a *attributes) release() {
-	clear(a.list) // they hold texts
+	clear(a.list) // so that the pool does not keep texts alive
 	a.list = a.list[:0]
 	lists.Put(a)
 }

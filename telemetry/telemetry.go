@@ -16,31 +16,28 @@ import (
 	"github.com/grapnel-go/grapnel/internal/version"
 )
 
-// captureVariable is the environment variable of the conventions that asks for
-// content: see ContentFromEnv.
+// captureVariable is the conventions' environment variable for content: see ContentFromEnv.
 const captureVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
-// Config says where telemetry goes and how much it tells. The zero Config goes to
-// the global providers and tells no content.
+// Config selects the destinations and the detail of telemetry. The zero Config uses the global providers and
+// reports no content.
 type Config struct {
-	// Tracers and Meters are where spans and metrics go. Nil means the global provider,
-	// also one that is set later.
+	// Tracers and Meters receive spans and metrics. Nil means the global provider, even if it is set later.
 	Tracers trace.TracerProvider
 	Meters  metric.MeterProvider
-	// Logs receives the log events: the message of a record is the name of the event, and
-	// the context has its span. Nil means the handler that SetDefaultLogs sets, also later.
+	// Logs receives the log events: the message of a record is the name of the event, and the context has
+	// its span. Nil means the handler of SetDefaultLogs, even if it is set later.
 	Logs slog.Handler
-	// Content puts on spans what was said: instructions and messages as the model
-	// was shown them, its replies, the arguments and results of tool calls as hooks
-	// left them. It includes Reasons.
+	// Content adds content to spans: instructions and messages as the model was shown them, its replies, and
+	// the arguments and results of tool calls, all after the hooks. It includes Reasons.
 	Content bool
-	// Reasons puts on spans and log events the sentences of decisions and errors.
-	// They may quote what they are about.
+	// Reasons adds the texts of decisions and errors to spans and log events. They may quote content.
 	Reasons bool
 }
 
-// ContentFromEnv reports whether the environment asks for content on spans: when
-// OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is true, 1, span_only or span_and_event, in any case.
+// ContentFromEnv reports whether the environment enables content on spans:
+// OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is true, 1, span_only or span_and_event, in upper or
+// lower case.
 func ContentFromEnv() bool {
 	switch strings.ToLower(os.Getenv(captureVariable)) {
 	case "true", "1", "span_only", "span_and_event":
@@ -49,10 +46,9 @@ func ContentFromEnv() bool {
 	return false
 }
 
-// Telemetry is the instrumentation of agents: a processor around the run, a pair
-// of wrappers around the driver and one around the executor, which belong together.
-// Capability UseTelemetry puts them in their places. It is safe for concurrent use
-// and may serve several agents.
+// Telemetry is the instrumentation of agents: a processor around the run, a pair of wrappers around the
+// driver and one around the executor, which belong together. Capability UseTelemetry installs them. It is
+// safe for concurrent use and may serve several agents.
 type Telemetry struct {
 	tracer  trace.Tracer
 	logs    slog.Handler // nil means the default
@@ -63,7 +59,7 @@ type Telemetry struct {
 	runs    *agent.Scratch[watched]
 }
 
-// watched leads from a state to what is recorded of its run.
+// watched links a state to the record of its run.
 type watched struct{ run *run } // nil: nothing is
 
 // New returns the instrumentation.
@@ -82,18 +78,18 @@ func New(c Config) *Telemetry {
 	}
 }
 
-// of returns what is recorded of the run that s belongs to; nil: nothing.
+// of returns the record of the run of s, or nil.
 func (t *Telemetry) of(s agent.State) *run {
-	if !s.Observed() { // it would listen
+	if !s.Observed() { // a recorded run has an observer
 		return nil
 	}
 	return t.runs.Get(s).run
 }
 
-// errorType returns what error.type says of an error.
+// errorType returns the value of error.type for an error.
 func errorType(ctx context.Context, err error, otherwise agent.ErrorKind) string {
 	kind := agent.KindOf(err)
-	if kind == agent.KindUnknown || kind == agent.KindCancelled { // what was cancelled may be within the driver
+	if kind == agent.KindUnknown || kind == agent.KindCancelled { // the cancelled operation may be inside the driver
 		kind = ""
 		if ctx.Err() != nil {
 			kind = agent.KindCancelled

@@ -14,20 +14,18 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// call is what is known of a tool call between its two phases. Slots are used again
-// in every step.
+// call is the data of a tool call between its two phases. Slots are reused in every step.
 type call struct {
 	id     string
-	span   trace.Span      // nil: none is open
-	outer  context.Context //nolint:containedctx // what Prepare was called with, and
-	inner  context.Context //nolint:containedctx // what it made of it: Execute is mostly called with the same
+	span   trace.Span      // nil: no span is open
+	outer  context.Context //nolint:containedctx // the context of Prepare
+	inner  context.Context //nolint:containedctx // the same with the call's span: Execute usually gets the context of Prepare
 	winner string          // the hook whose decision counts so far
-	weight uint8           // of that decision
+	weight uint8           // weight of that decision
 }
 
-// WrapExecutor returns the wrapper around the executor, outside of the hooks: a span for
-// each call, from before the hooks decide upon it until they have let its result
-// out.
+// WrapExecutor returns the wrapper around the executor, outside of the hooks. It records a span for each
+// call, from before the hooks decide on it until they have released its result.
 func (t *Telemetry) WrapExecutor(inner agent.Executor) agent.Executor { return executor{t, inner} }
 
 var _ agent.AnswerHandler = executor{}
@@ -51,7 +49,7 @@ func (x executor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall)
 		r.calls = append(r.calls, call{})
 	}
 	inside, span := r.beginCall(ctx, c.Name)
-	if left := r.calls[c.Index].span; left != nil { // of a step that was tried and not gone through with
+	if left := r.calls[c.Index].span; left != nil { // left over from an abandoned attempt at a step
 		left.End()
 	}
 	r.calls[c.Index] = call{id: c.ID, span: span, outer: ctx, inner: inside}
@@ -87,7 +85,7 @@ func (x executor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prep
 	})
 }
 
-// conclude ends the call's span with the result that answer gives within it.
+// conclude ends the call's span with the result of answer, which it calls inside the span.
 func (x executor) conclude(
 	ctx context.Context, s agent.State, p *agent.Prepared,
 	answer func(context.Context, agent.State, *agent.Prepared) mo.Result[*agent.ToolResult],
@@ -99,7 +97,7 @@ func (x executor) conclude(
 	c := r.take(p.Original)
 	if c.span != nil {
 		ctx = c.within(ctx)
-	} else { // stopped before it was decided upon
+	} else { // stopped before the decision
 		ctx, c.span = r.beginCall(ctx, p.Call.Name)
 	}
 	returned := false
@@ -117,12 +115,11 @@ func (x executor) conclude(
 	return result
 }
 
-// recordBroken records a call whose executor broke, or ended the run in the form of an
-// error.
+// recordBroken records a call whose executor returned an error, including an error that ends the run.
 func (r *run) recordBroken(ctx context.Context, c call, err error) {
 	a := someAttributes()
 	a.text(semconv.KeyToolCallID, c.id)
-	if _, waits := errors.AsType[*agent.ParkedError](err); waits { // no failure
+	if _, waits := errors.AsType[*agent.ParkedError](err); waits { // not a failure
 		a.text(semconv.KeyOutcome, semconv.OutcomeDeferred)
 		a.on(c.span)
 		return
@@ -146,8 +143,7 @@ func (c call) within(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, c.span)
 }
 
-// take returns the call as Prepare left it. Calls of one step may be executed at once;
-// each has a slot of its own.
+// take returns the call that Prepare stored. Calls of one step may run at once; each has its own slot.
 func (r *run) take(original *agent.ToolCall) call {
 	if original.Index < len(r.calls) {
 		if slot := &r.calls[original.Index]; slot.id == original.ID {
@@ -159,7 +155,7 @@ func (r *run) take(original *agent.ToolCall) call {
 	return call{id: original.ID}
 }
 
-// verdict is what became of a call, as telemetry has it.
+// verdict is the outcome of a call for telemetry.
 type verdict struct {
 	outcome, failure, winner, resultBy string
 
@@ -178,7 +174,7 @@ func verdictOf(c call, p *agent.Prepared, r *agent.ToolResult) verdict {
 	}
 	switch {
 	case given != r || !r.Executed():
-		v.winner = cmp.Or(given.DecidedBy, v.winner) // what replaced the answer afterwards did not decide upon the call
+		v.winner = cmp.Or(given.DecidedBy, v.winner) // a later replacement of the answer is not the decision on the call
 		if given.DecidedBy != r.DecidedBy {
 			v.resultBy = r.DecidedBy
 		}
@@ -188,7 +184,7 @@ func verdictOf(c call, p *agent.Prepared, r *agent.ToolResult) verdict {
 	switch {
 	case r.Status == agent.ToolFailed:
 		v.outcome, v.failure = semconv.OutcomeFailed, string(cmp.Or(r.Reason, agent.ReasonError))
-		if r.Reason == agent.ReasonWithheld { // which it did not fail for
+		if r.Reason == agent.ReasonWithheld { // the call did not fail for this reason
 			v.failure = string(agent.ReasonError)
 		}
 	case r.Status == agent.ToolUnknown:
@@ -207,7 +203,7 @@ func verdictOf(c call, p *agent.Prepared, r *agent.ToolResult) verdict {
 	return v
 }
 
-// recordAnswer records a call that has its answer.
+// recordAnswer records a call with its answer.
 func (x executor) recordAnswer(ctx context.Context, r *run, c call, p *agent.Prepared, answer *agent.ToolResult) {
 	answer = answer.CutToLimit()
 	v := verdictOf(c, p, answer)
@@ -238,10 +234,10 @@ func (x executor) recordAnswer(ctx context.Context, r *run, c call, p *agent.Pre
 		a.text(semconv.KeyReason, answer.Text())
 	}
 	a.on(c.span)
-	r.markFailed(c.span, v.failure, answer.Text()) // not its Err, which may say what no hook has seen
+	r.markFailed(c.span, v.failure, answer.Text()) // not its Err, which may contain text that no hook has seen
 }
 
-// logCall logs a denial that is no hook's: hooks tell of theirs themselves.
+// logCall logs a denial that does not come from a hook; hooks report their own.
 func (r *run) logCall(ctx context.Context, p *agent.Prepared, v verdict, answer *agent.ToolResult) {
 	switch v.reason {
 	case agent.ReasonRejected, agent.ReasonNobodyToAsk, agent.ReasonHookFailed:

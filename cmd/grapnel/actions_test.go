@@ -135,8 +135,8 @@ hooks:
 		p.write("asks.yaml", strings.ReplaceAll(asks, "ask,", "changed,")) // which is not looked at
 		q := p.next("runs", "approve", "run_")
 		require.Equal(t, 0, q.run(), q.written())
-		assert.Contains(t, q.written(), "Your own policy is not what it was when the run began: it holds as it is now.")
-		assert.Contains(t, q.written(), "asks.yaml has changed since the run began: it goes on with what it began with.")
+		assert.Contains(t, q.written(), "Your own policy has changed since the run began: it applies as it is now.")
+		assert.Contains(t, q.written(), "asks.yaml has changed since the run began: it continues with the original.")
 		assert.Contains(t, q.written(), "user/no denies the call: not today")
 		assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
 	})
@@ -157,11 +157,11 @@ hooks:
 			q := p.next("runs", "resume", "run_")
 			require.Equal(t, 0, q.run(), q.written())
 			if now == twice {
-				assert.NotContains(t, q.written(), "Your own policy is not what it was")
+				assert.NotContains(t, q.written(), "Your own policy has changed")
 				assert.Equal(t, "once\n", p.read("made.txt"))
 				continue
 			}
-			assert.Contains(t, q.written(), "Your own policy is not what it was", name)
+			assert.Contains(t, q.written(), "Your own policy has changed", name)
 			assert.Equal(t, "once\ntwice\n", p.read("made.txt"), name)
 		}
 	})

@@ -54,7 +54,7 @@ hooks:
 	assert.ElementsMatch(t, undone, marked)
 	assert.Equal(t, 1, report.Policies[0].Total.Denied, "by the rule behind them")
 	assert.Zero(t, report.Policies[0].Total.Failed)
-	assert.Contains(t, p.written(), "the action of rule rules/person was not done")
+	assert.Contains(t, p.written(), "the action of rule rules/person was not executed")
 	assert.NotContains(t, p.written(), "rules/elsewhere", "it was never asked")
 	assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
 	assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "told.txt"))

@@ -125,7 +125,7 @@ func TestKilledInACommand(t *testing.T) {
 
 	q := p.next("runs", "show", "run_")
 	require.Equal(t, 0, q.run(), q.written())
-	assert.Contains(t, q.written(), "The call call_1 began before the run was cut off, and its outcome is unknown.")
+	assert.Contains(t, q.written(), "The call call_1 began before the run was interrupted, and its outcome is unknown.")
 	q = p.next("runs", "resume", "run_")
 	require.Equal(t, 6, q.run(), q.written())
 	assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))

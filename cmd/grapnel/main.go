@@ -5,7 +5,7 @@
 //	grapnel run --agent fixer.yaml --json - < task.txt
 //	grapnel chat --model openai/gpt-5-mini --tool files
 //
-// docs/cli.md says the rest.
+// docs/cli.md describes all commands.
 package main
 
 import (

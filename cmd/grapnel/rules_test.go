@@ -75,11 +75,11 @@ hooks:
 
 	for flag, wrong := range map[string]string{
 		"":                       `rules.yaml:4:8: rule "rules/review": agent: unknown agent "reviewer": the program has not registered any agent`,
-		"review":                 `--rule-agent "review": it is NAME=FILE`,
+		"review":                 `--rule-agent "review": expected NAME=FILE`,
 		"other=reviewer.yaml":    `agent: unknown agent "reviewer": available: other`,
 		"reviewer=none.yaml":     "open none.yaml: no such file",
 		"reviewer=bad.yaml":      `bad.yaml:1:1: unknown key "modell"`,
-		"reviewer=recorded.yaml": "--rule-agent reviewer=recorded.yaml: an agent that a rule starts asks a model, and plays no recording",
+		"reviewer=recorded.yaml": "--rule-agent reviewer=recorded.yaml: an agent that a rule starts needs a model, not a recording",
 	} {
 		args := []string{"run", "--tool", "shell", "--policy", "rules.yaml", "go"}
 		if flag != "" {
@@ -111,5 +111,5 @@ hooks:
 	}
 	p := command(t, modelOf(t, `{"text": "Here we go."}`), args...).with("rules.yaml", rules)
 	assert.Equal(t, 4, p.ended())
-	assert.Contains(t, p.written(), "there is no terminal at which a person could be asked")
+	assert.Contains(t, p.written(), "no terminal to ask a person")
 }

@@ -34,41 +34,39 @@ type Config struct {
 	// it elsewhere: Authorization, anthropic-beta. Errors show neither its values nor the
 	// key.
 	Header http.Header
-	// HTTPClient sends the requests. Nil means a client that honors the proxy variables,
-	// fails if it cannot connect or gets no answer for ten minutes, and otherwise leaves
-	// it to the context to end a call. Redirects are not followed, whatever the client's
-	// setting: they would pass the key on.
+	// HTTPClient sends the requests. Nil means a client that honors the proxy variables, fails if it cannot
+	// connect or gets no answer for ten minutes, and otherwise runs until the context ends. Redirects are
+	// never followed, because they would pass the key on.
 	HTTPClient *http.Client
 	// Cache says whether, and for how long, the service caches the prompt. The zero Cache
 	// disables caching.
 	Cache Cache
-	// Prices are the prices of replies. None means ListPrices for api.anthropic.com, and
-	// no known cost for other endpoints. A free model has a price of zero.
+	// Prices are the prices of replies. None means ListPrices for api.anthropic.com, and an unknown cost for
+	// other endpoints. A free model has a price of zero.
 	Prices mo.Option[drivers.Prices]
 	// Features, when set, corrects the features of the driver. New calls it once, with
 	// the usual features of the model; it cannot change Model, Endpoint and Priced.
 	Features func(f *agent.Features)
 }
 
-// Format prints which model is asked, and where; neither keys nor headers, whatever
-// the verb.
+// Format prints the model and the endpoint, but neither keys nor headers, whatever the verb.
 func (c Config) Format(to fmt.State, _ rune) {
 	_, _ = io.WriteString(to, service.DescribeConfig("anthropic", c.Model, c.BaseURL))
 }
 
-// Cache is for how long the service keeps what it has read, so that the next step
-// reads it for a fraction of the price; writing costs a quarter more than reading
-// (an hour: twice as much). There are two places up to which is kept: the end of the
-// instructions, or of the tools where there are none, and the end of the messages.
+// Cache is how long the service caches the prompt, so that the next step reads it for a fraction of the
+// price; writing costs a quarter more than uncached input (for an hour: twice as much as uncached input). The
+// cache has two breakpoints: the end of the instructions, or of the tools when there are no instructions, and
+// the end of the messages.
 type Cache string
 
-// How long the service may keep what it has read.
+// How long the service may cache the prompt.
 const (
-	// CacheOff: not at all.
+	// CacheOff disables caching.
 	CacheOff Cache = ""
-	// CacheShort: for five minutes after it was last used, which is right for an
-	// agent that takes a step after the other.
+	// CacheShort caches for five minutes after the last use, which is right for an agent whose steps follow
+	// each other directly.
 	CacheShort Cache = "5m"
-	// CacheLong: for an hour, where a person answers in between.
+	// CacheLong caches for an hour, for agents that wait for people.
 	CacheLong Cache = "1h"
 )

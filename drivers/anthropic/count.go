@@ -15,18 +15,17 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// ofCount are the members of a request that the service counts with; it refuses others,
-// such as the limits of a reply.
+// ofCount are the members of a request that the service accepts for counting; it refuses others, such as the
+// limits of a reply.
 var ofCount = []string{
 	"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control", "speed", "context_management",
 	"mcp_servers", "anthropic_version",
 }
 
-// CountTokens asks the service how many input tokens Next would send for s: messages,
-// instructions and tools, with what the service puts around them. It is a request of its
-// own, which is not charged and has limits of its own. Its errors are those of Next; a
-// service that only speaks the rest of the Messages API may not know it. With it the
-// driver is a capability.TokenCounter.
+// CountTokens asks the service how many input tokens Next would send for s: messages, instructions and tools,
+// with the service's own additions. It sends a separate request, which is free and has separate limits. Its
+// errors are those of Next; compatible endpoints may not support counting. This method makes the driver a
+// capability.TokenCounter.
 func (d *Driver) CountTokens(ctx context.Context, s agent.State) mo.Result[int64] {
 	if ctx.Err() != nil {
 		return mo.Err[int64](context.Cause(ctx))
@@ -58,12 +57,12 @@ func (d *Driver) count(ctx context.Context, s agent.State, a *asking) (int64, er
 		return 0, &service.BrokenError{Err: err}
 	}
 	if said.InputTokens <= 0 {
-		return 0, &service.BrokenError{Err: errors.New("the answer does not say how many tokens there are")}
+		return 0, &service.BrokenError{Err: errors.New("the answer has no token count")}
 	}
 	return said.InputTokens, nil
 }
 
-// countRequest returns what is counted of the request.
+// countRequest returns the members of the request that are counted.
 func (d *Driver) countRequest(s agent.State) ([]byte, []option.RequestOption, error) {
 	body, headers, err := d.request(s, false)
 	if err != nil {

@@ -71,7 +71,7 @@ func TestCountTokensFails(t *testing.T) {
 	endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", `{"input_tokens":1}`))
 	d := newDriver(t, endpoint.URL)
 	_, err := d.CountTokens(t.Context(), hello.WithRequest(agent.Request{ToolChoice: agent.ToolsRequired})).Get()
-	require.ErrorContains(t, err, "there are no tools")
+	require.ErrorContains(t, err, "the request has no tools")
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)

@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Driver asks a model through the Messages API. It is immutable and safe for
-// concurrent use; make it with New.
+// Driver calls a model through the Messages API. It is immutable and safe for concurrent use; create it with
+// New.
 type Driver struct {
 	client   sdk.Client
 	features agent.Features
@@ -25,9 +25,9 @@ type Driver struct {
 	prices   drivers.Prices
 	keyless  bool
 	path     func(model string, stream bool) string
-	counting string              // the path for counting
-	vertex   bool                // it is Vertex AI that is asked
-	redact   func(string) string // takes everything secret out of a text
+	counting string              // the path for counting tokens
+	vertex   bool                // the endpoint is Vertex AI
+	redact   func(string) string // removes secrets from a text
 	messages *agent.WireForm
 }
 
@@ -36,15 +36,15 @@ var (
 	_ agent.Describer = (*Driver)(nil)
 )
 
-// New returns a driver, or an error that joins everything that is wrong with c. It
-// sends no request: a wrong key or model shows with the first call.
+// New returns a driver, or an error that joins all mistakes in c. It sends no request: a wrong key or model
+// shows with the first call.
 func New(c Config) (*Driver, error) {
 	at, err := c.endpoint()
 	if c.Model == "" {
-		err = errors.Join(errors.New("there is no model: set Config.Model"), err)
+		err = errors.Join(errors.New("no model: set Config.Model"), err)
 	}
 	if c.Cache != CacheOff && c.Cache != CacheShort && c.Cache != CacheLong {
-		err = errors.Join(err, fmt.Errorf("the cache %q is not known: take CacheShort or CacheLong", c.Cache))
+		err = errors.Join(err, fmt.Errorf("unknown cache %q: use CacheShort or CacheLong", c.Cache))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making an anthropic driver: %w", err)
@@ -81,17 +81,15 @@ func modelFeatures(c Config, at service.Endpoint) agent.Features {
 	return f
 }
 
-// String names the driver in a printed plan.
+// String returns the name of the driver in a printed plan.
 func (d *Driver) String() string { return d.features.Provider + "/" + d.features.Model }
 
-// Features returns what the driver may be asked: what is usual for the model, as
-// Config.Features corrected it.
+// Features returns what the driver supports: the usual features of the model, corrected by Config.Features.
 func (d *Driver) Features() agent.Features { return d.features }
 
-// Next asks for the whole of the model's next turn. A failed call is a
-// *drivers.Error; where ctx ended, the error is the cause of that. A reply that may
-// take more than ten minutes is streamed, as the service wants it, and put together
-// here.
+// Next returns the model's next turn. A failed call is a *drivers.Error; when ctx ends, the error is its
+// cause. If a reply may take more than ten minutes, Next streams it, as the service requires, and assembles
+// it.
 func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	if d.features.Streaming && d.maxTokens(s.Request()) > longOutput {
 		return d.Stream(ctx, s, func(agent.Delta) {})
@@ -99,9 +97,8 @@ func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 	return d.result(ctx, s, false, func(res *http.Response) (*reply, error) { return readReply(res.Body) })
 }
 
-// Stream asks for the model's next turn and tells emit of it while it arrives. Its
-// errors are those of Next. What was told of a reply that then broke off is not
-// taken back: a retry starts again.
+// Stream returns the model's next turn and passes its pieces to emit while they arrive. Its errors are those
+// of Next. Pieces of a reply that breaks off are not taken back: a retry starts from the beginning.
 func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if !d.features.Streaming {
 		result := d.Next(ctx, s)
@@ -113,7 +110,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 	return d.result(ctx, s, true, func(res *http.Response) (*reply, error) { return readStream(res, emit) })
 }
 
-// result sends the request, reads the reply, and converts an error for its reader.
+// result sends the request, reads the reply, and converts an error for callers.
 func (d *Driver) result(ctx context.Context, s agent.State, stream bool, read func(*http.Response) (*reply, error)) mo.Result[agent.Step] {
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))
@@ -134,16 +131,15 @@ func (d *Driver) result(ctx context.Context, s agent.State, stream bool, read fu
 	return mo.Err[agent.Step](d.failure(a, err))
 }
 
-// asking is one call: what its errors name. What is of the answer is there once an
-// answer is.
+// asking holds the data of one call for its errors. The data of the answer is empty until the answer arrives.
 type asking struct {
 	model, requestID string
 	answer           http.Header
 }
 
-// send posts the request and returns the answer of a service that accepted it. The
-// body is handed to the SDK ready: its method for messages would encode all of them
-// again, and refuses what it thinks takes too long.
+// send posts the request and returns the answer of a service that accepted it. It passes an encoded body to
+// the SDK: the SDK's method for messages would encode all messages again, and refuses requests that it
+// expects to take too long.
 func (d *Driver) send(ctx context.Context, s agent.State, stream bool) (*http.Response, error) {
 	body, headers, err := d.request(s, stream)
 	if err != nil {

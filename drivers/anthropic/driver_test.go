@@ -98,20 +98,20 @@ func TestNew(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "")
 	t.Setenv("ANTHROPIC_BASE_URL", "")
 	for want, c := range map[string]anthropic.Config{
-		"there is no key":             {Model: "claude-opus-5"},
-		"there is no model":           {APIKey: "sk"},
-		`the cache "2h" is not known`: {Model: "claude-opus-5", APIKey: "sk", Cache: "2h"},
-		"BaseURL is not the address":  {Model: "claude-opus-5", BaseURL: "localhost:4000"},
-		"BaseURL is not a URL":        {Model: "claude-opus-5", BaseURL: "http://me:secret@\x00"},
-		"has a query or a fragment":   {Model: "claude-opus-5", BaseURL: "https://me:secret@example.com?key=1"},
-		"the key has a line break":    {Model: "claude-opus-5", APIKey: "sk-\n1"},
+		"no key":                     {Model: "claude-opus-5"},
+		"no model":                   {APIKey: "sk"},
+		`unknown cache "2h"`:         {Model: "claude-opus-5", APIKey: "sk", Cache: "2h"},
+		"BaseURL is not the address": {Model: "claude-opus-5", BaseURL: "localhost:4000"},
+		"BaseURL is not a URL":       {Model: "claude-opus-5", BaseURL: "http://me:secret@\x00"},
+		"has a query or a fragment":  {Model: "claude-opus-5", BaseURL: "https://me:secret@example.com?key=1"},
+		"the key has a line break":   {Model: "claude-opus-5", APIKey: "sk-\n1"},
 	} {
 		_, err := anthropic.New(c)
 		require.ErrorContains(t, err, want)
 		assert.NotContains(t, err.Error(), "secret")
 	}
 	_, err := anthropic.New(anthropic.Config{Cache: "2h"})
-	for _, want := range []string{"there is no key", "there is no model", `the cache "2h"`} {
+	for _, want := range []string{"no key", "no model", `unknown cache "2h"`} {
 		assert.ErrorContains(t, err, want, "all at once")
 	}
 }
@@ -150,7 +150,7 @@ func TestErrors(t *testing.T) {
 		With("Request-Id", "req_head"))
 	err := newDriver(t, endpoint.URL).Next(t.Context(), hello).Error()
 	require.EqualError(t, err, `asking anthropic model "claude-test": not authorized (401 authentication_error): invalid x-api-key [redacted]; `+
-		`see that the key is that of this service and still valid [request req_head]`)
+		`check that the key belongs to this service and is still valid [request req_head]`)
 	failure, ok := errors.AsType[*drivers.Error](err)
 	require.True(t, ok)
 	assert.Equal(t, 401, failure.Status)
@@ -163,7 +163,7 @@ func TestErrors(t *testing.T) {
 	err = newDriver(t, modeltest.Golden(t, modeltest.SSE(event(start), event(`{"type":"content_block_delta","index":3,"delta":{}}`))).URL).
 		Stream(t.Context(), hello, func(agent.Delta) {}).Error()
 	assert.Equal(t, agent.KindBrokenStream, agent.KindOf(err))
-	assert.ErrorContains(t, err, "content block 3, which did not begin")
+	assert.ErrorContains(t, err, "content block 3 before its beginning")
 
 	nameless := `{"type":"tool_use","id":"toolu_1","name":"","input":{}}`
 	for _, reply := range []modeltest.Reply{

@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// failure returns an error as callers get it.
+// failure converts an error for callers.
 func (d *Driver) failure(a asking, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: a.model, RequestID: d.redact(a.requestID)}
 	if no, ok := errors.AsType[*service.RefusalError](err); ok {
@@ -34,7 +34,7 @@ func (d *Driver) failure(a asking, err error) *drivers.Error {
 	return e
 }
 
-// explain adds the service's explanation of its refusal.
+// explain adds the service's explanation to e.
 func (d *Driver) explain(e *drivers.Error, no *service.RefusalError, header http.Header) {
 	var said struct {
 		Error     json.RawMessage `json:"error"`
@@ -43,9 +43,9 @@ func (d *Driver) explain(e *drivers.Error, no *service.RefusalError, header http
 	var problem struct {
 		Type    string          `json:"type"`
 		Message string          `json:"message"`
-		Code    json.RawMessage `json:"code"` // of gateways
+		Code    json.RawMessage `json:"code"` // sent by gateways
 	}
-	_ = json.Unmarshal(no.Body, &said) // what is not in this form has no message, and is shown as it is
+	_ = json.Unmarshal(no.Body, &said) // a body in another form has no message, and is shown unchanged
 	if json.Unmarshal(said.Error, &problem) != nil {
 		_ = json.Unmarshal(said.Error, &problem.Message)
 	}
@@ -61,15 +61,14 @@ func (d *Driver) explain(e *drivers.Error, no *service.RefusalError, header http
 	}
 }
 
-// tooLong is how the service says that the messages are more than the model reads.
+// tooLong matches the service's message that the input is longer than the model accepts.
 var tooLong = regexp.MustCompile(`(?i)(prompt|input) is too long|exceeds? (the )?(model's )?(maximum )?context|context (window|length) exceeded`)
 
-// noCredit is how it says that the account has to be paid for. It says so with the
-// status of a bad request.
+// noCredit matches the service's message that the account has no credit. It comes with the status of a bad
+// request.
 var noCredit = regexp.MustCompile(`(?i)credit balance`)
 
-// sort finds the kind of a refusal, and what to do about it if only the service's
-// words say so.
+// sort returns the kind of an error answer, and advice for errors that only the service's message identifies.
 func sort(status int, code, message string) (kind agent.ErrorKind, advice string) {
 	kind = drivers.KindOfStatus(status)
 	switch sdk.ErrorType(code) {
@@ -103,13 +102,13 @@ func sort(status int, code, message string) (kind agent.ErrorKind, advice string
 		return agent.KindAuth, service.SeeBilling
 	case http.StatusRequestEntityTooLarge:
 		return agent.KindContextLength, sendLess
-	case 0: // inside of an answer
+	case 0: // inside an answer
 		return service.KindOfNames(code), ""
 	}
 	return kind, ""
 }
 
-// sendLess is the advice where not the tokens are too many, but the bytes.
-const sendLess = "say less, or give images and files by their URL"
+// sendLess is the advice when the request has too many bytes, not too many tokens.
+const sendLess = "send less, or give images and files by their URL"
 
 func requestID(h http.Header) string { return cmp.Or(h.Get("Request-Id"), h.Get("X-Request-ID")) }

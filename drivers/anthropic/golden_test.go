@@ -207,9 +207,9 @@ func TestWhatIsRefused(t *testing.T) {
 			Output:  &agent.Output{Schema: `{"type":"object"}`},
 			Options: agent.Options{}.With("output_config", map[string]any{"format": 1}),
 		}), change: func(c *anthropic.Config) { c.Model = "claude-opus-5" }},
-		`the model takes no tools`:              {state: hello.WithRequest(agent.Request{Tools: agent.ToolsOf(weather)}), change: none},
-		`there is an image, and the model sees`: {state: agent.NewState(agent.User(agent.ImageURL("https://example.com/a.png"))), change: none},
-		`there is the file "a", and the model`:  {state: agent.NewState(agent.User(agent.FileURL("a", "https://example.com/a.pdf"))), change: none},
+		`the model does not support tools`: {state: hello.WithRequest(agent.Request{Tools: agent.ToolsOf(weather)}), change: none},
+		`the model does not accept images`: {state: agent.NewState(agent.User(agent.ImageURL("https://example.com/a.png"))), change: none},
+		`file "a": the model`:              {state: agent.NewState(agent.User(agent.FileURL("a", "https://example.com/a.pdf"))), change: none},
 	} {
 		t.Run(want, func(t *testing.T) {
 			endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", good))

@@ -2,11 +2,11 @@ package anthropic
 
 import "regexp"
 
-// limits is how much a model reads and writes at most, in tokens.
+// limits is the largest input and output of a model, in tokens.
 type limits struct{ context, output int64 }
 
-// models is what https://platform.claude.com/docs/en/models says of the models,
-// read on 2026-11-21. Every model in it holds answers to a JSON schema.
+// models has the limits from https://platform.claude.com/docs/en/models, read on 2026-11-21. Every model in
+// it can follow a JSON schema in its answers.
 var models = map[string]limits{
 	"claude-fable-5-1":  {1_000_000, 128_000},
 	"claude-fable-5":    {1_000_000, 128_000},
@@ -24,7 +24,8 @@ var models = map[string]limits{
 	"claude-haiku-4-5":  {200_000, 64_000},
 }
 
-// day is the day of a version behind a model's name: claude-haiku-4-5-20251001, on Vertex AI claude-haiku-4-5@20251001.
+// day matches the date of a version at the end of a model's name: claude-haiku-4-5-20251001, on Vertex AI
+// claude-haiku-4-5@20251001.
 var day = regexp.MustCompile(`(-|@)\d{8}$|@default$`)
 
 // limitsOf returns the known limits of a model; ok is false for an unknown model.
@@ -33,19 +34,19 @@ func limitsOf(model string) (limits, bool) {
 	return known, ok
 }
 
-// The API wants to be told how long a reply may be.
+// Default lengths of a reply, which the API requires, in tokens.
 const (
-	// usualOutput is how long it may be by default: long enough for an agent
-	// that writes files, thinking included, and within what every known model can.
+	// usualOutput is the default for known models: long enough for an agent that writes files, thinking
+	// included, and within the limit of every known model.
 	usualOutput = 32_000
-	// strangeOutput is the same for a model of which nothing is known.
+	// strangeOutput is the default for unknown models.
 	strangeOutput = 8_192
-	// longOutput is how much can be written in ten minutes, after which the service
-	// gives up a reply that is not streamed.
+	// longOutput is how much a model can write in ten minutes, after which the service aborts a reply that
+	// is not streamed.
 	longOutput = 21_333
 )
 
-// outputLimit returns how long a reply of the model may be when the request does not say.
+// outputLimit returns the maximum length of a reply of the model when the request does not set one.
 func outputLimit(model string) int64 {
 	if known, ok := limitsOf(model); ok {
 		return min(known.output, usualOutput)

@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// partBlock returns a part of what a user or a tool says: a text, an image or a document
-// block. It is omitted for what is left out: blank text, another's reasoning.
+// partBlock returns a part of a user message or a tool's answer as a text, an image or a document block. For
+// parts that are not sent, blank text and reasoning of other services, the block is omitted.
 func (d *Driver) partBlock(p agent.Part) (block sdk.ContentBlockParamUnion, err error) {
 	if mediaType, data, ok := service.DataURL(p.URL); ok {
 		p.URL, p.MediaType, p.Data = "", mediaType, data
@@ -25,11 +25,11 @@ func (d *Driver) partBlock(p agent.Part) (block sdk.ContentBlockParamUnion, err 
 	case p.Kind == agent.PartText && !isBlank(p.Text):
 		block.OfText = &sdk.TextBlockParam{Text: p.Text}
 	case p.Kind == agent.PartImage && !d.features.Images:
-		return block, errors.New("there is an image, and the model sees none")
+		return block, errors.New("the model does not accept images")
 	case p.Kind == agent.PartImage:
 		block.OfImage, err = imageBlock(p)
 	case p.Kind == agent.PartFile && !d.features.Files:
-		return block, fmt.Errorf("there is the file %q, and the model reads none", p.Name)
+		return block, fmt.Errorf("file %q: the model does not accept files", p.Name)
 	case p.Kind == agent.PartFile:
 		block.OfDocument, err = documentBlock(p)
 	}
@@ -72,18 +72,17 @@ func documentBlock(p agent.Part) (*sdk.DocumentBlockParam, error) {
 	return document, nil
 }
 
-// opaque marks what this driver wants back with a part. Behind it are the number of
-// calls that came before the part in its reply, a colon, and the service's block
-// without the text that the part has.
+// opaque marks the parts that this driver sends back to the service. After it come the number of calls before
+// the part in its reply, a colon, and the service's block without the text that the part has.
 const opaque = "anthropic:"
 
-// keep returns a part for a block that goes back as it came.
+// keep returns a part for a block that must be sent back unchanged.
 func keep(text string, calls int, block json.RawMessage) agent.Part {
 	return agent.Reasoning(text, opaque+strconv.Itoa(calls)+":"+string(block))
 }
 
-// keptBlock returns the block that a part was kept for, and how many calls stand before
-// it. What is not of this service is not ok: reasoning without a signature is refused.
+// keptBlock returns the block in a part, and how many calls come before it. It is not ok for parts of other
+// services, because the service refuses reasoning without its signature.
 func keptBlock(p agent.Part) (block sdk.ContentBlockParamUnion, calls int, ok bool) {
 	rest, ok := strings.CutPrefix(p.Opaque, opaque)
 	if !ok {

@@ -6,11 +6,10 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// ListPrices returns what Anthropic asked for its models on the day that AsOf names: the
-// table at https://platform.claude.com/docs/en/about-claude/pricing with the cut of
-// what reading a cache costs at Claude Sonnet 5.5 (7 October 2026). Writing to a
-// cache is priced for five minutes; what is kept for an hour costs twice the input,
-// which the driver adds where a reply says so.
+// ListPrices returns Anthropic's prices on the day that AsOf names: the table at
+// https://platform.claude.com/docs/en/about-claude/pricing with the lower price of cache reads for Claude
+// Sonnet 5.5 (7 October 2026). Cache writes are priced for five minutes; writes for an hour cost twice the
+// input, which the driver adds when a reply reports them.
 func ListPrices() drivers.Prices {
 	fable := listPrice(10, 50, 1, 12.50)
 	opus := listPrice(5, 25, 0.50, 6.25)

@@ -32,16 +32,17 @@ type block struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
-	// raw is the block as it came, or began.
+	// raw is the block as it arrived; in a stream, as it began.
 	raw json.RawMessage
-	// more is what a stream brought after the beginning: text, thinking or arguments.
+	// more is the rest of a streamed block: text, thinking or arguments.
 	more []byte
-	// call is which call a block is that has one, ended that a stream has closed it.
+	// call is the index of the block's call, if it has one. ended reports whether a stream has closed the
+	// block.
 	call  int
 	ended bool
 }
 
-// validUTF8 returns a text in valid UTF-8: the SDK hands on what came as it is.
+// validUTF8 returns a text in valid UTF-8: the SDK does not check the encoding of what arrives.
 func validUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // blockOf reads a block.
@@ -50,13 +51,13 @@ func blockOf(raw string) (*block, error) {
 	if err := json.Unmarshal(b.raw, b); err != nil {
 		return nil, &service.BrokenError{Err: fmt.Errorf("a content block of the reply cannot be read: %w", err)}
 	}
-	if b.Type == "tool_use" && b.Name == "" { // the service would never again take a conversation with it
+	if b.Type == "tool_use" && b.Name == "" { // the service would refuse every later request with it
 		return nil, &service.BrokenError{Err: errors.New("a tool call of the reply has no name")}
 	}
 	return b, nil
 }
 
-// arguments returns what the model wrote as the arguments of a call, as it wrote them.
+// arguments returns the arguments of a call as the model wrote them.
 func (b *block) arguments() string {
 	if len(b.more) > 0 {
 		return string(b.more)
@@ -91,7 +92,7 @@ func readReply(body io.Reader) (*reply, error) {
 	return r, nil
 }
 
-// step returns the reply as a turn of the model that was asked.
+// step returns the reply as a step. Asked is the model of the request.
 func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 	var parts []agent.Part
 	var calls []agent.ToolCall
@@ -105,7 +106,7 @@ func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 			calls = append(calls, agent.ToolCall{ID: b.ID, Name: b.Name, Arguments: b.arguments()})
 		case "thinking":
 			parts = append(parts, keep(b.Thinking+string(b.more), len(calls), b.rawBlock()))
-		default: // redacted thinking, what tools of the service did, what is yet to come
+		default: // redacted thinking, results of the service's tools, unknown blocks
 			parts = append(parts, keep("", len(calls), b.rawBlock()))
 		}
 	}
@@ -118,8 +119,8 @@ func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 	}
 }
 
-// rawBlock returns a block as it goes back: as it came, with the signature or the input that a
-// stream brought for it, and without the text of thinking, which its part has.
+// rawBlock returns a block in the form in which it is sent back: as it arrived, with the signature or the
+// input from the stream, and without the text of thinking, which is in its part.
 func (b *block) rawBlock() json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(b.raw, &fields) != nil || fields == nil {
@@ -141,8 +142,7 @@ func (b *block) rawBlock() json.RawMessage {
 	return raw
 }
 
-// finishReason translates why the model stopped. What has no word here keeps the
-// service's.
+// finishReason translates the service's stop reason. Unknown reasons keep the service's name.
 func finishReason(stop sdk.StopReason) agent.FinishReason {
 	switch stop {
 	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence:
@@ -154,11 +154,11 @@ func finishReason(stop sdk.StopReason) agent.FinishReason {
 	case sdk.StopReasonRefusal:
 		return agent.FinishFilter
 	}
-	return agent.FinishReason(stop) // pause_turn is one
+	return agent.FinishReason(stop) // such as pause_turn
 }
 
-// used returns the usage of the reply. The service counts input that a cache had, or
-// got, apart from the rest.
+// used returns the usage of the reply. The service reports input that it read from or wrote to a cache
+// separately from other input.
 func (r *reply) used(prices drivers.Prices, asked string) agent.Usage {
 	u := r.usage
 	used := agent.Usage{
@@ -175,8 +175,8 @@ func (r *reply) used(prices drivers.Prices, asked string) agent.Usage {
 	return used
 }
 
-// replyCost returns what a reply cost at a model's list price; None where that is not what is
-// charged, or the cost is unknown.
+// replyCost returns the cost of a reply at a model's list price; None when the service charges another price,
+// or the cost is unknown.
 func replyCost(prices drivers.Prices, model string, used agent.Usage, u sdk.Usage) mo.Option[float64] {
 	price, known := prices.Of(model).Get()
 	sum, priced := prices.Cost(model, used).Get()
@@ -186,7 +186,7 @@ func replyCost(prices drivers.Prices, model string, used agent.Usage, u sdk.Usag
 	case price.Over != nil && used.InputTokens > price.OverTokens:
 		price = *price.Over
 	}
-	if write, ok := price.CacheWrite.Get(); ok { // which is for five minutes; an hour costs twice the input
+	if write, ok := price.CacheWrite.Get(); ok { // the price for five minutes; an hour costs twice the input
 		sum += float64(u.CacheCreation.Ephemeral1hInputTokens) * (2*price.Input - write) / 1e6
 	}
 	if u.InferenceGeo == "us" {

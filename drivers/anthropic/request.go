@@ -18,8 +18,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// request returns the request as it is sent: its head, which is the SDK's, the options, and
-// the messages, which were encoded when they were first sent.
+// request returns the encoded request: the head, built with the SDK, the options, and the messages, which are
+// encoded when they are first sent.
 func (d *Driver) request(s agent.State, stream bool) ([]byte, []option.RequestOption, error) {
 	r := s.Request()
 	if err := d.accepts(r); err != nil {
@@ -51,14 +51,14 @@ func (d *Driver) request(s agent.State, stream bool) ([]byte, []option.RequestOp
 // accepts returns an error for a request that the driver does not support.
 func (d *Driver) accepts(r agent.Request) error {
 	if r.Tools.Len() > 0 && !d.features.Tools {
-		return errors.New("the model takes no tools: leave Request.Tools empty")
+		return errors.New("the model does not support tools: leave Request.Tools empty")
 	}
 	switch r.ToolChoice {
 	case agent.ToolsAuto, agent.ToolsNone:
 		return nil
 	case agent.ToolsRequired:
 		if r.Tools.Len() == 0 {
-			return errors.New("a tool call is required, but there are no tools")
+			return errors.New("a tool call is required, but the request has no tools")
 		}
 		return nil
 	}
@@ -68,8 +68,8 @@ func (d *Driver) accepts(r agent.Request) error {
 	return nil
 }
 
-// head returns everything of a request but the messages and the options. An option that
-// belongs into a member of the head is taken out of extra.
+// head returns everything of a request except the messages and the options. An option that belongs into a
+// member of the head is removed from extra.
 func (d *Driver) head(s agent.State, extra map[string]json.RawMessage) ([]byte, error) {
 	r := s.Request()
 	p := sdk.MessageNewParams{Model: d.modelOf(r), MaxTokens: d.maxTokens(r)}
@@ -77,7 +77,7 @@ func (d *Driver) head(s agent.State, extra map[string]json.RawMessage) ([]byte, 
 		p.Temperature = param.NewOpt(t)
 	}
 	system := []string{r.Instructions}
-	for _, m := range s.Messages() { // those that stand first are instructions, too
+	for _, m := range s.Messages() { // leading system messages are instructions, too
 		if m.Role() != agent.RoleSystem {
 			break
 		}
@@ -113,8 +113,8 @@ func (d *Driver) maxTokens(r agent.Request) int64 {
 	return outputLimit(d.modelOf(r))
 }
 
-// form asks for the form that the final answer must have: of the service, where it
-// can hold an answer to a schema, and of the model in words where not.
+// form sets the form of the final answer: as a schema that the service enforces, or in words for models where
+// it cannot.
 func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string]json.RawMessage, system *[]string) error {
 	if r.Output == nil || r.Output.Schema == "" {
 		return nil
@@ -131,18 +131,18 @@ func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string
 	if err := json.Unmarshal([]byte(r.Output.Schema), &schema); err != nil {
 		return fmt.Errorf("the schema of Request.Output is not a JSON object: %w", err)
 	}
-	// What the service's schemas cannot say goes into their descriptions; Output.Check
-	// looks at the answer with the whole schema.
+	// Constraints that the service's schemas cannot express go into their descriptions; Output.Check checks
+	// the answer against the whole schema.
 	simple, ok := sdk.BetaJSONSchemaOutputFormat(schema).Schema.(map[string]any)
 	if !ok || len(simple) == 0 {
 		return errors.New("the schema of Request.Output is not a readable JSON Schema")
 	}
-	config := map[string]json.RawMessage{} // with effort, say, it is one object
+	config := map[string]json.RawMessage{} // may already have members such as effort
 	if given, ok := extra["output_config"]; ok && (json.Unmarshal(given, &config) != nil || config == nil) {
-		return errors.New("option \"output_config\" is no JSON object")
+		return errors.New("option \"output_config\" is not a JSON object")
 	}
 	if _, ok := config["format"]; ok {
-		return errors.New("option \"output_config\" has a format, and so has Request.Output: leave one away")
+		return errors.New("option \"output_config\" has a format, and so has Request.Output: leave one of them out")
 	}
 	delete(extra, "output_config")
 	format, err := sdk.JSONOutputFormatParam{Schema: simple}.MarshalJSON()
@@ -154,7 +154,7 @@ func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string
 	return nil
 }
 
-// holdsForm reports whether the service holds answers of a model to a schema.
+// holdsForm reports whether the service can enforce a schema for the answers of a model.
 func (d *Driver) holdsForm(model string) bool {
 	if model == d.features.Model {
 		return d.features.StructuredOutput
@@ -163,7 +163,7 @@ func (d *Driver) holdsForm(model string) bool {
 	return known
 }
 
-// tools sets the tools and whether one must be called.
+// tools sets the tools and the tool choice.
 func (d *Driver) tools(r agent.Request, p *sdk.MessageNewParams) error {
 	if r.Tools.Len() == 0 {
 		return nil
@@ -217,7 +217,7 @@ func (d *Driver) breakpoints(p *sdk.MessageNewParams) {
 	p.CacheControl = until // the service finds the end of the messages itself
 }
 
-// instead names what is set elsewhere than in Request.Options.
+// instead names the place where a reserved option is set.
 var instead = map[string]string{
 	"messages": "the state", "model": "Request.Model", "stream": "Stream", "system": "Request.Instructions",
 	"tools": "Request.Tools", "max_tokens": "Request.MaxOutputTokens", "temperature": "Request.Temperature",
@@ -237,9 +237,9 @@ func requestOptions(r agent.Request) (map[string]json.RawMessage, []option.Reque
 		case set:
 			return nil, nil, fmt.Errorf("option %q would overwrite what the driver sends: it comes from %s", name, place)
 		case name == "anthropic_version":
-			return nil, nil, errors.New("option \"anthropic_version\" would overwrite what the driver sends: it has one value")
+			return nil, nil, errors.New("option \"anthropic_version\" would overwrite what the driver sends: the driver sets it")
 		case name == "tool_choice" && r.ToolChoice != agent.ToolsAuto:
-			return nil, nil, errors.New("option \"tool_choice\" would overwrite Request.ToolChoice: leave one away")
+			return nil, nil, errors.New("option \"tool_choice\" would overwrite Request.ToolChoice: leave one of them out")
 		case name == "betas":
 			var betas []string
 			if json.Unmarshal(raw, &betas) != nil {

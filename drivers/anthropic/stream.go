@@ -18,10 +18,10 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// goodbye is how long the end of the connection may take after the end of the reply.
+// goodbye is how long readStream waits for the end of the connection after the end of the reply.
 const goodbye = 250 * time.Millisecond
 
-// errCut is a stream that ended before its reply did.
+// errCut is returned when a stream ends before its reply does.
 var errCut = errors.New("the stream ended in the middle of the reply")
 
 // readStream reads a streamed reply and calls emit with its pieces.
@@ -53,13 +53,13 @@ func readStream(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
 	return nil, &service.BrokenError{Err: cmp.Or(stream.Err(), errCut)}
 }
 
-// namingDecoder names events that come without a name by their type, as those of a gateway do, and keeps what an error
-// says. The SDK leaves out events without a name.
+// namingDecoder gives events without a name, such as those of a gateway, the name of their type, and keeps
+// the text of an error. The SDK skips events without a name.
 type namingDecoder struct {
 	ssestream.Decoder
 
 	event ssestream.Event
-	said  []byte // of the error; nil when there was none
+	said  []byte // the text of the error; nil when there was none
 }
 
 // Next reads the next event.
@@ -81,7 +81,7 @@ func (d *namingDecoder) Event() ssestream.Event { return d.event }
 
 const errorType = "error"
 
-// typeOf returns the type that stands in an event or a whole reply, which is that of an error wherever there is one.
+// typeOf returns the type of an event or a whole reply; errorType if it contains an error.
 func typeOf(data []byte) string {
 	var head struct {
 		Type  string          `json:"type"`
@@ -105,16 +105,16 @@ func readUnstreamed(answer *http.Response, emit func(agent.Delta)) (*reply, erro
 	return r, err
 }
 
-// arrival is a reply on its way.
+// arrival is a streamed reply that is being read.
 type arrival struct {
 	reply reply
-	open  map[int64]*block // by their index in the stream
+	open  map[int64]*block // by the index in the stream
 	calls int
 	emit  func(agent.Delta)
 }
 
-// takeEvent takes in what came; done says that the reply is whole. Kinds of events and of
-// pieces that are not known are left away.
+// takeEvent adds an event to the reply; done reports whether the reply is complete. Unknown kinds of events
+// and pieces are ignored.
 func (a *arrival) takeEvent(e sdk.MessageStreamEventUnion) (done bool, err error) {
 	switch e.Type {
 	case "message_start":
@@ -125,7 +125,7 @@ func (a *arrival) takeEvent(e sdk.MessageStreamEventUnion) (done bool, err error
 	case "content_block_delta":
 		b, ok := a.open[e.Index]
 		if !ok {
-			return false, &service.BrokenError{Err: fmt.Errorf("a piece came of content block %d, which did not begin", e.Index)}
+			return false, &service.BrokenError{Err: fmt.Errorf("received a piece of content block %d before its beginning", e.Index)}
 		}
 		a.piece(b, e.Delta)
 	case "content_block_stop":
@@ -139,7 +139,7 @@ func (a *arrival) takeEvent(e sdk.MessageStreamEventUnion) (done bool, err error
 		}
 		a.count(e.Usage)
 	case "message_stop":
-		for _, b := range a.reply.blocks { // those that were not closed
+		for _, b := range a.reply.blocks { // blocks that the stream did not close
 			a.end(b)
 		}
 		return true, nil
@@ -188,7 +188,7 @@ func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
 	}
 }
 
-// end tells of arguments that came with the beginning of a call and not in pieces.
+// end emits the arguments of a call that came at the beginning of the block instead of in pieces.
 func (a *arrival) end(b *block) {
 	if b.Type == "tool_use" && !b.ended && len(b.more) == 0 && len(b.Input) > 0 {
 		a.emit(agent.Delta{Call: agent.ToolCall{Arguments: string(b.Input)}, CallIndex: b.call})
@@ -196,8 +196,7 @@ func (a *arrival) end(b *block) {
 	b.ended = true
 }
 
-// count takes over what the service has counted up to now. What it leaves away stays
-// as it was.
+// count stores the usage that the service has reported so far. Counts that the service omits stay unchanged.
 func (a *arrival) count(u sdk.MessageDeltaUsage) {
 	to := &a.reply.usage
 	if u.JSON.InputTokens.Valid() {

@@ -127,7 +127,7 @@ func TestVertex(t *testing.T) {
 	assert.Equal(t, "https://aiplatform.eu.rep.googleapis.com", known.Features().Endpoint)
 
 	_, err = anthropic.New(anthropic.Config{Model: "m", Vertex: &drivers.Vertex{Location: "eu"}})
-	require.ErrorContains(t, err, "there is no token: set Vertex.Token")
+	require.ErrorContains(t, err, "no token: set Vertex.Token")
 	err = d.Next(t.Context(), s.WithRequest(agent.Request{Options: agent.Options{}.With("anthropic_version", "x")})).Error()
 	require.ErrorContains(t, err, `option "anthropic_version" would overwrite what the driver sends`)
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// appendMessages appends the messages of s as the service wants them: turns of the
-// user and the assistant that alternate, and in the user's turns the results of tools
-// first.
+// appendMessages appends the messages of s as the service expects them: turns of the user and the assistant
+// alternate, and in the user's turns the tool results come first.
 func (d *Driver) appendMessages(out []byte, s agent.State) ([]byte, error) {
 	size, first := 0, 0
 	for i, m := range s.Messages() {
@@ -28,7 +27,7 @@ func (d *Driver) appendMessages(out []byte, s agent.State) ([]byte, error) {
 		}
 		size += len(blocks) + len(`{"role":"assistant","content":[]},`)
 		if first == i && m.Role() == agent.RoleSystem {
-			first++ // it is in the head
+			first++ // the head contains it
 		}
 	}
 	t := turns{out: slices.Grow(out, size+len(nothing))}
@@ -49,17 +48,16 @@ func (d *Driver) appendMessages(out []byte, s agent.State) ([]byte, error) {
 	return t.out, nil
 }
 
-// nothing is what a user says who says nothing: the service wants to be told
-// something, and by a user first.
+// nothing replaces an empty user message: the service requires content, and a user message first.
 const nothing = `{"text":"(empty)","type":"text"}`
 
-// turns joins the blocks of messages to turns.
+// turns joins the content blocks of messages into turns.
 type turns struct {
 	out   []byte
-	began bool     // there is a turn
-	open  string   // who speaks in the turn that is open; empty when none is
-	empty bool     // there is nothing in it
-	late  []string // what the user says after the results
+	began bool     // the first turn has begun
+	open  string   // the role of the open turn; empty when no turn is open
+	empty bool     // the open turn has no blocks
+	late  []string // the user's blocks that follow the tool results
 }
 
 func (t *turns) add(role agent.Role, blocks string) {
@@ -107,8 +105,8 @@ func (t *turns) end() {
 	t.out = append(t.out, "]}"...)
 }
 
-// blocksOf returns what a message says as the service's content blocks, with commas
-// between them: what is remembered of each message.
+// blocksOf returns the content of a message as the service's content blocks, separated by commas. The result
+// is cached for each message.
 func (d *Driver) blocksOf(m agent.Message) ([]byte, error) {
 	var blocks []sdk.ContentBlockParamUnion
 	var err error
@@ -134,10 +132,10 @@ func (d *Driver) blocksOf(m agent.Message) ([]byte, error) {
 	return bytes.TrimSuffix(bytes.TrimPrefix(raw, []byte("[")), []byte("]")), err
 }
 
-// isBlank reports whether a text says nothing: the service refuses such blocks.
+// isBlank reports whether a text is empty or white space. The service refuses such blocks.
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// saidBlocks returns what a user or a tool says, without what says nothing.
+// saidBlocks returns the content of a user message or a tool's answer, without blank texts.
 func (d *Driver) saidBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, p := range m.Content().Parts() {
@@ -165,16 +163,16 @@ func (d *Driver) resultBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, er
 	}
 	if m.IsError() {
 		result.IsError = param.NewOpt(true)
-		if len(result.Content) == 0 { // the service wants errors to say something
-			text := &sdk.TextBlockParam{Text: "the tool failed without a word"}
+		if len(result.Content) == 0 { // the service requires a text for errors
+			text := &sdk.TextBlockParam{Text: "the tool failed without a message"}
 			result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfText: text})
 		}
 	}
 	return []sdk.ContentBlockParamUnion{{OfToolResult: result}}, nil
 }
 
-// assistantBlocks returns a reply: parts and calls in the order in which they came, as far
-// as that is known. One that says nothing is left away.
+// assistantBlocks returns a reply: parts and calls in the order in which they came, as far as that is known.
+// An empty reply is omitted.
 func assistantBlocks(m agent.Message) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
 	called := 0
@@ -199,10 +197,10 @@ func assistantBlocks(m agent.Message) []sdk.ContentBlockParamUnion {
 	return blocks
 }
 
-// plainID is what the service takes for the id of a call.
+// plainID matches the ids of calls that the service accepts.
 var plainID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// wireID returns the id of a call as the service takes it: other services' ids may have
+// wireID returns the id of a call in a form that the service accepts: other services' ids may contain
 // characters that it refuses.
 func wireID(id string) string {
 	if plainID.MatchString(id) {

@@ -12,7 +12,7 @@ import (
 // finishReason says why a reply ended, in the words of the service.
 type finishReason string
 
-// answer is a reply of the service, or a piece of one. It has the members that the driver reads.
+// answer is a reply of the service, or a piece of one. It has only the members that the driver reads.
 type answer struct {
 	ID             string       `json:"responseId"`
 	Model          string       `json:"modelVersion"`
@@ -31,7 +31,7 @@ type candidate struct {
 	FinishMessage string       `json:"finishMessage"`
 }
 
-// replyPart is a part as the service sends it; part is one as it is sent to the service.
+// replyPart is a part that the service sends. The driver sends parts of the type part.
 type replyPart struct {
 	Text      string `json:"text"`
 	Thought   bool   `json:"thought"`
@@ -47,7 +47,8 @@ type replyPart struct {
 type replyCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Args are kept as they came: decoding loses the order of members, digits of long numbers, and names given twice.
+	// Args are kept as they came: decoding would lose the order of members, digits of long numbers, and
+	// duplicate names.
 	Args json.RawMessage `json:"args"`
 }
 
@@ -63,7 +64,7 @@ type usage struct {
 	} `json:"promptTokensDetails"`
 }
 
-// apiError is an error that the service tells of.
+// apiError is an error that the service reports.
 type apiError struct {
 	Code    int              `json:"code"`
 	Message string           `json:"message"`
@@ -73,10 +74,11 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.Message }
 
-// errShape is returned for an answer that is not what the service's documents say.
+// errShape is returned for an answer that does not have the documented form.
 var errShape = errors.New("the answer has another form")
 
-// readAnswer decodes a reply or a piece of one. An error that stands in its place is an *apiError.
+// readAnswer decodes a reply or a piece of one. If the service sent an error instead, readAnswer returns it
+// as an *apiError.
 func readAnswer(text []byte) (*answer, error) {
 	if err := readError(text); err != nil {
 		return nil, err
@@ -101,8 +103,8 @@ func readAnswer(text []byte) (*answer, error) {
 	return &a, nil
 }
 
-// readError returns the error in a text: {"error":{…}}, or a list of such, as the service answers where events are not
-// asked for. Gateways give a text as the error, or as its code. Nil means no error.
+// readError returns the error in a text: {"error":{…}}, or a list of such objects, which the service sends
+// when it does not send events. Gateways also send a plain text as the error or its code. Nil means no error.
 func readError(text []byte) error {
 	type failed struct {
 		Error json.RawMessage `json:"error"`
@@ -111,7 +113,7 @@ func readError(text []byte) error {
 	if json.Unmarshal(text, &one) != nil {
 		var list []failed
 		if json.Unmarshal(text, &list) != nil || len(list) == 0 {
-			return nil //nolint:nilerr // what is no JSON is found where it is decoded
+			return nil //nolint:nilerr // the caller's decoding reports invalid JSON
 		}
 		one = list[0]
 	}
@@ -136,7 +138,7 @@ func readError(text []byte) error {
 	return &apiError{Code: service.ErrorStatus(words(loose.Code)), Message: e.Message, Status: words(loose.Status)}
 }
 
-// compact returns the arguments of a call without white space; empty where there are none.
+// compact returns the arguments of a call without white space; empty when there are none.
 func (c *replyCall) compact() string {
 	var out bytes.Buffer
 	if json.Compact(&out, c.Args) != nil || out.String() == "null" {

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// call takes a call, which comes whole.
+// call adds a tool call, which always arrives in one piece.
 func (r *reply) call(p *replyPart, emit func(agent.Delta)) {
 	c := agent.ToolCall{ID: p.Call.ID, Name: p.Call.Name, Arguments: cmp.Or(p.Call.compact(), "{}"), Index: len(r.calls)}
 	if c.ID == "" || r.ids[c.ID] {
@@ -24,15 +24,15 @@ func (r *reply) call(p *replyPart, emit func(agent.Delta)) {
 	emit(agent.Delta{Call: c, CallIndex: c.Index})
 }
 
-// ownPrefix begins the ids of calls that the service gave none.
+// ownPrefix begins the ids that the driver gives to calls without an id.
 const ownPrefix = "grapnel-"
 
-// ownID returns an id for a call that has none: no other call of the session has it.
+// ownID returns an id for a call that has none. The id is unique in the session.
 func ownID(reply, place string, index int) string {
 	return strings.Join(lo.Compact([]string{strings.TrimSuffix(ownPrefix, "-"), reply, place, strconv.Itoa(index)}), "-")
 }
 
-// wireID returns a call's id as the service knows it: our own are not sent.
+// wireID returns the id of a call as the service knows it, or "" for an id that the driver made.
 func wireID(id string) string {
 	if strings.HasPrefix(id, ownPrefix) {
 		return ""

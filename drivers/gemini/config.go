@@ -19,10 +19,9 @@ type Config struct {
 	// Model is the model to use when agent.Request.Model is empty, by its
 	// name at the service: "gemini-3.8-flash". Required.
 	Model string
-	// APIKey is the key. Empty means GEMINI_API_KEY, or GOOGLE_API_KEY if that is
-	// empty, too; they are only sent to the vendor itself or to the URL that
-	// GOOGLE_GEMINI_BASE_URL names: a BaseURL in this Config gets only the APIKey
-	// of this Config.
+	// APIKey is the key. Empty means GEMINI_API_KEY, or GOOGLE_API_KEY if that is empty, too. Keys from the
+	// environment are only sent to the vendor itself or to the URL in GOOGLE_GEMINI_BASE_URL: a BaseURL in
+	// this Config gets only the APIKey of this Config.
 	APIKey string
 	// BaseURL is the address of the service without /v1beta/models:
 	// "http://localhost:4000". Empty means GOOGLE_GEMINI_BASE_URL, or the vendor
@@ -35,21 +34,19 @@ type Config struct {
 	// Header is sent with every request, for endpoints that need more than a key. Errors
 	// show neither its values nor the key.
 	Header http.Header
-	// HTTPClient sends the requests. Nil means a client that honors the proxy variables,
-	// fails if it cannot connect or gets no answer for ten minutes, and otherwise leaves
-	// it to the context to end a call. Redirects are not followed, whatever the client's
-	// setting: they would pass the key on.
+	// HTTPClient sends the requests. Nil means a client that honors the proxy variables, fails if it cannot
+	// connect or gets no answer for ten minutes, and otherwise runs until the context ends. Redirects are
+	// never followed, because they would pass the key on.
 	HTTPClient *http.Client
-	// Prices are the prices of replies. None means ListPrices for the vendor, and no
-	// known cost for other endpoints. A free model has a price of zero.
+	// Prices are the prices of replies. None means ListPrices for the vendor, and an unknown cost for other
+	// endpoints. A free model has a price of zero.
 	Prices mo.Option[drivers.Prices]
 	// Features, when set, corrects the features of the driver. New calls it once, with
 	// the usual features of the model; it cannot change Model, Endpoint and Priced.
 	Features func(f *agent.Features)
 }
 
-// Format prints which model is asked, and where; neither keys nor headers, whatever
-// the verb.
+// Format prints the model and the endpoint, but neither keys nor headers, whatever the verb.
 func (c Config) Format(to fmt.State, _ rune) {
 	_, _ = io.WriteString(to, service.DescribeConfig("gemini", c.Model, c.BaseURL))
 }
@@ -67,8 +64,8 @@ func (c Config) endpoint() (service.Endpoint, error) {
 	return vendor.Endpoint(own)
 }
 
-// pathOf returns what stands behind the base URL when a model is asked, up to the method. On Vertex AI a model may also be
-// named by its whole path, as tuned ones are: projects/…/endpoints/….
+// pathOf returns the path after the base URL for a model call, without the method. On Vertex AI a model may
+// also be named by its full path, as tuned models are: projects/…/endpoints/….
 func (c Config) pathOf(model string) string {
 	switch {
 	case c.Vertex == nil:

@@ -99,8 +99,8 @@ func TestWhoGetsWhichKey(t *testing.T) {
 func TestWrongConfigurations(t *testing.T) {
 	noEnvironment(t)
 	_, err := gemini.New(gemini.Config{})
-	require.EqualError(t, err, "making a gemini driver: there is no model: set Config.Model\n"+
-		"there is no key: set the environment variable GEMINI_API_KEY, or Config.APIKey")
+	require.EqualError(t, err, "making a gemini driver: no model: set Config.Model\n"+
+		"no key: set the environment variable GEMINI_API_KEY, or Config.APIKey")
 	for url, want := range map[string]string{
 		"localhost:4000":                  "BaseURL is not ",
 		"ftp://example.com":               "BaseURL is not ",
@@ -182,7 +182,7 @@ func TestRetryDelay(t *testing.T) {
 	failure := new(drivers.Error)
 	require.ErrorAs(t, err, &failure)
 	require.EqualError(t, failure, `asking gcp.gemini model "gemini-3.8-flash": too many requests (429 RESOURCE_EXHAUSTED): quota; `+
-		`it wants to be left alone for 36.5s`)
+		`retry after 36.5s`)
 }
 
 func TestMissingKeyIsNamed(t *testing.T) {

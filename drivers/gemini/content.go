@@ -9,10 +9,9 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// contents returns the beginning of a body: the messages as a list of contents. What
-// stands before all others as a system message goes into system. The answers to the
-// calls of one turn are one content, which comes right behind the calls: what a user
-// says in between them follows.
+// contents returns the beginning of a body: the messages as a list of contents. System messages before all
+// other messages go into system. The answers to the calls of one turn are one content directly after the
+// calls; user messages between the answers follow it.
 func (d *Driver) contents(model string, s agent.State, system *[]string) ([]byte, error) {
 	form := d.newer
 	if isEarlyModel(model) {
@@ -77,7 +76,7 @@ func (d *Driver) contents(model string, s agent.State, system *[]string) ([]byte
 	return append(out, ']'), nil
 }
 
-// writer writes messages for the older models, or for the newer ones.
+// writer writes messages in the form for older models or for newer ones.
 type writer struct {
 	d     *Driver
 	older bool
@@ -131,8 +130,8 @@ func (w writer) user(m agent.Message) ([]part, error) {
 	return parts, nil
 }
 
-// assistant returns a reply: its parts as they came, each with its signature, then its
-// calls. What another service's model thought is not sent.
+// assistant returns a reply: its parts as they came, each with its signature, then its calls. Reasoning of
+// other services' models is not sent.
 func (w writer) assistant(m agent.Message) ([]part, error) {
 	var parts []part
 	signed := map[string]string{} // the signatures of calls, by the ids of these
@@ -170,8 +169,8 @@ func (w writer) assistant(m agent.Message) ([]part, error) {
 	return parts, nil
 }
 
-// answer returns what a tool said. Images and files stand in the answer where a model
-// can read them there, and behind it otherwise.
+// answer returns a tool's answer. Images and files are inside the answer if the model can read them there,
+// otherwise after it.
 func (w writer) answer(m agent.Message) ([]part, error) {
 	said := &functionResponse{ID: wireID(m.CallID()), Name: m.Tool()}
 	key := "output"

@@ -11,9 +11,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// CountTokens asks the service how many input tokens Next would send for s: messages,
-// instructions and tools. It is a request of its own, which is not charged. Its errors are
-// those of Next. With it the driver is a capability.TokenCounter.
+// CountTokens asks the service how many input tokens Next would send for s: messages, instructions and tools.
+// It sends a separate request, which is free. Its errors are those of Next. This method makes the driver a
+// capability.TokenCounter.
 func (d *Driver) CountTokens(ctx context.Context, s agent.State) mo.Result[int64] {
 	if ctx.Err() != nil {
 		return mo.Err[int64](context.Cause(ctx))
@@ -52,13 +52,13 @@ func (d *Driver) count(ctx context.Context, x *exchange, model string, body []by
 		return 0, err
 	}
 	if said.Tokens <= 0 {
-		return 0, &brokenError{"the answer does not say how many tokens there are"}
+		return 0, &brokenError{"the answer has no token count"}
 	}
 	return said.Tokens, nil
 }
 
-// countBody returns the request for a count. The whole request stands in it: only so does the Gemini API count more than the
-// contents. Vertex AI wants those of its members that it counts.
+// countBody returns the request for a count. For the Gemini API it contains the whole request, because
+// otherwise only the contents count. For Vertex AI it contains the members that Vertex AI counts.
 func (d *Driver) countBody(model string, s agent.State) ([]byte, error) {
 	rest, contents, err := d.body(model, s)
 	if err != nil {

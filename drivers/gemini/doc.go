@@ -1,5 +1,5 @@
-// Package gemini asks Gemini models over the Gemini API: generateContent, and streamGenerateContent where a reply
-// is streamed.
+// Package gemini is the driver of the Gemini API. It calls generateContent, or streamGenerateContent to
+// stream a reply.
 //
 //	driver, err := gemini.New(gemini.Config{Model: "gemini-3.8-flash"})
 //	if err != nil {
@@ -9,99 +9,89 @@
 //
 // # Vertex AI
 //
-// Vertex AI is asked where Config.Vertex says so, whatever GOOGLE_GENAI_USE_VERTEXAI says:
+// Config.Vertex selects Vertex AI, whatever GOOGLE_GENAI_USE_VERTEXAI says:
 //
 //	var accessToken drivers.TokenFunc // from golang.org/x/oauth2/google, say
 //	driver, err := gemini.New(gemini.Config{Model: "gemini-3.8-flash", Vertex: &drivers.Vertex{
 //		Project: "my-project", Location: "europe-west4", Token: accessToken,
 //	}})
 //
-// The token goes where the key would; neither keys nor addresses in the environment count then. Tuned
-// models are named by their path, projects/…/locations/…/endpoints/…. What a reply costs there is not known
-// without Config.Prices.
+// The driver sends the token instead of a key, and ignores keys and addresses in the environment. Tuned
+// models are named by their path, projects/…/locations/…/endpoints/…. The cost of a reply on Vertex AI is
+// unknown unless Config.Prices is set.
 //
 // # Keys
 //
-// The key comes from Config.APIKey, or from GEMINI_API_KEY, or from GOOGLE_API_KEY.
-// What comes from the environment goes to the vendor, or to the URL that
-// GOOGLE_GEMINI_BASE_URL names, and nowhere else: a Config.BaseURL of one's own gets
-// the key that stands in the Config. The key travels in a header, never in a URL, and
-// is in no error. Redirects are not followed.
+// The key comes from Config.APIKey, or from GEMINI_API_KEY, or from GOOGLE_API_KEY. A key from the
+// environment is sent only to the vendor or to the URL in GOOGLE_GEMINI_BASE_URL. An endpoint in
+// Config.BaseURL gets only Config.APIKey. The driver sends the key in a header, never in a URL, keeps it out
+// of errors and does not follow redirects.
 //
 // # Requests
 //
-// Request.Options are members of generationConfig by their names there, such as topP,
-// seed, stopSequences, thinkingConfig, mediaResolution; cachedContent, labels,
-// safetySettings, serviceTier and store are members of the request. Options that would
-// overwrite what the driver sends itself are an error of kind KindBadRequest; nothing
-// is sent then.
+// Request.Options are members of generationConfig by their names there, such as topP, seed, stopSequences,
+// thinkingConfig, mediaResolution. The options cachedContent, labels, safetySettings, serviceTier and store
+// are members of the request. An option that would overwrite a value that the driver sends is an error of
+// kind KindBadRequest, and nothing is sent.
 //
 //	options := agent.Options{}.With("thinkingConfig", map[string]any{"thinkingLevel": "low", "includeThoughts": true})
 //
-// Request.Output is held by the service (responseJsonSchema). Models before the third
-// generation cannot do that while there are tools: they are told the schema in the
-// instructions instead. The agent checks the answer in both cases.
+// The service enforces Request.Output (responseJsonSchema). Models before the third generation cannot do that
+// for a request with tools: for them, the driver adds the schema to the instructions. The agent checks the
+// answer in both cases.
 //
 // # Messages
 //
-// Request.Instructions and the system messages that stand first are the
-// systemInstruction. A system message further on is what a user says, between <system>
-// and </system>, in its place. The answers to the calls of one turn are one content,
-// right behind the calls; an answer is {"output": text}, or {"error": text} when it
-// tells of something that did not work. Tool schemas go out whole, as
-// parametersJsonSchema. A call whose stored arguments are not one well-formed object,
-// which this API cannot be sent, has
-// {"_malformed_arguments": text} with the text as it was.
+// Request.Instructions and system messages before all other messages are the systemInstruction. A later
+// system message becomes a user message between <system> and </system>. The answers to the calls of one turn
+// are one content, directly after the calls; an answer is {"output": text}, or {"error": text} when the call
+// failed. Tool schemas are sent unchanged, as parametersJsonSchema. If the stored arguments of a call are not
+// one well-formed object, which the API refuses, the driver sends {"_malformed_arguments": text} with the
+// original text.
 //
-// Images and files go by their bytes, or by an address that the service can read: one
-// of its Files API, or a public one. A tool's images stand in its answer; for models
-// up to the second generation, which do not look there, behind it.
+// Images and files are sent as bytes, or as an address that the service can read: an address of its Files
+// API, or a public one. Images of a tool are inside its answer; for models up to the second generation, which
+// ignore images there, they follow the answer.
 //
 // # Calls
 //
-// A call that comes without an id gets one that begins with "grapnel-" and that no
-// other call of the session has; such ids are never sent, and the service matches
-// answers to calls by name and order, as it does where it gives no ids. Ids of the
-// service, and those of other services in a transcript that began there, go back as
-// they are. Arguments are kept as the model wrote them, white space aside: the digits
-// of long numbers, the order of members.
+// A call without an id gets one that begins with "grapnel-" and is unique in the session. The driver never
+// sends such ids; the service then matches answers to calls by name and order. Ids of the service, and ids of
+// other services in a transcript that began there, are sent unchanged. Arguments are kept as the model wrote
+// them, except white space: the digits of long numbers, the order of members.
 //
 // # Signatures
 //
-// Parts and calls come with signatures of what the model thought, and the newer models
-// refuse calls that come back without. Part.Opaque keeps them: that of a text or a
-// thought with the part itself, that of a call in a reasoning part without text, which
-// names the call. So they live as long as the message does, through the JSON of a
-// state as well, and go back unchanged, each where it was. A reply whose parts a hook
-// replaced has lost them; calls of which none has a signature, as those of another
-// service's model, go to models from the third generation on with the marker that
-// Google has for such calls. Reasoning of other services is not sent.
+// Parts and calls come with signatures of the model's reasoning, and the newer models refuse calls without
+// them. Part.Opaque keeps the signature of a text or a thought in the part itself, and the signature of a
+// call in a reasoning part without text that names the call. Signatures are part of the message, also in the
+// JSON of a state, and are sent back unchanged in the same places. A reply whose parts a hook replaced has
+// lost its signatures. Calls that all lack signatures, such as calls of another service's model, are sent to
+// models from the third generation on with the marker that Google defines for them. Reasoning of other
+// services is not sent.
 //
-// The text of a thought is only there when the model is asked for it, with the option
-// thinkingConfig.
+// The service sends the text of a thought only when the option thinkingConfig asks for it.
 //
 // # Errors
 //
-// A failed call is a *drivers.Error; a context that ends is the context's error. The
-// driver never asks twice. A prompt that was blocked, and a reply that was held back,
-// are replies with agent.FinishFilter. A reply that ended because the model wrote a malformed call
-// (MALFORMED_FUNCTION_CALL), or with nothing in it for a reason of the
-// service's own, is an error that another attempt may mend.
+// A failed call is a *drivers.Error; when a context ends, the error is the context's error. The driver never
+// retries. A blocked prompt and a withheld reply are replies with agent.FinishFilter. A reply that ended
+// because the model wrote a malformed call (MALFORMED_FUNCTION_CALL), or an empty reply that the service
+// ended for its own reason, is an error that a retry may fix.
 //
 // # Counting
 //
-// CountTokens asks the service how long the input of a request would be, which is what
-// capability.UseCompaction goes by.
+// CountTokens asks the service how long the input of a request would be. capability.UseCompaction uses this
+// count.
 //
 // # Cost
 //
-// Usage counts thoughts as output and what a cache had as input. A reply is priced as
-// the model that answered, or as the one that was asked when the table has no such line.
+// Usage counts thoughts as output and cached input as input. A reply has the price of the model that
+// answered, or of the requested model when the table lacks the one that answered.
 //
 // # Speed
 //
-// A message is written once, however many steps send it. What is left is to
-// copy them. Before the network, a step takes a tenth of a millisecond with 10
-// messages and two to three with 10,000 (1.9 MB), with the same 300 allocations
-// (BenchmarkNext, two shared cores).
+// A message is encoded once, however many steps send it; later steps copy it. Before the network, a step
+// takes a tenth of a millisecond with 10 messages and two to three with 10,000 (1.9 MB), with the same 300
+// allocations (BenchmarkNext, two shared cores).
 package gemini

@@ -18,18 +18,16 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Driver asks a model over the Gemini API. It is immutable and safe for concurrent
-// use; make it with New.
+// Driver calls a model over the Gemini API. It is immutable and safe for concurrent use; create it with New.
 type Driver struct {
 	send     service.PostFunc
-	path     func(model string) string // up to the method
-	vertex   bool                      // it is Vertex AI that is asked
+	path     func(model string) string // without the method
+	vertex   bool                      // the endpoint is Vertex AI
 	features agent.Features
 	prices   drivers.Prices
 	keyless  bool
-	redact   func(string) string // takes everything secret out of a text
-	// older and newer are how messages are written for models up to the second
-	// generation and for those after it.
+	redact   func(string) string // removes secrets from a text
+	// older and newer encode messages for models up to the second generation and for later ones.
 	older, newer *agent.WireForm
 }
 
@@ -38,12 +36,12 @@ var (
 	_ agent.Describer = (*Driver)(nil)
 )
 
-// New returns a driver, or an error that joins everything that is wrong with c. It
-// sends no request: a wrong key or model shows with the first call.
+// New returns a driver, or an error that joins all mistakes in c. It sends no request: a wrong key or model
+// shows with the first call.
 func New(c Config) (*Driver, error) {
 	at, err := c.endpoint()
 	if c.Model == "" {
-		err = errors.Join(errors.New("there is no model: set Config.Model"), err)
+		err = errors.Join(errors.New("no model: set Config.Model"), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making a gemini driver: %w", err)
@@ -79,15 +77,14 @@ func modelFeatures(c Config, at service.Endpoint) agent.Features {
 	return f
 }
 
-// String names the driver in a printed plan.
+// String returns the name of the driver in a printed plan.
 func (d *Driver) String() string { return "gemini/" + d.features.Model }
 
-// Features returns what the driver may be asked: what is usual for the model, as
-// Config.Features corrected it.
+// Features returns what the driver supports: the usual features of the model, corrected by Config.Features.
 func (d *Driver) Features() agent.Features { return d.features }
 
-// Next asks for the whole of the model's next turn. A failed call is a
-// *drivers.Error; where ctx ended, the error is the cause of that.
+// Next returns the model's next turn. A failed call is a *drivers.Error; when ctx ends, the error is its
+// cause.
 func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	return d.ask(ctx, s, func(q question, x *exchange) (agent.Step, error) {
 		res, err := d.post(ctx, x, q.model, "generateContent", "application/json", q.body)
@@ -108,9 +105,8 @@ func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 	})
 }
 
-// Stream asks for the model's next turn and tells emit of it while it arrives. Its
-// errors are those of Next. What was told of a reply that then broke off is not
-// taken back: a retry starts again.
+// Stream returns the model's next turn and passes its pieces to emit while they arrive. Its errors are those
+// of Next. Pieces of a reply that breaks off are not taken back: a retry starts from the beginning.
 func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if !d.features.Streaming {
 		result := d.Next(ctx, s)
@@ -133,7 +129,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 	})
 }
 
-// readStream calls add with each piece of a reply that arrives in pieces.
+// readStream calls add with each piece of a streamed reply.
 func (x *exchange) readStream(res *http.Response, add func(*answer)) error {
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" {
 		if err := x.readAll(res); err != nil {
@@ -162,7 +158,7 @@ func (x *exchange) readStream(res *http.Response, add func(*answer)) error {
 	}
 }
 
-// ask sends what Next and Stream have in common.
+// ask prepares a request for Next or Stream, calls call with it and converts the error.
 func (d *Driver) ask(ctx context.Context, s agent.State, call func(question, *exchange) (agent.Step, error)) mo.Result[agent.Step] {
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))
@@ -186,7 +182,7 @@ func (d *Driver) ask(ctx context.Context, s agent.State, call func(question, *ex
 	return mo.Err[agent.Step](d.failure(q.model, x, err))
 }
 
-// question is what is asked: a model, and the body of the request.
+// question is the model and the body of a request.
 type question struct {
 	model string
 	body  []byte

@@ -10,8 +10,9 @@ import (
 // events reads a stream of server-sent events, one at a time.
 type events struct{ from *bufio.Reader }
 
-// readEvent returns the data of the next event. An event without data may have other text: an error comes so at times, as it
-// would outside of a stream. The error is io.EOF at the end, and why the stream broke off where it has none.
+// readEvent returns the data of the next event. Other is the text of an event without data: some errors
+// arrive as plain JSON instead of an event. At the end of the stream the error is io.EOF; when the stream
+// breaks, it is the cause.
 func (e *events) readEvent() (data, other []byte, err error) {
 	for {
 		line, err := e.from.ReadBytes('\n')

@@ -10,20 +10,20 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// exchange is a request and what came back of it, for the errors to tell.
+// exchange holds a request's answer for error messages.
 type exchange struct {
 	status int
 	header http.Header
 	// text is the JSON that was decoded last: the whole answer, or an event of a stream.
 	text []byte
-	// cut is why the answer broke off; nil when it ended as it should.
+	// cut is the reason why the answer broke off; nil when it ended normally.
 	cut error
 }
 
 // keyHeader is the header that the key is sent in.
 const keyHeader = "X-Goog-Api-Key"
 
-// post sends a body to a method of a model and records the head of the answer.
+// post sends a body to a method of a model and records the status and headers of the answer.
 func (d *Driver) post(ctx context.Context, x *exchange, model, method, accept string, body []byte) (*http.Response, error) {
 	res, err := d.send(ctx, d.path(model)+":"+method, accept, body)
 	if no, ok := errors.AsType[*service.RefusalError](err); ok {
@@ -48,8 +48,8 @@ func (x *exchange) readAll(res *http.Response) (err error) {
 	return err
 }
 
-// joinBody returns the body of a request: the contents, which end behind their member, and the other members. The contents
-// are finished text, which an encoder would read and write again with each request.
+// joinBody returns the body of a request: contents, an object that has no closing brace yet, and the other
+// members. The contents are already encoded; an encoder would parse and write them again with each request.
 func joinBody(contents []byte, rest map[string]any) ([]byte, error) {
 	if len(rest) == 0 {
 		return append(contents, '}'), nil

@@ -16,30 +16,29 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// brokenError is a reply that ended early or is not what the protocol says.
+// brokenError is returned for a reply that ended early or breaks the protocol.
 type brokenError struct{ text string }
 
 func (e *brokenError) Error() string { return e.text }
 
-// finishError is a reply that the service ended for a reason of its own, and that is
-// of no use.
+// finishError is returned for a reply that the service ended for its own reason and that is unusable.
 type finishError struct {
 	reason finishReason
 	note   string
 }
 
 func (e *finishError) Error() string {
-	return cmp.Or(e.note, "the reply ended for the reason "+string(e.reason))
+	return cmp.Or(e.note, "the reply ended with the reason "+string(e.reason))
 }
 
-// refusal returns the error of a request that is not sent.
+// refusal returns the error for a request that is not sent.
 func (d *Driver) refusal(model string, err error) *drivers.Error {
 	return &drivers.Error{
 		Provider: d.features.Provider, Model: model, Kind: agent.KindBadRequest, Message: service.Excerpt(err.Error(), d.redact),
 	}
 }
 
-// failure returns an error of a request as callers get it.
+// failure converts an error of a request for callers.
 func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: model, RequestID: d.redact(x.header.Get("X-Request-ID"))}
 	if said, ok := errors.AsType[*apiError](err); ok {
@@ -58,14 +57,14 @@ func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 	switch broken, ok := errors.AsType[*brokenError](err); {
 	case ok:
 		e.Message = broken.text
-	case x.status == 0 && service.KindOf(err) == agent.KindAuth: // there is no token
+	case x.status == 0 && service.KindOf(err) == agent.KindAuth: // no token
 		e.Kind, e.Err = agent.KindAuth, service.RedactError(err, d.redact)
-	case x.status == 0: // nothing was answered
+	case x.status == 0: // no answer
 		e.Kind, e.Err = agent.KindModel, service.RedactError(err, d.redact)
 	case x.cut != nil:
 		e.Err = service.RedactError(x.cut, d.redact)
 	default:
-		e.Message = "the answer is not what the Gemini API says: " + service.Excerpt(string(x.text), d.redact)
+		e.Message = "the answer does not have the form of the Gemini API: " + service.Excerpt(string(x.text), d.redact)
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		e.Kind = agent.KindTimeout
@@ -76,7 +75,7 @@ func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 // explain adds the service's explanation of its refusal.
 func (d *Driver) explain(e *drivers.Error, x *exchange, said *apiError) {
 	e.Status = cmp.Or(said.Code, x.status)
-	if e.Status < 300 { // in the middle of a stream, without a code
+	if e.Status < 300 { // inside a stream, without a code
 		e.Status = 0
 	}
 	var reason string
@@ -103,15 +102,14 @@ func (d *Driver) explain(e *drivers.Error, x *exchange, said *apiError) {
 	e.Advice = service.Advice(e, d.keyless, lo.Ternary(d.vertex, "/v1/projects", "/v1beta"))
 }
 
-// tooLong is how the service says that it was sent more than the model reads. It has
-// no code for it.
+// tooLong matches the service's message that the input is longer than the model accepts. The service has no
+// code for it.
 var tooLong = regexp.MustCompile(`(?i)token count.*exceeds|exceeds the maximum number of (input )?tokens`)
 
-// badKey is how the service says that the key is wrong, with the status of a bad
-// request.
+// badKey matches the service's message that the key is invalid, which comes with the status of a bad request.
 var badKey = regexp.MustCompile(`(?i)api[ _]key (not valid|not found|expired|invalid)|API_KEY_(INVALID|SERVICE_BLOCKED)`)
 
-// sort finds the kind of a refusal.
+// sort returns the kind of an error answer.
 func sort(status int, state, reason, message string) agent.ErrorKind {
 	switch {
 	case tooLong.MatchString(message):

@@ -15,17 +15,16 @@ var filtered = []finishReason{
 	"IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR",
 }
 
-// spoiled are the finish reasons of replies that are of no use, whatever is in them:
-// the model meant to call a tool and could not.
+// spoiled are the finish reasons of replies that are unusable, whatever they contain: the model tried to call
+// a tool and failed.
 var spoiled = []finishReason{
 	"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE",
 }
 
-// unsignedCalls is the finish reason where the messages have calls without the
-// signature that the model wants to see.
+// unsignedCalls is the finish reason when calls in the messages lack the signature that the model requires.
 const unsignedCalls finishReason = "MISSING_THOUGHT_SIGNATURE"
 
-// reason returns the finish reason in our words.
+// reason returns the finish reason as an agent.FinishReason.
 func (r *reply) reason() agent.FinishReason {
 	switch {
 	case r.blocked != "" || slices.Contains(filtered, r.finish):
@@ -36,7 +35,7 @@ func (r *reply) reason() agent.FinishReason {
 		return agent.FinishToolCalls
 	case r.finish == "STOP":
 		return agent.FinishStop
-	case r.finish == "FUNCTION_CALL": // said by endpoints that are not the vendor's
+	case r.finish == "FUNCTION_CALL": // sent by endpoints of other vendors
 		return agent.FinishToolCalls
 	case r.finish == "":
 		return ""
@@ -44,8 +43,8 @@ func (r *reply) reason() agent.FinishReason {
 	return agent.FinishError
 }
 
-// used returns the usage of the reply. What it cost is unknown where no usage was told,
-// where the table has not the model, and where there was sound in the request.
+// used returns the usage of the reply. The cost is unknown when the service did not report the usage, when
+// the table lacks the model, and when the request had sound in it.
 func (r *reply) used(model string) agent.Usage {
 	u := r.usage
 	if u == nil {

@@ -170,9 +170,9 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 		`option "candidateCount" would overwrite`:        agent.NewState(hello).WithRequest(option("candidateCount")),
 		`option "temperature" would overwrite`:           agent.NewState(hello).WithRequest(option("temperature")),
 		`option "responseMimeType" is set by`:            agent.NewState(hello).WithRequest(agent.Request{Output: city, Options: agent.Options{}.With("responseMimeType", "text/x.enum")}),
-		`option "topP" cannot be written as JSON`:        agent.NewState(hello).WithRequest(agent.Request{Options: agent.Options{}.With("topP", func() {})}),
+		`option "topP" cannot be encoded as JSON`:        agent.NewState(hello).WithRequest(agent.Request{Options: agent.Options{}.With("topP", func() {})}),
 		`the tool choice "nod" is not a tool`:            agent.NewState(hello).WithRequest(agent.Request{Tools: agent.ToolsOf(clock), ToolChoice: "nod"}),
-		`the tool choice is "required", and there`:       agent.NewState(hello).WithRequest(agent.Request{ToolChoice: agent.ToolsRequired}),
+		`the tool choice is "required", but the request`: agent.NewState(hello).WithRequest(agent.Request{ToolChoice: agent.ToolsRequired}),
 		`parameters of tool "bad" are not a JSON object`: agent.NewState(hello).WithRequest(agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "bad", Parameters: `{"type":`})}),
 		`schema of agent.Request.Output is not JSON`:     agent.NewState(hello).WithRequest(agent.Request{Output: &agent.Output{Schema: "{"}}),
 		`"../../x" is not a model name`:                  agent.NewState(hello).WithRequest(agent.Request{Model: "../../x"}),
@@ -202,9 +202,9 @@ func TestFeaturesCorrected(t *testing.T) {
 	}, d.Features(), "model, endpoint and whether it is priced stay as they are")
 
 	for want, s := range map[string]agent.State{
-		"there is an image":           agent.NewState(agent.User(png)),
-		"there is the file \"x\"":     agent.NewState(agent.User(agent.FileURL("x", "https://example.com"))),
-		"gemini-3.8-flash takes none": agent.NewState(agent.UserText("x")).WithRequest(agent.Request{Tools: agent.ToolsOf(clock)}),
+		"does not accept images":           agent.NewState(agent.User(png)),
+		"file \"x\"":                       agent.NewState(agent.User(agent.FileURL("x", "https://example.com"))),
+		"gemini-3.8-flash does not accept": agent.NewState(agent.UserText("x")).WithRequest(agent.Request{Tools: agent.ToolsOf(clock)}),
 	} {
 		_, err := d.Next(t.Context(), s).Get()
 		require.ErrorContains(t, err, want)

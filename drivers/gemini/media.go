@@ -15,9 +15,9 @@ import (
 func (w writer) media(p agent.Part) (part, error) {
 	switch {
 	case p.Kind == agent.PartImage && !w.d.features.Images:
-		return part{}, fmt.Errorf("there is an image, and %s takes none", w.d)
+		return part{}, fmt.Errorf("%s does not accept images", w.d)
 	case p.Kind == agent.PartFile && !w.d.features.Files:
-		return part{}, fmt.Errorf("there is the file %q, and %s takes none", p.Name, w.d)
+		return part{}, fmt.Errorf("file %q: %s does not accept files", p.Name, w.d)
 	}
 	if mediaType, data, ok := service.DataURL(p.URL); ok {
 		p.URL, p.MediaType, p.Data = "", mediaType, data
@@ -39,7 +39,7 @@ func (w writer) media(p agent.Part) (part, error) {
 	return part{Inline: &blob{mediaType, base64.StdEncoding.EncodeToString([]byte(p.Data))}}, nil
 }
 
-// mediaTypes are what is usually behind an address that ends so.
+// mediaTypes are the usual media types for the extensions of addresses.
 var mediaTypes = map[string]string{
 	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif",
 	".heic": "image/heic", ".heif": "image/heif", ".pdf": "application/pdf", ".txt": "text/plain", ".md": "text/markdown",

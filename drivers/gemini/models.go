@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// How much the models of Gemini 2.5 and 3 read and write at most.
+// The limits of the models of Gemini 2.5 and 3, in tokens.
 const (
 	contextTokens   = 1_048_576
 	maxOutputTokens = 65_536
 )
 
-// modelGeneration returns the number of a model's generation, 3 for "gemini-3.8-flash"; zero
-// for names that do not tell.
+// modelGeneration returns the number of a model's generation, 3 for "gemini-3.8-flash"; zero when the name
+// does not contain it.
 func modelGeneration(model string) int {
 	name, ok := strings.CutPrefix(bareModel(model), "gemini-")
 	if !ok {
@@ -26,9 +26,9 @@ func modelGeneration(model string) int {
 	return n
 }
 
-// isEarlyModel reports whether the model is one of the generations before the third: they
-// cannot hold an answer to a schema while there are tools, cannot be shown images by a
-// tool, and do not ask for the signatures of calls.
+// isEarlyModel reports whether the model is older than the third generation. Such models cannot follow an
+// output schema when a request has tools, cannot see images in a tool's answer, and do not require the
+// signatures of calls.
 func isEarlyModel(model string) bool {
 	n := modelGeneration(model)
 	return n == 1 || n == 2

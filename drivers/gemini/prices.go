@@ -6,15 +6,14 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// ListPrices returns what Google asked for its models on the day that AsOf names: the
-// paid tier of https://ai.google.dev/gemini-api/docs/pricing, for text, images and
-// video, as https://models.dev and others repeated it in October 2026. Where a price holds only until a day that is
-// known, the table has the price from then on, so that no limit on cost is too wide:
-// Gemini 3.8 Flash costs half until the end of 2026, Gemini 4 Argon until the end of
-// November.
+// ListPrices returns Google's prices on the day that AsOf names: the paid tier of
+// https://ai.google.dev/gemini-api/docs/pricing, for text, images and video, as https://models.dev and others
+// repeated it in October 2026. Where a price ends on a known day, the table has the price that follows, so
+// that no limit on cost is too wide: Gemini 3.8 Flash costs half until the end of 2026, Gemini 4 Argon until
+// the end of November.
 //
-// Not in it: what it costs to store a cache that was made by hand, and sound, which
-// costs more than text at some models: a reply to a request with sound in it has no
+// The table does not include the storage of caches that were created by hand, nor sound, which costs more
+// than text for some models: a reply to a request with sound in it has no known cost.
 // known cost.
 func ListPrices() drivers.Prices {
 	pro25, pro31 := listPrice(1.25, 10, 0.125), listPrice(2, 12, 0.20)

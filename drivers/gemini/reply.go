@@ -20,14 +20,14 @@ type reply struct {
 
 	id, model string
 	parts     []agent.Part
-	open      agent.Part // the one that is being written, but for its text
+	open      agent.Part // the part that is being written, without its text
 	text      strings.Builder
 	calls     []agent.ToolCall
 	signed    []agent.Part // the signatures of calls
 	ids       map[string]bool
-	answered  bool // there was a candidate
+	answered  bool // a candidate has arrived
 	finish    finishReason
-	note      string // on the finish reason
+	note      string // the service's explanation of the finish reason
 	blocked   string
 	usage     *usage
 }
@@ -36,7 +36,7 @@ func (d *Driver) reply(q question, s agent.State) *reply {
 	return &reply{d: d, asked: q.model, place: fmt.Sprintf("%d-%d", s.StepCount(), s.MessageCount()), ids: map[string]bool{}}
 }
 
-// add takes a piece of the reply.
+// add adds a piece of the reply.
 func (r *reply) add(piece *answer, emit func(agent.Delta)) {
 	r.id = cmp.Or(r.id, piece.ID)
 	r.model = cmp.Or(r.model, piece.Model)
@@ -57,7 +57,7 @@ func (r *reply) add(piece *answer, emit func(agent.Delta)) {
 	}
 	for _, p := range c.Content.Parts {
 		switch {
-		case p == nil, p.Thought && p.Inline != nil: // a picture that the model thought of, and gave up
+		case p == nil, p.Thought && p.Inline != nil: // a draft of a picture, which is not part of the reply
 		case p.Call != nil:
 			r.call(p, emit)
 		case p.Inline != nil:
@@ -93,8 +93,8 @@ func partSignature(p *replyPart) string {
 	return formatSignature(p.Signature)
 }
 
-// write goes on with the part that is being written, or begins another. A part that
-// came with a signature stays by itself: the signature is of that part alone.
+// write continues the part that is being written, or begins another. A part with a signature stays separate:
+// the signature covers that part alone.
 func (r *reply) write(as agent.Part, p *replyPart) {
 	if r.open != as || len(p.Signature) > 0 {
 		r.close()
@@ -106,7 +106,7 @@ func (r *reply) write(as agent.Part, p *replyPart) {
 	}
 }
 
-// whole adds a part that came in one piece.
+// whole adds a part that arrived in one piece.
 func (r *reply) whole(part agent.Part, p *replyPart) {
 	r.close()
 	part.Opaque = partSignature(p)
@@ -123,12 +123,10 @@ func (r *reply) close() {
 	r.text.Reset()
 }
 
-// complete reports whether all has come that the service has to say of a reply. What
-// goes wrong behind that is no matter.
+// complete reports whether the reply has its finish reason and its usage. Errors after that do not matter.
 func (r *reply) complete() bool { return r.finish != "" && r.usage != nil }
 
-// step returns the turn, once all of it has come. A stream must have said that it is
-// complete.
+// step returns the turn when the whole reply has arrived. A stream must also have said that it is complete.
 func (r *reply) step(streamed bool) (agent.Step, error) {
 	r.close()
 	switch {

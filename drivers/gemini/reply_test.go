@@ -186,16 +186,16 @@ func TestFinishReasons(t *testing.T) {
 func TestRepliesOfNoUse(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"Malformed function call: print(x"}]}`: "broken_stream MALFORMED_FUNCTION_CALL Malformed function call: print(x",
-		`{"candidates":[{"content":{"parts":[{"text":"Let me"}]},"finishReason":"MALFORMED_FUNCTION_CALL"}]}`:            "broken_stream MALFORMED_FUNCTION_CALL the reply ended for the reason MALFORMED_FUNCTION_CALL",
-		`{"candidates":[{"content":{"parts":[]},"finishReason":"UNEXPECTED_TOOL_CALL"}]}`:                                "broken_stream UNEXPECTED_TOOL_CALL the reply ended for the reason UNEXPECTED_TOOL_CALL",
-		`{"candidates":[{"finishReason":"OTHER"}]}`:                                                                      "model OTHER the reply ended for the reason OTHER",
+		`{"candidates":[{"content":{"parts":[{"text":"Let me"}]},"finishReason":"MALFORMED_FUNCTION_CALL"}]}`:            "broken_stream MALFORMED_FUNCTION_CALL the reply ended with the reason MALFORMED_FUNCTION_CALL",
+		`{"candidates":[{"content":{"parts":[]},"finishReason":"UNEXPECTED_TOOL_CALL"}]}`:                                "broken_stream UNEXPECTED_TOOL_CALL the reply ended with the reason UNEXPECTED_TOOL_CALL",
+		`{"candidates":[{"finishReason":"OTHER"}]}`:                                                                      "model OTHER the reply ended with the reason OTHER",
 		`{"usageMetadata":{"promptTokenCount":5}}`:                                                                       "broken_stream  the answer holds no reply",
-		`{"candidates":[{"finishReason":"MISSING_THOUGHT_SIGNATURE"}]}`:                                                  "bad_request MISSING_THOUGHT_SIGNATURE the reply ended for the reason MISSING_THOUGHT_SIGNATURE",
+		`{"candidates":[{"finishReason":"MISSING_THOUGHT_SIGNATURE"}]}`:                                                  "bad_request MISSING_THOUGHT_SIGNATURE the reply ended with the reason MISSING_THOUGHT_SIGNATURE",
 		`{"candidates":[]}`:     "broken_stream  the answer holds no reply",
-		`{"candidates":[null]}`: "broken_stream  the answer is not what the Gemini API says: {\"candidates\":[null]}",
-		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":"{}"}}]},"finishReason":"STOP"}]}`: `broken_stream  the answer is not what the Gemini API says: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":"{}"}}]},"finishReason":"STOP"}]}`,
+		`{"candidates":[null]}`: "broken_stream  the answer does not have the form of the Gemini API: {\"candidates\":[null]}",
+		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":"{}"}}]},"finishReason":"STOP"}]}`: `broken_stream  the answer does not have the form of the Gemini API: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":"{}"}}]},"finishReason":"STOP"}]}`,
 		`{"candidates":[{"content":{"parts":[{"functionCall":{"args":{}}}]},"finishReason":"STOP"}]}`:              "broken_stream  a tool call of the reply has no name",
-		`{"candidates":"none"}`: `broken_stream  the answer is not what the Gemini API says: {"candidates":"none"}`,
+		`{"candidates":"none"}`: `broken_stream  the answer does not have the form of the Gemini API: {"candidates":"none"}`,
 	} {
 		t.Run(body, func(t *testing.T) {
 			whole, stream := as(body)

@@ -24,7 +24,7 @@ var elsewhere = map[string]string{ //nolint:gosec // these tokens are what model
 	"tools":              "set agent.Request.Tools",
 	"toolConfig":         "set agent.Request.ToolChoice",
 	"model":              "set agent.Request.Model",
-	"generationConfig":   "give each of its members as an option",
+	"generationConfig":   "set each of its members as an option",
 	"temperature":        "set agent.Request.Temperature",
 	"maxOutputTokens":    "set agent.Request.MaxOutputTokens",
 	"responseJsonSchema": "set agent.Request.Output",
@@ -34,8 +34,8 @@ var elsewhere = map[string]string{ //nolint:gosec // these tokens are what model
 	"continuationToken":  "a step has one request",
 }
 
-// body returns the body of a request, and the contents that belong in it. The messages in
-// these were written when they were first seen.
+// body returns the body of a request without its contents, and the contents. Messages are encoded when they
+// are first sent.
 func (d *Driver) body(model string, s agent.State) (body map[string]any, contents []byte, err error) {
 	if strings.ContainsAny(model, "?&#%") || strings.Contains(model, "..") {
 		return nil, nil, fmt.Errorf("%q is not a model name", model)
@@ -73,8 +73,8 @@ func (d *Driver) body(model string, s agent.State) (body map[string]any, content
 	return body, contents, nil
 }
 
-// output asks for the form that the answer must have: of the service where it can
-// hold the answer to a schema, of the model in words where it cannot.
+// output sets the form of the answer: as a schema that the service enforces, or in words for models where it
+// cannot.
 func (d *Driver) output(model string, r agent.Request, settings map[string]any, system *[]string) error {
 	if r.Output == nil || r.Output.Schema == "" {
 		return nil
@@ -92,7 +92,7 @@ func (d *Driver) output(model string, r agent.Request, settings map[string]any, 
 	return nil
 }
 
-// addOptions puts the settings of this service where they belong.
+// addOptions adds the options of this service to the request or to its settings.
 func addOptions(r agent.Request, body, settings map[string]any) error {
 	for name, value := range r.Options.All() {
 		if why, ok := elsewhere[name]; ok {
@@ -103,7 +103,7 @@ func addOptions(r agent.Request, body, settings map[string]any) error {
 		}
 		text, err := json.Marshal(value)
 		if err != nil {
-			return fmt.Errorf("option %q cannot be written as JSON: %w", name, err)
+			return fmt.Errorf("option %q cannot be encoded as JSON: %w", name, err)
 		}
 		lo.Ternary(slices.Contains(ofRequest, name), body, settings)[name] = json.RawMessage(text)
 	}
@@ -116,16 +116,16 @@ type declaration struct {
 	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
 }
 
-// tools sets the tools and whether one must be called.
+// tools sets the tools and the tool choice.
 func (d *Driver) tools(r agent.Request, body map[string]any) error {
 	if r.Tools.Len() == 0 {
 		if r.ToolChoice != agent.ToolsAuto && r.ToolChoice != agent.ToolsNone {
-			return fmt.Errorf("the tool choice is %q, and there are no tools", r.ToolChoice)
+			return fmt.Errorf("the tool choice is %q, but the request has no tools", r.ToolChoice)
 		}
 		return nil
 	}
 	if !d.features.Tools {
-		return fmt.Errorf("the request has tools, and %s takes none", d)
+		return fmt.Errorf("the request has tools, which %s does not accept", d)
 	}
 	declared := make([]declaration, 0, r.Tools.Len())
 	for _, spec := range r.Tools.All() {
@@ -139,7 +139,7 @@ func (d *Driver) tools(r agent.Request, body map[string]any) error {
 	calling := map[string]any{}
 	switch r.ToolChoice {
 	case agent.ToolsAuto:
-		return nil // it is the default
+		return nil // the default
 	case agent.ToolsNone:
 		calling["mode"] = "NONE"
 	case agent.ToolsRequired:

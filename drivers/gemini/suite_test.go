@@ -138,7 +138,7 @@ func TestVertex(t *testing.T) {
 	assert.False(t, d.Features().Priced)
 
 	_, err = gemini.New(gemini.Config{Model: "m", Vertex: &drivers.Vertex{Project: "p", Location: "eu"}})
-	require.EqualError(t, err, "making a gemini driver: there is no token: set Vertex.Token")
+	require.EqualError(t, err, "making a gemini driver: no token: set Vertex.Token")
 }
 
 // TestNoToken: where there is no token, the service is not asked.

@@ -6,11 +6,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// api is one of the two APIs of the service: how it is asked, and how it answers.
+// api is one of the two APIs of the service: the format of its requests and answers.
 type api struct {
-	// path stands behind the base URL.
+	// path follows the base URL.
 	path string
-	// reserved are the names in a request that no option may set, with what to do instead.
+	// reserved are the names in a request that no option may set, with advice for each.
 	reserved map[string]string
 	// message writes a message of the transcript.
 	message func(d *Driver, m agent.Message) ([]byte, error)

@@ -22,9 +22,9 @@ type Config struct {
 	// vendor itself or to the URL that OPENAI_BASE_URL names: a BaseURL in
 	// this Config gets only the APIKey of this Config.
 	APIKey string
-	// Token, when set, returns the token for each request, which replaces the key: for
-	// example of Microsoft Entra ID with the scope
-	// https://cognitiveservices.azure.com/.default. If APIKey is set, too, New returns an error.
+	// Token, when set, returns the token for each request, which replaces the key, for example a token of
+	// Microsoft Entra ID with the scope https://cognitiveservices.azure.com/.default. If APIKey is set, too,
+	// New returns an error.
 	Token drivers.TokenFunc
 	// BaseURL is the address of the service without /chat/completions or
 	// /responses: "http://localhost:11434/v1", "https://RESOURCE.openai.azure.com/openai/v1".
@@ -38,49 +38,45 @@ type Config struct {
 	// Azure declares that the service is Azure OpenAI at a host of your own, such as a gateway: the key is sent as
 	// api-key, and requests have the vendor's format. It is not needed for hosts of Azure, or with an APIVersion.
 	Azure bool
-	// Organization and Project are charged by the vendor, for keys that belong to several.
-	// Empty means OPENAI_ORG_ID and OPENAI_PROJECT_ID if the key is from the environment,
-	// too; otherwise the key's own.
+	// Organization and Project are the ones that the vendor charges, for keys that belong to several. Empty
+	// means OPENAI_ORG_ID and OPENAI_PROJECT_ID if the key is from the environment, too; otherwise the key's
+	// default.
 	Organization, Project string
 	// Header is sent with every request, for endpoints that need more than a key. Errors
 	// show neither its values nor the key.
 	Header http.Header
-	// HTTPClient sends the requests. Nil means a client that honors the proxy variables,
-	// fails if it cannot connect or gets no answer for ten minutes, and otherwise leaves
-	// it to the context to end a call. Redirects are not followed, whatever the client's
-	// setting: they would pass the key on.
+	// HTTPClient sends the requests. Nil means a client that honors the proxy variables, fails if it cannot
+	// connect or gets no answer for ten minutes, and otherwise runs until the context ends. Redirects are
+	// never followed, because they would pass the key on.
 	HTTPClient *http.Client
-	// Prices are the prices of replies. None means ListPrices for api.openai.com, and
-	// no known cost for other endpoints. A free model has a price of zero.
+	// Prices are the prices of replies. None means ListPrices for api.openai.com, and an unknown cost for
+	// other endpoints. A free model has a price of zero.
 	Prices mo.Option[drivers.Prices]
 	// Features, when set, corrects the features of the driver. New calls it once, with
 	// the usual features of the endpoint; it cannot change Model, Endpoint and Priced.
 	Features func(f *agent.Features)
-	// Dialect is how the endpoint's chat format differs from the usual. NewResponses
-	// ignores it.
+	// Dialect describes how the endpoint's chat format differs from the usual one. NewResponses ignores it.
 	Dialect Dialect
 }
 
-// Format prints which model is asked, and where; neither keys nor headers, whatever
-// the verb.
+// Format prints the model and the endpoint, but neither keys nor headers, whatever the verb.
 func (c Config) Format(to fmt.State, _ rune) {
 	_, _ = io.WriteString(to, service.DescribeConfig("openai", c.Model, c.BaseURL))
 }
 
-// Dialect is how an endpoint's chat format differs from what is usual. The zero
-// Dialect is right for OpenAI, Ollama, vLLM and llama.cpp.
+// Dialect describes how an endpoint's chat format differs from the usual one. The zero Dialect is right for
+// OpenAI, Ollama, vLLM and llama.cpp.
 type Dialect struct {
-	// Instructions is the role that agent.Request.Instructions is sent in. Empty means
-	// "system", which OpenAI takes for "developer" where a model knows only that.
+	// Instructions is the role of the message with agent.Request.Instructions. Empty means "system", which
+	// OpenAI converts to "developer" for models that know only that role.
 	Instructions string
-	// MaxTokens is the name that agent.Request.MaxOutputTokens has. Empty means
+	// MaxTokens is the name of agent.Request.MaxOutputTokens in the request. Empty means
 	// "max_completion_tokens" at OpenAI and "max_tokens" elsewhere.
 	MaxTokens string
-	// Reasoning is the name under which a reply's reasoning is sent back with the
-	// message it belongs to, such as "reasoning_content". Empty means that it is not
-	// sent back: some services refuse it, a few cannot do without.
+	// Reasoning is the name under which a reply's reasoning is sent back with its message, such as
+	// "reasoning_content". Empty means that it is not sent back: some services refuse it, a few require it.
 	Reasoning string
-	// NoStreamUsage: the endpoint refuses stream_options, by which it is told to count
-	// the tokens of a streamed reply.
+	// NoStreamUsage omits stream_options, which requests the usage of a streamed reply, for endpoints that
+	// refuse it.
 	NoStreamUsage bool
 }

@@ -41,7 +41,7 @@ func TestKeys(t *testing.T) {
 		header      map[string]string // empty means none
 		err         string
 	}{
-		"no key": {err: "making an openai driver: there is no key: set the environment variable OPENAI_API_KEY, or Config.APIKey"},
+		"no key": {err: "making an openai driver: no key: set the environment variable OPENAI_API_KEY, or Config.APIKey"},
 		"the environment's, to the vendor": {
 			environment: map[string]string{"OPENAI_API_KEY": "sk-env\n", "OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "proj"},
 			url:         "https://api.openai.com/v1/chat/completions",
@@ -151,7 +151,7 @@ func TestKeys(t *testing.T) {
 		},
 		"a token and a key": {
 			config: openai.Config{APIKey: "sk-own", Token: func(context.Context) (string, error) { return "x", nil }},
-			err:    "making an openai driver: there are both a key and a token: leave one of them out",
+			err:    "making an openai driver: both a key and a token are set: leave one of them out",
 		},
 		"a header for a key": {
 			config: openai.Config{Header: http.Header{"Authorization": {"Bearer own"}}},
@@ -207,8 +207,8 @@ func TestNewSaysAllThatIsWrong(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	t.Setenv("OPENAI_BASE_URL", "")
 	_, err := openai.New(openai.Config{})
-	require.EqualError(t, err, "making an openai driver: there is no model: set Config.Model\n"+
-		"there is no key: set the environment variable OPENAI_API_KEY, or Config.APIKey")
+	require.EqualError(t, err, "making an openai driver: no model: set Config.Model\n"+
+		"no key: set the environment variable OPENAI_API_KEY, or Config.APIKey")
 }
 
 func TestFeatures(t *testing.T) {
@@ -313,25 +313,25 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 		change  func(*openai.Config)
 		says    string
 	}{
-		"no tools":         {hello, agent.Request{Tools: tools}, lacks(func(f *agent.Features) { f.Tools = false }), "the request has tools, and openai/gpt-4o takes none"},
-		"nothing to call":  {hello, agent.Request{ToolChoice: agent.ToolsRequired}, nil, "a tool call is required, but there are no tools"},
-		"unknown tool":     {hello, agent.Request{Tools: tools, ToolChoice: "bash"}, nil, `the tool "bash" must be called, and there is none of that name`},
+		"no tools":         {hello, agent.Request{Tools: tools}, lacks(func(f *agent.Features) { f.Tools = false }), "the request has tools, which openai/gpt-4o does not accept"},
+		"nothing to call":  {hello, agent.Request{ToolChoice: agent.ToolsRequired}, nil, "a tool call is required, but the request has no tools"},
+		"unknown tool":     {hello, agent.Request{Tools: tools, ToolChoice: "bash"}, nil, `the tool choice "bash" is not a tool of the request`},
 		"schema":           {hello, agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "x", Parameters: "{"})}, nil, `the parameters of tool "x" are not a JSON object`},
 		"output":           {hello, agent.Request{Output: &agent.Output{Schema: "{"}}, nil, "the schema of the output is not JSON"},
-		"reserved option":  {hello, agent.Request{Options: agent.Options{}.With("messages", 1)}, nil, `the option "messages" cannot be set: the messages are those of the run`},
+		"reserved option":  {hello, agent.Request{Options: agent.Options{}.With("messages", 1)}, nil, `the option "messages" cannot be set: the driver sends the messages of the run`},
 		"streaming option": {hello, agent.Request{Options: agent.Options{}.With("stream", true)}, nil, `the option "stream" cannot be set: the run decides whether a reply is streamed`},
 		"choices":          {hello, agent.Request{Options: agent.Options{}.With("n", 2)}, nil, `the option "n" cannot be set: a step has one reply`},
 		"option twice": {hello, agent.Request{Tools: tools, ToolChoice: agent.ToolsNone, Options: agent.Options{}.With("tool_choice", "auto")}, nil,
 			`the option "tool_choice" is set by the request already: leave one of them out`},
 		"option of a request": {hello, agent.Request{Options: agent.Options{}.With("max_tokens", 7)}, nil,
 			`the option "max_tokens" cannot be set: set agent.Request.MaxOutputTokens`},
-		"option that is no JSON": {hello, agent.Request{Options: agent.Options{}.With("x", func() {})}, nil, `the value of "x" cannot be written as JSON`},
+		"option that is no JSON": {hello, agent.Request{Options: agent.Options{}.With("x", func() {})}, nil, `the value of "x" cannot be encoded as JSON`},
 		"image": {agent.User(agent.ImageURL("https://example.com")), agent.Request{}, lacks(func(f *agent.Features) { f.Images = false }),
-			"a message has an image, and openai/gpt-4o takes none"},
-		"file": {agent.User(agent.File("a.pdf", "application/pdf", nil)), agent.Request{}, nil, `a message has the file "a.pdf", and openai/gpt-4o takes none`},
+			"a message has an image: openai/gpt-4o does not accept images"},
+		"file": {agent.User(agent.File("a.pdf", "application/pdf", nil)), agent.Request{}, nil, `a message has the file "a.pdf": openai/gpt-4o does not accept files`},
 		"file by URL": {agent.User(agent.FileURL("a.pdf", "https://example.com/a.pdf")), agent.Request{}, lacks(func(f *agent.Features) { f.Files = true }),
-			`a message has the file "a.pdf" by its URL, and chat completions take files by their bytes only`},
-		"no role": {agent.Message{}, agent.Request{}, nil, `a message has the role "", which the chat format does not know`},
+			`a message has the file "a.pdf" by its URL: chat completions accept files only as bytes`},
+		"no role": {agent.Message{}, agent.Request{}, nil, `a message has the role "", which the chat format does not have`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", good))

@@ -1,7 +1,6 @@
-// Package openai asks models of OpenAI, and of every endpoint that speaks the same: Azure,
-// Ollama, vLLM, llama.cpp. New speaks chat completions, which nearly all endpoints know;
-// NewResponses speaks the Responses API, which is better for models that reason and has
-// tools that the service runs.
+// Package openai is the driver of OpenAI's APIs, and of every compatible endpoint: Azure, Ollama, vLLM,
+// llama.cpp. New uses chat completions, which nearly all endpoints support; NewResponses uses the Responses
+// API, which is better for models that reason and has tools that the service runs.
 //
 //	driver, err := openai.New(openai.Config{Model: "gpt-6.1-sol"}) // with OPENAI_API_KEY
 //	if err != nil {
@@ -9,16 +8,15 @@
 //	}
 //	a, err := builder.New().WithDriver(driver).With(capability.UseTools(tools...)).Build().Get()
 //
-// A server of one's own is asked by its base URL, which is all that stands before
-// /chat/completions. It needs no key:
+// To use your own server, set BaseURL to the part of its address before /chat/completions. It needs no key:
 //
 //	ollama := openai.Config{Model: "qwen3:8b", BaseURL: "http://localhost:11434/v1"}
 //	vllm := openai.Config{Model: "Qwen/Qwen3-8B", BaseURL: "http://localhost:8000/v1"}
 //	llamacpp := openai.Config{Model: "any", BaseURL: "http://localhost:8080/v1"}
 //
-// What such a server can do besides, or cannot, is said in Config.Features; how its
-// format differs, in Config.Dialect; and what it costs, in Config.Prices, as a run with
-// a limit on cost ends where the cost is unknown:
+// Config.Features declares what such a server can and cannot do, Config.Dialect how its format differs, and
+// Config.Prices what it costs. Set the prices if a run has a limit on cost, because such a run ends when the
+// cost is unknown:
 //
 //	local := openai.Config{
 //		Model: "qwen3:8b", BaseURL: "http://localhost:11434/v1",
@@ -37,38 +35,36 @@
 //		With("server_tools", []any{map[string]any{"type": "web_search"}})}
 //	a, err := agent.New(agent.Config{Driver: driver, Request: request}).Get()
 //
-// The service is asked to store nothing (store: false). A reply's reasoning comes encrypted
-// (include: reasoning.encrypted_content) and goes back in its place with the calls that it
-// led to, as the service wants it; so do messages with their phase, and what tools of the
-// service did. All of it lives in the parts of the message (Part.Opaque): a reply whose
-// parts a hook replaced goes back as its text and its calls. Summaries of reasoning, and
-// reasoning that open models show, are reasoning parts; the option "reasoning" asks for
-// summaries. Models that do not reason (gpt-4, gpt-3.5) are neither asked for reasoning nor
-// shown any; for deployments and endpoints whose models' names do not tell, set
+// The driver asks the service to store nothing (store: false). The reasoning of a reply comes encrypted
+// (include: reasoning.encrypted_content) and is sent back before the calls that it led to, as the service
+// requires. So are messages with their phase, and the results of the service's tools. The parts of the
+// message contain this data (Part.Opaque): of a reply whose parts a hook replaced, only the text and the
+// calls are sent back. Summaries of reasoning, and the reasoning that open models show, are reasoning parts;
+// the option "reasoning" requests summaries. For models that do not reason (gpt-4, gpt-3.5), the driver
+// neither requests nor sends reasoning; for deployments and endpoints whose model names do not tell, set
 // Features.Reasoning to false.
 //
-// Options are members of the request by their names there. Three of them are more: "server_tools"
-// is a list of tools that the service runs, as the API has them (web_search, file_search,
-// code_interpreter, mcp), beside those of the agent; "include" is joined with
-// what the driver asks for, and an empty list asks for nothing; "text" is joined with the form
-// of Request.Output. What a tool of the service does, no hook is asked about and no event
-// tells of, and its price is in no list: the cost of such a reply is unknown. Calls
-// that wait for an answer of the program (custom, computer, local_shell, apply_patch, approvals of
-// MCP) are errors of agent.KindBadRequest. Functions are not strict.
+// Options are members of the request by their names there. Three are special: "server_tools" is a list of
+// tools that the service runs, in the form of the API (web_search, file_search, code_interpreter, mcp), in
+// addition to the agent's tools; "include" is added to the driver's own list, and an empty list requests
+// nothing; "text" is joined with the form of Request.Output. Hooks are not asked about tools that the service
+// runs, no event reports them, and no price list contains them, so the cost of such a reply is unknown. Calls
+// that wait for an answer of the program (custom, computer, local_shell, apply_patch, approvals of MCP) are
+// errors of agent.KindBadRequest. Functions are not strict.
 //
-// A tool's answer may have images and files here. An image or file that the endpoint does not take
-// becomes a sentence.
+// A tool's answer may contain images and files in this API. If the endpoint does not accept one, the driver
+// sends a sentence instead.
 //
-// A status of failed, and events of errors, are errors by the code of the service; an incomplete
-// response is a reply with agent.FinishLength or agent.FinishFilter. A stream is whole with its last
-// event, response.completed or response.incomplete. The rest of this page holds for both APIs.
+// The kind of a failed response, and of an error event, depends on the code of the service; an incomplete
+// response is a reply with agent.FinishLength or agent.FinishFilter. A stream is complete with its last
+// event, response.completed or response.incomplete. The rest of this page applies to both APIs.
 //
 // # Azure
 //
-// The v1 API of an Azure OpenAI resource is asked by its base URL, with the name of a deployment
-// as the model. Addresses of Azure get the key as api-key, and so do others with Config.Azure. A token of Microsoft Entra ID
-// takes its place with Config.Token, which is asked before each request. Addresses with a dated
-// api-version have the deployment in them; Config.APIVersion asks there:
+// For the v1 API of an Azure OpenAI resource, set BaseURL, and set Model to the name of a deployment. The
+// driver sends the key as api-key to addresses of Azure, and to other addresses if Config.Azure is set.
+// Config.Token replaces the key by a token of Microsoft Entra ID and is called before each request. Set
+// Config.APIVersion for the API with a dated api-version, where the address contains the deployment:
 //
 //	var entraToken drivers.TokenFunc // from azidentity, say
 //	byKey := openai.Config{
@@ -81,78 +77,69 @@
 //
 // # Keys
 //
-// The key of the environment is sent to OpenAI over https, and to the URL that
-// OPENAI_BASE_URL names, and nowhere else: to a BaseURL in the Config goes the APIKey
-// in the Config, or none. The same holds for OPENAI_ORG_ID and OPENAI_PROJECT_ID. Other
-// variables of OpenAI's SDK are not read. Redirects are not followed. No error shows a key or
-// a token, also when the service repeats it, nor does a Config or a driver that is printed.
+// A key from the environment is only sent to OpenAI over https, and to the URL in OPENAI_BASE_URL. An
+// endpoint in Config.BaseURL gets Config.APIKey, or no key. The same holds for OPENAI_ORG_ID and
+// OPENAI_PROJECT_ID. Other variables of OpenAI's SDK are not read. Redirects are not followed. No error shows
+// a key or a token, even if the service repeats it, and neither does a printed Config or driver.
 //
 // # Requests
 //
-// Of agent.Request all is sent. Options go into the request by their names there, known
-// or not: reasoning_effort, top_p, service_tier, seed, parallel_tool_calls. One that
-// the driver sets itself, or that agent.Request has a member for, is an error;
-// tool_choice and response_format may say what those members cannot, where these are
-// left empty. What the endpoint cannot do is an error of agent.KindBadRequest, and
-// nothing is sent.
+// All members of agent.Request are sent. Options are members of the request by their names there, known or
+// unknown: reasoning_effort, top_p, service_tier, seed, parallel_tool_calls. An option that the driver sets
+// itself, or that agent.Request has a member for, is an error; but the options tool_choice and
+// response_format are allowed while the corresponding members are empty. A request that the endpoint does not
+// support is an error of agent.KindBadRequest, and nothing is sent.
 //
-// A form for the answer is asked for as a JSON schema, and strictly where the schema
-// keeps to the rules of strict ones: all members required, no others allowed.
+// The form of the answer is sent as a JSON schema. It is strict if the schema follows the rules of strict
+// schemas: all members required, no others allowed.
 //
 // # Messages
 //
-// The answer of a tool can only be text here. An image or a file in it becomes a
-// sentence that says what there was to see. Files from users are sent by their bytes;
-// the format has no room for their addresses. Arguments of an earlier call that are not
-// one JSON object are sent back as {"_malformed_arguments": "the text as it was"}, as
-// some servers refuse a conversation that has others in it.
+// In chat completions, the answer of a tool can only be text. The driver replaces an image or a file by a
+// sentence that describes it. Files from users are sent as bytes; the format does not support their
+// addresses. If the arguments of an earlier call are not one JSON object, the driver sends
+// {"_malformed_arguments": "the original text"}, because some servers refuse a conversation with other
+// arguments.
 //
-// A message is encoded when it is first sent, and a list of tools too; later steps copy
-// the bytes.
+// Messages and lists of tools are encoded when they are first sent; later steps copy the bytes.
 //
 // # Replies
 //
-// Reasoning that compatible servers tell of (reasoning_content, reasoning) becomes a
-// reasoning part, and is sent back under the name in Dialect.Reasoning only; that of
-// other services, which have more to it than text, is not. OpenAI
-// counts the tokens of its reasoning and shows none of it. A refusal is the text of
-// the answer, with agent.FinishFilter. Finish reasons that OpenAI does not have are
-// passed on as they are.
+// Reasoning that compatible servers return (reasoning_content, reasoning) becomes a reasoning part. It is
+// sent back only under the name in Dialect.Reasoning. Reasoning of other services, which is more than text,
+// is not sent. OpenAI counts its reasoning tokens but does not return the reasoning. A refusal is the text of
+// the answer, with agent.FinishFilter. Finish reasons that OpenAI does not have are passed on unchanged.
 //
-// A streamed reply is whole when the service says [DONE], or has given its reason to
-// finish and then the usage. One that ends earlier is agent.KindBrokenStream, whatever
-// was told of it.
+// A streamed reply is complete when the service sends [DONE], or a finish reason and then the usage. A stream
+// that ends earlier is agent.KindBrokenStream, whatever pieces arrived.
 //
 // # Errors
 //
-// Every failed call is a *drivers.Error, but one whose context ended: that is the
-// context's own error. Requests are sent once; trying again is up to processor.Retry,
-// which reads the kind:
+// Every failed call is a *drivers.Error, except when the context ended: then the error is the context's.
+// Requests are sent once; processor.Retry repeats them, depending on the kind:
 //
-//   - agent.KindAuth: 401, 403, and an account without credit (402, insufficient_quota),
-//     which the service reports as a rate limit, though no waiting helps
-//   - agent.KindRateLimit: any other 429, with how long the service wants to be left alone
-//   - agent.KindContextLength: the messages are too long for the model, or for what the
-//     account may send in a minute
-//   - agent.KindOverloaded: 503, 529, and services that say they are overloaded
-//   - agent.KindTimeout: 408, 504, and a client that waited long enough
-//   - agent.KindBadRequest: 400, 404, 422 and the like, and what is not sent
-//   - agent.KindBrokenStream: a reply that broke off or is not what the protocol says
-//   - agent.KindModel: everything else, such as 500 or no connection
+//   - agent.KindAuth: 401, 403, and an account without credit (402, insufficient_quota), which the service
+//     reports as a rate limit, although waiting does not help
+//   - agent.KindRateLimit: any other 429, with the time that the service asks callers to wait
+//   - agent.KindContextLength: the messages are too long for the model, or for the tokens that the account
+//     may send per minute
+//   - agent.KindOverloaded: 503, 529, and services that report that they are overloaded
+//   - agent.KindTimeout: 408, 504, and a timeout of the client
+//   - agent.KindBadRequest: 400, 404, 422 and similar statuses, and requests that the driver does not send
+//   - agent.KindBrokenStream: a reply that broke off or breaks the protocol
+//   - agent.KindModel: everything else, such as 500 or a failed connection
 //
 // # Cost
 //
-// ListPrices has what OpenAI asks in its standard tier, and is used for api.openai.com
-// alone. Cost is unknown for models that it lacks, in other tiers, and where the service
-// does not count what was used, as a stream without stream_options does not.
+// ListPrices has OpenAI's prices of the standard tier, and is used for api.openai.com alone. The cost is
+// unknown for models that it lacks, in other tiers, and when the service does not report the usage, for
+// example in a stream without stream_options.
 //
 // # Not mapped
 //
-// Audio in and out, several choices (n), log probabilities, annotations of web search,
-// predicted outputs, tools that are not functions (custom tools, which are written in
-// text), files by their id, the detail of images, encrypted reasoning (reasoning_details),
-// and the names of participants. Options can ask for some of them; what comes back of
-// them is not in the Step. Of the Responses API: conversations and responses that the service
-// stores, background mode, annotations, generated images (they are kept, and not shown), WebSockets,
-// counting tokens.
+// Audio in and out, several choices (n), log probabilities, annotations of web search, predicted outputs,
+// tools that are not functions (custom tools, whose input is text), files by their id, the detail of images,
+// encrypted reasoning (reasoning_details), and the names of participants. Options can request some of these;
+// the Step does not contain the results. In the Responses API: conversations and responses that the service
+// stores, background mode, annotations, generated images (kept, but not shown), WebSockets, counting tokens.
 package openai

@@ -15,7 +15,7 @@ var vendor = service.Vendor{
 	URL: "https://api.openai.com/v1", Regions: true, BaseURL: "OPENAI_BASE_URL", Keys: []string{"OPENAI_API_KEY"},
 }
 
-// azureHosts are what hosts of Azure OpenAI end in.
+// azureHosts are the suffixes of the hosts of Azure OpenAI.
 var azureHosts = []string{
 	".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us", ".openai.azure.cn",
 }
@@ -26,13 +26,12 @@ func isAzure(u *url.URL) bool {
 	return lo.SomeBy(azureHosts, func(end string) bool { return strings.HasSuffix(host, end) })
 }
 
-// asksAzure reports whether it is Azure OpenAI that is asked at an endpoint.
+// asksAzure reports whether an endpoint is Azure OpenAI.
 func (c Config) asksAzure(at service.Endpoint) bool {
 	return c.Azure || c.APIVersion != "" || isAzure(at.URL)
 }
 
-// globally reports whether an address is the vendor's own and not that of a region,
-// which costs more.
+// globally reports whether an address is the vendor's global one, and not a regional one, which costs more.
 func globally(u *url.URL) bool { return u.Scheme == "https" && u.Host == "api.openai.com" }
 
 func (c Config) endpoint() (service.Endpoint, error) {
@@ -60,7 +59,7 @@ func (c Config) pathOf(at service.Endpoint, api *api) func(model string) string 
 	}
 }
 
-// ownHeader returns the header that the driver itself sends with every request.
+// ownHeader returns the headers that the driver itself sends with every request.
 func (c Config) ownHeader(at service.Endpoint) http.Header {
 	organization, project := c.Organization, c.Project
 	if at.Trusted {

@@ -90,7 +90,7 @@ func ExampleDriver_Features() {
 	// Output:
 	// ollama/qwen3:8b http://localhost:11434/v1
 	// tools: true images: false priced: false
-	// asking ollama model "qwen3:8b": the request was not accepted: a message has an image, and ollama/qwen3:8b takes none
+	// asking ollama model "qwen3:8b": the request was not accepted: a message has an image: ollama/qwen3:8b does not accept images
 }
 
 // What the service has to say of a failure is in the error, and what may be done.
@@ -111,6 +111,6 @@ func ExampleNew_errors() {
 	fmt.Println(err)
 	fmt.Println(agent.KindOf(err))
 	// Output:
-	// asking openai model "small": too many requests (429 rate_limit_exceeded): Slow down.; it wants to be left alone for 2s
+	// asking openai model "small": too many requests (429 rate_limit_exceeded): Slow down.; retry after 2s
 	// rate_limit
 }

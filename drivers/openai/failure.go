@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// failure returns an error as callers get it.
+// failure converts an error for callers.
 func (d *Driver) failure(a *asking, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: a.model, RequestID: a.requestID}
 	if no, ok := errors.AsType[*service.RefusalError](err); ok {
@@ -32,7 +32,7 @@ func (d *Driver) failure(a *asking, err error) *drivers.Error {
 	return e
 }
 
-// explain adds the service's explanation of its refusal.
+// explain adds the service's explanation to e.
 func (d *Driver) explain(e *drivers.Error, c complaint, body []byte) {
 	e.Code = service.Excerpt(cmp.Or(c.code, c.kind), d.redact)
 	e.Message = service.Excerpt(cmp.Or(c.message, string(body)), d.redact)
@@ -42,23 +42,22 @@ func (d *Driver) explain(e *drivers.Error, c complaint, body []byte) {
 	}
 }
 
-// noCredit are the codes of an account that has to be paid for. They come with the
-// status of a rate limit, and waiting does not help.
+// noCredit are the codes for an account without credit. They come with the status of a rate limit, but
+// waiting does not help.
 var noCredit = []string{"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
 
-// tooLong is how services say that the messages are more than the model reads,
-// those who have no code for it.
+// tooLong matches messages that the input is longer than the model accepts, for services that have no code
+// for it.
 var tooLong = []string{
 	"context_length_exceeded", "exceed_context_size", "maximum context length", "context window", "context length",
 	"input is too long", "prompt is too long", "request too large for",
 }
 
-// refusesLength are the statuses under which they say so; 0 is in the middle of a
-// reply.
+// refusesLength are the statuses of such messages; 0 is inside a reply.
 var refusesLength = []int{0, 400, 413, 422, 429, 500}
 
-// badInput are the codes of a reply that failed because of what the request said, which the
-// Responses API reports after it has accepted the request (ResponseError in OpenAI's API description).
+// badInput are the codes of a reply that failed because of the content of the request, which the Responses
+// API reports after it has accepted the request (ResponseError in OpenAI's API description).
 var badInput = []string{
 	"invalid_prompt", "data_residency_mismatch", "bio_policy", "misalignment_policy_violation", "invalid_image",
 	"invalid_image_format", "invalid_base64_image", "invalid_image_url", "image_too_large", "image_too_small",
@@ -66,8 +65,7 @@ var badInput = []string{
 	"unsupported_image_media_type", "empty_image_file", "failed_to_download_image", "image_file_not_found",
 }
 
-// sort finds the kind of a refusal, and what to do about it if only the service's
-// words say so.
+// sort returns the kind of an error answer, and advice for errors that only the service's message identifies.
 func sort(status int, c complaint) (kind agent.ErrorKind, advice string) {
 	names := c.code + "\n" + c.kind
 	words := strings.ToLower(names + "\n" + c.message)
@@ -78,14 +76,14 @@ func sort(status int, c complaint) (kind agent.ErrorKind, advice string) {
 	case status == http.StatusPaymentRequired, has(names, noCredit):
 		return agent.KindAuth, service.SeeBilling
 	case strings.Contains(names, "invalid_encrypted_content"):
-		return agent.KindBadRequest, "reasoning in the messages is that of another account or service, which alone can read it"
+		return agent.KindBadRequest, "reasoning in the messages belongs to another account or service, and only that one can read it"
 	case slices.Contains(refusesLength, status) && has(words, tooLong):
 		return agent.KindContextLength, ""
 	case (status == 0 || status == 429 || status >= 500) && strings.Contains(words, "overloaded"):
 		return agent.KindOverloaded, ""
 	case status == 0 && slices.Contains(badInput, c.code):
 		return agent.KindBadRequest, ""
-	case status == 0: // inside of an answer
+	case status == 0: // inside an answer
 		return service.KindOfNames(c.code, c.kind), ""
 	}
 	return drivers.KindOfStatus(status), ""
@@ -96,8 +94,8 @@ type complaint struct {
 	message, code, kind string
 }
 
-// complaintOf reads the body of a refusal: {"error":{…}} of the vendor, {"error":"…"},
-// or the members at the top as FastAPI and older vLLM have them.
+// complaintOf reads the body of an error answer: {"error":{…}} of the vendor, {"error":"…"}, or the members
+// at the top, as sent by FastAPI and older vLLM.
 func complaintOf(body []byte) complaint {
 	var top struct {
 		Error   json.RawMessage `json:"error"`

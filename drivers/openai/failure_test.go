@@ -30,7 +30,7 @@ func TestErrorTexts(t *testing.T) {
 		"wrong key": {
 			as(401, `{"error":{"message":"Incorrect API key provided: `+modeltest.Key+`.","type":"invalid_request_error","code":"invalid_api_key"}}`), nil,
 			`asking openai model "gpt-4o": not authorized (401 invalid_api_key): Incorrect API key provided: [redacted].; ` +
-				`see that the key is that of this service and still valid [request req_1]`,
+				`check that the key belongs to this service and is still valid [request req_1]`,
 		},
 		"no key": {
 			as(401, `{"detail":"Unauthorized"}`), keyless,
@@ -43,17 +43,17 @@ func TestErrorTexts(t *testing.T) {
 		},
 		"rate limit": {
 			as(429, `{"error":{"message":"Slow down.","code":"rate_limit_exceeded"}}`).With("Retry-After-Ms", "1500").With("Retry-After", "2"), nil,
-			`asking openai model "gpt-4o": too many requests (429 rate_limit_exceeded): Slow down.; it wants to be left alone for 1.5s [request req_1]`,
+			`asking openai model "gpt-4o": too many requests (429 rate_limit_exceeded): Slow down.; retry after 1.5s [request req_1]`,
 		},
 		"unknown model": {
 			as(404, `{"error":{"message":"model \"x\" not found","type":"api_error","param":null,"code":null}}`), nil,
 			`asking openai model "gpt-4o": the request was not accepted (404 api_error): model "x" not found; ` +
-				`see that the model's name is right, and that the base URL is all that stands before /chat/completions [request req_1]`,
+				`check the model's name, and that the base URL is the part of the address before /chat/completions [request req_1]`,
 		},
 		"too long": {
 			as(400, `{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`), nil,
 			`asking openai model "gpt-4o": the messages are too long for the model (400 context_length_exceeded): ` +
-				`This model's maximum context length is 8192 tokens.; say less, or ask a model that reads more [request req_1]`,
+				`This model's maximum context length is 8192 tokens.; send less, or use a model with a larger context [request req_1]`,
 		},
 		"a number for a code": {
 			as(400, `{"object":"error","message":"temperature must be non-negative","type":"BadRequestError","code":400}`), nil,
@@ -111,11 +111,11 @@ func TestContentThatIsNotText(t *testing.T) {
 // TestStreamsThatAreNone: what a stream lacks, or has too much.
 func TestStreamsThatAreNone(t *testing.T) {
 	for name, c := range map[string]struct{ body, says string }{
-		"nothing":          {"data: [DONE]\n\n", "there was nothing in it"},
-		"no end":           {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n", "it ended before its end"},
+		"nothing":          {"data: [DONE]\n\n", "the stream was empty"},
+		"no end":           {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n", "the stream ended before the reply was complete"},
 		"a list of parts":  {"data: {\"choices\":[{\"delta\":{\"content\":[]}}]}\n\n", "the reply's content is not text"},
 		"a nameless call":  {"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\"}]}}]}\n\ndata: [DONE]\n\n", "tool call 0 of the reply has no name"},
-		"another choice":   {"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n", "there was nothing in it"},
+		"another choice":   {"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n", "the stream was empty"},
 		"an error as text": {"data: {\"error\":\"out of memory\"}\n\n", "the call failed: out of memory"},
 	} {
 		t.Run(name, func(t *testing.T) {

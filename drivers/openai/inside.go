@@ -2,14 +2,14 @@ package openai
 
 import "github.com/tidwall/gjson"
 
-// An error may stand inside of an answer whose status is 200: a gateway passes on what the service behind it said, or
-// the service had begun to answer. These are the forms in which it comes:
+// An answer with status 200 may contain an error: a gateway passes on an error of the service behind it, or
+// the service fails after it began to answer. Such errors have these forms:
 //
 //	{"error":{"code":429,"message":"…"}}    {"error":"…"}    [{"error":{…}}]
 //	{"object":"error","message":"…","code":400}
 //	{"choices":[{"error":{"code":502,"message":"…"}}]}
 
-// errorInside returns the text of the error in an answer or a piece of one; nil when there is none.
+// errorInside returns the text of the error in an answer or in a piece of one; nil when there is none.
 func errorInside(answer gjson.Result) []byte {
 	if answer.IsArray() {
 		answer = answer.Get("0")
@@ -23,7 +23,7 @@ func errorInside(answer gjson.Result) []byte {
 	return nil
 }
 
-// isError reports whether a member says what is wrong. Services put null there when nothing is.
+// isError reports whether a member describes an error. Services send null there when there is no error.
 func isError(v gjson.Result) bool {
 	switch v.Type {
 	case gjson.String:

@@ -12,11 +12,12 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// encodeItems writes a message as items of the Responses API, with commas between them. A reply without text, calls and
-// kept items is no item at all.
+// encodeItems writes a message as items of the Responses API, separated by commas. A reply without text,
+// calls and kept items has no items.
 func (d *Driver) encodeItems(m agent.Message) ([]byte, error) { return d.encodeItemsFor(m, true) }
 
-// encodePlainItems writes a message for a model that does not reason, which the service does not let see reasoning.
+// encodePlainItems writes a message for a model that does not reason, for which the service refuses
+// reasoning.
 func (d *Driver) encodePlainItems(m agent.Message) ([]byte, error) { return d.encodeItemsFor(m, false) }
 
 func (d *Driver) encodeItemsFor(m agent.Message, reasons bool) ([]byte, error) {
@@ -38,10 +39,11 @@ func (d *Driver) encodeItemsFor(m agent.Message, reasons bool) ([]byte, error) {
 		}
 		return encodeJSON(callOutput{Type: "function_call_output", CallID: m.CallID(), Output: content})
 	}
-	return nil, fmt.Errorf("a message has the role %q, which the Responses API does not know", m.Role())
+	return nil, fmt.Errorf("a message has the role %q, which the Responses API does not have", m.Role())
 }
 
-// inputMessage is a message of the user or the system, and one of the model where nothing but its text is known.
+// inputMessage is a message of the user or the system, or a message of the model of which only the text is
+// known.
 type inputMessage struct {
 	Role    string `json:"role"`
 	Content any    `json:"content"` // text, or []inputPart
@@ -98,7 +100,7 @@ type reasoningText struct {
 	Text string `json:"text"`
 }
 
-// inputContent returns a user's content, as text or in parts.
+// inputContent returns a user's content, as text or as a list of parts.
 func (d *Driver) inputContent(c agent.Content) (any, error) {
 	if c.IsText() {
 		return c.Text(), nil
@@ -116,7 +118,7 @@ func (d *Driver) inputContent(c agent.Content) (any, error) {
 	return parts, nil
 }
 
-// inputPart writes one part. It is not ok for what is left out.
+// inputPart encodes one part. It is not ok for a part that is omitted.
 func (d *Driver) inputPart(p agent.Part) (sent inputPart, ok bool, err error) {
 	switch p.Kind {
 	case agent.PartText:
@@ -128,20 +130,21 @@ func (d *Driver) inputPart(p agent.Part) (sent inputPart, ok bool, err error) {
 		return inputPart{Type: "input_image", ImageURL: address(p)}, true, nil
 	case agent.PartFile:
 		if !d.features.Files {
-			return sent, false, fmt.Errorf("a message has the file %q, and %s takes none", p.Name, d)
+			return sent, false, fmt.Errorf("a message has the file %q: %s does not accept files", p.Name, d)
 		}
 		sent = inputPart{Type: "input_file", Filename: p.Name}
 		if at := address(p); strings.HasPrefix(at, "data:") {
 			sent.FileData, sent.Filename = at, lo.CoalesceOrEmpty(p.Name, "file")
 		} else {
-			sent.FileURL, sent.Filename = at, "" // the service takes a name with data alone
+			sent.FileURL, sent.Filename = at, "" // the service accepts a name only with data
 		}
 		return sent, true, nil
 	}
 	return sent, false, nil
 }
 
-// outputContent returns a tool's answer. Images and files that the endpoint accepts are included; others become a sentence.
+// outputContent returns a tool's answer. Images and files that the endpoint accepts are included; others are
+// replaced by a sentence.
 func (d *Driver) outputContent(c agent.Content) (any, error) {
 	shown := false
 	for _, part := range c.Parts() {
@@ -166,7 +169,8 @@ func (d *Driver) outputContent(c agent.Content) (any, error) {
 	return parts, nil
 }
 
-// encodeReply writes a reply: its items in the order in which they came, as far as the parts tell, then the other calls.
+// encodeReply encodes a reply: its items in the order in which they came, as far as the parts contain it,
+// then the other calls.
 func encodeReply(m agent.Message, reasons bool) ([]byte, error) {
 	w := replyWriter{message: m, called: make([]bool, m.CallCount()), bare: !reasons, reasons: reasons}
 	for _, p := range m.Content().Parts() {
@@ -182,7 +186,8 @@ func encodeReply(m agent.Message, reasons bool) ([]byte, error) {
 	for i := range m.Calls() {
 		w.call(i, "")
 	}
-	// The service refuses reasoning that nothing follows, as in a reply that was cut off while the model thought.
+	// The service refuses reasoning without an item after it, as in a reply that was cut off while the model
+	// reasoned.
 	w.items = w.items[:w.said]
 	return bytes.Join(w.items, []byte(",")), w.err
 }
@@ -190,13 +195,13 @@ func encodeReply(m agent.Message, reasons bool) ([]byte, error) {
 // replyWriter writes the items of a reply.
 type replyWriter struct {
 	message agent.Message
-	called  []bool // the calls that are written
-	// ids: the items go back with their ids, by which the service looks for the reasoning in front of each. Bare: some
-	// reasoning cannot go back, or none shall.
+	called  []bool // the calls that were written
+	// ids: the items are sent back with their ids, by which the service finds the reasoning before each
+	// item. Bare: some reasoning cannot or must not be sent back.
 	ids, bare bool
 	reasons   bool
 	items     [][]byte
-	said      int // how many items there are up to the last that is no reasoning
+	said      int // the number of items up to the last that is not reasoning
 	err       error
 }
 
@@ -214,7 +219,7 @@ func (w *replyWriter) add(item any) {
 
 func (w *replyWriter) id(id string) string { return lo.Ternary(w.ids, id, "") }
 
-// part writes the item that a part stands for, if any. Parts of other services say their text and no more.
+// part writes the item of a part, if any. Of parts of other services only the text is written.
 func (w *replyWriter) part(i int, p agent.Part) {
 	k, own := keptOf(p)
 	switch {
@@ -222,7 +227,7 @@ func (w *replyWriter) part(i int, p agent.Part) {
 		message := outputMessage{
 			Type: "message", ID: w.id(k.ID), Role: "assistant", Phase: k.Phase, Content: []outputText{{"output_text", p.Text, []string{}}},
 		}
-		if message.ID != "" { // only a message of the service has a status
+		if message.ID != "" { // only messages with an id have a status
 			message.Status = "completed"
 		}
 		w.add(message)
@@ -255,8 +260,9 @@ func (w *replyWriter) call(n int, id string) {
 	w.add(functionCall{"function_call", id, c.ID, c.Name, string(service.Arguments(c.Arguments))})
 }
 
-// reasoning writes the reasoning that begins with a part and goes on with those behind it. Where it is encrypted, its
-// plain text is not sent, which the service refuses. Where it is neither encrypted nor plain, it cannot go back.
+// reasoning writes the reasoning that begins with a part and continues in the parts after it. If the
+// reasoning is encrypted, its plain text is not sent, because the service refuses it. If it is neither
+// encrypted nor plain, it cannot be sent back.
 func (w *replyWriter) reasoning(first int, k kept) {
 	item := reasoningItem{Type: "reasoning", ID: k.ID, Summary: []reasoningText{}, Encrypted: k.Encrypted}
 	for i, p := range w.message.Content().Parts() {
@@ -283,24 +289,25 @@ func (w *replyWriter) reasoning(first int, k kept) {
 	w.add(item)
 }
 
-// paragraph stands between the texts of one reasoning item.
+// paragraph separates the texts of one reasoning item.
 const paragraph = "\n\n"
 
-// keptPrefix marks what this driver wants back with a part.
+// keptPrefix marks the parts that this driver sends back to the service.
 const keptPrefix = "openai:"
 
-// kept is what a part of a reply keeps of the item that it stands for.
+// kept is the data of an item of a reply that its part keeps.
 type kept struct {
-	// Type is that of the item: message, reasoning, function_call; of any other, Item is the whole.
+	// Type is the item's type: message, reasoning, function_call; for other types, Item is the whole item.
 	Type string `json:"type"`
 	ID   string `json:"id,omitempty"`
-	// CallID is the call that stands in this place.
+	// CallID is the call at this position.
 	CallID string `json:"call_id,omitempty"`
-	// Phase is what the service calls a message that is not the final answer.
+	// Phase is the service's phase of a message that is not the final answer.
 	Phase string `json:"phase,omitempty"`
-	// Encrypted is the reasoning as the service wants it back.
+	// Encrypted is the reasoning in the form in which it is sent back.
 	Encrypted string `json:"encrypted_content,omitempty"`
-	// Plain: the text is the reasoning itself, and not a summary of it. More: it goes on with the part before.
+	// Plain reports that the text is the reasoning itself, not a summary. More reports that it continues the
+	// part before.
 	Plain bool `json:"plain,omitempty"`
 	More  bool `json:"more,omitempty"`
 	// Item is an item that has no part of its own, such as what a tool of the service did.

@@ -23,7 +23,7 @@ func (d *Driver) encodeMessage(m agent.Message) ([]byte, error) {
 	case agent.RoleTool:
 		return encodeJSON(wireMessage{Role: "tool", Content: plainText(m.Content()), CallID: m.CallID()})
 	}
-	return nil, fmt.Errorf("a message has the role %q, which the chat format does not know", m.Role())
+	return nil, fmt.Errorf("a message has the role %q, which the chat format does not have", m.Role())
 }
 
 func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
@@ -42,11 +42,11 @@ func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
 			parts = append(parts, wirePart{Type: "image_url", Image: &wireImage{address(part)}})
 		case agent.PartFile:
 			if !d.features.Files {
-				return nil, fmt.Errorf("a message has the file %q, and %s takes none", part.Name, d)
+				return nil, fmt.Errorf("a message has the file %q: %s does not accept files", part.Name, d)
 			}
 			data := address(part)
 			if !strings.HasPrefix(data, "data:") {
-				return nil, fmt.Errorf("a message has the file %q by its URL, and chat completions take files by their bytes only", part.Name)
+				return nil, fmt.Errorf("a message has the file %q by its URL: chat completions accept files only as bytes", part.Name)
 			}
 			parts = append(parts, wirePart{Type: "file", File: &wireFile{Data: data, Name: lo.CoalesceOrEmpty(part.Name, "file")}})
 		}
@@ -57,16 +57,16 @@ func (d *Driver) encodeUser(m agent.Message) ([]byte, error) {
 // checkImage returns an error for an image that cannot be sent.
 func (d *Driver) checkImage(p agent.Part) error {
 	if !d.features.Images {
-		return fmt.Errorf("a message has an image, and %s takes none", d)
+		return fmt.Errorf("a message has an image: %s does not accept images", d)
 	}
 	if p.URL == "" && (p.Data == "" || !strings.HasPrefix(p.MediaType, "image/")) {
-		return fmt.Errorf("a message has an image of %d bytes and the media type %q: give it both, such as image/png, or a URL",
+		return fmt.Errorf("a message has an image of %d bytes and the media type %q: set both, such as image/png, or a URL",
 			len(p.Data), p.MediaType)
 	}
 	return nil
 }
 
-// address returns where an image or a file is: its URL, or one that holds its bytes.
+// address returns the address of an image or a file: its URL, or a data URL with its bytes.
 func address(p agent.Part) string {
 	if p.URL != "" {
 		return p.URL
@@ -85,7 +85,7 @@ func (d *Driver) encodeAssistant(m agent.Message) ([]byte, error) {
 	}
 	text, err := encodeJSON(w)
 	if thought := reasoning(m); err == nil && thought != "" && d.dialect.Reasoning != "" {
-		o := object{buf: text[:len(text)-1]} // without its end
+		o := object{buf: text[:len(text)-1]} // without the closing brace
 		o.set(d.dialect.Reasoning, thought)
 		o.buf = append(o.buf, '}')
 		text, err = o.buf, o.err
@@ -128,8 +128,8 @@ type wireFunction struct {
 	Name      string `json:"name"`
 }
 
-// reasoning returns what the model thought. That of another service, which has more to it
-// than text, is not sent to this one.
+// reasoning returns the model's reasoning. Reasoning of another service, which is more than text, is not
+// sent.
 func reasoning(m agent.Message) string {
 	var b strings.Builder
 	for _, part := range m.Content().Parts() {
@@ -140,8 +140,8 @@ func reasoning(m agent.Message) string {
 	return b.String()
 }
 
-// plainText returns content as text, which is all that the answer of a tool may be. What
-// cannot be shown is said to be there.
+// plainText returns content as text, the only form that the answer of a tool may have. It replaces images and
+// files by a description.
 func plainText(c agent.Content) string {
 	if c.IsText() {
 		return c.Text()
@@ -158,7 +158,7 @@ func plainText(c agent.Content) string {
 	return strings.Join(lines, "\n")
 }
 
-// describeUnshown returns the sentence that stands for an image or a file in a tool's answer.
+// describeUnshown returns the sentence that replaces an image or a file in a tool's answer.
 func describeUnshown(p agent.Part) string {
 	what := []string{string(p.Kind)}
 	if p.Name != "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Driver asks an endpoint that speaks chat completions or the Responses API. It is
-// immutable and safe for concurrent use; make it with New or NewResponses.
+// Driver calls an endpoint that supports chat completions or the Responses API. It is immutable and safe for
+// concurrent use; create it with New or NewResponses.
 type Driver struct {
 	api      *api
 	post     service.PostFunc
@@ -24,9 +24,9 @@ type Driver struct {
 	dialect  Dialect
 	vendor   bool
 	keyless  bool
-	redact   func(string) string // takes everything secret out of a text
+	redact   func(string) string // removes secrets from a text
 	prices   drivers.Prices
-	listed   bool // prices is the shipped table
+	listed   bool // prices is ListPrices
 	messages *agent.WireForm
 	bare     *agent.WireForm // messages without reasoning, for the Responses API
 	tools    toolForms
@@ -37,23 +37,23 @@ var (
 	_ agent.Describer = (*Driver)(nil)
 )
 
-// New returns a driver, or an error that joins everything that is wrong with c. It
-// sends no request: a wrong key or model shows with the first call.
+// New returns a driver, or an error that joins all mistakes in c. It sends no request: a wrong key or model
+// shows with the first call.
 func New(c Config) (*Driver, error) { return newDriver(c, chatAPI()) }
 
-// NewResponses returns a driver that speaks the Responses API instead of chat
-// completions. Its errors are those of New. The package's text says what is different.
+// NewResponses returns a driver that uses the Responses API instead of chat completions. Its errors are those
+// of New. The package documentation describes the differences.
 func NewResponses(c Config) (*Driver, error) { return newDriver(c, responsesAPI()) }
 
 func newDriver(c Config, api *api) (*Driver, error) {
 	at, err := c.endpoint()
 	if c.Model == "" {
-		err = errors.Join(errors.New("there is no model: set Config.Model"), err)
+		err = errors.Join(errors.New("no model: set Config.Model"), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making an openai driver: %w", err)
 	}
-	official := at.Vendor || c.asksAzure(at) // it keeps to the vendor's own format
+	official := at.Vendor || c.asksAzure(at) // the endpoint uses the vendor's own format
 	d := &Driver{
 		api:      api,
 		path:     c.pathOf(at, api),
@@ -82,7 +82,7 @@ func modelFeatures(c Config, at service.Endpoint, api *api, official bool) agent
 	f := agent.Features{
 		Provider: "openai", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true, Images: true,
 		Files:     official,
-		Reasoning: !official || api.path == "responses", // chat completions of the vendor show none of it
+		Reasoning: !official || api.path == "responses", // the vendor's chat completions do not return reasoning
 	}
 	if c.Features != nil {
 		c.Features(&f)
@@ -91,15 +91,15 @@ func modelFeatures(c Config, at service.Endpoint, api *api, official bool) agent
 	return f
 }
 
-// String names the driver in a printed plan.
+// String returns the name of the driver in a printed plan.
 func (d *Driver) String() string { return d.features.Provider + "/" + d.features.Model }
 
-// Features returns what the driver may be asked: what is usual for the endpoint, as
-// Config.Features corrected it.
+// Features returns what the driver supports: the usual features of the endpoint, corrected by
+// Config.Features.
 func (d *Driver) Features() agent.Features { return d.features }
 
-// Next asks for the whole of the model's next turn. A failed call is a
-// *drivers.Error; where ctx ended, the error is the cause of that.
+// Next returns the model's next turn. A failed call is a *drivers.Error; when ctx ends, the error is its
+// cause.
 func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	return d.result(ctx, s, func(a *asking) (agent.Step, error) {
 		res, err := d.send(ctx, a, s, false)
@@ -111,9 +111,8 @@ func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 	})
 }
 
-// Stream asks for the model's next turn and tells emit of it while it arrives. Its
-// errors are those of Next. What was told of a reply that then broke off is not
-// taken back: a retry starts again.
+// Stream returns the model's next turn and passes its pieces to emit while they arrive. Its errors are those
+// of Next. Pieces of a reply that breaks off are not taken back: a retry starts from the beginning.
 func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if !d.features.Streaming {
 		result := d.Next(ctx, s)
@@ -132,13 +131,13 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 	})
 }
 
-// asking is one call: what its errors name. The id is there once an answer is.
+// asking holds the data of one call for its errors. The id is empty until the answer arrives.
 type asking struct {
 	model     string
 	requestID string
 }
 
-// result converts a call's error for its reader.
+// result converts a call's error for callers.
 func (d *Driver) result(ctx context.Context, s agent.State, call func(*asking) (agent.Step, error)) mo.Result[agent.Step] {
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))

@@ -16,7 +16,7 @@ type formatJSON struct {
 	Schema *jsonSchemaJSON `json:"json_schema"`
 }
 
-// jsonSchemaJSON is written here for the reason that functionJSON is.
+// jsonSchemaJSON contains raw JSON for the same reason as functionJSON.
 type jsonSchemaJSON struct {
 	Name   string          `json:"name"`
 	Schema json.RawMessage `json:"schema"`
@@ -25,10 +25,9 @@ type jsonSchemaJSON struct {
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
 
-// outputSchema asks for an answer in a form. Strict, which the service holds to
-// the letter, is asked for where the schema keeps to what strict schemas may say.
-// Nil where OpenAI would not take the schema at all, as it only answers with objects:
-// then only the loop's own check holds the answer to it.
+// outputSchema returns the form of an answer for the request. Strict, which the service enforces exactly, is
+// set if the schema follows the rules of strict schemas. It returns nil if OpenAI would refuse the schema,
+// because it supports only objects: then only the loop's own check enforces the schema.
 func outputSchema(o agent.Output, vendor bool) (*jsonSchemaJSON, error) {
 	var schema any
 	if err := json.Unmarshal([]byte(o.Schema), &schema); err != nil {

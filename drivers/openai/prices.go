@@ -8,19 +8,17 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// ListPrices returns what OpenAI charges for its models in the standard service tier. It
-// is what a driver of api.openai.com uses when Config.Prices is None.
+// ListPrices returns what OpenAI charges for its models in the standard service tier. A driver of
+// api.openai.com uses it when Config.Prices is None.
 //
-// A model that is not in it has no known cost, among them gpt-5.6-sol, whose
-// lowered price is promised until 2026-11-21 and no longer. Not in the prices: what
-// regional endpoints add, what built-in tools cost, and cache writes that are kept
-// for longer than is usual.
+// A model that is not in the table has no known cost, for example gpt-5.6-sol, whose reduced price is only
+// promised until 2026-11-21. The prices do not include surcharges of regional endpoints, built-in tools, and
+// cache writes that are kept for longer than usual.
 func ListPrices() drivers.Prices { return listPrices() }
 
-// listPrices was put together from what others published of the vendor's price list,
-// https://developers.openai.com/api/docs/pricing: input and output as of 2026-10-04,
-// gpt-6.1-terra as of 2026-10-26, cached input of the models before gpt-5.6 as of
-// earlier in that year.
+// listPrices was compiled from publications about the vendor's price list,
+// https://developers.openai.com/api/docs/pricing: input and output as of 2026-10-04, gpt-6.1-terra as of
+// 2026-10-26, cached input of the models before gpt-5.6 as of earlier in that year.
 var listPrices = sync.OnceValue(func() drivers.Prices {
 	return drivers.NewPrices("2026-10-04", map[string]drivers.Price{
 		"gpt-6-astra":   longContextPrice(drivers.Price{Input: 10, CacheRead: mo.Some(1.0), CacheWrite: mo.Some(12.5), Output: 50}),
@@ -54,8 +52,8 @@ var listPrices = sync.OnceValue(func() drivers.Prices {
 	})
 })
 
-// longContextPrice returns the price of a model with the long context: where the input is longer than
-// 272,000 tokens, all input costs twice as much, and all output half as much again.
+// longContextPrice returns the price of a model with long context: if the input is longer than 272,000
+// tokens, all input costs twice as much, and all output costs one and a half times as much.
 func longContextPrice(p drivers.Price) drivers.Price {
 	double := func(price float64) (float64, bool) { return 2 * price, true }
 	over := drivers.Price{

@@ -16,8 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// readWhole reads a reply that is one JSON object, and tells emit of it unless that
-// is nil.
+// readWhole reads a reply that is one JSON object, and calls emit with it unless emit is nil.
 func (d *Driver) readWhole(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -32,7 +31,7 @@ func (d *Driver) readWhole(a *asking, res *http.Response, emit func(agent.Delta)
 	}
 	choices := listOf(c.Get("choices"))
 	if len(choices) == 0 {
-		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply has no choice in it: %s", service.Excerpt(string(text), d.redact))}
+		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply has no choices: %s", service.Excerpt(string(text), d.redact))}
 	}
 	r := reply{emit: emit}
 	r.addHead(c)
@@ -53,20 +52,20 @@ type reply struct {
 	text, reasoning         textPieces
 	refused                 bool
 	calls                   []*callPieces
-	at                      map[int64]int // the place in calls of what a stream has at an index
+	at                      map[int64]int // the position in calls by the index in the stream
 	usage                   mo.Option[gjson.Result]
-	emit                    func(agent.Delta) // nil without a listener
+	emit                    func(agent.Delta) // nil when the reply is not streamed
 }
 
 // callPieces is a tool call that is being read.
 type callPieces struct {
 	id, name  string
 	arguments textPieces
-	told      bool // its first piece
+	told      bool // whether its first piece was emitted
 }
 
-// addHead adds what stands beside the choices of a reply or of a piece of one. Services differ in the types of
-// members, so they are read leniently: gjson takes a number for a text, and null for nothing.
+// addHead adds the members next to the choices of a reply or of a piece of one. Services use different types
+// for them, so addHead reads them leniently: gjson converts a number to text, and ignores null.
 func (r *reply) addHead(c gjson.Result) {
 	r.id = lo.CoalesceOrEmpty(r.id, c.Get("id").String())
 	r.model = lo.CoalesceOrEmpty(r.model, c.Get("model").String())
@@ -76,12 +75,12 @@ func (r *reply) addHead(c gjson.Result) {
 	}
 }
 
-// say adds a piece of reasoning, of text, of a refusal. Reasoning has two names, of
-// which a service uses one, or both for the same.
+// say adds a piece of reasoning, text or refusal. Reasoning has two names; a service uses one of them, or
+// both for the same text.
 func (r *reply) say(m gjson.Result) error {
 	content, refusal := m.Get("content"), m.Get("refusal").String()
 	if content.Type != gjson.Null && content.Type != gjson.String {
-		return &service.BrokenError{Err: errors.New("the reply's content is not text, which this driver cannot read")}
+		return &service.BrokenError{Err: errors.New("the reply's content is not text")}
 	}
 	thought := lo.CoalesceOrEmpty(textOf(m.Get("reasoning_content")), textOf(m.Get("reasoning")))
 	r.tell(agent.Delta{Reasoning: r.reasoning.add(thought)})
@@ -91,7 +90,7 @@ func (r *reply) say(m gjson.Result) error {
 	return nil
 }
 
-// listOf returns the members of a list; there are none in anything else.
+// listOf returns the members of a list, and nil for other values.
 func listOf(v gjson.Result) []gjson.Result {
 	if !v.IsArray() {
 		return nil
@@ -99,7 +98,7 @@ func listOf(v gjson.Result) []gjson.Result {
 	return v.Array()
 }
 
-// textOf returns a value that is text; others of that name are something else.
+// textOf returns a value that is text, and "" for other values.
 func textOf(v gjson.Result) string {
 	if v.Type != gjson.String {
 		return ""
@@ -112,8 +111,8 @@ func (r *reply) addCall(index int64, call gjson.Result) {
 	r.call(index, call.Get("id").String(), f.Get("name").String(), f.Get("arguments").String())
 }
 
-// call adds a piece of the call at an index. Services that do not number their calls
-// give each an id of its own, or send each of them whole.
+// call adds a piece of the call at an index. Services that do not number their calls give each call a new id,
+// or send each call in one piece.
 func (r *reply) call(index int64, id, name, arguments string) {
 	place, ok := r.at[index]
 	if !ok || id != "" && r.calls[place].id != "" && id != r.calls[place].id ||
@@ -136,7 +135,7 @@ func (r *reply) call(index int64, id, name, arguments string) {
 	case c.id == "":
 		c.id = id
 	}
-	if c.name = name; name != "" { // now the call can be told of, with what came before its name
+	if c.name = name; name != "" { // now the call can be emitted, with the arguments that came before its name
 		c.told = true
 		r.tell(agent.Delta{Call: agent.ToolCall{ID: c.id, Name: name, Arguments: c.arguments.String()}, CallIndex: place})
 	}
@@ -148,8 +147,7 @@ func (r *reply) tell(d agent.Delta) {
 	}
 }
 
-// end tells of what was held back until the rest of a character came, which it did
-// not.
+// end emits the pieces that were held back because a character was incomplete.
 func (r *reply) end() {
 	r.tell(agent.Delta{Reasoning: r.reasoning.end()})
 	r.tell(agent.Delta{Text: r.text.end()})
@@ -160,7 +158,7 @@ func (r *reply) end() {
 	}
 }
 
-// step returns the reply as the loop takes it.
+// step returns the reply as a step.
 func (d *Driver) step(a *asking, r *reply) (agent.Step, error) {
 	r.end()
 	calls := make([]agent.ToolCall, len(r.calls))
@@ -187,9 +185,9 @@ func (d *Driver) step(a *asking, r *reply) (agent.Step, error) {
 	}, nil
 }
 
-// finishReason returns why the model stopped. A tool that had to be called, and some
-// services, end with "stop" although there are calls. Words that are not OpenAI's
-// are passed on as they are.
+// finishReason returns the reason why the model stopped. If a tool had to be called, and at some services
+// always, the service sends "stop" although there are calls. Reasons that OpenAI does not have are passed on
+// unchanged.
 func (r *reply) finishReason() agent.FinishReason {
 	switch {
 	case r.refused:
@@ -200,8 +198,8 @@ func (r *reply) finishReason() agent.FinishReason {
 	return agent.FinishReason(r.finish) // stop, length, tool_calls, content_filter, error
 }
 
-// used returns the usage of the reply. Its cost is unknown where the service did not
-// count, and where the shipped prices are not those of the service tier.
+// used returns the usage of the reply. Its cost is unknown when the service did not report the usage, and
+// when the driver's own prices are not those of the service tier.
 func (d *Driver) used(a *asking, r *reply) agent.Usage {
 	u, ok := r.usage.Get()
 	if !ok {
@@ -215,13 +213,13 @@ func (d *Driver) used(a *asking, r *reply) agent.Usage {
 		ReasoningTokens:  count("completion_tokens_details.reasoning_tokens"),
 	}
 	if used.ReasoningTokens > 0 && count("total_tokens") == used.Tokens()+used.ReasoningTokens {
-		used.OutputTokens += used.ReasoningTokens // a service that counts them apart
+		used.OutputTokens += used.ReasoningTokens // this service counts them separately
 	}
 	used.Cost = d.cost(a, r.tier, r.model, used)
 	return used
 }
 
-// cost returns what the model that answered costs. The shipped prices are those of the default tier.
+// cost returns the cost for the model that answered. The driver's own prices are those of the default tier.
 func (d *Driver) cost(a *asking, tier, model string, used agent.Usage) mo.Option[float64] {
 	if d.listed && tier != "" && tier != "default" {
 		return mo.None[float64]()

@@ -14,7 +14,7 @@ import (
 
 // chatReserved are the names in a request that no option may set.
 var chatReserved = map[string]string{ //nolint:gosec // these tokens are what models count
-	"messages":              "the messages are those of the run",
+	"messages":              "the driver sends the messages of the run",
 	"model":                 "set agent.Request.Model",
 	"tools":                 "set agent.Request.Tools",
 	"functions":             "set agent.Request.Tools",
@@ -26,8 +26,7 @@ var chatReserved = map[string]string{ //nolint:gosec // these tokens are what mo
 	"n":                     "a step has one reply",
 }
 
-// request returns the body of a request. The messages and the tools in it were
-// encoded when they were first seen.
+// request returns the body of a request. The messages and the tools are encoded when they are first sent.
 func (d *Driver) request(model string, s agent.State, stream bool) ([]byte, error) {
 	r := s.Request()
 	if err := d.fits(r); err != nil {
@@ -97,8 +96,8 @@ func (d *Driver) setOptions(o *object, options agent.Options, but ...string) err
 	return nil
 }
 
-// appendMessages ends a request's object with its messages. It makes room for them
-// first: what is sent is megabytes at times, which growing would copy again and again.
+// appendMessages adds the messages and the end of a request's object. It allocates the memory for them first:
+// some requests have megabytes, which a growing buffer would copy repeatedly.
 func (d *Driver) appendMessages(dst []byte, s agent.State) ([]byte, error) {
 	size := 2*len(s.Request().Instructions) + 100
 	for _, m := range s.Messages() {
@@ -123,7 +122,7 @@ func (d *Driver) appendMessages(dst []byte, s agent.State) ([]byte, error) {
 		return nil, err
 	}
 	if len(dst) == before && dst[before-1] == ',' {
-		dst = dst[:before-1] // instructions, and nothing said yet
+		dst = dst[:before-1] // instructions, but no messages yet
 	}
 	return append(dst, "]}"...), nil
 }
@@ -131,24 +130,24 @@ func (d *Driver) appendMessages(dst []byte, s agent.State) ([]byte, error) {
 // fits returns an error for a request that the endpoint does not support.
 func (d *Driver) fits(r agent.Request) error {
 	if r.Tools.Len() > 0 && !d.features.Tools {
-		return fmt.Errorf("the request has tools, and %s takes none", d)
+		return fmt.Errorf("the request has tools, which %s does not accept", d)
 	}
 	switch r.ToolChoice {
 	case agent.ToolsAuto, agent.ToolsNone:
 		return nil
 	case agent.ToolsRequired:
 		if r.Tools.Len() == 0 {
-			return errors.New("a tool call is required, but there are no tools")
+			return errors.New("a tool call is required, but the request has no tools")
 		}
 		return nil
 	}
 	if r.Tools.ByName(string(r.ToolChoice)).IsAbsent() {
-		return fmt.Errorf("the tool %q must be called, and there is none of that name", r.ToolChoice)
+		return fmt.Errorf("the tool choice %q is not a tool of the request", r.ToolChoice)
 	}
 	return nil
 }
 
-// object is a JSON object that is being written, without its end.
+// object is a JSON object that is being written, without its closing brace.
 type object struct {
 	buf   []byte
 	names []string
@@ -158,7 +157,7 @@ type object struct {
 func (o *object) set(name string, value any) {
 	text, err := encodeJSON(value)
 	if err != nil {
-		o.err = errors.Join(o.err, fmt.Errorf("the value of %q cannot be written as JSON: %w", name, err))
+		o.err = errors.Join(o.err, fmt.Errorf("the value of %q cannot be encoded as JSON: %w", name, err))
 		return
 	}
 	o.raw(name, text)
@@ -173,7 +172,7 @@ func (o *object) raw(name string, text []byte) {
 	o.names = append(o.names, name)
 }
 
-// encodeJSON returns a value as JSON that does not escape what only matters in HTML.
+// encodeJSON encodes a value as JSON without escaping characters for HTML.
 func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

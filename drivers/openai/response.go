@@ -41,30 +41,31 @@ type response struct {
 	items           []*outputItem // in the order in which they began
 	at              map[int64]*outputItem
 	calls           int
-	emit            func(agent.Delta) // nil when there is no listener
+	emit            func(agent.Delta) // nil when the reply is not streamed
 }
 
 // outputItem is an item of the output that is being read.
 type outputItem struct {
 	kind, id, phase, callID, name, encrypted string
-	// text is that of a message, or the arguments of a call.
+	// text is the text of a message, or the arguments of a call.
 	text     textPieces
 	refused  bool
-	call     int  // the number of a call among the calls
+	call     int  // the index of the call among the calls
 	began    bool // the first piece of a call was emitted
 	thoughts []*thought
-	raw      string // the item as it came last
+	raw      string // the newest version of the item
 	done     bool
 }
 
 // thought is one text of a reasoning item.
 type thought struct {
-	plain bool // the reasoning itself, and not a summary
+	plain bool // the reasoning itself, not a summary
 	index int64
 	text  textPieces
 }
 
-// addHead reads what stands beside the output. Services differ in the types of members, so they are read leniently.
+// addHead reads the members next to the output. Services use different types for them, so addHead reads them
+// leniently.
 func (r *response) addHead(c gjson.Result) {
 	r.id = lo.CoalesceOrEmpty(r.id, c.Get("id").String())
 	r.model = lo.CoalesceOrEmpty(c.Get("model").String(), r.model)
@@ -74,7 +75,7 @@ func (r *response) addHead(c gjson.Result) {
 	}
 }
 
-// end reads a response that is over, with the status that it has, or else with status.
+// end reads a response that is over, with its own status, or with status if it has none.
 func (r *response) end(c gjson.Result, status string) error {
 	r.addHead(c)
 	status = lo.CoalesceOrEmpty(c.Get("status").String(), status)
@@ -88,7 +89,7 @@ func (r *response) end(c gjson.Result, status string) error {
 	case "":
 		return &service.BrokenError{Err: errors.New("the reply is not a response: it has no status")}
 	default: // cancelled, queued, in_progress
-		return &service.BrokenError{Err: fmt.Errorf("the reply is not whole: its status is %q", service.Excerpt(status, noSecrets))}
+		return &service.BrokenError{Err: fmt.Errorf("the reply is not complete: its status is %q", service.Excerpt(status, noSecrets))}
 	}
 	if err := r.readOutput(listOf(c.Get("output"))); err != nil {
 		return err
@@ -99,17 +100,18 @@ func (r *response) end(c gjson.Result, status string) error {
 		case "", "max_output_tokens":
 			r.finish = agent.FinishLength
 		default:
-			r.finish = agent.FinishReason(reason) // content_filter is one
+			r.finish = agent.FinishReason(reason) // such as content_filter
 		}
 	}
-	for _, item := range r.items { // those that the service did not close
+	for _, item := range r.items { // items that the service did not close
 		r.close(item)
 	}
 	return nil
 }
 
-// readOutput reads the output of a response that is over. Where items came in pieces, only those are taken from it that were
-// not closed: their numbers in the stream may have gaps, which the list does not have, so that an item could count twice.
+// readOutput reads the output of a response that is over. If items arrived in pieces, readOutput only updates
+// those that are still open: the numbers of items in the stream may have gaps, which the list does not have,
+// so an item could count twice.
 func (r *response) readOutput(output []gjson.Result) error {
 	streamed := len(r.items) > 0
 	for i, raw := range output {
@@ -143,7 +145,7 @@ func (r *response) item(index int64, raw gjson.Result) *outputItem {
 	return item
 }
 
-// begin reads an item that begins, or that is whole.
+// begin reads an item that is new, or that is complete.
 func (r *response) begin(index int64, raw gjson.Result) (*outputItem, error) {
 	kind := raw.Get("type").String()
 	if kind == "" {
@@ -179,7 +181,7 @@ func (r *response) beginCall(item *outputItem) {
 
 func validText(v gjson.Result) string { return strings.ToValidUTF8(textOf(v), "\uFFFD") }
 
-// complete reads an item that is whole. What was told of it stays as it was told.
+// complete reads an item that is complete. Pieces that were already emitted stay as they are.
 func (r *response) complete(index int64, raw gjson.Result) error {
 	if item, ok := r.at[index]; ok && item.done {
 		return nil
@@ -215,7 +217,7 @@ func (r *response) complete(index int64, raw gjson.Result) error {
 	return nil
 }
 
-// argumentsOf returns the arguments of a call, which are text; an object, as some services have it, is taken as its text.
+// argumentsOf returns the arguments of a call as text; some services send an object, whose JSON is used.
 func argumentsOf(v gjson.Result) string {
 	if v.IsObject() {
 		return v.Raw
@@ -223,7 +225,7 @@ func argumentsOf(v gjson.Result) string {
 	return textOf(v)
 }
 
-// close emits what was held back of an item.
+// close emits the text of an item that was held back.
 func (r *response) close(item *outputItem) {
 	if item.done {
 		return
@@ -239,7 +241,7 @@ func (r *response) close(item *outputItem) {
 	}
 }
 
-// think adds to one text of a reasoning item with add, which returns what can be told of it.
+// think adds to one text of a reasoning item with add, which returns the text that can be emitted.
 func (r *response) think(item *outputItem, plain bool, index int64, add func(*textPieces) string) {
 	t, ok := lo.Find(item.thoughts, func(t *thought) bool { return t.plain == plain && t.index == index })
 	if !ok {
@@ -267,7 +269,7 @@ func (r *response) tell(d agent.Delta) {
 	}
 }
 
-// responseStep returns the response as the loop takes it.
+// responseStep returns the response as a step.
 func (d *Driver) responseStep(a *asking, r *response) (agent.Step, error) {
 	refused := false
 	for _, item := range r.items {
@@ -292,8 +294,8 @@ func (d *Driver) responseStep(a *asking, r *response) (agent.Step, error) {
 	}, nil
 }
 
-// content returns the parts and calls of a response. Nothing is kept of a response that says its text and then makes
-// its calls: it goes back as well without.
+// content returns the parts and calls of a response. A response that has its text first and then its calls
+// needs no item data to be sent back, so content keeps none.
 func (r *response) content() (agent.Content, []agent.ToolCall) {
 	keep := false
 	for i, item := range r.items {
@@ -343,8 +345,8 @@ func (item *outputItem) reasoningParts() []agent.Part {
 	return parts
 }
 
-// responseUsage returns the usage of the response. Its cost is unknown where the service did not count, and where one
-// of its tools ran, which has a price of its own.
+// responseUsage returns the usage of the response. Its cost is unknown when the service did not report the
+// usage, and when one of its tools ran, because these have separate prices.
 func (d *Driver) responseUsage(a *asking, r *response) agent.Usage {
 	u, ok := r.usage.Get()
 	if !ok {
@@ -363,5 +365,5 @@ func (d *Driver) responseUsage(a *asking, r *response) agent.Usage {
 	return used
 }
 
-// free are the kinds of items that cost their tokens and no more.
+// free are the kinds of items that cost only their tokens.
 var free = []string{"message", "function_call", "reasoning", "compaction", "mcp_list_tools", "mcp_call", "tool_search_call", "tool_search_output"}

@@ -19,19 +19,20 @@ import (
 
 // responsesReserved are the names in a request that no option may set.
 var responsesReserved = map[string]string{ //nolint:gosec // these tokens are what models count
-	"input":                "the messages are those of the run",
+	"input":                "the driver sends the messages of the run",
 	"instructions":         "set agent.Request.Instructions",
 	"model":                "set agent.Request.Model",
-	"tools":                "set agent.Request.Tools, and the option server_tools for those that the service runs",
+	"tools":                "set agent.Request.Tools, or the option server_tools for tools that the service runs",
 	"stream":               "the run decides whether a reply is streamed",
 	"temperature":          "set agent.Request.Temperature",
 	"max_output_tokens":    "set agent.Request.MaxOutputTokens",
-	"previous_response_id": "each request has the whole conversation",
-	"conversation":         "each request has the whole conversation",
+	"previous_response_id": "each request contains the whole conversation",
+	"conversation":         "each request contains the whole conversation",
 	"background":           "a step waits for its reply",
 }
 
-// encryptedReasoning asks for reasoning in a form that can be sent back without the service having stored it.
+// encryptedReasoning requests reasoning in a form that can be sent back although the service has not stored
+// it.
 const encryptedReasoning = "reasoning.encrypted_content"
 
 // responsesRequest returns the body of a request.
@@ -84,7 +85,7 @@ func (d *Driver) responsesRequest(model string, s agent.State, stream bool) ([]b
 	return d.appendItems(o.buf, model, s)
 }
 
-// setChoice sets which tool must be called, if any.
+// setChoice sets the tool choice.
 func setChoice(o *object, choice agent.ToolChoice) {
 	switch choice {
 	case agent.ToolsAuto:
@@ -95,11 +96,11 @@ func setChoice(o *object, choice agent.ToolChoice) {
 	}
 }
 
-// special is the options that are more than members of the request.
+// special contains the options that are not simply members of the request.
 type special struct {
 	// Tools are run by the service: objects with a type.
 	Tools []json.RawMessage `json:"server_tools"`
-	// Include is what else a reply shall have; nil stands for an option that is not set.
+	// Include lists additional data for the reply; nil when the option is not set.
 	Include []string `json:"include"`
 	// Text is joined with the form of the answer.
 	Text map[string]json.RawMessage `json:"text"`
@@ -134,8 +135,8 @@ func readSpecial(options agent.Options) (special, error) {
 	return s, nil
 }
 
-// include returns the additional parts that a reply must have: reasoning that can be sent back, if the model reasons, and what the option
-// asks for. An empty list as the option asks for nothing.
+// include returns the additional data that a reply must have: reasoning that can be sent back, if the model
+// reasons, and what the option lists. An empty list in the option requests nothing.
 func (d *Driver) include(model string, s special) []string {
 	if s.Include != nil && len(s.Include) == 0 || !d.reasons(model) {
 		return s.Include
@@ -143,11 +144,11 @@ func (d *Driver) include(model string, s special) []string {
 	return lo.Uniq(append([]string{encryptedReasoning}, s.Include...))
 }
 
-// reasons reports whether a model is asked for its reasoning, and shown earlier reasoning.
+// reasons reports whether the driver requests a model's reasoning and sends earlier reasoning back.
 func (d *Driver) reasons(model string) bool { return d.features.Reasoning && isReasoningModel(model) }
 
-// isReasoningModel reports whether a model may reason. The vendor's models before o1 do not, and it refuses to be asked for their
-// reasoning ("Encrypted content is not supported with this model").
+// isReasoningModel reports whether a model may reason. OpenAI's models before o1 do not, and the service
+// refuses requests for their reasoning ("Encrypted content is not supported with this model").
 func isReasoningModel(model string) bool {
 	return !lo.SomeBy([]string{"gpt-3.5", "gpt-4", "chatgpt-", "ft:gpt-3.5", "ft:gpt-4"}, func(begins string) bool {
 		return strings.HasPrefix(model, begins)
@@ -160,7 +161,7 @@ type textFormat struct {
 	*jsonSchemaJSON
 }
 
-// setText asks for the form of the answer, and for what the option "text" says besides, such as verbosity.
+// setText sets the form of the answer and the other members of the option "text", such as verbosity.
 func (d *Driver) setText(o *object, output *agent.Output, text map[string]json.RawMessage) error {
 	if output != nil && output.Schema != "" && d.features.StructuredOutput {
 		schema, err := outputSchema(*output, d.vendor)
@@ -207,8 +208,8 @@ func (d *Driver) responsesTools(tools agent.Tools, ofService []json.RawMessage) 
 	return append(list, ']'), nil
 }
 
-// toolFunction is a function that the model may call. Strict is always sent: the service takes true for none, and
-// then refuses schemas that strict ones may not be.
+// toolFunction is a function that the model may call. Strict is always sent: without it, the service assumes
+// true and refuses schemas that do not follow the strict rules.
 type toolFunction struct {
 	Type string `json:"type"`
 	functionJSON
@@ -243,7 +244,7 @@ func (d *Driver) appendItems(dst []byte, model string, s agent.State) ([]byte, e
 		if err != nil {
 			return nil, err
 		}
-		if items == "" { // a reply that says nothing
+		if items == "" { // an empty reply
 			continue
 		}
 		if began {
@@ -252,7 +253,7 @@ func (d *Driver) appendItems(dst []byte, model string, s agent.State) ([]byte, e
 		dst = append(dst, items...)
 		began = true
 	}
-	if !began && s.Request().Instructions != "" { // the service wants some input
+	if !began && s.Request().Instructions != "" { // the service requires some input
 		item, err := encodeJSON(inputMessage{Role: "system", Content: s.Request().Instructions})
 		if err != nil {
 			return nil, err
@@ -262,8 +263,8 @@ func (d *Driver) appendItems(dst []byte, model string, s agent.State) ([]byte, e
 	return append(dst, "]}"...), nil
 }
 
-// unanswerable are the kinds of calls that wait for an answer of the program, which has none for them, with what to do
-// instead. Tools have the same names without "_call".
+// unanswerable are the kinds of calls that wait for an answer of the program, which drivers cannot give, with
+// the advice for each. Tools have the same names without "_call".
 var unanswerable = map[string]string{
 	"custom": "make it a function", "custom_tool_call": "make the tool a function",
 	"computer": computerAdvice, "computer_use_preview": computerAdvice, "computer_call": computerAdvice,
@@ -278,7 +279,7 @@ const (
 	patchAdvice    = "leave it out and give the agent tools for files"
 )
 
-// checkAnswerable returns an error for an item of a reply that waits for an answer.
+// checkAnswerable returns an error for an item of a reply that waits for an answer of the program.
 func checkAnswerable(kind string) error {
 	if advice, ok := unanswerable[kind]; ok {
 		return &service.UnfitError{Err: fmt.Errorf("the reply has an item of the type %q, which only the program could answer: %s", kind, advice)}

@@ -231,8 +231,8 @@ func TestResponsesNotSent(t *testing.T) {
 		request agent.Request
 		says    string
 	}{
-		"input":       {options("input", "x"), `the option "input" cannot be set: the messages are those of the run`},
-		"state":       {options("previous_response_id", "resp_1"), `the option "previous_response_id" cannot be set: each request has the whole conversation`},
+		"input":       {options("input", "x"), `the option "input" cannot be set: the driver sends the messages of the run`},
+		"state":       {options("previous_response_id", "resp_1"), `the option "previous_response_id" cannot be set: each request contains the whole conversation`},
 		"background":  {options("background", true), `the option "background" cannot be set: a step waits for its reply`},
 		"a function":  {options("server_tools", []any{map[string]any{"type": "function", "name": "x"}}), `tool 0 is a function, which the service does not run: set agent.Request.Tools`},
 		"no type":     {options("server_tools", []any{map[string]any{"type": "web_search"}, "web_search"}), `tool 1 is not an object with a type`},
@@ -278,7 +278,7 @@ func TestResponsesThatFail(t *testing.T) {
 		"a call of a custom":   {item("custom_tool_call"), agent.KindBadRequest, `an item of the type "custom_tool_call", which only the program could answer: make the tool a function`},
 		"an approval is asked": {item("mcp_approval_request"), agent.KindBadRequest, `set require_approval of the MCP tool to "never"`},
 		"another account's": {`{"error":{"message":"The encrypted content could not be verified.","type":"invalid_request_error","code":"invalid_encrypted_content"}}`,
-			agent.KindBadRequest, "reasoning in the messages is that of another account"},
+			agent.KindBadRequest, "reasoning in the messages belongs to another account"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", c.body))
@@ -293,13 +293,13 @@ func TestResponsesThatFail(t *testing.T) {
 func TestResponseStreamsThatAreBroken(t *testing.T) {
 	added := frame(`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"msg_1"}}`)
 	for name, c := range map[string]struct{ body, says string }{
-		"nothing":            {"data: [DONE]\n\n", "it ended before its end"},
-		"no end":             {added + frame(`{"type":"response.output_text.delta","output_index":0,"delta":"Hi"}`), "it ended before its end"},
-		"a piece of nothing": {frame(`{"type":"response.output_text.delta","output_index":3,"delta":"Hi"}`), "a piece of a message came for item 3"},
-		"a piece of another": {added + frame(`{"type":"response.function_call_arguments.delta","output_index":0,"delta":"Hi"}`), "a piece of a function_call came for item 0"},
+		"nothing":            {"data: [DONE]\n\n", "the stream ended before the reply was complete"},
+		"no end":             {added + frame(`{"type":"response.output_text.delta","output_index":0,"delta":"Hi"}`), "the stream ended before the reply was complete"},
+		"a piece of nothing": {frame(`{"type":"response.output_text.delta","output_index":3,"delta":"Hi"}`), "received a piece of a message for item 3"},
+		"a piece of another": {added + frame(`{"type":"response.function_call_arguments.delta","output_index":0,"delta":"Hi"}`), "received a piece of a function_call for item 0"},
 		"two types":          {added + frame(`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning"}}`), "item 0 of the reply has two types"},
 		"a piece after its end": {added + frame(`{"type":"response.output_item.done","output_index":0,"item":{"type":"message"}}`) +
-			frame(`{"type":"response.output_text.delta","output_index":0,"delta":"Hi"}`), "a piece of a message came for item 0"},
+			frame(`{"type":"response.output_text.delta","output_index":0,"delta":"Hi"}`), "received a piece of a message for item 0"},
 		"a nameless call": {frame(`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"a"}}`) +
 			frame(`{"type":"response.completed","response":{"status":"completed"}}`), "tool call 0 of the reply has no name"},
 	} {

@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// readResponseStream reads a response that arrives as events. It is whole when the service says so with
-// response.completed or response.incomplete; a stream that just ends is broken.
+// readResponseStream reads a response that arrives as events. It is complete with response.completed or
+// response.incomplete; a stream that ends without one of these is broken.
 func (d *Driver) readResponseStream(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	if isStream, err := isStream(res); !isStream || err != nil {
 		if err != nil {
@@ -31,7 +31,7 @@ func (d *Driver) readResponseStream(a *asking, res *http.Response, emit func(age
 		data, err := stream.readEvent()
 		switch {
 		case errors.Is(err, io.EOF), bytes.HasPrefix(data, []byte("[DONE]")):
-			return agent.Step{}, &service.BrokenError{Err: errors.New("it ended before its end")}
+			return agent.Step{}, &service.BrokenError{Err: errors.New("the stream ended before the reply was complete")}
 		case err != nil:
 			return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", err)}
 		case !json.Valid(data):
@@ -47,7 +47,7 @@ func (d *Driver) readResponseStream(a *asking, res *http.Response, emit func(age
 	}
 }
 
-// event reads one event, and reports whether the response is whole. Kinds that are not known are left out.
+// event reads one event, and reports whether the response is complete. Unknown kinds of events are ignored.
 func (r *response) event(e gjson.Result) (whole bool, err error) {
 	index, delta := e.Get("output_index").Int(), e.Get("delta").String()
 	switch kind := textOf(e.Get("type")); kind {
@@ -86,11 +86,11 @@ func (r *response) event(e gjson.Result) (whole bool, err error) {
 	return false, nil
 }
 
-// piece adds a piece to an item, which must have begun and not ended.
+// piece adds a piece to an item, which must be open.
 func (r *response) piece(index int64, kind string, add func(*outputItem)) error {
 	item, ok := r.at[index]
 	if !ok || item.kind != kind || item.done {
-		return &service.BrokenError{Err: fmt.Errorf("a piece of a %s came for item %d of the reply, which is none that is open", kind, index)}
+		return &service.BrokenError{Err: fmt.Errorf("received a piece of a %s for item %d of the reply, which is not open", kind, index)}
 	}
 	add(item)
 	return nil

@@ -17,9 +17,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// readStream reads a reply that arrives in pieces. It is whole when the service said
-// that it is done, or gave the reason and then the usage that come last; one that
-// just ends is broken.
+// readStream reads a reply that arrives in pieces. The reply is complete when the service sends [DONE], or
+// the finish reason and then the usage; a stream that ends without these is broken.
 func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	if isStream, err := isStream(res); !isStream || err != nil {
 		if err != nil {
@@ -34,9 +33,9 @@ func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta
 	}
 	switch {
 	case !done && (r.finish == "" || r.usage.IsAbsent() && !d.dialect.NoStreamUsage):
-		return agent.Step{}, &service.BrokenError{Err: errors.New("it ended before its end")}
+		return agent.Step{}, &service.BrokenError{Err: errors.New("the stream ended before the reply was complete")}
 	case r.finish == "" && r.text.String() == "" && len(r.calls) == 0:
-		return agent.Step{}, &service.BrokenError{Err: errors.New("there was nothing in it")}
+		return agent.Step{}, &service.BrokenError{Err: errors.New("the stream was empty")}
 	}
 	return d.step(a, &r)
 }
@@ -47,12 +46,12 @@ func isStream(res *http.Response) (bool, error) {
 	case "application/json":
 		return false, nil
 	case "text/html":
-		return false, &service.BrokenError{Err: errors.New("the answer is a web page, not a stream: see that the base URL is the service's")}
+		return false, &service.BrokenError{Err: errors.New("the answer is a web page, not a stream: check the base URL")}
 	}
 	return !service.IsJSON(res), nil
 }
 
-// readEvents adds the pieces of a stream, and reports whether the service said that it is done.
+// readEvents adds the pieces of a stream, and reports whether the service sent [DONE].
 func (r *reply) readEvents(stream *events) (done bool, err error) {
 	for {
 		event, err := stream.readEvent()
@@ -76,13 +75,13 @@ func (r *reply) readEvents(stream *events) (done bool, err error) {
 	}
 }
 
-// eventError is an error that the service tells of inside of an answer or a stream.
+// eventError is an error that the service reports inside an answer or a stream.
 type eventError struct{ event []byte }
 
 func (e *eventError) Error() string { return "the service sent an error: " + string(e.event) }
 
-// add adds a piece of the stream. One without a choice may still have the usage,
-// which services send last, or with every piece.
+// add adds a piece of the stream. A piece without a choice may still contain the usage, which services send
+// at the end or with every piece.
 func (r *reply) add(c gjson.Result) error {
 	r.addHead(c)
 	for _, choice := range listOf(c.Get("choices")) {
@@ -104,8 +103,8 @@ func (r *reply) add(c gjson.Result) error {
 // events reads the data of a stream of server-sent events.
 type events struct{ from *bufio.Reader }
 
-// readEvent returns the data of the next event: its lines, each with a line break. What the end of the stream cuts off is no
-// event. The error is io.EOF at the end.
+// readEvent returns the data of the next event: its lines, each with a line break. It drops an event that the
+// end of the stream cuts off. The error is io.EOF at the end.
 func (e *events) readEvent() ([]byte, error) {
 	var data []byte
 	for {

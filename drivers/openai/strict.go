@@ -12,20 +12,19 @@ const (
 	strictProperties = 5000
 )
 
-// strictWords are the keywords that strict schemas may have.
+// strictWords are the keywords that strict schemas may contain.
 var strictWords = []string{
 	"type", "title", "description", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf",
 	"$ref", "$defs", "definitions", "pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum",
 	"exclusiveMaximum", "minItems", "maxItems",
 }
 
-// strictFormats are the formats of strings that they may name.
+// strictFormats are the formats of strings that strict schemas may name.
 var strictFormats = []any{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
-// strictSchema reports whether a schema keeps to the rules of strict ones: an
-// object that is no choice at the top, and objects whose members are all required
-// and that have no others. A schema that does not is still a good one, that the
-// service does not hold to the letter.
+// strictSchema reports whether a schema follows the rules of strict schemas: at the top an object without
+// alternatives, and only objects whose members are all required and that allow no other members. The service
+// accepts other schemas, too, but does not enforce them strictly.
 func strictSchema(schema any) bool {
 	root, ok := schema.(map[string]any)
 	if !ok || root["type"] != "object" || root["anyOf"] != nil {
@@ -64,14 +63,14 @@ func strictIn(schema any, depth int, left *int) bool {
 	return (ok || s["anyOf"] == nil) && lo.EveryBy(choices, func(choice any) bool { return strictIn(choice, depth-1, left) })
 }
 
-// isObject reports whether a schema is about objects: its type is, or one of its
-// types, or it names members.
+// isObject reports whether a schema describes objects: "object" is its type or one of its types, or it names
+// members.
 func isObject(s map[string]any) bool {
 	types, _ := s["type"].([]any)
 	return s["type"] == "object" || slices.Contains(types, any("object")) || s["properties"] != nil
 }
 
-// strictObject reports whether all members are required and there are no others.
+// strictObject reports whether an object requires all its members and allows no others.
 func strictObject(s map[string]any, left *int) bool {
 	properties, _ := s["properties"].(map[string]any)
 	required, _ := s["required"].([]any)

@@ -5,14 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// textPieces is text that arrives in pieces, which may be cut within a character. It
-// is valid UTF-8 whatever comes.
+// textPieces is text that arrives in pieces, which may end inside a character. The text is always valid
+// UTF-8.
 type textPieces struct {
 	whole strings.Builder
-	rest  string // the beginning of a character
+	rest  string // an incomplete character
 }
 
-// add adds a piece and returns what of it, and of what was held back, can be told.
+// add adds a piece and returns the text that is complete, including earlier text that was held back.
 func (t *textPieces) add(piece string) string {
 	piece = t.rest + piece
 	cut := len(piece)
@@ -28,15 +28,15 @@ func (t *textPieces) add(piece string) string {
 	return t.write(piece[:cut])
 }
 
-// end returns what stands for a character that was never completed.
+// end returns the replacement for a character that was never completed.
 func (t *textPieces) end() string {
 	rest := t.rest
 	t.rest = ""
 	return t.write(rest)
 }
 
-// fill completes the text with what of whole has not been added, and returns that. Where the pieces were another text they stay
-// as they are.
+// fill completes the text with the missing end of whole, and returns it. If whole does not begin with the
+// pieces, they stay unchanged.
 func (t *textPieces) fill(whole string) string {
 	whole = strings.ToValidUTF8(whole, "\uFFFD")
 	rest, ok := strings.CutPrefix(whole, t.whole.String())

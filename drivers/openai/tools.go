@@ -12,11 +12,11 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// toolForms remembers how the last few lists of tools are written, so that a list
-// is encoded once and not with every step. The zero value is ready to use.
+// toolForms caches the encoded form of the last few lists of tools, so that a list is encoded once and not
+// with every step. The zero value is ready to use.
 type toolForms struct {
 	mu   sync.Mutex
-	last []toolForm // the one that was asked for last comes first
+	last []toolForm // the most recently used comes first
 }
 
 type toolForm struct {
@@ -24,11 +24,12 @@ type toolForm struct {
 	text  []byte
 }
 
-// keptForms is how many lists are remembered: agents that share a driver, and hooks
-// that show other tools at times, use more than one.
+// keptForms is the number of cached lists: agents that share a driver, and hooks that sometimes change the
+// tools, use more than one.
 const keptForms = 8
 
-// of returns the list as encode writes it, which is always the same func. The caller must not change the text.
+// of returns the list as encode writes it. Encode must always be the same func. The caller must not change
+// the text.
 func (f *toolForms) of(tools agent.Tools, encode func(agent.Tools) ([]byte, error)) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,8 +51,8 @@ func (f *toolForms) of(tools agent.Tools, encode func(agent.Tools) ([]byte, erro
 	return form.text, nil
 }
 
-// are reports whether the form is of these tools. Comparing them is quick: equal
-// strings are mostly the same ones.
+// are reports whether the form belongs to these tools. The comparison is fast: equal strings usually share
+// their memory.
 func (f toolForm) are(tools agent.Tools) bool {
 	if len(f.specs) != tools.Len() {
 		return false
@@ -69,8 +70,8 @@ type toolJSON struct {
 	Function functionJSON `json:"function"`
 }
 
-// functionJSON has the schema as it was given: in a map it would lose the order of its
-// members and the digits of its numbers.
+// functionJSON contains the schema as raw JSON: a map would lose the order of its members and the digits of
+// its numbers.
 type functionJSON struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`

@@ -7,43 +7,45 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// DepartureKind says how a play left its recording.
+// DepartureKind is the way in which a play left its recording.
 type DepartureKind string
 
-// How a play may leave its recording.
+// The kinds of departures.
 const (
-	// CallDenied: a hook or a person denied the call, or a hook could not decide on it.
+	// CallDenied: a hook or a person denied the call, or a hook failed to decide on it.
 	CallDenied DepartureKind = "denied"
-	// CallNotRun: the call did not run for another reason: its arguments cannot be read or break the schema, no tool
-	// has its name, the run was stopped or cancelled.
+	// CallNotRun: the call did not run for another reason: its arguments are malformed or break the schema,
+	// no tool has its name, or the run was stopped or cancelled.
 	CallNotRun DepartureKind = "not_run"
 	// CallRewritten: the call ran with other arguments; its answer is the one recorded for the original.
 	CallRewritten DepartureKind = "rewritten"
-	// CallMocked: a hook answered in the tool's place.
+	// CallMocked: a hook answered instead of the tool.
 	CallMocked DepartureKind = "mocked"
-	// AnswerChanged: the model was told another answer than was recorded.
+	// AnswerChanged: the model received another answer than the recorded one.
 	AnswerChanged DepartureKind = "answer_changed"
 	// ReplyChanged: the model's turn was replaced.
 	ReplyChanged DepartureKind = "reply_changed"
-	// ContextChanged: what was said before a turn, by others than the model and its tools, is not what was recorded:
-	// the input was denied or rewritten, a hook added something.
+	// ContextChanged: messages before a turn that are not from the model or its tools differ from the
+	// recording: the input was denied or rewritten, or a hook added a message.
 	ContextChanged DepartureKind = "context_changed"
 	// TurnsLeft: the run ended before the recording did.
 	TurnsLeft DepartureKind = "turns_left"
-	// AskedForMore: the run wanted a turn that the recording does not have, and its model would not have taken.
+	// AskedForMore: the run needed a turn after the end of the recording, where the recorded run had ended.
 	AskedForMore DepartureKind = "asked_for_more"
 )
 
 // Departure is a place where a play left its recording.
 type Departure struct {
 	Kind DepartureKind
-	// Run and Turn count from zero; Turn is that of the recorded run.
+	// Run and Turn count from zero. Turn is the turn of the recorded run.
 	Run, Turn int
-	// Call is the recorded id of the call, and Tool its tool; empty where it is not about a call.
+	// Call is the recorded id of the call, and Tool its tool; both are empty when the departure is not about
+	// a call.
 	Call, Tool string
-	// Worked is whether the call was answered without an error in the recording; false where it is not about a call.
+	// Worked reports whether the recorded call was answered without an error; false when the departure is
+	// not about a call.
 	Worked bool
-	// Detail is a sentence for a person.
+	// Detail describes the departure in one sentence.
 	Detail string
 }
 
@@ -55,16 +57,17 @@ func (d Departure) String() string {
 	return fmt.Sprintf("%s: %s: %s", place, d.Kind, d.Detail)
 }
 
-// Departures returns where run i, counted from zero, left the recording, judged by the state that it began on, without its
-// input, and the one that it ended in. A call has one departure at most. What a hook changed for one model call alone,
-// the request and the messages that were shown in it, is not in a state, and not looked at.
+// Departures returns where run i, counted from zero, left the recording. It compares the recording with
+// before, the state that the run began with, without its input, and final, the state that it ended with. A
+// call has one departure at most. Departures does not see what a hook changed for a single model call (the
+// request and the messages shown in it), because a state does not contain it.
 func (x *Session) Departures(i int, before, final agent.State) []Departure {
 	run, taken := &x.runs[i], stepReplies(final)
 	signal := final.StopSignal().OrEmpty()
 	var out []Departure
 	for n, told := range toldBetween(before, final, taken) {
 		if n > len(run.turns) {
-			break // not a Driver's turns
+			break // the turns of another driver
 		}
 		if want := run.toldBefore(n, len(taken), signal); !slices.EqualFunc(want, told, sameWords) {
 			out = append(out, Departure{Kind: ContextChanged, Run: i, Turn: n, Detail: difference(want, told)})
@@ -80,14 +83,14 @@ func (x *Session) Departures(i int, before, final agent.State) []Departure {
 			left, len(run.turns), final.Status(), signal.Source, signal.Reason)})
 	case left < 0, signal.Reason == StopRecordingEnded && !run.underway():
 		out = append(out, Departure{
-			Kind: AskedForMore, Run: i, Turn: len(taken), Detail: "the run wanted to go on where the recording ends",
+			Kind: AskedForMore, Run: i, Turn: len(taken), Detail: "the run needed another turn, but the recording ends here",
 		})
 	}
 	return out
 }
 
-// toldBefore returns what others than the model and its tools said before turn n of a run, as recorded. After the last turn
-// that was taken, it is what the end of the run let be heard.
+// toldBefore returns the recorded messages before turn n of a run that are not from the model or its tools.
+// After the last turn that was taken, it returns those that the run still reads when it ends with the signal.
 func (r *recordedRun) toldBefore(n, taken int, signal agent.Signal) []agent.Message {
 	var told []agent.Message
 	if n == 0 {
@@ -102,10 +105,11 @@ func (r *recordedRun) toldBefore(n, taken int, signal agent.Signal) []agent.Mess
 	return told
 }
 
-// toldBetween returns what others than the model and its tools said before each step that was taken, and after the last.
+// toldBetween returns the messages that are not from the model or its tools, before each step that was taken
+// and after the last.
 func toldBetween(before, final agent.State, taken []agent.StepRecord) [][]agent.Message {
 	told := [][]agent.Message{nil}
-	answers := 0 // to the calls of the last reply, that are still to come
+	answers := 0 // answers to the calls of the last reply that are missing
 	for _, m := range final.MessagesFrom(before.MessageCount()) {
 		n := len(told) - 1
 		switch {
@@ -126,20 +130,20 @@ func toldBetween(before, final agent.State, taken []agent.StepRecord) [][]agent.
 
 func sameWords(a, b agent.Message) bool { return a.Role() == b.Role() && a.Text() == b.Text() }
 
-// difference returns the first difference between what was recorded and what was told.
+// difference describes the first difference between the recorded messages and those of the play.
 func difference(want, got []agent.Message) string {
 	for i, m := range got {
 		if i == len(want) {
-			return fmt.Sprintf("more was said, by %q: %.100q", m.Source(), m.Text())
+			return fmt.Sprintf("an additional message from %q: %.100q", m.Source(), m.Text())
 		}
 		if !sameWords(want[i], m) {
-			return fmt.Sprintf("instead of %.100q, this was said: %.100q", want[i].Text(), m.Text())
+			return fmt.Sprintf("expected the message %.100q, got %.100q", want[i].Text(), m.Text())
 		}
 	}
-	return fmt.Sprintf("this was not said: %.100q", want[len(got)].Text())
+	return fmt.Sprintf("missing the message %.100q", want[len(got)].Text())
 }
 
-// compareStep returns where step n left the turn that it was to be.
+// compareStep returns the differences between step n and the recorded turn.
 func (t turn) compareStep(run, n int, step agent.StepRecord) []Departure {
 	if !sameTurn(step.Message(), t.message) {
 		return []Departure{{Kind: ReplyChanged, Run: run, Turn: n, Detail: "the model's turn was replaced"}}
@@ -167,7 +171,8 @@ func (t turn) compareStep(run, n int, step agent.StepRecord) []Departure {
 	return out
 }
 
-// sameTurn compares two turns: the loop gives new ids to calls whose id is taken; that is no departure.
+// sameTurn reports whether two turns are equal, except for new ids that the loop gives to calls whose id is
+// taken.
 func sameTurn(a, b agent.Message) bool {
 	if a.Text() != b.Text() || a.CallCount() != b.CallCount() {
 		return false

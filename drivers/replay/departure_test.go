@@ -154,7 +154,7 @@ func TestWhereAPlayLeavesItsRecording(t *testing.T) {
 				}
 				return c.Allow()
 			})),
-			[]replay.Departure{{Kind: replay.ContextChanged, Turn: 1, Detail: `more was said, by "tips": "be brief"`}}, 0,
+			[]replay.Departure{{Kind: replay.ContextChanged, Turn: 1, Detail: `an additional message from "tips": "be brief"`}}, 0,
 		},
 		"something added after the last turn": {
 			"sample/injected", capability.UseHooks(hooks.On(hooks.AtStepEnd, "notes", func(_ context.Context, c hooks.StepEndContext) hooks.Result {
@@ -163,7 +163,7 @@ func TestWhereAPlayLeavesItsRecording(t *testing.T) {
 				}
 				return c.Allow()
 			})),
-			[]replay.Departure{{Kind: replay.ContextChanged, Turn: 3, Detail: `more was said, by "notes": "all done"`}}, 0,
+			[]replay.Departure{{Kind: replay.ContextChanged, Turn: 3, Detail: `an additional message from "notes": "all done"`}}, 0,
 		},
 		"an answer of the assistant's put in by a hook": {
 			"sample/clean", capability.UseHooks(hooks.On(hooks.AtStepStart, "ghost", func(_ context.Context, c hooks.StepContext) hooks.Result {
@@ -172,30 +172,30 @@ func TestWhereAPlayLeavesItsRecording(t *testing.T) {
 				}
 				return c.Allow()
 			})),
-			[]replay.Departure{{Kind: replay.ContextChanged, Detail: `more was said, by "ghost": "Hm."`}}, 0,
+			[]replay.Departure{{Kind: replay.ContextChanged, Detail: `an additional message from "ghost": "Hm."`}}, 0,
 		},
 		"denied input": {
 			"sample/two-turns", onInput(zoe, func(c hooks.InputContext) hooks.Result { return c.Deny("who is Zoë?") }),
 			[]replay.Departure{
-				{Kind: replay.ContextChanged, Run: 1, Detail: `this was not said: "Yes please, to Zoë."`},
+				{Kind: replay.ContextChanged, Run: 1, Detail: `missing the message "Yes please, to Zoë."`},
 				{Kind: replay.TurnsLeft, Run: 1, Detail: "2 of 2 turns were not played: the run is denied by guard (denied)"},
 			}, 0,
 		},
 		"denied input without an answer": {
 			"shapes/last-is-a-user", onInput("Thanks!", func(c hooks.InputContext) hooks.Result { return c.Deny("no thanks") }),
-			[]replay.Departure{{Kind: replay.ContextChanged, Run: 1, Detail: `this was not said: "Thanks!"`}}, 0,
+			[]replay.Departure{{Kind: replay.ContextChanged, Run: 1, Detail: `missing the message "Thanks!"`}}, 0,
 		},
 		"rewritten input": {
 			"sample/cut-off", onInput(emma, func(c hooks.InputContext) hooks.Result { return c.RewriteText("Where is Emma?") }),
 			[]replay.Departure{{
-				Kind: replay.ContextChanged, Detail: `instead of "Is there a copy of Emma?", this was said: "Where is Emma?"`,
+				Kind: replay.ContextChanged, Detail: `expected the message "Is there a copy of Emma?", got "Where is Emma?"`,
 			}}, 0,
 		},
 		"a run that must go on where the recording ends": {
 			"sample/injected", capability.UseHooks(hooks.On(hooks.AtStop, "more", func(_ context.Context, c hooks.StopContext) hooks.Result { return c.Continue("Tell me more.") })),
 			[]replay.Departure{
-				{Kind: replay.ContextChanged, Turn: 3, Detail: `more was said, by "more": "Tell me more."`},
-				{Kind: replay.AskedForMore, Turn: 3, Detail: "the run wanted to go on where the recording ends"},
+				{Kind: replay.ContextChanged, Turn: 3, Detail: `an additional message from "more": "Tell me more."`},
+				{Kind: replay.AskedForMore, Turn: 3, Detail: "the run needed another turn, but the recording ends here"},
 			}, 0,
 		},
 	} {
@@ -248,7 +248,7 @@ func TestWithoutGoOnTheRunEndsAtTheFirstAnswer(t *testing.T) {
 	played, err = x.Play(t.Context(), a)
 	require.NoError(t, err)
 	assert.Equal(t, []replay.Departure{
-		{Kind: replay.ContextChanged, Turn: 1, Detail: `more was said, by "go-on": "Do it."`},
+		{Kind: replay.ContextChanged, Turn: 1, Detail: `an additional message from "go-on": "Do it."`},
 		{Kind: replay.TurnsLeft, Turn: 3, Detail: "1 of 4 turns were not played: the run is done by agent (completed)"},
 	}, played.Departures)
 }
@@ -327,7 +327,7 @@ func TestAnotherModelLeavesTheRecording(t *testing.T) {
 	assert.Equal(t, []replay.Departure{
 		{Kind: replay.ReplyChanged, Turn: 0, Detail: "the model's turn was replaced"},
 		{Kind: replay.ReplyChanged, Turn: 1, Detail: "the model's turn was replaced"},
-		{Kind: replay.AskedForMore, Turn: 3, Detail: "the run wanted to go on where the recording ends"},
+		{Kind: replay.AskedForMore, Turn: 3, Detail: "the run needed another turn, but the recording ends here"},
 	}, played.Departures)
 }
 

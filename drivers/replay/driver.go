@@ -11,14 +11,15 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// StopRecordingEnded is why a run ends for which the recording has no further turn.
+// StopRecordingEnded is the reason when a run stops because the recording has no further turn.
 const StopRecordingEnded agent.StopReason = "recording_ended"
 
-// Driver is a model that says what was recorded: in each run of the session that the context holds, one turn after
-// the other, whatever it is shown. Where the recording has no further turn, the run is stopped with
-// StopRecordingEnded. The zero Driver is ready to use, for any number of sessions at once.
+// Driver is a model that repeats a recording: in each run of the session that the context holds, it returns
+// one recorded turn after the other, whatever the messages are. When the recording has no further turn, the
+// run is stopped with StopRecordingEnded. The zero Driver is ready to use, for any number of sessions at
+// once.
 //
-// What others said between two turns comes with the later one: the driver adds it to the transcript.
+// Recorded messages between two turns belong to the later turn: the driver adds them to the transcript.
 type Driver struct{}
 
 var _ agent.Driver = Driver{}
@@ -26,7 +27,7 @@ var _ agent.Driver = Driver{}
 // String names the driver in a printed plan.
 func (Driver) String() string { return "replay" }
 
-// Next returns the next recorded turn. It is an error when the context holds no session.
+// Next returns the next recorded turn. It returns an error when the context holds no session.
 func (Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	x, err := sessionIn(ctx)
 	if err != nil {
@@ -50,7 +51,7 @@ func (Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	})
 }
 
-// finalReply returns the reply of a recording that is over: what was said after its last turn, and nothing more.
+// finalReply returns the step for the end of a recording: the messages after its last turn, and a stop.
 func finalReply(rest []agent.Message, where string, args ...any) agent.Step {
 	return agent.Step{Prior: addMessages(rest), Stop: &agent.Signal{
 		Reason: StopRecordingEnded, Source: "replay", Message: "the recording " + fmt.Sprintf(where, args...),
@@ -61,8 +62,8 @@ func addMessages(messages []agent.Message) agent.Effects {
 	return agent.EffectsOf(lo.Map(messages, func(m agent.Message, _ int) agent.Effect { return agent.AddMessage(m) })...)
 }
 
-// GoOn is the criterion that makes a run go on as long as the recording has further turns for it: recorded models
-// sometimes speak twice in a row. Leave it out where a Stop hook is to decide.
+// GoOn is the criterion that continues a run while the recording has further turns for it: recorded models
+// sometimes take two turns in a row. Omit it if a Stop hook should decide.
 var GoOn agent.Criterion = goOn{}
 
 type goOn struct{}
@@ -80,12 +81,13 @@ func (goOn) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluat
 	return mo.Ok(agent.Evaluation{})
 }
 
-// Tools returns tools with the given schemas that answer what was recorded: for the call of the same tool at the same
-// place of the same turn, whatever its arguments have become. Where nothing was recorded the call fails, and says so.
+// Tools returns tools with the given schemas that return the recorded answers: the answer to the call of the
+// same tool at the same place of the same turn, whatever the arguments are. If the recording has no answer,
+// the call fails and says so.
 func Tools(schemas ...ToolSchema) []toolexec.Tool {
 	return lo.Map(schemas, func(schema ToolSchema, _ int) toolexec.Tool {
 		spec := agent.ToolSpec{Name: schema.Name, Description: schema.Description, Parameters: string(schema.Parameters)}
-		// What was recorded is told whole.
+		// Recorded answers are not shortened.
 		return toolexec.WithPolicy(toolexec.Raw(spec, recallAnswer), toolexec.Policy{MaxResultBytes: -1})
 	})
 }
@@ -104,7 +106,8 @@ func recallAnswer(ctx context.Context, c toolexec.Call) (toolexec.Output, error)
 	return toolexec.Output{}, fmt.Errorf("the recording %q has no answer to call %s", x.id, c.ID)
 }
 
-// answerTo returns the answer that was recorded where the call stands; none when another tool was called there.
+// answerTo returns the answer that was recorded for the call's place; none when the recording calls another
+// tool there.
 func (t turn) answerTo(c agent.ToolCall) answer {
 	if c.Index >= len(t.answers) || t.message.Call(c.Index).Name != c.Name {
 		return answer{}

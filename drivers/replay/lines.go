@@ -9,17 +9,17 @@ import (
 	"io"
 )
 
-// lines cuts a source, plain or gzip, into lines. The zero value is ready to use.
+// lines splits a source, plain or gzip, into lines. The zero value is ready to use.
 type lines struct {
-	number int // of the line that next returned last, counted from one
+	number int // the number of the last line, counted from one
 
 	buffered *bufio.Reader // nil before the first line
-	text     []byte        // the last line; the next one takes the buffer over
+	text     []byte        // the last line; the next call reuses the buffer
 }
 
-// nextLine returns the next line that is not blank, without its line end; it is good until next is called again. At
-// the end of the source the error is io.EOF. After any error nothing more can be read. A source that fails in
-// the middle of a line does not give what it has of it.
+// nextLine returns the next line that is not blank, without its line end; the line is valid until the next
+// call. At the end of the source the error is io.EOF. After any error nothing more can be read. If the source
+// fails in the middle of a line, the partial line is dropped.
 func (l *lines) nextLine(source io.Reader, limit int) ([]byte, error) {
 	if l.buffered == nil {
 		if err := l.openSource(source); err != nil {
@@ -33,7 +33,7 @@ func (l *lines) nextLine(source io.Reader, limit int) ([]byte, error) {
 			return nil, err
 		}
 		if text := bytes.Trim(l.text, " \t\r\n"); len(text) > 0 {
-			return text, nil // at the end of the source, the next call finds that out again
+			return text, nil // at the end of the source, the next call returns io.EOF
 		}
 		if err != nil {
 			return nil, err
@@ -41,7 +41,7 @@ func (l *lines) nextLine(source io.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// openSource looks at the first bytes: a gzip archive begins with 1f 8b, which no JSON text does.
+// openSource checks the first bytes: a gzip archive begins with 1f 8b, which no JSON text does.
 func (l *lines) openSource(source io.Reader) error {
 	l.buffered = bufio.NewReaderSize(source, 64<<10)
 	magic, err := l.buffered.Peek(2)
@@ -59,7 +59,7 @@ func (l *lines) openSource(source io.Reader) error {
 	return nil
 }
 
-// readLine reads one line into l.text, its line end included.
+// readLine reads one line into l.text, including its line end.
 func (l *lines) readLine(limit int) error {
 	l.text = l.text[:0]
 	for {
@@ -78,7 +78,7 @@ func withoutEnd(line []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
 
-// packed says of an error that it came up while unpacking. A plain io.EOF is the proper end of an archive.
+// packed marks errors that happen while unpacking. A plain io.EOF is the proper end of an archive.
 type packed struct{ archive *gzip.Reader }
 
 func (p packed) Read(b []byte) (int, error) {
@@ -89,7 +89,8 @@ func (p packed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// noEOF keeps an archive that ends inside its header from looking like the end of a recording.
+// noEOF turns the io.EOF of an archive that ends inside its header into another error, so that it does not
+// look like the end of a recording.
 func noEOF(err error) error {
 	if atEnd(err) {
 		return io.ErrUnexpectedEOF
@@ -97,7 +98,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// atEnd reports whether a source is at its proper end. Something wrapped around an io.EOF is a failure.
+// atEnd reports whether a source is at its proper end. An error that wraps io.EOF is a failure.
 func atEnd(err error) bool {
-	return err == io.EOF //nolint:errorlint // an io.Reader says io.EOF itself
+	return err == io.EOF //nolint:errorlint // an io.Reader returns io.EOF unwrapped
 }

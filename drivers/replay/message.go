@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Role is who a message is from.
+// Role is the author of a message.
 type Role string
 
 // The roles of the chat form; developer is a later word for system. A recording may hold others.
@@ -26,52 +26,52 @@ type Message struct {
 	Role    Role    `json:"role"`
 	Content Content `json:"content"`
 
-	// ToolCalls are what an assistant asked for, in its order.
+	// ToolCalls are the calls that an assistant made, in its order.
 	ToolCalls []ToolCall `json:"tool_calls,omitzero"`
 
 	// ToolCallID is the call that a tool message answers. Names are not always recorded with the answer, and
-	// an id may come up again in a later step, where it is another call.
+	// a later step may use the same id for another call.
 	ToolCallID string `json:"tool_call_id,omitzero"`
 	// Name is the tool of a tool message; "" when it was not recorded.
 	Name string `json:"name,omitzero"`
 
-	// Error says that the tool failed.
+	// Error reports that the tool failed.
 	Error bool `json:"x_error,omitzero"`
-	// Injected says that an attacker's text is in this tool's answer.
+	// Injected reports that this tool's answer contains an attacker's text.
 	Injected bool `json:"x_injected,omitzero"`
 
 	// Other holds the members that have no field here, as written.
 	Other map[string]json.RawMessage `json:",embed"`
 }
 
-// ToolCall is one call that an assistant asked for.
+// ToolCall is one call that an assistant made.
 type ToolCall struct {
 	ID       string       `json:"id"`
 	Type     string       `json:"type"` // "function"
 	Function FunctionCall `json:"function"`
 
-	// Malformed says that the arguments are not a JSON object, by the recorder's reading.
+	// Malformed reports that the recorder could not read the arguments as a JSON object.
 	Malformed bool `json:"x_malformed,omitzero"`
 
 	// Other holds the members that have no field here, as written.
 	Other map[string]json.RawMessage `json:",embed"`
 }
 
-// FunctionCall is a tool's name and what the model wrote as its arguments.
+// FunctionCall is a tool's name and the arguments as the model wrote them.
 type FunctionCall struct {
-	// Name may be one that no tool has.
+	// Name may be the name of no tool.
 	Name string `json:"name"`
-	// Arguments is the model's text byte for byte: a JSON object if all is well, or whatever else it wrote.
+	// Arguments is the model's text byte for byte: normally a JSON object, but the model may write any text.
 	Arguments string `json:"arguments"`
 
 	// Other holds the members that have no field here, as written.
 	Other map[string]json.RawMessage `json:",embed"`
 }
 
-// Content is what a message says. The zero Content is null, or absent: nothing was said. That is not the same
-// as an empty text, see Said.
+// Content is the content of a message. The zero Content is null or absent, which is not the same as an empty
+// text, see Said.
 type Content struct {
-	// Text is what was said. Of a list of parts it is the text parts, one after the other.
+	// Text is the text. For a list of parts it is the text parts, one after the other.
 	Text string
 	// Said is false when the content was null or absent.
 	Said bool
@@ -79,11 +79,11 @@ type Content struct {
 	Parts []json.RawMessage
 }
 
-// Text returns the content that says text, which may be empty.
+// Text returns a Content with the text, which may be empty.
 func Text(text string) Content { return Content{Text: text, Said: true} }
 
-// UnmarshalJSON reads null, a string, or a list of parts. A part that is no text, an image for one, is kept in
-// Parts and adds nothing to Text.
+// UnmarshalJSON reads null, a string, or a list of parts. A part that is not text, such as an image, is kept
+// in Parts and adds nothing to Text.
 func (c *Content) UnmarshalJSON(data []byte) error {
 	*c = Content{}
 	data = bytes.TrimSpace(data)

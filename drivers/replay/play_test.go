@@ -189,7 +189,7 @@ func TestASessionIsPlayedRunByRun(t *testing.T) {
 
 func TestWithoutASessionTheErrorSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	const want = "there is no recording in the context: run the agent with Session.Play, or with a context from Session.Into"
+	const want = "no recording in the context: run the agent with Session.Play, or with a context from Session.Into"
 	calls := agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
 		return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: "c", Name: "opening_hours"})}, nil
 	})

@@ -11,17 +11,17 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// defaultMaxLine is how long a line of a recording may be, in bytes, when a Reader does not say otherwise.
+// defaultMaxLine is the default of Reader.MaxLine.
 const defaultMaxLine = 16 << 20
 
 // Reader reads the runs of one recording, one after the other; it never holds more than one line. Set its
-// fields before the first run is read. A Reader is for one goroutine at a time.
+// fields before the first run is read. Only one goroutine may use a Reader at a time.
 type Reader struct {
-	// Name is what errors call the recording. Open sets it to the path.
+	// Name is the name of the recording in errors. Open sets it to the path.
 	Name string
 
-	// MaxLine is how long a line may be, in bytes, unpacked and without its line end. Zero means 16 MiB.
-	// A longer line ends the reading.
+	// MaxLine is the maximum length of a line in bytes, uncompressed and without its line end. Zero means 16
+	// MiB. A longer line ends the reading with an error.
 	MaxLine int
 
 	source io.Reader
@@ -39,8 +39,8 @@ func Open(path string) (*Reader, error) {
 	return &Reader{Name: path, source: file, closer: file}, nil
 }
 
-// NewReader returns a Reader of what r holds, plain or gzip. Nothing is read before the first run is asked for.
-// Closing the Reader leaves r as it is.
+// NewReader returns a Reader of the recording in r, plain or gzip. It reads from r only when the first run is
+// requested. Closing the Reader does not close r.
 func NewReader(r io.Reader) *Reader { return &Reader{Name: "recording", source: r} }
 
 // Load reads a whole recording, and stops at the first error.
@@ -68,15 +68,15 @@ func (r *Reader) Close() error {
 	return r.closer.Close()
 }
 
-// Records iterates over the runs, in the order of the recording. Each turn of the loop has a record or an error,
+// Records iterates over the runs, in the order of the recording. Each iteration yields a record or an error,
 // never both; the error is a *LineError.
 //
-// After a line that cannot be understood the loop may go on: the next turn has the next line, so a caller who
-// returns stops at the first bad line, and a caller who continues collects them all. When the source itself
-// fails (a read error, a damaged archive, a line that is too long) that error is the last turn. Blank lines are
-// skipped, and a recording without any line has no runs.
+// After a malformed line the loop may continue with the next line: a caller who returns stops at the first
+// bad line, and a caller who continues collects all errors. When the source itself fails (a read error, a
+// damaged archive, a line that is too long) that error is the last iteration. Blank lines are skipped, and a
+// recording without lines has no runs.
 //
-// The recording is read as the loop goes. A second loop goes on where the first one stopped.
+// Records reads the recording while the loop runs. A second loop continues where the first one stopped.
 func (r *Reader) Records() iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		for !r.ended {
@@ -85,7 +85,7 @@ func (r *Reader) Records() iter.Seq2[*Record, error] {
 				r.ended = true
 				return
 			}
-			if err != nil { // the source is at its end, whatever it was
+			if err != nil { // after any error the source is finished
 				r.ended = true
 				yield(nil, &LineError{Name: r.Name, Line: r.lines.number, Err: err})
 				return
@@ -109,33 +109,33 @@ func decodeRecord(text []byte) (*Record, error) {
 	}
 	switch {
 	case record.ID == "":
-		return nil, notARunError(`no "id": a recorded run has a name of its own`)
+		return nil, notARunError(`no "id": a recorded run has a name`)
 	case record.Messages == nil:
 		return nil, notARunError(fmt.Sprintf(`run %q has no "messages": an empty list is written as []`, record.ID))
 	}
 	return record, nil
 }
 
-// ErrNotARun is the cause when a line is a good JSON object and no recorded run, as it has no id or no messages: the
-// file is something else.
+// ErrNotARun is the cause when a line is a JSON object but not a recorded run, because it has no id or no
+// messages: the file is probably not a recording.
 var ErrNotARun = errors.New("not a recorded run")
 
-// notARunError says why an object is no run.
+// notARunError explains why an object is not a run.
 type notARunError string
 
 func (e notARunError) Error() string { return string(e) }
 
-// Is makes it an ErrNotARun.
+// Is reports whether target is ErrNotARun.
 func (e notARunError) Is(target error) bool { return target == ErrNotARun }
 
-// LineError says what is wrong with a recording, and where.
+// LineError is an error in a recording, with its place.
 type LineError struct {
 	Name string // the recording
-	Line int    // counted from one; zero when it is not about a line
-	Err  error  // what is wrong, with the place in the line where there is one
+	Line int    // counted from one; zero when the error is not about a line
+	Err  error  // the cause, with its place in the line if known
 }
 
-// Error names the recording, the line and what is wrong.
+// Error returns the recording, the line and the cause.
 func (e *LineError) Error() string {
 	if e.Line == 0 {
 		return fmt.Sprintf("read recording %q: %s", e.Name, e.Err)
@@ -143,5 +143,5 @@ func (e *LineError) Error() string {
 	return fmt.Sprintf("read recording %q: line %d: %s", e.Name, e.Line, e.Err)
 }
 
-// Unwrap gives Err.
+// Unwrap returns Err.
 func (e *LineError) Unwrap() error { return e.Err }

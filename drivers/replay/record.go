@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// Kind is what a run was made for.
+// Kind is the purpose of a run.
 type Kind string
 
 const (
 	// Clean is a run without an attack.
 	Clean Kind = "clean"
-	// Attacked is a run in which an attacker put instructions into what the tools answer.
+	// Attacked is a run in which an attacker put instructions into the answers of tools.
 	Attacked Kind = "attack"
 	// AuthorisedTwin is a run in which the user asks for what an attacker asks for elsewhere: the same calls,
 	// but legitimate.
 	AuthorisedTwin Kind = "authorised_twin"
 )
 
-// Record is one recorded run. Nothing in it is shared with the Reader that gave it; it is the caller's to keep
-// and to change.
+// Record is one recorded run. It shares nothing with the Reader that returned it; the caller may keep and
+// change it.
 type Record struct {
-	// ID names the run, once in its recording.
+	// ID names the run. It is unique in its recording.
 	ID string `json:"id"`
 
 	Source           string `json:"source"`            // where the run comes from
@@ -33,23 +33,24 @@ type Record struct {
 	Task             string `json:"task"`
 	Kind             Kind   `json:"kind"`
 
-	// Attack is what was tried against the run, nil when nothing was.
+	// Attack is the attack on the run, nil when there was none.
 	Attack *Attack `json:"attack"`
-	// Security is whether the attack was stopped, as the benchmark scored it; nil when there was none.
+	// Security reports whether the attack was stopped, as the benchmark scored it; nil when there was none.
 	Security *bool `json:"security"`
-	// Utility is whether the run did the user's task, by the benchmark's own check; nil when it was not checked.
+	// Utility reports whether the run did the user's task, by the benchmark's own check; nil when it was not
+	// checked.
 	Utility *bool `json:"utility"`
 
-	// Tools are the tools of the run when the recording carries them itself; mostly it names a file instead.
+	// Tools are the tools of the run if the recording itself contains them; usually it names a file instead.
 	Tools []ToolSchema `json:"tools"`
 	// ToolsRef is the file of the tools' schemas, relative to the recording's folder; "" when there is none.
 	ToolsRef string `json:"tools_ref"`
 
-	// Labels say which calls did harm.
+	// Labels are the recorder's judgements of calls, such as which calls did harm.
 	Labels []Label `json:"labels"`
-	// Flags are the recorder's remarks on the run, "run_error". See Flagged.
+	// Flags are the recorder's remarks on the run, such as "run_error". See Flagged.
 	Flags []string `json:"flags"`
-	// Split is the part of the collection that the run belongs to, "dev".
+	// Split is the part of the collection that the run belongs to, such as "dev".
 	Split string `json:"split"`
 
 	// Messages is the conversation, oldest first. It may be empty.
@@ -64,7 +65,7 @@ type Record struct {
 	Other map[string]json.RawMessage `json:",embed"`
 }
 
-// Attack is an injected goal and how it was brought in.
+// Attack is an injected goal and the way it was injected.
 type Attack struct {
 	Type          string                     `json:"type"`           // the wording: "important_instructions"
 	InjectionTask string                     `json:"injection_task"` // the goal's name; "" when there is none
@@ -73,7 +74,7 @@ type Attack struct {
 	Other         map[string]json.RawMessage `json:",embed"`         // members without a field, as written
 }
 
-// What a Label says about a call.
+// The values of Label.Label.
 const (
 	LabelHarm      = "harm"      // the call does the injected goal's damage
 	LabelPrep      = "prep"      // a preparation or a cover-up that the goal names

@@ -12,16 +12,16 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Session is a recording made ready to be played: its messages cut into runs, and each run into the input that
-// began it and the turns that the model took. It is immutable and serves any number of plays at once.
+// Session is a recording that is ready to be played: its messages are divided into runs, and each run into
+// its input and the turns of the model. It is immutable and serves any number of plays at once.
 //
-// A run begins where a user speaks and nothing is under way. What was said between a tool's answer and the model's
-// next turn belongs to that turn, and is told just before it. A model that spoke before any user did so in a run
-// without input. Of content in parts, the text is played.
+// A run begins with a user message when no other run is in progress. Messages between a tool's answer and the
+// model's next turn belong to that turn, and are added just before it. Model turns before the first user
+// message are a run without input. Of content in parts, only the text is played.
 type Session struct {
 	id    string
 	model string
-	setup []agent.Message // what stood before the first run
+	setup []agent.Message // the messages before the first run
 	runs  []recordedRun
 }
 
@@ -29,25 +29,26 @@ type Session struct {
 type recordedRun struct {
 	input []agent.Message
 	turns []turn
-	rest  []agent.Message // what was said after the last turn
+	rest  []agent.Message // the messages after the last turn
 }
 
-// turn is one recorded model turn with what was said between the last one and it, and the answers to its calls.
+// turn is one recorded model turn with the messages between the previous turn and it, and the answers to its
+// calls.
 type turn struct {
 	between []agent.Message
 	message agent.Message
 	answers []answer // one for each call
 }
 
-// answer is what a call was answered in the recording.
+// answer is the recorded answer to a call.
 type answer struct {
 	text     string
 	failed   bool
 	recorded bool // false: the call has no answer
 }
 
-// NewSession makes a recorded run ready to be played. It is an error when a message has a role that the chat form
-// does not know. Answers to no call of their run are left out.
+// NewSession prepares a recorded run for playing. It returns an error when a message has a role that the chat
+// form does not know. It omits answers that belong to no call of their run.
 func NewSession(r *Record) (*Session, error) {
 	x := &Session{id: r.ID, model: cmp.Or(r.Model, "replay")}
 	for i, m := range r.Messages {
@@ -100,7 +101,7 @@ func (x *Session) addInput(m agent.Message) {
 	case run == nil:
 		x.begin(m)
 	case len(run.turns) > 0 && !run.underway():
-		rest := run.rest // goes over to the next run
+		rest := run.rest // belongs to the next run
 		run.rest = nil
 		x.begin(append(rest, m)...)
 	default:
@@ -117,8 +118,8 @@ func (x *Session) addTurn(t turn) {
 	run.turns = append(run.turns, t)
 }
 
-// addAnswer puts a tool's answer to the call that it is for: in the newest turn of the run that has a call of that id
-// which have no answer, the first such call.
+// addAnswer stores a tool's answer in the newest turn of the run that has an unanswered call with its id: in
+// the first such call.
 func (x *Session) addAnswer(m Message) {
 	run := x.last()
 	if run == nil {
@@ -142,7 +143,7 @@ func (r *recordedRun) addMessage(m agent.Message) {
 	r.rest = append(r.rest, m)
 }
 
-// underway reports whether the model asked for something in its last turn, and would have spoken again.
+// underway reports whether the model's last turn has tool calls, so that the model would take another turn.
 func (r *recordedRun) underway() bool {
 	return len(r.turns) == 0 || len(r.turns[len(r.turns)-1].answers) > 0
 }
@@ -156,21 +157,21 @@ func (x *Session) Runs() int { return len(x.runs) }
 // Turns returns the number of model turns in run i, counted from zero. It panics when i is out of range.
 func (x *Session) Turns(i int) int { return len(x.runs[i].turns) }
 
-// Start returns a state to begin with: the system messages of the recording.
+// Start returns the state for the beginning of a play: the system messages of the recording.
 func (x *Session) Start() agent.State { return agent.NewState(x.setup...) }
 
-// Input returns what began run i, counted from zero: user messages, and system messages that came with them. It panics
-// when i is out of range.
+// Input returns the input of run i, counted from zero: user messages, and the system messages that came with
+// them. It panics when i is out of range.
 func (x *Session) Input(i int) []agent.Message { return slices.Clone(x.runs[i].input) }
 
-// Into returns ctx with the session in it: agents whose driver is a Driver then play it.
+// Into returns ctx with the session in it, for agents whose driver is a Driver.
 func (x *Session) Into(ctx context.Context) context.Context {
 	return context.WithValue(ctx, sessionKey{}, x)
 }
 
 type sessionKey struct{}
 
-var errNoSession = errors.New("replay: there is no recording in the context: " +
+var errNoSession = errors.New("replay: no recording in the context: " +
 	"run the agent with Session.Play, or with a context from Session.Into")
 
 func sessionIn(ctx context.Context) (*Session, error) {
@@ -180,8 +181,8 @@ func sessionIn(ctx context.Context) (*Session, error) {
 	return nil, errNoSession
 }
 
-// run returns the recorded run that a running state is at, and the turn in it that is next. Model calls that failed are
-// steps, but no turns.
+// run returns the recorded run that corresponds to a running state, and the index of its next turn. Failed
+// model calls are steps, but not turns.
 func (x *Session) run(s agent.State) (run *recordedRun, next int, ok bool) {
 	n := s.Run().Number - 1
 	if n < 0 || n >= len(x.runs) {
@@ -194,7 +195,7 @@ func (x *Session) run(s agent.State) (run *recordedRun, next int, ok bool) {
 	return &x.runs[n], next, true
 }
 
-// stepReplies returns the steps of a run in which the model said something.
+// stepReplies returns the steps of a run that have a reply of the model.
 func stepReplies(s agent.State) []agent.StepRecord {
 	var out []agent.StepRecord
 	for _, step := range s.RunSteps() {
@@ -205,9 +206,9 @@ func stepReplies(s agent.State) []agent.StepRecord {
 	return out
 }
 
-// Play plays the whole recording with an agent: run after run, each on the state that the last one left. It ends
-// early when a run fails or is cancelled, with that error and what was played until then. A run that was stopped or
-// denied is followed by the next, as the user spoke again.
+// Play plays the whole recording with an agent: run after run, each on the state that the previous one left.
+// When a run fails or is cancelled, Play returns that error and the runs played so far. A run that was
+// stopped or denied is followed by the next, because the recorded user sent another message.
 func (x *Session) Play(ctx context.Context, a *agent.Agent) (Played, error) {
 	played := Played{State: x.Start()}
 	ctx = x.Into(ctx)
@@ -226,14 +227,14 @@ func (x *Session) Play(ctx context.Context, a *agent.Agent) (Played, error) {
 	return played, nil
 }
 
-// Played is what came of playing a recording.
+// Played is the result of playing a recording.
 type Played struct {
 	// State is the state that the last run ended in, with the steps of all runs.
 	State agent.State
-	// Runs is the number of runs that were played, one that failed included.
+	// Runs is the number of runs that were played, including a failed one.
 	Runs int
-	// Departures is where the play left the recording, in order. What comes after the
-	// first is what the recorded model said to a world that was no longer there.
+	// Departures are the places where the play left the recording, in order. After the first one, the
+	// recorded model no longer reacts to what this agent did.
 	Departures []Departure
 }
 

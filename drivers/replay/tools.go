@@ -9,18 +9,18 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// ToolSchema is what a model was told about one tool, in OpenAI chat form:
+// ToolSchema is the description of one tool for a model, in OpenAI chat form:
 //
 //	{"type": "function", "function": {"name": …, "description": …, "parameters": …}}
 type ToolSchema struct {
 	Name        string
 	Description string
-	// Parameters is the JSON Schema of the arguments, as written: an object, or nil when the tool takes none
-	// and says nothing.
+	// Parameters is the JSON Schema of the arguments, as written: an object, or nil when the tool declares
+	// none.
 	Parameters json.RawMessage
 }
 
-// toolEntry is how a tool stands in a file.
+// toolEntry is the JSON form of a tool in a file.
 type toolEntry struct {
 	Type     string       `json:"type"`
 	Function toolFunction `json:"function"`
@@ -45,9 +45,9 @@ func LoadTools(path string) ([]ToolSchema, error) {
 	return tools, nil
 }
 
-// ParseTools reads tool schemas: a JSON list of them, in the order in which the model was shown them. It is an error
-// when a tool has no name, has the name of an earlier one, or has parameters that are no object. Whether they are a
-// sound JSON Schema is not looked at.
+// ParseTools reads tool schemas: a JSON list of them, in the order in which the model was shown them. It
+// returns an error when a tool has no name, has the name of an earlier one, or has parameters that are not an
+// object. It does not check that the parameters are a valid JSON Schema.
 func ParseTools(text []byte) ([]ToolSchema, error) {
 	var tools []ToolSchema
 	if err := strictjson.Unmarshal(text, &tools); err != nil {

@@ -37,9 +37,9 @@ const gap = "…\n"
 
 var fenced = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 
-// Readme checks README.md in the working directory: the output that it shows against what the program printed, and the
-// code that it quotes against the files of the folder. Texts that match one of varying, such as durations, may differ
-// from run to run and are not compared.
+// Readme checks README.md in the working directory: it compares the output in it with the program's output,
+// and the quoted code with the files of the folder. Texts that match one of varying, such as durations, may
+// differ between runs and are not compared.
 func Readme(t *testing.T, printed string, varying ...*regexp.Regexp) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -84,8 +84,8 @@ func outputOf(text string) (string, error) {
 	return "", errors.New("README.md has no block that is fenced with ```text")
 }
 
-// compareOutput returns an error unless printed has the lines of shown, in their order, with something between two of them only
-// where shown has a gap.
+// compareOutput returns an error unless printed contains the lines of shown in their order, with other lines
+// only where shown has a gap.
 func compareOutput(shown, printed string) error {
 	printed = strings.TrimRight(printed, "\n") + "\n"
 	parts := strings.Split("\n"+shown, "\n"+gap)

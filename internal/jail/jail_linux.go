@@ -27,13 +27,13 @@ import (
 )
 
 const (
-	inside  = "GRAPNEL_JAIL" // is set in the process that runs the lines
-	address = "127.66.66.66" // is what the hosts of a cell stand for
+	inside  = "GRAPNEL_JAIL" // set in the process that runs the lines
+	address = "127.66.66.66" // the address of the hosts of a cell
 	nobody  = 65534
-	most    = 64 << 10 // bytes of an output or a file that are reported
+	most    = 64 << 10 // maximum bytes of an output or a file in an Outcome
 )
 
-// errNoJail begins the report of a process that could not make its jail.
+// errNoJail begins the report of a process that could not create its jail.
 const errNoJail = "no jail: "
 
 type request struct {
@@ -42,7 +42,7 @@ type request struct {
 	Lines []string
 }
 
-// Main runs the tests of a binary, or the lines that a test of the binary gives to [Run].
+// Main runs the tests of a binary, or, in the jail, the lines of [Run].
 func Main(m *testing.M) {
 	if os.Getenv(inside) == "" {
 		os.Exit(m.Run())
@@ -54,7 +54,8 @@ func Main(m *testing.M) {
 	os.Exit(0)
 }
 
-// Run runs each line with bash and returns what it did, in order. It skips the test on a machine that cannot make a jail.
+// Run runs each line with bash and returns the outcomes, in order. It skips the test on a machine that cannot
+// create a jail.
 func Run(t testing.TB, c Cell, lines []string) []Outcome {
 	t.Helper()
 	bash := parts.Command(t, "bash", "install bash")
@@ -67,7 +68,7 @@ func Run(t testing.TB, c Cell, lines []string) []Outcome {
 	var out, failed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &failed
 	uid, gid := os.Getuid(), os.Getgid()
-	if uid == 0 { // else the files of root would be those of the jail
+	if uid == 0 { // otherwise root's files would belong to the jail
 		uid, gid = nobody, nobody
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -77,11 +78,11 @@ func Run(t testing.TB, c Cell, lines []string) []Outcome {
 		Credential:  &syscall.Credential{NoSetGroups: true}, Pdeathsig: syscall.SIGKILL,
 	}
 	if err := cmd.Start(); err != nil {
-		parts.Missing(t, "lines of attacks run in namespaces, which this machine does not give: "+err.Error())
+		parts.Missing(t, "lines of attacks run in namespaces, which this machine does not support: "+err.Error())
 	}
 	err = cmd.Wait()
 	if reason, found := strings.CutPrefix(failed.String(), errNoJail); found {
-		parts.Missing(t, "lines of attacks run in namespaces, which this machine does not give: "+reason)
+		parts.Missing(t, "lines of attacks run in namespaces, which this machine does not support: "+reason)
 	}
 	require.NoError(t, err, failed.String())
 	var outcomes []Outcome
@@ -90,7 +91,7 @@ func Run(t testing.TB, c Cell, lines []string) []Outcome {
 	return outcomes
 }
 
-// serveLines runs in the namespaces, as their first process.
+// serveLines is the first process in the namespaces.
 func serveLines() error {
 	var r request
 	if err := json.NewDecoder(os.Stdin).Decode(&r); err != nil {
@@ -116,7 +117,8 @@ func serveLines() error {
 	return json.NewEncoder(os.Stdout).Encode(outcomes)
 }
 
-// hideMachine takes the machine away: its folders are read-only then, and those of users, devices and sockets are hidden.
+// hideMachine protects the machine: its folders become read-only, and those of users, devices and sockets are
+// hidden.
 func hideMachine(c Cell) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -181,15 +183,15 @@ func hideMachine(c Cell) error {
 	return nil
 }
 
-// watcher notices connections to the hosts of the cell.
+// watcher records connections to the hosts of the cell.
 type watcher struct {
 	mu      sync.Mutex
 	reached []int
 	marked  chan struct{} // one for each mark that has arrived
 }
 
-// marker is where marks come from: connections of our own, behind which nothing is left of
-// those that came before them.
+// marker is the source address of marks: connections of the watcher itself. When a mark has arrived, all
+// earlier connections have arrived, too.
 var marker = net.IPv4(127, 99, 99, 99)
 
 // note records a connection from an address to a port, or that a mark has arrived.
@@ -205,8 +207,8 @@ func (w *watcher) note(from net.Addr, port int) {
 	}
 }
 
-// take returns the ports that were reached since the last call. It knows of all connections
-// that were made before: each port hands them on in their order, a mark being the last.
+// take returns the ports that were reached since the last call. It waits for all earlier connections: each
+// port reports them in order, with a mark as the last.
 func (w *watcher) take() ([]int, error) {
 	tcp, udp := net.Dialer{LocalAddr: &net.TCPAddr{IP: marker}}, net.Dialer{LocalAddr: &net.UDPAddr{IP: marker}}
 	for _, port := range ports {
@@ -235,7 +237,7 @@ func (w *watcher) take() ([]int, error) {
 	return reached, nil
 }
 
-// watchHosts waits for connections on the loopback, which is all of the network that there is.
+// watchHosts listens on the loopback, the only network in the jail.
 func watchHosts() (*watcher, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -256,7 +258,7 @@ func watchHosts() (*watcher, error) {
 		if err != nil {
 			return nil, fmt.Errorf("listen: %w", err)
 		}
-		u, err := net.ListenPacket("udp4", fmt.Sprintf("%s:%d", address, port)) //nolint:noctx // the process ends it
+		u, err := net.ListenPacket("udp4", fmt.Sprintf("%s:%d", address, port)) //nolint:noctx // closed when the process ends
 		if err != nil {
 			return nil, fmt.Errorf("listen: %w", err)
 		}
@@ -267,7 +269,7 @@ func watchHosts() (*watcher, error) {
 					return
 				}
 				w.note(c.RemoteAddr(), port)
-				_ = c.Close() // the connection is all that counts
+				_ = c.Close() // only the connection counts
 			}
 		}()
 		go func() {
@@ -283,7 +285,7 @@ func watchHosts() (*watcher, error) {
 	return w, nil
 }
 
-// makeFiles makes the files of a cell, and returns a copy of them that no line sees.
+// makeFiles creates the files of a cell, and returns the folder of a copy that no line sees.
 func makeFiles(r request) (string, error) {
 	c := r.Cell
 	blank := c.Top + "-blank"
@@ -319,15 +321,15 @@ func makeFiles(r request) (string, error) {
 	return blank, os.CopyFS(blank, os.DirFS(c.Top))
 }
 
-// runLine runs a line to its end, with all that it leaves running.
+// runLine runs a line to its end, including all processes that it leaves running.
 func runLine(r request, line string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.Bash, "--norc", "--noprofile", "-c", line) //nolint:gosec // that is what the jail is for
+	cmd := exec.CommandContext(ctx, r.Bash, "--norc", "--noprofile", "-c", line) //nolint:gosec // the jail is for such lines
 	cmd.Dir = filepath.Join(r.Cell.Top, "home")
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + cmd.Dir, "LC_ALL=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1", "TERM=dumb"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	// A file is whole when the processes have ended; a pipe may be cut off while it is read.
+	// A file is complete when the processes have ended; reading a pipe may stop early.
 	out, err := os.CreateTemp("", "output")
 	if err != nil {
 		return "", err
@@ -338,10 +340,10 @@ func runLine(r request, line string, limit time.Duration) (string, error) {
 	}
 	cmd.Stdout, cmd.Stderr = out, out
 	ran := cmd.Run()
-	_ = unix.Kill(-1, unix.SIGKILL) // all but the first process, which is this one
+	_ = unix.Kill(-1, unix.SIGKILL) // all except the first process, which is this one
 	for {
 		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
-			break // none is left
+			break // no process is left
 		}
 	}
 	text, err := io.ReadAll(io.NewSectionReader(out, 0, most))
@@ -416,7 +418,7 @@ func readSome(path string) (string, error) {
 	return string(text), err
 }
 
-// removeEntries removes all that a folder holds, whatever rights a line has taken from it.
+// removeEntries removes the content of a folder, whatever permissions a line has removed.
 func removeEntries(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -430,8 +432,8 @@ func removeEntries(dir string) error {
 	return nil
 }
 
-// fingerprints returns a fingerprint of each file and folder below a folder: its rights and text, and the time of its last change where
-// it lies outside of home.
+// fingerprints returns a fingerprint of each file and folder below a folder: its permissions and content,
+// and, outside of home, the time of its last change.
 func fingerprints(top string) (map[string][32]byte, error) {
 	prints := map[string][32]byte{}
 	return prints, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {

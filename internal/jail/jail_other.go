@@ -12,7 +12,7 @@ import (
 // Main runs the tests of a binary.
 func Main(m *testing.M) { os.Exit(m.Run()) }
 
-// Run skips the test: the jail is made of namespaces of Linux.
+// Run skips the test: the jail needs namespaces of Linux.
 func Run(t testing.TB, _ Cell, _ []string) []Outcome {
 	t.Helper()
 	parts.Missing(t, "lines of attacks run in namespaces of Linux only")

@@ -15,13 +15,13 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// patience is how long a test waits for what must happen soon. It is spent only
-// when a driver is at fault.
+// patience is how long a test waits for events that should happen soon. Only a faulty driver makes a test
+// wait that long.
 var patience = 30 * time.Second
 
 var hello = agent.NewState(agent.UserText("hello"))
 
-// asking is a driver before an endpoint, to be asked one way.
+// asking is a driver with its endpoint, either streaming or not.
 type asking struct {
 	*Endpoint
 	driver    agent.Driver
@@ -30,13 +30,13 @@ type asking struct {
 	state     agent.State
 }
 
-// ask makes a driver of its own for an endpoint that answers with replies.
+// ask creates a driver for an endpoint that answers with replies.
 func (s Service) ask(t *testing.T, streaming bool, replies ...Reply) asking {
 	t.Helper()
 	return s.at(t, streaming, Golden(t, replies...))
 }
 
-// at makes a driver of its own for an endpoint.
+// at creates a driver for an endpoint.
 func (s Service) at(t *testing.T, streaming bool, e *Endpoint) asking {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{}}
@@ -48,7 +48,7 @@ func (s Service) at(t *testing.T, streaming bool, e *Endpoint) asking {
 	return a
 }
 
-// next asks for a reply; emit may be nil.
+// next requests a reply; emit may be nil.
 func (a asking) next(ctx context.Context, emit func(agent.Delta)) (agent.Step, error) {
 	if !a.streaming {
 		return a.driver.Next(ctx, a.state).Get()
@@ -71,7 +71,7 @@ func (a asking) soon(ctx context.Context, t *testing.T, emit func(agent.Delta)) 
 	return step, err
 }
 
-// wait waits for what must happen soon.
+// wait waits for an event that should happen soon.
 func wait(t *testing.T, done <-chan struct{}, otherwise string) {
 	t.Helper()
 	select {
@@ -81,7 +81,7 @@ func wait(t *testing.T, done <-chan struct{}, otherwise string) {
 	}
 }
 
-// fails asks once and checks that the driver tells of one failure of that kind.
+// fails makes one request and checks that the driver reports one failure of that kind.
 func (a asking) fails(t *testing.T, kind agent.ErrorKind) drivers.Error {
 	t.Helper()
 	_, err := a.soon(t.Context(), t, nil)
@@ -102,7 +102,7 @@ func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) driv
 	return *failure
 }
 
-// checkSecret checks that neither the error nor one underneath repeats the key.
+// checkSecret checks that neither the error nor one that it wraps contains the key.
 func (a asking) checkSecret(t *testing.T, err error) {
 	t.Helper()
 	for _, e := range errorChain(err) {
@@ -112,7 +112,7 @@ func (a asking) checkSecret(t *testing.T, err error) {
 	}
 }
 
-// checkText compares texts that are too long to be shown.
+// checkText compares texts that are too long for a failure message.
 func checkText(t *testing.T, want, got string) {
 	t.Helper()
 	if want != got {
@@ -126,7 +126,7 @@ func errorChain(err error) []error {
 		return nil
 	}
 	out := []error{err}
-	switch e := err.(type) { //nolint:errorlint // every single one is looked at
+	switch e := err.(type) { //nolint:errorlint // the loop checks every error
 	case interface{ Unwrap() error }:
 		out = append(out, errorChain(e.Unwrap())...)
 	case interface{ Unwrap() []error }:

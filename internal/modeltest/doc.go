@@ -19,37 +19,33 @@
 //
 // # The mock server
 //
-// StartMock runs one server process, which ends with the test. Play gives it
-// turns and returns an endpoint that answers with them: to messages that hold n
-// replies of the assistant with turn n, blocking or streaming, for every caller and
-// however often. So one endpoint serves any number of runs at once, and all tests
-// of a package may share a process. The paths below the endpoint's URL are those
-// of the services:
+// StartMock runs one server process, which ends with the test. Play gives it turns and returns an endpoint
+// that answers with them: when the messages contain n replies of the assistant, the endpoint answers with
+// turn n, blocking or streaming, for every caller and any number of times. So one endpoint serves any number
+// of runs at once, and all tests of a package may share a process. The paths below the endpoint's URL are
+// those of the services:
 //
 //	/v1/chat/completions                      OpenAI; base URL is URL + "/v1"
 //	/v1/responses                             OpenAI; base URL is URL + "/v1"
 //	/v1/messages                              Anthropic; base URL is URL
 //	/v1beta/models/{model}:generateContent    Gemini; base URL is URL
 //
-// Where the server is not faithful to a service, a driver has to be ready for both:
-// a Gemini reply with calls has the finish reason FUNCTION_CALL (the service says
-// STOP); arguments that are not JSON reach only drivers of OpenAI as they are.
+// Where the server differs from a service, a driver must support both: a Gemini reply with calls has the
+// finish reason FUNCTION_CALL (the service sends STOP); arguments that are not JSON reach only drivers of
+// OpenAI unchanged.
 //
 // # Golden exchanges
 //
-// Golden is a server in the test's own process that answers with raw bytes, given
-// in Go or read from files, frame by frame; it can be slow, break off, or say
-// nothing more. TestFaults makes all of its faults out of the few answers that a
-// Service holds.
+// Golden is a server in the test's own process that answers with raw bytes, given in Go or read from files,
+// frame by frame; it can be slow, break off, or go silent. TestFaults creates all of its faults from the few
+// answers in a Service.
 //
-// # What was asked
+// # Requests
 //
-// Both kinds of endpoints keep every Request as it came over the wire. The mock
-// server also keeps what it understood of it, the same for all protocols: see
-// Endpoint.Journal.
+// Both kinds of endpoints keep every Request as it arrived. The mock server also keeps its own reading of it,
+// in the same form for all protocols: see Endpoint.Journal.
 //
 // # Concurrency
 //
-// Endpoints may be asked by any number of goroutines. Everything is closed at the
-// end of the test.
+// Any number of goroutines may use an endpoint. Everything is closed at the end of the test.
 package modeltest

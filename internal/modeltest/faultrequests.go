@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// testRedirect checks that only the service is asked, whose redirects would take the key
-// along; asking it again is of no use.
+// testRedirect checks that the driver does not follow a redirect, which would pass the key on, and that the
+// error is not retryable.
 func (s Service) testRedirect(t *testing.T, streaming bool) {
 	t.Helper()
 	for _, status := range []int{301, 302, 303, 307, 308} {
@@ -33,8 +33,8 @@ func (s Service) testRedirect(t *testing.T, streaming bool) {
 	}
 }
 
-// testSecretsInErrors checks that a key that an answer repeats is not shown, not even a part of
-// it, wherever it stands; and an error is no page.
+// testSecretsInErrors checks that no error shows a key that an answer repeats, not even a part of it, and
+// that an error does not contain a whole page.
 func (s Service) testSecretsInErrors(t *testing.T, streaming bool) {
 	t.Helper()
 	bad := s.Errors[agent.KindBadRequest][0]
@@ -58,7 +58,7 @@ func (s Service) testSecretsInErrors(t *testing.T, streaming bool) {
 	})
 }
 
-// testUnfit checks that what no service can be asked is refused, and no request is sent.
+// testUnfit checks that requests that no service supports are refused, and not sent.
 func (s Service) testUnfit(t *testing.T, streaming bool) {
 	t.Helper()
 	for name, state := range map[string]agent.State{
@@ -86,9 +86,8 @@ func (s Service) testUnfit(t *testing.T, streaming bool) {
 	}
 }
 
-// testOddTranscripts checks that, whatever stands in a transcript, what is sent is JSON in valid
-// UTF-8, says what can be said, and has nothing in it that another service gave for
-// itself.
+// testOddTranscripts checks that for any transcript the driver sends JSON in valid UTF-8 with all texts, and
+// nothing that another service added for itself.
 func (s Service) testOddTranscripts(t *testing.T, streaming bool) {
 	t.Helper()
 	const foreign = "kept-for-another-service"

@@ -15,9 +15,9 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// TestFaults holds a driver to what every driver must survive, over real HTTP: it
-// fails with the right *drivers.Error, asks once, does not tell the key, returns soon
-// when its context ends, and leaves nothing running.
+// TestFaults tests requirements for every driver, over real HTTP: a driver fails with the right
+// *drivers.Error, sends one request, does not reveal the key, returns soon when its context ends, and leaves
+// no goroutines running.
 func TestFaults(t *testing.T, s Service) {
 	t.Helper()
 	s.check(t)
@@ -54,7 +54,7 @@ func TestFaults(t *testing.T, s Service) {
 	t.Run("stream in odd pieces", s.testOddPieces)
 }
 
-// testWhole checks that the service is asked once, with the key where keys belong.
+// testWhole checks that the driver sends one request, with the key only in the headers.
 func (s Service) testWhole(t *testing.T, streaming bool) {
 	t.Helper()
 	a := s.ask(t, streaming, s.Whole.reply(streaming))
@@ -92,8 +92,7 @@ func (s Service) testErrors(t *testing.T, streaming bool) {
 	}
 }
 
-// testBareErrors checks errors of what stands before the service, which does not speak
-// its protocol.
+// testBareErrors checks errors of proxies, which do not use the service's protocol.
 func (s Service) testBareErrors(t *testing.T, streaming bool) {
 	t.Helper()
 	page := "<html><head><title>%[1]d</title></head><body>" + strings.Repeat("<p>Something is wrong.</p>", 1000) + "</body></html>"
@@ -117,7 +116,7 @@ func (s Service) testBareErrors(t *testing.T, streaming bool) {
 	}
 }
 
-// testDown checks a service that is not there, and one that hangs up.
+// testDown checks a service that does not listen, and one that closes the connection.
 func (s Service) testDown(t *testing.T, streaming bool) {
 	t.Helper()
 	t.Run("no server", func(t *testing.T) {
@@ -137,7 +136,7 @@ func (s Service) testDown(t *testing.T, streaming bool) {
 	})
 }
 
-// testNoAnswer checks a status of 200, and a body that is no reply of the service.
+// testNoAnswer checks answers with status 200 whose body is not a reply of the service.
 func (s Service) testNoAnswer(t *testing.T, streaming bool) {
 	t.Helper()
 	contentType := lo.Ternary(streaming, "text/event-stream", "application/json")
@@ -155,7 +154,7 @@ func (s Service) testNoAnswer(t *testing.T, streaming bool) {
 	}
 }
 
-// testCutAnswer checks that the connection is closed before the body is whole.
+// testCutAnswer checks answers whose connection is closed before the body is complete.
 func (s Service) testCutAnswer(t *testing.T, streaming bool) {
 	t.Helper()
 	whole := s.Whole.Body
@@ -171,7 +170,7 @@ func (s Service) testCutAnswer(t *testing.T, streaming bool) {
 	}
 }
 
-// testRetry checks that, after a rate limit, processor.Retry asks again, and not too early.
+// testRetry checks that, after a rate limit, processor.Retry repeats the request, and not too early.
 func (s Service) testRetry(t *testing.T, streaming bool) {
 	t.Helper()
 	limit := s.Errors[agent.KindRateLimit][0].With("Retry-After-Ms", "30")

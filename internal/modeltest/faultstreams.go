@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// testBrokenStream checks that a stream ends before its end, however it does.
+// testBrokenStream checks streams that end early in any way.
 func (s Service) testBrokenStream(t *testing.T) {
 	t.Helper()
 	for n := range s.Whole.Frames {
@@ -67,7 +67,8 @@ var insideErrors = map[agent.ErrorKind][]string{
 	},
 }
 
-// testErrorsInside checks what comes of a status of 200 with an error in the place of the reply, of a stream, or of a part of one.
+// testErrorsInside checks answers with status 200 that contain an error instead of the reply, of a stream, or
+// of a part of one.
 func (s Service) testErrorsInside(t *testing.T, streaming bool) {
 	t.Helper()
 	for kind, bodies := range insideErrors {
@@ -94,8 +95,8 @@ func (s Service) testErrorsInside(t *testing.T, streaming bool) {
 	}
 }
 
-// testOddPieces checks that where the network cuts the stream in pieces is no matter, nor how
-// lines end.
+// testOddPieces checks that the driver accepts a stream however the network splits it, and with any line
+// ends.
 func (s Service) testOddPieces(t *testing.T) {
 	t.Helper()
 	text := "Grüße 東京 🌍" //nolint:gosmopolitan // characters of all lengths
@@ -145,7 +146,7 @@ func (s Service) testArguments(t *testing.T, streaming bool) {
 	}
 }
 
-// testHuge checks that one piece of a reply is longer than buffers like to be.
+// testHuge checks a piece of a reply that is longer than usual buffers.
 func (s Service) testHuge(t *testing.T, streaming bool) {
 	t.Helper()
 	text := strings.Repeat("All work and no play. ", 4<<20/22)
@@ -154,7 +155,7 @@ func (s Service) testHuge(t *testing.T, streaming bool) {
 	checkText(t, text, step.Message.Text())
 }
 
-// testEmpty checks that the model said nothing, and said so well.
+// testEmpty checks a valid reply without content.
 func (s Service) testEmpty(t *testing.T, streaming bool) {
 	t.Helper()
 	step, err := s.ask(t, streaming, s.saying("").reply(streaming)).soon(t.Context(), t, nil)
@@ -165,8 +166,7 @@ func (s Service) testEmpty(t *testing.T, streaming bool) {
 	assert.Equal(t, agent.FinishStop, step.FinishReason, "the finish reason")
 }
 
-// testSlow checks that who waits long enough gets the answer, who does not learns that it
-// took too long.
+// testSlow checks that a slow answer arrives in time, or fails as a timeout.
 func (s Service) testSlow(t *testing.T, streaming bool) {
 	t.Helper()
 	t.Run("too slow", func(t *testing.T) {
@@ -222,14 +222,14 @@ func (s Service) testCancelledWithin(t *testing.T, streaming bool) {
 		}
 		go func() {
 			<-a.Arrivals()
-			time.AfterFunc(5*time.Millisecond, cancel) // nothing tells when the first half has been read
+			time.AfterFunc(5*time.Millisecond, cancel) // no event reports that the first half was read
 		}()
 		return nil
 	})
 }
 
-// testCancellation checks that the driver returns soon after its context ended, the server sees the
-// connection close, and nothing is left running.
+// testCancellation checks that the driver returns soon after its context ended, that it closes the
+// connection, and that it leaves no goroutines running.
 func (s Service) testCancellation(t *testing.T, streaming bool, reply Reply, when func(a asking, cancel func()) func(agent.Delta)) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()

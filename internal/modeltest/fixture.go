@@ -10,28 +10,28 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// fixture is a turn in the form that the mock server reads.
+// fixture is the JSON form of a turn for the mock server.
 type fixture struct {
 	Match struct {
 		Context string `json:"context"`
-		// TurnIndex is how many replies of the assistant the messages hold.
+		// TurnIndex is the number of the assistant's replies in the messages.
 		TurnIndex int `json:"turnIndex"`
-		// SequenceIndex is how often this turn was asked for; nil means however often.
+		// SequenceIndex is the number of earlier requests for this turn; nil means any.
 		SequenceIndex *int `json:"sequenceIndex,omitempty"`
 	} `json:"match"`
 	Response response `json:"response"`
 	// ChunkSize is the length of a piece of a stream in UTF-16 code units.
 	ChunkSize int `json:"chunkSize,omitempty"`
-	// TruncateAfterChunks is after how many pieces the connection is cut.
+	// TruncateAfterChunks is the number of pieces after which the connection is cut.
 	TruncateAfterChunks int `json:"truncateAfterChunks,omitempty"`
-	// StreamingProfile says how slow a stream is.
+	// StreamingProfile is the speed of a stream.
 	StreamingProfile *profile `json:"streamingProfile,omitempty"`
 }
 
 type profile struct {
-	// FirstByte is in milliseconds.
+	// FirstByte is the time to the first byte in milliseconds.
 	FirstByte int64 `json:"ttft"`
-	// PerSecond is pieces.
+	// PerSecond is the number of pieces per second.
 	PerSecond float64 `json:"tps,omitempty"`
 }
 
@@ -44,7 +44,7 @@ type response struct {
 	Usage        *usage    `json:"usage,omitempty"`
 	Error        *apiError `json:"error,omitempty"`
 	Status       int       `json:"status,omitempty"`
-	// RetryAfter is in seconds.
+	// RetryAfter is the time to wait in seconds.
 	RetryAfter float64 `json:"retryAfter,omitempty"`
 }
 
@@ -66,7 +66,7 @@ type apiError struct {
 	Code    string `json:"code,omitempty"`
 }
 
-// stepFixture answers messages that hold n replies with a step.
+// stepFixture returns a fixture that answers with a step when the messages contain n replies.
 func stepFixture(step agent.Step, n int) fixture {
 	var f fixture
 	f.Match.TurnIndex = n
@@ -77,7 +77,7 @@ func stepFixture(step agent.Step, n int) fixture {
 	texts := []string{f.Response.Content}
 	for _, c := range step.Message.Calls() {
 		if c.Arguments == "" {
-			c.Arguments = "{}" // the server does not take an empty text
+			c.Arguments = "{}" // the server does not accept an empty text
 		}
 		f.Response.ToolCalls = append(f.Response.ToolCalls, call{c.ID, c.Name, c.Arguments})
 		texts = append(texts, c.Arguments)
@@ -96,8 +96,8 @@ func (f fixture) malformed() bool {
 	return false
 }
 
-// chunkSize returns a length of pieces that keeps characters whole, which the server
-// does not see to, and makes not too many of them.
+// chunkSize returns a length of pieces that keeps characters whole, which the server does not do itself, and
+// limits the number of pieces.
 func chunkSize(texts ...string) int {
 	size := 16
 	for _, text := range texts {
@@ -111,8 +111,7 @@ func chunkSize(texts ...string) int {
 	}
 }
 
-// splitsPair reports whether pieces of that size split a character that takes two code
-// units.
+// splitsPair reports whether pieces of that size split a character of two code units.
 func splitsPair(size int, texts []string) bool {
 	for _, text := range texts {
 		units := utf16.Encode([]rune(text))

@@ -18,11 +18,11 @@ type Reply struct {
 	// Status is the HTTP status; zero means 200.
 	Status int
 	Header http.Header
-	// Frames is the body; each frame is sent off before the next is begun.
+	// Frames is the body; each frame is sent before the next one begins.
 	Frames []string
-	// Wait, when set, holds the reply back, the status included, until it is closed.
+	// Wait, when set, delays the reply, including the status, until the channel is closed.
 	Wait <-chan struct{}
-	// Then says what follows the last frame.
+	// Then is the event after the last frame.
 	Then End
 }
 
@@ -30,13 +30,13 @@ type Reply struct {
 type End uint8
 
 const (
-	// Ends: well, as HTTP has it.
+	// Ends: normally.
 	Ends End = iota
 	// Cut: the connection is closed in the middle of the body.
 	Cut
 	// Dropped: the connection is closed instead of any answer.
 	Dropped
-	// Hangs: nothing more comes until the driver closes the connection.
+	// Hangs: no more data until the driver closes the connection.
 	Hangs
 )
 
@@ -45,15 +45,14 @@ func Body(status int, contentType, body string) Reply {
 	return Reply{Status: status, Header: http.Header{"Content-Type": {contentType}}, Frames: []string{body}}
 }
 
-// SSE returns a reply that streams server-sent events. Each frame is one or more events
-// with the empty line behind them.
+// SSE returns a reply that streams server-sent events. Each frame is one or more events with the empty line
+// after them.
 func SSE(frames ...string) Reply {
 	return Reply{Header: http.Header{"Content-Type": {"text/event-stream"}}, Frames: frames}
 }
 
-// ReadReply returns a reply from a file that holds an HTTP answer as it was recorded: the
-// status line, the headers, an empty line, the body. Server-sent events become a
-// frame each. Headers that speak of the transfer are left out.
+// ReadReply returns a reply from a file with a recorded HTTP answer: the status line, the headers, an empty
+// line, the body. Each server-sent event becomes a frame. Headers about the transfer are omitted.
 func ReadReply(t testing.TB, path string) Reply {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -84,8 +83,8 @@ func (r Reply) With(header, value string) Reply {
 	return r
 }
 
-// Golden returns an endpoint that answers request n with reply n, and what comes after
-// the last with the last.
+// Golden returns an endpoint that answers request n with reply n, and all requests after that with the last
+// reply.
 func Golden(t testing.TB, replies ...Reply) *Endpoint {
 	t.Helper()
 	require.NotEmpty(t, replies, "replies")
@@ -108,7 +107,7 @@ func (r Reply) send(w http.ResponseWriter, asked *http.Request) {
 	maps.Copy(w.Header(), r.Header)
 	w.WriteHeader(max(r.Status, http.StatusOK))
 	flush := http.NewResponseController(w).Flush
-	_ = flush() // here and below: a client that is gone is what some tests are about
+	_ = flush() // here and below: some tests need a client that is gone
 	for _, frame := range r.Frames {
 		_, _ = io.WriteString(w, frame)
 		_ = flush()

@@ -24,7 +24,7 @@ func TestGoldenAnswersInOrderWithWhatWasRecorded(t *testing.T) {
 	d := chat{url: golden.URL + "/v1", key: key, client: http.DefaultClient}
 	s := agent.NewState(agent.UserText("hello"))
 	_, err := d.Next(t.Context(), s).Get()
-	assert.EqualError(t, err, `asking openai model "small": too many requests (429 rate_limit_exceeded): Slow down.; it wants to be left alone for 20s`)
+	assert.EqualError(t, err, `asking openai model "small": too many requests (429 rate_limit_exceeded): Slow down.; retry after 20s`)
 	for range 2 { // the last one goes for all that follow
 		var told []string
 		step, err := d.Stream(t.Context(), s, func(d agent.Delta) { told = append(told, d.Text) }).Get()

@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Entry is what the mock server understood of a request, in the form of chat
-// completions whatever protocol it came in. The journal keeps no body of more than
-// 64 KiB.
+// Entry is a request as the mock server understood it, in the form of chat completions for all protocols. The
+// journal does not keep bodies of more than 64 KiB.
 type Entry struct {
 	Path string `json:"path"`
 	Body struct {
@@ -41,7 +40,7 @@ type Entry struct {
 	} `json:"response"`
 }
 
-// Content is the text of a message, whether it came as text or in parts.
+// Content is the text of a message, sent as text or in parts.
 type Content string
 
 // UnmarshalJSON reads a text, a list of parts, or null.
@@ -65,8 +64,8 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Journal returns what the mock server understood of the requests to this endpoint, in
-// the order in which it answered. Only endpoints of a MockServer have a journal.
+// Journal returns the requests to this endpoint as the mock server understood them, in the order in which it
+// answered. Only endpoints of a MockServer have a journal.
 func (e *Endpoint) Journal(t testing.TB) []Entry {
 	t.Helper()
 	require.NotNil(t, e.journal, "this is no endpoint of a mock server")

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// logged is what a process wrote. It is safe for concurrent use.
+// logged is the output of a process. It is safe for concurrent use.
 type logged struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -26,11 +26,10 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// logger writes here, too.
+// logger returns a logger that writes to l.
 func (l *logged) logger() *log.Logger { return log.New(l, "endpoint: ", 0) }
 
-// follow reads lines to the end and tells ready of the address that the server
-// listens on.
+// follow reads lines to the end and sends the server's address to ready.
 func (l *logged) follow(r io.Reader, ready chan<- string) {
 	lines := bufio.NewReader(r)
 	for {

@@ -22,12 +22,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// startTime is how long the server process may take to be ready. It takes a
-// fraction of a second on a machine that has nothing else to do.
+// startTime is the maximum time until the server process is ready. On an idle machine it takes a fraction of
+// a second.
 const startTime = time.Minute
 
-// endWithParent makes the server end when its standard input does, which is when
-// this process ends, in whatever way.
+// endWithParent makes the server end when its standard input ends, that is when this process ends, in
+// whatever way.
 const endWithParent = `NODE_OPTIONS=--import=data:text/javascript,process.stdin.resume();process.stdin.on('end',()=>process.exit())`
 
 // MockServer is a process that runs the mock model server from npm.
@@ -38,8 +38,7 @@ type MockServer struct {
 	plays atomic.Int64
 }
 
-// Mock starts a mock server for this test alone and gives it the turns: it is
-// StartMock and Play.
+// Mock starts a mock server for this test alone and gives it the turns: it combines StartMock and Play.
 func Mock(t testing.TB, turns ...agent.Step) *Endpoint {
 	t.Helper()
 	return StartMock(t).Play(t, turns...)
@@ -52,8 +51,7 @@ func StartMock(t testing.TB) *MockServer {
 	return newMockServer(t, "", []fixture{})
 }
 
-// newMockServer starts a server that has fixtures and, if key is not empty, takes only
-// requests with that key.
+// newMockServer starts a server with fixtures. If key is not empty, it accepts only requests with that key.
 func newMockServer(t testing.TB, key string, fixtures []fixture) *MockServer {
 	t.Helper()
 	command := parts.NPM(t, "llmock")
@@ -89,7 +87,7 @@ func newMockServer(t testing.TB, key string, fixtures []fixture) *MockServer {
 	}()
 	t.Cleanup(func() {
 		_ = stdin.Close()
-		_ = cmd.Process.Kill() // it may have ended by itself, which the log tells
+		_ = cmd.Process.Kill() // if it has ended by itself, the log says so
 		<-ended
 		<-read
 		if t.Failed() {
@@ -109,16 +107,15 @@ func newMockServer(t testing.TB, key string, fixtures []fixture) *MockServer {
 	return m
 }
 
-// Play makes the server answer with the turns on an endpoint of their own: see the
-// package comment. It keeps text, calls, finish reason, model, id, and input and
-// output tokens of a turn; a turn must have text or calls.
+// Play makes the server answer with the turns on a separate endpoint: see the package comment. It uses text,
+// calls, finish reason, model, id, and input and output tokens of a turn; a turn must have text or calls.
 func (m *MockServer) Play(t testing.TB, turns ...agent.Step) *Endpoint {
 	t.Helper()
 	return m.serveFixtures(t, lo.Map(turns, stepFixture))
 }
 
-// PlayItems makes the server answer as Play does, to a driver of the Responses API: the
-// server counts a reply of text and two calls as three.
+// PlayItems works like Play for drivers of the Responses API, where the server counts a reply of text and two
+// calls as three.
 func (m *MockServer) PlayItems(t testing.TB, turns ...agent.Step) *Endpoint {
 	t.Helper()
 	fixtures, counted := lo.Map(turns, stepFixture), 0
@@ -132,8 +129,8 @@ func (m *MockServer) PlayItems(t testing.TB, turns ...agent.Step) *Endpoint {
 	return m.serveFixtures(t, fixtures)
 }
 
-// serveFixtures gives the fixtures to the server and puts an endpoint before it that notes
-// what is asked and says whose turns are wanted.
+// serveFixtures gives the fixtures to the server and starts an endpoint in front of it that records the
+// requests and selects the turns.
 func (m *MockServer) serveFixtures(t testing.TB, fixtures []fixture) *Endpoint {
 	t.Helper()
 	name := fmt.Sprintf("%s#%d", url.PathEscape(t.Name()), m.plays.Add(1))
@@ -141,14 +138,14 @@ func (m *MockServer) serveFixtures(t testing.TB, fixtures []fixture) *Endpoint {
 		fixtures[i].Match.Context = name
 	}
 	if lo.SomeBy(fixtures, fixture.malformed) {
-		// What is given to a server that runs must be well-formed; a file need not.
+		// A running server accepts only well-formed fixtures; a file may contain others.
 		return newMockServer(t, m.key, fixtures).endpoint(t, name)
 	}
 	m.control(t, http.MethodPost, "/fixtures", encodeFixtures(t, fixtures))
 	return m.endpoint(t, name)
 }
 
-// control asks the server something that is no service's, and returns what it says.
+// control sends a control request to the server, and returns its answer.
 func (m *MockServer) control(t testing.TB, method, path string, body []byte) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, m.base.String()+"/__aimock"+path, bytes.NewReader(body))
@@ -178,7 +175,7 @@ func (m *MockServer) endpoint(t testing.TB, name string) *Endpoint {
 		FlushInterval: -1,
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
 			m.log.logger().Printf("no answer from the mock server: %v", err)
-			panic(http.ErrAbortHandler) // no answer for the driver, too
+			panic(http.ErrAbortHandler) // the driver gets no answer either
 		},
 		ErrorLog: m.log.logger(),
 	}

@@ -17,7 +17,7 @@ import (
 // Key is the API key for drivers under test. No error may repeat it.
 const Key = "sk-modeltest-0123456789abcdef"
 
-// Request is what a driver asked, as it came over the wire.
+// Request is a request of a driver, as it arrived.
 type Request struct {
 	Method, Path, Query string
 	Header              http.Header
@@ -26,8 +26,7 @@ type Request struct {
 	gone <-chan struct{}
 }
 
-// JSON returns the body as encoding/json reads it; a body that is not JSON fails the
-// test.
+// JSON returns the decoded body; a body that is not JSON fails the test.
 func (r Request) JSON(t testing.TB) map[string]any {
 	t.Helper()
 	var body map[string]any
@@ -35,23 +34,24 @@ func (r Request) JSON(t testing.TB) map[string]any {
 	return body
 }
 
-// ClientGone returns a channel that is closed when the driver closed the connection, or the exchange is over.
+// ClientGone returns a channel that is closed when the driver has closed the connection, or the exchange is
+// over.
 func (r Request) ClientGone() <-chan struct{} { return r.gone }
 
-// Endpoint is an address that a driver may ask, and what it was asked there.
+// Endpoint is an address for drivers, with the requests that it received.
 type Endpoint struct {
 	// URL is the address without a slash at its end, such as http://127.0.0.1:4010.
 	URL string
 
 	mu       sync.Mutex
 	requests []Request
-	asked    chan struct{} // has one element for each request
+	asked    chan struct{} // receives one element for each request
 	close    func()
 	journal  func(t testing.TB) []byte
 }
 
-// newEndpoint starts an endpoint that hands each request, noted down and numbered from
-// zero, to answer. It is closed at the end of the test.
+// newEndpoint starts an endpoint that records each request and passes it to answer, numbered from zero. It is
+// closed at the end of the test.
 func newEndpoint(t testing.TB, answer func(w http.ResponseWriter, r *http.Request, n int)) *Endpoint {
 	t.Helper()
 	e := &Endpoint{asked: make(chan struct{}, 10_000)}
@@ -65,7 +65,7 @@ func newEndpoint(t testing.TB, answer func(w http.ResponseWriter, r *http.Reques
 	}))
 	e.URL = server.URL
 	e.close = sync.OnceFunc(func() {
-		server.CloseClientConnections() // what hangs sees its client go
+		server.CloseClientConnections() // hanging requests end when their client is gone
 		server.Close()
 	})
 	t.Cleanup(e.close)
@@ -83,16 +83,15 @@ func (e *Endpoint) note(r *http.Request, body []byte) int {
 	return len(e.requests) - 1
 }
 
-// Requests returns what was asked, in the order in which it came.
+// Requests returns the requests in the order of their arrival.
 func (e *Endpoint) Requests() []Request {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.requests)
 }
 
-// Arrivals gives one element for each request that came.
+// Arrivals returns a channel that receives one element for each request.
 func (e *Endpoint) Arrivals() <-chan struct{} { return e.asked }
 
-// Close closes the endpoint before the end of the test: asking it then fails as
-// asking a service that is down.
+// Close closes the endpoint before the end of the test: requests then fail as for a service that is down.
 func (e *Endpoint) Close() { e.close() }

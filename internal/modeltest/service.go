@@ -10,48 +10,43 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Sentence stands in the error bodies of a Service where the service says in words
-// what is wrong. The driver's error must repeat it. The tests put Key behind it, as
-// services do that repeat the key which they do not know.
+// Sentence is the explanation in the error bodies of a Service. The driver's error must contain it. The tests
+// add Key after it, because some services repeat an unknown key.
 const Sentence = "modeltest says why"
 
-// Service is a model service: the bytes that it answers with, out of which
-// TestFaults makes everything that may go wrong.
+// Service describes a model service by its answers, from which TestFaults creates all faults.
 type Service struct {
-	// New gives a driver with Key for the service at a base URL, which has neither
-	// a path nor a slash at its end. It must send its requests with client. Required.
+	// New returns a driver with Key for the service at a base URL, which has neither a path nor a slash at
+	// its end. It must send its requests with client. Required.
 	New func(t *testing.T, baseURL string, client *http.Client) agent.Driver
 	// Whole is a good reply of plain text, without calls. Required.
 	Whole Exchange
-	// Text is what Whole says. It stands in Body once, and once in one of Frames.
+	// Text is the text of Whole. It occurs once in Body, and once in one of Frames.
 	Text string
-	// Call is a reply with one call whose arguments are Arguments, which are not JSON.
-	// Empty where the service's protocol cannot carry such a call.
+	// Call is a reply with one call whose arguments are Arguments, which are not JSON. It is empty if the
+	// service's protocol cannot carry such a call.
 	Call      Exchange
 	Arguments string
-	// Errors is what the service answers with when it fails, by kind. Rate limit,
-	// overloaded, auth, context length and bad request are required. Each body has the
-	// Sentence.
+	// Errors are the service's answers when it fails, by kind. Rate limit, overloaded, auth, context length
+	// and bad request are required. Each body contains the Sentence.
 	Errors map[agent.ErrorKind][]Reply
-	// Items: the mock server takes each item of a transcript for a message of its own,
-	// as it does of the Responses API. The turns of a mock server that is asked so are
-	// given to PlayItems.
+	// Items reports that the mock server counts each item of a transcript as a message, as it does for the
+	// Responses API. The tests then use PlayItems.
 	Items bool
-	// StreamErrors is frames that tell of a failure in a stream that began well.
+	// StreamErrors are frames that report a failure in a stream that began normally.
 	StreamErrors map[agent.ErrorKind][]string
 }
 
 // Exchange is one reply in its two forms.
 type Exchange struct {
-	// Body answers when no stream is asked for. It is JSON.
+	// Body is the answer to a request without streaming. It is JSON.
 	Body string
-	// Frames is the stream: server-sent events. Any of them missing at the end, the
-	// reply is not whole: a mark at the end that may be missing shares a frame with
-	// what stands before it.
+	// Frames is the stream: server-sent events. A reply without the last frame must be incomplete: if an end
+	// mark is optional, it is in the same frame as the event before it.
 	Frames []string
 }
 
-// reply returns the exchange in the form that is asked for.
+// reply returns the exchange in the requested form.
 func (x Exchange) reply(streaming bool) Reply {
 	if streaming {
 		return SSE(x.Frames...)
@@ -59,7 +54,7 @@ func (x Exchange) reply(streaming bool) Reply {
 	return Body(http.StatusOK, "application/json", x.Body)
 }
 
-// saying works like Whole with another text, which needs no escapes in JSON.
+// saying returns Whole with another text, which must not need escapes in JSON.
 func (s Service) saying(text string) Exchange {
 	x := Exchange{Body: strings.Replace(s.Whole.Body, s.Text, text, 1)}
 	for _, frame := range s.Whole.Frames {
@@ -68,7 +63,7 @@ func (s Service) saying(text string) Exchange {
 	return x
 }
 
-// check says what a service lacks.
+// check fails the test if a required field of the service is missing.
 func (s Service) check(t *testing.T) {
 	t.Helper()
 	require.NotNil(t, s.New, "Service.New")

@@ -17,9 +17,8 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// TestMock holds a driver to what it must do before the mock server: the server
-// takes its key, understands its messages, and fails in ways of its own. Of the
-// service, only New counts.
+// TestMock tests a driver against the mock server: the server accepts its key, understands its messages, and
+// fails in its own ways. Of the service, only New is used.
 func TestMock(t *testing.T, s Service) {
 	t.Helper()
 	mock := newMockServer(t, Key, []fixture{})
@@ -53,8 +52,8 @@ func failureFixture(status int, kind string) fixture {
 	return f
 }
 
-// mockConversation checks that, of a run with parallel calls, the server understands all: who
-// said what, which answer is to which call, what the tools are.
+// mockConversation checks that the server understands a run with parallel calls: the author of each message,
+// the call of each answer, and the tools.
 func (s Service) mockConversation(t *testing.T, mock *MockServer, streaming bool) {
 	t.Helper()
 	calling := agent.Step{FinishReason: agent.FinishToolCalls, Message: agent.Assistant("Let me see.",
@@ -111,8 +110,7 @@ func (s Service) mockConversation(t *testing.T, mock *MockServer, streaming bool
 	assert.Equal(t, "Looks.", shown.Tools[0].Function.Description, "the tool's description")
 }
 
-// mockImage checks that the bytes of an image are sent, where the driver says that there are
-// images.
+// mockImage checks that the bytes of an image are sent, if the driver supports images.
 func (s Service) mockImage(t *testing.T, mock *MockServer) {
 	t.Helper()
 	d := s.at(t, false, mock.serveFixtures(t, []fixture{textFixture("nice")}))

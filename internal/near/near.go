@@ -1,4 +1,4 @@
-// Package near finds the name that was probably meant by one that is not known.
+// Package near suggests a known name for a misspelled one.
 package near
 
 import (
@@ -7,12 +7,12 @@ import (
 	"github.com/samber/lo"
 )
 
-// Name returns the known name that a wrong one was probably meant to be: the same but for case and separators, else
-// the one with the fewest slips of the pen, else the only one that contains it or that it contains. It reports false
-// where none is alike.
+// Name returns the known name that is most similar to a wrong one: the same except for case and separators,
+// else the one with the fewest typing errors, else the only one that contains it or is contained in it. It
+// returns false if no name is similar.
 func Name(name string, known []string) (string, bool) {
 	plain := bareName(name)
-	slips := len(plain) / 3 // how many are believable
+	slips := len(plain) / 3 // the maximum number of typing errors
 	best := ""
 	var related []string
 	for _, candidate := range known {
@@ -30,19 +30,19 @@ func Name(name string, known []string) (string, bool) {
 	return best, best != ""
 }
 
-// bareName drops what spellings of the same name differ in: filePath, file_path and File-Path.
+// bareName removes the differences between spellings of a name: filePath, file_path and File-Path.
 func bareName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(name))
 }
 
-// editDistance counts the slips of the pen from a to b: bytes inserted, left out, changed, or swapped with their
-// neighbour. Beyond 64 bytes it gives up and says that nothing is alike.
+// editDistance counts the typing errors from a to b: bytes that were inserted, omitted, changed, or swapped
+// with their neighbour. For texts longer than 64 bytes it returns a large number.
 func editDistance(a, b string) int {
 	const most = 64
 	if len(a) > most || len(b) > most {
 		return most
 	}
-	var before, above, row [most + 1]int // of two bytes of a ago, of one, and now
+	var before, above, row [most + 1]int // the rows for the byte of a before the last, the last, and the current one
 	for j := range len(b) + 1 {
 		row[j] = j
 	}

@@ -1,5 +1,5 @@
-// Package once carries, in the context of a run that is kept, who writes down what is done once in it: from the keeper
-// around the run to what the hooks inside of it do, none of which knows the other.
+// Package once carries a run's journal in its context: from the keeper around the run to the actions of the
+// hooks inside it, which do not know each other.
 package once
 
 import (
@@ -8,7 +8,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Journal does something once in the life of a run, and writes it down: see durable.Keeper.Once, which is one.
+// Journal performs an operation once in the life of a run, and records it. durable.Keeper.Once is an
+// implementation.
 type Journal interface {
 	Once(
 		ctx context.Context, s agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error),
@@ -22,7 +23,7 @@ func Into(ctx context.Context, j Journal) context.Context {
 	return context.WithValue(ctx, journalKey{}, j)
 }
 
-// From returns the journal that Into put there; nil in a run that is not kept.
+// From returns the journal of Into; nil in a run that is not durable.
 func From(ctx context.Context) Journal {
 	j, _ := ctx.Value(journalKey{}).(Journal)
 	return j

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// chunkSize is how many elements stand together. A fork copies at most that many,
-// and a pointer for each chunk before.
+// chunkSize is the number of elements in a chunk. A fork copies at most one chunk, and a pointer for each
+// chunk before it.
 const chunkSize = 32
 
 // Log is an immutable sequence of T. The zero Log is empty and ready to use.
@@ -17,10 +17,9 @@ type Log[T any] struct {
 	length int
 }
 
-// line is what logs of one line of descent share. Slots below claimed belong to
-// one log; a slot is written by the log that claimed it and read only by logs that
-// are longer than its index. A chunk is put in by the log that claimed its first
-// slot.
+// line is the memory that a log shares with the logs it was appended to. Slots below claimed belong to one
+// log; a slot is written by the log that claimed it and read only by logs that are longer than its index. A
+// chunk is allocated by the log that claimed its first slot.
 type line[T any] struct {
 	chunks  []*[chunkSize]T
 	claimed atomic.Int64
@@ -57,8 +56,7 @@ func (l Log[T]) Last() (T, bool) {
 // All iterates over the elements with their index, oldest first.
 func (l Log[T]) All() iter.Seq2[int, T] { return l.From(0) }
 
-// From iterates from element i on. An i past the end gives nothing; it panics
-// when i is negative.
+// From iterates from element i on. It yields nothing if i is past the end, and panics if i is negative.
 func (l Log[T]) From(i int) iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
 		if i < 0 {
@@ -83,8 +81,8 @@ func (l Log[T]) Backward() iter.Seq2[int, T] {
 	}
 }
 
-// Truncate returns the log of the first n elements. It panics when n is
-// negative or more than Len. What is appended to it later is a fork.
+// Truncate returns the log of the first n elements. It panics if n is negative or more than Len. Appending to
+// the result creates a fork.
 func (l Log[T]) Truncate(n int) Log[T] {
 	if n < 0 || n > l.length {
 		panic(fmt.Sprintf("plog: cannot truncate to %d with length %d", n, l.length))
@@ -92,8 +90,7 @@ func (l Log[T]) Truncate(n int) Log[T] {
 	return Log[T]{line: l.line, length: n}
 }
 
-// Append returns a log with items after the elements of l, which stays as it
-// was. The items are copied.
+// Append returns a log with items after the elements of l, which does not change. The items are copied.
 func (l Log[T]) Append(items ...T) Log[T] {
 	if len(items) == 0 {
 		return l
@@ -109,7 +106,7 @@ func (l Log[T]) Append(items ...T) Log[T] {
 		to = l.fork(needed)
 		to.claimed.Store(int64(end))
 	case needed > len(to.chunks):
-		// The claim holds for the last chunk, too: it goes along, not copied.
+		// The claim also covers the last chunk, which is therefore shared and not copied.
 		longer := &line[T]{chunks: make([]*[chunkSize]T, 2*needed)}
 		copy(longer.chunks, to.chunks)
 		longer.claimed.Store(int64(end))
@@ -125,8 +122,8 @@ func (l Log[T]) Append(items ...T) Log[T] {
 	return Log[T]{line: to, length: end}
 }
 
-// fork returns a new line with room for so many chunks: full chunks are shared, the
-// one that is not full is copied as far as l reaches.
+// fork returns a new line with room for the needed chunks: full chunks are shared, a partial one is copied as
+// far as l reaches.
 func (l Log[T]) fork(needed int) *line[T] {
 	to := &line[T]{chunks: make([]*[chunkSize]T, max(needed+1, len(l.line.chunks)))}
 	full, rest := l.length/chunkSize, l.length%chunkSize

@@ -1,5 +1,5 @@
-// Package process runs programs such that there is an end to all that they started: for tools and hook actions that run
-// commands.
+// Package process runs programs and ends all processes that they start. It is for tools and hook actions that
+// run commands.
 //
 //	var stdout bytes.Buffer
 //	r, err := process.Run(ctx, process.Command{
@@ -7,13 +7,13 @@
 //		Stdout: &stdout, Timeout: time.Minute, Grace: 2 * time.Second,
 //	})
 //
-// A program has a session and a process group of its own. When its time is up, when ctx is done, and also when it has
-// exited and left something running, all its processes get SIGTERM, and what is still there after the grace SIGKILL.
-// Pipes that such processes hold open are not waited for: output is what came until then.
+// A program has its own session and process group. When it exceeds its time, when ctx is done, and when it
+// has exited and left processes running, all its processes get SIGTERM, and after the grace period SIGKILL.
+// Run does not wait for pipes that such processes hold open: output is what arrived until then.
 //
-// On Linux, processes that made a session of their own are found, too: all that come of a program bear a mark that the
-// kernel hands on to children, a limit of a kind that limits nothing. A program that is not Gated may have started
-// something that left its session before the mark was set; that is possible only for as long as one system call takes.
+// On Linux, processes that created their own session are found, too: all descendants of a program have a mark
+// that the kernel passes on to children, a limit without effect. If a program is not Gated, a child may have
+// left its session before the mark was set, in the time of one system call.
 //
-// The package runs on Unix. Elsewhere Run says that it does not.
+// The package runs on Unix. On other systems, Run returns an error.
 package process

@@ -11,21 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// family is all processes that came of a program. A process belongs to it that is in the session of the first one, or
-// bears the mark: a limit (RLIMIT_RTTIME, for processes of real-time priority) of a random height that is not reached.
-// Children inherit limits, and only root can raise them.
+// family is a program with all its descendants. A process belongs to it if it is in the session of the first
+// process, or has the mark: a limit (RLIMIT_RTTIME, for processes of real-time priority) with a random value
+// that is never reached. Children inherit limits, and only root can raise them.
 type family struct {
 	leader int
 	mark   uint64
 	cmd    *exec.Cmd
-	// exited is closed when the first process has exited. It stays a zombie until wait, so that its process group is its own.
+	// exited is closed when the first process has exited. That process stays a zombie until wait, so that
+	// its process group id is not reused.
 	exited chan struct{}
-	// most is how many processes there may be; zero is no limit. bred says that there were more.
+	// most is the maximum number of processes; zero means no limit. bred reports that there were more.
 	most int
 	bred bool
 }
 
-// startProgram starts a program, marks it, and lets it go ahead.
+// startProgram starts a program, marks it, and lets it continue.
 func startProgram(cmd *exec.Cmd, c Command) (*family, error) {
 	var ready, goAhead *os.File
 	if c.Gated {
@@ -58,7 +59,7 @@ func startProgram(cmd *exec.Cmd, c Command) (*family, error) {
 	return f, nil
 }
 
-// watch notices the exit of the first process and leaves it to wait to be reaped.
+// watch detects the exit of the first process, but leaves it for wait to reap.
 func (f *family) watch() {
 	defer close(f.exited)
 	for unix.Waitid(unix.P_PID, f.leader, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
@@ -68,11 +69,11 @@ func (f *family) watch() {
 
 // wait reaps the first process.
 func (f *family) wait() *os.ProcessState {
-	_ = f.cmd.Wait() // the state says more
+	_ = f.cmd.Wait() // the process state has the details
 	return f.cmd.ProcessState
 }
 
-// setMark marks the first process, where that is possible: not where that limit was set before.
+// setMark marks the first process, unless that limit was set before.
 func (f *family) setMark() {
 	var random [8]byte
 	_, _ = rand.Read(random[:])
@@ -82,7 +83,7 @@ func (f *family) setMark() {
 	}
 }
 
-// members returns the processes of the family that have not exited, the first one included.
+// members returns the processes of the family that have not exited, including the first one.
 func (f *family) members() []int {
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -108,7 +109,7 @@ func (f *family) has(pid int) bool {
 	return f.mark != 0 && unix.Prlimit(pid, unix.RLIMIT_RTTIME, nil, &limit) == nil && limit.Max == f.mark
 }
 
-// hasExited reports whether a process has exited and waits for its parent to notice.
+// hasExited reports whether a process has exited and was not reaped yet.
 func hasExited(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
@@ -118,14 +119,15 @@ func hasExited(pid string) bool {
 	return len(state) > 0 && (state[0] == 'Z' || state[0] == 'X')
 }
 
-// signal sends a signal to all: to the group at once, such that no fork is missed, then to those who left it.
+// signal sends a signal to all processes: first to the group at once, so that it reaches new forks, then to
+// processes outside the group.
 func (f *family) signal(sig unix.Signal) {
 	_ = unix.Kill(-f.leader, sig)
 	for _, pid := range f.members() {
 		if group, err := unix.Getpgid(pid); err != nil || group == f.leader {
 			continue
 		}
-		process, err := os.FindProcess(pid) // a handle, so that the signal cannot reach a stranger of the same number
+		process, err := os.FindProcess(pid) // a handle, so that the signal cannot reach another process that got the same id
 		if err != nil {
 			continue
 		}

@@ -15,7 +15,7 @@ type family struct {
 	cmd    *exec.Cmd
 	// exited is closed when the first process has exited.
 	exited chan struct{}
-	// most is how many processes there may be; zero is no limit. bred says that there were more.
+	// most is the maximum number of processes; zero means no limit. bred reports that there were more.
 	most int
 	bred bool
 }
@@ -28,7 +28,7 @@ func startProgram(cmd *exec.Cmd, c Command) (*family, error) {
 	f := &family{leader: cmd.Process.Pid, cmd: cmd, exited: make(chan struct{}), most: c.Most}
 	go func() {
 		defer close(f.exited)
-		_ = cmd.Wait() // the state says more
+		_ = cmd.Wait() // the process state has the details
 	}()
 	return f, nil
 }
@@ -36,7 +36,7 @@ func startProgram(cmd *exec.Cmd, c Command) (*family, error) {
 // wait returns the state of the first process, which has exited.
 func (f *family) wait() *os.ProcessState { return f.cmd.ProcessState }
 
-// members stands for all processes of the group with the first of them: how many there are is not known.
+// members returns the first process for all processes of the group, whose number is unknown.
 func (f *family) members() []int {
 	if unix.Kill(-f.leader, 0) != nil {
 		return nil

@@ -6,58 +6,59 @@ import (
 	"time"
 )
 
-// Command is a program that is to run.
+// Command describes a program to run.
 type Command struct {
-	// Path is the program's file, Args are its arguments, the first of which is its name; Dir is where it runs, and Env
-	// all of its environment.
+	// Path is the program's file, Args are its arguments, beginning with its name; Dir is its working
+	// directory, and Env its whole environment.
 	Path string
 	Args []string
 	Dir  string
 	Env  []string
-	// Stdin is what it reads on its standard input; nil is nothing. It need not read it.
+	// Stdin is the program's standard input; nil means none. The program need not read it.
 	Stdin []byte
-	// Stdout and Stderr get what it writes, each from one goroutine at a time, and nothing more once Run has returned.
-	// A write that fails ends the reading, so the program's next one fails, too.
+	// Stdout and Stderr receive the program's output, each from one goroutine at a time, and nothing after
+	// Run has returned. A failed write ends the reading, so the program's next write fails, too.
 	Stdout, Stderr io.Writer
-	// Timeout is how long it may take, Grace how long its processes have after SIGTERM before SIGKILL; zero kills them at
-	// once.
+	// Timeout is the maximum duration, Grace the time between SIGTERM and SIGKILL; a Grace of zero kills the
+	// processes at once.
 	Timeout, Grace time.Duration
-	// Most is how many processes it may have at once, itself included; zero is any number. One with more is killed whole.
+	// Most is the maximum number of processes at once, including the program itself; zero means no limit. If
+	// there are more, all are killed.
 	Most int
-	// Gated says that it waits for a line on file descriptor 3 before it does anything. Prepare, if set, is called before
-	// that line is written; its error ends the program. Linux only.
+	// Gated reports that the program waits for a line on file descriptor 3 before it does anything. Prepare,
+	// if set, is called before that line is written; its error ends the program. Linux only.
 	Gated   bool
 	Prepare func(pid int) error
 }
 
-// Ending says how a program ended.
+// Ending is the way in which a program ended.
 type Ending string
 
-// How a program may end.
+// The ways in which a program may end.
 const (
-	// Exited: by itself, or by a signal that was not ours.
+	// Exited: by itself, or by a signal that Run did not send.
 	Exited Ending = "exited"
-	// TimedOut: its time was up.
+	// TimedOut: it exceeded its Timeout.
 	TimedOut Ending = "timed_out"
-	// Cancelled: the ctx that it ran under was done.
+	// Cancelled: its ctx was done.
 	Cancelled Ending = "cancelled"
 	// Overran: it had more processes than Command.Most.
 	Overran Ending = "overran"
 )
 
-// Result is what came of a program.
+// Result is the result of a program.
 type Result struct {
 	Ended Ending
-	// State is how its first process ended; nil while that hangs in the kernel.
+	// State is the state of the first process after it ended; nil if that process hangs in the kernel.
 	State *os.ProcessState
 	// Signal is the signal that ended it, such as "SIGKILL"; empty for none.
 	Signal string
-	// Duration is how long it took, the ending included.
+	// Duration is the total duration, including the time for ending the processes.
 	Duration time.Duration
-	// Leftover is the number of processes that were still running when it had exited by itself, and were ended; Alive the
-	// number of those that could not be.
+	// Leftover is the number of processes that were still running when the program had exited by itself, and
+	// that Run ended; Alive is the number of those that could not be ended.
 	Leftover, Alive int
-	// Held says that a process which was not found holds on to its output: what that writes is lost.
+	// Held reports that an unknown process still holds the output open: its output is lost.
 	Held bool
 }
 
@@ -69,5 +70,5 @@ func (r Result) ExitCode() int {
 	return r.State.ExitCode()
 }
 
-// Killing is how long processes may take to be gone after SIGKILL.
+// Killing is how long Run waits for processes after SIGKILL.
 const Killing = 2 * time.Second

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// settling is how long processes may take to end by themselves when the first one has exited.
+	// settling is how long processes may take to end by themselves after the first one has exited.
 	settling = 100 * time.Millisecond
-	// counting is how often the processes are counted of which there may not be too many.
+	// counting is the interval for counting processes if their number is limited.
 	counting = 10 * time.Millisecond
 )
 
-// CheckSupport returns why programs cannot be run here; nil if they can.
+// CheckSupport returns the reason why programs cannot run here; nil if they can.
 func CheckSupport() error { return nil }
 
-// Run starts a program, waits until it ends or has to be ended, and returns when nothing of it is left that could be
-// ended. It is an error that it could not be started, and nothing else is.
+// Run starts a program, waits until it ends or must be ended, and returns when all of its processes that can
+// be ended have ended. It returns an error only if the program could not be started.
 func Run(ctx context.Context, c Command) (r Result, err error) {
 	started := time.Now()
 	var outputs [2]*output
@@ -64,7 +64,7 @@ func Run(ctx context.Context, c Command) (r Result, err error) {
 	}
 	r.Alive = family.end(grace)
 	if r.Ended == Exited && family.bred {
-		r.Ended = Overran // what it left behind did
+		r.Ended = Overran // its remaining processes exceeded the limit
 	}
 	for _, o := range outputs {
 		r.Held = o.finish(time.Now().Add(settling)) || r.Held
@@ -78,8 +78,8 @@ func Run(ctx context.Context, c Command) (r Result, err error) {
 	return r, nil
 }
 
-// await waits for the end of a program, or for a reason to end it. What it leaves behind has a moment to end by itself:
-// bash does not wait for a process in >(…).
+// await waits for the end of a program, or for a reason to end it. Remaining processes have a moment to end
+// by themselves: bash does not wait for a process in >(…).
 func (f *family) await(ctx context.Context, limit time.Duration) Ending {
 	timer, ticker := time.NewTimer(limit), time.NewTicker(counting)
 	defer timer.Stop()
@@ -106,17 +106,17 @@ func (f *family) await(ctx context.Context, limit time.Duration) Ending {
 	}
 }
 
-// overran reports whether there are more processes than there may be.
+// overran reports whether the family has more processes than allowed.
 func (f *family) overran() bool {
 	f.bred = f.bred || f.most > 0 && len(f.members()) > f.most
 	return f.bred
 }
 
-// end ends what is there of a family, and says how many processes could not be ended.
+// end ends the processes of a family, and returns how many could not be ended.
 func (f *family) end(grace time.Duration) (alive int) {
 	if grace > 0 && len(f.members()) > 0 {
 		f.signal(unix.SIGTERM)
-		f.signal(unix.SIGCONT) // what is stopped cannot end
+		f.signal(unix.SIGCONT) // stopped processes cannot end
 		f.goneBy(time.Now().Add(grace))
 	}
 	for deadline := time.Now().Add(Killing); ; {
@@ -128,25 +128,25 @@ func (f *family) end(grace time.Duration) (alive int) {
 	}
 }
 
-// goneBy waits until no process is left, there are too many, or the deadline has passed.
+// goneBy waits until all processes have ended, there are too many, or the deadline has passed.
 func (f *family) goneBy(deadline time.Time) {
 	for pause := time.Millisecond; len(f.members()) > 0 && !f.overran() && time.Now().Before(deadline); pause = min(2*pause, counting) {
 		time.Sleep(pause)
 	}
 }
 
-// reap takes the exit status from the kernel; nil while the process hangs there.
+// reap gets the exit status from the kernel; nil while the process hangs in the kernel.
 func (f *family) reap() *os.ProcessState {
 	select {
 	case <-f.exited:
 		return f.wait()
 	case <-time.After(settling):
-		go func() { <-f.exited; f.wait() }() // it cannot be killed now; it will end some day
+		go func() { <-f.exited; f.wait() }() // it cannot be killed now, but will end later
 		return nil
 	}
 }
 
-// output is one stream of a program on its way here.
+// output is one output stream of a program.
 type output struct {
 	reader, writer *os.File
 	to             io.Writer
@@ -165,27 +165,27 @@ func newOutput(to io.Writer) (*output, error) {
 	return &output{reader: reader, writer: writer, to: to, done: make(chan struct{})}, nil
 }
 
-// read reads until all who could write are gone, or until finish has enough.
+// read reads until all writers are gone, or until finish stops it.
 func (o *output) read() {
 	defer close(o.done)
 	_, err := io.Copy(o.to, o.reader)
 	o.held = errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// finish ends the reading at the deadline, and reports whether a process could still write then.
+// finish stops the reading at the deadline, and reports whether a process could still write then.
 func (o *output) finish(deadline time.Time) (held bool) {
 	_ = o.reader.SetReadDeadline(deadline)
 	<-o.done
 	return o.held
 }
 
-// close closes what is open.
+// close closes the open files.
 func (o *output) close() {
 	_ = o.writer.Close()
 	_ = o.reader.Close()
 }
 
-// input is what a program reads, on its way there; nil for nothing.
+// input is the standard input of a program; nil for none.
 type input struct {
 	text           []byte
 	reader, writer *os.File
@@ -204,7 +204,7 @@ func newInput(cmd *exec.Cmd, text []byte) (*input, error) {
 	return &input{text: text, reader: reader, writer: writer}, nil
 }
 
-// begin writes until all is written, or the reader is gone.
+// begin starts writing the text, until all is written or the reader is gone.
 func (i *input) begin() {
 	if i == nil {
 		return
@@ -213,7 +213,7 @@ func (i *input) begin() {
 	i.done = make(chan struct{})
 	go func() {
 		defer close(i.done)
-		_, _ = i.writer.Write(i.text) // it need not read it
+		_, _ = i.writer.Write(i.text) // the program need not read it
 		_ = i.writer.Close()
 	}()
 }

@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// TraceVars tells a program which span it is part of, in the variables that programs look at which are instrumented
-// with OpenTelemetry: TRACEPARENT and, where there is one, TRACESTATE. There are none when the span is not sampled.
+// TraceVars returns the environment variables that tell a program its parent span, which programs with
+// OpenTelemetry read: TRACEPARENT and, if set, TRACESTATE. It returns none if the span is not sampled.
 func TraceVars(ctx context.Context) map[string]string {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return nil

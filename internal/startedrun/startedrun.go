@@ -1,5 +1,6 @@
-// Package startedrun carries, in contexts, what runs of agents know of one another: whether a tool call has started a run,
-// from the agent that runs to the executor that would otherwise retry the call; and which run a context belongs to.
+// Package startedrun carries information about runs in contexts: whether a tool call has started a run, from
+// the agent of that run to the executor that would otherwise retry the call; and the run that a context
+// belongs to.
 package startedrun
 
 import (
@@ -15,7 +16,7 @@ func Watch(ctx context.Context) (context.Context, *atomic.Bool) {
 	return context.WithValue(ctx, flagKey{}, flag), flag
 }
 
-// Note sets the flag of the innermost tool call that ctx belongs to, if one is watched.
+// Note sets the flag of the innermost watched tool call that ctx belongs to, if any.
 func Note(ctx context.Context) {
 	if flag, ok := ctx.Value(flagKey{}).(*atomic.Bool); ok {
 		flag.Store(true)
@@ -24,8 +25,8 @@ func Note(ctx context.Context) {
 
 type runKey struct{}
 
-// Within returns a context that belongs to a run, for the runs that are started with it. Nil is for those
-// that do not count for a run above.
+// Within returns a context that belongs to a run, for starting other runs. A nil run means that these do not
+// count for a run above.
 func Within(ctx context.Context, run any) context.Context {
 	return context.WithValue(ctx, runKey{}, run)
 }

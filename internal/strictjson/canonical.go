@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Canonical returns the one text that all writings of the same arguments have: no white space, members sorted by name, strings
-// escaped in one way, numbers by what they are worth (1, 1.0 and 10e-1 are the same, and digits of big ones count). The
-// error is that of CheckObject.
+// Canonical returns the canonical text of arguments: no white space, members sorted by name, strings escaped
+// in one way, numbers by their value (1, 1.0 and 10e-1 are the same, and all digits of large numbers count).
+// Its error is that of CheckObject.
 func Canonical(args string) (string, error) {
 	if err := CheckObject(args); err != nil {
 		return "", err
@@ -20,7 +20,7 @@ func Canonical(args string) (string, error) {
 	return Marshal(canonicalValue(members))
 }
 
-// canonicalValue returns a decoded value with its numbers written in one way. It changes lists and objects in place.
+// canonicalValue returns a decoded value with canonical numbers. It changes lists and objects in place.
 func canonicalValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -37,7 +37,8 @@ func canonicalValue(v any) any {
 	return v
 }
 
-// canonicalNumber returns a number that is whole and fits a Go integer without an exponent, and any other with one.
+// canonicalNumber returns a number without an exponent if it is whole and fits a Go integer, otherwise with
+// one.
 func canonicalNumber(text string) string {
 	digits, point, negative := splitDecimal(text)
 	switch {

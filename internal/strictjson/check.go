@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// MaxDepth is how deep objects and arrays may be nested in an argument text; the outermost object counts.
+	// MaxDepth is the maximum nesting of objects and arrays in an argument text, including the outermost
+	// object.
 	MaxDepth = 1000
 
-	// MaxExponent is the largest exponent, either way, that a number in an argument text may have.
-	// It is beyond every float64, and keeps arithmetic with exact numbers from exploding: 1e999999999 is
-	// eleven bytes of text and four hundred megabytes of integer.
+	// MaxExponent is the largest absolute exponent of a number in an argument text. It is beyond every
+	// float64, and limits the size of exact numbers: 1e999999999 is eleven bytes of text and four hundred
+	// megabytes of integer.
 	MaxExponent = 999
 )
 
-// CheckObject says whether args is exactly one JSON object under the strict rules: valid UTF-8, no name
-// given twice in one object, no two names of one object that differ only in case (Unicode simple folding),
-// nesting up to MaxDepth, exponents up to MaxExponent, nothing but white space around it. The empty string is
-// not an object; a caller that reads it as {} decides so itself.
+// CheckObject checks that args is exactly one JSON object under the strict rules: valid UTF-8, no duplicate
+// names in an object, no two names of one object that differ only in case (Unicode simple folding), nesting
+// up to MaxDepth, exponents up to MaxExponent, and only white space around it. The empty string is not an
+// object; callers that accept it as {} must do so themselves.
 //
-// Nil means it is; otherwise the error is a *Error with the first thing that is wrong. Common texts are checked
-// without allocation.
+// The error is nil, or a *Error with the first mistake. Common texts are checked without allocation.
 func CheckObject(args string) error {
 	if plainDocument(args) {
 		return nil
@@ -33,7 +33,8 @@ func CheckObject(args string) error {
 	return checkTokens(args)
 }
 
-// checkTokens works like CheckObject on the JSON library's tokens: the reference, and the one that finds the words.
+// checkTokens works like CheckObject with the JSON library's tokens: it is the reference, and creates the
+// error messages.
 func checkTokens(args string) error {
 	dec := jsontext.NewDecoder(strings.NewReader(args))
 	switch kind := dec.PeekKind(); kind {
@@ -97,7 +98,7 @@ func checkEnd(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// exponentFits looks at the exponent's digits only: at most three, leading zeros aside.
+// exponentFits checks only the exponent's digits: at most three, without leading zeros.
 func exponentFits(number string) bool {
 	at := strings.IndexAny(number, "eE")
 	if at < 0 {

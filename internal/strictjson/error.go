@@ -12,20 +12,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Error says what is wrong with a JSON text and where.
+// Error describes a mistake in a JSON text and its place.
 type Error struct {
-	// Pointer is the JSON pointer (RFC 6901) of the value or member that is wrong; empty for the text as a whole.
+	// Pointer is the JSON pointer (RFC 6901) of the wrong value or member; empty for the text as a whole.
 	Pointer string
 
-	// Message is what is wrong, without the place: lower case, no full stop.
+	// Message describes the mistake, without the place: lower case, no full stop.
 	Message string
 
-	// Err is ErrUnknownMember, or what another package's UnmarshalJSON or UnmarshalText method said, if that is the
-	// cause; else nil.
+	// Err is ErrUnknownMember, or the error of a type's UnmarshalJSON or UnmarshalText method, if that is
+	// the cause; otherwise nil.
 	Err error
 }
 
-// ErrUnknownMember is the cause when a member has no place in what it is decoded into.
+// ErrUnknownMember is the cause when the target has no field for a member.
 var ErrUnknownMember = errors.New("unknown member")
 
 // Error returns the place, if there is one, and the message.
@@ -36,19 +36,19 @@ func (e *Error) Error() string {
 	return "at " + e.Pointer + ": " + e.Message
 }
 
-// Unwrap gives Err.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 func errorAt(pointer jsontext.Pointer, format string, args ...any) *Error {
 	return &Error{Pointer: string(pointer), Message: fmt.Sprintf(format, args...)}
 }
 
-// explain puts what the JSON library said into this package's words.
+// explain converts an error of the JSON library.
 func explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	if own, ok := err.(*Error); ok { //nolint:errorlint // one that is wrapped knows less than what wraps it
+	if own, ok := err.(*Error); ok { //nolint:errorlint // the wrapping error has more information
 		return own
 	}
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
@@ -63,7 +63,7 @@ func explain(err error) error {
 	return &Error{Message: err.Error(), Err: err}
 }
 
-// explainMarshal works like explain, for the other direction, where a type is at fault and not a text.
+// explainMarshal works like explain for encoding, where a type is wrong and not a text.
 func explainMarshal(err error) error {
 	semantic, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
@@ -92,7 +92,7 @@ func explainSyntactic(err *jsontext.SyntacticError) *Error {
 
 func explainSemantic(err *json.SemanticError) *Error {
 	at := err.JSONPointer
-	if inner, ok := err.Err.(*Error); ok { //nolint:errorlint // a method of the type used this package, and said no more
+	if inner, ok := err.Err.(*Error); ok { //nolint:errorlint // a method of the type returned an error of this package
 		return &Error{Pointer: string(at) + inner.Pointer, Message: inner.Message, Err: inner.Err}
 	}
 	switch {
@@ -110,7 +110,7 @@ func explainSemantic(err *json.SemanticError) *Error {
 	return errorAt(at, "expected %s, got %s", typeName(err.GoType), kindName(err.JSONKind))
 }
 
-// typeName returns what JSON calls the values that a Go type takes, with the size where it matters.
+// typeName returns the JSON name of the values that a Go type accepts, with the size where it matters.
 func typeName(t reflect.Type) string {
 	if t == nil {
 		return "another type"
@@ -151,7 +151,7 @@ func kindName(k jsontext.Kind) string {
 	return "something else"
 }
 
-// shorten keeps a number or string of the text readable inside a message.
+// shorten shortens a number or string for a message.
 func shorten(s string) string {
 	const most = 60
 	if len(s) <= most {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Flat checks and decodes argument texts into one flat struct type in a single pass, for the texts that are as
-// they should be. It never says what is wrong: whatever is unusual, it leaves to the slower functions.
+// Flat checks and decodes argument texts into one flat struct type in a single pass. It is a fast path for
+// valid texts in the usual form: it reports no errors, and leaves all other texts to the slower functions.
 //
-// A struct type is flat when its fields are exported and of type string, bool, integer, float, a pointer to one
-// of these, or []string, with no methods for decoding and no json tag options but omitempty and omitzero. A field
-// with neither is required.
+// A struct type is flat when its fields are exported and of type string, bool, integer, float, a pointer to
+// one of these, or []string, with no methods for decoding and no json tag options except omitempty and
+// omitzero. A field with neither option is required.
 type Flat struct {
 	fields   []flatField
 	required uint64 // bit i for fields[i]
@@ -20,11 +20,11 @@ type flatField struct {
 	name   string
 	key    string // the name as most texts write it: in quotes, with its colon
 	offset uintptr
-	kind   reflect.Kind // of the value, behind the pointer if there is one; Slice is []string
-	target reflect.Type // what the field points to; nil when it is no pointer
+	kind   reflect.Kind // kind of the value, or of the pointer's target; Slice is []string
+	target reflect.Type // the pointer's target; nil when the field is not a pointer
 }
 
-// FlatOf prepares decoding into a struct type. Nil means that the type is not flat.
+// FlatOf prepares decoding into a struct type. It returns nil if the type is not flat.
 func FlatOf(t reflect.Type) *Flat {
 	if t.Kind() != reflect.Struct || t.NumField() > 64 || ReadsBy(t) != ByKind {
 		return nil
@@ -50,7 +50,7 @@ func FlatOf(t reflect.Type) *Flat {
 	return f
 }
 
-// flatTag reads a field's json tag; plain is false for what a flat struct cannot have.
+// flatTag reads a field's json tag; plain is false if a flat struct cannot have the field.
 func flatTag(field reflect.StructField) (name string, optional, skip, plain bool) {
 	tag := field.Tag.Get("json")
 	if tag == "-" || (!field.IsExported() && !field.Anonymous) {

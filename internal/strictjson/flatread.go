@@ -9,8 +9,9 @@ import (
 )
 
 // Decode fills the zero value of the struct type, which into points to, from an argument text, and reports
-// whether it could. True: the text passes CheckObject, has all required members and no unknown ones, and the
-// struct holds what Unmarshal would have put there. False says nothing, and the struct may be half written.
+// whether it succeeded. True means that the text passes CheckObject, has all required members and no unknown
+// ones, and that the struct has the values that Unmarshal would set. False says nothing about the text, and
+// the struct may be partly written.
 //
 // Strings in the struct may share memory with args.
 func (f *Flat) Decode(args string, into unsafe.Pointer) bool {
@@ -26,14 +27,14 @@ func (f *Flat) Decode(args string, into unsafe.Pointer) bool {
 		if next < len(f.fields) {
 			field = &f.fields[next]
 		}
-		if field != nil && strings.HasPrefix(args[i:], field.key) { // mostly: in order, without white space
+		if field != nil && strings.HasPrefix(args[i:], field.key) { // the usual case: in order, without white space
 			i += len(field.key)
 		} else if next, i = f.find(args, i, next); next >= 0 {
 			field = &f.fields[next]
 		} else {
 			return false
 		}
-		bit := uint64(1) << (next & 63) // that is all
+		bit := uint64(1) << (next & 63) // the end of the object
 		if i = skipSpace(args, i); given&bit != 0 || i == len(args) {
 			return false
 		}
@@ -61,8 +62,8 @@ func (f *Flat) Decode(args string, into unsafe.Pointer) bool {
 	return i < len(args) && skipSpace(args, i+1) == len(args) && given&f.required == f.required
 }
 
-// find reads the name of a member and its colon. It gives the index of the field, or -1, and the index behind the
-// colon; guess is where the field should be.
+// find reads the name of a member and its colon. It returns the index of the field, or -1, and the index
+// after the colon; guess is the expected index of the field.
 func (f *Flat) find(s string, i, guess int) (field, behind int) {
 	end := plainName(s, i)
 	if end < 0 {
@@ -83,8 +84,8 @@ func (f *Flat) find(s string, i, guess int) (field, behind int) {
 	return -1, 0
 }
 
-// readPointer decodes the value at s[i] into the pointer field of the struct at base; it gives the index behind it or
-// -1.
+// readPointer decodes the value at s[i] into the pointer field of the struct at base; it returns the index
+// after the value, or -1.
 func (f *flatField) readPointer(s string, i int, base unsafe.Pointer) int {
 	if s[i] == 'n' {
 		return plainLiteral(s, i, "null")
@@ -128,7 +129,7 @@ func readString(s string, i int, into *string) int {
 	return -1
 }
 
-// readUnusualString reads a string with escapes or beyond ASCII.
+// readUnusualString reads a string with escapes or characters beyond ASCII.
 func readUnusualString(s string, i int, into *string) int {
 	end := skipString(s, i)
 	if end < 0 {
@@ -194,8 +195,8 @@ func readFloat(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
 	return end
 }
 
-// readInteger takes a number of at most 18 digits, with nothing but zeros after the point. What it leaves unread, such
-// as an exponent, is not what Decode goes on with.
+// readInteger reads a number of at most 18 digits, with only zeros after the point. If it leaves part of the
+// number unread, such as an exponent, Decode fails at that part.
 func readInteger(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
 	negative := s[i] == '-'
 	if negative {

@@ -12,9 +12,9 @@ import (
 // joined by dots otherwise (`files.0.path`); a name that itself has a dot or begins with a slash needs a
 // pointer. A number picks the element of an array, counted from 0.
 //
-// It gives the raw JSON text of the value (a string keeps its quotes and escapes), and false if there is no
-// such value. Names are compared as they read, not as they are escaped. The text must have passed CheckObject:
-// the answer for one that has not is a guess.
+// It returns the raw JSON text of the value (a string keeps its quotes and escapes), and false if the value
+// does not exist. Names are compared without their escapes. The text must have passed CheckObject; otherwise
+// the result is undefined.
 func Lookup(args, path string) (raw string, ok bool) {
 	i := skipSpace(args, 0)
 	pointer := strings.HasPrefix(path, "/")
@@ -40,8 +40,9 @@ func Lookup(args, path string) (raw string, ok bool) {
 	return value(args, i)
 }
 
-// AnyAt reports whether test holds for a value that the pointers lead to: from args along the first, from each element
-// of the list or member of the object there along the second, and so on. The text must have passed CheckObject.
+// AnyAt reports whether test is true for one of the values that the pointers lead to: from args along the
+// first, from each element or member there along the second, and so on. The text must have passed
+// CheckObject.
 func AnyAt(args string, pointers []string, test func(raw string) bool) bool {
 	raw, ok := Lookup(args, pointers[0])
 	switch {
@@ -53,7 +54,7 @@ func AnyAt(args string, pointers []string, test func(raw string) bool) bool {
 	return anyElement(raw, func(element string) bool { return AnyAt(element, pointers[1:], test) })
 }
 
-// anyElement reports whether test holds for an element of a list, or a member of an object.
+// anyElement reports whether test is true for an element of a list, or a member of an object.
 func anyElement(s string, test func(raw string) bool) bool {
 	if s[0] != '{' && s[0] != '[' {
 		return false
@@ -82,7 +83,7 @@ func anyElement(s string, test func(raw string) bool) bool {
 	return false
 }
 
-// value cuts the value out that begins at i.
+// value returns the text of the value that begins at i.
 func value(s string, i int) (string, bool) {
 	end := skipValue(s, i)
 	if end < 0 {
@@ -159,7 +160,7 @@ func skipElement(s string, i int, step string) int {
 	return i
 }
 
-// skipValue returns the index behind the value that begins at i, or -1 if the text ends before it.
+// skipValue returns the index after the value that begins at i, or -1 if the text ends before it.
 func skipValue(s string, i int) int {
 	if i >= len(s) {
 		return -1
@@ -192,7 +193,7 @@ func skipString(s string, i int) int {
 	return -1
 }
 
-// skipNested counts brackets; the text is known to be JSON, so it need not know which ones.
+// skipNested counts brackets; the text is valid JSON, so their kinds do not matter.
 func skipNested(s string, i int) int {
 	for depth := 0; i < len(s); i++ {
 		switch s[i] {

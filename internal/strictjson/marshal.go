@@ -7,9 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Marshal writes v as JSON without white space. The same value gives the same text always: map members are
-// sorted by name. A json.Number is written digit for digit (an empty one as 0); nil slices and maps are [] and
-// {}; nothing is escaped that JSON does not ask for. Text that is not valid UTF-8 is an error.
+// Marshal encodes v as JSON without white space. Equal values give equal texts: map members are sorted by
+// name. A json.Number is written digit for digit (an empty one as 0); nil slices and maps are [] and {}; only
+// required escapes are used. Text that is not valid UTF-8 is an error.
 func Marshal(v any) (string, error) {
 	text, err := json.Marshal(v, deterministic)
 	if err != nil {

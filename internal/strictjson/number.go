@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// wholeNumber writes a JSON number without fraction and exponent: 1.20e2 is 120, -0.0 is 0. It is exact.
-// strconv.ErrSyntax says that the number is not whole, strconv.ErrRange that it has more digits than any Go
-// integer.
+// wholeNumber returns a JSON number without fraction and exponent: 1.20e2 is 120, -0.0 is 0. It is exact. It
+// returns strconv.ErrSyntax if the number is not whole, and strconv.ErrRange if it has more digits than any
+// Go integer.
 func wholeNumber(text string) (string, error) {
 	if !strings.ContainsAny(text, ".eE-") {
 		return text, nil
@@ -28,8 +28,8 @@ func wholeNumber(text string) (string, error) {
 	return digits, nil
 }
 
-// splitDecimal takes a JSON number apart: its value is 0.digits × 10^point. Digits neither begins nor ends with a zero, and is
-// empty for zero.
+// splitDecimal splits a JSON number: its value is 0.digits × 10^point. Digits neither begins nor ends with a
+// zero, and is empty for zero.
 func splitDecimal(text string) (digits string, point int, negative bool) {
 	unsigned, negative := strings.CutPrefix(text, "-")
 	mantissa, exponent := unsigned, 0
@@ -45,7 +45,7 @@ func splitDecimal(text string) (digits string, point int, negative bool) {
 	return digits, point - (leading - len(digits)), negative
 }
 
-// clampedInt reads an exponent; one beyond all reason is as good as a billion.
+// clampedInt parses an exponent, limited to a billion.
 func clampedInt(text string) int {
 	const most = 1_000_000_000
 	n, err := strconv.Atoi(text)

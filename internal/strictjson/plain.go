@@ -5,9 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// The functions here walk plain JSON by hand. Each returns the index behind what it read, or -1 for "not
-// plain, ask the tokens": never "wrong". Plain is what models send nearly always: names of printable ASCII
-// without escapes, at most sixteen to an object, and values nested at most sixteen deep.
+// These functions parse plain JSON by hand. Each returns the index after the text that it read, or -1 if the
+// text is not plain, which does not mean that it is invalid: then the tokenizer decides. Plain is the usual
+// form of arguments: names of printable ASCII without escapes, at most sixteen members per object, and values
+// nested at most sixteen deep.
 const (
 	plainNames = 16
 	plainDepth = 16
@@ -23,7 +24,7 @@ func plainDocument(s string) bool {
 	return i >= 0 && skipSpace(s, i) == len(s)
 }
 
-// skipSpace returns the index of the first byte from i on that is no JSON white space, or len(s).
+// skipSpace returns the index of the first byte from i on that is not JSON white space, or len(s).
 func skipSpace(s string, i int) int {
 	for i < len(s) && s[i] <= ' ' && (s[i] == ' ' || s[i] == '\n' || s[i] == '\t' || s[i] == '\r') {
 		i++
@@ -168,7 +169,7 @@ func plainString(s string, i int) int {
 	return -1
 }
 
-// plainEscape reads an escape and gives the index of its last byte; s[i] is the backslash.
+// plainEscape reads an escape and returns the index of its last byte; s[i] is the backslash.
 func plainEscape(s string, i int) int {
 	if i+1 == len(s) {
 		return -1

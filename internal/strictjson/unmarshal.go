@@ -11,12 +11,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Unmarshal decodes one JSON value into what into points to, under the rules of the package comment. Members
-// that into has no field for are ignored. It does not ask for an object, nor about names that differ only in
-// case: that is CheckObject's part.
+// Unmarshal decodes one JSON value into the value that into points to, under the rules of the package
+// comment. It ignores members without a field. It does not require an object, and does not check for names
+// that differ only in case: CheckObject does.
 //
-// A struct is merged into, as the JSON library does: fields without a member stay as they were. After an error
-// what into points to may be half written. The error is a *Error.
+// Like the JSON library, it merges into a struct: fields without a member stay unchanged. After an error the
+// value may be partly written. The error is a *Error.
 func Unmarshal[Text ~string | ~[]byte](data Text, into any) error {
 	return explain(json.Unmarshal([]byte(data), into, lenient))
 }
@@ -33,8 +33,8 @@ var (
 	strict  = json.JoinOptions(lenient, json.RejectUnknownMembers(true))
 )
 
-// decodeNumber decodes numbers where the library would lose digits (any), want quotes (json.Number) or refuse a whole
-// number for how it is written (integers). Everything else it leaves to the library.
+// decodeNumber decodes numbers for which the library would lose digits (any), require quotes (json.Number) or
+// refuse some forms of a whole number (integers). It leaves everything else to the library.
 func decodeNumber(dec *jsontext.Decoder, into any) error {
 	if dec.PeekKind() != jsontext.KindNumber {
 		return errors.ErrUnsupported
@@ -60,7 +60,7 @@ func decodeNumber(dec *jsontext.Decoder, into any) error {
 	return errors.ErrUnsupported
 }
 
-// decodeInteger decodes the number that comes next into an integer field of any size.
+// decodeInteger decodes the next number into an integer field of any size.
 func decodeInteger(dec *jsontext.Decoder, into reflect.Value) error {
 	text, err := dec.ReadValue()
 	if err != nil {
@@ -89,7 +89,7 @@ func setInteger(into reflect.Value, text string) error {
 	}
 	n, err := strconv.ParseUint(whole, 10, into.Type().Bits())
 	if err != nil {
-		return strconv.ErrRange // a negative one too
+		return strconv.ErrRange // also for a negative number
 	}
 	into.SetUint(n)
 	return nil

@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Unquote reads a quoted JSON string, such as Lookup gives: "\u0061" is a. It is false for any other value and
-// for strings that break the rules (invalid UTF-8, half a surrogate pair). A string without escapes shares
-// its memory with raw.
+// Unquote reads a quoted JSON string, such as a result of Lookup: "\u0061" is a. It returns false for any
+// other value and for invalid strings (invalid UTF-8, half a surrogate pair). The text of a string without
+// escapes shares its memory with raw.
 func Unquote(raw string) (text string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
@@ -21,20 +21,20 @@ func Unquote(raw string) (text string, ok bool) {
 		return raw[1 : len(raw)-1], true
 	}
 	read, err := jsontext.AppendUnquote(make([]byte, 0, len(raw)), raw)
-	return unsafe.String(unsafe.SliceData(read), len(read)), err == nil // nothing else has these bytes
+	return unsafe.String(unsafe.SliceData(read), len(read)), err == nil // these bytes are not shared
 }
 
-// Reads says how Unmarshal reads a type that has a say in it.
+// Reads is the way in which Unmarshal decodes a type.
 type Reads int
 
-// How a type is read.
+// The ways in which a type is decoded.
 const (
 	ByKind Reads = iota // by its Go kind: it has no methods for decoding
 	ByText              // UnmarshalText: from a JSON string
-	ByJSON              // UnmarshalJSON or UnmarshalJSONFrom: from whatever it likes
+	ByJSON              // UnmarshalJSON or UnmarshalJSONFrom: from any JSON value
 )
 
-// ReadsBy says how Unmarshal reads values of type t (not a pointer).
+// ReadsBy returns the way in which Unmarshal decodes values of type t (not a pointer).
 func ReadsBy(t reflect.Type) Reads {
 	switch p := reflect.PointerTo(t); {
 	case p.Implements(reflect.TypeFor[json.UnmarshalerFrom]()), p.Implements(reflect.TypeFor[json.Unmarshaler]()):

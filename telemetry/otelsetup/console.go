@@ -30,11 +30,11 @@ func (w *lockedWriter) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// consoleLogs writes log events as JSON, a line each, with the names that the console
-// exporter of OpenTelemetry for Go uses.
+// consoleLogs writes log events as JSON, one per line, with the names of OpenTelemetry's console exporter for
+// Go.
 type consoleLogs struct{ to io.Writer }
 
-// consoleRecord is a line.
+// consoleRecord is the JSON form of a line.
 type consoleRecord struct {
 	Timestamp         time.Time             `json:"Timestamp"`
 	ObservedTimestamp time.Time             `json:"ObservedTimestamp"`
@@ -49,7 +49,7 @@ type consoleRecord struct {
 	Scope             instrumentation.Scope `json:"Scope"`
 }
 
-// Export writes a batch at once, so that other writers do not write into its lines.
+// Export writes a batch in one call, so that other writers do not write between its lines.
 func (c consoleLogs) Export(_ context.Context, b otlp.LogBatch) error {
 	var lines bytes.Buffer
 	var wrong error
@@ -72,5 +72,5 @@ func (c consoleLogs) Export(_ context.Context, b otlp.LogBatch) error {
 	return wrong
 }
 
-// Shutdown returns nil: the writer is the program's.
+// Shutdown returns nil: the program owns the writer.
 func (consoleLogs) Shutdown(context.Context) error { return nil }

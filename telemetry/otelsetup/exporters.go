@@ -16,11 +16,11 @@ import (
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup/internal/otlp"
 )
 
-// signal is how the exporters of one signal are named and made.
+// signal describes how the exporters of one signal are named and created.
 type signal[E interface {
 	Shutdown(ctx context.Context) error
 }] struct {
-	name    string // in variables
+	name    string // the name in variables
 	otlp    func(context.Context) (E, error)
 	console func(io.Writer) (E, error)
 }
@@ -43,8 +43,7 @@ var (
 	}
 )
 
-// exportersOf returns the exporters that the environment wants of a signal, or none at
-// all and what is wrong.
+// exportersOf returns the exporters of a signal that the environment selects, or no exporters and an error.
 func exportersOf[E interface {
 	Shutdown(ctx context.Context) error
 }](s *setup, of signal[E]) ([]E, error) {
@@ -65,7 +64,7 @@ func exportersOf[E interface {
 		case "otlp":
 			e, wrong = of.otlp(s.ctx)
 		default:
-			wrong = errors.New("there is no such exporter: use otlp, console or none")
+			wrong = errors.New("unknown exporter: use otlp, console or none")
 		}
 		if wrong != nil {
 			for _, made := range out {

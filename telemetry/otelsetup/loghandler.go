@@ -16,15 +16,14 @@ import (
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup/internal/otlp"
 )
 
-// logHandler queues log events for exporters. The message of a record is the name of its
-// event.
+// logHandler queues log events for exporters. The message of a record is the name of its event.
 type logHandler struct {
 	to     []*logQueue // at least one
-	bare   bool        // without the sentences of decisions and errors
-	within []addition  // what WithAttrs and WithGroup added, in that order
+	bare   bool        // omits the texts of decisions and errors
+	within []addition  // additions of WithAttrs and WithGroup, in order
 }
 
-// addition is attributes, or a group for all that comes after it.
+// addition is a list of attributes, or a group for all later additions.
 type addition struct {
 	list  []attribute.KeyValue
 	group string // empty: attributes
@@ -32,10 +31,10 @@ type addition struct {
 
 var _ slog.Handler = (*logHandler)(nil)
 
-// Enabled reports whether events are still exported, those of all levels.
+// Enabled reports whether the handler still exports events. It accepts all levels.
 func (h *logHandler) Enabled(context.Context, slog.Level) bool { return !h.to[0].isClosed() }
 
-// Handle queues an event as part of the span in ctx. It does not wait for anything.
+// Handle queues an event with the span in ctx. It does not block.
 func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
 	list := make([]attribute.KeyValue, 0, r.NumAttrs())
 	r.Attrs(func(a slog.Attr) bool {
@@ -72,7 +71,7 @@ func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return h.with(addition{list: list})
 }
 
-// WithGroup returns a handler that puts all later attributes below that name.
+// WithGroup returns a handler that puts all later attributes into the group.
 func (h *logHandler) WithGroup(name string) slog.Handler {
 	if name == "" {
 		return h
@@ -88,8 +87,8 @@ func (h *logHandler) with(a addition) *logHandler {
 // 17 for Error.
 func severityOf(level slog.Level) int { return min(max(int(level)+9, 1), 24) }
 
-// appendAttr appends an attribute in the terms of OpenTelemetry: empty ones and empty
-// groups are left out, and a group without a name stands for its members.
+// appendAttr appends an attribute in the form of OpenTelemetry: it omits empty attributes and empty groups,
+// and adds the members of a group without a name directly.
 func appendAttr(list []attribute.KeyValue, a slog.Attr) []attribute.KeyValue {
 	v := a.Value.Resolve()
 	if v.Kind() != slog.KindGroup {
@@ -116,8 +115,8 @@ func membersOf(group slog.Value) []attribute.KeyValue {
 	return list
 }
 
-// valueOf returns the value in the terms of OpenTelemetry, which has times and durations as
-// nanoseconds. What it has no terms for becomes text.
+// valueOf converts a value to OpenTelemetry, where times and durations are nanoseconds. Values of other kinds
+// become text.
 func valueOf(v slog.Value) attribute.Value {
 	switch v.Kind() {
 	case slog.KindString:

@@ -19,7 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup/internal/otlp"
 )
 
-// logExporter sends log events away. A queue calls one method of it at a time.
+// logExporter exports log events. A queue calls its methods one at a time.
 type logExporter interface {
 	Export(ctx context.Context, b otlp.LogBatch) error
 	Shutdown(ctx context.Context) error
@@ -27,9 +27,9 @@ type logExporter interface {
 
 // logLimits are the limits of a queue of log events.
 type logLimits struct {
-	queue, batch int           // most events
-	delay        time.Duration // of the first event of a batch
-	timeout      time.Duration // of the export of a batch
+	queue, batch int           // maximum numbers of events
+	delay        time.Duration // maximum wait of the first event of a batch
+	timeout      time.Duration // limit for the export of a batch
 }
 
 // logLimitsFromEnv reads the variables OTEL_BLRP_….
@@ -55,27 +55,27 @@ func limitFromEnv(variable string, otherwise, most int) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		otel.Handle(fmt.Errorf("%s: %q is no number from 1 to %d: %d is used", variable, text, most, otherwise))
+		otel.Handle(fmt.Errorf("%s: expected a number from 1 to %d, got %q: using %d", variable, most, text, otherwise))
 		return otherwise
 	}
 	return n
 }
 
-// logQueue exports log events in batches, on a goroutine of its own. When the exporter is
-// slower than the agents, it drops events rather than let agents wait.
+// logQueue exports log events in batches, on its own goroutine. If the exporter is slower than the agents, it
+// drops events and does not block the agents.
 type logQueue struct {
 	exporter logExporter
 	from     *resource.Resource
 	limits   logLimits
 	records  chan *otlp.LogRecord
-	ctx      context.Context //nolint:containedctx // of all exports; cancelled when a shutdown has no more time
+	ctx      context.Context //nolint:containedctx // context of all exports; cancelled when the time for a shutdown is over
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when the goroutine ends
 
 	mu      sync.Mutex
 	closed  bool
-	dropped int   // since this was last reported
-	err     error // of exports after closing
+	dropped int   // events dropped since the last report
+	err     error // errors of exports after closing
 }
 
 // startLogQueue starts a queue, which Shutdown ends.
@@ -109,13 +109,13 @@ func (q *logQueue) isClosed() bool {
 	return q.closed
 }
 
-// work exports a batch when it is full, when its first event has waited for the delay, and
-// when the queue is closed. It wakes up for nothing else.
+// work exports a batch when it is full, when its first event has waited for the delay, and when the queue is
+// closed.
 func (q *logQueue) work() {
 	defer close(q.done)
 	defer q.cancel()
 	batch := make([]*otlp.LogRecord, 0, q.limits.batch)
-	var due <-chan time.Time // of the batch; nil while it is empty
+	var due <-chan time.Time // the time to export the batch; nil while it is empty
 	for {
 		select {
 		case r, ok := <-q.records:
@@ -144,7 +144,7 @@ func (q *logQueue) exportBatch(batch []*otlp.LogRecord) {
 	q.dropped = 0
 	q.mu.Unlock()
 	if dropped > 0 {
-		otel.Handle(fmt.Errorf("log events: dropped %d, the queue of %d was full: raise OTEL_BLRP_MAX_QUEUE_SIZE", dropped, q.limits.queue))
+		otel.Handle(fmt.Errorf("log events: dropped %d because the queue of %d was full: raise OTEL_BLRP_MAX_QUEUE_SIZE", dropped, q.limits.queue))
 	}
 	if len(batch) == 0 {
 		return
@@ -155,8 +155,7 @@ func (q *logQueue) exportBatch(batch []*otlp.LogRecord) {
 	q.report(q.exporter.Export(ctx, otlp.LogBatch{Resource: q.from, Scope: scope, Records: batch}))
 }
 
-// report hands an error to the error handler of OpenTelemetry or, when the queue is closed,
-// to Shutdown.
+// report passes an error to the error handler of OpenTelemetry or, when the queue is closed, to Shutdown.
 func (q *logQueue) report(err error) {
 	if err == nil {
 		return
@@ -172,9 +171,8 @@ func (q *logQueue) report(err error) {
 	}
 }
 
-// Shutdown exports what is queued and waits until that is done or ctx is. When ctx ends first it
-// cancels the export that is under way and returns at once; the events that were left are
-// lost. Events that come later are dropped.
+// Shutdown exports the queued events and waits until that is done or ctx ends. If ctx ends first, it cancels
+// the current export and returns at once; the remaining events are lost. Later events are dropped.
 func (q *logQueue) Shutdown(ctx context.Context) error {
 	q.mu.Lock()
 	if !q.closed {

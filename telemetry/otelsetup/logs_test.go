@@ -251,7 +251,7 @@ func TestAFullQueueOfLogs(t *testing.T) {
 		assert.Empty(t, errs())
 		close(e.hold)
 		synctest.Wait()
-		assert.Equal(t, []string{"log events: dropped 3, the queue of 5 was full: raise OTEL_BLRP_MAX_QUEUE_SIZE"}, errs())
+		assert.Equal(t, []string{"log events: dropped 3 because the queue of 5 was full: raise OTEL_BLRP_MAX_QUEUE_SIZE"}, errs())
 		require.NoError(t, shutdown(t.Context()))
 		assert.Equal(t, [][]string{{"0", "1"}, {"2", "3"}, {"4", "5"}, {"6"}}, e.names())
 		assert.Len(t, errs(), 1, "they are told once")
@@ -316,11 +316,11 @@ func TestLimitsOfLogs(t *testing.T) {
 		"set": {[]string{"OTEL_BLRP_MAX_QUEUE_SIZE=10", "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE= 4 ", "OTEL_BLRP_SCHEDULE_DELAY=20", "OTEL_BLRP_EXPORT_TIMEOUT=30"},
 			10, 4, 20 * time.Millisecond, 30 * time.Millisecond, ""},
 		"a batch above the queue": {[]string{"OTEL_BLRP_MAX_QUEUE_SIZE=10"}, 10, 10, time.Second, 30 * time.Second, ""},
-		"no number":               {[]string{"OTEL_BLRP_SCHEDULE_DELAY=soon"}, 2048, 512, time.Second, 30 * time.Second, `OTEL_BLRP_SCHEDULE_DELAY: "soon" is no number`},
-		"zero":                    {[]string{"OTEL_BLRP_EXPORT_TIMEOUT=0"}, 2048, 512, time.Second, 30 * time.Second, `OTEL_BLRP_EXPORT_TIMEOUT: "0" is no number`},
-		"below":                   {[]string{"OTEL_BLRP_MAX_EXPORT_BATCH_SIZE=-1"}, 2048, 512, time.Second, 30 * time.Second, `_BATCH_SIZE: "-1" is no number from 1`},
-		"more than memory":        {[]string{"OTEL_BLRP_MAX_QUEUE_SIZE=999999999999999"}, 2048, 512, time.Second, 30 * time.Second, `from 1 to 1048576: 2048 is used`},
-		"longer than a clock":     {[]string{"OTEL_BLRP_EXPORT_TIMEOUT=9223372036854775"}, 2048, 512, time.Second, 30 * time.Second, `30000 is used`},
+		"no number":               {[]string{"OTEL_BLRP_SCHEDULE_DELAY=soon"}, 2048, 512, time.Second, 30 * time.Second, `OTEL_BLRP_SCHEDULE_DELAY: expected a number from 1 to 1099511627776, got "soon"`},
+		"zero":                    {[]string{"OTEL_BLRP_EXPORT_TIMEOUT=0"}, 2048, 512, time.Second, 30 * time.Second, `OTEL_BLRP_EXPORT_TIMEOUT: expected a number from 1 to 1099511627776, got "0"`},
+		"below":                   {[]string{"OTEL_BLRP_MAX_EXPORT_BATCH_SIZE=-1"}, 2048, 512, time.Second, 30 * time.Second, `_BATCH_SIZE: expected a number from 1 to 1048576, got "-1"`},
+		"more than memory":        {[]string{"OTEL_BLRP_MAX_QUEUE_SIZE=999999999999999"}, 2048, 512, time.Second, 30 * time.Second, `from 1 to 1048576, got "999999999999999": using 2048`},
+		"longer than a clock":     {[]string{"OTEL_BLRP_EXPORT_TIMEOUT=9223372036854775"}, 2048, 512, time.Second, 30 * time.Second, `using 30000`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			environment(t, tc.pairs...)

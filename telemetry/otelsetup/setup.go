@@ -21,26 +21,24 @@ import (
 	"github.com/grapnel-go/grapnel/telemetry"
 )
 
-// Config is what a program says itself. The zero Config leaves all to the
-// environment.
+// Config contains the program's own settings. The zero Config uses only the environment.
 type Config struct {
-	// Service is the name of the service where the environment gives none. Empty
-	// means grapnel.
+	// Service is the name of the service if the environment does not set one. Empty means grapnel.
 	Service string
-	// Console is where console exporters write, one at a time. Nil means standard output.
+	// Console is the output of console exporters, which write one at a time. Nil means standard output.
 	Console io.Writer
-	// Spans are told of every span besides, whatever the environment says, and are
-	// shut down with the rest: one that writes a trace to a file, for instance.
+	// Spans are additional processors that get every span, whatever the environment says, and are shut down
+	// with the rest: for instance, one that writes a trace to a file.
 	Spans []sdktrace.SpanProcessor
-	// Bare keeps the sentences of decisions and errors, which agents tell that have
-	// Reasons, from wherever the environment sends spans and log events: Spans alone
-	// are told. It is for a program that shows them to its user.
+	// Bare removes the texts of decisions and errors, which agents with Reasons add, from spans and log
+	// events for the environment's exporters: only Spans get them. It is for a program that shows them to
+	// its user.
 	Bare bool
 }
 
-// Start sets the global providers, the propagator and telemetry.SetDefaultLogs as the
-// environment says. What is not asked for is not set. Shutdown sends what is left and ends all that was
-// started; it returns when that is done or ctx is. After an error nothing is left
+// Start sets the global providers, the propagator and telemetry.SetDefaultLogs from the environment. It
+// leaves signals that the environment does not enable unset. Shutdown exports the remaining data and stops
+// everything that Start started; it returns when that is done or ctx ends. After an error, nothing is
 // running.
 func Start(ctx context.Context, c Config) (shutdown func(context.Context) error, err error) {
 	var end ending
@@ -93,8 +91,7 @@ func Start(ctx context.Context, c Config) (shutdown func(context.Context) error,
 	return end.all, nil
 }
 
-// instance returns a random UUID: what several processes of a service measure is told apart
-// by it.
+// instance returns a random UUID, which distinguishes the measurements of several processes of a service.
 func instance() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -106,7 +103,7 @@ func disabled() bool {
 	return strings.EqualFold(strings.TrimSpace(os.Getenv("OTEL_SDK_DISABLED")), "true")
 }
 
-// ending is what is to be shut down, in that order.
+// ending is the list of functions to shut down, in order.
 type ending []func(context.Context) error
 
 func endingOf(processors []sdktrace.SpanProcessor) ending {
@@ -117,9 +114,9 @@ func (e ending) all(ctx context.Context) error {
 	return errors.Join(lo.Map(e, func(end func(context.Context) error, _ int) error { return end(ctx) })...)
 }
 
-// setup is what the three signals have in common.
+// setup is the common part of the three signals.
 type setup struct {
-	ctx  context.Context //nolint:containedctx // for the length of Start
+	ctx  context.Context //nolint:containedctx // only during Start
 	c    Config
 	from *resource.Resource
 
@@ -174,7 +171,7 @@ func (s *setup) logs(end *ending) (*logHandler, error) {
 	return h, err
 }
 
-// propagatorOf returns the propagator of that list of names.
+// propagatorOf returns the propagator for a list of names.
 func propagatorOf(names string) (propagation.TextMapPropagator, error) {
 	var list []propagation.TextMapPropagator
 	for _, name := range splitWords(cmp.Or(names, "tracecontext,baggage")) {
@@ -185,13 +182,13 @@ func propagatorOf(names string) (propagation.TextMapPropagator, error) {
 			list = append(list, propagation.Baggage{})
 		case "none":
 		default:
-			return nil, fmt.Errorf("OTEL_PROPAGATORS: there is no propagator %q: use tracecontext, baggage or none", name)
+			return nil, fmt.Errorf("OTEL_PROPAGATORS: unknown propagator %q: use tracecontext, baggage or none", name)
 		}
 	}
 	return propagation.NewCompositeTextMapPropagator(list...), nil
 }
 
-// splitWords returns the words of a list with commas between.
+// splitWords returns the words of a comma-separated list.
 func splitWords(list string) []string {
 	return lo.Compact(lo.Map(strings.Split(list, ","), func(w string, _ int) string { return strings.ToLower(strings.TrimSpace(w)) }))
 }

@@ -223,9 +223,9 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 			`setting up telemetry: OTEL_TRACES_EXPORTER: "otlp": OTEL_EXPORTER_OTLP_PROTOCOL: unknown protocol "http/json": use http/protobuf or grpc`},
 		"protocol of one signal": {[]string{"OTEL_TRACES_EXPORTER=console", "OTEL_LOGS_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=kafka"},
 			`OTEL_LOGS_EXPORTER: "otlp": OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: unknown protocol "kafka"`},
-		"exporter":   {[]string{"OTEL_METRICS_EXPORTER=prometheus"}, `OTEL_METRICS_EXPORTER: "prometheus": there is no such exporter: use otlp, console or none`},
-		"second":     {[]string{"OTEL_TRACES_EXPORTER=console,zipkin"}, `OTEL_TRACES_EXPORTER: "zipkin": there is no such exporter`},
-		"propagator": {[]string{"OTEL_PROPAGATORS=b3"}, `OTEL_PROPAGATORS: there is no propagator "b3"`},
+		"exporter":   {[]string{"OTEL_METRICS_EXPORTER=prometheus"}, `OTEL_METRICS_EXPORTER: "prometheus": unknown exporter: use otlp, console or none`},
+		"second":     {[]string{"OTEL_TRACES_EXPORTER=console,zipkin"}, `OTEL_TRACES_EXPORTER: "zipkin": unknown exporter`},
+		"propagator": {[]string{"OTEL_PROPAGATORS=b3"}, `OTEL_PROPAGATORS: unknown propagator "b3"`},
 		"resource":   {[]string{"OTEL_RESOURCE_ATTRIBUTES=nonsense"}, `setting up telemetry: `},
 	} {
 		t.Run(name, func(t *testing.T) {

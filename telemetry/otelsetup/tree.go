@@ -21,14 +21,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// maxTree is how many spans a tree keeps; what comes on top is counted.
+// maxTree is the maximum number of spans in a tree; more spans are only counted.
 const maxTree = 100_000
 
-// Tree keeps the spans that have ended, to be shown to a person when the program is
-// done: what happened, how long it took, who decided and why. Give it to Config.Spans.
-// The zero Tree is empty. It is safe for concurrent use.
+// Tree collects ended spans, to show a person at the end of the program what happened, how long it took, who
+// decided and why. Add it to Config.Spans. The zero Tree is empty. It is safe for concurrent use.
 type Tree struct {
-	// Width, unless 0, is how many columns a line of WriteTo may have: longer ones continue below, broken between words.
+	// Width, unless 0, is the maximum number of columns of a line of WriteTo: longer lines continue below,
+	// broken between words.
 	Width int
 
 	mu      sync.Mutex
@@ -41,7 +41,7 @@ var _ sdktrace.SpanProcessor = (*Tree)(nil)
 // OnStart returns at once.
 func (*Tree) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
-// OnEnd keeps the span.
+// OnEnd stores the span.
 func (t *Tree) OnEnd(s sdktrace.ReadOnlySpan) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,11 +55,10 @@ func (t *Tree) OnEnd(s sdktrace.ReadOnlySpan) {
 // ForceFlush returns at once.
 func (*Tree) ForceFlush(context.Context) error { return nil }
 
-// Shutdown returns at once: what was kept can still be shown.
+// Shutdown returns at once: the stored spans can still be shown.
 func (*Tree) Shutdown(context.Context) error { return nil }
 
-// WriteTo writes the spans, a line each, those that began later below those that
-// began sooner. It can be called at any time.
+// WriteTo writes the spans, one per line, in the order in which they began. It can be called at any time.
 func (t *Tree) WriteTo(w io.Writer) (int64, error) {
 	t.mu.Lock()
 	all, dropped := slices.Clone(t.spans), t.dropped
@@ -80,7 +79,7 @@ func (t *Tree) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// writeBranch writes what stands below a span.
+// writeBranch writes the spans below a span.
 func (t *Tree) writeBranch(b *strings.Builder, below map[trace.SpanID][]sdktrace.ReadOnlySpan, id trace.SpanID, indent string, root bool) {
 	for i, s := range below[id] {
 		last := i == len(below[id])-1
@@ -98,9 +97,9 @@ func (t *Tree) writeBranch(b *strings.Builder, below map[trace.SpanID][]sdktrace
 	}
 }
 
-// writeWrapped writes a text behind what fills so many columns of its line. What does not fit continues behind rest.
+// writeWrapped writes a text after the first column characters of its line. Further lines begin with rest.
 func (t *Tree) writeWrapped(b *strings.Builder, text string, column int, rest string) {
-	for i, word := range strings.Split(text, " ") { // two spaces stay two
+	for i, word := range strings.Split(text, " ") { // keeps double spaces
 		switch size := utf8.RuneCountInString(word); {
 		case i == 0:
 			column += size
@@ -116,7 +115,7 @@ func (t *Tree) writeWrapped(b *strings.Builder, text string, column int, rest st
 	b.WriteByte('\n')
 }
 
-// roundDuration returns a duration in three digits.
+// roundDuration rounds a duration to three digits.
 func roundDuration(d time.Duration) time.Duration {
 	for unit := time.Duration(1); ; unit *= 10 {
 		if d < 1000*unit {
@@ -125,7 +124,7 @@ func roundDuration(d time.Duration) time.Duration {
 	}
 }
 
-// describeSpan returns what a span says, in words.
+// describeSpan describes a span in words.
 func describeSpan(s sdktrace.ReadOnlySpan) string {
 	set := attribute.NewSet(s.Attributes()...)
 	has := func(key attribute.Key) string {
@@ -163,8 +162,7 @@ func describeSpan(s sdktrace.ReadOnlySpan) string {
 	return strings.Join(lo.Compact(parts), " ")
 }
 
-// harmlessText returns a text that does nothing to a terminal: models make up names of tools, and
-// tools make up errors.
+// harmlessText sanitizes a text for a terminal: models invent names of tools, and tools invent errors.
 func harmlessText(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return text
@@ -173,7 +171,7 @@ func harmlessText(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// maxSentence is how many bytes of a sentence are shown.
+// maxSentence is the maximum number of bytes that are shown of a text.
 const maxSentence = 400
 
 func shortenText(text string) string {

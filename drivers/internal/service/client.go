@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// client returns what sends the requests: the one that was given, or the shared one.
+// client returns the HTTP client: the given one, or the shared one.
 func client(given *http.Client) *http.Client {
 	if given == nil {
 		given = shared()
@@ -19,30 +19,29 @@ func client(given *http.Client) *http.Client {
 	return &own
 }
 
-// shared is the client of all drivers that were given none, so that they share its
-// connections. No limit is set on a whole call: that is the context's affair, and a
-// model that thinks may be silent for minutes before it answers.
+// shared is the client of all drivers that were given none, so that they share its connections. It has no
+// limit on a whole call, which is the task of the context: a model that thinks may be silent for minutes
+// before it answers.
 var shared = sync.OnceValue(func() *http.Client {
 	usual, ok := http.DefaultTransport.(*http.Transport)
 	if !ok { // the caller wrapped it, to trace it for example
 		return &http.Client{Transport: http.DefaultTransport}
 	}
-	t := usual.Clone() // with its proxy variables, and its limits on connecting
+	t := usual.Clone() // with the proxy variables and connection timeouts
 	t.ResponseHeaderTimeout = 10 * time.Minute
 	t.MaxIdleConnsPerHost = 16
 	return &http.Client{Transport: t}
 })
 
-// maxReply is how many bytes of a reply are read, so that a service that never ends
-// fills no memory. The longest replies of today take a tenth of it.
+// maxReply is the maximum length of a reply in bytes, so that a service that never ends does not fill the
+// memory. The longest replies of today are a tenth of it.
 const maxReply = 256 << 20
 
-// byteOrder is the mark that a text may begin with, which says nothing here.
+// byteOrder is the byte order mark at the beginning of some texts, which drivers ignore.
 const byteOrder = "\uFEFF"
 
-// Reply returns the body of a reply as a driver reads it: without a byte order mark, which
-// readers of streams take for a part of the first line and lose that, and with an
-// error where it goes on for too long.
+// Reply returns the body of a reply for a driver: without a byte order mark, which readers of streams would
+// take for a part of the first line and so lose that line, and with an error if it is too long.
 func Reply(body io.ReadCloser) io.ReadCloser {
 	return &reply{text: bufio.NewReader(body), Closer: body, left: maxReply}
 }
@@ -62,7 +61,7 @@ func (r *reply) Read(p []byte) (int, error) {
 		}
 	}
 	if r.left <= 0 {
-		return 0, fmt.Errorf("it is longer than %d MB", maxReply>>20)
+		return 0, fmt.Errorf("the reply is longer than %d MB", maxReply>>20)
 	}
 	n, err := r.text.Read(p[:min(int64(len(p)), r.left)])
 	r.left -= int64(n)

@@ -1,5 +1,4 @@
-// Package service holds what the drivers of model services have in common and no one
-// else needs: where a service is and which key it is shown, the client that asks it,
-// what becomes of its refusals, what is kept out of errors, and the forms in which
-// several services want the same.
+// Package service contains code that only the drivers of model services share: the address of a service and
+// the key for it, the HTTP client, the conversion of error answers, the removal of secrets from errors, and
+// formats that several services use.
 package service

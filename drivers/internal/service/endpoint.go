@@ -13,49 +13,46 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// Vendor is whose service it is by default, and what it is called in
-// the environment.
+// Vendor describes the default service of a driver and the names of its environment variables.
 type Vendor struct {
 	// URL is the vendor's base URL.
 	URL string
-	// Regions: hosts below the vendor's are the vendor's, too.
+	// Regions reports that subdomains of the vendor's host belong to the vendor, too.
 	Regions bool
-	// BaseURL is the variable that names another base URL, Keys those that hold a key;
-	// the first that does counts.
+	// BaseURL is the variable for another base URL, and Keys are the variables for a key; the first that is
+	// set counts.
 	BaseURL string
 	Keys    []string
 }
 
-// Config is what a driver was told of its endpoint.
+// Config is the part of a driver's Config about its endpoint.
 type Config struct {
 	APIKey, BaseURL string
-	// Token, when set, is asked for a token before each request, in place of a key.
+	// Token, when set, returns the token for each request, which replaces the key.
 	Token      drivers.TokenFunc
 	Header     http.Header
 	HTTPClient *http.Client
 }
 
-// Endpoint is where requests go and what they show there. A driver keeps none, as it
-// would be printed with the driver.
+// Endpoint is the address and the credentials of a service. A driver does not store an Endpoint, because
+// printing the driver would print it.
 type Endpoint struct {
 	URL *url.URL
-	// Vendor: it is the vendor itself, over https.
+	// Vendor reports that the endpoint is the vendor itself, over https.
 	Vendor bool
-	// Trusted: what stands in the environment is for this endpoint, and nothing was
-	// given instead.
+	// Trusted reports that values in the environment are meant for this endpoint, and no others were given.
 	Trusted bool
 	Key     string
-	// Keyless: requests are sent with neither a key nor a token.
+	// Keyless reports that requests have neither a key nor a token.
 	Keyless bool
-	// Client follows no redirect, which would take the key along.
+	// Client does not follow redirects, which would pass the key on.
 	Client *http.Client
-	// Redact takes everything secret out of a text.
+	// Redact removes secrets from a text.
 	Redact func(text string) string
 }
 
-// Endpoint finds out where c points to, and joins all that is wrong with it. The
-// environment's key is for the environment's URL and for the vendor's, and goes
-// nowhere else.
+// Endpoint returns the endpoint of c, or joins all mistakes in c. A key from the environment is only used for
+// the environment's URL and for the vendor's.
 func (v Vendor) Endpoint(c Config) (Endpoint, error) {
 	base, from := c.BaseURL, "BaseURL"
 	if base == "" {
@@ -70,7 +67,7 @@ func (v Vendor) Endpoint(c Config) (Endpoint, error) {
 	tokens := &secrets{}
 	if c.Token != nil {
 		if e.Key != "" {
-			return Endpoint{}, errors.New("there are both a key and a token: leave one of them out")
+			return Endpoint{}, errors.New("both a key and a token are set: leave one of them out")
 		}
 		e.Client = withToken(e.Client, c.Token, tokens)
 	}
@@ -81,7 +78,7 @@ func (v Vendor) Endpoint(c Config) (Endpoint, error) {
 	}
 	e.Redact, e.Keyless = newRedactor(e, c.Header, tokens), e.Key == "" && c.Token == nil
 	if e.Keyless && e.Vendor && c.Header.Get("Authorization") == "" {
-		return e, fmt.Errorf("there is no key: set the environment variable %s, or Config.APIKey", v.Keys[0])
+		return e, fmt.Errorf("no key: set the environment variable %s, or Config.APIKey", v.Keys[0])
 	}
 	if hasControl(e.Key) {
 		return e, errors.New("the key has a line break or a control character in it: copy it again")
@@ -89,13 +86,12 @@ func (v Vendor) Endpoint(c Config) (Endpoint, error) {
 	return e, nil
 }
 
-// hasControl reports whether a text has a character in it that no header may have.
+// hasControl reports whether a text contains a character that is not allowed in a header.
 func hasControl(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// parseBase reads a base URL. No error repeats it: there may be a password in it, or a
-// key, wherever these were put.
+// parseBase parses a base URL. Its errors do not repeat the URL, which may contain a password or a key.
 func parseBase(from, base string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(strings.TrimSpace(base), "/"))
 	switch {
@@ -122,9 +118,9 @@ func (e Endpoint) SafeURL() string {
 	return shown.String()
 }
 
-// DescribeConfig returns a driver's Config as it may be printed: without keys and headers.
+// DescribeConfig returns a driver's Config for printing: without keys and headers.
 func DescribeConfig(name, model, base string) string {
-	shown := "a BaseURL that is not one"
+	shown := "an invalid BaseURL"
 	if base == "" {
 		shown = "the usual BaseURL"
 	} else if u, err := parseBase("", base); err == nil {

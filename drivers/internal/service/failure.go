@@ -9,24 +9,24 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// UnfitError is a request that is not sent.
+// UnfitError is returned for a request that cannot be sent.
 type UnfitError struct{ Err error }
 
 func (e *UnfitError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong with it.
+// Unwrap returns the cause.
 func (e *UnfitError) Unwrap() error { return e.Err }
 
-// BrokenError is a reply that ended early or is not what the protocol says.
+// BrokenError is returned for a reply that ended early or breaks the protocol.
 type BrokenError struct{ Err error }
 
 func (e *BrokenError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong with it.
+// Unwrap returns the cause.
 func (e *BrokenError) Unwrap() error { return e.Err }
 
-// RefusalError is an answer of a service that says no: instead of a reply, or, with a
-// status of zero, in the middle of one.
+// RefusalError is returned when a service answers with an error: instead of a reply, or, with a status of
+// zero, inside a reply.
 type RefusalError struct {
 	Status int
 	Header http.Header
@@ -35,20 +35,20 @@ type RefusalError struct {
 
 func (e *RefusalError) Error() string { return http.StatusText(e.Status) }
 
-// CheckReply returns a middleware of an SDK's client. It makes a RefusalError of an answer that is
-// no reply, before the SDK makes an error of its own, which would only know bodies in
-// the vendor's form, and hold the request with its key.
+// CheckReply is a middleware for an SDK's client. It converts an error answer to a RefusalError before the
+// SDK creates its own error, which understands only bodies in the vendor's form, and holds the request with
+// its key.
 func CheckReply(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	res, err := next(req)
 	if err != nil || res.StatusCode >= 200 && res.StatusCode < 300 {
 		return res, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // what came of it is better than nothing
+	body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // a partial body is better than none
 	return nil, &RefusalError{res.StatusCode, res.Header, body}
 }
 
-// KindOf returns the kind of an error that is not the service's own.
+// KindOf returns the kind of an error that does not come from the service.
 func KindOf(err error) agent.ErrorKind {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return agent.KindTimeout

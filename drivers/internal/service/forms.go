@@ -9,12 +9,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Malformed is the one member of the object that stands for arguments of a call that
-// are not one: its value is their text.
+// Malformed is the only member of the object that replaces malformed arguments of a call: its value is their
+// text.
 const Malformed = "_malformed_arguments"
 
-// Arguments returns a call's arguments as services take them back: one JSON object, for
-// some refuse a whole conversation that has anything else in it. No arguments are {}.
+// Arguments returns a call's arguments in the form that services accept: one JSON object, because some
+// services refuse a conversation that contains anything else. Empty arguments are {}.
 func Arguments(text string) json.RawMessage {
 	if text == "" {
 		return json.RawMessage("{}")
@@ -24,17 +24,17 @@ func Arguments(text string) json.RawMessage {
 	}
 	raw, err := json.Marshal(map[string]string{Malformed: text})
 	if err != nil {
-		return json.RawMessage("{}") // a string is always written
+		return json.RawMessage("{}") // encoding a string cannot fail
 	}
 	return raw
 }
 
-// IsObject reports whether a text is one JSON object, as schemas of tools must be.
+// IsObject reports whether a text is one JSON object, the form of tools' schemas.
 func IsObject(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && json.Valid([]byte(text))
 }
 
-// DataURL reads an address that holds the data itself, in base64.
+// DataURL decodes an address that contains the data itself, in base64.
 func DataURL(url string) (mediaType string, data agent.Bytes, ok bool) {
 	rest, ok := strings.CutPrefix(url, "data:")
 	if !ok {

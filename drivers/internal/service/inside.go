@@ -10,11 +10,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// An error may stand inside of an answer whose status is 200: a gateway passes on what the service behind it said, or
-// the service had begun to answer.
+// An answer with status 200 may contain an error: a gateway passes on an error of the service behind it, or
+// the service fails after it began to answer.
 
-// ErrorStatus returns the HTTP status that the code of an error inside of an answer is, as a number or its text;
-// zero when it is none.
+// ErrorStatus returns the HTTP status in the code of an error inside an answer, as a number or text; zero
+// when the code is not a status.
 func ErrorStatus(code string) int {
 	if status, err := strconv.Atoi(code); err == nil && status >= 400 && status < 600 {
 		return status
@@ -22,7 +22,7 @@ func ErrorStatus(code string) int {
 	return 0
 }
 
-// namedKinds are words in the code or type of an error, and the kind that they mean. The first that fits counts.
+// namedKinds are words in the code or type of an error, with the kind of each. The first match counts.
 var namedKinds = []struct {
 	word string
 	kind agent.ErrorKind
@@ -36,8 +36,8 @@ var namedKinds = []struct {
 	{"bad_request", agent.KindBadRequest}, {"badrequest", agent.KindBadRequest}, {"unsupported", agent.KindBadRequest},
 }
 
-// KindOfNames returns the kind of an error by its code and type, for one that comes without a status: KindModel when they
-// are unknown words.
+// KindOfNames returns the kind of an error without a status by its code and type: KindModel when the words
+// are unknown.
 func KindOfNames(names ...string) agent.ErrorKind {
 	all := strings.ToLower(strings.Join(names, "\n"))
 	for _, named := range namedKinds {
@@ -48,8 +48,8 @@ func KindOfNames(names ...string) agent.ErrorKind {
 	return agent.KindModel
 }
 
-// IsJSON reports whether an answer is JSON from its first byte on, and no stream of events, whatever its type says. It reads
-// the beginning; the body of the answer has it still.
+// IsJSON reports whether an answer is JSON and not a stream of events, judged by its first bytes, whatever
+// its type says. The body of the answer still contains the bytes that IsJSON reads.
 func IsJSON(answer *http.Response) bool {
 	const longest = 512
 	from := bufio.NewReader(answer.Body)

@@ -6,12 +6,13 @@ import (
 	"net/http"
 )
 
-// A PostFunc posts a JSON body to a path below an endpoint and asks for an answer of a media type. A status other than 2xx
-// is a *RefusalError. The caller closes the body of the answer. It is safe for concurrent use, and prints no secret.
+// A PostFunc posts a JSON body to a path below an endpoint and requests an answer of a media type. For a
+// status other than 2xx, it returns a *RefusalError. The caller closes the body of the answer. It is safe for
+// concurrent use, and prints no secret.
 type PostFunc func(ctx context.Context, path, accept string, body []byte) (*http.Response, error)
 
-// Poster returns a function that posts to the endpoint, once: to try again is the affair of processor.Retry. Own is what the
-// driver sends with each request, the key included; what header says replaces it.
+// Poster returns a function that posts to the endpoint once; processor.Retry does retries. Own are the
+// headers that the driver sends with each request, including the key; header overrides them.
 func (e Endpoint) Poster(own, header http.Header) PostFunc {
 	sent := http.Header{"Content-Type": {"application/json"}}
 	for _, from := range []http.Header{own, header} {

@@ -60,7 +60,7 @@ func TestWrongEndpoints(t *testing.T) {
 	t.Setenv("SERVICE_URL", "")
 	t.Setenv("OTHER_KEY", "")
 	for base, want := range map[string]string{
-		"":                                "there is no key: set the environment variable SERVICE_KEY, or Config.APIKey",
+		"":                                "no key: set the environment variable SERVICE_KEY, or Config.APIKey",
 		"http://user:secret@host:no/":     "BaseURL is not a URL",
 		"ftp://user:secret@host":          "BaseURL is not the address of a service: begin with https:// or http://, and name a host",
 		"user:secret@host":                "BaseURL is not the address of a service: begin with https:// or http://, and name a host",
@@ -139,7 +139,7 @@ func TestTokens(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, e.Keyless)
 	post := e.Poster(http.Header{}, http.Header{"Authorization": {"Bearer other"}})
-	for _, want := range []string{"", "", "getting a token: it is empty", "getting a token: it has a line break", "getting a token: no network"} {
+	for _, want := range []string{"", "", "getting a token: the token is empty", "getting a token: the token has a line break", "getting a token: no network"} {
 		res, err := post(t.Context(), "x", "", []byte("{}"))
 		if want == "" {
 			require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestTokens(t *testing.T) {
 	assert.NotContains(t, fmt.Sprintf("%+v %#v", given, given), "token-")
 
 	_, err = vendor.Endpoint(service.Config{BaseURL: server.URL, APIKey: "k", Token: func(context.Context) (string, error) { return "", nil }})
-	require.EqualError(t, err, "there are both a key and a token: leave one of them out")
+	require.EqualError(t, err, "both a key and a token are set: leave one of them out")
 }
 
 // A location is a part of the host that gets the token.
@@ -174,10 +174,10 @@ func TestVertexEndpoint(t *testing.T) {
 	}
 	for _, location := range []string{"", "evil.com/", "a@b", "EU", "x?", "a#"} {
 		_, err := service.VertexEndpoint(drivers.Vertex{Project: "p-1", Location: location, Token: token}, service.Config{})
-		require.ErrorContains(t, err, "is none of Vertex AI", location)
+		require.ErrorContains(t, err, "is not a location of Vertex AI", location)
 	}
 	_, err := service.VertexEndpoint(drivers.Vertex{Project: "../x", Location: "eu"}, service.Config{})
-	require.EqualError(t, err, "the project \"../x\" is no id of a Google Cloud project: set Vertex.Project\nthere is no token: set Vertex.Token")
+	require.EqualError(t, err, "the project \"../x\" is not the id of a Google Cloud project: set Vertex.Project\nno token: set Vertex.Token")
 }
 
 func TestArguments(t *testing.T) {
@@ -224,7 +224,7 @@ func TestReply(t *testing.T) {
 		assert.Equal(t, want, read(text))
 	}
 	n, err := io.Copy(io.Discard, service.Reply(io.NopCloser(endless{})))
-	require.EqualError(t, err, "it is longer than 256 MB")
+	require.EqualError(t, err, "the reply is longer than 256 MB")
 	assert.Equal(t, int64(256<<20), n)
 }
 
@@ -233,12 +233,12 @@ func TestAdvice(t *testing.T) {
 		e       drivers.Error
 		keyless bool
 	}{
-		"no key was sent":                   {drivers.Error{Kind: agent.KindAuth, Status: 403}, true},
-		"what the key is allowed":           {drivers.Error{Kind: agent.KindAuth, Status: 403}, false},
-		"the key is that of this service":   {drivers.Error{Kind: agent.KindAuth, Status: 400}, false},
-		"say less":                          {drivers.Error{Kind: agent.KindContextLength}, false},
-		"all that stands before /v1/things": {drivers.Error{Kind: agent.KindBadRequest, Status: 404}, false},
-		"redirects are not followed":        {drivers.Error{Kind: drivers.KindOfStatus(308), Status: 308}, false},
+		"no key was sent":                           {drivers.Error{Kind: agent.KindAuth, Status: 403}, true},
+		"the permissions of the key":                {drivers.Error{Kind: agent.KindAuth, Status: 403}, false},
+		"the key belongs to this service":           {drivers.Error{Kind: agent.KindAuth, Status: 400}, false},
+		"send less":                                 {drivers.Error{Kind: agent.KindContextLength}, false},
+		"the part of the address before /v1/things": {drivers.Error{Kind: agent.KindBadRequest, Status: 404}, false},
+		"redirects are not followed":                {drivers.Error{Kind: drivers.KindOfStatus(308), Status: 308}, false},
 	} {
 		assert.Contains(t, service.Advice(&c.e, c.keyless, "/v1/things"), want)
 	}

@@ -10,22 +10,22 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// TokenError is a request that was not sent because there is no token for it.
+// TokenError is returned when a request was not sent because no token was available.
 type TokenError struct{ Err error }
 
 func (e *TokenError) Error() string { return "getting a token: " + e.Err.Error() }
 
-// Unwrap returns why there is none.
+// Unwrap returns the cause.
 func (e *TokenError) Unwrap() error { return e.Err }
 
-// bearer is a transport that sends each request with a token.
+// bearer is a transport that adds a token to each request.
 type bearer struct {
 	base  http.RoundTripper
 	token drivers.TokenFunc
 	known *secrets
 }
 
-// RoundTrip sends a copy of a request, with the token of this moment.
+// RoundTrip sends a copy of a request with the current token.
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	token, err := b.fresh(r)
 	if err != nil {
@@ -46,15 +46,15 @@ func (b bearer) fresh(r *http.Request) (string, error) {
 	case err != nil:
 		return "", err
 	case token == "":
-		return "", errors.New("it is empty")
+		return "", errors.New("the token is empty")
 	case hasControl(token):
-		return "", errors.New("it has a line break or a control character in it")
+		return "", errors.New("the token has a line break or a control character in it")
 	}
 	b.known.add(token)
 	return token, nil
 }
 
-// withToken returns a client that sends each request with a token.
+// withToken returns a client that adds a token to each request.
 func withToken(client *http.Client, token drivers.TokenFunc, known *secrets) *http.Client {
 	own := *client
 	if own.Transport == nil {
@@ -64,13 +64,13 @@ func withToken(client *http.Client, token drivers.TokenFunc, known *secrets) *ht
 	return &own
 }
 
-// secrets remembers the last few tokens, which no error may show. It is safe for concurrent use.
+// secrets stores the last few tokens, which no error may show. It is safe for concurrent use.
 type secrets struct {
 	mu   sync.Mutex
 	last []string // the newest comes first
 }
 
-// keptTokens is how many tokens are remembered: requests that run while the token changes have the one before.
+// keptTokens is how many tokens are stored: requests that run while the token changes use the previous one.
 const keptTokens = 8
 
 func (s *secrets) add(token string) {

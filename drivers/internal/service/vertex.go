@@ -8,29 +8,29 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// The names that may stand in an address of Vertex AI. A location is a part of the host that gets the token.
+// Valid names in an address of Vertex AI. A location is a part of the host that gets the token.
 var (
 	vertexProject  = lazy.Regexp(`^[a-z0-9][a-z0-9.:-]*$`)
 	vertexLocation = lazy.Regexp(`^[a-z0-9-]+$`)
 )
 
-// checkVertex joins all that is wrong with v.
+// checkVertex joins all mistakes in v.
 func checkVertex(v drivers.Vertex) error {
 	var errs []error
 	if !vertexProject().MatchString(v.Project) {
-		errs = append(errs, fmt.Errorf("the project %q is no id of a Google Cloud project: set Vertex.Project", v.Project))
+		errs = append(errs, fmt.Errorf("the project %q is not the id of a Google Cloud project: set Vertex.Project", v.Project))
 	}
 	if !vertexLocation().MatchString(v.Location) {
-		errs = append(errs, fmt.Errorf("the location %q is none of Vertex AI: set Vertex.Location, such as europe-west4 or global", v.Location))
+		errs = append(errs, fmt.Errorf("the location %q is not a location of Vertex AI: set Vertex.Location, such as europe-west4 or global", v.Location))
 	}
 	if v.Token == nil {
-		errs = append(errs, errors.New("there is no token: set Vertex.Token"))
+		errs = append(errs, errors.New("no token: set Vertex.Token"))
 	}
 	return errors.Join(errs...)
 }
 
-// VertexEndpoint returns the endpoint of Vertex AI for c, whose base URL, where it has one, replaces that of the location.
-// Keys and addresses in the environment are those of other services and not read.
+// VertexEndpoint returns the endpoint of Vertex AI for c. The base URL in c, if any, replaces that of the
+// location. Keys and addresses in the environment belong to other services and are ignored.
 func VertexEndpoint(v drivers.Vertex, c Config) (Endpoint, error) {
 	if err := checkVertex(v); err != nil {
 		return Endpoint{}, err
@@ -39,8 +39,8 @@ func VertexEndpoint(v drivers.Vertex, c Config) (Endpoint, error) {
 	return Vendor{URL: vertexURL(v.Location)}.Endpoint(c)
 }
 
-// vertexURL returns the address of Vertex AI for a location, as
-// https://cloud.google.com/vertex-ai/generative-ai/docs/learn/locations names them.
+// vertexURL returns the address of Vertex AI for a location, as documented at
+// https://cloud.google.com/vertex-ai/generative-ai/docs/learn/locations.
 func vertexURL(location string) string {
 	switch location {
 	case "global":
@@ -51,7 +51,7 @@ func vertexURL(location string) string {
 	return "https://" + location + "-aiplatform.googleapis.com"
 }
 
-// VertexPath returns the path below that address of the models of a publisher.
+// VertexPath returns the path of a publisher's models below that address.
 func VertexPath(v drivers.Vertex, publisher string) string {
 	return fmt.Sprintf("v1/projects/%s/locations/%s/publishers/%s/models/", v.Project, v.Location, publisher)
 }

@@ -1,4 +1,4 @@
-// Package agentfile has the settings of the tools and hooks that agent files of the command
-// line may name, and the words in them. docs/agent-file.md lists them for those who write
-// files; what an agent file is besides, package registry says.
+// Package agentfile defines the settings of the tools and hooks that agent files of the command line can use,
+// and the types of their values. docs/agent-file.md lists them for authors of agent files; package registry
+// describes the rest of an agent file.
 package agentfile

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Words of a file that are general, and used here by their own names.
+// General types of package yamlfile.
 type (
 	Count    = yamlfile.Count
 	Number   = yamlfile.Number
@@ -24,23 +24,20 @@ type (
 	Regexp   = yamlfile.Regexp
 )
 
-// Words of an agent file. They read themselves, from a file as well as from a flag; the
-// error of Set says what was expected. The zero value of each is what a file says
-// nothing of.
+// Types of values in an agent file. They parse themselves, from a file as well as from a flag; the error of
+// Set says what was expected. The zero value means that the file does not set the value.
 type (
 	// Dollars is an amount of US dollars above zero.
 	Dollars float64
-	// Pattern is a pattern for names of tools: a name, a glob, or a regular
-	// expression between slashes.
+	// Pattern is a pattern for tool names: a name, a glob, or a regular expression between slashes.
 	Pattern string
-	// Command is a program by its name, with the words of a sub-command if there are some:
-	// rm, git push.
+	// Command is the name of a program, optionally with a sub-command: rm, git push.
 	Command string
-	// EnvPattern is the name of a variable of the environment, or a glob such as GO*.
+	// EnvPattern is the name of an environment variable, or a glob such as GO*.
 	EnvPattern string
 )
 
-// Set reads an amount.
+// Set parses an amount.
 func (v *Dollars) Set(text string) error {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f > 0) || math.IsInf(f, 0) {
@@ -54,10 +51,10 @@ func (v *Dollars) String() string {
 	return lo.Ternary(*v == 0, "", strconv.FormatFloat(float64(*v), 'f', -1, 64))
 }
 
-// Type returns the word for an amount in a help text.
+// Type returns the name of the value's type in a help text.
 func (*Dollars) Type() string { return "dollars" }
 
-// Set reads a pattern.
+// Set parses a pattern.
 func (v *Pattern) Set(text string) error {
 	const expected = "expected the name of a tool, a glob such as mcp__*, or a regular expression between slashes"
 	if text == "" {
@@ -72,10 +69,10 @@ func (v *Pattern) Set(text string) error {
 
 var command = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*( [A-Za-z0-9_][A-Za-z0-9_.:+-]*)*$`)
 
-// Set reads a command.
+// Set parses a command.
 func (v *Command) Set(text string) error {
 	if !command.MatchString(text) {
-		return errors.New("expected the name of a program, and the sub-command if it is about one, such as rm or git push, without paths and options")
+		return errors.New("expected a program, optionally with its sub-command, such as rm or git push, without paths and options")
 	}
 	*v = Command(text)
 	return nil
@@ -83,30 +80,30 @@ func (v *Command) Set(text string) error {
 
 var envPattern = regexp.MustCompile(`^[A-Za-z_*?\[][A-Za-z0-9_*?\[\]-]*$`)
 
-// Set reads the name of a variable, or a glob.
+// Set parses the name of a variable, or a glob.
 func (v *EnvPattern) Set(text string) error {
 	if _, err := path.Match(text, ""); err != nil || !envPattern.MatchString(text) {
-		return &yamlfile.SecretError{Expected: "expected the name of a variable of the environment, such as GOPATH or GO*, never its value"}
+		return &yamlfile.SecretError{Expected: "expected the name of an environment variable, such as GOPATH or GO*, not its value"}
 	}
 	*v = EnvPattern(text)
 	return nil
 }
 
-// Model says which model is asked: of a provider, or a recording.
+// Model selects a model of a provider, or a recording.
 type Model struct {
-	// Provider is one of Providers, or replay. Empty stands for a Model that is not set.
+	// Provider is one of Providers, or Replay. Empty means that no model is set.
 	Provider string
-	// Name is the model's name at its provider; of replay it is the file.
+	// Name is the model's name at its provider; for Replay it is the file.
 	Name string
 }
 
-// Providers are the words before the slash.
+// Providers are the valid words before the slash.
 var Providers = []string{"openai", "openai-responses", "anthropic", "gemini", "azure", "azure-responses", "vertex"}
 
 // Replay is the provider that plays a recording.
 const Replay = "replay"
 
-// Set reads a model as openai/gpt-5, or replay:FILE.
+// Set parses a model such as openai/gpt-5, or replay:FILE.
 func (m *Model) Set(text string) error {
 	if file, ok := strings.CutPrefix(text, Replay+":"); ok && file != "" {
 		*m = Model{Replay, file}
@@ -134,5 +131,5 @@ func (m *Model) String() string {
 	return m.Provider + "/" + m.Name
 }
 
-// Type returns the word for a model in a help text.
+// Type returns the name of the value's type in a help text.
 func (*Model) Type() string { return "model" }

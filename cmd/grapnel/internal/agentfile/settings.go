@@ -14,7 +14,7 @@ type Shell struct {
 	Timeout    Duration `key:"timeout"`
 	MaxTimeout Duration `key:"max_timeout"`
 	MaxOutput  Bytes    `key:"max_output"`
-	// Env are variables that commands get besides the usual ones, by name or glob.
+	// Env are variables that commands get in addition to the usual ones, by name or glob.
 	Env    []EnvPattern `key:"env"`
 	Limits Limits       `key:"limits"`
 }
@@ -48,14 +48,14 @@ type BaseDir struct {
 type Redact struct {
 	// Env are variables of the environment whose values are secret.
 	Env []registry.EnvName `key:"env"`
-	// Patterns find further secrets, Without names kinds that are left alone.
+	// Patterns are further kinds of secrets. Without names kinds that are not redacted.
 	Patterns []Secret `key:"patterns"`
 	Without  []string `key:"without"`
-	// Replies redacts what the model says, too, which then no longer streams.
+	// Replies redacts the model's replies, too, which then are no longer streamed.
 	Replies bool `key:"replies"`
 }
 
-// Secret is a kind of secret and how it is found.
+// Secret is a kind of secret and the pattern that finds it.
 type Secret struct {
 	Kind     string `key:"kind,required"`
 	Matching Regexp `key:"matching,required"`
@@ -86,10 +86,10 @@ type Audit struct {
 	Sync    bool             `key:"sync"`
 }
 
-// Check wants one limit at least.
+// Check reports a budget without any limit.
 func (b *Budget) Check(n yamlfile.Node) {
 	if b.Cost == 0 && b.Tokens == 0 && b.ToolCalls == 0 {
-		n.Wrong("a budget limits nothing that says neither cost, tokens nor tool_calls")
+		n.Wrong("a budget needs a limit: set cost, tokens or tool_calls")
 	}
 }
 
@@ -102,28 +102,27 @@ type Verify struct {
 	Timeout  Duration `key:"timeout"`
 }
 
-// Calls says which tool calls a deny or ask hook is about: those of the tools, without
-// those that Except names. Where Matching or Commands are set, it is about those of them
-// whose text of the name Argument is Matching, or is a line of a shell that runs one of the
-// Commands, or may run one.
+// Calls selects the tool calls of a deny or ask hook: calls of the tools, without those that Except names. If
+// Matching or Commands is set, it selects only calls whose text at Argument matches Matching, or is a shell
+// line that runs, or may run, one of the Commands.
 type Calls struct {
 	Name   string    `key:"name"`
 	Tools  []Pattern `key:"tools,required"`
 	Except []Pattern `key:"except"`
-	// Argument is a path as hooks.Call.Text takes it. Empty is "command" where there are Commands.
+	// Argument is a path as in hooks.Call.Text. Empty means "command" if Commands is set.
 	Argument string    `key:"argument"`
 	Matching Regexp    `key:"matching"`
 	Commands []Command `key:"commands"`
 	Reason   string    `key:"reason"`
 }
 
-// Check reports an argument without what is in it, and a pattern without its argument.
+// Check reports an argument without Matching or Commands, and a pattern without its argument.
 func (c *Calls) Check(n yamlfile.Node) {
 	switch {
 	case c.Argument == "" && c.Matching.Regexp != nil, c.Argument != "" && c.Matching.Regexp == nil && len(c.Commands) == 0:
-		n.Wrong("argument and matching go together: one says which argument, the other what is in it")
+		n.Wrong("argument and matching go together: set the name of the argument and its pattern")
 	case slices.Contains(strings.Split(c.Argument, "."), "*"):
-		n.Wrong("argument names one text, and * stands for many: a rule of a policy can judge each of them")
+		n.Wrong("argument must name one text, without *: use a rule of a policy to judge several texts")
 	case c.Argument == "" && len(c.Commands) > 0:
 		c.Argument = "command"
 	}

@@ -19,38 +19,37 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// defaultAttempts is how often a model is asked in all when asking it fails.
+// defaultAttempts is the total number of attempts for a failing model call.
 const defaultAttempts = 3
 
 // made is an agent with what must be closed after it.
 type made struct {
 	agent *agent.Agent
-	// recording is what a replayed model plays; nil for others.
+	// recording is the recording of a replayed model; nil for other models.
 	recording *replay.Session
-	// notes are for the reader, before the run begins.
+	// notes are shown to the user before the run begins.
 	notes []string
 
-	// close ends what the agent was made with.
+	// close closes the parts of the agent.
 	close func() error
 }
 
-// watchers are who is told of what the agent does, who is asked, who writes it down, and
-// the rules of policy files; each may be nil.
+// watchers are the observer, the approver, the keeper and the rules of policy files for an agent; each may be
+// nil.
 type watchers struct {
 	observer agent.Observer
 	approver agent.Approver
 	keeper   *durable.Keeper
-	reasons  bool // spans say why, too
+	reasons  bool // spans contain reasons, too
 	rules    rules
 }
 
-// observeAgent returns how the agent is seen through OpenTelemetry.
+// observeAgent returns the capability that reports the agent to OpenTelemetry.
 func (w watchers) observeAgent() capability.Capability {
 	return capability.UseTelemetry{Reasons: w.reasons}
 }
 
-// build makes the agent that a file describes. The error says everything that is
-// wrong with it.
+// build builds the agent of a file. The error joins all mistakes in the file.
 func build(ctx context.Context, file *registry.File, w watchers) (_ *made, err error) {
 	model, asked, err := choose(file.Definition)
 	if err != nil {
@@ -70,20 +69,20 @@ func build(ctx context.Context, file *registry.File, w watchers) (_ *made, err e
 			return nil, err
 		}
 		if len(file.Tools)+len(file.MCP) > 0 {
-			p.notes = append(p.notes, "A recording is played: its tools answer what was recorded, and the tools of the agent file are left out.")
+			p.notes = append(p.notes, "A recording is played: its tools return recorded answers, and the tools of the agent file are not used.")
 		}
 		f.Tools, f.MCP, f.Retry = nil, nil, registry.Retry{}
 		more = append(more, capability.UseCriteria(replay.GoOn))
 	} else {
 		if !asked {
-			p.notes = append(p.notes, fmt.Sprintf("No model was named: asking %s.", &model))
+			p.notes = append(p.notes, fmt.Sprintf("No model was named: using %s.", &model))
 		}
 		f.Retry.Attempts = cmp.Or(f.Retry.Attempts, defaultAttempts)
 	}
 	return m, m.build(ctx, p, &f, w, given, more)
 }
 
-// build makes the agent of a definition that is complete, with what watches it.
+// build builds the agent of a complete definition, with its watchers.
 func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers, given []toolexec.Tool, more []capability.Capability) error {
 	f.Name = agentName(f.Definition)
 	p.recording = m.recording
@@ -119,13 +118,13 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 		b = b.With(capability.UseDurability{Keeper: w.keeper})
 	}
 	if ruling.policy != nil {
-		if plan, err := b.Plan().Get(); err == nil { // else building it says so
+		if plan, err := b.Plan().Get(); err == nil { // otherwise Build returns the error
 			missing := ruling.policy.Missing(plan.Gaps())
 			if w.rules.strict && m.recording == nil && len(missing) > 0 {
 				return errors.Join(unmetRules(missing), m.close())
 			}
 			for _, rule := range missing {
-				m.notes = append(m.notes, fmt.Sprintf("For another agent than this one? %s", rule))
+				m.notes = append(m.notes, fmt.Sprintf("Meant for another agent? %s", rule))
 			}
 		}
 	}
@@ -135,7 +134,7 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 	return nil
 }
 
-// unmetRules returns the error about rules for what the agent does not have.
+// unmetRules returns the error for rules about tools or arguments that the agent does not have.
 func unmetRules(missing []policy.Warning) error {
 	wrong := lo.Map(missing, func(w policy.Warning, _ int) error { return errors.New(w.String()) })
 	return fmt.Errorf("--strict: rules for what this agent does not have: %w", errors.Join(wrong...))

@@ -13,9 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// onCalls returns a hook that says the same about all calls that are meant: that they are
-// denied, or that a person must approve. Where the hook judges an argument, a call without
-// a text in its place is denied.
+// onCalls returns a hook that denies all selected calls, or requires approval for them. If the hook judges an
+// argument, it denies a call without a text at its place.
 func onCalls(
 	name string, calls agentfile.Calls, otherwise string,
 	say func(c hooks.ToolContext, reason string, effects ...agent.Effect) hooks.Result,
@@ -36,7 +35,7 @@ func onCalls(
 			case runs:
 				return say(c, reason)
 			case !known:
-				return say(c, "the line may run more than it shows: write plain commands")
+				return say(c, "the line may run commands that it does not show: write plain commands")
 			}
 			return c.Pass()
 		})
@@ -44,16 +43,15 @@ func onCalls(
 	return hooks.On(hooks.AtPreToolUse, name, body, matchers...).WithPriority(hooks.PriorityGuard)
 }
 
-// takesArgument returns a matcher of all calls that lets the building of an agent find out
-// whether a tool takes the argument.
+// takesArgument returns a matcher of all calls. With it, building the agent checks whether a tool has the
+// argument.
 func takesArgument(path string) hooks.Matcher {
 	given := hooks.Argument(path, func(string) bool { return true })
 	return hooks.Or(given, hooks.Not(given))
 }
 
-// runsCommand reports whether a line of a shell runs one of the commands. Known reports whether
-// that can be known: of a line that runs what it does not show, it cannot. Without
-// commands, every line is clear.
+// runsCommand reports whether a line of a shell runs one of the commands. Known is false if the line runs
+// commands that it does not show. Without commands, known is true for every line.
 func runsCommand(line string, commands []agentfile.Command) (runs, known bool) {
 	if len(commands) == 0 {
 		return false, true
@@ -64,9 +62,8 @@ func runsCommand(line string, commands []agentfile.Command) (runs, known bool) {
 	}), analysis.Clear()
 }
 
-// isCommand reports whether a command is, or may be, the program and sub-command that the
-// words name. Programs are files, of which some systems do not tell letters of different
-// case apart, and a sub-command may be a program of its own: git-push.
+// isCommand reports whether a command is, or may be, the program and sub-command in words. The comparison
+// ignores case, because some file systems do, and a sub-command may be a separate program: git-push.
 func isCommand(c bash.Command, words []string) bool {
 	name, sub := words[0], words[1:]
 	if len(sub) > 0 && strings.EqualFold(c.Name, name+"-"+sub[0]) {
@@ -84,18 +81,18 @@ func isCommand(c bash.Command, words []string) bool {
 	}
 	for _, w := range c.Args {
 		if w.Kind != bash.Literal {
-			return true // it may be what is missing
+			return true // the hidden part may be the missing word
 		}
 		given = append(given, w.Text)
 	}
 	return lo.Every(given, sub)
 }
 
-// onInput returns a hook that does not let in what a user says where it matches.
+// onInput returns a hook that denies matching input of the user.
 func onInput(name string, s *agentfile.DenyInput) hooks.Hook {
 	return hooks.On(hooks.AtInputSubmitted, name, func(_ context.Context, c hooks.InputContext) hooks.Result {
 		if s.Matching.MatchString(c.Text()) {
-			return c.Deny(cmp.Or(s.Reason, "it has something in it that is not let in"))
+			return c.Deny(cmp.Or(s.Reason, "it contains text that is not accepted"))
 		}
 		return c.Allow()
 	}).WithPriority(hooks.PriorityGuard)

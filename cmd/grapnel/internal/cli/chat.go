@@ -20,7 +20,7 @@ import (
 const chatHelp = `/help   this text
 /quit   end the conversation, as Ctrl-D does
 //…     say something that begins with a slash
-A line that ends in \ goes on in the next; several lines can be pasted at once.
+A line that ends in \ continues in the next one. You can paste several lines at once.
 Ctrl-C cancels what the agent is doing and brings the prompt back.`
 
 func newChat(std streams) *cobra.Command {
@@ -32,8 +32,8 @@ func newChat(std streams) *cobra.Command {
 
 ` + chatHelp + `
 
-At a terminal you are asked where a hook asks for approval; without one, such a
-call is refused. What is piped in is taken line by line, as if it were typed; the exit
+At a terminal, you are asked when a hook asks for approval; without one, such a
+call is refused. Piped input is read line by line, as if it were typed; the exit
 code is then that of the last turn.
 
 ` + exitHelp,
@@ -56,7 +56,7 @@ code is then that of the last turn.
 	return c
 }
 
-// conversation is a chat under way.
+// conversation is a running chat.
 type conversation struct {
 	*made
 
@@ -64,7 +64,7 @@ type conversation struct {
 	view    *view
 	rules   rules
 	session *agent.Session
-	code    int // of the last turn
+	code    int // exit code of the last turn
 }
 
 func chat(ctx context.Context, file *registry.File, rules rules, in *input, v *view) error {
@@ -72,7 +72,7 @@ func chat(ctx context.Context, file *registry.File, rules rules, in *input, v *v
 	m, err := build(building, file, watchers{observer: v.observer(), approver: in.approver(v), rules: rules})
 	release()
 	if errors.Is(err, errNoKey) {
-		v.fallback(err, "It does not listen to what you type.")
+		v.fallback(err, "It does not react to your messages.")
 		m, err = newShippedAgent(watchers{observer: v.observer(), rules: rules})
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func chat(ctx context.Context, file *registry.File, rules rules, in *input, v *v
 		v.note(note)
 	}
 	if in.terminal != nil {
-		v.note("Say something; /help says what else there is, /quit ends.")
+		v.note("Type a message. /help lists the commands, /quit ends.")
 	}
 	for {
 		text, err := c.nextPrompt(ctx)
@@ -101,7 +101,7 @@ func chat(ctx context.Context, file *registry.File, rules rules, in *input, v *v
 	}
 }
 
-// begin lets the conversation begin, with a state of its own.
+// begin starts the conversation with a new state.
 func (c *conversation) begin(m *made) {
 	s := agent.NewState()
 	if m.recording != nil {
@@ -110,15 +110,15 @@ func (c *conversation) begin(m *made) {
 	c.made, c.session = m, m.agent.Session(s)
 }
 
-// end waits for what runs in the background, and closes the agent. A signal meanwhile
-// changes nothing, a second one exits at once.
+// end waits for background work, and closes the agent. Meanwhile, the first signal is ignored, and the second
+// exits at once.
 func (c *conversation) end(ctx context.Context) {
 	_, release := withInterrupt(ctx, func() {}, c.in.restore)
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	if c.agent.Drain(ctx) != nil {
-		c.view.note(fmt.Sprintf("Work in the background was not done after %s and is cancelled.", drainTime))
+		c.view.note(fmt.Sprintf("Background work did not finish within %s and is cancelled.", drainTime))
 	}
 	c.agent.Cancel()
 	if err := c.close(); err != nil {
@@ -126,7 +126,7 @@ func (c *conversation) end(ctx context.Context) {
 	}
 }
 
-// exit returns how the command ends at the end of the input: a script wants to know how its last turn went.
+// exit returns the exit of the command at the end of the input: for a script, that of its last turn.
 func (c *conversation) exit() error {
 	if c.code == exitDone || c.in.terminal != nil {
 		return nil
@@ -134,8 +134,8 @@ func (c *conversation) exit() error {
 	return &exitError{c.code}
 }
 
-// nextPrompt returns what the user wants to say to the agent; commands are seen to here. It is
-// io.EOF when the conversation is over.
+// nextPrompt returns the user's next message to the agent, and handles commands. It returns io.EOF when the
+// conversation is over.
 func (c *conversation) nextPrompt(ctx context.Context) (string, error) {
 	release := exitOnSignal(func() { c.in.restore(); c.end(ctx) }, c.in.restore)
 	defer release()
@@ -153,7 +153,7 @@ func (c *conversation) nextPrompt(ctx context.Context) (string, error) {
 		switch {
 		case text == "":
 		case !utf8.ValidString(text):
-			c.view.note("That was not UTF-8 text, and is not sent.")
+			c.view.note("The input is not UTF-8 text and was not sent.")
 		case !isCommand || strings.ContainsAny(word, " \n") && !strings.HasPrefix(word, "/"):
 			return text, nil
 		case strings.HasPrefix(word, "/"):
@@ -167,20 +167,19 @@ func (c *conversation) nextPrompt(ctx context.Context) (string, error) {
 			if near, ok := yamlfile.Nearest(word, []string{"quit", "help"}); ok {
 				advice = " Did you mean /" + near + "?"
 			}
-			c.view.note(fmt.Sprintf("There is no command /%s.%s /help lists them; // sends a text that begins with a slash.", word, advice))
+			c.view.note(fmt.Sprintf("Unknown command /%s.%s /help lists the commands; // sends a text that begins with a slash.", word, advice))
 		}
 	}
 }
 
-// turn lets the agent answer. An error ends the conversation; a run that went wrong
-// does not.
+// turn runs one turn of the agent. An error ends the conversation; a failed run does not.
 func (c *conversation) turn(ctx context.Context, text string) error {
 	ctx, release := withInterrupt(ctx,
-		func() { c.view.note("Cancelling. Interrupt again, and grapnel exits at once.") }, c.in.restore)
+		func() { c.view.note("Cancelling. Interrupt again to exit at once.") }, c.in.restore)
 	defer release()
 	final, err := c.streamTurn(ctx, text)
 	if _, offline := errors.AsType[*offlineError](err); offline {
-		c.view.fallback(err, "It does not listen to what you type.")
+		c.view.fallback(err, "It does not react to your messages.")
 		m, err := newShippedAgent(watchers{observer: c.view.observer(), rules: c.rules})
 		if err != nil {
 			return err
@@ -209,7 +208,7 @@ func (c *conversation) streamTurn(ctx context.Context, text string) (final agent
 	return final, err
 }
 
-// printAnswer writes the answer of a turn, and says whether the conversation goes on.
+// printAnswer writes the answer of a turn, and reports whether the conversation continues.
 func (c *conversation) printAnswer(ctx context.Context, final agent.State, err error) error {
 	cause := context.Cause(ctx)
 	c.code = exitCode(final, err, cause)

@@ -152,7 +152,7 @@ func TestNeedsKey(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "k")
 	require.NoError(t, needsKey(m, registry.Definition{}))
 	_, err := variable("api_key_env", "GRAPNEL_TEST_UNSET")
-	require.EqualError(t, err, "api_key_env is GRAPNEL_TEST_UNSET: this variable of the environment is not set")
+	require.EqualError(t, err, "api_key_env is GRAPNEL_TEST_UNSET: this environment variable is not set")
 }
 
 // The name of a provider says which API is asked.

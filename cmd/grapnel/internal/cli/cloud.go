@@ -18,11 +18,12 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/openai"
 )
 
-// The variables of the clouds. Those without GRAPNEL in their names are what the vendors' own SDKs and tools read.
+// The variables of the clouds. Those without GRAPNEL in their names are also read by the vendors' own SDKs
+// and tools.
 const (
 	azureEndpoint     = "AZURE_OPENAI_ENDPOINT"
 	azureKey          = "AZURE_OPENAI_API_KEY"
-	azureToken        = "AZURE_OPENAI_AD_TOKEN"       //nolint:gosec // a name, no token
+	azureToken        = "AZURE_OPENAI_AD_TOKEN"       //nolint:gosec // a name, not a token
 	azureTokenCommand = "GRAPNEL_AZURE_TOKEN_COMMAND" //nolint:gosec // likewise
 	azureVersion      = "OPENAI_API_VERSION"
 
@@ -36,23 +37,23 @@ const (
 // cloudSecrets are the variables that hold keys and tokens of clouds.
 var cloudSecrets = []string{azureKey, azureToken, vertexToken}
 
-// cloudModel is what a definition says of a model in a cloud. An address of one's own gets nothing secret from the
-// environment but the Key, which the definition names.
+// cloudModel is the part of a definition about a model in a cloud. For a user-defined address, the only
+// secret from the environment is Key, which the definition names.
 type cloudModel struct {
 	agentfile.Model
 	BaseURL, Key string
 	Prices       mo.Option[drivers.Prices]
 }
 
-// setting returns the value of a variable of the environment, without space around it.
+// setting returns the value of an environment variable, without surrounding space.
 func setting(name string) string { return strings.TrimSpace(os.Getenv(name)) }
 
-// unset returns an error for a variable that is missing, with what to set it to.
+// unset returns an error for a missing variable, with its meaning.
 func unset(name, remedy string) error {
 	return fmt.Errorf("%s is not set: set it to %s", name, remedy)
 }
 
-// azureDriver returns the driver of a deployment of Azure OpenAI.
+// azureDriver returns the driver for a deployment of Azure OpenAI.
 func azureDriver(m cloudModel) (agent.Driver, error) {
 	c := openai.Config{Model: m.Name, Azure: true, APIKey: m.Key, Prices: m.Prices}
 	endpoint := cmp.Or(m.BaseURL, setting(azureEndpoint))
@@ -82,8 +83,8 @@ func azureDriver(m cloudModel) (agent.Driver, error) {
 	return driverOf(openai.New(c))
 }
 
-// azureAddress returns the base URL of a resource and the version to ask it in. Dated versions have the base URL that the
-// endpoint is; the v1 API, which is asked without a version or with one such as "preview", stands below it.
+// azureAddress returns the base URL of a resource and its API version. With a dated version, the base URL is
+// the endpoint; the v1 API, which has no version or one such as "preview", is below the endpoint.
 func azureAddress(endpoint, version string) (base, apiVersion string) {
 	base = strings.TrimRight(endpoint, "/")
 	dated := version != "" && version[0] >= '0' && version[0] <= '9'
@@ -93,12 +94,12 @@ func azureAddress(endpoint, version string) (base, apiVersion string) {
 	return strings.TrimSuffix(base, "/openai") + "/openai/v1", version
 }
 
-// vertexDriver returns the driver of a model that Vertex AI offers.
+// vertexDriver returns the driver for a model of Vertex AI.
 func vertexDriver(m cloudModel) (agent.Driver, error) {
 	claude := strings.HasPrefix(m.Name, "claude")
 	var errs []error
 	if !claude && !lo.SomeBy([]string{"gemini", "projects/"}, func(p string) bool { return strings.HasPrefix(m.Name, p) }) {
-		errs = append(errs, errors.New("neither a Gemini nor a Claude model: name one such as gemini-3.8-flash or claude-sonnet-5-5, "+
+		errs = append(errs, errors.New("not a Gemini or Claude model: name one such as gemini-3.8-flash or claude-sonnet-5-5, "+
 			"or an endpoint of a tuned model as projects/PROJECT/locations/LOCATION/endpoints/ID"))
 	}
 	at := &drivers.Vertex{Project: setting(vertexProject), Location: setting(vertexLocation)}
@@ -113,8 +114,8 @@ func vertexDriver(m cloudModel) (agent.Driver, error) {
 	case m.Key != "":
 		at.Token = constantToken(m.Key)
 	case m.BaseURL != "":
-		errs = append(errs, errors.New("an address of one's own gets no token from the environment: name a variable with api_key_env, or set "+
-			vertexBaseURL+" in the place of the address"))
+		errs = append(errs, errors.New("a custom base URL gets no token from the environment: name a variable with api_key_env, or set "+
+			vertexBaseURL+" instead of the base URL"))
 	default:
 		token, err := tokenOf(vertexToken, vertexTokenCommand)
 		if token == nil && err == nil {

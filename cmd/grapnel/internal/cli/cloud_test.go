@@ -179,7 +179,7 @@ func TestCloudsWithoutSettings(t *testing.T) {
 		},
 		"Vertex, another model": {
 			"vertex/llama-4", map[string]string{vertexProject: "p", vertexLocation: "us", vertexToken: "secret-1"}, registry.Definition{},
-			[]string{"asking vertex/llama-4: neither a Gemini nor a Claude model"},
+			[]string{"asking vertex/llama-4: not a Gemini or Claude model"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func registerCompletions(c *cobra.Command) {
 
 func registerCompletion(c *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
-		panic(fmt.Sprintf("completion of --%s: %v", flag, err)) // two functions for one flag: a mistake of ours
+		panic(fmt.Sprintf("completion of --%s: %v", flag, err)) // two functions for one flag: a programming error
 	}
 }
 
@@ -45,7 +45,7 @@ func filesOf(extensions ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)
 }
 
-// completeModel offers the services; the names of their models are not known here.
+// completeModel offers the providers; the names of their models are unknown here.
 func completeModel(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if strings.HasPrefix(begun, "replay:") {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -54,7 +54,7 @@ func completeModel(_ *cobra.Command, _ []string, begun string) ([]string, cobra.
 	return services, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// completePolicy offers policies of the library to words that begin as library: does, and files to others.
+// completePolicy offers policies of the library for the beginning of "library:", and files for other words.
 func completePolicy(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if begun == "" || !strings.HasPrefix(begun, library.Prefix[:min(len(begun), len(library.Prefix))]) {
 		return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt

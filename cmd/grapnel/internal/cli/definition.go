@@ -18,22 +18,23 @@ import (
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
-// definition is what an agent is made of again when its run is resumed: in another
-// process, long after, and from files that may have changed. It has no secrets, as
-// neither flags nor agent files have any; only the names of variables.
+// definition is the definition of an agent with which its run is resumed: in another process, maybe long
+// after, when files have changed. It contains no secrets, because neither flags nor agent files contain any,
+// only names of variables.
 type definition struct {
 	// Dir is the folder that the run began in: paths are relative to it.
 	Dir string `json:"dir"`
-	// Flags are those that say what the agent is made of.
+	// Flags are the flags that define the agent.
 	Flags []flagSaid `json:"flags,omitempty"`
 	// Files are the texts of the agent file, the schema and the policies, by their paths.
 	Files map[string]string `json:"files,omitempty"`
-	// Library are the SHA-256 of the policies of the library, by their names: their texts come with the program.
+	// Library are the SHA-256 sums of the policies from the library, by name: their texts are in the
+	// program.
 	Library map[string]string `json:"library,omitempty"`
-	// Recording is the SHA-256 of the recording that is played.
+	// Recording is the SHA-256 sum of the recording that is played.
 	Recording string `json:"recording,omitempty"`
-	// User is the SHA-256 of the policy of the user, of which the text is not kept: it is
-	// in force as it is when the run goes on.
+	// User is the SHA-256 sum of the user's policy. Its text is not stored: the current version is in force
+	// when the run resumes.
 	User string `json:"user_policy,omitempty"`
 }
 
@@ -42,20 +43,19 @@ type flagSaid struct {
 	Value string `json:"value"`
 }
 
-// definitionKey is the session's value that a kept run carries from its begin.
+// definitionKey is the session value that holds the definition of a durable run from its beginning.
 var definitionKey = agent.ReservedKey[definition](reserved.Show(), "grapnel.cli", agent.ScopeSession)
 
-// shaping are the flags that say what the agent is made of. The model is not among them,
-// as the one that was chosen is kept.
+// shaping are the flags that define the agent, except the model, because the chosen model is stored.
 var shaping = []string{
 	"agent", "base-url", "instructions", "tool", "hook", "policy", "rule-agent", "steps", "tokens", "cost", "time", "parallel", "output-schema",
 }
 
-// definitionOf returns what the flags of a command say, with the model that was chosen.
+// definitionOf returns the definition from the flags of a command and the chosen model.
 func definitionOf(o *options, given *cobra.Command, model agentfile.Model) (definition, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return definition{}, fmt.Errorf("keeping what the agent is made of: %w", err)
+		return definition{}, fmt.Errorf("storing the definition of the agent: %w", err)
 	}
 	d := definition{Dir: dir, Files: o.texts, Library: libraryHashes(o.rules.policy), User: hashOf(globalPolicy())}
 	d.Flags = []flagSaid{{"model", model.String()}}
@@ -78,7 +78,7 @@ func definitionOf(o *options, given *cobra.Command, model agentfile.Model) (defi
 	return d, nil
 }
 
-// options returns the options that the definition stands for.
+// options returns the options of the definition.
 func (d definition) options() (*options, error) {
 	o, c := &options{texts: maps.Clone(d.Files), color: "auto"}, &cobra.Command{}
 	o.registerAgent(c)
@@ -90,7 +90,8 @@ func (d definition) options() (*options, error) {
 	return o, nil
 }
 
-// changedFiles says which of the files are not what they were. It is to be called in Dir. P is the policies that are in force now.
+// changedFiles describes the files that have changed. Call it in Dir. P is the policies that are in force
+// now.
 func (d definition) changedFiles(model string, p *policy.Policy) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(d.Files)) {
@@ -99,17 +100,17 @@ func (d definition) changedFiles(model string, p *policy.Policy) []string {
 			if err != nil {
 				what = "cannot be read any more"
 			}
-			out = append(out, fmt.Sprintf("%s %s since the run began: it goes on with what it began with.", path, what))
+			out = append(out, fmt.Sprintf("%s %s since the run began: it continues with the original.", path, what))
 		}
 	}
 	now := libraryHashes(p)
 	for _, name := range slices.Sorted(maps.Keys(d.Library)) {
 		if now[name] != d.Library[name] {
-			out = append(out, name+" is not what it was when the run began: it holds as it is now.")
+			out = append(out, name+" has changed since the run began: it applies as it is now.")
 		}
 	}
 	if hashOf(globalPolicy()) != d.User {
-		out = append(out, "Your own policy is not what it was when the run began: it holds as it is now.")
+		out = append(out, "Your own policy has changed since the run began: it applies as it is now.")
 	}
 	if recording := strings.TrimPrefix(model, agentfile.Replay+":"); d.Recording != "" && hashOf(recording) != d.Recording {
 		out = append(out, fmt.Sprintf("The recording %s has changed since the run began.", recording))
@@ -117,7 +118,7 @@ func (d definition) changedFiles(model string, p *policy.Policy) []string {
 	return out
 }
 
-// libraryHashes returns the SHA-256 of the policies of the library that a policy is made of; p may be nil.
+// libraryHashes returns the SHA-256 sums of the library policies in a policy; p may be nil.
 func libraryHashes(p *policy.Policy) map[string]string {
 	hashes := map[string]string{}
 	if p == nil {
@@ -135,18 +136,18 @@ func libraryHashes(p *policy.Policy) map[string]string {
 	return hashes
 }
 
-// enter goes to the folder that the run began in.
+// enter changes to the folder where the run began.
 func (d definition) enter() (note string, err error) {
 	if here, err := os.Getwd(); err == nil && here == d.Dir {
 		return "", nil
 	}
 	if err := os.Chdir(d.Dir); err != nil {
-		return "", fmt.Errorf("going to the folder that the run began in: %w", err)
+		return "", fmt.Errorf("changing to the folder where the run began: %w", err)
 	}
-	return fmt.Sprintf("The run goes on in %s, where it began.", d.Dir), nil
+	return fmt.Sprintf("The run continues in %s, where it began.", d.Dir), nil
 }
 
-// summary returns the definition in a line.
+// summary returns the definition in one line.
 func (d definition) summary() string {
 	var b strings.Builder
 	for _, f := range d.Flags {
@@ -155,7 +156,7 @@ func (d definition) summary() string {
 	return strings.TrimSpace(b.String())
 }
 
-// hashOf returns the SHA-256 of a file; empty when it cannot be read.
+// hashOf returns the SHA-256 sum of a file; empty when it cannot be read.
 func hashOf(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// discardTyped drops what was typed at a terminal and not read yet.
+// discardTyped drops unread input of a terminal.
 func discardTyped(f *os.File) {
-	_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCFLUSH, unix.TCIFLUSH) // what is no terminal has nothing to drop
+	_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCFLUSH, unix.TCIFLUSH) // a file that is not a terminal has nothing to drop
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// discardTyped drops what was typed at a terminal and not read yet.
+// discardTyped drops unread input of a terminal.
 func discardTyped(f *os.File) {
-	_ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH) // what is no terminal has nothing to drop
+	_ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH) // a file that is not a terminal has nothing to drop
 }

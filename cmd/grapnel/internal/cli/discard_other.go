@@ -4,4 +4,4 @@ package cli
 
 import "os"
 
-func discardTyped(*os.File) {} // there is no way to
+func discardTyped(*os.File) {} // not supported here

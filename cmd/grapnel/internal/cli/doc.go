@@ -1,10 +1,8 @@
-// Package cli is the grapnel command: its flags, how they become an agent, and
-// what is written where.
+// Package cli is the grapnel command: it parses the flags, builds the agent from them, and writes the output.
 //
 //	os.Exit(cli.Main(os.Args[1:]))
 //
-// Answers go to standard output, everything else to standard error. An agent file
-// is read by package agentfile, what happens is shown by package timeline or
-// written by package events, and the agent in between is made here, of the drivers,
-// tools and hooks that ship with the module.
+// Answers go to standard output, everything else to standard error. Package agentfile defines the agent
+// files, packages timeline and events show the progress, and package cli builds the agent from the drivers,
+// tools and hooks of this module.
 package cli

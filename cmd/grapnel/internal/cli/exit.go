@@ -18,7 +18,7 @@ const (
 	exitRejected    = 5
 	exitParked      = 6
 	exitSuspended   = 7
-	exitHungUp      = 129 // 128 and the number of the signal, as shells have it
+	exitHungUp      = 129 // 128 plus the number of the signal, as in shells
 	exitInterrupted = 130
 	exitTerminated  = 143
 )
@@ -28,24 +28,24 @@ const exitHelp = `Exit codes:
   1    failed: an error ended the run, or its answer could not be written
   2    the command, the agent file or the environment is wrong; no run began
   3    stopped: by a guard (steps, tokens, cost, time), a hook or a criterion
-  4    denied: a hook did not let the input in
-  5    a person was asked and said no
-  6    parked: the run is kept (--durable) and waits for approval
-  7    suspended: the run is kept, and can be resumed at once
+  4    denied: a hook denied the input
+  5    a person was asked and rejected
+  6    parked: the run is stored (--durable) and waits for approval
+  7    suspended: the run is stored and can be resumed at once
   130  interrupted with Ctrl-C; 143 for SIGTERM, 129 for SIGHUP`
 
-// usageError is a mistake of the caller: no run began.
+// usageError is returned for a mistake of the caller, before any run began.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// exitError is the end of a command that has said all there is to say.
+// exitError ends a command that has already reported everything.
 type exitError struct{ code int }
 
 func (e *exitError) Error() string { return "" }
 
-// signalError is why a context was cancelled by a signal.
+// signalError is the cause of a context that a signal cancelled.
 type signalError struct{ os.Signal }
 
 func (e *signalError) Error() string {
@@ -53,7 +53,7 @@ func (e *signalError) Error() string {
 	case os.Interrupt:
 		return "interrupted by Ctrl-C"
 	case syscall.SIGHUP:
-		return "ended by SIGHUP: the terminal is gone"
+		return "ended by SIGHUP: the terminal was closed"
 	}
 	return "ended by SIGTERM"
 }
@@ -68,8 +68,7 @@ func (e *signalError) code() int {
 	return exitInterrupted
 }
 
-// exitCode returns the code for a run that ended so; cause is why its context ended, if
-// it did.
+// exitCode returns the exit code for a run's end; cause is the cause of its context's end, if any.
 func exitCode(s agent.State, err, cause error) int {
 	switch s.Status() {
 	case agent.StatusDone:

@@ -13,8 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/replay"
 )
 
-// The recording that is played where no model can be asked, and its agent file,
-// whose hooks are at work while it plays.
+// The recording that is played when no model is available, and its agent file, whose hooks are active while
+// it plays.
 var (
 	//go:embed shipped/session.jsonl
 	shippedSession []byte
@@ -22,7 +22,7 @@ var (
 	shippedAgent []byte
 )
 
-// newShippedAgent makes the agent that plays the shipped recording.
+// newShippedAgent builds the agent that plays the shipped recording.
 func newShippedAgent(w watchers) (*made, error) {
 	file, err := newRegistry().Parse("the shipped agent file", shippedAgent)
 	if err != nil {
@@ -37,8 +37,7 @@ func newShippedAgent(w watchers) (*made, error) {
 	return m, m.build(context.Background(), &parts{}, file, w, replay.Tools(schemas.list...), []capability.Capability{capability.UseCriteria(replay.GoOn)})
 }
 
-// playShipped plays the shipped recording in the place of a run for which no model
-// can be asked, and says so.
+// playShipped plays the shipped recording instead of a run for which no model is available, and says so.
 func playShipped(ctx context.Context, rules rules, v *view, why error) error {
 	v.fallback(why, "This is not an answer to your prompt.")
 	m, err := newShippedAgent(watchers{observer: v.observer(), reasons: tracesRuns(ctx), rules: rules})
@@ -49,17 +48,17 @@ func playShipped(ctx context.Context, rules rules, v *view, why error) error {
 	return m.finish(ctx, v, final, err)
 }
 
-// fallback says that a recording is played, why, and what to do about it.
+// fallback shows that a recording is played, why, and what to do about it.
 func (v *view) fallback(why error, more string) {
 	reason := why.Error()
-	advice := "To ask a model, set one of these keys, or name a model with --model."
+	advice := "To use a model, set one of these keys, or name a model with --model."
 	if offline, ok := errors.AsType[*offlineError](why); ok {
 		reason = "the model service cannot be reached: " + offline.Error()
-		advice = "To ask a model, see to the network, or name another with --model and --base-url."
+		advice = "To use a model, check the network, or name another model with --model and --base-url."
 	}
 	if v.events != nil {
 		v.events.Fallback(reason)
 	}
-	v.note("No model is asked: " + reason + ".\nInstead you see a recording that ships with grapnel, played through a real agent with its hooks. " +
+	v.note("No model is used: " + reason + ".\nInstead you see a recording that ships with grapnel, played through a real agent with its hooks. " +
 		more + "\n" + advice)
 }

@@ -127,8 +127,8 @@ func TestHooksForWhatThereIsNot(t *testing.T) {
 		"tools: [shell]\nhooks: [deny: {tools: [bash], argument: comand, matching: x}]\n":      `no call of "bash" has an argument at "comand": did you mean "command"?`,
 		"tools: [shell]\nhooks: [ask: {tools: [bsah], commands: [rm]}]\n":                      `"bsah" matches no tool: did you mean "bash"?`,
 		"tools: [files]\nhooks: [deny: {tools: [read_file], commands: [rm]}]\n":                `no call of "read_file" has an argument at "command"`,
-		"tools: [shell]\nhooks: [deny: {tools: [bash], commands: [rm -rf]}]\n":                 "expected the name of a program",
-		"tools: [shell]\nhooks: [deny: {tools: [bash], commands: [/bin/rm]}]\n":                "expected the name of a program",
+		"tools: [shell]\nhooks: [deny: {tools: [bash], commands: [rm -rf]}]\n":                 "expected a program",
+		"tools: [shell]\nhooks: [deny: {tools: [bash], commands: [/bin/rm]}]\n":                "expected a program",
 		"tools: [shell]\nhooks: [deny: {tools: [bash], argument: command}]\n":                  "argument and matching go together",
 		"tools: [shell]\nhooks: [policy: {files: [library:safe-shel]}]\n":                      "safe-shel",
 		"tools: [shell]\nhooks: [policy: {files: []}]\n":                                       "files is empty",
@@ -137,7 +137,7 @@ func TestHooksForWhatThereIsNot(t *testing.T) {
 		"tools: [shell]\nhooks: [deny: {tools: [bash, '/^(sh|zsh)$/'], commands: [rm]}]\n":     `"/^(sh|zsh)$/" matches no tool`,
 		"tools: [shell]\nhooks: [base-dir: {tools: [write_file]}]\n":                           `"write_file" matches no tool`,
 		"tools: [shell]\nhooks: [deny: {tools: ['^bash$'], reason: x}]\n":                      "agent.yaml:4:24: expected the name of a tool",
-		"tools: [shell]\nhooks: [deny: {tools: [bash], argument: 'to.*.e', commands: [rm]}]\n": "* stands for many",
+		"tools: [shell]\nhooks: [deny: {tools: [bash], argument: 'to.*.e', commands: [rm]}]\n": "without *: use a rule",
 	} {
 		path := filepath.Join(t.TempDir(), "agent.yaml")
 		require.NoError(t, os.WriteFile(path, []byte("model: openai/x\nbase_url: http://127.0.0.1:1\n"+text), 0o600))
@@ -183,7 +183,7 @@ func TestPoliciesOfAgentFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, m.close())
 	_, err = ruleAgent{path, file}.build(t.Context(), watchers{})
-	assert.ErrorContains(t, err, "an agent that a rule starts has no policy of its own")
+	assert.ErrorContains(t, err, "an agent that a rule starts cannot have a policy")
 }
 
 // The policies of an agent file are kept with it: the texts of files, and hashes of those of the library, whose versions they name.
@@ -206,8 +206,8 @@ func TestPoliciesOfAgentFilesAreHashed(t *testing.T) {
 	require.NoError(t, os.WriteFile("ours.yaml", []byte("policy: ours\n"), 0o600))
 	d.Library["library:git-safety@1"] = "of an older program"
 	assert.Equal(t, []string{
-		"ours.yaml has changed since the run began: it goes on with what it began with.",
-		"library:git-safety@1 is not what it was when the run began: it holds as it is now.",
+		"ours.yaml has changed since the run began: it continues with the original.",
+		"library:git-safety@1 has changed since the run began: it applies as it is now.",
 	}, d.changedFiles("openai/x", o.rules.policy))
 }
 

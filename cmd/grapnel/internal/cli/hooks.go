@@ -22,7 +22,7 @@ import (
 
 type hookMaker = registry.Maker[[]hooks.Hook]
 
-// hooks returns what the names of hooks in agent files stand for.
+// hooks returns the constructors for the names of hooks in agent files.
 func (p *parts) hooks() map[string]hookMaker {
 	return map[string]hookMaker{
 		"redact": registry.With(func(_ context.Context, _ *registry.Making, s agentfile.Redact) ([]hooks.Hook, error) {
@@ -91,8 +91,7 @@ func oneHook[S any](make func(m *registry.Making, s S) (hooks.Hook, error)) hook
 	})
 }
 
-// idle notes a hook that nothing reaches when a recording is played: its tools are what
-// they were.
+// idle adds a note about a hook without effect when a recording is played, because its tools do nothing real.
 func (p *parts) idle(hook string, err error) error {
 	if p.recording == nil {
 		return err
@@ -101,27 +100,25 @@ func (p *parts) idle(hook string, err error) error {
 	return nil
 }
 
-// toolsNamed matches the tools that any of the patterns names.
+// toolsNamed matches the tools whose names match any of the patterns.
 func toolsNamed(patterns []agentfile.Pattern) hooks.Matcher {
 	return hooks.Or(lo.Map(patterns, func(p agentfile.Pattern, _ int) hooks.Matcher { return hooks.ToolMatching(string(p)) })...)
 }
 
-// variable returns the value of a variable of the environment that a file names; empty
-// where it names none.
+// variable returns the value of an environment variable that a file names; empty when it names none.
 func variable(key string, name registry.EnvName) (string, error) {
 	if name == "" {
 		return "", nil
 	}
 	value := os.Getenv(string(name))
 	if value == "" {
-		return "", fmt.Errorf("%s is %s: this variable of the environment is not set", key, name)
+		return "", fmt.Errorf("%s is %s: this environment variable is not set", key, name)
 	}
 	return value, nil
 }
 
-// redacting returns what takes secrets out, for the hooks that write or tell what no
-// PostToolUse hook has seen, too; nil where the definition does not ask for it. The keys of
-// model services are secrets in any case.
+// redacting returns the redactor for hooks that write data that no PostToolUse hook has seen; nil when the
+// definition does not configure it. The keys of model services are always secrets.
 func redacting(d registry.Definition) (*redact.Redactor, error) {
 	part, ok := lo.Find(d.Hooks, func(p registry.Part) bool { return p.Name == "redact" })
 	if !ok {
@@ -153,7 +150,7 @@ func redacting(d registry.Definition) (*redact.Redactor, error) {
 	})
 }
 
-// textOf returns how a redactor cleans a text; nil where there is none.
+// textOf returns a redactor's function for texts; nil when there is no redactor.
 func textOf(r *redact.Redactor) func(string) string {
 	if r == nil {
 		return nil

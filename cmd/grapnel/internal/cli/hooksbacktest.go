@@ -48,31 +48,31 @@ func newHooksBacktest(std streams) *cobra.Command {
 	f := &backtestFlags{}
 	c := &cobra.Command{
 		Use:   "backtest POLICY... RECORDING...",
-		Short: "Tell what policies would have done to recorded runs",
-		Long: `backtest plays recorded runs through a real agent that has the rules of policy files as hooks, and counts: which
-calls they deny, by rule and tool, and, where the recordings have labels, how many attacks they block and how many good
-runs they break. No model is asked, no tool is run.
+		Short: "Show what policies would have done to recorded runs",
+		Long: `backtest plays recorded runs through a real agent with the rules of policy files as hooks, and counts which
+calls they deny, by rule and tool, and, if the recordings have labels, how many attacks they block and how many good
+runs they break. No model is called, and no tool runs.
 
 A POLICY is a file with rules, or library:NAME; --policy names one, too. The other arguments are recordings.
 
 A RECORDING is a file, or a folder of them (*.jsonl, *.json, also with .gz): recordings of this project, OpenAI chat or
 Anthropic Messages JSON, Claude Code sessions, event logs of grapnel run --json, audit logs with texts, GenAI spans in
-OTLP JSON. What a file is, is found out by looking.
+OTLP JSON. The format of a file is detected.
 
-Several policies are in force together, and ready-made hooks with them, which --hook names as for grapnel run.
-With --diff, the first two arguments are policy files, and the calls are told of which they make different things.
+Several policies are in force together, with the ready-made hooks of --hook, as in grapnel run.
+With --diff, the first two arguments are policy files, and the report lists the calls about which they decide differently.
 
-Actions of rules (commands, requests, agents, questions to a person) are not done unless --actions says so: such a rule then has
-no opinion, and the report says that it was not judged.
+Actions of rules (commands, requests, agents, questions to a person) are not executed without --actions: such a rule then has
+no opinion, and the report says so.
 
-docs/backtesting.md has the definitions of what is counted.
+docs/backtesting.md defines the counts.
 
 Exit codes:
-  0    all was played; with --diff: the policies decide alike
-  1    something could not be read or played, or the report not be written; what was played is told all the same
+  0    everything was played; with --diff: the policies decide alike
+  1    something could not be read or played, or the report could not be written; the report still covers the rest
   2    the command or a policy file is wrong
   8    with --diff: the policies decide differently
-  130  interrupted with Ctrl-C; the numbers up to there are told`,
+  130  interrupted with Ctrl-C; the report covers the runs before`,
 		Example: `  grapnel hooks backtest workspace.yaml ~/.claude/projects/site/
   grapnel hooks backtest mail.yaml --html report.html transcripts/*.jsonl.gz
   grapnel hooks backtest --diff old.yaml new.yaml transcripts/`,
@@ -83,13 +83,13 @@ Exit codes:
 	c.Flags().StringArrayVar(&f.hooks, "hook", nil, "a ready-made hook: base-dir, redact (may be repeated)")
 	c.Flags().BoolVar(&f.diff, "diff", false, "compare two policies: the first two arguments")
 	formats := lo.Map(recorded.Formats(), func(f recorded.Format, _ int) string { return string(f) })
-	c.Flags().StringVar(&f.format, "format", "", "what the recordings are, in place of looking: "+strings.Join(formats, ", "))
-	c.Flags().StringVar(&f.tools, "tools", "", "a `file` of tool schemas, for recordings that neither carry nor name any")
+	c.Flags().StringVar(&f.format, "format", "", "the format of the recordings, instead of detecting it: "+strings.Join(formats, ", "))
+	c.Flags().StringVar(&f.tools, "tools", "", "a `file` of tool schemas, for recordings without their own")
 	c.Flags().BoolVar(&f.all, "all", false, "show the rules that were never asked, too")
 	c.Flags().BoolVar(&f.json, "json", false, "write the report as JSON")
 	c.Flags().StringVar(&f.html, "html", "", "write a report with charts and transcripts to a `file`, for a browser")
-	c.Flags().BoolVar(&f.actions, "actions", false, "do what the actions of rules say, for every call that they match")
-	c.Flags().IntVar(&f.atOnce, "at-once", 0, "play so many runs at once; 0 means one for each core")
+	c.Flags().BoolVar(&f.actions, "actions", false, "execute the actions of rules, for every call that they match")
+	c.Flags().IntVar(&f.atOnce, "at-once", 0, "the number of runs to play at once; 0 means one for each core")
 	c.Flags().StringVar(&f.color, "color", "auto", "colours: auto, always or never")
 	return c
 }
@@ -126,7 +126,7 @@ func (f *backtestFlags) run(ctx context.Context, std streams, args []string) (er
 	return f.play(ctx, std, found, o, idle)
 }
 
-// arguments sorts out what is a policy and what a recording, and says what is missing.
+// arguments separates policies from recordings, and reports missing ones.
 func (f *backtestFlags) arguments(args *[]string) (err error) {
 	if !f.diff {
 		if *args, err = policiesIn(*args, &f.policies, -1); err != nil {
@@ -135,15 +135,15 @@ func (f *backtestFlags) arguments(args *[]string) (err error) {
 	}
 	switch {
 	case f.diff && len(f.policies)+len(f.hooks) > 0:
-		return errors.New("--diff takes its two policies as arguments, and no --policy or --hook")
+		return errors.New("--diff takes its two policies as arguments, not with --policy or --hook")
 	case f.diff && len(*args) < 3:
 		return errors.New("--diff needs two policy files and a recording")
 	case f.diff:
 		f.policies, *args = (*args)[:2], (*args)[2:]
 	case len(f.policies)+len(f.hooks) == 0:
-		return errors.New("there is no policy to try: name a file with rules, or library:NAME, as an argument or with --policy")
+		return errors.New("no policy to try: name a file with rules, or library:NAME, as an argument or with --policy")
 	case len(*args) == 0:
-		return errors.New("there is no recording to try the policy on: name files or folders")
+		return errors.New("no recording to try the policy on: name files or folders")
 	}
 	switch f.color {
 	case "auto", "always", "never":
@@ -158,7 +158,7 @@ func (f *backtestFlags) arguments(args *[]string) (err error) {
 	return nil
 }
 
-// makeHooks makes the ready-made hooks that were named; done closes what was opened for them.
+// makeHooks creates the ready-made hooks of --hook; done closes what it opened.
 func (f *backtestFlags) makeHooks(ctx context.Context) (list []hooks.Hook, done func() error, err error) {
 	file := &registry.File{}
 	for _, kind := range f.hooks {
@@ -170,7 +170,7 @@ func (f *backtestFlags) makeHooks(ctx context.Context) (list []hooks.Hook, done 
 	p.clean, p.unclean = redacting(file.Definition)
 	built, err := p.registry().BuildFile(ctx, file)
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // it says what it is about
+		return nil, nil, err //nolint:wrapcheck // the error is complete
 	}
 	plan, err := built.Builder.Plan().Get()
 	if err != nil {
@@ -182,7 +182,7 @@ func (f *backtestFlags) makeHooks(ctx context.Context) (list []hooks.Hook, done 
 	return list, built.Close, nil
 }
 
-// load makes the policies: one of all files, or, to compare them, one of each.
+// load loads the policies: all files as one policy, or, for a comparison, one policy for each.
 func (f *backtestFlags) load(idle *idleActions, given []hooks.Hook) ([]backtest.Policy, error) {
 	sets := [][]string{f.policies}
 	if f.diff {
@@ -192,7 +192,7 @@ func (f *backtestFlags) load(idle *idleActions, given []hooks.Hook) ([]backtest.
 	for _, files := range sets {
 		o := policy.Options{}
 		if !f.actions {
-			o.Wrap, o.Host = idle.instead, policytest.IdleHost() // as nothing is done, no host is needed for it
+			o.Wrap, o.Host = idle.instead, policytest.IdleHost() // without actions, no host is needed
 		}
 		p, err := policy.Load([]policy.Layer{{Name: "run", Files: files}}, o)
 		if err != nil {
@@ -219,12 +219,12 @@ func (f *backtestFlags) load(idle *idleActions, given []hooks.Hook) ([]backtest.
 		out = append(out, set)
 	}
 	if len(out) == 2 && out[0].Name == out[1].Name {
-		return nil, errors.New("--diff was given one policy twice")
+		return nil, errors.New("--diff: both policies are the same")
 	}
 	return out, nil
 }
 
-// acting returns the names of the hooks of rules that do an action.
+// acting returns the names of the hooks whose rules have an action.
 func acting(p *policy.Policy, list []hooks.Hook) []string {
 	acts := map[string]bool{}
 	for _, r := range p.Rules() {
@@ -247,7 +247,7 @@ func (f *backtestFlags) play(ctx context.Context, std streams, found []backtest.
 	report, err := backtest.Run(ctx, found, o)
 	bar.End()
 	if err != nil {
-		return err //nolint:wrapcheck // it says what it is about
+		return err //nolint:wrapcheck // the error is complete
 	}
 	var diff *backtest.Diff
 	if f.diff {
@@ -259,7 +259,7 @@ func (f *backtestFlags) play(ctx context.Context, std streams, found []backtest.
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	for _, rule := range idle.names() {
-		fmt.Fprintf(std.err, "grapnel: the action of rule %s was not done, and had no opinion: --actions does it\n", backtest.Clean(rule))
+		fmt.Fprintf(std.err, "grapnel: the action of rule %s was not executed and had no opinion: --actions executes it\n", backtest.Clean(rule))
 	}
 	switch {
 	case report.Interrupted:
@@ -268,7 +268,7 @@ func (f *backtestFlags) play(ctx context.Context, std streams, found []backtest.
 		}
 		return &exitError{exitInterrupted}
 	case report.Runs == 0:
-		return errors.New("there was no run that could be played")
+		return errors.New("no run could be played")
 	case report.Failed > 0:
 		return &exitError{exitFailed}
 	case diff != nil && !diff.Empty():
@@ -277,13 +277,13 @@ func (f *backtestFlags) play(ctx context.Context, std streams, found []backtest.
 	return nil
 }
 
-// writeReport writes the report to where it is wanted.
+// writeReport writes the report to its outputs.
 func (f *backtestFlags) writeReport(std streams, report *backtest.Report, diff *backtest.Diff) error {
 	if f.html != "" {
 		if err := writeFile(f.html, report.WriteHTML); err != nil {
 			return err
 		}
-		fmt.Fprintf(std.err, "grapnel: the report for a browser is %s\n", f.html)
+		fmt.Fprintf(std.err, "grapnel: the HTML report is %s\n", f.html)
 	}
 	look := backtest.Look{All: f.all, Colour: wantsColour(std.out, f.color)}
 	if term.IsTerminal(int(std.out.Fd())) {
@@ -291,7 +291,7 @@ func (f *backtestFlags) writeReport(std streams, report *backtest.Report, diff *
 	}
 	switch {
 	case f.json && diff != nil:
-		return diff.WriteJSON(std.out) //nolint:wrapcheck // the caller says what it is
+		return diff.WriteJSON(std.out) //nolint:wrapcheck // the caller adds the context
 	case f.json:
 		return report.WriteJSON(std.out) //nolint:wrapcheck // as above
 	case diff != nil:
@@ -300,29 +300,29 @@ func (f *backtestFlags) writeReport(std streams, report *backtest.Report, diff *
 	return report.WriteText(std.out, look) //nolint:wrapcheck // as above
 }
 
-// writeFile writes a file whole, or leaves what was there.
+// writeFile writes a file completely, or leaves the old one.
 func writeFile(path string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what it is
+		return err //nolint:wrapcheck // the caller adds the context
 	}
-	err = errors.Join(file.Chmod(0o644), write(file), file.Close()) // a report, to be shown around
+	err = errors.Join(file.Chmod(0o644), write(file), file.Close()) // others may read the report
 	if err == nil {
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(file.Name()) // what is wrong is told
+		_ = os.Remove(file.Name()) // the caller gets the first error
 	}
 	return err
 }
 
-// idleActions is what stands in the place of actions that are not done.
+// idleActions replaces actions that are not executed.
 type idleActions struct {
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-// instead returns an action that does nothing and has no opinion, and is remembered when it is asked for one.
+// instead returns an action that does nothing and has no opinion, and records that it was called.
 func (i *idleActions) instead(r policy.Rule, _ action.Action) action.Action {
 	return idleAction{i, r.Hook()}
 }
@@ -342,7 +342,7 @@ func (a idleAction) Do(context.Context, *action.Request) mo.Result[*action.Answe
 	return mo.Ok(&action.Answer{Off: true})
 }
 
-// names returns the rules whose actions were asked for.
+// names returns the rules whose actions were called.
 func (i *idleActions) names() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

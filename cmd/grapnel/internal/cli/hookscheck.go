@@ -30,27 +30,27 @@ func newHooksCheck(std streams) *cobra.Command {
 	var f checking
 	c := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Say everything that is wrong with policy files, and what is most likely not meant",
-		Long: `Check policy files: everything that is wrong, with its line and what would be right, and what can be
-loaded and most likely is not meant: tools that do not exist (--tools says which there are), rules that are never asked,
-conditions that are always true, values that a shell would take apart; and what is good to know: rules in shadow,
-waivers and those that have ended. A rule that none of the --tools can be matched by is an error, unless its policy is required
-or of the library. Nothing is run.
+		Short: "Check policy files for errors and likely mistakes",
+		Long: `Check policy files: report all errors, with their lines and the correction, and likely mistakes in files that can be
+loaded: tools that do not exist (--tools names the existing ones), rules that are never asked,
+conditions that are always true, values that a shell would split; and notes: rules in shadow,
+waivers and expired waivers. A rule that matches none of the --tools is an error, unless its policy is required
+or from the library. Nothing is executed.
 
 Exit codes:
-  0    nothing is wrong, or something is most likely not meant
-  1    something is most likely not meant, with --strict
-  2    something is wrong, or the command is`,
+  0    no errors; there may be likely mistakes
+  1    likely mistakes, with --strict
+  2    errors in a file, or in the command`,
 		Example: `  grapnel hooks check workspace.yaml
   grapnel hooks check --strict --tools bash,read_file,write_file policies/*.yaml
   grapnel hooks check --kind pipeline pipeline.yaml`,
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(std.out, append(f.policies, args...)) },
 	}
 	c.Flags().StringArrayVarP(&f.policies, "policy", "p", nil, "a policy `file`, as the arguments are; may be given several times")
-	c.Flags().StringSliceVar(&f.tools, "tools", nil, "the `names` of the agent's tools, with commas")
-	c.Flags().StringVar(&f.kind, "kind", "policy", "what the files are: policy, pipeline or blueprint")
-	c.Flags().BoolVar(&f.strict, "strict", false, "exit with 1 for what is most likely not meant")
-	c.Flags().BoolVar(&f.json, "json", false, "write what was found as JSON Lines")
+	c.Flags().StringSliceVar(&f.tools, "tools", nil, "the `names` of the agent's tools, separated by commas")
+	c.Flags().StringVar(&f.kind, "kind", "policy", "the kind of the files: policy, pipeline or blueprint")
+	c.Flags().BoolVar(&f.strict, "strict", false, "exit with 1 for likely mistakes")
+	c.Flags().BoolVar(&f.json, "json", false, "write the findings as JSON Lines")
 	return c
 }
 
@@ -93,7 +93,7 @@ func (f *checking) run(w io.Writer, files []string) error {
 	return nil
 }
 
-// warningCounts is how many warnings of each sort there are.
+// warningCounts counts warnings by their sort.
 type warningCounts struct{ errors, warnings, notes int }
 
 func countWarnings(list []policy.Warning) (c warningCounts) {
@@ -110,7 +110,7 @@ func countWarnings(list []policy.Warning) (c warningCounts) {
 	return c
 }
 
-// String returns what there is, behind commas: ", 1 error, 2 warnings".
+// String returns the counts after commas: ", 1 error, 2 warnings".
 func (c warningCounts) String() string {
 	var text strings.Builder
 	for _, of := range []struct {
@@ -124,7 +124,7 @@ func (c warningCounts) String() string {
 	return text.String()
 }
 
-// tellWrong writes what is wrong as JSON; people read it in the error.
+// tellWrong writes the errors as JSON; people read them in the error.
 func (f *checking) tellWrong(w io.Writer, err error) {
 	problems, ok := errors.AsType[*yamlfile.Error](err)
 	if !f.json {
@@ -154,8 +154,8 @@ func newHooksSchema(std streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Write the JSON Schema of policy files, for editors",
-		Long: `Write the JSON Schema of policy files. Editors with a YAML language server complete keys by it where the
-first line of a policy says:
+		Long: `Write the JSON Schema of policy files. Editors with a YAML language server use it to complete keys if the
+first line of a policy is:
 
   # yaml-language-server: $schema=` + policy.SchemaID,
 		Example: `  grapnel hooks schema > policy.schema.json`,

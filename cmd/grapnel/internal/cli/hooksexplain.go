@@ -34,21 +34,21 @@ func newHooksExplain(std streams) *cobra.Command {
 	f := &explaining{}
 	c := &cobra.Command{
 		Use:   "explain POLICY... EVENT|RECORDING",
-		Short: "Say why a call is denied or allowed: the rules that were tried, and the values of their conditions",
-		Long: `explain says why the rules decide as they do about an event, or about a call of a recorded run: which rule decides, where it
-stands, the values of its condition, who brought the arguments in where the condition asks for that, and what to do about it. With
---all it shows each rule in the order in which they are asked, which matcher said no, and what each condition came to.
+		Short: "Explain why a call is denied or allowed: the rules and the values of their conditions",
+		Long: `explain shows why the rules decide as they do about an event, or about a call of a recorded run: which rule decides, where it
+is, the values of its condition, the origin of the arguments if the condition uses it, and what to do about it. With
+--all, it shows each rule in order, which matcher did not match, and the result of each condition.
 
 A POLICY is a file with rules, or library:NAME; --policy names one, too. The other argument is the event or the recording.
 
-An EVENT is what hooks fire takes; "-" is standard input. A RECORDING is what hooks backtest takes. There the call is named by
---call, with its id or its place among the calls (1 is the first), and judged as it was before it ran: with all that was said and
-called before it, whatever the rules would have made of that.
+An EVENT is the same as for hooks fire; "-" is standard input. A RECORDING is the same as for hooks backtest. There, --call selects
+the call, by its id or its number (1 is the first). It is judged as it was before it ran: after all earlier messages and
+calls, even if the rules would have denied some of them.
 
-The actions of rules are not done unless --actions says so: such a rule then has no opinion.
+Actions of rules are not executed without --actions: such a rule then has no opinion.
 
 Exit codes:
-  0    it was explained, whatever was decided
+  0    explained, whatever the decision
   2    the command, the event, the recording or a policy file is wrong`,
 		Example: `  grapnel hooks explain workspace.yaml event.json
   grapnel hooks explain workspace.yaml session.jsonl --call 3
@@ -78,21 +78,21 @@ Exit codes:
 				width = widthOf(std.out)
 			}
 			_, err = io.WriteString(std.out, paintText(report.Summary(markVerdict, width), wantsColour(std.out, f.color)))
-			return err //nolint:wrapcheck // it names the output
+			return err //nolint:wrapcheck // the error names the output
 		},
 	}
 	c.Flags().SortFlags = false
 	c.Flags().StringArrayVarP(&f.policies, "policy", "p", nil, "a policy `file`; may be given several times")
-	c.Flags().StringVar(&f.call, "call", "", "which call of a recording: its `id`, or its place")
-	c.Flags().StringVar(&f.run, "run", "", "which run of a recording of several: its `id`, or its place")
-	c.Flags().BoolVar(&f.actions, "actions", false, "do what the actions of rules say")
-	c.Flags().BoolVar(&f.all, "all", false, "show every rule at the point, also those without an opinion")
-	c.Flags().BoolVar(&f.json, "json", false, "write it as JSON: what hooks fire writes")
+	c.Flags().StringVar(&f.call, "call", "", "the call of a recording: its `id`, or its number")
+	c.Flags().StringVar(&f.run, "run", "", "the run of a recording with several: its `id`, or its number")
+	c.Flags().BoolVar(&f.actions, "actions", false, "execute the actions of rules")
+	c.Flags().BoolVar(&f.all, "all", false, "show every rule at the point, even those without an opinion")
+	c.Flags().BoolVar(&f.json, "json", false, "write JSON, as hooks fire does")
 	c.Flags().StringVar(&f.color, "color", "auto", "colours: auto, always or never")
 	return c
 }
 
-// event returns what is to be explained.
+// event returns the event to explain.
 func (f *explaining) event(std streams, args []string) (*policytest.Event, error) {
 	if err := checkColor(f.color); err != nil {
 		return nil, err
@@ -114,8 +114,8 @@ func (f *explaining) event(std streams, args []string) (*policytest.Event, error
 	return policytest.FromRecording(run, f.call)
 }
 
-// isRecording reports whether a file holds runs and no event: it has lines of JSON, or is
-// packed, or speaks of messages and no point. What can be read only once holds an event.
+// isRecording reports whether a file contains runs and not an event: it has lines of JSON, or is compressed,
+// or has messages but no point. A file that can be read only once is an event.
 func isRecording(path string) bool {
 	if strings.HasSuffix(path, ".jsonl") || strings.HasSuffix(path, ".gz") {
 		return true
@@ -128,8 +128,8 @@ func isRecording(path string) bool {
 		!bytes.Contains(text, []byte(`"tool"`)) && bytes.Contains(text, []byte(`"messages"`))
 }
 
-// recordedRun returns the run of a recording that is meant: the one that was named, or has the
-// call that was named, or the only one.
+// recordedRun returns the selected run of a recording: the named one, or the one with the named call, or the
+// only one.
 func (f *explaining) recordedRun(path string) (*recorded.Run, error) {
 	in, err := recorded.Open(path)
 	if err != nil {
@@ -153,11 +153,11 @@ func (f *explaining) recordedRun(path string) (*recorded.Run, error) {
 	}
 	switch {
 	case first == nil:
-		return nil, fmt.Errorf("there is no run in %s", path)
+		return nil, fmt.Errorf("no run in %s", path)
 	case f.run != "":
-		return nil, fmt.Errorf("there is no run %q in %s; there are %s", f.run, path, strings.Join(lo.Subset(ids, 0, 20), ", "))
+		return nil, fmt.Errorf("no run %q in %s: it has %s", f.run, path, strings.Join(lo.Subset(ids, 0, 20), ", "))
 	case len(ids) > 1:
-		return nil, fmt.Errorf("there are %d runs in %s, and no call %q in any: say which run with --run, such as %s or 1", len(ids), path, f.call, ids[0])
+		return nil, fmt.Errorf("%d runs in %s, but no call %q in any of them: select a run with --run, such as %s or 1", len(ids), path, f.call, ids[0])
 	}
 	return first, nil
 }
@@ -170,7 +170,7 @@ func callsOf(run *recorded.Run) []string {
 	return ids
 }
 
-// checkColor finds what --color cannot be.
+// checkColor returns an error for an invalid value of --color.
 func checkColor(when string) error {
 	if when == "auto" || when == "always" || when == "never" {
 		return nil

@@ -16,29 +16,29 @@ import (
 	"github.com/grapnel-go/grapnel/policy/policytest"
 )
 
-// exitVerdict are the exit codes for what rules decided, as a run has them.
+// exitVerdict describes the exit codes for decisions, which are the same as for a run.
 const exitVerdict = `Exit codes:
-  0    it goes on: no opinion, allowed, rewritten, mocked, replaced
-  1    a rule could not decide, and that counts as a no
+  0    the run continues: no opinion, allowed, rewritten, mocked, replaced
+  1    a rule could not decide, which counts as a denial
   2    the command, the event or a policy file is wrong
   3    stopped
   4    denied, or withheld
-  5    rejected, in a person's place
-  6    a person is to be asked`
+  5    rejected by a rule that answers for a person
+  6    a person must be asked`
 
 func newHooksFire(std streams) *cobra.Command {
 	var policies []string
 	var noActions, text bool
 	c := &cobra.Command{
 		Use:   "fire POLICY... [EVENT]",
-		Short: "Ask the rules of policies about one event, and tell what each of them said",
-		Long: `fire asks the rules at one point about one event, which is JSON or YAML in a file or on standard input, and writes the
-decision as JSON: who decided, why, what each rule said in order, what was rewritten. Every point can be fired. The event has
-the form in which actions are told of events; docs/policy-testing.md has all its members.
+		Short: "Evaluate the rules of policies for one event, and show the opinion of each",
+		Long: `fire evaluates the rules at one point for one event, which is JSON or YAML in a file or on standard input, and writes the
+decision as JSON: who decided, why, the opinion of each rule in order, and the rewritten values. All points are supported. The event has
+the same form as for actions; docs/policy-testing.md describes all its members.
 
 A POLICY is a file with rules, or library:NAME; --policy names one, too. The other argument is the event.
 
-The actions of rules are done: commands run, requests are sent. With --no-actions they have no opinion.
+Actions of rules are executed: commands run, requests are sent. With --no-actions, they are not, and have no opinion.
 
 ` + exitVerdict,
 		Example: `  echo '{"tool":"bash","arguments":{"command":"rm -rf /"}}' | grapnel hooks fire workspace.yaml
@@ -72,15 +72,15 @@ The actions of rules are done: commands run, requests are sent. With --no-action
 	}
 	c.Flags().SortFlags = false
 	c.Flags().StringArrayVarP(&policies, "policy", "p", nil, "a policy `file`; may be given several times")
-	c.Flags().BoolVar(&noActions, "no-actions", false, "do nothing that rules say: they have no opinion")
-	c.Flags().BoolVar(&text, "text", false, "write it for people, as hooks explain does")
+	c.Flags().BoolVar(&noActions, "no-actions", false, "do not execute actions: they have no opinion")
+	c.Flags().BoolVar(&text, "text", false, "write a readable text, as hooks explain does")
 	return c
 }
 
-// newTrial returns policies to be tried out.
+// newTrial returns the policies for a trial.
 func newTrial(files []string, noActions bool) (*policytest.Trial, error) {
 	if len(files) == 0 {
-		return nil, &usageError{errors.New("there is no policy to try: name a file with rules, or library:NAME, as an argument or with --policy")}
+		return nil, &usageError{errors.New("no policy to try: name a file with rules, or library:NAME, as an argument or with --policy")}
 	}
 	o := policy.Options{Host: action.Host{Secrets: action.Secrets{File: secretsFile()}}}
 	if noActions {
@@ -93,8 +93,8 @@ func newTrial(files []string, noActions bool) (*policytest.Trial, error) {
 	return trial, nil
 }
 
-// eventText returns what stands in the file that was named, or on standard input. Text that
-// begins like JSON is called so.
+// eventText returns the content of the file, or of standard input. The name of standard input gets the
+// extension of JSON if the text begins like JSON.
 func eventText(std streams, args []string) (name string, text []byte, err error) {
 	if len(args) > 0 && args[0] != "-" {
 		text, err = yamlfile.Read(args[0])
@@ -109,8 +109,7 @@ func eventText(std streams, args []string) (name string, text []byte, err error)
 	return "<stdin>" + formOf(text), text, nil
 }
 
-// formOf returns the extension for a text: JSON begins with a brace, and is YAML, too, where it
-// is not strictly JSON.
+// formOf returns the extension for a text: JSON begins with a brace. Text that is not strictly JSON is YAML.
 func formOf(text []byte) string {
 	if json.Valid(text) {
 		return ".json"
@@ -118,7 +117,7 @@ func formOf(text []byte) string {
 	return ""
 }
 
-// fireOne fires an event. That it cannot be fired is the event's fault.
+// fireOne fires an event. An error is a mistake in the event.
 func fireOne(ctx context.Context, trial *policytest.Trial, event *policytest.Event) (*policytest.Report, error) {
 	ctx, release := withInterrupt(ctx, func() {}, func() {})
 	defer release()
@@ -129,16 +128,16 @@ func fireOne(ctx context.Context, trial *policytest.Trial, event *policytest.Eve
 	return report, interruptedOr(ctx, err)
 }
 
-// writeReport writes what the rules said.
+// writeReport writes the report.
 func writeReport(w io.Writer, report *policytest.Report, asJSON, colours bool) error {
 	if asJSON {
 		out := json.NewEncoder(w)
 		out.SetEscapeHTML(false)
 		out.SetIndent("", "  ")
-		return out.Encode(report) //nolint:wrapcheck // it names the output
+		return out.Encode(report) //nolint:wrapcheck // the error names the output
 	}
 	_, err := io.WriteString(w, paintText(report.Text(markVerdict), colours))
-	return err //nolint:wrapcheck // it names the output
+	return err //nolint:wrapcheck // the error names the output
 }
 
 // verdictExit returns the exit code for a decision.

@@ -24,8 +24,8 @@ func newHooksList(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list [FILE...]",
 		Short: "Show which rules are in force here, from which files, in which order",
-		Long: `Show the rules that would be in force for a run with these policy files, by the point at which they are asked
-and in that order: those of the files first, then those of your own policy for all agents, policy.yaml in the folder
+		Long: `Show the rules that would be in force for a run with these policy files, grouped by point
+and in their order: the rules of the files first, then those of your own policy for all agents, policy.yaml in the folder
 grapnel of your configuration (~/.config on Linux).`,
 		Example: `  grapnel hooks list
   grapnel hooks list workspace.yaml
@@ -50,12 +50,13 @@ grapnel of your configuration (~/.config on Linux).`,
 		},
 	}
 	c.Flags().StringArrayVarP(&policies, "policy", "p", nil, "a policy `file`, as the arguments are; may be given several times")
-	c.Flags().BoolVar(&all, "all", false, "show the rules in full, with what each is about")
+	c.Flags().BoolVar(&all, "all", false, "show the rules in full, with their conditions")
 	c.Flags().BoolVar(&asJSON, "json", false, "write it as JSON")
 	return c
 }
 
-// listRules writes the rules as a table for each point, and, unless all are to be shown, how many it leaves out as they are never asked.
+// listRules writes the rules as a table for each point. Unless all is set, it omits rules that are never
+// asked and writes their number.
 func listRules(f *os.File, p *policy.Policy, all bool) error {
 	if len(p.Names()) == 0 {
 		_, err := fmt.Fprintf(f, "No policy is in force. Give one with --policy, or put one for all agents into %s.\n", timeline.Clean(globalPolicy()))
@@ -77,10 +78,10 @@ func listRules(f *os.File, p *policy.Policy, all bool) error {
 	fmt.Fprintln(&text, policyNote(p))
 	writeRules(&text, shown, width, all)
 	if hidden := len(p.Rules()) - len(shown); hidden > 0 {
-		fmt.Fprintf(&text, "\n%d %s never asked: --all shows them, and hooks check says why.\n", hidden, lo.Ternary(hidden == 1, "rule is", "rules are"))
+		fmt.Fprintf(&text, "\n%d %s never asked: --all shows them, and hooks check explains why.\n", hidden, lo.Ternary(hidden == 1, "rule is", "rules are"))
 	}
 	for _, warning := range warnings {
-		if warning.Code == "required" { // hooks check sees one file, and this is about several
+		if warning.Code == "required" { // hooks check sees one file, but this warning needs all files
 			fmt.Fprintf(&text, "\n%s\n", timeline.Clean(warning.String()))
 		}
 	}
@@ -88,7 +89,7 @@ func listRules(f *os.File, p *policy.Policy, all bool) error {
 	return err
 }
 
-// writeRules writes a table, or, where it is wider than a terminal, two lines for each rule.
+// writeRules writes a table, or two lines for each rule if the table is wider than a terminal.
 func writeRules(w io.Writer, rules []policy.Rule, width int, all bool) {
 	var table bytes.Buffer
 	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -117,7 +118,7 @@ func writeRules(w io.Writer, rules []policy.Rule, width int, all bool) {
 	}
 }
 
-// fitColumns returns the beginning of a line that fits.
+// fitColumns returns the beginning of a line that fits into the width.
 func fitColumns(line string, width int) string {
 	if letters := []rune(line); len(letters) > width {
 		return string(letters[:max(0, width-1)]) + "…"
@@ -132,7 +133,7 @@ func whatItDoes(r policy.Rule) string {
 	return r.Decision
 }
 
-// aboutWhat returns what a rule is about: the beginning of its description unless all of it is wanted.
+// aboutWhat returns the match and condition of a rule: a beginning of them unless all is set.
 func aboutWhat(r policy.Rule, all bool) string {
 	match, when := lo.CoalesceOrEmpty(r.Match, "everything"), r.When
 	if !all {
@@ -142,7 +143,7 @@ func aboutWhat(r policy.Rule, all bool) string {
 }
 
 func shortenText(text string) string {
-	const most = 60 // letters
+	const most = 60 // characters
 	if letters := []rune(text); len(letters) > most {
 		return string(letters[:most-1]) + "…"
 	}

@@ -39,17 +39,17 @@ func newHooksTest(std streams) *cobra.Command {
 	f := &caseRuns{}
 	c := &cobra.Command{
 		Use:   "test [FILE|FOLDER]...",
-		Short: "Run the cases that stand beside policies",
-		Long: `test runs the cases of files that end in .test.yaml (.yml, .json): NAME.test.yaml is for NAME.yaml. A FILE is one of these, or
-a policy that has one beside it; of a FOLDER it is all that are in it; without any it is this folder. docs/policy-testing.md says
+		Short: "Run the test cases of policies",
+		Long: `test runs the cases in files that end in .test.yaml (.yml, .json): NAME.test.yaml tests NAME.yaml. A FILE is one of these, or
+a policy with such a file next to it; a FOLDER stands for all such files in it; the default is the current folder. docs/policy-testing.md explains
 how to write them.
 
-What is run and sent is real: commands are started in a folder of the case's own, requests go where the policy says, or to the
+Actions are real: commands run in a separate folder for each case, requests go to the URL in the policy, or to the
 case's receiver.
 
 Exit codes:
   0    all cases passed
-  1    one failed, or less was covered than --min-coverage wants
+  1    a case failed, or the coverage is below --min-coverage
   2    the command, a file of cases or a policy is wrong, or there are no cases`,
 		Example: `  grapnel hooks test workspace.yaml
   grapnel hooks test --min-coverage 100 --junit report.xml policies/
@@ -58,12 +58,12 @@ Exit codes:
 	}
 	c.Flags().SortFlags = false
 	c.Flags().StringVarP(&f.run, "run", "r", "", "only the cases whose names match this regular `expression`")
-	c.Flags().Float64Var(&f.minCoverage, "min-coverage", 0, "fail where less than so many `percent` of rules and branches were seen")
-	c.Flags().BoolVar(&f.coverage, "coverage", false, "list all rules with what was seen of them, not only what was missed")
+	c.Flags().Float64Var(&f.minCoverage, "min-coverage", 0, "fail if the coverage of rules and branches is below this `percent`")
+	c.Flags().BoolVar(&f.coverage, "coverage", false, "list the coverage of all rules, not only the missed ones")
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "run again whenever a file changes")
 	c.Flags().StringVar(&f.junit, "junit", "", "write the results as JUnit XML to a `file`, too")
 	c.Flags().BoolVar(&f.json, "json", false, "write the results as JSON")
-	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "say of each case what the rules said")
+	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "show the opinions of the rules for each case")
 	c.Flags().StringVar(&f.color, "color", "auto", "colours: auto, always or never")
 	c.Flags().BoolVar(&f.schema, "schema", false, "write the JSON Schema of files of cases, for editors, and do nothing else")
 	return c
@@ -93,16 +93,16 @@ func (f *caseRuns) check() error {
 	}
 	switch {
 	case f.watch && (f.json || f.junit != ""):
-		return errors.New("--watch goes on for ever: it writes neither --json nor --junit")
+		return errors.New("--watch cannot be combined with --json or --junit")
 	case f.minCoverage < 0 || f.minCoverage > 100:
-		return fmt.Errorf("--min-coverage is %v: it is a number of percent, from 0 to 100", f.minCoverage)
+		return fmt.Errorf("--min-coverage is %v: expected a percentage from 0 to 100", f.minCoverage)
 	case f.run != "" && f.minCoverage > 0:
-		return errors.New("--min-coverage is about all cases: leave --run away")
+		return errors.New("--min-coverage needs all cases: omit --run")
 	}
 	return checkColor(f.color)
 }
 
-// suites returns the files of cases that are meant.
+// suites returns the files of cases for the arguments.
 func suites(args []string) ([]string, error) {
 	if len(args) == 0 {
 		args = []string{"."}
@@ -125,13 +125,13 @@ func suites(args []string) ([]string, error) {
 			beside, ok := policytest.Of(arg)
 			if !ok {
 				extension := filepath.Ext(arg)
-				return nil, fmt.Errorf("there are no tests beside %s: put cases into %s", arg, strings.TrimSuffix(arg, extension)+policytest.Suffix+extension)
+				return nil, fmt.Errorf("no tests next to %s: put cases into %s", arg, strings.TrimSuffix(arg, extension)+policytest.Suffix+extension)
 			}
 			out = append(out, beside)
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("there are no tests in %s: they are in files that end in %s.yaml", strings.Join(args, ", "), policytest.Suffix)
+		return nil, fmt.Errorf("no tests in %s: tests are in files that end in %s.yaml", strings.Join(args, ", "), policytest.Suffix)
 	}
 	return lo.Uniq(out), nil
 }
@@ -156,7 +156,7 @@ func suitesIn(dir string) ([]string, error) {
 	return out, nil
 }
 
-// once runs all cases, and says what came of them. Files are what that depended on.
+// once runs all cases and writes the results. Files are the files on which the results depend.
 func (f *caseRuns) once(ctx context.Context, std streams, args []string) (files []string, err error) {
 	paths, err := suites(args)
 	if err != nil {
@@ -189,7 +189,7 @@ func (f *caseRuns) once(ctx context.Context, std streams, args []string) (files 
 	return files, f.conclude(std, w, results, wrong)
 }
 
-// conclude writes the sum, and is the exit.
+// conclude writes the summary, and returns the error for the exit code.
 func (f *caseRuns) conclude(std streams, w *testWriter, results []*policytest.Result, wrong []error) error {
 	if f.junit != "" {
 		if err := writeJUnit(f.junit, results); err != nil {
@@ -219,10 +219,10 @@ func (f *caseRuns) conclude(std streams, w *testWriter, results []*policytest.Re
 	return nil
 }
 
-// everySo is how often files are looked at that are watched.
+// everySo is the interval for checking watched files.
 const everySo = 300 * time.Millisecond
 
-// watching runs all cases whenever a file has changed, until ctx is done.
+// watching runs all cases again whenever a file has changed, until ctx is done.
 func (f *caseRuns) watching(ctx context.Context, std streams, args []string) error {
 	for {
 		if term := wantsColour(std.out, f.color); term {
@@ -235,18 +235,17 @@ func (f *caseRuns) watching(ctx context.Context, std streams, args []string) err
 		if _, said := errors.AsType[*exitError](err); err != nil && !said {
 			reportError(std.err, err)
 		}
-		fmt.Fprintf(std.out, "\nLooking at %s; Ctrl-C ends.\n", lo.Ternary(len(files) == 1, "one file", fmt.Sprintf("%d files", len(lo.Uniq(files)))))
+		fmt.Fprintf(std.out, "\nWatching %s; press Ctrl-C to end.\n", lo.Ternary(len(files) == 1, "one file", fmt.Sprintf("%d files", len(lo.Uniq(files)))))
 		if !changed(ctx, files, args) {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// changed waits until a file is another one, or there is another file of cases; false when
-// ctx is done.
+// changed waits until a file has changed, or a new file of cases exists; false when ctx is done.
 func changed(ctx context.Context, files, args []string) bool {
 	look := func() string {
-		found, _ := suites(args) // those that there are
+		found, _ := suites(args) // the existing ones
 		var b strings.Builder
 		for _, path := range append(slices.Clone(files), found...) {
 			if info, err := os.Stat(path); err == nil {
@@ -270,7 +269,7 @@ func changed(ctx context.Context, files, args []string) bool {
 	}
 }
 
-// testWriter writes what came of cases for people.
+// testWriter writes test results for people.
 type testWriter struct {
 	out     io.Writer
 	colours bool
@@ -287,7 +286,7 @@ func (w *testWriter) line(format string, args ...any) {
 
 func (w *testWriter) begin(s *policytest.Suite) { w.line("%s", markText(s.Path, markBold)) }
 
-// writeCase writes a case.
+// writeCase writes the result of a case.
 func (w *testWriter) writeCase(_ *policytest.Suite, r policytest.CaseResult) {
 	sign := markText("✓", markGood)
 	if !r.Passed() {
@@ -302,7 +301,7 @@ func (w *testWriter) writeCase(_ *policytest.Suite, r policytest.CaseResult) {
 	}
 }
 
-// coverage writes what was seen of the rules.
+// coverage writes the coverage of the rules.
 func (w *testWriter) coverage(r *policytest.Result, whole bool) {
 	if !whole {
 		return
@@ -325,10 +324,10 @@ func seenOf(r policytest.RuleCoverage) string {
 	return fmt.Sprintf("true %d times, false %d times", r.Applied, r.False)
 }
 
-// sum writes the sum of all.
+// sum writes the summary.
 func (w *testWriter) sum(ran, failed int, low []*policytest.Result, least float64) {
 	for _, r := range low {
-		w.line("%s: %s is less than the %v%% that are wanted", r.Path, r.Coverage.String(), least)
+		w.line("%s: %s is below the required %v%%", r.Path, r.Coverage.String(), least)
 	}
 	noun := lo.Ternary(ran == 1, "case", "cases")
 	switch {

@@ -16,10 +16,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// errInterrupted says that the person pressed Ctrl-C while a line was read.
+// errInterrupted is returned when Ctrl-C interrupts reading a line.
 var errInterrupted = errors.New("interrupted")
 
-// mostLine is how long a line of a conversation may be, in bytes.
+// mostLine is the maximum length of a line of a conversation, in bytes.
 const mostLine = 1 << 20
 
 // input reads lines from a person, with editing, history and pasting of several
@@ -33,7 +33,7 @@ type input struct {
 	piped    *bufio.Reader
 
 	mu  sync.Mutex
-	raw *term.State // how the terminal was before it was made raw; nil when it is not
+	raw *term.State // the terminal's state before raw mode; nil when it is not in raw mode
 }
 
 func newInput(std streams) *input {
@@ -45,15 +45,15 @@ func newInput(std streams) *input {
 	return in
 }
 
-// keys are the keyboard and the screen. They notice Ctrl-C, which a Terminal cannot
-// tell from the end of the input, and reading them can be given up.
+// keys are the keyboard and the screen. They detect Ctrl-C, which a Terminal reports like the end of the
+// input, and make it possible to abandon a read.
 type keys struct {
 	in          io.Reader
 	out         io.Writer
 	interrupted bool
-	over        <-chan struct{} // reading is given up when it is closed
-	reading     chan typed      // gets what is read, if a read is under way; one that was given up goes on
-	rest        []byte          // was read and is not taken yet
+	over        <-chan struct{} // closed to abandon the read
+	reading     chan typed      // receives the result of a running read; an abandoned read continues
+	rest        []byte          // bytes that were read but not used yet
 }
 
 type typed struct {
@@ -61,7 +61,7 @@ type typed struct {
 	err   error
 }
 
-// errGivenUp says that no caller waits for a line any more.
+// errGivenUp is returned when a read is abandoned because no caller waits for it.
 var errGivenUp = errors.New("given up")
 
 func (k *keys) Read(p []byte) (int, error) {
@@ -91,7 +91,7 @@ func (k *keys) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// forget drops what was typed and not read yet.
+// forget drops unread input of the terminal.
 func (k *keys) forget(f *os.File) {
 	k.rest = nil
 	discardTyped(f)
@@ -104,9 +104,9 @@ func (k *keys) forget(f *os.File) {
 
 func (k *keys) Write(p []byte) (int, error) { return k.out.Write(p) }
 
-// line reads what a person says: one line, or several that were pasted at once or
-// that end in a backslash. It is io.EOF at the end of the input, errInterrupted for
-// Ctrl-C, errGivenUp when ctx ends first, if there is a terminal.
+// line reads a message: one line, or several lines that were pasted at once or that end in a backslash. It
+// returns io.EOF at the end of the input, errInterrupted for Ctrl-C, and, at a terminal, errGivenUp when ctx
+// ends first.
 func (in *input) line(ctx context.Context, prompt string) (string, error) {
 	var lines []string
 	for {
@@ -141,7 +141,7 @@ func (in *input) one(ctx context.Context, prompt string) (line string, pasted bo
 	}
 	defer in.restore()
 	if width, height, err := term.GetSize(int(in.std.err.Fd())); err == nil && width > 0 {
-		_ = in.terminal.SetSize(width, height) // what does not fit is shown badly, and read well
+		_ = in.terminal.SetSize(width, height) // a wrong size only affects the display
 	}
 	in.terminal.SetPrompt(prompt)
 	in.terminal.SetBracketedPasteMode(true)
@@ -161,14 +161,14 @@ func (in *input) one(ctx context.Context, prompt string) (line string, pasted bo
 	return "", false, errors.Join(err, failed)
 }
 
-// renew takes another terminal: one keeps a Ctrl-C and what stands on its line.
+// renew replaces the terminal, because a Terminal keeps a Ctrl-C and the text of its line.
 func (in *input) renew() {
 	history := in.terminal.History
 	in.terminal = term.NewTerminal(in.keys, "")
 	in.terminal.History = history
 }
 
-// fromPipe reads one line. The last one may be without a line end.
+// fromPipe reads one line. The last one may have no line end.
 func (in *input) fromPipe() (string, error) {
 	var line []byte
 	for {
@@ -197,24 +197,24 @@ func (in *input) makeRaw() error {
 	return nil
 }
 
-// restore leaves the terminal as it was.
+// restore restores the state of the terminal.
 func (in *input) restore() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.raw != nil {
-		_ = term.Restore(int(in.std.in.Fd()), in.raw) // there is no way left to tell it
+		_ = term.Restore(int(in.std.in.Fd()), in.raw) // the error cannot be shown
 		in.raw = nil
 	}
 }
 
-// approver asks the person at the terminal; nil where there is none, so that what
-// needs approval is refused.
+// approver returns an approver that asks the person at the terminal, or nil without a terminal, so that calls
+// that need approval are refused.
 func (in *input) approver(v *view) agent.Approver {
 	if in.terminal == nil {
 		return nil
 	}
 	return agent.ApproverFunc(func(ctx context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
-		in.asking.Lock() // gates of calls that run at once ask one after the other
+		in.asking.Lock() // questions of parallel calls come one after the other
 		defer in.asking.Unlock()
 		if ctx.Err() != nil {
 			return agent.Approval{}, context.Cause(ctx)
@@ -226,7 +226,7 @@ func (in *input) approver(v *view) agent.Approver {
 // ask asks the person at the terminal about a call.
 func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Questions) (agent.Approval, error) {
 	v.question(c, q)
-	in.keys.forget(in.std.in) // it was no answer to this question
+	in.keys.forget(in.std.in) // earlier input does not answer this question
 	in.renew()
 	prompt, read := "  y = yes, n = no, or say why not: ", approval
 	if q.InDoubt() {
@@ -236,7 +236,7 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 	switch {
 	case errors.Is(err, errGivenUp):
 		return agent.Approval{}, context.Cause(ctx)
-	case errors.Is(err, errInterrupted): // as if no terminal had been in between
+	case errors.Is(err, errInterrupted): // like Ctrl-C outside a question
 		if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(os.Interrupt) == nil {
 			<-ctx.Done()
 			return agent.Approval{}, context.Cause(ctx)
@@ -248,10 +248,10 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 	return read(text), nil
 }
 
-// person is what the person at the terminal is called.
+// person is the name of the person at the terminal.
 const person = "the user"
 
-// approval returns what an answer means. Silence is a no.
+// approval converts an answer. An empty answer rejects the call.
 func approval(text string) agent.Approval {
 	switch text = strings.TrimSpace(text); strings.ToLower(text) {
 	case "y", "yes":
@@ -262,7 +262,7 @@ func approval(text string) agent.Approval {
 	return agent.Approval{Verdict: agent.RejectAndContinue, By: person, Reason: text}
 }
 
-// repetition returns what an answer about a call in doubt means. Silence does not repeat it.
+// repetition converts an answer about a call in doubt. An empty answer does not repeat the call.
 func repetition(text string) agent.Approval {
 	switch text = strings.TrimSpace(text); strings.ToLower(text) {
 	case "y", "yes":

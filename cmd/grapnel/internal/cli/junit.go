@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/policytest"
 )
 
-// junit is the form in which build servers read the results of tests.
+// junit is the JUnit XML format, in which build servers read test results.
 type junit struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Name     string       `xml:"name,attr"`
@@ -80,5 +80,5 @@ func junitFailureOf(c policytest.CaseResult) *junitFailure {
 	return &junitFailure{Message: printable(c.Failures[0].Text), Text: printable(text)}
 }
 
-// printable returns a text without what XML cannot hold.
+// printable removes characters that XML does not allow.
 func printable(text string) string { return paintText(text, false) }

@@ -14,18 +14,18 @@ import (
 	"github.com/grapnel-go/grapnel/registry"
 )
 
-// kept is a store at work, with the keeper that writes runs down in it.
+// kept is an open store, with the keeper that records runs in it.
 type kept struct {
 	place  place
 	store  durable.Store
 	keeper *durable.Keeper
 
-	// waits says that no person is asked at the terminal: questions park the run.
+	// waits reports that no person is asked at the terminal: questions park the run.
 	waits bool
-	// going is done when the run is to be suspended.
+	// going is done when the run must be suspended.
 	going   context.Context //nolint:containedctx // it is a signal, not of any call
 	suspend context.CancelFunc
-	// running says that there is a run, so that there is something to suspend.
+	// running reports that a run has begun, which can be suspended.
 	running atomic.Bool
 }
 
@@ -78,9 +78,9 @@ func (k *kept) approver(in *input, v *view) agent.Approver {
 	})
 }
 
-// suspendable returns a context for a run that is kept. The first signal suspends the
-// run, the second cancels the context, the third ends the program at once, after last
-// was called. Before there is a run, the first signal cancels.
+// suspendable returns a context for a durable run. The first signal suspends the run, the second cancels the
+// context, the third ends the program at once, after calling last. Before the run begins, the first signal
+// cancels.
 func (k *kept) suspendable(ctx context.Context, v *view, last func()) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := onSignal(func(before int, by *signalError) bool {
@@ -88,7 +88,7 @@ func (k *kept) suspendable(ctx context.Context, v *view, last func()) (_ context
 		case before == 0 && k.running.Load():
 			k.keeper.Suspend()
 			k.suspend()
-			go v.note("Suspending: the run is put off when this step is over. Interrupt again, and it is cancelled.")
+			go v.note("Suspending: the run stops at the end of this step. Interrupt again to cancel it.")
 		case context.Cause(ctx) == nil:
 			cancel(by)
 			if k.running.Load() {
@@ -105,25 +105,25 @@ func (k *kept) suspendable(ctx context.Context, v *view, last func()) (_ context
 	}
 }
 
-const cancelling = "Interrupted: ending the run. Interrupt again, and grapnel exits at once."
+const cancelling = "Interrupted: ending the run. Interrupt again to exit at once."
 
-// keptFlags are the flags of a run that is kept.
+// keptFlags are the flags of a durable run.
 type keptFlags struct {
 	at     string
 	noWait bool
 }
 
 func (f *keptFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.at, "durable", "", "keep the run in this `STORE` while it runs: a SQLite file or a postgres:// URL")
+	c.Flags().StringVar(&f.at, "durable", "", "store the run in this `STORE` while it runs: a SQLite file or a postgres:// URL")
 	c.Flags().Lookup("durable").NoOptDefVal = usualStore
-	c.Flags().BoolVar(&f.noWait, "no-wait", false, "with --durable: park the run where a person is asked, also at a terminal")
+	c.Flags().BoolVar(&f.noWait, "no-wait", false, "with --durable: park the run when a person is asked, even at a terminal")
 }
 
-// runKept runs the agent once, and writes it down on the way.
+// runKept runs the agent once and records the run.
 func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command, file *registry.File, prompt string, v *view) (err error) {
 	model, explicit, err := choose(file.Definition)
 	if errors.Is(err, errNoKey) {
-		err = &usageError{fmt.Errorf("a run that is kept needs a model: %w", err)}
+		err = &usageError{fmt.Errorf("--durable requires a model: %w", err)}
 	}
 	if err != nil {
 		return err
@@ -150,16 +150,16 @@ func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command,
 		return errors.Join(errNoPrompt, m.close())
 	}
 	if !explicit {
-		m.notes = append(m.notes, fmt.Sprintf("No model was named: asking %s.", &model))
+		m.notes = append(m.notes, fmt.Sprintf("No model was named: using %s.", &model))
 	}
 	id := agent.NewRunID()
-	m.notes = append(m.notes, fmt.Sprintf("This run is kept as %s in %s%s.", id, k.place, k.place.encrypts()))
+	m.notes = append(m.notes, fmt.Sprintf("This run is stored as %s in %s%s.", id, k.place, k.place.encrypts()))
 	k.running.Store(true)
 	final, err := m.turn(ctx, v, prompt, agent.RunSettings{ID: id}, func(s agent.State) agent.State { return definitionKey.In(s, definition) })
 	return k.finish(ctx, m, v, final, err)
 }
 
-// finish works like made.finish, for a run that may have been parked.
+// finish works like made.finish, for a run that may be parked.
 func (k *kept) finish(ctx context.Context, m *made, v *view, final agent.State, err error) error {
 	k.running.Store(false)
 	ended := m.finish(ctx, v, final, err)
@@ -169,11 +169,11 @@ func (k *kept) finish(ctx context.Context, m *made, v *view, final agent.State, 
 	return ended
 }
 
-// howToGoOn says what a person can do about a parked run.
+// howToGoOn returns instructions for a parked run.
 func (k *kept) howToGoOn(s agent.State) string {
 	id, at := short(s.Run().ID), k.place.flag()
 	if !s.Waiting() {
-		return fmt.Sprintf("Go on with it:\n  grapnel runs resume %s%s", id, at)
+		return fmt.Sprintf("Resume it:\n  grapnel runs resume %s%s", id, at)
 	}
 	waiting := waitingCalls(s)
 	call := ""
@@ -181,7 +181,7 @@ func (k *kept) howToGoOn(s agent.State) string {
 		call = " CALL"
 	}
 	lines := []string{
-		"Answer, and it goes on:",
+		"Answer to resume it:",
 		fmt.Sprintf("  grapnel runs approve %s%s%s", id, call, at),
 		fmt.Sprintf("  grapnel runs reject %s%s%s", id, call, at),
 	}
@@ -206,11 +206,11 @@ func waitingCalls(s agent.State) []agent.Intervention {
 	return out
 }
 
-// shortID is how many characters of a run's id are shown where a person reads it.
+// shortID is the number of characters of a run's id in messages.
 const shortID = 12
 
-// short returns a run's id as a person types it: a prefix of what this module makes, and all
-// of what others make.
+// short returns a run's id for messages: a prefix of ids that this module creates, and the whole of other
+// ids.
 func short(id agent.RunID) string {
 	if strings.HasPrefix(string(id), "run_") && len(id) > shortID {
 		return string(id[:shortID])

@@ -22,15 +22,15 @@ import (
 	"github.com/grapnel-go/grapnel/registry"
 )
 
-// modelVariable names the model that is asked where neither flag nor file does.
+// modelVariable names the default model, if neither a flag nor the agent file sets one.
 const modelVariable = "GRAPNEL_MODEL"
 
-// vendors are the model services by the keys that one looks for, in the order in
-// which one is chosen by default; model is then the one that is asked.
+// vendors are the model services with their key variables, in the order in which the default is chosen; model
+// is the default model of the service.
 var vendors = []struct {
 	provider, model string
 	keys            []string
-	url             string // the variable that names another place for the service
+	url             string // the variable for another URL of the service
 }{
 	{"openai", "gpt-6-luna", []string{"OPENAI_API_KEY"}, "OPENAI_BASE_URL"},
 	{"openai-responses", "gpt-6-luna", []string{"OPENAI_API_KEY"}, "OPENAI_BASE_URL"},
@@ -38,11 +38,11 @@ var vendors = []struct {
 	{"gemini", "gemini-3.8-flash", []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, "GOOGLE_GEMINI_BASE_URL"},
 }
 
-// errNoKey is that no model was asked for and none can be.
+// errNoKey is returned when no model was named and no key is set.
 var errNoKey = errors.New("no model was named and no key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)")
 
-// choose returns the model to ask. Explicit says that it was named; where none was
-// it is that of the first service for which there is a key, or errNoKey.
+// choose returns the model. Explicit reports whether it was named; otherwise it is that of the first service
+// that has a key, or choose returns errNoKey.
 func choose(d registry.Definition) (m agentfile.Model, explicit bool, err error) {
 	if d.Model != "" {
 		err := m.Set(d.Model)
@@ -55,8 +55,8 @@ func choose(d registry.Definition) (m agentfile.Model, explicit bool, err error)
 		return m, true, nil
 	}
 	if d.BaseURL != "" || d.APIKeyEnv != "" || d.Price != nil {
-		return m, true, &usageError{errors.New("it is said where a model is, or what it costs, but not which: " +
-			"name it with --model, such as --model openai/llama3")}
+		return m, true, &usageError{errors.New("a model's address or price is set, but not its name: " +
+			"set it with --model, such as --model openai/llama3")}
 	}
 	for _, v := range vendors {
 		if anySet(v.keys) {
@@ -70,7 +70,7 @@ func anySet(variables []string) bool {
 	return slices.ContainsFunc(variables, func(name string) bool { return strings.TrimSpace(os.Getenv(name)) != "" })
 }
 
-// needsKey says which key is missing for a service that is not asked without one.
+// needsKey returns an error for a missing key of a service that requires one.
 func needsKey(m agentfile.Model, d registry.Definition) error {
 	for _, v := range vendors {
 		if v.provider == m.Provider && d.BaseURL == "" && d.APIKeyEnv == "" && !anySet(append(v.keys, v.url)) {
@@ -80,7 +80,7 @@ func needsKey(m agentfile.Model, d registry.Definition) error {
 	return nil
 }
 
-// newDriver returns the driver that asks a model.
+// newDriver returns the driver for a model.
 func newDriver(m agentfile.Model, d registry.Definition) (agent.Driver, error) {
 	if err := needsKey(m, d); err != nil {
 		return nil, err
@@ -108,10 +108,10 @@ func newDriver(m agentfile.Model, d registry.Definition) (agent.Driver, error) {
 	case "gemini":
 		return driverOf(gemini.New(gemini.Config{Model: m.Name, APIKey: key, BaseURL: url, Prices: prices}))
 	}
-	return nil, fmt.Errorf("there is no driver for %q", m.Provider)
+	return nil, fmt.Errorf("no driver for %q", m.Provider)
 }
 
-// driverOf keeps a nil pointer from becoming a driver.
+// driverOf converts a nil pointer to a nil driver.
 func driverOf[D agent.Driver](d D, err error) (agent.Driver, error) {
 	if err != nil {
 		return nil, err
@@ -119,9 +119,8 @@ func driverOf[D agent.Driver](d D, err error) (agent.Driver, error) {
 	return d, nil
 }
 
-// firstCall is a driver whose very first call tells apart, with an *offlineError,
-// that there is no way to the service at all. It is for a model that was not asked
-// for: there is something else to show then.
+// firstCall is a driver whose first call returns an *offlineError if the service cannot be reached. It is for
+// a model that the user did not name: then grapnel plays the recording instead.
 type firstCall struct{ agent.Driver }
 
 var (
@@ -129,17 +128,17 @@ var (
 	_ agent.Describer = firstCall{}
 )
 
-// Next asks the driver.
+// Next calls the driver.
 func (d firstCall) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	return reportStep(s, d.Driver.Next(ctx, s))
 }
 
-// Stream asks the driver.
+// Stream calls the driver.
 func (d firstCall) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	return reportStep(s, agent.Stream(ctx, d.Driver, s, emit))
 }
 
-// Features returns what the driver says of itself.
+// Features returns the features of the driver.
 func (d firstCall) Features() agent.Features { return agent.FeaturesOf(d.Driver).OrEmpty() }
 
 func reportStep(s agent.State, result mo.Result[agent.Step]) mo.Result[agent.Step] {
@@ -149,15 +148,15 @@ func reportStep(s agent.State, result mo.Result[agent.Step]) mo.Result[agent.Ste
 	return result
 }
 
-// offlineError is that there is no way to the service. It is not worth a retry.
+// offlineError is returned when the service cannot be reached. Such a call is not retried.
 type offlineError struct{ err error }
 
 func (e *offlineError) Error() string   { return e.err.Error() }
 func (e *offlineError) Unwrap() error   { return e.err }
 func (e *offlineError) Retryable() bool { return false }
 
-// unreachable reports whether a call never got to the service: its name is not
-// known, or no server takes the connection.
+// unreachable reports whether a call never reached the service: its host name is unknown, or no server
+// accepts the connection.
 func unreachable(err error) bool {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return true
@@ -173,5 +172,5 @@ func unreachable(err error) bool {
 	return false
 }
 
-// agentName returns what the agent is called where the file does not say.
+// agentName returns the name of the agent, or the default name.
 func agentName(d registry.Definition) string { return cmp.Or(d.Name, "agent") }

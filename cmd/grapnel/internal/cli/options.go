@@ -16,15 +16,14 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// options are the flags that say what the agent is made of. Where they say
-// something, they go before the agent file.
+// options are the flags that define the agent. They override the agent file.
 type options struct {
 	file  string
 	flags said
 	tools []string
 	hooks []string
-	// policies are the files given, rules what they and the user's own policy say, agents
-	// those that they may start.
+	// policies are the given files. rules are their rules and those of the user's own policy. agents are the
+	// agents that rules may start.
 	policies []string
 	agents   []string
 	rules    rules
@@ -32,12 +31,12 @@ type options struct {
 	color    string
 	quiet    bool
 
-	// texts are the files that were read, by the path that was given. What is there is
-	// not read again: a run that is resumed goes on with what it began with.
+	// texts are the files that were read, by the given path. A file is not read twice: a resumed run
+	// continues with the texts with which it began.
 	texts map[string]string
 }
 
-// said is what the flags say of the agent.
+// said is the part of the flags that defines the agent.
 type said struct {
 	Model        agentfile.Model
 	BaseURL      registry.URL
@@ -49,7 +48,7 @@ type said struct {
 	Parallel     yamlfile.Count
 }
 
-// text returns what stands in a file.
+// text returns the text of a file.
 func (o *options) text(path string, read func(string) ([]byte, error)) (string, error) {
 	if text, known := o.texts[path]; known {
 		return text, nil
@@ -70,30 +69,30 @@ func (o *options) register(c *cobra.Command) {
 	o.registerLook(c)
 }
 
-// registerAgent registers the flags that say what the agent is made of.
+// registerAgent registers the flags that define the agent.
 func (o *options) registerAgent(c *cobra.Command) {
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVarP(&o.file, "agent", "a", "", "`file` that says what the agent is made of (YAML, or JSON if it ends in .json)")
+	f.StringVarP(&o.file, "agent", "a", "", "`file` that defines the agent (YAML, or JSON if it ends in .json)")
 	f.VarP(&o.flags.Model, "model", "m", "openai/…, openai-responses/…, anthropic/…, gemini/…, azure/…, vertex/…, or replay:FILE to play a recording")
-	f.Var(&o.flags.BaseURL, "base-url", "where the model service is, such as http://localhost:11434/v1")
+	f.Var(&o.flags.BaseURL, "base-url", "the URL of the model service, such as http://localhost:11434/v1")
 	f.StringVarP(&o.flags.Instructions, "instructions", "i", "", "the system prompt, as `text`")
 	f.StringArrayVarP(&o.tools, "tool", "t", nil, "give the agent a tool: shell or files, in this folder (may be repeated)")
 	f.StringArrayVar(&o.hooks, "hook", nil, "give the agent a ready-made hook: base-dir, redact (may be repeated)")
 	f.StringArrayVarP(&o.policies, "policy", "p", nil, "`file` with rules for the agent (docs/policies.md; may be repeated)")
 	f.StringArrayVar(&o.agents, "rule-agent", nil, "let actions of rules start the agent of an agent file, as `NAME=FILE` (may be repeated)")
-	f.BoolVar(&o.rules.strict, "strict", false, "do not run with rules for tools or arguments that the agent does not have")
-	f.Var(&o.flags.Steps, "steps", "stop after so many model turns, those of sub-agents counted; -1 for no limit (100 where nothing is said)")
-	f.Var(&o.flags.Tokens, "tokens", "stop after so many tokens, input and output together")
+	f.BoolVar(&o.rules.strict, "strict", false, "fail if there are rules for tools or arguments that the agent does not have")
+	f.Var(&o.flags.Steps, "steps", "stop after this number of model turns, including sub-agents; -1 for no limit (default 100)")
+	f.Var(&o.flags.Tokens, "tokens", "stop after this number of tokens, input and output together")
 	f.Var(&o.flags.Cost, "cost", "stop at this cost in US dollars; an unknown cost counts as reached")
 	f.Var(&o.flags.Time, "time", "stop after this time, such as 10m")
-	f.Var(&o.flags.Parallel, "parallel", "run so many tool calls of one step at once")
+	f.Var(&o.flags.Parallel, "parallel", "the number of tool calls of one step that run at once")
 	registerCompletion(c, "tool", cobra.FixedCompletions([]string{"shell", "files"}, cobra.ShellCompDirectiveNoFileComp))
 	registerCompletion(c, "hook", cobra.FixedCompletions([]string{"base-dir", "redact"}, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&o.form, "output-schema", "", "`file` with the JSON Schema that the final answer must have")
 }
 
-// registerLook registers the flags that say how it looks.
+// registerLook registers the flags for the appearance.
 func (o *options) registerLook(c *cobra.Command) {
 	c.Flags().StringVar(&o.color, "color", "auto", "colours: auto, always or never")
 	c.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no timeline")
@@ -107,7 +106,7 @@ func (o *options) checkLook() error {
 	return &usageError{fmt.Errorf("--color is %q: it must be auto, always or never", o.color)}
 }
 
-// resolve returns the agent file, with what the flags say put over it.
+// resolve returns the agent file, overridden by the flags.
 func (o *options) resolve() (file *registry.File, err error) {
 	if err := o.checkLook(); err != nil {
 		return nil, err
@@ -183,22 +182,22 @@ func policiesOf(d registry.Definition) ([]string, error) {
 	return files, nil
 }
 
-// addPart returns parts with one more, without settings, as a flag says it.
+// addPart returns parts with an additional one, without settings, as flags name it.
 func addPart[L ~[]registry.Part, T any](list L, what, kind string, makers map[string]registry.Maker[T]) (L, error) {
 	maker, known := makers[kind]
 	if !known {
 		return nil, errors.New(yamlfile.Unknown(what, kind, lo.Keys(makers)))
 	}
 	if _, must := maker.TakesSettings(); must {
-		return nil, fmt.Errorf("the %s %q needs settings: give it some in an agent file", what, kind)
+		return nil, fmt.Errorf("the %s %q needs settings: set them in an agent file", what, kind)
 	}
 	if lo.ContainsBy(list, func(p registry.Part) bool { return p.Name == kind }) {
-		return nil, fmt.Errorf("the %s %q is there already", what, kind)
+		return nil, fmt.Errorf("the %s %q is given twice", what, kind)
 	}
 	return append(list, registry.Part{Name: kind}), nil
 }
 
-// override puts what is said in the place of what was there.
+// override replaces a value if the flag was set.
 func override[T comparable](at *T, said T) {
 	var nothing T
 	if said != nothing {

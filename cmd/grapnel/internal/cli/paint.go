@@ -6,9 +6,8 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 )
 
-// Marks stand around a word that is to have a colour while its text is made harmless:
-// they are of the private area of Unicode. A text that brings its own gets colour, and
-// nothing else.
+// Marks surround a word that gets a colour, while its text is sanitized: they are characters of Unicode's
+// private area. A text that contains such characters itself only gets colours.
 const (
 	markEnd    = '\ue000'
 	markGood   = '\ue001'
@@ -21,7 +20,7 @@ const (
 
 func markText(text string, as rune) string { return string(as) + text + string(markEnd) }
 
-// markVerdict marks a word for a decision, or for what a rule said.
+// markVerdict marks a word for the colour of a decision.
 func markVerdict(word, as string) string {
 	switch as {
 	case "deny", "stop", "withhold", "reject":
@@ -43,7 +42,7 @@ var (
 		string(markDoubt), "", string(markChange), "", string(markFaint), "", string(markBold), "")
 )
 
-// paintText returns a text, made harmless, with its marks as colours, or without them.
+// paintText returns a sanitized text, and converts its marks to colours, or removes them.
 func paintText(text string, colours bool) string {
 	if text = timeline.Clean(text); colours {
 		return inColour.Replace(text)

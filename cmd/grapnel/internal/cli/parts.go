@@ -12,23 +12,22 @@ import (
 	"github.com/grapnel-go/grapnel/registry"
 )
 
-// parts is what the names in agent files stand for, for one agent.
+// parts provides the parts that names in agent files refer to, for one agent.
 type parts struct {
-	// recording is what is played in the place of a model; nil for a model.
+	// recording is played instead of calling a model; nil for a model.
 	recording *replay.Session
-	// asked says that the model was named.
+	// asked reports whether the model was named.
 	asked bool
-	// clean takes secrets out, and is nil where nothing is redacted; unclean is why it
-	// cannot be made.
+	// clean redacts secrets; nil when redaction is not configured. unclean is the error of creating it.
 	clean   *redact.Redactor
 	unclean error
-	// ruled says that the policies that the agent file names are in force.
+	// ruled reports whether the policies of the agent file are in force.
 	ruled bool
-	// notes are for the reader, before the run begins.
+	// notes are shown to the user before the run begins.
 	notes []string
 }
 
-// newRegistry returns the names that agent files can use.
+// newRegistry returns the registry of the names that agent files can use.
 func newRegistry() registry.Registry { return (&parts{}).registry() }
 
 func (p *parts) registry() registry.Registry {
@@ -52,10 +51,10 @@ func (p *parts) policies(context.Context, *registry.Making, []string) (capabilit
 	return nil, p.checkRuled()
 }
 
-// checkRuled returns an error for an agent with policies of its own that a rule starts.
+// checkRuled returns an error for an agent that a rule starts and that has policies of its own.
 func (p *parts) checkRuled() error {
 	if p.ruled {
 		return nil
 	}
-	return errors.New("an agent that a rule starts has no policy of its own: the rules about tools hold for it as for the agent that is judged")
+	return errors.New("an agent that a rule starts cannot have a policy: the rules about tools of the judged agent apply to it, too")
 }

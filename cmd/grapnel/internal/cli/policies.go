@@ -15,8 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
-// globalPolicy returns the policy that holds for every agent of this user, where there is
-// one; empty where its place is unknown.
+// globalPolicy returns the file of the user's policy for all agents; empty when its folder is unknown.
 func globalPolicy() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -25,16 +24,15 @@ func globalPolicy() string {
 	return filepath.Join(dir, "grapnel", "policy.yaml")
 }
 
-// loadPolicies loads the policy of the user and those of the files; nil when there are
-// none. Read is how files are read; nil means as they are. The policy of the user, and what
-// it includes, is always read as it is: it is in force today, also for a run that began
-// under another one.
+// loadPolicies loads the policy of the user and those of the files; nil when there are none. Read reads
+// files; nil means from disk. The policy of the user, with its includes, is always read from disk: its
+// current version is in force, also for a run that began under another one.
 func loadPolicies(files []string, read func(path string) ([]byte, error)) (*policy.Policy, error) {
 	global := globalPolicy()
 	from := read
 	if user, err := os.Stat(global); err == nil && read != nil {
 		from = func(path string) ([]byte, error) {
-			if file, err := os.Stat(path); err == nil && os.SameFile(user, file) { // who names it means it
+			if file, err := os.Stat(path); err == nil && os.SameFile(user, file) { // the user named the file explicitly
 				return yamlfile.Read(path)
 			}
 			return read(path)
@@ -54,8 +52,7 @@ func loadPolicies(files []string, read func(path string) ([]byte, error)) (*poli
 	return p, nil
 }
 
-// secretsFile returns the file with the secrets that actions may name; empty where there is
-// none.
+// secretsFile returns the file with the secrets that actions may name; empty when there is none.
 func secretsFile() string {
 	global := globalPolicy()
 	if global == "" {
@@ -68,7 +65,7 @@ func secretsFile() string {
 	return path
 }
 
-// policyNote says which policies are in force.
+// policyNote describes the policies in force.
 func policyNote(p *policy.Policy) string {
 	note := fmt.Sprintf("In force: %s (%s).", p, p.Hash()[:12])
 	if off := p.DisabledPolicies(); len(off) > 0 {
@@ -77,8 +74,8 @@ func policyNote(p *policy.Policy) string {
 	return note
 }
 
-// policiesIn moves the policies among the arguments of a command to those that --policy named, and returns the other arguments: at
-// most so many; -1 for any number.
+// policiesIn moves the policies among the arguments of a command to policies, and returns the other
+// arguments, of which there may be at most most; -1 allows any number.
 func policiesIn(args []string, policies *[]string, most int) (others []string, err error) {
 	for _, arg := range args {
 		if isPolicy(arg) {
@@ -93,8 +90,8 @@ func policiesIn(args []string, policies *[]string, most int) (others []string, e
 	return others, nil
 }
 
-// isPolicy reports whether an argument names a policy: one of the library, or a file whose keys are those of one. Neither events nor
-// recordings have these keys at their top.
+// isPolicy reports whether an argument names a policy: one of the library, or a file with the keys of a
+// policy. Neither events nor recordings have these keys at their top.
 func isPolicy(path string) bool {
 	if strings.HasPrefix(path, library.Prefix) {
 		return true

@@ -23,26 +23,26 @@ import (
 type rules struct {
 	policy *policy.Policy
 	agents []ruleAgent
-	// strict makes an error of a rule for what the agent does not have.
+	// strict reports rules for tools or arguments that the agent does not have as errors.
 	strict bool
 }
 
-// ruleAgent is an agent of --rule-agent NAME=FILE.
+// ruleAgent is the agent of a flag --rule-agent NAME=FILE.
 type ruleAgent struct {
 	path string
 	file *registry.File
 }
 
-// ruleAgents reads what --rule-agent names.
+// ruleAgents parses the flags --rule-agent.
 func (o *options) ruleAgents() ([]ruleAgent, error) {
 	var out []ruleAgent
 	for _, text := range o.agents {
 		name, path, ok := strings.Cut(text, "=")
 		if !ok || name == "" || path == "" {
-			return nil, fmt.Errorf("--rule-agent %q: it is NAME=FILE, such as reviewer=reviewer.yaml", text)
+			return nil, fmt.Errorf("--rule-agent %q: expected NAME=FILE, such as reviewer=reviewer.yaml", text)
 		}
 		if lo.ContainsBy(out, func(a ruleAgent) bool { return a.file.Name == name }) {
-			return nil, fmt.Errorf("--rule-agent: there are two of the name %q", name)
+			return nil, fmt.Errorf("--rule-agent: duplicate name %q", name)
 		}
 		text, err := o.text(path, registry.ReadFile)
 		if err != nil {
@@ -58,8 +58,8 @@ func (o *options) ruleAgents() ([]ruleAgent, error) {
 	return out, nil
 }
 
-// ruling is the rules as a capability. What their actions need of the agent is known
-// when the agent is made, and must be there when it is built.
+// ruling is the rules as a capability. Their actions need parts of the agent that exist only when the agent
+// is made, before it is built.
 type ruling struct {
 	policy *policy.Policy
 	host   action.Host
@@ -70,8 +70,8 @@ func (r *ruling) Install(plan capability.Plan) mo.Result[capability.Plan] {
 	return policy.Use(r.policy.WithHost(r.host)).Install(plan)
 }
 
-// ready says what the actions of rules are done with: the agent's tools, the agents that
-// rules may start, and who answers its questions.
+// ready gives the rules' actions what they need: the agent's tools, the agents that rules may start, and the
+// approver.
 func (r *ruling) ready(ctx context.Context, w watchers, tools []toolexec.Tool) (done func() error, err error) {
 	r.host = r.policy.Host()
 	done = func() error { return nil }
@@ -89,12 +89,12 @@ func (r *ruling) ready(ctx context.Context, w watchers, tools []toolexec.Tool) (
 	return done, nil
 }
 
-// noTerminal answers gates where there is no terminal: the gate fails, and says why.
+// noTerminal answers gates without a terminal: the gate fails with an explanation.
 var noTerminal = agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
-	return agent.Approval{}, errors.New("there is no terminal at which a person could be asked")
+	return agent.Approval{}, errors.New("no terminal to ask a person")
 })
 
-// startableAgents makes the agents that rules may start. Done closes what was opened for them.
+// startableAgents builds the agents that rules may start. Done closes them.
 func startableAgents(ctx context.Context, w watchers) (_ *action.Agents, done func() error, err error) {
 	var opened []func() error
 	done = func() error {
@@ -113,14 +113,14 @@ func startableAgents(ctx context.Context, w watchers) (_ *action.Agents, done fu
 	return agents, done, err
 }
 
-// build makes the agent as build does; its guards are its own.
+// build builds the agent as the function build does, with its own guards.
 func (a ruleAgent) build(ctx context.Context, w watchers) (*registry.Built, error) {
 	model, asked, err := choose(a.file.Definition)
 	if err != nil {
 		return nil, err
 	}
 	if model.Provider == agentfile.Replay {
-		return nil, errors.New("an agent that a rule starts asks a model, and plays no recording: name one in its file")
+		return nil, errors.New("an agent that a rule starts needs a model, not a recording: set one in its file")
 	}
 	f := *a.file
 	f.Model = model.String()

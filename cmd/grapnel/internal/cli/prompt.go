@@ -11,12 +11,11 @@ import (
 	"golang.org/x/term"
 )
 
-// mostInput is how much of standard input a prompt may be.
+// mostInput is the maximum size of standard input for a prompt.
 const mostInput = 10 << 20
 
-// promptOf returns what the user wants: the arguments, joined with spaces; standard
-// input in the place of a "-", and where there are no arguments and something is
-// piped in. It is empty when there was no text.
+// promptOf returns the prompt: the arguments, joined with spaces; standard input replaces a final "-", and is
+// the prompt when there are no arguments and input is piped. It is empty when there was no text.
 func promptOf(args []string, in *os.File) (string, error) {
 	words := args
 	fromStdin := len(args) == 0 && !term.IsTerminal(int(in.Fd()))

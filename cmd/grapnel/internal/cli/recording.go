@@ -26,7 +26,7 @@ func openRecording(path string) (*replay.Session, []toolexec.Tool, error) {
 	return session, replay.Tools(schemas.list...), nil
 }
 
-// toolsOf says where the schemas of a recording's tools are.
+// toolsOf locates the schemas of a recording's tools.
 type toolsOf struct {
 	list []replay.ToolSchema
 	file string
@@ -39,9 +39,9 @@ func firstRun(recording *replay.Reader) (*replay.Session, toolsOf, error) {
 		}
 		session, err := replay.NewSession(record)
 		if err == nil && session.Runs() == 0 {
-			err = fmt.Errorf("%s: nothing is said in it", record.ID)
+			err = fmt.Errorf("%s: it has no messages", record.ID)
 		}
 		return session, toolsOf{record.Tools, record.ToolsRef}, err
 	}
-	return nil, toolsOf{}, errors.New("there is no run in it")
+	return nil, toolsOf{}, errors.New("the file has no runs")
 }

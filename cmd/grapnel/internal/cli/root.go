@@ -19,7 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/shell"
 )
 
-// streams are where a command reads and writes.
+// streams are the standard streams of a command.
 type streams struct {
 	in       *os.File
 	out, err *os.File
@@ -28,7 +28,7 @@ type streams struct {
 // Main runs the command with its arguments, without the name of the program, and
 // returns its exit code.
 func Main(args []string) int {
-	_ = shell.Conceal() // Linux only; docs/agent-file.md says so
+	_ = shell.Conceal() // Linux only; see docs/agent-file.md
 	surviveBrokenPipes()
 	std := streams{os.Stdin, os.Stdout, os.Stderr}
 	root := newRoot(std)
@@ -36,7 +36,7 @@ func Main(args []string) int {
 	return reportError(std.err, root.ExecuteContext(context.Background()))
 }
 
-// reportError says what went wrong, unless that was said, and returns the exit code.
+// reportError writes an error unless it was reported already, and returns the exit code.
 func reportError(w io.Writer, err error) int {
 	if err == nil {
 		return exitDone
@@ -44,7 +44,7 @@ func reportError(w io.Writer, err error) int {
 	if ended, ok := errors.AsType[*exitError](err); ok {
 		return ended.code
 	}
-	if isClosedOutput(err) { // as with | head: the reader has what it wants
+	if isClosedOutput(err) { // as with | head: the reader needs no more output
 		return exitFailed
 	}
 	fmt.Fprintln(w, "grapnel: "+timeline.Clean(err.Error()))
@@ -54,7 +54,7 @@ func reportError(w io.Writer, err error) int {
 	return exitFailed
 }
 
-// isClosedOutput reports whether all that went wrong is that the reader of standard output went away.
+// isClosedOutput reports whether the only error is that the reader of standard output closed it.
 func isClosedOutput(err error) bool {
 	if joined, ok := errors.AsType[interface {
 		error
@@ -75,7 +75,7 @@ func newRoot(std streams) *cobra.Command {
 		Short: "Run agents with hooks you can trust",
 		Long: `grapnel runs agents: a language model, tools, and hooks that watch, steer or stop it.
 
-Without a key for a model service it plays a recording that ships with it, and says so:
+Without a key for a model service, it plays a recording that ships with it, and says so:
 
   grapnel run "Why do the tests fail?"
 
@@ -97,7 +97,7 @@ Without a key for a model service it plays a recording that ships with it, and s
 	return root
 }
 
-// unknownCommand says which command was probably meant.
+// unknownCommand returns an error that suggests a similar command.
 func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -106,13 +106,13 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		text += fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
 	}
-	return &usageError{fmt.Errorf("%s; %q lists what there is", text, c.CommandPath()+" --help")}
+	return &usageError{fmt.Errorf("%s; %q lists the commands", text, c.CommandPath()+" --help")}
 }
 
-// flagName finds the flags in a help text.
+// flagName matches the flags in a help text.
 var flagName = regexp.MustCompile(`--([a-z-]+)`)
 
-// flagError says which flag was probably meant.
+// flagError returns an error that suggests a similar flag.
 func flagError(c *cobra.Command, err error) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
@@ -121,5 +121,5 @@ func flagError(c *cobra.Command, err error) error {
 			text += fmt.Sprintf(" (did you mean --%s?)", near)
 		}
 	}
-	return &usageError{fmt.Errorf("%s; %q lists what there is", text, c.CommandPath()+" --help")}
+	return &usageError{fmt.Errorf("%s; %q lists the flags", text, c.CommandPath()+" --help")}
 }

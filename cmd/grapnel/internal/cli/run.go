@@ -23,29 +23,29 @@ func newRun(std streams) *cobra.Command {
 		Short: "Run an agent until it is done",
 		Long: `Run an agent on a prompt until it is done, stopped, denied or failed.
 
-The prompt is the arguments, or standard input where they end in "-" or where there
-are none and something is piped in. The answer goes to standard output, what happens
-on the way to standard error; with --json all of it goes to standard output, as JSON
+The prompt is the arguments, or standard input if they end in "-" or if there
+are none and input is piped. The answer goes to standard output, the progress
+to standard error; with --json, both go to standard output, as JSON
 Lines. Keys are read from the environment only: OPENAI_API_KEY, ANTHROPIC_API_KEY,
-GEMINI_API_KEY. docs/cli.md says how Azure and Vertex AI are asked.
+GEMINI_API_KEY. docs/cli.md describes Azure and Vertex AI.
 
-Without --model, a model in the agent file or GRAPNEL_MODEL, a small model of the
-first service with a key is asked. Without any key, or without a network, a recording
-that ships with grapnel is played instead, and grapnel says so.
+Without --model, a model in the agent file or GRAPNEL_MODEL, grapnel uses a small
+model of the first service with a key. Without any key, or without a network, it plays
+a recording that ships with grapnel instead, and says so.
 
-With --durable the run is written down while it runs, so that it survives whatever
-ends the process: "grapnel runs" lists, answers and resumes it. Where a person is asked
-and there is no terminal, it parks. The first Ctrl-C (or SIGTERM) suspends it at the
+With --durable, the run is stored while it runs, so that it survives the end of
+the process: "grapnel runs" lists, answers and resumes it. When a person is asked
+and there is no terminal, the run parks. The first Ctrl-C (or SIGTERM) suspends it at the
 end of its step, the second cancels it.
 
 ` + exitHelp,
 		Example: `  grapnel run "Why do the tests fail?" --tool shell --tool files
-  grapnel run --agent fixer.yaml "Mend the build" > answer.txt
+  grapnel run --agent fixer.yaml "Fix the build" > answer.txt
   grapnel run --policy workspace.yaml --tool shell --tool files "Tidy up this folder"
   git diff | grapnel run "Review this change:" - --model anthropic/claude-haiku-5-5
   grapnel run -m openai/llama3 --base-url http://localhost:11434/v1 "Hello"
-  grapnel run --agent fixer.yaml --json "Mend the build" | jq -r .type
-  grapnel run --agent fixer.yaml --durable --no-wait "Mend the build, and push it"`,
+  grapnel run --agent fixer.yaml --json "Fix the build" | jq -r .type
+  grapnel run --agent fixer.yaml --durable --no-wait "Fix the build, and push it"`,
 		RunE: func(c *cobra.Command, args []string) error {
 			file, err := o.resolve()
 			if err != nil {
@@ -56,7 +56,7 @@ end of its step, the second cancels it.
 				return &usageError{err}
 			}
 			if !c.Flags().Changed("durable") && keep.noWait {
-				return &usageError{errors.New("--no-wait is for runs that are kept: give --durable, too")}
+				return &usageError{errors.New("--no-wait requires --durable")}
 			}
 			return withTelemetry(c.Context(), trace, std.err, func(ctx context.Context) error {
 				if v := newView(std, &o, asJSON, true); c.Flags().Changed("durable") {
@@ -73,11 +73,10 @@ end of its step, the second cancels it.
 	return c
 }
 
-// drainTime is how long work is waited for that a run left in the background.
+// drainTime is the maximum time to wait for background work of a run.
 const drainTime = 10 * time.Second
 
-// runAgent runs the agent once, or plays the shipped recording where no model can be
-// asked and none was named.
+// runAgent runs the agent once, or plays the shipped recording if no model was named and none is available.
 func runAgent(ctx context.Context, file *registry.File, rules rules, prompt string, v *view) error {
 	in := newInput(v.std)
 	ctx, release := withInterrupt(ctx,
@@ -103,9 +102,9 @@ func runAgent(ctx context.Context, file *registry.File, rules rules, prompt stri
 	return m.finish(ctx, v, final, err)
 }
 
-var errNoPrompt = &usageError{errors.New(`there is no prompt: give one, as in grapnel run "Why do the tests fail?", or pipe one in`)}
+var errNoPrompt = &usageError{errors.New(`no prompt: give one, as in grapnel run "Why do the tests fail?", or pipe one in`)}
 
-// interruptedOr returns the exit of a signal, where that is why something went wrong.
+// interruptedOr returns the exit of a signal if a signal caused the error, otherwise err.
 func interruptedOr(ctx context.Context, err error) error {
 	if by, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
 		return &exitError{by.code()}
@@ -113,8 +112,8 @@ func interruptedOr(ctx context.Context, err error) error {
 	return err
 }
 
-// turn runs the agent once on a new session, with the prompt, or with what was
-// recorded where there is none. With, when not nil, adds to the state that it begins in.
+// turn runs the agent once in a new session, with the prompt, or with the recorded input if the prompt is
+// empty. With, when not nil, changes the state at the beginning.
 func (m *made) turn(
 	ctx context.Context, v *view, prompt string, settings agent.RunSettings, with func(agent.State) agent.State,
 ) (agent.State, error) {
@@ -143,7 +142,7 @@ func (m *made) turn(
 	return final, err
 }
 
-// answer returns the final answer; of one that has a form only that.
+// answer returns the final answer; for an answer with a schema, only the JSON.
 func (m *made) answer(final agent.State) string {
 	if m.agent.Request().Output != nil {
 		return registry.TrimFence(final.Answer())
@@ -151,14 +150,13 @@ func (m *made) answer(final agent.State) string {
 	return final.Answer()
 }
 
-// finish ends all that belongs to the agent, writes the answer, and says with which
-// code to exit.
+// finish closes the agent, writes the answer, and returns the exit code.
 func (m *made) finish(ctx context.Context, v *view, final agent.State, err error) error {
 	cause := context.Cause(ctx)
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	if waiting := m.agent.Drain(draining); waiting != nil {
-		v.note(fmt.Sprintf("Work in the background was not done after %s and is cancelled.", drainTime))
+		v.note(fmt.Sprintf("Background work did not finish within %s and is cancelled.", drainTime))
 	}
 	m.agent.Cancel()
 	if closing := m.close(); closing != nil {
@@ -178,7 +176,7 @@ func (m *made) finish(ctx context.Context, v *view, final agent.State, err error
 	return nil
 }
 
-// isPlainEnd reports whether a run ended with an answer and there is nothing to say of it.
+// isPlainEnd reports whether a run ended with an answer and needs no explanation.
 func isPlainEnd(s agent.State) bool {
 	return s.Status() == agent.StatusDone && s.StopSignal().OrEmpty().Reason == agent.StopCompleted
 }

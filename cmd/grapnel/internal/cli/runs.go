@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// runs is what all commands about kept runs have.
+// runs is the common part of all commands about stored runs.
 type runs struct {
 	std streams
 	at  string // the flag --store
@@ -27,12 +27,12 @@ func newRuns(std streams) *cobra.Command {
 	r := &runs{std: std}
 	c := &cobra.Command{
 		Use:   "runs",
-		Short: "List, answer, resume and tidy up the runs that are kept",
-		Long: `Runs that "grapnel run --durable" began are kept in a store. These commands say how they
-stand, answer what they wait for, and let them go on: in this process, with the agent
+		Short: "List, answer, resume and remove stored runs",
+		Long: `Runs of "grapnel run --durable" are kept in a store. These commands show their
+status, answer their questions, and resume them: in this process, with the agent
 that they began with, in the folder that they began in.
 
-A run's ID may be shortened to any prefix that no other run has.
+A run's ID may be shortened to any unique prefix.
 
 ` + exitHelp,
 		Example: `  grapnel runs list --status parked
@@ -51,7 +51,7 @@ A run's ID may be shortened to any prefix that no other run has.
 	return c
 }
 
-// with calls do with the store.
+// with opens the store and calls do.
 func (r *runs) with(ctx context.Context, create bool, do func(k *kept) error) (err error) {
 	k, err := openKept(ctx, r.at, create)
 	if err != nil {
@@ -61,13 +61,13 @@ func (r *runs) with(ctx context.Context, create bool, do func(k *kept) error) (e
 	return do(k)
 }
 
-// page is how many runs are looked at in one go.
+// page is the number of runs that are read at a time.
 const page = 1000
 
-// mostCandidates is how many runs of the same prefix are named.
+// mostCandidates is the maximum number of runs with the same prefix in an error.
 const mostCandidates = 10
 
-// find returns the run that an id, or the beginning of one, stands for.
+// find returns the run with an id, or with a prefix of it.
 func (k *kept) find(ctx context.Context, id string) (durable.Run, error) {
 	about, err := k.store.Run(ctx, agent.RunID(id))
 	if !errors.Is(err, durable.ErrNotFound) {
@@ -93,7 +93,7 @@ func (k *kept) find(ctx context.Context, id string) (durable.Run, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
-		return about, &usageError{fmt.Errorf(`there is no run %q in %s: "grapnel runs list%s" lists them`, id, k.place, k.place.flag())}
+		return about, &usageError{fmt.Errorf(`no run %q in %s: "grapnel runs list%s" lists them`, id, k.place, k.place.flag())}
 	}
 	lines := lo.Map(found[:min(len(found), mostCandidates)], func(r durable.Run, _ int) string {
 		return fmt.Sprintf("  %s  %s  %s", r.ID, r.Status, r.Created.UTC().Format("2006-01-02 15:04"))
@@ -101,18 +101,18 @@ func (k *kept) find(ctx context.Context, id string) (durable.Run, error) {
 	if more := len(found) - mostCandidates; more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", more))
 	}
-	return about, &usageError{fmt.Errorf("%q is the beginning of %d runs:\n%s", id, len(found), strings.Join(lines, "\n"))}
+	return about, &usageError{fmt.Errorf("%q is a prefix of %d runs:\n%s", id, len(found), strings.Join(lines, "\n"))}
 }
 
-// someRun accepts one argument, as cobra.ExactArgs(1) does, with an error in our words.
+// someRun requires one argument, as cobra.ExactArgs(1) does, with its own error text.
 func someRun(c *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
-	return &usageError{fmt.Errorf(`%s wants the ID of one run; "grapnel runs list" lists them`, c.CommandPath())}
+	return &usageError{fmt.Errorf(`%s needs the ID of one run: "grapnel runs list" lists them`, c.CommandPath())}
 }
 
-// userName returns who answers by default.
+// userName returns the default name for answers.
 func userName() string {
 	if u, err := user.Current(); err == nil {
 		return cmp.Or(u.Username, "unknown")
@@ -120,7 +120,7 @@ func userName() string {
 	return "unknown"
 }
 
-// writeJSON writes a value with line ends and indents, for people, too.
+// writeJSON writes a value as indented JSON.
 func writeJSON(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

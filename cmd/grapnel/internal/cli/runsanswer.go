@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// answering is what an answer to a question has.
+// answering are the common flags of answers.
 type answering struct {
 	resuming
 
@@ -25,7 +25,7 @@ type answering struct {
 
 func (o *answering) register(c *cobra.Command) {
 	o.resuming.register(c)
-	c.Flags().StringVar(&o.by, "by", userName(), "`name` to record as the one who answers")
+	c.Flags().StringVar(&o.by, "by", userName(), "`name` to record as the author of the answer")
 	c.Flags().BoolVar(&o.noResume, "no-resume", false, "only record it: another process resumes the run")
 }
 
@@ -34,13 +34,13 @@ func (r *runs) newApprove() *cobra.Command {
 	var arguments string
 	c := &cobra.Command{
 		Use:   "approve ID [CALL]",
-		Short: "Say yes to a call that a run waits for, and let the run go on",
-		Long: `Say yes to a call that a run waits for, as it is or with other arguments. When nothing
-else is waited for, the run goes on in this process, unless --no-resume leaves that to
-another. CALL is not needed where one call waits.
+		Short: "Approve a call that a run waits for, and resume the run",
+		Long: `Approve a call that a run waits for, unchanged or with other arguments. When no other
+call waits, the run resumes in this process, unless --no-resume leaves that to
+another process. CALL is not needed if only one call waits.
 
-The approval is of what was shown: hooks judge the call again, and one that they change is
-asked about again.
+The approval covers the call as shown: hooks judge it again, and if they change it, you are
+asked again.
 
 ` + exitHelp,
 		Example: `  grapnel runs approve run_7GHK2MWQ
@@ -66,9 +66,9 @@ func (r *runs) newReject() *cobra.Command {
 	var end bool
 	c := &cobra.Command{
 		Use:   "reject ID [CALL]",
-		Short: "Say no to a call that a run waits for",
-		Long: `Say no to a call that a run waits for. The model is told, and the run goes on without the
-call; with --end the run ends, as interrupted (exit code 5). CALL is not needed where one
+		Short: "Reject a call that a run waits for",
+		Long: `Reject a call that a run waits for. The model is told, and the run continues without the
+call; with --end, the run ends as interrupted (exit code 5). CALL is not needed if only one
 call waits.
 
 ` + exitHelp,
@@ -89,10 +89,10 @@ func runAndCall(c *cobra.Command, args []string) error {
 	if len(args) == 1 || len(args) == 2 {
 		return nil
 	}
-	return &usageError{fmt.Errorf(`%s wants the ID of a run, and that of a call where several wait; "grapnel runs show ID" shows them`, c.CommandPath())}
+	return &usageError{fmt.Errorf(`%s needs the ID of a run, and the ID of a call if several wait: "grapnel runs show ID" shows them`, c.CommandPath())}
 }
 
-// answer records an answer, and lets the run go on.
+// answer records an answer, and resumes the run.
 func (r *runs) answer(ctx context.Context, o *answering, args []string, answer agent.Approval) error {
 	return r.resuming(ctx, &o.resuming, func(ctx context.Context, k *kept, v *view) error {
 		about, err := k.find(ctx, args[0])
@@ -107,7 +107,7 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 			return err
 		}
 		what := map[agent.ApprovalVerdict]string{
-			agent.Approve: "approved", agent.RejectAndEnd: "rejected, and the run ends", agent.RejectAndContinue: "rejected, and the run goes on",
+			agent.Approve: "approved", agent.RejectAndEnd: "rejected, and the run ends", agent.RejectAndContinue: "rejected, and the run continues",
 		}
 		v.note(fmt.Sprintf("Recorded for %s (%s): %s, by %s.", call.Call.Name, call.CallID(), what[answer.Verdict], answer.By))
 		if o.noResume {
@@ -117,24 +117,23 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 		switch {
 		case err != nil:
 			return err
-		case s.Waiting(): // for the others: who is here was asked about this one
+		case s.Waiting(): // other calls wait; this one is answered
 			v.note(timeline.Verdict(s, nil) + "\n" + k.howToGoOn(s))
 			return &exitError{exitParked}
 		}
 		err = k.resume(ctx, &o.resuming, v, about)
 		if _, ended := errors.AsType[*exitError](err); err != nil && !ended {
-			return fmt.Errorf("the answer is recorded, and the run was not resumed: %w", err)
+			return fmt.Errorf("the answer is recorded, but the run was not resumed: %w", err)
 		}
 		return err
 	})
 }
 
-// waitingCall returns the call of a parked run that is meant: the only one, where none is
-// named.
+// waitingCall returns the named call of a parked run, or the only one if none is named.
 func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string) (agent.Intervention, error) {
 	var none agent.Intervention
 	if about.Status != agent.StatusParked {
-		return none, &usageError{fmt.Errorf("run %s waits for no answer: it is %s", about.ID, about.Status)}
+		return none, &usageError{fmt.Errorf("run %s does not wait for an answer: its status is %s", about.ID, about.Status)}
 	}
 	questions, err := k.store.Questions(ctx, about.ID)
 	if err != nil {
@@ -162,7 +161,7 @@ func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string)
 		lines := lo.Map(open, func(i agent.Intervention, _ int) string {
 			return fmt.Sprintf("  %s  %s %s", i.CallID(), i.Call.Name, i.Call.Arguments)
 		})
-		return none, &usageError{fmt.Errorf("several calls of run %s wait: say which\n%s", about.ID, strings.Join(lines, "\n"))}
+		return none, &usageError{fmt.Errorf("several calls of run %s wait: name one\n%s", about.ID, strings.Join(lines, "\n"))}
 	case len(answered) > 0 && named != "":
 		return none, fmt.Errorf("call %s of run %s: %w, by %s: %s", answered[0].CallID(), about.ID, durable.ErrAnswered,
 			answered[0].Answer().By, answered[0].Answer().Verdict)
@@ -170,5 +169,5 @@ func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string)
 		return none, &usageError{fmt.Errorf("run %s does not wait for a call %q: \"grapnel runs show %s\" shows what it waits for",
 			about.ID, named, short(about.ID))}
 	}
-	return none, &usageError{fmt.Errorf("run %s waits for no answer: \"grapnel runs resume %s\" lets it go on", about.ID, short(about.ID))}
+	return none, &usageError{fmt.Errorf("run %s does not wait for an answer: \"grapnel runs resume %s\" resumes it", about.ID, short(about.ID))}
 }

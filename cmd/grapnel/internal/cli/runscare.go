@@ -24,9 +24,9 @@ func (r *runs) newCancel() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use:   "cancel ID",
-		Short: "Have a run end as cancelled",
-		Long: `Have a run end as cancelled. A process that holds it sees that within ten seconds. One
-that no process holds ends here and now, unless --no-resume leaves that to another.`,
+		Short: "Cancel a run",
+		Long: `Cancel a run. A process that holds it notices that within ten seconds. A run
+that no process holds is ended at once, unless --no-resume leaves that to another process.`,
 		Args: someRun,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.resuming(c.Context(), &o.resuming, func(ctx context.Context, k *kept, v *view) error {
@@ -45,7 +45,7 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 		return err
 	}
 	if about.Status.Terminal() {
-		return fmt.Errorf("run %s has ended already: it is %s", about.ID, about.Status)
+		return fmt.Errorf("run %s has already ended with status %s", about.ID, about.Status)
 	}
 	if reason == "" {
 		reason = "by " + o.by
@@ -59,7 +59,7 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 		return err
 	}
 	if o.noResume {
-		v.note(short(about.ID) + " is to be cancelled: the process that has it, or resumes it, ends it.")
+		v.note(short(about.ID) + " will be cancelled by the process that holds or resumes it.")
 		return nil
 	}
 	err = k.resume(ctx, &o.resuming, v, about)
@@ -68,9 +68,9 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 		return nil
 	}
 	if ended, ok := errors.AsType[*exitError](err); ok && ended.code == exitInterrupted {
-		return nil // it is what was wanted
+		return nil // the run is cancelled, as requested
 	} else if err != nil && !ok {
-		return fmt.Errorf("run %s is to be cancelled, and could not be ended here: %w", about.ID, err)
+		return fmt.Errorf("run %s will be cancelled, but could not be ended here: %w", about.ID, err)
 	}
 	return err
 }
@@ -82,12 +82,12 @@ func (r *runs) newExport() *cobra.Command {
 		Use:   "export ID [FILE]",
 		Short: "Write a run to a file: its state as JSON, or its journal as JSON Lines",
 		Long: `Write a run to a new file that only you can read, or to standard output: its state in the
-JSON form of agent.State, from which a Go program can go on, or with --journal the
-entries of its journal as JSON Lines. What the store encrypts is in plain there.
+JSON form of agent.State, from which a Go program can continue it, or with --journal the
+entries of its journal as JSON Lines. The exported file is not encrypted.
 
-A person who can edit the state in plain JSON can answer its questions and drop its guards.
-With --seal-key it is sealed, with a file of at least 32 random bytes as the key: a program
-that reads it with agent.Seal and the same bytes notices every change.`,
+Anyone who can edit a plain JSON state can answer its questions and remove its guards.
+With --seal-key, it is sealed with a key from a file of at least 32 random bytes: a program
+that reads it with agent.Seal and the same bytes detects every change.`,
 		Args: func(c *cobra.Command, args []string) error {
 			return someRun(c, args[:min(len(args), 1+max(len(args)-2, 0))])
 		},
@@ -127,7 +127,7 @@ that reads it with agent.Seal and the same bytes notices every change.`,
 	return c
 }
 
-// readSeal returns the seal whose key is the bytes of a file, all of them: those that a program reads.
+// readSeal returns the seal with the content of a file as its key.
 func readSeal(path string) (agent.Seal, error) {
 	key, err := os.ReadFile(path)
 	if err != nil {
@@ -172,7 +172,7 @@ func (k *kept) export(ctx context.Context, w io.Writer, id agent.RunID, journal 
 func (r *runs) newDelete() *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete ID",
-		Short: "Remove a run and everything of it, also one that has not ended",
+		Short: "Remove a run and all its data, even if it has not ended",
 		Args:  someRun,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.with(c.Context(), false, func(k *kept) error {
@@ -194,7 +194,7 @@ func (r *runs) newPrune() *cobra.Command {
 	var older string
 	c := &cobra.Command{
 		Use:     "prune --older-than TIME",
-		Short:   "Remove the runs that ended so long ago",
+		Short:   "Remove old runs that have ended",
 		Example: "  grapnel runs prune --older-than 30d",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -211,11 +211,11 @@ func (r *runs) newPrune() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&older, "older-than", "", "a `time`, such as 30d or 12h")
+	c.Flags().StringVar(&older, "older-than", "", "remove runs that ended longer ago than this `time`, such as 30d or 12h")
 	return c
 }
 
-// ageOf reads a time that may be in days.
+// ageOf parses a duration that may be in days.
 func ageOf(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
@@ -232,9 +232,9 @@ func (r *runs) newSchema(name string) *cobra.Command {
 	back := name == "rollback"
 	c := &cobra.Command{
 		Use:   name,
-		Short: "Make the store's schema, or bring it up to date",
-		Long: `Make the store's schema, or bring it up to date. The other commands do that by
-themselves; it is for operators who want it done at a time of their own.`,
+		Short: "Create or update the store's schema",
+		Long: `Create or update the store's schema. The other commands do that
+automatically; use it to choose the time yourself.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := placeOf(r.at)
@@ -253,10 +253,10 @@ themselves; it is for operators who want it done at a time of their own.`,
 		},
 	}
 	if back {
-		c.Short = "Take the store's schema one step back"
-		c.Long = `Take the store's schema one step back, for an older version of grapnel. No process may
-be using the store, and this version must not use it again, or it is brought up to
-date again. No run is lost.`
+		c.Short = "Downgrade the store's schema by one version"
+		c.Long = `Downgrade the store's schema by one version, for an older version of grapnel. No process may
+be using the store. If this version uses the store again, it updates the schema
+again. No run is lost.`
 	}
 	return c
 }

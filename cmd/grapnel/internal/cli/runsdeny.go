@@ -19,14 +19,14 @@ func (r *runs) newDenyTools() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "deny-tools on | off | show",
 		Short: "Deny every tool of every run of the store, at once",
-		Long: `Deny every tool of every run of the store, or no longer. Runs that are under way obey at
-their next call; one that runs is not ended. The models are told the reason.`,
+		Long: `Deny every tool of every run of the store, or end that. Running runs obey at
+their next call; a call that already runs is not stopped. The models see the reason.`,
 		Example: `  grapnel runs deny-tools on --reason "the build machine is on fire"
   grapnel runs deny-tools off`,
 		ValidArgs: []string{"on", "off", "show"},
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return &usageError{fmt.Errorf("%s wants one word: on, off or show", c.CommandPath())}
+				return &usageError{fmt.Errorf("%s needs one argument: on, off or show", c.CommandPath())}
 			}
 			if slices.Contains(c.ValidArgs, args[0]) {
 				return nil
@@ -35,7 +35,7 @@ their next call; one that runs is not ended. The models are told the reason.`,
 			if ok {
 				near = " (did you mean " + near + "?)"
 			}
-			return &usageError{fmt.Errorf("%s wants on, off or show, got %q%s", c.CommandPath(), args[0], near)}
+			return &usageError{fmt.Errorf("%s: expected on, off or show, got %q%s", c.CommandPath(), args[0], near)}
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.with(c.Context(), args[0] == "on", func(k *kept) error {
@@ -50,8 +50,8 @@ their next call; one that runs is not ended. The models are told the reason.`,
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, as `text` that models are told")
-	c.Flags().StringVar(&by, "by", userName(), "`name` to record as the one who answers")
-	c.Flags().BoolVar(&asJSON, "json", false, "write how the switch stands as a JSON object")
+	c.Flags().StringVar(&by, "by", userName(), "`name` to record as the author")
+	c.Flags().BoolVar(&asJSON, "json", false, "write the state of the switch as a JSON object")
 	return c
 }
 
@@ -63,7 +63,7 @@ func (r *runs) showSwitch(ctx context.Context, k *kept, asJSON bool) error {
 	if asJSON {
 		return writeJSON(r.std.out, sw)
 	}
-	text := "Tools run as hooks let them"
+	text := "Hooks decide about tools"
 	if sw.On {
 		text = "Every tool is denied"
 	}

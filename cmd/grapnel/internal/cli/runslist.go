@@ -16,13 +16,13 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// statuses are how a kept run may stand.
+// statuses are the possible statuses of a stored run.
 var statuses = []agent.Status{
 	agent.StatusRunning, agent.StatusParked, agent.StatusDone, agent.StatusStopped, agent.StatusFailed, agent.StatusDenied,
 	agent.StatusCancelled, agent.StatusInterrupted,
 }
 
-// listed is a run as a list has it.
+// listed is a run in a list.
 type listed struct {
 	durable.Run
 
@@ -41,7 +41,7 @@ func (r *runs) newList() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
-		Short:   "List the runs that are kept, newest first",
+		Short:   "List the stored runs, newest first",
 		Example: "  grapnel runs list --status parked,running\n  grapnel runs list --json | jq -r '.[] | select(.waiting) | .id'",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -56,9 +56,9 @@ func (r *runs) newList() *cobra.Command {
 		},
 	}
 	known := lo.Map(statuses, func(s agent.Status, _ int) string { return string(s) })
-	c.Flags().StringSliceVar(&status, "status", nil, "only runs that stand so: "+strings.Join(known, ", "))
+	c.Flags().StringSliceVar(&status, "status", nil, "only runs with this status: "+strings.Join(known, ", "))
 	c.Flags().StringVar(&filter.Agent, "agent", "", "only runs of the agent of this `name`")
-	c.Flags().IntVarP(&filter.Limit, "limit", "n", 20, "so many at most")
+	c.Flags().IntVarP(&filter.Limit, "limit", "n", 20, "the maximum number of runs")
 	c.Flags().BoolVar(&asJSON, "json", false, "write them as a JSON array")
 	return c
 }
@@ -68,7 +68,7 @@ func statusOf(text string) (agent.Status, error) {
 		return s, nil
 	}
 	near, ok := yamlfile.Nearest(text, lo.Map(statuses, func(s agent.Status, _ int) string { return string(s) }))
-	return "", fmt.Errorf("--status: no run is ever %q%s", text, lo.Ternary(ok, fmt.Sprintf(" (did you mean %q?)", near), ""))
+	return "", fmt.Errorf("--status: unknown status %q%s", text, lo.Ternary(ok, fmt.Sprintf(" (did you mean %q?)", near), ""))
 }
 
 func (r *runs) list(ctx context.Context, k *kept, filter durable.Filter, asJSON bool) error {
@@ -89,7 +89,7 @@ func (r *runs) list(ctx context.Context, k *kept, filter durable.Filter, asJSON 
 		return writeJSON(r.std.out, all)
 	}
 	if len(all) == 0 {
-		fmt.Fprintf(r.std.err, "No such run is kept in %s.\n", k.place)
+		fmt.Fprintf(r.std.err, "No such run in %s.\n", k.place)
 		return nil
 	}
 	table := tabwriter.NewWriter(r.std.out, 0, 0, 2, ' ', 0)
@@ -101,7 +101,7 @@ func (r *runs) list(ctx context.Context, k *kept, filter durable.Filter, asJSON 
 	return table.Flush()
 }
 
-// listRun returns what a list says of a run.
+// listRun returns the list entry of a run.
 func (k *kept) listRun(ctx context.Context, about durable.Run) (listed, error) {
 	l := listed{Run: about}
 	if about.Status != agent.StatusParked {
@@ -116,7 +116,7 @@ func (k *kept) listRun(ctx context.Context, about durable.Run) (listed, error) {
 	return l, err
 }
 
-// standing says what is to be known of a run besides its status.
+// standing describes the state of a run in addition to its status.
 func (l listed) standing(now time.Time) string {
 	switch {
 	case l.Status.Terminal() && l.Status != agent.StatusDone:
@@ -124,7 +124,7 @@ func (l listed) standing(now time.Time) string {
 	case l.Status.Terminal():
 		return ""
 	case l.CancelReason != "":
-		return "to be cancelled: " + l.CancelReason
+		return "will be cancelled: " + l.CancelReason
 	case len(l.Waiting) > 0:
 		text := "waits for approval of " + strings.Join(lo.Map(l.Waiting, func(c listedCall, _ int) string { return c.Tool + " (" + c.Call + ")" }), ", ")
 		if left := l.Deadline.Sub(now); left > 0 && !l.Deadline.IsZero() {

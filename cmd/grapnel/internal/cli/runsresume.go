@@ -15,9 +15,9 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// resuming is how runs are resumed and shown.
+// resuming are the flags for resuming and showing runs.
 type resuming struct {
-	look   options // of which only what says how it looks
+	look   options // only the flags for the appearance
 	asJSON bool
 	noWait bool
 	take   durable.Take
@@ -26,7 +26,7 @@ type resuming struct {
 func (o *resuming) register(c *cobra.Command) {
 	o.look.registerLook(c)
 	c.Flags().BoolVar(&o.asJSON, "json", false, "write every event to standard output, as JSON Lines (docs/events.md)")
-	c.Flags().BoolVar(&o.noWait, "no-wait", false, "park the run where a person is asked, also at a terminal")
+	c.Flags().BoolVar(&o.noWait, "no-wait", false, "park the run when a person is asked, even at a terminal")
 }
 
 func (r *runs) newResume() *cobra.Command {
@@ -34,23 +34,23 @@ func (r *runs) newResume() *cobra.Command {
 	var all, over, redo bool
 	c := &cobra.Command{
 		Use:   "resume ID | --all",
-		Short: "Let a run go on, or all that can",
-		Long: `Let a run go on from where its journal is: one that was suspended, or cut off with its
-process, or whose questions have answers. What was done is not done again, and the
-model is not asked again for what it has said. It goes on with the rules of its own that
-it began with, and with your own policy as it is today. With --all it is every run that
-waits to be taken up, one after the other: what a service does when it starts.
+		Short: "Resume a run, or all that can be resumed",
+		Long: `Resume a run at the end of its journal: one that was suspended, or interrupted with its
+process, or whose questions have answers. Completed calls are not repeated, and the
+model is not called again for recorded replies. The run keeps its own rules with which
+it began, and uses the current version of your own policy. --all resumes every run that
+can continue, one after the other, as a service does when it starts.
 
-At a terminal you are asked what the run waits to be told.
+At a terminal, you are asked the questions of the run.
 
 ` + exitHelp + `
 
-With --all the code is 0, or 1 where a run could not be resumed: how they ended is in
-the list.`,
+With --all, the code is 0, or 1 if a run could not be resumed; the list shows how they
+ended.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case all && len(args) > 0:
-				return &usageError{errors.New("--all is for every run: give it, or the ID of one")}
+				return &usageError{errors.New("give either --all or the ID of one run")}
 			case !all && len(args) != 1:
 				return someRun(c, args)
 			}
@@ -73,13 +73,13 @@ the list.`,
 		},
 	}
 	o.register(c)
-	c.Flags().BoolVar(&all, "all", false, "every run that waits to be taken up")
-	c.Flags().BoolVar(&redo, "redo-actions", false, "do the actions of rules again that were done already where the run goes on, and have them decide again")
-	c.Flags().BoolVar(&over, "take-over", false, "also where another process holds the run: it is gone, and its lease has not run out yet")
+	c.Flags().BoolVar(&all, "all", false, "every run that can continue")
+	c.Flags().BoolVar(&redo, "redo-actions", false, "repeat the actions of rules that were already executed in the current step, and let them decide again")
+	c.Flags().BoolVar(&over, "take-over", false, "resume the run although another process holds it: that process is gone, but its lease has not expired yet")
 	return c
 }
 
-// resuming opens what is needed to resume runs.
+// resuming opens the store and the view for resuming runs.
 func (r *runs) resuming(ctx context.Context, o *resuming, do func(ctx context.Context, k *kept, v *view) error) error {
 	if err := o.look.checkLook(); err != nil {
 		return err
@@ -92,8 +92,8 @@ func (r *runs) resuming(ctx context.Context, o *resuming, do func(ctx context.Co
 	})
 }
 
-// resumeAll lets every run go on that waits to be taken up. One that cannot be is
-// told of, and does not keep the others from going on.
+// resumeAll resumes every run that can continue. If one cannot be resumed, resumeAll reports it and continues
+// with the others.
 func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 	tried := map[agent.RunID]bool{}
 	failed := 0
@@ -111,7 +111,7 @@ func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 			err := k.resume(ctx, o, v, about)
 			ended, isEnd := errors.AsType[*exitError](err)
 			switch {
-			case isEnd && (ended.code == exitSuspended || ended.code > 128): // by a signal, which is for all
+			case isEnd && (ended.code == exitSuspended || ended.code > 128): // by a signal, which ends all
 				return err
 			case err != nil && !isEnd:
 				failed++
@@ -128,10 +128,10 @@ func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 	return nil
 }
 
-// resume lets a run go on in this process.
+// resume resumes a run in this process.
 func (k *kept) resume(ctx context.Context, o *resuming, v *view, about durable.Run) error {
 	s, err := durable.Load(ctx, k.store, about.ID)
-	if errors.Is(err, durable.ErrNotBegun) { // the keeper writes down that nothing can come of it
+	if errors.Is(err, durable.ErrNotBegun) { // the keeper records that the run cannot continue
 		_, err = k.keeper.Resume(ctx, nil, about.ID, o.take).Get()
 	}
 	if err != nil {
@@ -143,7 +143,7 @@ func (k *kept) resume(ctx context.Context, o *resuming, v *view, about durable.R
 	}
 	d, known := definitionKey.From(s)
 	if !known {
-		return &usageError{fmt.Errorf("run %s was not begun by the command line, and what its agent is made of is not known here: "+
+		return &usageError{fmt.Errorf("run %s was not begun by the command line, so its agent is unknown here: "+
 			"resume it with the program that began it", about.ID)}
 	}
 	in := newInput(v.std)
@@ -173,14 +173,13 @@ func (k *kept) resume(ctx context.Context, o *resuming, v *view, about durable.R
 	final, err := k.keeper.Resume(running, m.agent, about.ID, o.take).Get()
 	if broken, ok := errors.AsType[*agent.RunError](err); ok {
 		final = broken.State
-	} else if err != nil { // another process has it, or the store is gone
+	} else if err != nil { // another process holds it, or the store is gone
 		return errors.Join(err, m.close())
 	}
 	return k.finish(ctx, m, v, final, err)
 }
 
-// answerHere asks the person at the terminal, if there is one, what the run waits to be
-// told.
+// answerHere asks the person at the terminal, if there is one, the questions of the run.
 func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State) (agent.State, error) {
 	if in.terminal == nil || k.waits {
 		return s, nil
@@ -193,7 +192,7 @@ func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State
 		answer.By = userName()
 		switch err := durable.Approve(ctx, k.store, s.Run().ID, i.CallID(), answer); {
 		case errors.Is(err, durable.ErrAnswered), errors.Is(err, durable.ErrNotFound):
-			v.note("Another person has answered about " + i.CallID() + " meanwhile.")
+			v.note("Another person has already answered about " + i.CallID() + " meanwhile.")
 		case err != nil:
 			return s, err
 		}
@@ -201,10 +200,10 @@ func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State
 			break
 		}
 	}
-	return durable.Load(ctx, k.store, s.Run().ID) // with what others have said, too
+	return durable.Load(ctx, k.store, s.Run().ID) // with the answers of others, too
 }
 
-// rebuild makes the agent that a run began with, in the folder that it began in.
+// rebuild builds the agent with which a run began, in the folder where it began.
 func (k *kept) rebuild(ctx context.Context, in *input, v *view, d definition) (*made, error) {
 	o, err := d.options()
 	if err != nil {
@@ -229,7 +228,7 @@ func (k *kept) rebuild(ctx context.Context, in *input, v *view, d definition) (*
 	return m, nil
 }
 
-// exitOf returns the end of a command with a code; nil for 0.
+// exitOf returns the error that ends a command with a code; nil for 0.
 func exitOf(code int) error {
 	if code == exitDone {
 		return nil

@@ -16,17 +16,17 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// shownRun is a run as show --json writes it.
+// shownRun is the JSON form of a run in show --json.
 type shownRun struct {
 	listed
 
-	// Questions are what a person was asked, answered ones included.
+	// Questions are the questions to persons, including answered ones.
 	Questions []agent.Intervention `json:"questions,omitempty"`
-	// Doubt are the calls that have begun and may have happened.
+	// Doubt are the calls that have begun and whose outcome is unknown.
 	Doubt  []string     `json:"in_doubt,omitempty"`
 	Answer string       `json:"answer,omitempty"`
 	Usage  *agent.Usage `json:"usage,omitempty"`
-	// Began is what the agent is made of.
+	// Began is the definition of the agent.
 	Began *definition `json:"began_with,omitempty"`
 }
 
@@ -34,7 +34,7 @@ func (r *runs) newShow() *cobra.Command {
 	var asJSON, journal bool
 	c := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show a run: its steps, how it stands, what it waits for",
+		Short: "Show a run: its steps, its status, what it waits for",
 		Args:  someRun,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.with(c.Context(), false, func(k *kept) error {
@@ -89,7 +89,7 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 		fmt.Fprintf(r.std.out, "in %s: grapnel run %s\n", timeline.Clean(d.Dir), timeline.Clean(d.summary()))
 	}
 	if unbegun {
-		fmt.Fprintln(r.std.out, "It was cut off before its input was let in.")
+		fmt.Fprintln(r.std.out, "It was interrupted before its input was accepted.")
 		return nil
 	}
 	fmt.Fprintln(r.std.out)
@@ -99,7 +99,7 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 		t.Waits(i, now)
 	}
 	for _, id := range out.Doubt {
-		fmt.Fprintf(r.std.out, "  The call %s began before the run was cut off, and its outcome is unknown.\n", timeline.Clean(id))
+		fmt.Fprintf(r.std.out, "  The call %s began before the run was interrupted, and its outcome is unknown.\n", timeline.Clean(id))
 	}
 	if about.Status.Terminal() {
 		fmt.Fprintf(r.std.out, "\n%s\n", timeline.Clean(timeline.Verdict(s, nil)))
@@ -111,7 +111,7 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 	return nil
 }
 
-// entryShown is an entry of a journal with what it says as JSON, not as bytes.
+// entryShown is a journal entry with its data as JSON, not as bytes.
 type entryShown struct {
 	durable.Entry
 
@@ -122,7 +122,7 @@ func shownEntry(e durable.Entry) entryShown {
 	out := entryShown{Entry: e}
 	if json.Valid(e.Data) {
 		out.Data = e.Data
-	} else if len(e.Data) > 0 { // of Keeper.Once, where it may be anything
+	} else if len(e.Data) > 0 { // data of Keeper.Once, which may be anything
 		out.Data, _ = json.Marshal(e.Data) //nolint:errchkjson // bytes become base64
 	}
 	return out

@@ -8,10 +8,9 @@ import (
 	"syscall"
 )
 
-// onSignal calls heed at each SIGINT, SIGTERM or SIGHUP (unless nohup keeps that away),
-// with the number of signals that were there before. Where it returns false the program
-// ends at once, after last was called. Heed must not wait for anything, or the next one
-// is not heard. Release gives the signals back.
+// onSignal calls heed at each SIGINT, SIGTERM or SIGHUP (unless nohup ignores it), with the number of earlier
+// signals. If heed returns false, the program ends at once, after calling last. Heed must not block, or it
+// misses the next signal. Release stops the handling of signals.
 func onSignal(heed func(before int, by *signalError) bool, last func()) (release func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -41,9 +40,8 @@ func onSignal(heed func(before int, by *signalError) bool, last func()) (release
 	}
 }
 
-// withInterrupt returns a context that the first signal cancels, with a *signalError
-// as its cause; told is called then. The second ends the program at once, after last
-// was called.
+// withInterrupt returns a context that the first signal cancels, with a *signalError as its cause, after
+// which told is called. The second signal ends the program at once, after calling last.
 func withInterrupt(ctx context.Context, told, last func()) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := onSignal(func(before int, by *signalError) bool {
@@ -51,7 +49,7 @@ func withInterrupt(ctx context.Context, told, last func()) (_ context.Context, r
 			return false
 		}
 		cancel(by)
-		go told() // which waits for a reader that has stopped reading
+		go told() // in a goroutine, because writing may block
 		return true
 	}, last)
 	return ctx, func() {
@@ -60,8 +58,8 @@ func withInterrupt(ctx context.Context, told, last func()) (_ context.Context, r
 	}
 }
 
-// exitOnSignal ends the program at the first signal, after before was called, or at
-// the second, if that takes too long: nothing is under way that could be cancelled.
+// exitOnSignal ends the program at the first signal, after calling before, or at the second if that takes too
+// long. It is for times when no run can be cancelled.
 func exitOnSignal(before, last func()) (release func()) {
 	var leaving sync.Mutex
 	stop := onSignal(func(n int, by *signalError) bool {
@@ -77,11 +75,11 @@ func exitOnSignal(before, last func()) (release func()) {
 	}, last)
 	return func() {
 		stop()
-		leaving.Lock() // waits for ever where the program is about to end
+		leaving.Lock() // blocks forever while the program ends
 	}
 }
 
-// surviveBrokenPipes makes a reader of standard output or error that goes away end
-// writing, not the program in the middle of a run with all its tools. The programs it
-// starts do not inherit that, as they would inherit an ignored signal.
+// surviveBrokenPipes makes writing fail when the reader of standard output or error goes away, instead of
+// ending the program in the middle of a run. Programs that it starts do not inherit that, as they would
+// inherit an ignored signal.
 func surviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }

@@ -19,27 +19,27 @@ import (
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 )
 
-// What the environment says about the store.
+// The environment variables of the store.
 const (
 	storeVariable   = "GRAPNEL_STORE"
 	keyVariable     = "GRAPNEL_STORE_KEY"
 	oldKeysVariable = "GRAPNEL_STORE_OLD_KEYS"
 )
 
-// usualStore is the word for the store that is used by default.
+// usualStore is the name of the default store.
 const usualStore = "default"
 
-// place is where runs are kept.
+// place is the location of a store.
 type place struct {
 	// at is a file, or the URL of a database.
 	at string
-	// named is what the flag said; empty where the environment says it, or the default holds.
+	// named is the value of the flag; empty when the place comes from the environment or is the default.
 	named string
-	// usual says that the default holds.
+	// usual reports that the place is the default.
 	usual bool
 }
 
-// placeOf returns the place that a flag or the environment names, or the default.
+// placeOf returns the place from the flag or the environment, or the default.
 func placeOf(flag string) (place, error) {
 	p := place{at: flag, named: flag}
 	if flag == "" || flag == usualStore {
@@ -50,7 +50,7 @@ func placeOf(flag string) (place, error) {
 		if !filepath.IsAbs(home) {
 			user, err := os.UserHomeDir()
 			if err != nil {
-				return p, &usageError{fmt.Errorf("where to keep runs is not known (%w): name a file with --durable=FILE or %s", err, storeVariable)}
+				return p, &usageError{fmt.Errorf("the default place for runs is unknown (%w): name a file with --durable=FILE or %s", err, storeVariable)}
 			}
 			home = filepath.Join(user, ".local", "state")
 		}
@@ -59,7 +59,7 @@ func placeOf(flag string) (place, error) {
 	if p.database() {
 		return p, nil
 	}
-	at, err := filepath.Abs(p.at) // a run that is resumed runs elsewhere
+	at, err := filepath.Abs(p.at) // a resumed run may use another folder
 	if err != nil {
 		return p, fmt.Errorf("the store %s: %w", p.at, err)
 	}
@@ -71,7 +71,7 @@ func (p place) database() bool {
 	return strings.HasPrefix(p.at, "postgres://") || strings.HasPrefix(p.at, "postgresql://")
 }
 
-// String names the place, without what is secret of it.
+// String returns the place without secrets.
 func (p place) String() string {
 	if !p.database() {
 		return p.at
@@ -83,7 +83,7 @@ func (p place) String() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// encrypts says that what is kept there is encrypted; nothing where it is not.
+// encrypts returns the end of a note that the store is encrypted; empty when it is not.
 func (place) encrypts() string {
 	if os.Getenv(keyVariable) == "" {
 		return ""
@@ -91,7 +91,7 @@ func (place) encrypts() string {
 	return ", encrypted"
 }
 
-// flag returns what a command needs to find the place again.
+// flag returns the flag with which a command finds the place.
 func (p place) flag() string {
 	switch {
 	case p.named == "":
@@ -102,7 +102,7 @@ func (p place) flag() string {
 	return " --store=" + shellWord(p.named)
 }
 
-// shellWord returns a word as a shell takes it.
+// shellWord quotes a word for a shell.
 func shellWord(text string) string {
 	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:@%=,") == "" {
 		return text
@@ -110,8 +110,8 @@ func shellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// open opens the store there. A file that is not there is made where create says so, and
-// in the usual place.
+// open opens the store. If its file does not exist, open creates it when create is set or the place is the
+// default.
 func (p place) open(ctx context.Context, create bool) (durable.Store, error) {
 	keys, err := storeKeys()
 	if err != nil {
@@ -142,7 +142,7 @@ func (p place) prepare(create bool) error {
 		return nil
 	}
 	if _, err := os.Stat(p.at); errors.Is(err, fs.ErrNotExist) && !create {
-		return &usageError{fmt.Errorf(`there is no store at %s: "grapnel run --durable=%s …" or "grapnel runs migrate" makes one`, p, shellWord(p.at))}
+		return &usageError{fmt.Errorf(`no store at %s: "grapnel run --durable=%s …" or "grapnel runs migrate" makes one`, p, shellWord(p.at))}
 	}
 	return nil
 }
@@ -162,12 +162,12 @@ func (p place) connect(ctx context.Context) (durable.Store, error) {
 	return store, nil
 }
 
-// storeKeys returns what the environment says about encryption; nil for nothing.
+// storeKeys returns the encryption keys from the environment; nil when none are set.
 func storeKeys() (*durable.Encryption, error) {
 	text := os.Getenv(keyVariable)
 	if text == "" {
 		if os.Getenv(oldKeysVariable) != "" {
-			return nil, fmt.Errorf("%s is set and %s is not: what is written needs a key, too", oldKeysVariable, keyVariable)
+			return nil, fmt.Errorf("%s is set, but %s is not: new data needs a key", oldKeysVariable, keyVariable)
 		}
 		return nil, nil //nolint:nilnil // nothing is encrypted
 	}
@@ -189,7 +189,7 @@ func storeKeys() (*durable.Encryption, error) {
 	return e, nil
 }
 
-// storeKey reads a key. What is wrong with it is said without it.
+// storeKey parses a key. Its errors do not contain the key.
 func storeKey(variable, text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	if key, err := hex.DecodeString(text); err == nil && len(key) == 32 {
@@ -200,15 +200,15 @@ func storeKey(variable, text string) ([]byte, error) {
 			return key, nil
 		}
 	}
-	return nil, fmt.Errorf("%s has no key of %d characters that could be used: it must be 32 random bytes as 64 hexadecimal digits or in "+
+	return nil, fmt.Errorf("%s is not a valid key (%d characters): it must be 32 random bytes as 64 hexadecimal digits or in "+
 		`base64; "openssl rand -hex 32" makes one`, variable, len(text))
 }
 
-// explainError adds to an error of a store what a user of the command can do about it.
+// explainError adds advice for users of the command to an error of a store.
 func explainError(err error) error {
 	if _, ok := errors.AsType[*durable.DecryptError](err); ok {
-		return &usageError{fmt.Errorf("%w\nThe key is read from %s, and former keys from %s, with commas between them. "+
-			"What was kept before there was a key is read without one", err, keyVariable, oldKeysVariable)}
+		return &usageError{fmt.Errorf("%w\nThe key is read from %s, and former keys from %s, separated by commas. "+
+			"Runs that were stored without a key are read without one", err, keyVariable, oldKeysVariable)}
 	}
 	return err
 }
@@ -216,5 +216,5 @@ func explainError(err error) error {
 // registerStore registers the flag that names the store.
 func registerStore(c *cobra.Command, at *string) {
 	c.PersistentFlags().StringVar(at, "store", "",
-		"where runs are kept: a SQLite `file` or a postgres:// URL (default: $GRAPNEL_STORE, or a file of the user's state)")
+		"the store of the runs: a SQLite `file` or a postgres:// URL (default: $GRAPNEL_STORE, or a file of the user's state)")
 }

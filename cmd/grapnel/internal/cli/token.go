@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// commandTokenLife is for how long a token of a command is used. The commands of Azure and Google Cloud print a token
-	// that is valid for five minutes at least.
+	// commandTokenLife is how long the token of a command is used. The commands of Azure and Google Cloud
+	// print a token that is valid for at least five minutes.
 	commandTokenLife = 4 * time.Minute
-	// tokenTimeout is how long it may take to get a token.
+	// tokenTimeout is the limit for getting a token.
 	tokenTimeout = 30 * time.Second
 )
 
-// tokenOf returns what gets tokens from a variable, or from the command that another one holds. It is nil when neither is set.
+// tokenOf returns a function that gets tokens from a variable, or from the command in another variable. It is
+// nil when neither is set.
 func tokenOf(variable, command string) (drivers.TokenFunc, error) {
 	if token := setting(variable); token != "" {
 		return constantToken(token), nil
@@ -44,7 +45,8 @@ func constantToken(token string) drivers.TokenFunc {
 	return func(context.Context) (string, error) { return token, nil }
 }
 
-// splitCommand splits a command into words. No shell reads it: words are separated by spaces, or are a JSON list.
+// splitCommand splits a command into words, without a shell: words are separated by spaces, or are a JSON
+// list.
 func splitCommand(text string) (args []string, err error) {
 	if !strings.HasPrefix(text, "[") {
 		return strings.Fields(text), nil
@@ -55,12 +57,12 @@ func splitCommand(text string) (args []string, err error) {
 	return args, nil
 }
 
-// commandToken returns a func that runs a command for a token and keeps it for life. Its errors show nothing of what the
-// command writes, which may be a secret. The name is that of the variable that holds the command.
+// commandToken returns a function that runs a command for a token and caches the token for life. Its errors
+// do not show the command's output, which may be a secret. Name is the variable that contains the command.
 func commandToken(name string, args []string, life time.Duration) drivers.TokenFunc {
 	var token string
 	var until time.Time
-	turn := make(chan struct{}, 1) // the goroutine that reads or writes these holds it
+	turn := make(chan struct{}, 1) // guards the variables below
 	return func(ctx context.Context) (string, error) {
 		select {
 		case turn <- struct{}{}:
@@ -83,7 +85,8 @@ func commandToken(name string, args []string, life time.Duration) drivers.TokenF
 	}
 }
 
-// outputOf runs a program, with all that it starts, and returns its standard output without space around it.
+// outputOf runs a program, kills it with all its children when ctx ends, and returns its standard output
+// without surrounding space.
 func outputOf(ctx context.Context, args []string) (string, error) {
 	path, err := exec.LookPath(args[0])
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 type toolMaker = registry.Maker[[]toolexec.Tool]
 
-// toolMakers returns what the names of tools in agent files stand for.
+// toolMakers returns the constructors for the names of tools in agent files.
 func toolMakers() map[string]toolMaker {
 	return map[string]toolMaker{
 		"shell": registry.With(func(_ context.Context, _ *registry.Making, s agentfile.Shell) ([]toolexec.Tool, error) {
@@ -54,7 +54,7 @@ func toolMakers() map[string]toolMaker {
 	}
 }
 
-// connectServer starts or reaches an MCP server.
+// connectServer starts or connects to an MCP server.
 func connectServer(ctx context.Context, m *registry.Making, s registry.Server) ([]toolexec.Tool, error) {
 	server := mcp.Server{
 		Name: s.Name, Command: s.Command, Dir: s.Dir, Inherit: append(mcp.DefaultInherit(), toStrings(s.Env)...), URL: string(s.URL),

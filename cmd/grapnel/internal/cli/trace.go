@@ -19,19 +19,17 @@ import (
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup"
 )
 
-// shutdownTime is how long is waited for telemetry to be sent at the end.
+// shutdownTime is the maximum time to wait at the end until telemetry is sent.
 const shutdownTime = 5 * time.Second
 
-// traced is the key of a context under which spans are written to a file of the user's:
-// they say why, not only what.
+// traced is the context key that marks runs whose spans go to a file of the user: such spans contain reasons.
 type traced struct{}
 
 func tracesRuns(ctx context.Context) bool { return ctx.Value(traced{}) != nil }
 
-// withTelemetry calls f with a context under which runs are seen through OpenTelemetry,
-// where the environment says so; where that cannot be set up, there is a warning on w. With a
-// path, the spans are written to that file, a JSON object a line, and shown as a tree on w when
-// f has returned.
+// withTelemetry calls f with a context in which runs report to OpenTelemetry, if the environment configures
+// it; if that cannot be set up, withTelemetry writes a warning on w. With a path, it writes the spans to that
+// file, one JSON object per line, and shows them as a tree on w when f has returned.
 func withTelemetry(ctx context.Context, path string, w io.Writer, f func(context.Context) error) (err error) {
 	setup := otelsetup.Config{Service: "grapnel", Console: w}
 	var tree *otelsetup.Tree
@@ -50,7 +48,7 @@ func withTelemetry(ctx context.Context, path string, w io.Writer, f func(context
 			return fmt.Errorf("--trace %s: %w", path, err)
 		}
 		ctx = context.WithValue(ctx, traced{}, true)
-		setup.Bare = !telemetry.ContentFromEnv() // the sentences are for the file and the tree
+		setup.Bare = !telemetry.ContentFromEnv() // reasons are only for the file and the tree
 		spans = file
 	}
 	shutdown, err := otelsetup.Start(ctx, setup)
@@ -64,7 +62,7 @@ func withTelemetry(ctx context.Context, path string, w io.Writer, f func(context
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	if sending := shutdown(ending); sending != nil {
-		fmt.Fprintf(w, "grapnel: telemetry was not sent whole: %v\n", sending)
+		fmt.Fprintf(w, "grapnel: telemetry was not sent completely: %v\n", sending)
 	}
 	if tree != nil {
 		showTree(w, path, tree, err)
@@ -72,8 +70,8 @@ func withTelemetry(ctx context.Context, path string, w io.Writer, f func(context
 	return err
 }
 
-// spansTo returns a tree of spans, and processors that tell it and write each span to the file
-// when it ends: a run that is killed leaves those that it had ended.
+// spansTo returns a tree of spans, and processors that add each ended span to the tree and write it to the
+// file: a run that is killed leaves the spans that had ended.
 func spansTo(file *os.File) (*otelsetup.Tree, []sdktrace.SpanProcessor, error) {
 	lines, err := stdouttrace.New(stdouttrace.WithWriter(file))
 	if err != nil {
@@ -83,7 +81,7 @@ func spansTo(file *os.File) (*otelsetup.Tree, []sdktrace.SpanProcessor, error) {
 	return tree, []sdktrace.SpanProcessor{tree, sdktrace.NewSimpleSpanProcessor(lines)}, nil
 }
 
-// traceTo sets up what --trace asks for and nothing else; the file is nil without it.
+// traceTo sets up only --trace; the file is nil without that flag.
 func traceTo(file *os.File) (tree *otelsetup.Tree, shutdown func(context.Context) error, err error) {
 	if file == nil {
 		return nil, func(context.Context) error { return nil }, nil
@@ -99,19 +97,19 @@ func traceTo(file *os.File) (tree *otelsetup.Tree, shutdown func(context.Context
 	return tree, provider.Shutdown, nil
 }
 
-// showTree writes the tree on w, or why there is none.
+// showTree writes the tree on w, or the reason why there is none.
 func showTree(w io.Writer, path string, tree *otelsetup.Tree, err error) {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		tree.Width = widthOf(f)
 	}
 	var spans strings.Builder
-	_, _ = tree.WriteTo(&spans) // a Builder takes all
+	_, _ = tree.WriteTo(&spans) // writing to a Builder cannot fail
 	_, mistaken := errors.AsType[*usageError](err)
 	switch {
 	case spans.Len() > 0:
 		fmt.Fprintf(w, "\nThe spans of %s:\n\n%s", path, spans.String())
 	case err == nil || !mistaken:
-		fmt.Fprintf(w, "grapnel: --trace %s: there are no spans: OTEL_SDK_DISABLED, OTEL_TRACES_SAMPLER or a TRACEPARENT that is not sampled "+
-			"keeps them away\n", path)
+		fmt.Fprintf(w, "grapnel: --trace %s: no spans: OTEL_SDK_DISABLED, OTEL_TRACES_SAMPLER or a TRACEPARENT that is not sampled "+
+			"prevents them\n", path)
 	}
 }

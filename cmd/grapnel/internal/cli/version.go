@@ -10,11 +10,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/version"
 )
 
-// buildInfo says how the program was built.
+// buildInfo describes the build of the program.
 type buildInfo struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
-	Time     string `json:"time,omitempty"` // of the commit
+	Time     string `json:"time,omitempty"` // time of the commit
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
@@ -55,7 +55,7 @@ func newVersion() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "version",
-		Short:   "Say which version this is",
+		Short:   "Print the version",
 		Example: "  grapnel version\n  grapnel version --json",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -71,7 +71,7 @@ func newVersion() *cobra.Command {
 	return c
 }
 
-// noArgs accepts no arguments, as cobra.NoArgs does, with an exit code of its own.
+// noArgs rejects arguments like cobra.NoArgs, with the exit code for usage errors.
 func noArgs(c *cobra.Command, args []string) error {
 	if err := cobra.NoArgs(c, args); err != nil {
 		return &usageError{err}

@@ -12,15 +12,14 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 )
 
-// view shows what happens: a timeline for a person, events for a program, or nothing.
+// view shows the progress: a timeline for a person, events for a program, or nothing.
 type view struct {
 	std    streams
-	show   *timeline.Timeline // nil when it is not shown
-	events *events.Stream     // nil when they are not written
+	show   *timeline.Timeline // nil when no timeline is shown
+	events *events.Stream     // nil when no events are written
 }
 
-// newView returns the view that the flags ask for. Input says that the timeline is to
-// show what the user said.
+// newView returns the view that the flags select. Input tells the timeline to show the user's messages.
 func newView(std streams, o *options, asJSON, input bool) *view {
 	v := &view{std: std}
 	switch {
@@ -34,7 +33,7 @@ func newView(std streams, o *options, asJSON, input bool) *view {
 	return v
 }
 
-// observer returns whom the agent tells; nil for none.
+// observer returns the observer for the agent; nil for none.
 func (v *view) observer() agent.Observer {
 	switch {
 	case v.show != nil:
@@ -54,7 +53,7 @@ func (v *view) delta(d agent.Delta) {
 	}
 }
 
-// note tells a person something that is not an event of the agent.
+// note shows a message that is not an event of the agent.
 func (v *view) note(text string) {
 	if v.show != nil {
 		v.show.Note(text)
@@ -63,9 +62,8 @@ func (v *view) note(text string) {
 	fmt.Fprintln(v.std.err, "grapnel: "+timeline.Clean(text))
 }
 
-// answer writes the final answer to standard output, unless it is a terminal on
-// which the timeline has just shown it. Of events it is an error that not all of them
-// could be written.
+// answer writes the final answer to standard output, unless that is a terminal on which the timeline has just
+// shown it. In a view of events it returns an error if some of them could not be written.
 func (v *view) answer(text string) error {
 	if v.events != nil {
 		if err := v.events.Err(); err != nil {
@@ -93,7 +91,7 @@ func widthOf(f *os.File) int {
 	return 80
 }
 
-// wantsColour reports whether f gets colours: a terminal that wants some.
+// wantsColour reports whether the output to f has colours.
 func wantsColour(f *os.File, when string) bool {
 	switch when {
 	case "always":

@@ -75,7 +75,7 @@ type (
 	}
 )
 
-// ofCapability returns an event of a capability.
+// ofCapability returns the JSON form of an event of a capability.
 func ofCapability(h head, e agent.Event) any {
 	switch e := e.(type) {
 	case capability.CompactionCompleted:
@@ -107,7 +107,7 @@ func ofCapability(h head, e agent.Event) any {
 	case kit.Selected:
 		return toolsSelected{h, in(e.Run, e.Step), append([]string{}, e.Tools...), e.Hidden, failureOf(e.Err)}
 	}
-	return h // of middleware that we do not know
+	return h // an event of unknown middleware
 }
 
 func subagentOf(h head, by agent.Run, callID string, child agent.Run) subagent {

@@ -1,14 +1,13 @@
-// Package events writes what an agent does as JSON Lines: one object an event, in
-// the order in which things happen.
+// Package events writes the events of an agent as JSON Lines: one object for each event, in the order of the
+// events.
 //
 //	stream := events.New(os.Stdout)
 //	a, err := builder.New().WithDriver(driver).WithObserver(stream).Build().Get()
 //
-// The form is docs/events.md. Every object has v, the version of the form, which
-// changes when a field changes its meaning or goes; seq, which counts them from
-// one; the time; and the type. Fields that are added later do not change v: readers
-// pass over what they do not know.
+// docs/events.md describes the format. Every object has v, the version of the format, which changes when a
+// field changes its meaning or is removed; seq, the number of the object, from one; the time; and the type.
+// Added fields do not change v: readers must ignore unknown fields.
 //
-// What hooks withheld, replaced or redacted is in no object. A Stream may be used
-// by several runs at once; each object is written whole.
+// No object contains text that hooks withheld, replaced or redacted. Several runs may use a Stream at once;
+// each object is written in one piece.
 package events

@@ -13,7 +13,7 @@ import (
 )
 
 type (
-	// ofRun says which run an object is of, inStep which step of it, from zero.
+	// ofRun identifies the run of an object. inStep also identifies the step, from zero.
 	ofRun struct {
 		Run agent.RunID `json:"run"`
 	}
@@ -233,7 +233,7 @@ type (
 
 		Error *failure `json:"error"`
 	}
-	// usage records what model calls consumed; cost is null when it is unknown.
+	// usage is the usage of model calls; cost is null when it is unknown.
 	usage struct {
 		InputTokens      int64    `json:"input_tokens"`
 		OutputTokens     int64    `json:"output_tokens"`
@@ -254,7 +254,7 @@ type (
 	}
 )
 
-// inputOf returns what the user said that a run begins with, as the model is shown it.
+// inputOf returns the user messages that begin a run, as the model is shown them.
 func inputOf(e agent.InferenceStarted) (input []string) {
 	if e.Step > 0 {
 		return nil
@@ -296,7 +296,7 @@ func signalOf(s agent.Signal) *signal {
 	}
 	out := &signal{Reason: s.Reason, Message: s.Message, Source: s.Source}
 	if len(s.Details) > 0 {
-		if text, err := json.Marshal(s.Details); err == nil { // middleware may have figures that JSON does not know
+		if text, err := json.Marshal(s.Details); err == nil { // details of middleware may contain numbers that JSON cannot express
 			out.Details = text
 		}
 	}
@@ -348,7 +348,7 @@ func parkedRun(h head, s agent.State) any {
 			Asked: i.Asked.UTC(), Deadline: i.Deadline.UTC(),
 			Questions: lo.Map(i.Questions, questionOf),
 		}
-		w.Call.ID = i.CallID() // of a sub-agent's, the name that it is answered by
+		w.Call.ID = i.CallID() // for a call of a sub-agent, the id under which it is answered
 		if !i.Deadline.IsZero() {
 			w.OnTimeout = i.Questions.OnTimeout().String()
 		}
@@ -358,12 +358,12 @@ func parkedRun(h head, s agent.State) any {
 	return out
 }
 
-// questionOf returns the form of a question.
+// questionOf returns the JSON form of a question.
 func questionOf(q agent.Question, _ int) question {
 	return question{string(q.Kind), q.By, q.Rule, q.Reason, sayOf(q.Decision())}
 }
 
-// sayOf returns the form of an answer; nil for none.
+// sayOf returns the JSON form of an answer; nil for no answer.
 func sayOf(a *agent.Approval) *personSay {
 	if a == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
 
-// Version is the version of the form.
+// Version is the version of the format.
 const Version = 1
 
 // Stream is an agent.Observer that writes events as JSON Lines.
@@ -36,14 +36,14 @@ func New(out io.Writer) *Stream {
 	return &Stream{out: encoder}
 }
 
-// Err returns the first error of writing; nothing is written after it.
+// Err returns the first write error; the stream writes nothing after it.
 func (s *Stream) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// head is what every object begins with.
+// head is the beginning of every object.
 type head struct {
 	V    int       `json:"v"`
 	Seq  int       `json:"seq"`
@@ -61,13 +61,12 @@ func (s *Stream) write(kind string, make func(head) any) {
 	s.err = s.out.Encode(make(head{Version, s.seq, time.Now().UTC(), kind}))
 }
 
-// Fallback writes that no model could be asked, and that a recording is played
-// instead.
+// Fallback writes that no model can be called, and that a recording is played instead.
 func (s *Stream) Fallback(reason string) {
 	s.write("fallback", func(h head) any { return fallback{h, reason} })
 }
 
-// Delta writes a piece of a reply that arrives in a run.
+// Delta writes a piece of a reply.
 func (s *Stream) Delta(d agent.Delta) {
 	s.write("delta", func(h head) any {
 		out := delta{head: h, Text: d.Text, Reasoning: d.Reasoning}
@@ -125,7 +124,7 @@ func (s *Stream) Observe(_ context.Context, e agent.Event) {
 	})
 }
 
-// orNil returns a failure as an error; a nil pointer is no error.
+// orNil converts a failure to an error, and a nil pointer to a nil error.
 func orNil(f *agent.Failure) error {
 	if f == nil {
 		return nil
@@ -133,7 +132,7 @@ func orNil(f *agent.Failure) error {
 	return f
 }
 
-// textUnless returns a text, or nothing where it is the same as another.
+// textUnless returns a text, or nil if it equals same.
 func textUnless(text, same string) *string {
 	if text == same {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability/kit"
 )
 
-// capability shows what a capability tells of itself.
+// capability shows an event of a capability.
 func (t *Timeline) capability(e agent.Event) {
 	say := func(look style, mark, format string, args ...any) {
 		t.paper.line(2, look, mark, look, fmt.Sprintf(format, args...))
@@ -49,12 +49,12 @@ func (t *Timeline) capability(e agent.Event) {
 
 func describeRun(r agent.Run) string { return cmp.Or(oneLine(r.Agent), "a sub-agent") }
 
-// place returns the model at a place in a list of them.
+// place returns the model at an index of a list of models.
 func place(i int, model string) string {
 	return cmp.Or(oneLine(model), fmt.Sprintf("model %d", i+1))
 }
 
-// used returns what something consumed, behind a text.
+// used returns the usage of something, as the end of a line.
 func used(u agent.Usage) string {
 	if text := formatUsage(u); text != "" {
 		return " · " + text

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes a text harmless for a terminal: control characters become visible
-// signs, so that no sequence can move the cursor, change a colour, set a title or
-// answer in the reader's name; what reorders text or hides in it becomes a
-// replacement character. Line ends stay, tabs become spaces, carriage returns go.
+// Clean sanitizes a text for a terminal: control characters become visible signs, so that no sequence can
+// move the cursor, change a colour, set a title or send input in the reader's name; characters that reorder
+// or hide text become a replacement character. Line ends stay, tabs become spaces, carriage returns are
+// removed.
 func Clean(text string) string { return strings.Map(cleanRune, strings.ReplaceAll(text, "\t", "    ")) }
 
 func cleanRune(r rune) rune {
@@ -22,13 +22,13 @@ func cleanRune(r rune) rune {
 	case r == 0x7f:
 		return '␡'
 	case r >= 0x80 && r < 0xa0, // the second set of control characters
-		r == 0x2028, r == 0x2029, // line ends that are not counted
-		r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, // text that runs the other way
-		r >= 0xe0000 && r <= 0xe007f: // letters that are not visible
+		r == 0x2028, r == 0x2029, // line ends of Unicode
+		r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, // changes of the text direction
+		r >= 0xe0000 && r <= 0xe007f: // invisible letters
 		return utf8.RuneError
 	}
 	return r
 }
 
-// oneLine returns a text on one line, made harmless.
+// oneLine returns a sanitized text on one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(Clean(text)), " ") }

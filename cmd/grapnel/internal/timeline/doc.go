@@ -1,5 +1,5 @@
-// Package timeline tells a person what an agent does, while it does it: steps,
-// streamed text, tool calls, what hooks decided, retries, cost, and why it ended.
+// Package timeline shows a person the progress of an agent: steps, streamed text, tool calls, decisions of
+// hooks, retries, cost, and the reason why it ended.
 //
 //	show := timeline.New(timeline.Config{Out: os.Stderr, Colour: true})
 //	a, err := builder.New().WithDriver(driver).WithObserver(show).Build().Get()
@@ -10,18 +10,16 @@
 //		}
 //	}
 //
-// # What is written
+// # Output
 //
-// Lines are only ever added, so that the output reads the same on a terminal, in
-// a file and in a scrolled-back window. Lines are wrapped to the width, counted in
-// columns: wide characters take two. What hooks decided about a call stands with
-// the call.
+// The timeline only appends lines, so that the output reads the same on a terminal, in a file and in a
+// scrollback buffer. Lines are wrapped to the width, counted in columns: wide characters take two. Decisions
+// of hooks about a call are shown with the call.
 //
-// Text of models, tools and hooks is made harmless first: see Clean. Without
-// colours nothing but text and line ends is written.
+// Text of models, tools and hooks is sanitized first: see Clean. Without colours, the output contains only
+// text and line ends.
 //
 // # Concurrency
 //
-// A Timeline shows one agent with one run at a time. Its methods may be called at
-// once.
+// A Timeline shows one agent with one run at a time. Its methods are safe for concurrent use.
 package timeline

@@ -7,8 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// hook shows what a hook decided; what it decided about a call waits for the line
-// of the call.
+// hook shows the decision of a hook. Decisions about a call are shown with the line of the call.
 func (t *Timeline) hook(e hooks.Event) {
 	if e.Kind == hooks.HookStart {
 		return
@@ -20,8 +19,7 @@ func (t *Timeline) hook(e hooks.Event) {
 	t.decision(2, e)
 }
 
-// decision shows what came of a hook. One that has nothing against it, or only
-// looked, is not worth a line.
+// decision shows the decision of a hook, unless the hook had no objection or only observed.
 func (t *Timeline) decision(indent int, e hooks.Event) {
 	who, why := oneLine(e.Hook), describeReason(e.Reason)
 	say := func(look style, mark, text string) { t.paper.line(indent, look, mark, look, text) }
@@ -30,7 +28,7 @@ func (t *Timeline) decision(indent int, e hooks.Event) {
 		say(red, "!", fmt.Sprintf("%s could not decide (%s): %s", who, describePolicy(e.Policy), oneLine(fmt.Sprint(e.Err))))
 		return
 	case hooks.HookSkipped, hooks.HookConflict:
-		say(dim, "-", who+" was passed over"+why)
+		say(dim, "-", who+" was skipped"+why)
 		return
 	}
 	if e.Shadow {
@@ -67,7 +65,7 @@ func (t *Timeline) decision(indent int, e hooks.Event) {
 	}
 }
 
-// describeShadow returns what a hook in shadow would have done.
+// describeShadow returns what a hook in shadow mode would have done.
 func describeShadow(d hooks.Decision) string {
 	switch d {
 	case hooks.StopRun:
@@ -89,13 +87,13 @@ func describeReason(reason string) string {
 	return ": " + oneLine(reason)
 }
 
-// decisionSubject returns what a hook at a point decides about.
+// decisionSubject returns the subject of a decision at a point.
 func decisionSubject(e hooks.Event) string {
 	switch e.Point {
 	case hooks.InputSubmitted, hooks.ExecutionStart:
 		return "the input"
 	case hooks.PreInference:
-		return "what the model is asked"
+		return "the model's request"
 	case hooks.PostInference:
 		return "the reply"
 	case hooks.PreToolUse:
@@ -106,13 +104,13 @@ func decisionSubject(e hooks.Event) string {
 	return "it"
 }
 
-// describePolicy says what is done about a hook that could not decide.
+// describePolicy describes the consequence when a hook could not decide.
 func describePolicy(name string) string {
 	switch name {
 	case "closed":
-		return "taken for a no"
+		return "treated as a denial"
 	case "open":
-		return "passed over"
+		return "ignored"
 	case "abort":
 		return "the run fails"
 	case "retry":

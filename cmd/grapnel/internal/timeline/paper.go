@@ -8,21 +8,21 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// paper writes text in lines of a width.
+// paper writes wrapped text.
 type paper struct {
 	out    io.Writer
 	width  func() int
 	colour bool
 
-	open   bool // something stands on the last line
-	indent int  // of the text that flows
+	open   bool // the last line is not empty
+	indent int  // the indent of wrapped lines
 	column int
-	spaces int             // not yet written, before the word
-	word   strings.Builder // not yet written
+	spaces int             // spaces before the word, not yet written
+	word   strings.Builder // the last word, not yet written
 	style  style
 }
 
-// style is how a text looks where there are colours.
+// style is the colour and weight of a text on terminals with colours.
 type style = lipgloss.Style
 
 var (
@@ -44,9 +44,9 @@ func (p *paper) paint(s style, text string) string {
 	return s.Render(text)
 }
 
-func (p *paper) raw(text string) { _, _ = io.WriteString(p.out, text) } // a timeline without a reader stops no run
+func (p *paper) raw(text string) { _, _ = io.WriteString(p.out, text) } // a run continues without a reader of its timeline
 
-// line writes a line of its own: a head, and a text that is wrapped beside it.
+// line writes a complete line: a head, and a text that is wrapped beside it.
 func (p *paper) line(indent int, headStyle style, head string, textStyle style, text string) {
 	p.end()
 	pad := strings.Repeat(" ", indent)
@@ -68,7 +68,7 @@ func (p *paper) line(indent int, headStyle style, head string, textStyle style, 
 	p.raw("\n")
 }
 
-// begin begins text that comes in pieces, beside a head.
+// begin begins a text that arrives in pieces, beside a head.
 func (p *paper) begin(s style, head string) {
 	p.end()
 	p.raw(p.paint(s, head))
@@ -77,7 +77,7 @@ func (p *paper) begin(s style, head string) {
 	p.spaces = 2
 }
 
-// say adds a piece of text. It was not made harmless yet.
+// say adds a piece of text, and sanitizes it.
 func (p *paper) say(s style, piece string) {
 	p.style = s
 	for _, r := range Clean(piece) {
@@ -102,7 +102,7 @@ func (p *paper) say(s style, piece string) {
 	}
 }
 
-// flush writes the word, on a new line where it does not fit.
+// flush writes the word, on a new line if it does not fit.
 func (p *paper) flush() {
 	word := p.word.String()
 	if word == "" {
@@ -118,23 +118,23 @@ func (p *paper) flush() {
 	p.column, p.spaces, p.open = p.column+p.spaces+width, 0, true
 }
 
-// end ends the last line, if something stands on it.
+// end ends the last line unless it is empty.
 func (p *paper) end() {
 	p.flush()
 	if p.open {
 		p.raw("\n")
 	}
-	p.open, p.column, p.spaces = false, 0, p.indent // what still comes goes on below
+	p.open, p.column, p.spaces = false, 0, p.indent // later text continues below
 }
 
-// gap ends the last line and leaves one empty.
+// gap ends the last line and adds an empty one.
 func (p *paper) gap() {
 	p.end()
 	p.raw("\n")
 }
 
-// wrapText breaks a text into lines of so many columns, at spaces where there are
-// some. Line ends in it stay.
+// wrapText breaks a text into lines of at most width columns, at spaces if possible. Line ends in the text
+// stay.
 func wrapText(text string, width int) []string {
 	if text == "" {
 		return nil
@@ -146,7 +146,7 @@ func wrapText(text string, width int) []string {
 	return strings.Split(b.String(), "\n")
 }
 
-// shortenText returns a text of at most so many columns.
+// shortenText returns a text of at most width columns.
 func shortenText(text string, width int) string {
 	if lipgloss.Width(text) <= width {
 		return text

@@ -7,10 +7,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// showResume shows that a run goes on, and from where.
+// showResume shows that a run continues, and from which step.
 func (t *Timeline) showResume(s agent.State) {
 	t.fresh()
-	t.begun = true // what the user said was said long ago
+	t.begun = true // the user's message is old
 	t.paper.gap()
 	since := formatDuration(time.Since(s.Run().Started))
 	t.paper.line(0, cyan, "resumed:", plain, fmt.Sprintf("after %s, %s after it began", countWords(s.RunStepCount(), "step"), since))
@@ -20,7 +20,7 @@ func (t *Timeline) showResume(s agent.State) {
 	}
 }
 
-// showWaits shows what a run waits for.
+// showWaits shows the calls that a run waits for.
 func (t *Timeline) showWaits(s agent.State) {
 	for _, i := range s.Interventions() {
 		if i.Answer() == nil {
@@ -30,8 +30,8 @@ func (t *Timeline) showWaits(s agent.State) {
 	t.sum(s, yellow, Verdict(s, nil))
 }
 
-// Waits shows a call that waits for a person: what would run, what the model asked for
-// where that is something else, who asks and why, and how long there is.
+// Waits shows a call that waits for a person: the call, the model's original call if it is different, who
+// asks and why, and the time that is left.
 func (t *Timeline) Waits(i agent.Intervention, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *Timeline) showWait(i agent.Intervention, now time.Time) {
 	t.paper.line(4, dim, "", dim, text)
 }
 
-// Ago returns how long ago something was, in words.
+// Ago returns the time since an event, in words.
 func Ago(at, now time.Time) string {
 	if d := now.Sub(at); d >= time.Second {
 		return Rough(d) + " ago"
@@ -69,7 +69,7 @@ func Ago(at, now time.Time) string {
 	return "just now"
 }
 
-// Rough returns a duration as a person says it.
+// Rough returns a duration in rounded words.
 func Rough(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -82,8 +82,7 @@ func Rough(d time.Duration) string {
 	return countWords(int(d.Hours()/24), "day")
 }
 
-// Replay shows a run that is stored as it would have been shown while it ran, but for
-// what hooks decided on the way.
+// Replay shows a stored run as it would have been shown while it ran, without the decisions of hooks.
 func (t *Timeline) Replay(s agent.State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

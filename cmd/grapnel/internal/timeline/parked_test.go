@@ -51,7 +51,7 @@ step 1  I push.
 
 parked: it waits for approval of bash (call_1_1)
 0 steps · 0 calls · <1ms
-  ! no notice was sent that the run waits: no␛paper
+  ! sending the notice that the run waits failed: no␛paper
 
 resumed: after 0 steps, 10m0s after it began
 

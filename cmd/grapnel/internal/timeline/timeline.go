@@ -18,39 +18,39 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
 
-// Config is how a timeline looks.
+// Config configures a timeline.
 type Config struct {
-	// Out is where it is written. Errors of it are passed over.
+	// Out is the output. Write errors are ignored.
 	Out io.Writer
-	// Width is how many columns there are now; nil means 80. Fewer than 30 count as
-	// 30, more than 120 as 120.
+	// Width returns the current number of columns; nil means 80. Values below 30 count as 30, above 120 as
+	// 120.
 	Width func() int
-	// Colour says that Out understands colours.
+	// Colour reports whether Out supports colours.
 	Colour bool
-	// Input says that the user's words are to be shown, too.
+	// Input shows the user's messages, too.
 	Input bool
 }
 
-// Timeline is an agent.Observer that writes what happens for a person to read.
+// Timeline is an agent.Observer that shows events to a person.
 type Timeline struct {
 	mu    sync.Mutex
 	paper paper
 	input bool
 
-	streamed  strings.Builder          // of the reply under way
-	reasoning int                      // how much of the thinking was shown
-	decided   map[string][]hooks.Event // by call
-	quarters  map[string]int           // how far calls have come
-	told      map[string]bool          // calls whose fate stands in what hooks decided
-	calls     []string                 // ids of calls of the step that began and have not ended
-	names     map[string]string        // of calls
-	failure   *agent.Failure           // of the last step
+	streamed  strings.Builder          // text of the current reply
+	reasoning int                      // bytes of reasoning shown
+	decided   map[string][]hooks.Event // decisions by call
+	quarters  map[string]int           // progress of calls in quarters
+	told      map[string]bool          // calls whose result the decisions of hooks already show
+	calls     []string                 // ids of running calls
+	names     map[string]string        // tool names by call
+	failure   *agent.Failure           // failure of the last step
 	noted     bool                     // the last line is a note
-	begun     bool                     // the model was asked in this run
+	begun     bool                     // the model was called in this run
 	totals
 }
 
-// totals is what is counted in a run.
+// totals counts the calls of a run.
 type totals struct{ called, denied, rewritten, failed int }
 
 var _ agent.Observer = (*Timeline)(nil)
@@ -63,7 +63,7 @@ func New(c Config) *Timeline {
 	return &Timeline{paper: paper{out: c.Out, width: c.Width, colour: c.Colour}, input: c.Input}
 }
 
-// Note writes a sentence of the program itself.
+// Note writes a message of the program itself.
 func (t *Timeline) Note(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,10 +71,10 @@ func (t *Timeline) Note(text string) {
 	t.noted = true
 }
 
-// mostReasoning is how much of the thinking before a reply is shown, in bytes.
+// mostReasoning is the maximum length of the reasoning that is shown before a reply, in bytes.
 const mostReasoning = 600
 
-// Delta shows a piece of a reply that arrives.
+// Delta shows a piece of a reply.
 func (t *Timeline) Delta(d agent.Delta) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +99,7 @@ func (t *Timeline) text(text string) {
 	t.paper.say(plain, text)
 }
 
-// Observe shows what a reader wants to know of an event.
+// Observe shows an event.
 func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +111,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case agent.RunParked:
 		t.showWaits(e.State)
 	case durable.NotifyFailed:
-		t.paper.line(2, red, "!", red, "no notice was sent that the run waits: "+oneLine(e.Err.Error()))
+		t.paper.line(2, red, "!", red, "sending the notice that the run waits failed: "+oneLine(e.Err.Error()))
 	case agent.StepStarted:
 		t.paper.end()
 		t.calls = nil
@@ -125,7 +125,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case agent.ToolCallStarted:
 		t.showCall(e)
 	case agent.ApprovalCompleted:
-		if e.Approval.TimedOut() { // what a person says is on the screen already
+		if e.Approval.TimedOut() { // the person's answer is on the screen already
 			t.paper.line(4, yellow, "!", yellow, fmt.Sprintf("the time for an answer about %s is over: %s", e.Call.Name, e.Approval.Verdict))
 		}
 	case mcp.ProgressReported:
@@ -135,7 +135,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case agent.StepCompleted:
 		t.showUsage(e.Record)
 	case agent.Judged:
-		if t.failure != nil && !e.Evaluation.Stops() { // otherwise the verdict says it
+		if t.failure != nil && !e.Evaluation.Stops() { // otherwise the verdict shows it
 			t.paper.line(2, red, "✗", red, oneLine(t.failure.Text))
 		}
 		t.failure = nil
@@ -148,13 +148,13 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	}
 }
 
-// fresh forgets what was known of the run before.
+// fresh resets what belongs to the previous run.
 func (t *Timeline) fresh() {
 	t.begun, t.totals, t.calls, t.names, t.quarters = false, totals{}, nil, map[string]string{}, map[string]int{}
 	t.decided, t.told = map[string][]hooks.Event{}, map[string]bool{}
 }
 
-// showInput shows what the user said, and that a model is asked.
+// showInput shows the user's message and the beginning of a step.
 func (t *Timeline) showInput(e agent.InferenceStarted) {
 	if m, ok := e.State.LastMessage().Get(); t.input && !t.begun && ok && m.Role() == agent.RoleUser && m.Source() == "" {
 		if t.noted {
@@ -169,7 +169,7 @@ func (t *Timeline) showInput(e agent.InferenceStarted) {
 	t.paper.begin(bold, fmt.Sprintf("step %d", e.Step+1))
 }
 
-// showReply shows what has not been shown of a reply.
+// showReply shows the rest of a reply that has not been shown yet.
 func (t *Timeline) showReply(e agent.InferenceCompleted) {
 	if text := e.Reply.Message.Text(); text != t.streamed.String() {
 		if t.streamed.Len() > 0 {
@@ -180,7 +180,7 @@ func (t *Timeline) showReply(e agent.InferenceCompleted) {
 	t.paper.end()
 }
 
-// showCall shows a call and what was decided about it before it was to run.
+// showCall shows a call and the decisions about it before it runs.
 func (t *Timeline) showCall(e agent.ToolCallStarted) {
 	t.called++
 	t.calls = append(t.calls, e.Call.ID)
@@ -192,7 +192,7 @@ func (t *Timeline) showCall(e agent.ToolCallStarted) {
 	t.decisions(e.Call.ID)
 }
 
-// decisions shows what was decided about a call since it was last asked.
+// decisions shows the new decisions about a call.
 func (t *Timeline) decisions(id string) {
 	for _, e := range t.decided[id] {
 		t.decision(4, e)
@@ -201,7 +201,7 @@ func (t *Timeline) decisions(id string) {
 	delete(t.decided, id)
 }
 
-// showResult shows how a call was answered.
+// showResult shows the result of a call.
 func (t *Timeline) showResult(r *agent.ToolResult) {
 	t.decisions(r.CallID())
 	mark, look, words := "✓", green, "ok"
@@ -224,7 +224,7 @@ func (t *Timeline) showResult(r *agent.ToolResult) {
 	if r.Duration >= time.Millisecond {
 		words += " · " + formatDuration(r.Duration)
 	}
-	if len(t.calls) > 1 { // whose result it is does not go without saying
+	if len(t.calls) > 1 { // the result must name its call
 		words = oneLine(r.Tool()) + " " + words
 	}
 	t.calls = removeID(t.calls, r.CallID())
@@ -236,7 +236,7 @@ func (t *Timeline) showResult(r *agent.ToolResult) {
 	}
 }
 
-// progress shows how far a call has come, each quarter of the way.
+// progress shows the progress of a call, in quarters.
 func (t *Timeline) progress(e mcp.ProgressReported) {
 	quarter := -1
 	if e.Total > 0 {
@@ -250,7 +250,7 @@ func (t *Timeline) progress(e mcp.ProgressReported) {
 	t.paper.line(4, dim, "…", dim, strings.TrimSpace(how+" "+oneLine(e.Message)))
 }
 
-// describeRefusal says why a call was not allowed to run.
+// describeRefusal describes why a call was not allowed to run.
 func describeRefusal(r *agent.ToolResult) string {
 	by := oneLine(r.DecidedBy)
 	switch r.Reason {
@@ -272,13 +272,13 @@ func removeID(ids []string, id string) []string {
 	return out
 }
 
-// mostLines is how many lines of a result are shown.
+// mostLines is the maximum number of lines of a result that are shown.
 const mostLines = 4
 
-// result shows the begin of an answer, a line of it on a line of the paper.
+// result shows the beginning of a result, each of its lines on one line.
 func (t *Timeline) result(text string) {
 	lines := strings.Split(text, "\n")
-	if width := t.paper.columns() - 6; len(lines) == 1 { // a sentence, often
+	if width := t.paper.columns() - 6; len(lines) == 1 { // usually a sentence
 		lines = wrapText(shortenText(text, mostLines*width), width)
 	}
 	for _, line := range lines[:min(len(lines), mostLines)] {
@@ -299,7 +299,7 @@ func firstLines(text string, most int) string {
 	return strings.Join(lines[:most], "\n") + "\n… " + countWords(len(lines)-most, "more line")
 }
 
-// showUsage shows what a step consumed.
+// showUsage shows the usage of a step.
 func (t *Timeline) showUsage(r agent.StepRecord) {
 	t.failure = r.Failure()
 	words := lo.Compact([]string{formatUsage(r.Usage()), lo.Ternary(r.Duration() < time.Millisecond, "", formatDuration(r.Duration()))})
@@ -308,7 +308,7 @@ func (t *Timeline) showUsage(r agent.StepRecord) {
 	}
 }
 
-// showEnd shows why the run ended, and the sum of it.
+// showEnd shows why the run ended, and its totals.
 func (t *Timeline) showEnd(e agent.RunCompleted) {
 	s := e.State
 	look, text := yellow, Verdict(s, e.Err)
@@ -324,7 +324,7 @@ func (t *Timeline) showEnd(e agent.RunCompleted) {
 	t.sum(s, look, text)
 }
 
-// sum shows how a run stands, and what it came to.
+// sum shows the status of a run and its totals.
 func (t *Timeline) sum(s agent.State, look style, text string) {
 	status, why, _ := strings.Cut(text, ": ")
 	t.paper.gap()
@@ -344,7 +344,7 @@ func (t *Timeline) sum(s agent.State, look style, text string) {
 	t.paper.line(0, dim, "", dim, strings.Join(append(sums, formatDuration(time.Since(s.Run().Started))), " · "))
 }
 
-// Question shows a call that needs approval, whole, and all that is asked about it.
+// Question shows a call that needs approval in full, with the questions about it.
 func (t *Timeline) Question(c agent.ToolCall, q agent.Questions) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -361,7 +361,7 @@ func (t *Timeline) asks(c agent.ToolCall, questions agent.Questions) {
 			by = oneLine(q.By) + " asks for approval" + describeReason(q.Reason)
 		}
 		text := cmp.Or(by, "this needs approval")
-		if a := q.Decision(); a != nil && questions.Decision() == nil { // one of several
+		if a := q.Decision(); a != nil && questions.Decision() == nil { // one of several questions
 			text += "; answered: " + a.Verdict.String() + byWhom(oneLine(a.By)) + describeReason(a.Reason)
 		}
 		t.paper.line(2, yellow, "?", yellow, text)

@@ -198,7 +198,7 @@ func TestVerdicts(t *testing.T) {
 	stopStep := hooks.On(hooks.AtStepStart, "brake", func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Stop("enough") })
 	assert.Contains(t, run(agenttest.Say("hi")), "done: the model gave its answer\n")
 	assert.Contains(t, run(agenttest.Fail(errors.New("no model\x1b[0m"))), "failed: asking the model: no model␛[0m\n")
-	assert.Contains(t, run(agenttest.Say("hi"), capability.UseHooks(denyInput)), "denied: the input was not let in, by no-input: not today\n")
+	assert.Contains(t, run(agenttest.Say("hi"), capability.UseHooks(denyInput)), "denied: the input was not accepted, by no-input: not today\n")
 	assert.Contains(t, run(agenttest.Say("hi"), capability.UseHooks(denyInput)), "✗ no-input denies the input: not today\n")
 	assert.Contains(t, run(agenttest.Say("hi"), capability.UseHooks(stopStep)), "stopped: enough, by brake (hook)\n")
 	assert.Contains(t, run(agenttest.Call("nothing", "{}"), capability.UseGuards{Steps: 1}), "(steps_limit)\n")

@@ -10,8 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Verdict says in a sentence how a run ended and who said so: "stopped: after 20
-// steps, by steps (steps_limit)".
+// Verdict describes how a run ended and who ended it: "stopped: after 20 steps, by steps (steps_limit)".
 func Verdict(s agent.State, err error) string {
 	signal := s.StopSignal().OrEmpty()
 	message, by := oneLine(signal.Message), oneLine(signal.Source)
@@ -30,7 +29,7 @@ func Verdict(s agent.State, err error) string {
 		}
 		return "failed: " + message
 	case agent.StatusDenied:
-		return fmt.Sprintf("denied: the input was not let in%s%s", byWhom(by), describeReason(message))
+		return fmt.Sprintf("denied: the input was not accepted%s%s", byWhom(by), describeReason(message))
 	case agent.StatusInterrupted:
 		return "interrupted: a person said no" + describeReason(message)
 	case agent.StatusParked:

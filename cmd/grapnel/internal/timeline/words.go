@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// describeArguments returns what a reader knows a call by: the command or the path it is about,
-// then the others by name.
+// describeArguments returns the arguments of a call for a reader: first its command or path, then the others
+// with their names.
 func describeArguments(c agent.ToolCall) string {
 	var in map[string]json.RawMessage
 	if json.Unmarshal([]byte(c.Arguments), &in) != nil {
@@ -43,7 +43,7 @@ func textOf(raw json.RawMessage) (string, bool) {
 	return text, err == nil && len(raw) > 0 && string(raw) != "null"
 }
 
-// formatDuration returns a duration as a reader wants it.
+// formatDuration returns a duration in a readable form.
 func formatDuration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -56,7 +56,7 @@ func formatDuration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// formatUsage returns what model calls consumed; empty when it is unknown.
+// formatUsage returns the tokens and the cost of model calls; empty when they are unknown.
 func formatUsage(u agent.Usage) string {
 	if u.Tokens() == 0 {
 		return ""

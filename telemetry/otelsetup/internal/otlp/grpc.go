@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// grpcTransport calls the export procedure of a signal's service. The collector answers with the
-// bytes of a message whose only member is what it rejected.
+// grpcTransport calls the export method of a signal's service. The collector answers with a message whose
+// only member describes rejected items.
 type grpcTransport struct {
 	settings
 
@@ -46,9 +46,9 @@ func (g *grpcTransport) post(ctx context.Context, body []byte) (again bool, afte
 	return false, 0, partialError(*res.Msg)
 }
 
-// grpcRetry reports whether a call that failed may be repeated, and how long the collector
-// asks to wait. The codes are those of the specification of OTLP; resource_exhausted counts
-// only where the collector says when. As with HTTP, a collector that is not there is not waited for.
+// grpcRetry reports whether a failed call may be repeated, and how long the collector asks to wait. The codes
+// are those of the OTLP specification; resource_exhausted counts only if the collector says when to retry. As
+// with HTTP, a collector that cannot be reached is not retried.
 func grpcRetry(err error) (again bool, after time.Duration) {
 	if broken, ok := errors.AsType[*net.OpError](err); ok && broken.Op == "dial" && !broken.Timeout() {
 		return false, 0
@@ -86,11 +86,11 @@ func retryDelay(info []byte) (time.Duration, bool) {
 			return nil
 		})
 	})
-	longest := uint64(time.Hour / time.Second) // more is not waited for anyway
+	longest := uint64(time.Hour / time.Second) // longer waits are not used anyway
 	return time.Duration(min(seconds, longest))*time.Second + time.Duration(min(nanoseconds, 1e9)), err == nil
 }
 
-// bytesCodec passes on messages that are encoded already. The statuses of errors are not.
+// bytesCodec passes on encoded messages. The statuses of errors are not encoded.
 type bytesCodec struct{}
 
 func (bytesCodec) Name() string { return "proto" }
@@ -102,7 +102,7 @@ func (bytesCodec) Marshal(message any) ([]byte, error) {
 	case proto.Message:
 		return proto.Marshal(m)
 	}
-	return nil, fmt.Errorf("encoding %T: it is no message", message)
+	return nil, fmt.Errorf("encoding %T: it is not a message", message)
 }
 
 func (bytesCodec) Unmarshal(data []byte, message any) error {
@@ -113,5 +113,5 @@ func (bytesCodec) Unmarshal(data []byte, message any) error {
 	case proto.Message:
 		return proto.Unmarshal(data, m)
 	}
-	return fmt.Errorf("decoding %T: it is no message", message)
+	return fmt.Errorf("decoding %T: it is not a message", message)
 }

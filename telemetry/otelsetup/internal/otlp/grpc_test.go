@@ -136,7 +136,7 @@ func TestGRPCAnswers(t *testing.T) {
 	listen(t, &collector{}, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL)
 	exporter, err := otlp.Metrics(t.Context())
 	require.NoError(t, err)
-	require.ErrorContains(t, exportNothing(t, exporter), "the collector rejected 3 of what was sent")
+	require.ErrorContains(t, exportNothing(t, exporter), "the collector rejected 3 items")
 	require.NoError(t, exporter.Shutdown(t.Context()))
 	require.ErrorContains(t, exportNothing(t, exporter), "shut down")
 

@@ -12,21 +12,21 @@ import (
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 )
 
-// LogBatch is log events of one process and one instrumentation.
+// LogBatch is a batch of log events of one process and one instrumentation scope.
 type LogBatch struct {
 	Resource *resource.Resource
 	Scope    instrumentation.Scope
 	Records  []*LogRecord
 }
 
-// LogRecord is a log event. Exporters read it and keep nothing of it.
+// LogRecord is a log event. Exporters read it and do not keep it.
 type LogRecord struct {
 	Time, Observed time.Time
-	Event          string // its name
-	Severity       int    // of OpenTelemetry, 1 to 24
+	Event          string // the event's name
+	Severity       int    // OpenTelemetry's severity, 1 to 24
 	SeverityText   string
 	Attributes     []attribute.KeyValue
-	Span           trace.SpanContext // that it belongs to
+	Span           trace.SpanContext // the span of the event
 }
 
 // LogExporter sends log events to a collector.
@@ -38,13 +38,13 @@ func Logs(context.Context) (LogExporter, error) {
 	return LogExporter{s}, err
 }
 
-// Shutdown refuses what is exported later.
+// Shutdown makes the exporter refuse later exports.
 func (e LogExporter) Shutdown(context.Context) error {
 	e.close()
 	return nil
 }
 
-// Export sends a batch. LogsData has the form of a request for the export of logs.
+// Export sends a batch. LogsData has the same form as an export request.
 func (e LogExporter) Export(ctx context.Context, b LogBatch) error {
 	if len(b.Records) == 0 {
 		return nil

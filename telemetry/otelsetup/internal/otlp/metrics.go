@@ -100,7 +100,7 @@ func addData(to *metrics.Metric, data metricdata.Aggregation) bool {
 		to.Data = exponentialData(d)
 	case metricdata.ExponentialHistogram[float64]:
 		to.Data = exponentialData(d)
-	default: // a Summary, which only bridges make
+	default: // a Summary, which only bridges create
 		return false
 	}
 	return true
@@ -163,7 +163,7 @@ func exponentialData[N int64 | float64](d metricdata.ExponentialHistogram[N]) *m
 	}}
 }
 
-// extremeValue returns the smallest or the largest value, nil where none is known.
+// extremeValue returns the smallest or the largest value, nil if it is unknown.
 func extremeValue[N int64 | float64](e metricdata.Extrema[N]) *float64 {
 	v, ok := e.Value()
 	if !ok {

@@ -278,7 +278,7 @@ func TestPartialSuccess(t *testing.T) {
 		answer []byte
 		err    string
 	}{
-		"a part": {answer, "the collector rejected 3 of what was sent: too old"},
+		"a part": {answer, "the collector rejected 3 items: too old"},
 		"broken": {[]byte{0xff}, "reading the collector's answer"},
 		"all":    {nil, ""},
 	} {
@@ -300,10 +300,10 @@ func TestPartialSuccess(t *testing.T) {
 
 func TestWrongSettings(t *testing.T) {
 	for pair, want := range map[string]string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318":                           "OTEL_EXPORTER_OTLP_ENDPOINT: this is no endpoint",
-		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=ftp://x":                          "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: this is no endpoint",
-		"OTEL_EXPORTER_OTLP_HEADERS=a":                                         "OTEL_EXPORTER_OTLP_HEADERS: this is no list",
-		"OTEL_EXPORTER_OTLP_TIMEOUT=soon":                                      "OTEL_EXPORTER_OTLP_TIMEOUT: give a number",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318":                           "OTEL_EXPORTER_OTLP_ENDPOINT: not an endpoint",
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=ftp://x":                          "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: not an endpoint",
+		"OTEL_EXPORTER_OTLP_HEADERS=a":                                         "OTEL_EXPORTER_OTLP_HEADERS: not a list",
+		"OTEL_EXPORTER_OTLP_TIMEOUT=soon":                                      "OTEL_EXPORTER_OTLP_TIMEOUT: expected a number",
 		"OTEL_EXPORTER_OTLP_METRICS_COMPRESSION=zip":                           "OTEL_EXPORTER_OTLP_METRICS_COMPRESSION: unknown",
 		"OTEL_EXPORTER_OTLP_CERTIFICATE=/none":                                 "OTEL_EXPORTER_OTLP_CERTIFICATE: open",
 		"OTEL_EXPORTER_OTLP_CLIENT_KEY=/none":                                  "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: open",

@@ -16,16 +16,16 @@ import (
 
 const (
 	firstPause = 5 * time.Second
-	longest    = 30 * time.Second // pause
-	patience   = time.Minute      // for all attempts together
-	mostBytes  = 4 << 20          // of an answer
+	longest    = 30 * time.Second // longest pause between attempts
+	patience   = time.Minute      // limit for all attempts together
+	mostBytes  = 4 << 20          // maximum size of an answer
 )
 
-// errStopped is returned for what is exported after the shutdown.
+// errStopped is returned for exports after the shutdown.
 var errStopped = errors.New("the exporter is shut down")
 
-// transport posts an encoded message once. Again says that another attempt may succeed, after
-// the time that the collector asks for.
+// transport posts an encoded message once. Again reports that a retry may succeed, after the time that the
+// collector asks for.
 type transport interface {
 	post(ctx context.Context, body []byte) (again bool, after time.Duration, err error)
 }
@@ -34,7 +34,7 @@ type transport interface {
 type sender struct {
 	transport
 
-	shown   string // where to
+	shown   string // the address for messages
 	client  *http.Client
 	stopped chan struct{}
 	once    sync.Once
@@ -55,7 +55,7 @@ func newSender(s signal) (*sender, error) {
 	return out, nil
 }
 
-// newHTTPTransport returns what connects to a collector. For gRPC it speaks HTTP/2 alone, without TLS too.
+// newHTTPTransport returns the transport for a collector. For gRPC it uses only HTTP/2, also without TLS.
 func newHTTPTransport(s settings) *http.Transport {
 	out := &http.Transport{
 		Proxy:             http.ProxyFromEnvironment,
@@ -71,11 +71,11 @@ func newHTTPTransport(s settings) *http.Transport {
 	return out
 }
 
-// keepAddress lets a redirection be an answer: followed, it would take the headers, keys
-// among them, to where the configuration does not say.
+// keepAddress does not follow redirects: they would pass the headers, including keys, to an address that is
+// not in the configuration.
 func keepAddress(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// close ends attempts that wait, and refuses what comes later.
+// close ends waiting attempts, and refuses later ones.
 func (s *sender) close() {
 	s.once.Do(func() {
 		close(s.stopped)
@@ -83,7 +83,7 @@ func (s *sender) close() {
 	})
 }
 
-// send posts a message until the collector has taken it.
+// send posts a message until the collector accepts it.
 func (s *sender) send(ctx context.Context, m proto.Message) error {
 	body, err := proto.Marshal(m)
 	if err != nil {
@@ -114,8 +114,8 @@ func (s *sender) send(ctx context.Context, m proto.Message) error {
 	}
 }
 
-// partialError returns an error where the collector took a part of the message only: partial_success is member 1 of the answers
-// to all signals, with the number of what was rejected and the reason.
+// partialError returns an error if the collector accepted only a part of the message: partial_success is
+// member 1 of the answers to all signals, with the number of rejected items and the reason.
 func partialError(answer []byte) error {
 	var rejected uint64
 	var reason string
@@ -134,7 +134,7 @@ func partialError(answer []byte) error {
 		})
 	})
 	if err == nil && (rejected > 0 || reason != "") {
-		err = fmt.Errorf("the collector rejected %d of what was sent: %s", rejected, reason)
+		err = fmt.Errorf("the collector rejected %d items: %s", rejected, reason)
 	}
 	return err
 }

@@ -17,25 +17,25 @@ import (
 	"github.com/samber/lo"
 )
 
-// signal is a kind of telemetry: its name in variables, its path below an endpoint that all
-// have in common, and its service for gRPC.
+// signal is a kind of telemetry: its name in variables, its path below a common endpoint, and its service for
+// gRPC.
 type signal struct{ name, path, service string }
 
-// settings are what the environment says of where a signal goes.
+// settings are the settings of a signal from the environment.
 type settings struct {
 	url     string
 	shown   string // url without a password
 	header  http.Header
 	gzip    bool
 	grpc    bool
-	secure  bool          // by TLS
-	timeout time.Duration // of one attempt
-	tls     *tls.Config   // nil means the usual
+	secure  bool          // uses TLS
+	timeout time.Duration // limit for one attempt
+	tls     *tls.Config   // nil means the default
 }
 
 const prefix = "OTEL_EXPORTER_OTLP_"
 
-// get returns the value of a variable for the signal, else for all signals, and the name of the one that has it.
+// get returns the value of the variable for the signal, or else for all signals, and the variable's name.
 func (s signal) get(name string) (value, variable string) {
 	own := prefix + s.name + "_" + name
 	if value = strings.TrimSpace(os.Getenv(own)); value != "" {
@@ -44,7 +44,7 @@ func (s signal) get(name string) (value, variable string) {
 	return strings.TrimSpace(os.Getenv(prefix + name)), prefix + name
 }
 
-// settings reads the environment. The error joins all that is wrong there.
+// settings reads the environment. The error joins all mistakes.
 func (s signal) settings() (settings, error) {
 	out := settings{header: http.Header{"User-Agent": {"Grapnel OTLP exporter"}}, timeout: 10 * time.Second}
 	var wrong []error
@@ -62,14 +62,14 @@ func (s signal) settings() (settings, error) {
 	}
 	variable, err := s.readEndpoint(&out)
 	note(variable, err)
-	// What is for all signals comes first, so that what is for this one replaces it.
+	// Headers for all signals come first, so that those for this signal override them.
 	for _, variable := range []string{prefix + "HEADERS", prefix + s.name + "_HEADERS"} {
 		note(variable, addHeaders(out.header, os.Getenv(variable)))
 	}
 	if value, variable := s.get("TIMEOUT"); value != "" {
 		milliseconds, err := strconv.Atoi(value)
 		if err != nil || milliseconds <= 0 {
-			note(variable, errors.New("give a number of milliseconds"))
+			note(variable, errors.New("expected a number of milliseconds"))
 		}
 		out.timeout = time.Duration(milliseconds) * time.Millisecond
 	}
@@ -85,13 +85,13 @@ func (s signal) settings() (settings, error) {
 	return out, errors.Join(wrong...)
 }
 
-// readEndpoint reads where the signal goes, and returns the variable that an error is about.
+// readEndpoint reads the endpoint of the signal, and returns the variable of an error.
 func (s signal) readEndpoint(out *settings) (variable string, err error) {
 	value, variable := s.get("ENDPOINT")
 	example := "http://localhost:4318"
 	if out.grpc {
 		example = "http://localhost:4317"
-		if value != "" && !strings.Contains(value, "://") { // a target of gRPC: whether it has TLS is said beside it
+		if value != "" && !strings.Contains(value, "://") { // a target of gRPC: another variable selects TLS
 			insecure, variable := s.get("INSECURE")
 			plain, err := strconv.ParseBool(cmp.Or(insecure, "false"))
 			if err != nil {
@@ -102,7 +102,7 @@ func (s signal) readEndpoint(out *settings) (variable string, err error) {
 	}
 	u, err := url.Parse(cmp.Or(value, example))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return variable, fmt.Errorf("this is no endpoint: give a URL such as %s", example)
+		return variable, fmt.Errorf("not an endpoint: expected a URL such as %s", example)
 	}
 	out.secure = u.Scheme == "https"
 	switch {
@@ -117,7 +117,7 @@ func (s signal) readEndpoint(out *settings) (variable string, err error) {
 	return variable, nil
 }
 
-// addHeaders reads a list such as "a=1,b=2" with values as in URLs.
+// addHeaders parses a list such as "a=1,b=2" with values encoded as in URLs.
 func addHeaders(h http.Header, list string) error {
 	for entry := range strings.SplitSeq(list, ",") {
 		if strings.TrimSpace(entry) == "" {
@@ -126,14 +126,14 @@ func addHeaders(h http.Header, list string) error {
 		name, value, ok := strings.Cut(entry, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(value))
 		if name = strings.TrimSpace(name); !ok || name == "" || err != nil {
-			return errors.New("this is no list of headers: write name=value, with commas between, and %2C for a comma in a value")
+			return errors.New("not a list of headers: expected name=value, separated by commas, with %2C for a comma in a value")
 		}
 		h.Set(name, value)
 	}
 	return nil
 }
 
-// readTLS reads certificates, and returns the variable that an error is about.
+// readTLS reads certificates, and returns the variable of an error.
 func (s signal) readTLS(out *settings) (variable string, err error) {
 	if file, variable := s.get("CERTIFICATE"); file != "" {
 		text, err := os.ReadFile(file)

@@ -17,7 +17,7 @@ func Traces(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return otlptrace.New(ctx, spanClient{s})
 }
 
-// spanClient carries the requests of an exporter whose encoding is OpenTelemetry's.
+// spanClient sends the requests of OpenTelemetry's own span exporter, which encodes them.
 type spanClient struct{ *sender }
 
 func (c spanClient) Start(context.Context) error { return nil }
@@ -27,7 +27,7 @@ func (c spanClient) Stop(context.Context) error {
 	return nil
 }
 
-// UploadTraces sends spans. TracesData has the form of a request for their export.
+// UploadTraces sends spans. TracesData has the same form as an export request.
 func (c spanClient) UploadTraces(ctx context.Context, spans []*traces.ResourceSpans) error {
 	return c.send(ctx, &traces.TracesData{ResourceSpans: spans})
 }
