@@ -237,7 +237,7 @@ func TestWhatHostsLack(t *testing.T) {
 		"argv: missing":                           action.Command{},
 		"command: missing":                        action.Shell{},
 		"command: syntax error":                   action.Shell{Text: "if"},
-		"env.SESSION: this name is":               action.Shell{Text: "true", Env: map[string]string{"SESSION": "x"}},
+		"env.SESSION: the name is reserved":       action.Shell{Text: "true", Env: map[string]string{"SESSION": "x"}},
 		`env: "A=B" is not a valid variable name`: action.Shell{Text: "true", Env: map[string]string{"A=B": "x"}},
 		`inherit: "[": syntax error`:              action.Shell{Text: "true", Inherit: []string{"["}},
 	} {
