@@ -40,7 +40,9 @@ func (s *commits) Append(ctx context.Context, l durable.Lease, u durable.Update,
 // parallel lets calls of a step run at once.
 type parallel struct{ calls int }
 
-func (p parallel) Install(plan capability.Plan) mo.Result[capability.Plan] { return mo.Ok(plan.WithParallel(p.calls)) }
+func (p parallel) Install(plan capability.Plan) mo.Result[capability.Plan] {
+	return mo.Ok(plan.WithParallel(p.calls))
+}
 
 // committer returns an agent of one step with so many calls and its store.
 func committer(t *testing.T, calls int, settle time.Duration, more ...capability.Capability) (*agent.Agent, *commits) {

@@ -297,7 +297,7 @@ func (h *held) commit(ctx context.Context, seq int64) error {
 		defer h.mu.Unlock()
 		return h.lost
 	}
-	entries, u := h.waiting, h.update
+	entries, u, state := h.waiting, h.update, h.last
 	h.waiting, h.update = nil, Update{}
 	if h.settle != nil {
 		h.settle.Stop()
@@ -306,7 +306,11 @@ func (h *held) commit(ctx context.Context, seq int64) error {
 	h.mu.Unlock()
 
 	ctx = context.WithoutCancel(ctx)
-	err := h.keeper.patiently(ctx, func(ctx context.Context) error { return h.keeper.store.Append(ctx, h.lease, u, entries...) })
+	watch := watchCommit(ctx, state)
+	err := h.keeper.patiently(ctx, func(ctx context.Context) error {
+		return watch.note(h.keeper.store.Append(ctx, h.lease, u, entries...))
+	})
+	watch.stop(ctx, err)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil {

@@ -233,6 +233,18 @@ type (
 
 		Error *failure `json:"error"`
 	}
+	storeStalled struct {
+		head
+		ofRun
+
+		Error *failure `json:"error,omitempty"` // absent when the store does not answer
+	}
+	storeRecovered struct {
+		head
+		ofRun
+
+		AfterMS int64 `json:"after_ms"`
+	}
 	// usage is the usage of model calls; cost is null when it is unknown.
 	usage struct {
 		InputTokens      int64    `json:"input_tokens"`

@@ -117,6 +117,10 @@ func (s *Stream) Observe(_ context.Context, e agent.Event) {
 			return resumedRun(h, e.State)
 		case durable.NotifyFailed:
 			return notifyFailed{h, of(e.Run), failureOf(e.Err)}
+		case durable.StoreStalled:
+			return storeStalled{h, of(e.Run), failureOf(e.Err)}
+		case durable.StoreRecovered:
+			return storeRecovered{h, of(e.Run), e.After.Milliseconds()}
 		case agent.RunCompleted:
 			return completedRun(h, e)
 		}

@@ -144,6 +144,7 @@ func TestTheFormIsDocumented(t *testing.T) {
 		"approval.requested": approvalRequested{}, "approval.completed": approvalCompleted{},
 		"step.completed": stepCompleted{}, "judged": judged{}, "run.completed": runCompleted{},
 		"run.parked": runParked{}, "run.resumed": runResumed{}, "notify.failed": notifyFailed{},
+		"store.stalled": storeStalled{}, "store.recovered": storeRecovered{},
 		"compaction.completed": compacted{}, "compaction.failed": compactFailed{}, "subagent.started": subagent{},
 		"subagent.parked": subagent{}, "subagent.resumed": subagent{}, "subagent.completed": subagent{},
 		"inference.fell_back": fellBack{}, "context.edited": contextEdited{}, "tools.selected": toolsSelected{},
@@ -194,6 +195,8 @@ func TestParked(t *testing.T) {
 	s := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
 	require.True(t, s.Waiting())
 	stream.Observe(t.Context(), durable.NotifyFailed{Run: s.Run(), Err: errors.New("no paper")})
+	stream.Observe(t.Context(), durable.StoreStalled{Run: s.Run(), Err: errors.New("no disk")})
+	stream.Observe(t.Context(), durable.StoreRecovered{Run: s.Run(), After: 3 * time.Second})
 	id := s.Interventions()[0].CallID()
 	s = a.Resume(t.Context(), s.WithApproval(id, agent.Approval{Verdict: agent.Approve, By: "ann"})).MustGet()
 	require.Equal(t, agent.StatusDone, s.Status())
@@ -219,6 +222,8 @@ func TestParked(t *testing.T) {
 	assert.Equal(t, true, lines["run.resumed"]["open"])
 	assert.InDelta(t, 0, lines["run.resumed"]["steps"], 0)
 	assert.Equal(t, map[string]any{"kind": "unknown", "text": "no paper"}, lines["notify.failed"]["error"])
+	assert.Equal(t, map[string]any{"kind": "unknown", "text": "no disk"}, lines["store.stalled"]["error"])
+	assert.InDelta(t, 3000, lines["store.recovered"]["after_ms"], 0)
 	assert.Equal(t, 1, strings.Count(out.String(), `"run.completed"`))
 	assert.Equal(t, 1, strings.Count(out.String(), `"run.started"`))
 }

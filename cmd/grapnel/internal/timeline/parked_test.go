@@ -35,6 +35,9 @@ func TestParked(t *testing.T) {
 		s := a.Run(t.Context(), agent.NewState(), agent.UserText("Push it.")).MustGet()
 		require.True(t, s.Waiting())
 		line.Observe(t.Context(), durable.NotifyFailed{Run: s.Run(), Err: errors.New("no\x1bpaper")})
+		line.Observe(t.Context(), durable.StoreStalled{Run: s.Run()})
+		line.Observe(t.Context(), durable.StoreStalled{Run: s.Run(), Err: errors.New("no\x1bdisk")})
+		line.Observe(t.Context(), durable.StoreRecovered{Run: s.Run(), After: 3 * time.Second})
 		time.Sleep(10 * time.Minute) // of the bubble's clock
 		s = s.WithApproval(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
 		New(Config{Out: &again}).Waits(s.Interventions()[0], time.Now())
@@ -52,6 +55,9 @@ step 1  I push.
 parked: it waits for approval of bash (call_1_1)
 0 steps · 0 calls · <1ms
   ! sending the notice that the run waits failed: no␛paper
+  ! the run waits for its store: it does not answer
+  ! the run waits for its store: no␛disk
+  ✓ the store accepts writes again, after 3.0s
 
 resumed: after 0 steps, 10m0s after it began
 

@@ -99,6 +99,15 @@ func (t *Timeline) text(text string) {
 	t.paper.say(plain, text)
 }
 
+// stalledText says that the store does not accept what the run writes.
+func stalledText(e durable.StoreStalled) string {
+	why := "it does not answer"
+	if e.Err != nil {
+		why = oneLine(e.Err.Error())
+	}
+	return "the run waits for its store: " + why
+}
+
 // Observe shows an event.
 func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	t.mu.Lock()
@@ -112,6 +121,10 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 		t.showWaits(e.State)
 	case durable.NotifyFailed:
 		t.paper.line(2, red, "!", red, "sending the notice that the run waits failed: "+oneLine(e.Err.Error()))
+	case durable.StoreStalled:
+		t.paper.line(2, red, "!", red, stalledText(e))
+	case durable.StoreRecovered:
+		t.paper.line(2, green, "✓", green, "the store accepts writes again, after "+formatDuration(e.After))
 	case agent.StepStarted:
 		t.paper.end()
 		t.calls = nil

@@ -1,0 +1,76 @@
+package durable
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// stallTime is how long a commit may take before observers are told.
+const stallTime = time.Second
+
+// StoreStalled is the event for the agent's observer when the store has not accepted a commit of the run for a second:
+// it fails or does not answer. The run waits for it, as long as Options.Patience says.
+type StoreStalled struct {
+	Run agent.Run
+	// Err is the last error of the store, nil when it has not answered.
+	Err error
+}
+
+// EventName returns "store.stalled".
+func (StoreStalled) EventName() string { return "store.stalled" }
+
+// StoreRecovered is the event for the agent's observer when the store has accepted the commit that a StoreStalled was about.
+type StoreRecovered struct {
+	Run agent.Run
+	// After is how long the commit took.
+	After time.Duration
+}
+
+// EventName returns "store.recovered".
+func (StoreRecovered) EventName() string { return "store.recovered" }
+
+// stallWatch tells an observer of a commit that takes longer than stallTime.
+type stallWatch struct {
+	state   agent.State
+	started time.Time
+	timer   *time.Timer
+	over    chan struct{} // closed when the observer was told
+
+	mu  sync.Mutex
+	err error
+}
+
+// watchCommit starts to watch a commit of the run that the state belongs to. The caller calls stop when it is over.
+func watchCommit(ctx context.Context, s agent.State) *stallWatch {
+	w := &stallWatch{state: s, started: time.Now(), over: make(chan struct{})}
+	w.timer = time.AfterFunc(stallTime, func() {
+		defer close(w.over)
+		w.mu.Lock()
+		err := w.err
+		w.mu.Unlock()
+		s.Emit(ctx, StoreStalled{s.Run(), err})
+	})
+	return w
+}
+
+// note remembers the outcome of one attempt, and returns it.
+func (w *stallWatch) note(err error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = err
+	return err
+}
+
+// stop ends the watch. It tells the observer that the store has recovered, if it was told that the store stalled.
+func (w *stallWatch) stop(ctx context.Context, err error) {
+	if w.timer.Stop() {
+		return
+	}
+	<-w.over
+	if err == nil {
+		w.state.Emit(ctx, StoreRecovered{w.state.Run(), time.Since(w.started)})
+	}
+}
