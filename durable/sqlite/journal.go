@@ -41,7 +41,7 @@ const (
 
 // Append implements durable.Store.
 func (s *Store) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
-	return s.write(ctx, "writing to a journal", func(t tx) error {
+	return s.write(ctx, "writing to a journal", func(ctx context.Context, t tx) error {
 		h, err := readHeld(ctx, t, l)
 		if err != nil {
 			return err
