@@ -451,3 +451,23 @@ func TestLongQueue(t *testing.T) {
 	assert.Equal(t, len(writes), stepsOf(t, s, "r"))
 	assert.ElementsMatch(t, []int{maxGroup, 10}, slices.Collect(maps.Values(sizes)))
 }
+
+// A caller whose context ends as it is made the leader passes the lead on.
+func TestLeaveByTheNextLeader(t *testing.T) {
+	var q writeQueue
+	newWrite := func() *queuedWrite { return &queuedWrite{wake: make(chan struct{}, 1)} }
+	first, second, third := newWrite(), newWrite(), newWrite()
+	assert.True(t, q.join(first))
+	assert.False(t, q.join(second))
+	assert.False(t, q.join(third))
+	assert.Same(t, first, q.next())
+	q.resign(first)
+	assert.Len(t, second.wake, 1)
+	assert.True(t, q.leave(second))
+	assert.Len(t, third.wake, 1)
+	assert.Same(t, third, q.next())
+	assert.False(t, q.leave(third), "it has begun")
+	q.resign(third)
+	assert.Nil(t, q.leader)
+	assert.True(t, q.join(newWrite()))
+}
