@@ -26,7 +26,8 @@ type Options struct {
 	// database may hold several stores. Empty means "grapnel".
 	Schema string
 	// Conns is how many connections there are at most. Zero means what the URL says in
-	// pool_max_conns, or else the number of processors and at least 4.
+	// pool_max_conns, or else the number of processors and at least 16: appends of concurrent
+	// runs wait for the disk together when each has a connection. Connections open as needed.
 	Conns int
 	// Timeout is how long one call takes at most, waiting for a connection included.
 	// Zero means 30 seconds. A context that ends earlier ends it earlier.
@@ -85,12 +86,21 @@ func (o Options) parse(at string) (*pgxpool.Config, error) {
 	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
 		params["application_name"] = "grapnel"
 	}
-	if o.Conns > 0 {
+	switch {
+	case o.Conns > 0:
 		config.MaxConns = int32(min(o.Conns, 1<<16))
+	case !limitsConns(at):
+		config.MaxConns = max(config.MaxConns, 16)
 	}
 	config.PingTimeout = lo.CoalesceOrEmpty(config.PingTimeout, 5*time.Second) // one that broke unseen makes way for another
 	config.ConnConfig.AfterConnect = o.session(o.timeout())
 	return config, nil
+}
+
+// limitsConns reports whether a URL that can be read, or what it refers to, sets pool_max_conns.
+func limitsConns(at string) bool {
+	config, err := pgx.ParseConfig(at)
+	return err == nil && config.RuntimeParams["pool_max_conns"] != ""
 }
 
 // session returns what every session begins with. It is asked for in a statement, since
