@@ -31,7 +31,7 @@ var grouping = []string{beginWrite, keepWrite, undoWrite}
 type queuedWrite struct {
 	do    func(t tx) error
 	since time.Time
-	// wake receives once: when the write has its outcome, or when its caller is to lead.
+	// wake receives when the write has its outcome, or before that when its caller becomes the leader.
 	wake chan struct{}
 	// done says that err is the outcome.
 	done bool
@@ -98,7 +98,7 @@ func (q *writeQueue) removeFirst() *queuedWrite {
 	return w
 }
 
-// expire ends the writes that began to wait before a time.
+// expire fails the writes that began to wait before a time.
 func (q *writeQueue) expire(before time.Time, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -111,7 +111,7 @@ func (q *writeQueue) expire(before time.Time, err error) {
 	})
 }
 
-// resign ends the lead of a caller whose write waits no more.
+// resign ends the lead of a caller whose write no longer waits.
 func (q *writeQueue) resign(w *queuedWrite) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -130,9 +130,9 @@ func (q *writeQueue) passLead(w *queuedWrite) {
 	}
 }
 
-// write calls do in a transaction that no other writer, here or in another process, gets between.
-// Other writes may be part of the transaction. When do fails, what it did is undone, and nothing
-// else. A context that ends before do is called ends the write; from then on it runs to its end.
+// write calls do in a transaction, which may hold writes of other callers, too. When do fails, only
+// what it did is undone; when the commit fails, every write of the transaction fails. A context that
+// ends while the write waits ends it; a write that has begun runs to its end.
 func (s *Store) write(ctx context.Context, doing string, do func(ctx context.Context, t tx) error) error {
 	return s.whileOpen(ctx, doing, func() error {
 		whole := context.WithoutCancel(ctx)
@@ -156,14 +156,14 @@ func (s *Store) write(ctx context.Context, doing string, do func(ctx context.Con
 }
 
 // leadGroup runs the write of a leader and those behind it, and returns the outcome of the first.
-// While another process writes, it tries again.
+// While another process has the file locked, it tries again.
 func (s *Store) leadGroup(ctx context.Context, own *queuedWrite) error {
 	defer s.queue.resign(own)
 	for !own.done {
 		err := ctx.Err()
 		var t *sql.Tx
 		if err == nil {
-			t, err = s.writer.BeginTx(context.WithoutCancel(ctx), nil) // it may be for writes of others
+			t, err = s.writer.BeginTx(context.WithoutCancel(ctx), nil) // the transaction may hold writes of other callers
 		}
 		switch {
 		case err == nil:

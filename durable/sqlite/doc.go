@@ -20,6 +20,16 @@
 // time. Do not put it on a network file system. A file that is removed or replaced
 // under an open store is noticed: writes fail until it is back.
 //
+// # Concurrent runs
+//
+// One write at a time runs. Writes that wait meanwhile share the next transaction and its write to
+// the disk, each as atomic as if it had one of its own: 64 runs append many times as fast as one.
+// A write that does not have to wait starts at once. When a transaction cannot be committed, every
+// write in it fails, and none is done.
+//
+// A context that ends while a call waits for its turn ends the call. A write that has begun runs to
+// its end and returns its outcome.
+//
 // # What survives
 //
 // What a method reported as done survives the end of the process, whatever ends it.
