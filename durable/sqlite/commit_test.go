@@ -252,7 +252,7 @@ func TestLostTransactionFailsTheGroup(t *testing.T) {
 			if _, err := t.ExecContext(ctx, `PRAGMA defer_foreign_keys = 1`); err != nil {
 				return err
 			}
-			_, err := t.exec(ctx, insertEntry, 12345, 1, "note", "", nil, nil)
+			_, err := t.ExecContext(ctx, `INSERT INTO entries (run, seq, kind, key) VALUES (12345, 1, 'note', '')`)
 			return err
 		}, "FOREIGN KEY constraint failed"},
 		"rollback": {func(ctx context.Context, t tx) error {
