@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -100,18 +101,21 @@ func benchEntry(seq int64) durable.Entry {
 // appendBare writes an entry of each of the first n runs in one transaction.
 func appendBare(b *testing.B, db *sql.DB, seq int64, n int) {
 	b.Helper()
-	t, err := db.BeginTx(b.Context(), nil)
+	ctx := context.WithoutCancel(b.Context()) // a context that may end costs a goroutine for each statement
+	t, err := db.BeginTx(ctx, nil)
 	require.NoError(b, err)
-	insert, err := t.Prepare(`INSERT INTO entries (run, seq, kind, key, at, data) VALUES (?, ?, ?, ?, ?, ?)`)
+	insert, err := t.PrepareContext(ctx, `INSERT INTO entries (run, seq, kind, key, at, data) VALUES (?, ?, ?, ?, ?, ?)`)
 	require.NoError(b, err)
-	update, err := t.Prepare(`UPDATE runs SET entries = ?2, updated = ?3 WHERE n = ?1`)
+	defer insert.Close()
+	update, err := t.PrepareContext(ctx, `UPDATE runs SET entries = ?2, updated = ?3 WHERE n = ?1`)
 	require.NoError(b, err)
+	defer update.Close()
 	for run := 1; run <= n; run++ {
 		e := benchEntry(seq)
-		if _, err := insert.Exec(run, e.Seq, string(e.Kind), e.Key, e.At.UnixMicro(), e.Data); err != nil {
+		if _, err := insert.ExecContext(ctx, run, e.Seq, string(e.Kind), e.Key, e.At.UnixMicro(), e.Data); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := update.Exec(run, e.Seq, e.At.UnixMicro()); err != nil {
+		if _, err := update.ExecContext(ctx, run, e.Seq, e.At.UnixMicro()); err != nil {
 			b.Fatal(err)
 		}
 	}
