@@ -33,13 +33,17 @@ type queuedWrite struct {
 	since time.Time
 	// wake receives when the write has its outcome, or before that when its caller becomes the leader.
 	wake chan struct{}
-	// done says that err is the outcome.
+	// done says that err is the outcome. Until then, err is why the write is refused.
 	done bool
 	err  error
 }
 
+// finish reports an outcome: the error of the transaction, or that of the write where there is none.
 func (w *queuedWrite) finish(err error) {
-	w.done, w.err = true, err
+	w.done = true
+	if err != nil {
+		w.err = err
+	}
 	w.wake <- struct{}{}
 }
 
@@ -178,7 +182,8 @@ func (s *Store) leadGroup(ctx context.Context, own *queuedWrite) error {
 	return own.err
 }
 
-// runGroup runs writes that wait in a transaction, commits it, and gives each write its outcome.
+// runGroup runs writes that wait in a transaction, commits it, and gives each write its outcome: the
+// refused ones, too, only then, since another write of the transaction may be why they are refused.
 // The first write needs no savepoint: when it fails, there is nothing else in the transaction.
 func (s *Store) runGroup(ctx context.Context, t tx) {
 	var group []*queuedWrite
@@ -202,14 +207,10 @@ func (s *Store) runGroup(ctx context.Context, t tx) {
 			}
 			continue
 		}
-		refusal, err := t.within(ctx, w.do)
-		if err != nil {
+		var err error
+		if w.err, err = t.within(ctx, w.do); err != nil {
 			outcome = err
 			return
-		}
-		if refusal != nil {
-			group = group[:len(group)-1]
-			w.finish(refusal)
 		}
 	}
 	s.queue.manyWriters = len(group) > 1
