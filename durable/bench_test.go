@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,22 +21,31 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
+// benchStores are the stores to measure, each with a write to the disk for each commit.
+var benchStores = []struct {
+	name string
+	open func(b *testing.B) (durable.Store, error)
+}{
+	{"off", func(*testing.B) (durable.Store, error) { return nil, nil }},
+	{"sqlite", func(b *testing.B) (durable.Store, error) {
+		return sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "runs.db"), sqlite.Options{})
+	}},
+	{"sqlite-encrypted", func(b *testing.B) (durable.Store, error) {
+		s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "runs.db"), sqlite.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return durable.Encrypt(s, durable.Encryption{Key: keyA})
+	}},
+	{"postgres", func(b *testing.B) (durable.Store, error) {
+		return postgres.Open(b.Context(), parts.NewPostgres(b).Database(b), postgres.Options{}) // with fsync
+	}},
+}
+
 // BenchmarkStep measures a step with one tool call in a run of 100, without a store and with
 // each, side by side: what it takes, and what the slowest of a hundred does.
 func BenchmarkStep(b *testing.B) {
-	stores := []struct {
-		name string
-		open func(b *testing.B) (durable.Store, error)
-	}{
-		{"off", func(*testing.B) (durable.Store, error) { return nil, nil }},
-		{"sqlite", func(b *testing.B) (durable.Store, error) {
-			return sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "runs.db"), sqlite.Options{})
-		}},
-		{"postgres", func(b *testing.B) (durable.Store, error) {
-			return postgres.Open(b.Context(), parts.NewPostgres(b).Database(b), postgres.Options{}) // with fsync
-		}},
-	}
-	for _, s := range stores {
+	for _, s := range benchStores {
 		b.Run("store="+s.name, func(b *testing.B) {
 			store, err := s.open(b)
 			require.NoError(b, err)
@@ -57,6 +67,37 @@ func BenchmarkStep(b *testing.B) {
 			b.ReportMetric(float64(len(took))/b.Elapsed().Seconds(), "steps/s")
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs/step")
 		})
+	}
+}
+
+// BenchmarkConcurrentRuns measures the steps a second of one run, and of 64 runs at once on one
+// store: runs of 20 steps with one tool call each, one run after the other.
+func BenchmarkConcurrentRuns(b *testing.B) {
+	for _, s := range benchStores[1:] {
+		for _, runs := range []int{1, 64} {
+			b.Run(fmt.Sprintf("store=%s/runs=%d", s.name, runs), func(b *testing.B) {
+				store, err := s.open(b)
+				require.NoError(b, err)
+				defer store.Close()
+				kept := []capability.Capability{capability.UseDurability{Keeper: durable.Keep(store, durable.Options{})}}
+				took := make([][]time.Duration, runs)
+				b.ResetTimer()
+				var group sync.WaitGroup
+				for i := range took {
+					a := benched(b, 20, &took[i], kept)
+					group.Go(func() {
+						for len(took[i])*runs < b.N {
+							if _, err := a.Run(b.Context(), agent.NewState(), agent.UserText("go")).Get(); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				group.Wait()
+				b.ReportMetric(float64(len(slices.Concat(took...)))/b.Elapsed().Seconds(), "steps/s")
+			})
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"fmt"
 	"net/url"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -75,6 +76,7 @@ func TestADeadlock(t *testing.T) {
 func TestHowManyConnections(t *testing.T) {
 	at := parts.Postgres(t)
 	assert.Equal(t, int32(3), openClosed(t, at, postgres.Options{Conns: 3}).Pool().Config().MaxConns)
+	assert.Equal(t, int32(max(16, runtime.NumCPU())), openClosed(t, at, postgres.Options{}).Pool().Config().MaxConns)
 	u, err := url.Parse(at)
 	require.NoError(t, err)
 	q := u.Query()

@@ -26,7 +26,8 @@ type Options struct {
 	// different schemas. Empty means "grapnel".
 	Schema string
 	// Conns is the maximum number of connections. Zero means pool_max_conns of the URL, or else the number of processors
-	// and at least 4.
+	// and at least 16: appends of concurrent runs wait for the disk together when each has a connection. Connections open
+	// as needed.
 	Conns int
 	// Timeout is the time limit of one call, including the wait for a connection. Zero means 30 seconds. An earlier
 	// deadline of the context takes precedence.
@@ -82,12 +83,21 @@ func (o Options) parse(at string) (*pgxpool.Config, error) {
 	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
 		params["application_name"] = "grapnel"
 	}
-	if o.Conns > 0 {
+	switch {
+	case o.Conns > 0:
 		config.MaxConns = int32(min(o.Conns, 1<<16))
+	case !limitsConns(at):
+		config.MaxConns = max(config.MaxConns, 16)
 	}
 	config.PingTimeout = lo.CoalesceOrEmpty(config.PingTimeout, 5*time.Second) // replaces a broken connection
 	config.ConnConfig.AfterConnect = o.session(o.timeout())
 	return config, nil
+}
+
+// limitsConns reports whether a URL that can be read, or what it refers to, sets pool_max_conns.
+func limitsConns(at string) bool {
+	config, err := pgx.ParseConfig(at)
+	return err == nil && config.RuntimeParams["pool_max_conns"] != ""
 }
 
 // session returns the settings of every session. They are set by a statement because poolers reject parameters of the

@@ -17,6 +17,16 @@
 // Any number of processes on one machine may have the file open; one writes at a time. Do not put it on a network file
 // system. If the file is removed or replaced while a store is open, writes fail until it is restored.
 //
+// # Concurrent runs
+//
+// One write at a time runs. Writes that wait meanwhile share the next transaction and its write to
+// the disk, each as atomic as if it had one of its own: 64 runs append many times as fast as one.
+// A write that does not have to wait starts at once. When a transaction cannot be committed, every
+// write in it fails, and none is done.
+//
+// A context that ends while a call waits for its turn ends the call. A write that has begun runs to
+// its end and returns its outcome.
+//
 // # Durability
 //
 // A write that a method reported as done survives the end of the process, however it ends. With SyncFull, the default, it

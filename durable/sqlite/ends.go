@@ -34,7 +34,7 @@ var (
 
 // Cancel implements durable.Store.
 func (s *Store) Cancel(ctx context.Context, id agent.RunID, reason string) error {
-	return s.write(ctx, "cancelling a run", func(t tx) error {
+	return s.write(ctx, "cancelling a run", func(ctx context.Context, t tx) error {
 		h, err := readRun(ctx, t, id)
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func (s *Store) Cancel(ctx context.Context, id agent.RunID, reason string) error
 
 // Delete implements durable.Store.
 func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
-	return s.write(ctx, "deleting a run", func(t tx) error {
+	return s.write(ctx, "deleting a run", func(ctx context.Context, t tx) error {
 		h, err := readRun(ctx, t, id)
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ const atATime = 200
 func (s *Store) Prune(ctx context.Context, before time.Time) (n int, err error) {
 	for deleted := int64(atATime); err == nil && deleted == atATime; {
 		deleted = 0
-		err = s.write(ctx, "deleting old runs", func(t tx) (err error) {
+		err = s.write(ctx, "deleting old runs", func(ctx context.Context, t tx) (err error) {
 			deleted, err = t.exec(ctx, pruneRuns, before.UnixMicro(), atATime)
 			return err
 		})
@@ -94,7 +94,7 @@ func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
 
 // SetDenyTools implements durable.Store.
 func (s *Store) SetDenyTools(ctx context.Context, sw durable.Switch) error {
-	return s.write(ctx, "setting the switch that denies tools", func(t tx) error {
+	return s.write(ctx, "setting the switch that denies tools", func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, upsertDeny, sw.On, sw.Reason, sw.By, micros{sw.Since})
 		return err
 	})

@@ -3,14 +3,16 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"fmt"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
 const (
-	insertEntry = `INSERT INTO entries (run, seq, kind, key, at, data) VALUES (?, ?, ?, ?, ?, ?)`
-	updateWrote = `UPDATE runs SET entries = ?2, updated = ?3 WHERE n = ?1`
+	insertEntry = `INSERT INTO entries (run, seq, kind, key, at, data) SELECT n, ?2, ?3, ?4, ?5, ?6 FROM runs WHERE id = ?1`
+	updateWrote = `UPDATE runs SET entries = entries + ?5, updated = ?6
+		WHERE id = ?1 AND owner = ?2 AND owner <> '' AND epoch = ?3 AND entries = coalesce(?4, entries)`
 	updateState = `UPDATE runs SET status = ?2, reason = ?3, steps = ?4 WHERE n = ?1`
 	endLease    = `UPDATE runs SET owner = '', leased = NULL, expires = NULL WHERE n = ?`
 
@@ -41,32 +43,62 @@ const (
 
 // Append implements durable.Store.
 func (s *Store) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
-	return s.write(ctx, "writing to a journal", func(t tx) error {
-		h, err := readHeld(ctx, t, l)
-		if err != nil {
+	return s.write(ctx, "writing to a journal", func(ctx context.Context, t tx) error {
+		now := s.clock()
+		if err := countEntries(ctx, t, l, entries, now); err != nil {
 			return err
 		}
 		for _, e := range entries {
-			h.entries++
-			if e.Seq != h.entries {
-				return &durable.SeqError{Run: l.Run, Got: e.Seq, Want: h.entries}
-			}
-			if _, err := t.exec(ctx, insertEntry, h.n, e.Seq, string(e.Kind), e.Key, micros{e.At}, e.Data); err != nil {
+			if _, err := t.exec(ctx, insertEntry, l.Run, e.Seq, string(e.Kind), e.Key, micros{e.At}, e.Data); err != nil {
 				return err
 			}
 		}
-		now := s.clock()
-		if _, err := t.exec(ctx, updateWrote, h.n, h.entries, now); err != nil {
-			return err
-		}
-		return update(ctx, t, h, l.Run, u, now)
+		return update(ctx, t, l.Run, u, now)
 	})
 }
 
+// countEntries adds the number of entries to that of their run, unless the lease or the numbers of
+// the entries are wrong. It asks for no row, so that the statement costs less than a query.
+func countEntries(ctx context.Context, t tx, l durable.Lease, entries []durable.Entry, now int64) error {
+	var before any
+	if len(entries) > 0 {
+		before = entries[0].Seq - 1
+	}
+	for i, e := range entries {
+		if e.Seq != entries[0].Seq+int64(i) {
+			return refuseEntries(ctx, t, l, entries)
+		}
+	}
+	changed, err := t.exec(ctx, updateWrote, l.Run, l.Owner, l.Epoch, before, len(entries), now)
+	if err == nil && changed == 0 {
+		return refuseEntries(ctx, t, l, entries)
+	}
+	return err
+}
+
+// refuseEntries returns what is wrong with a lease or with the numbers of entries.
+func refuseEntries(ctx context.Context, t tx, l durable.Lease, entries []durable.Entry) error {
+	h, err := readHeld(ctx, t, l)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		h.entries++
+		if e.Seq != h.entries {
+			return &durable.SeqError{Run: l.Run, Got: e.Seq, Want: h.entries}
+		}
+	}
+	return fmt.Errorf("run %q: its row does not match its lease", l.Run)
+}
+
 // update updates the record of a run.
-func update(ctx context.Context, t tx, h held, id agent.RunID, u durable.Update, now int64) error {
+func update(ctx context.Context, t tx, id agent.RunID, u durable.Update, now int64) error {
 	if u.Status == "" && u.Questions == nil {
 		return nil
+	}
+	h, err := readRun(ctx, t, id)
+	if err != nil {
+		return err
 	}
 	if u.Status != "" {
 		if _, err := t.exec(ctx, updateState, h.n, string(u.Status), string(u.Reason), u.Steps); err != nil {

@@ -57,7 +57,7 @@ func (h held) good(now int64) bool {
 func (s *Store) Create(ctx context.Context, r durable.Run, owner string, ttl time.Duration) (durable.Lease, error) {
 	now := s.clock()
 	l := durable.Lease{Run: r.ID, Owner: owner, Epoch: 1, Expires: fromMicros(now + ttl.Microseconds())}
-	err := s.write(ctx, "creating a run", func(t tx) error {
+	err := s.write(ctx, "creating a run", func(ctx context.Context, t tx) error {
 		made, err := t.exec(ctx, insertRun, r.ID, r.Session, r.Agent, r.Parent, r.Root, now, owner, micros{l.Expires})
 		if err == nil && made == 0 {
 			return fmt.Errorf("run %q: %w", r.ID, durable.ErrExists)
@@ -69,7 +69,7 @@ func (s *Store) Create(ctx context.Context, r durable.Run, owner string, ttl tim
 
 // Claim implements durable.Store.
 func (s *Store) Claim(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take durable.Take) (l durable.Lease, err error) {
-	err = s.write(ctx, "claiming a run", func(t tx) error {
+	err = s.write(ctx, "claiming a run", func(ctx context.Context, t tx) error {
 		h, err := readRun(ctx, t, id)
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func (s *Store) Claim(ctx context.Context, id agent.RunID, owner string, ttl tim
 
 // Renew implements durable.Store.
 func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (durable.Lease, error) {
-	err := s.write(ctx, "renewing a lease", func(t tx) error {
+	err := s.write(ctx, "renewing a lease", func(ctx context.Context, t tx) error {
 		h, err := readHeld(ctx, t, l)
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (
 
 // Release implements durable.Store.
 func (s *Store) Release(ctx context.Context, l durable.Lease) error {
-	return s.write(ctx, "releasing a run", func(t tx) error {
+	return s.write(ctx, "releasing a run", func(ctx context.Context, t tx) error {
 		h, err := readHeld(ctx, t, l)
 		if err != nil {
 			return err

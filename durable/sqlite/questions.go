@@ -65,7 +65,7 @@ func replaceQuestions(ctx context.Context, t tx, n int64, questions []durable.Qu
 
 // Answer implements durable.Store.
 func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.Answer) error {
-	return s.write(ctx, "answering", func(t tx) error {
+	return s.write(ctx, "answering", func(ctx context.Context, t tx) error {
 		h, err := readRun(ctx, t, id)
 		if err != nil {
 			return err

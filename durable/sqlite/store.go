@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +21,9 @@ type Store struct {
 	wait time.Duration
 	now  func() time.Time
 
-	// Writes go through one connection, so that they queue here and not in SQLite.
+	// Writes go through one connection, so that they wait in the queue and not in SQLite.
 	writer, readers *sql.DB
+	queue           writeQueue
 	// statements are the prepared statements of writer and readers, by text.
 	statements map[string]*sql.Stmt
 
@@ -69,7 +71,7 @@ func (s *Store) connect(ctx context.Context, sync Sync) (err error) {
 	if err := s.prepare(ctx, s.readers, reads); err != nil {
 		return err
 	}
-	return s.prepare(ctx, s.writer, writes)
+	return s.prepare(ctx, s.writer, slices.Concat(writes, grouping))
 }
 
 func (s *Store) prepare(ctx context.Context, db *sql.DB, queries []string) error {
@@ -108,8 +110,8 @@ func (s *Store) disconnect() error {
 	return errors.Join(errs...)
 }
 
-// read calls do while it keeps the store from being closed, and explains errors.
-func (s *Store) read(ctx context.Context, doing string, do func() error) error {
+// whileOpen calls do while it keeps the store from being closed, and explains errors.
+func (s *Store) whileOpen(ctx context.Context, doing string, do func() error) error {
 	s.open.RLock()
 	defer s.open.RUnlock()
 	err := errors.New("the store is closed")
@@ -117,31 +119,14 @@ func (s *Store) read(ctx context.Context, doing string, do func() error) error {
 		err = s.sameFile()
 	}
 	if err == nil {
-		err = s.retry(ctx, do)
+		err = do()
 	}
 	return s.explain(ctx, doing, err)
 }
 
-// write calls do in a transaction that excludes all other writers, also those in other processes.
-func (s *Store) write(ctx context.Context, doing string, do func(t tx) error) error {
-	return s.read(ctx, doing, func() error {
-		t, err := s.writer.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		if err := do(tx{t, s}); err != nil {
-			return errors.Join(err, rollbackTx(t))
-		}
-		return t.Commit()
-	})
-}
-
-// rollbackTx rolls a transaction back. A transaction whose context has ended is rolled back already.
-func rollbackTx(t *sql.Tx) error {
-	if err := t.Rollback(); !errors.Is(err, sql.ErrTxDone) {
-		return err
-	}
-	return nil
+// read calls do, and repeats it while another process locks the file.
+func (s *Store) read(ctx context.Context, doing string, do func() error) error {
+	return s.whileOpen(ctx, doing, func() error { return s.retry(ctx, do) })
 }
 
 // retry repeats do while another process blocks it. SQLite can wait by itself, but ignores ctx meanwhile, so each attempt
@@ -172,12 +157,18 @@ func (s *Store) sameFile() error {
 type tx struct {
 	*sql.Tx
 
-	store *Store
+	store      *Store
+	statements map[string]*sql.Stmt // those used so far
 }
 
 // prepare returns one of the write statements for the transaction, which closes it at the end.
 func (t tx) prepare(ctx context.Context, query string) *sql.Stmt {
-	return t.StmtContext(ctx, t.store.statements[query])
+	stmt := t.statements[query]
+	if stmt == nil {
+		stmt = t.StmtContext(ctx, t.store.statements[query]) //nolint:sqlclosecheck // closed with the transaction
+		t.statements[query] = stmt
+	}
+	return stmt
 }
 
 // exec executes a write statement and returns the number of changed rows.

@@ -1,0 +1,237 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A commit waits for the disk, so writes that wait at the same time share one. There is no
+// goroutine for that: the caller that finds the queue empty leads. It begins a transaction, runs
+// its own write and then the writes that have joined the queue since, each in a savepoint of its
+// own, and commits them all. Then it passes the lead to the first caller that still waits.
+
+// maxGroup is the highest number of writes in one transaction.
+const maxGroup = 128
+
+const (
+	beginWrite = `SAVEPOINT write`
+	keepWrite  = `RELEASE write`
+	undoWrite  = `ROLLBACK TO write`
+)
+
+// grouping are the statements around a write in a group.
+var grouping = []string{beginWrite, keepWrite, undoWrite}
+
+// queuedWrite is a write of one caller.
+type queuedWrite struct {
+	do    func(t tx) error
+	since time.Time
+	// wake receives when the write has its outcome, or before that when its caller becomes the leader.
+	wake chan struct{}
+	// done says that err is the outcome. Until then, err is why the write is refused.
+	done bool
+	err  error
+}
+
+// finish reports an outcome: the error of the transaction, or that of the write where there is none.
+func (w *queuedWrite) finish(err error) {
+	w.done = true
+	if err != nil {
+		w.err = err
+	}
+	w.wake <- struct{}{}
+}
+
+// writeQueue holds the writes that have not begun. The write of the leader is the first of them.
+type writeQueue struct {
+	mu          sync.Mutex
+	waiting     []*queuedWrite
+	leader      *queuedWrite // nil when no write waits or runs
+	manyWriters bool         // the last transaction held several writes; only the leader uses it
+}
+
+// join adds a write, and reports whether its caller is the leader.
+func (q *writeQueue) join(w *queuedWrite) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, w)
+	if q.leader == nil {
+		q.leader = w
+	}
+	return q.leader == w
+}
+
+// leave removes a write that has not begun, and reports whether it did.
+func (q *writeQueue) leave(w *queuedWrite) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.waiting, w)
+	if i < 0 {
+		return false
+	}
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	q.passLead(w)
+	return true
+}
+
+// next removes the first write for the leader to run; nil when none waits. While several callers
+// write, those that the last commit has woken run first, so that they join this one. A caller that
+// writes alone loses no time to that.
+func (q *writeQueue) next() *queuedWrite {
+	w := q.removeFirst()
+	if w == nil && q.manyWriters {
+		runtime.Gosched()
+		w = q.removeFirst()
+	}
+	return w
+}
+
+func (q *writeQueue) removeFirst() *queuedWrite {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return nil
+	}
+	w := q.waiting[0]
+	q.waiting = slices.Delete(q.waiting, 0, 1)
+	return w
+}
+
+// expire fails the writes that began to wait before a time.
+func (q *writeQueue) expire(before time.Time, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *queuedWrite) bool {
+		late := w.since.Before(before)
+		if late {
+			w.finish(err)
+		}
+		return late
+	})
+}
+
+// resign ends the lead of a caller whose write no longer waits.
+func (q *writeQueue) resign(w *queuedWrite) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.passLead(w)
+}
+
+// passLead makes the first caller that waits the leader, if w was.
+func (q *writeQueue) passLead(w *queuedWrite) {
+	if q.leader != w {
+		return
+	}
+	q.leader = nil
+	if len(q.waiting) > 0 {
+		q.leader = q.waiting[0]
+		q.leader.wake <- struct{}{}
+	}
+}
+
+// write calls do in a transaction, which may hold writes of other callers, too. When do fails, only
+// what it did is undone; when the commit fails, every write of the transaction fails. A context that
+// ends while the write waits ends it; a write that has begun runs to its end.
+func (s *Store) write(ctx context.Context, doing string, do func(ctx context.Context, t tx) error) error {
+	return s.whileOpen(ctx, doing, func() error {
+		whole := context.WithoutCancel(ctx)
+		w := &queuedWrite{do: func(t tx) error { return do(whole, t) }, since: time.Now(), wake: make(chan struct{}, 1)}
+		if s.queue.join(w) {
+			return s.leadGroup(ctx, w)
+		}
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			if s.queue.leave(w) {
+				return ctx.Err()
+			}
+			<-w.wake
+		}
+		if w.done {
+			return w.err
+		}
+		return s.leadGroup(ctx, w)
+	})
+}
+
+// leadGroup runs the write of a leader and those behind it, and returns the outcome of the first.
+// While another process has the file locked, it tries again.
+func (s *Store) leadGroup(ctx context.Context, own *queuedWrite) error {
+	defer s.queue.resign(own)
+	for !own.done {
+		err := ctx.Err()
+		var t *sql.Tx
+		if err == nil {
+			t, err = s.writer.BeginTx(context.WithoutCancel(ctx), nil) // the transaction may hold writes of other callers
+		}
+		switch {
+		case err == nil:
+			s.runGroup(context.WithoutCancel(ctx), tx{t, s, map[string]*sql.Stmt{}})
+		case isBusy(err):
+			s.queue.expire(time.Now().Add(-s.wait), err)
+		default:
+			s.queue.leave(own)
+			return err
+		}
+	}
+	return own.err
+}
+
+// runGroup runs writes that wait in a transaction, commits it, and gives each write its outcome: the
+// refused ones, too, only then, since another write of the transaction may be why they are refused.
+// The first write needs no savepoint: when it fails, there is nothing else in the transaction.
+func (s *Store) runGroup(ctx context.Context, t tx) {
+	var group []*queuedWrite
+	outcome := errors.New("a write of the same transaction panicked")
+	defer func() {
+		for _, w := range group {
+			w.finish(outcome)
+		}
+	}()
+	defer func() { _ = t.Rollback() }() // does nothing once it is committed, or SQLite has undone it
+	for len(group) < maxGroup {
+		w := s.queue.next()
+		if w == nil {
+			break
+		}
+		group = append(group, w)
+		if len(group) == 1 {
+			if err := w.do(t); err != nil {
+				outcome = err
+				return
+			}
+			continue
+		}
+		var err error
+		if w.err, err = t.within(ctx, w.do); err != nil {
+			outcome = err
+			return
+		}
+	}
+	s.queue.manyWriters = len(group) > 1
+	outcome = t.Commit()
+}
+
+// within calls do in a savepoint. A refusal is an error of do, which is undone; with any other
+// error the whole transaction is lost.
+func (t tx) within(ctx context.Context, do func(t tx) error) (refusal, err error) {
+	if _, err := t.exec(ctx, beginWrite); err != nil {
+		return nil, err
+	}
+	refusal = do(t)
+	if refusal != nil {
+		_, err = t.exec(ctx, undoWrite)
+	}
+	if err == nil {
+		_, err = t.exec(ctx, keepWrite)
+	}
+	if err != nil && refusal != nil && !isAnswer(refusal) {
+		err = refusal // SQLite has ended the transaction because of it
+	}
+	return refusal, err
+}
