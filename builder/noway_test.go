@@ -692,7 +692,7 @@ func (w *walk) resume(t *testing.T, a builder.AgentBuilder, s agent.State, answe
 	return final(t, w.keeper.Resume(t.Context(), built(t, a), s.Run().ID, durable.TakeFree).Get)
 }
 
-// dying is a store of a process that dies after so many writes.
+// dying is a store of a process that dies after so many entries.
 type dying struct {
 	durable.Store
 
@@ -702,15 +702,19 @@ type dying struct {
 var errDead = errors.New("the process is dead")
 
 func (s *dying) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
-	if s.left.Add(-1) < 0 {
+	had := s.left.Add(-int64(max(1, len(entries)))) + int64(max(1, len(entries)))
+	switch {
+	case had <= 0:
 		return errDead
+	case int(had) < len(entries): // a commit of its own had the first ones
+		return errors.Join(errDead, s.Store.Append(ctx, l, durable.Update{}, entries[:had]...))
 	}
 	return s.Store.Append(ctx, l, u, entries...)
 }
 
 func (s *dying) Release(context.Context, durable.Lease) error { return errDead }
 
-// crash returns a run whose process dies after so many writes, and another that goes on with
+// crash returns a run whose process dies after so many entries, and another that goes on with
 // it. What is to deny the call does so in that one.
 func (w *walk) crash(t *testing.T, writes int64) agent.State {
 	t.Helper()

@@ -22,7 +22,7 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// dying is the store of a process that dies after so many writes.
+// dying is the store of a process that dies after so many entries.
 type dying struct {
 	durable.Store
 
@@ -30,8 +30,12 @@ type dying struct {
 }
 
 func (s *dying) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
-	if s.left.Add(-1) < 0 {
+	had := s.left.Add(-int64(max(1, len(entries)))) + int64(max(1, len(entries)))
+	switch {
+	case had <= 0:
 		return errDead
+	case int(had) < len(entries): // a commit of its own had the first ones
+		return errors.Join(errDead, s.Store.Append(ctx, l, durable.Update{}, entries[:had]...))
 	}
 	return s.Store.Append(ctx, l, u, entries...)
 }

@@ -130,9 +130,9 @@ func TestWrongHooksOfOneRun(t *testing.T) {
 	a := clerk(t, capability.UseHooks(d.guard("own", 0)), capability.UseObserver(recorder))
 	for want, set := range map[string]agent.HookSet{
 		`agent "clerk": hooks for a run: hook "own" is declared twice: names must be unique`: hooks.NewSet(d.guard("own", 0)),
-		`hook "two" is declared twice`:          hooks.NewSet(d.guard("two", 0), d.guard("two", 0)),
-		`hook 2 has no name`:                    hooks.NewSet(d.guard("", 0)),
-		`they are a capability_test.otherHooks`: otherHooks{},
+		`hook "two" is declared twice`:               hooks.NewSet(d.guard("two", 0), d.guard("two", 0)),
+		`hook 2 has no name`:                         hooks.NewSet(d.guard("", 0)),
+		`unexpected type capability_test.otherHooks`: otherHooks{},
 	} {
 		_, err := a.RunWith(t.Context(), agent.RunSettings{Hooks: set}, agent.NewState(), agent.UserText("go")).Get()
 		require.ErrorContains(t, err, want)

@@ -314,7 +314,7 @@ func TestSubagentsThatCannotBe(t *testing.T) {
 		"no agent":       {capability.UseSubagents{Agents: []capability.Subagent{{}}}, "sub-agent 1: the agent is nil"},
 		"no name":        {capability.UseSubagents{Agents: []capability.Subagent{{Agent: builder.New().WithDriver(agenttest.Script())}}}, "missing name"},
 		"twice":          {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout}, {Agent: scout}}}, "sub-agent 2: the name is used twice"},
-		"unknown tool":   {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout, Deny: []string{"wirte"}}}}, "no tool wirte"},
+		"unknown tool":   {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout, Deny: []string{"wirte"}}}}, "unknown tool wirte"},
 		"a hook's name":  {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout.With(capability.UseHooks(guard()))}}}, "twice"},
 		"negative depth": {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout}}, MaxDepth: -1}, "negative"},
 		"no driver":      {capability.UseSubagents{Agents: []capability.Subagent{{Agent: builder.New().WithName("x")}}}, "no driver"},

@@ -93,7 +93,7 @@ func (w *world) agent(t *testing.T, k *durable.Keeper, more ...capability.Capabi
 	return a
 }
 
-// brittle is a store of a process that dies after so many writes.
+// brittle is a store of a process that dies after so many entries.
 type brittle struct {
 	durable.Store
 
@@ -103,8 +103,12 @@ type brittle struct {
 var errDead = errors.New("the process is dead")
 
 func (s *brittle) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
-	if s.left.Add(-1) < 0 {
+	had := s.left.Add(-int64(max(1, len(entries)))) + int64(max(1, len(entries)))
+	switch {
+	case had <= 0:
 		return errDead
+	case int(had) < len(entries): // a commit of its own had the first ones
+		return errors.Join(errDead, s.Store.Append(ctx, l, durable.Update{}, entries[:had]...))
 	}
 	return s.Store.Append(ctx, l, u, entries...)
 }
@@ -476,7 +480,7 @@ func TestARunWithoutToolsIsKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, said(s), said(loaded))
 	_, err = builder.New().WithDriver(agenttest.Script()).With(capability.UseDurability{}).Build().Get()
-	require.ErrorContains(t, err, "no keeper")
+	require.ErrorContains(t, err, "Keeper is nil")
 }
 
 // half is a store of which some reads fail.

@@ -181,20 +181,26 @@ func (w *keptWorld) noted(t *testing.T) (begun, ended []string) {
 
 var errDead = errors.New("the process is dead")
 
-// brittle is the store of a process that dies after so many writes.
+// brittle is the store of a process that dies after so many entries.
 type brittle struct {
 	durable.Store
 
 	left  atomic.Int64
-	after func(e durable.Entry) bool // of which nothing is written any more
+	after func(e durable.Entry) bool // the last entry that is written
 }
 
 func (s *brittle) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
-	if s.left.Add(-1) < 0 {
-		return errDead
+	if s.after != nil {
+		if i := slices.IndexFunc(entries, s.after); i >= 0 && s.left.Load() > int64(i) {
+			s.left.Store(int64(i) + 1)
+		}
 	}
-	if s.after != nil && slices.ContainsFunc(entries, s.after) {
-		s.left.Store(0)
+	had := s.left.Add(-int64(max(1, len(entries)))) + int64(max(1, len(entries)))
+	switch {
+	case had <= 0:
+		return errDead
+	case int(had) < len(entries): // a commit of its own had the first ones
+		return errors.Join(errDead, s.Store.Append(ctx, l, durable.Update{}, entries[:had]...))
 	}
 	return s.Store.Append(ctx, l, u, entries...)
 }
