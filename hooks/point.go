@@ -120,8 +120,8 @@ var (
 	AtExecutionEnd = Point[EndContext]{ExecutionEnd}
 )
 
-// The points around runs, which fire when Compiled.Pipeline and Compiled.Blueprint are
-// called: an agent alone fires none of them.
+// The points around runs, which an engine fires through a RunScope: an agent alone fires
+// none of them.
 var (
 	// AtSessionStart fires before the first iteration of a pipeline. May stop it, add.
 	AtSessionStart = Point[PipelineContext]{SessionStart}

@@ -113,7 +113,7 @@ func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result
 	return next(ctx, s)
 }
 
-// playOn fires the points that other packages fire, such as those of pipelines.
+// playOn fires the points that other packages fire, such as those of compactions.
 func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 	var err error
 	switch r.at {
@@ -129,12 +129,6 @@ func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 		_, _, err = r.hooks.PostSubagent(ctx, s, r.subagent)
 	case hooks.SubagentFailed:
 		r.hooks.SubagentFailed(ctx, s, r.subagent)
-	}
-	if r.pipeline != nil {
-		return r.hooks.Pipeline(ctx, s, r.at, *r.pipeline)
-	}
-	if r.blueprint != nil {
-		_, s, _, err = r.hooks.Blueprint(ctx, s, r.at, *r.blueprint)
 	}
 	return s, err
 }
