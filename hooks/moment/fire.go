@@ -32,7 +32,7 @@ func (m Moment) fireOn(ctx context.Context, set hooks.Set) (Fired, error) {
 		return Fired{}, err
 	}
 	recorder := &recorder{}
-	if m.aroundRuns() {
+	if m.at.IsAroundRuns() {
 		return m.fireScope(ctx, compiled, seen, recorder)
 	}
 	rig := rig{m, compiled}
@@ -57,9 +57,6 @@ func (m Moment) fireOn(ctx context.Context, set hooks.Set) (Fired, error) {
 	}
 	return fired, nil
 }
-
-// aroundRuns reports whether the moment is at a point around runs.
-func (m Moment) aroundRuns() bool { return m.pipeline != nil || m.blueprint != nil }
 
 // fireScope fires a point around runs as an engine does: outside of the run of an agent.
 func (m Moment) fireScope(ctx context.Context, compiled *hooks.Compiled, seen *witness, recorder *recorder) (Fired, error) {

@@ -357,7 +357,7 @@ func (m Moment) check() error {
 	if len(m.before) > 0 && (m.at == hooks.InputSubmitted || m.at == hooks.ExecutionStart) {
 		wrong = append(wrong, fmt.Errorf("AfterSteps: no step is taken before %s", m.at))
 	}
-	if len(m.before) > 0 && m.aroundRuns() {
+	if len(m.before) > 0 && m.at.IsAroundRuns() {
 		wrong = append(wrong, fmt.Errorf("AfterSteps: the run of %s takes no steps: no agent executes it", m.at))
 	}
 	if m.invalid != nil && m.executor != nil {
