@@ -18,7 +18,7 @@ type EngineRun struct {
 }
 
 // NewEngineRun returns a run with the given identity. An empty ID, Session or Root, and a
-// zero Started, are filled in. Observer receives the events of the run; nil means none. If
+// zero Number or Started, are filled in. Observer receives the events of the run; nil means none. If
 // ctx belongs to the run of an agent, that run counts what agents below this run spend.
 func NewEngineRun(ctx context.Context, run Run, o Observer) *EngineRun {
 	if run.ID == "" {
@@ -28,6 +28,7 @@ func NewEngineRun(ctx context.Context, run Run, o Observer) *EngineRun {
 		run.Session = newSessionID()
 	}
 	run.Root = cmp.Or(run.Root, run.Parent, run.ID)
+	run.Number = max(run.Number, 1)
 	if run.Started.IsZero() {
 		run.Started = time.Now()
 	}

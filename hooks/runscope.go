@@ -19,7 +19,7 @@ import (
 // and journal.
 type ScopeOptions struct {
 	// Run identifies the run. An engine that resumes a run sets the ID that it had. An empty
-	// ID, Session or Root, and a zero Started, are filled in. Stage and Iteration are ignored:
+	// ID, Session or Root, and a zero Number or Started, are filled in. Stage and Iteration are ignored:
 	// they are those of each Firing.
 	Run agent.Run
 	// Observer receives the events of the hooks. Nil means none. A *telemetry.Telemetry is

@@ -124,8 +124,8 @@ func TestActionsOfAScope(t *testing.T) {
 			kinds[ev.Hook] = append(kinds[ev.Hook], ev.Kind)
 		}
 	}
-	assert.Equal(t, []hooks.EventKind{hooks.HookStart, hooks.HookFailed}, kinds["pipeline/tests"], "%v", kinds)
-	assert.Equal(t, []hooks.EventKind{hooks.HookStart, hooks.HookComplete}, kinds["pipeline/last"], "%v", kinds)
+	assert.Equal(t, []hooks.EventKind{hooks.HookStart, hooks.HookFailed}, kinds["run.pipeline/tests"], "%v", kinds)
+	assert.Equal(t, []hooks.EventKind{hooks.HookStart, hooks.HookComplete}, kinds["run.pipeline/last"], "%v", kinds)
 }
 
 // lastOnly checks that of two processes the second did nothing but the action that the first had

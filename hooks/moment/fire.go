@@ -61,6 +61,9 @@ func (m Moment) fireOn(ctx context.Context, set hooks.Set) (Fired, error) {
 // fireScope fires a point around runs as an engine does: outside of the run of an agent.
 func (m Moment) fireScope(ctx context.Context, compiled *hooks.Compiled, seen *witness, recorder *recorder) (Fired, error) {
 	run := m.run
+	if run.Depth > 0 {
+		run.Parent = cmp.Or(run.Parent, unnamedParent)
+	}
 	run.Session = cmp.Or(m.state.Session(), run.Session)
 	scope := compiled.OpenScope(ctx, hooks.ScopeOptions{Run: run, Observer: recorder})
 	firing := hooks.Firing{Point: m.at, Stage: m.run.Stage, Iteration: m.run.Iteration}

@@ -53,12 +53,15 @@ func (r rig) person() agent.Approver {
 	return agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) { return *r.approval, nil })
 }
 
+// unnamedParent is the id of the run above one whose moment does not name it.
+const unnamedParent = agent.RunID("run_parent")
+
 // settings returns the settings that place the run: ids, agent, stage.
 func (r rig) settings() agent.RunSettings {
 	settings := agent.RunSettings{ID: r.run.ID, Stage: r.run.Stage, Iteration: r.run.Iteration}
 	if r.run.Depth > 0 || r.run.Parent != "" {
 		settings.Parent = agent.Run{
-			ID: lo.CoalesceOrEmpty(r.run.Parent, "run_parent"), Root: r.run.Root, Depth: max(r.run.Depth-1, 0),
+			ID: lo.CoalesceOrEmpty(r.run.Parent, unnamedParent), Root: r.run.Root, Depth: max(r.run.Depth-1, 0),
 		}
 	}
 	return settings
