@@ -100,7 +100,8 @@ func (f Firing) String() string {
 //
 // An engine opens a scope when it starts or resumes a run, fires the points through it, and
 // calls Drain before it ends. Points of one scope fire one after another: callers wait for their
-// turn. Parallel stages are runs of their own, with scopes of their own.
+// turn, so a hook must not fire through the scope that asks it. Parallel stages are runs of their
+// own, with scopes of their own.
 type RunScope struct {
 	hooks   *Compiled
 	run     *agent.EngineRun
@@ -147,14 +148,13 @@ func (r *RunScope) Pipeline(ctx context.Context, s agent.State, f Firing, about 
 		return s, nil, fmt.Errorf("firing %s: it is not a point of a pipeline", f)
 	}
 	err = r.fire(ctx, s, f, func(ctx context.Context, inside agent.State, f Firing) error {
-		told := pipelineRecord{firingRecord: newFiringRecord(about.Err), Pipeline: about}
-		replayed, err := r.record(ctx, inside, f, &told)
+		told, replayed, err := recordFiring(ctx, r, inside, f, pipelineRecord{firingRecord: newFiringRecord(about.Err), Pipeline: about})
 		if err != nil {
 			return err
 		}
 		if f.live.at = told.At; replayed {
 			about = told.Pipeline
-			about.Err = told.err()
+			about.Err = told.storedError()
 		}
 		inside, err = r.hooks.firePipeline(ctx, inside, f, about)
 		after, stop = r.leave(inside, s)
@@ -175,14 +175,13 @@ func (r *RunScope) Blueprint(
 	}
 	run = about
 	err = r.fire(ctx, s, f, func(ctx context.Context, inside agent.State, f Firing) error {
-		told := blueprintRecord{firingRecord: newFiringRecord(about.Err), Run: recordedRun(about)}
-		replayed, err := r.record(ctx, inside, f, &told)
+		told, replayed, err := recordFiring(ctx, r, inside, f, blueprintRecord{firingRecord: newFiringRecord(about.Err), Run: recordedRun(about)})
 		if err != nil {
 			return err
 		}
 		if f.live.at = told.At; replayed {
 			about = BlueprintRun(told.Run)
-			about.Err = told.err()
+			about.Err = told.storedError()
 		}
 		run, inside, denied, err = r.hooks.fireBlueprint(ctx, inside, f, about)
 		after, _ = r.leave(inside, s)
@@ -221,11 +220,11 @@ func (r *RunScope) leave(inside, s agent.State) (after agent.State, stop *agent.
 	return r.run.Leave(inside, s), inside.StopSignal().ToPointer()
 }
 
-// record records what a firing is told, and reports whether told is what was recorded before. It
-// does nothing without a journal.
-func (r *RunScope) record(ctx context.Context, s agent.State, f Firing, told any) (replayed bool, err error) {
+// recordFiring records what a firing is told and returns it. If it was recorded before, it returns
+// what was recorded, and replayed is set. Without a journal it records nothing.
+func recordFiring[R any](ctx context.Context, r *RunScope, s agent.State, f Firing, told R) (as R, replayed bool, err error) {
 	if r.journal == nil {
-		return false, nil
+		return told, false, nil
 	}
 	replayed = true
 	data, err := r.journal.Once(ctx, s, "firing "+f.String(), true, func(context.Context, string) ([]byte, error) {
@@ -234,12 +233,15 @@ func (r *RunScope) record(ctx context.Context, s agent.State, f Firing, told any
 		return []byte(text), err
 	})
 	if err == nil && replayed {
-		err = strictjson.Unmarshal(string(data), told)
+		err = strictjson.Unmarshal(string(data), &as)
 	}
 	if err != nil {
-		return false, fmt.Errorf("recording what it is about: %w", err)
+		return told, false, fmt.Errorf("recording what it is about: %w", err)
 	}
-	return replayed, nil
+	if !replayed {
+		as = told
+	}
+	return as, replayed, nil
 }
 
 // firingRecord is the common part of what is recorded of a firing before its first hook.
@@ -256,8 +258,8 @@ func newFiringRecord(err error) firingRecord {
 	return told
 }
 
-// err returns the recorded error, or nil if there was none.
-func (r firingRecord) err() error {
+// storedError returns the recorded error, or nil if there was none.
+func (r firingRecord) storedError() error {
 	if r.Error == nil {
 		return nil
 	}

@@ -162,6 +162,11 @@ func TestFiringsAreRecorded(t *testing.T) {
 	assert.Equal(t, later, pipelines[2])
 	assert.Equal(t, hooks.BlueprintRun{}, runs[2])
 
+	fire(t, "empty", hooks.Pipeline{}, hooks.BlueprintRun{})
+	fire(t, "empty", first, run)
+	assert.Equal(t, hooks.Pipeline{}, pipelines[4], "what was missing stays missing")
+	assert.Equal(t, hooks.BlueprintRun{}, runs[4])
+
 	for name := range journal {
 		journal[name] = []byte("{")
 	}
