@@ -128,6 +128,24 @@ func TestActionsOfAScope(t *testing.T) {
 	assert.Equal(t, []hooks.EventKind{hooks.HookStart, hooks.HookComplete}, kinds["run.pipeline/last"], "%v", kinds)
 }
 
+// AP-54: a firing begins with no status, also when one rule alone is asked.
+func TestAFiringIsAnOccasion(t *testing.T) {
+	ran := 0
+	p, err := policy.ParseKind(policy.Pipelines, "pipeline.yaml", []byte(`
+hooks: {on_iteration_start: {type: func, func: count, await: true, when: "LAST_HOOK_STATUS == ''"}}
+`), policy.Options{Host: action.Host{Funcs: map[string]action.Body{"count": func(context.Context, *action.Request) (*action.Decision, error) {
+		ran++
+		return nil, nil
+	}}}})
+	require.NoError(t, err)
+	scope := set(t, p).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{})
+	for i := range 3 {
+		_, _, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.IterationStart, Iteration: i + 1}, hooks.Pipeline{})
+		require.NoError(t, err)
+	}
+	assert.Equal(t, 3, ran)
+}
+
 // lastOnly checks that of two processes the second did nothing but the action that the first had
 // not ended, told the same under the same key.
 func (e *engine) lastOnly(t *testing.T) {
