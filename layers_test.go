@@ -93,7 +93,7 @@ var layers = map[string]layer{
 	// The seams, none of which knows another.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
 	"continuation": {Ours: []string{"agent", "internal/reserved"}, Modules: core},
-	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/errguard", "internal/near", "internal/reserved", "internal/strictjson", "internal/unfiltered"}, Modules: core},
+	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/errguard", "internal/near", "internal/once", "internal/reserved", "internal/strictjson", "internal/unfiltered"}, Modules: core},
 	"toolexec": {
 		Ours: []string{"agent", "internal/errguard", "internal/near", "internal/nils", "internal/startedrun", "internal/strictjson",
 			"internal/thirdparty/jsonschema", "internal/thirdparty/jsonschema/kind"},

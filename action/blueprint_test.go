@@ -19,8 +19,8 @@ func startRun(t *testing.T, a action.Action) (parameters string, denied error) {
 	hook := hooks.On(hooks.AtRunStart, "validator", func(ctx context.Context, c hooks.RunStartContext) hooks.Result {
 		return action.Apply(ctx, c, a, action.NewRequest(c, "validator"))
 	})
-	set := hooks.NewSet(hook).Compile().MustGet()
-	run, _, denied, err := set.Blueprint(t.Context(), agent.NewState(), hooks.RunStart, hooks.BlueprintRun{Parameters: json.RawMessage(`{"report_id":"R123"}`)})
+	scope := hooks.NewSet(hook).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{})
+	run, _, denied, err := scope.Blueprint(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.RunStart}, hooks.BlueprintRun{Parameters: json.RawMessage(`{"report_id":"R123"}`)})
 	require.NoError(t, err)
 	return string(run.Parameters), denied
 }

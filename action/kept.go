@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -40,28 +41,41 @@ func Kept(name string) bool { return strings.Contains("/"+name, "/"+keptPrefix) 
 // for times and attempts. If a process asks the same again, that is a separate action, unless the earlier one failed:
 // then it is another try of it.
 //
+// At a point around runs, here is the same hook, of the same Edition, in the same Firing, whatever it is told. A failure is
+// recorded there, too, unless the action was cancelled or killed by a signal: the LAST_HOOK_STATUS of later actions stays
+// what it was.
+//
 // In a run that is not durable, Keep returns the action unchanged.
 func Keep(ctx context.Context, a Action, r *Request) Action {
 	j := once.From(ctx)
 	if j == nil {
 		return a
 	}
-	name, ok := r.cursor()
+	cursor, ok := r.cursor()
 	if !ok {
 		return a // a itself reports what is wrong with the request
 	}
 	at := kept.Get(r.state)
-	nth := at.take(r.Step, name)
-	full := name
+	name, nth := cursor, at.take(r, cursor)
 	if nth > 0 {
-		full = fmt.Sprintf("%s #%d", name, nth+1)
+		name = fmt.Sprintf("%s #%d", cursor, nth+1)
 	}
+	var tries atomic.Int64
 	return actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+		full := name
+		if r.isFiring() { // a failure is written down, so that each try needs a name
+			if try := tries.Add(1); try > 1 {
+				full = fmt.Sprintf("%s try %d", name, try)
+			}
+		}
 		var unwritten *Answer
 		data, err := j.Once(ctx, r.state, full, true, func(ctx context.Context, key string) ([]byte, error) {
 			told := *r
 			told.IdempotencyKey = shortHash(key)
 			answer, err := a.Do(ctx, &told).Get()
+			if fault := r.finalFault(ctx, err); fault != nil {
+				return json.Marshal(written{Fault: fault})
+			}
 			if err != nil || answer == nil {
 				return nil, err
 			}
@@ -69,24 +83,47 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 				unwritten = answer
 				return nil, errUnwritten
 			}
-			return json.Marshal(written(*answer))
+			return json.Marshal(writtenAnswer(answer))
 		})
-		at.release(r.Step, name, nth, err == nil || unwritten != nil)
+		if !r.isFiring() {
+			at.release(r.Step, cursor, nth, err == nil || unwritten != nil)
+		}
 		if unwritten != nil {
 			return unwritten, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if len(data) == 0 {
-			return nil, nil
-		}
-		var answer written
-		if err := json.Unmarshal(data, &answer); err != nil {
-			return nil, fmt.Errorf("reading the recorded answer of %s: %w", full, err)
-		}
-		return (*Answer)(&answer), nil
+		return readWritten(full, data)
 	})
+}
+
+// readWritten returns the answer, or the failure, that was recorded under a name.
+func readWritten(name string, data []byte) (*Answer, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	var w written
+	if err := json.Unmarshal(data, &w); err != nil {
+		return nil, fmt.Errorf("reading the recorded answer of %s: %w", name, err)
+	}
+	if w.Fault != nil {
+		return nil, &Error{w.Fault.Type, w.Fault.Fault, errors.New(w.Fault.Text)}
+	}
+	return &Answer{w.Decision, w.Output, w.Truncated, w.Off}, nil
+}
+
+// isFiring reports whether the request is about a point around runs.
+func (r *Request) isFiring() bool { return r.firing != hooks.Firing{} }
+
+// finalFault returns the failure of an action at a point around runs as it is recorded; nil for one that leaves open
+// whether the action has ended by itself.
+func (r *Request) finalFault(ctx context.Context, err error) *writtenFault {
+	fault, ok := errors.AsType[*Error](err)
+	if !ok || !r.isFiring() || ctx.Err() != nil || fault.Fault == FaultCancelled || fault.Fault == FaultSignal {
+		return nil
+	}
+	return &writtenFault{fault.Type, fault.Fault, fault.Err.Error()}
 }
 
 // errUnwritten keeps an answer from being recorded.
@@ -108,11 +145,27 @@ type written struct {
 	Output    string    `json:"output,omitempty"`
 	Truncated bool      `json:"truncated,omitempty"`
 	Off       bool      `json:"off,omitempty"`
+	// Fault is how the action failed; nil when it did not.
+	Fault *writtenFault `json:"fault,omitempty"`
+}
+
+// writtenFault is an Error as it is written down.
+type writtenFault struct {
+	Type  string `json:"type"`
+	Fault Fault  `json:"fault"`
+	Text  string `json:"text"`
+}
+
+func writtenAnswer(a *Answer) written {
+	return written{Decision: a.Decision, Output: a.Output, Truncated: a.Truncated, Off: a.Off}
 }
 
 // cursor returns the journal name of the question that r asks. A recorded answer is used only for the same question:
 // other arguments or other rules give another name.
 func (r *Request) cursor() (name string, ok bool) {
+	if r.isFiring() { // what it is told is written down with the firing
+		return fmt.Sprintf("%s%s %s %s", keptPrefix, r.Hook, r.firing, shortHash(r.Edition)), true
+	}
 	about := r.sameAgain()
 	about.Run, about.Deadline, about.Attempt = agent.Run{}, time.Time{}, 0 // the journal belongs to one run, and times do not matter
 	about.Variables.Session, about.SessionID, about.RunID = "", "", ""
@@ -143,12 +196,15 @@ type keptActions struct {
 
 var kept = agent.NewScratch[keptActions](nil)
 
-// take returns the number of earlier equal questions in this step.
-func (k *keptActions) take(step int, name string) int {
+// take returns the number of earlier equal questions: in this step, or in this firing.
+func (k *keptActions) take(r *Request, name string) int {
+	if r.isFiring() {
+		return r.firing.CountUse(name)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.asked == nil || k.step != step {
-		k.step, k.asked = step, map[string]int{}
+	if k.asked == nil || k.step != r.Step {
+		k.step, k.asked = r.Step, map[string]int{}
 	}
 	k.asked[name]++
 	return k.asked[name] - 1

@@ -97,6 +97,8 @@ type Request struct {
 	Edition string `json:"-"`
 
 	state agent.State
+	// firing is that of a point around runs; zero elsewhere.
+	firing hooks.Firing
 	// strict is set when every output must be a valid decision.
 	strict bool
 }
@@ -146,6 +148,12 @@ func NewRequest(c hooks.Context, hook string) *Request {
 	r.Decides, r.strict = len(r.Decisions) > 0, guards(c)
 	r.Variables = Variables{
 		Session: string(run.Session), Stage: run.Stage, Iteration: run.Iteration, Timestamp: time.Now().UTC().Format(time.RFC3339),
+	}
+	if at, ok := c.(interface {
+		Firing() hooks.Firing
+		Time() time.Time
+	}); ok {
+		r.firing, r.Variables.Timestamp = at.Firing(), at.Time().UTC().Format(time.RFC3339)
 	}
 	r.Usage, r.Calls = Usage{run: r.state}, Calls{run: r.state}
 	for _, part := range requestParts() {

@@ -37,13 +37,17 @@ func TestPipelinePoints(t *testing.T) {
 		}),
 	).Compile().Get()
 	require.NoError(t, err)
-	s, err := compiled.Pipeline(t.Context(), agent.NewState(), hooks.IterationComplete, hooks.Pipeline{NextStage: "deploy"})
+	scope := compiled.OpenScope(t.Context(), hooks.ScopeOptions{})
+	s, stop, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.IterationComplete}, hooks.Pipeline{NextStage: "deploy"})
 	require.NoError(t, err)
-	assert.Equal(t, "enough", s.StopSignal().MustGet().Message)
+	require.NotNil(t, stop)
+	assert.Equal(t, "enough", stop.Message)
+	assert.False(t, s.Stopped(), "the state can be used for the next run")
 	assert.Equal(t, "yes", seen.Or(s, ""))
-	_, err = compiled.Pipeline(t.Context(), s, hooks.SessionComplete, hooks.Pipeline{Reason: "max"})
+	_, stop, err = scope.Pipeline(t.Context(), s, hooks.Firing{Point: hooks.SessionComplete}, hooks.Pipeline{Reason: "max"})
 	require.NoError(t, err)
-	_, err = compiled.Pipeline(t.Context(), s, hooks.SessionStart, hooks.Pipeline{})
+	assert.Nil(t, stop)
+	_, _, err = scope.Pipeline(t.Context(), s, hooks.Firing{Point: hooks.SessionStart}, hooks.Pipeline{})
 	require.NoError(t, err, "no hook is there")
 	assert.Equal(t, []string{"first:deploy", "last:yes", "observer:stop", "end:max"}, told)
 }
@@ -54,9 +58,11 @@ func TestPipelineFailsClosed(t *testing.T) {
 		return c.Fail(errors.New("boom"))
 	})).Compile().Get()
 	require.NoError(t, err)
-	s, err := compiled.Pipeline(t.Context(), agent.NewState(), hooks.SessionStart, hooks.Pipeline{})
+	scope := compiled.OpenScope(t.Context(), hooks.ScopeOptions{})
+	_, stop, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.SessionStart}, hooks.Pipeline{})
 	require.NoError(t, err)
-	assert.Contains(t, s.StopSignal().MustGet().Message, "could not decide: boom")
+	require.NotNil(t, stop)
+	assert.Contains(t, stop.Message, "could not decide: boom")
 }
 
 func TestBlueprintPoints(t *testing.T) {
@@ -78,7 +84,8 @@ func TestBlueprintPoints(t *testing.T) {
 	run := func(at hooks.PointName, about hooks.BlueprintRun, list ...hooks.Hook) (hooks.BlueprintRun, error) {
 		compiled, err := hooks.NewSet(list...).Compile().Get()
 		require.NoError(t, err)
-		after, _, denied, err := compiled.Blueprint(t.Context(), agent.NewState(), at, about)
+		scope := compiled.OpenScope(t.Context(), hooks.ScopeOptions{})
+		after, _, denied, err := scope.Blueprint(t.Context(), agent.NewState(), hooks.Firing{Point: at}, about)
 		require.NoError(t, err)
 		return after, denied
 	}
@@ -94,7 +101,8 @@ func TestBlueprintPoints(t *testing.T) {
 	after, _ = run(hooks.RunResult, before, broken)
 	assert.Contains(t, after.ResultText, "result withheld by broken")
 	assert.Nil(t, after.ResultData)
-	after, _, denied, err := (*hooks.Compiled)(nil).Blueprint(t.Context(), agent.NewState(), hooks.RunStart, before)
+	none := (*hooks.Compiled)(nil).OpenScope(t.Context(), hooks.ScopeOptions{})
+	after, _, denied, err := none.Blueprint(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.RunStart}, before)
 	require.NoError(t, err)
 	assert.Equal(t, before, after)
 	require.NoError(t, denied)

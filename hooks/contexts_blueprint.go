@@ -25,7 +25,7 @@ type BlueprintRun struct {
 
 // blueprintView is the common part of the contexts at the points of a coordinator's run.
 type blueprintView struct {
-	contextView
+	aroundView
 	about BlueprintRun
 }
 
@@ -81,27 +81,21 @@ type RunEndContext struct{ blueprintView }
 // Err returns the error of a failed run, otherwise nil.
 func (c RunEndContext) Err() error { return c.about.Err }
 
-// Blueprint asks the hooks at a point of a coordinator's run, in turn; each sees the
-// changes of the ones before. It returns the run and the state with the hooks' changes.
-// Denied is set at RunStart if the run must not be given to a runner. The error is that
-// of a hook whose failure aborts, or of ctx. At other points, and on a nil receiver,
-// Blueprint does nothing.
-func (c *Compiled) Blueprint(ctx context.Context, s agent.State, at PointName, about BlueprintRun) (run BlueprintRun, after agent.State, denied, err error) {
-	if c == nil {
-		return about, s, nil, nil
-	}
+// fireBlueprint asks the hooks at a point of a coordinator's run, in turn; each sees the changes
+// of the ones before. Denied is set at RunStart if the run must not be given to a runner.
+func (c *Compiled) fireBlueprint(ctx context.Context, s agent.State, f Firing, about BlueprintRun) (run BlueprintRun, after agent.State, denied, err error) {
 	var last *Outcome
-	switch at {
+	switch f.Point {
 	case RunStart:
-		last, err = c.foldRunStart(ctx, s, &about)
+		last, err = c.foldRunStart(ctx, s, f, &about)
 	case RunResult:
-		_, err = foldBlueprint(ctx, c, &c.runResult, at, &s, &about, func(v blueprintView) RunResultContext { return RunResultContext{v} })
+		_, err = foldBlueprint(ctx, c, &c.runResult, f, &s, &about, func(v blueprintView) RunResultContext { return RunResultContext{v} })
 	case RunFailed:
-		_, err = foldBlueprint(ctx, c, &c.runFailed, at, &s, &about, func(v blueprintView) RunFailedContext { return RunFailedContext{v} })
+		_, err = foldBlueprint(ctx, c, &c.runFailed, f, &s, &about, func(v blueprintView) RunFailedContext { return RunFailedContext{v} })
 	case RunFinish:
-		_, err = foldBlueprint(ctx, c, &c.runFinish, at, &s, &about, func(v blueprintView) RunEndContext { return RunEndContext{v} })
+		_, err = foldBlueprint(ctx, c, &c.runFinish, f, &s, &about, func(v blueprintView) RunEndContext { return RunEndContext{v} })
 	case RunTimeout:
-		_, err = foldBlueprint(ctx, c, &c.runTimeout, at, &s, &about, func(v blueprintView) RunEndContext { return RunEndContext{v} })
+		_, err = foldBlueprint(ctx, c, &c.runTimeout, f, &s, &about, func(v blueprintView) RunEndContext { return RunEndContext{v} })
 	}
 	if last != nil && last.decision == Deny {
 		denied = &DeniedError{Tool: lo.CoalesceOrEmpty(s.Run().Agent, "the run"), Hook: last.hook, Reason: last.reason, Failed: last.failed}
@@ -111,17 +105,13 @@ func (c *Compiled) Blueprint(ctx context.Context, s agent.State, at PointName, a
 
 // foldRunStart asks the controls at RunStart until all of them have judged the same
 // parameters. The first Deny ends the asking.
-func (c *Compiled) foldRunStart(ctx context.Context, s agent.State, about *BlueprintRun) (*Outcome, error) {
-	if c.runStart.empty() {
-		return nil, nil
-	}
-	info, _ := infoOf(RunStart)
+func (c *Compiled) foldRunStart(ctx context.Context, s agent.State, f Firing, about *BlueprintRun) (*Outcome, error) {
 	d := deliberation[judgedParameters]{now: judgedParameters(about.Parameters)}
 	view := func(frozen *Outcome) RunStartContext {
 		if string(d.now) != string(about.Parameters) {
 			about.Parameters = json.RawMessage(d.now)
 		}
-		return RunStartContext{blueprintView{contextView{state: s, info: info, frozen: frozen}, *about}}
+		return RunStartContext{blueprintView{viewAround(s, f, frozen), *about}}
 	}
 	err := deliberate(ctx, &d, RunStart, c.runStart.controls, func(int) RunStartContext { return view(nil) })
 	if err != nil {
@@ -145,15 +135,9 @@ func (p judgedParameters) applyRewrite(o *Outcome, again bool) (now, judged judg
 // foldBlueprint asks the controls of a point after the start in turn; each sees the
 // changes of the ones before.
 func foldBlueprint[C Context](
-	ctx context.Context, c *Compiled, m *moment[C], at PointName, s *agent.State, about *BlueprintRun, view func(blueprintView) C,
+	ctx context.Context, c *Compiled, m *moment[C], f Firing, s *agent.State, about *BlueprintRun, view func(blueprintView) C,
 ) (*Outcome, error) {
-	info, _ := infoOf(at)
-	if m.empty() {
-		return nil, nil
-	}
-	seen := func(frozen *Outcome) C {
-		return view(blueprintView{contextView{state: *s, info: info, frozen: frozen}, *about})
-	}
+	seen := func(frozen *Outcome) C { return view(blueprintView{viewAround(*s, f, frozen), *about}) }
 	var last *Outcome
 	var effects agent.Effects
 	for _, e := range m.controls {
@@ -164,7 +148,7 @@ func foldBlueprint[C Context](
 		if o == nil {
 			continue
 		}
-		tellConflicts(ctx, *s, at, effects, o.effects)
+		tellConflicts(ctx, *s, f.Point, effects, o.effects)
 		effects = effects.Add(o.effects)
 		*s = s.Apply(o.effects)
 		if last == nil || o.decision != Allow {

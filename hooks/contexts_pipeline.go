@@ -36,7 +36,7 @@ type Pipeline struct {
 // PipelineContext is the context of AtSessionStart, AtIterationStart,
 // AtIterationComplete, AtIterationFailed and AtStageComplete.
 type PipelineContext struct {
-	contextView
+	aroundView
 	about Pipeline
 }
 
@@ -53,33 +53,21 @@ func (c PipelineContext) Stop(reason string, effects ...agent.Effect) Result {
 
 // PipelineEndContext is the context of AtSessionComplete.
 type PipelineEndContext struct {
-	contextView
+	aroundView
 	about Pipeline
 }
 
 // Pipeline returns the description of the pipeline.
 func (c PipelineEndContext) Pipeline() Pipeline { return c.about }
 
-// Pipeline asks the hooks at a point of a pipeline, in turn; each sees the changes of
-// the ones before. It returns the state with the hooks' changes; the state has a stop
-// signal if a hook ended the pipeline. The error is that of a hook whose failure aborts,
-// or of ctx. At other points, and on a nil receiver, Pipeline does nothing.
-func (c *Compiled) Pipeline(ctx context.Context, s agent.State, at PointName, about Pipeline) (agent.State, error) {
-	if c == nil {
-		return s, nil
+// firePipeline asks the hooks at a point of a pipeline, in turn; each sees the changes of the
+// ones before. It returns the state with the hooks' changes and the stop signal of a hook.
+func (c *Compiled) firePipeline(ctx context.Context, s agent.State, f Firing, about Pipeline) (agent.State, error) {
+	if f.Point == SessionComplete {
+		return s, c.sessionComplete.announce(ctx, c.pool, PipelineEndContext{viewAround(s, f, nil), about})
 	}
-	info, _ := infoOf(at)
-	if at == SessionComplete {
-		_ = c.sessionComplete.announce(ctx, c.pool, PipelineEndContext{contextView{state: s, info: info}, about})
-		return s, nil
-	}
-	m := c.pipeline[at]
-	if m.empty() {
-		return s, nil
-	}
-	view := func(frozen *Outcome) PipelineContext {
-		return PipelineContext{contextView{state: s, info: info, frozen: frozen}, about}
-	}
+	m := c.pipeline[f.Point]
+	view := func(frozen *Outcome) PipelineContext { return PipelineContext{viewAround(s, f, frozen), about} }
 	var last *Outcome
 	var effects agent.Effects
 	for _, e := range m.controls {
@@ -90,7 +78,7 @@ func (c *Compiled) Pipeline(ctx context.Context, s agent.State, at PointName, ab
 		if o == nil {
 			continue
 		}
-		tellConflicts(ctx, s, at, effects, o.effects)
+		tellConflicts(ctx, s, f.Point, effects, o.effects)
 		effects = effects.Add(o.effects)
 		s = s.Apply(o.effects)
 		if last == nil || o.decision == StopRun {
@@ -104,5 +92,12 @@ func (c *Compiled) Pipeline(ctx context.Context, s agent.State, at PointName, ab
 	return s, m.announce(ctx, c.pool, view(last))
 }
 
-// pipelinePoints are the points that Compiled.Pipeline folds.
+// pipelinePoints are the points of a pipeline where something can be decided.
 var pipelinePoints = []Point[PipelineContext]{AtSessionStart, AtIterationStart, AtIterationComplete, AtIterationFailed, AtStageComplete}
+
+// pipelinePointNames are all points of a pipeline, blueprintPointNames those of a coordinator's
+// run.
+var (
+	pipelinePointNames  = []PointName{SessionStart, IterationStart, IterationComplete, IterationFailed, StageComplete, SessionComplete}
+	blueprintPointNames = []PointName{RunStart, RunResult, RunFailed, RunTimeout, RunFinish}
+)

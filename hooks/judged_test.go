@@ -233,7 +233,7 @@ func TestRewrittenInstructionsAndParametersAreJudgedAgain(t *testing.T) {
 	for _, said := range []string{"bad", "not bad", "not good"} {
 		instruction, denied, err := compiled.PreSubagent(t.Context(), s, hooks.Subagent{Agent: "a", Instruction: said})
 		require.NoError(t, err)
-		run, _, refused, err := compiled.Blueprint(t.Context(), s, hooks.RunStart, hooks.BlueprintRun{Parameters: json.RawMessage(`{"say":"` + said + `"}`)})
+		run, _, refused, err := compiled.OpenScope(t.Context(), hooks.ScopeOptions{}).Blueprint(t.Context(), s, hooks.Firing{Point: hooks.RunStart}, hooks.BlueprintRun{Parameters: json.RawMessage(`{"say":"` + said + `"}`)})
 		require.NoError(t, err)
 		if said != "not good" {
 			require.Error(t, denied)

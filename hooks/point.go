@@ -51,6 +51,12 @@ const (
 	RunFinish         PointName = "RunFinish"
 )
 
+// IsAroundRuns reports whether the point belongs to the run of an engine, such as a pipeline,
+// and not to that of an agent: see RunScope.
+func (p PointName) IsAroundRuns() bool {
+	return slices.Contains(pipelinePointNames, p) || slices.Contains(blueprintPointNames, p)
+}
+
 // Point ties a moment to the context of its hooks, so that the compiler checks which
 // answers a hook may give. The points are the At… variables; there are no others.
 type Point[C Context] struct {
@@ -120,8 +126,8 @@ var (
 	AtExecutionEnd = Point[EndContext]{ExecutionEnd}
 )
 
-// The points around runs, which fire when Compiled.Pipeline and Compiled.Blueprint are
-// called: an agent alone fires none of them.
+// The points around runs, which an engine fires through a RunScope: an agent alone fires
+// none of them.
 var (
 	// AtSessionStart fires before the first iteration of a pipeline. May stop it, add.
 	AtSessionStart = Point[PipelineContext]{SessionStart}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -183,7 +184,7 @@ func TestHooksAreCalledWhereTheyBelong(t *testing.T) {
 				play(t, script, []hooks.Hook{hooks.ObserveAll("only", see, at)}, firing())
 			case hooks.SessionStart, hooks.SessionComplete, hooks.IterationStart, hooks.IterationComplete, hooks.IterationFailed,
 				hooks.StageComplete, hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish:
-				play(t, script, []hooks.Hook{hooks.ObserveAll("only", see, at)}, firing())
+				fireAround(t, hooks.ObserveAll("only", see, at))
 			case hooks.AgentFailed:
 				play(t, agenttest.Script(agenttest.Fail(errPaper)), []hooks.Hook{hooks.ObserveAll("only", see, at)})
 			default:
@@ -219,6 +220,12 @@ func TestFailingObserversHoldUpNobody(t *testing.T) {
 					hooks.ObserveAll("failing", func(context.Context, hooks.Context) error { return fail() }, at),
 					hooks.ObserveAll("last", func(context.Context, hooks.Context) error { later++; return nil }, at).WithPriority(-1),
 					hooks.ObserveAll("first", func(context.Context, hooks.Context) error { later++; return nil }, at).WithPriority(1),
+				}
+				if at.IsAroundRuns() {
+					recorder := fireAround(t, list...)
+					assert.Equal(t, 1, lo.Count(recorder.Names(), string(hooks.HookFailed)))
+					assert.Equal(t, 2, later)
+					return
 				}
 				script := agenttest.Script(agenttest.Call("broken", `{}`), agenttest.Say("hi"))
 				if at == hooks.AgentFailed {
@@ -416,10 +423,25 @@ func firing() capability.Capability {
 		_, _, _ = c.PreSubagent(ctx, s, hooks.Subagent{})
 		_, _, _ = c.PostSubagent(ctx, s, hooks.Subagent{})
 		c.SubagentFailed(ctx, s, hooks.Subagent{Err: errPaper})
-		for _, at := range hooks.PointNames() {
-			_, _ = c.Pipeline(ctx, s, at, hooks.Pipeline{})
-			_, _, _, _ = c.Blueprint(ctx, s, at, hooks.BlueprintRun{})
-		}
 		return next(ctx, s)
 	}))
+}
+
+// fireAround fires all points around runs, as an engine does, and returns what its observer saw.
+func fireAround(t testing.TB, list ...hooks.Hook) *agenttest.Recorder {
+	t.Helper()
+	recorder := agenttest.Record()
+	scope := hooks.NewSet(list...).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{Observer: recorder})
+	for _, at := range hooks.PointNames() {
+		_, _, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: at}, hooks.Pipeline{})
+		_, _, _, other := scope.Blueprint(t.Context(), agent.NewState(), hooks.Firing{Point: at}, hooks.BlueprintRun{})
+		if at.IsAroundRuns() {
+			assert.True(t, err == nil || other == nil, "%s: %v, %v", at, err, other)
+			continue
+		}
+		require.ErrorContains(t, err, "it is not a point of a pipeline")
+		require.ErrorContains(t, other, "it is not a point of a coordinator's run")
+	}
+	require.NoError(t, scope.Drain(t.Context()))
+	return recorder
 }

@@ -16,7 +16,8 @@ type occasion struct {
 	mu      sync.Mutex
 	step    int
 	call    string
-	last    int // the turn of the last rule
+	firing  hooks.Firing // of a point around runs; zero elsewhere
+	last    int          // the turn of the last rule
 	actions map[*document]map[string]condition.Action
 	tried   map[string]int
 	after   action.Variables
@@ -47,12 +48,16 @@ func occasionOf(c hooks.Context, r *rule) *occasion {
 	}); ok {
 		key.index, call = at.Index(), at.Original().ID
 	}
+	var firing hooks.Firing
+	if at, ok := c.(interface{ Firing() hooks.Firing }); ok {
+		firing = at.Firing()
+	}
 	all := past.Get(c.State())
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	o := all.at[key]
-	if o == nil || o.step != c.StepIndex() || o.call != call || r.turn < o.last {
-		o = &occasion{step: c.StepIndex(), call: call, actions: map[*document]map[string]condition.Action{}, tried: map[string]int{}}
+	if o == nil || o.step != c.StepIndex() || o.call != call || o.firing != firing || r.turn < o.last {
+		o = &occasion{step: c.StepIndex(), call: call, firing: firing, actions: map[*document]map[string]condition.Action{}, tried: map[string]int{}}
 		all.at[key] = o
 	}
 	o.last = r.turn

@@ -43,6 +43,17 @@ func (r *run) Observe(ctx context.Context, e agent.Event) {
 	r.logHook(ctx, h, failure)
 }
 
+var _ agent.Observer = (*Telemetry)(nil)
+
+// Observe records what hooks do at the points around runs: a Telemetry is an observer for
+// hooks.ScopeOptions. The spans of hooks are children of the span in ctx, which is that of the
+// engine. It ignores all other events, since the processor records the runs of agents.
+func (t *Telemetry) Observe(ctx context.Context, e agent.Event) {
+	if h, ok := e.(hooks.Event); ok && h.Point.IsAroundRuns() {
+		(&run{t: t, about: h.Run, recording: true, logs: t.logHandler(ctx)}).Observe(ctx, h)
+	}
+}
+
 // failureOf returns the class of a hook's failure.
 func failureOf(h hooks.Event) string {
 	if h.Kind == hooks.HookTimeout {
@@ -133,6 +144,10 @@ func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) conte
 	a.flag(semconv.KeyRewroteInput, !h.Shadow && h.Decision == hooks.Rewrite)
 	a.flag(semconv.KeyRewroteOutput, !h.Shadow && (h.Decision == hooks.Replace || h.Decision == hooks.Withhold))
 	a.call(h.Call)
+	if r.span == nil { // no span of the run says it
+		a.text(semconv.KeyRun, string(r.about.ID))
+		a.text(semconv.KeyConversation, string(r.about.Session))
+	}
 	a.text(semconv.KeyErrorType, failure)
 	a.origin(h.Origin)
 	if r.t.reasons {

@@ -24,7 +24,7 @@
 // answer as the moment says. The hooks are installed as builder would install them, so
 // their matchers, order, time limits and failure policies apply, and their events are
 // observed. They are called once, at that moment, and at no other point or step of the
-// run.
+// run. Pipeline and Blueprint fire through a hooks.RunScope, as an engine does, and run no agent.
 //
 // The result is a Fired. Decision, Reason and Hook say which hook decided what; Err and
 // Policy give the error of a hook and the policy applied to it; State and Effects hold

@@ -1,6 +1,7 @@
 package moment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ func (m Moment) fireOn(ctx context.Context, set hooks.Set) (Fired, error) {
 		return Fired{}, err
 	}
 	recorder := &recorder{}
+	if m.at.IsAroundRuns() {
+		return m.fireScope(ctx, compiled, seen, recorder)
+	}
 	rig := rig{m, compiled}
 	a, err := agent.New(rig.config(recorder)).Get()
 	if err != nil {
@@ -50,6 +54,36 @@ func (m Moment) fireOn(ctx context.Context, set hooks.Set) (Fired, error) {
 	fired := newFired(m, seen.context, final, err, recorder.events())
 	if seen.context == nil && len(fired.Events) == 0 {
 		return Fired{}, m.missError(final, err)
+	}
+	return fired, nil
+}
+
+// fireScope fires a point around runs as an engine does: outside of the run of an agent.
+func (m Moment) fireScope(ctx context.Context, compiled *hooks.Compiled, seen *witness, recorder *recorder) (Fired, error) {
+	run := m.run
+	if run.Depth > 0 {
+		run.Parent = cmp.Or(run.Parent, unnamedParent)
+	}
+	run.Session = cmp.Or(m.state.Session(), run.Session)
+	scope := compiled.OpenScope(ctx, hooks.ScopeOptions{Run: run, Observer: recorder})
+	firing := hooks.Firing{Point: m.at, Stage: m.run.Stage, Iteration: m.run.Iteration}
+	after := m.state.Apply(agent.EffectsOf(m.effects...).From(theirs))
+	var stop *agent.Signal
+	var err error
+	if m.pipeline != nil {
+		after, stop, err = scope.Pipeline(ctx, after, firing, *m.pipeline)
+	} else {
+		_, after, _, err = scope.Blueprint(ctx, after, firing, *m.blueprint)
+	}
+	if stop != nil {
+		after = after.WithStop(*stop)
+	}
+	if drained := scope.Drain(context.WithoutCancel(ctx)); drained != nil {
+		return Fired{}, drained
+	}
+	fired := newFired(m, seen.context, after, err, recorder.events())
+	if seen.context == nil && len(fired.Events) == 0 {
+		return Fired{}, m.missError(after, err)
 	}
 	return fired, nil
 }

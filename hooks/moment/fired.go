@@ -55,10 +55,12 @@ type Fired struct {
 	BlueprintRun hooks.BlueprintRun
 
 	// State is the final state of the run, with everything that was added. Its Status and
-	// StopSignal say how the run ended.
+	// StopSignal say how the run ended; at the points of a pipeline, the StopSignal is that of
+	// the hook that ended the pipeline.
 	State agent.State
 	// RunErr is the error of the run, an *agent.RunError: a hook whose policy aborts
-	// fails it, and so do RunFailure and some moments of End.
+	// fails it, and so do RunFailure and some moments of End. At the points around runs it is
+	// the error of the firing.
 	RunErr error
 }
 

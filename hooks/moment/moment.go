@@ -138,14 +138,16 @@ func SubagentFailure(name, instruction string, err error) Moment {
 }
 
 // Pipeline returns a moment of a pipeline, such as hooks.IterationComplete. The stage and the
-// iteration are in WithRun.
+// iteration are in WithRun. The point fires outside of the run of an agent, through a
+// hooks.RunScope.
 func Pipeline(at hooks.PointName, about hooks.Pipeline) Moment {
 	m := Moment{at: at, pipeline: &about}
 	return m.onlyAt("Pipeline", hooks.SessionStart, hooks.SessionComplete, hooks.IterationStart, hooks.IterationComplete,
 		hooks.IterationFailed, hooks.StageComplete)
 }
 
-// Blueprint returns a moment of a coordinator's run, such as hooks.RunStart.
+// Blueprint returns a moment of a coordinator's run, such as hooks.RunStart. It fires as that
+// of Pipeline does.
 func Blueprint(at hooks.PointName, about hooks.BlueprintRun) Moment {
 	m := Moment{at: at, blueprint: &about}
 	return m.onlyAt("Blueprint", hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish)
@@ -236,7 +238,7 @@ func (m Moment) WithRun(run agent.Run) Moment { m.run = run; return m }
 
 // WithState sets the state in which the run begins: a conversation and metadata of the
 // session. Without it, the run begins with the user message "hello"; at the input points,
-// with only the input.
+// with only the input; and at the points around runs, the state is empty.
 func (m Moment) WithState(s agent.State) Moment { m.state = s; return m }
 
 // WithEffects applies effects to the run before it begins: metadata of the run,
@@ -354,6 +356,9 @@ func (m Moment) check() error {
 	}
 	if len(m.before) > 0 && (m.at == hooks.InputSubmitted || m.at == hooks.ExecutionStart) {
 		wrong = append(wrong, fmt.Errorf("AfterSteps: no step is taken before %s", m.at))
+	}
+	if len(m.before) > 0 && m.at.IsAroundRuns() {
+		wrong = append(wrong, fmt.Errorf("AfterSteps: the run of %s takes no steps: no agent executes it", m.at))
 	}
 	if m.invalid != nil && m.executor != nil {
 		wrong = append(wrong, errors.New("Invalid: the executor of WithExecutor says what is invalid"))

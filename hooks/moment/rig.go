@@ -53,12 +53,15 @@ func (r rig) person() agent.Approver {
 	return agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) { return *r.approval, nil })
 }
 
+// unnamedParent is the id of the run above one whose moment does not name it.
+const unnamedParent = agent.RunID("run_parent")
+
 // settings returns the settings that place the run: ids, agent, stage.
 func (r rig) settings() agent.RunSettings {
 	settings := agent.RunSettings{ID: r.run.ID, Stage: r.run.Stage, Iteration: r.run.Iteration}
 	if r.run.Depth > 0 || r.run.Parent != "" {
 		settings.Parent = agent.Run{
-			ID: lo.CoalesceOrEmpty(r.run.Parent, "run_parent"), Root: r.run.Root, Depth: max(r.run.Depth-1, 0),
+			ID: lo.CoalesceOrEmpty(r.run.Parent, unnamedParent), Root: r.run.Root, Depth: max(r.run.Depth-1, 0),
 		}
 	}
 	return settings
@@ -113,7 +116,7 @@ func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result
 	return next(ctx, s)
 }
 
-// playOn fires the points that other packages fire, such as those of pipelines.
+// playOn fires the points that other packages fire, such as those of compactions.
 func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 	var err error
 	switch r.at {
@@ -129,12 +132,6 @@ func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 		_, _, err = r.hooks.PostSubagent(ctx, s, r.subagent)
 	case hooks.SubagentFailed:
 		r.hooks.SubagentFailed(ctx, s, r.subagent)
-	}
-	if r.pipeline != nil {
-		return r.hooks.Pipeline(ctx, s, r.at, *r.pipeline)
-	}
-	if r.blueprint != nil {
-		_, s, _, err = r.hooks.Blueprint(ctx, s, r.at, *r.blueprint)
 	}
 	return s, err
 }

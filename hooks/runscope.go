@@ -1,0 +1,316 @@
+package hooks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/once"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// ScopeOptions configures a RunScope. The zero value is that of a new run without observer
+// and journal.
+type ScopeOptions struct {
+	// Run identifies the run. An engine that resumes a run sets the ID that it had. An empty
+	// ID, Session or Root, and a zero Number or Started, are filled in. Stage and Iteration are ignored:
+	// they are those of each Firing.
+	Run agent.Run
+	// Observer receives the events of the hooks. Nil means none. A *telemetry.Telemetry is
+	// one.
+	Observer agent.Observer
+	// Journal makes the actions of hooks happen once. Nil means that a run that is resumed
+	// repeats them.
+	Journal Journal
+}
+
+// Journal records what the hooks of one run do, so that an engine that resumes the run after
+// a crash does not repeat it. It must be safe for concurrent use.
+type Journal interface {
+	// Once calls do and records its result under name, or returns the recorded result without
+	// calling do. Names are unique within the run of s. The key, which do gets, is the same each
+	// time. It does not record an error of do. If the process ended during do, Once calls do
+	// again when repeat is set, and otherwise returns an error.
+	Once(
+		ctx context.Context, s agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error),
+	) ([]byte, error)
+}
+
+// Firing is one firing of a point around runs. In a run with a journal, two firings must not be
+// equal, unless the second repeats the first.
+type Firing struct {
+	// Point is the point that fires.
+	Point PointName
+	// Stage and Iteration are the position in the pipeline; empty and zero elsewhere.
+	Stage     string
+	Iteration int
+	// Cursor distinguishes firings that agree in the rest, such as those of a repeated
+	// iteration. An engine that resumes a run repeats a firing with the Cursor that it had.
+	Cursor string
+
+	live *firingData // set by the scope
+}
+
+// firingData is what the hooks of one firing share in this process.
+type firingData struct {
+	at time.Time // when it fired first
+
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// CountUse returns how often it was called with the same name before in this firing, in this
+// process. Callers distinguish with it what a hook does several times. It is safe for concurrent
+// use. It returns zero for a Firing that no scope has fired.
+func (f Firing) CountUse(name string) int {
+	if f.live == nil {
+		return 0
+	}
+	f.live.mu.Lock()
+	defer f.live.mu.Unlock()
+	f.live.counts[name]++
+	return f.live.counts[name] - 1
+}
+
+// String returns the position of the firing within its run, as it is in the names of journals.
+func (f Firing) String() string {
+	text := string(f.Point)
+	if f.Stage != "" {
+		text += fmt.Sprintf(" stage %q", f.Stage)
+	}
+	if f.Iteration != 0 {
+		text += fmt.Sprintf(" iteration %d", f.Iteration)
+	}
+	if f.Cursor != "" {
+		text += fmt.Sprintf(" cursor %q", f.Cursor)
+	}
+	return text
+}
+
+// RunScope fires the points around runs for one run of an engine: a run of a pipeline, or one
+// that a coordinator gives to a runner. It has what hooks find in the run of an agent: an
+// observer, scratch values, and a bounded pool for detached hooks. With a journal, it also
+// recognizes what was done before a crash.
+//
+// An engine opens a scope when it starts or resumes a run, fires the points through it, and
+// calls Drain before it ends. Points of one scope fire one after another: callers wait for their
+// turn, so a hook must not fire through the scope that asks it. Parallel stages are runs of their
+// own, with scopes of their own.
+type RunScope struct {
+	hooks   *Compiled
+	run     *agent.EngineRun
+	journal Journal
+	turn    chan struct{} // holds a value while a point fires
+}
+
+var _ agent.Background = (*RunScope)(nil)
+
+// OpenScope returns a scope that fires the hooks at the points around runs. The hooks of a nil
+// receiver are none.
+func (c *Compiled) OpenScope(ctx context.Context, o ScopeOptions) *RunScope {
+	own := Compiled{}
+	if c != nil {
+		own = *c
+	}
+	own.pool = &Pool{}
+	r := &RunScope{hooks: &own, run: agent.NewEngineRun(ctx, o.Run, o.Observer), journal: o.Journal, turn: make(chan struct{}, 1)}
+	_, s := r.run.Enter(ctx, agent.State{}, "", 0)
+	current.Get(s).hooks = r.hooks
+	return r
+}
+
+// Run returns the identity of the run.
+func (r *RunScope) Run() agent.Run { return r.run.Run() }
+
+// Drain waits until no detached hook of the run waits or runs, or until ctx is done. An engine
+// that records in a journal of its own that a firing is over calls Drain first: a detached action
+// that a crash ends is repeated only with its firing.
+func (r *RunScope) Drain(ctx context.Context) error { return r.hooks.pool.Drain(ctx) }
+
+// Cancel drops detached hooks that wait, cancels running ones, and returns when they have ended.
+func (r *RunScope) Cancel() { r.hooks.pool.Cancel() }
+
+// Pipeline asks the hooks at a point of a pipeline, in turn; each sees the changes of the ones
+// before. It returns s with the hooks' changes. Stop is set if a hook ended the pipeline. The
+// error is that of a hook whose failure aborts, of the journal, or of ctx.
+//
+// With a journal, a firing that is repeated after a crash gets the about of the first time, and
+// the actions of policies that have ended are not repeated: their recorded answers count. The
+// recorded error in about has the text of the first one, and no other type.
+func (r *RunScope) Pipeline(ctx context.Context, s agent.State, f Firing, about Pipeline) (after agent.State, stop *agent.Signal, err error) {
+	if !slices.Contains(pipelinePointNames, f.Point) {
+		return s, nil, fmt.Errorf("firing %s: it is not a point of a pipeline", f)
+	}
+	err = r.fire(ctx, s, f, func(ctx context.Context, inside agent.State, f Firing) error {
+		told, replayed, err := recordFiring(ctx, r, inside, f, pipelineRecord{firingRecord: newFiringRecord(about.Err), Pipeline: about})
+		if err != nil {
+			return err
+		}
+		if f.live.at = told.At; replayed {
+			about = told.Pipeline
+			about.Err = told.storedError()
+		}
+		inside, err = r.hooks.firePipeline(ctx, inside, f, about)
+		after, stop = r.leave(inside, s)
+		return err
+	}, &after)
+	return after, stop, err
+}
+
+// Blueprint asks the hooks at a point of a coordinator's run, in turn; each sees the changes of
+// the ones before. It returns the run and the state with the hooks' changes. Denied is set at
+// RunStart if the run must not be given to a runner. The error, and a repeated firing, are as in
+// Pipeline.
+func (r *RunScope) Blueprint(
+	ctx context.Context, s agent.State, f Firing, about BlueprintRun,
+) (run BlueprintRun, after agent.State, denied, err error) {
+	if !slices.Contains(blueprintPointNames, f.Point) {
+		return about, s, nil, fmt.Errorf("firing %s: it is not a point of a coordinator's run", f)
+	}
+	run = about
+	err = r.fire(ctx, s, f, func(ctx context.Context, inside agent.State, f Firing) error {
+		told, replayed, err := recordFiring(ctx, r, inside, f, blueprintRecord{firingRecord: newFiringRecord(about.Err), Run: recordedRun(about)})
+		if err != nil {
+			return err
+		}
+		if f.live.at = told.At; replayed {
+			about = BlueprintRun(told.Run)
+			about.Err = told.storedError()
+		}
+		run, inside, denied, err = r.hooks.fireBlueprint(ctx, inside, f, about)
+		after, _ = r.leave(inside, s)
+		return err
+	}, &after)
+	return run, after, denied, err
+}
+
+// fire waits for its turn and calls do with a state of the run. After is s until do sets it.
+func (r *RunScope) fire(
+	ctx context.Context, s agent.State, f Firing, do func(ctx context.Context, inside agent.State, f Firing) error, after *agent.State,
+) error {
+	*after = s
+	if !r.hooks.hasHooks(f.Point) {
+		return nil
+	}
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("firing %s: %w", f, context.Cause(ctx))
+	}
+	f.live = &firingData{at: time.Now(), counts: map[string]int{}}
+	ctx, inside := r.run.Enter(ctx, s, f.Stage, f.Iteration)
+	if r.journal != nil {
+		ctx = once.Into(ctx, r.journal)
+	}
+	if err := do(ctx, inside, f); err != nil {
+		return fmt.Errorf("firing %s: %w", f, err)
+	}
+	return nil
+}
+
+// leave returns inside as a state of the run that s belongs to, and its stop signal.
+func (r *RunScope) leave(inside, s agent.State) (after agent.State, stop *agent.Signal) {
+	return r.run.Leave(inside, s), inside.StopSignal().ToPointer()
+}
+
+// recordFiring records what a firing is told and returns it. If it was recorded before, it returns
+// what was recorded, and replayed is set. Without a journal it records nothing.
+func recordFiring[R any](ctx context.Context, r *RunScope, s agent.State, f Firing, told R) (as R, replayed bool, err error) {
+	if r.journal == nil {
+		return told, false, nil
+	}
+	replayed = true
+	data, err := r.journal.Once(ctx, s, "firing "+f.String(), true, func(context.Context, string) ([]byte, error) {
+		replayed = false
+		text, err := strictjson.Marshal(told)
+		return []byte(text), err
+	})
+	if err == nil && replayed {
+		err = strictjson.Unmarshal(string(data), &as)
+	}
+	if err != nil {
+		return told, false, fmt.Errorf("recording what it is about: %w", err)
+	}
+	if !replayed {
+		as = told
+	}
+	return as, replayed, nil
+}
+
+// firingRecord is the common part of what is recorded of a firing before its first hook.
+type firingRecord struct {
+	At    time.Time `json:"at"`
+	Error *string   `json:"error,omitempty"`
+}
+
+func newFiringRecord(err error) firingRecord {
+	told := firingRecord{At: time.Now()}
+	if err != nil {
+		told.Error = new(err.Error())
+	}
+	return told
+}
+
+// storedError returns the recorded error, or nil if there was none.
+func (r firingRecord) storedError() error {
+	if r.Error == nil {
+		return nil
+	}
+	return recordedError(*r.Error)
+}
+
+// recordedError is the text of an error of an earlier process.
+type recordedError string
+
+func (e recordedError) Error() string { return string(e) }
+
+type pipelineRecord struct {
+	firingRecord
+
+	Pipeline Pipeline `json:"pipeline"`
+}
+
+type blueprintRecord struct {
+	firingRecord
+
+	Run recordedRun `json:"run"`
+}
+
+// recordedRun is a BlueprintRun whose missing parts are missing in JSON.
+type recordedRun struct {
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	ResultText string          `json:"result_text,omitempty"`
+	ResultData json.RawMessage `json:"result_data,omitempty"`
+	Status     agent.Status    `json:"status,omitempty"`
+	Err        error           `json:"-"`
+}
+
+// aroundView is the common part of the contexts at the points around runs.
+type aroundView struct {
+	contextView
+	firing Firing
+}
+
+func viewAround(s agent.State, f Firing, frozen *Outcome) aroundView {
+	info, _ := infoOf(f.Point)
+	return aroundView{contextView{state: s, info: info, frozen: frozen}, f}
+}
+
+// Firing returns the firing that the hook is asked in. The Firings of one process are all
+// different.
+func (c aroundView) Firing() Firing { return c.firing }
+
+// Time returns when the point fired; in a run that was resumed, when it fired first.
+func (c aroundView) Time() time.Time { return c.firing.live.at }
+
+// hasHooks reports whether there are hooks at a point.
+func (c *Compiled) hasHooks(at PointName) bool {
+	return lo.ContainsBy(c.set.hooks, func(h Hook) bool { return slices.Contains(h.points, at) })
+}
