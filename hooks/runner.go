@@ -250,10 +250,8 @@ func (e *entry[C]) questionOf(o *Outcome) *agent.Question {
 // applyFailurePolicy applies the policy of a hook that failed.
 func (e *entry[C]) applyFailurePolicy(ctx context.Context, c C, v verdict, attempt int) (*Outcome, error) {
 	v.err = errguard.Check(v.err)
-	if broken, ok := errors.AsType[*executorError](v.err); ok && !e.shadow {
-		return nil, broken.err
-	}
-	for e.policy.tries >= attempt && ctx.Err() == nil {
+	broken, isBroken := errors.AsType[*executorError](v.err) // not a failure of this hook: a retry does not help
+	for !isBroken && e.policy.tries >= attempt && ctx.Err() == nil {
 		e.tellFailure(ctx, c, v, attempt, "retry")
 		if !pauseFor(ctx, e.policy.delay) {
 			break
@@ -262,9 +260,10 @@ func (e *entry[C]) applyFailurePolicy(ctx context.Context, c C, v verdict, attem
 		if v = e.attempt(ctx, c, attempt); v.err == nil {
 			return e.effectiveOutcome(v.outcome), nil
 		}
-		if broken, ok := errors.AsType[*executorError](v.err); ok && !e.shadow {
-			return nil, broken.err
-		}
+		broken, isBroken = errors.AsType[*executorError](v.err)
+	}
+	if isBroken && !e.shadow {
+		return nil, broken.err
 	}
 	if ctx.Err() != nil {
 		// The run was cancelled: that is no failure of the hook, and no permission.

@@ -201,3 +201,40 @@ func (x brittleExecutor) Prepare(ctx context.Context, s agent.State, c *agent.To
 	}
 	return x.Executor.Prepare(ctx, s, c)
 }
+
+// The executor that fails on what a hook rewrites to is no failure of the hook: no retry asks the hook, or the controls
+// further in, a second time, in shadow neither.
+func TestRetryIsForFailuresOfTheHook(t *testing.T) {
+	for name, shadow := range map[string]bool{"in shadow": true, "enforced": false} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			rewrites := hooks.On(hooks.AtPreToolUse, "rewrites", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+				asked++
+				return c.Rewrite(map[string]any{"n": 3})
+			}).WithFailure(hooks.Retry(2, 0, hooks.Open))
+			if shadow {
+				rewrites = rewrites.InShadow()
+			}
+			aborts := hooks.On(hooks.AtPreToolUse, "aborts", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+				if c.Call().Arguments != `{"n":0}` {
+					return c.Fail(errPaper)
+				}
+				return c.Pass()
+			}).WithFailure(hooks.Abort)
+			var x agent.Executor = echoing{}
+			for _, h := range []hooks.Hook{aborts, rewrites} {
+				compiled, err := hooks.NewSet(h).Compile("tool").Get()
+				require.NoError(t, err)
+				x = compiled.WrapExecutor(x)
+			}
+			p, err := x.Prepare(t.Context(), runningState(t), &agent.ToolCall{ID: "1", Name: "tool", Arguments: `{"n":0}`}).Get()
+			assert.Equal(t, 1, asked)
+			if !shadow {
+				require.ErrorIs(t, err, errPaper)
+				return
+			}
+			require.NoError(t, err)
+			assert.JSONEq(t, `{"n":0}`, p.Call.Arguments)
+		})
+	}
+}
