@@ -4,7 +4,7 @@ package approval
 
 import "os/exec"
 
-// ownGroup does nothing, because the system has no process groups. Command then kills only the program.
+// ownGroup leaves the command as it is, because the system has no process groups. Command then kills only the program.
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(*exec.Cmd) {}

@@ -91,7 +91,7 @@ func Run(t testing.TB, c Cell, lines []string) []Outcome {
 	return outcomes
 }
 
-// serveLines is the first process in the namespaces.
+// serveLines runs as the first process in the namespaces.
 func serveLines() error {
 	var r request
 	if err := json.NewDecoder(os.Stdin).Decode(&r); err != nil {

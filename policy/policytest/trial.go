@@ -100,5 +100,5 @@ func (t *Trial) Fire(ctx context.Context, e *Event) (*Report, error) {
 	return t.report(e, fired, matched), nil
 }
 
-// NoActions is an Options.Wrap that disables actions: they have no opinion, and nothing is run, sent or asked.
+// NoActions disables an action: it has no opinion, and nothing is run, sent or asked. Use it as Options.Wrap.
 func NoActions(_ policy.Rule, _ action.Action) action.Action { return idle{} }

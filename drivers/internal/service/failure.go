@@ -35,9 +35,8 @@ type RefusalError struct {
 
 func (e *RefusalError) Error() string { return http.StatusText(e.Status) }
 
-// CheckReply is a middleware for an SDK's client. It converts an error answer to a RefusalError before the
-// SDK creates its own error, which understands only bodies in the vendor's form, and holds the request with
-// its key.
+// CheckReply converts an error answer to a RefusalError before the SDK creates its own error, which understands only
+// bodies in the vendor's form, and holds the request with its key. It is middleware for an SDK's client.
 func CheckReply(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	res, err := next(req)
 	if err != nil || res.StatusCode >= 200 && res.StatusCode < 300 {

@@ -71,7 +71,7 @@ func newHTTPTransport(s settings) *http.Transport {
 	return out
 }
 
-// keepAddress does not follow redirects: they would pass the headers, including keys, to an address that is
+// keepAddress refuses to follow redirects: they would pass the headers, including keys, to an address that is
 // not in the configuration.
 func keepAddress(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
