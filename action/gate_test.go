@@ -300,15 +300,15 @@ func TestGatePerson(t *testing.T) {
 
 func TestGateIsChecked(t *testing.T) {
 	for want, g := range map[string]action.Gate{
-		`by: unknown gate ""`:                                {},
-		"webhook: missing":                                   {By: action.GateCallback},
-		"file: missing":                                      {By: action.GateFile},
-		"argv: missing":                                      {By: action.GateCommand},
-		"file: not allowed in a gate by person":              {By: action.GatePerson, File: "x"},
-		"port: 70000 is not a port":                          {By: action.GateCallback, Webhook: &action.HTTP{URL: "https://example.com"}, Port: 70000},
-		"webhook.url: http is allowed only for the loopback": {By: action.GateCallback, Webhook: &action.HTTP{URL: "http://example.com"}},
-		`on_timeout: unknown value "skip"`:                   {By: action.GateFile, File: "x", OnTimeout: "skip"},
-		"by: no approver configured: set Host.Appr":          {By: action.GatePerson},
+		`by: unknown gate ""`:                   {},
+		"webhook: missing":                      {By: action.GateCallback},
+		"file: missing":                         {By: action.GateFile},
+		"argv: missing":                         {By: action.GateCommand},
+		"file: not allowed in a gate by person": {By: action.GatePerson, File: "x"},
+		"port: 70000 is not a port":             {By: action.GateCallback, Webhook: &action.HTTP{URL: "https://example.com"}, Port: 70000},
+		"webhook.url: http is allowed only for loopback addresses": {By: action.GateCallback, Webhook: &action.HTTP{URL: "http://example.com"}},
+		`on_timeout: unknown value "skip"`:                         {By: action.GateFile, File: "x", OnTimeout: "skip"},
+		"by: no approver configured: set Host.Appr":                {By: action.GatePerson},
 	} {
 		assert.ErrorContains(t, g.Action(action.Host{}).Error(), want)
 	}

@@ -183,7 +183,7 @@ func TestHTTPIsChecked(t *testing.T) {
 		want string
 	}{
 		"nothing":           {action.HTTP{}, "url: missing"},
-		"http":              {action.HTTP{URL: "http://example.com/x"}, "url: http is allowed only for the loopback"},
+		"http":              {action.HTTP{URL: "http://example.com/x"}, "url: http is allowed only for loopback addresses"},
 		"a file":            {action.HTTP{URL: "file:///etc/passwd"}, "url: must begin with https://"},
 		"no scheme":         {action.HTTP{URL: "//example.com/x"}, "url: must begin with https://"},
 		"opaque":            {action.HTTP{URL: "https:example.com"}, "url: must begin with https://"},
@@ -193,7 +193,7 @@ func TestHTTPIsChecked(t *testing.T) {
 		"a value as host":   {action.HTTP{URL: "https://${SESSION}/x"}, "url: SESSION is in the host"},
 		"a value as URL":    {action.HTTP{URL: "${HOOK_RESPONSE}"}, "url: HOOK_RESPONSE is in the host"},
 		"a value as port":   {action.HTTP{URL: "https://example.com:${ITERATION}/x"}, "url: ITERATION is in the host"},
-		"http for a secret": {action.HTTP{URL: "http://example.com/${TOKEN}"}, "url: http is allowed only for the loopback"},
+		"http for a secret": {action.HTTP{URL: "http://example.com/${TOKEN}"}, "url: http is allowed only for loopback addresses"},
 		"method":            {action.HTTP{URL: "https://example.com", Method: "CONNECT"}, `method: unknown method "CONNECT"`},
 		"body of GET":       {action.HTTP{URL: "https://example.com", Method: "GET", Body: 1}, "body: GET has no body"},
 		"header name":       {action.HTTP{URL: "https://example.com", Headers: map[string]string{"X Y": "z"}}, `headers: "X Y" is not a valid header name`},
@@ -298,7 +298,7 @@ func TestSecretsAreSentAndNotTold(t *testing.T) {
 
 	for text, want := range map[string]string{
 		"HOOK=":                               "http: url ${HOOK}: must begin with https://",
-		"HOOK=http://example.com/T2":          "http: url ${HOOK}: http is allowed only for the loopback",
+		"HOOK=http://example.com/T2":          "http: url ${HOOK}: http is allowed only for loopback addresses",
 		"HOOK=https://no-such-host.invalid/x": "http: calling ${HOOK}: ",
 		"HOOK=https://10.1.2.3/T3":            "http: calling ${HOOK}: the host resolves to",
 		"HOOK=https://a b/T3":                 "http: url ${HOOK}: not a valid URL",

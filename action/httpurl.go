@@ -19,13 +19,13 @@ func parseTarget(text string) (*url.URL, error) {
 	case err != nil:
 		return nil, errors.New("not a valid URL")
 	case to.Scheme != "https" && to.Scheme != "http" || to.Opaque != "":
-		return nil, errors.New("must begin with https://, or with http:// for the loopback")
+		return nil, errors.New("must begin with https://, or with http:// for a loopback address")
 	case to.Hostname() == "":
 		return nil, errors.New("missing host")
 	case to.User != nil:
 		return nil, errors.New("contains a user name: use a header, with the secret in the environment")
 	case to.Scheme == "http" && !isLoopback(to.Hostname()):
-		return nil, errors.New("http is allowed only for the loopback: use https")
+		return nil, errors.New("http is allowed only for loopback addresses: use https")
 	}
 	to.Fragment = ""
 	return to, nil

@@ -21,13 +21,13 @@
 //
 // # Order
 //
-// A run goes through the processors around the run, first outermost, and then
-// judges, takes a step and judges again until a criterion ends it. A step goes
-// through the processors around the step; inside, the driver is asked, every call
-// is prepared in the order the model asked, then all calls are executed, then the
-// step is recorded at once. Every call id gets exactly one answer, whatever
-// happens. All calls of a step see the same state; their effects are applied in
-// call order when the step is recorded.
+// A run goes through the processors around the run, of which the first is the
+// outermost. Then it judges, takes a step and judges again until a criterion ends
+// it. A step goes through the processors around the step; inside, the driver is
+// asked, every call is prepared in the order in which the model asked, then all
+// calls are executed, then the step is recorded as a whole. Every call id gets
+// exactly one answer, whatever happens. All calls of a step see the same state;
+// their effects are applied in call order when the step is recorded.
 //
 // # Failure
 //
@@ -40,7 +40,7 @@
 // Panics of tools and hooks are caught by the packages that call them. A panic in
 // anything else (a driver, a processor, a criterion, an observer, an executor of your
 // own) is a bug in the program. Run panics with it on the goroutine that called Run,
-// whichever goroutine it happened on. Observers receive no end of such a run.
+// whichever goroutine it happened on. Observers get no event for the end of such a run.
 //
 // # Waiting for a person
 //
@@ -55,8 +55,8 @@
 // A State has one versioned JSON form, for parking, checkpoints and transfer between
 // processes. It keeps everything that belongs to the session, but nothing that belongs
 // to the agent (its request, a view, scratch values) or to the process (error values:
-// kind and text remain). Reading validates: every call has exactly one answer, and an
-// invalid state is an error that says where.
+// kind and text remain). Reading validates: every call must have exactly one answer, and
+// the error for an invalid state says where it is invalid.
 //
 // # Concurrency
 //

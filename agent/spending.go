@@ -369,7 +369,8 @@ func (a *account) free(tokens int64, end *live) {
 	}
 }
 
-// checkBelow returns the limit of the run that the runs below have reached with spent.
+// checkBelow returns a signal if the spending of this run and the runs below it, spent, has reached a limit of this
+// run, otherwise nil.
 func (a *account) checkBelow(spent *Spending) *Signal {
 	if a.limits == (Limits{}) {
 		return nil

@@ -285,7 +285,7 @@ func (a *attempt) replaceSection(ctx context.Context, p part, summary string) (C
 	return view, shown, nil
 }
 
-// postpone delays the next attempt until a quarter more is shown.
+// postpone delays the next attempt until what the model is shown has grown by a quarter.
 func (a *attempt) postpone() {
 	view := a.view
 	view.Number++

@@ -12,16 +12,16 @@
 //
 // # Order
 //
-// The first one given is outermost. The order of capabilities matters as little as
-// possible: tools, hooks, limits and middleware each have their fixed place,
-// whatever the order of the capabilities that add them. A capability that must come
-// after others declares it with Requires or After. Plan.String prints the composed
-// stack.
+// Of two capabilities that wrap the same thing, the one given first is the outer
+// one. Otherwise the order of capabilities matters as little as possible: tools,
+// hooks, limits and middleware each have their fixed place, whatever the order of
+// the capabilities that add them. A capability that must come after others declares
+// it with Requires or After. Plan.String prints the composed stack.
 //
 // Capabilities that an agent can have only once have a name (guards, approval,
 // compaction, durability, error-policy, subagents, telemetry, tool-options), and
-// giving one twice is an error. All others add up. A builder adds telemetry by
-// itself, outside of all others, unless it is given.
+// giving one twice is an error. The others may be given several times and add up. A
+// builder adds telemetry by itself, outside of all others, unless it is given.
 //
 // # Writing one
 //

@@ -17,10 +17,10 @@ type UseDurability struct {
 	Keeper *durable.Keeper
 }
 
-// Name returns "durability": an agent has one.
+// Name returns "durability": an agent can have only one.
 func (UseDurability) Name() string { return "durability" }
 
-// After returns telemetry: spans are around the journal.
+// After returns "telemetry", so that spans include the writes to the journal.
 func (UseDurability) After() []string { return []string{"telemetry"} }
 
 // keptWith returns the plan of a sub-agent whose run is kept by the keeper of the run that

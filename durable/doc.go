@@ -35,7 +35,8 @@
 // has no result is in doubt: depending on its tool's toolexec.Policy, a person is asked, or the
 // call runs again with the same idempotency key (in toolexec.Call, in the environment of shell
 // commands, in the metadata of MCP requests). Keeper.Once does the same for the effects of hooks;
-// package action uses it for the actions of rules. Options.Again selects those to perform again.
+// package action uses it for the actions of rules. Options.Again selects funcs of Once that run
+// again although they had finished.
 //
 // A [Lease] is the right to write. A process that takes over a run gets a lease with a higher
 // epoch. The earlier process can no longer write: its run ends with [ErrStale].

@@ -54,24 +54,24 @@
 //
 // Hooks of a point are asked by priority, high first, then in the order they were given. At
 // the points after something has happened (…End, Post…, …Failed, and similar ones) they are
-// asked in reverse, so that a capability's pair nests and a guard has the last word. Stop
-// is not one of these points. Controls come first, one after the other; each sees the
-// changes of the ones before. Then the observers are called, then detached hooks are
-// started.
+// asked in reverse, so that pairs of hooks nest like parentheses and a guard has the last
+// word. Stop is not one of these points. Controls come first, one after the other; each
+// sees the changes of the ones before. Then the observers are called, then detached hooks
+// are started.
 //
-// At PreToolUse, Stop > Deny > Ask > Mock > Allow = Pass. The first Stop or Deny ends the
-// asking; a later Deny wins over an earlier Ask; the first Mock wins; Allow skips nothing.
-// A denied call is answered and the other calls of the step go on. A Stop prevents all
-// calls of the step.
+// At PreToolUse, Stop > Deny > Ask > Mock > Allow = Pass. After the first Stop or Deny no
+// further control is asked; a later Deny wins over an earlier Ask; the first Mock wins;
+// Allow skips nothing. A denied call is answered and the other calls of the step go on. A
+// Stop prevents all calls of the step.
 //
-// A call runs only as every control has allowed it. When a control rewrites a call, the
-// controls that have not judged the rewrite, including those that did not match before, are
-// asked again, in the same order, until all have judged the same arguments. A new answer
-// replaces the previous one, with its effects, question and mock. A control that rewrites
-// has judged its own rewrite. If the controls do not agree on a call in four rounds, it is
-// denied as a failure of the hooks, whatever their failure policies are. Observers are
-// called once, at the end. A control may therefore be asked several times about one call;
-// if it counts calls, it must count each call id once.
+// A call runs only with arguments that every control has allowed. When a control rewrites a
+// call, the controls that have not judged the rewrite, including those that did not match
+// before, are asked again, in the same order, until all have judged the same arguments. A
+// new answer replaces the previous one, with its effects, question and mock. A control that
+// rewrites has judged its own rewrite. If the controls do not agree on a call in four
+// rounds, it is denied as a failure of the hooks, whatever their failure policies are.
+// Observers are called once, at the end. A control may therefore be asked several times
+// about one call; if it counts calls, it must count each call id once.
 //
 // At ToolFailed and PostToolUse each control sees the result as the ones before left it. A
 // withheld result is hidden from all later hooks, and the changes that the tool and earlier
@@ -86,8 +86,8 @@
 //	}
 //
 // It applies to every text that leaves the point: content, reasoning, calls, the error, the
-// message of a stop, and the messages, context and metadata that the tool and hooks add,
-// including controls that are asked later. Errors, stops and panics of executors and
+// message of a stop, and the messages, context and metadata that are added by the tool and
+// by hooks, even by controls that are asked later. Errors, stops and panics of executors and
 // drivers pass these points like results. A filter that panics withholds the text. Filters
 // run before a result is cut to its limit, and before journal, events, spans and deltas.
 // Events of controls at these points are sent after all controls were asked, with the
@@ -99,7 +99,7 @@
 // wins, a rewrite may fix them, otherwise the model gets the schema error. PostToolUse sees
 // the answer to every call.
 //
-// A Stop hook may make a run go on that would end by itself, but not past a limit, a
+// A Stop hook may continue a run that would otherwise end by itself, but not past a limit, a
 // cancellation or an error, and only a limited number of times in one run:
 // DefaultContinuations, unless the agent sets another number.
 //
@@ -115,11 +115,12 @@
 // A panic, a passed deadline, an Err and an invalid answer are failures: the hook could not
 // decide. For a control a failure counts as a denial (Closed), for an observer it changes
 // nothing (Open), unless WithFailure sets another policy. At Stop a control that fails ends
-// the run as stopped, not as done. After a cancellation, no answer is a permission.
+// the run as stopped, not as done. After a cancellation, no answer of a hook counts as
+// permission.
 //
-// Every hook has a deadline: DefaultTimeout after it first uses its context, which it must
-// honor; or the limit of WithTimeout, which applies even to a hook that ignores its
-// context. A hook must not keep its context: it ends with the hook.
+// Every hook has a deadline. Without WithTimeout it is DefaultTimeout after the hook first
+// uses its context, and the hook must honor it. The limit of WithTimeout applies even to a
+// hook that ignores its context. A hook must not keep its context, which ends with the hook.
 //
 // A rewrite to arguments that violate the tool's schema is a failure, too. Neither the
 // rewritten call nor the original runs, whatever the policy.
@@ -128,6 +129,6 @@
 //
 // Hooks, matchers and sets are immutable. One hook serves all runs of its agent at once: it
 // must not keep data of a run in variables of its own. Put it into the run's metadata
-// (agent.RunKey) or scratch values (agent.Scratch). PostToolUse and ToolFailed hooks are
-// called for parallel tool calls at once.
+// (agent.RunKey) or scratch values (agent.Scratch). PostToolUse and ToolFailed hooks can
+// be called at the same time for several parallel tool calls.
 package hooks

@@ -128,9 +128,9 @@ func (c *Compiled) OpenScope(ctx context.Context, o ScopeOptions) *RunScope {
 // Run returns the identity of the run.
 func (r *RunScope) Run() agent.Run { return r.run.Run() }
 
-// Drain waits until no detached hook of the run waits or runs, or until ctx is done. An engine
-// that records in a journal of its own that a firing is over calls Drain first: a detached action
-// that a crash ends is repeated only with its firing.
+// Drain waits until no detached hook of the run is waiting or running, or until ctx is done. An
+// engine with a journal of its own calls Drain before it records that a firing is over: a detached
+// action that a crash cuts off is repeated only if its firing is repeated.
 func (r *RunScope) Drain(ctx context.Context) error { return r.hooks.pool.Drain(ctx) }
 
 // Cancel drops detached hooks that wait, cancels running ones, and returns when they have ended.

@@ -38,11 +38,12 @@
 //
 // # Versions
 //
-// A Policy does not change. Its hash covers everything that decides, and is part of every decision. Live follows the
-// files of a long-running program: a run is judged by the version with which it began, and an invalid version is
-// reported and changes nothing.
+// A Policy does not change. Its hash covers everything that affects its decisions, and is part of each of them. Live
+// follows the files of a long-running program: a run is judged by the version with which it began, and an invalid
+// version is reported and changes nothing.
 //
 // # Concurrency
 //
-// A policy serves any number of runs at once. The results of the actions of an event are kept in the run.
+// A policy serves any number of runs at once. The results of an event's actions are stored in the run, not in the
+// policy.
 package policy

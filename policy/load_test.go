@@ -86,7 +86,7 @@ hooks:
 		`30:21: when: unknown name "startsWit": did you mean startsWith? (rule: conditions)`,
 		`31:17: rule "two": "a.b" is within "a"`,
 		`32:30: rule "x": on_timeout requires a deadline`,
-		`35:25: ExecutionEnd, entry 1: url: http is allowed only for the loopback: use https (rule: actions)`,
+		`35:25: ExecutionEnd, entry 1: url: http is allowed only for loopback addresses: use https (rule: actions)`,
 		`35:49: "closed": a rule at ExecutionEnd cannot deny, so it cannot fail closed`,
 		`36:50: ExecutionEnd, entry 2: mode: shadow requires a rule that decides (rule: shadow)`,
 	}

@@ -70,8 +70,8 @@ func (p *Policy) WithHost(h action.Host) *Policy {
 // Host returns the host that performs the actions of the rules.
 func (p *Policy) Host() action.Host { return p.options.Host }
 
-// Hooks returns one hook for each rule, named as Rule.Hook returns. The error joins everything that the host lacks for
-// their actions, each with its file and line.
+// Hooks returns one hook for each rule, named as Rule.Hook returns. The error lists everything that their actions
+// need and the host lacks, each with its file and line.
 func (p *Policy) Hooks() ([]hooks.Hook, error) { return p.hooksFor(p.options.Host) }
 
 func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {

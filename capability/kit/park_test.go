@@ -47,7 +47,7 @@ func TestToolSelectionThroughAPark(t *testing.T) {
 		return built(t, agenttest.Script(agenttest.Call("a", `{}`).Call("b", `{}`), agenttest.Say("ok")), letters,
 			kit.ToolSelection{Select: fixed("a")}, asksFor("a"))
 	}, agent.Approval{Verdict: agent.Approve, By: "Ada"})
-	assert.Equal(t, []string{"A", `tool "b": not executed: it is not available in this turn; the tools for it are a`}, told(s))
+	assert.Equal(t, []string{"A", `tool "b": not executed: it is not available in this turn; the available tools are a`}, told(s))
 }
 
 func TestToolCallLimitThroughAPark(t *testing.T) {

@@ -229,9 +229,9 @@ func (x offering) Prepare(ctx context.Context, s agent.State, call *agent.ToolCa
 	if !ok || now.Step != s.RunStepCount() || slices.Contains(now.Tools, call.Name) {
 		return result
 	}
-	others := "there are no tools for it"
+	others := "no tool is"
 	if len(now.Tools) > 0 {
-		others = "the tools for it are " + strings.Join(now.Tools, ", ")
+		others = "the available tools are " + strings.Join(now.Tools, ", ")
 	}
 	err := fmt.Errorf("tool %q: not executed: it is not available in this turn; %s", call.Name, others)
 	answer := agent.NotExecuted(call, agent.ReasonUnknownTool, ToolSelection{}.Name(), err.Error())

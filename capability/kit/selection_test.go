@@ -36,7 +36,7 @@ func ExampleToolSelection() {
 	// Output:
 	// user: will it rain in Bergen?
 	// assistant calls mail {}
-	// tool mail (not_executed): tool "mail": not executed: it is not available in this turn; the tools for it are map, weather, help
+	// tool mail (not_executed): tool "mail": not executed: it is not available in this turn; the available tools are map, weather, help
 	// assistant: It will rain.
 	// user: The user wants:
 	//
@@ -104,10 +104,10 @@ func TestHiddenToolsAreNotRun(t *testing.T) {
 	s := done(t, a, agent.NewState(), "go")
 	got := told(s)
 	assert.Equal(t, "A", got[0])
-	assert.Equal(t, `tool "b": not executed: it is not available in this turn; the tools for it are a`, got[1])
+	assert.Equal(t, `tool "b": not executed: it is not available in this turn; the available tools are a`, got[1])
 	assert.Contains(t, got[2], `unknown tool "none"`)
 	assert.Contains(t, got[3], "not executed")
-	assert.Equal(t, []string{"B", `tool "a": not executed: it is not available in this turn; the tools for it are b`}, got[4:])
+	assert.Equal(t, []string{"B", `tool "a": not executed: it is not available in this turn; the available tools are b`}, got[4:])
 	for _, step := range s.Steps() {
 		for _, r := range step.Results() {
 			if r.DecidedBy == "tool-selection" {
@@ -130,7 +130,7 @@ func TestHiddenToolsAreNotRunWhenRewritten(t *testing.T) {
 	a := built(t, agenttest.Script(agenttest.Call("b", `{ }`), agenttest.Say("ok")), letters, kit.ToolSelection{Select: fixed("a")}, capability.UseHooks(rewrite))
 	s := done(t, a, agent.NewState(), "go")
 	require.Len(t, told(s), 1)
-	assert.Contains(t, told(s)[0], `tool "b": not executed: it is not available in this turn; the tools for it are a`)
+	assert.Contains(t, told(s)[0], `tool "b": not executed: it is not available in this turn; the available tools are a`)
 }
 
 // The small model is asked once for each message of the user, in the one form that an

@@ -60,7 +60,7 @@ func (d *Driver) checkImage(p agent.Part) error {
 		return fmt.Errorf("a message has an image: %s does not accept images", d)
 	}
 	if p.URL == "" && (p.Data == "" || !strings.HasPrefix(p.MediaType, "image/")) {
-		return fmt.Errorf("a message has an image of %d bytes and the media type %q: set both, such as image/png, or a URL",
+		return fmt.Errorf("a message has an image of %d bytes and the media type %q: set the data and a media type such as image/png, or a URL",
 			len(p.Data), p.MediaType)
 	}
 	return nil

@@ -76,7 +76,7 @@ func New(o Options) (*Judge, error) {
 		wrong = append(wrong, errors.New("Rule is missing: state what is allowed and what is not"))
 	}
 	if o.Timeout < 0 || o.MaxBytes < 0 {
-		wrong = append(wrong, errors.New("a limit is negative"))
+		wrong = append(wrong, errors.New("Timeout or MaxBytes is negative"))
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return nil, fmt.Errorf("creating a judge: %w", err)

@@ -319,7 +319,7 @@ func TestRunsAtOnce(t *testing.T) {
 func TestWrongOptions(t *testing.T) {
 	_, err := judge.New(judge.Options{Timeout: -1})
 	assert.EqualError(t, err, "creating a judge: Driver is missing: set the model that judges\n"+
-		"Rule is missing: state what is allowed and what is not\na limit is negative")
+		"Rule is missing: state what is allowed and what is not\nTimeout or MaxBytes is negative")
 }
 
 // The driver of a real service can judge: over HTTP, with the schema.

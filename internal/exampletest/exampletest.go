@@ -105,7 +105,7 @@ func compareOutput(shown, printed string) error {
 		rest = rest[at+len(part):]
 	}
 	if last := parts[len(parts)-1]; last != "" && rest != "\n" {
-		return fmt.Errorf("README.md leaves out what the program prints at its end:%s", rest)
+		return fmt.Errorf("README.md leaves out what the program prints at the end:%s", rest)
 	}
 	return nil
 }

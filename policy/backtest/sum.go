@@ -95,8 +95,8 @@ type Rule struct {
 	Harm    int            `json:"harm"`
 }
 
-// LeftOut is what was not played, and why: a file of a folder that is no recording, or the runs of a suite that a policy
-// does not know.
+// LeftOut is what was not played, and why: a file in a folder that is not a recording, or the runs of a suite that is
+// unknown to a policy.
 type LeftOut struct {
 	File   string `json:"file,omitempty"`
 	Policy string `json:"policy,omitempty"`

@@ -248,7 +248,7 @@ func inDir(dir, name string) string {
 	return tidyPath(dir + "/" + name)
 }
 
-// tidyPath cleans a path, but keeps a ".." that follows a name: a link may stand there.
+// tidyPath cleans a path, but keeps a ".." that follows a name: the name may be a link.
 func tidyPath(name string) string {
 	if name == "" {
 		return "."

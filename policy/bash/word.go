@@ -23,7 +23,7 @@ type Word struct {
 	Suffix string
 	// Many marks a word in whose place none or several may stand.
 	Many bool
-	// Source is the word as written, empty if it stands nowhere.
+	// Source is the word as written, empty if it is not written anywhere.
 	Source string
 	Pos    Pos
 
@@ -80,7 +80,7 @@ func makeWord(raw string, glob, many bool, source string, pos Pos) Word {
 	return w
 }
 
-// literalWord returns a word that stands nowhere in the text itself.
+// literalWord returns a known word that is not written in the parsed text itself.
 func literalWord(text string, pos Pos) Word { return makeWord(text, false, false, "", pos) }
 
 // cut returns the word after its first n bytes, which are known.

@@ -70,7 +70,7 @@ func (t *Trial) begin(now Time) {
 	t.now, t.judged = time.Time(now), nil
 }
 
-// seenConditions returns the results of conditions since begin.
+// seenConditions returns the results of the conditions that were evaluated since begin was called.
 func (t *Trial) seenConditions() []judged {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -171,7 +171,8 @@ func listOf(texts []string) ref.Val {
 	return types.NewStringList(types.DefaultTypeAdapter, texts)
 }
 
-// pick returns the values of the members of a map whose names match, or of all others, sorted by name.
+// pick returns the values of a map's members, sorted by name: of those whose names match one of the patterns, or, if
+// matching is false, of all others. Empty values are left out.
 func pick(of, names ref.Val, matching bool) ref.Val {
 	members, ok := of.(traits.Mapper)
 	if !ok {
@@ -234,7 +235,7 @@ func textsOf(v ref.Val) ([]string, error) {
 		for _, element := range value {
 			text, ok := element.(string)
 			if !ok {
-				return nil, fmt.Errorf("expected texts, got %v in the list", element)
+				return nil, fmt.Errorf("expected a list of texts, but one of its elements is %v", element)
 			}
 			out = append(out, text)
 		}

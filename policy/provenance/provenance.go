@@ -241,8 +241,8 @@ func (t Trail) FromNamed(value any) bool {
 	})
 }
 
-// FromNamedText works like FromNamed and includes free text to which the user pointed, such as the content of the file
-// that the user named, or of the page that is mentioned in the message that the user named.
+// FromNamedText works like FromNamed, but also accepts free text that the user pointed to, such as the content of a file
+// that the user named, or of a page that is mentioned in a message that the user named.
 func (t Trail) FromNamedText(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, at := x.level(n)

@@ -11,8 +11,8 @@ import (
 // concurrent use, and prints no secret.
 type PostFunc func(ctx context.Context, path, accept string, body []byte) (*http.Response, error)
 
-// Poster returns a function that posts to the endpoint once; processor.Retry does retries. Own are the
-// headers that the driver sends with each request, including the key; header overrides them.
+// Poster returns a function that posts to the endpoint once; processor.Retry does retries. The
+// headers in own are those that the driver sends with each request, including the key; header overrides them.
 func (e Endpoint) Poster(own, header http.Header) PostFunc {
 	sent := http.Header{"Content-Type": {"application/json"}}
 	for _, from := range []http.Header{own, header} {

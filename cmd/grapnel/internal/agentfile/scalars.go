@@ -72,7 +72,7 @@ var command = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*( [A-Za-z0-9_][A-
 // Set parses a command.
 func (v *Command) Set(text string) error {
 	if !command.MatchString(text) {
-		return errors.New("expected a program, optionally with its sub-command, such as rm or git push, without paths and options")
+		return errors.New("expected a program, optionally with a subcommand, such as rm or git push, but no paths or options")
 	}
 	*v = Command(text)
 	return nil

@@ -166,7 +166,7 @@ func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string)
 		return none, fmt.Errorf("call %s of run %s: %w, by %s: %s", answered[0].CallID(), about.ID, durable.ErrAnswered,
 			answered[0].Answer().By, answered[0].Answer().Verdict)
 	case named != "":
-		return none, &usageError{fmt.Errorf("run %s does not wait for a call %q: \"grapnel runs show %s\" shows what it waits for",
+		return none, &usageError{fmt.Errorf("run %s is not waiting for a call %q: \"grapnel runs show %s\" shows what it is waiting for",
 			about.ID, named, short(about.ID))}
 	}
 	return none, &usageError{fmt.Errorf("run %s does not wait for an answer: \"grapnel runs resume %s\" resumes it", about.ID, short(about.ID))}
