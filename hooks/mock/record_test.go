@@ -129,18 +129,18 @@ func TestWrongRecordings(t *testing.T) {
 		"{":                        `rec.jsonl:1: `,
 		"[]":                       `rec.jsonl:1: `,
 		good + "\n\n" + "nonsense": `rec.jsonl:3: `,
-		good + "\n" + good:         `rec.jsonl:2: occurrence 1 of a with these arguments where 2 is next`,
-		`{"tool":"a","arguments":{},"occurrence":2,"text":"x"}`:                     `occurrence 2 of a with these arguments where 1 is next`,
+		good + "\n" + good:         `rec.jsonl:2: occurrence 1 of a with these arguments: expected 2`,
+		`{"tool":"a","arguments":{},"occurrence":2,"text":"x"}`:                     `occurrence 2 of a with these arguments: expected 1`,
 		`{"tool":"a","arguments":{},"text":"x"}`:                                    `occurrence 0 of a with`,
 		`{"arguments":{},"occurrence":1,"text":"x"}`:                                `"tool" is missing`,
 		`{"tool":"a","occurrence":1,"text":"x"}`:                                    `"arguments" is missing`,
 		`{"tool":"a","arguments":[],"occurrence":1,"text":"x"}`:                     `/arguments: `,
 		`{"tool":"a","arguments":{"x":1,"X":1},"occurrence":1,"text":"x"}`:          `/arguments: `,
 		`{"tool":"a","arguments":{"x":1,"x":1},"occurrence":1,"text":"x"}`:          `rec.jsonl:1: `,
-		`{"tool":"a","arguments":{},"occurrence":1}`:                                `set "text" or "content"`,
-		`{"tool":"a","arguments":{},"occurrence":1,"text":"x","content":[]}`:        `set "text" or "content"`,
+		`{"tool":"a","arguments":{},"occurrence":1}`:                                `set either "text" or "content"`,
+		`{"tool":"a","arguments":{},"occurrence":1,"text":"x","content":[]}`:        `set either "text" or "content"`,
 		`{"tool":"a","arguments":{},"occurrence":1,"text":"x","extra":1}`:           `rec.jsonl:1: at /extra: member`,
-		`{"tool":"a","arguments":{},"occurrence":1,"text":"x","duration_ms":-1}`:    `"duration_ms" is not a time`,
+		`{"tool":"a","arguments":{},"occurrence":1,"text":"x","duration_ms":-1}`:    `"duration_ms" is out of range`,
 		`{"tool":"a","arguments":{},"occurrence":1,"content":[{"kind":"x","y":1}]}`: `rec.jsonl:1: at /content/0/y`,
 	} {
 		_, err := mock.Read("rec.jsonl", strings.NewReader(text))
@@ -178,7 +178,7 @@ func TestRecordingThatFails(t *testing.T) {
 	for range 2 {
 		w.play(t, []hooks.Hook{recorder.Hook()}, weather("Oslo"))
 	}
-	assert.ErrorContains(t, recorder.Err(), "use a recorder for each")
+	assert.ErrorContains(t, recorder.Err(), "use one recorder per session")
 	assert.Equal(t, 1, read(t, file.String()).Len())
 }
 
