@@ -195,7 +195,7 @@ func TestConfigurationIsChecked(t *testing.T) {
 	})
 	for _, want := range []string{
 		"no directory: set Config.Dir", "no shell", "install bash", "must not be negative", `pattern "[a"`,
-		`variable "": that is no name`, "limits {Processes:-1",
+		`variable "": not a valid variable name`, "limits {Processes:-1",
 	} {
 		assert.ErrorContains(t, err, want)
 	}
