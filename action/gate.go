@@ -297,7 +297,8 @@ func (g Gate) poll(ctx context.Context, run program, r *Request) (said, error) {
 		case o.code == 0:
 			return g.read(o.output)
 		case o.code != 1:
-			return said{}, withComplaint(newFault(g.Type(), FaultExit, "%s ended with exit code %d: expected 0 (answered) or 1 (not yet)", run.argv[0], o.code), o.complaint)
+			return said{}, withComplaint(newFault(g.Type(), FaultExit,
+				"%s ended with exit code %d: expected 0 (answered) or 1 (not yet)", run.argv[0], o.code), o.complaint)
 		}
 		if !sleepFor(ctx, cmp.Or(g.Every, defaultGateEvery)) {
 			return said{}, contextError(ctx, g.Type())

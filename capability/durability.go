@@ -42,7 +42,7 @@ func (p Plan) keptWith(k *durable.Keeper) (Plan, error) {
 func (u UseDurability) Install(p Plan) mo.Result[Plan] {
 	k := u.Keeper
 	if k == nil {
-		return mo.Err[Plan](errors.New("Keeper is nil: set it to a result of durable.Keep"))
+		return mo.Err[Plan](errors.New("no keeper: set Keeper to a result of durable.Keep"))
 	}
 	name := u.Name()
 	p.keeper = k

@@ -77,7 +77,7 @@ func (UseSubagents) Name() string { return "subagents" }
 // Install adds the tool.
 func (u UseSubagents) Install(p Plan) mo.Result[Plan] {
 	if len(u.Agents) == 0 {
-		return mo.Err[Plan](errors.New("Agents is empty"))
+		return mo.Err[Plan](errors.New("no agents: set Agents"))
 	}
 	if u.MaxDepth < 0 {
 		return mo.Err[Plan](fmt.Errorf("MaxDepth is %d: it must not be negative", u.MaxDepth))

@@ -310,7 +310,7 @@ func TestSubagentsThatCannotBe(t *testing.T) {
 		use  capability.UseSubagents
 		says string
 	}{
-		"none":           {capability.UseSubagents{}, "Agents is empty"},
+		"none":           {capability.UseSubagents{}, "no agents: set Agents"},
 		"no agent":       {capability.UseSubagents{Agents: []capability.Subagent{{}}}, "sub-agent 1: the agent is nil"},
 		"no name":        {capability.UseSubagents{Agents: []capability.Subagent{{Agent: builder.New().WithDriver(agenttest.Script())}}}, "missing name"},
 		"twice":          {capability.UseSubagents{Agents: []capability.Subagent{{Agent: scout}, {Agent: scout}}}, "sub-agent 2: the name is used twice"},

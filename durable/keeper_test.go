@@ -480,7 +480,7 @@ func TestARunWithoutToolsIsKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, said(s), said(loaded))
 	_, err = builder.New().WithDriver(agenttest.Script()).With(capability.UseDurability{}).Build().Get()
-	require.ErrorContains(t, err, "Keeper is nil")
+	require.ErrorContains(t, err, "no keeper")
 }
 
 // half is a store of which some reads fail.

@@ -40,13 +40,14 @@ func TestAScopeIsARun(t *testing.T) {
 	for i := range 2 {
 		after, _, err := scope.Pipeline(t.Context(), s, hooks.Firing{Point: at[i], Stage: "work", Iteration: 3}, hooks.Pipeline{})
 		require.NoError(t, err)
-		assert.Equal(t, scope.Run().Session, after.Session())
+		session := scope.Run().Session
+		assert.Equal(t, session, after.Session())
 		assert.Empty(t, after.Run().ID, "the state is in no run")
 	}
-	_, _, _, err := scope.Blueprint(t.Context(), s, hooks.Firing{Point: at[2]}, hooks.BlueprintRun{})
+	_, after, _, err := scope.Blueprint(t.Context(), s, hooks.Firing{Point: at[2]}, hooks.BlueprintRun{})
 	require.NoError(t, err)
-
 	want := scope.Run()
+	assert.Equal(t, want.Session, after.Session())
 	assert.Equal(t, agent.RunID("run_p"), want.ID)
 	assert.Equal(t, want.ID, want.Root)
 	assert.NotEmpty(t, want.Session)

@@ -118,7 +118,8 @@ func readAnswer(w http.ResponseWriter, r *http.Request, limit int64) (said, erro
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, named := params["charset"]; err != nil || media != mediaForm && media != mediaJSON ||
 		named && !strings.EqualFold(charset, "utf-8") || r.Header.Get("Content-Encoding") != "" {
-		return given, refuse(http.StatusUnsupportedMediaType, "Send the decision as a form or JSON (%s or %s), in UTF-8 and not compressed.", mediaForm, mediaJSON)
+		return given, refuse(http.StatusUnsupportedMediaType,
+			"Send the decision as a form or JSON (%s or %s), in UTF-8 and not compressed.", mediaForm, mediaJSON)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {

@@ -165,7 +165,7 @@ type tx struct {
 func (t tx) prepare(ctx context.Context, query string) *sql.Stmt {
 	stmt := t.statements[query]
 	if stmt == nil {
-		stmt = t.StmtContext(ctx, t.store.statements[query]) //nolint:sqlclosecheck // closed with the transaction
+		stmt = t.StmtContext(ctx, t.store.statements[query])
 		t.statements[query] = stmt
 	}
 	return stmt

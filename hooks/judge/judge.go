@@ -70,13 +70,13 @@ type Judge struct {
 func New(o Options) (*Judge, error) {
 	var wrong []error
 	if o.Driver == nil {
-		wrong = append(wrong, errors.New("Driver is missing: set the model that judges"))
+		wrong = append(wrong, errors.New("no driver: set Driver to the model that judges"))
 	}
 	if o.Rule == "" {
-		wrong = append(wrong, errors.New("Rule is missing: state what is allowed and what is not"))
+		wrong = append(wrong, errors.New("no rule: set Rule to what is allowed and what is not"))
 	}
 	if o.Timeout < 0 || o.MaxBytes < 0 {
-		wrong = append(wrong, errors.New("Timeout or MaxBytes is negative"))
+		wrong = append(wrong, errors.New("negative limit: Timeout and MaxBytes must be 0 or more"))
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return nil, fmt.Errorf("creating a judge: %w", err)

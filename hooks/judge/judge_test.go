@@ -318,8 +318,8 @@ func TestRunsAtOnce(t *testing.T) {
 
 func TestWrongOptions(t *testing.T) {
 	_, err := judge.New(judge.Options{Timeout: -1})
-	assert.EqualError(t, err, "creating a judge: Driver is missing: set the model that judges\n"+
-		"Rule is missing: state what is allowed and what is not\nTimeout or MaxBytes is negative")
+	assert.EqualError(t, err, "creating a judge: no driver: set Driver to the model that judges\n"+
+		"no rule: set Rule to what is allowed and what is not\nnegative limit: Timeout and MaxBytes must be 0 or more")
 }
 
 // The driver of a real service can judge: over HTTP, with the schema.

@@ -272,7 +272,7 @@ func TestOptions(t *testing.T) {
 	})
 	for _, want := range []string{
 		`creating a redactor: `, `the literal "PIN" has less than 4 bytes`, `pattern of "broken": `, `pattern of "empty": it matches the empty text`,
-		`invalid kind ""`, `invalid kind "a]b": `, `Without: unknown kind "passwrod": expected one of private key, AWS key`,
+		`invalid kind ""`, `invalid kind "a]b": `, `unknown kind "passwrod" in Without: expected one of private key, AWS key`,
 	} {
 		assert.ErrorContains(t, err, want)
 	}

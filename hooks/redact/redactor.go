@@ -94,7 +94,7 @@ func New(o Options) (*Redactor, error) {
 	}
 	for _, kind := range o.Without {
 		if !slices.Contains(Kinds(), kind) {
-			wrong = append(wrong, fmt.Errorf("Without: unknown kind %q: expected one of %s", kind, strings.Join(Kinds(), ", ")))
+			wrong = append(wrong, fmt.Errorf("unknown kind %q in Without: expected one of %s", kind, strings.Join(Kinds(), ", ")))
 		}
 	}
 	for _, p := range o.Patterns {
