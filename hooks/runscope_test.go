@@ -46,14 +46,14 @@ func TestAScopeIsARun(t *testing.T) {
 	}
 	_, after, _, err := scope.Blueprint(t.Context(), s, hooks.Firing{Point: at[2]}, hooks.BlueprintRun{})
 	require.NoError(t, err)
-	want := scope.Run()
-	assert.Equal(t, want.Session, after.Session())
-	assert.Equal(t, agent.RunID("run_p"), want.ID)
-	assert.Equal(t, want.ID, want.Root)
-	assert.NotEmpty(t, want.Session)
-	placed := want
+	run := scope.Run()
+	assert.Equal(t, after.Session(), run.Session)
+	assert.Equal(t, agent.RunID("run_p"), run.ID)
+	assert.Equal(t, run.ID, run.Root)
+	assert.NotEmpty(t, run.Session)
+	placed := run
 	placed.Stage, placed.Iteration = "work", 3
-	assert.Equal(t, []call{{placed, 1}, {placed, 2}, {want, 3}}, calls)
+	assert.Equal(t, []call{{placed, 1}, {placed, 2}, {run, 3}}, calls)
 	events := agenttest.Of[hooks.Event](recorder)
 	require.Len(t, events, 6, "start and complete, three times")
 	assert.Equal(t, placed, events[0].Run)
