@@ -25,14 +25,21 @@ import (
 type commits struct {
 	durable.Store
 
-	mu  sync.Mutex
-	all []string
+	mu    sync.Mutex
+	all   []string
+	kinds map[durable.EntryKind]chan struct{} // closed when an entry of the kind is in the journal
 }
 
 func (s *commits) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
 	err := s.Store.Append(ctx, l, u, entries...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, e := range entries {
+		if wrote := s.kinds[e.Kind]; wrote != nil {
+			close(wrote)
+			delete(s.kinds, e.Kind)
+		}
+	}
 	s.all = append(s.all, strings.Join(lo.Map(entries, func(e durable.Entry, _ int) string { return string(e.Kind) }), " "))
 	return err
 }
@@ -109,30 +116,28 @@ func TestCommitsOfAStep(t *testing.T) {
 // A hook that takes long finds the reply in the journal, and a slow hook after the call the result.
 func TestSlowHooksFindTheJournalWritten(t *testing.T) {
 	t.Parallel()
-	var store *commits
-	found := func(ctx context.Context, s agent.State, kind durable.EntryKind) error {
-		for {
-			entries, err := store.Entries(ctx, s.Run().ID, 0)
-			if err != nil || lo.ContainsBy(entries, func(e durable.Entry) bool { return e.Kind == kind }) {
-				return err
-			}
-			time.Sleep(time.Millisecond)
+	reply, result := make(chan struct{}), make(chan struct{})
+	await := func(ctx context.Context, wrote chan struct{}) {
+		select {
+		case <-wrote:
+		case <-ctx.Done():
+			assert.Fail(t, "the entry is not in the journal")
 		}
 	}
 	slow := []hooks.Hook{
 		hooks.On(hooks.AtPreToolUse, "slow", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
-			assert.NoError(t, found(ctx, c.State(), durable.EntryReply))
+			await(ctx, reply)
 			return c.Allow()
 		}),
 		hooks.On(hooks.AtStepEnd, "slow-end", func(ctx context.Context, c hooks.StepEndContext) hooks.Result {
 			if c.StepIndex() == 0 {
-				assert.NoError(t, found(ctx, c.State(), durable.EntryResult))
+				await(ctx, result)
 			}
 			return c.Pass()
 		}),
 	}
-	a, kept := committer(t, 1, 2*time.Millisecond, capability.UseHooks(slow...))
-	store = kept
+	a, store := committer(t, 1, 2*time.Millisecond, capability.UseHooks(slow...))
+	store.kinds = map[durable.EntryKind]chan struct{}{durable.EntryReply: reply, durable.EntryResult: result}
 	_, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 }

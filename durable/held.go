@@ -337,6 +337,9 @@ func (h *held) give(err error) error {
 	}
 	if h.lost == nil {
 		h.lost = err
+		if h.settle != nil {
+			h.settle.Stop()
+		}
 		if h.lose != nil {
 			h.lose(errors.Join(agent.ErrSuspended, err))
 		}
