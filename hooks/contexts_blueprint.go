@@ -12,7 +12,7 @@ import (
 // BlueprintRun describes a run that a coordinator gives to a runner.
 type BlueprintRun struct {
 	// Parameters are the parameters of the run: a JSON object.
-	Parameters json.RawMessage `json:"parameters"`
+	Parameters json.RawMessage `json:"parameters,omitempty"`
 	// ResultText and ResultData are the result, as text or as JSON; empty and nil before
 	// the run has ended.
 	ResultText string          `json:"result_text,omitempty"`

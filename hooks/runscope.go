@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -175,12 +174,12 @@ func (r *RunScope) Blueprint(
 	}
 	run = about
 	err = r.fire(ctx, s, f, func(ctx context.Context, inside agent.State, f Firing) error {
-		told, replayed, err := recordFiring(ctx, r, inside, f, blueprintRecord{firingRecord: newFiringRecord(about.Err), Run: recordedRun(about)})
+		told, replayed, err := recordFiring(ctx, r, inside, f, blueprintRecord{firingRecord: newFiringRecord(about.Err), Run: about})
 		if err != nil {
 			return err
 		}
 		if f.live.at = told.At; replayed {
-			about = BlueprintRun(told.Run)
+			about = told.Run
 			about.Err = told.storedError()
 		}
 		run, inside, denied, err = r.hooks.fireBlueprint(ctx, inside, f, about)
@@ -280,16 +279,7 @@ type pipelineRecord struct {
 type blueprintRecord struct {
 	firingRecord
 
-	Run recordedRun `json:"run"`
-}
-
-// recordedRun is a BlueprintRun whose missing parts are missing in JSON.
-type recordedRun struct {
-	Parameters json.RawMessage `json:"parameters,omitempty"`
-	ResultText string          `json:"result_text,omitempty"`
-	ResultData json.RawMessage `json:"result_data,omitempty"`
-	Status     agent.Status    `json:"status,omitempty"`
-	Err        error           `json:"-"`
+	Run BlueprintRun `json:"run"`
 }
 
 // aroundView is the common part of the contexts at the points around runs.
