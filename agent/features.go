@@ -34,9 +34,9 @@ type Features struct {
 	Priced bool
 }
 
-// Describer is a Driver that describes itself, always in the same way. Middleware
-// around a driver returns the Features of the driver below it. In the zero Features
-// nothing is known.
+// A Describer is a Driver that describes itself. Features always returns the same
+// value. Middleware around a driver returns the Features of the driver below it. The
+// zero Features means that nothing is known.
 type Describer interface {
 	Driver
 	Features() Features

@@ -17,13 +17,13 @@ const (
 	PartImage PartKind = "image"
 	// PartFile is a document or any other file, by URL or by its bytes.
 	PartFile PartKind = "file"
-	// PartReasoning is the model's reasoning before its answer. Text may be empty
-	// where a service only gives an opaque form of it.
+	// PartReasoning is the model's reasoning before its answer. Text is empty if the
+	// service gives only an opaque form of it.
 	PartReasoning PartKind = "reasoning"
 )
 
-// Part is one piece of a message's or a result's content. It is a plain value
-// and cannot be changed through a copy.
+// Part is one piece of a message's or a result's content. It is a plain value: changing
+// a copy does not change the original.
 type Part struct {
 	Kind PartKind `json:"kind"`
 	// Text is the text of a text or reasoning part.

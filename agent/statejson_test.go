@@ -339,8 +339,8 @@ func TestWhatNoStateCanHoldIsNotWritten(t *testing.T) {
 		"details that JSON cannot hold": {
 			agent.State{}.WithStop(agent.Signal{Details: map[string]any{"f": math.Inf(1)}}), "at /signal/details: json: unsupported value",
 		},
-		"a cost that is no amount": {
-			play(t, agenttest.Say("x").WithCost(math.NaN())), "at /steps/0/usage/cost: NaN is no amount",
+		"a cost that is not an amount": {
+			play(t, agenttest.Say("x").WithCost(math.NaN())), "at /steps/0/usage/cost: NaN is not an amount",
 		},
 		"negative tokens": {play(t, agenttest.Say("x").WithTokens(-1, 0)), "at /steps/0/usage/input_tokens: -1 is negative"},
 	} {

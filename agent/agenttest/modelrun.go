@@ -90,7 +90,7 @@ func (w way) run(t *testing.T, d agent.Driver, tools Tools, input ...agent.Messa
 	return out
 }
 
-// on runs a on a state, and records the outcome.
+// on runs the agent on a state and records the outcome.
 func (w way) on(ctx context.Context, a *agent.Agent, out *outcome, s agent.State, input ...agent.Message) {
 	if !w {
 		out.final, out.err = a.Run(ctx, s, input...).Get()
