@@ -82,8 +82,8 @@ func (p Progress) Ended() bool {
 // PostInference may replace the reply, Stream holds it back until the hook has decided, and
 // yields it in one piece.
 //
-// The run has a goroutine of its own, which ends with the iteration. The run waits while the
-// body of the loop runs, which must not call back into the run.
+// The run has its own goroutine, which ends with the iteration. The run waits while the body of
+// the loop runs, which must not call back into the run.
 func (a *Agent) Stream(ctx context.Context, s State, input ...Message) iter.Seq2[Progress, error] {
 	return a.StreamWith(ctx, RunSettings{}, s, input...)
 }
