@@ -27,7 +27,7 @@ type run struct {
 	calls     []call       // calls of the current step, by index
 
 	mu    sync.Mutex
-	turns []turn // running turns: one, unless middleware calls the model several times at once
+	turns []turn // running turns: one, unless middleware makes several model calls at the same time
 }
 
 var _ agent.Processor = (*Telemetry)(nil)
