@@ -177,8 +177,7 @@ func (c Checkpoint) Listen(o Observer) {
 	l.listener = o
 }
 
-// Pending iterates over all messages that no run has accepted yet, whatever their role, with
-// their index in the transcript.
+// Pending iterates over all messages of any role that no run has accepted yet, with their index in the transcript.
 func (c Checkpoint) Pending() iter.Seq2[int, Message] {
 	d := c.read()
 	return d.messages.From(int(d.accepted))

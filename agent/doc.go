@@ -26,9 +26,9 @@
 // Then the criterion judges, the run takes a step, and the criterion judges again, until
 // it ends the run. A step goes through the processors around the step; inside, the
 // driver is asked, every call is prepared in the order in which the model asked, then
-// all calls are executed, then the step is recorded as a whole. Every call id gets
-// exactly one answer, whatever happens. All calls of a step see the same state; their
-// effects are applied in call order when the step is recorded.
+// all calls are executed, then the step is recorded as a whole. Every call id always
+// gets exactly one answer. All calls of a step see the same state; their effects are
+// applied in call order when the step is recorded.
 //
 // # Failure
 //

@@ -39,9 +39,8 @@ const (
 )
 
 // KindOf returns the kind of an error: the one that the error reports, KindTimeout for a
-// passed deadline, KindCancelled for a cancelled context, KindUnknown otherwise. The error
-// of a cancelled run has KindCancelled whatever its cause, except when the cause is a
-// passed deadline.
+// passed deadline, KindCancelled for a cancelled context, KindUnknown otherwise. The error of
+// a cancelled run has KindCancelled for every cause except a passed deadline.
 func KindOf(err error) ErrorKind {
 	var kinded interface{ ErrorKind() ErrorKind }
 	switch {

@@ -133,7 +133,7 @@ func (a *Agent) checkStep(ctx context.Context, s State, step mo.Result[State]) (
 	if next = next.acceptMessages(); next.RunStepCount() <= before {
 		return next, nil
 	}
-	if l.account.again != nil { // written by this goroutine alone
+	if l.account.again != nil { // written only by this goroutine
 		next = l.account.keepRepeated(next)
 	}
 	l.tellStep(ctx, next)

@@ -239,8 +239,8 @@ func mapEncoded(text string, f func(string) string) string {
 	})
 }
 
-// mapValue applies f to a value: to a string as it is, to anything else as JSON. A value that f changes becomes a value
-// as read from JSON. Ok is false for a value that JSON cannot hold.
+// mapValue applies f to a value: to a string directly, to any other value as JSON. A value that f changes becomes a
+// value as read from JSON. Ok is false for a value that JSON cannot hold.
 func mapValue(value any, f func(string) string) (after any, ok bool) {
 	if text, plain := value.(string); plain {
 		return mapJSONText(text, f), true

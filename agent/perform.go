@@ -297,9 +297,9 @@ func orPerson(name string) string {
 	return name
 }
 
-// executeAll runs the batch, at most Parallel at once, and stores each result at the index of its call. Afterwards
-// every call has an answer, except when a call waits for a parked run that it has started: pending holds those runs.
-// When calls run one after the other, the calls after a waiting one are left for later.
+// executeAll runs the batch, at most Parallel calls at the same time, and stores each result at the index of its call.
+// Afterwards every call has an answer, except when a call waits for a parked run that it has started: pending holds
+// those runs. When calls run one after the other, the calls after a waiting one are left for later.
 func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) (pending []State, broken error) {
 	live := s.read().live
 	live.judged.allow(s.RunStepCount())

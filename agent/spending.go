@@ -445,8 +445,8 @@ func smaller[N int | int64 | float64 | time.Duration](a, b N) N {
 	return a
 }
 
-// StopFor returns the signal that ends the run of s because it has reached a limit; of several, the one
-// whose reason ranks highest. It returns None while the run may go on. The signal's Source is empty.
+// StopFor returns the signal that ends the run of s because it has reached a limit; of several, the one whose
+// reason ranks highest. It returns None while the run may continue. The signal's Source is empty.
 func (l Limits) StopFor(s State) mo.Option[Signal] {
 	spent := s.Spending()
 	if over := l.checkSpending(&spent, s.Run().Started, s); over != nil {

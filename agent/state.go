@@ -17,9 +17,8 @@ import (
 // an empty session that no run has touched.
 //
 // Middleware changes the next step with Apply, With, WithRequest, WithView and
-// WithStop; reads Request, Input, Observed and Stopped; and sends events of its own
-// with Emit. The methods for executors, journals and processors around a run are in
-// Checkpoint.
+// WithStop; reads Request, Input, Observed and Stopped; and sends events with Emit. The
+// methods for executors, journals and processors around a run are in Checkpoint.
 //
 // A State has one versioned JSON form, and reading it back gives an equal state.
 type State struct {

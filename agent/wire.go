@@ -1,7 +1,7 @@
 package agent
 
 // WireForm encodes messages for one model service and caches the encoding: each message
-// is encoded once, however many steps show it to the model. A driver creates one
+// is encoded only once, even if many steps show it to the model. A driver creates one
 // WireForm and keeps it. A WireForm is safe for concurrent use.
 //
 // A message caches only its most recent encoding, so two drivers that take turns on one

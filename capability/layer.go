@@ -20,7 +20,7 @@ const (
 	Outside
 )
 
-// layer is a named wrapper in its place.
+// layer is a named wrapper with its Place.
 type layer[T any] struct {
 	name  string
 	place Place

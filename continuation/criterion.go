@@ -33,7 +33,7 @@ func (c *criterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent
 
 func (c *criterion) String() string { return c.name }
 
-// newStateCriterion returns a criterion that depends on the state alone.
+// newStateCriterion returns a criterion that depends only on the state.
 func newStateCriterion(name string, asks func(s agent.State) *agent.Evaluation) agent.Criterion {
 	return &criterion{name, func(_ context.Context, s agent.State) (*agent.Evaluation, error) { return asks(s), nil }}
 }

@@ -122,12 +122,11 @@ var (
 	AtInterventionStopped = Point[InterventionStoppedContext]{InterventionStopped}
 	// AtAgentFailed fires when a run failed, before AtExecutionEnd. May add.
 	AtAgentFailed = Point[FailureContext]{AgentFailed}
-	// AtExecutionEnd fires exactly once in every run, however it ends. For observers only.
+	// AtExecutionEnd fires exactly once in every run, regardless of how the run ends. For observers only.
 	AtExecutionEnd = Point[EndContext]{ExecutionEnd}
 )
 
-// The points around runs, which an engine fires through a RunScope: an agent alone fires
-// none of them.
+// The points around runs, which an engine fires through a RunScope: an agent itself does not fire them.
 var (
 	// AtSessionStart fires before the first iteration of a pipeline. May stop it, add.
 	AtSessionStart = Point[PipelineContext]{SessionStart}
@@ -149,7 +148,7 @@ var (
 	AtRunFailed = Point[RunFailedContext]{RunFailed}
 	// AtRunTimeout fires when a run exceeded its time limit. For observers only.
 	AtRunTimeout = Point[RunEndContext]{RunTimeout}
-	// AtRunFinish fires at the end of every run, however it ended. For observers only.
+	// AtRunFinish fires at the end of every run, regardless of how it ended. For observers only.
 	AtRunFinish = Point[RunEndContext]{RunFinish}
 )
 

@@ -35,7 +35,7 @@ func soon(t *testing.T, what string, f func()) {
 	}
 }
 
-// together calls f on several goroutines at once and waits for all.
+// together calls f on several goroutines at the same time and waits for all of them.
 func together(f func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})

@@ -164,7 +164,8 @@ func checkText(t *testing.T, what, want, got string) {
 	}
 }
 
-// canonicalJSON returns JSON text in one form; empty text stands for an empty object.
+// canonicalJSON returns JSON text in a canonical form; empty text means an empty
+// object.
 func canonicalJSON(t *testing.T, text string) string {
 	t.Helper()
 	var value any
