@@ -37,7 +37,7 @@ type search struct {
 	ByName map[string]span `json:"by_name,omitempty"`
 }
 
-// What a tag says stands in the schema that the model sees, and holds for the arguments.
+// The constraints of tags are in the schema that the model sees, and are enforced for the arguments.
 func TestTagsNarrowFields(t *testing.T) {
 	schema, err := toolexec.SchemaFor[search]()
 	require.NoError(t, err)
@@ -166,7 +166,7 @@ func refuseCall[T any]() error {
 	return err
 }
 
-// Types that say themselves what they are keep doing so.
+// Tags do not change types that declare their own schema.
 func TestTagsOnOtherTypes(t *testing.T) {
 	schema, err := toolexec.SchemaFor[struct {
 		When  time.Time   `json:"when" pattern:"^2026"`
