@@ -133,7 +133,7 @@ type ToolResult struct {
 // emptyCall is the call of a result that is not linked to a call.
 var emptyCall ToolCall
 
-// Call returns the effective call: the one that ran, or would have run.
+// Call returns the effective call, which is the call that ran or would have run.
 func (r *ToolResult) Call() ToolCall { return *cmp.Or(r.call, &emptyCall) }
 
 // Original returns the call as the model asked for it. It differs from Call when a hook

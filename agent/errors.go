@@ -38,7 +38,7 @@ const (
 	KindUnknown ErrorKind = "unknown"
 )
 
-// KindOf returns the kind of an error: the one that the error reports, KindTimeout for a
+// KindOf returns the kind of an error: the kind that the error reports, KindTimeout for a
 // passed deadline, KindCancelled for a cancelled context, KindUnknown otherwise. The error of
 // a cancelled run has KindCancelled for every cause except a passed deadline.
 func KindOf(err error) ErrorKind {

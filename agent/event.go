@@ -91,7 +91,7 @@ type StepCompleted struct {
 	Record StepRecord
 }
 
-// Judged: the criteria gave their verdict after a step, or before the first.
+// Judged: the criteria gave their verdict after a step, or before the first step.
 type Judged struct {
 	Run        Run
 	Step       int // number of steps taken

@@ -153,8 +153,8 @@ func (q Questions) WithAnswer(a Approval) Questions {
 	})
 }
 
-// withAnswerToThose returns the questions with an answer to each one that is open and among
-// asked.
+// withAnswerToThose returns the questions, with the answer added to each open question that is also
+// in asked.
 func (q Questions) withAnswerToThose(asked Questions, a Approval) Questions {
 	return q.each(func(one *Question) {
 		if one.Decision() == nil && slices.ContainsFunc(asked, one.SameAsker) {

@@ -86,7 +86,7 @@ func (k *Scratch[T]) Get(s State) *T {
 		return k.fresh()
 	}
 	if v := l.scratchOf(k.number); v != nil {
-		return v.(*T) //nolint:forcetypeassert // what is stored under its number is its own
+		return v.(*T) //nolint:forcetypeassert // the value under k.number is always a *T
 	}
 	l.adding.Lock()
 	defer l.adding.Unlock()
@@ -112,7 +112,7 @@ func (k *Scratch[T]) GetTree(s State) *T {
 		}
 	}
 	if top != nil {
-		return top.(*T) //nolint:forcetypeassert // what is stored under its number is its own
+		return top.(*T) //nolint:forcetypeassert // the value under k.number is always a *T
 	}
 	return k.Get(s)
 }

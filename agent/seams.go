@@ -276,9 +276,10 @@ var ParkApprover Approver = ApproverFunc(func(context.Context, State, *Prepared)
 // Next is the rest of a chain of processors.
 type Next func(ctx context.Context, s State) mo.Result[State]
 
-// A Processor is middleware: it wraps a step or a whole run, and calls next to continue. It may
-// change the state on the way in and on the way out. It may return without calling next only
-// with an Err or with a state that is stopped. It must be safe for concurrent use.
+// A Processor is middleware: it wraps a step or a whole run, and calls next to continue. It can
+// change the state that it passes to next and the state that it returns. It may return without
+// calling next only with an Err or with a state that is stopped. It must be safe for concurrent
+// use.
 type Processor interface {
 	Process(ctx context.Context, s State, next Next) mo.Result[State]
 }

@@ -88,7 +88,7 @@ type Signal struct {
 	Reason StopReason `json:"reason"`
 	// Message is a sentence for a person.
 	Message string `json:"message,omitempty"`
-	// Source names who stopped the run: a hook, a criterion.
+	// Source names the hook, the criterion or the person that stopped the run.
 	Source string `json:"source,omitempty"`
 	// Details are values such as currentSteps and maxSteps: see the reasons. In a state that was
 	// read from JSON, numbers among them are of type json.Number.

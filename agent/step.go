@@ -108,7 +108,7 @@ func (s Step) Empty() bool {
 	return true
 }
 
-// StepKind distinguishes a step that ran tools from one that gave an answer.
+// StepKind distinguishes steps that ran tools from steps that gave an answer.
 type StepKind string
 
 // The kinds of steps.

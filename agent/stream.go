@@ -53,7 +53,7 @@ type Progress struct {
 	// Event is an event; nil if Delta is set. After a step it is a StepCompleted. At the end of
 	// the run it is a RunCompleted, or a RunParked if the run waits for a person.
 	Event Event
-	// State is the state after a step, or the one that the run ended in. It is empty if Delta is
+	// State is the state after a step, or the final state of the run. It is empty if Delta is
 	// set, and for any other Event.
 	State State
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// compactKnown is what a run knows about the messages that the model is shown.
+// compactKnown caches data about the messages that the model is shown in a run.
 type compactKnown struct {
 	mu sync.Mutex
 	// latest is the newest view. The state has it only after its step is recorded.

@@ -63,7 +63,8 @@ var (
 	}
 )
 
-// reach returns what the hooks of the agent can match. The plan is complete, and box has its tools.
+// reach returns the tools, agents and points that the hooks of the agent can match. The plan is complete, and box has
+// its tools.
 func (p Plan) reach(box toolexec.Toolbox) hooks.Reach {
 	here := p.later
 	here.Agents = append(slices.Clip(here.Agents), p.name)

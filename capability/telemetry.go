@@ -16,19 +16,19 @@ import (
 type UseTelemetry struct {
 	// Off disables it.
 	Off bool
-	// Content records messages, arguments and results on spans, as far as hooks allow. The
+	// Content records messages, arguments and results, after the hooks, on spans. The
 	// environment variable OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT does the same
 	// with true, span_only or span_and_event.
 	Content bool
 	// Reasons records the reasons of decisions and the texts of errors on spans and log
 	// events. They can quote contents. Content implies Reasons.
 	Reasons bool
-	// Tracers and Meters receive spans and metrics. Nil means the global provider, also one
-	// that is set after the agent was built.
+	// Tracers and Meters receive spans and metrics. Nil means the global provider, even if
+	// it is set after the agent was built.
 	Tracers trace.TracerProvider
 	Meters  metric.MeterProvider
-	// Logs receives the log events. Nil means the handler of telemetry.SetDefaultLogs, also
-	// one that is set after the agent was built; without one there are no log events.
+	// Logs receives the log events. Nil means the handler of telemetry.SetDefaultLogs, even
+	// if it is set after the agent was built; without a handler there are no log events.
 	Logs slog.Handler
 }
 

@@ -27,9 +27,9 @@
 //
 // A hook's span is below the span of the subject of its decision: a call, a turn, or the run. Spans that a
 // tool or a driver starts with its context are below the span of the call or the turn. A call's span records
-// the outcome of the call, who decided it and why. It lasts from the decision to the answer, so with several
-// calls in a step, each span includes the wait for earlier calls; grapnel.tool.duration is the tool's own
-// time.
+// the outcome of the call, with the hook or person that decided and the reason. It lasts from the decision to
+// the answer, so with several calls in a step, each span includes the wait for earlier calls;
+// grapnel.tool.duration is the tool's own time.
 //
 // Only failures have the status Error. Denials, stops and rewrites are decisions, which are recorded as
 // attributes.

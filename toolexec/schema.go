@@ -130,7 +130,7 @@ func compileRegexp(pattern string) (jsonschema.Regexp, error) {
 	return compiled, nil
 }
 
-// explainCompile describes what is wrong with a schema in the same form as for arguments.
+// explainCompile describes the errors in a schema in the same form as errors in arguments.
 func explainCompile(document any, err error) error {
 	wrong, ok := errors.AsType[*jsonschema.SchemaValidationError](err)
 	if !ok {

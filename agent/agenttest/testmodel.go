@@ -26,7 +26,8 @@ type Model struct {
 
 // TestModel tests whether the driver of a model service does what agents need. The test is the
 // same for all services and uses complete runs, each of them blocking and streaming. New is
-// called once for each part of the test. The test skips what the driver's Features exclude.
+// called once for each part of the test. The test skips the parts that the driver's Features
+// exclude.
 func TestModel(t *testing.T, m Model) {
 	t.Helper()
 	t.Run("contract", func(t *testing.T) {

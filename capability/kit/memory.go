@@ -28,11 +28,11 @@ const (
 	defaultMemoryFiles      = 200
 )
 
-// FileMemory gives the model notes that outlive the session: text files in a directory,
-// through one tool, memory, with the commands view, create, str_replace, insert, delete
-// and rename. Names, arguments and answers are those of Anthropic's memory tool, which
-// models know; it works with every model. Paths begin with /memories, which is the name
-// of Root for the model.
+// FileMemory gives the model notes that are kept after the session: text files in a
+// directory, through one tool, memory, with the commands view, create, str_replace,
+// insert, delete and rename. Names, arguments and answers are those of Anthropic's
+// memory tool, which models know; it works with every model. Paths begin with
+// /memories, which is the name of Root for the model.
 //
 // At the start of a run, the model receives the list of files, unless the list is empty
 // or has not changed since the model last received it in this session.

@@ -94,8 +94,7 @@ func modelFeatures(c Config, at service.Endpoint, api *api, official bool) agent
 // String returns the name of the driver in a printed plan.
 func (d *Driver) String() string { return d.features.Provider + "/" + d.features.Model }
 
-// Features returns what the driver supports: the usual features of the endpoint, corrected by
-// Config.Features.
+// Features returns the driver's features: the usual features of the endpoint, corrected by Config.Features.
 func (d *Driver) Features() agent.Features { return d.features }
 
 // Next returns the model's next turn. A failed call is a *drivers.Error; when ctx ends, the error is its

@@ -136,7 +136,7 @@ func readSpecial(options agent.Options) (special, error) {
 }
 
 // include returns the additional data that a reply must have: reasoning that can be sent back, if the model
-// reasons, and what the option lists. An empty list in the option requests nothing.
+// reasons, and the data that the option lists. An empty list in the option requests nothing.
 func (d *Driver) include(model string, s special) []string {
 	if s.Include != nil && len(s.Include) == 0 || !d.reasons(model) {
 		return s.Include

@@ -105,7 +105,7 @@ func (g guard) absolute(path string) (abs, problem string) {
 	return g.dirs[0] + string(filepath.Separator) + path, ""
 }
 
-// resolveLinks follows the links in an absolute path as the system does, as far as the path exists.
+// resolveLinks follows the links in the existing part of an absolute path, as the system does.
 func resolveLinks(path string) (string, error) {
 	parts := func(p string) []string { return strings.Split(filepath.ToSlash(p), "/") }
 	top := filepath.VolumeName(path) + string(filepath.Separator)

@@ -14,7 +14,7 @@ import (
 type Unmatched uint8
 
 const (
-	// Deny keeps the tool from running and tells the model that there is no answer.
+	// Deny denies the call and tells the model that there is no answer.
 	Deny Unmatched = iota
 	// Pass leaves the call to the tool, or to other hooks.
 	Pass

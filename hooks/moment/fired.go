@@ -33,7 +33,7 @@ type Fired struct {
 	Err    error
 	Policy string
 
-	// Effects holds what the controls add to the state, in order.
+	// Effects holds the effects of the controls, in order.
 	Effects agent.Effects
 	// Events holds the events of the hooks that an agent's observer would get.
 	Events []hooks.Event

@@ -22,7 +22,7 @@ type rule struct {
 	kind string
 	hint []string       // every text with a match contains one of these, in lower case; empty: not known
 	re   *regexp.Regexp // the first group that matched is the secret; without groups, the whole match
-	not  *regexp.Regexp // what the secret cannot be, if set
+	not  *regexp.Regexp // if set, matches values that are not secrets
 }
 
 // kindSet is the kind of a value assigned to a name such as password.

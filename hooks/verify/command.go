@@ -72,7 +72,7 @@ func (p Command) environ() []string {
 	})
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the data that is written to it.
 type tail struct{ kept []byte }
 
 // tailBytes is how much of the end is kept, which is more than the model receives.

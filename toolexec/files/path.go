@@ -45,7 +45,7 @@ func (t *Tree) fileName(op, given string) (string, error) {
 	return t.name(op, given)
 }
 
-// resolve follows the links in a name, as far as it exists, and returns the name without links. The result is used
+// resolve follows the links in the existing part of a name, and returns the name without links. The result is used
 // only for checks: os.Root confines access regardless of it.
 func (t *Tree) resolve(name string) (string, error) {
 	done, todo := ".", strings.Split(name, "/")

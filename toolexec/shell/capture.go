@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// capture keeps the head and the tail of what is written to it, and counts the rest.
+// capture keeps the head and the tail of the data that is written to it, and counts the rest.
 type capture struct {
 	most       int
 	total      int64

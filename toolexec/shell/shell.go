@@ -42,7 +42,8 @@ type Command struct {
 	Timeout time.Duration
 }
 
-// Run runs a command and returns when it has ended and all its processes have been ended, as far as possible.
+// Run runs a command. It returns when the command has ended and its processes, if possible, have been ended,
+// too.
 //
 // Run returns an error if the command could not be started. A command that fails or exceeds its time limit is
 // not an error: the Result describes how it ended. If ctx is done, the error is its cause, and the Result holds
