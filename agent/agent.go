@@ -19,29 +19,30 @@ type Config struct {
 	Name string
 	// Driver asks the model. Required.
 	Driver Driver
-	// WrapDriver wraps the driver, first outermost. A wrapper that only observes may
-	// have a method WhenUnobserved() Driver: in a run without an observer, the agent
-	// uses the Driver that it returns, if no other wrapper is outside of it.
+	// WrapDriver wraps the driver, first outermost. A wrapper that only observes can
+	// have a method WhenUnobserved() Driver. When a run has no observer and no other
+	// wrapper is outside of this one, the agent uses the Driver that WhenUnobserved
+	// returns.
 	WrapDriver []func(Driver) Driver
 	// Executor runs tool calls. Nil means that there are no tools.
 	Executor Executor
-	// WrapExecutor wraps the executor, first outermost. A wrapper that only observes may
-	// have a method WhenUnobserved() Executor, as in WrapDriver. A wrapper that handles
-	// calls that do not run is an AnswerHandler.
+	// WrapExecutor wraps the executor, first outermost. A wrapper that only observes can
+	// have a method WhenUnobserved() Executor, as in WrapDriver. A wrapper that also
+	// handles calls that do not run implements AnswerHandler.
 	WrapExecutor []func(Executor) Executor
 	// AroundRun and AroundStep are middleware, first outermost.
 	AroundRun, AroundStep []Processor
-	// Criterion judges whether to go on. Nil means Base.
+	// Criterion decides whether a run continues. Nil means Base.
 	Criterion Criterion
 	// Approver asks a person. Without one, a call that needs
 	// approval is denied.
 	Approver Approver
-	// WrapApprover wraps the approver, first outermost. Answers that were given while a
-	// run was parked come from the innermost approver.
+	// WrapApprover wraps the approver, first outermost. The innermost approver returns
+	// the answers that were given while a run was parked.
 	WrapApprover []func(Approver) Approver
-	// Parallel is the number of tool calls of one step that run at once. Zero means one:
-	// in the order of the model's reply. Results are in that order regardless of
-	// Parallel.
+	// Parallel is the maximum number of tool calls of one step that run at the same
+	// time. Zero means one: the calls run in the order of the model's reply. Results are
+	// in that order regardless of Parallel.
 	Parallel int
 	// Request is the request to the model, without the messages.
 	Request Request
@@ -49,13 +50,13 @@ type Config struct {
 	Observer Observer
 	// Background is the work that Drain waits for and Cancel cancels.
 	Background []Background
-	// Extend returns, for WithHooks, a copy of the agent with more hooks. Nil means that
-	// the agent cannot have more.
+	// Extend returns a copy of the agent with more hooks; WithHooks calls it. If Extend
+	// is nil, WithHooks returns an error.
 	Extend func(HookSet) mo.Result[*Agent]
 }
 
-// Agent is a driver, tools and middleware, assembled once. It is immutable and serves
-// any number of runs at once.
+// An Agent runs a model with tools and middleware. It is assembled once, is immutable,
+// and can serve any number of runs at the same time.
 type Agent struct {
 	config     Config
 	driver     Driver
@@ -64,10 +65,10 @@ type Agent struct {
 	approver   Approver
 	unobserved unobserved
 	limits     Limits   // of the criterion
-	plain      bool     // only Base and the limits judge
+	plain      bool     // the criterion is only Base and limits
 	run        Next     // the chain around a run, down to steps
 	step       Next     // the chain around a step, down to performStep
-	controls   []string // names of the hooks of WithHooks that decide
+	controls   []string // names of the control hooks that WithHooks added
 }
 
 // New returns an agent, or an error that joins everything that is missing or invalid.
@@ -111,7 +112,7 @@ func New(c Config) mo.Result[*Agent] {
 	return mo.Ok(a)
 }
 
-// wrapAll puts the wrappers around the innermost, the first outermost.
+// wrapAll wraps the innermost value in the wrappers, the first of them outermost.
 func wrapAll[T any](what string, wrappers []func(T) T, innermost T) (T, error) {
 	for i, wrap := range slices.Backward(wrappers) {
 		if wrap == nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
-// asking returns an executor that wants approval for the tools named so, and
-// notes what ran.
+// asking returns an executor that requires approval for tools whose names ask for it, and records the calls that ran.
 func asking(ran *[]string) agent.Executor {
 	return executor{
 		prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
@@ -124,7 +123,7 @@ func TestNobodyToAskIsANo(t *testing.T) {
 	assert.Equal(t, agent.StatusDone, final.Status())
 }
 
-// An approval that comes after the end of the context is none.
+// An approval that comes after the end of the context does not count.
 func TestAYesAfterTheEndIsNoYes(t *testing.T) {
 	var ran []string
 	ctx, cancel := context.WithCancel(t.Context())
@@ -152,8 +151,7 @@ func (f approvers) Approve(_ context.Context, _ agent.State, pending []*agent.Pr
 	return mo.TupleToResult(f(pending))
 }
 
-// Who cannot be asked, or answers something else than was asked, breaks the run;
-// nothing of the batch runs.
+// An approver that fails, or gives another number of answers, fails the run; no call of the batch runs.
 func TestAnApproverThatFailsFailsTheRun(t *testing.T) {
 	lost := errors.New("the line is dead")
 	for name, tc := range map[string]struct {
@@ -178,7 +176,7 @@ func TestAnApproverThatFailsFailsTheRun(t *testing.T) {
 	}
 }
 
-// All questions of a step are asked at once, in call order.
+// All questions of a step are asked in one call of the approver, in call order.
 func TestTheQuestionsOfAStepAreAskedTogether(t *testing.T) {
 	var ran []string
 	var batches [][]string
@@ -214,7 +212,7 @@ func ExampleApproverFunc() {
 	// assistant: all right
 }
 
-// Who decided is told, also where it was the deadline.
+// The events name the person who decided, or the deadline.
 func TestApprovalsAreTold(t *testing.T) {
 	waits := func(ctx context.Context, _ agent.State, _ *agent.Prepared) (agent.Approval, error) {
 		<-ctx.Done()
@@ -252,7 +250,7 @@ func TestApprovalsAreTold(t *testing.T) {
 	}
 }
 
-// A person who was asked before the run was parked is not said to be asked again; that the answer counts now is told.
+// If a person was asked before the run was parked, there is no second event for the question, but one for the answer.
 func TestStoredApprovalsAreTold(t *testing.T) {
 	events := agenttest.Record()
 	a := build(t, agent.Config{

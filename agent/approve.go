@@ -11,12 +11,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// mostRounds limits how often a batch is asked about again because a control changed the arguments that a person had
-// set.
+// mostRounds limits how often the approver is asked again about a batch because a control changed the arguments that a
+// person had set.
 const mostRounds = 4
 
-// approveCalls asks a person about the calls that need approval. None of the batch has run. When the approver answers
-// later, the step parks and waits for the interventions that approveCalls returns as parked.
+// approveCalls asks a person about the calls that need approval. No call of the batch has run yet. When the approver
+// postpones an answer, the step parks and waits for the interventions in parked.
 func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*Prepared) (decided []*Prepared, parked []*Intervention, err error) {
 	for round := 0; ; round++ {
 		pending := make([]*Prepared, 0, len(batch))
@@ -29,7 +29,7 @@ func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*P
 			return batch, nil, nil
 		}
 		answers, err := a.ask(ctx, s, pending)
-		if ctx.Err() != nil { // an approval that comes after the end does not count
+		if ctx.Err() != nil { // an approval after the end of the context does not count
 			return settleCalls(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil //nolint:nilerr // cancelled: no failure
 		}
 		if err != nil {
@@ -46,7 +46,7 @@ func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*P
 			if batch[i], err = a.decideByAnswer(ctx, s, p, answers[next], round); err != nil {
 				return settleCalls(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
 			}
-			if batch[i].Disposition == DisposeStop { // by a control that saw what a person changed
+			if batch[i].Disposition == DisposeStop { // a control stopped the run because of the changed arguments
 				return stopCalls(m, batch[:i+1]), nil, nil
 			}
 			next++
@@ -78,7 +78,7 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 		if a := answers[i]; within <= 0 || took <= within || a.Verdict != Approve || a.By == byTimeout && onTimeout == Approve {
 			continue
 		}
-		answers[i] = Approval{Verdict: onTimeout, By: byTimeout, Reason: errNoAnswer.Error()} // it came too late
+		answers[i] = Approval{Verdict: onTimeout, By: byTimeout, Reason: errNoAnswer.Error()} // the answer came too late
 	}
 	if l := s.read().live; l.watched() {
 		for i, p := range pending {
@@ -92,7 +92,7 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 	return answers, nil
 }
 
-// park returns the interventions that the step waits for when one of the answers comes later; otherwise nil.
+// park returns the interventions that the step waits for if an answer was postponed, and nil otherwise.
 func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*Intervention {
 	later, ends := false, false
 	for _, answer := range answers {
@@ -119,7 +119,7 @@ func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*In
 		next++
 		asked := interventionAbout(p, now)
 		asked.Questions = p.questionsWith(answer)
-		if answer.Arguments != "" && !asked.Begun { // a hook changed what the person is asked about
+		if answer.Arguments != "" && !asked.Begun { // a hook changed the call that the person is asked about
 			asked.Call.Arguments = answer.Arguments
 		}
 		waits[i] = asked
@@ -136,7 +136,7 @@ func interventionAbout(p *Prepared, now time.Time) *Intervention {
 	return i
 }
 
-// questionsWith returns the questions of a call with an approver's answer to it.
+// questionsWith returns the questions of the call with an approver's answer added.
 func (p *Prepared) questionsWith(a Approval) Questions {
 	questions := p.Questions()
 	if a.Questions != nil {
@@ -148,7 +148,7 @@ func (p *Prepared) questionsWith(a Approval) Questions {
 	return questions
 }
 
-// decideByAnswer returns a call that a person was asked about, decided by the answer.
+// decideByAnswer applies a person's answer to the call p and returns the decided call.
 func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
 	q := *p
 	q.SetQuestions(p.questionsWith(answer))
@@ -185,7 +185,7 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 	return &q, nil
 }
 
-// approveBy lets the call run, or sets the mock as its answer if it has one.
+// approveBy approves the call: it runs or, if it has a mock, is answered by the mock.
 func (p *Prepared) approveBy(by Approval) {
 	p.Disposition = DisposeRun
 	p.keepRest(func(rest *preparedRest) { rest.approval, rest.granted = &by, p.Original.ID })
@@ -198,8 +198,8 @@ func (p *Prepared) approveBy(by Approval) {
 func (p *Prepared) grant(id string) { p.keepRest(func(rest *preparedRest) { rest.granted = id }) }
 
 // prepareEdited returns the controls' decision on a call whose arguments were changed by a person, or by a hook that
-// answers for a person. The approval counts for the questions that were asked before, if the controls do not change the
-// call again. New questions that the changed arguments raise are asked.
+// answers for a person. The approval answers the earlier questions, unless the controls change the call again. If the
+// changed arguments raise new questions, the person is asked those.
 func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
 	call := *p.Call
 	call.Arguments = answer.Arguments
@@ -221,7 +221,7 @@ func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer 
 	same := again.Call.Hash() == call.Hash()
 	switch {
 	case again.Disposition == DisposeRun, again.Disposition == DisposeAsk && same:
-		if !same { // a control changed it without asking: the approval was of another call
+		if !same { // a control changed the call without asking: the approval was for other arguments
 			again.Disposition = DisposeAsk
 			again.SetQuestions(again.Questions().union(p.Questions().WithoutAnswers()))
 			break
@@ -313,7 +313,7 @@ func (i *Intervention) storedFor(c ToolCall) Questions {
 		one.Answers = slices.Clone(one.Answers)
 		for n := range one.Answers {
 			if a := &one.Answers[n]; a.Verdict == Approve && a.Arguments == "" {
-				a.Arguments = i.Call.Arguments // what the person was shown
+				a.Arguments = i.Call.Arguments // the arguments that the person was shown
 			}
 		}
 	})

@@ -6,12 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// ArgumentsError lists everything that is wrong with the arguments of a tool call, in words a model can act on: the
-// text is the answer to the call. Any code that reads arguments may create one. Treat it as a value.
+// An ArgumentsError lists everything that is wrong with the arguments of a tool call. Its text is the answer to the
+// call, in words that a model can act on. Any code that reads arguments can create one. Do not modify it
+// afterwards.
 type ArgumentsError struct {
 	// Malformed reports that the text is not a single JSON object, or is ambiguous: a name given twice, names that
 	// differ only in case, invalid UTF-8. No code reads the arguments of such a call, not even hooks. False means
-	// that it is a valid object that violates the tool's schema.
+	// that the text is a valid object that violates the tool's schema.
 	Malformed bool `json:"malformed,omitzero"`
 
 	// Problems are all violations, ordered by path; for a malformed text only the first problem.
@@ -43,7 +44,7 @@ const (
 	shownProblemBytes = 300
 )
 
-// Error lists the problems, ten at most and each cut to a readable length; Problems has them all.
+// Error lists at most ten problems, each cut to a readable length. Problems has all of them.
 func (e *ArgumentsError) Error() string {
 	var b strings.Builder
 	if e.Malformed {

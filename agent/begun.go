@@ -9,15 +9,15 @@ import (
 	"github.com/samber/lo"
 )
 
-// A call that began and has no result may have happened. A resumed run repeats it
-// unchanged, or not at all: the journalled arguments run even if the executor now prepares
-// others, questions that were answered before it began are not asked again, and a person
-// decides whether it runs again unless its tool is repeatable.
+// A call that began and has no result may have happened. A resumed run repeats such a call
+// unchanged, or does not repeat it. It uses the journalled arguments even if the executor
+// now prepares others, and does not ask again the questions that were answered before the
+// call began. Unless the tool is repeatable, a person decides whether the call runs again.
 
-// doubter is the By of the question whether a call in doubt runs again.
+// doubter is the value of By in the question whether a call in doubt runs again.
 const doubter = "doubt"
 
-// begin notes that the call of p starts, and uses up its approval.
+// begin records that the call of p starts, and uses up its approval.
 func (c *openCall) begin(p *Prepared) {
 	call := *p.Call
 	call.ID, call.Index = p.Original.ID, p.Original.Index
@@ -33,7 +33,7 @@ func (c *openCall) begin(p *Prepared) {
 	c.asked = &used
 }
 
-// approvedIntervention returns the intervention for a call that was approved at once,
+// approvedIntervention returns the intervention for a call that was approved immediately,
 // without parking the run.
 func approvedIntervention(p *Prepared) *Intervention {
 	i := interventionAbout(p, time.Now())
@@ -81,8 +81,8 @@ func (c *openCall) answeredEarlier(q Question) bool {
 	return c.asked.used && slices.ContainsFunc(c.asked.Questions, same) || slices.ContainsFunc(c.asked.earlier, same)
 }
 
-// resumePrepared returns the decision on a call that has begun, when p is what the executor
-// prepares now. The call keeps its journalled arguments.
+// resumePrepared returns the decision on a call that has begun; p is the executor's new
+// decision on it. The call keeps its journalled arguments.
 func (c *openCall) resumePrepared(p *Prepared, original *ToolCall) *Prepared {
 	q := *p
 	q.Original, q.Begun, q.inDoubt = original, true, c.mayHaveHappened()
@@ -91,7 +91,7 @@ func (c *openCall) resumePrepared(p *Prepared, original *ToolCall) *Prepared {
 	}
 	q.Call = c.begun
 	if q.Disposition == DisposeAsk {
-		q.Answer = nil // a mock does not stand in for a call that has begun
+		q.Answer = nil // a mock cannot replace a call that has begun
 		if q.SetQuestions(lo.Reject(q.Questions(), func(one Question, _ int) bool { return c.answeredEarlier(one) })); len(q.Questions()) == 0 {
 			q.Disposition = DisposeRun
 			q.grant(original.ID)
@@ -105,8 +105,8 @@ func (c *openCall) resumePrepared(p *Prepared, original *ToolCall) *Prepared {
 	return &q
 }
 
-// answerInDoubt changes the answer of p for the case that the call in doubt does not run
-// again: the answer says that the outcome is unknown.
+// answerInDoubt returns the call in doubt with an answer which says that the outcome is
+// unknown. The answer is used when the call does not run again.
 func (c *openCall) answerInDoubt(p *Prepared) *Prepared {
 	if !c.mayHaveHappened() || p.Disposition != DisposeAnswer {
 		return p
@@ -117,11 +117,11 @@ func (c *openCall) answerInDoubt(p *Prepared) *Prepared {
 	return &q
 }
 
-// doubt asks whether a call in doubt runs again. It is asked in addition to the hooks'
-// questions.
+// doubt is the question whether a call in doubt runs again. It is asked in addition to the
+// hooks' questions.
 var doubt = Question{Kind: QuestionDoubt, By: doubter, Reason: doubtful, OnTimeout: RejectAndContinue}
 
-// doubtful tells a person why they are asked about a call that may have run.
+// doubtful is the reason that a person reads when asked about a call that may have run.
 const doubtful = "the run was cut off after this call began, and its outcome is unknown: it would run again"
 
 // unknown returns the answer to a call in doubt that does not run again; r holds the

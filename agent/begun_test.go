@@ -14,8 +14,8 @@ import (
 
 func effective(c agent.ToolCall) *agent.Prepared { return &agent.Prepared{Original: &c, Call: &c} }
 
-// begunBefore returns a run that waits for approvals of the calls, all of which a person has
-// approved, when the first of them began and the process was killed.
+// begunBefore returns a run whose calls a person has approved, in the state when the first
+// of them had begun and the process was killed.
 func begunBefore(t *testing.T, a *agent.Agent, call agent.ToolCall) agent.State {
 	t.Helper()
 	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
@@ -31,7 +31,7 @@ func begunBefore(t *testing.T, a *agent.Agent, call agent.ToolCall) agent.State 
 }
 
 // LH-51, LH-71: an approval counts once. A call that began needs a new answer before it
-// runs again, and the calls behind it keep theirs.
+// runs again, and the later calls keep their answers.
 func TestAnApprovalCountsOnce(t *testing.T) {
 	x := &wantsYes{question: agent.Question{By: "guard", Reason: "it writes"}}
 	a, _ := parking(t, x, write("1"), write("2"))
@@ -60,8 +60,8 @@ func TestAnApprovalCountsOnce(t *testing.T) {
 	assert.Equal(t, []string{`write{"n":1}`, `write{"n":2}`}, x.ran)
 }
 
-// A call that began runs again with the arguments that it began with, whatever would be
-// made of it now.
+// A call that began runs again with the arguments that it began with, even if hooks would
+// now change them.
 func TestABegunCallKeepsItsArguments(t *testing.T) {
 	x := &wantsYes{tame: true}
 	a, _ := parking(t, x, write("1"))
@@ -88,8 +88,8 @@ func TestABegunCallKeepsItsArguments(t *testing.T) {
 	assert.True(t, r.Rewritten())
 }
 
-// LH-51: a call that began and does not run again has an unknown outcome, whatever or
-// whatever keeps it from running.
+// LH-51: a call that began and does not run again has an unknown outcome, regardless of
+// what prevents it from running.
 func TestACallThatIsNotRepeated(t *testing.T) {
 	approver := func(answer agent.Approval) agent.Approver {
 		return agent.ApproverFunc(func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
@@ -133,8 +133,8 @@ func TestACallThatIsNotRepeated(t *testing.T) {
 	}
 }
 
-// Nothing but a person answers a question: an executor that says that a question of its
-// own has been answered, or that it asks about doubt, is not believed.
+// Only a person answers a question: answers and questions about doubt that an executor
+// sets are ignored.
 func TestExecutorsDoNotAnswer(t *testing.T) {
 	yes := []agent.Approval{{Verdict: agent.Approve, By: "me"}}
 	x := &wantsYes{question: agent.Question{Kind: agent.QuestionDoubt, By: "doubt", Answers: yes}}
@@ -149,7 +149,7 @@ func TestExecutorsDoNotAnswer(t *testing.T) {
 	assert.Empty(t, x.ran)
 }
 
-// LH-66: an approver that answers after the deadline has not answered.
+// LH-66: an answer of an approver after the deadline does not count.
 func TestAnApproverThatIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &wantsYes{question: agent.Question{By: "guard", Within: time.Minute, OnTimeout: agent.RejectAndContinue}}
@@ -171,7 +171,7 @@ func TestAnApproverThatIsLate(t *testing.T) {
 	})
 }
 
-// LH-66: an answer at the deadline or behind it is what the question says for that case.
+// LH-66: for an answer at or after the deadline, OnTimeout of the question decides.
 func TestAnAnswerBehindTheDeadline(t *testing.T) {
 	for name, tc := range map[string]struct {
 		after time.Duration

@@ -58,8 +58,8 @@ func (s ToolStatus) isDefined() bool {
 	return false
 }
 
-// ReasonCode says in one word why a call was not executed or why its answer is
-// an error. Empty where there is nothing to explain.
+// ReasonCode says in one word why a call was not executed or why its answer is an error.
+// It is empty when there is nothing to explain.
 type ReasonCode string
 
 // The reason codes of this module.
@@ -95,16 +95,16 @@ const (
 	ReasonWithheld ReasonCode = "withheld"
 )
 
-// ToolResult is the answer to a tool call. Treat it as a value: do not change it after
-// handing it on; change a copy.
+// ToolResult is the answer to a tool call. Do not modify a result after passing it on;
+// modify a copy.
 type ToolResult struct {
-	// call and original may belong to a message: never written.
+	// call and original can point into a message, so they are never written.
 	call, original *ToolCall
 
 	// Content is the answer that the model reads.
 	Content Content
 	// Status says how the call ended. The loop fills in an empty Status: ToolExecuted for
-	// a call that ran, ToolNotExecuted for one that had an answer.
+	// a call that ran, ToolNotExecuted for a call that was answered without running.
 	Status ToolStatus
 	// Reason is empty for a good answer.
 	Reason ReasonCode
@@ -133,7 +133,7 @@ type ToolResult struct {
 // emptyCall is the call of a result that is not linked to a call.
 var emptyCall ToolCall
 
-// Call returns the effective call: the one that ran, or would have run.
+// Call returns the effective call, which is the call that ran or would have run.
 func (r *ToolResult) Call() ToolCall { return *cmp.Or(r.call, &emptyCall) }
 
 // Original returns the call as the model asked for it. It differs from Call when a hook
@@ -146,8 +146,9 @@ func (r *ToolResult) CallID() string { return cmp.Or(r.original, &emptyCall).ID 
 // Tool returns the name of the tool that was called.
 func (r *ToolResult) Tool() string { return cmp.Or(r.call, &emptyCall).Name }
 
-// To returns the result as the answer to a prepared call: a copy, unless r is already its
-// answer. The loop does this with every result, so an executor need not.
+// To returns the result as the answer to a prepared call. It returns a copy, unless r
+// already is the answer to p. The loop calls To for every result, so an executor does not
+// have to.
 func (r *ToolResult) To(p *Prepared) *ToolResult {
 	if r.call == p.Call && r.original == p.Original {
 		return r
@@ -162,13 +163,12 @@ func (r *ToolResult) To(p *Prepared) *ToolResult {
 // not confuse it with p.Answer, the answer to a call that does not run.
 func Answer(p *Prepared) *ToolResult { return &ToolResult{call: p.Call, original: p.Original} }
 
-// Executed reports whether the tool's body ran. It is false for ToolUnknown, where that
-// is not known.
+// Executed reports whether the tool's body ran. It is false for ToolUnknown, where the
+// body may have run.
 func (r *ToolResult) Executed() bool { return r.Status == ToolExecuted || r.Status == ToolFailed }
 
-// Denied reports whether a hook or a person decided that the call must not run, and it
-// did not run. It is false for ToolUnknown: the call may have run before its repetition
-// was denied.
+// Denied reports whether the call did not run because a hook or a person denied it. It is
+// false for ToolUnknown: the call may have run before its repetition was denied.
 func (r *ToolResult) Denied() bool {
 	switch r.Reason {
 	case ReasonDenied, ReasonHookFailed, ReasonRejected, ReasonNobodyToAsk:

@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
-// Results stand in the order of the calls, however the tools end.
+// Results are in the order of the calls, in whatever order the tools end.
 func TestParallelCallsAreAnsweredInOrder(t *testing.T) {
 	const n = 4
 	ended := make([]chan struct{}, n+1) // the last call ends first
@@ -49,7 +49,7 @@ func TestParallelCallsAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
-// Parallel is how many run at once: no more, and no fewer while there is work.
+// Exactly Parallel calls run at the same time while there is work.
 func TestParallelIsTheWidth(t *testing.T) {
 	const n, width = 9, 3
 	var mu sync.Mutex
@@ -149,8 +149,7 @@ func TestCallsWithoutAnIDOfTheirOwnGetOne(t *testing.T) {
 	}
 }
 
-// Something breaks while the batch is decided: nothing of it runs, and every call
-// is answered.
+// If preparing fails, no call of the batch runs, and every call is answered.
 func TestAPrepareThatFailsRunsNothing(t *testing.T) {
 	ran := false
 	both := executor{
@@ -196,8 +195,8 @@ func mocked(c *agent.ToolCall) *agent.Prepared {
 	}
 }
 
-// A stop while the batch is decided: no call of it runs, earlier ones included.
-// What was denied keeps its own reason.
+// If preparing stops the run, no call of the batch runs, including earlier ones. Denied
+// calls keep their own reason.
 func TestAPrepareThatStopsRunsNothing(t *testing.T) {
 	ran := false
 	both := executor{
@@ -273,7 +272,7 @@ func TestAStopMayTravelAsAnError(t *testing.T) {
 	}
 }
 
-// A result may stop the run as well: the batch is finished first.
+// A result can stop the run: the batch is finished first.
 func TestAResultMayStopTheRun(t *testing.T) {
 	weightier := agent.Signal{Reason: agent.StopTokenLimit, Source: "budget"}
 	a := build(t, agent.Config{Driver: agenttest.Script(calls("a", "b", "c")), Executor: executor{
@@ -289,8 +288,8 @@ func TestAResultMayStopTheRun(t *testing.T) {
 	assert.Equal(t, weightier, signalOf(t, final)) // IP-71
 }
 
-// The context ends while the batch runs: what has not begun does not begin, and is
-// answered.
+// If the context ends while the batch runs, calls that have not begun do not begin, and
+// are answered.
 func TestCallsThatHaveNotBegunDoNotBeginAfterTheEnd(t *testing.T) {
 	for _, width := range []int{1, 2} {
 		t.Run(fmt.Sprintf("width %d", width), func(t *testing.T) {
@@ -341,7 +340,7 @@ func TestTheEndOfTheContextWhileDecidingRunsNothing(t *testing.T) {
 	}, answers(failed.State), "a call that does not take place is not mocked either")
 }
 
-// So does one that comes with the last decision.
+// If the context ends with the last decision, no call begins.
 func TestTheEndOfTheContextAfterDecidingRunsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	both := executor{prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
@@ -355,7 +354,7 @@ func TestTheEndOfTheContextAfterDecidingRunsNothing(t *testing.T) {
 	assert.Equal(t, []string{"call_1_1 not_executed cancelled", "call_1_2 not_executed cancelled"}, answers(failed.State))
 }
 
-// The loop says which call is answered, whatever an executor wrote.
+// The loop sets the call that a result answers, even if the executor set another one.
 func TestTheLoopNamesWhatIsAnswered(t *testing.T) {
 	wrong := agent.ToolCall{ID: "other", Name: "other", Index: 7}
 	both := executor{

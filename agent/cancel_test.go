@@ -17,7 +17,7 @@ import (
 
 var errGoneHome = errors.New("gone home")
 
-// IP-73: cancelled before it begins: no step is taken.
+// IP-73: a run that is cancelled before it begins takes no step.
 func TestCancelledBeforeTheRun(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errGoneHome)
@@ -33,8 +33,8 @@ func TestCancelledBeforeTheRun(t *testing.T) {
 	assert.Equal(t, []string{"run.started", "run.completed"}, events.Names())
 }
 
-// IP-74: cancelled while a step is under way: it is finished as far as it goes, and
-// no other begins.
+// IP-74: if a run is cancelled during a step, this step is finished as far as possible,
+// and no other step begins.
 func TestCancelledDuringAStep(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	driver := agenttest.Script(calls("leave", "add"), agenttest.Say("never said"))
@@ -69,7 +69,7 @@ func TestCancelledWhileTheModelThinks(t *testing.T) {
 	assert.Zero(t, failed.State.RunFailures())
 }
 
-// An error that comes up while the context ends is the end of the context.
+// If an error occurs while the context ends, the run ends as cancelled.
 func TestAnErrorAfterTheEndIsACancellation(t *testing.T) {
 	for name, config := range map[string]func(fail agent.Processor) agent.Config{
 		"around a run":  func(fail agent.Processor) agent.Config { return agent.Config{AroundRun: []agent.Processor{fail}} },
@@ -100,8 +100,8 @@ func TestAnErrorAfterTheEndIsACancellation(t *testing.T) {
 	})
 }
 
-// IP-75: once a stop is signalled, no criterion is asked for a reason to stop:
-// the signal that stands is the end of the run.
+// IP-75: once a stop is signalled, the run ends with this signal; criteria are not
+// asked for another reason.
 func TestASignalThatStandsIsTheEnd(t *testing.T) {
 	asked := 0
 	source := agent.CriterionFunc(func(_ context.Context, s agent.State) (agent.Evaluation, error) {
@@ -157,7 +157,7 @@ func TestAPlainDeadlineIsACancellation(t *testing.T) {
 	})
 }
 
-// A cancelled state is a good state: the next run goes on from it.
+// The next run can continue from the state of a cancelled run.
 func TestACancelledStateGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	quit := tools()

@@ -21,8 +21,8 @@ type changesJSON struct {
 	Failures int        `json:"failures,omitempty"`
 	RunUsage *Usage     `json:"run_usage,omitempty"`
 	Children *Spending  `json:"children,omitempty"`
-	// Messages and Steps follow the first MessagesFrom and StepsFrom of the earlier state;
-	// the rest of the earlier ones is dropped.
+	// Messages follow the first MessagesFrom messages of the earlier state, Steps its
+	// first StepsFrom steps. Its other messages and steps are dropped.
 	MessagesFrom int           `json:"messages_from,omitempty"`
 	Messages     []messageJSON `json:"messages,omitempty"`
 	StepsFrom    int           `json:"steps_from,omitempty"`
@@ -102,8 +102,8 @@ func (f *changesJSON) openStep(open, old *openStep) error {
 }
 
 // Restore returns the state that results from a series of changes; the first is relative
-// to the zero State. Like UnmarshalJSON it is strict: an error says which of the changes
-// is invalid, counted from one, and where.
+// to the zero State. Like UnmarshalJSON it is strict: the error has the number of the
+// invalid change, counted from one, and the location in it.
 func Restore(changes ...[]byte) (State, error) {
 	if len(changes) == 0 {
 		return State{}, errors.New("restoring a state: no changes")

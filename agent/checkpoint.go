@@ -30,8 +30,8 @@ func (c Checkpoint) read() *stateData { return State(c).read() }
 // its reply exists, and the model is not asked again.
 func (c Checkpoint) StepOpen() bool { return c.read().open != nil }
 
-// Begun returns a call of the open step as it began, and the call as the model asked for it. Ok
-// is false when the call has not begun, or has its result.
+// Begun returns a call of the open step with the arguments that it began with, and the original call, with the model's
+// arguments. Ok is false when the call has not begun or already has a result.
 func (c Checkpoint) Begun(callID string) (begun, original ToolCall, ok bool) {
 	open := c.read().open
 	call := open.findCall(callID)
@@ -41,8 +41,8 @@ func (c Checkpoint) Begun(callID string) (begun, original ToolCall, ok bool) {
 	return *call.begun, open.reply.Message.list()[call.begun.Index], true
 }
 
-// InDoubt reports whether a call of the open step may have happened: it has begun and has no
-// result. A call that waits for a parked run of its own is not in doubt.
+// InDoubt reports whether a call of the open step may have happened: it has begun and has no result. A call that waits
+// for a parked run that it has started is not in doubt.
 func (c Checkpoint) InDoubt(callID string) bool {
 	return c.read().open.findCall(callID).mayHaveHappened()
 }
@@ -104,8 +104,8 @@ func (c Checkpoint) InferenceID() string {
 	return fmt.Sprintf("%s/%d", s.Run().ID, s.RunStepCount())
 }
 
-// CallsTogether returns how many calls begin to run at the same time as p, with p itself, so that a journal can record
-// them in one commit. More than one needs Config.Parallel. It is for executors, during Execute.
+// CallsTogether returns how many calls begin at the same time as p, including p, so that a journal can record them in
+// one commit. The result is one unless Config.Parallel allows more. Executors call it during Execute.
 func (c Checkpoint) CallsTogether(p *Prepared) int {
 	if live := c.read().live; live != nil && live.begin.width > 1 && p.Original.Index < live.begin.width {
 		return live.begin.calls
@@ -124,12 +124,11 @@ func (c Checkpoint) ResultFor(p *Prepared) *ToolResult {
 	return r
 }
 
-// RecordJudgement records the hooks' decision about call, the call that the model made: p holds
-// the call to run, and whether it runs. CheckJudgement later compares the call that is about to
-// run with this record. The record belongs to the run and to the current step, and replaces an
-// earlier one about the same call. Outside of a run it is kept in a copy of p, which is
-// returned; otherwise the result is p itself. P.Call must be set. Only package hooks uses it;
-// code outside of this module has no valid pass, and without one nothing is recorded.
+// RecordJudgement records the hooks' decision about call, the call that the model made: p holds the call to run, and
+// whether it runs. CheckJudgement later compares the call that is about to run with this record. The record belongs to
+// the run and to the current step, and replaces an earlier one about the same call. In a run, RecordJudgement returns
+// p itself. Outside of a run, it stores the record in a copy of p and returns the copy. P.Call must be set. Only
+// package hooks uses it; code outside of this module has no valid pass, and without one nothing is recorded.
 func (c Checkpoint) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepared) *Prepared {
 	if !pass.Valid() {
 		return p
@@ -160,13 +159,12 @@ func (c Checkpoint) CheckJudgement(p *Prepared) (judged bool, err error) {
 	return false, nil
 }
 
-// Listen also sends o the events that middleware emits during this one run, such as those of
-// hooks. O does not receive the loop's own events, which go only to the agent's Observer, so
-// that a listener adds no cost for them. Several listeners are called in the order they were
-// added.
+// Listen adds o as a listener: it receives the events that middleware emits during this one run, such as those of
+// hooks. A listener does not receive the loop's own events, which go only to the agent's Observer, so that it adds no
+// cost for them. Several listeners are called in the order they were added.
 //
-// Call Listen in a processor around the run that is outside of everything that emits, before it
-// calls next. Detached hooks may emit after the run has ended.
+// Call Listen in a processor around the run, before it calls next. The processor must be outside of all middleware
+// that emits events. Detached hooks can emit events after the run has ended.
 func (c Checkpoint) Listen(o Observer) {
 	l := c.read().live
 	if l == nil {
@@ -179,15 +177,13 @@ func (c Checkpoint) Listen(o Observer) {
 	l.listener = o
 }
 
-// Pending iterates over all messages that no run has accepted yet, whatever their role, with
-// their index in the transcript.
+// Pending iterates over all messages of any role that no run has accepted yet, with their index in the transcript.
 func (c Checkpoint) Pending() iter.Seq2[int, Message] {
 	d := c.read()
 	return d.messages.From(int(d.accepted))
 }
 
-// WithInput returns the state with the messages that no run has accepted yet replaced by the
-// given ones.
+// WithInput returns the state with the given messages instead of those that no run has accepted yet.
 func (c Checkpoint) WithInput(messages ...Message) State {
 	d := State(c).copyData()
 	d.messages = d.messages.Truncate(int(d.accepted)).Append(messages...)
@@ -207,9 +203,9 @@ func (c Checkpoint) WithStatus(status Status) State {
 	return State{d}
 }
 
-// WithOpenStep returns the state with a step begun: the model has replied and none of its calls
-// has been answered. A journal stores such a state before the calls are decided; a run that is
-// resumed from it does not ask the model again. Reply.Prior has been applied already.
+// WithOpenStep returns the state with an open step: the model has replied and none of its calls has been answered. A
+// journal stores such a state before the calls are decided; a run that is resumed from it does not ask the model
+// again. Reply.Prior is ignored: the agent has already applied it.
 func (c Checkpoint) WithOpenStep(reply Step, started time.Time) State {
 	s := State(c)
 	reply.Message = withCallIDs(reply.Message, s.StepCount())
@@ -228,9 +224,9 @@ func (c Checkpoint) WithCallBegun(p *Prepared) State {
 	return State(c).withOpenCall(p.Original.ID, func(call *openCall) { call.begin(p) })
 }
 
-// WithCallChild returns a state with an open step in which a call that had begun has started a
-// run of its own; child is the latest state of that run. It is part of this state, also in JSON
-// and in Changes, until the call is answered.
+// WithCallChild returns a state with an open step in which a call that had begun has started another run; child is the
+// latest state of that run. The child is part of the returned state, also in JSON and in Changes, until the call is
+// answered.
 func (c Checkpoint) WithCallChild(callID string, child State) State {
 	return State(c).withOpenCall(callID, func(call *openCall) { call.child = child })
 }
@@ -273,7 +269,7 @@ func (c Checkpoint) WithExpired(now time.Time) State {
 // session. Its size and cost do not grow with the transcript. Restore builds a state from all
 // changes since the zero State.
 //
-// A metadata value that JSON cannot hold is an error that names its key.
+// If JSON cannot hold a metadata value, Changes returns an error with the value's key.
 func (c Checkpoint) Changes(since State) ([]byte, error) {
 	form, err := State(c).changesSince(since)
 	if err != nil {

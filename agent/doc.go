@@ -1,8 +1,9 @@
-// Package agent is the loop: ask a model, run the tools it wants, judge whether to go
-// on. It holds the nouns (State, Message, ToolCall, Step, Session), the interfaces that
-// everything else implements or wraps (Driver, Executor, Processor, Criterion), and the
-// Agent that joins them. The main flow is in loop.go, the handling of a step's calls in
-// perform.go, approvals in approve.go, the ways in which a run ends in outcome.go.
+// Package agent is the loop: it asks a model, runs the tools that the model requests,
+// and decides whether to continue. It defines the data types (State, Message, ToolCall,
+// Step, Session), the interfaces that everything else implements or wraps (Driver,
+// Executor, Processor, Criterion), and the Agent that joins them. The main flow is in
+// loop.go, the handling of a step's calls in perform.go, approvals in approve.go, and
+// the end of a run in outcome.go.
 //
 //	a, err := agent.New(agent.Config{Name: "echo", Driver: driver}).Get()
 //	if err != nil {
@@ -11,7 +12,7 @@
 //	final, err := a.Run(ctx, agent.NewState(), agent.UserText("hello")).Get()
 //	fmt.Println(final.Status(), final.Answer())
 //
-// Most programs build their agents with package builder, out of capabilities.
+// Most programs build their agents with package builder, from capabilities.
 //
 // # Words
 //
@@ -21,26 +22,26 @@
 //
 // # Order
 //
-// A run goes through the processors around the run, of which the first is the
-// outermost. Then it judges, takes a step and judges again until a criterion ends
-// it. A step goes through the processors around the step; inside, the driver is
-// asked, every call is prepared in the order in which the model asked, then all
-// calls are executed, then the step is recorded as a whole. Every call id gets
-// exactly one answer, whatever happens. All calls of a step see the same state;
-// their effects are applied in call order when the step is recorded.
+// A run goes through the processors around the run, of which the first is the outermost.
+// Then the criterion judges, the run takes a step, and the criterion judges again, until
+// it ends the run. A step goes through the processors around the step; inside, the
+// driver is asked, every call is prepared in the order in which the model asked, then
+// all calls are executed, then the step is recorded as a whole. Every call id always
+// gets exactly one answer. All calls of a step see the same state; their effects are
+// applied in call order when the step is recorded.
 //
 // # Failure
 //
-// A tool that fails is an answer for the model. A model call that fails, and any error
-// of a driver, executor, processor or criterion, ends the run, unless a criterion
+// The failure of a tool is an answer for the model. A model call that fails, and any
+// error of a driver, executor, processor or criterion, ends the run, unless a criterion
 // handles it. A run that ends with an error returns a RunError, which holds the last
 // good state. A decision is never an error: it is in the state's Status and StopSignal.
 // A component that can only return an error stops a run with a SignalError.
 //
-// Panics of tools and hooks are caught by the packages that call them. A panic in
-// anything else (a driver, a processor, a criterion, an observer, an executor of your
-// own) is a bug in the program. Run panics with it on the goroutine that called Run,
-// whichever goroutine it happened on. Observers get no event for the end of such a run.
+// The packages that call tools and hooks recover their panics. A panic in anything else
+// (a driver, a processor, a criterion, an observer, your own executor) is a bug in the
+// program. Run panics with it on the goroutine that called Run, whichever goroutine it
+// happened on. Observers get no event for the end of such a run.
 //
 // # Waiting for a person
 //
@@ -54,14 +55,14 @@
 //
 // A State has one versioned JSON form, for parking, checkpoints and transfer between
 // processes. It keeps everything that belongs to the session, but nothing that belongs
-// to the agent (its request, a view, scratch values) or to the process (error values:
-// kind and text remain). Reading validates: every call must have exactly one answer, and
-// the error for an invalid state says where it is invalid.
+// to the agent (its request, a view, scratch values) or to the process (error values, of
+// which only kind and text remain). Reading validates: every call must have exactly one
+// answer, and the error for an invalid state says where it is invalid.
 //
 // # Concurrency
 //
-// An Agent serves any number of runs at once. State, Message and the other values
-// are immutable and may be shared freely. A run works on the goroutine that called
-// it, and starts others only for parallel tool calls, which have ended when it
-// returns.
+// An Agent can serve any number of runs at the same time. State, Message and the other
+// values are immutable and may be shared freely. Run works on the goroutine of its
+// caller. It starts other goroutines only for parallel tool calls, and they have ended
+// when Run returns.
 package agent

@@ -11,15 +11,15 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// Effect is one change to the state that a hook or a tool wants. Nothing happens until it
-// is applied. Make effects with AddMessage, AddContext and Key.Set.
+// An Effect is one change to the state that a hook or a tool requests. It has no effect on
+// the state until it is applied. Create effects with AddMessage, AddContext and Key.Set.
 type Effect struct {
 	kind    effectKind
 	message Message
 	context string
 	entry   entry
 	source  string
-	own     bool // of the framework, or stored: it may set what belongs to the framework
+	own     bool // created by the framework or read from a stored state: it may set the framework's metadata
 }
 
 type effectKind uint8
@@ -33,8 +33,9 @@ const (
 // AddMessage returns the effect of appending a message to the transcript.
 func AddMessage(m Message) Effect { return Effect{kind: effectMessage, message: m} }
 
-// AddContext returns the effect of telling the model something in a message of its
-// own. Several are joined into one message, with an empty line between them.
+// AddContext returns the effect of adding a message that gives the model some context. The
+// texts of several such effects are joined into one message, with an empty line between
+// them.
 func AddContext(text string) Effect { return Effect{kind: effectContext, context: text} }
 
 // Metadata returns the name, scope and value of a metadata effect; ok is false for
@@ -49,15 +50,15 @@ func (e Effect) Message() (m Message, ok bool) { return e.message, e.kind == eff
 // Context returns the text of a context effect; ok is false for other effects.
 func (e Effect) Context() (text string, ok bool) { return e.context, e.kind == effectContext }
 
-// Source names the hook or tool that wants the effect; empty when unknown.
+// Source names the hook or tool that requested the effect; empty when unknown.
 func (e Effect) Source() string { return e.source }
 
 // toolSource prefixes a tool's name in the source of its effects, so that a tool cannot
 // pass for a hook.
 const toolSource = "tool:"
 
-// Effects is a list of effects in the order they are applied. It is immutable;
-// the zero Effects is none.
+// Effects is a list of effects in the order they are applied. It is immutable; the zero
+// Effects is empty.
 type Effects struct {
 	list *[]Effect
 }
@@ -116,7 +117,8 @@ func (e Effect) trespasses() bool {
 	return e.kind == effectMetadata && !e.own && reserved.Holds(e.entry.name)
 }
 
-// posing returns the first message to be appended in the role of the user or of the system.
+// posing returns the first message that the effects append in the role of the user or of
+// the system.
 func (e Effects) posing() (Message, bool) {
 	for _, effect := range e.slice() {
 		if effect.kind == effectMessage && (effect.message.Role() == RoleUser || effect.message.Role() == RoleSystem) {
@@ -126,14 +128,14 @@ func (e Effects) posing() (Message, bool) {
 	return Message{}, false
 }
 
-// splitBySource returns the effects without a source, and those with one: only effects of
-// hooks have one.
+// splitBySource returns the effects without a source and the effects with a source, which
+// are those of hooks.
 func (e Effects) splitBySource() (without, with Effects) {
 	named, unnamed := lo.FilterReject(e.slice(), func(effect Effect, _ int) bool { return effect.source != "" })
 	return EffectsOf(unnamed...), EffectsOf(named...)
 }
 
-// From returns the effects with source set where they have none.
+// From returns the effects, with the given source for those that have none.
 func (e Effects) From(source string) Effects {
 	if e.Len() == 0 {
 		return e

@@ -82,8 +82,8 @@ func TestEffectsDoNotShareTheirList(t *testing.T) {
 	assert.Equal(t, 1, named.Len())
 }
 
-// What a call wants changed is there in the next step and at the end, whether the
-// tool ran or not; what its decision wants comes first.
+// The effects of a call are in the state of the next step and of the end, whether the
+// tool ran or not. The effects of the decision come first.
 func TestEffectsOfCallsReachTheNextStep(t *testing.T) {
 	order := agent.RunKey[string]("order")
 	effects := func(text string) agent.Effects {

@@ -38,10 +38,9 @@ const (
 	KindUnknown ErrorKind = "unknown"
 )
 
-// KindOf returns the kind of an error: the one that the error reports, KindTimeout for a
-// passed deadline, KindCancelled for a cancelled context, KindUnknown otherwise. The error
-// of a cancelled run has KindCancelled whatever its cause, except when the cause is a
-// passed deadline.
+// KindOf returns the kind of an error: the kind that the error reports, KindTimeout for a
+// passed deadline, KindCancelled for a cancelled context, KindUnknown otherwise. The error of
+// a cancelled run has KindCancelled for every cause except a passed deadline.
 func KindOf(err error) ErrorKind {
 	var kinded interface{ ErrorKind() ErrorKind }
 	switch {
@@ -70,8 +69,8 @@ func StateOf(err error) (s State, ok bool) {
 	return holder.keptState(), true
 }
 
-// Failure is an error as the state keeps it: its kind and its text survive JSON,
-// the error value itself does not.
+// A Failure is an error that a state records. Its kind and its text survive JSON; the error
+// value does not.
 type Failure struct {
 	Kind ErrorKind `json:"kind"`
 	Text string    `json:"text"`
@@ -79,7 +78,7 @@ type Failure struct {
 }
 
 func newFailure(err error, kind ErrorKind) *Failure {
-	if k := KindOf(err); k != KindUnknown && k != KindCancelled { // what was cancelled within a step is not its run
+	if k := KindOf(err); k != KindUnknown && k != KindCancelled { // a cancellation within the step does not cancel the run
 		kind = k
 	}
 	return &Failure{Kind: kind, Text: err.Error(), err: err}
@@ -94,8 +93,8 @@ func (f *Failure) Unwrap() error { return f.err }
 func (f *Failure) ErrorKind() ErrorKind { return f.Kind }
 
 // RunError is the error of a run that failed or was cancelled. It holds the state at that
-// moment, so that no work is lost. A processor that fails after next returned may return a
-// RunError to keep the state that it got from next; the loop sets the status.
+// moment, so that no work is lost. A processor that fails after next has returned can return a
+// RunError to keep the state that next returned; the loop sets the status.
 type RunError struct {
 	// State is the last good state; its Status is StatusFailed or
 	// StatusCancelled.
@@ -106,7 +105,7 @@ type RunError struct {
 
 func (e *RunError) Error() string {
 	if _, ok := runErrorOf(e.State, e.Err); ok {
-		return e.Err.Error() // it says all this, and what a processor had to add
+		return e.Err.Error() // its text has all this, and any text that a processor added
 	}
 	run := e.State.Run()
 	what := StatusFailed
@@ -129,14 +128,14 @@ func (e *RunError) ErrorKind() ErrorKind {
 
 func (e *RunError) keptState() State { return e.State }
 
-// StepError is the error of a step that began and failed, as the processors around the
-// step see it: the model call or the executor failed. A processor that returns it, wrapped
-// or not, leaves the failure to the criteria; any other error ends the run, including a
-// RunError around it.
+// A StepError is the error of a step whose model call or executor failed. The processors
+// around the step receive it. If a processor returns it, wrapped or not, the criteria decide
+// whether the run continues. Any other error ends the run, also a RunError that wraps the
+// StepError.
 type StepError struct {
-	// State is the state with the failed step recorded, from which the run goes on. Its
-	// last step has a Failure. Its Reply has a Message if the model had answered before
-	// the failure.
+	// State is the state with the failed step recorded; if the run continues, it continues
+	// from this state. The last step has a Failure, and its Reply has a Message if the model
+	// answered before the failure.
 	State State
 	// Err is the error of the step.
 	Err error

@@ -45,7 +45,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// The error of a cancelled run says so, whatever the cause is that it was cancelled with.
+// The error of a cancelled run has KindCancelled for every cause of the cancellation.
 func TestACancelledRunIsOfKindCancelled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cause error
@@ -92,8 +92,8 @@ func TestStateOf(t *testing.T) {
 	}
 }
 
-// A processor may do something about a failed step, leave it to the criteria, or
-// end the run with an error of its own.
+// A processor can handle a failed step, leave it to the criteria, or end the run with
+// another error.
 func TestAProcessorSeesAFailedStep(t *testing.T) {
 	around := func(f func(ctx context.Context, s agent.State, err error) mo.Result[agent.State]) agent.Config {
 		return agent.Config{

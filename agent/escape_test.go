@@ -21,8 +21,8 @@ func thrown(f func()) (value any) {
 	return nil
 }
 
-// A panic of an executor comes out of Run on the caller's goroutine, where it can be
-// caught, whichever call it happens in; the other calls have ended then.
+// A panic of an executor in any call becomes a panic of Run on the caller's goroutine,
+// where it can be recovered. The other calls have ended by then.
 func TestPanicInAParallelCall(t *testing.T) {
 	for bad := range 4 {
 		started := make(chan struct{}, 4)
@@ -46,7 +46,8 @@ func TestPanicInAParallelCall(t *testing.T) {
 	}
 }
 
-// A call whose executor ends its goroutine is answered like one that broke.
+// A call whose executor ends its goroutine is answered like a call whose executor
+// failed.
 func TestExecutorThatEndsItsGoroutine(t *testing.T) {
 	there := make(chan struct{})
 	a := build(t, agent.Config{
@@ -68,7 +69,8 @@ func TestExecutorThatEndsItsGoroutine(t *testing.T) {
 	assert.Equal(t, 1, step.ToolFailures())
 }
 
-// A loop that left an iteration is not called again, whatever a processor does then.
+// After a loop has left the iteration, its body is not called again, even if a
+// processor continues.
 func TestNobodyIsCalledWhoLeft(t *testing.T) {
 	stubborn := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		next(ctx, s)

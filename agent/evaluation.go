@@ -15,15 +15,15 @@ type Verdict uint8
 
 // The verdicts, weakest first.
 const (
-	// NoOpinion leaves the decision to other criteria.
+	// NoOpinion: the other criteria decide.
 	NoOpinion Verdict = iota
-	// AllowContinuation sees a reason to go on: a tool was called.
+	// AllowContinuation: there is a reason to continue, such as a tool call.
 	AllowContinuation
-	// AllowStop sees no reason to go on: the model gave its answer.
+	// AllowStop: there is no reason to continue, because the model gave its answer.
 	AllowStop
-	// RequestContinuation asks to go on although the run could end.
+	// RequestContinuation asks for another step although the run could end.
 	RequestContinuation
-	// Forbid ends the run; nothing overrides it.
+	// Forbid: the run ends; no other verdict overrides this one.
 	Forbid
 )
 
@@ -44,19 +44,19 @@ type Evaluation struct {
 	// Handled reports that the failure of the last step is handled: the run does not
 	// fail because of it.
 	Handled bool
-	// Effects are applied when this verdict wins. They tell the model why the run
-	// goes on.
+	// Effects are applied when this verdict wins. They can tell the model why the run
+	// continues.
 	Effects Effects
 }
 
 // Stops reports whether the run ends with this evaluation.
 func (e Evaluation) Stops() bool { return e.Verdict == AllowStop || e.Verdict == Forbid }
 
-// Strongest returns the evaluation that wins among several: the strongest verdict;
-// among equals the reason with the highest rank; among those the first. The effects
-// of all evaluations that agree with the winner are kept, in order. If one of them
-// handled the failure of the last step, the failure does not forbid the run to go
-// on.
+// Strongest returns the evaluation that wins: the one with the strongest verdict. Among
+// equal verdicts the reason with the highest rank wins; among equal ranks, the first
+// evaluation. The result has the effects of all evaluations with the winning verdict,
+// in order. If any evaluation handled the failure of the last step, Base's verdict
+// about that failure does not count.
 func Strongest(evaluations ...Evaluation) Evaluation {
 	handled := false
 	for _, e := range evaluations {
@@ -84,14 +84,14 @@ func Strongest(evaluations ...Evaluation) Evaluation {
 
 const baseSource = "agent"
 
-// Base is the criterion that every agent has. A stop signal or a failed step forbids
-// going on, tool calls are a reason to go on, and an answer without tool calls ends
-// the run, if it has the required form.
+// Base is the criterion that every agent has. It ends the run after a stop signal or a
+// failed step, lets it continue after tool calls, and ends it after an answer without
+// tool calls if the answer has the required form.
 var Base Criterion = base{}
 
 type base struct{}
 
-// goesOn reports whether Base lets the run take a step: it has no stop signal, and
+// goesOn reports whether Base lets the run take a step: the run has no stop signal, and
 // it has just begun or its last step called tools.
 func (s State) goesOn() bool {
 	d := s.read()
@@ -133,7 +133,7 @@ func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
 var outputAttempts = ReservedKey[int](reserved.Show(), "agent.output_attempts", ScopeRun)
 
 // checkOutput accepts an answer of the required form, and asks the model again after
-// any other one, until the attempts are used up.
+// any other answer, until the attempts are used up.
 func checkOutput(s State, last StepRecord) Evaluation {
 	out := s.Request().Output
 	if out == nil || out.Check == nil {

@@ -96,7 +96,7 @@ func TestTheOrderOfCriteriaDoesNotMatter(t *testing.T) {
 	})
 }
 
-// Together, criteria that are asked one by one or in groups find the same.
+// Criteria give the same verdict whether they are asked one by one or in groups.
 func TestGroupsOfCriteriaFindTheSame(t *testing.T) {
 	for _, v := range []agent.Verdict{agent.NoOpinion, agent.AllowContinuation, agent.AllowStop, agent.RequestContinuation, agent.Forbid} {
 		for _, w := range []agent.Verdict{agent.NoOpinion, agent.AllowContinuation, agent.AllowStop, agent.RequestContinuation, agent.Forbid} {
@@ -123,7 +123,7 @@ func TestEffectsOfAllThatAgreeAreKept(t *testing.T) {
 	assert.Equal(t, []string{"first", "second"}, got)
 }
 
-// IP-62, IP-63, IP-64 and IP-69: what Base thinks of a state.
+// IP-62, IP-63, IP-64 and IP-69: the evaluations of Base.
 func TestBase(t *testing.T) {
 	judge := func(s agent.State) agent.Evaluation { return agent.Base.Evaluate(t.Context(), s).MustGet() }
 
@@ -159,8 +159,8 @@ func TestBase(t *testing.T) {
 	assert.Equal(t, agent.StopError, seen[1].Signal.Reason)
 }
 
-// IP-71: of several reasons the weightiest stands in the event, in the state and in
-// its status; of equal ones the first.
+// IP-71: the reason with the highest rank is in the event, in the state and in its status;
+// of equal ranks, the first.
 func TestTheWeightiestReasonNamesTheEnd(t *testing.T) {
 	limit := agent.Signal{Reason: agent.StopTokenLimit, Message: "1000 tokens", Source: "tokens"}
 	steps := agent.Signal{Reason: agent.StopStepsLimit, Message: "1 step", Source: "steps"}
@@ -185,8 +185,8 @@ func TestTheWeightiestReasonNamesTheEnd(t *testing.T) {
 	assert.Equal(t, limit, judged[len(judged)-1].Evaluation.Signal)
 }
 
-// IP-72: a signal that a checkpoint brings and one that a step brings: the
-// weightier stays, whichever came first.
+// IP-72: of a signal in a checkpoint and a signal of a step, the one with the higher rank
+// stays, in either order.
 func TestOfTwoSignalsTheWeightierStays(t *testing.T) {
 	user := agent.Signal{Reason: agent.StopUser, Source: "person"}
 	hook := agent.Signal{Reason: agent.StopByHook, Source: "hook"}
@@ -231,7 +231,8 @@ func TestSoftReasonsAreThoseOfARunThatEndsByItself(t *testing.T) {
 	}
 }
 
-// IP-65, IP-67: who asks to go on is heard over a soft stop, and may say why.
+// IP-65, IP-67: a request to continue overrides a soft stop, and can give the model a
+// reason.
 func TestARequestToGoOn(t *testing.T) {
 	request := agent.Evaluation{
 		Verdict: agent.RequestContinuation, Effects: agent.EffectsOf(agent.AddMessage(agent.UserText("are you sure?"))),
@@ -244,7 +245,7 @@ func TestARequestToGoOn(t *testing.T) {
 	assert.Equal(t, []string{"2+2?", "4", "are you sure?", "5"}, texts(final))
 }
 
-// IP-66: no criterion goes on over a stop that was signalled.
+// IP-66: a criterion cannot override a signalled stop.
 func TestAStopIsNotOverridden(t *testing.T) {
 	request := after(1, agent.Evaluation{Verdict: agent.RequestContinuation})
 	for name, criterion := range map[string]agent.Criterion{"with Base": all(request, agent.Base), "without Base": request} {
@@ -259,7 +260,7 @@ func TestAStopIsNotOverridden(t *testing.T) {
 	}
 }
 
-// A failure that a criterion deals with does not end the run.
+// A failure that a criterion handles does not end the run.
 func TestAHandledFailureEndsNothing(t *testing.T) {
 	handle := agent.CriterionFunc(func(_ context.Context, s agent.State) (agent.Evaluation, error) {
 		last, ok := s.LastStep().Get()
@@ -347,7 +348,7 @@ func TestAnAnswerOfTheWrongFormIsSentBack(t *testing.T) {
 	}
 }
 
-// The attempts are those of one run.
+// The attempts are counted for each run.
 func TestAttemptsAreCountedByRun(t *testing.T) {
 	wrong := errors.New("not like that")
 	a := build(t, agent.Config{
@@ -384,7 +385,7 @@ func ExampleStrongest() {
 	// forbid steps_limit
 }
 
-// The signal says how the reply looked that a run ended with, to a reader and to a program.
+// The signal describes the reply with which a run ended, as text and as details.
 func TestTheSignalSaysHowTheReplyEnded(t *testing.T) {
 	say := agenttest.Say
 	for name, tc := range map[string]struct {

@@ -11,12 +11,12 @@ type Event interface {
 
 // Observer receives all events of a run, in order, as they happen. Logs, timelines and progress displays
 // are built from it. Calls for one run never overlap. Observe must return soon, must not call back into
-// the run, and must be safe for concurrent use when the agent serves several runs at once.
+// the run, and must be safe for concurrent use when the agent serves several runs at the same time.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
 
-// ObserverFunc is an Observer from a plain func.
+// ObserverFunc adapts a func to the Observer interface.
 type ObserverFunc func(ctx context.Context, e Event)
 
 // Observe calls f.
@@ -91,7 +91,7 @@ type StepCompleted struct {
 	Record StepRecord
 }
 
-// Judged: the criteria gave their verdict after a step, or before the first.
+// Judged: the criteria gave their verdict after a step, or before the first step.
 type Judged struct {
 	Run        Run
 	Step       int // number of steps taken
@@ -104,11 +104,11 @@ type RunCompleted struct {
 	Err   error
 }
 
-// RunParked: a run waits for a person, and nothing of it is running. The interventions of State say what
-// it waits for.
+// RunParked: a run waits for a person, and no code of the run is executing. State.Interventions returns
+// the calls that it waits for.
 type RunParked struct{ State State }
 
-// RunResumed: a run that was parked or cut off goes on. State is as it was stored.
+// RunResumed: a run that was parked or cut off continues. State is the stored state.
 type RunResumed struct{ State State }
 
 // EventName returns "run.parked".
@@ -157,7 +157,7 @@ func (s State) Observed() bool {
 }
 
 // Emit sends an event to the observer and the listeners of the run that s belongs to. It is for
-// middleware with events of its own.
+// middleware that defines its own events.
 func (s State) Emit(ctx context.Context, e Event) {
 	l := s.read().live
 	if l == nil {

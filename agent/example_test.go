@@ -101,7 +101,7 @@ func ExampleProcessorFunc() {
 	// stopped token_limit after 2 steps
 }
 
-// Everything that happens is told to an observer, while it happens.
+// An observer receives every event when it happens.
 func ExampleObserverFunc() {
 	a := agent.New(agent.Config{
 		Driver: agenttest.Script(agenttest.Call("add", `{"a":1,"b":2}`), agenttest.Say("three")), Executor: tools().Executor(),

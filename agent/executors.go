@@ -11,15 +11,15 @@ import (
 	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
-// AnswerHandler is an Executor that also handles calls that do not run because they already
-// have an answer: calls that were denied, mocked or invalid, that a person rejected, or
-// whose run was stopped or cancelled first. For such a call, the agent calls HandleAnswer
-// once instead of Execute, with Disposition DisposeAnswer and an Answer; its result is
-// recorded. It must not run anything that the call asks for.
+// An AnswerHandler is an Executor that also handles calls that do not run because they
+// already have an answer: calls that were denied, mocked or invalid, that a person
+// rejected, or whose run was stopped or cancelled first. For such a call, the agent calls
+// HandleAnswer once instead of Execute, with Disposition DisposeAnswer and an Answer, and
+// records the result. HandleAnswer must not run anything that the call asks for.
 //
-// A wrapper that records or reviews results implements this method and passes the call to
-// the executor that it wraps with the func HandleAnswer. The agent skips executors and
-// wrappers without the method.
+// A wrapper that records or reviews results implements this method, and calls the func
+// HandleAnswer to pass the call to the executor that it wraps. The agent skips executors
+// and wrappers without the method.
 type AnswerHandler interface {
 	Executor
 	HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult]
@@ -108,7 +108,7 @@ func (g *innerGate) Prepare(ctx context.Context, s State, c *ToolCall) mo.Result
 		return result
 	}
 	q := *p
-	q.Begun = false // the loop knows
+	q.Begun = false // the loop sets it
 	err = g.checkEffects(c.Name, q.Effects)
 	if err == nil && q.Answer != nil {
 		q.Answer = g.vet(&Prepared{Call: c}, q.Answer)

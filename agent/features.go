@@ -2,9 +2,9 @@ package agent
 
 import "github.com/samber/mo"
 
-// Features describes a driver: the service it asks and what the service supports. A
-// driver that receives an unsupported request returns an error of kind
-// KindBadRequest and sends nothing.
+// Features describes a driver: its service and the features that the service supports.
+// A driver that receives an unsupported request returns an error of kind KindBadRequest
+// and sends nothing.
 type Features struct {
 	// Provider is the service, in the form of gen_ai.provider.name of the
 	// OpenTelemetry conventions for generative AI: "openai", "anthropic",
@@ -34,9 +34,9 @@ type Features struct {
 	Priced bool
 }
 
-// Describer is a Driver that describes itself, always in the same way. Middleware
-// around a driver returns the Features of the driver below it. In the zero Features
-// nothing is known.
+// A Describer is a Driver that describes itself. Features always returns the same
+// value. Middleware around a driver returns the Features of the driver below it. The
+// zero Features means that nothing is known.
 type Describer interface {
 	Driver
 	Features() Features

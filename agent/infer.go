@@ -6,9 +6,9 @@ import (
 	"github.com/samber/mo"
 )
 
-// Stream asks d for the next turn and calls emit with its pieces as they arrive. A
-// driver that cannot stream is called as usual, and emit gets the whole reply at
-// once. Wrappers around drivers use it to support streaming.
+// Stream asks d for the next turn and calls emit with its pieces as they arrive. If the
+// driver cannot stream, Stream calls Next, and emit receives the whole reply after it
+// has arrived. Wrappers around drivers use it to support streaming.
 func Stream(ctx context.Context, d Driver, s State, emit func(Delta)) mo.Result[Step] {
 	if streamer, ok := d.(Streamer); ok {
 		return streamer.Stream(ctx, s, emit)

@@ -38,8 +38,8 @@ type Intervention struct { //nolint:recvcheck // decoding needs a pointer
 	Asked    time.Time `json:"asked"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Child is the run of the sub-agent that makes the call, below the run of the state;
-	// its ID is empty for a call of the state's own run. Path is then the name of the
-	// call: see CallID.
+	// its ID is empty for a call of the state's own run. Path is the name of a
+	// sub-agent's call: see CallID.
 	Child Run    `json:"child,omitzero"`
 	Path  string `json:"path,omitempty"`
 
@@ -48,7 +48,7 @@ type Intervention struct { //nolint:recvcheck // decoding needs a pointer
 	Begun bool `json:"begun,omitempty"`
 
 	prepared string     // hash of the call that the controls wanted approval for
-	used     bool       // the call has begun since: the answer has counted
+	used     bool       // the call has begun since, which used up the answer
 	earlier  []Question // answered before the call began
 }
 
@@ -59,8 +59,8 @@ func (i Intervention) Answer() *Approval { return i.Questions.Decision() }
 // WithAnswer returns the intervention with a person's answer to all open questions. An
 // approval with other arguments answers every question: it voids the answers that were
 // given to the call with its old arguments. Such an answer has no effect on a call that
-// has begun, because its arguments cannot be changed. No answer has an effect on a call
-// that was decided.
+// has begun, because its arguments cannot be changed. Once the call is decided, further
+// answers have no effect.
 func (i Intervention) WithAnswer(a Approval) Intervention {
 	if i.Answer() != nil || !a.Verdict.final() || !i.Takes(a) {
 		return i
@@ -110,16 +110,16 @@ func (i Intervention) Covers(c ToolCall) bool {
 	return hash == i.prepared || hash == i.Call.Hash()
 }
 
-// CallID names the call among all that the state waits for: its id; for a call of a
-// sub-agent, the ids of the calls that lead to it and its own, with slashes between them.
+// CallID returns a name that is unique among the calls that the state waits for: the id
+// of the call or, for a call of a sub-agent, the ids of the calls that lead to it and its
+// own id, separated by slashes.
 func (i Intervention) CallID() string { return cmp.Or(i.Path, i.Original.ID) }
 
 // Parked reports whether the run waits for answers: see Interventions.
 func (s State) Parked() bool { return s.Status() == StatusParked }
 
 // Interventions returns the calls of the open step that a person was asked about, in call
-// order, those of sub-agents in the place of the call that started them; none when there
-// are none.
+// order. The calls of a sub-agent are at the position of the call that started it.
 func (s State) Interventions() []Intervention {
 	open := s.read().open
 	if open == nil {
@@ -142,8 +142,8 @@ func (s State) Interventions() []Intervention {
 	return list
 }
 
-// path returns a name for a call of a sub-agent that is unique among named. Models may
-// put slashes into ids.
+// path returns a name for a call of a sub-agent that is unique among named. The ids that
+// a model chooses can contain slashes.
 func (o *openStep) path(call, below string, named []Intervention) string {
 	name := call + "/" + below
 	for o.findCall(name) != nil || slices.ContainsFunc(named, func(i Intervention) bool { return i.CallID() == name }) {
@@ -153,7 +153,7 @@ func (o *openStep) path(call, below string, named []Intervention) string {
 }
 
 // Waiting reports whether the run is parked and cannot be resumed yet: an answer is
-// missing, and no answer ends the run.
+// missing, and none of the given answers ends the run.
 func (s State) Waiting() bool {
 	if !s.Parked() {
 		return false
@@ -220,7 +220,7 @@ func (i Intervention) Takes(answer Approval) bool {
 
 // withAnswers adds answers about the calls that wait.
 func (s State) withAnswers(answer func(Intervention) *Approval) State {
-	list := s.Interventions() // none when it was suspended
+	list := s.Interventions() // empty when the run was suspended
 	given := make([]*Approval, len(list))
 	for n, i := range list {
 		if i.Answer() == nil {
@@ -233,8 +233,8 @@ func (s State) withAnswers(answer func(Intervention) *Approval) State {
 	return s
 }
 
-// take adds one answer, or none, to each of the Interventions, and returns the answers
-// that remain.
+// take adds the answers to the Interventions in order, one for each; a nil answer adds
+// nothing. It returns the answers that remain.
 func (s State) take(given []*Approval) (State, []*Approval) {
 	open := s.read().open
 	if open == nil {

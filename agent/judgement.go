@@ -12,11 +12,11 @@ import (
 type judgement struct {
 	disposition     Disposition
 	id              string // of the call that the model made
-	tool, arguments string // of what is to run
-	used            bool   // its approval: the call has begun
+	tool, arguments string // of the call that is to run
+	used            bool   // the call has begun, which used up its approval
 }
 
-// judgements are those of the current step of a run, by the index of the call.
+// judgements holds the judgements of the current step of a run, by the index of the call.
 type judgements struct {
 	some    atomic.Bool  // false while no hook has judged a call of the run
 	decided atomic.Int64 // the step whose calls are all decided and may run, counted from one

@@ -25,12 +25,12 @@ func (s Scope) String() string {
 	return "session"
 }
 
-// Key is the typed name of a metadata value. Two keys with the same name and scope refer
-// to the same value, so their T must be the same, too. Values must survive JSON and must
-// not be changed once they are set. Make keys with SessionKey and RunKey.
+// Key is the typed name of a metadata value. Two keys with the same name and scope refer to
+// the same value, so their T must be the same, too. Values must survive JSON and must not
+// be changed once they are set. Create keys with SessionKey and RunKey.
 //
 // Names that begin with agent., hooks., continuation., kit. or grapnel. belong to the
-// framework. Other code may read such a value. For other code, In returns the state
+// framework. Other code can read these values but not set them: In returns the state
 // unchanged, and a tool or hook whose effects set such a value fails.
 type Key[T any] struct {
 	name  string
@@ -56,7 +56,7 @@ func (k Key[T]) Name() string { return k.name }
 // Scope returns the key's scope.
 func (k Key[T]) Scope() Scope { return k.scope }
 
-// From returns the value in s, and whether there is one of type T.
+// From returns the value of the key in s, and whether s has such a value of type T.
 func (k Key[T]) From(s State) (T, bool) {
 	var none T
 	e, ok := s.read().meta.find(k.name, k.scope)
@@ -74,7 +74,7 @@ func (k Key[T]) From(s State) (T, bool) {
 	return v, ok
 }
 
-// Or returns the value in s, or otherwise if there is none.
+// Or returns the value of the key in s. If s has none, Or returns the second argument.
 func (k Key[T]) Or(s State, otherwise T) T {
 	if v, ok := k.From(s); ok {
 		return v
@@ -82,7 +82,8 @@ func (k Key[T]) Or(s State, otherwise T) T {
 	return otherwise
 }
 
-// In returns s with the value set. A key that belongs to the framework leaves s as it is.
+// In returns s with the value set. If the key belongs to the framework, In returns s
+// unchanged.
 func (k Key[T]) In(s State, value T) State { return s.Apply(EffectsOf(k.Set(value))) }
 
 // Set returns the effect of setting the value.
@@ -90,10 +91,10 @@ func (k Key[T]) Set(value T) Effect {
 	return Effect{kind: effectMetadata, entry: entry{k.name, k.scope, value}, own: k.own}
 }
 
-// kept is a value as read from JSON.
+// kept is the JSON text of a value that has not been decoded yet.
 type kept string
 
-// MarshalJSON returns the text that was read.
+// MarshalJSON returns the JSON text.
 func (k kept) MarshalJSON() ([]byte, error) { return []byte(k), nil }
 
 // metadata is an immutable list of entries, one for each name and scope; nil when

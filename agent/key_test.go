@@ -172,7 +172,7 @@ func TestScratchThatWasNotDeclared(t *testing.T) {
 	require.NoError(t, a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Error())
 }
 
-// However many there are, each Scratch has its own value, of its own type, and keeps it.
+// Each of many Scratch values has its own value and type, and keeps them.
 func TestManyScratches(t *testing.T) {
 	type odd struct{ n int }
 	numbers, texts := make([]*agent.Scratch[odd], 8), make([]*agent.Scratch[string], 8)

@@ -8,9 +8,9 @@ import (
 	"github.com/samber/lo"
 )
 
-// CutToLimit returns the result with at most MaxBytes bytes of text in its content. Of longer text, head and tail
-// remain, with a note between them that says how much is missing; no rune is split. The note counts towards the limit.
-// Images and files stay whole and do not count. A result within the limit is returned unchanged.
+// CutToLimit returns the result with at most MaxBytes bytes of text in its content. CutToLimit keeps the head and the
+// tail of longer text, with a note between them that says how much is missing; no rune is split. The note counts
+// towards the limit. Images and files stay whole and do not count. A result within the limit is returned unchanged.
 func (r *ToolResult) CutToLimit() *ToolResult {
 	if r.MaxBytes <= 0 || r.Content.textBytes() <= r.MaxBytes {
 		return r
@@ -60,7 +60,7 @@ type excerpt struct {
 
 func newExcerpt(text string, most int) excerpt {
 	room := most - len(cutNote(len(text), len(text)))
-	if room <= 0 { // none for words either
+	if room <= 0 { // no room for a note
 		return excerpt{head: runeStart(text, most, -1), tail: len(text)}
 	}
 	head := runeStart(text, room/2, -1)

@@ -17,7 +17,7 @@ type said struct{ what string }
 
 func (said) EventName() string { return "said" }
 
-// emitting returns a driver that tells of itself before it answers.
+// emitting returns a driver that emits an event before it answers.
 func emitting(ctx context.Context, s agent.State) (agent.Step, error) {
 	if s.Observed() {
 		s.Emit(ctx, said{"asked"})
@@ -63,7 +63,8 @@ func TestListenerAndObserverAreBothTold(t *testing.T) {
 	}, names)
 }
 
-// One run is listened to, the next is not, and a state that does not run has no listener.
+// A listener receives the events of one run only, and a state that does not run has no
+// listener.
 func TestAListenerHearsOneRunOnly(t *testing.T) {
 	heard := agenttest.Record()
 	first := true

@@ -13,8 +13,8 @@ import (
 
 // The loop of a run, top to bottom: RunWith begins it, takeSteps judges and takes steps,
 // finishRun reports its end. The middleware of the run is around takeSteps, that of a step
-// around performStep. The begin of a run is in run.go, its end in outcome.go, the handling
-// of the model's reply in perform.go, approvals in approve.go.
+// around performStep. The beginning of a run is in run.go, its end in outcome.go, the
+// handling of the model's reply in perform.go, approvals in approve.go.
 
 // RunWith runs the agent as Run does, with settings.
 func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, input ...Message) mo.Result[State] {
@@ -45,7 +45,7 @@ func (a *Agent) takeSteps(ctx context.Context, s State) mo.Result[State] {
 	}
 	s = s.keepRequest().acceptMessages()
 	for {
-		if !Checkpoint(s).StepOpen() { // a step that had begun was judged before
+		if !Checkpoint(s).StepOpen() { // the criteria judged an open step before it began
 			next, end := a.judge(ctx, s)
 			if end != nil {
 				return *end
@@ -60,8 +60,8 @@ func (a *Agent) takeSteps(ctx context.Context, s State) mo.Result[State] {
 	}
 }
 
-// judge asks the criteria, before the first step and after each, and returns the state
-// with their effects. End is how the run ends, nil when it goes on.
+// judge asks the criteria, before the first step and after each, and returns the state with
+// their effects. End is the result of the run if it ends here, and nil if it continues.
 func (a *Agent) judge(ctx context.Context, s State) (next State, end *mo.Result[State]) {
 	if ctx.Err() != nil {
 		return s, endByError(ctx, s, nil)
@@ -85,7 +85,7 @@ func (a *Agent) judge(ctx context.Context, s State) (next State, end *mo.Result[
 	if verdict.Stops() {
 		return s, endBySignal(s, verdict.Signal)
 	}
-	if signal := s.read().signal; signal != nil { // a criterion without Base forgot it
+	if signal := s.read().signal; signal != nil { // a criterion without Base ignored the signal
 		return s, endBySignal(s, *signal)
 	}
 	if l.watched() {
@@ -111,8 +111,8 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	return a.askModel(ctx, s)
 }
 
-// checkStep returns the state that the middleware returned for a step. End is how the run
-// ends, nil when it goes on.
+// checkStep returns the state that the middleware returned for a step. End is the result of
+// the run if it ends here, and nil if it continues.
 func (a *Agent) checkStep(ctx context.Context, s State, step mo.Result[State]) (next State, end *mo.Result[State]) {
 	before, l := s.RunStepCount(), s.read().live
 	next, err := step.Get()
@@ -133,7 +133,7 @@ func (a *Agent) checkStep(ctx context.Context, s State, step mo.Result[State]) (
 	if next = next.acceptMessages(); next.RunStepCount() <= before {
 		return next, nil
 	}
-	if l.account.again != nil { // written by this goroutine alone
+	if l.account.again != nil { // written only by this goroutine
 		next = l.account.keepRepeated(next)
 	}
 	l.tellStep(ctx, next)

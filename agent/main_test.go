@@ -67,8 +67,8 @@ var (
 	}
 )
 
-// executor is an Executor from plain funcs. What is nil lets the call run and
-// answers "ran".
+// executor is an Executor from funcs. If a func is nil, the call runs and the answer is
+// "ran".
 type executor struct {
 	prepare func(ctx context.Context, s agent.State, c *agent.ToolCall) (*agent.Prepared, error)
 	execute func(ctx context.Context, s agent.State, p *agent.Prepared) (*agent.ToolResult, error)

@@ -18,7 +18,7 @@ import (
 
 // MapText returns the content with f applied to its texts: those of text and reasoning parts, names, addresses, media
 // types, and data that is text, also as base64 in a data URL. Adjacent texts that are shown as one are also mapped as
-// one: when f changes them together, they become one part. Opaque data is dropped when the text of its part changed, or
+// one: if f changes the joined text, they become one part. Opaque data is dropped when the text of its part changed, or
 // when f changes it.
 func (c Content) MapText(f func(text string) string) Content {
 	if c.parts == nil {
@@ -152,7 +152,7 @@ func (c ToolCall) mapCall(f func(string) string) ToolCall {
 	return c
 }
 
-// mapReason applies f to a code that is not one of this module; those that are stay unchanged.
+// mapReason applies f to a code that this module does not define. The codes of this module stay unchanged.
 func (r ReasonCode) mapReason(f func(string) string) ReasonCode {
 	if r.Known() {
 		return r
@@ -170,8 +170,8 @@ func (r ReasonCode) Known() bool {
 	return false
 }
 
-// MapText returns the signal with f applied to its message, its source and its details, and to a reason that is not
-// one of this module.
+// MapText returns the signal with f applied to its message, its source and its details, and to a reason that this
+// module does not define.
 func (s Signal) MapText(f func(text string) string) Signal {
 	if _, known := stopRank[s.Reason]; !known && s.Reason != StopByHook {
 		s.Reason = StopReason(mapJSONText(string(s.Reason), f))
@@ -195,8 +195,8 @@ func (s Signal) MapText(f func(text string) string) Signal {
 }
 
 // MapText returns the effects with f applied to messages, added context, sources, and the names and values of metadata.
-// A value that is not a string is passed to f as JSON; if f changes it, the value becomes the new text. An effect whose
-// value JSON cannot hold is dropped.
+// A value that is not a string is passed to f as JSON; if f changes the JSON, the result becomes the value. An effect
+// whose value JSON cannot hold is dropped.
 func (e Effects) MapText(f func(text string) string) Effects {
 	if e.Len() == 0 {
 		return e
@@ -239,15 +239,15 @@ func mapEncoded(text string, f func(string) string) string {
 	})
 }
 
-// mapValue applies f to a value: to a string as it is, to anything else as JSON. A value that f changes has the form of
-// a value from JSON. Ok is false for a value that JSON cannot hold.
+// mapValue applies f to a value: to a string directly, to any other value as JSON. A value that f changes becomes a
+// value as read from JSON. Ok is false for a value that JSON cannot hold.
 func mapValue(value any, f func(string) string) (after any, ok bool) {
 	if text, plain := value.(string); plain {
 		return mapJSONText(text, f), true
 	}
 	var raw bytes.Buffer
 	encoder := json.NewEncoder(&raw)
-	encoder.SetEscapeHTML(false) // f sees it as it reads
+	encoder.SetEscapeHTML(false) // f receives <, > and & as they are
 	if err := encoder.Encode(value); err != nil {
 		return nil, false
 	}

@@ -44,7 +44,7 @@ func TestMapTextReachesEveryField(t *testing.T) {
 	}
 }
 
-// dump writes all that a value holds.
+// dump returns a text with all fields of a value.
 func dump(v any) string {
 	var b strings.Builder
 	var walk func(x reflect.Value)
@@ -77,7 +77,7 @@ func dump(v any) string {
 	return b.String()
 }
 
-// What says what became of a call is no text, and neither is a reason of this module.
+// MapText does not change statuses, and reasons of this module.
 func TestMapTextLeavesCodes(t *testing.T) {
 	gone := func(string) string { return "gone" }
 	m := ToolAnswer(&ToolResult{Status: ToolNotExecuted, Reason: ReasonDenied, Content: TextContent("no")}).MapText(gone)
@@ -86,7 +86,7 @@ func TestMapTextLeavesCodes(t *testing.T) {
 	assert.Equal(t, StopByHook, Signal{Reason: StopByHook}.MapText(gone).Reason)
 }
 
-// Metadata keeps its type where nothing was taken out of it, and can be read where something was.
+// Metadata that f does not change keeps its type; metadata that f changes can still be read.
 func TestMapTextOfMetadata(t *testing.T) {
 	type card struct {
 		Name string         `json:"name"`
@@ -109,7 +109,7 @@ func TestMapTextOfMetadata(t *testing.T) {
 	assert.Zero(t, EffectsOf(SessionKey[any]("func").Set(func() {})).MapText(hidePin).Len(), "JSON cannot hold it")
 }
 
-// Texts that follow one another are read as one.
+// Adjacent texts are mapped as one text.
 func TestMapTextOfPartsThatAreOneText(t *testing.T) {
 	c := ContentOf(Text("the pin is 47"), Image("image/png", []byte("\x89PNG 4711")), Text("11.")).MapText(hidePin)
 	assert.Equal(t, "the pin is [pin].", c.Text())

@@ -108,7 +108,7 @@ func AssistantContent(content Content, calls ...ToolCall) Message {
 		return newSpeech(speech{speaker: byAssistant, content: content, calls: numberCalls(calls)})
 	}
 	c := &calls[0]
-	b := &struct { // most replies: all lies in one allocation
+	b := &struct { // most replies: everything in one allocation
 		messageBody
 		speech
 		call [1]ToolCall
@@ -204,13 +204,13 @@ func (m Message) WithSource(source string) Message {
 	return m.changeBody(func(s *speech) { s.source = sourceRef(source) }, func(r *ToolResult) { r.DecidedBy = source })
 }
 
-// WithContent returns the message with other content; all else stays.
+// WithContent returns the message with other content and everything else unchanged.
 func (m Message) WithContent(c Content) Message {
 	return m.changeBody(func(s *speech) { s.content = c }, func(r *ToolResult) { r.Content = c })
 }
 
-// WithCalls returns the message with other tool calls, which are copied. A message
-// of role tool has none and stays as it is.
+// WithCalls returns the message with other tool calls, which are copied. A message of
+// role tool cannot have calls and is returned unchanged.
 func (m Message) WithCalls(calls ...ToolCall) Message {
 	return m.changeBody(func(s *speech) { s.calls = numberCalls(calls) }, func(*ToolResult) {})
 }

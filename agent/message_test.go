@@ -63,7 +63,8 @@ func TestContentIsTextOrParts(t *testing.T) {
 	assert.Equal(t, []agent.PartKind{agent.PartReasoning, agent.PartText, agent.PartImage}, kinds)
 }
 
-// No code can change a message through what it was made of or what it hands out.
+// A message does not change when the values that it was created from, or that it
+// returns, are changed.
 func TestMessagesDoNotChange(t *testing.T) {
 	data, parts := []byte("picture"), []agent.Part{agent.Text("a"), agent.Text("b")}
 	wishes := []agent.ToolCall{{ID: "1", Name: "ls"}}

@@ -24,9 +24,9 @@ type messageJSON struct {
 	Reason ReasonCode `json:"reason,omitempty"`
 }
 
-// MarshalJSON writes the whole message. Invalid UTF-8 in a text is replaced by
-// U+FFFD; bytes belong in Part.Data. A message that UnmarshalJSON would refuse, such
-// as one without a role, is an error.
+// MarshalJSON writes the whole message. Invalid UTF-8 in a text is replaced by U+FFFD;
+// bytes belong in Part.Data. MarshalJSON returns an error for a message that
+// UnmarshalJSON would refuse, such as a message without a role.
 func (m Message) MarshalJSON() ([]byte, error) {
 	form := m.form()
 	if err := form.check(); err != nil {
@@ -35,9 +35,9 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return compactJSON(form)
 }
 
-// UnmarshalJSON reads the JSON of MarshalJSON strictly: an unknown member, role,
-// status or kind of part, or a member that does not belong to the role, is an error
-// that says where.
+// UnmarshalJSON reads the JSON that MarshalJSON writes. It returns an error with the
+// location for an unknown member, role, status or kind of part, and for a member that
+// the role does not have.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	var form messageJSON
 	err := strictjson.UnmarshalStrict(data, &form)

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
-// replying wraps a driver and changes what it answers.
+// replying wraps a driver and changes its replies.
 func replying(change func(ctx context.Context, s agent.State, d agent.Driver) (agent.Step, error)) []func(agent.Driver) agent.Driver {
 	return []func(agent.Driver) agent.Driver{func(d agent.Driver) agent.Driver {
 		return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) { return change(ctx, s, d) })
@@ -92,7 +92,7 @@ func TestAStepThatIsStoppedIsNotTaken(t *testing.T) {
 	assert.Empty(t, driver.Calls())
 }
 
-// A processor that fails after next returned may save what was done.
+// A processor that fails after next has returned can save the state from next.
 func TestAProcessorMaySaveTheStateThatItGot(t *testing.T) {
 	saving := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		s, err := next(ctx, s).Get()
@@ -118,7 +118,7 @@ func TestAProcessorMaySaveTheStateThatItGot(t *testing.T) {
 	}
 }
 
-// A processor around a run may know how the run ends from what comes up to it.
+// A processor around a run can learn from the result of next how the run ends.
 func TestConclude(t *testing.T) {
 	status := func(status agent.Status) agent.ProcessorFunc {
 		return func(_ context.Context, s agent.State, _ agent.Next) mo.Result[agent.State] {
@@ -177,7 +177,7 @@ func stateOf(t *testing.T, result mo.Result[agent.State]) agent.State {
 	return runError(t, result).State
 }
 
-// What a processor saved of a run whose context ended is a cancelled run.
+// If a processor saves the state of a run whose context ended, the run is cancelled.
 func TestASavedStateOfACancelledRunIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	a := build(t, agent.Config{Driver: agenttest.Script(), AroundRun: []agent.Processor{agent.ProcessorFunc(
@@ -217,7 +217,7 @@ func TestARunMayWantAFormOfItsOwn(t *testing.T) {
 	assert.Equal(t, []string{"add", "fail", "stop"}, names)
 }
 
-// However many calls a step has, each has an id and an answer of its own.
+// Each of many calls in a step has its own id and answer.
 func TestAStepMayHaveManyCalls(t *testing.T) {
 	for _, n := range []int{1, 3, 4, 5, 16, 17, 200} {
 		for name, id := range map[string]func(i int) string{
@@ -254,7 +254,7 @@ func TestAStepMayHaveManyCalls(t *testing.T) {
 	}
 }
 
-// A status that an executor left empty is the plain one.
+// If an executor leaves the status empty, the loop fills in the usual one.
 func TestAStatusThatWasLeftEmptyIsFilledIn(t *testing.T) {
 	both := executor{prepare: func(_ context.Context, _ agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
 		p := &agent.Prepared{Original: c, Call: c}
@@ -300,8 +300,7 @@ func (x watchingExecutor) Execute(ctx context.Context, s agent.State, p *agent.P
 	return x.executor.Execute(ctx, s, p)
 }
 
-// Wrappers that only look on are passed by in runs without observers, and only
-// there.
+// Wrappers that only observe are skipped in runs without observers, and only there.
 func TestOnlookersAreAskedWhenThereIsSomethingToSee(t *testing.T) {
 	listening := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		agent.Checkpoint(s).Listen(agent.ObserverFunc(func(context.Context, agent.Event) {}))

@@ -15,10 +15,10 @@ type openStep struct {
 
 // openCall is the progress of one call of an open step.
 type openCall struct {
-	asked  *Intervention // a person is asked about it
-	begun  *ToolCall     // what was started
+	asked  *Intervention // the questions about the call
+	begun  *ToolCall     // the call as it began
 	child  State         // the run that it has started, while there is no result
-	result *ToolResult   // what came of it
+	result *ToolResult   // the result; nil until there is one
 }
 
 func (o *openStep) withCallStates(calls []openCall) *openStep {

@@ -27,8 +27,8 @@ type openStepJSON struct {
 type openCallJSON struct {
 	Asked *interventionJSON `json:"asked,omitempty"`
 	Begun *ToolCall         `json:"begun,omitempty"`
-	// Child is the run that the call has started. Among changes, ChildChanges holds what
-	// changed in that run instead.
+	// Child is the run that the call has started. In changes, ChildChanges holds the
+	// changes to that run instead.
 	Child        *stateJSON   `json:"child,omitempty"`
 	ChildChanges *changesJSON `json:"child_changes,omitempty"`
 	// Answer is the answer's message, Result the rest of the result.
@@ -55,7 +55,7 @@ type interventionJSON struct {
 	Earlier []Question `json:"earlier,omitempty"`
 }
 
-// effectJSON is one effect: one of message, context and key.
+// effectJSON is the JSON form of an effect: a message, a context or a key.
 type effectJSON struct {
 	Message *messageJSON    `json:"message,omitempty"`
 	Context string          `json:"context,omitempty"`
@@ -89,7 +89,8 @@ func (o *openStep) form() (*openStepJSON, error) {
 	return form, nil
 }
 
-// form returns the JSON form of the call, its run as the changes since the run in old.
+// form returns the JSON form of the call. If old is not nil, the run that the call has
+// started is written as the changes since old.
 func (c *openCall) form(old *openCall) (openCallJSON, error) {
 	form := openCallJSON{Begun: c.begun}
 	if a := c.asked; a != nil {
@@ -124,7 +125,7 @@ func answerOf(r *ToolResult) Message { return Message{&messageBody{result: r}} }
 func (e Effects) form() ([]effectJSON, error) {
 	var forms []effectJSON
 	for _, effect := range e.All() {
-		if effect.trespasses() { // it has no effect now, and has none when it is read
+		if effect.trespasses() { // ignored now, and ignored after reading as well
 			continue
 		}
 		form := effectJSON{Source: effect.source}
@@ -172,7 +173,7 @@ func (f *openCallJSON) toOpenCall(original ToolCall) openCall {
 		c.asked = &Intervention{
 			Original: original, Call: call, Questions: migratedQuestions(a.Questions, a.Question, a.Answer),
 			Asked: a.Asked, Deadline: a.Deadline, prepared: a.Prepared, Begun: a.Begun, earlier: a.Earlier,
-			used: a.Used || f.Begun != nil && !a.Begun && a.Answer != nil, // version 1 does not say so
+			used: a.Used || f.Begun != nil && !a.Begun && a.Answer != nil, // version 1 does not record it
 		}
 	}
 	if f.Child != nil {

@@ -20,8 +20,8 @@ import (
 //	a signal with StopError                  failed       its message
 //	a criterion's error                      failed       the error
 //	a call that waits for a person           parked
-//	input that a hook does not let in        denied
-//	the caller of Steps, who breaks off      cancelled    of the signal
+//	input that a hook does not accept        denied
+//	a caller of Steps that leaves the loop   cancelled    of the signal
 //	any other signal                         stopped
 //	its context, with a signal as the cause  stopped
 //	its context, with ErrSuspended           parked
@@ -38,8 +38,8 @@ import (
 // loop, endBySignal and endByError apply this rule; Conclude applies it to the result of
 // the middleware around the run.
 
-// finishRun returns how the run that began with s ends, and reports it. Result is the
-// result of the middleware around the run.
+// finishRun returns the end of the run that began with s, and reports it to the observer.
+// Result is the result of the middleware around the run.
 func (a *Agent) finishRun(ctx context.Context, settings *RunSettings, s State, result mo.Result[State]) mo.Result[State] {
 	final, err := Conclude(ctx, s, result).Get()
 	if failed, ok := runErrorOf(s, err); ok {
@@ -116,8 +116,8 @@ func failRun(s State, err error) *mo.Result[State] {
 
 // Conclude converts the result of the processors around a run that began with s into the
 // result of Run: a state that has ended, or a *RunError with the last state of a failed or
-// cancelled run. Processors around a run use it to learn how the run ends; ctx is the one
-// they were called with.
+// cancelled run. Processors around a run use it to learn how the run ends; ctx is the
+// context that they were called with.
 func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[State] {
 	final, err := result.Get()
 	err = errguard.Check(err)
@@ -129,11 +129,11 @@ func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[S
 	}
 	if failed, ok := runErrorOf(s, err); ok {
 		final = failed.State
-		if err == error(failed) { //nolint:errorlint // this very value, not one that wraps it
+		if err == error(failed) { //nolint:errorlint // err is failed itself and does not wrap it
 			err = cmp.Or(failed.Err, err)
 		}
 	}
-	if err != nil && ctx.Err() != nil && !final.Status().Terminal() { // saved by a processor, at the end of the context
+	if err != nil && ctx.Err() != nil && !final.Status().Terminal() { // a processor saved the state when the context ended
 		if final = endByContext(ctx, final); final.Status() == StatusStopped || final.Parked() {
 			return mo.Ok(final)
 		}
@@ -145,7 +145,7 @@ func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[S
 		err = cmp.Or(err, context.Cause(ctx), errors.New(signal.Message))
 	case err == nil:
 		return mo.Ok(final)
-	default: // saved by a processor
+	default: // a processor saved the state
 		final = final.endAs(StatusFailed, Signal{Reason: StopError, Message: err.Error(), Source: baseSource})
 	}
 	return mo.Err[State](&RunError{State: final, Err: err})

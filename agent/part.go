@@ -17,13 +17,13 @@ const (
 	PartImage PartKind = "image"
 	// PartFile is a document or any other file, by URL or by its bytes.
 	PartFile PartKind = "file"
-	// PartReasoning is the model's reasoning before its answer. Text may be empty
-	// where a service only gives an opaque form of it.
+	// PartReasoning is the model's reasoning before its answer. Text is empty if the
+	// service gives only an opaque form of it.
 	PartReasoning PartKind = "reasoning"
 )
 
-// Part is one piece of a message's or a result's content. It is a plain value
-// and cannot be changed through a copy.
+// Part is one piece of a message's or a result's content. It is a plain value: changing
+// a copy does not change the original.
 type Part struct {
 	Kind PartKind `json:"kind"`
 	// Text is the text of a text or reasoning part.
@@ -73,10 +73,10 @@ func Reasoning(text, opaque string) Part {
 // is immutable and safe for concurrent use; the zero Content is empty text.
 type Content struct {
 	text  string
-	parts *[]Part // nil when the content is text alone; never written
+	parts *[]Part // nil when the content is only text; never written
 }
 
-// TextContent returns content of text alone.
+// TextContent returns content that is only text.
 func TextContent(text string) Content { return Content{text: text} }
 
 // ContentOf returns content of the given parts, which are copied.
@@ -141,7 +141,7 @@ func (c Content) list() []Part {
 	return *c.parts
 }
 
-// IsText reports whether the content is text alone, or empty.
+// IsText reports whether the content is only text, or empty.
 func (c Content) IsText() bool { return c.parts == nil }
 
 // Equal reports whether both contents hold the same parts.

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// ParkedError is returned by a tool or an executor whose call has started a run that is
-// now parked: State is that run's. The run that made the call parks with it. Its state
-// includes the child's state and questions. When the questions are answered and the run is
-// resumed, the call is executed again, and its tool continues from Checkpoint.Child.
+// A ParkedError is returned by a tool or an executor when a child run that the call has
+// started is parked; State is the state of the child. The run that made the call parks,
+// too, and its state includes the child's state and questions. When the questions are
+// answered and the run is resumed, the call is executed again, and its tool continues from
+// Checkpoint.Child.
 type ParkedError struct{ State State }
 
 func (e *ParkedError) Error() string {
@@ -40,7 +41,7 @@ func waitsFor(pending []State, calls, i int, child State) []State {
 	return pending
 }
 
-// underWay reports whether call i has a started run, or an answer.
+// underWay reports whether call i has started a run or has an answer.
 func (o *openStep) underWay(i int) bool {
 	c := o.at(i)
 	return c != nil && (c.result != nil || c.child.data != nil)
@@ -54,9 +55,9 @@ func endsAnyway(ctx context.Context, results []*ToolResult) bool {
 	return slices.ContainsFunc(results, func(r *ToolResult) bool { return r != nil && r.Stop != nil })
 }
 
-// waitingFor returns s with a step begun: calls that were answered keep their answers,
-// those that wait have their runs. Answers of a person about the other calls are kept, so
-// that the person is not asked again.
+// waitingFor returns s with an open step: the answered calls have their answers, the
+// waiting calls their runs. A person's answers about the other calls are kept, so that the
+// person is not asked again.
 func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, results []*ToolResult, pending []State) State {
 	reply.Prior = Effects{}
 	open := &openStep{reply, started, make([]openCall, len(batch))}
@@ -78,8 +79,8 @@ func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, resu
 	return s.acceptMessages().withOpen(open)
 }
 
-// giveUp answers the calls that have no answer, because the run ends. The executor of a
-// call ends the run that the call waits for.
+// giveUp answers the calls that have no answer yet, because the run ends. If such a call
+// waits for a run, its executor ends that run.
 func (a *Agent) giveUp(ctx context.Context, waiting State, batch []*Prepared, results []*ToolResult) error {
 	var broken error
 	for i, p := range batch {

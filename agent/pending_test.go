@@ -14,8 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// delegates is an executor whose calls run another agent, and wait with it. A call named
-// "stop" ends the run, one named "break" breaks it.
+// delegates is an executor whose calls run another agent and wait for it. A call named
+// "stop" ends the run, a call named "break" fails it.
 type delegates struct {
 	to    *agent.Agent
 	given []string // calls that were answered while their run waited
@@ -74,8 +74,8 @@ func paths(s agent.State) []string {
 	return lo.Map(s.Interventions(), func(i agent.Intervention, _ int) string { return i.CallID() })
 }
 
-// What a call of another run is named by is no other call's name, whatever ids a model
-// gives: an answer to the one is no answer to the other.
+// The names of calls in child runs are unique for any ids that a model chooses, so that
+// an answer to one call never counts for another.
 func TestNamesOfCallsBelow(t *testing.T) {
 	named := func(id string) agent.ToolCall { return agent.ToolCall{ID: id, Name: "delegate"} }
 	a, _ := delegating(t, 4, named("a"), named("a/1"), named("a/a/1"), named("b"))
@@ -102,7 +102,7 @@ func TestNamesOfCallsBelow(t *testing.T) {
 	assert.Equal(t, 6, last.MessageCount()-1, "no call has two answers")
 }
 
-// Where another call ends the run, nothing waits any more.
+// If another call ends the run, no call waits any more.
 func TestACallThatWaitsWhileTheRunEnds(t *testing.T) {
 	waits := agent.ToolCall{ID: "w", Name: "delegate"}
 	for name, tc := range map[string]struct {
@@ -160,7 +160,7 @@ func delegatingState(t *testing.T, call agent.ToolCall) (agent.State, error) {
 	return a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 }
 
-// What no call can have below it is an error that says where.
+// Invalid child runs in JSON are errors with the location.
 func TestRunsBelowThatCannotBe(t *testing.T) {
 	s, err := delegatingState(t, agent.ToolCall{ID: "w", Name: "delegate"})
 	require.NoError(t, err)

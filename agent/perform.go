@@ -29,14 +29,14 @@ func (a *Agent) askModel(ctx context.Context, s State) mo.Result[State] {
 	return a.performReply(ctx, s, started, &reply)
 }
 
-// performBelow asks the model in a run that other runs have started, within their limits.
+// performBelow asks the model in a run that has parent runs, within the limits of the parents.
 func (a *Agent) performBelow(ctx context.Context, s State) mo.Result[State] {
 	own := &s.read().live.account
 	if err := own.reserve(ctx, s); err != nil {
 		reply := mo.Err[Step](err)
 		return a.performReply(ctx, s, time.Now(), &reply)
 	}
-	defer own.release() // when the driver panics
+	defer own.release() // also when the driver panics
 	return a.askModel(ctx, s)
 }
 
@@ -48,7 +48,7 @@ func (a *Agent) performReply(ctx context.Context, s State, started time.Time, re
 		s.read().live.account.addReply(s.read(), &reply.Usage)
 	}
 	s.read().live.account.release()
-	ended := err == nil && reply.Stop != nil && reply.Message.body == nil // by middleware, without a reply
+	ended := err == nil && reply.Stop != nil && reply.Message.body == nil // middleware ended the run without a reply
 	if err == nil && !ended && reply.Message.Role() != RoleAssistant {
 		err = fmt.Errorf("the driver answered with a message of role %q: it must be %q", reply.Message.Role(), RoleAssistant)
 	}
@@ -128,7 +128,7 @@ func withCallIDs(m Message, step int) Message {
 		return m
 	}
 	fresh := slices.Clone(calls)
-	taken := map[string]bool{} // an id that the model gave is not given again
+	taken := map[string]bool{} // an id that the model used is not assigned again
 	for _, c := range calls {
 		taken[c.ID] = true
 	}
@@ -160,7 +160,7 @@ func (a *Agent) prepareCalls(ctx context.Context, s State, reply *Step, batch []
 	calls := m.list()
 	for i := range calls {
 		call := &calls[i]
-		if done := open.resultOf(i); done != nil { // before the run was cut off
+		if done := open.resultOf(i); done != nil { // answered before the run was cut off
 			batch = append(batch, &Prepared{Original: call, Call: call, Disposition: DisposeAnswer, Answer: done})
 			continue
 		}
@@ -271,7 +271,7 @@ func orNoReason(reason string) string {
 }
 
 // settleCalls returns the batch with an answer for every call, so that none runs. Calls that were denied or invalid
-// keep their answer; a mock does not answer a call that is not made.
+// keep their answer; a mock is dropped, because its call is not made.
 func settleCalls(m Message, decided []*Prepared, reason ReasonCode, sentence string) []*Prepared {
 	batch := make([]*Prepared, m.CallCount())
 	calls := m.list()
@@ -297,9 +297,9 @@ func orPerson(name string) string {
 	return name
 }
 
-// executeAll runs the batch, at most Parallel at once, and stores each result at the index of its call. Afterwards
-// every call has an answer, except when a call waits for a parked run that it has started: pending holds those runs.
-// When calls run one after the other, the calls after a waiting one are left for later.
+// executeAll runs the batch, at most Parallel calls at the same time, and stores each result at the index of its call.
+// Afterwards every call has an answer, except when a call waits for a parked run that it has started: pending holds
+// those runs. When calls run one after the other, the calls after a waiting one are left for later.
 func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) (pending []State, broken error) {
 	live := s.read().live
 	live.judged.allow(s.RunStepCount())
@@ -362,11 +362,11 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 		shared.wg.Go(apart)
 	}
 	func() {
-		defer shared.wg.Wait() // whatever happens here
-		work()                 // one goroutine less
+		defer shared.wg.Wait() // also when work panics
+		work()                 // on this goroutine, too
 	}()
 	if err := shared.broken.Load(); err != nil {
-		panic(*err) // where the caller of the run can catch it
+		panic(*err) // on the goroutine of the run, so that its caller can recover it
 	}
 	for i := range answers {
 		if answers[i].result == nil && answers[i].err == nil {
@@ -376,7 +376,7 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	return answers
 }
 
-// panicError returns an error for a panic of an executor on another goroutine than the run's.
+// panicError returns an error for a panic of an executor on a goroutine other than the run's.
 func panicError(value any) error {
 	if err, ok := value.(error); ok {
 		return fmt.Errorf("a parallel tool call panicked: %w\n\n%s", err, debug.Stack())
@@ -395,7 +395,7 @@ func (p *Prepared) goneAnswer() (*ToolResult, error) {
 // and with the effects and signal of the decision. An empty status becomes ToolExecuted for a call that ran and
 // ToolNotExecuted for one that did not. A missing result, or one with an undefined status, is an error.
 //
-// The loop calls it for every result; a journal calls it to store what will be recorded.
+// The loop calls it for every result; a journal calls it to store the same result that the loop records.
 func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 	switch {
 	case r == nil:
@@ -429,7 +429,7 @@ func (p *Prepared) withDecision(r *ToolResult) *ToolResult {
 
 // executeCall answers call i.
 func (a *Agent) executeCall(ctx context.Context, s State, i int, p *Prepared) (*ToolResult, error) {
-	if done := s.read().open.resultOf(i); done != nil { // before the run was cut off, whatever is decided now
+	if done := s.read().open.resultOf(i); done != nil { // answered before the run was cut off; the new decision does not matter
 		return done, nil
 	}
 	if p.Disposition == DisposeRun && ctx.Err() != nil {
@@ -459,7 +459,7 @@ func (a *Agent) executeCall(ctx context.Context, s State, i int, p *Prepared) (*
 	}
 	if err != nil {
 		r = NotExecuted(p.Call, ReasonError, "", "no result: the run failed")
-		if p.Disposition == DisposeRun { // it may have run, in part or whole
+		if p.Disposition == DisposeRun { // the tool may have run, partly or completely
 			r.Status = ToolFailed
 		}
 		err = fmt.Errorf("tool %q: call %s: %w", p.Call.Name, p.Original.ID, err)

@@ -22,8 +22,8 @@ const (
 	QuestionDoubt QuestionKind = "doubt"
 )
 
-// Question asks a person about a call. A call may have several: each hook that asks has
-// one of its own, and the call runs when all of them are approved.
+// Question asks a person about a call. A call may have several: each hook that asks adds one, and
+// the call runs when all of them are approved.
 type Question struct {
 	Kind QuestionKind `json:"kind,omitempty"`
 	// By names the hook that asks, and Rule the rule of a policy file that the hook
@@ -81,7 +81,7 @@ func (q Questions) Open() Questions {
 	return lo.Filter(q, func(one Question, _ int) bool { return one.Decision() == nil })
 }
 
-// Within returns the time for an answer: the shortest of the questions. Zero means no
+// Within returns the time for an answer: the shortest Within of the questions. Zero means no
 // deadline.
 func (q Questions) Within() time.Duration {
 	var shortest time.Duration
@@ -93,9 +93,9 @@ func (q Questions) Within() time.Duration {
 	return shortest
 }
 
-// OnTimeout returns the verdict that counts after the deadline: the strictest of the
-// questions. A hook's question without a deadline counts as RejectAndEnd, because the hook
-// never accepted silence as approval. Without questions it is RejectAndEnd.
+// OnTimeout returns the verdict that counts after the deadline: the strictest OnTimeout of the
+// questions. A hook's question without a deadline counts as RejectAndEnd, because the hook never
+// accepted silence as approval. Without questions it is RejectAndEnd.
 func (q Questions) OnTimeout() ApprovalVerdict {
 	if len(q) == 0 {
 		return RejectAndEnd
@@ -153,8 +153,8 @@ func (q Questions) WithAnswer(a Approval) Questions {
 	})
 }
 
-// withAnswerToThose returns the questions with an answer to each one that is open and among
-// asked.
+// withAnswerToThose returns the questions, with the answer added to each open question that is also
+// in asked.
 func (q Questions) withAnswerToThose(asked Questions, a Approval) Questions {
 	return q.each(func(one *Question) {
 		if one.Decision() == nil && slices.ContainsFunc(asked, one.SameAsker) {
@@ -187,7 +187,7 @@ func (q Questions) withAnswersOf(given Questions) Questions {
 	})
 }
 
-// union returns the questions, followed by those of more that are not among them.
+// union returns the questions, followed by the questions in more that q does not have.
 func (q Questions) union(more Questions) Questions {
 	return append(slices.Clip(q), lo.Filter(more, func(one Question, _ int) bool { return !slices.ContainsFunc(q, one.SameAsker) })...)
 }

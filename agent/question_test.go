@@ -64,7 +64,7 @@ func TestQuestionsTimeout(t *testing.T) {
 	}
 }
 
-// Changed arguments void the answers that were given to the call as it was, and a call in
+// Changed arguments void the answers to the call with its old arguments, and a call in
 // doubt cannot be changed.
 func TestInterventionWithAnswer(t *testing.T) {
 	byHook := agent.Approval{Verdict: agent.Approve, By: "hook", Arguments: `{}`}
@@ -89,8 +89,8 @@ func TestInterventionWithAnswer(t *testing.T) {
 	assert.Equal(t, i, i.WithAnswer(agent.Approval{Verdict: agent.Park}))
 }
 
-// States of version 1, with a single question and its answer beside it, are read and
-// written as those of today.
+// States of version 1, with a single question and its answer, are read, and written in
+// the current version.
 func TestStateOfVersionOne(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "parked-v1.json"))
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestStateOfVersionOne(t *testing.T) {
 	}
 }
 
-// An intervention that was written down with a single question is read.
+// An intervention in the old form, with a single question, can be read.
 func TestInterventionOfVersionOne(t *testing.T) {
 	var i agent.Intervention
 	require.NoError(t, json.Unmarshal([]byte(`{"original":{"id":"c","name":"w","arguments":"{}"},"call":{"id":"c","name":"w","arguments":"{}"},`+

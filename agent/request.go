@@ -10,7 +10,7 @@ import (
 
 // Request is the request to the model, without the messages. Drivers read it with
 // State.Request; a hook at PreInference may rewrite it for one step. It is a plain
-// value and cannot be changed through a copy.
+// value: changing a copy does not change the original.
 type Request struct {
 	// Model is the model's name at its service; empty means the driver's default.
 	Model string
@@ -27,7 +27,7 @@ type Request struct {
 	MaxOutputTokens int
 	// Temperature is the sampling temperature; None means the service's default.
 	Temperature mo.Option[float64]
-	// Options are settings of one service, by their names there.
+	// Options are settings of one model service, under the names that the service uses.
 	Options Options
 }
 
@@ -98,7 +98,7 @@ type Options struct {
 	values map[string]any
 }
 
-// With returns the options with one more set. The value must not be modified
+// With returns the options with one more setting. The value must not be modified
 // afterwards.
 func (o Options) With(name string, value any) Options {
 	values := maps.Clone(o.values)

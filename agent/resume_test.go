@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// wantsYes is an executor that wants approval for every call whose tool is "write", and
-// counts what it ran.
+// wantsYes is an executor that requires approval for every call of the tool "write", and
+// counts the calls that ran.
 type wantsYes struct {
 	question agent.Question
 	mu       sync.Mutex
@@ -89,8 +89,8 @@ func stored(t *testing.T, s agent.State) agent.State {
 	return out
 }
 
-// LH-63, LH-70: nothing of the batch runs, and the model is not asked, while one call
-// of it waits; what was answered survives; after the last answer the run goes on.
+// LH-63, LH-70: while one call of a batch waits, no call of the batch runs and the model is
+// not asked. Answers are kept, and the run continues after the last one.
 func TestParkAndResume(t *testing.T) {
 	x := &wantsYes{question: agent.Question{By: "guard", Reason: "it writes", Within: time.Hour}}
 	a, asked := parking(t, x, write("1"), agent.ToolCall{ID: "2", Name: "read"}, write("3"))
@@ -142,7 +142,8 @@ func TestParkAndResume(t *testing.T) {
 	assert.Equal(t, s, again, "a run that has ended stays as it is")
 }
 
-// LH-64, LH-65, LH-66: what a person may say, and to what it is said in vain.
+// LH-64, LH-65, LH-66: the answers that a person can give, and the cases in which they have no
+// effect.
 func TestAnswers(t *testing.T) {
 	start := func(t *testing.T) (*agent.Agent, *wantsYes, agent.State) {
 		t.Helper()
@@ -232,7 +233,7 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// LH-71: an approval counts for what the person saw, and for nothing else.
+// LH-71: an approval counts only for the call that the person saw.
 func TestAChangedCallIsAskedAgain(t *testing.T) {
 	x := &wantsYes{}
 	a, _ := parking(t, x, write("1"))
@@ -250,7 +251,7 @@ func TestAChangedCallIsAskedAgain(t *testing.T) {
 	assert.Equal(t, agent.StatusDone, s.Status())
 }
 
-// LH-53: a question that was asked stands, also where nothing would ask it any more.
+// LH-53: a question that was asked stays, even if no hook would ask it any more.
 func TestAQuestionStands(t *testing.T) {
 	a, _ := parking(t, &wantsYes{}, write("1"), write("2"))
 	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
@@ -264,8 +265,8 @@ func TestAQuestionStands(t *testing.T) {
 	assert.Equal(t, []string{`write{"n":2}`}, tame.ran)
 }
 
-// LH-51: a journal of changes is the state, also in the middle of a step; what was answered is
-// not asked for again, and what was begun is in doubt.
+// LH-51: changes restore the state, also in the middle of a step: answered calls are not
+// executed again, and begun calls are in doubt.
 func TestRestoreInTheMiddleOfAStep(t *testing.T) {
 	x := &wantsYes{}
 	a, asked := parking(t, x)
@@ -362,7 +363,7 @@ func first[K, V any](seq func(yield func(K, V) bool)) (v V, ok bool) {
 	return v, false
 }
 
-// A session answers, and goes on, in its own words.
+// A Session can be parked, answered and resumed with its own methods.
 func TestASessionParksAndGoesOn(t *testing.T) {
 	x := &wantsYes{}
 	a, _ := parking(t, x, write("1"))
@@ -380,8 +381,8 @@ func TestASessionParksAndGoesOn(t *testing.T) {
 	assert.Equal(t, s, c.State())
 }
 
-// What a person changes is judged by the controls, and by the person again when they
-// change it; not for ever.
+// The controls judge arguments that a person changed. If they change the arguments, the person
+// is asked again, a limited number of times.
 func TestAnEditThatIsChangedIsAskedAgain(t *testing.T) {
 	n := 0
 	x := &wantsYes{}
@@ -408,7 +409,7 @@ func TestAnEditThatIsChangedIsAskedAgain(t *testing.T) {
 	assert.Contains(t, wording(step.Result(0)), "changed the edited arguments again")
 }
 
-// A run that is suspended is parked where it stands, and no end of it is told.
+// A suspended run is parked in its current state, without an event for its end.
 func TestSuspended(t *testing.T) {
 	for name, how := range map[string]func(cancel context.CancelCauseFunc) error{
 		"by a processor": func(context.CancelCauseFunc) error { return agent.ErrSuspended },

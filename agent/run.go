@@ -77,7 +77,7 @@ type RunSettings struct {
 	// see WithHooks.
 	Hooks HookSet
 
-	onStep  func(State) bool // after each step; false gives the run up
+	onStep  func(State) bool // called after each step; false ends the run
 	onDelta func(Delta)
 	onEvent func(Event)
 	onEnd   func(State)
@@ -130,18 +130,18 @@ func (a *Agent) identity(settings *RunSettings, s State) Run {
 // middle of a step.
 var ErrParked = errors.New("a run of this state is parked or was cut off in a step: answer its questions and call Resume")
 
-// ErrSuspended parks a run that waits for no answer, because its process is going away.
-// A processor around a step returns it, or the context is cancelled with it as the
-// cause; Resume continues the run. Hooks receive no end of the run, because it has not
-// ended. A step that was cancelled this way may have left calls in doubt, so continue
-// only from a state that was stored before.
+// ErrSuspended parks a run that does not wait for an answer, for example because its
+// process shuts down. A processor around a step returns it, or the context is cancelled
+// with it as the cause; Resume continues the run. Hooks at the end of a run do not fire,
+// because the run has not ended. A step that was cancelled this way can leave calls in
+// doubt, so continue only from a state that was stored before.
 var ErrSuspended = errors.New("the run is suspended")
 
 // Resume continues a run that was parked, once its questions are answered, or that was
-// cut off, from a state that was stored on the way. The run keeps its id; hooks at
-// InputSubmitted and ExecutionStart are not asked again. In an open step the model is
-// not asked again, and StepStart does not fire; the controls judge every call that has
-// no answer yet, and an approval counts only for the call that the person saw.
+// cut off, from a state that was stored during the run. The run keeps its id; hooks at
+// InputSubmitted and ExecutionStart do not fire again. In an open step the model is not
+// asked again, and StepStart does not fire; the controls judge every call that has no
+// answer yet, and an approval counts only for the call that the person saw.
 //
 // Steps and Stream continue a run when RunSettings.Resume is set.
 //

@@ -23,7 +23,7 @@ func TestNewSaysEverythingThatIsMissing(t *testing.T) {
 	}
 }
 
-// A wrapper that swallows what it was given might have been a guard.
+// A wrapper that returns nil is an error, because it may be a missing guard.
 func TestWrappersMustReturnSomething(t *testing.T) {
 	swallow := func(agent.Driver) agent.Driver { return nil }
 	keep := func(d agent.Driver) agent.Driver { return d }
@@ -135,9 +135,8 @@ func TestAnAgentIsBoundToItsOwnWrappers(t *testing.T) {
 	assert.NotEmpty(t, second.Observer.(*agenttest.Recorder).Names())
 }
 
-// IP-53, without hooks: the request is told before the reply, both with the id that
-// everybody sees during the step. IP-88: what is judged after each step is told in
-// order.
+// IP-53, without hooks: the event of the request comes before that of the reply, both
+// with the same inference id. IP-88: the verdicts after each step are sent in order.
 func TestEventsComeInOrder(t *testing.T) {
 	events := agenttest.Record()
 	var ids []string
@@ -176,7 +175,8 @@ func TestEventsComeInOrder(t *testing.T) {
 	}
 }
 
-// IP-85: a step that a processor refuses to begin was told of, and that is all.
+// IP-85: a step that a processor refuses to begin has a started event, and no other
+// effect.
 func TestAStepThatDoesNotBeginIsNoStep(t *testing.T) {
 	events := agenttest.Record()
 	driver := agenttest.Script()
@@ -255,7 +255,7 @@ type kinded struct {
 
 func (k kinded) ErrorKind() agent.ErrorKind { return k.kind }
 
-// IP-46: a tool that fails is news for the model, and the batch goes on.
+// IP-46: the failure of a tool is an answer for the model, and the batch continues.
 func TestAFailedToolIsAnAnswer(t *testing.T) {
 	final := play(t, calls("fail", "add"), agenttest.Say("sorry"))
 	assert.Equal(t, agent.StatusDone, final.Status())
@@ -279,8 +279,8 @@ func TestTheSessionOfANewState(t *testing.T) {
 	assert.Equal(t, agent.SessionID("ses_mine"), s.Run().Session)
 }
 
-// IP-90: running a state again is a new execution, by the count of the run's own
-// steps, whatever the session holds already; it begins and ends once.
+// IP-90: each run of the same state is a separate execution that counts only its own
+// steps, and that begins and ends once.
 func TestTheSameStateMayRunTwice(t *testing.T) {
 	events := agenttest.Record()
 	var begins []int
@@ -317,8 +317,8 @@ func TestTheSameStateMayRunTwice(t *testing.T) {
 	assert.Equal(t, 1, first.StepCount(), "the first state stays as it was")
 }
 
-// IP-55: a driver that knows nothing of streaming or events runs all the same, and
-// every listener is told of the whole.
+// IP-55: a driver without streaming and events works, and every listener receives the
+// whole reply.
 func TestADriverNeedNotStream(t *testing.T) {
 	events := agenttest.Record()
 	plain := struct{ agent.Driver }{agenttest.Script(agenttest.Say("one two"))}
@@ -395,8 +395,8 @@ func TestProcessorsThatBreakTheirContractFailTheRun(t *testing.T) {
 	}
 }
 
-// A request or a view is for one model call; what a processor around the run sets
-// is for the run.
+// A request or a view applies to one model call; a request that a processor around the
+// run sets applies to the whole run.
 func TestARequestOfAStepEndsWithIt(t *testing.T) {
 	driver := agenttest.Script(agenttest.Call("add", `{}`), agenttest.Say("done"))
 	set := func(model string, when func(agent.State) bool) agent.Processor {
@@ -425,8 +425,7 @@ func TestARequestOfAStepEndsWithIt(t *testing.T) {
 	assert.Equal(t, []string{"hello", "", "0", "done"}, texts(final), "the transcript is not touched")
 }
 
-// What a criterion or a step adds is no input that the next run would have to let
-// in.
+// Messages that a criterion or a step adds are not input that the next run must accept.
 func TestWhatARunAddsIsNoInput(t *testing.T) {
 	once := agent.CriterionFunc(func(ctx context.Context, s agent.State) (agent.Evaluation, error) {
 		e, err := agent.Base.Evaluate(ctx, s).Get()
@@ -474,8 +473,7 @@ func TestInputIsWhatNoRunHasLetIn(t *testing.T) {
 	assert.Equal(t, []string{"cleaned", "hi", "cleaned", "ho"}, texts(s))
 }
 
-// A run that another run is part of fails with an error of its own: it is not
-// mistaken for the outer one.
+// The error of a sub-agent's run is not mistaken for the error of the outer run.
 func TestTheErrorOfASubAgentIsAnErrorLikeAnyOther(t *testing.T) {
 	child := build(t, agent.Config{Name: "child", Driver: agenttest.Script(agenttest.Fail(errOutOfPaper))})
 	delegate := agent.ProcessorFunc(func(ctx context.Context, s agent.State, _ agent.Next) mo.Result[agent.State] {
@@ -515,8 +513,8 @@ func failing(err error) agent.Processor {
 	})
 }
 
-// IP-87, IP-90: every run is told to have ended, once, as the last thing, with the
-// status it ended in, whatever that is.
+// IP-87, IP-90: the last event of every run is its end, exactly once, with its final
+// status.
 func TestEveryRunIsToldToHaveEnded(t *testing.T) {
 	reject := agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
 		return agent.Approval{}, nil

@@ -73,7 +73,7 @@ func (a *Agent) withControls(s State) State {
 }
 
 // missing returns an error for hooks that a run began with and this agent does not have.
-// A run that is only to be ended needs none.
+// It returns nil when ctx is done: to end a run, its hooks are not needed.
 func (a *Agent) missing(ctx context.Context, s State) error {
 	before, _ := runControls.From(s)
 	if gone := lo.Without(before, a.controls...); len(gone) > 0 && ctx.Err() == nil {

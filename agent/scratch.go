@@ -8,25 +8,25 @@ import (
 
 // live is the data of a run while it runs; it is not kept in JSON.
 type live struct {
-	observer Observer // of all events
-	listener Observer // of those of middleware
+	observer Observer // receives all events
+	listener Observer // receives the events of middleware
 	onDelta  func(Delta)
-	onEvent  func(Event) // of a stream: of all events
+	onEvent  func(Event) // set by a stream; receives all events
 	onStep   func(State) bool
-	resumed  bool // from a state that was stored
+	resumed  bool // from a stored state
 	account  account
 
-	asked  atomic.Bool // the observer was told that the model is asked
-	events sync.Mutex  // one event at a time
+	asked  atomic.Bool // the observer received InferenceStarted
+	events sync.Mutex  // held while an event is delivered
 
 	states  slab[stateData]
 	steps   slab[stepBody]
 	results slab[ToolResult]
 
 	judged judgements
-	begin  struct{ width, calls int } // how many of a batch begin together, and how many of these run
+	begin  struct{ width, calls int } // number of calls in a batch that begin together, and how many of them run
 
-	adding  sync.Mutex // one scratch value at a time
+	adding  sync.Mutex // held while a scratch value is added
 	scratch atomic.Pointer[[]scratchValue]
 }
 
@@ -66,7 +66,7 @@ func (l *live) addScratch(number int64, value any) {
 // first use. It is not part of the state, is not kept in JSON, and is dropped when the run
 // ends.
 type Scratch[T any] struct {
-	number int64 // its own, from one: what a run has under it is a *T
+	number int64 // unique, from one; a run's value under this number is a *T
 	make   func() *T
 }
 
@@ -77,16 +77,16 @@ func NewScratch[T any](make func() *T) *Scratch[T] {
 }
 
 // Get returns the value of the run that s belongs to. The pointer is the same for the whole
-// run. Guard the value that it points to: parallel tool calls may use it at once. For a state
-// that is not running, and for a Scratch that was not made with NewScratch, Get returns a new
-// value.
+// run. Guard the value that it points to: parallel tool calls can use it at the same time. For
+// a state that is not running, and for a Scratch that was not made with NewScratch, Get
+// returns a new value.
 func (k *Scratch[T]) Get(s State) *T {
 	l := s.read().live
 	if l == nil || k.number == 0 {
 		return k.fresh()
 	}
 	if v := l.scratchOf(k.number); v != nil {
-		return v.(*T) //nolint:forcetypeassert // what is stored under its number is its own
+		return v.(*T) //nolint:forcetypeassert // the value under k.number is always a *T
 	}
 	l.adding.Lock()
 	defer l.adding.Unlock()
@@ -98,9 +98,10 @@ func (k *Scratch[T]) Get(s State) *T {
 	return v
 }
 
-// GetTree returns the value of the topmost run that has one among the runs above the run of s,
-// in this process; if none has, the value of the run itself, as Get does. Use it to count
-// something for a run and all runs below it: see Spending.
+// GetTree looks for the value in the runs above the run of s, in this process, and returns
+// that of the topmost run that has one. If none has one, it returns the value of the run
+// itself, as Get does. Use it to count something for a run and all runs below it: see
+// Spending.
 func (k *Scratch[T]) GetTree(s State) *T {
 	var top any
 	if l := s.read().live; l != nil && k.number != 0 {
@@ -111,7 +112,7 @@ func (k *Scratch[T]) GetTree(s State) *T {
 		}
 	}
 	if top != nil {
-		return top.(*T) //nolint:forcetypeassert // what is stored under its number is its own
+		return top.(*T) //nolint:forcetypeassert // the value under k.number is always a *T
 	}
 	return k.Get(s)
 }

@@ -80,8 +80,7 @@ func TestSeal(t *testing.T) {
 	require.ErrorContains(t, err, "key 1 has 0 bytes")
 }
 
-// What belongs to the framework is set by it alone, whichever way; what was stored comes
-// back.
+// Only the framework can set its metadata, by any route; stored values are read back.
 func TestReservedKeys(t *testing.T) {
 	for _, name := range []string{"agent.x", "hooks.x", "continuation.x", "kit.x", "grapnel.x"} {
 		key := agent.SessionKey[int](name)

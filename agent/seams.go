@@ -15,15 +15,15 @@ type Driver interface {
 	Next(ctx context.Context, s State) mo.Result[Step]
 }
 
-// Streamer is a Driver that can deliver a turn as it arrives. Stream calls emit on its own
-// goroutine, in order, never after it returned, and returns the same whole Step that Next
-// would.
+// Streamer is a Driver that can deliver a turn as it arrives. Stream calls emit on the goroutine
+// of its caller, in order and never after it has returned. It returns the same complete Step as
+// Next.
 type Streamer interface {
 	Driver
 	Stream(ctx context.Context, s State, emit func(Delta)) mo.Result[Step]
 }
 
-// DriverFunc is a Driver from a plain func.
+// DriverFunc adapts a func to the Driver interface.
 type DriverFunc func(ctx context.Context, s State) (Step, error)
 
 // Next calls f.
@@ -31,7 +31,7 @@ func (f DriverFunc) Next(ctx context.Context, s State) mo.Result[Step] {
 	return mo.TupleToResult(f(ctx, s))
 }
 
-// Delta is a piece of a reply on its way.
+// A Delta is a piece of a streamed reply.
 type Delta struct {
 	// Text is new text of the answer.
 	Text string
@@ -43,12 +43,12 @@ type Delta struct {
 	CallIndex int
 }
 
-// Executor runs tool calls, in two phases: Prepare decides and runs nothing, Execute runs
-// the call. Prepare is called once for each call, in call order and before any Execute of
-// the step. Execute is called once for each call that runs, and for no other: a call that
-// was denied, mocked or stopped has its answer, and the agent records that answer without
-// calling Execute. An executor that wants to see such calls implements AnswerHandler.
-// Execute may be called for several calls at once. Both must be safe for concurrent use.
+// Executor runs tool calls, in two phases: Prepare decides and runs nothing, Execute runs the
+// call. Prepare is called once for each call, in call order and before any Execute of the step.
+// Execute is called once for each call that runs, and for no other: a call that was denied,
+// mocked or stopped has its answer, and the agent records that answer without calling Execute.
+// An executor that wants to see such calls implements AnswerHandler. Execute may be called for
+// several calls at the same time. Both methods must be safe for concurrent use.
 //
 // Effects of a tool carry its name as their source. A tool that sets metadata of the
 // framework fails. So does a tool that appends a message in the role of the user or of the
@@ -101,16 +101,16 @@ type Prepared struct {
 
 	inDoubt bool // the call may have happened: see Checkpoint.InDoubt
 
-	// Answer is the answer for DisposeAnswer: denied, invalid, mocked. With DisposeAsk it
-	// may hold the mock that answers after a person approved the call.
+	// Answer is the answer for DisposeAnswer: denied, invalid, mocked. With DisposeAsk it can
+	// hold a mock, which is the answer once a person has approved the call.
 	Answer *ToolResult
-	// Invalid is the error in the arguments, or says that there is no such tool; nil for a
-	// valid call.
+	// Invalid is the error in the arguments, or the error that the tool does not exist; nil for
+	// a valid call.
 	Invalid error
-	// Stop is the signal of DisposeStop. On an answered call it ends the run after the
-	// step.
+	// Stop is the signal of DisposeStop. For a call that has an answer, it ends the run after
+	// the step.
 	Stop *Signal
-	// Effects are the changes to the state that the decision wants.
+	// Effects are the changes to the state that are part of the decision.
 	Effects Effects
 	// Carry passes a value from the executor's Prepare to its Execute.
 	Carry any
@@ -122,9 +122,9 @@ type Prepared struct {
 type preparedRest struct {
 	questions Questions
 	approval  *Approval
-	effects   Effects    // what the executor's Prepare wants changed: a part of the result
-	judged    *judgement // by hooks, outside of a run
-	granted   string     // the id of the call that a person, or what answers in a person's place, has approved
+	effects   Effects    // of the executor's Prepare: they become part of the result
+	judged    *judgement // recorded by hooks outside of a run
+	granted   string     // the id of the call that a person, or a hook that answers for a person, has approved
 }
 
 var noRest preparedRest
@@ -137,7 +137,7 @@ func (p *Prepared) more() *preparedRest {
 	return p.rest
 }
 
-// keepRest changes the call's additional data, in a copy of its own.
+// keepRest changes a copy of the call's additional data and stores the copy in p.
 func (p *Prepared) keepRest(change func(*preparedRest)) {
 	rest := *p.more()
 	change(&rest)
@@ -163,8 +163,8 @@ type Approver interface {
 	Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval]
 }
 
-// ApproverFunc is an Approver from a plain func that is asked call by call, with a context
-// that ends at the deadline for the answer: see Questions.Within.
+// ApproverFunc adapts a func to the Approver interface. The func is called once for each call,
+// with a context that ends at the deadline for the answer: see Questions.Within.
 type ApproverFunc func(ctx context.Context, s State, p *Prepared) (Approval, error)
 
 // Approve calls f for each pending call.
@@ -183,7 +183,7 @@ func (f ApproverFunc) Approve(ctx context.Context, s State, pending []*Prepared)
 	return mo.Ok(out)
 }
 
-// askWithin asks for as long as the questions allow.
+// askWithin calls f with a context that ends when the time for an answer is over.
 func (f ApproverFunc) askWithin(ctx context.Context, s State, p *Prepared) (Approval, error) {
 	allowed := p.Questions().Within()
 	if allowed <= 0 {
@@ -192,7 +192,7 @@ func (f ApproverFunc) askWithin(ctx context.Context, s State, p *Prepared) (Appr
 	limited, cancel := context.WithTimeoutCause(ctx, allowed, errNoAnswer)
 	defer cancel()
 	a, err := f(limited, s, p)
-	if ctx.Err() == nil && errors.Is(context.Cause(limited), errNoAnswer) && (err != nil || a.Verdict != Park) { // an answer after the deadline is none
+	if ctx.Err() == nil && errors.Is(context.Cause(limited), errNoAnswer) && (err != nil || a.Verdict != Park) { // an answer after the deadline does not count
 		return Approval{Verdict: p.Questions().OnTimeout(), By: byTimeout, Reason: errNoAnswer.Error()}, nil
 	}
 	return a, err
@@ -200,10 +200,10 @@ func (f ApproverFunc) askWithin(ctx context.Context, s State, p *Prepared) (Appr
 
 var errNoAnswer = errors.New("no answer came in time")
 
-// byTimeout is the By of an answer that a deadline decided.
+// byTimeout is the value of By in an answer that a passed deadline decided.
 const byTimeout = "timeout"
 
-// TimedOut reports whether a deadline decided, not a person: By is then "timeout".
+// TimedOut reports whether a passed deadline decided instead of a person. By is then "timeout".
 func (a Approval) TimedOut() bool { return a.By == byTimeout }
 
 // Approval is a person's answer. The zero Approval is a rejection.
@@ -213,8 +213,8 @@ type Approval struct {
 	By string `json:"by,omitempty"`
 	// Reason is shown to the model when the call is rejected.
 	Reason string `json:"reason,omitempty"`
-	// Arguments, when not empty, approves the call with these arguments instead of its
-	// own. The controls judge the call again.
+	// Arguments, when not empty, replaces the arguments of the call that is approved. The
+	// controls judge the call again.
 	Arguments string `json:"arguments,omitempty"`
 	// Questions, if any, are the questions of the call with answers from hooks that
 	// answered some of them for the person. The Approval itself answers the others.
@@ -228,7 +228,7 @@ type ApprovalVerdict uint8
 const (
 	// RejectAndEnd: the call does not run and the run ends as interrupted. Its text is "reject".
 	RejectAndEnd ApprovalVerdict = iota
-	// RejectAndContinue: the call does not run; the model is told and goes on.
+	// RejectAndContinue: the call does not run; the model is told, and the run continues.
 	RejectAndContinue
 	// Approve: the call runs.
 	Approve
@@ -276,15 +276,15 @@ var ParkApprover Approver = ApproverFunc(func(context.Context, State, *Prepared)
 // Next is the rest of a chain of processors.
 type Next func(ctx context.Context, s State) mo.Result[State]
 
-// Processor is middleware: it wraps a step, or a whole run, and calls next to go on. It
-// may change the state on the way in and on the way out. It may return without calling
-// next only with an Err or with a state that is stopped. It must be safe for concurrent
+// A Processor is middleware: it wraps a step or a whole run, and calls next to continue. It can
+// change the state that it passes to next and the state that it returns. It may return without
+// calling next only with an Err or with a state that is stopped. It must be safe for concurrent
 // use.
 type Processor interface {
 	Process(ctx context.Context, s State, next Next) mo.Result[State]
 }
 
-// ProcessorFunc is a Processor from a plain func.
+// ProcessorFunc adapts a func to the Processor interface.
 type ProcessorFunc func(ctx context.Context, s State, next Next) mo.Result[State]
 
 // Process calls f.
@@ -292,14 +292,14 @@ func (f ProcessorFunc) Process(ctx context.Context, s State, next Next) mo.Resul
 	return f(ctx, s, next)
 }
 
-// Criterion judges whether a run goes on. It is asked before the first step and after
-// each. It must be safe for concurrent use and must not store data of a run: everything
-// that it needs to know of the run is in the state.
+// A Criterion decides whether a run continues. It is asked before the first step and after each
+// step. It must be safe for concurrent use and must not store data of a run: everything that it
+// needs to know about the run is in the state.
 type Criterion interface {
 	Evaluate(ctx context.Context, s State) mo.Result[Evaluation]
 }
 
-// CriterionFunc is a Criterion from a plain func.
+// CriterionFunc adapts a func to the Criterion interface.
 type CriterionFunc func(ctx context.Context, s State) (Evaluation, error)
 
 // Evaluate calls f.

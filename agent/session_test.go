@@ -69,8 +69,8 @@ func TestASessionKeepsWhatWasSeenBeforeTheCallerLeft(t *testing.T) {
 	assert.Equal(t, []string{"hello", "", "0", "go on", "done"}, texts(session.State()), "the reply was whole when the caller left")
 }
 
-// One run at a time: another is refused, however it is asked for, and leaves the
-// session as it is.
+// A session has one run at a time: every attempt to start another is refused and does
+// not change the session.
 func TestASessionHasOneRunAtATime(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	a := build(t, agent.Config{Driver: agenttest.Script(agenttest.Play(func(context.Context, agent.State) (agent.Step, error) {

@@ -2,17 +2,17 @@ package agent
 
 import "fmt"
 
-// Status is the state of progress of a run.
+// Status says whether a run has begun and how it ended.
 type Status string
 
 // The statuses of a run. All except StatusRunning, StatusParked and the empty status are terminal.
 const (
-	// StatusNew is a state that no run has touched yet.
+	// StatusNew: no run has used the state yet.
 	StatusNew Status = ""
 	// StatusRunning: the run has begun and has not ended.
 	StatusRunning Status = "running"
-	// StatusParked: the run waits for a person's answer, or to be resumed, and only its state is
-	// in memory: see Agent.Resume.
+	// StatusParked: the run waits for a person's answer or to be resumed, and no code of the run
+	// is executing: see Agent.Resume.
 	StatusParked Status = "parked"
 	// StatusDone: the model gave its final answer.
 	StatusDone Status = "done"
@@ -36,7 +36,7 @@ func (s Status) Terminal() bool {
 // StopReason is a one-word code for why a run ended.
 type StopReason string
 
-// The reasons of this module. Others may be used; they rank with StopByHook.
+// The reasons of this module. Programs can use other reasons, which rank with StopByHook.
 //
 // The first four end a run as done. StopCompleted is a final answer. StopFinishReason is a final
 // answer that the model did not end by itself: its detail finishReason is a FinishReason, such as
@@ -75,29 +75,29 @@ func (r StopReason) rank() int {
 	if r == "" {
 		return 0
 	}
-	return stopRank[StopRequested] + 1 // StopByHook and reasons we do not know
+	return stopRank[StopRequested] + 1 // StopByHook and unknown reasons
 }
 
-// Soft reports whether the run would end by itself, so that a criterion may still
-// ask it to go on.
+// Soft reports whether the run ends by itself for this reason, so that a criterion can still ask
+// for another step.
 func (r StopReason) Soft() bool { return r != "" && r.rank() <= stopRank[StopRequested] }
 
 // Signal requests the end of a run, with the reason and the source. It is a plain value; Details
-// must not be modified once it is made.
+// must not be modified afterwards.
 type Signal struct {
 	Reason StopReason `json:"reason"`
 	// Message is a sentence for a person.
 	Message string `json:"message,omitempty"`
-	// Source names who stopped the run: a hook, a criterion.
+	// Source names the hook, the criterion or the person that stopped the run.
 	Source string `json:"source,omitempty"`
 	// Details are values such as currentSteps and maxSteps: see the reasons. In a state that was
 	// read from JSON, numbers among them are of type json.Number.
 	Details map[string]any `json:"details,omitempty"`
 }
 
-// SignalError is a stop in the form of an error. As the cause of a cancelled context, it ends the
-// run as its signal says, not as cancelled. As the error of a driver, an executor, a processor or
-// a criterion, it does the same, and is not a failure.
+// A SignalError is a stop in the form of an error. When it is the cause of a cancelled context, or
+// the error of a driver, an executor, a processor or a criterion, the signal determines how the
+// run ends: the run is not cancelled and has not failed.
 type SignalError struct{ Signal Signal }
 
 func (e *SignalError) Error() string {

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What a slab gives belongs to its taker alone, and is zero, also when several take at once.
+// A slab gives each value to one caller only, and gives zero values, also to concurrent
+// callers.
 func TestRoomGivesEveryValueOnce(t *testing.T) {
 	const takers, each = 8, 500
 	var r slab[[3]*int]
@@ -35,7 +36,7 @@ func TestRoomGivesEveryValueOnce(t *testing.T) {
 	assert.Len(t, seen, takers*each)
 }
 
-// A short run has little room; what stays unused in a long one is less than a block.
+// A slab of a short run is small; a slab of a long run wastes less than one block.
 func TestRoomGrowsWithTheRun(t *testing.T) {
 	var r slab[stepBody]
 	var sizes []int

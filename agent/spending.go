@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
-// Spending is the usage of a run together with the runs that it started in this process, and those that
-// they started: sub-agents, and agents that a tool or a hook runs with the context that it was given. It
+// Spending is the usage of a run and of all runs below it in this process: those that it started, and those that
+// they started. These are sub-agents, and agents that a tool or a hook runs with the context that it received. It
 // is a plain value.
 type Spending struct {
 	// Steps is the number of model turns, including those that have a reply and are not recorded yet.
@@ -26,7 +26,7 @@ type Spending struct {
 	// Unclear reports that a reply came without usage, or with a negative one, so that Usage is not
 	// reliable.
 	Unclear bool `json:"unclear,omitempty"`
-	// Below reports whether runs below contributed to it.
+	// Below reports whether runs below contributed to the usage.
 	Below bool `json:"-"`
 }
 
@@ -62,8 +62,8 @@ func (a *Spending) check() error {
 	return firstError(checkCount("/steps", int64(a.Steps)), errorBelow("/usage", a.Usage.check()))
 }
 
-// Spending returns the usage of the current or last run, including the runs that it started. While the
-// run is running it is the usage until now, whichever of its states is asked.
+// Spending returns the usage of the current or last run, including the runs that it started. While the run is
+// running, all of its states return the usage until now.
 func (s State) Spending() Spending {
 	d := s.read()
 	if l := d.live; l != nil {
@@ -130,24 +130,24 @@ func (o *openStep) childSpending() *Spending {
 type account struct {
 	above  *live
 	limits Limits
-	simple bool // there is no limit but one of steps
+	simple bool // there is no limit except on steps
 	run    *Run // of the frame
 
-	children atomic.Pointer[Spending] // of the runs below; nil before the first model call of one
+	children atomic.Pointer[Spending] // usage of the runs below; nil before their first model call
 
 	mu      sync.Mutex
-	at      *stateData // what the model was asked with last
-	replied bool       // since then
-	reply   Usage      // of that reply
-	again   *Usage     // of replies whose steps were not recorded; nil when there are none
-	unclear bool       // some usage of the run was
+	at      *stateData // the state of the last model call
+	replied bool       // that model call has a reply
+	reply   Usage      // usage of that reply
+	again   *Usage     // usage of replies whose steps were not recorded; nil when there are none
+	unclear bool       // some usage of the run was missing or invalid
 
-	calls    int           // model calls of the runs below that are under way
-	reserved int64         // output tokens that these may use
-	freed    chan struct{} // closed when one of them has ended; nil when none waits for that
+	calls    int           // model calls of the runs below that are in progress
+	reserved int64         // output tokens that these calls can use
+	freed    chan struct{} // closed when one of these calls has ended; nil when no run waits for that
 
-	told  int          // steps that the runs above know of; of the run's own goroutine
-	taken atomic.Int64 // what the model call of the run itself has reserved with those above
+	told  int          // steps reported to the runs above; used only by the goroutine of the run
+	taken atomic.Int64 // tokens that the run's own model call has reserved with the runs above
 }
 
 // start starts counting for a run that begins or resumes with s, below the run that ctx belongs to, if
@@ -224,8 +224,8 @@ func (a *account) addFailure(d *stateData) {
 	}
 }
 
-// keepRepeated returns s with the usage of replies that processors dropped to ask again. Until then,
-// only the account counts them.
+// keepRepeated returns s with the usage of replies that processors dropped to ask the model again. Until
+// keepRepeated is called, only the account includes this usage.
 func (a *account) keepRepeated(s State) State {
 	d := s.copyWithFrame()
 	d.usage = new(d.usage.Add(*a.again))
@@ -235,9 +235,9 @@ func (a *account) keepRepeated(s State) State {
 	return State{d}
 }
 
-// MayAskAgain reports whether the limits of tokens, cost and time of the run that s belongs to, and all
-// limits of the runs above it, allow another model call for the same step, as a processor may make. It
-// is false outside of a run.
+// MayAskAgain reports whether another model call for the same step, such as a retry by a processor, is within the
+// limits of tokens, cost and time of the run of s, and within all limits of the runs above it. It is false outside
+// of a run.
 func (s State) MayAskAgain() bool {
 	l := s.read().live
 	if l == nil {
@@ -249,8 +249,7 @@ func (s State) MayAskAgain() bool {
 	return limits.checkSpending(&spent, l.account.run.Started, State{}) == nil && l.account.exceededAbove() == nil
 }
 
-// tellSteps returns how many of n steps are new to the runs above. A step that a processor repeats is
-// not.
+// tellSteps returns how many of n steps are new to the runs above. A step that a processor repeats is not new.
 func (a *account) tellSteps(n int) int {
 	more := max(n-a.told, 0)
 	a.told += more
@@ -269,11 +268,11 @@ func (a *account) addAbove(used *Spending) {
 	}
 }
 
-// reserve reserves a model call of s with the limits of the runs above, until release: one step, and the
-// output tokens that its request allows, or 4,096. The reservations of calls in progress count as used,
-// so that parallel runs wait for each other when little remains. A run that was started within a model
-// call, by a hook of it, is part of the call's reservation and does not wait. The error is that of ctx,
-// or a SignalError with the reached limit.
+// reserve reserves a model call of s within the limits of the runs above, until release is called: one step, and
+// the output tokens that its request allows, or 4,096 if the request sets no limit. The reservations of calls in
+// progress count as used, so that parallel runs wait for each other when little remains. A run that a hook of a
+// model call started is part of the reservation of that call and does not wait. The error is that of ctx, or a
+// SignalError with the reached limit.
 func (a *account) reserve(ctx context.Context, s State) error {
 	d := s.read()
 	tokens := int64(cmp.Or(d.oneCall().request, d.request, &emptyRequest).MaxOutputTokens)
@@ -302,8 +301,8 @@ func (a *account) reserve(ctx context.Context, s State) error {
 	}
 }
 
-// tryReserve reserves with all the runs above, or with none. In the second case, busy is a run that must
-// wait for the calls in progress below it; freed is closed when the next of them ends.
+// tryReserve reserves with all the runs above, or with none. If it reserves with none, busy is a run that must wait
+// for the calls in progress below it; freed is closed when the next of these calls ends.
 func (a *account) tryReserve(tokens int64) (busy *live, freed <-chan struct{}, err error) {
 	for l := a.above; l != nil; l = l.account.above {
 		over, freed := l.account.take(tokens)
@@ -319,19 +318,19 @@ func (a *account) tryReserve(tokens int64) (busy *live, freed <-chan struct{}, e
 	return nil, nil, nil
 }
 
-// take reserves with this run, unless it has reached a limit, or may have reached it when the calls in
-// progress have ended: freed is closed when one of them ends.
+// take reserves with this run. Over is set if the run has reached a limit. Freed is set if the calls in progress
+// may still reach one; it is closed when one of these calls ends.
 func (a *account) take(tokens int64) (over *Signal, freed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	spent := a.totalLocked() // with what calls used whose reservation has ended
+	spent := a.totalLocked() // includes calls whose reservation has ended
 	if over := a.checkBelow(&spent); over != nil {
 		return over, nil
 	}
 	if a.calls > 0 && a.limits != (Limits{}) {
 		used := spent.Usage
 		if tokens := used.Tokens(); tokens > 0 {
-			used.Cost = mo.Some(used.Cost.OrEmpty() * float64(tokens+a.reserved) / float64(tokens)) // at what they cost until now
+			used.Cost = mo.Some(used.Cost.OrEmpty() * float64(tokens+a.reserved) / float64(tokens)) // at the average cost per token until now
 		}
 		used.OutputTokens += a.reserved
 		if a.checkBelow(&Spending{Steps: spent.Steps + a.calls, Usage: used}) != nil {
@@ -406,26 +405,26 @@ func (a *account) exceededAbove() *Signal {
 	return nil
 }
 
-// Limits limits the usage of a run together with the runs below it: see Spending. Zero means no limit; a
-// negative value or NaN allows nothing. It is a plain value.
+// Limits limits the usage of a run and of the runs below it: see Spending. Zero means no limit; a negative value or
+// NaN allows nothing. It is a plain value.
 //
-// A criterion with a method Limits() (Limits, bool) also applies its limits to the runs that the run
-// starts: they are stopped when one is reached. The criteria of package continuation have it, and so has
-// capability.UseGuards. See LimitsOf.
+// If a criterion has a method Limits() (Limits, bool), its limits also apply to the runs that the run starts: these
+// runs are stopped when a limit is reached. The criteria of package continuation and of capability.UseGuards have
+// this method. See LimitsOf.
 type Limits struct {
 	// Steps is the maximum number of model turns.
 	Steps int
-	// Tokens is input and output together.
+	// Tokens is the maximum of input and output tokens together.
 	Tokens int64
-	// Cost is in US dollars.
+	// Cost is the maximum cost in US dollars.
 	Cost float64
-	// Time is measured from the start of the run.
+	// Time is the maximum time since the start of the run.
 	Time time.Duration
 }
 
-// LimitsOf returns the limits of a criterion: the result of its method Limits, if it has one. Only
-// reports that the criterion does nothing else about a run that Base lets go on; it is then not asked
-// after steps whose calls ran within the limits.
+// LimitsOf returns the limits of a criterion: the result of its method Limits, if it has one. Only reports that the
+// criterion has no other effect on a run that Base lets continue; the agent then does not ask it after steps whose
+// calls ran within the limits.
 func LimitsOf(c Criterion) (limits Limits, only bool) {
 	if limited, ok := c.(interface{ Limits() (Limits, bool) }); ok {
 		return limited.Limits()
@@ -446,8 +445,8 @@ func smaller[N int | int64 | float64 | time.Duration](a, b N) N {
 	return a
 }
 
-// StopFor returns the signal that ends the run of s because it has reached a limit; of several, the one
-// whose reason ranks highest. It returns None while the run may go on. The signal's Source is empty.
+// StopFor returns the signal that ends the run of s because it has reached a limit; of several, the one whose
+// reason ranks highest. It returns None while the run may continue. The signal's Source is empty.
 func (l Limits) StopFor(s State) mo.Option[Signal] {
 	spent := s.Spending()
 	if over := l.checkSpending(&spent, s.Run().Started, s); over != nil {
@@ -458,7 +457,7 @@ func (l Limits) StopFor(s State) mo.Option[Signal] {
 
 // checkSpending returns the signal for the usage of a run that began at began. S may be the zero State.
 func (l Limits) checkSpending(spent *Spending, began time.Time, s State) *Signal {
-	if spent.Usage.InputTokens < 0 || spent.Usage.OutputTokens < 0 || spent.Usage.Tokens() < 0 { // added up beyond what a number can hold
+	if spent.Usage.InputTokens < 0 || spent.Usage.OutputTokens < 0 || spent.Usage.Tokens() < 0 { // the sum overflowed
 		spent.Unclear = true
 	}
 	switch {
@@ -505,7 +504,7 @@ func (l Limits) tokenSignal(spent *Spending) *Signal {
 // costReached reports whether the cost limit is reached, or cannot be enforced.
 func (l Limits) costReached(spent *Spending) bool {
 	cost, known := spent.Usage.Cost.Get()
-	return !known || spent.Unclear || !(cost < l.Cost) // so that no comparison with NaN lets the run go on
+	return !known || spent.Unclear || !(cost < l.Cost) // negated, so that the run does not continue if a value is NaN
 }
 
 func (l Limits) costSignal(spent *Spending, s State) *Signal {

@@ -19,7 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
-// limits is a criterion of limits alone.
+// limits is a criterion that has only limits.
 type limits agent.Limits
 
 func (l limits) Limits() (agent.Limits, bool) { return agent.Limits(l), true }
@@ -66,7 +66,7 @@ func made(t *testing.T, c agent.Config) *agent.Agent {
 	return a
 }
 
-// family returns an agent whose calls, two at once, run another one that takes three steps.
+// family returns an agent whose calls, two at the same time, run another agent that takes three steps.
 func family(t *testing.T, c agent.Criterion) *agent.Agent {
 	t.Helper()
 	child := made(t, agent.Config{Name: "child", Driver: counting("look", 2), Executor: plainTool{}})
@@ -89,8 +89,8 @@ func TestSpendingCountsTheRunsBelow(t *testing.T) {
 	})
 }
 
-// Runs side by side wait for one another where little is left, and begin no model call that
-// would be too many.
+// Parallel runs wait for one another when little of the limit remains, and do not begin a model call that would
+// exceed it.
 func TestLimitsHoldOverTheRunsBelow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limits  agent.Limits
@@ -121,7 +121,7 @@ func TestLimitsHoldOverTheRunsBelow(t *testing.T) {
 	}
 }
 
-// A run that is stopped for a limit of another one says whose it is.
+// A run that is stopped for the limit of another run names that run.
 func TestARunBelowSaysWhoseLimitStopsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stopped []agent.Signal
@@ -140,7 +140,7 @@ func TestARunBelowSaysWhoseLimitStopsIt(t *testing.T) {
 	})
 }
 
-// A run that waits for room ends with its context.
+// A run that waits for a reservation ends with its context.
 func TestWaitingForRoomEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
@@ -152,8 +152,7 @@ func TestWaitingForRoomEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// What a run below used that is not over stands in its own state, and is counted once,
-// whatever becomes of the process.
+// The usage of an unfinished child run is in its own state, and is counted once, even after a restart.
 func TestSpendingOfParkedRuns(t *testing.T) {
 	asks := made(t, agent.Config{Name: "child", Driver: counting("write", 1), Executor: &wantsYes{}, Approver: agent.ParkApprover})
 	x := &delegates{to: asks}
@@ -180,7 +179,7 @@ func TestSpendingOfParkedRuns(t *testing.T) {
 	})
 }
 
-// A journal that notes the answer of a call keeps what the run behind it used.
+// A journal that records the answer of a call keeps the usage of the call's child run.
 func TestSpendingOfAnsweredCalls(t *testing.T) {
 	s, err := delegatingState(t, agent.ToolCall{ID: "w", Name: "delegate"})
 	require.NoError(t, err)
@@ -213,8 +212,7 @@ func TestSmallerLimitsHold(t *testing.T) {
 	}
 }
 
-// A hook of a model call may run an agent, as may that of another call at its side: none waits
-// for the calls that wait for it.
+// Hooks of parallel model calls can run agents: such runs do not wait for the calls that wait for them.
 func TestRunsWithinAModelCallDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := made(t, agent.Config{Name: "inner", Driver: counting("look", 0)})
@@ -236,7 +234,7 @@ func TestRunsWithinAModelCallDoNotWait(t *testing.T) {
 	})
 }
 
-// A model call that is made again, or whose step is dropped, is one step for the runs above.
+// A model call that is repeated, or whose step is dropped, counts as one step for the runs above.
 func TestStepsThatAreTakenAgainCountOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := 2
@@ -265,7 +263,7 @@ func TestStepsThatAreTakenAgainCountOnce(t *testing.T) {
 	})
 }
 
-// What replies used that a processor has dropped stays in the state of the run, also when the model fails at last.
+// The usage of replies that a processor dropped stays in the state of the run, also when the model finally fails.
 func TestRepliesThatAreDroppedStayPaidFor(t *testing.T) {
 	twice := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		next(ctx, s)
@@ -287,7 +285,7 @@ func TestRepliesThatAreDroppedStayPaidFor(t *testing.T) {
 	}
 }
 
-// A model call that panics gives back what it had reserved: another run below that waits goes on.
+// A model call that panics releases its reservation, so that another child run that waits continues.
 func TestAModelCallThatPanicsReservesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := true
@@ -328,7 +326,7 @@ func (x recovering) Execute(ctx context.Context, s agent.State, p *agent.Prepare
 	return x.delegates.Execute(ctx, s, p)
 }
 
-// What an older version has stored is read.
+// States of an older version can be read.
 func TestStateOfVersionTwo(t *testing.T) {
 	text, err := os.ReadFile("testdata/state.json")
 	require.NoError(t, err)

@@ -17,9 +17,8 @@ import (
 // an empty session that no run has touched.
 //
 // Middleware changes the next step with Apply, With, WithRequest, WithView and
-// WithStop; reads Request, Input, Observed and Stopped; and sends events of its own
-// with Emit. The methods for executors, journals and processors around a run are in
-// Checkpoint.
+// WithStop; reads Request, Input, Observed and Stopped; and sends events with Emit. The
+// methods for executors, journals and processors around a run are in Checkpoint.
 //
 // A State has one versioned JSON form, and reading it back gives an equal state.
 type State struct {
@@ -50,7 +49,7 @@ type frame struct {
 	run     Run
 	status  Status
 	first   int   // index of the run's first step
-	before  Usage // of the runs before
+	before  Usage // of earlier runs
 	// children is the known usage of runs that calls of recorded steps have started;
 	// nil when there were none.
 	children *Spending
@@ -64,7 +63,7 @@ type frame struct {
 // asking holds settings for one model call only.
 type asking struct {
 	request *Request           // nil for that of the run
-	view    *plog.Log[Message] // what the model is shown; nil for the messages
+	view    *plog.Log[Message] // the messages that the model is shown; nil for the transcript
 }
 
 var (
@@ -88,7 +87,7 @@ func (s State) copyData() *stateData {
 	return &d
 }
 
-// copyWithFrame returns a copy with a frame of its own that the caller may modify.
+// copyWithFrame returns a copy of the data and its frame; the caller may modify both.
 func (s State) copyWithFrame() *stateData {
 	d := s.copyData()
 	f := *d.frame
@@ -130,8 +129,8 @@ func (d *stateData) show(view plog.Log[Message]) {
 }
 
 // WithView returns s with a view: the model is shown the given messages instead of the
-// transcript, followed by messages that are added later. The view is for one model
-// call: the transcript of the state that records the call does not change.
+// transcript, followed by messages that are added later. The view is for one model call
+// and does not change the transcript.
 func (s State) WithView(messages ...Message) State {
 	d := s.copyData()
 	d.show(plog.Of(messages...))
@@ -165,11 +164,11 @@ func (s State) Session() SessionID { return s.read().session }
 // Run returns the current or last run.
 func (s State) Run() Run { return s.read().run }
 
-// Status returns the status of that run.
+// Status returns the status of the current or last run.
 func (s State) Status() Status { return s.read().status }
 
-// StopSignal returns why that run ended or is to end; None while it has no reason to
-// end.
+// StopSignal returns the signal that ended, or will end, the current or last run; None
+// while there is no signal.
 func (s State) StopSignal() mo.Option[Signal] {
 	if signal := s.read().signal; signal != nil {
 		return mo.Some(*signal)
@@ -281,7 +280,7 @@ func (s State) RunUsage() Usage { return *s.read().usage }
 func (s State) RunFailures() int { return int(s.read().failures) }
 
 // Input iterates over the user messages that no run has accepted yet, with their index
-// in the transcript. Messages with a Source are not a user's.
+// in the transcript. A message with a Source is not from the user.
 func (s State) Input() iter.Seq2[int, Message] {
 	d := s.read()
 	return func(yield func(int, Message) bool) {
@@ -305,8 +304,7 @@ func (s State) beginRun(run Run, request *Request, l *live) State {
 	return State{d}
 }
 
-// keepRequest returns s with the request for its next model call made the request of
-// the run.
+// keepRequest makes the request for the next model call the request of the run.
 func (s State) keepRequest() State {
 	asked := s.read().oneCall()
 	if asked.request == nil {
@@ -365,7 +363,7 @@ func (s State) acceptMessages() State {
 // endAs returns s at the end of its run.
 func (s State) endAs(status Status, signal Signal) State {
 	d := s.copyWithFrame()
-	d.status, d.signal, d.open = status, &signal, nil // of a step that is not recorded there is nothing
+	d.status, d.signal, d.open = status, &signal, nil // a step that is not recorded is dropped
 	d.keepChildren()
 	return State{d}
 }
@@ -433,7 +431,7 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 			out = out.WithStop(*r.Stop)
 		}
 	}
-	if out.data != d { // messages that effects added are no input
+	if out.data != d { // messages that effects added are not input
 		out.data.accepted = toInt32(out.data.messages.Len())
 	}
 	return out

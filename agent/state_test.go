@@ -16,7 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
-// model is what a state should say, in slices and maps that are copied every time.
+// model holds the expected content of a state, in slices and maps that are always
+// copied.
 type model struct {
 	messages []string
 	accepted int
@@ -36,8 +37,8 @@ func cloned(m map[string]int) map[string]int {
 	return out
 }
 
-// Any interleaving of forks of one state reads like slices that are copied: no
-// state sees what was done to another.
+// Forks of one state behave like copied slices in any interleaving: a state does not
+// see the changes of another.
 func TestForksOfAStateEqualTheModel(t *testing.T) {
 	a := build(t, agent.Config{Driver: agenttest.Script().Then(agenttest.Say("answer"))})
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,7 +106,7 @@ func TestForksOfAStateEqualTheModel(t *testing.T) {
 	})
 }
 
-// Meant for the race detector: forks that grow at the same time do not meet.
+// For the race detector: forks can grow at the same time.
 func TestForksMayGrowAtOnce(t *testing.T) {
 	base := agent.NewState(agent.UserText("base"))
 	var wg sync.WaitGroup

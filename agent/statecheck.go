@@ -21,7 +21,7 @@ func (f *stateJSON) check() error {
 			return errorBelow("/messages/"+strconv.Itoa(i), err)
 		}
 	}
-	behind, index := 0, 0 // the messages of the steps so far; the index of the next
+	behind, index := 0, 0 // number of messages up to this step; index of the next step
 	for i := range f.Steps {
 		if i == f.First || i < f.First && f.Steps[i].Index == 0 {
 			index = 0 // a run begins
@@ -45,8 +45,9 @@ func (f *stateJSON) check() error {
 	)
 }
 
-// check compares a step with the messages, of which the first behind belong to
-// earlier steps. It returns how many messages belong to steps up to this one.
+// check compares a step with the messages; the first ones, up to index behind, belong
+// to earlier steps. It returns the number of messages that belong to the steps up to
+// this one.
 func (f *stepJSON) check(messages []messageJSON, behind, index int) (int, error) {
 	switch {
 	case f.Index != index:
@@ -126,7 +127,7 @@ func (u *Usage) check() error {
 		return nil
 	}
 	if cost := u.Cost.OrEmpty(); math.IsNaN(cost) || math.IsInf(cost, 0) {
-		return formError("/cost", "%v is no amount", cost)
+		return formError("/cost", "%v is not an amount", cost)
 	}
 	return firstError(
 		checkCount("/input_tokens", u.InputTokens), checkCount("/output_tokens", u.OutputTokens),

@@ -62,7 +62,7 @@ type stateJSON struct {
 	OpenStep *openStepJSON `json:"open_step,omitempty"`
 }
 
-// metadataJSON is values by name, the session's and the run's.
+// metadataJSON holds the values of the session and of the run, by name.
 type metadataJSON struct {
 	Session map[string]json.RawMessage `json:"session,omitempty"`
 	Run     map[string]json.RawMessage `json:"run,omitempty"`
@@ -85,7 +85,7 @@ type stepJSON struct {
 
 // resultJSON is the part of a result that is not in the message that answers the call.
 type resultJSON struct {
-	Call     *ToolCall `json:"call,omitempty"` // the effective call, where it is not what the model asked
+	Call     *ToolCall `json:"call,omitempty"` // the effective call, if it differs from the model's call
 	Attempts int       `json:"attempts,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
 	Duration int64     `json:"duration_ns,omitempty"`
@@ -98,7 +98,7 @@ type resultJSON struct {
 // error values, of which kind and text remain. Times are written in UTC. Invalid UTF-8
 // in a text is replaced by U+FFFD.
 //
-// A metadata value that JSON cannot hold is an error that names its key.
+// If JSON cannot hold a metadata value, MarshalJSON returns an error with the value's key.
 //
 // The JSON is not protected: see Seal for states that leave the program.
 func (s State) MarshalJSON() ([]byte, error) {
@@ -112,10 +112,10 @@ func (s State) MarshalJSON() ([]byte, error) {
 	return compactJSON(form)
 }
 
-// UnmarshalJSON reads a state that MarshalJSON wrote. It is strict: a newer version, an
-// unknown member, or anything invalid in a state is an error that says where. Metadata
-// stays encoded until a typed key reads it; numbers in the details of signals are of
-// type json.Number.
+// UnmarshalJSON reads a state that MarshalJSON wrote. It is strict: it returns an error with the
+// location for a newer version, an unknown member, or anything else that is invalid. Metadata
+// stays encoded until a typed key reads it; numbers in the details of signals are of type
+// json.Number.
 func (s *State) UnmarshalJSON(data []byte) error {
 	form, err := readState(data)
 	if err != nil {

@@ -35,7 +35,7 @@ func throughJSON(t tester, s agent.State) agent.State {
 	return out
 }
 
-// requireSame fails unless both states say the same, as far as JSON keeps it.
+// requireSame fails unless both states are equal in everything that JSON keeps.
 func requireSame(t tester, want, got agent.State) {
 	t.Helper()
 	require.Equal(t, want.Session(), got.Session())
@@ -126,8 +126,7 @@ type note struct {
 	Tags []string
 }
 
-// full returns a state in which everything is used that a state has. Times are those
-// of a synctest bubble.
+// full returns a state that uses every feature of a state. Times are those of a synctest bubble.
 func full(t *testing.T) agent.State {
 	t.Helper()
 	blank := json.RawMessage(`{"version":1,"session":"ses_golden"}`)
@@ -241,7 +240,7 @@ func TestStateGolden(t *testing.T) {
 	})
 }
 
-// IP-108: what counts the run goes on counting after JSON, in whatever process.
+// IP-108: counters of a run continue after JSON, also in another process.
 func TestARunGoesOnAfterJSON(t *testing.T) {
 	s := play(t, calls("fail", "add").WithTokens(10, 1).WithCost(1), agenttest.Say("one").WithTokens(20, 2).WithCost(2))
 	back := throughJSON(t, s)
@@ -262,7 +261,7 @@ func TestARunGoesOnAfterJSON(t *testing.T) {
 	assert.Equal(t, []string{"hello", "", "out of paper", "0", "one"}, texts(back), "the state that was read stays as it was")
 }
 
-// IP-77: signals come back, details and all; their numbers keep their digits.
+// IP-77: signals are read back with their details, and numbers keep their digits.
 func TestSignalsComeBackFromJSON(t *testing.T) {
 	signal := agent.Signal{
 		Reason: agent.StopStepsLimit, Message: "20 steps are enough", Source: "guard",
@@ -339,8 +338,8 @@ func TestWhatNoStateCanHoldIsNotWritten(t *testing.T) {
 		"details that JSON cannot hold": {
 			agent.State{}.WithStop(agent.Signal{Details: map[string]any{"f": math.Inf(1)}}), "at /signal/details: json: unsupported value",
 		},
-		"a cost that is no amount": {
-			play(t, agenttest.Say("x").WithCost(math.NaN())), "at /steps/0/usage/cost: NaN is no amount",
+		"a cost that is not an amount": {
+			play(t, agenttest.Say("x").WithCost(math.NaN())), "at /steps/0/usage/cost: NaN is not an amount",
 		},
 		"negative tokens": {play(t, agenttest.Say("x").WithTokens(-1, 0)), "at /steps/0/usage/input_tokens: -1 is negative"},
 	} {
@@ -352,7 +351,7 @@ func TestWhatNoStateCanHoldIsNotWritten(t *testing.T) {
 	}
 }
 
-// What a decoder has to refuse, with the place where it is wrong.
+// Invalid states that the decoder must refuse, with the location of the error.
 func TestWhatNoStateCanHoldIsNotRead(t *testing.T) {
 	const hello = `{"role":"user","text":"hello"}`
 	const asks = `{"role":"assistant","calls":[{"id":"1","name":"a","arguments":"{}"},{"id":"2","name":"b","arguments":"{}"}]}`
@@ -472,7 +471,7 @@ func FuzzStateJSON(f *testing.F) {
 	})
 }
 
-// Messages of all kinds come back as they were.
+// Messages of all kinds are unchanged after JSON.
 func TestMessagesComeBackFromJSON(t *testing.T) {
 	text := rapid.StringOf(rapid.Rune())
 	part := rapid.Custom(func(t *rapid.T) agent.Part {
@@ -519,7 +518,7 @@ func ExampleMessage_MarshalJSON() {
 	// reading a message: at /txt: member "txt" is not known
 }
 
-// A state is parked in one process and goes on in another.
+// A run is parked in one process and continues in another.
 func ExampleState_MarshalJSON() {
 	ctx := context.Background()
 	a := agent.New(agent.Config{Driver: agenttest.Script(agenttest.Say("hello"), agenttest.Say("still here"))}).MustGet()

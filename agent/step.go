@@ -37,10 +37,10 @@ type Usage struct {
 	Cost mo.Option[float64] `json:"cost"`
 }
 
-// Tokens returns input and output together.
+// Tokens returns the sum of input and output tokens.
 func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 
-// Add adds two usages. The cost of the sum is unknown when either is.
+// Add adds two usages. The cost of the sum is unknown if either cost is unknown.
 func (u Usage) Add(v Usage) Usage {
 	addTo(&u, &v)
 	return u
@@ -79,12 +79,12 @@ type Step struct {
 	Model string
 	// ID is the service's id of the reply.
 	ID string
-	// Prior are the changes to the state that middleware around the driver wants made
-	// before the reply is recorded, Effects those after it. The driver of a live
-	// model leaves both empty.
+	// Prior are changes to the state that middleware around the driver requests. They
+	// are applied before the reply is recorded, Effects after it. The driver of a model
+	// service leaves both empty.
 	Prior, Effects Effects
-	// Stop, when set by middleware, ends the run: no call of the reply runs. With an
-	// empty Message no model was asked and no step is recorded.
+	// Stop, when set by middleware, ends the run: no call of the reply runs. If Message
+	// is empty, the model was not asked, and no step is recorded.
 	Stop *Signal
 }
 
@@ -108,7 +108,7 @@ func (s Step) Empty() bool {
 	return true
 }
 
-// StepKind distinguishes a step that ran tools from one that gave an answer.
+// StepKind distinguishes steps that ran tools from steps that gave an answer.
 type StepKind string
 
 // The kinds of steps.

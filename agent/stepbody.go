@@ -7,10 +7,10 @@ import "time"
 // more instructions (BenchmarkContender/calls=1).
 type stepBody struct {
 	started   moment
-	index, at int32 // at is where the transcript has the reply, if there is one
-	count     int32 // of the answers
+	index, at int32 // at is the index of the reply in the transcript, if there is a reply
+	count     int32 // number of answers
 	message   Message
-	several   *[]messageBody // the answers, unless one has room for them
+	several   *[]messageBody // the answers, unless the field one has room for them
 	finish    FinishReason
 	usage     *Usage // nil for none
 	model     string
@@ -52,7 +52,7 @@ type using struct {
 // in every step that a session keeps. The zero moment is the zero time.
 type moment struct {
 	seconds int64
-	behind  int32 // nanoseconds, and one
+	behind  int32 // nanoseconds plus one
 }
 
 func momentOf(t time.Time) moment { return moment{t.Unix(), int32(t.Nanosecond()) + 1} } //nolint:gosec // at most 1e9

@@ -45,16 +45,16 @@ func (a *Agent) StepsWith(ctx context.Context, settings RunSettings, s State, in
 	}
 }
 
-// Progress is one item that Stream yields: a piece of a reply, an event, a finished step, or,
-// last of all, the end of the run.
+// Progress is one item that Stream yields: a piece of a reply, an event, a finished step, or, as
+// the last item, the end of the run.
 type Progress struct {
 	// Delta is a piece of a reply; otherwise nil.
 	Delta *Delta
-	// Event is an event; nil with a Delta. After a step it is a StepCompleted, and at the end,
-	// once, a RunCompleted, or a RunParked if the run waits for a person.
+	// Event is an event; nil if Delta is set. After a step it is a StepCompleted. At the end of
+	// the run it is a RunCompleted, or a RunParked if the run waits for a person.
 	Event Event
-	// State is the state after a step, or the one that the run ended in. It is empty with a
-	// Delta and with any other Event.
+	// State is the state after a step, or the final state of the run. It is empty if Delta is
+	// set, and for any other Event.
 	State State
 }
 
@@ -68,23 +68,22 @@ func (p Progress) Ended() bool {
 }
 
 // Stream runs the agent as Run does and yields the model's replies as they arrive, events, the
-// state after each step, and at last the end of the run, with its state and the error, if any.
+// state after each step, and finally the end of the run, with its state and the error, if any.
 // Leaving the iteration early cancels the run and waits until it has ended.
 //
 // The events are those that an Observer receives, except those of model calls, because Stream
 // yields the replies themselves: a tool call begins (ToolCallStarted) or is answered
 // (ToolCallCompleted), a person is asked (ApprovalRequested) and has answered
-// (ApprovalCompleted), a hook denied, rewrote or asked (hooks.Event), a reply is dropped and
-// begins again (processor.Retrying). A stream does not include the events of sub-agents, but the
-// run has events for their begin and end.
+// (ApprovalCompleted), a hook denied or rewrote a call or asked about it (hooks.Event), a reply
+// is dropped and asked for again (processor.Retrying). A stream does not include the events of
+// sub-agents, but the run has events for their begin and end.
 //
-// A reply is yielded before the step that it belongs to is decided. If a control hook at
-// PostInference may replace it, it is held back until the hook has decided, and comes in one
-// piece.
+// Stream yields a reply before hooks have decided on its calls. If a control hook at
+// PostInference may replace the reply, Stream holds it back until the hook has decided, and
+// yields it in one piece.
 //
-// The run has a goroutine of its own, which ends with the iteration. It waits while the body of
+// The run has its own goroutine, which ends with the iteration. The run waits while the body of
 // the loop runs, which must not call back into the run.
-// while the body of the loop runs, which must not call back into the run.
 func (a *Agent) Stream(ctx context.Context, s State, input ...Message) iter.Seq2[Progress, error] {
 	return a.StreamWith(ctx, RunSettings{}, s, input...)
 }
@@ -132,12 +131,12 @@ func (a *Agent) StreamWith(ctx context.Context, settings RunSettings, s State, i
 // stream passes the progress of a run to the loop that iterates over it.
 type stream struct {
 	progress chan Progress
-	taken    chan struct{} // the loop has done with what it was sent
-	left     chan struct{} // closed when the loop takes nothing more
-	ended    chan struct{} // closed when the run has ended: what follows is set then
+	taken    chan struct{} // receives a value when the loop is done with an item
+	left     chan struct{} // closed when the loop accepts no more items
+	ended    chan struct{} // closed when the run has ended; the fields below are set before
 
 	result   mo.Result[State]
-	returned bool // the run did; else it panicked, or ended its goroutine
+	returned bool // the run returned; otherwise it panicked or ended its goroutine
 	panicked any
 }
 
@@ -148,7 +147,7 @@ func (f *stream) send(p Progress) bool {
 	case f.progress <- p:
 	case <-f.left:
 		return false
-	case <-f.ended: // a detached hook
+	case <-f.ended: // sent by a detached hook
 		return false
 	}
 	select {

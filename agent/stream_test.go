@@ -17,8 +17,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
-// Run, Steps and Stream end in the same state, with the same error, whatever
-// happens; only the id and the clock differ.
+// Run, Steps and Stream end in the same state, with the same error, in all cases; only ids and
+// times differ.
 func TestThreeWaysToRunEndInTheSameState(t *testing.T) {
 	turn := rapid.SampledFrom([]agenttest.Turn{
 		agenttest.Say("hm").Call("add", `{"a":1,"b":2}`).WithTokens(10, 2).WithCost(0.1), calls("fail", "add"), calls("nothing"),
@@ -90,7 +90,7 @@ func requireEnd(t tester, want agent.State, wantErr error, got agent.State, gotE
 	require.Equal(t, kinds(want), kinds(got))
 }
 
-// Leaving Steps or Stream early cancels the run; goleak sees that nothing stays.
+// Leaving Steps or Stream early cancels the run; goleak checks that no goroutine remains.
 func TestWhoLeavesEarlyCancelsTheRun(t *testing.T) {
 	for name, leave := range map[string]func(a *agent.Agent, ctx context.Context){
 		"Steps": func(a *agent.Agent, ctx context.Context) {
@@ -163,7 +163,7 @@ func TestWhoLeavesEarlyCancelsTheRun(t *testing.T) {
 	})
 }
 
-// A stream tells what happens in the order in which it does, and ends once.
+// A stream yields events in order, and ends once.
 func TestAStreamTellsWhatHappens(t *testing.T) {
 	driver := agenttest.Script(agenttest.Say("hm").Call("add", `{"a":1,"b":2}`).Call("nothing", `{}`), agenttest.Say("done"))
 	told := func(a *agent.Agent) (out []string) {
@@ -210,7 +210,7 @@ func TestAStreamTellsWhatHappens(t *testing.T) {
 	assert.True(t, strings.HasSuffix(failing[len(failing)-1], " true"), failing)
 }
 
-// What calls that run side by side tell comes while they run, and the loop is never entered twice.
+// Events of parallel calls are yielded while the calls run, and never two at the same time.
 func TestAStreamOfParallelCalls(t *testing.T) {
 	begun := make(chan struct{}, 3)
 	waits := executor{execute: func(ctx context.Context, s agent.State, p *agent.Prepared) (*agent.ToolResult, error) {
@@ -235,7 +235,7 @@ func TestAStreamOfParallelCalls(t *testing.T) {
 	assert.Equal(t, 3, started)
 }
 
-// A consumer that leaves at any event stops the run; goleak sees that nothing stays.
+// A consumer that leaves at any event stops the run; goleak checks that no goroutine remains.
 func TestAStreamMayBeLeftAnywhere(t *testing.T) {
 	for n := 1; ; n++ {
 		events := agenttest.Record()
@@ -263,7 +263,7 @@ func TestAStreamMayBeLeftAnywhere(t *testing.T) {
 	}
 }
 
-// A panic of the run reaches the caller of the loop, and one of the loop ends the run.
+// A panic of the run reaches the loop's goroutine, and a panic of the loop ends the run.
 func TestAStreamThatPanics(t *testing.T) {
 	events := agenttest.Record()
 	a := build(t, agent.Config{Driver: agenttest.Script(agenttest.Say("one two")), Observer: events})
@@ -294,7 +294,7 @@ func TestAPanicOfTheListenerIsItsOwn(t *testing.T) {
 	require.NoError(t, err, "the session is not busy for ever")
 }
 
-// The last thing that is yielded is the end, with the error.
+// The last yielded item is the end, with the error.
 func TestTheEndIsYieldedWithItsError(t *testing.T) {
 	a := build(t, agent.Config{Driver: agenttest.Script(agenttest.Say("one").Call("add", `{}`), agenttest.Fail(errOutOfPaper)), Executor: tools().Executor()})
 	var got []string
@@ -304,7 +304,7 @@ func TestTheEndIsYieldedWithItsError(t *testing.T) {
 	assert.Equal(t, []string{"1 running false", "2 running false", "2 failed true"}, got)
 }
 
-// Streaming, like asking, goes through the wrappers around the driver.
+// Stream passes through the wrappers around the driver, like Next.
 func TestWrappersStayStreamers(t *testing.T) {
 	a := build(t, agent.Config{
 		Driver:     agenttest.Script(agenttest.Say("one two")),

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// drawnExecutor does with each call what the name of its tool says.
+// drawnExecutor handles each call as the name of its tool says.
 type drawnExecutor struct{}
 
 func (drawnExecutor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
@@ -51,7 +51,7 @@ func (drawnExecutor) Execute(_ context.Context, _ agent.State, p *agent.Prepared
 	return mo.Ok(r)
 }
 
-// Calls that run at once come to what they come to one after the other.
+// Parallel calls have the same results as sequential calls.
 func TestCallsComeToTheSameAtAnyWidth(t *testing.T) {
 	names := []string{"works", "works", "adds", "stops", "fails", "signals", "nothing", "answered", "stopped", "broken"}
 	rapid.Check(t, func(rt *rapid.T) {

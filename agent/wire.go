@@ -1,11 +1,11 @@
 package agent
 
-// WireForm encodes messages for one model service and caches the encoding: each
-// message is encoded once, however many steps show it to the model. A driver makes
-// one WireForm and keeps it. Safe for concurrent use.
+// WireForm encodes messages for one model service and caches the encoding: each message
+// is encoded only once, even if many steps show it to the model. A driver creates one
+// WireForm and keeps it. A WireForm is safe for concurrent use.
 //
-// A message caches one encoding, the most recent; two drivers that take turns on one
-// transcript encode again each turn.
+// A message caches only its most recent encoding, so two drivers that take turns on one
+// transcript encode it again at each turn.
 type WireForm struct {
 	encode func(Message) ([]byte, error)
 }

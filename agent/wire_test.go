@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// A message is encoded once, however many states and steps show it.
+// A message is encoded only once, also if many states and steps show it.
 func TestWireFormEncodesAMessageOnce(t *testing.T) {
 	encoded := 0
 	form := agent.NewWireForm(func(m agent.Message) ([]byte, error) {
@@ -39,7 +39,8 @@ func TestWireFormEncodesAMessageOnce(t *testing.T) {
 	assert.Equal(t, 5, encoded)
 }
 
-// Two forms do not mix, and the empty message, which all share, remembers none.
+// Two forms do not mix, and the empty message, which all states share, caches no
+// encoding.
 func TestWireFormsDoNotMix(t *testing.T) {
 	a := agent.NewWireForm(func(m agent.Message) ([]byte, error) { return []byte("a:" + m.Text()), nil })
 	b := agent.NewWireForm(func(m agent.Message) ([]byte, error) { return []byte("b:" + m.Text()), nil })

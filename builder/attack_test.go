@@ -32,7 +32,7 @@ type payIn struct {
 	N int `json:"n"`
 }
 
-// payer returns a tool that notes what it paid.
+// payer returns a tool that records its payments.
 func payer(paid *[]int) toolexec.Tool {
 	var mu sync.Mutex
 	return toolexec.Func("pay", "Pays.", func(_ context.Context, in payIn) (string, error) {
@@ -107,7 +107,7 @@ func TestAttackTimeoutAnswersRequiredQuestionByRewrite(t *testing.T) {
 	assert.Empty(t, paid, "no person answered the required policy's question: %+v", s.Interventions())
 }
 
-// A deadline that is over is over whatever the clock says that the caller forgot to set.
+// A passed deadline counts also when the caller passes the zero time.
 func TestAttackApprovalAtZeroTime(t *testing.T) {
 	var paid []int
 	b := builder.New().WithDriver(turns(agenttest.Call("pay", `{"n":1}`))).With(capability.UseTools(payer(&paid)), capability.UseApproval(agent.ParkApprover),
@@ -121,7 +121,7 @@ func TestAttackApprovalAtZeroTime(t *testing.T) {
 	assert.Empty(t, paid)
 }
 
-// An executor that says Begun of a call that has not begun switches rewriting controls and mocks off.
+// An executor cannot disable rewriting controls and mocks by setting Begun for a call that has not begun.
 func TestAttackExecutorSaysBegun(t *testing.T) {
 	for name, say := range map[string]func(c hooks.ToolContext) hooks.Result{
 		"rewrite": func(c hooks.ToolContext) hooks.Result { return c.Rewrite(json.RawMessage(`{"n":1}`)) },
@@ -215,7 +215,7 @@ func (x twice) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo
 	return x.Executor.Execute(ctx, s, p)
 }
 
-// §3: what may not be set in a run may not be set by way of its JSON form either.
+// §3: values that must not be set in a run cannot be set through its JSON form either.
 func TestAttackReservedKeyThroughParkedState(t *testing.T) {
 	controls := agent.RunKey[[]string]("agent.run_controls")
 	guard := pre("guard", func(c hooks.ToolContext) hooks.Result { return c.Pass() })
@@ -290,7 +290,7 @@ func (x addingAt) Execute(ctx context.Context, s agent.State, p *agent.Prepared)
 	return mo.TupleToResult(r, err)
 }
 
-// A tool that returns a typed nil as its error is no panic of the run.
+// A tool that returns a typed nil as its error does not make the run panic.
 func TestAttackTypedNilErrorOfATool(t *testing.T) {
 	for _, filtered := range []bool{false, true} {
 		t.Run(fmt.Sprint(filtered), func(t *testing.T) {
@@ -335,7 +335,7 @@ type panickingError struct{}
 func (panickingError) Error() string { return "broken" }
 func (panickingError) Unwrap() error { panic("no") }
 
-// A judgement is noted where no other code can write it.
+// A judgement is stored where other code cannot write it.
 func TestAttackForgedJudgement(t *testing.T) {
 	for name, h := range map[string]hooks.Hook{
 		"denied": pre("guard", func(c hooks.ToolContext) hooks.Result { return c.Deny("no") }),
@@ -457,7 +457,7 @@ func TestAttackFilteredTexts(t *testing.T) {
 	}
 }
 
-// What an executor's Prepare adds leaves with the result.
+// Effects of an executor's Prepare leave with the result.
 func TestAttackFilterAndEffectsOfPrepare(t *testing.T) {
 	for name, p := range map[string]agent.Prepared{
 		"context": {Effects: agent.EffectsOf(agent.AddContext("it is " + secret))},
@@ -518,7 +518,7 @@ func (x early) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo
 	return mo.TupleToResult(p, err)
 }
 
-// A driver's typed nil error is no panic.
+// A driver that returns a typed nil error does not make the run panic.
 func TestAttackTypedNilErrorOfADriver(t *testing.T) {
 	for _, filtered := range []bool{false, true} {
 		driver := agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
@@ -535,7 +535,7 @@ func TestAttackTypedNilErrorOfADriver(t *testing.T) {
 	}
 }
 
-// A limit for the whole run holds for all of it, also behind a question that it waited for.
+// A limit for the whole run also holds after the run waited for an answer.
 func TestAttackRunLimitAfterAPark(t *testing.T) {
 	var paid []int
 	b := builder.New().WithDriver(turns(agenttest.Call("pay", `{"n":1}`), agenttest.Call("look", `{}`), agenttest.Call("pay", `{"n":2}`))).With(
@@ -548,7 +548,7 @@ func TestAttackRunLimitAfterAPark(t *testing.T) {
 	assert.Equal(t, []int{1}, paid)
 }
 
-// An answer behind the deadline is none, whichever approver gives it.
+// An answer after the deadline does not count, for any approver.
 func TestAttackApproverThatIgnoresTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var paid []int
@@ -561,7 +561,7 @@ func TestAttackApproverThatIgnoresTheDeadline(t *testing.T) {
 	})
 }
 
-// An approver that gives another number of answers than there are questions fails the run, and is no panic.
+// An approver that gives another number of answers than there are questions fails the run and does not panic.
 func TestAttackApproverThatCannotCount(t *testing.T) {
 	for _, n := range []int{0, 2} {
 		var paid []int
@@ -608,7 +608,7 @@ func TestAttackSecondDoubtWithoutHooks(t *testing.T) {
 	}
 }
 
-// What is nil in an interface is an error of the build, and no panic.
+// A nil value in an interface is an error when the agent is built, not a panic.
 func TestAttackTypedNils(t *testing.T) {
 	type plan = capability.Plan
 	of := func(f func(p plan) plan) capability.Capability {

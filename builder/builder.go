@@ -11,9 +11,9 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 )
 
-// AgentBuilder builds an agent. It is an immutable value: each method returns a new
-// builder, and the receiver can be extended in other ways. The zero AgentBuilder is
-// empty, as New returns it.
+// An AgentBuilder builds an agent. It is an immutable value: each method returns a new
+// builder and does not change the receiver. The zero AgentBuilder is an empty builder,
+// like the result of New.
 type AgentBuilder struct {
 	plan         capability.Plan
 	capabilities []capability.Capability
@@ -40,7 +40,7 @@ func (b AgentBuilder) WithModel(name string) AgentBuilder {
 	return b.WithRequest(func(r agent.Request) agent.Request { r.Model = name; return r })
 }
 
-// WithInstructions sets the system prompt. Capabilities may add to it.
+// WithInstructions sets the system prompt. Capabilities can append text to it.
 func (b AgentBuilder) WithInstructions(text string) AgentBuilder {
 	return b.WithRequest(func(r agent.Request) agent.Request { r.Instructions = text; return r })
 }
@@ -57,7 +57,8 @@ func (b AgentBuilder) WithObserver(o agent.Observer) AgentBuilder {
 	return b
 }
 
-// WithParallel sets how many tool calls of one step run at once; zero means one.
+// WithParallel sets how many tool calls of one step run at the same time; zero means
+// one.
 func (b AgentBuilder) WithParallel(n int) AgentBuilder {
 	b.plan = b.plan.WithParallel(n)
 	return b
@@ -69,7 +70,7 @@ func (b AgentBuilder) With(capabilities ...capability.Capability) AgentBuilder {
 	return b
 }
 
-// Plan installs the capabilities and returns the plan, which prints as the
+// Plan installs the capabilities and returns the plan, whose String method prints the
 // composed stack. The error joins everything that is wrong with them.
 func (b AgentBuilder) Plan() mo.Result[capability.Plan] {
 	plan, err := b.install()
@@ -79,8 +80,8 @@ func (b AgentBuilder) Plan() mo.Result[capability.Plan] {
 	return mo.Ok(plan)
 }
 
-// Build returns the agent, or an error that joins everything that is wrong with it,
-// a line each. Building the same builder twice gives two agents that share no
+// Build returns the agent, or an error that joins everything that is wrong with it, one
+// line for each problem. Building the same builder twice gives two agents that share no
 // mutable data.
 func (b AgentBuilder) Build() mo.Result[*agent.Agent] {
 	plan, installing := b.install()
@@ -98,11 +99,11 @@ func (b AgentBuilder) naming(err error) error {
 	return fmt.Errorf("building the agent:\n%w", err)
 }
 
-// seen is the telemetry of every agent that is not given its own.
+// seen is the telemetry of every agent that has no other UseTelemetry.
 var seen capability.UseTelemetry
 
-// install lets each capability add its part, in order. One that fails leaves the
-// plan as it was, so that the others can be checked, too.
+// install installs the capabilities in order. A capability that fails leaves the plan
+// unchanged, so that the others can be checked, too.
 func (b AgentBuilder) install() (capability.Plan, error) {
 	ordered, wrong := inOrder(b.capabilities)
 	plan := b.plan

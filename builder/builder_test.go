@@ -66,8 +66,7 @@ func TestParallelTools(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(agenttest.Transcript(final), "(executed): met"))
 }
 
-// IP-07, IP-17: a builder that is built on in two ways gives two agents, and neither
-// knows what the other was given.
+// IP-07, IP-17: a builder that is extended in two ways gives two independent agents.
 func TestBuildersDoNotChange(t *testing.T) {
 	asked := map[string]int{}
 	counts := func(name string) capability.Capability {
@@ -118,7 +117,7 @@ func TestBuildingTwice(t *testing.T) {
 	require.NoError(t, two.Drain(t.Context()))
 }
 
-// IP-109: it does not matter when something is said.
+// IP-109: the order of settings and capabilities does not matter.
 func TestSettingsAndCapabilitiesCommute(t *testing.T) {
 	driver, recorder := agenttest.Script(), agenttest.Record()
 	x := capability.UseHooks(passes("x"))

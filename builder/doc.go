@@ -1,5 +1,5 @@
-// Package builder is the starting point for most programs: an AgentBuilder takes a driver and
-// capabilities and builds an agent, or reports everything that is wrong at once.
+// Package builder is the starting point for most programs: an AgentBuilder builds an agent
+// from a driver and capabilities, or reports everything that is wrong in one error.
 //
 //	a, err := builder.New().
 //		WithName("helper").

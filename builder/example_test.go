@@ -25,7 +25,7 @@ var insideBase = hooks.On(hooks.AtPreToolUse, "base-dir",
 		return c.Allow()
 	}), hooks.ToolNamed("read"))
 
-// An agent that may read files, but none outside of its folder.
+// An agent that can read files only in its folder.
 func Example() {
 	dir, _ := os.MkdirTemp("", "example")
 	defer os.RemoveAll(dir)
@@ -75,7 +75,7 @@ func Example() {
 	// assistant: You need milk.
 }
 
-// Build says everything that is wrong at once.
+// Build reports everything that is wrong in one error.
 func ExampleAgentBuilder_Build() {
 	audit := hooks.Observe(hooks.AtStepEnd, "audit", func(context.Context, hooks.StepEndContext) error { return nil })
 	_, err := builder.New().
@@ -95,7 +95,7 @@ func ExampleAgentBuilder_Build() {
 	// no driver: give one with WithDriver
 }
 
-// A builder is a value: keep what agents have in common, and go on from there.
+// A builder is a value: keep the common parts of several agents in one builder, and extend it.
 func ExampleAgentBuilder_With() {
 	common := builder.New().WithDriver(agenttest.Script().Then(agenttest.Say("Hello!"))).With(capability.UseGuards{Steps: 10})
 	loud := common.With(capability.UseHooks(hooks.On(hooks.AtPostInference, "loud", func(_ context.Context, c hooks.ReplyContext) hooks.Result {
@@ -110,7 +110,7 @@ func ExampleAgentBuilder_With() {
 	// HELLO!
 }
 
-// The answer is a Go value. What does not have its form is sent back to the model.
+// The answer is a Go value. An answer that does not have its form is sent back to the model.
 func ExampleRunAs() {
 	type city struct {
 		Name   string `json:"name"`

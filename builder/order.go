@@ -44,8 +44,8 @@ func (p part) each(err error) []error {
 	return lo.FlatMap(joined.Unwrap(), func(err error, _ int) []error { return p.each(err) })
 }
 
-// needs returns the names of required capabilities, and of those that must be installed
-// before this one if the agent has them.
+// needs returns the names of the capabilities that this one requires, and of the capabilities that must be
+// installed before it if the agent has them.
 func (p part) needs() (required, before []string) {
 	if d, ok := p.Capability.(capability.Dependent); ok {
 		required = lo.Uniq(d.Requires())
@@ -57,9 +57,9 @@ func (p part) needs() (required, before []string) {
 	return required, before
 }
 
-// inOrder puts capabilities after those that they require or come after, and otherwise
-// keeps their order. It reports everything that is wrong: nil capabilities, names that
-// are declared twice or missing, and cycles.
+// inOrder puts each capability after the capabilities that it requires or must follow, and otherwise keeps
+// their order. It returns all errors: nil capabilities, names that are declared twice or missing, and
+// cycles.
 func inOrder(given []capability.Capability) ([]part, []error) {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
@@ -108,12 +108,12 @@ func sortByNeeds(before [][]int) (order, circle []int) {
 		if !placed[i] && lo.EveryBy(before[i], func(j int) bool { return placed[j] }) {
 			placed[i] = true
 			order = append(order, i)
-			i = -1 // look from the start again
+			i = -1 // start again with the first index
 		}
 	}
 	stuck := lo.Filter(lo.Range(len(before)), func(i int, _ int) bool { return !placed[i] })
 	for {
-		circle = lo.Filter(stuck, func(i int, _ int) bool { // another one that is stuck waits for it
+		circle = lo.Filter(stuck, func(i int, _ int) bool { // another index in the cycle waits for it
 			return lo.SomeBy(stuck, func(j int) bool { return slices.Contains(before[j], i) })
 		})
 		if len(circle) == len(stuck) {

@@ -52,7 +52,7 @@ func buildError(more ...capability.Capability) error {
 	return builder.New().WithName("fixer").WithDriver(agenttest.Script()).With(more...).Build().Error()
 }
 
-// A guard that can match nothing is an error when the agent is built: with each of these, rm -rf / would run.
+// A guard that can never match is an error when the agent is built: with each of these guards, rm -rf / would run.
 func TestGuardsThatNeverMatchAreErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		matchers []hooks.Matcher
@@ -97,7 +97,7 @@ func TestGuardsThatNeverMatchAreErrors(t *testing.T) {
 	assert.NoError(t, buildError(guard()), "a model may still call what there is not")
 }
 
-// What comes later is declared, and then no error; and what cannot be among it is one still.
+// Declared later tools are not an error; a name that they cannot include still is.
 func TestGuardsOfWhatComesLater(t *testing.T) {
 	later := capability.UseLater(capability.Later{
 		Tools: []string{"mcp__files__*"}, Agents: []string{"judge"}, Points: []hooks.PointName{hooks.RunStart},
@@ -113,7 +113,7 @@ func TestGuardsOfWhatComesLater(t *testing.T) {
 	assert.ErrorContains(t, buildError(capability.UseLater(capability.Later{Tools: []string{"a|b"}, Points: []hooks.PointName{"Lunch"}})), `unknown point "Lunch"`)
 }
 
-// A control at a point that the agent never reaches is an error; who only watches there has nothing to guard.
+// A control at a point that the agent never reaches is an error; an observer there is not.
 func TestControlsAtPointsThatNeverCome(t *testing.T) {
 	compact := capability.UseHooks(hooks.On(hooks.AtPreCompact, "compact", func(_ context.Context, c hooks.PreCompactContext) hooks.Result { return c.Pass() }))
 	sub := capability.UseHooks(hooks.On(hooks.AtPostSubagent, "sub", func(_ context.Context, c hooks.PostSubagentContext) hooks.Result { return c.Pass() }))

@@ -26,13 +26,14 @@ type Answer[T any] struct {
 
 // RunAs runs an agent with a final answer of type T: a struct, a map with string keys, a
 // slice, a string, a number or a boolean. The JSON Schema of T is inferred, see
-// toolexec.SchemaFor, and sent to the model service. An answer that does not fit is returned
-// to the model with an error, up to three answers in all. Services require an object at the
-// top: for any other T the model is asked for {"answer": …}, and Value is the value of that
-// member. A code fence around the answer is removed.
+// toolexec.SchemaFor, and sent to the model service. An answer that does not fit the schema
+// is returned to the model with an error; the model has three attempts in total. Services
+// require a JSON object: for any other T the model is asked for {"answer": …}, and Value is
+// the value of that member. A code fence around the answer is removed.
 //
-// A run that ends without such an answer is an Err with the state in it, an *agent.RunError.
-// That includes runs that were stopped, denied or parked, for which Run returns no error.
+// If the run ends without such an answer, RunAs returns an *agent.RunError, which holds the
+// state. This includes runs that were stopped, denied or parked, for which Run returns no
+// error.
 func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...agent.Message) mo.Result[Answer[T]] {
 	form, err := formOf[T]()
 	if err != nil {
@@ -55,7 +56,7 @@ func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...a
 			"no final answer: %s by %s: %s", signal.Reason, signal.Source, signal.Message)})
 	}
 	value, err := form.read(final.Answer())
-	if err != nil { // it ended for another reason than an answer, or without agent.Base
+	if err != nil { // the run ended without an answer, or its criterion has no agent.Base
 		return mo.Err[Answer[T]](quoteAnswer(&agent.RunError{
 			State: final, Err: fmt.Errorf("the final answer does not have the form %q: %w", output.Name, err),
 		}))
@@ -63,7 +64,7 @@ func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...a
 	return mo.Ok(Answer[T]{Value: value, State: final})
 }
 
-// form decodes answers into a T.
+// form decodes answers into a value of type T.
 type form[T any] struct {
 	schema string
 	read   func(answer string) (T, error)
@@ -82,7 +83,7 @@ func formOf[T any]() (form[T], error) {
 		if err == nil {
 			return form[T]{decoder.Schema().String(), readWith[T](decoder)}, nil
 		}
-		if _, described := toolexec.NewDecoder[inObject[T]](); t.Kind() == reflect.Map || described != nil { // unlike time.Time, which is a string in JSON
+		if _, described := toolexec.NewDecoder[inObject[T]](); t.Kind() == reflect.Map || described != nil { // a time.Time is a struct but a string in JSON
 			return form[T]{}, err
 		}
 	case reflect.Interface:
@@ -99,7 +100,7 @@ func formOf[T any]() (form[T], error) {
 	}}, nil
 }
 
-// readWith returns the func that decodes answers with a decoder.
+// readWith returns a func that decodes an answer with the decoder.
 func readWith[In any](decoder *toolexec.Decoder[In]) func(answer string) (In, error) {
 	return func(answer string) (value In, err error) {
 		err = decoder.Decode(stripFence(answer), &value)
@@ -127,12 +128,12 @@ func quoteAnswer(err error) error {
 // maxQuotedAnswer is how many characters of an answer an error shows.
 const maxQuotedAnswer = 200
 
-// errParked is the reason why a parked run has no typed answer.
+// errParked is returned when a run has no typed answer because it is parked.
 var errParked = errors.New("no final answer yet: the run is parked: State.Interventions lists its questions; " +
 	"continue it with Agent.Resume, which returns the answer as text")
 
-// ofAnswer returns the error of decoding arguments without the word "arguments", because the
-// model reads it as an error in its answer.
+// ofAnswer removes the word "arguments" from a decoding error, because the model reads the
+// error as one about its answer.
 func ofAnswer(err error) error {
 	if wrong, ok := errors.AsType[*agent.ArgumentsError](err); ok {
 		_, text, _ := strings.Cut(wrong.Error(), ": ")

@@ -148,8 +148,8 @@ func TestRunsWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// Hooks see and may mend the answer before it is judged; a Stop hook may want more
-// than the form.
+// Hooks see and can correct the answer before it is judged; a Stop hook can require more than the
+// form.
 func TestTypedAnswersAndHooks(t *testing.T) {
 	mends := hooks.On(hooks.AtPostInference, "mends", func(_ context.Context, c hooks.ReplyContext) hooks.Result {
 		if c.Text() == "Bergen" {
@@ -178,7 +178,7 @@ func TestFormsThatCannotBe(t *testing.T) {
 	require.Error(t, builder.RunAs[[]func()](t.Context(), a, agent.NewState()).Error())
 }
 
-// A type that is no object in JSON has one around it, for the services that want one.
+// A type that is not an object in JSON is wrapped in an object, because some services require one.
 func TestAnswersThatAreNoObjects(t *testing.T) {
 	for name, ask := range map[string]func(a *agent.Agent) (any, string, error){
 		`{"answer":[{"city":"Bergen"},{"city":"Oslo","days":[1]}]}`: answerAs[[]forecast],

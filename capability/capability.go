@@ -6,27 +6,28 @@ import (
 	"github.com/samber/mo"
 )
 
-// Capability adds something to an agent: tools, hooks, limits, middleware. Install
-// receives the plan so far and returns it with its own part added; it must not keep
-// the plan, and may be called for several agents at once.
+// A Capability adds parts to an agent: tools, hooks, limits, middleware. Install
+// receives the plan so far and returns it with the parts of the capability added. It
+// must not keep the plan, and can be called for several agents at the same time.
 //
-// A capability may also have any of the methods of Named, Dependent and Ordered.
+// A capability can also implement Named, Dependent and Ordered.
 type Capability interface {
 	Install(p Plan) mo.Result[Plan]
 }
 
-// Named is a capability that an agent can have only once under its name.
+// A Named is a capability with a name. An agent can have only one capability with the
+// same name.
 type Named interface{ Name() string }
 
-// Dependent is a capability that requires others, by their names. They are installed
-// first.
+// A Dependent is a capability that requires others, given by their names. These are
+// installed first.
 type Dependent interface{ Requires() []string }
 
-// Ordered is a capability that must be installed after others, by their names, if
-// the agent has them.
+// An Ordered is a capability that must be installed after others, given by their names,
+// if the agent has them.
 type Ordered interface{ After() []string }
 
-// Func is a Capability from a plain func.
+// Func adapts a func to the Capability interface.
 type Func func(p Plan) (Plan, error)
 
 // Install calls f.

@@ -21,20 +21,20 @@ const (
 )
 
 // UseCompaction shortens a long conversation for the model: it replaces the older part
-// by a summary. The transcript does not change, only what the model is shown. Between
-// two compactions the shown messages keep their beginning, so that a provider's prompt
-// cache stays useful.
+// by a summary. The transcript does not change; only the messages that the model is
+// shown change. Between two compactions the shown messages keep their beginning, so that
+// a provider's prompt cache stays useful.
 //
 // After a compaction the model is shown, in this order: the system messages of the older
-// part and the newest message of the user, if it is there, both word for word; the
+// part and, if it is in that part, the newest message of the user, all unchanged; the
 // summary, as a message of role user with the source "compaction"; and the newer part
 // unchanged. A call and its answers are never separated, and messages that the model has
 // not seen yet are never summarized. The next compaction summarizes the summary and the
 // messages after it.
 //
 // If a summary fails, or a hook at PreCompact denies it, nothing changes and the run
-// goes on; the next attempt is made when a quarter more is shown. The hooks at
-// CompactFailed and the CompactionFailed event receive the reason.
+// continues; the next attempt is made when the shown messages have grown by a quarter.
+// The hooks at CompactFailed and the CompactionFailed event receive the reason.
 //
 // The zero UseCompaction starts at three quarters of the context size that the driver
 // reports, or at 100,000 tokens, and asks the agent's own model.
@@ -48,9 +48,9 @@ type UseCompaction struct {
 	// Keep is the maximum number of messages at the end that stay unchanged. Zero means
 	// 20, or half of Messages if that is less.
 	Keep int
-	// KeepTokens is the maximum number of tokens at the end that stay. Zero means a
-	// quarter of Tokens, and no limit if Tokens has none. The last reply and the answers
-	// to its calls always stay.
+	// KeepTokens is the maximum number of tokens at the end that stay unchanged. Zero
+	// means a quarter of Tokens, and no limit if Tokens has none. The last reply and the
+	// answers to its calls always stay.
 	KeepTokens int64
 
 	// Driver asks the model that writes the summary. Nil means the agent's own driver,
@@ -77,26 +77,26 @@ type UseCompaction struct {
 	// driver, if it is a TokenCounter, and an estimate otherwise.
 	Count func(agent.Message) int64
 	// NoRescue disables the compaction after a model call that failed because the
-	// messages were too long for the model. Otherwise the call is made again after a
+	// messages were too long for the model. If it is false, the call is repeated after a
 	// compaction, unless pieces of a reply were already emitted.
 	NoRescue bool
 }
 
-// TokenCounter is a Driver that can tell how many tokens it would send for a state:
-// messages, instructions and tools. It may ask its service. It must be safe for
+// A TokenCounter is a Driver that can count the tokens that it would send for a state:
+// messages, instructions and tools. It can ask its service. It must be safe for
 // concurrent use.
 type TokenCounter interface {
 	agent.Driver
 	CountTokens(ctx context.Context, s agent.State) mo.Result[int64]
 }
 
-// Name returns "compaction": an agent has one.
+// Name returns "compaction": an agent can have only one.
 func (UseCompaction) Name() string { return compactionName }
 
 const compactionName = "compaction"
 
-// Install puts the compaction around the driver, inside of the hooks: a summary contains
-// nothing that they removed at PreInference.
+// Install puts the compaction around the driver, inside of the hooks: a summary does not
+// contain text that they removed at PreInference.
 func (u UseCompaction) Install(p Plan) mo.Result[Plan] {
 	if err := u.check(); err != nil {
 		return mo.Err[Plan](err)

@@ -7,27 +7,27 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// compactKnown is what a run knows about the messages that the model is shown.
+// compactKnown caches data about the messages that the model is shown in a run.
 type compactKnown struct {
 	mu sync.Mutex
-	// latest is the newest view, which the state has not before its step is recorded.
+	// latest is the newest view. The state has it only after its step is recorded.
 	latest CompactedView
 	// owed is the usage of summaries that no recorded step includes yet.
 	owed *agent.Usage
 
-	number int             // the view that head, seen and tokens are of
-	fitted bool            // and whether it was used
-	head   []agent.Message // what stands for the older messages
+	number int             // the number of the view to which head, seen and tokens belong
+	fitted bool            // whether this view was used
+	head   []agent.Message // the messages that replace the older ones
 	seen   int             // how many messages of the state were measured
 	last   agent.Message   // the last of them
-	tokens int64           // that the model is shown of them, by measure
-	// ratio is the number of tokens that the service counted for each estimated one, in the
-	// last reply; zero before the first.
+	tokens int64           // the measured tokens of those that the model is shown
+	// ratio is the number of tokens that the service counted for each estimated token in
+	// the last reply; zero before the first reply.
 	ratio float64
 }
 
-// estimateTokens returns a token for four bytes of text and arguments, four for the
-// message, and 1500 for an image or a file.
+// estimateTokens estimates one token for four bytes of text and arguments, four tokens
+// for the message, and 1500 for an image or a file.
 func estimateTokens(m agent.Message) int64 {
 	bytes, lumps := 0, int64(0)
 	for _, part := range m.Content().Parts() {
@@ -43,7 +43,7 @@ func estimateTokens(m agent.Message) int64 {
 	return each + int64(bytes/bytesOfToken) + lumps*lump
 }
 
-// measure returns the tokens of one message, before they are scaled.
+// measure returns the unscaled number of tokens of one message.
 func (c *compactor) measure(m agent.Message) int64 {
 	if c.Count != nil {
 		return c.Count(m)
@@ -58,7 +58,7 @@ func (c *compactor) measureAll(messages []agent.Message) (tokens int64) {
 	return tokens
 }
 
-// around returns an estimate of the tokens that are sent in addition to the messages.
+// around estimates the number of tokens that are sent in addition to the messages.
 func (c *compactor) around(s agent.State) int64 {
 	if c.Count != nil {
 		return 0
@@ -71,7 +71,7 @@ func (c *compactor) around(s agent.State) int64 {
 	return int64(bytes / 4)
 }
 
-// look measures the messages that the view shows of s, if the view belongs to these
+// look measures the messages of s that the view shows, if the view belongs to these
 // messages. Each message is measured once.
 func (c *compactor) look(s agent.State, v CompactedView, fits bool, known *compactKnown) {
 	n := s.MessageCount()

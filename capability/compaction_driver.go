@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// compactor decides what the model is shown. There is one for each agent.
+// compactor decides which messages the model is shown. Each agent has one.
 type compactor struct {
 	UseCompaction
 	known   *agent.Scratch[compactKnown]
@@ -22,7 +22,7 @@ type compactor struct {
 	counter TokenCounter // may be nil
 }
 
-// compacting is a driver that sees the compacted messages.
+// compacting wraps a driver, which receives the compacted messages.
 type compacting struct {
 	*compactor
 	inner agent.Driver
@@ -47,8 +47,8 @@ func (d compacting) Stream(ctx context.Context, s agent.State, emit func(agent.D
 	})
 }
 
-// turn makes one model call. It compacts before the call if a limit is passed; it compacts
-// after the call and repeats it if the service reports that the messages are too long.
+// turn makes one model call. It compacts before the call if a limit is exceeded. If the
+// service reports that the messages are too long, it compacts and repeats the call.
 func (d compacting) turn(
 	ctx context.Context, s agent.State, told *bool, ask func(agent.State) mo.Result[agent.Step],
 ) mo.Result[agent.Step] {
@@ -74,7 +74,7 @@ func (d compacting) turn(
 	return mo.Ok(d.settle(s, reply))
 }
 
-// settle adds effects and usage to a reply, to be recorded with it.
+// settle adds effects and usage to a reply, so that they are recorded with it.
 func (d compacting) settle(s agent.State, reply agent.Step) agent.Step {
 	known := d.known.Get(s)
 	known.mu.Lock()
@@ -91,14 +91,14 @@ func (d compacting) settle(s agent.State, reply agent.Step) agent.Step {
 // showing is the view that the model is shown in one call.
 type showing struct {
 	state    agent.State
-	measured int64 // its tokens, before they are scaled
-	tried    bool  // to compact it
+	measured int64 // its unscaled tokens
+	tried    bool  // whether a compaction was tried
 	done     bool
 }
 
 // show returns the view of s for the model. Without a trigger it compacts if a limit is
-// passed. An error ends the call: that of the context, of a hook that aborts the run, or
-// of a stop.
+// exceeded. It returns an error that ends the call: the error of the context, of a hook
+// that aborts the run, or of a stop.
 func (c *compactor) show(ctx context.Context, s agent.State, trigger CompactionTrigger) (showing, error) {
 	known := c.known.Get(s)
 	known.mu.Lock()
@@ -139,7 +139,7 @@ func (c *compactor) show(ctx context.Context, s agent.State, trigger CompactionT
 	return out, nil
 }
 
-// due returns the limit that is passed, if any, and the number of tokens.
+// due returns the limit that is exceeded, if any, and the number of tokens.
 func (c *compactor) due(
 	ctx context.Context, s agent.State, view CompactedView, fits bool, tokens int64, known *compactKnown,
 ) (CompactionTrigger, int64) {
@@ -148,13 +148,13 @@ func (c *compactor) due(
 		n += len(known.head) - view.From
 	}
 	limit, most := max(c.Tokens, view.NextTokens), max(c.Messages, view.NextMessages)
-	if view.From > 0 && !fits { // messages are shown that were not before
+	if view.From > 0 && !fits { // the model is shown messages that it was not shown before
 		limit, most = max(c.Tokens, grown(view.Tokens)), max(c.Messages, grown(view.Messages))
 	}
 	if c.Messages > 0 && n > most {
 		return CompactMessages, c.countedView(ctx, s, view, fits, tokens, known)
 	}
-	// An estimate that no reply has calibrated yet may be off by half.
+	// Before the first reply calibrates the estimate, it may be wrong by half.
 	if c.Tokens == 0 || tokens <= limit && (known.ratio > 0 || c.counter == nil || tokens <= limit/2) {
 		return "", tokens
 	}
@@ -183,7 +183,7 @@ func (c *compactor) countedView(
 	return n
 }
 
-// grown returns a quarter more.
+// grown returns n plus a quarter.
 func grown[N int | int64](n N) N { return n + max(n/4, 1) }
 
 // attempt is one attempt to compact the view.
@@ -194,13 +194,13 @@ type attempt struct {
 	list    shownList
 	tokens  int64
 	known   *compactKnown
-	view    CompactedView // as it was
+	view    CompactedView // before the attempt
 	fits    bool
 
 	id      string
 	started time.Time
 	used    *agent.Usage
-	after   int64 // how many tokens are shown then
+	after   int64 // how many tokens are shown afterwards
 	done    bool
 }
 
@@ -209,7 +209,7 @@ type attempt struct {
 func (a *attempt) make(ctx context.Context) error {
 	s, n := a.state, len(a.list.messages)
 	keepTokens := a.KeepTokens
-	if a.trigger == CompactContextLength { // whatever was thought of the limit, it is lower
+	if a.trigger == CompactContextLength { // the actual limit is lower than assumed
 		quarter := max(a.tokens/4, 1)
 		keepTokens = min(cmp.Or(keepTokens, quarter), quarter)
 	}
@@ -276,7 +276,7 @@ func (a *attempt) replaceSection(ctx context.Context, p part, summary string) (C
 		return view, nil, errors.New("the summary is not shorter than the messages that it replaces")
 	}
 	a.after = a.countTokens(ctx, a.state, shown, max(a.tokens-a.scaleTokens(gone, a.known), 0))
-	if view.NextTokens = a.Tokens; a.after > a.Tokens*4/5 { // most of it is in what has to stay
+	if view.NextTokens = a.Tokens; a.after > a.Tokens*4/5 { // most tokens are in messages that must stay
 		view.NextTokens = grown(a.after)
 	}
 	if view.NextMessages = a.Messages; len(shown) > a.Messages*4/5 {
@@ -285,7 +285,7 @@ func (a *attempt) replaceSection(ctx context.Context, p part, summary string) (C
 	return view, shown, nil
 }
 
-// postpone delays the next attempt until what the model is shown has grown by a quarter.
+// postpone delays the next attempt until the shown messages have grown by a quarter.
 func (a *attempt) postpone() {
 	view := a.view
 	view.Number++
@@ -294,7 +294,7 @@ func (a *attempt) postpone() {
 	a.known.latest = view
 }
 
-// tellFailure postpones, and reports the failure.
+// tellFailure postpones the next attempt, and reports the failure.
 func (a *attempt) tellFailure(ctx context.Context, about hooks.Compaction, err error) {
 	a.postpone()
 	about.Err = err

@@ -11,7 +11,7 @@ type CompactionTrigger string
 
 // The triggers.
 const (
-	// CompactTokens and CompactMessages: a limit was passed.
+	// CompactTokens and CompactMessages: a limit was exceeded.
 	CompactTokens   CompactionTrigger = "tokens"
 	CompactMessages CompactionTrigger = "messages"
 	// CompactContextLength: the messages were too long for the model.
@@ -26,13 +26,13 @@ type CompactionCompleted struct {
 	// ID names the compaction, also to hooks and in CompactedView.
 	ID      string            `json:"id"`
 	Trigger CompactionTrigger `json:"trigger"`
-	// Messages and tokens before and after the compaction.
+	// The shown messages and tokens before and after the compaction.
 	MessagesBefore int    `json:"messages_before"`
 	MessagesAfter  int    `json:"messages_after"`
 	TokensBefore   int64  `json:"tokens_before"`
 	TokensAfter    int64  `json:"tokens_after"`
 	Summary        string `json:"summary"`
-	// Usage is the usage of the summary, which counts with the step.
+	// Usage is the usage of the summary, which counts as usage of the step.
 	Usage agent.Usage   `json:"usage"`
 	Took  time.Duration `json:"took"` // in nanoseconds
 }
@@ -44,14 +44,14 @@ type CompactionFailed struct {
 	Step    int               `json:"step"`
 	ID      string            `json:"id"`
 	Trigger CompactionTrigger `json:"trigger"`
-	// Messages and Tokens are the size of what the model is shown.
+	// Messages and Tokens are the size of the shown messages.
 	Messages int   `json:"messages"`
 	Tokens   int64 `json:"tokens"`
 	// Denied: a hook denied the compaction, or could not decide.
 	Denied bool `json:"denied,omitempty"`
 	// Failure is the reason.
 	Failure agent.Failure `json:"failure"`
-	// Usage is the usage of the failed attempt, which counts with the step.
+	// Usage is the usage of the failed attempt, which counts as usage of the step.
 	Usage agent.Usage   `json:"usage"`
 	Took  time.Duration `json:"took"` // in nanoseconds
 }

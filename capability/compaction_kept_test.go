@@ -42,7 +42,7 @@ func (s *dying) Append(ctx context.Context, l durable.Lease, u durable.Update, e
 
 func (s *dying) Release(context.Context, durable.Lease) error { return errDead }
 
-// compactedRun is what was asked of the two models of a run, in all its processes.
+// compactedRun records the requests to the two models of a run, in all its processes.
 type compactedRun struct {
 	shown     map[int][]string // to the agent's own, by step
 	summaries map[int]int      // how often one was paid for, by step
@@ -89,9 +89,8 @@ func (r *compactedRun) build(t *testing.T, k *durable.Keeper) *agent.Agent {
 		capability.UseCompaction{Messages: 6, Keep: 2, Driver: scribe})
 }
 
-// Wherever a kept run is cut off, it goes on with what the model was shown: at no step
-// another view than in an undisturbed run, and no summary is paid for again whose model
-// call had been answered.
+// A durable run that is cut off at any place continues with the same views as an undisturbed
+// run, and does not pay twice for a summary whose model call was answered.
 func TestCompactionOfARunThatIsCutOff(t *testing.T) {
 	open := func() durable.Store {
 		store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})

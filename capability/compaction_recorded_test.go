@@ -72,7 +72,7 @@ func longest(t *testing.T, path string, n int) []*replay.Record {
 	return records[:n]
 }
 
-// playedRun is what came of playing a recorded run.
+// playedRun is the result of playing a recorded run.
 type playedRun struct {
 	transcript                   string
 	messages, calls, compactions int
@@ -91,7 +91,7 @@ func about(list []agent.Message) (tokens int) {
 	return tokens
 }
 
-// play plays a recorded run, and looks at what the model is shown.
+// play plays a recorded run, and records the messages that the model is shown.
 func play(t *testing.T, record *replay.Record, use *capability.UseCompaction) (p playedRun) {
 	t.Helper()
 	session, err := replay.NewSession(record)

@@ -25,8 +25,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// LH-75: a hook that panics at any of the three points changes nothing; one that could
-// have decided closes, so that there is no compaction, and the run goes on.
+// LH-75: an observer that panics at one of the three points changes nothing; a control
+// that panics denies the compaction, and the run continues.
 func TestHooksOfACompactionThatPanic(t *testing.T) {
 	good, bad := writes("short"), writes("")
 	run := func(write func(context.Context, agent.State, []agent.Message) (string, error), list ...hooks.Hook) (string, []int) {
@@ -57,8 +57,8 @@ func TestHooksOfACompactionThatPanic(t *testing.T) {
 	}
 }
 
-// LH-76: what a hook got is its own. Whatever it writes in it, the hooks before and behind
-// it, the observer, the state and the model get what they would get without it.
+// LH-76: a hook receives a copy. Its changes to the copy do not affect other hooks, the
+// observer, the state or the model.
 func TestHooksCannotChangeACompaction(t *testing.T) {
 	scribble := func(name string) capability.Capability {
 		write := func(about hooks.Compaction) {
@@ -154,8 +154,8 @@ func TestHooksCannotChangeACompaction(t *testing.T) {
 
 var errPen = errors.New("no pen")
 
-// LH-77: what the user said last is shown word for word and is not in what is
-// summarised; an older message of the user is.
+// LH-77: the user's last message is shown unchanged and is not summarised; an older
+// message of the user is summarised.
 func TestLastUserMessageIsKept(t *testing.T) {
 	const first, second = "the first wish  with\todd spaces", "the second wish"
 	var given []string
@@ -189,8 +189,8 @@ func TestLastUserMessageIsKept(t *testing.T) {
 	}
 }
 
-// Between two compactions the model is shown the same beginning: what a provider has
-// cached is of use.
+// Between two compactions the model is shown the same beginning, so that a provider's
+// cache stays useful.
 func TestViewChangesWithACompactionOnly(t *testing.T) {
 	rec := agenttest.Record()
 	d := reads(40)
@@ -206,8 +206,8 @@ func TestViewChangesWithACompactionOnly(t *testing.T) {
 	}
 }
 
-// The session keeps what is shown: another run, another process, a model call that
-// failed in between, none of them changes it.
+// The session keeps the view: another run, another process, or a failed model call does
+// not change it.
 func TestCompactionIsTheSessions(t *testing.T) {
 	use := func() capability.Capability {
 		return capability.UseCompaction{Messages: 8, Keep: 3, Summarize: func(_ context.Context, _ agent.State, messages []agent.Message) (string, error) {
@@ -236,8 +236,8 @@ func TestCompactionIsTheSessions(t *testing.T) {
 	assert.Contains(t, v.Summary, "of ")
 }
 
-// A run that waits for a person in every step, and goes on in another process, is
-// compacted as often as one that does not.
+// A run that waits for a person in every step, and continues in another process, is
+// compacted as often as a run that does not wait.
 func TestCompactionOfARunThatParks(t *testing.T) {
 	d, summaries := reads(8), 0
 	use := capability.UseCompaction{Messages: 6, Keep: 2, Summarize: func(context.Context, agent.State, []agent.Message) (string, error) {
@@ -354,7 +354,7 @@ type lengthError struct{}
 func (lengthError) Error() string              { return "too long" }
 func (lengthError) ErrorKind() agent.ErrorKind { return agent.KindContextLength }
 
-// A model call that is too long for the model is made again, with a summary.
+// A model call that is too long for the model is repeated with a summary.
 func TestCompactionWhenTheModelSaysSo(t *testing.T) {
 	use := capability.UseCompaction{Summarize: writes("short")}
 	for name, run := range map[string]func(*agent.Agent) (agent.State, error){
@@ -389,7 +389,7 @@ func TestCompactionWhenTheModelSaysSo(t *testing.T) {
 	}
 }
 
-// A reply that broke off was told already and is not made again.
+// A model call is not repeated if pieces of its reply were emitted.
 func TestNoSecondTryBehindPieces(t *testing.T) {
 	asked := 0
 	d := pieces{agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
@@ -415,7 +415,7 @@ func (d pieces) Stream(ctx context.Context, s agent.State, emit func(agent.Delta
 	return d.Next(ctx, s)
 }
 
-// What a summary consumes counts with the step it is for, also when it is of no use.
+// The usage of a summary counts as usage of its step, also when the summary is not used.
 func TestSummariesCount(t *testing.T) {
 	for name, summary := range map[string]agenttest.Turn{"good": agenttest.Say("short"), "of no use": agenttest.Say("")} {
 		t.Run(name, func(t *testing.T) {
@@ -432,7 +432,7 @@ func TestSummariesCount(t *testing.T) {
 	}
 }
 
-// The model that summarises is shown all that it has to know, as text, and no tools.
+// The summarising model receives the conversation as text, and no tools.
 func TestWhatTheSummariserIsShown(t *testing.T) {
 	writer := agenttest.Script().Then(agenttest.Say("short"))
 	batch := agenttest.Call("read", `{}`).Call("read", `{ }`)
@@ -457,7 +457,7 @@ func TestWhatTheSummariserIsShown(t *testing.T) {
 	assert.Less(t, len(asked[1].Messages[0].Text()), 20_000)
 }
 
-// More than the model that summarises reads is summarised piece by piece.
+// A conversation that is too long for the summarising model is summarised in pieces.
 func TestSummaryInPieces(t *testing.T) {
 	writer := agenttest.Script().Then(agenttest.Say("the record"))
 	var before []agent.Message
@@ -479,8 +479,8 @@ func TestSummaryInPieces(t *testing.T) {
 	assert.LessOrEqual(t, len(d.Calls()[0].Messages), 4)
 }
 
-// The agent's own model may write the summary: no hook is asked about that, and no
-// event is told of it but the compaction's.
+// The agent's own model can write the summary: hooks are not asked about this call, and
+// the only event is that of the compaction.
 func TestSummaryByTheAgentsOwnModel(t *testing.T) {
 	rec := agenttest.Record()
 	asked := 0
@@ -506,7 +506,7 @@ func TestSummaryByTheAgentsOwnModel(t *testing.T) {
 	}
 }
 
-// A summary that takes too long is one that fails; a run that is cancelled meanwhile is
+// A summary that takes too long fails; a run that is cancelled meanwhile ends as
 // cancelled.
 func TestSummaryThatTakesLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -531,7 +531,7 @@ func TestSummaryThatTakesLong(t *testing.T) {
 	})
 }
 
-// What hooks take out before the model sees it is in no summary.
+// A summary does not contain text that hooks removed before the model call.
 func TestSummaryIsOfWhatHooksShow(t *testing.T) {
 	hide := hooks.On(hooks.AtPreInference, "hide", func(_ context.Context, c hooks.InferenceContext) hooks.Result {
 		var list []agent.Message
@@ -640,7 +640,8 @@ func TestCompactionSplitsNothing(t *testing.T) {
 	assert.Greater(t, compactions, 300)
 }
 
-// scripted returns a model that calls tools at random, several at once, and then ends.
+// scripted returns a model that calls tools at random, several in one step, and then
+// ends.
 func scripted(r *rand.Rand, repeats bool) *agenttest.Driver {
 	steps := make([]int, 1+r.IntN(15))
 	for i := range steps {
@@ -710,7 +711,7 @@ func TestCompactionThatMakesNoSense(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A step costs what is shown, not what was said in all.
+// The cost of a step depends on the shown messages, not on the whole transcript.
 func BenchmarkCompaction(b *testing.B) {
 	answer := strings.Repeat("x", 100)
 	tool := toolexec.Func("read", "Reads.", func(context.Context, nothing) (string, error) { return answer, nil })

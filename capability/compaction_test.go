@@ -21,7 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// The model is shown a summary in the place of what is long ago; the transcript stays.
+// The model is shown a summary instead of old messages; the transcript does not change.
 func ExampleUseCompaction() {
 	page := toolexec.Func("page", "Reads a page.", func(_ context.Context, in struct{ Number int }) (string, error) {
 		return fmt.Sprintf("page %d: %s", in.Number, strings.Repeat("many words ", 40)), nil
@@ -137,7 +137,7 @@ func shownCounts(d *agenttest.Driver) (counts []int) {
 	return counts
 }
 
-// told is hooks at the three points that remember what they were told.
+// told is a set of hooks at the three points that record their arguments.
 type told struct {
 	points []string
 	about  []hooks.Compaction
@@ -162,9 +162,8 @@ func (l *told) hooks() capability.Capability {
 	)
 }
 
-// LH-73: who stands around a compaction is told before and after, with its id, the
-// counts and the summary, and which run it belongs to. LH-78: a run that goes on with
-// a session has no parent for that.
+// LH-73: hooks are called before and after a compaction, with its id, the counts, the summary and its run. LH-78: a
+// later run of a session does not have the earlier run as its parent.
 func TestPointsOfACompaction(t *testing.T) {
 	var l told
 	rec := agenttest.Record()
@@ -205,8 +204,8 @@ func TestPointsOfACompaction(t *testing.T) {
 
 var errInk = errors.New("no ink")
 
-// LH-74: what goes wrong leaves the messages as they were and the run goes on; who
-// listens is told why, after it was told before. It is not tried again at every step.
+// LH-74: a failed compaction does not change the messages, and the run continues. The hooks receive the error. The
+// compaction is not tried again at every step.
 func TestCompactionThatFails(t *testing.T) {
 	never := hooks.On(hooks.AtPreCompact, "never", func(_ context.Context, c hooks.PreCompactContext) hooks.Result { return c.Deny("not now") })
 	breaks := hooks.On(hooks.AtPreCompact, "breaks", func(context.Context, hooks.PreCompactContext) hooks.Result { panic("broken") })
@@ -272,8 +271,8 @@ func TestCompactionThatFailsLater(t *testing.T) {
 	}
 }
 
-// Who wants the run to end has it end: a hook whose failure aborts, a summary that
-// stops the run. There, too, who listens is told.
+// A hook with the policy Abort, or a summary that stops the run, ends the run. The hooks at CompactFailed are called in
+// this case, too.
 func TestCompactionThatEndsTheRun(t *testing.T) {
 	aborts := hooks.On(hooks.AtPreCompact, "aborts", func(_ context.Context, c hooks.PreCompactContext) hooks.Result {
 		return c.Fail(errInk)

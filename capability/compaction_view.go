@@ -11,18 +11,18 @@ import (
 )
 
 // CompactedView records the last compaction, in the session's metadata under the name
-// "compaction": it says what the model is shown instead of the first From messages. The
-// zero view means that there was none.
+// "compaction": it describes what the model is shown instead of the first From
+// messages. The zero view means that there was no compaction.
 type CompactedView struct {
-	// ID names the compaction; empty when there was none yet.
+	// ID names the compaction; empty before the first one.
 	ID string `json:"id,omitempty"`
 	// From is the index of the first message that is shown unchanged.
 	From int `json:"from,omitempty"`
-	// Kept are the indices of earlier messages that are shown word for word.
+	// Kept are the indices of earlier messages that are shown unchanged.
 	Kept []int `json:"kept,omitempty"`
 	// Summary replaces the other messages.
 	Summary string `json:"summary,omitempty"`
-	// Anchor identifies the messages that the summary was made from.
+	// Anchor identifies the messages that the summary replaces.
 	Anchor string `json:"anchor,omitempty"`
 
 	// Number counts the attempts in the session, including failed ones.
@@ -51,8 +51,8 @@ func summaryMessage(summary string) agent.Message {
 }
 
 // anchorOf returns a hash that identifies a list of messages whose first n a summary
-// replaces. Of a tool's answer it includes only the call's id, because its content may
-// be edited later.
+// replaces. The hash includes only the call id of a tool's answer, because the content
+// can be edited later.
 func anchorOf(s agent.State, n int) string {
 	const enough = 4096
 	h := fnv.New64a()
@@ -70,17 +70,17 @@ func anchorOf(s agent.State, n int) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// fits reports whether the view belongs to the messages of s, because hooks may have
+// fits reports whether the view belongs to the messages of s. It does not if hooks have
 // replaced the transcript.
 func (v CompactedView) fits(s agent.State) bool {
 	return v.From > 0 && v.From <= s.MessageCount() && anchorOf(s, v.From) == v.Anchor
 }
 
-// shownList is the list of messages that the model is shown of a state: the head
+// shownList is the list of the messages of a state that the model is shown: the head
 // replaces the state's messages before from.
 type shownList struct {
 	messages []agent.Message
-	kept     []int // the state's index of each message of the head but the last
+	kept     []int // the state's index of each message of the head except the last
 	head     int
 	from     int
 }
@@ -94,7 +94,7 @@ func (v CompactedView) headOf(s agent.State) []agent.Message {
 	return append(head, summaryMessage(v.Summary))
 }
 
-// list returns the messages that the model is shown of s, given the head.
+// list returns the messages of s that the model is shown, after the given head.
 func (v CompactedView) list(s agent.State, head []agent.Message) shownList {
 	l := shownList{slices.Grow(slices.Clone(head), s.MessageCount()-v.From), v.Kept, len(head), v.From}
 	for _, m := range s.MessagesFrom(v.From) {
@@ -116,14 +116,14 @@ func (l shownList) at(i int) (index int, ok bool) {
 
 // part is a list cut in two.
 type part struct {
-	cut     int             // the first message that is shown as it is
-	kept    []int           // of those before it, by their index in the state
-	summary []agent.Message // what is to be summarised: the others
-	fresh   int             // how many of them are no summary
+	cut     int             // index of the first message that is shown unchanged
+	kept    []int           // unchanged messages before it, by their index in the state
+	summary []agent.Message // the other messages, which are to be summarised
+	fresh   int             // how many of them are not a summary
 }
 
-// cut returns the best position to cut the list; ok is false when a cut would gain
-// nothing. After the cut there are at most keep messages and keepTokens tokens, but at
+// cut returns the best position to cut the list; ok is false when a cut would not save
+// anything. After the cut there are at most keep messages and keepTokens tokens, but at
 // least the last reply and everything after it.
 func (l shownList) cut(keep int, keepTokens int64, count func(agent.Message) int64) (p part, ok bool) {
 	must := 0
@@ -133,7 +133,7 @@ func (l shownList) cut(keep int, keepTokens int64, count func(agent.Message) int
 			break
 		}
 	}
-	open := map[string]int{} // calls that stand before message i and are answered from it on
+	open := map[string]int{} // calls before message i whose answers are at or after i
 	var tokens int64
 	for i, m := range slices.Backward(l.messages) {
 		tokens += count(m)
@@ -155,7 +155,7 @@ func (l shownList) cut(keep int, keepTokens int64, count func(agent.Message) int
 	return l.parted(p)
 }
 
-// parted sets the part before the cut.
+// parted sets the fields of p that describe the messages before the cut.
 func (l shownList) parted(p part) (_ part, ok bool) {
 	user := -1
 	for i, m := range slices.Backward(l.messages) {

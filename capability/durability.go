@@ -8,12 +8,12 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// UseDurability keeps the agent's runs in a store while they run, so that they survive the
-// process: see package durable. Its wrappers are outside of the hooks and inside of telemetry,
-// and record values as the hooks have left them. A run whose questions are answered later also
-// needs UseApproval(agent.ParkApprover).
+// UseDurability records the agent's runs in a store, so that they survive the process: see
+// package durable. Its wrappers are outside of the hooks and inside of telemetry, and record
+// values as changed by the hooks. A run whose questions are answered later also needs
+// UseApproval(agent.ParkApprover).
 type UseDurability struct {
-	// Keeper keeps the runs; several agents may share one. Required.
+	// Keeper records the runs; several agents can share one. Required.
 	Keeper *durable.Keeper
 }
 
@@ -23,8 +23,8 @@ func (UseDurability) Name() string { return "durability" }
 // After returns "telemetry", so that spans include the writes to the journal.
 func (UseDurability) After() []string { return []string{"telemetry"} }
 
-// keptWith returns the plan of a sub-agent whose run is kept by the keeper of the run that
-// starts it, in the journal of that run.
+// keptWith returns the plan of a sub-agent whose run is recorded in the journal of the run
+// that starts it, by that run's keeper.
 func (p Plan) keptWith(k *durable.Keeper) (Plan, error) {
 	if k == nil && p.keeper == nil {
 		return p, nil

@@ -17,8 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// What was planned prints as the composed stack: who wraps whom, who judges, who is
-// asked and who is told.
+// A plan prints as the composed stack: wrappers, criteria, the approver and observers.
 func ExamplePlan_String() {
 	allow := func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Allow() }
 	log := func(context.Context, hooks.ToolResultContext) error { return nil }
@@ -61,8 +60,8 @@ func ExamplePlan_String() {
 	//   ExecutionEnd   starts notify
 }
 
-// A layer outside of the hooks sees what the hooks let through; a layer inside does
-// the work that they decided upon. What is given first is outermost.
+// A layer outside of the hooks sees values after the hooks; a layer inside does the work
+// on which the hooks decided. The first layer is the outermost.
 func ExamplePlace() {
 	says := func(text string) agent.Processor {
 		return processor.Before(func(_ context.Context, s agent.State) (agent.State, error) {
@@ -120,7 +119,7 @@ func ExampleUseApproval() {
 	// assistant: I make a backup.
 }
 
-// A capability of one's own brings several things at once.
+// A program can define a capability that adds several parts.
 func ExampleFunc() {
 	thrifty := capability.Func(func(p capability.Plan) (capability.Plan, error) {
 		cheap := hooks.On(hooks.AtPreInference, "cheap", func(_ context.Context, c hooks.InferenceContext) hooks.Result {
@@ -137,8 +136,8 @@ func ExampleFunc() {
 	// Output: small
 }
 
-// A sub-agent is an agent as a tool: it has a run of its own and the hooks of the agent
-// that starts it.
+// A sub-agent is an agent that is used as a tool: it has its own run, and the hooks of the
+// agent that starts it.
 func ExampleUseSubagents() {
 	scout := builder.New().WithName("scout").
 		WithDriver(agenttest.Script(agenttest.Call("look", `{}`), agenttest.Say("The door is open."))).

@@ -68,7 +68,7 @@ func clerk(t *testing.T, list ...capability.Capability) *agent.Agent {
 	return a
 }
 
-// LH-01…06: hooks of one run stand in one order with those of the agent, and are gone with it.
+// LH-01…06: hooks of one run share one order with those of the agent, and end with the run.
 func TestHooksOfOneRun(t *testing.T) {
 	var d diary
 	a := clerk(t, capability.UseHooks(d.guard("own", 0), d.guard("own-guard", hooks.PriorityGuard), d.watch("own-watch")))
@@ -123,7 +123,7 @@ func TestHooksOfOneRunEverywhere(t *testing.T) {
 	assert.Equal(t, want, d.taken())
 }
 
-// What is wrong with hooks of a run is told before anything happens.
+// Errors in the hooks of a run are reported before the run starts.
 func TestWrongHooksOfOneRun(t *testing.T) {
 	var d diary
 	recorder := agenttest.Record()
@@ -150,7 +150,7 @@ type otherHooks struct{}
 
 func (otherHooks) Controls() []string { return nil }
 
-// Giving work away is no way around the hooks of a run.
+// Delegating work to a sub-agent does not bypass the hooks of a run.
 func TestSubagentsInheritTheHooksOfARun(t *testing.T) {
 	var b bench
 	var d diary
@@ -199,7 +199,7 @@ func asks() []capability.Capability {
 	return []capability.Capability{capability.UseHooks(ask), capability.UseApproval(agent.ParkApprover)}
 }
 
-// A run that was begun with controls of its own goes on only with them.
+// A run that began with additional controls can be resumed only with them.
 func TestARunGoesOnOnlyWithItsControls(t *testing.T) {
 	var d diary
 	set := hooks.NewSet(d.guard("more", 0), d.watch("watch"), denier("shadow").InShadow())
@@ -252,8 +252,8 @@ func TestARunGoesOnOnlyWithItsControls(t *testing.T) {
 	assert.Equal(t, agent.StatusDone, next.Status())
 }
 
-// The same of a run in a store, in another process: a process that comes without the hooks does
-// not get it, and does not keep it from the one who has them.
+// The same holds for a stored run in another process: a process without the hooks cannot resume
+// it, and does not prevent a process with the hooks from resuming it.
 func TestAKeptRunGoesOnOnlyWithItsControls(t *testing.T) {
 	var d diary
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
@@ -300,7 +300,7 @@ func TestMoreAndMoreHooks(t *testing.T) {
 	}
 }
 
-// One agent serves runs with hooks of their own and runs without, all at once.
+// One agent serves runs with and without additional hooks at the same time.
 func TestHooksOfRunsAtOnce(t *testing.T) {
 	a := clerk(t, capability.UseHooks(passes("own")))
 	var all sync.WaitGroup

@@ -12,35 +12,35 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// defaultSteps is the default limit of steps of a run, so that an agent in a loop comes to an
-// end.
+// defaultSteps is the default limit of steps of a run, so that an agent in an endless loop
+// stops.
 const defaultSteps = 100
 
-// UseGuards limits each run of the agent together with the runs that it starts, sub-agents
-// and those of hooks and tools: see agent.Spending. When a limit is reached, all of them are
+// UseGuards limits each run of the agent together with the runs that it starts, as sub-agents
+// or from hooks and tools: see agent.Spending. When a limit is reached, all of these runs are
 // stopped, each after the reply that it is waiting for. A field that is zero sets no limit,
-// except Steps. The limits are hard: no hook can make a run go on past them.
+// except Steps. The limits are hard: a hook cannot make a run continue past them.
 type UseGuards struct {
-	// Steps is the number of model turns. Zero means 100, also for an agent without
-	// UseGuards, unless it has a criterion that limits them; -1 means no limit.
+	// Steps is the maximum number of model turns. Zero means 100, also for an agent without
+	// UseGuards, unless the agent has a criterion that limits the steps; -1 means no limit.
 	Steps int
-	// Tokens is input and output together. If a reply comes without usage, the guard ends the
-	// run.
+	// Tokens is the maximum of input and output tokens together. If a reply comes without
+	// usage, the guard ends the run.
 	Tokens int64
-	// Cost is in US dollars. When the cost of a model call is not known, the guard
-	// ends the run.
+	// Cost is the maximum cost in US dollars. If the cost of a model call is unknown, the
+	// guard ends the run.
 	Cost float64
-	// Time also interrupts the current step.
+	// Time is the maximum time of a run. This limit also interrupts the current step.
 	Time time.Duration
-	// FinishReasons ends the run when the model stops for one of them. This limit is soft: a
-	// Stop hook may make the run go on.
+	// FinishReasons ends the run when the model stops for one of these reasons. This limit is
+	// soft: a Stop hook can make the run continue.
 	FinishReasons []agent.FinishReason
-	// Continuations is how often Stop hooks may make the run go on; zero means
+	// Continuations is how often Stop hooks can make the run continue; zero means
 	// hooks.DefaultContinuations.
 	Continuations int
 }
 
-// Name returns "guards": an agent has one set of them.
+// Name returns "guards": an agent can have only one UseGuards.
 func (UseGuards) Name() string { return "guards" }
 
 // Install adds the limits that are set.
@@ -83,7 +83,7 @@ func (g UseGuards) check() error {
 		ok    bool
 	}{
 		{"tokens", g.Tokens, g.Tokens >= 0},
-		{"cost", g.Cost, g.Cost >= 0}, // which NaN is not
+		{"cost", g.Cost, g.Cost >= 0}, // false for NaN
 		{"time", g.Time, g.Time >= 0},
 		{"continuations", g.Continuations, g.Continuations >= 0},
 	} {

@@ -67,7 +67,7 @@ func TestTimeGuardInterruptsAStep(t *testing.T) {
 	})
 }
 
-// IP-83: under its limits an agent does what it would do without.
+// IP-83: below its limits an agent behaves as without them.
 func TestGuardsLetRunsPass(t *testing.T) {
 	script := func() *agenttest.Driver {
 		return agenttest.Script(agenttest.Call("a", `{}`).WithCost(0.1), agenttest.Say("done").WithCost(0.1))
@@ -82,7 +82,7 @@ func TestGuardsLetRunsPass(t *testing.T) {
 	assert.Equal(t, without.StopSignal(), with.StopSignal())
 }
 
-// IP-84: two runs at once do not share a clock, nor anything else.
+// IP-84: two concurrent runs do not share a clock or other data.
 func TestGuardsKeepRunsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, err := installed(t, agenttest.Script(agenttest.Hang()), capability.UseGuards{Time: time.Minute, Steps: 2}).Agent().Get()
@@ -102,7 +102,7 @@ func TestGuardsKeepRunsApart(t *testing.T) {
 	})
 }
 
-// An unknown cost is not taken for none.
+// An unknown cost does not count as zero.
 func TestUnknownCostEndsARun(t *testing.T) {
 	final, err := run(t, installed(t, agenttest.Script().Then(agenttest.Call("a", `{}`)), capability.UseTools(tool("a")), capability.UseGuards{Cost: 1}))
 	require.NoError(t, err)

@@ -11,22 +11,23 @@ type Place uint8
 
 // The places.
 const (
-	// Inside of the hooks: the hooks decide first, and see the changes of the layer.
-	// The place for retries, time limits and everything that does the work.
+	// Inside is inside of the hooks: the hooks decide first, and see the changes of the
+	// layer. Use it for retries, time limits and everything that does the work.
 	Inside Place = iota
-	// Outside of the hooks: the layer only sees values as the hooks have left them.
-	// The place for spans, journals and everything that stores or shows.
+	// Outside is outside of the hooks: the layer sees values only after the hooks have
+	// changed them. Use it for spans, journals and everything that stores or shows
+	// values.
 	Outside
 )
 
-// layer is a named wrapper in its place.
+// layer is a named wrapper with its Place.
 type layer[T any] struct {
 	name  string
 	place Place
 	value T
 }
 
-// layers are wrappers around one thing, in the order they were given.
+// layers are the wrappers around one part of an agent, in the order they were given.
 type layers[T any] []layer[T]
 
 func (l layers[T]) with(place Place, name string, value T) layers[T] {
@@ -47,8 +48,8 @@ func (l layers[T]) values() []T {
 	return lo.Map(ordered, func(x layer[T], _ int) T { return x.value })
 }
 
-// around returns the wrappers, outermost first, with the hooks between those outside
-// and those inside of them.
+// around returns the wrappers, outermost first, with the hooks between the layers
+// outside of the hooks and the layers inside.
 func (l layers[T]) around(hooks T) []T {
 	return slices.Concat(l.at(Outside).values(), []T{hooks}, l.at(Inside).values())
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// joinObservers returns one observer that tells all of them, in order.
+// joinObservers returns one observer that passes each event to all observers, in order.
 func joinObservers(observers []agent.Observer) agent.Observer {
 	switch len(observers) {
 	case 0:

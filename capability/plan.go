@@ -16,10 +16,10 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Plan is an agent before it is built: everything that capabilities have added so far.
-// It is an immutable value; methods that add something return a new Plan. The zero
-// Plan is that of an agent without a driver. What is added first is outermost,
-// everywhere.
+// A Plan describes an agent before it is built: everything that capabilities have added so
+// far. It is an immutable value; methods that add something return a new Plan. The zero
+// Plan describes an agent without a driver. A wrapper that is added earlier is outside of
+// one that is added later.
 type Plan struct {
 	name          string
 	driver        agent.Driver
@@ -35,23 +35,23 @@ type Plan struct {
 	wrapExecutor  layers[func(agent.Executor) agent.Executor]
 	wrapApprover  layers[func(agent.Approver) agent.Approver]
 	criteria      []agent.Criterion
-	unlimited     bool // there is no limit of steps, and none is to be added
+	unlimited     bool // do not add the default limit of steps
 	continuations int
 	approver      agent.Approver
 	observers     []agent.Observer
 	background    []agent.Background
-	detached      *hooks.Pool // where detached hooks run; nil for one of the agent's own
-	started       bool        // by another agent, whose pool that is
+	detached      *hooks.Pool // where detached hooks run; nil means a new pool of the agent
+	started       bool        // another agent starts this one and owns the pool
 	parallel      int
-	keeper        *durable.Keeper // of UseDurability
-	wrong         []error         // what was found wrong already, to be told with the rest
+	keeper        *durable.Keeper // set by UseDurability
+	wrong         []error         // errors found so far, reported when the agent is built
 
-	later     hooks.Scope // what comes later, and points besides those of every agent
-	below     hooks.Scope // what sub-agents have, once they are made
-	inherited []string    // the names of hooks that another agent answers for
+	later     hooks.Scope // declared by UseLater, and points that not every agent has
+	below     hooks.Scope // the scope of the sub-agents, once they are built
+	inherited []string    // the names of hooks that another agent has checked
 
-	own  *hooks.Compiled // of the agent that this is with more hooks; nil for any other
-	more hooks.Set       // which those are
+	own  *hooks.Compiled // hooks of the agent that WithHooks extends; nil otherwise
+	more hooks.Set       // the hooks that WithHooks adds
 }
 
 // WithName names the agent.
@@ -66,8 +66,8 @@ func (p Plan) WithDriver(d agent.Driver) Plan { p.driver = d; return p }
 // Driver returns the driver so far; nil when none was set.
 func (p Plan) Driver() agent.Driver { return p.driver }
 
-// WithRequest changes the request to the model. Its tools are replaced by those of the
-// plan when the agent is built.
+// WithRequest changes the request to the model. When the agent is built, the plan's tools
+// replace the tools of the request.
 func (p Plan) WithRequest(change func(agent.Request) agent.Request) Plan {
 	if change == nil {
 		return p.blaming(errors.New("the func that changes the request is nil"))
@@ -88,8 +88,8 @@ func (p Plan) WithTools(tools ...toolexec.Tool) Plan {
 	return p
 }
 
-// withToolsFor adds tools that are made when the plan is complete. Capabilities that
-// come later do not see them.
+// withToolsFor adds tools that are created when the plan is complete. Capabilities that
+// are installed later do not see them.
 func (p Plan) withToolsFor(tools func(Plan) ([]toolexec.Tool, error)) Plan {
 	p.toolsFor = append(slices.Clip(p.toolsFor), tools)
 	return p
@@ -120,9 +120,8 @@ func (p Plan) withMadeTools() (Plan, error) {
 // WithToolOptions sets the options for running tools.
 func (p Plan) WithToolOptions(o toolexec.Options) Plan { p.toolOptions = o; return p }
 
-// WithExecutor sets an executor that answers tool calls instead of one built from the
-// plan's tools, which then only serve as specs for the model. Nil means the one built
-// from the tools.
+// WithExecutor sets the executor that answers tool calls. The plan's tools then only
+// supply the specs for the model. Nil means an executor built from the plan's tools.
 func (p Plan) WithExecutor(x agent.Executor) Plan { p.executor = x; return p }
 
 // WithHooks adds hooks, after the existing ones.
@@ -137,7 +136,7 @@ func (p Plan) Tools() iter.Seq2[int, toolexec.Tool] { return slices.All(p.tools)
 // Request returns the request to the model so far.
 func (p Plan) Request() agent.Request { return p.request }
 
-// AroundRun adds middleware around the run, inside of the existing middleware in that
+// AroundRun adds middleware around the run, inside of the existing middleware in the same
 // place.
 func (p Plan) AroundRun(place Place, name string, processor agent.Processor) Plan {
 	p.aroundRun = p.aroundRun.with(place, name, processor)
@@ -162,15 +161,15 @@ func (p Plan) WrapExecutor(place Place, name string, wrap func(agent.Executor) a
 	return p
 }
 
-// WrapApprover adds a wrapper around the approver. It also sees answers that were
+// WrapApprover adds a wrapper around the approver. The wrapper also sees answers that were
 // given while a run was parked.
 func (p Plan) WrapApprover(place Place, name string, wrap func(agent.Approver) agent.Approver) Plan {
 	p.wrapApprover = p.wrapApprover.with(place, name, wrap)
 	return p
 }
 
-// WithCriteria adds criteria to agent.Base, which is always there. The strongest
-// verdict wins, regardless of order.
+// WithCriteria adds criteria to agent.Base, which every agent has. The strongest verdict
+// wins, regardless of order.
 func (p Plan) WithCriteria(criteria ...agent.Criterion) Plan {
 	p.criteria = append(slices.Clip(p.criteria), criteria...)
 	return p
@@ -185,8 +184,8 @@ func (p Plan) allCriteria() []agent.Criterion {
 	return all
 }
 
-// WithContinuations sets how often the hooks at Stop may make one run go on; zero
-// means hooks.DefaultContinuations.
+// WithContinuations sets how often the hooks at Stop can make one run continue; zero means
+// hooks.DefaultContinuations.
 func (p Plan) WithContinuations(n int) Plan { p.continuations = n; return p }
 
 // WithApprover sets the approver. Without one, a call that needs approval is denied.
@@ -210,7 +209,7 @@ func (p Plan) WithBackground(b agent.Background) Plan {
 	return p
 }
 
-// WithParallel sets how many tool calls of one step run at once; zero means one.
+// WithParallel sets how many tool calls of one step run at the same time; zero means one.
 func (p Plan) WithParallel(n int) Plan { p.parallel = n; return p }
 
 // Agent builds the agent. The error joins everything that is wrong. Each call builds a
@@ -223,7 +222,7 @@ func (p Plan) Agent() mo.Result[*agent.Agent] {
 	return mo.Ok(a)
 }
 
-// build builds the agent, and returns what its hooks can match.
+// build builds the agent, and returns it with everything that its hooks can match.
 func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 	if p.detached == nil {
 		p.detached = &hooks.Pool{}
@@ -266,7 +265,7 @@ func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 		config.WrapApprover = p.wrapApprover.around(compiled.WrapApprover)
 	}
 	a, err := agent.New(config).Get()
-	return a, reach, err //nolint:wrapcheck // it says all
+	return a, reach, err //nolint:wrapcheck // the error has all details
 }
 
 // compileHooks returns the compiled hooks.
@@ -277,7 +276,7 @@ func (p Plan) compileHooks(reach hooks.Reach) mo.Result[*hooks.Compiled] {
 	return p.hooks.CompileIn(p.detached, reach)
 }
 
-// extending returns the func that builds agents with more hooks, for single runs.
+// extending returns the func that builds an agent with more hooks for single runs.
 func (p Plan) extending(own *hooks.Compiled) func(agent.HookSet) mo.Result[*agent.Agent] {
 	return func(more agent.HookSet) mo.Result[*agent.Agent] {
 		set, ok := more.(hooks.Set)
@@ -291,7 +290,7 @@ func (p Plan) extending(own *hooks.Compiled) func(agent.HookSet) mo.Result[*agen
 }
 
 // check returns all errors except those of tools and hooks. A nil part is an error,
-// because it might have been a guard.
+// because it may be a missing guard.
 func (p Plan) check() error {
 	wrong := slices.Clone(p.wrong)
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }

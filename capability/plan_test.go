@@ -101,7 +101,7 @@ func TestPlansDoNotChange(t *testing.T) {
 // describe returns all that can be seen of a plan.
 func describe(p capability.Plan) string { return p.String() + fmt.Sprint(p.Agent().Error()) }
 
-// All that is wrong is told at once, each with its name.
+// All errors are reported together, each with its name.
 func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 	var noTool = tool("x y")
 	err := capability.Plan{}.
@@ -137,8 +137,8 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 	}, strings.Split(err.Error(), "\n"))
 }
 
-// IP-16: two agents of one plan share nothing that changes: draining or cancelling
-// one is not the other's business.
+// IP-16: two agents of one plan share no mutable data: draining or cancelling one does
+// not affect the other.
 func TestAgentsOfOnePlanAreIndependent(t *testing.T) {
 	release, began := make(chan struct{}), make(chan string, 2)
 	plan := capability.Plan{}.WithDriver(agenttest.Script().Then(agenttest.Say("hi"))).WithHooks(

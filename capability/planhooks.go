@@ -9,9 +9,9 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// AgentUnder builds the agent like Agent, but with these hooks instead of its own: for an agent that must run under
-// other hooks than it was planned with, such as one that a hook starts. Hooks for tools that this agent does not have
-// are not an error.
+// AgentUnder builds the agent like Agent, but with the hooks of set instead of the plan's hooks. Use it for an agent
+// that must run under other hooks than planned, such as an agent that a hook starts. Hooks for tools that this agent
+// does not have are not an error.
 func (p Plan) AgentUnder(set hooks.Set) mo.Result[*agent.Agent] { return p.under(set).Agent() }
 
 // under returns the plan with only the inherited hooks.

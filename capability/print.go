@@ -15,10 +15,10 @@ import (
 // String prints the composed stack, outermost first: the middleware of run, step,
 // driver and executor, the criteria, the approver, the observers, and the hooks at each
 // point in calling order: controls, then observers, then detached hooks. Points without
-// hooks are omitted, and so is everything that was not set.
+// hooks, and parts that were not set, are omitted.
 func (p Plan) String() string {
 	unused := p.unusedHooks()
-	if whole, err := p.withMadeTools(); err == nil { // Build says what is wrong
+	if whole, err := p.withMadeTools(); err == nil { // Build returns the error
 		p = whole
 	}
 	t := &table{}
@@ -57,14 +57,15 @@ func (p Plan) unusedHooks() []string {
 	return lo.Uniq(lo.FilterMap(p.Gaps(), func(g hooks.Gap, _ int) (string, bool) { return g.Hook, g.Never }))
 }
 
-// hookPlace returns the name of the part that calls the hooks, if there is a hook at
-// one of the points.
+// hookPlace returns the name of the part that calls the hooks, if one of the points has
+// a hook.
 func (p Plan) hookPlace(name string, points ...hooks.PointName) []string {
 	there := lo.SomeBy(points, func(at hooks.PointName) bool { return len(p.hooks.Order(at)) > 0 })
 	return lo.Ternary(there, []string{name}, nil)
 }
 
-// hookNames returns the hooks of one sort at a point, with the verb for that sort.
+// hookNames returns the names of the hooks of one sort at a point, after the verb for
+// that sort.
 func (p Plan) hookNames(verb string, at hooks.PointName, sort func(hooks.Hook) bool) string {
 	var some hooks.Set
 	for _, h := range p.hooks.All() {
@@ -96,17 +97,17 @@ func (p Plan) executorName() string {
 	return text
 }
 
-// table is lines that begin with a word of at most 14 letters.
+// table builds lines that begin with a word of at most 14 letters.
 type table struct{ strings.Builder }
 
-// line writes the parts, unless there are none.
+// line writes a line with the parts, unless there are none.
 func (t *table) line(word, between string, parts ...string) {
 	if len(parts) > 0 {
 		fmt.Fprintf(t, "  %-14s %s\n", word, strings.Join(parts, between))
 	}
 }
 
-// stack writes what wraps the innermost, outermost first.
+// stack writes the wrappers, outermost first, and the innermost part.
 func (t *table) stack(word string, outside, hooked, inside []string, innermost string) {
 	t.line(word, " ▸ ", lo.Flatten([][]string{outside, hooked, inside, {innermost}})...)
 }

@@ -13,17 +13,18 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Later declares what hooks may match although the agent does not have it when it is built.
+// Later declares tools, agents and points that hooks can name although the agent does not have them when it is built.
 type Later struct {
-	// Tools and Agents are names of tools and agents, or patterns as in hooks.ToolMatching: of an MCP server that is
-	// connected later, of an agent that a rule starts.
+	// Tools and Agents are names of tools and agents, or patterns as in hooks.ToolMatching. Examples are the tools of
+	// an MCP server that is connected later, and an agent that a rule starts.
 	Tools, Agents []string
 	// Points are points that the program fires itself, with hooks.Of or a hooks.Compiled.
 	Points []hooks.PointName
 }
 
-// UseLater declares what is added later. Without it, a hook for a tool, an argument, an agent or a point that neither
-// the agent nor its sub-agents have is an error when the agent is built, as it would guard nothing.
+// UseLater declares tools, agents and points that are added later. Without it, building the agent fails if a hook
+// names a tool, an argument, an agent or a point that neither the agent nor its sub-agents have, because such a hook
+// would guard nothing.
 //
 //	capability.UseLater(capability.Later{Tools: []string{"mcp__files__*"}})
 func UseLater(l Later) Capability {
@@ -52,7 +53,7 @@ func (p Plan) withPoints(points ...hooks.PointName) Plan {
 	return p
 }
 
-// The points that not every agent reaches.
+// The points that only some agents reach.
 var (
 	compactionPoints = []hooks.PointName{hooks.PreCompact, hooks.PostCompact, hooks.CompactFailed}
 	subagentPoints   = []hooks.PointName{hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed}
@@ -62,7 +63,8 @@ var (
 	}
 )
 
-// reach returns what the hooks of the agent can match. The plan is complete, and box has its tools.
+// reach returns the tools, agents and points that the hooks of the agent can match. The plan is complete, and box has
+// its tools.
 func (p Plan) reach(box toolexec.Toolbox) hooks.Reach {
 	here := p.later
 	here.Agents = append(slices.Clip(here.Agents), p.name)
@@ -71,7 +73,7 @@ func (p Plan) reach(box toolexec.Toolbox) hooks.Reach {
 		here.Tools = append(slices.Clip(here.Tools), hooks.Tool{Name: spec.Name, Arguments: argumentsOf(spec)})
 	}
 	if p.executor != nil && len(here.Tools) == 0 {
-		here.LaterTools = append(slices.Clip(here.LaterTools), "*") // only the executor knows
+		here.LaterTools = append(slices.Clip(here.LaterTools), "*") // only the executor knows its tools
 	}
 	return hooks.Reach{Here: here, Below: p.below}
 }
@@ -99,10 +101,10 @@ func (l *lateSchema) MayHave(steps []string, wild []bool, kind string) bool {
 
 func (l *lateSchema) Names() []string { return l.compile().Names() }
 
-// wholeScope returns everything in a reach, for the agent that starts those in it.
+// wholeScope returns everything that an agent and its sub-agents have, for the agent that starts them.
 func wholeScope(r hooks.Reach) hooks.Scope { return r.Here.Union(r.Below) }
 
-// checkReach returns an error for hooks of the agent's own that can never match. Hooks of policy files are shared
+// checkReach returns an error for hooks of the agent itself that can never match. Hooks of policy files are shared
 // between agents: policy.Check checks them.
 func (p Plan) checkReach(compiled *hooks.Compiled) error {
 	return errors.Join(lo.FilterMap(compiled.Gaps(), func(g hooks.Gap, _ int) (error, bool) {
@@ -111,8 +113,8 @@ func (p Plan) checkReach(compiled *hooks.Compiled) error {
 	})...)
 }
 
-// Gaps returns what the hooks name but cannot match, including hooks of policy files. It is empty if the agent cannot
-// be built for another reason.
+// Gaps returns the tools, arguments, agents and points that hooks name but cannot match, including hooks of policy
+// files. The result is empty if the agent cannot be built for another reason.
 func (p Plan) Gaps() []hooks.Gap {
 	compiled, err := p.compiledWhole()
 	if err != nil {

@@ -19,47 +19,48 @@ import (
 // Planner plans an agent: a builder.AgentBuilder is one.
 type Planner interface{ Plan() mo.Result[Plan] }
 
-// Subagent is an agent that another agent may delegate work to.
+// A Subagent is an agent to which another agent can delegate work.
 type Subagent struct {
 	// Agent is its builder, with its own driver, tools, hooks and limits. The model uses its
 	// name. Required.
 	Agent Planner
 	// Description tells the model what the agent is for.
 	Description string
-	// Allow, when not empty, names the only tools of its own that it gets; Deny names tools
-	// that it does not get. The name of a tool that it does not have is an error.
+	// Allow, when not empty, restricts the sub-agent to these of its tools; Deny removes
+	// tools from it. A name that is not the name of one of its tools is an error.
 	Allow, Deny []string
 }
 
-// UseSubagents gives the model a tool that delegates work to other agents: each runs in a run
-// of its own, with its own transcript and limits, and the model receives its answer. The
+// UseSubagents gives the model a tool that delegates work to other agents: each of them has
+// its own run, with its own transcript and limits, and the model receives its answer. The
 // capability's name is "subagents".
 //
 // A sub-agent has the control hooks of the agent that starts it, before its own, at all
-// points except Stop, so delegation does not bypass them. It may have more, under other
-// names. If it has no approver, its parent's is used. It is cancelled with the call that
-// started it, and its failure fails the call. Its steps, tokens, cost and time also count for
-// the run that started it, whose limits stop it: see UseGuards. State.RunUsage is the usage
-// of a run itself, State.Spending includes the runs below it.
+// points except Stop, so delegation does not bypass them. It can have more control hooks,
+// under other names. If it has no approver, it uses its parent's approver. It is cancelled
+// with the call that started it, and its failure fails the call. Its steps, tokens, cost and
+// time also count for the run that started it, whose limits stop it: see UseGuards.
+// State.RunUsage is the usage of a run itself, State.Spending includes the runs below it.
 //
-// When it waits for an answer that comes later, the run that started it parks, too: the
-// question is among the Interventions of that run. Calls of the step that were answered keep
-// their answers; if calls run one after the other, the remaining ones run when it has
-// answered. Resuming the parent run resumes the sub-agent in the middle of its step. A
-// rejection that ends the sub-agent also ends the run that started it, as interrupted; after
-// RejectAndContinue the sub-agent goes on. If the run ends while the sub-agent waits, or a
-// control now denies the call, the sub-agent ends as cancelled.
+// When a sub-agent waits for an answer that comes later, the run that started it parks, too:
+// the question is among the Interventions of that run. Calls of the step that were answered
+// keep their answers; if calls run one after the other, the remaining calls run when the
+// sub-agent has answered. Resuming the parent run resumes the sub-agent in the middle of its
+// step. A rejection that ends the sub-agent also ends the run that started it, as
+// interrupted; after RejectAndContinue the sub-agent continues. If the run ends while the
+// sub-agent waits, or a control now denies the call, the sub-agent ends as cancelled.
 //
 // The answer to a failed call includes the last message of the sub-agent, unless there is a
 // control at PostSubagent, which would have to judge it first.
 //
 // The hooks at PreSubagent, PostSubagent and SubagentFailed are those of the agent that
-// starts it; they are called once for each run of a sub-agent, however often it is resumed.
-// Drain and Cancel of the starting agent include the background work of its sub-agents.
+// starts the sub-agent. They are called once for each run of a sub-agent, even if the run is
+// resumed several times. Drain and Cancel of the starting agent include the background work
+// of its sub-agents.
 //
-// With UseDurability its run is kept in the journal of the run that starts it: after a crash
-// it continues where it was. An agent with UseDurability can only be a sub-agent of an agent
-// with UseDurability.
+// With UseDurability, the run of a sub-agent is recorded in the journal of the run that
+// starts it: after a crash it continues where it was. An agent with UseDurability can only
+// be a sub-agent of an agent with UseDurability.
 type UseSubagents struct {
 	Agents []Subagent
 	// MaxDepth is the maximum depth of sub-agents below the first run; zero means two.
@@ -71,7 +72,7 @@ type UseSubagents struct {
 // defaultSubagentDepth is the default of UseSubagents.MaxDepth.
 const defaultSubagentDepth = 2
 
-// Name returns "subagents": an agent has one.
+// Name returns "subagents": an agent can have only one.
 func (UseSubagents) Name() string { return "subagents" }
 
 // Install adds the tool.
@@ -116,8 +117,8 @@ func (u UseSubagents) toolsFor(p Plan) ([]toolexec.Tool, error) {
 	return []toolexec.Tool{t}, nil
 }
 
-// build returns the sub-agent for the agent whose plan is p, and what the sub-agent's hooks
-// can match.
+// build returns the sub-agent for the agent whose plan is p, and everything that the
+// sub-agent's hooks can match.
 func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
 	fail := func(err error) (*agent.Agent, hooks.Reach, error) { return nil, hooks.Reach{}, err }
 	if nils.Is(s.Agent) {

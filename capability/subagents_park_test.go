@@ -23,8 +23,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// office is agents that give work to one another, down to one that pays, for which a
-// person has to say yes. It notes what was done and what hooks were told.
+// office is a chain of agents that delegate work, down to one that makes a payment, which needs a person's
+// approval. It records the actions and the calls of hooks.
 type office struct {
 	mu       sync.Mutex
 	log      []string
@@ -149,9 +149,8 @@ func (o *office) park(t *testing.T) agent.State {
 
 func counted(list []string) map[string]int { return lo.CountValues(list) }
 
-// A sub-agent, at any depth, that has to wait for a person parks the run that started
-// it; what was answered stays answered, and what was told once is told once. The state is
-// all that is kept.
+// A sub-agent at any depth that waits for a person parks the run that started it. Answers are kept, and events are
+// not repeated. Only the state is kept.
 func TestASubagentParksTheRunThatStartedIt(t *testing.T) {
 	for _, tc := range []struct{ depth, parallel int }{{1, 0}, {1, 4}, {2, 0}, {3, 4}} {
 		t.Run(fmt.Sprintf("depth %d, parallel %d", tc.depth, tc.parallel), func(t *testing.T) {
@@ -212,7 +211,7 @@ func values[K, V any](pairs func(func(K, V) bool)) func(func(V) bool) {
 	return func(yield func(V) bool) { pairs(func(_ K, v V) bool { return yield(v) }) }
 }
 
-// What a person may say to a sub-agent that waits, and what becomes of both runs.
+// The answers of a person to a waiting sub-agent, and the outcome of both runs.
 func TestAnswersToASubagent(t *testing.T) {
 	const call = "call_1_2/call_2_1"
 	for name, tc := range map[string]struct {
@@ -295,8 +294,8 @@ func TestAnswersToASubagent(t *testing.T) {
 	}
 }
 
-// A sub-agent that has begun goes on from where it was, and is not started again, however often and in whatever way
-// a control rewrites the call that started it. What the control wants is told.
+// A sub-agent that has begun continues where it was and is not started again, even if a control rewrites the call
+// that started it. The ignored rewrite is reported.
 func TestATaskThatIsRewrittenGoesOn(t *testing.T) {
 	o := &office{depth: 1}
 	s := o.park(t)
@@ -334,7 +333,7 @@ func TestATaskThatIsRewrittenGoesOn(t *testing.T) {
 	assert.Equal(t, 1, logs["pay 100 by clerk 1"])
 }
 
-// A sub-agent that failed is not started again, whatever is said about retries.
+// A failed sub-agent is not started again, even if retries are configured.
 func TestSubagentsAreNotRetried(t *testing.T) {
 	starts := 0
 	below := builder.New().WithName("clerk").WithDriver(agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
@@ -364,8 +363,8 @@ func TestSubagentsAreNotRetried(t *testing.T) {
 	}
 }
 
-// Several sub-agents wait at once; the run goes on when all are answered, or when one no
-// ends it: the others end as cancelled then.
+// Several sub-agents wait at the same time. The run continues when all are answered, or ends when one rejection
+// ends it; the other sub-agents then end as cancelled.
 func TestSeveralSubagentsWait(t *testing.T) {
 	start := func(t *testing.T) (*office, agent.State) {
 		t.Helper()
@@ -428,7 +427,7 @@ func TestAParkedSubagentIsCancelled(t *testing.T) {
 	assert.Equal(t, 1, logs["SubagentFailed of clerk 2: clerk 1 cancelled"])
 }
 
-// A person whose yes was given before the sub-agent waited is not asked for it again.
+// A person who approved a call before the sub-agent waited is not asked again.
 func TestAYesBeforeASubagentWaits(t *testing.T) {
 	o := &office{depth: 1}
 	asked := 0
@@ -457,7 +456,7 @@ func TestAYesBeforeASubagentWaits(t *testing.T) {
 	assert.Equal(t, []string{"pay 100 by clerk 1"}, o.logged())
 }
 
-// A no that ends a sub-agent ends the run that started it, also when the person was there.
+// A rejection that ends a sub-agent also ends the run that started it, also if the person answered immediately.
 func TestANoToASubagentWhileThePersonIsThere(t *testing.T) {
 	o := &office{depth: 2}
 	no := agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
@@ -476,7 +475,7 @@ func TestANoToASubagentWhileThePersonIsThere(t *testing.T) {
 	assert.Zero(t, logs["pay 100 by clerk 1"])
 }
 
-// What is told to observers: each run is parked and resumed as often as it was.
+// Observers receive one event each time that a run is parked or resumed.
 func TestEventsOfAParkedSubagent(t *testing.T) {
 	o := &office{depth: 1}
 	recorder := agenttest.Record()

@@ -41,9 +41,9 @@ func (l *calledAgents) listen(t *testing.T, owner string) capability.Capability 
 	}, hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed))
 }
 
-// LH-79: what is told before a sub-agent names the agent, the instruction, its run and its
-// session; what is told after it says how that ended, and a failure says why. Run and
-// session are those that the sub-agent has.
+// LH-79: hooks before a sub-agent receive the agent, the instruction, its run and its
+// session; hooks after it receive the end of the run, with the error of a failure. Run and
+// session are those of the sub-agent.
 func TestWhatIsToldOfASubagent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		turn   agenttest.Turn
@@ -98,8 +98,8 @@ func ofKind[E agent.Event](events []agent.Event) []E {
 	return lo.FilterMap(events, func(e agent.Event, _ int) (E, bool) { kind, ok := e.(E); return kind, ok })
 }
 
-// LH-79: a sub-agent that waits for a person, and goes on in another process, keeps its
-// run and its session in all that is told.
+// LH-79: a sub-agent that waits for a person, and continues in another process, has the
+// same run and session in all hooks.
 func TestWhatIsToldOfASubagentThatWaits(t *testing.T) {
 	var l calledAgents
 	var b bench
@@ -144,8 +144,8 @@ func TestWhatIsToldOfASubagentThatWaits(t *testing.T) {
 	}
 }
 
-// LH-80: of a sub-agent, the run that starts it is told, and no other: not the sub-agent
-// itself, not the run above the one that starts it, and none for an agent that no other
+// LH-80: only the hooks of the run that starts a sub-agent are called, not those of the
+// sub-agent or of runs further above. They are not called for an agent that no other agent
 // started.
 func TestTheParentIsToldOfASubagent(t *testing.T) {
 	for name, tc := range map[string]struct {

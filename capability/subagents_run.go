@@ -25,7 +25,7 @@ type taskTool struct {
 	agents map[string]*agent.Agent
 	names  []string
 	depth  int
-	scope  hooks.Scope // what the agents have
+	scope  hooks.Scope // the tools, points and agents of the sub-agents
 }
 
 type taskArguments struct {
@@ -33,17 +33,17 @@ type taskArguments struct {
 	Instruction string `json:"instruction" jsonschema:"what it is to do, and all that it has to know"`
 }
 
-// task is one run of a sub-agent, as the run that starts it sees it.
+// task is one run of a sub-agent, from the view of the run that starts it.
 type task struct {
 	call     toolexec.Call
 	agent    *agent.Agent
-	hooks    *hooks.Compiled // of the run that starts it
+	hooks    *hooks.Compiled // the hooks of the run that starts the sub-agent
 	about    hooks.Subagent
 	maxDepth int
 }
 
-// Policy returns that a call that was cut off is made again, because its run continues where it was, and that a failed
-// call is not retried, because a new run would repeat the work of the first.
+// Policy returns a policy that repeats a call that was cut off, because its run continues where it was, and does not
+// retry a failed call, because a new run would repeat the work of the first.
 func (t *taskTool) Policy() toolexec.Policy {
 	return toolexec.Policy{Doubt: toolexec.DoubtRepeat, Retry: toolexec.Retry{Attempts: 1}}
 }
@@ -61,7 +61,7 @@ func (t *taskTool) Cancel() {
 }
 
 func (t *taskTool) run(ctx context.Context, c toolexec.Call, in taskArguments) (toolexec.Output, error) {
-	if before, _, ok := agent.Checkpoint(c.State).Child(c.ID); ok { // whatever the call says now: it has begun
+	if before, _, ok := agent.Checkpoint(c.State).Child(c.ID); ok { // the run has begun, so the current arguments do not matter
 		in.Agent = before.Run().Agent
 		return t.of(c, in, before.Run()).resume(ctx, before)
 	}
@@ -80,7 +80,7 @@ func (t *taskTool) run(ctx context.Context, c toolexec.Call, in taskArguments) (
 	}).begin(ctx)
 }
 
-// of returns the task of a call.
+// of returns the task for a call.
 func (t *taskTool) of(c toolexec.Call, in taskArguments, run agent.Run) *task {
 	return &task{call: c, agent: t.agents[in.Agent], hooks: hooks.Of(c.State), maxDepth: t.depth, about: hooks.Subagent{
 		Agent: in.Agent, Instruction: in.Instruction, CallID: c.ID, Run: run,
@@ -138,13 +138,13 @@ func (t *task) ran(ctx context.Context, settings agent.RunSettings, s agent.Stat
 	if broken, ok := errors.AsType[*agent.RunError](err); ok {
 		final = broken.State
 	}
-	if final.Run().ID != "" { // else it did not begin
+	if final.Run().ID != "" { // otherwise the run did not begin
 		t.about.Run = final.Run()
 	}
 	return final, err
 }
 
-// finish reports the end; the error says why there is no answer.
+// finish reports the end of the sub-agent; err is the reason why it has no answer, or nil.
 func (t *task) finish(ctx context.Context, final agent.State, err error) error {
 	t.about.Status, t.about.Result = final.Status(), final.Answer()
 	if began := final.Run().Started; !began.IsZero() {
@@ -161,7 +161,8 @@ func (t *task) finish(ctx context.Context, final agent.State, err error) error {
 	return err
 }
 
-// judgedError returns the error of a sub-agent as the controls at PostSubagent left it, before anything reports it.
+// judgedError returns the error of a sub-agent as changed by the controls at PostSubagent. It is called before
+// anything reports the error.
 func (t *task) judgedError(ctx context.Context, err error) error {
 	about := t.about
 	about.Err = err
@@ -173,7 +174,7 @@ func (t *task) judgedError(ctx context.Context, err error) error {
 	return left.Err
 }
 
-// errGivenUp cancels a sub-agent whose call was answered without it.
+// errGivenUp cancels a sub-agent whose call was answered in another way.
 var errGivenUp = errors.New("the call that started the sub-agent ended without its answer")
 
 // GiveUp ends the sub-agent of a call that is answered in another way.
@@ -193,13 +194,13 @@ func (t *taskTool) GiveUp(ctx context.Context, c toolexec.Call) {
 		ctx = cancelled
 	}
 	final, err := given.ran(ctx, agent.RunSettings{Resume: true}, child)
-	if !final.Parked() { // else the process goes away
+	if !final.Parked() { // otherwise the process is shutting down
 		_ = given.finish(ctx, final, err)
 	}
 }
 
-// explainUnfinished returns why a sub-agent has no answer, with its last message, unless a control must judge that
-// first.
+// explainUnfinished returns an error that says why a sub-agent has no answer, with its last message, unless a
+// control must judge that message first.
 func (t *task) explainUnfinished(final agent.State, err error) error {
 	said := ""
 	if answer := final.Answer(); answer != "" && !t.hooks.HasControls(hooks.PostSubagent) {
@@ -212,8 +213,8 @@ func (t *task) explainUnfinished(final agent.State, err error) error {
 	return fmt.Errorf("agent %q %s: %s%s", t.about.Agent, final.Status(), why, said)
 }
 
-// childKey returns the base for the ids of the run that a call starts, and of its session: the same when the call is
-// made again after a restart.
+// childKey returns the base for the ids of the run that a call starts and of its session. It is the same when the
+// call is repeated after a restart.
 func childKey(c toolexec.Call) string {
 	sum := sha256.Sum256([]byte(c.IdempotencyKey()))
 	return base32.StdEncoding.EncodeToString(sum[:])[:26]

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// What a sub-agent said before it was stopped is told with the failure, but not past a
-// control that judges what sub-agents answer, which is asked about the failure as about an answer.
+// The last text of a stopped sub-agent is part of the failure, unless a control judges the answers
+// of sub-agents, which is asked about the failure like about an answer.
 func TestLastWordsOfASubagent(t *testing.T) {
 	guard := func(point func(context.Context, hooks.PostSubagentContext) hooks.Result) capability.Capability {
 		return capability.UseHooks(hooks.On(hooks.AtPostSubagent, "guard", point))

@@ -111,8 +111,8 @@ func TestASubagentAnswers(t *testing.T) {
 	assert.Equal(t, []string{"subagent.startedscout1 2", "subagent.completeddone"}, names)
 }
 
-// IP-98, IP-103: what goes wrong with a sub-agent is news for the model, and told
-// at SubagentFailed if it ran.
+// IP-98, IP-103: the failure of a sub-agent is an answer for the model, and
+// SubagentFailed fires if it ran.
 func TestASubagentFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		turn   agenttest.Turn
@@ -139,8 +139,9 @@ func TestASubagentFails(t *testing.T) {
 	}
 }
 
-// IP-99: a sub-agent that would stand too deep does not run: its call fails, the model is
-// told why, and no hook is told of a sub-agent. Down to the limit all of them run.
+// IP-99: a sub-agent below the maximum depth does not run: its call fails, the model is
+// told why, and the hooks for sub-agents are not called. Down to the limit all sub-agents
+// run.
 func TestDepthOfSubagents(t *testing.T) {
 	const agents = 4 // below the first
 	for name, tc := range map[string]struct{ maxDepth, limit int }{
@@ -202,8 +203,8 @@ func TestDepthOfSubagents(t *testing.T) {
 	}
 }
 
-// IP-104: giving work away is no way around a hook, at any depth: a denial stops the call
-// of the sub-agent of a sub-agent, a redaction cleans it, and a person is asked.
+// IP-104: delegation does not bypass hooks at any depth: for the call of a sub-agent's
+// sub-agent, denials and redactions apply, and a person is asked.
 func TestSubagentsHaveTheHooksOfWhoStartsThem(t *testing.T) {
 	var b bench
 	var asked []string
@@ -267,7 +268,7 @@ func TestToolsOfASubagent(t *testing.T) {
 	}
 }
 
-// What the hooks at the points of a sub-agent decide is done.
+// The decisions of hooks at the points of a sub-agent take effect.
 func TestHooksDecideOnSubagents(t *testing.T) {
 	var b bench
 	driver := agenttest.Script(agenttest.Say("the secret plan")).EachRun()
@@ -330,8 +331,8 @@ func guard() hooks.Hook {
 	return hooks.On(hooks.AtPreToolUse, "guard", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Pass() })
 }
 
-// What a sub-agent leaves in the background is waited for, and ended, with the agent that
-// starts it, whether that one's run had hooks of its own or not.
+// Drain and Cancel of the starting agent include the background work of a sub-agent, also
+// if the run had additional hooks.
 func TestTheBackgroundOfASubagent(t *testing.T) {
 	for name, settings := range map[string]agent.RunSettings{
 		"a run":                {},
@@ -367,7 +368,7 @@ func TestTheBackgroundOfASubagent(t *testing.T) {
 	}
 }
 
-// errands is some work that counts what it is told.
+// errands is background work that counts the calls of Drain and Cancel.
 type errands struct{ drained, cancelled int }
 
 func (b *errands) Drain(context.Context) error { b.drained++; return nil }

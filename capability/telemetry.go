@@ -11,32 +11,32 @@ import (
 )
 
 // UseTelemetry instruments the agent with OpenTelemetry: see package telemetry. A builder
-// adds the zero UseTelemetry by itself, as the outermost layer, unless it is given one.
-// Without providers and a handler it costs nothing.
+// adds the zero UseTelemetry automatically, as the outermost layer, unless the program adds
+// one. Without providers and a handler it costs nothing.
 type UseTelemetry struct {
 	// Off disables it.
 	Off bool
-	// Content records messages, arguments and results on spans, as far as hooks allow. The
+	// Content records messages, arguments and results, after the hooks, on spans. The
 	// environment variable OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT does the same
 	// with true, span_only or span_and_event.
 	Content bool
 	// Reasons records the reasons of decisions and the texts of errors on spans and log
-	// events. They may quote contents. Content includes it.
+	// events. They can quote contents. Content implies Reasons.
 	Reasons bool
-	// Tracers and Meters receive spans and metrics. Nil means the global provider, also one
-	// that is set after the agent was built.
+	// Tracers and Meters receive spans and metrics. Nil means the global provider, even if
+	// it is set after the agent was built.
 	Tracers trace.TracerProvider
 	Meters  metric.MeterProvider
-	// Logs receives the log events. Nil means the handler of telemetry.SetDefaultLogs, also
-	// one that is set after the agent was built; without one there are no log events.
+	// Logs receives the log events. Nil means the handler of telemetry.SetDefaultLogs, even
+	// if it is set after the agent was built; without a handler there are no log events.
 	Logs slog.Handler
 }
 
-// Name returns "telemetry": an agent has one.
+// Name returns "telemetry": an agent can have only one.
 func (UseTelemetry) Name() string { return "telemetry" }
 
-// Install puts the instrumentation outside of the hooks, where it sees only values as they
-// have left them, and a gauge between them and the driver.
+// Install puts the instrumentation outside of the hooks, where it sees values only after
+// the hooks have changed them, and a gauge between the hooks and the driver.
 func (u UseTelemetry) Install(p Plan) mo.Result[Plan] {
 	if u.Off {
 		return mo.Ok(p)

@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// newPart returns a capability whose Install cannot fail: errors in its parts are found when the
-// agent is built.
+// newPart returns a capability whose Install cannot fail: errors in its parts are reported when
+// the agent is built.
 func newPart(add func(Plan) Plan) Capability {
 	return Func(func(p Plan) (Plan, error) { return add(p), nil })
 }
@@ -51,7 +51,7 @@ func UseHooks(list ...hooks.Hook) Capability {
 	return newPart(func(p Plan) Plan { return p.WithHooks(list...) })
 }
 
-// UseCriteria adds criteria that judge whether to go on.
+// UseCriteria adds criteria that decide whether a run continues.
 func UseCriteria(criteria ...agent.Criterion) Capability {
 	return newPart(func(p Plan) Plan { return p.WithCriteria(criteria...) })
 }
@@ -84,13 +84,13 @@ func addInstructions(r agent.Request, text string) agent.Request {
 // UseInstructionsFunc appends text to the system prompt as UseInstructions does, but calls f for
 // the text of each model call: the text may depend on the state that the model will be shown, or
 // on anything else that changes, such as the user. An empty text adds nothing. Model services
-// charge less for a request that begins like the previous one: return the same text until it must
-// change.
+// charge less for a request that begins like the previous one, so return the same text as long as
+// possible.
 //
 // Hooks at PreInference see the text and may rewrite it. When a step is retried, f is called
-// again; when a run resumes after a stored reply, neither the model nor f is asked. An error ends
-// the run before the model is asked. Runs call f at the same time: it must be safe for concurrent
-// use.
+// again; when a run resumes after a stored reply, neither the model nor f is called. An error
+// ends the run before the model is asked. Runs call f at the same time: it must be safe for
+// concurrent use.
 func UseInstructionsFunc(f func(ctx context.Context, s agent.State) (string, error)) Capability {
 	add := processor.Before(func(ctx context.Context, s agent.State) (agent.State, error) {
 		if agent.Checkpoint(s).StepOpen() {

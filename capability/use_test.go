@@ -209,8 +209,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// An executor of one's own answers in the place of the tools, of which the model is
-// still told.
+// A custom executor answers instead of the tools, whose specs the model still receives.
 func TestExecutorOfOnesOwn(t *testing.T) {
 	driver := agenttest.Script(agenttest.Call("a", `{}`), agenttest.Say("done"))
 	own := agenttest.Tools{"a": func(context.Context, agent.ToolCall) (string, error) { return "mine", nil }}.Executor()
@@ -237,7 +236,7 @@ func passThrough(d agent.Driver) agent.Driver {
 	return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) { return d.Next(ctx, s).Get() })
 }
 
-// Instructions that a func makes are made for each model call, and hooks have the last word on them.
+// A func for instructions is called for each model call, and hooks can change its result.
 func TestInstructionsFromAFunc(t *testing.T) {
 	driver := agenttest.Script(agenttest.Call("a", `{}`), agenttest.Call("a", `{}`), agenttest.Say("done"))
 	shouts := hooks.On(hooks.AtPreInference, "shouts", func(_ context.Context, c hooks.InferenceContext) hooks.Result {

@@ -12,13 +12,13 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// All returns the criterion that asks all the given ones, in order, and returns the strongest
-// evaluation: agent.Strongest. Every criterion is asked every time, even if an earlier one
-// forbids going on or fails, so the order does not affect the verdict. The errors of all
-// failing criteria are joined, each with the name of its criterion.
+// All returns a criterion that asks all the given criteria, in order, and returns the
+// strongest evaluation: see agent.Strongest. It asks every criterion every time, even if an
+// earlier one ends the run or fails, so the order does not affect the verdict. The errors of
+// all failing criteria are joined, each with the name of its criterion.
 //
-// A nested All counts as the list of its criteria. All without criteria has no opinion. A nil
-// criterion returns an error every time, because it may be a missing guard.
+// A nested All counts as the list of its criteria. All without criteria has no opinion. If a
+// criterion is nil, All returns an error every time, because it may be a missing guard.
 func All(criteria ...agent.Criterion) agent.Criterion {
 	return &all{lo.FlatMap(criteria, func(c agent.Criterion, _ int) []agent.Criterion {
 		if inner, ok := c.(*all); ok {
@@ -33,7 +33,7 @@ type all struct {
 }
 
 func (a *all) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
-	var space [4]agent.Evaluation // on the stack: agreeing to go on allocates nothing
+	var space [4]agent.Evaluation // on the stack, so that an evaluation usually allocates nothing
 	said := space[:0]
 	var broken []error
 	for i, c := range a.criteria {
@@ -48,8 +48,8 @@ func (a *all) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evalu
 	return mo.Ok(agent.Strongest(said...))
 }
 
-// Limits returns the limits of all the criteria, and whether the criteria do nothing else
-// about a run that agent.Base lets go on.
+// Limits returns the limits of all the criteria. Only reports that the criteria have no
+// other effect on a run that agent.Base lets continue.
 func (a *all) Limits() (limits agent.Limits, only bool) {
 	only = true
 	for _, c := range a.criteria {
@@ -63,7 +63,7 @@ func (a *all) String() string {
 	return "All(" + strings.Join(lo.Map(a.criteria, func(c agent.Criterion, _ int) string { return criterionName(c) }), ", ") + ")"
 }
 
-// ask appends the evaluation of a criterion to said, unless it has no opinion.
+// ask appends the evaluation of a criterion to said, unless the criterion has no opinion.
 func ask(ctx context.Context, c agent.Criterion, s agent.State, said []agent.Evaluation) ([]agent.Evaluation, error) {
 	if c == nil {
 		return said, errors.New("the criterion is nil")

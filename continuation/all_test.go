@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/continuation"
 )
 
-// IP-70: whatever the order of the criteria, the run ends or goes on alike.
+// IP-70: the order of the criteria does not affect whether the run ends or continues.
 func TestAnyOrderGivesTheSameVerdict(t *testing.T) {
 	verdicts := []agent.Verdict{
 		agent.NoOpinion, agent.AllowContinuation, agent.AllowStop, agent.RequestContinuation, agent.Forbid,

@@ -38,7 +38,7 @@ func TestAgreeingToGoOnAllocatesNothing(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { fiveGuards.Evaluate(context.Background(), s) }))
 }
 
-// Five guards and Base judge a step after which the run goes on.
+// Five guards and Base judge a step after which the run continues.
 func BenchmarkAll(b *testing.B) {
 	s := midRun(b)
 	b.ReportAllocs()

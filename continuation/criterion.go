@@ -8,8 +8,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// judge is how the criteria of this package judge: nil means no opinion. All asks
-// them after every step, and copies no Evaluation that has no opinion.
+// judge is implemented by the criteria of this package. A nil evaluation means no
+// opinion. All calls judge after every step, and does not copy an Evaluation without an
+// opinion.
 type judge interface {
 	judge(ctx context.Context, s agent.State) (*agent.Evaluation, error)
 }
@@ -32,7 +33,7 @@ func (c *criterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent
 
 func (c *criterion) String() string { return c.name }
 
-// newStateCriterion returns a criterion that depends on the state alone.
+// newStateCriterion returns a criterion that depends only on the state.
 func newStateCriterion(name string, asks func(s agent.State) *agent.Evaluation) agent.Criterion {
 	return &criterion{name, func(_ context.Context, s agent.State) (*agent.Evaluation, error) { return asks(s), nil }}
 }

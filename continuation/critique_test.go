@@ -36,8 +36,8 @@ func ExampleSelfCritique() {
 	// assistant: It is 42; source: the Guide.
 }
 
-// IP-107: an answer that a critic is never content with is sent back so often and no more;
-// the run is stopped for the retry limit then. The count goes through JSON.
+// IP-107: if a critic rejects every answer, the run is stopped for the retry limit after
+// the maximum number of critiques. The count survives JSON.
 func TestSelfCritique(t *testing.T) {
 	asked := 0
 	never := func(context.Context, agent.State) (string, error) { asked++; return "try harder", nil }
@@ -70,7 +70,7 @@ func TestSelfCritique(t *testing.T) {
 	}
 }
 
-// A critic that fails fails the run; one that is missing does, too.
+// A critic that returns an error, or is missing, fails the run.
 func TestACriticThatFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		critique continuation.SelfCritique

@@ -1,6 +1,6 @@
-// Package continuation judges after each step whether a run goes on: limits of steps,
-// tokens, cost and time, the model's finish reason, cancellation by a user, and the
-// handling of errors.
+// Package continuation contains criteria that decide after each step whether a run
+// continues: limits of steps, tokens, cost and time, the model's finish reason,
+// cancellation by a user, and the handling of errors.
 //
 //	a, err := agent.New(agent.Config{
 //		Driver: driver,
@@ -15,22 +15,22 @@
 //
 // # Order
 //
-// A criterion is asked before the first step and after each. All asks every one of
-// its criteria and uses the strongest verdict, regardless of order:
+// A criterion is asked before the first step and after each step. All asks all its
+// criteria and uses the strongest verdict, regardless of order:
 //
 //	Forbid > RequestContinuation > AllowStop > AllowContinuation > NoOpinion
 //
-// Of several reasons for the same verdict, the one with the highest rank is the
-// reason for the end of the run; see agent.Strongest. When no criterion has an
-// opinion the run goes on, so one of the criteria must end it: agent.Base, or
-// ToolCallPresence together with an ErrorPolicy.
+// Of several reasons for the same verdict, the one with the highest rank is the reason
+// for the end of the run; see agent.Strongest. When no criterion has an opinion, the
+// run continues, so one of the criteria must end it: agent.Base, or ToolCallPresence
+// together with an ErrorPolicy.
 //
-// The limits, UntilCancelled, StopWhen and a stopping ErrorPolicy forbid going on: no
-// hook and no other criterion overrides them. FinishReason and ToolCallPresence only
-// allow the run to stop, and a criterion that requests to go on is stronger:
-// SelfCritique requests it while the critic rejects the answer, and finally forbids
-// it. A limit is checked between steps; the current step runs to its end. To
-// interrupt a step, use Deadline of package processor.
+// The limits, UntilCancelled, StopWhen and a stopping ErrorPolicy return Forbid: no
+// hook and no other criterion overrides them. FinishReason and ToolCallPresence return
+// AllowStop, and a criterion that returns RequestContinuation is stronger: SelfCritique
+// returns it while the critic rejects the answer, and Forbid after the last critique. A
+// limit is checked between steps; the current step runs to its end. To interrupt a
+// step, use Deadline of package processor.
 //
 // # Failure
 //
@@ -41,6 +41,6 @@
 //
 // # Concurrency
 //
-// Every criterion is an immutable value that serves any number of runs at once. It
-// reads everything about a run from the state.
+// Every criterion is an immutable value that can serve any number of runs at the same
+// time. It reads everything about a run from the state.
 package continuation

@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Handling is how an ErrorPolicy handles an error.
+// Handling says how an ErrorPolicy handles an error.
 type Handling uint8
 
 // The handlings.
@@ -19,7 +19,7 @@ const (
 	// Retry asks for another step, in which the model can react to the error: up to
 	// ErrorPolicy.MaxRetries in a row.
 	Retry
-	// Ignore has no opinion; the run goes on if the other criteria let it.
+	// Ignore has no opinion; the run continues if the other criteria allow it.
 	Ignore
 )
 
@@ -38,20 +38,19 @@ func (h Handling) String() string {
 // both cases.
 //
 // A step fails when its model call or the executor fails; the failure has a kind. A
-// step also fails when a tool ran and gave no answer. That is of kind agent.KindTool,
-// unless the tool's error has a kind of its own: a tool that exceeded its time limit
-// counts under Timeout, like a model. If several tools failed, Stop takes precedence
-// over Retry, and Retry over Ignore. Calls that were denied, invalid or answered by a
-// mock did not fail.
+// step also fails when a tool ran and gave no answer. This failure has the kind
+// agent.KindTool, unless the tool's error has another kind: a tool that exceeded its
+// time limit counts under Timeout, like a model. If several tools failed, Stop takes
+// precedence over Retry, and Retry over Ignore. Calls that were denied, invalid or
+// answered by a mock do not count as failures.
 //
-// A policy does not wait. Waiting before a repeated model call is the job of
-// processor.Retry, inside of the step; the policy handles what still fails after
-// that. Ignoring the errors of a model repeats its call at once and without end: add
-// a limit.
+// A policy does not wait. Use processor.Retry to wait and repeat a model call inside of
+// the step; the policy handles the failures that remain. A policy that ignores the
+// errors of a model repeats its call immediately and endlessly: add a limit.
 type ErrorPolicy struct {
-	// The handling of each kind of error. RateLimit is also for agent.KindOverloaded,
-	// and Model for all other failures of a model service. An error of any other kind
-	// counts as Unknown.
+	// The handling of each kind of error. RateLimit also applies to
+	// agent.KindOverloaded, and Model to all other failures of a model service. Unknown
+	// applies to errors of any other kind.
 	Tool      Handling
 	Model     Handling
 	RateLimit Handling
@@ -59,14 +58,14 @@ type ErrorPolicy struct {
 	Invalid   Handling
 	Unknown   Handling
 	// MaxRetries is the maximum number of failed steps in a row that are followed by
-	// another step. One more stops the run. Zero means none: then Retry works like
-	// Stop. A step without a failure, or with only ignored ones, resets the count.
+	// another step. One more failed step stops the run. Zero means that Retry works
+	// like Stop. A step without a failure, or with only ignored ones, resets the count.
 	MaxRetries int
 }
 
-// RetryToolErrors returns the policy that lets the model react to a failed tool, up
-// to retries steps in a row, and stops on all other errors. A tool that exceeded its
-// time limit is one of the others; set Timeout, too, to retry it.
+// RetryToolErrors returns a policy that lets the model react to a failed tool, up to
+// retries steps in a row, and stops on all other errors. A tool that exceeded its time
+// limit counts as another error; set Timeout, too, to retry it.
 func RetryToolErrors(retries int) ErrorPolicy {
 	return ErrorPolicy{Tool: Retry, MaxRetries: retries}
 }
@@ -98,11 +97,11 @@ func (p ErrorPolicy) String() string {
 		p.Tool, p.Model, p.RateLimit, p.Timeout, p.Invalid, p.Unknown, p.MaxRetries)
 }
 
-// Evaluate judges the last step of the run. It has no opinion when nothing failed.
-// For Retry it requests to go on; for Ignore it reports the failure as handled. For
-// Stop it forbids going on, for agent.StopError, with the details errorType,
-// consecutiveFailures, totalFailures, maxRetries, handling and toolName, which is
-// empty when no tool failed.
+// Evaluate judges the last step of the run. It has no opinion when nothing failed. For
+// Retry it returns RequestContinuation; for Ignore it reports the failure as handled.
+// For Stop it returns Forbid with the reason agent.StopError and the details errorType,
+// consecutiveFailures, totalFailures, maxRetries, handling and toolName, which is empty
+// when no tool failed.
 func (p ErrorPolicy) Evaluate(_ context.Context, s agent.State) mo.Result[agent.Evaluation] {
 	return evaluationOf(p.judgeStep(s), nil)
 }
@@ -132,11 +131,11 @@ func (p ErrorPolicy) judgeStep(s agent.State) *agent.Evaluation {
 		"handling":            f.handling.String(),
 		"toolName":            f.tool,
 	})
-	stop.Handled = true // what Base has to say of the same failure has fewer details
+	stop.Handled = true // Base's signal for the same failure has fewer details
 	return stop
 }
 
-// inARow counts the failed steps at the end of the run, back to the first that did
+// inARow counts the failed steps at the end of the run, back to the last one that did
 // not fail or was ignored. It reads no more steps than it counts.
 func (p ErrorPolicy) inARow(s agent.State) int {
 	n := 0

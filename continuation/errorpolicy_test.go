@@ -115,7 +115,7 @@ func TestRetryToolErrors(t *testing.T) {
 	}
 }
 
-// IP-94: so many retries as were given, for each kind, and not one more.
+// IP-94: exactly MaxRetries retries, for each kind.
 func TestRetriesAreLimited(t *testing.T) {
 	const retries = 2
 	for _, kind := range kinds {
@@ -190,7 +190,7 @@ func TestVerdictsOfThePolicy(t *testing.T) {
 	}
 }
 
-// IP-97: what is ignored neither stops the run nor makes it go on.
+// IP-97: an ignored failure neither stops the run nor makes it continue.
 func TestIgnoredErrors(t *testing.T) {
 	for _, kind := range kinds {
 		final, err := run(t, failing(kind, 5, continuation.All(agent.Base, onlyFor(kind, continuation.Ignore, 0))))
@@ -283,7 +283,7 @@ func TestTimeoutIsKnownAfterJSON(t *testing.T) {
 	assert.Equal(t, want, continuation.ErrorPolicy{}.Evaluate(t.Context(), stored).MustGet())
 }
 
-// What a hook kept from the model must not come out with the stop signal.
+// The stop signal does not contain text that a hook withheld from the model.
 func TestSignalShowsWhatTheModelWasShown(t *testing.T) {
 	redacted := resultOf(func(r *agent.ToolResult) {
 		r.Status, r.Reason, r.Err = agent.ToolFailed, agent.ReasonError, errors.New("token hunter2 refused")
@@ -301,7 +301,7 @@ func TestSignalShowsWhatTheModelWasShown(t *testing.T) {
 	assert.Len(t, []rune(shown), 301, "300 and the sign that there was more")
 }
 
-// Calls that did not run did not fail.
+// Calls that did not run do not count as failures.
 func TestDeniedCallsAreNoFailures(t *testing.T) {
 	denied := resultOf(func(r *agent.ToolResult) {
 		c := r.Call()

@@ -14,8 +14,9 @@ type failure struct {
 	text     string
 }
 
-// worst returns the failure that determines the handling of a step: that of the step
-// itself, or else that of the first tool with the strictest handling.
+// worst returns the failure that determines the handling of a step: the failure of the
+// step itself or, if only tools failed, that of the first tool with the strictest
+// handling.
 func (p ErrorPolicy) worst(step agent.StepRecord) (worst failure, failed bool) {
 	broken := step.Failure()
 	if broken == nil && step.ToolFailures() == 0 {
@@ -40,7 +41,7 @@ func (p ErrorPolicy) worst(step agent.StepRecord) (worst failure, failed bool) {
 // kindOf returns the kind of a tool's failure. A state that was read from JSON has
 // no error, only the reason.
 func kindOf(result agent.ToolResult) agent.ErrorKind {
-	if kind := agent.KindOf(result.Err); kind != agent.KindUnknown && kind != agent.KindCancelled { // within the tool
+	if kind := agent.KindOf(result.Err); kind != agent.KindUnknown && kind != agent.KindCancelled { // an error within the tool
 		return kind
 	}
 	if result.Reason == agent.ReasonTimeout {

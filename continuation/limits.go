@@ -30,7 +30,7 @@ func newLimit(name string, value any, most agent.Limits) agent.Criterion {
 
 func (l *limit) String() string { return l.name }
 
-// Limits returns the limit, and that the criterion has no other opinion.
+// Limits returns the limit. Only is true, because the criterion has no other effect.
 func (l *limit) Limits() (limits agent.Limits, only bool) { return l.most, true }
 
 func (l *limit) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
@@ -47,39 +47,39 @@ func (l *limit) judge(_ context.Context, s agent.State) (*agent.Evaluation, erro
 	return &agent.Evaluation{Verdict: agent.Forbid, Signal: over}, nil
 }
 
-// Steps forbids going on after limit steps of the run and of the runs that it started, for
-// agent.StopStepsLimit: see agent.Spending. The runs that it started are stopped, too. The
+// Steps stops a run, for agent.StopStepsLimit, when the run and the runs that it started have
+// taken limit steps: see agent.Spending. The runs that it started are stopped, too. The
 // signal's details are currentSteps and maxSteps. Zero or less allows no step.
 func Steps(limit int) agent.Criterion {
 	return newLimit("Steps", limit, agent.Limits{Steps: orNothing(limit)})
 }
 
-// Tokens forbids going on once the run and the runs that it started have used limit tokens,
-// input and output together, for agent.StopTokenLimit: see agent.Spending. The runs that it
-// started are stopped, too. The step that reaches the limit is the last one, so a run may
-// exceed the limit by one model call; with parallel runs, each by one. The signal's details
+// Tokens stops a run, for agent.StopTokenLimit, when the run and the runs that it started have
+// used limit tokens, input and output together: see agent.Spending. The runs that it started
+// are stopped, too. The step that reaches the limit is the last one, so a run can exceed the
+// limit by one model call; parallel runs can exceed it by one call each. The signal's details
 // are totalTokens, inputTokens, outputTokens and maxTokens. Zero or less allows no step. A run
-// is stopped after a reply without usage, neither tokens nor a cost, or with a negative one,
-// because the number of used tokens is then unknown.
+// is also stopped after a reply that has no usage, neither tokens nor a cost, or a negative
+// usage, because the number of used tokens is then unknown.
 func Tokens(limit int64) agent.Criterion {
 	return newLimit("Tokens", limit, agent.Limits{Tokens: orNothing(limit)})
 }
 
-// Cost forbids going on once the run and the runs that it started have cost limit US dollars,
-// for agent.StopCostLimit: see agent.Spending. The runs that it started are stopped, too. The
-// step that reaches the limit is the last one, so a run may exceed the limit by one model
-// call; with parallel runs, each by one. A run whose cost is unknown is stopped after its
-// first step, and the message says what is missing; so is a run after a reply with a negative
-// usage. The signal's details are maxCost and, if it is known, currentCost. Zero or less
-// allows no step.
+// Cost stops a run, for agent.StopCostLimit, when the run and the runs that it started have
+// cost limit US dollars: see agent.Spending. The runs that it started are stopped, too. The
+// step that reaches the limit is the last one, so a run can exceed the limit by one model
+// call; parallel runs can exceed it by one call each. A run whose cost is unknown is stopped
+// after its first step, and the message says what is missing. A run is also stopped after a
+// reply with a negative usage. The signal's details are maxCost and, if it is known,
+// currentCost. Zero or less allows no step.
 func Cost(limit float64) agent.Criterion {
 	return newLimit("Cost", fmt.Sprintf("%g", limit), agent.Limits{Cost: orNothing(limit)})
 }
 
-// Time forbids going on when more than limit has passed since the run started, for
-// agent.StopTimeLimit; the runs that it started are stopped, too. The signal's details are
-// elapsedSeconds and maxSeconds. It has no opinion on a state without a run. It does not
-// interrupt a step: see processor.Deadline.
+// Time stops a run, for agent.StopTimeLimit, when more than limit has passed since the run
+// started; the runs that it started are stopped, too. The signal's details are elapsedSeconds
+// and maxSeconds. It has no opinion on a state without a run. It does not interrupt a step:
+// see processor.Deadline.
 func Time(limit time.Duration) agent.Criterion {
 	return newLimit("Time", limit, agent.Limits{Time: orNothing(limit)})
 }

@@ -90,8 +90,8 @@ func TestTokensStopsAtTheLimit(t *testing.T) {
 	}
 }
 
-// A reply without usage cannot be counted: the limit is closed. One that is known to have cost nothing is counted as
-// none, tokens without a price are counted, and a failed model call is no reply.
+// A reply without usage cannot be counted, so the run is stopped. A reply at a known cost of zero counts as zero,
+// tokens without a price are counted, and a failed model call does not count as a reply.
 func TestTokensStopsWithoutCounts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		usage agent.Usage
@@ -148,7 +148,7 @@ func TestCostStopsAtTheLimit(t *testing.T) {
 	}
 }
 
-// A limit that cannot be kept is closed, and says what to do.
+// A limit that cannot be enforced stops the run, with advice.
 func TestUnknownCostStops(t *testing.T) {
 	priced := call("t").using(agent.Usage{Cost: mo.Some(0.01)})
 	unpriced := call("t").using(agent.Usage{})

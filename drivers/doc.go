@@ -1,16 +1,16 @@
 // Package drivers contains the common parts of the drivers of model services: their error type and prices.
 // The drivers themselves are in the packages below it, one for each service:
 //
-//   - openai: chat completions and the Responses API, at OpenAI, at Azure or at any endpoint that speaks them
+//   - openai: chat completions and the Responses API, at OpenAI, at Azure or at any compatible endpoint
 //   - anthropic: the Messages API, at Anthropic or at Vertex AI
 //   - gemini: the Gemini API, or Vertex AI
 //   - replay: recorded transcripts, without a service
 //
 // # Tokens
 //
-// For clouds that expect a token instead of a key, set a TokenFunc, which the driver calls before each
+// For clouds that require a token instead of a key, set a TokenFunc, which the driver calls before each
 // request: openai.Config.Token for Azure, and Vertex for the drivers of models that Google Cloud offers. The
-// program decides how it gets its tokens; these packages need no library of a cloud.
+// program decides how it gets its tokens; these packages do not depend on the library of a cloud.
 //
 //	var accessToken drivers.TokenFunc // from golang.org/x/oauth2/google, say
 //	driver, err := gemini.New(gemini.Config{

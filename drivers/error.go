@@ -20,7 +20,7 @@ type Error struct {
 	Kind agent.ErrorKind
 	// Status is the HTTP status; zero when no answer came.
 	Status int
-	// Code is the service's own error code, as it is in the reply.
+	// Code is the service's own error code, unchanged.
 	Code string
 	// Message is the service's explanation, without secrets.
 	Message string
@@ -28,14 +28,14 @@ type Error struct {
 	RequestID string
 	// After is how long the service asks callers to wait; zero when it does not say.
 	After time.Duration
-	// Advice is what the reader may do, for kinds where that is not obvious.
+	// Advice says what the reader can do, for kinds where it is not obvious.
 	Advice string
 	// Err is the underlying error, which may be nil. If Message is set, the text of Err is not part of the
 	// error's text.
 	Err error
 }
 
-// what holds the text for each kind.
+// what maps each kind to its text.
 var what = map[agent.ErrorKind]string{
 	agent.KindRateLimit:     "too many requests",
 	agent.KindOverloaded:    "the service is overloaded",
@@ -106,15 +106,15 @@ func (e *Error) Retryable() bool {
 }
 
 // KindOfStatus returns the kind of failure for an HTTP status, for services that do not say more. A
-// redirection is a bad request: drivers do not follow redirects, which would pass the key on, and a retry
-// would be redirected again.
+// redirection is a bad request: drivers do not follow redirects, because they would pass the key on, and a
+// retry would be redirected again.
 func KindOfStatus(status int) agent.ErrorKind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
 		return agent.KindAuth
 	case http.StatusTooManyRequests:
 		return agent.KindRateLimit
-	case http.StatusServiceUnavailable, 529: // 529 is Anthropic's own
+	case http.StatusServiceUnavailable, 529: // 529 is specific to Anthropic
 		return agent.KindOverloaded
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
 		return agent.KindTimeout

@@ -11,18 +11,18 @@ import (
 
 // Price is the price of a model, in US dollars per million tokens.
 type Price struct {
-	// Input is for input that no cache held, Output for output, reasoning included.
+	// Input is the price of input that was not in a cache, Output the price of output, reasoning included.
 	Input, Output float64
-	// CacheRead is for input read from a cache, CacheWrite for input written to one. None means that such
-	// input is charged as Input.
+	// CacheRead is the price of input read from a cache, CacheWrite of input written to a cache. None
+	// means that such input is charged as Input.
 	CacheRead, CacheWrite mo.Option[float64]
 	// Over, when set, is the price of all tokens of a call whose input is longer than OverTokens.
 	Over       *Price
 	OverTokens int64
 }
 
-// Prices is a table of prices by model. It is immutable and safe for concurrent
-// use; the zero Prices knows no price.
+// Prices is a table of prices by model. It is immutable and safe for concurrent use; the zero Prices is
+// empty.
 type Prices struct {
 	asOf   string
 	models map[string]Price

@@ -5,7 +5,7 @@ import "context"
 // TokenFunc returns the token that a driver sends with a request as "Authorization: Bearer …" instead of a
 // key. A driver calls it before each request, so it should cache the token until the token expires. It must
 // be safe for concurrent use. When it returns an error, the driver sends nothing and returns an error of
-// agent.KindAuth. Drivers keep tokens out of their errors.
+// agent.KindAuth. The errors of drivers do not contain tokens.
 //
 // Libraries of clouds return such tokens: azidentity for Microsoft Entra ID, golang.org/x/oauth2/google for
 // Google Cloud.

@@ -38,7 +38,8 @@ func TestPassingChangesNothing(t *testing.T) {
 	assert.Zero(t, nothing.Effects().Len())
 }
 
-// IP-21: an outcome says in JSON what was decided, by whom, and that there is more.
+// IP-21: the JSON of an outcome has the decision, the hook, and whether there are
+// effects.
 func TestOutcomesAsJSON(t *testing.T) {
 	call := wants("bash", `{"command":"ls"}`)
 	var got []string

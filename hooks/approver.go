@@ -25,14 +25,13 @@ type hookedApprover struct {
 	hooks *Compiled
 }
 
-// interventions is the last batch of a run that a person was asked about, with the answers:
-// for the hooks at InterventionStopped.
+// interventions is the last batch of calls of a run that a person was asked about, with the
+// answers. The hooks at InterventionStopped receive it.
 var interventions = agent.NewScratch[[]agent.Intervention](nil)
 
-// Approve asks the hooks first, call by call. A call that they leave undecided goes to the
-// person, whose answer applies to all open questions of the call. A person who was asked about
-// a call before the run was parked is asked again only about new questions, and is shown the
-// same call.
+// Approve asks the hooks first, call by call. If they do not decide a call, the person is
+// asked, whose answer applies to all open questions of the call. If the person was asked about
+// a call before the run was parked, only new questions are asked, about the same call.
 func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
 	batch := make([]agent.Intervention, len(pending))
 	for i, p := range pending {
@@ -48,7 +47,7 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 			rest, places = append(rest, &shown), append(places, i)
 			continue
 		}
-		shown, answer, err := x.askHooks(ctx, s, p, slices.Clone(batch)) // hooks may keep theirs
+		shown, answer, err := x.askHooks(ctx, s, p, slices.Clone(batch)) // hooks may keep the slice
 		if err != nil {
 			return mo.Err[[]agent.Approval](err)
 		}
@@ -72,7 +71,7 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 			answers[i] = said[n]
 			answers[i].Questions = rest[n].Questions()
 			if changed := rest[n].Call.Arguments; answers[i].Arguments == "" && changed != pending[i].Call.Arguments {
-				answers[i].Arguments = changed // the approval, and the question, are about this
+				answers[i].Arguments = changed // the question, and so the approval, is about these arguments
 			}
 		}
 	}
@@ -99,10 +98,10 @@ func interventionOf(s agent.State, p *agent.Prepared) agent.Intervention {
 	return i
 }
 
-// askHooks asks the hooks about a call that a person is to be asked about. It returns the call
-// as the person is shown it, with the questions that hooks have answered. Answer decides the
-// call if no person is needed: a rejection (RejectAndEnd takes precedence over Deny), or
-// approvals of all questions by hooks that may answer them.
+// askHooks asks the hooks about a call before a person is asked. It returns the call that the
+// person is shown, with the answers of hooks in its questions. Answer decides the call if no
+// person is needed: a rejection (RejectAndEnd takes precedence over Deny), or an approval of
+// every question by a hook that may answer it.
 func (x *hookedApprover) askHooks(ctx context.Context, s agent.State, p *agent.Prepared, batch []agent.Intervention) (*agent.Prepared, *agent.Approval, error) {
 	var last *Outcome
 	var rejected *agent.Approval
@@ -126,7 +125,7 @@ func (x *hookedApprover) askHooks(ctx context.Context, s agent.State, p *agent.P
 			rejected = &agent.Approval{Verdict: agent.RejectAndEnd, By: o.hook, Reason: o.reason}
 		case Approve:
 			if shown.SetQuestions(e.answerFor(c, o)); len(shown.Questions().Open()) == len(p.Questions().Open()) {
-				continue // it may answer none
+				continue // the hook may not answer any question
 			}
 		case Rewrite:
 			if p.Begun || p.Questions().InDoubt() {
@@ -155,9 +154,9 @@ func (x *hookedApprover) askHooks(ctx context.Context, s agent.State, p *agent.P
 	return p, answer, x.hooks.requested.announce(ctx, x.hooks.pool, view(last))
 }
 
-// resolve calls the hooks at InterventionResolved if everything was answered. A rejection that
-// ends the run also decides the calls that are not answered yet: they are part of the batch,
-// without an answer of their own.
+// resolve calls the hooks at InterventionResolved if all calls were answered. A rejection that
+// ends the run also decides the calls that have no answer yet: these are part of the batch and
+// have no answer.
 func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []agent.Intervention, answers []agent.Approval) mo.Result[[]agent.Approval] {
 	ends := slices.ContainsFunc(answers, func(a agent.Approval) bool { return a.Verdict == agent.RejectAndEnd })
 	for i := range answers {
@@ -174,8 +173,8 @@ func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []age
 	return mo.Ok(answers)
 }
 
-// tellStopped tells the hooks that a person's rejection has ended the run. They cannot change
-// that.
+// tellStopped tells the hooks that a person's rejection has ended the run. The hooks cannot
+// change that.
 func (c *Compiled) tellStopped(ctx context.Context, s agent.State) {
 	if s.Status() != agent.StatusInterrupted || c.stopped.empty() {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// At the points of a pipeline each control sees what the ones before added, and the first
-// that stops it ends the asking; the observers are told all the same.
+// At the points of a pipeline each control sees the effects of earlier controls, and
+// after the first stop no further control is asked. The observers are always called.
 func TestPipelinePoints(t *testing.T) {
 	seen := agent.SessionKey[string]("seen")
 	var told []string

@@ -11,7 +11,7 @@ import (
 )
 
 // prepareBegun asks the hooks about a call that began before the run was cut off or
-// parked. The call keeps its journalled arguments, whatever middleware has changed
+// parked. The call keeps its journalled arguments, even if middleware has changed
 // since.
 func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, begun, original *agent.ToolCall) mo.Result[*agent.Prepared] {
 	p, err := x.prepareRewritten(ctx, s, begun)

@@ -17,8 +17,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// LH-71, X-08: of a call that has begun, controls may deny the repetition or stop the run, and
-// ask something new; a rewrite and a mock are ignored, and told.
+// LH-71, X-08: for a call that has begun, controls can deny the repetition, stop the run, or
+// ask a new question. A rewrite and a mock are ignored, and reported as events.
 func TestControlsOfABegunCall(t *testing.T) {
 	type result = hooks.Result
 	for name, tc := range map[string]struct {

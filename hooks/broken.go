@@ -14,8 +14,8 @@ import (
 // The hooks after the call see every failure of the inner executor (an error, a stop in the form of an error, a panic)
 // before anything reports it.
 
-// filterPanic panics with the filtered value of a panic of the inner executor. It is deferred where a hook may filter
-// the value.
+// filterPanic panics with the filtered value of a panic of the inner executor. It is deferred in runs where a hook may
+// filter the value.
 func (x *HookedToolExecutor) filterPanic(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, inside *bool) {
 	if !*inside {
 		return
@@ -25,8 +25,8 @@ func (x *HookedToolExecutor) filterPanic(ctx context.Context, s agent.State, hoo
 	}
 }
 
-// prepareInner returns a call as the inner executor prepares it. Observers of the hooks after the call receive a
-// failure when the call is answered.
+// prepareInner returns the call that the inner executor has prepared. The observers after the call receive a failure
+// only when the call is answered.
 func (x *HookedToolExecutor) prepareInner(ctx context.Context, s agent.State, hooks *toolHooks, call *agent.ToolCall) (result mo.Result[*agent.Prepared]) {
 	if hooks == nil || !hooks.filter {
 		return x.inner.Prepare(ctx, s, call)
@@ -43,7 +43,7 @@ func (x *HookedToolExecutor) prepareInner(ctx context.Context, s agent.State, ho
 	inside = false
 	p, err := result.Get()
 	stops := p != nil && p.Disposition == agent.DisposeStop && p.Stop != nil && p.Stop.Reason != agent.StopByHook
-	if stops { // by the executor: its message reaches the answers of all calls of the step
+	if stops { // the executor stops the run: the answers of all calls of the step contain its message
 		err = &agent.SignalError{Signal: *p.Stop}
 	}
 	if err == nil {
@@ -58,7 +58,8 @@ func (x *HookedToolExecutor) prepareInner(ctx context.Context, s agent.State, ho
 	return mo.Err[*agent.Prepared](left)
 }
 
-// caughtPanic converts a recovered value to an error; nil for nil, also when the goroutine exits.
+// caughtPanic converts a recovered value to an error. It returns nil for nil, which recover also returns when the
+// goroutine exits.
 func caughtPanic(value any) *PanicError {
 	if value == nil {
 		return nil
@@ -66,8 +67,8 @@ func caughtPanic(value any) *PanicError {
 	return &PanicError{Value: value, Stack: debug.Stack()}
 }
 
-// reviewError passes an error of the executor to the hooks after a call, and returns the error as they leave it. A
-// ParkedError is not passed to them.
+// reviewError passes an error of the executor to the hooks after a call, and returns the error as changed by them. It
+// returns a ParkedError unchanged and does not pass it to the hooks.
 func (x *HookedToolExecutor) reviewError(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, err error, announce bool) error {
 	if parked, ok := errors.AsType[*agent.ParkedError](err); ok && parked.State.Parked() {
 		return err
@@ -77,7 +78,7 @@ func (x *HookedToolExecutor) reviewError(ctx context.Context, s agent.State, hoo
 	r.Content = agent.TextContent(fmt.Sprintf("tool %q: failed: %v", p.Call.Name, err))
 	stop, stops := errors.AsType[*agent.SignalError](err)
 	switch {
-	case stops: // a decision, no failure
+	case stops: // a decision, not a failure
 		r.Status, r.Reason, r.Stop = agent.ToolExecuted, agent.ReasonRunStopped, &stop.Signal
 	case isPanic(err):
 		r.Reason = agent.ReasonPanic
@@ -88,7 +89,7 @@ func (x *HookedToolExecutor) reviewError(ctx context.Context, s agent.State, hoo
 		return aborted
 	}
 	left := v.result.Err
-	if !stops || left == err { //nolint:errorlint // this very value
+	if !stops || left == err { //nolint:errorlint // compares the value itself
 		return left
 	}
 	signal := agent.Signal{Reason: stop.Signal.Reason}

@@ -37,8 +37,8 @@ func (x caching) Execute(ctx context.Context, s agent.State, p *agent.Prepared) 
 	return result
 }
 
-// LH-35: a mock goes before what a cache has kept of the same call, and is not kept
-// by it; nor is what a guard denied, or made of a result.
+// LH-35: a mock takes precedence over a cached result of the same call. The cache does
+// not store mocks, denials or replaced results.
 func TestHooksGoBeforeACache(t *testing.T) {
 	ran := 0
 	count := toolexec.Func("count", "Counts.", func(_ context.Context, in struct {

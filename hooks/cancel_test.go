@@ -67,7 +67,7 @@ func errorOf(f *agent.Failure) error {
 	return f
 }
 
-// A denial that was spoken before the run was cancelled stands.
+// A denial from before the cancellation of the run counts.
 func TestDenialsBeforeCancellingStand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := workIn(t, ctx, []hooks.Hook{
@@ -113,8 +113,8 @@ func TestGuardsSeeResultsOfCancelledRuns(t *testing.T) {
 	}
 }
 
-// IP-115: a hook without a limit of its own has DefaultTimeout, from when
-// it looks at its context.
+// IP-115: a hook without a time limit has DefaultTimeout, counted from its
+// first use of the context.
 func TestDefaultTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -187,8 +187,8 @@ func TestContextOfAHook(t *testing.T) {
 	}
 }
 
-// A hook that looks at its context and answers too late has not answered, observed or
-// not.
+// The answer of a hook that used its context and answers too late does not count, in
+// observed and unobserved runs.
 func TestLateAnswersOfUnobservedRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shop workshop
@@ -262,8 +262,8 @@ func TestContextOfAStep(t *testing.T) {
 	assert.Equal(t, []any{0, 0, 0, 0, 1, 1, 1, 1}, seen)
 }
 
-// The limit of an outer hook is no failure of an inner one: a run that a hook starts
-// ends with the hook.
+// The time limit of an outer hook does not count as a failure of an inner hook: a run
+// that a hook starts ends with the hook.
 func TestLimitOfAnOuterHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var inner work
@@ -298,8 +298,7 @@ func TestHookThatEndsItsGoroutine(t *testing.T) {
 	assert.Contains(t, w.result(0).Text(), "the hook ended its goroutine")
 }
 
-// An Err that holds no error is an Err all the same, although it reads as success
-// through Get.
+// An Err with a nil error is a failure, although Get returns it as a success.
 func TestErrWithoutAnError(t *testing.T) {
 	w := workWith(t, []hooks.Hook{before("guard", func(hooks.ToolContext) hooks.Result { return mo.Err[*hooks.Outcome](nil) })}, wants("bash", ls))
 	assert.Empty(t, w.ran)

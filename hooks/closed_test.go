@@ -37,7 +37,7 @@ func failing(f func(ctx context.Context, c hooks.Context) hooks.Result) map[hook
 	}
 }
 
-// waysToFail is what counts as a failure of a hook.
+// waysToFail lists the ways in which a hook can fail.
 var waysToFail = map[string]struct {
 	f    func(ctx context.Context, c hooks.Context) hooks.Result
 	kind hooks.EventKind
@@ -66,8 +66,8 @@ func failOf(c hooks.Context, err error) hooks.Result {
 	return c.(interface{ Fail(err error) hooks.Result }).Fail(err)
 }
 
-// IP-91, IP-114, IP-115, X-10: what a closed hook that fails does, in whatever way it
-// fails. That it could not decide is told apart from a no, in the texts and events.
+// IP-91, IP-114, IP-115, X-10: the effect of a failed hook with the policy Closed, for
+// every way to fail. Texts and events distinguish a failure from a denial.
 func TestClosedFailures(t *testing.T) {
 	want := map[hooks.PointName]struct {
 		status agent.Status
@@ -213,7 +213,7 @@ func TestRetriedHooks(t *testing.T) {
 	})
 }
 
-// A hook that neither answers nor honours its context is left behind at its limit.
+// A hook that neither answers nor honors its context is abandoned at its time limit.
 func TestTimeLimitHoldsAgainstDeafHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, wake := time.Now(), make(chan struct{})
@@ -227,7 +227,7 @@ func TestTimeLimitHoldsAgainstDeafHooks(t *testing.T) {
 	})
 }
 
-// An allow that comes after the run was cancelled is no permission.
+// An Allow after the run was cancelled does not count as permission.
 func TestLateAllowIsNoPermission(t *testing.T) {
 	for _, at := range slices.Sorted(maps.Keys(failing(nil))) {
 		if at == hooks.Stop {

@@ -10,19 +10,20 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Context is the argument of a hook at any point. It is immutable, and so is everything that
-// it returns. The concrete contexts have the methods that make the answers of their point.
+// A Context is the argument of a hook at any point. It is immutable, and so is everything
+// that it returns. The concrete contexts have the methods that create the answers of their
+// point.
 type Context interface {
 	// Point returns the point's name.
 	Point() PointName
-	// State returns the state as the hook sees it, earlier effects included.
+	// State returns the current state, including the effects of earlier hooks.
 	State() agent.State
 	// Run returns the run: ids of session, run, parent and root, depth, agent, stage,
 	// iteration.
 	Run() agent.Run
 	// StepIndex returns the index of the current step, or of the next one.
 	StepIndex() int
-	// Frozen returns the decision of the controls, for observers. For controls it is Pass.
+	// Frozen returns the decision of the controls to an observer. For a control it is Pass.
 	Frozen() *Outcome
 	// Tell sends an event about a hook to the observer of the run. At points where filters
 	// apply, the event is sent after all hooks of the point were asked, and the filters are
@@ -35,7 +36,7 @@ type Context interface {
 	stepKind() agent.StepKind
 	// toolCall returns the effective call at the points of a tool call, nil elsewhere.
 	toolCall() *agent.ToolCall
-	// vet checks the outcome further than its point can.
+	// vet makes the checks of an outcome that need the context.
 	vet(ctx context.Context, o *Outcome) (*Outcome, error)
 }
 
@@ -46,29 +47,29 @@ type base struct {
 	point  PointName
 	frozen *Outcome
 	step   int
-	kind   agent.StepKind // of the step under way, as far as it is known
+	kind   agent.StepKind // of the current step, if it is known
 }
 
-// common returns the part of b that hooks see.
+// common returns the part of b that all contexts have.
 func (b *base) common() contextView {
 	info, _ := infoOf(b.point)
 	return contextView{b.state, info, b.frozen, b}
 }
 
 // contextView is the part that every context has. It is a value of a few words, so asking a
-// hook about a tool call costs no allocation. The name is unexported because only then does
-// go doc list the methods of the embedded type at the type that embeds it.
+// hook about a tool call costs no allocation. The name is unexported, because go doc lists
+// the methods of an embedded type only if the type is unexported.
 type contextView struct {
 	state  agent.State
 	info   *pointInfo
 	frozen *Outcome
-	at     *base // nil where the state says it all
+	at     *base // nil if the state has all data
 }
 
 // Point returns the point's name.
 func (c contextView) Point() PointName { return c.info.name }
 
-// State returns the state as the hook sees it, earlier effects included.
+// State returns the current state, including the effects of earlier hooks.
 func (c contextView) State() agent.State { return c.state }
 
 // Run returns the run.
@@ -93,7 +94,7 @@ func (c contextView) Elapsed() time.Duration { return time.Since(c.Run().Started
 // in this or another process.
 func (c contextView) Resumed() bool { return agent.Checkpoint(c.state).Resumed() }
 
-// Frozen returns the decision of the controls, for observers. For controls it is Pass.
+// Frozen returns the decision of the controls to an observer. For a control it is Pass.
 func (c contextView) Frozen() *Outcome { return c.frozen }
 
 // Tell sends an event about a hook to the observer of the run. At points where filters apply,
@@ -101,11 +102,11 @@ func (c contextView) Frozen() *Outcome { return c.frozen }
 // it.
 func (c contextView) Tell(ctx context.Context, e Event) { c.state.Emit(ctx, e) }
 
-// Pass returns no opinion.
+// Pass returns the answer of a hook that has no opinion.
 func (c contextView) Pass() Result { return Result{} }
 
-// Fail returns that the hook could not decide. Its failure policy determines what happens
-// then; by default a control that fails denies.
+// Fail returns the answer that the hook could not decide. The failure policy of the hook
+// applies; by default a control that fails denies.
 func (c contextView) Fail(err error) Result {
 	if err == nil {
 		err = errNoReason

@@ -12,14 +12,14 @@ import (
 // hooks before it and one for those after it: two allocations and 6 % of the instructions of
 // a step with a pair of hooks (BenchmarkContender/…/pairs=1).
 
-// unseen holds the contexts of a run that no hook has looked at yet: one for each
-// of the first calls of a step, whose hooks may be called at once.
+// unseen holds the contexts of a run that no hook has used yet: one for each of the first
+// calls of a step, because the hooks of these calls can be called at the same time.
 type unseen [4]atomic.Pointer[lazyContext]
 
 var unseenContexts = agent.NewScratch[unseen](nil)
 
-// contextOf returns a context for a hook about the call of that index; any index works at
-// points where hooks are called one after the other.
+// contextOf returns a context for a hook about the call at index. At points where hooks are
+// called one after the other, any index works.
 func contextOf(ctx context.Context, s agent.State, index int) *lazyContext {
 	if uint(index) >= uint(len(unseen{})) {
 		return &lazyContext{Context: ctx}

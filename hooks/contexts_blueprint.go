@@ -17,7 +17,7 @@ type BlueprintRun struct {
 	// the run has ended.
 	ResultText string          `json:"result_text,omitempty"`
 	ResultData json.RawMessage `json:"result_data,omitempty"`
-	// Status is the status of the ended run; empty before.
+	// Status is the final status of the run; empty while it runs.
 	Status agent.Status `json:"status,omitempty"`
 	// Err is the error of a failed run, otherwise nil.
 	Err error `json:"-"`
@@ -52,7 +52,7 @@ func (c RunStartContext) Rewrite(parameters any) Result {
 // RunResultContext is the context of AtRunResult.
 type RunResultContext struct{ blueprintView }
 
-// Allow lets the result pass, and may add to the state.
+// Allow leaves the result unchanged, and can add effects.
 func (c RunResultContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Replace replaces the result by a text; a JSON result is dropped.
@@ -72,7 +72,7 @@ type RunFailedContext struct{ blueprintView }
 // Err returns the error of the run.
 func (c RunFailedContext) Err() error { return c.about.Err }
 
-// Allow adds to the state.
+// Allow can add effects.
 func (c RunFailedContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // RunEndContext is the context of AtRunFinish and AtRunTimeout.
@@ -82,7 +82,7 @@ type RunEndContext struct{ blueprintView }
 func (c RunEndContext) Err() error { return c.about.Err }
 
 // fireBlueprint asks the hooks at a point of a coordinator's run, in turn; each sees the changes
-// of the ones before. Denied is set at RunStart if the run must not be given to a runner.
+// of earlier hooks. Denied is set at RunStart if the run must not be given to a runner.
 func (c *Compiled) fireBlueprint(ctx context.Context, s agent.State, f Firing, about BlueprintRun) (run BlueprintRun, after agent.State, denied, err error) {
 	var last *Outcome
 	switch f.Point {
@@ -103,8 +103,8 @@ func (c *Compiled) fireBlueprint(ctx context.Context, s agent.State, f Firing, a
 	return about, s, denied, err
 }
 
-// foldRunStart asks the controls at RunStart until all of them have judged the same
-// parameters. The first Deny ends the asking.
+// foldRunStart asks the controls at RunStart until all of them have judged the same parameters,
+// or one denies.
 func (c *Compiled) foldRunStart(ctx context.Context, s agent.State, f Firing, about *BlueprintRun) (*Outcome, error) {
 	d := deliberation[judgedParameters]{now: judgedParameters(about.Parameters)}
 	view := func(frozen *Outcome) RunStartContext {
@@ -120,7 +120,7 @@ func (c *Compiled) foldRunStart(ctx context.Context, s agent.State, f Firing, ab
 	return d.observedOutcome(), c.runStart.announce(ctx, c.pool, view(d.observedOutcome()))
 }
 
-// judgedParameters are the parameters of a run as the controls judge them.
+// judgedParameters are the parameters of a run that the controls judge.
 type judgedParameters string
 
 func (p judgedParameters) same(other judgedParameters) bool { return p == other }
@@ -132,8 +132,8 @@ func (p judgedParameters) applyRewrite(o *Outcome, again bool) (now, judged judg
 	return now, now
 }
 
-// foldBlueprint asks the controls of a point after the start in turn; each sees the
-// changes of the ones before.
+// foldBlueprint asks the controls of a point after the start, in turn; each sees the changes of
+// earlier controls.
 func foldBlueprint[C Context](
 	ctx context.Context, c *Compiled, m *moment[C], f Firing, s *agent.State, about *BlueprintRun, view func(blueprintView) C,
 ) (*Outcome, error) {

@@ -11,13 +11,13 @@ import (
 type Compaction struct {
 	// ID names the compaction.
 	ID string
-	// Messages and Tokens are the size of what the model would be shown without the
-	// compaction. Tokens are counted by the driver, or estimated.
+	// Messages and Tokens are the number of messages, and of their tokens, that the model
+	// would be shown without the compaction. Tokens are counted by the driver, or
+	// estimated.
 	Messages int
 	Tokens   int64
 	// MessagesAfter is the number of messages that the model is shown instead, and Summary
-	// the text that replaces the dropped messages. They are set once the compaction is
-	// done.
+	// the text that replaces the dropped messages. They are set after the compaction.
 	MessagesAfter int
 	Summary       string
 	// Err is the error of a failed compaction, otherwise nil.
@@ -53,7 +53,7 @@ type CompactFailedContext struct{ compactView }
 // Err returns the error of the compaction.
 func (c CompactFailedContext) Err() error { return c.about.Err }
 
-// current holds the hooks of a run, for middleware that has points of its own.
+// current holds the hooks of a run, for middleware that fires points.
 var current = agent.NewScratch[struct{ hooks *Compiled }](nil)
 
 // Of returns the hooks around the run of s; nil when there are none. Its methods that fire

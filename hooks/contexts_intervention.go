@@ -26,12 +26,13 @@ type batchView struct {
 // Interventions returns every call of the step that a person is asked about, in call order.
 func (c batchView) Interventions() []agent.Intervention { return slices.Clone(c.batch) }
 
-// CallIDs returns the ids of those calls.
+// CallIDs returns the ids of the calls in Interventions.
 func (c batchView) CallIDs() []string {
 	return lo.Map(c.batch, func(i agent.Intervention, _ int) string { return i.CallID() })
 }
 
-// CallID returns the id of the only call; ok is false when there are several.
+// CallID returns the id of the only call in Interventions; ok is false when there are
+// several.
 func (c batchView) CallID() (id string, ok bool) {
 	if len(c.batch) != 1 {
 		return "", false
@@ -42,13 +43,13 @@ func (c batchView) CallID() (id string, ok bool) {
 // InterventionContext is the context of AtInterventionRequested.
 type InterventionContext struct {
 	batchView
-	p *agent.Prepared // as it stands
+	p *agent.Prepared // with the changes so far
 }
 
-// Call returns the call that the person is asked about, earlier rewrites applied.
+// Call returns the call that the person is asked about, with earlier rewrites.
 func (c InterventionContext) Call() Call { return Call{*c.p.Call} }
 
-// Original returns the call as the model asked for it.
+// Original returns the call that the model asked for.
 func (c InterventionContext) Original() Call { return Call{*c.p.Original} }
 
 // Tool returns the tool's name.
@@ -58,17 +59,17 @@ func (c InterventionContext) Tool() string { return c.p.Call.Name }
 // that earlier hooks have given for the person.
 func (c InterventionContext) Questions() agent.Questions { return slices.Clone(c.p.Questions()) }
 
-// Allow lets the person be asked.
+// Allow leaves the decision to the person.
 func (c InterventionContext) Allow() Result { return c.allowWith(nil) }
 
-// Deny forbids the call: no person is asked, and the model is told why. Every hook may.
+// Deny forbids the call: no person is asked, and the model is told why. Every hook may deny.
 func (c InterventionContext) Deny(reason string) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, nil)
 }
 
 // Rewrite asks the person about other arguments, even if an earlier hook has approved the
-// call with its old ones. The call that runs after an approval is checked against the tool's
-// schema, and judged by the controls.
+// call with its old arguments. After an approval, the rewritten call is checked against the
+// tool's schema and judged by the controls.
 func (c InterventionContext) Rewrite(arguments any) Result {
 	text, err := strictjson.Marshal(arguments)
 	if err == nil {
@@ -80,18 +81,18 @@ func (c InterventionContext) Rewrite(arguments any) Result {
 	return c.newAnswer(Outcome{decision: Rewrite, arguments: text, invalid: err}, nil)
 }
 
-// Approve answers for the person: the call may run as it is now. It answers only the
-// questions that the hook may answer: those of a required policy only if the hook belongs to
-// a required policy, others only if the hook's priority is not lower than that of the hook
-// that asks, and never the question whether a call in doubt is repeated. The remaining
-// questions go to the person, and an event of kind HookSkipped says why. If a later hook
-// rewrites the call, the answers are void.
+// Approve answers for the person: the call may run with its current arguments. It answers
+// only the questions that the hook may answer: a question of a required policy only if the
+// hook belongs to a required policy, another question only if the hook's priority is not
+// lower than that of the hook that asks, and never the question whether a call in doubt is
+// repeated. The remaining questions go to the person, and an event of kind HookSkipped says
+// why. If a later hook rewrites the call, the answers are void.
 func (c InterventionContext) Approve(reason string) Result {
 	return c.newAnswer(Outcome{decision: Approve, reason: reason}, nil)
 }
 
 // RejectAndEnd answers for the person: the call does not run, and the run ends as
-// interrupted. Policies call it reject. To let the run go on, use Deny. Every hook may
+// interrupted. Policies call it reject. To let the run continue, use Deny. Every hook may
 // reject; RejectAndEnd takes precedence over Deny.
 func (c InterventionContext) RejectAndEnd(reason string) Result {
 	return c.newAnswer(Outcome{decision: RejectAndEnd, reason: reason}, nil)

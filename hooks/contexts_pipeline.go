@@ -21,13 +21,13 @@ type Pipeline struct {
 	Progress string `json:"progress,omitempty"`
 	Status   string `json:"status,omitempty"`
 	Context  string `json:"context,omitempty"`
-	// LastDecision is the decision of the iteration before, such as continue or stop.
+	// LastDecision is the decision of the previous iteration, such as continue or stop.
 	LastDecision string `json:"last_decision,omitempty"`
 	// ChangedFiles are the files that the iteration changed, StageOutputs the outputs of
 	// the stage so far.
 	ChangedFiles []string `json:"changed_files,omitempty"`
 	StageOutputs []string `json:"stage_outputs,omitempty"`
-	// Reason is why the pipeline, or the stage, is complete.
+	// Reason says why the pipeline, or the stage, is complete.
 	Reason string `json:"reason,omitempty"`
 	// Err is the error of a failed iteration, otherwise nil.
 	Err error `json:"-"`
@@ -43,7 +43,7 @@ type PipelineContext struct {
 // Pipeline returns the description of the pipeline.
 func (c PipelineContext) Pipeline() Pipeline { return c.about }
 
-// Allow lets the pipeline go on, and may add to the state.
+// Allow lets the pipeline continue, and can add effects.
 func (c PipelineContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Stop ends the pipeline.
@@ -60,8 +60,8 @@ type PipelineEndContext struct {
 // Pipeline returns the description of the pipeline.
 func (c PipelineEndContext) Pipeline() Pipeline { return c.about }
 
-// firePipeline asks the hooks at a point of a pipeline, in turn; each sees the changes of the
-// ones before. It returns the state with the hooks' changes and the stop signal of a hook.
+// firePipeline asks the hooks at a point of a pipeline, in turn; each sees the changes of
+// earlier hooks. It returns the state with the hooks' changes and the stop signal of a hook.
 func (c *Compiled) firePipeline(ctx context.Context, s agent.State, f Firing, about Pipeline) (agent.State, error) {
 	if f.Point == SessionComplete {
 		return s, c.sessionComplete.announce(ctx, c.pool, PipelineEndContext{viewAround(s, f, nil), about})
@@ -92,11 +92,11 @@ func (c *Compiled) firePipeline(ctx context.Context, s agent.State, f Firing, ab
 	return s, m.announce(ctx, c.pool, view(last))
 }
 
-// pipelinePoints are the points of a pipeline where something can be decided.
+// pipelinePoints are the points of a pipeline at which controls can decide.
 var pipelinePoints = []Point[PipelineContext]{AtSessionStart, AtIterationStart, AtIterationComplete, AtIterationFailed, AtStageComplete}
 
-// pipelinePointNames are all points of a pipeline, blueprintPointNames those of a coordinator's
-// run.
+// pipelinePointNames are all points of a pipeline, blueprintPointNames all points of a
+// coordinator's run.
 var (
 	pipelinePointNames  = []PointName{SessionStart, IterationStart, IterationComplete, IterationFailed, StageComplete, SessionComplete}
 	blueprintPointNames = []PointName{RunStart, RunResult, RunFailed, RunTimeout, RunFinish}

@@ -25,32 +25,33 @@ type inputView struct {
 	p *runPayload
 }
 
-// Messages returns the user messages that the run is about to accept, earlier rewrites
-// applied.
+// Messages returns the user messages that the run is about to accept, with earlier
+// rewrites.
 func (c inputView) Messages() []agent.Message { return slices.Clone(c.p.input) }
 
-// Text returns the text of the input, several messages joined by newlines.
+// Text returns the text of the input. The texts of several messages are joined by
+// newlines.
 func (c inputView) Text() string { return textOf(c.p.input) }
 
-// Allow accepts the input, and may add to it.
+// Allow accepts the input, and can add effects.
 func (c inputView) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
-// Deny refuses the input: the run ends as denied, no model is asked, and the input is
-// not kept. The effects are kept.
+// Deny refuses the input: the run ends as denied, the model is not asked, and the input
+// is dropped. The effects are kept.
 func (c inputView) Deny(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, effects)
 }
 
-// Rewrite replaces all of the input by other user messages: the model and the
-// transcript get these, and the old input is not kept. At least one message is
-// required; to refuse the input, use Deny.
+// Rewrite replaces all of the input by other user messages, for the model and in the
+// transcript. The old input is dropped. At least one message is required; to refuse the
+// input, use Deny.
 func (c inputView) Rewrite(messages []agent.Message, effects ...agent.Effect) Result {
 	input, err := asInput(messages)
 	return c.newAnswer(Outcome{decision: Rewrite, input: input, invalid: err}, effects)
 }
 
-// asInput returns the messages as a user's, whatever role they had: a later hook must
-// be able to see and deny the replacement of the input.
+// asInput returns the messages as input, without a source, so that a later hook can see
+// and deny the replacement of the input.
 func asInput(messages []agent.Message) ([]agent.Message, error) {
 	if len(messages) == 0 {
 		return nil, errors.New("the input was rewritten to no messages: use Deny to refuse it")
@@ -93,8 +94,7 @@ type FailureContext struct {
 // Err returns the error of the run, an *agent.RunError.
 func (c FailureContext) Err() error { return c.p.err }
 
-// Allow adds to the final state of the failed run. Nothing else can be changed any
-// more.
+// Allow adds to the final state of the failed run. It cannot change anything else.
 func (c FailureContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // EndContext is the context of AtExecutionEnd.
@@ -130,27 +130,27 @@ type stopPayload struct {
 	continuations, left int
 }
 
-// Signal returns why the run would end.
+// Signal returns the signal with which the run would end.
 func (c StopContext) Signal() agent.Signal { return c.p.signal }
 
 // Answer returns the text that the run would end with.
 func (c StopContext) Answer() string { return c.state.Answer() }
 
-// Continuations returns how often a Stop hook has made this run go on already.
+// Continuations returns how often a Stop hook has already made this run continue.
 func (c StopContext) Continuations() int { return c.p.continuations }
 
-// ContinuationsLeft returns how often Stop hooks may still make this run go on. At zero
-// a Continue is ignored and the run ends as done. A hook that must not let the run end
-// as done should answer with Stop in that case.
+// ContinuationsLeft returns how often Stop hooks can still make this run continue. If
+// it is zero, Continue is ignored and the run ends as done. In that case, a hook that
+// must not let the run end as done should answer with Stop.
 func (c StopContext) ContinuationsLeft() int { return c.p.left }
 
-// Continue makes the run go on, unless ContinuationsLeft is zero. The reason is sent to
-// the model, so write it for the model: what is still to be done.
+// Continue makes the run continue, unless ContinuationsLeft is zero. The model receives
+// the reason, so it should say what the model must still do.
 func (c StopContext) Continue(reason string) Result {
 	return c.newAnswer(Outcome{decision: Continue, reason: reason}, nil)
 }
 
-// Stop ends the run, and no other hook can make it go on.
+// Stop ends the run, and no other hook can make it continue.
 func (c StopContext) Stop(reason string) Result {
 	return c.newAnswer(Outcome{decision: StopRun, reason: reason}, nil)
 }

@@ -20,7 +20,7 @@ var (
 // StepContext is the context of AtStepStart.
 type StepContext struct{ contextView }
 
-// Allow allows the step, and may add to the state before it.
+// Allow allows the step, and can add effects before it.
 func (c StepContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Stop ends the run before this step.
@@ -40,7 +40,7 @@ type stepEndPayload struct {
 	totals runTotals
 }
 
-// Record returns the step as it was recorded: reply, results, usage, times.
+// Record returns the record of the step: reply, results, usage, times.
 func (c StepEndContext) Record() agent.StepRecord { return c.p.record }
 
 // Kind returns whether the step ran tools, gave an answer, or failed.
@@ -49,7 +49,7 @@ func (c StepEndContext) Kind() agent.StepKind { return c.p.record.Kind() }
 // Content returns the model's text in this step; it may be empty.
 func (c StepEndContext) Content() string { return c.p.record.Message().Text() }
 
-// LastContent returns the model's last text in this run, in this step or before.
+// LastContent returns the model's last text in this run, from this step or an earlier one.
 func (c StepEndContext) LastContent() string { return c.p.totals.text }
 
 // Duration returns how long the step took, its tools included.
@@ -61,13 +61,13 @@ func (c StepEndContext) RunUsage() agent.Usage { return c.state.RunUsage() }
 // RunToolCalls returns the number of tool calls of the run so far.
 func (c StepEndContext) RunToolCalls() int { return c.p.totals.tools }
 
-// ShouldContinue reports whether the step gives a reason to go on: it called tools and
+// ShouldContinue reports whether the step gives a reason to continue: it called tools and
 // nothing stopped the run. The criteria are asked later.
 func (c StepEndContext) ShouldContinue() bool {
 	return c.Kind() == agent.StepToolExecution && !c.state.Stopped()
 }
 
-// Allow adds to the state after the step.
+// Allow can add effects after the step.
 func (c StepEndContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Stop ends the run after this step.
@@ -91,14 +91,14 @@ type inferencePayload struct {
 // Inference returns the id of the model call, the same at AtPostInference.
 func (c InferenceContext) Inference() string { return agent.Checkpoint(c.state).InferenceID() }
 
-// Request returns the request to the model, earlier rewrites applied.
+// Request returns the request to the model, with earlier rewrites.
 func (c InferenceContext) Request() agent.Request { return c.state.Request() }
 
 // Messages iterates over the messages that the model is about to be shown.
 func (c InferenceContext) Messages() iter.Seq2[int, agent.Message] { return c.state.Messages() }
 
-// Allow allows the model call, and may add messages: the model is shown them in this call,
-// and they are kept if it answers.
+// Allow allows the model call, and can add messages: the model is shown them in this call,
+// and the transcript keeps them if the model answers.
 func (c InferenceContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Rewrite changes the request to the model, in this call only.
@@ -126,8 +126,8 @@ type ReplyContext struct {
 // Inference returns the id of the model call, the same at AtPreInference.
 func (c ReplyContext) Inference() string { return agent.Checkpoint(c.state).InferenceID() }
 
-// Tell sends an event about a hook to the observer of the run, after all controls were
-// asked and with their filters applied.
+// Tell sends an event about a hook to the observer of the run. It is sent after all
+// controls were asked, with their filters applied.
 func (c ReplyContext) Tell(ctx context.Context, e Event) {
 	if e.Shadow && e.Decision == Filter {
 		e = e.withFilter(e.Outcome.wouldChange(func(l filters) { l.filterReply(c.p.reply); _ = l.filterError(c.p.err) }))
@@ -136,10 +136,10 @@ func (c ReplyContext) Tell(ctx context.Context, e Event) {
 }
 
 // Err returns the error of a failed model call, or nil. After a failure there is no reply:
-// Replace and Withhold change the text of the error, and the call stays failed.
+// Replace and Withhold change the text of the error, and the call is still a failure.
 func (c ReplyContext) Err() error { return c.p.err }
 
-// Reply returns the model's turn, earlier replacements applied.
+// Reply returns the model's turn, with earlier replacements.
 func (c ReplyContext) Reply() agent.Step { return c.p.reply }
 
 // Text returns the text of the reply.
@@ -150,7 +150,7 @@ func (c ReplyContext) Tools() []string {
 	return lo.Map(slices.Collect(values(c.p.reply.Message.Calls())), func(call agent.ToolCall, _ int) string { return call.Name })
 }
 
-// Allow leaves the reply unchanged, and may add messages after it.
+// Allow leaves the reply unchanged, and can add messages after it.
 func (c ReplyContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // Filter applies f to every text that leaves the point: the model's text and reasoning, the
@@ -164,8 +164,8 @@ func (c ReplyContext) Filter(f func(text string) string, effects ...agent.Effect
 	return c.newAnswer(filterOutcome(f), effects)
 }
 
-// FilterOrWithhold works like Filter with a func that can also return an error for a text
-// that must not leave at all: then the whole reply is withheld and the run ends with the
+// FilterOrWithhold works like Filter with a func that can also return an error, for a text
+// that must not leave the point: the whole reply is then withheld and the run ends with the
 // error as the reason.
 func (c ReplyContext) FilterOrWithhold(f func(text string) (string, error), effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)
@@ -181,7 +181,7 @@ func (c ReplyContext) Replace(reply agent.Step, effects ...agent.Effect) Result 
 	return c.newAnswer(Outcome{decision: Replace, reply: &reply, invalid: err}, effects)
 }
 
-// ReplaceText replaces the text of the reply; its calls stay.
+// ReplaceText replaces the text of the reply and keeps its calls.
 func (c ReplyContext) ReplaceText(text string, effects ...agent.Effect) Result {
 	reply := c.p.reply
 	reply.Message = reply.Message.WithContent(agent.TextContent(text))

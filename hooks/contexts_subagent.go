@@ -16,7 +16,8 @@ type Subagent struct {
 	Instruction string
 	// CallID is the id of the tool call that starts the sub-agent.
 	CallID string
-	// Run is the run of the sub-agent: its ids, its session and its depth. Started is zero until it has begun.
+	// Run is the run of the sub-agent: its ids, its session and its depth. Started is zero until the run has
+	// begun.
 	Run agent.Run
 	// Result is the sub-agent's answer, Status the final status of its run. They are set once
 	// the run has ended.
@@ -38,8 +39,7 @@ type subagentView struct {
 // Subagent returns the description of the sub-agent's run.
 func (c subagentView) Subagent() Subagent { return c.about }
 
-// where returns no index: parallel calls may start sub-agents, and their hooks must not share a
-// context.
+// where returns no index, because parallel calls can start sub-agents, whose hooks must not share a context.
 func (c subagentView) where() (agent.State, int) { return c.state, -1 }
 
 // PreSubagentContext is the context of AtPreSubagent.
@@ -70,22 +70,20 @@ func (c PostSubagentContext) Replace(text string) Result {
 	return c.newAnswer(Outcome{decision: Replace, content: &content}, nil)
 }
 
-// Filter applies f to every text that leaves the point: the answer, or the error of a sub-agent
-// that gave none. For a text that is JSON, f is also called with each decoded string. f must
-// return other texts unchanged, and may be called again for its own result; if it panics, the
-// answer is withheld.
+// Filter applies f to every text that leaves the point: the answer or, if the sub-agent gave no answer, its
+// error. For a text that is JSON, f is also called with each decoded string. f must return other texts
+// unchanged, and may be called again for its own result; if it panics, the answer is withheld.
 func (c PostSubagentContext) Filter(f func(text string) string) Result {
 	return c.newAnswer(filterOutcome(f), nil)
 }
 
-// FilterOrWithhold works like Filter with a func that can also return an error for a text that
-// must not leave at all: then the answer is withheld, and the model receives the error as the
-// reason.
+// FilterOrWithhold works like Filter with a func that can also return an error, for a text that must not
+// leave the point: the answer is then withheld, and the model receives the error as the reason.
 func (c PostSubagentContext) FilterOrWithhold(f func(text string) (string, error)) Result {
 	return c.newAnswer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, nil)
 }
 
-// Tell sends an event about a hook to the observer of the run, after all controls were asked and
+// Tell sends an event about a hook to the observer of the run. It is sent after all controls were asked,
 // with their filters applied.
 func (c PostSubagentContext) Tell(ctx context.Context, e Event) {
 	if e.Shadow && e.Decision == Filter {
@@ -112,9 +110,9 @@ var (
 	subagentFailed, _ = infoOf(SubagentFailed)
 )
 
-// PreSubagent asks the hooks at PreSubagent, of the run that starts a sub-agent. Instruction is
-// the instruction as they leave it. The sub-agent must not run if denied is set. The error is
-// that of a hook whose failure aborts the run, or of ctx.
+// PreSubagent asks the hooks at PreSubagent of the run that starts a sub-agent. Instruction is the
+// instruction as changed by the hooks. The sub-agent must not run if denied is set. The error is that of a
+// hook whose failure aborts the run, or of ctx.
 func (c *Compiled) PreSubagent(ctx context.Context, s agent.State, about Subagent) (instruction string, denied error, err error) {
 	instruction = about.Instruction
 	if c == nil || c.preSubagent.empty() {
@@ -134,7 +132,7 @@ func (c *Compiled) PreSubagent(ctx context.Context, s agent.State, about Subagen
 	return string(d.now), denied, c.preSubagent.announce(ctx, c.pool, view(d.observedOutcome()))
 }
 
-// judgedText is an instruction as the controls judge it.
+// judgedText is an instruction that the controls judge.
 type judgedText string
 
 func (t judgedText) same(other judgedText) bool { return t == other }
@@ -144,9 +142,9 @@ func (judgedText) applyRewrite(o *Outcome, _ bool) (now, judged judgedText) {
 	return now, now
 }
 
-// PostSubagent asks the hooks at PostSubagent about the answer, or about about.Err if the
-// sub-agent gave no answer. It returns both as the hooks leave them. If the answer was withheld,
-// the result is the reason, and withheld is set. Observers receive answers only.
+// PostSubagent asks the hooks at PostSubagent about the answer, or about about.Err if the sub-agent gave no
+// answer. It returns both as changed by the hooks. If the answer was withheld, the result is the reason, and
+// withheld is set. Observers are called only if there is an answer.
 func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subagent) (left Subagent, withheld error, err error) {
 	if c == nil || c.postSubagent.empty() {
 		return about, nil, nil

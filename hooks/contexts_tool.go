@@ -10,8 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Call is a tool call as a hook sees it. Its arguments are one well-formed JSON
-// object, without duplicate names.
+// A Call is the tool call that a hook receives. Its arguments are one well-formed JSON object,
+// without duplicate names.
 type Call struct{ agent.ToolCall }
 
 // Decode decodes the arguments into a pointer to a struct, a map or any other Go value. Names
@@ -58,11 +58,11 @@ var (
 type ToolContext struct {
 	contextView
 
-	p *agent.Prepared // as it stands
+	p *agent.Prepared // with the changes so far
 	x *HookedToolExecutor
 }
 
-// Call returns the call as it would run, earlier rewrites applied.
+// Call returns the call that would run, with earlier rewrites.
 func (c ToolContext) Call() Call { return Call{*c.p.Call} }
 
 // Original returns the call as the model asked for it.
@@ -74,12 +74,12 @@ func (c ToolContext) Tool() string { return c.p.Call.Name }
 // Index returns the position of the call in its step, counted from zero.
 func (c ToolContext) Index() int { return c.p.Original.Index }
 
-// Invalid returns the error in the arguments according to the tool's schema, or that there is
-// no such tool; nil for a valid call. Unless a hook denies the call or rewrites it into a
-// valid one, the model receives the error and the tool does not run.
+// Invalid returns the error in the arguments according to the tool's schema, or the error that
+// the tool does not exist; nil for a valid call. Unless a hook denies the call or rewrites it
+// into a valid one, the model receives the error and the tool does not run.
 func (c ToolContext) Invalid() error { return c.p.Invalid }
 
-// Allow allows the call. It skips neither other hooks nor an approval.
+// Allow allows the call. Other hooks and approvals still apply.
 func (c ToolContext) Allow(effects ...agent.Effect) Result {
 	if len(effects) == 0 {
 		return mo.Ok(c.info.allowed) // inlined, so that c is not copied
@@ -88,7 +88,7 @@ func (c ToolContext) Allow(effects ...agent.Effect) Result {
 }
 
 // Deny denies the call: the tool does not run, the model receives the reason, and the other
-// calls of the step go on. An empty reason is still a denial.
+// calls of the step continue. An empty reason is still a denial.
 func (c ToolContext) Deny(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, effects)
 }
@@ -103,9 +103,9 @@ func (c ToolContext) Ask(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Ask, reason: reason}, effects)
 }
 
-// AskAbout works like Ask with a Question: its Reason, how long the person has, and the
-// verdict when there is no answer in time. The name of the hook is filled in; a question with
-// a Kind or with Answers is a failure of the hook.
+// AskAbout works like Ask, but the Question can also set how long the person has, and the
+// verdict if there is no answer in time. The name of the hook is filled in. A question with a
+// Kind or with Answers is a failure of the hook.
 func (c ToolContext) AskAbout(q agent.Question, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Ask, reason: q.Reason, question: &q, invalid: wrongQuestion(q)}, effects)
 }
@@ -126,10 +126,10 @@ func (c ToolContext) Asked() (i agent.Intervention, ok bool) {
 	return agent.Checkpoint(c.state).Intervention(c.p.Original.ID)
 }
 
-// Rewrite replaces all of the call's arguments. They are given as a json.RawMessage or as any
-// value that marshals to a JSON object, and are checked against the tool's schema at once.
-// Arguments that violate it are a failure of the hook, and then neither the original nor the
-// rewritten call runs.
+// Rewrite replaces all of the call's arguments. They are a json.RawMessage or any value that
+// marshals to a JSON object, and are checked against the tool's schema immediately. Arguments
+// that violate the schema are a failure of the hook: neither the original nor the rewritten
+// call runs.
 func (c ToolContext) Rewrite(arguments any, effects ...agent.Effect) Result {
 	text, err := objectOf(arguments)
 	return c.newAnswer(Outcome{decision: Rewrite, arguments: text, invalid: err}, effects)
@@ -168,7 +168,7 @@ func (c ToolContext) where() (agent.State, int) { return c.state, c.p.Original.I
 
 func (c ToolContext) toolCall() *agent.ToolCall { return c.p.Call }
 
-// vet lets the inner executor check rewritten arguments.
+// vet passes rewritten arguments to the inner executor, which checks them.
 func (c ToolContext) vet(ctx context.Context, o *Outcome) (*Outcome, error) {
 	if o.decision != Rewrite {
 		return o, nil
@@ -196,8 +196,8 @@ type resultView struct {
 	h *heldEvents // nil for observers
 }
 
-// Tell sends an event about a hook to the observer of the run, after all controls were asked
-// and with their filters applied.
+// Tell sends an event about a hook to the observer of the run. It is sent after all controls
+// were asked, with their filters applied.
 func (c resultView) Tell(ctx context.Context, e Event) {
 	if e.Shadow && e.Decision == Filter {
 		e = e.withFilter(e.Outcome.wouldChange(func(l filters) { l.filterResult(c.r) }))
@@ -209,7 +209,7 @@ func (c resultView) where() (agent.State, int) { return c.state, c.p.Original.In
 
 func (c resultView) toolCall() *agent.ToolCall { return c.p.Call }
 
-// Result returns the current answer, earlier replacements applied.
+// Result returns the current answer, with earlier replacements.
 func (c resultView) Result() agent.ToolResult {
 	return *c.r.To(c.p)
 }
@@ -238,7 +238,7 @@ func (c resultView) Index() int { return c.p.Original.Index }
 // Text returns the text of the answer.
 func (c resultView) Text() string { return c.r.Text() }
 
-// Allow leaves the answer unchanged, and may add to the state.
+// Allow leaves the answer unchanged, and can add effects.
 func (c resultView) Allow(effects ...agent.Effect) Result {
 	if len(effects) == 0 {
 		return mo.Ok(c.info.allowed)
@@ -246,12 +246,12 @@ func (c resultView) Allow(effects ...agent.Effect) Result {
 	return c.allowWith(effects)
 }
 
-// Replace replaces the answer by another text; its status stays.
+// Replace replaces the answer by another text and keeps its status.
 func (c resultView) Replace(text string, effects ...agent.Effect) Result {
 	return c.ReplaceContent(agent.TextContent(text), effects...)
 }
 
-// ReplaceContent replaces the content of the answer; its status stays.
+// ReplaceContent replaces the content of the answer and keeps its status.
 func (c resultView) ReplaceContent(content agent.Content, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Replace, content: &content}, effects)
 }
@@ -260,21 +260,21 @@ func (c resultView) ReplaceContent(content agent.Content, effects ...agent.Effec
 // the message of a stop, and the messages, context and metadata that the tool and hooks add,
 // including hooks that are asked later. For a text that is JSON, f is also called with each
 // decoded string. f must return other texts unchanged, and may be called again for its own
-// result; if it panics, the answer is withheld. If f changes a text of an error, the original
-// error is not reachable any more; its kind stays.
+// result; if it panics, the answer is withheld. If f changes a text of an error, a new error
+// of the same kind replaces the original error.
 func (c resultView) Filter(f func(text string) string, effects ...agent.Effect) Result {
 	return c.newAnswer(filterOutcome(f), effects)
 }
 
-// FilterOrWithhold works like Filter with a func that can also return an error for a text that
-// must not leave at all: then the whole answer is withheld, and the model receives the error
-// as the reason.
+// FilterOrWithhold works like Filter with a func that can also return an error, for a text
+// that must not leave the point: the whole answer is then withheld, and the model receives the
+// error as the reason.
 func (c resultView) FilterOrWithhold(f func(text string) (string, error), effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)
 }
 
 // Withhold withholds the answer from the model, which receives the reason instead. It also
-// drops all changes to the state that the tool, and hooks that were asked earlier, wanted.
+// drops all effects of the tool and of hooks that were asked earlier.
 func (c resultView) Withhold(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Withhold, reason: reason}, effects)
 }

@@ -7,18 +7,18 @@ import (
 )
 
 // CountedCalls records, for each run, which calls of the current step a control has
-// counted. A control may be asked several times about one call, after another hook or a
-// person has changed the arguments; the id of the call stays the same.
+// counted. A control can be asked several times about one call, if another hook or a
+// person changes the arguments; the id of the call stays the same.
 //
 //	counted := hooks.CountCalls()
 //	limit := func(_ context.Context, c hooks.ToolContext) hooks.Result {
 //		if !counted.Has(c) {
-//			counted.Add(c) // and take it off what is allowed
+//			counted.Add(c) // and subtract it from the budget
 //		}
 //		return c.Pass()
 //	}
 //
-// Make it with CountCalls, once for each hook that counts. It is safe for concurrent use.
+// Create one with CountCalls for each hook that counts. It is safe for concurrent use.
 type CountedCalls struct{ ofRun *agent.Scratch[countedCalls] }
 
 // countedCalls are the calls of one step of a run, by their ids.

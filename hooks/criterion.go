@@ -12,11 +12,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// DefaultContinuations is how often Stop hooks may make one run go on if the agent sets no
-// other number.
+// DefaultContinuations is how often Stop hooks can make one run continue if the agent sets
+// no other number.
 const DefaultContinuations = 8
 
-// continued counts how often Stop hooks made the run go on.
+// continued counts how often Stop hooks made the run continue.
 var continued = agent.ReservedKey[int](reserved.Show(), "hooks.continuations", agent.ScopeRun)
 
 // HookContinuationCriterion wraps the other criteria of an agent and asks the hooks at Stop
@@ -31,7 +31,7 @@ type HookContinuationCriterion struct {
 var _ agent.Criterion = HookContinuationCriterion{}
 
 // WrapCriterion wraps the other criteria, which must include agent.Base, with the hooks.
-// Continuations is how often the hooks may make one run go on; zero means
+// Continuations is how often the hooks can make one run continue; zero means
 // DefaultContinuations.
 func (c *Compiled) WrapCriterion(inner agent.Criterion, continuations int) agent.Criterion {
 	if c.stop.empty() {
@@ -52,9 +52,9 @@ func (x HookContinuationCriterion) Limits() (limits agent.Limits, only bool) {
 }
 
 // Evaluate returns the evaluation of the other criteria, unless a Stop hook makes the run
-// go on or stops it. If a hook wants to go on more often than allowed, the run ends with
-// agent.StopContinuations; its details are hook, continuations and maxContinuations, in
-// addition to those of the original end.
+// continue or stops it. If hooks make the run continue more often than allowed, the run
+// ends with agent.StopContinuations; its details are hook, continuations and
+// maxContinuations, in addition to the details of the original signal.
 func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
 	result := x.inner.Evaluate(ctx, s)
 	verdict, err := result.Get()
@@ -111,7 +111,7 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 	return mo.Ok(verdict)
 }
 
-// capSignal returns the signal of a run that ends although a hook asked to go on.
+// capSignal returns the signal of a run that ends although a hook answered Continue.
 func (x HookContinuationCriterion) capSignal(end agent.Signal, hook string, count int) agent.Signal {
 	details := maps.Clone(end.Details)
 	if details == nil {

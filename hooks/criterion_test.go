@@ -23,7 +23,7 @@ func onStop(name string, f func(c hooks.StopContext) hooks.Result) hooks.Hook {
 	return hooks.On(hooks.AtStop, name, func(_ context.Context, c hooks.StopContext) hooks.Result { return f(c) })
 }
 
-// onceMore makes the run go on a number of times.
+// onceMore makes the run continue a number of times.
 func onceMore(name string, times int) hooks.Hook {
 	return onStop(name, func(c hooks.StopContext) hooks.Result {
 		return lo.TernaryF(c.Continuations() < times,
@@ -36,7 +36,8 @@ var talks = func() *agenttest.Driver {
 	return agenttest.Script().Then(agenttest.Say("done").WithTokens(1, 0).WithCost(0.1))
 }
 
-// IP-62, IP-63: a run that ends by itself asks; one that goes on does not.
+// IP-62, IP-63: Stop hooks are asked when a run would end by itself, and not when it
+// continues.
 func TestStopHooksAreAskedWhenTheRunWouldEnd(t *testing.T) {
 	var asked []int
 	end := play(t, agenttest.Script(agenttest.Call("echo", `{}`), agenttest.Say("the answer")), []hooks.Hook{
@@ -54,8 +55,8 @@ func TestStopHooksAreAskedWhenTheRunWouldEnd(t *testing.T) {
 	assert.Equal(t, agent.StopCompleted, end.signal().Reason)
 }
 
-// IP-65, IP-67, IP-88: a hook's wish to go on is stronger than the wish to end, and
-// the model is told of it.
+// IP-65, IP-67, IP-88: a hook's Continue overrides the end of the run, and the model
+// receives the reason.
 func TestStopHookMakesTheRunGoOn(t *testing.T) {
 	end := play(t, talks(), []hooks.Hook{onceMore("tests", 2)})
 	require.NoError(t, end.err)
@@ -90,7 +91,7 @@ assistant: done
 `, agenttest.Transcript(end.State))
 }
 
-// IP-64, IP-66, IP-70: a stop beats all wishes to go on, in whatever order.
+// IP-64, IP-66, IP-70: a Stop takes precedence over every Continue, in any order.
 func TestStopHookStops(t *testing.T) {
 	list := []hooks.Hook{
 		onceMore("more", 9),
@@ -161,7 +162,7 @@ func TestNoStopHookBeforeTheFirstStep(t *testing.T) {
 	assert.False(t, asked)
 }
 
-// IP-78: forced continuations are capped, and the hook is told how many there were.
+// IP-78: forced continuations are limited, and the hook receives their number.
 func TestContinuationsAreCapped(t *testing.T) {
 	for name, tc := range map[string]struct {
 		more []capability.Capability

@@ -11,8 +11,8 @@ import (
 )
 
 // decide asks the controls about a call until all of them have judged the same call, combines
-// their answers (Stop > Deny > Ask > Mock > Allow), and tells the observers. The first Stop
-// or Deny ends the asking.
+// their answers (Stop > Deny > Ask > Mock > Allow), and tells the observers. After the first
+// Stop or Deny, it asks no further control.
 func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared) mo.Result[*agent.Prepared] {
 	c := ToolContext{contextView{state: s, info: preToolUse}, p, x}
 	if p.Effects.Len() > 0 {
@@ -62,26 +62,26 @@ func (x *HookedToolExecutor) decideFrom(
 	return mo.Ok(p)
 }
 
-// hasNoSay reports whether an answer changes nothing.
+// hasNoSay reports whether an answer has no effect on the call or the state.
 func hasNoSay(o *Outcome) bool { return o == nil || o.plain() }
 
-// judgedCall is a prepared call as the controls judge it.
+// judgedCall is a prepared call that the controls judge.
 type judgedCall struct{ *agent.Prepared }
 
-// same compares tool and arguments letter by letter.
+// same reports whether tool and arguments are identical texts.
 func (j judgedCall) same(other judgedCall) bool { return sameCall(j.Call, other.Call) }
 
 func sameCall(a, b *agent.ToolCall) bool {
 	return a == b || a.Name == b.Name && argumentsOf(*a) == argumentsOf(*b)
 }
 
-// applyRewrite returns the rewritten call as the inner executor has prepared it. If the
-// executor changed more than the rewrite, the author of the rewrite has not judged the
-// result, unless it is asked about exactly that. A rewrite to the same arguments changes
-// nothing, and neither does a control that is asked again and only spells them in another
-// way.
+// applyRewrite returns the rewritten call that the inner executor has prepared. If the
+// executor changed the rewritten arguments further, the control that rewrote them has not
+// judged the result, unless it is asked about exactly that call. A rewrite to the same
+// arguments changes nothing. Neither does a rewrite that changes only the spelling of the
+// JSON, if the control is asked again.
 func (j judgedCall) applyRewrite(o *Outcome, again bool) (now, judged judgedCall) {
-	if j.Begun { // it keeps its arguments: this rewrite is none
+	if j.Begun { // it keeps its arguments: the rewrite is ignored
 		return j, j
 	}
 	if o.arguments == argumentsOf(*j.Call) || again && sameArguments(j.Call.Arguments, o.arguments) {
@@ -110,7 +110,8 @@ func (d *callDeliberation) askAgain(ctx context.Context, s agent.State, controls
 }
 
 // context returns the context with the current call, and the state with the effects of all
-// controls except control without; of all, if without is negative.
+// controls except the one with index without; if without is negative, with the effects of all
+// controls.
 func (d *callDeliberation) context(c ToolContext, s agent.State, without int) ToolContext {
 	c.state, c.p = s.Apply(d.now.Effects.Add(d.joinEffects(without))), d.now.Prepared
 	return c
@@ -123,7 +124,8 @@ func (d *callDeliberation) withEffects() *agent.Prepared {
 	return &p
 }
 
-// settle combines the latest answers into the decided call and the outcome that counts.
+// settle combines the latest answers into the decided call and the outcome that determined
+// the decision.
 func (d *callDeliberation) settle(ctx context.Context, s agent.State) (*agent.Prepared, *Outcome) {
 	d.tellConflicts(ctx, s, PreToolUse)
 	p := d.withEffects()
@@ -132,11 +134,11 @@ func (d *callDeliberation) settle(ctx context.Context, s agent.State) (*agent.Pr
 	switch {
 	case d.final != nil && d.final.decision == StopRun:
 		p.Disposition, p.Stop, p.Answer = agent.DisposeStop, signalOf(d.final), nil
-	case p.Disposition == agent.DisposeStop: // hooks further in stopped the run
+	case p.Disposition == agent.DisposeStop: // inner hooks stopped the run
 		counts = nil
 	case d.final != nil:
 		p.Disposition, p.Answer = agent.DisposeAnswer, denial(p.Call, d.final)
-	case answered(p): // invalid: the model must mend the call first; or denied further in
+	case answered(p): // invalid: the model must correct the call; or denied by inner hooks
 		counts, _ = lo.Coalesce(d.last(Rewrite), d.first(Allow))
 	default:
 		if mock != nil {
@@ -168,8 +170,8 @@ func answered(p *agent.Prepared) bool {
 	return p.Disposition == agent.DisposeAnswer && p.Answer != nil && !p.Answer.Mocked()
 }
 
-// endForError returns the end of the asking for an error. If the run was cancelled, the call
-// is answered as not executed: that is neither a failure nor a permission.
+// endForError returns the result of decide for an error. If the run was cancelled, the call
+// is answered as not executed, which is neither a failure nor a permission.
 func endForError(ctx context.Context, p *agent.Prepared, err error) mo.Result[*agent.Prepared] {
 	if ctx.Err() == nil {
 		return mo.Err[*agent.Prepared](err)
@@ -190,7 +192,7 @@ func mockedAnswer(p *agent.Prepared, mock *Outcome) *agent.ToolResult {
 	return r.To(p)
 }
 
-// denial returns the answer to a call that a hook denied, or could not decide on.
+// denial returns the answer to a call that a hook denied or about which it could not decide.
 func denial(call *agent.ToolCall, o *Outcome) *agent.ToolResult {
 	err := &DeniedError{Tool: call.Name, Hook: o.hook, Reason: o.reason, Failed: o.failed}
 	code := agent.ReasonDenied

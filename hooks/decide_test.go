@@ -126,8 +126,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// LH-48: Stop > Deny > Ask > Mock > Allow, in any order of hooks, but for the first Stop
-// or Deny, which ends the asking.
+// LH-48: Stop > Deny > Ask > Mock > Allow, in any order of hooks, except that no control
+// is asked after the first Stop or Deny.
 func TestStrongestAnswerWins(t *testing.T) {
 	answers := map[hooks.Decision]func(hooks.ToolContext) hooks.Result{
 		hooks.Pass:  func(hooks.ToolContext) hooks.Result { return hooks.Result{} },
@@ -175,7 +175,8 @@ func TestStrongestAnswerWins(t *testing.T) {
 	})
 }
 
-// LH-43: a denial ends the asking about its call, and about no other.
+// LH-43: after a denial no further control is asked about this call; other calls are not
+// affected.
 func TestDenialEndsTheAskingAboutItsCallOnly(t *testing.T) {
 	var asked []string
 	w := workWith(t, []hooks.Hook{
@@ -233,7 +234,7 @@ func TestAskShowsTheEffectiveCall(t *testing.T) {
 	assert.Equal(t, []string{`bash {"command":"ls -l"}`}, w.ran, "what was approved is what runs")
 }
 
-// IP-43, LH-25, LH-27, LH-34: a mock answers in the tool's place.
+// IP-43, LH-25, LH-27, LH-34: a mock answers instead of the tool.
 func TestMock(t *testing.T) {
 	type facts struct {
 		tool, args, id, run string

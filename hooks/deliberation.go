@@ -10,25 +10,25 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// mostRounds is how often the controls of a point are asked, including the first time, before
-// repeated rewriting counts as a failure.
+// mostRounds is how often the controls of a point are asked, including the first time. If
+// they still rewrite after that, it counts as a failure.
 const mostRounds = 4
 
-// subject is the value that the controls of a point judge and may rewrite: a call, an input,
+// subject is the value that the controls of a point judge and can rewrite: a call, an input,
 // an instruction, parameters.
 type subject[V any] interface {
 	// same reports whether two subjects are exactly the same.
 	same(V) bool //nolint:inamedparam // the type says it
-	// applyRewrite returns the new subject after a control answered with o about the
-	// receiver, and the subject that this control has thereby judged. Again reports whether
-	// the control had been asked about another subject before.
+	// applyRewrite returns the new subject after a control has answered with o about the
+	// receiver, and the subject that this control has judged by its answer. Again reports
+	// whether the control had been asked about another subject before.
 	applyRewrite(o *Outcome, again bool) (now, judged V)
 }
 
-// deliberation is the control phase of a point where subjects may be rewritten: each
-// control's latest answer, until all are about the same subject.
+// deliberation is the control phase of a point where subjects can be rewritten. It holds the
+// latest answer of each control, and ends when all answers are about the same subject.
 type deliberation[V subject[V]] struct {
-	now    V              // as it stands
+	now    V              // the current subject
 	latest []judgement[V] // one for each control, in the order of asking; nil while all have passed
 	final  *Outcome       // the Stop or Deny that ended the phase
 }
@@ -36,13 +36,13 @@ type deliberation[V subject[V]] struct {
 // judgement is the latest answer of one control.
 type judgement[V any] struct {
 	outcome *Outcome // nil: the control passed, or did not match
-	about   V        // what the control was asked about, or has put in its place
+	about   V        // the subject that the control was asked about, or its rewrite
 	given   bool     // false before the first answer
 }
 
 // recordOutcome records the answer of control i, of n, about the current subject.
 func (d *deliberation[V]) recordOutcome(i, n int, o *Outcome) {
-	if d.latest == nil { // all controls before have passed this very subject
+	if d.latest == nil { // all earlier controls have passed on this subject
 		d.latest = make([]judgement[V], n)
 		for k := range i {
 			d.latest[k] = judgement[V]{about: d.now, given: true}
@@ -60,8 +60,8 @@ func (d *deliberation[V]) recordOutcome(i, n int, o *Outcome) {
 }
 
 // deliberate asks the controls, in order, and asks again those that have not judged the
-// current subject. View makes the context for control i. On an error, the deliberation stays
-// as it was at that moment.
+// current subject. View returns the context for control i. After an error, d has the answers
+// until then.
 func deliberate[C Context, V subject[V]](
 	ctx context.Context, d *deliberation[V], at PointName, controls []*entry[C], view func(i int) C,
 ) error {
@@ -78,7 +78,7 @@ func deliberate[C Context, V subject[V]](
 }
 
 // askAgain asks every control that has not judged the current subject, in order, until all
-// have judged the same one. After mostRounds rounds it denies. View makes the context for
+// have judged the same one. After mostRounds rounds it denies. View returns the context for
 // control i.
 func askAgain[C Context, V subject[V]](
 	ctx context.Context, d *deliberation[V], at PointName, controls []*entry[C], view func(i int) C,
@@ -140,8 +140,8 @@ func (d *deliberation[V]) answers(yield func(*Outcome) bool) {
 	}
 }
 
-// joinEffects joins the effects of the latest answers, in the order of asking, without those
-// of control without if it is not negative.
+// joinEffects joins the effects of the latest answers, in the order of asking. It leaves out
+// those of the control with index without, unless it is negative.
 func (d *deliberation[V]) joinEffects(without int) agent.Effects {
 	var all agent.Effects
 	for i, j := range d.latest {
@@ -166,8 +166,9 @@ func (d *deliberation[V]) tellConflicts(ctx context.Context, s agent.State, at P
 	}
 }
 
-// observedOutcome returns the outcome for observers: the one that ended the phase, else the
-// last answer that is more than an Allow, else the first.
+// observedOutcome returns the outcome for observers: the outcome that ended the phase or, if
+// there is none, the last answer that is more than an Allow or, if there is none, the first
+// answer.
 func (d *deliberation[V]) observedOutcome() *Outcome {
 	frozen := d.final
 	for o := range d.answers {
@@ -199,7 +200,7 @@ func (d *deliberation[V]) last(decision Decision) (found *Outcome) {
 	return found
 }
 
-// sameArguments reports whether two texts of JSON objects have the same value. An empty one
+// sameArguments reports whether two texts of JSON objects have the same value. An empty text
 // is an empty object.
 func sameArguments(a, b string) bool {
 	if a == b {

@@ -14,10 +14,10 @@ import (
 // The limits of an agent's detached hooks.
 const (
 	// detachedAtOnce is how many detached hooks of an agent, including those of its
-	// sub-agents, run at once.
+	// sub-agents, run at the same time.
 	detachedAtOnce = 8
-	// detachedWaiting is how many more may wait; further ones are dropped, counted, and
-	// reported to the observer as hook.skipped.
+	// detachedWaiting is how many more detached hooks can wait; further ones are dropped,
+	// counted, and reported to the observer as hook.skipped.
 	detachedWaiting = 1024
 )
 
@@ -28,7 +28,7 @@ type Pool struct {
 	mu      sync.Mutex
 	waiting []*task
 	running map[*task]bool
-	idle    chan struct{} // closed when nothing waits or runs any more; nil when it never did
+	idle    chan struct{} // closed when no task waits or runs; nil before the first task
 	dropped int64
 }
 
@@ -38,15 +38,15 @@ var _ agent.Background = (*Pool)(nil)
 type task struct {
 	hook   string
 	at     PointName
-	state  agent.State // of the run that started it
+	state  agent.State // the state of the run that started the hook
 	run    func(ctx context.Context)
 	ctx    context.Context //nolint:containedctx // from start to run, across goroutines
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// start queues work and reports whether there was room for it. The work's context keeps
-// the values of ctx and outlives it.
+// start queues run and reports whether there was room for it. The context that run
+// receives has the values of ctx and outlives it.
 func (p *Pool) start(ctx context.Context, hook string, at PointName, s agent.State, run func(ctx context.Context)) bool {
 	t := &task{hook: hook, at: at, state: s, run: run, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -109,7 +109,7 @@ func (p *Pool) Drain(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-idle: // look again: a run may have started more
+		case <-idle: // check again: a run may have started more
 		case <-ctx.Done():
 			return fmt.Errorf("draining detached hooks: %d not done: %w", left, context.Cause(ctx))
 		}
@@ -152,9 +152,9 @@ func detachedTimeout(own time.Duration) time.Duration {
 	return DefaultTimeout
 }
 
-// callDetached calls the hook on a goroutine of its own. It waits until the hook has
-// returned, but not longer than its limit. A cancellation does not shorten the wait,
-// because the caller of Cancel wants to know that the hook has ended.
+// callDetached calls the hook on a separate goroutine. It waits until the hook has
+// returned, but not longer than the hook's time limit. A cancellation does not shorten
+// the wait, because Cancel returns only when the hooks have ended.
 func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, ErrTimeout)
 	defer cancel()
@@ -163,7 +163,7 @@ func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
 	defer late.Stop()
 	select {
 	case v := <-answer:
-		if context.Cause(limited) != ErrTimeout { //nolint:errorlint // this very value
+		if context.Cause(limited) != ErrTimeout { //nolint:errorlint // compares the value itself
 			return v
 		}
 	case <-late.C:
@@ -175,7 +175,7 @@ func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
 // detached hooks, with a context that has the values of ctx, outlives the run and ends at
 // the limit; zero means DefaultTimeout. The observer of the run receives the error of f.
 // Detach reports whether f will run: if too many hooks already wait, f is dropped,
-// counted and reported, and it is dropped if no hooks are around the run.
+// counted and reported. If the run has no hooks, f is dropped.
 func (c contextView) Detach(ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error) bool {
 	hooks := Of(c.state)
 	if hooks == nil || f == nil {

@@ -74,8 +74,8 @@ func TestRunDoesNotWaitForDetachedHooks(t *testing.T) {
 	}
 }
 
-// SW-25: whatever their order in the list, who decides is asked first, then who is
-// told, and then the detached ones are started.
+// SW-25: in any order of the list, controls are asked first, then observers are called,
+// then detached hooks are started.
 func TestDetachedHooksAreStartedLast(t *testing.T) {
 	recorder := agenttest.Record()
 	detached := func(name string) hooks.Hook {
@@ -106,7 +106,7 @@ func TestDetachedHooksAreStartedLast(t *testing.T) {
 	assert.Less(t, began["o1"], min(began["d1"], began["d2"]))
 }
 
-// SW-10: what a no keeps from running starts nothing detached either.
+// SW-10: an action that was denied does not start detached hooks.
 func TestNothingIsStartedAfterADenial(t *testing.T) {
 	a, run := detachedAgent(t, nil,
 		onInput("guard", func(c hooks.InputContext) hooks.Result { return c.Deny("no") }),
@@ -116,7 +116,7 @@ func TestNothingIsStartedAfterADenial(t *testing.T) {
 	require.NoError(t, a.Drain(t.Context()))
 }
 
-// SW-12: the error of a detached hook is told to the observer alone.
+// SW-12: the error of a detached hook is reported only to the observer.
 func TestErrorsOfDetachedHooksAreOnlyTold(t *testing.T) {
 	for name, fail := range map[string]func() error{
 		"error": func() error { return errBoom }, "panic": func() error { panic(errBoom) },
@@ -185,7 +185,7 @@ func TestDetachedHooksHaveATimeLimit(t *testing.T) {
 	})
 }
 
-// A detached hook gets what there was when it was started.
+// A detached hook receives the state at the time of its start.
 func TestDetachedHooksSeeTheirMoment(t *testing.T) {
 	release := make(chan struct{})
 	var mu sync.Mutex
@@ -341,7 +341,7 @@ func TestAgentWithoutDetachedHooks(t *testing.T) {
 	a.Cancel()
 }
 
-// Many runs at once start, drain and cancel without treading on each other.
+// Many concurrent runs can start, drain and cancel detached hooks.
 func TestDetachedHooksOfManyRuns(t *testing.T) {
 	var started, ended atomic.Int64
 	a, run := detachedAgent(t, agenttest.Record(), later("h", func(ctx context.Context, c hooks.EndContext) error {

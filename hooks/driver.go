@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// hookedDriver wraps a driver with the hooks at PreInference and PostInference, so that they
-// work with every driver, streaming or not.
+// hookedDriver wraps a driver with the hooks at PreInference and PostInference, so that the
+// hooks work with every driver, streaming or not.
 type hookedDriver struct {
 	inner agent.Driver
 	hooks *Compiled
@@ -38,8 +38,8 @@ func (d hookedDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.S
 // Features returns the Features of the wrapped driver.
 func (d hookedDriver) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
-// Stream streams, unless a control may still replace the reply: then the final reply is
-// emitted at once.
+// Stream streams the reply. If a control may still replace it, Stream emits only the final
+// reply, in one piece.
 func (d hookedDriver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if len(d.hooks.post.controls) == 0 {
 		return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return agent.Stream(ctx, d.inner, s, emit) })
@@ -51,7 +51,7 @@ func (d hookedDriver) Stream(ctx context.Context, s agent.State, emit func(agent
 	return result
 }
 
-// turn returns one model call between its hooks.
+// turn makes one model call, with the hooks before and after it.
 func (d hookedDriver) turn(ctx context.Context, s agent.State, ask func(agent.State) mo.Result[agent.Step]) mo.Result[agent.Step] {
 	shown, prior, stop, err := d.before(ctx, s)
 	if err != nil {
@@ -76,7 +76,7 @@ func (d hookedDriver) turn(ctx context.Context, s agent.State, ask func(agent.St
 	return begunWith(prior, result)
 }
 
-// try asks the model, and recovers a panic where hooks may filter it.
+// try asks the model. It recovers a panic if hooks may filter its value.
 func (d hookedDriver) try(s agent.State, ask func(agent.State) mo.Result[agent.Step]) (result mo.Result[agent.Step], caught *PanicError) {
 	if len(d.hooks.post.controls) > 0 {
 		defer func() { caught = caughtPanic(recover()) }()
@@ -84,7 +84,7 @@ func (d hookedDriver) try(s agent.State, ask func(agent.State) mo.Result[agent.S
 	return ask(s), nil
 }
 
-// begunWith returns a reply with the effects of the hooks before it.
+// begunWith returns a reply with the effects of the hooks before the model call.
 func begunWith(prior agent.Effects, result mo.Result[agent.Step]) mo.Result[agent.Step] {
 	if reply, err := result.Get(); err == nil && prior.Len() > 0 {
 		reply.Prior = prior.Add(reply.Prior)
@@ -94,7 +94,7 @@ func begunWith(prior agent.Effects, result mo.Result[agent.Step]) mo.Result[agen
 }
 
 // before calls the controls at PreInference. The model is shown their messages in this call,
-// and they are kept if it answers.
+// and the transcript keeps them if the model answers.
 func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.State, prior agent.Effects, stop *agent.Signal, err error) {
 	if d.hooks.pre.empty() {
 		return s, prior, nil, nil
@@ -139,8 +139,8 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 }
 
 // spelledOut returns a hook's effects with added context converted to a message, so that the
-// transcript gets the messages that the model was shown, and not those of all hooks joined
-// into one.
+// transcript has the same messages that the model was shown, and not one message with the
+// context of all hooks.
 func spelledOut(effects agent.Effects) agent.Effects {
 	var out []agent.Effect
 	var context []string
@@ -162,7 +162,7 @@ func spelledOut(effects agent.Effects) agent.Effects {
 type answering struct {
 	state   agent.State
 	reply   agent.Step
-	err     error // of a model call that failed: there is no reply
+	err     error // the error of a failed model call, which has no reply
 	last    *Outcome
 	filters filters
 	held    heldEvents
@@ -186,16 +186,16 @@ func (a *answering) context(frozen *Outcome, held *heldEvents) ReplyContext {
 }
 
 // after asks the controls at PostInference in turn; each sees the reply, or the error of a
-// failed model call, as the ones before left it. Then it calls the observers. If the failure
-// of a control aborts the run, the others are still asked, because its error must pass their
-// filters.
+// failed model call, as changed by earlier controls. Then it calls the observers. If the
+// failure of a control aborts the run, the others are still asked, because its error must
+// pass their filters.
 func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step, failure error) (agent.Step, error) {
 	a := answering{state: s, reply: reply, err: failure}
 	var aborted error
 	for _, e := range d.hooks.post.controls {
 		o, err := e.consult(ctx, a.context(nil, &a.held))
 		switch {
-		case ctx.Err() != nil && err != nil: // nothing is reported of what could not be judged
+		case ctx.Err() != nil && err != nil: // do not report an error that the controls could not judge
 			a.held = nil
 			return agent.Step{}, err
 		case err != nil:
@@ -216,8 +216,8 @@ func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step
 	return a.reply, a.err
 }
 
-// fold applies an answer. The filters that were given so far apply to its additions; a
-// filter that it gives applies to everything. A call that failed stays failed.
+// fold applies an answer of a control. Earlier filters apply to its additions; its own
+// filter applies to everything. A failed call is still a failure afterwards.
 func (a *answering) fold(ctx context.Context, o *Outcome) {
 	o = a.filters.outcome(o)
 	if o.effects.Len() > 0 {
@@ -249,7 +249,7 @@ func (a *answering) fold(ctx context.Context, o *Outcome) {
 	}
 }
 
-// applyFilter applies a filter to everything.
+// applyFilter applies a filter to all texts that leave the point.
 func (a *answering) applyFilter(o *Outcome) *Outcome {
 	x := &filter{hook: o.hook, f: o.filter}
 	a.filters = append(a.filters, x)
@@ -269,8 +269,8 @@ func (a *answering) withholdReply(o *Outcome) {
 	a.reply.Prior, a.reply.Effects, a.reply.Stop = agent.Effects{}, o.effects, signalOf(o)
 }
 
-// replaceReply returns the new reply with the effects of inner middleware, which belong
-// neither to the model nor to the hook.
+// replaceReply returns the new reply, but keeps the effects of inner middleware, which are
+// not part of the model's reply.
 func replaceReply(reply, by agent.Step) agent.Step {
 	by.Prior, by.Effects = reply.Prior, reply.Effects
 	if by.Stop == nil {

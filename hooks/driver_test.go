@@ -26,7 +26,7 @@ func afterModel(name string, f func(c hooks.ReplyContext) hooks.Result) hooks.Ho
 	return hooks.On(hooks.AtPostInference, name, func(_ context.Context, c hooks.ReplyContext) hooks.Result { return f(c) })
 }
 
-// IP-51: the model is asked with what the hook put in place, in this call only.
+// IP-51: the model receives the hook's rewritten request, in this call only.
 func TestRewrittenRequest(t *testing.T) {
 	end := play(t, agenttest.Script(agenttest.Call("echo", `{}`), agenttest.Say("done")), []hooks.Hook{
 		beforeModel("cheaper", func(c hooks.InferenceContext) hooks.Result {
@@ -92,7 +92,7 @@ assistant: done
 `, agenttest.Transcript(end.State))
 }
 
-// IP-52: step and events show what the hook put in place of the reply.
+// IP-52: step and events show the hook's replacement of the reply.
 func TestReplacedReply(t *testing.T) {
 	end := play(t, agenttest.Script(agenttest.Call("echo", `{"text":"x"}`).WithTokens(1, 1), agenttest.Say("never asked")), []hooks.Hook{
 		afterModel("sees", func(c hooks.ReplyContext) hooks.Result { // after-hooks go in reverse
@@ -246,7 +246,7 @@ func TestStopBeforeTheModelIsAsked(t *testing.T) {
 	assert.Equal(t, 1, end.count("inference.completed"))
 }
 
-// A reply whose guard could not decide is not shown, kept or acted upon.
+// A reply whose guard could not decide is not shown, stored or executed.
 func TestWithheldReply(t *testing.T) {
 	end := play(t, agenttest.Script(
 		agenttest.Reply(agent.Step{Message: agent.Assistant("the key is hunter2", agent.ToolCall{Name: "echo", Arguments: `{"text":"hunter2"}`})}),

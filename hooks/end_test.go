@@ -27,7 +27,7 @@ func atFailure(name string, f func(c hooks.FailureContext) hooks.Result) hooks.H
 	return hooks.On(hooks.AtAgentFailed, name, func(_ context.Context, c hooks.FailureContext) hooks.Result { return f(c) })
 }
 
-// everyEnd returns a run for each way in which one can end.
+// everyEnd returns a run for each way in which a run can end.
 func everyEnd(t *testing.T) map[string]struct {
 	run    func(list ...hooks.Hook) ending
 	status agent.Status
@@ -81,8 +81,8 @@ func everyEnd(t *testing.T) map[string]struct {
 	}
 }
 
-// IP-87, IP-90, LH-59, SW-03, SW-23, SW-24: whatever the end, the hooks are told of
-// it exactly once, before Run returns, and of the very end that Run returns.
+// IP-87, IP-90, LH-59, SW-03, SW-23, SW-24: for every end of a run, the hooks are
+// called exactly once, before Run returns, with the same end that Run returns.
 func TestEveryEndIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, way := range everyEnd(t) {
@@ -118,7 +118,7 @@ func TestEveryEndIsToldOnce(t *testing.T) {
 	})
 }
 
-// AgentFailed is for failures, and for nothing else.
+// AgentFailed fires only for failed runs.
 func TestOnlyFailuresAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, way := range everyEnd(t) {

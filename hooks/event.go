@@ -12,45 +12,45 @@ import (
 type EventKind string
 
 // The kinds of hook events. Each call of a hook emits HookStart and then one of HookComplete, HookBlocked,
-// HookFailed, HookTimeout and HookSkipped. A hook whose matchers do not match emits none.
+// HookFailed, HookTimeout and HookSkipped. A hook whose matchers do not match emits no event.
 const (
 	HookStart    EventKind = "hook.start"
 	HookComplete EventKind = "hook.complete"
-	// HookBlocked: the hook denied, stopped or withheld. A hook in shadow never does.
+	// HookBlocked: the hook denied, stopped or withheld. It is never sent for a hook in shadow.
 	HookBlocked EventKind = "hook.blocked"
 	// HookFailed: the hook could not decide; Policy says how the failure was handled.
 	HookFailed EventKind = "hook.failed"
 	// HookTimeout is HookFailed for a hook that exceeded its time limit.
 	HookTimeout EventKind = "hook.timeout"
-	// HookSkipped: the hook was not called, or its answer not used.
+	// HookSkipped: the hook was not called, or its answer was not used.
 	HookSkipped EventKind = "hook.skipped"
 	// HookConflict: two hooks set the same metadata, and the later one wins; or a hook rewrote or mocked a call that
 	// has begun, and its answer is ignored.
 	HookConflict EventKind = "hook.conflict"
 )
 
-// Event reports what a hook did. It contains nothing of a result that a hook replaced or withheld.
+// An Event reports what a hook did. It does not contain any part of a result that a hook replaced or withheld.
 type Event struct {
 	Kind  EventKind
 	Run   agent.Run
 	Step  int
 	Hook  string
 	Point PointName
-	// Order is the hook's place among those at its point, in calling order, from one. It is zero if no hook was
-	// called.
+	// Order is the hook's position among the hooks at its point, in calling order, from one. It is zero if no hook
+	// was called.
 	Order int
 	// Call is the effective call at tool points; its ID is empty elsewhere.
 	Call agent.ToolCall
-	// Detached is set for hooks that are not waited for.
+	// Detached is set for hooks for which the run does not wait.
 	Detached bool
 	// Control reports whether the hook is a control; otherwise it is an observer.
 	Control bool
-	// Shadow is set for a control in shadow: Decision is what it would have decided.
+	// Shadow is set for a control in shadow: Decision is the decision that it would have made.
 	Shadow bool
 	// Origin is the rule of a policy file that the hook implements, with the type and the target of its action;
 	// otherwise nil.
 	Origin *Origin
-	// Attempt counts the calls of the hook for one occasion from 1.
+	// Attempt is the number of the attempt to call the hook, counted from one.
 	Attempt int
 	// Duration is how long this attempt took. It is zero in HookStart.
 	Duration time.Duration
@@ -62,8 +62,8 @@ type Event struct {
 	// Err is the error of a failed hook, and Policy how it was handled: closed, open, abort, or retry.
 	Err    error
 	Policy string
-	// At is the time of an event that is sent later: at points where filters apply, events of hooks are sent after
-	// all of them were asked. Zero means now.
+	// At is the time of an event that was held back: at points where filters apply, events are sent after all
+	// controls were asked. Zero means now.
 	At time.Time
 	// Before and After are the values before and after a rewrite: the arguments of a call, the parameters of a run
 	// at RunStart, the instruction of a sub-agent.

@@ -48,7 +48,7 @@ func ExampleInputContext_Deny() {
 	// assistant: hi
 }
 
-// What a hook makes of the input is what the model and the transcript get.
+// The model and the transcript get the input that the hook returns.
 func ExampleInputContext_RewriteText() {
 	redact := hooks.On(hooks.AtInputSubmitted, "redact", func(_ context.Context, c hooks.InputContext) hooks.Result {
 		return c.RewriteText(strings.ReplaceAll(c.Text(), "hunter2", "***"),
@@ -147,8 +147,8 @@ func ExampleEndContext() {
 	// user: hello
 }
 
-// A detached hook is started and not waited for. Drain waits for those of an agent,
-// Cancel ends them.
+// The run does not wait for a detached hook. Drain waits for the detached hooks of an
+// agent, Cancel ends them.
 func ExampleHook_Detach() {
 	notify := hooks.Observe(hooks.AtExecutionEnd, "notify", func(ctx context.Context, c hooks.EndContext) error {
 		fmt.Println("sent:", c.Answer()) // to a slow service
@@ -163,8 +163,8 @@ func ExampleHook_Detach() {
 	// Output: sent: hi
 }
 
-// The default policy of a control is closed: that it could not decide does not allow,
-// and is told apart from a no. Open goes on without it.
+// The default policy of a control is Closed: a control that could not decide denies,
+// with a text that says so. With Open, the run continues without it.
 func ExampleHook_WithFailure() {
 	broken := hooks.On(hooks.AtInputSubmitted, "classifier", func(_ context.Context, c hooks.InputContext) hooks.Result {
 		return c.Fail(errors.New("connection refused"))

@@ -72,8 +72,7 @@ var noPush = hooks.On(hooks.AtPreToolUse, "no-push",
 		return c.Allow()
 	}), hooks.ToolNamed("bash"))
 
-// A denial keeps one call from running; the others of the step go on, and the model
-// is told why.
+// A denial keeps one call from running; the other calls of the step continue, and the model is told why.
 func ExampleToolContext_Deny() {
 	do(noPush, "bash", `{"command":"git -C . push --force"}`, "bash", `{"command":"git status"}`)
 	// Output:
@@ -131,7 +130,7 @@ func ExampleToolContext_Rewrite() {
 	// executed: ran make (timeout 30)
 }
 
-// A mock answers in the tool's place.
+// A mock answers instead of the tool.
 func ExampleToolContext_Mock() {
 	do(hooks.On(hooks.AtPreToolUse, "fixture", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.Mock("nothing to commit, working tree clean")
@@ -173,7 +172,7 @@ func ExampleToolResultContext_Replace() {
 	// executed: PASSWORD=*** in .env
 }
 
-// What is withheld is gone, with all that the tool wanted changed besides.
+// A withheld result is dropped, with all effects of the tool.
 func ExampleToolResultContext_Withhold() {
 	do(hooks.On(hooks.AtPostToolUse, "keeper", func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
 		if strings.Contains(c.Text(), "PASSWORD") {
@@ -197,7 +196,7 @@ func ExampleToolFailureContext() {
 	// not_executed: tool "bash": not executed: checking arguments: 2 problems: /cmd: is not known; known: "command", "timeout"; /command: is missing; expected string
 }
 
-// A guard that cannot decide is no yes.
+// A guard that cannot decide does not allow the call.
 func ExampleRetry() {
 	tries := 0
 	do(hooks.On(hooks.AtPreToolUse, "policy-server", func(_ context.Context, c hooks.ToolContext) hooks.Result {
@@ -211,8 +210,7 @@ func ExampleRetry() {
 	// 3 tries
 }
 
-// Matchers are values. What the tool's name settles is settled when the agent is
-// built.
+// Matchers are values. A matcher on the tool's name is evaluated when the agent is built.
 func ExampleAnd() {
 	writes := hooks.Or(hooks.ToolNamed("write_file"), hooks.ToolMatching("/^(create|delete)_/"))
 	secrets := hooks.ArgumentMatching("path", "*.env*")

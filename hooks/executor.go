@@ -85,8 +85,8 @@ func withCallID(p *agent.Prepared, call *agent.ToolCall) *agent.Prepared {
 	return &q
 }
 
-// strictlyRead returns a prepared call with unambiguous arguments, or one that is answered
-// because it has none: a hook must see the same arguments as the tool.
+// strictlyRead checks that a prepared call has unambiguous arguments, because a hook must see
+// the same arguments as the tool. It returns a call with ambiguous arguments as answered.
 func strictlyRead(p *agent.Prepared) *agent.Prepared {
 	if p.Strict || malformed(p.Invalid) {
 		return p
@@ -113,9 +113,9 @@ func malformed(err error) bool {
 }
 
 // Execute runs a call, and passes the result to the hooks at ToolFailed and PostToolUse. It
-// refuses a call that differs from the one that the hooks at PreToolUse judged, because
-// something outside of them changed it: that counts as a failure of the hooks, and the tool
-// does not run. For a call that has an answer, see HandleAnswer.
+// refuses a call that other code changed after the hooks at PreToolUse judged it: this counts
+// as a failure of the hooks, and the tool does not run. For a call that has an answer, see
+// HandleAnswer.
 func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Disposition == agent.DisposeAnswer {
 		return x.HandleAnswer(ctx, s, p)
@@ -149,8 +149,8 @@ func (c *Compiled) reviews(tool string) bool {
 	return h != nil && h.filter
 }
 
-// HandleAnswer passes the answer to a call that does not run to the hooks at PostToolUse: the
-// call was denied, mocked, invalid, rejected or stopped.
+// HandleAnswer passes the answer of a call that does not run to the hooks at PostToolUse.
+// Such a call was denied, mocked, invalid, rejected or stopped.
 func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Call == nil || p.Original == nil {
 		return agent.HandleAnswer(ctx, x.inner, s, p)
@@ -168,11 +168,11 @@ func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p 
 	return x.reviewResult(ctx, s, hooks, p, result)
 }
 
-// MayAddMessages reports that results may append messages in any role, because messages of
-// hooks carry the hook's name. The effects of tools are checked at the innermost executor.
+// MayAddMessages returns true, because results can contain messages of hooks, which carry the
+// hook's name. The innermost executor checks the effects of tools.
 func (*HookedToolExecutor) MayAddMessages(string) bool { return true }
 
-// guardians is the name in answers and events when the hooks as a whole refuse a call.
+// guardians is the hook name in answers and events when the hooks as a whole refuse a call.
 const guardians = "hooks"
 
 // refuseCall returns p with a refusal as its answer, because it differs from the judged call,

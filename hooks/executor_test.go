@@ -121,8 +121,9 @@ func testHooksAroundACarelessExecutor(t *testing.T, x *careless) {
 	assert.Equal(t, int32(1), x.ran.Load())
 }
 
-// What has no one strict reading is answered before a hook is asked, whether the
-// executor looks at arguments or not: what a rule saw must be what the tool gets.
+// A call with ambiguous arguments is answered before a hook is asked, even if the
+// executor does not check arguments, because the tool must receive the arguments that a
+// rule saw.
 func TestMalformedArgumentsReachNoControl(t *testing.T) {
 	for name, arguments := range map[string]string{
 		"no JSON": `{"command":`, "no object": `[1]`, "text behind": `{} {}`, "twice": `{"command":"ls","command":"rm -rf /"}`,
@@ -285,8 +286,8 @@ func TestHooksAroundHooksOfOtherPoints(t *testing.T) {
 	}
 }
 
-// An executor that breaks is the run's business and no hook's: not when it prepares
-// a call, not when it checks what a hook rewrote, not when it executes.
+// An error of the executor fails the run and does not count as a failure of a hook,
+// when it prepares a call, checks a rewrite or executes.
 func TestBrokenExecutor(t *testing.T) {
 	broken := errors.New("connection lost")
 	for name, x := range map[string]*breaking{

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// FailurePolicy says what happens when a hook fails: a panic, a timeout, an Err, an
-// invalid answer. The zero policy means the default: Closed for controls, Open for
-// observers.
+// A FailurePolicy says what happens when a hook fails by a panic, a timeout, an error
+// or an invalid answer. The zero policy means the default: Closed for controls, Open
+// for observers.
 type FailurePolicy struct {
 	kind   failureKind
 	tries  int
@@ -39,20 +39,21 @@ func (k failureKind) String() string {
 
 // The failure policies.
 var (
-	// Closed treats a failure as a denial: the call is denied, the result withheld,
-	// the input denied, or the run stopped, depending on the hook's point. Texts and
-	// events name the hook and say that it could not decide. It is for controls.
+	// Closed treats a failure as a denial: the call is denied, the result withheld, the
+	// input denied, or the run stopped, depending on the hook's point. Texts and events
+	// name the hook and say that it could not decide. Closed is for controls only.
 	Closed = FailurePolicy{kind: failClosed}
-	// Open goes on as if the hook had no opinion. However, a call that a hook rewrote
-	// into an invalid one does not run, since the hook did not want the original to
-	// run.
+	// Open continues as if the hook had no opinion. However, a call that a hook rewrote
+	// into an invalid one does not run, because the hook did not allow the original
+	// call.
 	Open = FailurePolicy{kind: failOpen}
-	// Abort fails the run. It is not for detached hooks, which are not waited for.
+	// Abort fails the run. It is not allowed for detached hooks, because the run does
+	// not wait for them.
 	Abort = FailurePolicy{kind: failAbort}
 )
 
-// Retry calls a failed hook again, up to tries more times, delay apart, and then
-// follows another policy, which must not be a Retry itself.
+// Retry calls a failed hook again, up to tries more times, with delay in between. After
+// the last failure, the policy then applies, which must not be a Retry itself.
 func Retry(tries int, delay time.Duration, then FailurePolicy) FailurePolicy {
 	return FailurePolicy{kind: then.kind, tries: tries, delay: delay, nested: then.tries != 0 || then.nested}
 }
@@ -88,7 +89,7 @@ type DeniedError struct {
 	// Tool is the tool of the denied call, Hook the hook that denied it.
 	Tool string
 	Hook string
-	// Reason is the sentence the hook gave; it may be empty.
+	// Reason is the reason that the hook gave; it may be empty.
 	Reason string
 	// Failed is set if the hook did not deny but could not decide.
 	Failed bool

@@ -14,15 +14,15 @@ import (
 type filter struct {
 	hook    string
 	f       func(text string) (string, error)
-	changed bool  // it changed a text
-	failed  error // why it leaves no text any more
+	changed bool  // the filter has changed a text
+	failed  error // if set, the filter returns no text any more
 }
 
 // errFilterPanicked omits the value of the filter's panic, which may be part of the text.
 var errFilterPanicked = errors.New("its filter panicked")
 
 // filterText returns the filtered text. In a JSON text the filter also sees each decoded string and each number, so
-// that an escape hides nothing. A filter that has failed returns no text.
+// that an escape cannot hide a text from it. A filter that has failed returns no text.
 func (x *filter) filterText(text string) string {
 	if text == "" || x.failed != nil {
 		return ""
@@ -57,7 +57,7 @@ func (x *filter) once(text string) (after string) {
 	return after
 }
 
-// filters are the filters of a point so far, in the order in which they were given.
+// filters are the filters that the controls of a point have given so far, in order.
 type filters []*filter
 
 // filterEach returns the text after all filters.
@@ -133,15 +133,16 @@ func (l filters) filterResult(r *agent.ToolResult) *agent.ToolResult {
 
 // filterOutcome returns the filtered outcome for observers.
 func (l filters) filterOutcome(o *Outcome) *Outcome {
-	if l.firstFailure() != nil { // o stands for that
+	if l.firstFailure() != nil { // o is the outcome for that failure
 		return o
 	}
 	return l.outcome(o)
 }
 
-// abort returns the filtered error of a hook whose failure aborts the run. It is still an error of this hook.
+// abort returns the filtered error of a hook whose failure aborts the run. The result is still a HookError of this
+// hook.
 func (l filters) abort(err error) error {
-	if failed, ok := err.(*HookError); ok { //nolint:errorlint // this very value
+	if failed, ok := err.(*HookError); ok { //nolint:errorlint // an error that wraps it is another error
 		return &HookError{Hook: failed.Hook, Point: failed.Point, Err: l.filterError(failed.Err)}
 	}
 	return l.filterError(err)
@@ -152,8 +153,8 @@ func (x *filter) failure(at *pointInfo) *Outcome {
 	return &Outcome{decision: Withhold, point: at.name, hook: x.hook, failed: true, reason: x.failed.Error()}
 }
 
-// heldEvents are the events of the hooks at a point where filters apply. From the first event with a text of its own
-// on, they are held back until all controls were asked. A nil *heldEvents holds nothing back.
+// heldEvents are the events of the hooks at a point where filters apply. Beginning with the first event that has a
+// text, they are held back until all controls were asked. A nil *heldEvents holds nothing back.
 type heldEvents []heldEvent
 
 type heldEvent struct {
@@ -208,8 +209,7 @@ func (l filters) find(hook string) *filter {
 	return nil
 }
 
-// withFilter returns the event of a filter: with Replace as its decision if the filter changed a text, and otherwise as
-// a pass.
+// withFilter returns the event of a filter. Its decision is Replace if the filter changed a text, and otherwise Pass.
 func (e Event) withFilter(changed bool) Event {
 	e.Outcome = e.Outcome.withFilter(changed)
 	if e.Decision = e.Outcome.decision; e.Outcome.plain() {

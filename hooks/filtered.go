@@ -12,7 +12,7 @@ import (
 )
 
 // filteredError replaces an error that a filter changed or could not fully inspect, or that a hook replaced or
-// withheld. The original is not reachable from it. It keeps the original's kind and whether it is retryable, and
+// withheld. It does not contain the original. It keeps the original's kind and whether it is retryable, and
 // errors.Is still finds context.Canceled, context.DeadlineExceeded and agent.ErrSuspended. A stop in the form of an
 // error remains one, with a filtered signal.
 type filteredError struct {
@@ -29,10 +29,10 @@ func (e *filteredError) Error() string { return e.text }
 // ErrorKind returns the kind of the original.
 func (e *filteredError) ErrorKind() agent.ErrorKind { return e.kind }
 
-// RetryAfter returns how long to wait before a retry, according to the original; zero when it did not say.
+// RetryAfter returns how long the original says to wait before a retry; zero when it does not say.
 func (e *filteredError) RetryAfter() time.Duration { return e.after }
 
-// Is reports whether the original was such an end of a context, or agent.ErrSuspended.
+// Is reports whether target is one of the errors that errors.Is still finds, and the original was that error.
 func (e *filteredError) Is(target error) bool {
 	return slices.Contains(e.sentinels, target)
 }
@@ -45,10 +45,10 @@ func (e *filteredError) Unwrap() error {
 	return e.signal
 }
 
-// Retryable reports whether the original is retryable; if it did not say, its kind decides.
+// Retryable reports whether the original is retryable; if it does not say, its kind decides.
 func (e *filteredError) Retryable() bool { return e.retryable }
 
-// standingFor returns an error with another text that replaces the original, which may be nil.
+// standingFor returns a replacement for the original error, with another text. The original may be nil.
 func standingFor(original error, text string) *filteredError {
 	e := &filteredError{text: text, kind: agent.KindOf(original), retryable: true}
 	for _, s := range []error{context.Canceled, context.DeadlineExceeded, agent.ErrSuspended} {
@@ -72,7 +72,7 @@ func standingFor(original error, text string) *filteredError {
 	return e
 }
 
-// filterError returns err, or a replacement for it if the filters change a text in it, or cannot inspect all of it.
+// filterError returns err, or a replacement for it if the filters change a text in err or cannot inspect all of it.
 func (l filters) filterError(err error) error {
 	if err == nil || len(l) == 0 {
 		return err
@@ -95,7 +95,7 @@ func (l filters) changes(text string) bool { return l.filterEach(text) != text }
 type sight struct {
 	filters filters
 	changed bool // a filter changes a text in it
-	hidden  bool // it holds what cannot be looked at
+	hidden  bool // it holds a value that cannot be inspected
 	values  int
 }
 
@@ -113,7 +113,7 @@ func (v *sight) lookAtError(err error) {
 	v.lookAtText(fmt.Sprintf("%v", err))
 	v.lookAtText(fmt.Sprintf("%+v", err))
 	v.lookAt(reflect.ValueOf(err), 0)
-	switch wraps := err.(type) { //nolint:errorlint // one at a time
+	switch wraps := err.(type) { //nolint:errorlint // each wrapped error is inspected in turn
 	case interface{ Unwrap() error }:
 		v.lookAtError(wraps.Unwrap())
 	case interface{ Unwrap() []error }:
@@ -130,7 +130,7 @@ var (
 	typeType = reflect.TypeFor[reflect.Type]()
 )
 
-// lookAt inspects a value, and the values that it points to. It skips values that may change concurrently: locks,
+// lookAt inspects a value, and the values that it points to. It skips values that can change concurrently: locks,
 // structs with a lock, channels and funcs.
 func (v *sight) lookAt(x reflect.Value, depth int) {
 	if v.values++; v.changed || v.hidden || !x.IsValid() {

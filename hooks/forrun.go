@@ -9,7 +9,7 @@ import (
 
 var _ agent.HookSet = Set{}
 
-// Controls returns the names of the controls, in the order they were given: a run that began
+// Controls returns the names of the controls, in the order they were given. A run that began
 // with the set cannot be resumed without them. Controls in shadow are not included.
 func (s Set) Controls() []string {
 	return lo.FilterMap(s.hooks, func(h Hook, _ int) (string, bool) { return h.name, h.control && !h.shadow })
@@ -21,8 +21,8 @@ func (s Set) Controls() []string {
 //	final, err := a.RunWith(ctx, hooks.WithHooks(noPush), s, input).Get()
 func WithHooks(list ...Hook) agent.RunSettings { return agent.RunSettings{Hooks: NewSet(list...)} }
 
-// With returns the hooks with more of them, compiled for the same tools. Their detached hooks
-// run in the background of the receiver.
+// With returns the hooks of c followed by more hooks, compiled for the same tools. Detached
+// hooks run in the background of the receiver.
 func (c *Compiled) With(more Set) mo.Result[*Compiled] {
 	return c.set.With(more.hooks...).CompileIn(c.pool, c.reach)
 }

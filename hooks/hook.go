@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// DefaultTimeout is the time limit of a hook without one of its own.
+// DefaultTimeout is the time limit of a hook without WithTimeout.
 const DefaultTimeout = 60 * time.Second
 
 // Suggested priorities. Hooks of higher priority are asked first; at the points after
-// something has happened (…End, Post…, …Failed) they are asked last, so that a guard
-// has the last word.
+// something has happened (…End, Post…, …Failed) they are asked last, so that no other
+// hook changes the result after a guard.
 const (
 	PriorityGuard          = 200
 	PriorityInfrastructure = 100
@@ -19,9 +19,9 @@ const (
 	PriorityAfterwork      = -100
 )
 
-// Hook is a func at one or more points. It is an immutable value and serves any number
-// of runs at once: it must not hold data of one run. Make hooks with On, Observe and
-// ObserveAll.
+// A Hook is a func that is called at one or more points. It is an immutable value and
+// serves any number of runs at the same time, so it must not hold data of one run.
+// Create hooks with On, Observe and ObserveAll.
 type Hook struct {
 	name     string
 	points   []PointName
@@ -36,9 +36,9 @@ type Hook struct {
 	matchers []Matcher
 }
 
-// On returns a control: it is asked at its point, in turn, and its answer counts. It
-// is called when all matchers match. The failure of a control counts as a denial,
-// unless WithFailure sets another policy.
+// On returns a control: it is asked at its point, and its answer has an effect. It is
+// called when all matchers match. The failure of a control counts as a denial, unless
+// WithFailure sets another policy.
 func On[C Context](at Point[C], name string, f func(ctx context.Context, c C) Result, matching ...Matcher) Hook {
 	h := Hook{name: name, points: []PointName{at.name}, control: true, matchers: slices.Clone(matching)}
 	if f != nil {
@@ -58,7 +58,7 @@ func Observe[C Context](at Point[C], name string, f func(ctx context.Context, c 
 	return h
 }
 
-// ObserveAll returns an observer at several points; without any, at all of them.
+// ObserveAll returns an observer at the given points; if none is given, at all points.
 func ObserveAll(name string, f func(ctx context.Context, c Context) error, points ...PointName) Hook {
 	h := Hook{name: name, points: slices.Clone(points)}
 	if len(points) == 0 {
@@ -76,7 +76,7 @@ func (h Hook) Name() string { return h.name }
 // Points returns the points of the hook.
 func (h Hook) Points() []PointName { return slices.Clone(h.points) }
 
-// Control reports whether the hook's answer counts.
+// Control reports whether the hook is a control; otherwise it is an observer.
 func (h Hook) Control() bool { return h.control }
 
 // IsDetached reports whether the run does not wait for the hook.
@@ -85,34 +85,34 @@ func (h Hook) IsDetached() bool { return h.detached }
 // Priority returns the hook's priority.
 func (h Hook) Priority() int { return h.priority }
 
-// WithPriority returns the hook with a priority. Zero is the default; equals keep
-// the order in which they were given.
+// WithPriority returns the hook with a priority. Zero is the default. Hooks of equal
+// priority keep the order in which they were given.
 func (h Hook) WithPriority(priority int) Hook { h.priority = priority; return h }
 
-// WithTimeout returns the hook with a time limit. A hook without one has
-// DefaultTimeout as the deadline of its context, and is trusted to honor it. A hook
-// with one runs on a goroutine of its own and is abandoned when it does not return in
-// time; that costs about a microsecond a call.
+// WithTimeout returns the hook with a time limit. A hook without a time limit has
+// DefaultTimeout as the deadline of its context, and must honor it. A hook with a time
+// limit runs on a separate goroutine and is abandoned when it does not return in time;
+// this costs about a microsecond for each call.
 func (h Hook) WithTimeout(limit time.Duration) Hook { h.timeout = limit; return h }
 
 // WithFailure returns the hook with a failure policy.
 func (h Hook) WithFailure(policy FailurePolicy) Hook { h.policy = policy; return h }
 
-// Detach returns the observer as a detached one: it is started and not waited for,
-// with a context that outlives the run. Its errors are only reported to the agent's
-// observer. Agent.Drain waits for detached hooks, Agent.Cancel cancels them.
+// Detach returns the observer as a detached hook: the run does not wait for it, and its
+// context outlives the run. Its errors are only reported to the agent's observer.
+// Agent.Drain waits for detached hooks, Agent.Cancel cancels them.
 func (h Hook) Detach() Hook { h.detached = true; return h }
 
-// InShadow returns the control as one that is asked but changes nothing: its decision,
-// or its failure, appears only in its events. Use it to try out a rule before
-// enforcing it.
+// InShadow returns the control in shadow: it is asked but has no effect. Its decision,
+// or its failure, appears only in its events. Use it to try out a rule before enforcing
+// it.
 func (h Hook) InShadow() Hook { h.shadow = true; return h }
 
 // IsShadow reports whether the hook is in shadow: asked, but without effect.
 func (h Hook) IsShadow() bool { return h.shadow }
 
-// From returns the hook with the policy rule that it implements; nil for none. The
-// origin is shared and must not be modified.
+// From returns the hook with the policy rule that it implements, or nil if there is
+// none. The origin is shared and must not be modified.
 func (h Hook) From(o *Origin) Hook { h.origin = o; return h }
 
 // Origin returns the policy rule that the hook implements, or nil if there is none.

@@ -8,8 +8,8 @@ import (
 )
 
 // admit asks the hooks before the run. A state with a terminal status means that the
-// input was denied. With an error, the state is the one that the hooks before the
-// failure left.
+// input was denied. With an error, the state has the changes of the hooks before the
+// failure.
 func (c *Compiled) admit(ctx context.Context, s agent.State) (agent.State, error) {
 	if len(inputOf(s)) > 0 {
 		var err error
@@ -22,7 +22,7 @@ func (c *Compiled) admit(ctx context.Context, s agent.State) (agent.State, error
 }
 
 // foldInput asks the controls of an input point until all of them have judged the same
-// input. The first Deny or Stop ends the asking.
+// input, or one denies or stops.
 func foldInput[C Context](ctx context.Context, c *Compiled, m *moment[C], s agent.State, at PointName, view func(inputView) C) (agent.State, error) {
 	if m.empty() {
 		return s, nil
@@ -34,7 +34,7 @@ func foldInput[C Context](ctx context.Context, c *Compiled, m *moment[C], s agen
 	}
 	after := func(without int) agent.State {
 		s := s
-		for i, j := range d.latest { // each by itself: what two hooks add is two messages
+		for i, j := range d.latest { // each separately, so that the additions of two hooks are two messages
 			if i != without {
 				s = s.Apply(j.outcome.Effects())
 			}
@@ -54,18 +54,18 @@ func foldInput[C Context](ctx context.Context, c *Compiled, m *moment[C], s agen
 	case d.final.decision == StopRun:
 		s = s.WithStop(*signalOf(d.final))
 	default:
-		s = denyInput(s, d.final) // the observers are still told what it was
+		s = denyInput(s, d.final) // the observers still receive the denied input
 	}
 	return s, m.announce(ctx, c.pool, context(s, d.observedOutcome()))
 }
 
-// judgedInput is the input of a run as the controls judge it.
+// judgedInput is the input of a run that the controls judge.
 type judgedInput struct {
 	messages  []agent.Message
 	rewritten bool
 }
 
-// same compares all that the messages hold.
+// same compares the messages with all their fields.
 func (j judgedInput) same(other judgedInput) bool {
 	return slices.EqualFunc(j.messages, other.messages, agent.Message.Equal)
 }

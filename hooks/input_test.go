@@ -158,7 +158,7 @@ func TestDeniedInputIsNotKept(t *testing.T) {
 	}
 }
 
-// The session goes on after a denial as if nothing had been said.
+// After a denial, the session continues without the denied input.
 func TestSessionGoesOnAfterADenial(t *testing.T) {
 	a := hookedAgent(t, agenttest.Script(agenttest.Say("hi"), agenttest.Say("bye")), nil, []hooks.Hook{
 		onInput("guard", func(c hooks.InputContext) hooks.Result {
@@ -177,7 +177,7 @@ func TestSessionGoesOnAfterADenial(t *testing.T) {
 	assert.Equal(t, "user: good\nassistant: hi\nuser: something was denied\nuser: better\nassistant: bye\n", agenttest.Transcript(final))
 }
 
-// SW-10: after a no, no control is asked any more; observers are told.
+// SW-10: after a denial, no further control is asked; observers are called.
 func TestFirstDenialEndsTheAsking(t *testing.T) {
 	asked := false
 	end := play(t, agenttest.Script(), []hooks.Hook{

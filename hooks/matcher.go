@@ -10,26 +10,28 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Matcher says for which calls and moments a hook is called. It is an immutable value,
-// compiled once; an error in it is reported when the agent is built. The zero Matcher
-// matches everything.
+// A Matcher determines for which calls and moments a hook is called. It is an immutable
+// value that is compiled once; an error in it is reported when the agent is built. The
+// zero Matcher matches everything.
 type Matcher struct { //nolint:recvcheck // decoding needs a pointer
 	text string
-	// tool judges by the tool's name alone; nil means that the name does not matter.
+	// tool judges only the tool's name; nil means that the name does not matter.
 	tool func(name string) truth
-	// full judges by everything; nil means that the name decides.
+	// full judges the whole occasion; nil means that the name decides.
 	full func(o occasion) bool
-	// needsTool: makes sense only at points of a tool call.
+	// needsTool reports that the matcher makes sense only at points of a tool call.
 	needsTool bool
-	// needsStep: makes sense only at points where the kind of the step is known.
+	// needsStep reports that the matcher makes sense only at points where the kind of the
+	// step is known.
 	needsStep bool
-	// needsContext: occasion.context must be set.
+	// needsContext reports that occasion.context must be set.
 	needsContext bool
-	about        *aboutMatcher // nil for a matcher of which nothing is known beforehand
+	about        *aboutMatcher // nil if nothing is known before the hook is called
 	err          error
 }
 
-// occasion is what a matcher judges. It is a value, so that matching does not allocate.
+// occasion is the call or moment that a matcher judges. It is a value, so that matching
+// does not allocate.
 type occasion struct {
 	state   agent.State
 	point   *pointInfo
@@ -38,7 +40,7 @@ type occasion struct {
 	context Context         // nil unless the matcher needs it
 }
 
-// truth is what is known before the call: no, maybe or yes.
+// truth is the judgement that is known before the call: no, maybe or yes.
 type truth uint8
 
 const (
@@ -124,11 +126,11 @@ func ToolNamed(names ...string) Matcher {
 //
 // A pattern is an exact name; or a glob, in which * matches any text, ? any character,
 // [a-z] any of these, and \\ escapes the next character; or a regular expression between
-// slashes, which must match somewhere in the name: anchor it to match the whole.
+// slashes, which matches anywhere in the name unless it is anchored.
 //
 // A text without slashes that looks like a regular expression, such as ^bash$ or bash|sh,
-// is an error when the agent is built: as a name it would match no tool. Exact escapes
-// any text to a pattern that matches it literally.
+// is an error when the agent is built: as a name it would match no tool. Exact returns a
+// pattern that matches any text literally.
 func ToolMatching(text string) Matcher {
 	p, err := compilePattern(text)
 	if err != nil {
@@ -141,11 +143,11 @@ func ToolMatching(text string) Matcher {
 // or "to.0.email", for which test returns true. Test receives the JSON text of the value:
 // a string has its quotes. It must be quick and safe for concurrent use.
 //
-// A path is names with dots between them. A number selects an element of a list, counted
-// from 0. A step that is only * stands for each element, or for each member of an object:
-// "to.*.email" is tested until test returns true. A backslash escapes the next character:
-// `a\.b` is one name, and `\*` the name of a star. A path that begins with a slash is a
-// JSON pointer, in which the same holds for a step that is * or \*.
+// A path is a list of names, separated by dots. A number selects an element of a list,
+// counted from 0. A step that is only * selects each element, or each member of an
+// object: "to.*.email" is tested until test returns true. A backslash escapes the next
+// character: `a\.b` is one name, and `\*` the name of a star. A path that begins with a
+// slash is a JSON pointer; a step that is * or \* has the same meaning in it.
 func Argument(path string, test func(raw string) bool) Matcher {
 	if test == nil {
 		return wrongMatcher("argument %q: the test is nil", path)
@@ -164,9 +166,9 @@ func argumentMatcher(path, kind string, test func(raw string) bool) Matcher {
 	}}
 }
 
-// ArgumentEquals matches calls whose value at a path equals value, as JSON: 1 and
-// 1.0 are equal, digits of big numbers count, and the order of an object's members
-// does not. See Argument for paths.
+// ArgumentEquals matches calls whose value at a path equals value, as JSON: 1 and 1.0 are
+// equal, big numbers are compared with all their digits, and the order of an object's
+// members does not matter. See Argument for paths.
 func ArgumentEquals(path string, value any) Matcher {
 	want, err := jsonValueOf(value)
 	if err != nil {
@@ -239,9 +241,9 @@ func AtDepth(least, most int) Matcher {
 	}}
 }
 
-// StepKindIs matches steps of that kind. At points where the kind of a step is not known,
-// because there is no step or the model has not answered, and where it is always another
-// kind, it is an error when the agent is built.
+// StepKindIs matches steps of that kind. Building the agent fails for a hook at a point
+// where the kind of a step is not known, because there is no step or the model has not
+// answered, or where it is always another kind.
 func StepKindIs(kind agent.StepKind) Matcher {
 	if kind != agent.StepToolExecution && kind != agent.StepFinalResponse {
 		return wrongMatcher("StepKindIs: unknown step kind %q: use %s or %s", kind, agent.StepToolExecution, agent.StepFinalResponse)
@@ -291,7 +293,8 @@ func AtPoints(names ...PointName) Matcher {
 	}
 }
 
-// When matches if test returns true. Test must be quick and safe for concurrent use.
+// When returns a matcher that matches if test returns true. Test must be quick and safe
+// for concurrent use.
 func When(test func(c Context) bool) Matcher {
 	if test == nil {
 		return wrongMatcher("When: the test is nil")
@@ -299,7 +302,8 @@ func When(test func(c Context) bool) Matcher {
 	return Matcher{text: "func", needsContext: true, full: func(o occasion) bool { return test(o.context) }}
 }
 
-// And matches if all of the matchers match; without any, it matches everything.
+// And returns a matcher that matches if all the given matchers match; without matchers,
+// it matches everything.
 func And(matchers ...Matcher) Matcher {
 	all := slices.Clone(matchers)
 	return joinMatchers(opAnd, all, Matcher{
@@ -326,7 +330,8 @@ func And(matchers ...Matcher) Matcher {
 	})
 }
 
-// Or matches if any of the matchers matches. Without any it is an error.
+// Or returns a matcher that matches if any of the given matchers matches. Without
+// matchers it is an error.
 func Or(matchers ...Matcher) Matcher {
 	if len(matchers) == 0 {
 		return wrongMatcher("Or without matchers matches nothing: add a matcher, or remove it")
@@ -356,7 +361,7 @@ func Or(matchers ...Matcher) Matcher {
 	})
 }
 
-// Not matches if the matcher does not.
+// Not returns a matcher that matches if m does not.
 func Not(m Matcher) Matcher {
 	return joinMatchers(opNot, []Matcher{m}, Matcher{
 		tool: func(name string) truth {

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// OnCall returns a control at AtPreToolUse for the calls of one tool. F receives the arguments as an In, a
-// struct:
+// OnCall returns a control at AtPreToolUse for the calls of one tool. F receives the arguments as a struct of
+// type In:
 //
 //	hooks.OnCall("only-friends", "transfer", func(_ context.Context, c hooks.ToolContext, in struct {
 //		To string `json:"to"`
@@ -23,11 +23,11 @@ import (
 //		return c.Allow()
 //	})
 //
-// In has fields for the arguments that f checks; calls may have others. A field is required unless its json
-// tag has omitempty or omitzero, and accepts null only if it is a pointer. A call whose arguments do not
-// have that form is denied without calling f, whatever the failure policy of the hook is. Building an agent
-// fails if it has no tool of that name, or if the tool does not take an argument with the name of a field.
-// To rewrite arguments, change in and answer with c.Patch(in).
+// In has fields for the arguments that f checks; calls can have other arguments. A field is required unless its
+// json tag has omitempty or omitzero, and accepts null only if it is a pointer. A call whose arguments do not fit
+// In is denied without calling f, regardless of the failure policy of the hook. Building an agent fails if it has
+// no tool with this name, or if the tool has no argument with the name of a field. To rewrite arguments, modify
+// in and answer with c.Patch(in).
 func OnCall[In any](name, tool string, f func(ctx context.Context, c ToolContext, in In) Result) Hook {
 	if f == nil {
 		return On(AtPreToolUse, name, nil, ToolNamed(tool))
@@ -68,8 +68,8 @@ func AlwaysFilter(name string, f func(text string) string, matching ...Matcher) 
 	return On(AtPostToolUse, name, func(_ context.Context, c ToolResultContext) Result { return c.Filter(f) }, matching...)
 }
 
-// ContinueUntil returns a control at AtStop that makes the run go on, with reason as the next message, until done
-// reports true of its state. It is asked as often as UseGuards.Continuations allows.
+// ContinueUntil returns a control at AtStop that makes the run continue, with reason as the next message, until
+// done returns true for the state. It is asked as often as UseGuards.Continuations allows.
 func ContinueUntil(name, reason string, done func(s agent.State) bool) Hook {
 	if done == nil {
 		return On(AtStop, name, nil)
@@ -82,10 +82,10 @@ func ContinueUntil(name, reason string, done func(s agent.State) bool) Hook {
 	})
 }
 
-// Patch rewrites the arguments by a JSON merge patch (RFC 7396): members of the patch replace those of the
-// call, a member that is null removes it, and the others stay. The patch is any value that marshals to a
-// JSON object, such as the struct that OnCall passes to its func: a field that its json tag omits when empty
-// leaves the call's argument unchanged. Otherwise Patch works like Rewrite.
+// Patch rewrites the arguments by a JSON merge patch (RFC 7396): members of the patch replace those of the call,
+// a member that is null removes the call's member, and the other members stay. The patch is any value that
+// marshals to a JSON object, such as the struct that OnCall passes to its func: a field that its json tag omits
+// when empty leaves the call's argument unchanged. Otherwise Patch works like Rewrite.
 func (c ToolContext) Patch(patch any, effects ...agent.Effect) Result {
 	text, err := patchedArguments(c.Call(), patch)
 	if err != nil {
@@ -140,8 +140,8 @@ func decodeCall(call Call, into any) error {
 	return call.Decode(into)
 }
 
-// lackOf describes what a JSON value lacks to be decoded into a t: a required member, or a value that is
-// null where t does not allow it. It is empty if nothing is missing.
+// lackOf describes why a JSON value cannot be decoded into type t: a required member is missing, or a value is
+// null although t does not allow it. The result is empty if there is no such problem.
 func lackOf(value any, t reflect.Type, at string) string {
 	if t.Kind() == reflect.Pointer {
 		if value == nil {
@@ -179,7 +179,7 @@ func lackOf(value any, t reflect.Type, at string) string {
 	return ""
 }
 
-// lackOfFields describes what an object lacks to be decoded into a struct.
+// lackOfFields describes why an object cannot be decoded into a struct, like lackOf.
 func lackOfFields(object map[string]any, t reflect.Type, at string) string {
 	for _, f := range jsonFields(t) {
 		member, has := object[f.name]
@@ -228,8 +228,8 @@ func jsonFields(t reflect.Type) []jsonField {
 	return out
 }
 
-// takesFields returns matchers that match every call. They make building an agent fail if its tool does not
-// take the arguments: a guard with a mistyped name would never see a value.
+// takesFields returns matchers that match every call. They make building an agent fail if its tool does not have
+// the arguments, because a guard with a mistyped name would never see a value.
 func takesFields(t reflect.Type) []Matcher {
 	if t.Kind() != reflect.Struct {
 		return []Matcher{wrongMatcher("OnCall reads arguments into a struct, not into a %s", t)}

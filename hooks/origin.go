@@ -5,14 +5,14 @@ type Origin struct {
 	// Policy is the name of the policy, Version its version in the file; empty if the file has none.
 	Policy  string `json:"policy"`
 	Version string `json:"version,omitempty"`
-	// Hash is a hash, in hexadecimal, of everything that affects decisions: two policies with the same hash decide
-	// alike.
+	// Hash is a hash, in hexadecimal, of everything that affects decisions: two policies with the same hash make
+	// the same decisions.
 	Hash string `json:"hash"`
 	// Rule is the rule's id within the policy.
 	Rule string `json:"rule"`
 	// Action is the type of the rule's action, such as agent or http, and Target its target: the name of the agent,
-	// tool, pipeline or func, the program, the host. Both are empty for a rule with a decision, and Target for an
-	// action that has none.
+	// tool, pipeline or func, the program, the host. Both are empty for a rule with a decision; Target is empty for
+	// an action without a target.
 	Action string `json:"action,omitempty"`
 	Target string `json:"target,omitempty"`
 	// Required reports whether the policy is required: no inner layer can switch it off, and its questions can be

@@ -9,9 +9,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Result is a hook's answer. An error is an Err and goes to the hook's failure policy; a
-// decision is an Outcome. The zero Result, and a nil Outcome, mean pass: the hook has no
-// opinion.
+// A Result is a hook's answer: a decision, as an Outcome, or an error, to which the
+// hook's failure policy applies. The zero Result and a nil Outcome mean Pass: the hook
+// has no opinion.
 type Result = mo.Result[*Outcome]
 
 // Decision is the decision of a hook.
@@ -20,9 +20,9 @@ type Decision string
 // The decisions. The methods of a context determine which of them are possible at its
 // point.
 const (
-	// Pass has no opinion.
+	// Pass: the hook has no opinion.
 	Pass Decision = "pass"
-	// Allow allows what is about to happen. It skips no other hook and no approval.
+	// Allow allows the action. Other hooks and approvals still apply.
 	Allow Decision = "allow"
 	// Rewrite replaces the input, the request or the arguments.
 	Rewrite Decision = "rewrite"
@@ -31,7 +31,7 @@ const (
 	// Withhold withholds a reply or result from the model.
 	Withhold Decision = "withhold"
 	// Filter filters every text that leaves the point. Observers receive Replace if the
-	// filter changed a text, and otherwise a pass.
+	// filter changed a text, and otherwise Pass.
 	Filter Decision = "filter"
 	// Mock answers instead of the tool.
 	Mock Decision = "mock"
@@ -44,12 +44,12 @@ const (
 	Deny Decision = "deny"
 	// StopRun ends the run.
 	StopRun Decision = "stop"
-	// Continue makes a run go on that would end by itself.
+	// Continue makes a run continue that would end by itself.
 	Continue Decision = "continue"
 )
 
-// Outcome is the decision of a hook and the effects that it wants. The methods of the
-// hook's context make it. It is immutable, and may be kept.
+// An Outcome is the decision of a hook and its effects. The methods of the hook's
+// context create it. It is immutable, and can be kept after the call.
 type Outcome struct {
 	decision Decision
 	point    PointName
@@ -59,17 +59,17 @@ type Outcome struct {
 	arguments string            // Rewrite at PreToolUse
 	input     []agent.Message   // Rewrite at InputSubmitted and ExecutionStart
 	request   *agent.Request    // Rewrite at PreInference
-	view      []agent.Message   // Rewrite at PreInference: what the model is shown
+	view      []agent.Message   // Rewrite at PreInference: the messages for the model
 	reply     *agent.Step       // Replace at PostInference
 	content   *agent.Content    // Replace at PostToolUse and ToolFailed
 	mock      *agent.ToolResult // Mock
-	invalid   error             // what is wrong with the outcome itself
+	invalid   error             // an error in the outcome itself
 	question  *agent.Question   // Ask; completed by the runner
-	facts     []Fact            // why
+	facts     []Fact            // the facts of Because
 	filter    func(text string) (string, error)
-	failed    bool            // stands for a hook that could not decide
-	hook      string          // who decided; set by the runner
-	prepared  *agent.Prepared // Rewrite at PreToolUse: what the executor made of it; set by the runner
+	failed    bool            // the hook could not decide
+	hook      string          // the hook that decided; set by the runner
+	prepared  *agent.Prepared // Rewrite at PreToolUse: the call prepared by the executor; set by the runner
 	_         [0]func()       // not comparable
 }
 
@@ -92,7 +92,7 @@ func (o *Outcome) Reason() string {
 	return o.reason
 }
 
-// Effects returns the changes to the state that the hook wants.
+// Effects returns the changes to the state that the hook requests.
 func (o *Outcome) Effects() agent.Effects {
 	if o == nil {
 		return agent.Effects{}
@@ -108,8 +108,8 @@ func (o *Outcome) Hook() string {
 	return o.hook
 }
 
-// HookFailed reports whether the hook failed: the outcome then means "could not decide",
-// not a decision.
+// HookFailed reports whether the hook failed: the outcome then means that the hook could
+// not decide.
 func (o *Outcome) HookFailed() bool { return o != nil && o.failed }
 
 // Arguments returns the new arguments of a rewrite at PreToolUse.
@@ -176,11 +176,11 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Because returns an answer with the facts that it is based on, for events and for
-// people who ask why. Facts may hold contents of the call: telemetry records them where
-// it records contents. An answer that passes or fails is returned unchanged. So is an
-// answer at a point after something has happened, because its facts could contain what
-// another hook filters out of a result.
+// Because returns an answer with the facts that it is based on, for events and for the
+// people who read them. Facts can hold contents of the call: telemetry records them only
+// where it records contents. An answer that passes or fails is returned unchanged. So is
+// an answer at a point after something has happened, because its facts could contain a
+// text that another hook filters out of a result.
 func Because(r Result, facts ...Fact) Result {
 	o, err := r.Get()
 	if err != nil || o == nil || len(facts) == 0 {
@@ -194,8 +194,8 @@ func Because(r Result, facts ...Fact) Result {
 	return mo.Ok(&known)
 }
 
-// MarshalJSON writes the decision, its reason and its hook, and whether there is
-// more: {"type":"deny","reason":"…","hook":"…","has_effects":false}.
+// MarshalJSON writes the decision, its reason, its hook, and whether it has effects:
+// {"type":"deny","reason":"…","hook":"…","has_effects":false}.
 func (o *Outcome) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Type    Decision `json:"type"`

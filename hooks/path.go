@@ -11,7 +11,7 @@ import (
 // anyElement is the step of a path that matches every element of a list, and every member of an object.
 const anyElement = "*"
 
-// argumentPath is a path into the arguments of a call, compiled.
+// argumentPath is a compiled path into the arguments of a call.
 type argumentPath struct { //nolint:recvcheck // decoding needs a pointer
 	text string
 	// steps are the names on the path; wild says which of them match every element.
@@ -67,7 +67,7 @@ func (p *argumentPath) readPointer(text string) {
 
 func (p *argumentPath) readDotted(text string) error {
 	var name strings.Builder
-	begin, plain := 0, true // of the step under way; plain: without escapes
+	begin, plain := 0, true // the begin of the current step; plain: the step has no escapes
 	for i := 0; i <= len(text); i++ {
 		if i == len(text) || text[i] == '.' {
 			switch step := text[begin:i]; {

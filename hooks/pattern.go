@@ -12,13 +12,13 @@ import (
 type pattern struct {
 	text  string
 	match func(string) bool
-	// exact is the only text that matches, in a pattern without wildcards; otherwise begin is the prefix of every
-	// match, empty if that is not known.
+	// exact is the only text that matches a pattern without wildcards. For other patterns, begin is the prefix of
+	// every match; empty if it is not known.
 	exact, begin string
 }
 
 // compilePattern compiles an exact text, a glob, or a /regular expression/. A text without slashes that looks like
-// a regular expression is an error: as a text or a glob it would match next to nothing.
+// a regular expression is an error: as a text or a glob it would match almost nothing.
 func compilePattern(text string) (pattern, error) {
 	p := pattern{text: text}
 	switch {
@@ -62,19 +62,20 @@ func compilePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// flattened replaces slashes, because * in path.Match does not match them: a name has no folders.
+// flattened replaces slashes, because * in path.Match does not match them, but in a name they have no special
+// meaning.
 var flattened = strings.NewReplacer("/", "\x00")
 
-// flagged matches a regular expression followed by flags, as other languages have it. A path such as /a/i has the
-// same form.
+// flagged matches a regular expression that is followed by flags, as in other languages. A path such as /a/i has
+// the same form.
 var flagged = regexp.MustCompile(`^/.+/[gimsuxy]{1,3}$`)
 
-// The characters of regular expressions that have no meaning in texts and globs.
+// regexpSigns are the special characters of regular expressions that are not special in texts and globs.
 const regexpSigns = `^$()|+{}`
 
 // regexpSign finds the part that makes a text without slashes look like a regular expression: a character that is
 // special only there, a dot that is repeated, a backslash before a letter or digit, a named class. An escaped
-// character is literal, and so is everything except a backslash within brackets.
+// character is literal. Within brackets, every character except a backslash is literal.
 func regexpSign(text string) (string, bool) {
 	inside := false
 	for i := 0; i < len(text); i++ {
@@ -105,7 +106,7 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// literalPrefix returns the text before the first wildcard of a glob, and whether that is all of the glob.
+// literalPrefix returns the text before the first wildcard of a glob, and whether it is the whole glob.
 func literalPrefix(glob string) (literal string, whole bool) {
 	var b strings.Builder
 	for i := 0; i < len(glob); i++ {
@@ -113,7 +114,7 @@ func literalPrefix(glob string) (literal string, whole bool) {
 		case '*', '?', '[':
 			return b.String(), false
 		case '\\':
-			i++ // path.Match has found that something follows
+			i++ // path.Match has checked that a character follows
 		}
 		b.WriteByte(glob[i])
 	}
@@ -135,7 +136,7 @@ func Exact(text string) string {
 	return b.String()
 }
 
-// mayMeet reports whether some text may match both patterns, as far as their prefixes tell.
+// mayMeet reports whether a text could match both patterns, judged by their prefixes.
 func (p pattern) mayMeet(other pattern) bool {
 	switch {
 	case p.exact != "":

@@ -57,8 +57,8 @@ func (p PointName) IsAroundRuns() bool {
 	return slices.Contains(pipelinePointNames, p) || slices.Contains(blueprintPointNames, p)
 }
 
-// Point ties a moment to the context of its hooks, so that the compiler checks which
-// answers a hook may give. The points are the At… variables; there are no others.
+// A Point is a moment together with the context of its hooks, so that the compiler checks which answers a
+// hook can give. The points are the At… variables; there are no others.
 type Point[C Context] struct {
 	name PointName
 }
@@ -66,11 +66,11 @@ type Point[C Context] struct {
 // Name returns the point's name.
 func (p Point[C]) Name() PointName { return p.name }
 
-// The points, in the order of a run. Each comment says when the point fires and what a
-// control may do there; all points can be observed.
+// The points, in the order of a run. Each comment says when the point fires and what a control may do
+// there: "add" means to return effects. Observers are possible at all points.
 var (
-	// AtInputSubmitted fires when a run begins with new user messages, before
-	// anything else. May deny, rewrite the input, add.
+	// AtInputSubmitted fires when a run begins with new user messages, before all other points. May deny,
+	// rewrite the input, add.
 	AtInputSubmitted = Point[InputContext]{InputSubmitted}
 	// AtExecutionStart fires once in every run, before its first step. May deny,
 	// stop, rewrite the input, add.
@@ -92,16 +92,16 @@ var (
 	// failed and changed nothing. For observers only.
 	AtPostCompact   = Point[PostCompactContext]{PostCompact}
 	AtCompactFailed = Point[CompactFailedContext]{CompactFailed}
-	// AtPreSubagent fires, on the run that starts it, before a sub-agent runs. May deny,
-	// rewrite the instruction.
+	// AtPreSubagent fires before a sub-agent runs, in the run that starts it. May deny, rewrite the
+	// instruction.
 	AtPreSubagent = Point[PreSubagentContext]{PreSubagent}
 	// AtPostSubagent fires when a sub-agent has answered. May replace the answer.
 	AtPostSubagent = Point[PostSubagentContext]{PostSubagent}
 	// AtSubagentFailed fires when a sub-agent gave no answer. For observers only.
 	AtSubagentFailed = Point[SubagentFailedContext]{SubagentFailed}
-	// AtInterventionRequested fires for each call of a step that a person is to be asked
-	// about, before the person is asked; in a resumed run, only for a call that has
-	// changed. May deny, rewrite the arguments, answer for the person.
+	// AtInterventionRequested fires for each call of a step that needs a person's answer, before the person
+	// is asked; in a resumed run, only for a call that has changed. May deny, rewrite the arguments, answer
+	// for the person.
 	AtInterventionRequested = Point[InterventionContext]{InterventionRequested}
 	// AtInterventionResolved fires once when all calls of a step that a person was asked
 	// about are answered, before any of them runs. For observers only.
@@ -114,7 +114,7 @@ var (
 	AtPostToolUse = Point[ToolResultContext]{PostToolUse}
 	// AtStepEnd fires after each step was recorded. May stop the run, add.
 	AtStepEnd = Point[StepEndContext]{StepEnd}
-	// AtStop fires when the run would end by itself. May make it go on, or stop it.
+	// AtStop fires when the run would end by itself. May make it continue, or stop it.
 	AtStop = Point[StopContext]{Stop}
 	// AtInterventionStopped fires when a run has ended because a person rejected a call,
 	// before AtExecutionEnd: the step is recorded, and stored if runs are stored. For
@@ -122,12 +122,11 @@ var (
 	AtInterventionStopped = Point[InterventionStoppedContext]{InterventionStopped}
 	// AtAgentFailed fires when a run failed, before AtExecutionEnd. May add.
 	AtAgentFailed = Point[FailureContext]{AgentFailed}
-	// AtExecutionEnd fires exactly once in every run, however it ends. For observers only.
+	// AtExecutionEnd fires exactly once in every run, regardless of how the run ends. For observers only.
 	AtExecutionEnd = Point[EndContext]{ExecutionEnd}
 )
 
-// The points around runs, which an engine fires through a RunScope: an agent alone fires
-// none of them.
+// The points around runs, which an engine fires through a RunScope: an agent itself does not fire them.
 var (
 	// AtSessionStart fires before the first iteration of a pipeline. May stop it, add.
 	AtSessionStart = Point[PipelineContext]{SessionStart}
@@ -149,26 +148,26 @@ var (
 	AtRunFailed = Point[RunFailedContext]{RunFailed}
 	// AtRunTimeout fires when a run exceeded its time limit. For observers only.
 	AtRunTimeout = Point[RunEndContext]{RunTimeout}
-	// AtRunFinish fires at the end of every run, however it ended. For observers only.
+	// AtRunFinish fires at the end of every run, regardless of how it ended. For observers only.
 	AtRunFinish = Point[RunEndContext]{RunFinish}
 )
 
 // pointInfo describes a point, without its context.
 type pointInfo struct {
 	name PointName
-	// also are the point's names in other systems.
+	// also are the names of the point in other systems.
 	also []string
-	// tool: the point belongs to a tool call, so that tool matchers make sense.
+	// tool reports that the point belongs to a tool call, so that tool matchers make sense.
 	tool bool
 	// kinds are the kinds of steps that reach the point, where the kind is known.
 	kinds []agent.StepKind
-	// after: hooks run in reverse order, so that a capability's pair nests.
+	// after reports that hooks are called in reverse order, so that pairs of hooks nest.
 	after bool
-	// decides: controls are possible.
+	// decides reports that controls are possible.
 	decides bool
 	// closed is the decision of failure policy Closed at this point.
 	closed Decision
-	// allowed is a plain Allow at this point.
+	// allowed is an Allow without effects at this point.
 	allowed *Outcome
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/unfiltered"
 )
 
-// HookProcessor is the middleware that calls the hooks around a run and around a
-// step. It is used twice, once for each: Compiled.AroundRun and Compiled.AroundStep.
+// HookProcessor is the middleware that calls the hooks around a run and around a step.
+// An agent has two: the results of Compiled.AroundRun and Compiled.AroundStep.
 type HookProcessor struct {
 	hooks *Compiled
 	run   bool
@@ -24,8 +24,8 @@ var _ agent.Processor = HookProcessor{}
 func (c *Compiled) AroundRun() HookProcessor { return HookProcessor{c, true} }
 
 // AroundStep returns the processor for the hooks at StepStart and StepEnd. It also
-// makes sure that a hook in the step whose failure aborts fails the run, whatever
-// the criteria decide about failed steps.
+// makes sure that the run fails if a hook with the policy Abort fails in the step,
+// regardless of the criteria's decision about failed steps.
 func (c *Compiled) AroundStep() HookProcessor { return HookProcessor{c, false} }
 
 // String returns the description of the processor in a printed plan.
@@ -46,27 +46,27 @@ func (c *Compiled) runAround(ctx context.Context, s agent.State, next agent.Next
 		unfiltered.Set(s, c.reviews)
 	}
 	var err error
-	if !agent.Checkpoint(s).Resumed() { // else it was let in before
+	if !agent.Checkpoint(s).Resumed() { // otherwise the input was accepted before
 		s, err = c.admit(ctx, s)
 	}
 	result := mo.TupleToResult(s, err)
 	switch {
 	case err != nil:
-		result = agent.Conclude(ctx, s, result) // what was rewritten stays so
+		result = agent.Conclude(ctx, s, result) // keeps the rewritten input
 	case !s.Status().Terminal():
 		result = next(ctx, s)
 	}
 	return c.finish(ctx, s, result)
 }
 
-// finish tells the hooks how the run ended. They are called even if the run was
+// finish tells the hooks how the run ended. The hooks are called even if the run was
 // cancelled, and cannot make it fail.
 func (c *Compiled) finish(ctx context.Context, s agent.State, result mo.Result[agent.State]) mo.Result[agent.State] {
 	if c.failed.empty() && c.end.empty() && c.stopped.empty() {
 		return result
 	}
 	final, err := agent.Conclude(ctx, s, result).Get()
-	if err == nil && final.Parked() { // it has not ended
+	if err == nil && final.Parked() { // the run has not ended
 		return result
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -96,7 +96,7 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 		return FailureContext{p.common(), p}
 	}
 	for _, e := range c.failed.controls {
-		o, _ := e.consult(ctx, view()) // a hook that fails on a failed run has no more to fail
+		o, _ := e.consult(ctx, view()) // the run has already failed
 		tellConflicts(ctx, s, AgentFailed, effects, o.Effects())
 		effects = effects.Add(o.Effects())
 		s = s.Apply(o.Effects())
@@ -109,7 +109,7 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 // every step that was recorded, including failed ones.
 func (c *Compiled) stepAround(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	var err error
-	if !c.stepStart.empty() && !agent.Checkpoint(s).StepOpen() { // else it has started before
+	if !c.stepStart.empty() && !agent.Checkpoint(s).StepOpen() { // otherwise StepStart has fired before
 		s, err = foldStep(ctx, c, &c.stepStart, s, StepStart, func(s agent.State, frozen *Outcome) StepContext {
 			return StepContext{contextView{state: s, info: stepStart, frozen: frozen}}
 		})
@@ -177,7 +177,7 @@ func hasAborted(err error) bool {
 	return hook && !other
 }
 
-// foldStep asks the controls around a step, in turn. The first Stop ends it.
+// foldStep asks the controls around a step, in turn, until one stops the run.
 func foldStep[C Context](
 	ctx context.Context, c *Compiled, m *moment[C], s agent.State, at PointName, view func(s agent.State, frozen *Outcome) C,
 ) (agent.State, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// asker returns a control that asks, and answerer one that answers in the person's place.
+// asker returns a control that asks, and answerer a control that answers for the person.
 func asker(name string, q agent.Question) hooks.Hook {
 	q.Reason = "asked by " + name
 	return before(name, func(c hooks.ToolContext) hooks.Result { return c.AskAbout(q) })
@@ -48,7 +48,7 @@ func (p *person) use() capability.Capability {
 	}))
 }
 
-// Every Ask is a question of its own, with the rank of the hook that asks.
+// Every Ask is a separate question, with the rank of the hook that asks.
 func TestEveryAskIsAQuestion(t *testing.T) {
 	ann := &person{verdict: agent.Approve}
 	w := workWith(t, []hooks.Hook{
@@ -79,8 +79,8 @@ func TestAskAboutWithAnswers(t *testing.T) {
 	assert.Equal(t, []agent.Questions{{{By: "sly", Reason: "asked by sly"}}}, ann.asked, "who asks is not the hook's to say")
 }
 
-// Who may answer in a person's place: a hook of a required policy the question of one that is not further out, any
-// other question a hook whose priority is not lower. The rest goes to the person.
+// A hook of a required policy may answer questions of required policies in its own or an inner layer. Any other
+// question may be answered by a hook whose priority is not lower. The person answers the rest.
 func TestWhoMayAnswer(t *testing.T) {
 	guard := asker("guard", agent.Question{}).WithPriority(10).From(required)
 	plain := asker("plain", agent.Question{}).WithPriority(10)
@@ -201,7 +201,7 @@ func TestQuestionsOfAParkedRun(t *testing.T) {
 	assert.NotContains(t, strings.Join(d.told, " "), "InterventionRequested", "nothing new is asked")
 }
 
-// A question that is new when the run goes on is asked, whatever was answered before.
+// A new question of a resumed run is asked, regardless of earlier answers.
 func TestNewQuestionOnResume(t *testing.T) {
 	asks := false
 	d := newDesk(t, before("late", func(c hooks.ToolContext) hooks.Result {
@@ -223,7 +223,7 @@ func TestNewQuestionOnResume(t *testing.T) {
 	assert.Equal(t, []string{"1", "2"}, d.ran)
 }
 
-// No hook answers or changes a call in doubt; it may deny it.
+// A hook cannot answer for or change a call in doubt, but can deny it.
 func TestDoubtIsForAPerson(t *testing.T) {
 	doubtful := func(t *testing.T, more ...hooks.Hook) (*person, *agent.Approval) {
 		t.Helper()

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// mayNotAnswer returns why a hook must not answer a question for a person; empty when it
-// may. Hooks of any rank may reject.
+// mayNotAnswer returns the reason why a hook must not approve a question for a person;
+// empty when it may. Every hook may reject.
 func (e *entry[C]) mayNotAnswer(q agent.Question) string {
 	switch {
 	case q.Kind != agent.QuestionOrdinary:
@@ -40,8 +40,8 @@ func (e *entry[C]) answerFor(c InterventionContext, o *Outcome) agent.Questions 
 	return questions
 }
 
-// refusedAnswers returns why the hook may not approve some of the open questions, and
-// whether it may approve any.
+// refusedAnswers returns the reasons why the hook may not approve some of the open
+// questions; some reports whether it may approve any of them.
 func (e *entry[C]) refusedAnswers(questions agent.Questions) (why string, some bool) {
 	open := questions.Open()
 	refused := lo.FilterMap(open, func(q agent.Question, _ int) (string, bool) {

@@ -12,22 +12,22 @@ import (
 	"github.com/grapnel-go/grapnel/internal/near"
 )
 
-// Reach describes what hooks can match where they are installed: only what is in Here or Below.
+// A Reach describes what hooks can match where they are installed: only tools, agents and points in Here or Below.
 type Reach struct {
 	// Here is the agent with the hooks.
 	Here Scope
-	// Below are the agents that it may start. They inherit its controls at all points except Stop, and none of its
+	// Below are the agents that it can start. They inherit its controls at all points except Stop, but not its
 	// observers.
 	Below Scope
 }
 
-// Scope is the tools, names and points of one or more agents. The zero Scope is empty.
+// A Scope lists the names, tools and points of one or more agents. The zero Scope is empty.
 type Scope struct {
 	// Agents are the names of the agents.
 	Agents []string
-	// Tools are their tools.
+	// Tools are the tools of the agents.
 	Tools []Tool
-	// Points are the points that fire in them.
+	// Points are the points that fire in runs of the agents.
 	Points []PointName
 	// LaterTools and LaterAgents are patterns, as in ToolMatching, for tools and agents that are added later.
 	LaterTools, LaterAgents []string
@@ -44,28 +44,29 @@ func (s Scope) Union(more Scope) Scope {
 // Tool is a tool that hooks may match.
 type Tool struct {
 	Name string
-	// Arguments describes the arguments that its calls may have; nil means any. A *toolexec.Schema implements it.
+	// Arguments describes the arguments that calls of the tool can have; nil means any. A *toolexec.Schema
+	// implements it.
 	Arguments Arguments
 }
 
-// Arguments describes the arguments that the calls of a tool may have.
+// Arguments describes the arguments that the calls of a tool can have.
 type Arguments interface {
-	// MayHave reports whether a call may have a value at a path. Steps are the names of members and the indexes of
+	// MayHave reports whether a call can have a value at a path. Steps are the names of members and the indexes of
 	// lists; wild says which steps match every element. Kind is the JSON type of the value (string, integer for a
 	// whole number, number for another, boolean, null, array or object), empty for any.
 	MayHave(steps []string, wild []bool, kind string) bool
-	// Names returns the names that the arguments may have, for messages about a mistyped one.
+	// Names returns the names that the arguments can have, for messages about a mistyped name.
 	Names() []string
 }
 
-// Gap is something that a hook names and that does not exist where the hook is installed.
+// A Gap is a tool, argument, agent or point that a hook names but that does not exist where the hook is installed.
 type Gap struct {
 	// Hook is the name of the hook, and Origin the rule that it implements, if any.
 	Hook   string
 	Origin *Origin
-	// Tool is the pattern that no tool matches, Argument the path of an argument that no tool takes, Agent the
-	// pattern that no agent matches, Point the point that no agent reaches. One of them is set, or none if tools
-	// match the parts of a matcher but not all of it.
+	// Tool is the pattern that no tool matches, Argument the path of an argument that no tool has, Agent the pattern
+	// that no agent matches, Point the point that no agent reaches. One of them is set, or none if tools match each
+	// part of a matcher but not the whole matcher.
 	Tool, Argument, Agent string
 	Point                 PointName
 	// Never reports whether the hook can never match.
@@ -74,13 +75,13 @@ type Gap struct {
 	Text string
 }
 
-// Gaps returns what the hooks name but cannot match.
+// Gaps returns the tools, arguments, agents and points that the hooks name but cannot match.
 func (s Set) Gaps(r Reach) []Gap {
 	known := newReachable(r)
 	return lo.FlatMap(s.hooks, func(h Hook, _ int) []Gap { return known.findGaps(h) })
 }
 
-// operator joins matchers.
+// operator is the operator that joins the parts of a matcher.
 type operator string
 
 // The operators.
@@ -90,14 +91,14 @@ const (
 	opNot operator = "not"
 )
 
-// aboutMatcher describes what a matcher tests, as far as that is known beforehand: one of the fields.
+// aboutMatcher describes what a matcher tests, if it is known before the hook is called: one of its fields is set.
 type aboutMatcher struct {
-	op    operator // with parts
+	op    operator // set together with parts
 	parts []Matcher
 
-	tools  []pattern // any of which matches
+	tools  []pattern // one of them must match
 	path   *argumentPath
-	kind   string // of the argument, empty for any
+	kind   string // the JSON type of the argument; empty for any
 	agents *pattern
 	points []PointName
 	step   agent.StepKind
@@ -113,12 +114,12 @@ func (m *Matcher) constant() truth {
 	case m.about.op != "":
 		return m.about.joinParts(func(part *Matcher) truth { return part.constant() })
 	case lo.SomeBy(m.about.tools, func(p pattern) bool { return strings.Trim(p.text, "*") == "" && p.exact == "" }):
-		return yes // at the points of tool calls
+		return yes // matches every call at the points of tool calls
 	}
 	return maybe
 }
 
-// atPoint returns the matcher's judgement at a point, as far as it depends on the point alone.
+// atPoint returns the matcher's judgement at a point, or maybe if it depends on more than the point.
 func (m *Matcher) atPoint(at *pointInfo) truth {
 	switch a := m.about; {
 	case a == nil:
@@ -160,13 +161,12 @@ func (a *aboutMatcher) joinParts(say func(part *Matcher) truth) truth {
 	return all
 }
 
-// reachable is a Reach, prepared to be compared with hooks.
+// reachable is a Reach in a form for the comparison with hooks.
 type reachable struct {
 	own, all view
 }
 
-// view is what one sort of hooks can match: for observers the agent's own scope, for controls also that of
-// sub-agents.
+// view is the scope that one sort of hooks can match: observers only the agent itself, controls also its sub-agents.
 type view struct {
 	tools       []candidate
 	points      []PointName
@@ -212,7 +212,7 @@ func (v *view) toolNames() []string {
 	})
 }
 
-// findGaps returns what a hook names but cannot match.
+// findGaps returns the gaps of a hook.
 func (r *reachable) findGaps(h Hook) []Gap {
 	v := &r.own
 	if h.control && !slices.Contains(h.points, Stop) {
@@ -257,8 +257,8 @@ func (w *gapFinder) addGap(g Gap) {
 	w.found = append(w.found, g)
 }
 
-// walk finds the parts of a matcher that match nothing. Tools are those that the other parts of an and accept. A
-// part under a not is skipped, because it widens the hook where it matches nothing.
+// walk finds the parts of a matcher that match nothing. Tools are the tools that the other parts of an And accept.
+// It skips a part under a Not, because a Not matches more calls if its part matches nothing.
 func (w *gapFinder) walk(m *Matcher, tools []candidate) {
 	a := m.about
 	switch {
@@ -309,10 +309,10 @@ func (w *gapFinder) findTool(p pattern) {
 	w.addGap(Gap{Tool: p.text, Text: text})
 }
 
-// findArgument looks for a tool that takes an argument.
+// findArgument looks for a tool that has the argument.
 func (w *gapFinder) findArgument(m *Matcher, tools []candidate) {
 	if len(tools) == 0 || lo.SomeBy(tools, func(c candidate) bool { return w.view.judge(m, c, true) != no }) {
-		return // without a tool, that is what is wrong
+		return // the missing tool is reported already
 	}
 	a := m.about
 	var names, of []string
@@ -332,7 +332,7 @@ func (w *gapFinder) findArgument(m *Matcher, tools []candidate) {
 	w.addGap(Gap{Argument: a.path.text, Text: text})
 }
 
-// agent records that there is no agent of the name.
+// agent records that no agent matches the pattern.
 func (w *gapFinder) agent(p *pattern) {
 	text := fmt.Sprintf("%q matches no agent: ", p.text)
 	if named := lo.Compact(w.view.agents); len(named) == 0 {
@@ -347,7 +347,7 @@ func (v *view) hasAgent(p *pattern) bool {
 	return lo.SomeBy(v.agents, p.match) || lo.SomeBy(v.laterAgents, p.mayMeet)
 }
 
-// meets reports whether a pattern for tools matches, or may match, the candidate.
+// meets reports whether a pattern for tools matches, or could match, the candidate.
 func (c candidate) meets(p pattern) bool {
 	if c.later != nil {
 		return p.mayMeet(*c.later)
@@ -384,8 +384,8 @@ type noArguments struct{}
 func (noArguments) MayHave([]string, []bool, string) bool { return false }
 func (noArguments) Names() []string                       { return nil }
 
-// judge returns the matcher's judgement of calls of a tool: by its name, and, if arguments is true, by the arguments
-// that it takes.
+// judge returns the matcher's judgement of calls of a tool: by its name and, if arguments is true, by the arguments
+// that it has.
 func (v *view) judge(m *Matcher, c candidate, arguments bool) truth {
 	switch a := m.about; {
 	case a == nil:

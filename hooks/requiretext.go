@@ -7,9 +7,8 @@ import (
 )
 
 // RequireText returns the func of a control at AtPreToolUse that judges one argument of a call: body receives the
-// text at path, which has the form of Call.Text's path. A call without a text there is denied without calling body:
-// the argument is missing, null, a list, an object, a number or a boolean, or has another name. The denial holds
-// whatever the failure policy of the hook is. An empty text is a text.
+// text at path, which has the form of Call.Text's path. If the argument is missing or is not a string, the call is
+// denied without calling body, regardless of the failure policy of the hook. An empty string is accepted.
 //
 // The func ignores other arguments of the call. The hook must match only tools that take the argument: it denies
 // every call of any other tool. With a nil body the result is nil, which is an error when the agent is built.

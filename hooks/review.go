@@ -12,12 +12,12 @@ import (
 
 // reviewing is the state of the review of one result.
 type reviewing struct {
-	before  agent.State     // as the step began
-	state   agent.State     // with the effects so far
-	call    *agent.Prepared // what is answered
+	before  agent.State     // the state at the beginning of the step
+	state   agent.State     // before, with the effects so far
+	call    *agent.Prepared // the call that is answered
 	result  *agent.ToolResult
-	effects agent.Effects // of the hooks, without those of the tool
-	given   *agent.Signal // the stop of the tool, or of the executor
+	effects agent.Effects // effects of the hooks, without those of the tool
+	given   *agent.Signal // the stop signal of the tool or the executor
 	filters filters
 	held    *heldEvents // nil in runs that have no observer
 }
@@ -48,7 +48,7 @@ func (x *HookedToolExecutor) reviewResult(
 	return mo.Ok(v.result)
 }
 
-// reviewOf begins a review. A stop that was decided before the call is part of its result.
+// reviewOf begins a review. If a stop was decided before the call, it is part of the result.
 func reviewOf(s agent.State, p *agent.Prepared, r *agent.ToolResult) reviewing {
 	v := reviewing{before: s, state: s, call: p, result: withStatus(r, p)}
 	if s.Observed() {
@@ -67,9 +67,9 @@ func reviewOf(s agent.State, p *agent.Prepared, r *agent.ToolResult) reviewing {
 }
 
 // askControls asks the controls at ToolFailed and then those at PostToolUse; each sees the result
-// as the ones before left it. Then it calls the observers of both points with the final result. The
-// error is that of a hook whose failure aborts the run: the other hooks are still asked, because
-// the error must pass their filters.
+// as changed by earlier controls. Then it calls the observers of both points with the final result.
+// The error is that of a hook whose failure aborts the run. After such a failure, the other hooks
+// are still asked, because the error must pass their filters.
 func (v *reviewing) askControls(ctx context.Context, pool *Pool, hooks *toolHooks, at *progress, announce bool) error {
 	var failed, post *Outcome
 	var aborted error
@@ -123,7 +123,7 @@ func viewAt[C resultContext](v *reviewing, at *pointInfo) C {
 }
 
 // consultAt asks the controls at one of the points and combines their answers. It returns the
-// answer with the most weight.
+// answer that determines the decision.
 func consultAt[C resultContext](ctx context.Context, m *moment[C], point *pointInfo, v *reviewing, at *progress) (last *Outcome, aborted error) {
 	c := viewAt[C](v, point)
 	for ; at.next < len(m.controls); at.next++ {
@@ -149,8 +149,8 @@ func consultAt[C resultContext](ctx context.Context, m *moment[C], point *pointI
 	return last, aborted
 }
 
-// announceAt calls the observers at one of the points with the result as the controls left it, and
-// the decision.
+// announceAt calls the observers at one of the points with the decision and with the result as
+// changed by the controls.
 func announceAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], point *pointInfo, v *reviewing, last *Outcome) error {
 	if len(m.observers)+len(m.detached) == 0 {
 		return nil
@@ -160,12 +160,12 @@ func announceAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], 
 	if err := m.announce(ctx, pool, c); ctx.Err() == nil {
 		return err
 	}
-	return nil // cancelled: the result is as it is
+	return nil // the run was cancelled: keep the result
 }
 
-// fold applies an answer, and returns it as it takes effect. The filters that were given so far
-// apply to its additions; a filter that it gives applies to everything. Replaced or withheld texts
-// are also removed from the error and from the stop of the tool.
+// fold applies an answer of a control, and returns the outcome that takes effect. Earlier filters
+// apply to the additions of the answer; its own filter applies to everything. Replaced or withheld
+// texts are also removed from the error and from the stop of the tool.
 func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) *Outcome {
 	o = v.filters.outcome(o)
 	if o.effects.Len() > 0 {
@@ -216,8 +216,8 @@ func (v *reviewing) applyFilter(o *Outcome) *Outcome {
 	return o.withFilter(x.changed)
 }
 
-// withholdResult withholds the whole result, with the effects that the tool and earlier hooks
-// wanted.
+// withholdResult withholds the whole result, and drops the effects of the tool and of earlier
+// hooks.
 func (v *reviewing) withholdResult(o *Outcome) {
 	n := *v.result
 	text := fmt.Sprintf("tool %q: result withheld by %s: %s", v.call.Call.Name, o.hook, orNoReason(o.reason))
@@ -227,7 +227,7 @@ func (v *reviewing) withholdResult(o *Outcome) {
 	v.silence(o.hook, text)
 }
 
-// silence replaces the message of a tool's stop.
+// silence replaces the message of a tool's stop signal.
 func (v *reviewing) silence(hook, text string) {
 	if v.given == nil || v.result.Stop != v.given {
 		return

@@ -19,8 +19,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// IP-44: what replaces a result is all that the model, the transcript and the
-// events get to see.
+// IP-44: the model, the transcript and the events receive only the replacement of a
+// result.
 func TestReplace(t *testing.T) {
 	w := workWith(t, []hooks.Hook{
 		after("redact", func(c hooks.ToolResultContext) hooks.Result {
@@ -260,8 +260,8 @@ func TestConflicts(t *testing.T) {
 	assert.Equal(t, `session metadata "note" was set by b-before already; the later value stays`, conflicts[1].Reason, "by the last of them")
 }
 
-// What the controls decided is what observers are told; the one that stands, where
-// several spoke.
+// Observers receive the decision of the controls; if several decided, the effective
+// one.
 func TestFrozenAfterACall(t *testing.T) {
 	for name, tc := range map[string]struct {
 		list []hooks.Hook // asked last to first
@@ -290,7 +290,7 @@ func TestFrozenAfterACall(t *testing.T) {
 	}
 }
 
-// A hook that fails after a call keeps the result from the model.
+// If a hook after a call fails, the result is withheld from the model.
 func TestFailureAfterACallWithholds(t *testing.T) {
 	boom := errors.New("boom")
 	for name, f := range map[string]func(c hooks.ToolResultContext) hooks.Result{

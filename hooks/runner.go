@@ -17,14 +17,14 @@ import (
 type entry[C Context] struct {
 	name     string
 	info     *pointInfo
-	order    int                                   // among the hooks at the point, from one
+	order    int                                   // position among the hooks at the point, from one
 	ask      func(ctx context.Context, c C) Result // controls
 	tell     func(ctx context.Context, c C) error  // observers
-	match    *Matcher                              // nil: everything that gets here
-	timeout  time.Duration                         // zero: DefaultTimeout, trusted
+	match    *Matcher                              // nil: matches everything
+	timeout  time.Duration                         // zero: DefaultTimeout, which the hook itself must honor
 	policy   FailurePolicy
 	detached bool
-	shadow   bool // asked and not obeyed
+	shadow   bool // asked, but without effect
 	origin   *Origin
 	priority int
 }
@@ -40,8 +40,8 @@ type verdict struct {
 }
 
 // consult calls a control or an observer. The outcome is nil when the hook passed or
-// the matchers did not match; the hook's policy converts a failure to an outcome. The
-// error ends the run: the hook's policy aborts, or the run was cancelled during the
+// the matchers did not match. The hook's policy converts a failure to an outcome. An
+// error ends the run: the hook's policy is Abort, or the run was cancelled during the
 // call.
 func (e *entry[C]) consult(ctx context.Context, c C) (*Outcome, error) {
 	return e.conclude(ctx, c, e.attempt(ctx, c, 1))
@@ -55,7 +55,7 @@ func (e *entry[C]) conclude(ctx context.Context, c C, v verdict) (*Outcome, erro
 	return e.effectiveOutcome(v.outcome), nil
 }
 
-// effectiveOutcome returns the outcome that takes effect: none in shadow.
+// effectiveOutcome returns the outcome that takes effect: nil for a hook in shadow.
 func (e *entry[C]) effectiveOutcome(o *Outcome) *Outcome {
 	if e.shadow {
 		return nil
@@ -63,8 +63,8 @@ func (e *entry[C]) effectiveOutcome(o *Outcome) *Outcome {
 	return o
 }
 
-// consultNext works like consult, for one of several hooks. For the first one, quick
-// may already have the answer.
+// consultNext works like consult, for the next of several hooks. Quick may already have
+// the answer of the first of them.
 func (e *entry[C]) consultNext(ctx context.Context, at *progress, c *C) (*Outcome, error) {
 	if at.asked {
 		at.asked = false
@@ -73,8 +73,8 @@ func (e *entry[C]) consultNext(ctx context.Context, at *progress, c *C) (*Outcom
 	return e.consult(ctx, *c)
 }
 
-// attempt calls the hook if the matchers match, and emits its events. Events without an
-// observer are not created.
+// attempt calls the hook if the matchers match, and emits its events. It creates no
+// events in a run without an observer.
 func (e *entry[C]) attempt(ctx context.Context, c C, attempt int) verdict {
 	var v verdict
 	if e.match != nil {
@@ -110,7 +110,7 @@ func (e *entry[C]) byName(tool string) truth {
 	return e.match.byName(tool)
 }
 
-// matches evaluates the matchers. A panic in one is a failure of the hook.
+// matches evaluates the matchers. A panic in a matcher is a failure of the hook.
 func (e *entry[C]) matches(c C) (ok bool, err error) {
 	returned := false
 	defer func() {
@@ -127,8 +127,8 @@ func (e *entry[C]) matches(c C) (ok bool, err error) {
 	return ok, nil
 }
 
-// callOnce calls the hook once. It always returns, unless the hook neither honors its
-// context nor has a time limit of its own.
+// callOnce calls the hook once. It always returns, unless the hook ignores its context
+// and has no time limit.
 func (e *entry[C]) callOnce(ctx context.Context, c C) verdict {
 	switch {
 	case e.detached:
@@ -141,7 +141,8 @@ func (e *entry[C]) callOnce(ctx context.Context, c C) verdict {
 	return inTime(limited, e.callSafely(limited, &c))
 }
 
-// inTime returns the verdict of a hook that had limited as its context, or a timeout.
+// inTime returns the verdict of a hook that was called with limited, or a timeout if
+// its deadline has passed.
 func inTime(limited *lazyContext, v verdict) verdict {
 	if limited.end() {
 		return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, DefaultTimeout)}
@@ -149,8 +150,8 @@ func inTime(limited *lazyContext, v verdict) verdict {
 	return v
 }
 
-// callApart calls the hook on a goroutine of its own and waits no longer than the
-// limit.
+// callApart calls the hook on a separate goroutine and does not wait longer than its
+// time limit.
 func (e *entry[C]) callApart(ctx context.Context, c C) verdict {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, ErrTimeout)
 	defer cancel()
@@ -160,7 +161,7 @@ func (e *entry[C]) callApart(ctx context.Context, c C) verdict {
 		switch {
 		case limited.Err() == nil:
 			return v
-		case ctx.Err() != nil: // a denial stands; an approval may have come too late
+		case ctx.Err() != nil: // a denial counts; an approval may have come too late
 			if v.err == nil && v.outcome != nil && !v.outcome.plain() {
 				return v
 			}
@@ -174,7 +175,7 @@ func (e *entry[C]) callApart(ctx context.Context, c C) verdict {
 	return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, e.timeout)}
 }
 
-// onItsOwn calls the hook on a goroutine of its own, and sends its verdict even if the
+// onItsOwn calls the hook on a separate goroutine, and sends its verdict even if the
 // hook exits the goroutine.
 func (e *entry[C]) onItsOwn(ctx context.Context, c C) <-chan verdict {
 	answer := make(chan verdict, 1)
@@ -266,7 +267,8 @@ func (e *entry[C]) applyFailurePolicy(ctx context.Context, c C, v verdict, attem
 		return nil, broken.err
 	}
 	if ctx.Err() != nil {
-		// The run was cancelled: that is no failure of the hook, and no permission.
+		// The run was cancelled: this is neither a failure of the hook nor a
+		// permission.
 		e.tellCancelled(ctx, c, v, attempt)
 		return nil, context.Cause(ctx)
 	}
@@ -276,7 +278,7 @@ func (e *entry[C]) applyFailurePolicy(ctx context.Context, c C, v verdict, attem
 		return nil, nil
 	}
 	if _, wrong := errors.AsType[*rewriteError](v.err); wrong && policy == failOpen {
-		policy = failClosed // the hook did not want the original to run
+		policy = failClosed // the hook did not allow the original call
 	}
 	e.tellFailure(ctx, c, v, attempt, policy.String())
 	switch {
@@ -291,7 +293,7 @@ func (e *entry[C]) applyFailurePolicy(ctx context.Context, c C, v verdict, attem
 	}, nil
 }
 
-// onFailure returns what happens after the last failed attempt.
+// onFailure returns the policy that applies after the last failed attempt.
 func (e *entry[C]) onFailure() failureKind {
 	switch {
 	case e.policy.kind != failDefault:
@@ -317,13 +319,13 @@ func pauseFor(ctx context.Context, delay time.Duration) bool {
 	}
 }
 
-// moment is the hooks of one point, in the order in which they are called.
+// moment holds the hooks of one point, in the order in which they are called.
 type moment[C Context] struct {
 	controls  []*entry[C]
 	observers []*entry[C]
 	detached  []*entry[C]
-	plain     int  // so many of the controls stand first and have no matchers and no time limit
-	allPlain  bool // there are no others, and no other listeners
+	plain     int  // number of controls at the beginning without matchers and time limits
+	allPlain  bool // all controls are plain, and there are no observers
 }
 
 // withPlain returns m with its plain controls counted.
@@ -334,23 +336,23 @@ func (m moment[C]) withPlain() moment[C] {
 	return m
 }
 
-// progress is the progress in asking the controls of a moment: next is the next
-// control, which has already answered if asked is true.
+// progress records how many controls of a moment were asked: next is the index of the
+// next control, which has already answered if asked is true.
 type progress struct {
-	limited *lazyContext // of the controls that quick asks
+	limited *lazyContext // the context of the controls that quick asks
 	next    int
 	answer  verdict
 	asked   bool
 }
 
-// quick asks the plain controls of a run that is not observed, one after the other, as
-// long as each passes and does not use its context, which is the common case. It
-// reports whether all controls are done; otherwise at says where to continue.
+// quick asks the plain controls of a run without an observer, one after the other,
+// until one does not pass or uses its context, which is rare. It reports whether all
+// controls have passed; otherwise at says where to continue.
 func (m *moment[C]) quick(ctx context.Context, at *progress, c C) (done bool) {
 	s, index := c.where()
 	at.limited, at.asked, at.answer.err = contextOf(ctx, s, index), true, errAsking
 	defer func() {
-		if at.asked && at.answer.err == errAsking { //nolint:errorlint // this very value
+		if at.asked && at.answer.err == errAsking { //nolint:errorlint // compares the value itself
 			at.answer.err = panicError(recover())
 		}
 	}()
@@ -371,7 +373,7 @@ func (m *moment[C]) quick(ctx context.Context, at *progress, c C) (done bool) {
 	return m.allPlain
 }
 
-// errAsking stands for the answer of a hook that has not returned.
+// errAsking is the placeholder for the answer of a hook that has not returned.
 var errAsking = errors.New("the hook is being asked")
 
 func (m *moment[C]) empty() bool {
@@ -381,9 +383,9 @@ func (m *moment[C]) empty() bool {
 // hasObservers reports whether announce has anything to do.
 func (m *moment[C]) hasObservers() bool { return len(m.observers)+len(m.detached) > 0 }
 
-// announce calls the observers, then starts the detached ones. It calls all of them
-// even if one fails. Only an observer whose policy aborts, or a cancelled run, returns
-// an error.
+// announce calls the observers, then starts the detached hooks. It calls all of them
+// even if one fails. It returns an error only if an observer with the policy Abort
+// fails or the run was cancelled.
 func (m *moment[C]) announce(ctx context.Context, pool *Pool, c C) error {
 	var broken error
 	for _, e := range m.observers {
@@ -398,7 +400,7 @@ func (m *moment[C]) announce(ctx context.Context, pool *Pool, c C) error {
 			}
 		}
 		pool.start(ctx, e.name, e.info.name, c.State(), func(ctx context.Context) {
-			_, _ = e.consult(ctx, c) // its errors are told to the observer of the run
+			_, _ = e.consult(ctx, c) // its errors are reported to the observer of the run
 		})
 	}
 	return broken

@@ -14,59 +14,58 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// ScopeOptions configures a RunScope. The zero value is that of a new run without observer
-// and journal.
+// ScopeOptions configures a RunScope. The zero value is for a new run without an observer and a journal.
 type ScopeOptions struct {
-	// Run identifies the run. An engine that resumes a run sets the ID that it had. An empty
-	// ID, Session or Root, and a zero Number or Started, are filled in. Stage and Iteration are ignored:
-	// they are those of each Firing.
+	// Run identifies the run. An engine that resumes a run sets the run's previous ID. An empty ID,
+	// Session or Root, and a zero Number or Started, are filled in. Stage and Iteration are ignored,
+	// because each Firing has its own.
 	Run agent.Run
-	// Observer receives the events of the hooks. Nil means none. A *telemetry.Telemetry is
-	// one.
+	// Observer receives the events of the hooks. Nil means none. A *telemetry.Telemetry is such an
+	// observer.
 	Observer agent.Observer
-	// Journal makes the actions of hooks happen once. Nil means that a run that is resumed
-	// repeats them.
+	// Journal records the actions of hooks, so that a resumed run does not repeat them. Nil means that
+	// it repeats them.
 	Journal Journal
 }
 
-// Journal records what the hooks of one run do, so that an engine that resumes the run after
-// a crash does not repeat it. It must be safe for concurrent use.
+// A Journal records the actions of the hooks of one run, so that an engine that resumes the run after a
+// crash does not repeat them. It must be safe for concurrent use.
 type Journal interface {
-	// Once calls do and records its result under name, or returns the recorded result without
-	// calling do. Names are unique within the run of s. The key, which do gets, is the same each
-	// time. It does not record an error of do. If the process ended during do, Once calls do
-	// again when repeat is set, and otherwise returns an error.
+	// Once calls do and records its result under name, or returns the recorded result without calling
+	// do. Names are unique within the run of s. Once passes the same key to do each time. It does not
+	// record an error of do. If the process ended during do, Once calls do again when repeat is set, and
+	// otherwise returns an error.
 	Once(
 		ctx context.Context, s agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error),
 	) ([]byte, error)
 }
 
-// Firing is one firing of a point around runs. In a run with a journal, two firings must not be
-// equal, unless the second repeats the first.
+// A Firing is one firing of a point around runs. In a run with a journal, two firings must not be equal,
+// unless the second repeats the first.
 type Firing struct {
 	// Point is the point that fires.
 	Point PointName
 	// Stage and Iteration are the position in the pipeline; empty and zero elsewhere.
 	Stage     string
 	Iteration int
-	// Cursor distinguishes firings that agree in the rest, such as those of a repeated
-	// iteration. An engine that resumes a run repeats a firing with the Cursor that it had.
+	// Cursor distinguishes firings whose other fields are equal, such as those of a repeated iteration.
+	// An engine that resumes a run repeats a firing with the same Cursor.
 	Cursor string
 
 	live *firingData // set by the scope
 }
 
-// firingData is what the hooks of one firing share in this process.
+// firingData is the data that the hooks of one firing share in this process.
 type firingData struct {
-	at time.Time // when it fired first
+	at time.Time // the time of the first firing
 
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// CountUse returns how often it was called with the same name before in this firing, in this
-// process. Callers distinguish with it what a hook does several times. It is safe for concurrent
-// use. It returns zero for a Firing that no scope has fired.
+// CountUse returns how often it was called before with the same name in this firing, in this process.
+// Callers use the number to distinguish actions that a hook repeats. It is safe for concurrent use. It
+// returns zero for a Firing that no scope has fired.
 func (f Firing) CountUse(name string) int {
 	if f.live == nil {
 		return 0
@@ -77,7 +76,7 @@ func (f Firing) CountUse(name string) int {
 	return f.live.counts[name] - 1
 }
 
-// String returns the position of the firing within its run, as it is in the names of journals.
+// String returns the position of the firing within its run, as it appears in the names in journals.
 func (f Firing) String() string {
 	text := string(f.Point)
 	if f.Stage != "" {
@@ -92,15 +91,15 @@ func (f Firing) String() string {
 	return text
 }
 
-// RunScope fires the points around runs for one run of an engine: a run of a pipeline, or one
-// that a coordinator gives to a runner. It has what hooks find in the run of an agent: an
-// observer, scratch values, and a bounded pool for detached hooks. With a journal, it also
-// recognizes what was done before a crash.
+// A RunScope fires the points around runs for one run of an engine: a run of a pipeline, or a run that a
+// coordinator gives to a runner. Like the run of an agent, it has an observer, scratch values, and a
+// bounded pool for detached hooks. With a journal, it also recognizes actions that were done before a
+// crash.
 //
-// An engine opens a scope when it starts or resumes a run, fires the points through it, and
-// calls Drain before it ends. Points of one scope fire one after another: callers wait for their
-// turn, so a hook must not fire through the scope that asks it. Parallel stages are runs of their
-// own, with scopes of their own.
+// An engine opens a scope when it starts or resumes a run, fires the points through it, and calls Drain
+// before it ends. Points of one scope fire one after another: callers wait for their turn, so a hook
+// must not fire through the scope that asks it. Each of several parallel stages is a separate run with a
+// separate scope.
 type RunScope struct {
 	hooks   *Compiled
 	run     *agent.EngineRun
@@ -110,8 +109,7 @@ type RunScope struct {
 
 var _ agent.Background = (*RunScope)(nil)
 
-// OpenScope returns a scope that fires the hooks at the points around runs. The hooks of a nil
-// receiver are none.
+// OpenScope returns a scope that fires the hooks at the points around runs. A nil receiver has no hooks.
 func (c *Compiled) OpenScope(ctx context.Context, o ScopeOptions) *RunScope {
 	own := Compiled{}
 	if c != nil {
@@ -127,21 +125,21 @@ func (c *Compiled) OpenScope(ctx context.Context, o ScopeOptions) *RunScope {
 // Run returns the identity of the run.
 func (r *RunScope) Run() agent.Run { return r.run.Run() }
 
-// Drain waits until no detached hook of the run is waiting or running, or until ctx is done. An
-// engine with a journal of its own calls Drain before it records that a firing is over: a detached
-// action that a crash cuts off is repeated only if its firing is repeated.
+// Drain waits until no detached hook of the run is waiting or running, or until ctx is done. An engine
+// with its own journal must call Drain before it records the end of a firing, because a detached action
+// that a crash cuts off is repeated only if its firing is repeated.
 func (r *RunScope) Drain(ctx context.Context) error { return r.hooks.pool.Drain(ctx) }
 
 // Cancel drops detached hooks that wait, cancels running ones, and returns when they have ended.
 func (r *RunScope) Cancel() { r.hooks.pool.Cancel() }
 
-// Pipeline asks the hooks at a point of a pipeline, in turn; each sees the changes of the ones
-// before. It returns s with the hooks' changes. Stop is set if a hook ended the pipeline. The
-// error is that of a hook whose failure aborts, of the journal, or of ctx.
+// Pipeline asks the hooks at a point of a pipeline, in turn; each sees the changes of earlier hooks. It
+// returns s with the hooks' changes. Stop is set if a hook ended the pipeline. The error is that of a
+// hook whose failure aborts, of the journal, or of ctx.
 //
-// With a journal, a firing that is repeated after a crash gets the about of the first time, and
-// the actions of policies that have ended are not repeated: their recorded answers count. The
-// recorded error in about has the text of the first one, and no other type.
+// With a journal, a firing that is repeated after a crash gets the recorded about of the first firing,
+// and finished actions of policies are not repeated: their recorded answers count. The recorded error in
+// about has the text of the original error but not its type.
 func (r *RunScope) Pipeline(ctx context.Context, s agent.State, f Firing, about Pipeline) (after agent.State, stop *agent.Signal, err error) {
 	if !slices.Contains(pipelinePointNames, f.Point) {
 		return s, nil, fmt.Errorf("firing %s: it is not a point of a pipeline", f)
@@ -162,10 +160,9 @@ func (r *RunScope) Pipeline(ctx context.Context, s agent.State, f Firing, about 
 	return after, stop, err
 }
 
-// Blueprint asks the hooks at a point of a coordinator's run, in turn; each sees the changes of
-// the ones before. It returns the run and the state with the hooks' changes. Denied is set at
-// RunStart if the run must not be given to a runner. The error, and a repeated firing, are as in
-// Pipeline.
+// Blueprint asks the hooks at a point of a coordinator's run, in turn; each sees the changes of earlier
+// hooks. It returns the run and the state with the hooks' changes. Denied is set at RunStart if the run
+// must not be given to a runner. Errors and repeated firings work as in Pipeline.
 func (r *RunScope) Blueprint(
 	ctx context.Context, s agent.State, f Firing, about BlueprintRun,
 ) (run BlueprintRun, after agent.State, denied, err error) {
@@ -214,13 +211,13 @@ func (r *RunScope) fire(
 	return nil
 }
 
-// leave returns inside as a state of the run that s belongs to, and its stop signal.
+// leave converts inside to a state of the run that s belongs to, and returns it with its stop signal.
 func (r *RunScope) leave(inside, s agent.State) (after agent.State, stop *agent.Signal) {
 	return r.run.Leave(inside, s), inside.StopSignal().ToPointer()
 }
 
-// recordFiring records what a firing is told and returns it. If it was recorded before, it returns
-// what was recorded, and replayed is set. Without a journal it records nothing.
+// recordFiring records the argument of a firing and returns it. If the firing was recorded before, it
+// returns the recorded argument, and replayed is set. Without a journal it records nothing.
 func recordFiring[R any](ctx context.Context, r *RunScope, s agent.State, f Firing, told R) (as R, replayed bool, err error) {
 	if r.journal == nil {
 		return told, false, nil
@@ -243,7 +240,8 @@ func recordFiring[R any](ctx context.Context, r *RunScope, s agent.State, f Firi
 	return as, replayed, nil
 }
 
-// firingRecord is the common part of what is recorded of a firing before its first hook.
+// firingRecord is the common part of the record of a firing, which is written before its first hook is
+// called.
 type firingRecord struct {
 	At    time.Time `json:"at"`
 	Error *string   `json:"error,omitempty"`
@@ -293,11 +291,10 @@ func viewAround(s agent.State, f Firing, frozen *Outcome) aroundView {
 	return aroundView{contextView{state: s, info: info, frozen: frozen}, f}
 }
 
-// Firing returns the firing that the hook is asked in. The Firings of one process are all
-// different.
+// Firing returns the firing for which the hook is called. The Firings of one process are all different.
 func (c aroundView) Firing() Firing { return c.firing }
 
-// Time returns when the point fired; in a run that was resumed, when it fired first.
+// Time returns the time when the point fired; in a resumed run, the time of the first firing.
 func (c aroundView) Time() time.Time { return c.firing.live.at }
 
 // hasHooks reports whether there are hooks at a point.

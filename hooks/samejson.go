@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// jsonValueOf returns a Go value in the form in which parseJSON reads it from an argument.
+// jsonValueOf returns a Go value in the form that parseJSON returns for an argument.
 func jsonValueOf(v any) (any, error) {
 	text, err := strictjson.Marshal(v)
 	if err != nil {
@@ -32,7 +32,7 @@ func parseJSON(text string) (any, error) {
 	return v, err
 }
 
-// sameJSON compares two values of parseJSON. Numbers are compared by their exact value.
+// sameJSON compares two results of parseJSON. Numbers are compared by their exact value.
 func sameJSON(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -54,7 +54,8 @@ func sameNumber(a, b string) bool {
 	return okX && okY && x.Cmp(y) == 0
 }
 
-// jsonKindOf returns the JSON type of a value of parseJSON: integer for a whole number, as in JSON Schema.
+// jsonKindOf returns the JSON type of a result of parseJSON: integer for a whole number, as in JSON
+// Schema.
 func jsonKindOf(v any) string {
 	switch v := v.(type) {
 	case nil:

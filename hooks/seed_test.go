@@ -30,7 +30,7 @@ var bashTool = toolexec.Func("bash", "Runs a command in a directory.", func(_ co
 })
 
 // IP-118: a command outside of the base directory is blocked; the output of tools is
-// copied into the metadata; how long each step took is told.
+// copied into the metadata; the duration of each step is reported.
 func TestExamplesOfTheConcept(t *testing.T) {
 	outputs := agent.RunKey[[]string]("outputs")
 	baseDir := hooks.On(hooks.AtPreToolUse, "base-dir", func(_ context.Context, c hooks.ToolContext) hooks.Result {
@@ -69,8 +69,8 @@ func TestExamplesOfTheConcept(t *testing.T) {
 	})
 }
 
-// IP-117, SW-19: with hooks that only observe, the transcript is to the byte what it
-// is without any: also when they fail, panic or are detached.
+// IP-117, SW-19: hooks that only observe do not change a byte of the transcript, also
+// when they fail, panic or are detached.
 func TestObserversLeaveNoTrace(t *testing.T) {
 	script := func() *agenttest.Driver {
 		return agenttest.Script(
@@ -107,8 +107,8 @@ func TestObserversLeaveNoTrace(t *testing.T) {
 	assert.Contains(t, want, "done")
 }
 
-// IP-81, IP-84: one hook value serves many runs at once; what belongs to a run is in
-// its scratch values.
+// IP-81, IP-84: one hook value serves many runs at the same time; the data of a run is
+// in its scratch values.
 func TestOneHookServesManyRuns(t *testing.T) {
 	type clock struct{ ticks int }
 	clocks := agent.NewScratch[clock](nil)

@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Set is an immutable list of hooks in the order they were given. The zero Set is empty. Call
-// Compile before use.
+// A Set is an immutable list of hooks in the order they were given. The zero Set is empty.
+// Call Compile before use.
 type Set struct {
 	hooks []Hook
 }
@@ -24,7 +24,7 @@ type Set struct {
 // NewSet returns a set of the given hooks, which are copied.
 func NewSet(list ...Hook) Set { return Set{slices.Clone(list)} }
 
-// With returns the set with more hooks at its end; the receiver stays as it was.
+// With returns the set with more hooks at its end; the receiver does not change.
 func (s Set) With(more ...Hook) Set { return Set{append(slices.Clip(s.hooks), more...)} }
 
 // IsEmpty reports whether the set has no hooks.
@@ -33,8 +33,8 @@ func (s Set) IsEmpty() bool { return len(s.hooks) == 0 }
 // All iterates over the hooks in the order they were given.
 func (s Set) All() iter.Seq2[int, Hook] { return slices.All(s.hooks) }
 
-// Order returns the names of the hooks at a point, in the order in which they are
-// called: controls, then observers, then detached ones.
+// Order returns the names of the hooks at a point, in the order in which they are called:
+// controls, then observers, then detached hooks.
 func (s Set) Order(at PointName) []string {
 	info, ok := infoOf(at)
 	if !ok {
@@ -55,8 +55,8 @@ func hookPhase(h Hook) int {
 	return 1
 }
 
-// sort returns the hooks by priority, high first, equals in the order they were given;
-// reversed at the points after something has happened.
+// sort returns the hooks by priority, high first, and hooks of equal priority in the order
+// they were given. At the points after something has happened, the order is reversed.
 func (s Set) sort(info *pointInfo) []Hook {
 	list := slices.Clone(s.hooks)
 	slices.SortStableFunc(list, func(a, b Hook) int { return cmp.Compare(b.priority, a.priority) })
@@ -66,7 +66,8 @@ func (s Set) sort(info *pointInfo) []Hook {
 	return list
 }
 
-// Compiled is a set of hooks that is ready to use. It serves any number of runs at once.
+// Compiled is a set of hooks that is ready to use. It can serve any number of runs at the
+// same time.
 type Compiled struct {
 	set   Set
 	reach Reach
@@ -91,7 +92,7 @@ type Compiled struct {
 	postSubagent   moment[PostSubagentContext]
 	subagentFailed moment[SubagentFailedContext]
 
-	pipeline        map[PointName]*moment[PipelineContext] // nil without any
+	pipeline        map[PointName]*moment[PipelineContext] // nil without such hooks
 	sessionComplete moment[PipelineEndContext]
 	runStart        moment[RunStartContext]
 	runResult       moment[RunResultContext]
@@ -108,7 +109,8 @@ type Compiled struct {
 }
 
 // Compile checks the hooks and prepares them for use. Tools are the names of the known tools;
-// calls of other tools are matched when they occur. The error joins everything that is wrong.
+// the hooks for other tools are found when a call occurs. The error joins everything that is
+// wrong.
 func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 	here := Scope{
 		Points: PointNames(), LaterAgents: []string{"*"},
@@ -121,8 +123,8 @@ func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 }
 
 // CompileIn works like Compile with more information: reach is what the hooks can match, and
-// background runs the detached ones; the hooks of a sub-agent use the background of the agent
-// that starts it. Something that hooks cannot match is not an error here: see Gaps.
+// background runs the detached hooks; the hooks of a sub-agent use the background of the
+// agent that starts it. It is not an error if a hook cannot match anything: see Gaps.
 func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
 	if err := s.check(); err != nil {
 		return mo.Err[*Compiled](err)
@@ -170,19 +172,20 @@ func (c *Compiled) HasControls(at PointName) bool {
 // Hooks returns the set that was compiled.
 func (c *Compiled) Hooks() Set { return c.set }
 
-// DroppedCount returns how many detached hooks were dropped because too many waited, or
-// because they were cancelled before they began, in all sets that share a background.
+// DroppedCount returns how many detached hooks were dropped, in all sets that share a
+// background, because too many waited or because they were cancelled before they began.
 func (c *Compiled) DroppedCount() int64 {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
 	return c.pool.dropped
 }
 
-// Background returns the detached hooks, for an agent's Drain and Cancel.
+// Background returns the pool of detached hooks, for an agent's Drain and Cancel.
 func (c *Compiled) Background() agent.Background { return c.pool }
 
-// Gaps returns what the hooks name but cannot match where they are installed, for callers
-// that print or lint them: a guard for a mistyped tool name guards nothing.
+// Gaps returns the tools, arguments, agents and points that the hooks name but cannot match
+// where they are installed. Callers can print them: a guard for a mistyped tool name guards
+// nothing.
 func (c *Compiled) Gaps() []Gap { return c.set.Gaps(c.reach) }
 
 // UnusedHooks returns the names of the hooks that can never match where they are installed.

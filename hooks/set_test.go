@@ -89,7 +89,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// Each thing that is wrong is told in a line of its own, with the hook that it is about.
+// Each error is in a separate line, with the name of its hook.
 func TestEachMistakeNamesItsHook(t *testing.T) {
 	bad := hooks.On(hooks.AtStepStart, "bad", func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Pass() },
 		hooks.Or(), hooks.Not(hooks.ToolMatching("/(/")), hooks.ToolNamed()).WithTimeout(-1)
@@ -113,8 +113,8 @@ func TestOrderOfPhases(t *testing.T) {
 	assert.Empty(t, set.Order("NoSuchPoint"))
 }
 
-// IP-07, IP-08, LH-01, LH-02, LH-04: a set is a value: adding returns another and
-// leaves the first as it was; so do the methods of a hook.
+// IP-07, IP-08, LH-01, LH-02, LH-04: a set is a value: adding hooks returns a new set and does
+// not change the first. The methods of a hook do the same.
 func TestSetsAndHooksAreValues(t *testing.T) {
 	var n names
 	one := hooks.NewSet(n.before("a"))
@@ -140,7 +140,7 @@ func TestSetsAndHooksAreValues(t *testing.T) {
 	assert.Equal(t, []hooks.PointName{hooks.PreToolUse}, changed.Points())
 }
 
-// LH-10: what was given can be changed afterwards without effect.
+// LH-10: changing the slice of hooks afterwards has no effect.
 func TestSetsAreSnapshots(t *testing.T) {
 	var n names
 	list := []hooks.Hook{n.before("a")}
@@ -209,8 +209,8 @@ func TestHooksAreCalledWhereTheyBelong(t *testing.T) {
 	}, all)
 }
 
-// LH-08: the failure of an observer is told to the run's observer alone, at every
-// point; those behind it are told all the same.
+// LH-08: at every point, the failure of an observer is reported only to the run's observer, and
+// later observers are still called.
 func TestFailingObserversHoldUpNobody(t *testing.T) {
 	for _, at := range hooks.PointNames() {
 		for name, fail := range map[string]func() error{"error": func() error { return errPaper }, "panic": func() error { panic(errPaper) }} {
@@ -288,7 +288,7 @@ func TestPassingToolHooksChangeNothing(t *testing.T) {
 	}
 }
 
-// IP-16: compiling twice gives two that share nothing that changes.
+// IP-16: compiling twice gives two values that share no mutable data.
 func TestCompilingTwice(t *testing.T) {
 	var n names
 	set := hooks.NewSet(n.before("a"))
@@ -298,8 +298,8 @@ func TestCompilingTwice(t *testing.T) {
 	assert.Equal(t, one.Hooks(), two.Hooks())
 }
 
-// LH-09, X-07: what is wrong with hooks is told when the agent is built, all of it at once;
-// no agent is made of the rest.
+// LH-09, X-07: building an agent reports all errors of its hooks together, and does not build an
+// agent without the wrong ones.
 func TestWrongHooks(t *testing.T) {
 	f := func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Allow() }
 	watch := func(context.Context, hooks.ToolContext) error { return nil }
@@ -383,8 +383,8 @@ func TestWrongHooks(t *testing.T) {
 	})
 }
 
-// Hooks that no known tool can reach are listed by UnusedHooks; it is no error, a set
-// may serve several agents.
+// Hooks that no known tool can reach are listed by UnusedHooks; this is not an error, because a
+// set can serve several agents.
 func TestUnusedHooks(t *testing.T) {
 	var n names
 	start := hooks.On(hooks.AtStepStart, "start", func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Pass() })

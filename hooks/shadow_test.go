@@ -54,7 +54,7 @@ func answerOf(s agent.State) string {
 	return ""
 }
 
-// A control in shadow is asked, told of, and not obeyed, whatever it says.
+// A control in shadow is asked, its decision is reported, and has no effect.
 func TestAHookInShadowChangesNothing(t *testing.T) {
 	for name, say := range map[string]func(c hooks.ToolContext) hooks.Result{
 		"deny":    func(c hooks.ToolContext) hooks.Result { return c.Deny("no") },
@@ -80,7 +80,7 @@ func TestAHookInShadowChangesNothing(t *testing.T) {
 	}
 }
 
-// One that cannot decide, or aborts, changes nothing either; it is tried as often as it says.
+// A control in shadow that cannot decide, or aborts, has no effect either; its retries are made.
 func TestAHookInShadowThatFails(t *testing.T) {
 	for name, policy := range map[string]hooks.FailurePolicy{"closed": hooks.Closed, "abort": hooks.Abort, "retry": hooks.Retry(2, 0, hooks.Closed)} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestShadowsOfResults(t *testing.T) {
 	assert.ErrorContains(t, err, "an observer cannot be in shadow")
 }
 
-// What a decision rests on, and the rule that it comes from, stand in its event.
+// The event of a decision has its facts and its rule.
 func TestFactsAndOrigins(t *testing.T) {
 	origin := &hooks.Origin{Policy: "p", Rule: "r", Hash: "abc", File: "p.yaml", Line: 3}
 	deny := hooks.On(hooks.AtPreToolUse, "p/r", func(_ context.Context, c hooks.ToolContext) hooks.Result {
@@ -127,8 +127,8 @@ func TestFactsAndOrigins(t *testing.T) {
 	assert.Equal(t, hooks.Result{}, hooks.Because(hooks.Result{}, hooks.Fact{Name: "x"}))
 }
 
-// What a hook starts in its place is drained with the detached hooks, has its own time
-// limit, and tells what it fails with.
+// A func that a hook starts with Detach is drained with the detached hooks, has its own time limit, and its error is
+// reported.
 func TestDetach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var done atomic.Int32
@@ -202,8 +202,8 @@ func (x brittleExecutor) Prepare(ctx context.Context, s agent.State, c *agent.To
 	return x.Executor.Prepare(ctx, s, c)
 }
 
-// The executor that fails on what a hook rewrites to is no failure of the hook: no retry asks the hook, or the controls
-// further in, a second time, in shadow neither.
+// If the executor fails on a rewritten call, this does not count as a failure of the hook: the hook and the inner
+// controls are not asked again, also in shadow.
 func TestRetryIsForFailuresOfTheHook(t *testing.T) {
 	for name, shadow := range map[string]bool{"in shadow": true, "enforced": false} {
 		t.Run(name, func(t *testing.T) {

@@ -61,8 +61,8 @@ func TestContextsOfParallelSubagents(t *testing.T) {
 	})
 }
 
-// What a hook was given of a batch that a person is asked about does not change under it,
-// by later readers. This is for the race detector.
+// The batch of interventions that a hook received does not change later. This is for the
+// race detector.
 func TestInterventionsThatAreKept(t *testing.T) {
 	var kept []hooks.InterventionContext
 	looked := make(chan []agent.Intervention, 2)
@@ -87,8 +87,8 @@ func TestInterventionsThatAreKept(t *testing.T) {
 	assert.JSONEq(t, ls, kept[0].Interventions()[0].Call.Arguments)
 }
 
-// An approval in a person's place is of the call that the hook saw. Where another hook then
-// makes another call of it, the person is asked.
+// A hook's approval for a person counts only for the call that the hook saw. If another
+// hook then rewrites the call, the person is asked.
 func TestYesToACallThatIsRewrittenLater(t *testing.T) {
 	yes := hooks.On(hooks.AtInterventionRequested, "yes-to-ls", func(_ context.Context, c hooks.InterventionContext) hooks.Result {
 		if command, _ := c.Call().Text("command"); command == "ls" {

@@ -29,7 +29,7 @@ func afterStep(name string, f func(c hooks.StepEndContext) hooks.Result) hooks.H
 	return hooks.On(hooks.AtStepEnd, name, func(_ context.Context, c hooks.StepEndContext) hooks.Result { return f(c) })
 }
 
-// IP-116: what a hook adds before a step, the model is shown in that step.
+// IP-116: the model is shown the additions of a hook before a step in that step.
 func TestStepHooksAdd(t *testing.T) {
 	count := agent.RunKey[int]("count")
 	end := play(t, agenttest.Script(agenttest.Call("echo", `{"text":"x"}`), agenttest.Say("done")), []hooks.Hook{
@@ -145,8 +145,8 @@ func TestStepEndKnowsTheStepAndTheRun(t *testing.T) {
 	})
 }
 
-// The figures are of the run: one hook serves many at once, and a second run of a
-// session starts again.
+// The totals belong to the run: one hook serves many runs at the same time, and a second
+// run of a session starts at zero.
 func TestTotalsAreOfTheRun(t *testing.T) {
 	var got []int
 	a := hookedAgent(t, agenttest.Script(agenttest.Call("echo", `{}`), agenttest.Say("x")).EachRun(), nil, []hooks.Hook{
@@ -178,7 +178,7 @@ func TestBrokenHookBeforeTheStep(t *testing.T) {
 	assert.True(t, kept.Or(end.State, false), "what was done before is in the last good state")
 }
 
-// IP-86, IP-91: a step that failed is recorded once, and the hooks are told of it.
+// IP-86, IP-91: a failed step is recorded once, and the hooks are called for it.
 func TestStepEndIsToldOfFailedSteps(t *testing.T) {
 	down := errors.New("down")
 	var kinds []agent.StepKind
@@ -231,8 +231,8 @@ func TestBrokenHookAfterTheStepKeepsTheStep(t *testing.T) {
 	}
 }
 
-// A hook whose failure is to fail the run fails it, whatever the error policy and
-// the retries think of failed steps.
+// A failed hook with the policy Abort fails the run, regardless of the error policy and
+// the retries.
 func TestAbortIsNotRetried(t *testing.T) {
 	boom := errors.New("boom")
 	lenient := []capability.Capability{

@@ -9,15 +9,15 @@ import (
 	"github.com/samber/lo"
 )
 
-// toolHooks are the hooks for one tool: hooks that its name rules out are omitted, and
-// matchers that its name decides are not evaluated again.
+// toolHooks are the hooks for one tool, without hooks that its name excludes. Matchers
+// that depend only on the name are not evaluated again.
 type toolHooks struct {
 	pre    moment[ToolContext]
 	failed moment[ToolFailureContext]
 	post   moment[ToolResultContext]
-	before bool // there are some at PreToolUse
-	after  bool // there are some at ToolFailed or PostToolUse
-	filter bool // some of those may take something out of what a call comes to
+	before bool // there are hooks at PreToolUse
+	after  bool // there are hooks at ToolFailed or PostToolUse
+	filter bool // some of those may remove a part of the result
 }
 
 // toolTable finds the hooks of a tool by its name. It is built once, for the known tools;
@@ -31,13 +31,14 @@ type toolTable struct {
 }
 
 // lateTools caches the hooks of tools that were unknown when the table was built, such as
-// those that an MCP server adds. Lookups do not block each other.
+// tools that an MCP server adds. Lookups do not block each other.
 type lateTools struct {
-	kept  atomic.Pointer[map[string]*toolHooks] // a map that is there does not change
+	kept  atomic.Pointer[map[string]*toolHooks] // a stored map is never modified
 	grows sync.Mutex
 }
 
-// Limits of the cache, since a model can call tools by any number of names, of any length.
+// Limits of the cache, because a model can call tools by any number of names of any
+// length.
 const (
 	lateNames      = 256
 	lateNameLength = 128
@@ -63,7 +64,7 @@ func newToolTable(c *Compiled, tools []string) toolTable {
 	return t
 }
 
-// hooksFor returns the hooks of the tool of that name, nil when there are none.
+// hooksFor returns the hooks of the tool with that name; nil when there are none.
 func (t *toolTable) hooksFor(tool string) *toolHooks {
 	for i := range t.few {
 		if t.few[i].tool == tool {
@@ -123,7 +124,7 @@ func (t *toolTable) build(tool string) *toolHooks {
 	return h
 }
 
-// forTool returns the part of a moment that a tool's name does not rule out.
+// forTool returns a moment without the hooks that a tool's name excludes.
 func forTool[C Context](m *moment[C], tool string) moment[C] {
 	narrow := func(list []*entry[C]) []*entry[C] {
 		var out []*entry[C]

@@ -42,8 +42,8 @@ func TestToolsThatTurnUpLateAllocateNothing(t *testing.T) {
 	}
 }
 
-// However many names a model invents, and however long they are, what is kept of them is
-// bounded: the calls behind the last that is kept cost what they cost, and are judged.
+// The number and length of cached tool names is limited, even if a model invents many long
+// names. Calls of tools that are not cached cost more, and are judged.
 func TestOfInventedToolsFewAreKept(t *testing.T) {
 	asked := 0
 	count := before("counts", func(c hooks.ToolContext) hooks.Result { asked++; return c.Allow() }, hooks.ToolMatching("mcp_*"))
@@ -65,7 +65,7 @@ func TestOfInventedToolsFewAreKept(t *testing.T) {
 	assert.Equal(t, 3003, asked)
 }
 
-// Tools may turn up in many runs at once. This is for the race detector.
+// Unknown tools can be called in many runs at the same time. This is for the race detector.
 func TestToolsThatTurnUpAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	var mu sync.Mutex

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// lazyContext is the context of a hook that has no time limit of its own. Its deadline
-// is DefaultTimeout, and its timer starts only when the hook uses it: most hooks never
-// do. An unused one serves the next hook, too.
+// lazyContext is the context of a hook without a time limit. Its deadline is
+// DefaultTimeout, and its timer starts only when the hook uses the context, which most
+// hooks never do. An unused lazyContext is used again for the next hook.
 type lazyContext struct {
-	context.Context // what the hook was called with
+	context.Context // the context of the caller
 
 	armed atomic.Pointer[armedContext]
 }
@@ -29,7 +29,7 @@ func (c *lazyContext) arm() *armedContext {
 	ctx, cancel := context.WithTimeoutCause(c.Context, DefaultTimeout, ErrTimeout)
 	armed := &armedContext{ctx, cancel}
 	if !c.armed.CompareAndSwap(nil, armed) {
-		cancel() // another goroutine of the hook was quicker
+		cancel() // another goroutine of the hook has armed it first
 	}
 	return c.armed.Load()
 }
@@ -61,7 +61,7 @@ func (c *lazyContext) end() (late bool) {
 	if armed == nil {
 		return false
 	}
-	late = context.Cause(armed) == ErrTimeout //nolint:errorlint // this very value
+	late = context.Cause(armed) == ErrTimeout //nolint:errorlint // compares the value itself
 	armed.cancel()
 	return late
 }

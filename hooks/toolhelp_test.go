@@ -96,7 +96,7 @@ func workIn(t testing.TB, ctx context.Context, list []hooks.Hook, turn agenttest
 	return work{done, shop.ran}
 }
 
-// parallel runs n calls at once.
+// parallel runs n calls at the same time.
 func parallel(n int) capability.Capability {
 	return capability.Func(func(p capability.Plan) (capability.Plan, error) { return p.WithParallel(n), nil })
 }
@@ -116,7 +116,7 @@ func (w work) results() []*agent.ToolResult {
 // result returns the answer to call i of the first step.
 func (w work) result(i int) *agent.ToolResult { return w.results()[i] }
 
-// answers returns what the model was told, a line for each tool message.
+// answers returns the tool messages that the model received, one line for each.
 func (w work) answers() []string {
 	var out []string
 	for _, m := range w.Messages() {

@@ -22,8 +22,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// drawnHook is a hook as the property draws it: what it does, and what happens when
-// it fails.
+// drawnHook is a hook that the property draws: its action, and its failure policy.
 type drawnHook struct {
 	name     string
 	does     string
@@ -139,7 +138,7 @@ func (d drawnHook) after() hooks.Hook {
 
 func (d drawnHook) concerns(tool string) bool { return d.tool == "" || d.tool == tool }
 
-// fails returns what becomes of a hook that fails: "closed", "open" or "abort".
+// fails returns the effect of a failure of the hook: "closed", "open" or "abort".
 func (d drawnHook) fails() string {
 	switch {
 	case d.policy == "abort":
@@ -171,7 +170,7 @@ func drawCall(t *rapid.T) drawnCall {
 	return c
 }
 
-// fate is what must become of a call.
+// fate is the expected outcome of a call.
 type fate struct {
 	what string // run, answer, ask, stop, abort
 	by   string
@@ -221,7 +220,7 @@ func fateOf(c drawnCall, controls []drawnHook) fate {
 	return f
 }
 
-// scene is a step of a model and all that has a say in it.
+// scene is a step of a model with all hooks that decide in it.
 type scene struct {
 	before, after []drawnHook
 	calls         []drawnCall
@@ -306,9 +305,9 @@ func (s scene) losesResults() bool {
 	})
 }
 
-// IP-22, IP-49: whatever the hooks do, every call has exactly one answer;
-// no tool runs that a control denied, stopped, mocked or could not decide on; and
-// what becomes of each call follows from the rules, whatever the order.
+// IP-22, IP-49: for all hooks, every call has exactly one answer; a tool
+// does not run if a control denied, stopped or mocked the call or could not decide; and
+// the outcome of each call follows from the rules, in any order.
 func TestToolHooksKeepTheRules(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawScene(rt)
@@ -386,8 +385,8 @@ func inBubble(t *testing.T, f func()) {
 	})
 }
 
-// IP-117: hooks that only observe, whether they fail or hang or are detached, leave
-// the state to the byte as it is without them.
+// IP-117: hooks that only observe do not change a byte of the state, also when they
+// fail, hang or are detached.
 func TestToolObserversLeaveNoTrace(t *testing.T) {
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {

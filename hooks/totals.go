@@ -5,8 +5,8 @@ import "github.com/grapnel-go/grapnel/agent"
 // runTotals are the totals of a run for its StepEnd hooks, so that no hook iterates
 // over its steps.
 type runTotals struct {
-	tools int    // calls
-	text  string // what the model last said
+	tools int    // number of tool calls
+	text  string // the model's last text
 }
 
 var totals = agent.NewScratch[runTotals](nil)

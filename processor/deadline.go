@@ -17,8 +17,8 @@ import (
 // agent.StopTimeLimit, with the steps so far. The signal's details are
 // elapsedSeconds, counted from the start of the run, and maxSeconds.
 //
-// Use it around the run; put it last, so that the other processors still have a
-// context that is not done at the end of the run. Around a step it limits each step,
+// Use it around the run, as the last processor, so that the other processors still have
+// a context that is not done at the end of the run. Around a step it limits each step,
 // and the run ends after the first step that takes longer.
 func Deadline(limit time.Duration) agent.Processor {
 	return deadline{limit, fmt.Sprintf("the time limit of %s is over", limit)}
@@ -26,7 +26,7 @@ func Deadline(limit time.Duration) agent.Processor {
 
 type deadline struct {
 	limit   time.Duration
-	message string // of the signal, the same in each run
+	message string // the message of the signal
 }
 
 func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
@@ -35,11 +35,11 @@ func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) m
 	defer cancel()
 	out := next(ctx, s)
 	if !errors.Is(context.Cause(ctx), over) {
-		return out // in time, or another cause came first
+		return out // in time, or ended by another cause
 	}
 	switch after, err := out.Get(); {
 	case err == nil && after.Status().Terminal():
-		return out // the loop has seen to it, or was done in time
+		return out // the loop has stopped the run, or the run ended in time
 	case err == nil:
 		return mo.Ok(after.WithStop(over.Signal))
 	}
@@ -49,7 +49,7 @@ func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) m
 	if _, ok := runError(s, out.Error()); ok {
 		return out
 	}
-	return mo.Err[agent.State](over) // a stop, and no failure
+	return mo.Err[agent.State](over) // a stop, not a failure
 }
 
 // signal returns the signal for the end of the time that starts now.

@@ -1,5 +1,5 @@
-// Package processor contains middleware around a step or a whole run: code that must
-// surround something to time it, retry it, change its context or catch its error.
+// Package processor contains middleware around a step or a whole run: code that
+// measures time, retries, changes the context or handles an error.
 //
 //	meter := func(_ context.Context, s agent.State, used agent.Usage) { fmt.Println(s.Session(), used) }
 //	a, err := agent.New(agent.Config{
@@ -15,9 +15,8 @@
 //
 // # Order
 //
-// The first is the outermost: Chain(a, b) around a step is a(b(step)). Each
-// attempt of a Retry passes through everything inside of it again, and through
-// nothing outside.
+// The first is the outermost: Chain(a, b) around a step is a(b(step)). Each attempt of
+// a Retry calls all processors inside of the Retry again, but none outside.
 //
 // A processor can be used in both places. Around a run it is called once, before the
 // input is accepted, and next runs to the end of the run; around a step it is called
@@ -25,14 +24,14 @@
 //
 // # Failure
 //
-// An error that a processor returns ends the run, unless it is the agent.StepError
-// that next returned, wrapped or not: the criteria judge that one. A processor that
-// fails after next returned, and wants to keep the work, returns an agent.RunError
-// with the state. To stop a run without failing it, return a state WithStop. It is
-// an error if a processor neither calls next nor stops nor fails.
+// An error that a processor returns ends the run, unless it is the agent.StepError that
+// next returned, wrapped or not: the criteria judge a StepError. A processor that fails
+// after next has returned, and must keep the work, returns an agent.RunError with the
+// state. To stop a run without failing it, return a state WithStop. A processor must
+// call next, stop the run or return an error; otherwise the run fails.
 //
 // # Concurrency
 //
-// Every processor of this package is an immutable value that serves any number of
-// runs at once. None of them starts a goroutine.
+// Every processor of this package is an immutable value that can serve any number of
+// runs at the same time. None of them starts a goroutine.
 package processor

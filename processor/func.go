@@ -8,9 +8,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Func is a processor from a plain func with (T, error) results. It calls next once
-// to go on, and may do anything before and after. It must be safe for concurrent
-// use.
+// Func adapts a func with the results (agent.State, error) to the Processor interface.
+// The func calls next once to continue. It must be safe for concurrent use.
 type Func func(ctx context.Context, s agent.State, next NextFunc) (agent.State, error)
 
 // NextFunc is agent.Next for a Func: the rest of the chain.
@@ -25,10 +24,9 @@ func (f Func) Process(ctx context.Context, s agent.State, next agent.Next) mo.Re
 	}))
 }
 
-// Before returns the processor that calls f and goes on with the state that f
-// returned. When f fails, the step or run does not take place and the run ends as
-// failed. When f returns a state that is stopped, the run ends with that signal, and
-// no step is taken.
+// Before returns a processor that calls f and then next with the state that f returned.
+// When f fails, the step or run does not take place and the run ends as failed. When f
+// returns a state that is stopped, the run ends with that signal, and no step is taken.
 func Before(f func(ctx context.Context, s agent.State) (agent.State, error)) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		s, err := f(ctx, s)
@@ -39,10 +37,10 @@ func Before(f func(ctx context.Context, s agent.State) (agent.State, error)) age
 	})
 }
 
-// After returns the processor that calls next and then f, whose state replaces the
-// one from next. F is not called for a step or run that failed, but for a run that
-// was stopped or cancelled. When f fails, the run ends as failed, and everything
-// that was done before is kept.
+// After returns a processor that calls next and then f; the state that f returns
+// replaces the state from next. F is called also after a run that was stopped or
+// cancelled, but not after a step or run that failed. When f fails, the run ends as
+// failed, and the state from next is kept.
 func After(f func(ctx context.Context, s agent.State) (agent.State, error)) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		done, err := next(ctx, s).Get()

@@ -15,22 +15,22 @@ import (
 // around the step. The zero Retry makes three attempts, with one second and then two
 // in between.
 //
-// Only a call without a reply is repeated: after a reply, tools may have run, and a
-// failure is left to the criteria. So is a failure of the last attempt; only that
-// attempt is recorded, and the earlier ones are Retrying events. All attempts together
-// count as one step.
+// Only a call without a reply is repeated: after a reply, tools may have run, so the
+// criteria decide about a failure. They also decide about a failure of the last
+// attempt. Only the last attempt is recorded; the earlier attempts are Retrying events.
+// All attempts together count as one step.
 //
 // Everything inside of the Retry is repeated with each attempt: processors, the hooks
 // around the model call, a reply that broke off while it was streamed.
 //
-// An error can override the policy: a method `Retryable() bool` says whether it is
-// worth another attempt, and a method `RetryAfter() time.Duration` how long to wait at
-// least. Waiting ends with the context; the original failure is then returned.
+// An error can override the policy: a method `Retryable() bool` reports whether to make
+// another attempt, and a method `RetryAfter() time.Duration` returns the minimum wait.
+// When the context is done, the wait ends and the original failure is returned.
 type Retry struct {
 	// Attempts is the total number of times that the model is asked. Zero means 3.
 	Attempts int
-	// Delay is the wait before the second attempt. Zero means one second, less
-	// than zero no wait.
+	// Delay is the wait before the second attempt. Zero means one second, less than
+	// zero means no wait.
 	Delay time.Duration
 	// Backoff is the factor from one wait to the next. Zero means 2; one makes all
 	// waits equal.
@@ -42,11 +42,11 @@ type Retry struct {
 	// so that many runs that failed at the same moment do not retry at the same
 	// moment.
 	Jitter float64
-	// When reports whether an error is worth another attempt. Nil means the error's
-	// own Retryable, and otherwise all errors except those of the kinds
-	// agent.KindInvalid, KindBadRequest, KindContextLength and KindAuth: a request
-	// that the service rejected will be rejected again. It must be safe for concurrent
-	// use.
+	// When reports whether to make another attempt after an error. Nil means the result
+	// of the error's Retryable method. Without that method, all errors are retried
+	// except those of the kinds agent.KindInvalid, KindBadRequest, KindContextLength
+	// and KindAuth: a request that the service rejected will be rejected again. It must
+	// be safe for concurrent use.
 	When func(err error) bool
 }
 
@@ -105,7 +105,7 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// failedInference returns the error of a step whose model call brought no reply;
+// failedInference returns the error of a step whose model call returned no reply;
 // otherwise nil.
 func failedInference(s agent.State, err error) error {
 	failed, ok := stepError(s, err)

@@ -46,7 +46,7 @@ func (e trouble) Error() string              { return "trouble with the service"
 func (e trouble) ErrorKind() agent.ErrorKind { return e.kind }
 func (e trouble) RetryAfter() time.Duration  { return e.after }
 
-// hopeless is an error that no attempt will mend.
+// hopeless is an error that is not retryable.
 type hopeless struct{ error }
 
 func (hopeless) Retryable() bool { return false }
@@ -163,7 +163,7 @@ func (unprepared) Prepare(context.Context, agent.State, *agent.ToolCall) mo.Resu
 	return mo.Err[*agent.Prepared](&broken{})
 }
 
-// What is not the step's own failure is not retried either.
+// Errors other than the failure of the step are not retried.
 func TestOtherErrorsAreNotRetried(t *testing.T) {
 	calls := 0
 	inner := processor.Before(func(_ context.Context, s agent.State) (agent.State, error) {
@@ -175,7 +175,7 @@ func TestOtherErrorsAreNotRetried(t *testing.T) {
 	assert.Equal(t, 1, calls)
 }
 
-// A failed tool is no failed model call.
+// A failed tool does not count as a failed model call.
 func TestFailedToolsAreNotRetried(t *testing.T) {
 	ran := 0
 	final, err := run(t.Context(), t, agent.Config{
@@ -214,7 +214,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// A call that was cancelled is not made again.
+// A cancelled call is not repeated.
 func TestCancelledCallIsNotRetried(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := 0
@@ -267,7 +267,7 @@ func TestErrorPolicyJudgesWhatRetryGivesUp(t *testing.T) {
 	})
 }
 
-// One value retries many runs at once, each with its own count.
+// One value serves many runs at the same time, each with its own count.
 func TestRunsDoNotShareAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := agent.NewScratch[int](nil)

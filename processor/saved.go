@@ -23,8 +23,8 @@ func stepError(s agent.State, err error) (*agent.StepError, bool) {
 	return failed, ok && failed.State.Run().ID == s.Run().ID
 }
 
-// keptState returns the state that an error of the run of s holds: the work before the
-// failure.
+// keptState returns the state in an error of the run of s, which has the work before
+// the failure.
 func keptState(s agent.State, err error) agent.State {
 	if failed, ok := runError(s, err); ok {
 		return failed.State

@@ -8,11 +8,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Usage calls add with the usage of each step and the state after it, for example to
-// meter a user, a team or a model over many runs. Use it around the step; around the
-// run it calls add once, with the usage of the whole run. It includes a step that
-// failed after the model answered, but not a step that was not taken. Add must be
-// safe for concurrent use.
+// Usage returns a processor that calls add with the usage of each step and the state
+// after it, for example to measure the usage of a user, a team or a model over many
+// runs. Use it around the step; around the run it calls add once, with the usage of the
+// whole run. The usage includes a step that failed after the model answered, but not a
+// step that was not taken. Add must be safe for concurrent use.
 func Usage(add func(ctx context.Context, s agent.State, used agent.Usage)) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		out := next(ctx, s)

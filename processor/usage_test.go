@@ -70,8 +70,8 @@ func TestUsageOverManyRuns(t *testing.T) {
 	assert.Equal(t, step.total, whole.total)
 }
 
-// What was paid is told of although the step failed; a failed call is told of as
-// nothing; a step that was not taken is not told of.
+// The usage of a failed step is reported; a failed call is reported as zero; a step
+// that was not taken is not reported.
 func TestUsageOfFailures(t *testing.T) {
 	step, whole := newMeter(), newMeter()
 	around := func(config agent.Config) agent.Config {

@@ -28,15 +28,15 @@ func (t *Telemetry) WrapModel(inner agent.Driver) agent.Driver {
 	return &asking{t, inner, targetOf(inner), lo.Ternary(described, f.Streaming, streamer)}
 }
 
-// turn is a running turn of the model. The inner wrapper finds it in the run, so that no context has to carry
-// it.
+// turn is a running turn of the model. The inner wrapper finds the turn in the run, so that it need not be in
+// a context.
 type turn struct {
 	span  trace.Span
 	model string // the model in the span's name
 }
 
-// turn returns the turn whose span is in ctx, or else the only turn, because middleware in between may have
-// begun its own span.
+// turn returns the turn whose span is in ctx. If ctx has another span, which middleware in between may have
+// begun, it returns the only running turn.
 func (r *run) turn(ctx context.Context) (turn, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

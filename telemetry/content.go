@@ -48,7 +48,7 @@ func argumentsOf(text string) json.RawMessage {
 	return quoted
 }
 
-// finishOf returns a finish reason for a message, where it is required.
+// finishOf returns a finish reason for a message, which requires one.
 func finishOf(reason agent.FinishReason) string {
 	switch reason {
 	case agent.FinishToolCalls:

@@ -1,5 +1,5 @@
 // Package telemetry reports agents to OpenTelemetry: spans, metrics and log events, following the semantic
-// conventions for generative AI, with additional ones for hooks. It only uses the API of OpenTelemetry, and
+// conventions for generative AI, with additional ones for hooks. It uses only the API of OpenTelemetry, and
 // log/slog for log events; the program decides where the data goes, for instance with one call of package
 // telemetry/otelsetup.
 //
@@ -20,15 +20,16 @@
 //	invoke_agent helper                        the run
 //	├─ chat small                              a turn of the model, hooks included
 //	│  └─ hook PostInference redact
-//	└─ execute_tool bash                       a call: decided upon, run, let out
+//	└─ execute_tool bash                       a call: decision, execution, release of the result
 //	   ├─ hook PreToolUse no-sudo
 //	   ├─ invoke_agent researcher              a run that the tool started
 //	   └─ hook PostToolUse redact
 //
 // A hook's span is below the span of the subject of its decision: a call, a turn, or the run. Spans that a
-// tool or a driver starts with its context are below theirs. A call's span records the outcome of the call,
-// who decided it and why. It lasts from the decision to the answer, so with several calls in a step, each
-// span includes the wait for earlier calls; grapnel.tool.duration is the tool's own time.
+// tool or a driver starts with its context are below the span of the call or the turn. A call's span records
+// the outcome of the call, with the hook or person that decided and the reason. It lasts from the decision to
+// the answer, so with several calls in a step, each span includes the wait for earlier calls;
+// grapnel.tool.duration is the tool's own time.
 //
 // Only failures have the status Error. Denials, stops and rewrites are decisions, which are recorded as
 // attributes.
@@ -42,8 +43,8 @@
 // # Content
 //
 // By default, telemetry contains no content: no messages, arguments or results, and no texts of decisions and
-// errors, which may quote content. With Content, it contains the content after the hooks: messages as the
-// model was shown them, replies after PostInference, arguments after rewriting, results after PostToolUse.
+// errors, which may quote content. With Content, it contains the content after the hooks: messages that the
+// model was shown, replies after PostInference, arguments after rewriting, results after PostToolUse.
 //
 // # Cost
 //
@@ -53,5 +54,5 @@
 //
 // # Concurrency
 //
-// A Telemetry may serve any number of agents and runs at once, and starts no goroutine.
+// A Telemetry can serve any number of agents and runs at the same time, and starts no goroutine.
 package telemetry

@@ -19,8 +19,8 @@ import (
 
 var _ agent.Observer = (*run)(nil)
 
-// Observe records a span, measurements and a log event when a hook has finished. The span in ctx is that of
-// the subject of the hook's decision.
+// Observe records a span, measurements and a log event when a hook has finished. The span in ctx is the
+// span of the subject of the hook's decision.
 func (r *run) Observe(ctx context.Context, e agent.Event) {
 	h, ok := e.(hooks.Event)
 	if !ok {
@@ -45,9 +45,9 @@ func (r *run) Observe(ctx context.Context, e agent.Event) {
 
 var _ agent.Observer = (*Telemetry)(nil)
 
-// Observe records what hooks do at the points around runs: a Telemetry is an observer for
-// hooks.ScopeOptions. The spans of hooks are children of the span in ctx, which is that of the
-// engine. It ignores all other events, since the processor records the runs of agents.
+// Observe records the hooks at the points around runs, so that a Telemetry can be the Observer of
+// hooks.ScopeOptions. The spans of hooks are children of the span in ctx, which is the span of the
+// engine. It ignores all other events, because the processor records the runs of agents.
 func (t *Telemetry) Observe(ctx context.Context, e agent.Event) {
 	if h, ok := e.(hooks.Event); ok && h.Point.IsAroundRuns() {
 		(&run{t: t, about: h.Run, recording: true, logs: t.logHandler(ctx)}).Observe(ctx, h)
@@ -72,7 +72,7 @@ func (r *run) recordDecision(h hooks.Event) {
 		return
 	}
 	c, weight := &r.calls[h.Call.Index], weightOf(h.Decision)
-	if c.id == h.Call.ID && (weight > c.weight || weight == rewrote && c.weight == rewrote) { // the last rewrite counts
+	if c.id == h.Call.ID && (weight > c.weight || weight == rewrote && c.weight == rewrote) { // the last rewrite wins
 		c.winner, c.weight = h.Hook, weight
 	}
 }
@@ -144,7 +144,7 @@ func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) conte
 	a.flag(semconv.KeyRewroteInput, !h.Shadow && h.Decision == hooks.Rewrite)
 	a.flag(semconv.KeyRewroteOutput, !h.Shadow && (h.Decision == hooks.Replace || h.Decision == hooks.Withhold))
 	a.call(h.Call)
-	if r.span == nil { // no span of the run says it
+	if r.span == nil { // no span of the run has these attributes
 		a.text(semconv.KeyRun, string(r.about.ID))
 		a.text(semconv.KeyConversation, string(r.about.Session))
 	}
@@ -169,8 +169,8 @@ func typeOf(h hooks.Event) string {
 	return "observer"
 }
 
-// The modes of hooks: the run waits for most hooks and obeys them; it calls a hook in shadow mode without
-// obeying it; it does not wait for a detached hook.
+// The modes of hooks: the run waits for most hooks and follows their decisions; it ignores the decision
+// of a hook in shadow mode; it does not wait for a detached hook.
 const (
 	modeSync     = "sync"
 	modeShadow   = "shadow"

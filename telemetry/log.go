@@ -69,7 +69,7 @@ func (r *run) log(ctx context.Context, level slog.Level, name string) *logged {
 // emit sends the event with the span in ctx. Call it once.
 func (e *logged) emit(ctx context.Context) {
 	record := slog.NewRecord(time.Now(), e.level, e.name, 0)
-	var room [24]slog.Attr // no event has more; the record copies them
+	var room [24]slog.Attr // an event never has more; the record copies them
 	list := room[:0]
 	for _, kv := range e.list {
 		list = append(list, slog.Attr{Key: string(kv.Key), Value: slogValue(kv.Value)})
@@ -96,7 +96,7 @@ func slogValue(v attribute.Value) slog.Value {
 	return slog.AnyValue(v.AsInterface())
 }
 
-// reason adds a text, if the Config asks for reasons.
+// reason adds a text if Config.Reasons is set.
 func (e *logged) reason(text string) {
 	if e.run.t.reasons {
 		e.text(semconv.KeyReason, text)

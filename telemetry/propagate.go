@@ -38,7 +38,7 @@ func FromEnviron(ctx context.Context, lookup func(name string) string) context.C
 }
 
 // setHeaders sets the headers traceparent and tracestate for the span in ctx, sampled or not. Without a span
-// it sets none.
+// it sets no header.
 func setHeaders(ctx context.Context, h http.Header) {
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
 }

@@ -27,7 +27,7 @@ type run struct {
 	calls     []call       // calls of the current step, by index
 
 	mu    sync.Mutex
-	turns []turn // running turns: one, unless middleware calls the model several times at once
+	turns []turn // running turns: one, unless middleware makes several model calls at the same time
 }
 
 var _ agent.Processor = (*Telemetry)(nil)
@@ -35,8 +35,8 @@ var _ agent.Processor = (*Telemetry)(nil)
 // String returns the name of the processor in a printed plan.
 func (*Telemetry) String() string { return "telemetry" }
 
-// Process returns the result of the run, and records its span. If anything of this run is to be recorded,
-// Process prepares the record for the wrappers. It belongs outside of the hooks.
+// Process returns the result of the run, and records its span. If the run is to be recorded, Process
+// prepares the record for the wrappers. Install the processor outside of the hooks.
 func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	started := time.Now()
 	ctx, r := t.openRun(ctx, s)
@@ -46,7 +46,8 @@ func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next)
 	return r.around(ctx, s, next, started)
 }
 
-// openRun begins the run's span. It returns nil if nothing of the run is to be recorded.
+// openRun begins the run's span. The returned run is nil if neither spans, metrics nor log events are to
+// be recorded.
 func (t *Telemetry) openRun(ctx context.Context, s agent.State) (context.Context, *run) {
 	about := s.Run()
 	begun := t.spans.agent(about.Agent)
@@ -185,8 +186,8 @@ func (r *run) close() {
 	r.span.End()
 }
 
-// markFailed marks a span as failed with the class of the error, and with its text if the Config asks for
-// texts.
+// markFailed marks a span as failed with the class of the error, and with its text if Config.Reasons is
+// set.
 func (r *run) markFailed(span trace.Span, failure, text string) {
 	if failure == "" {
 		return

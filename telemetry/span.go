@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// spans caches the names and options with which spans begin.
+// spans caches the names and initial options of spans.
 type spans struct {
 	agents cache[string, *beginning]
 	chats  cache[target, *beginning]
@@ -42,7 +42,7 @@ func begin(name string, kind trace.SpanKind, attributes ...attribute.KeyValue) *
 // valid replaces bytes that are not UTF-8: one such byte would prevent the export of the whole batch.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// maxName is the maximum number of bytes of a tool's name: models invent long ones.
+// maxName is the maximum number of bytes of a tool's name, because models can invent long names.
 const maxName = 128
 
 // toolName returns the name of a tool, shortened to maxName.
@@ -75,7 +75,7 @@ type target struct {
 	port int
 }
 
-// targetOf returns the target of a driver for requests that name no model.
+// targetOf returns the target of a driver for requests that do not name a model.
 func targetOf(d agent.Driver) target {
 	f := agent.FeaturesOf(d).OrEmpty()
 	t := target{provider: f.Provider, model: f.Model}
@@ -168,7 +168,7 @@ func (a *attributes) on(span trace.Span) {
 }
 
 func (a *attributes) release() {
-	clear(a.list) // so that the pool does not keep texts alive
+	clear(a.list) // so that the pool does not keep texts in memory
 	a.list = a.list[:0]
 	lists.Put(a)
 }

@@ -28,10 +28,10 @@ type Config struct {
 	// Logs receives the log events: the message of a record is the name of the event, and the context has
 	// its span. Nil means the handler of SetDefaultLogs, even if it is set later.
 	Logs slog.Handler
-	// Content adds content to spans: instructions and messages as the model was shown them, its replies, and
-	// the arguments and results of tool calls, all after the hooks. It includes Reasons.
+	// Content adds content to spans: the instructions and messages that the model was shown, its replies,
+	// and the arguments and results of tool calls, all after the hooks. Content implies Reasons.
 	Content bool
-	// Reasons adds the texts of decisions and errors to spans and log events. They may quote content.
+	// Reasons adds the texts of decisions and errors to spans and log events. They can quote content.
 	Reasons bool
 }
 
@@ -48,7 +48,7 @@ func ContentFromEnv() bool {
 
 // Telemetry is the instrumentation of agents: a processor around the run, a pair of wrappers around the
 // driver and one around the executor, which belong together. Capability UseTelemetry installs them. It is
-// safe for concurrent use and may serve several agents.
+// safe for concurrent use and can serve several agents.
 type Telemetry struct {
 	tracer  trace.Tracer
 	logs    slog.Handler // nil means the default
@@ -60,7 +60,7 @@ type Telemetry struct {
 }
 
 // watched links a state to the record of its run.
-type watched struct{ run *run } // nil: nothing is
+type watched struct{ run *run } // nil: the run is not recorded
 
 // New returns the instrumentation.
 func New(c Config) *Telemetry {

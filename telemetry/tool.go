@@ -19,8 +19,8 @@ type call struct {
 	id     string
 	span   trace.Span      // nil: no span is open
 	outer  context.Context //nolint:containedctx // the context of Prepare
-	inner  context.Context //nolint:containedctx // the same with the call's span: Execute usually gets the context of Prepare
-	winner string          // the hook whose decision counts so far
+	inner  context.Context //nolint:containedctx // outer with the call's span, cached because Execute usually gets outer, too
+	winner string          // the hook with the winning decision so far
 	weight uint8           // weight of that decision
 }
 
@@ -49,7 +49,7 @@ func (x executor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall)
 		r.calls = append(r.calls, call{})
 	}
 	inside, span := r.beginCall(ctx, c.Name)
-	if left := r.calls[c.Index].span; left != nil { // left over from an abandoned attempt at a step
+	if left := r.calls[c.Index].span; left != nil { // from an earlier attempt at the step that was abandoned
 		left.End()
 	}
 	r.calls[c.Index] = call{id: c.ID, span: span, outer: ctx, inner: inside}
@@ -143,7 +143,8 @@ func (c call) within(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, c.span)
 }
 
-// take returns the call that Prepare stored. Calls of one step may run at once; each has its own slot.
+// take returns the call that Prepare stored. Calls of one step can run at the same time; each has its
+// own slot.
 func (r *run) take(original *agent.ToolCall) call {
 	if original.Index < len(r.calls) {
 		if slot := &r.calls[original.Index]; slot.id == original.ID {
@@ -197,7 +198,7 @@ func verdictOf(c call, p *agent.Prepared, r *agent.ToolResult) verdict {
 		v.outcome = semconv.OutcomeDenied
 	case given.Reason == agent.ReasonRunStopped, given.Reason == agent.ReasonCancelled:
 		v.outcome, v.winner = semconv.OutcomeNotExecuted, ""
-	default: // invalid arguments, no such tool
+	default: // invalid arguments, unknown tool
 		v.outcome, v.failure = semconv.OutcomeFailed, string(cmp.Or(given.Reason, agent.ReasonError))
 	}
 	return v
@@ -234,10 +235,10 @@ func (x executor) recordAnswer(ctx context.Context, r *run, c call, p *agent.Pre
 		a.text(semconv.KeyReason, answer.Text())
 	}
 	a.on(c.span)
-	r.markFailed(c.span, v.failure, answer.Text()) // not its Err, which may contain text that no hook has seen
+	r.markFailed(c.span, v.failure, answer.Text()) // not answer.Err, which may contain text that the hooks have not reviewed
 }
 
-// logCall logs a denial that does not come from a hook; hooks report their own.
+// logCall logs a denial that does not come from a hook; logHook logs those of hooks.
 func (r *run) logCall(ctx context.Context, p *agent.Prepared, v verdict, answer *agent.ToolResult) {
 	switch v.reason {
 	case agent.ReasonRejected, agent.ReasonNobodyToAsk, agent.ReasonHookFailed:

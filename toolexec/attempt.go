@@ -33,8 +33,8 @@ func recoverPanic(err *error) {
 	}
 }
 
-// flight is an attempt on a goroutine of its own. The first of two events decides its outcome: the tool returns, or the
-// executor abandons it.
+// flight is an attempt on its own goroutine. The first of two events decides its outcome: the tool returns, or the
+// executor abandons the attempt.
 type flight struct {
 	settled atomic.Bool
 	landed  chan struct{}
@@ -70,7 +70,7 @@ func (e *Executor) callWithin(ctx context.Context, t *bound, body Body, c Call) 
 	return f.out, f.err
 }
 
-// land ends the tool's goroutine.
+// land records that the tool's goroutine has ended.
 func (e *Executor) land(f *flight) {
 	if f.settled.CompareAndSwap(false, true) {
 		close(f.landed)
@@ -103,14 +103,14 @@ func (f *flight) landsWithin(d time.Duration) bool {
 	}
 }
 
-// attemptError returns the error of an attempt that was told to end before it gave an answer: the run's ctx is done, or
-// the attempt's time was up. err is the tool's error; nil if the tool did not return.
+// attemptError returns the error of an attempt whose ctx ended before the tool answered: the run's ctx is done, or the
+// attempt's time is up. err is the tool's error; nil if the tool did not return.
 func attemptError(ctx context.Context, t *bound, err error) error {
-	if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // made by run, of this very attempt
+	if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // created for this attempt and not wrapped
 		return err
 	}
 	_, stops := stopIn(err)
-	_, waits := err.(*agent.ParkedError) //nolint:errorlint // what this attempt came to
+	_, waits := err.(*agent.ParkedError) //nolint:errorlint // created for this attempt and not wrapped
 	switch {
 	case waits:
 		return err

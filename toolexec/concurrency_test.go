@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// IP-84: one executor, many runs at once, and none sees anything of another.
+// IP-84: one executor serves many runs at the same time, and their data stays separate.
 func TestOneToolboxServesManyRuns(t *testing.T) {
 	var flakes atomic.Int64
 	e := executor(t, toolexec.Options{},
@@ -71,7 +71,7 @@ func TestOneToolboxServesManyRuns(t *testing.T) {
 	assert.Zero(t, e.AbandonedCalls())
 }
 
-// IP-50: the thousandth call costs what the tenth does.
+// IP-50: the thousandth call costs as much as the tenth.
 func TestCallsStayLinear(t *testing.T) {
 	e := executor(t, toolexec.Options{}, toolexec.Func("add", "", add))
 	c := call("add", `{"a":2,"b":3}`)

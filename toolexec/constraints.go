@@ -18,7 +18,7 @@ import (
 // constraint is a tag that sets a keyword in the schema of a field.
 type constraint struct {
 	keyword string
-	types   []string // of JSON that it is for
+	types   []string // the JSON types that the keyword applies to
 	set     func(s *jsonschema.Schema, kind, text string) error
 }
 
@@ -95,7 +95,7 @@ func constrain(t reflect.Type, s *jsonschema.Schema) error {
 func constrainField(field reflect.StructField, s *jsonschema.Schema) error {
 	for _, tag := range misspelt {
 		if hasTag(field, tag.wrong) {
-			return fmt.Errorf("tag %s is not read: write %s", tag.wrong, tag.meant)
+			return fmt.Errorf("unknown tag %s: write %s", tag.wrong, tag.meant)
 		}
 	}
 	for _, c := range constraints {
@@ -123,7 +123,7 @@ func constrainField(field reflect.StructField, s *jsonschema.Schema) error {
 		{"minItems", floatOf(s.MinItems), floatOf(s.MaxItems)},
 	} {
 		if bounds.least != nil && bounds.most != nil && *bounds.least > *bounds.most {
-			return fmt.Errorf("%s is %v and more than what is allowed at most, %v", bounds.keyword, *bounds.least, *bounds.most)
+			return fmt.Errorf("%s is %v and exceeds the maximum, %v", bounds.keyword, *bounds.least, *bounds.most)
 		}
 	}
 	return nil
@@ -153,13 +153,13 @@ func setEnum(s *jsonschema.Schema, kind, text string) error {
 		if number, err := parseFinite(value); err != nil {
 			return err
 		} else if kind == "integer" && number != math.Trunc(number) {
-			return fmt.Errorf("%q is no integer", value)
+			return fmt.Errorf("%q is not an integer", value)
 		}
 		values = append(values, json.Number(value))
 	}
 	for i, value := range values {
 		if slices.Contains(values[:i], value) {
-			return fmt.Errorf("%v stands there twice", value)
+			return fmt.Errorf("%v is listed twice", value)
 		}
 	}
 	s.Enum = values
@@ -173,9 +173,9 @@ func setBound(to **float64, kind, text string, narrower func(own, typed float64)
 	case err != nil:
 		return err
 	case kind == "integer" && number != math.Trunc(number):
-		return errors.New("it is no integer")
+		return errors.New("expected an integer")
 	case *to != nil && !narrower(number, **to):
-		return fmt.Errorf("the type goes to %v only", **to)
+		return fmt.Errorf("it is outside the range of the type, whose limit is %v", **to)
 	}
 	*to = &number
 	return nil
@@ -185,7 +185,7 @@ func setBound(to **float64, kind, text string, narrower func(own, typed float64)
 func setCount(to **int, text string) error {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return errors.New("it is no count: write 0 or more")
+		return errors.New("expected a whole number, 0 or more")
 	}
 	if *to != nil && **to != n { // of an array of Go
 		return fmt.Errorf("the type has %d", **to)
@@ -197,7 +197,7 @@ func setCount(to **int, text string) error {
 func parseFinite(text string) (float64, error) {
 	number, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(number, 0) || math.IsNaN(number) || !json.Valid([]byte(text)) {
-		return 0, fmt.Errorf("%q is no number", text)
+		return 0, fmt.Errorf("%q is not a number", text)
 	}
 	return number, nil
 }

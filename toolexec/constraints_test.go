@@ -37,7 +37,7 @@ type search struct {
 	ByName map[string]span `json:"by_name,omitempty"`
 }
 
-// What a tag says stands in the schema that the model sees, and holds for the arguments.
+// The constraints of tags are in the schema that the model sees, and are enforced for the arguments.
 func TestTagsNarrowFields(t *testing.T) {
 	schema, err := toolexec.SchemaFor[search]()
 	require.NoError(t, err)
@@ -88,16 +88,16 @@ func TestTagsNarrowFlatStructs(t *testing.T) {
 
 func TestTagsThatCannotBe(t *testing.T) {
 	for want, infer := range map[string]func() error{
-		`A: tag minimum:"x": "x" is no number`: refuseCall[struct {
+		`A: tag minimum:"x": "x" is not a number`: refuseCall[struct {
 			A int `minimum:"x"`
 		}],
-		`A: tag minimum:"1.5": it is no integer`: refuseCall[struct {
+		`A: tag minimum:"1.5": expected an integer`: refuseCall[struct {
 			A int `minimum:"1.5"`
 		}],
-		`A: tag minimum:"NaN": "NaN" is no number`: refuseCall[struct {
+		`A: tag minimum:"NaN": "NaN" is not a number`: refuseCall[struct {
 			A float64 `minimum:"NaN"`
 		}],
-		`A: tag maximum:"300": the type goes to 255 only`: refuseCall[struct {
+		`A: tag maximum:"300": it is outside the range of the type, whose limit is 255`: refuseCall[struct {
 			A uint8 `maximum:"300"`
 		}],
 		`A: tag minimum:"1": it is for integer or number, and the field is a string`: refuseCall[struct {
@@ -118,22 +118,22 @@ func TestTagsThatCannotBe(t *testing.T) {
 		`A: tag enum:"": a value is empty`: refuseCall[struct {
 			A string `enum:""`
 		}],
-		`A: tag enum:"a,a": a stands there twice`: refuseCall[struct {
+		`A: tag enum:"a,a": a is listed twice`: refuseCall[struct {
 			A string `enum:"a,a"`
 		}],
-		`A: tag enum:"1,007": "007" is no number`: refuseCall[struct {
+		`A: tag enum:"1,007": "007" is not a number`: refuseCall[struct {
 			A int `enum:"1,007"`
 		}],
-		`A: tag enum:"1,2.5": "2.5" is no integer`: refuseCall[struct {
+		`A: tag enum:"1,2.5": "2.5" is not an integer`: refuseCall[struct {
 			A int `enum:"1,2.5"`
 		}],
-		`A: tag enum:"4,b": "b" is no number`: refuseCall[struct {
+		`A: tag enum:"4,b": "b" is not a number`: refuseCall[struct {
 			A int `enum:"4,b"`
 		}],
-		`A: tag enum:"1,b": "b" is no number`: refuseCall[struct {
+		`A: tag enum:"1,b": "b" is not a number`: refuseCall[struct {
 			A float64 `enum:"1,b"`
 		}],
-		`A: tag minLength:"-1": it is no count: write 0 or more`: refuseCall[struct {
+		`A: tag minLength:"-1": expected a whole number, 0 or more`: refuseCall[struct {
 			A string `minLength:"-1"`
 		}],
 		`A: tag maxItems:"1": it is for array, and the field is a string`: refuseCall[struct {
@@ -145,10 +145,10 @@ func TestTagsThatCannotBe(t *testing.T) {
 		`A: tag pattern:"(": `: refuseCall[struct {
 			A string `pattern:"("`
 		}],
-		`A: tag min is not read: write minimum`: refuseCall[struct {
+		`A: unknown tag min: write minimum`: refuseCall[struct {
 			A int `min:"1"`
 		}],
-		`A: minimum is 5 and more than what is allowed at most, 4`: refuseCall[struct {
+		`A: minimum is 5 and exceeds the maximum, 4`: refuseCall[struct {
 			A int `minimum:"5" maximum:"4"`
 		}],
 		`field struct { B struct`: refuseCall[struct {
@@ -166,7 +166,7 @@ func refuseCall[T any]() error {
 	return err
 }
 
-// Types that say themselves what they are keep doing so.
+// Tags do not change types that declare their own schema.
 func TestTagsOnOtherTypes(t *testing.T) {
 	schema, err := toolexec.SchemaFor[struct {
 		When  time.Time   `json:"when" pattern:"^2026"`

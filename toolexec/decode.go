@@ -12,8 +12,8 @@ import (
 )
 
 // Decoder decodes argument texts into values of type In, strictly: it accepts one unambiguous JSON object that fits
-// the schema, and the value holds exactly what that object says. Flat structs are checked and decoded in one pass.
-// Make one with NewDecoder; the zero value is not usable. A Decoder is immutable and safe for concurrent use.
+// the schema, and the value has exactly the content of that object. Flat structs are checked and decoded in one pass.
+// Create one with NewDecoder; the zero value is not usable. A Decoder is immutable and safe for concurrent use.
 type Decoder[In any] struct {
 	schema *Schema
 	flat   *strictjson.Flat // nil: In is not flat, or the schema is not the inferred one
@@ -28,8 +28,8 @@ func NewDecoder[In any]() (*Decoder[In], error) {
 	return &Decoder[In]{schema: schema, flat: flatOf(reflect.TypeFor[In]())}, nil
 }
 
-// newDecoderWith returns a decoder for In with a schema of the caller's, for rules that a Go type cannot express.
-// Every property in the schema must have a field in In.
+// newDecoderWith returns a decoder for In with the caller's schema, which can have rules that a Go type cannot
+// express. Every property in the schema must have a field in In.
 func newDecoderWith[In any](schema *Schema) (*Decoder[In], error) {
 	t := reflect.TypeFor[In]()
 	if err := hasPlaces(t, slices.Sorted(maps.Keys(schema.compiled.Properties))); err != nil {
@@ -41,11 +41,11 @@ func newDecoderWith[In any](schema *Schema) (*Decoder[In], error) {
 // Schema returns the schema that arguments are checked against.
 func (d *Decoder[In]) Schema() *Schema { return d.schema }
 
-// Decode checks an argument text and decodes it into in. Empty means {}. The previous value of in is overwritten:
-// fields without a member are zero, and so is all of in after an error, which is an *agent.ArgumentsError.
+// Decode checks an argument text and decodes it into in. Empty means {}. It overwrites the previous value of in:
+// fields without a member become zero, and after an error all of in is zero. The error is an *agent.ArgumentsError.
 //
 // Names are case-sensitive. An integer field accepts 10.0, but not 1.5 or a value out of range. Numbers in fields of
-// type any are json.Number and keep their digits. Strings may share memory with args.
+// type any are json.Number and keep their digits. Strings can share memory with args.
 func (d *Decoder[In]) Decode(args string, in *In) error {
 	var zero In
 	*in = zero
@@ -65,7 +65,7 @@ func (d *Decoder[In]) Decode(args string, in *In) error {
 }
 
 // decodeSlowly implements Decode without the fast path, and produces all error texts. It allocates its own In, so that
-// Decode's need not be on the heap.
+// the In of Decode does not escape to the heap.
 func (d *Decoder[In]) decodeSlowly(args string) (*In, error) {
 	if err := d.schema.Validate(args); err != nil {
 		return nil, err
@@ -77,7 +77,8 @@ func (d *Decoder[In]) decodeSlowly(args string) (*In, error) {
 	return in, nil
 }
 
-// flatOf returns nil unless the inferred schema of a flat struct requires no more than its Go types do.
+// flatOf returns the fast path for a flat struct; nil if the type is not flat or its inferred schema has rules beyond
+// its Go types.
 func flatOf(t reflect.Type) *strictjson.Flat {
 	if t.Kind() != reflect.Struct || declares(t) {
 		return nil
@@ -91,5 +92,5 @@ func flatOf(t reflect.Type) *strictjson.Flat {
 	return strictjson.FlatOf(t)
 }
 
-// declares reports whether a type is a SchemaSource.
+// declares reports whether a type declares its own schema as a SchemaSource.
 func declares(t reflect.Type) bool { return t.Implements(reflect.TypeFor[SchemaSource]()) }

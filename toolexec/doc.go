@@ -1,5 +1,5 @@
-// Package toolexec holds tools and runs them: which tools a model may call, how they are described to it, and how a
-// call becomes an answer.
+// Package toolexec defines tools and runs them: it determines which tools a model can call, how they are described to
+// the model, and how a call is answered.
 //
 //	add := toolexec.Func("add", "Adds two numbers.",
 //		func(_ context.Context, in struct{ A, B int }) (string, error) { return strconv.Itoa(in.A + in.B), nil })
@@ -18,8 +18,8 @@
 //
 // Func makes a tool from a Go func: its arguments are a struct, from which the JSON Schema is inferred, and its answer
 // is text or any value that marshals to JSON. CallFunc works like Func for a func that needs the call and its run, or
-// whose schema is stricter than its types; Raw is for one that parses its arguments itself. A type whose tools come
-// from elsewhere implements Tool. A Toolbox is a set of tools with names that model services accept.
+// whose schema is stricter than its types; Raw is for a func that parses its arguments itself. Code that gets its
+// tools from another source implements Tool. A Toolbox is a set of tools with names that model services accept.
 //
 // # Before a tool runs
 //
@@ -27,7 +27,7 @@
 // one unambiguous JSON object (a name given twice is an error, and so are names that differ only in case), no tool has
 // its name, or the arguments violate the tool's schema or have one of its names in another case. Its status is then
 // not_executed and the tool's body has not been started. Nothing is guessed or converted: the tool receives exactly
-// the arguments that a rule saw.
+// the arguments that the hooks saw.
 //
 // Arguments are read once. If the call changes between Prepare and Execute, it is checked again.
 //
@@ -35,11 +35,11 @@
 //
 // A Policy configures how a tool is run: the time limit of an attempt, retries, the maximum length of an answer.
 // Retries are outermost, each attempt has the whole Timeout. The policy of WithPolicy takes precedence over the tool's
-// own, and that over the executor's, field by field.
+// own policy, and the tool's own policy over the executor's, field by field.
 //
-// There is no time limit unless one is set. A tool without one runs on the goroutine of the run and can block it; it
-// must return when its ctx is done. A tool with one has its own goroutine and is abandoned when it does not return
-// even then.
+// There is no time limit unless one is set. A tool without a time limit runs on the goroutine of the run and can block
+// it; it must return when its ctx is done. A tool with a time limit has its own goroutine, and is abandoned if it does
+// not return after its ctx is done.
 //
 // # Results
 //
@@ -62,6 +62,6 @@
 //
 // # Concurrency
 //
-// Tools, toolboxes and executors are immutable and hold no data of a run: one executor serves any number of runs at
-// once. A tool's body may run on several goroutines at the same time, for different calls.
+// Tools, toolboxes and executors are immutable and hold no data of a run: one executor can serve any number of runs at
+// the same time. A tool's body can run on several goroutines at the same time, for different calls.
 package toolexec

@@ -76,7 +76,7 @@ func (e *PanicError) ErrorKind() agent.ErrorKind { return agent.KindTool }
 type TimeoutError struct {
 	// After is the time limit of the attempt.
 	After time.Duration
-	// Abandoned reports that the tool did not return even then, and may still be running.
+	// Abandoned reports that the tool did not return after its ctx was done, and may still be running.
 	Abandoned bool
 	// Err is the error that the tool returned when its time was up; nil when it was abandoned.
 	Err error
@@ -120,7 +120,7 @@ func (e *CancelledError) Unwrap() []error { return lo.Compact([]error{e.Cause, e
 func epilogue(abandoned bool, err error) string {
 	switch {
 	case abandoned:
-		return "; it was given up and may still be at work"
+		return "; it was abandoned and may still be running"
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ""
 	}

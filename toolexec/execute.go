@@ -13,9 +13,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
-// Execute runs a call under its tool's Policy, with retries around the time limit around the tool. It returns a result
-// whatever the tool does. A call that another executor has prepared, or whose arguments were changed since, is checked
-// again first. A call that has an answer is not run.
+// Execute runs a call under its tool's Policy: retries are outermost, and each attempt has the time limit. It returns a
+// result even if the tool fails or panics. If another executor prepared the call, or its arguments were changed since,
+// Execute checks it again first. It does not run a call that has an answer.
 func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	switch {
 	case p.Call == nil || p.Original == nil:
@@ -25,14 +25,14 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	case p.Disposition != agent.DisposeRun:
 		return mo.Err[*agent.ToolResult](errors.New("executing: the call was neither allowed nor answered"))
 	}
-	body, _ := p.Carry.(Body) // and not from ready: the runtime remembers how to come from any to an interface, but not that
+	body, _ := p.Carry.(Body) // directly from any, because the runtime caches that conversion but not the one from ready
 	r, ok := p.Carry.(ready)
 	if !ok || !r.at().of(e, p.Call) {
 		again := e.prepareCall(p.Call)
 		if again.Disposition == agent.DisposeAnswer {
 			return mo.Ok(again.Answer)
 		}
-		r = again.Carry.(ready) //nolint:forcetypeassert // made a moment ago
+		r = again.Carry.(ready) //nolint:forcetypeassert // set by prepareCall above
 		body = r
 	}
 	if ctx.Err() != nil {
@@ -48,8 +48,8 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	return mo.Ok(result)
 }
 
-// HandleAnswer returns the answer of a call that does not run. If the call had started a run before its own run was cut
-// off, its tool ends that run.
+// HandleAnswer returns the answer to a call that does not run. If the call had started a child run before its own run
+// was cut off, its tool ends the child run.
 func (e *Executor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Answer == nil || p.Original == nil {
 		return mo.Err[*agent.ToolResult](errors.New("answering: the prepared call has no answer, or does not say what was called"))
@@ -60,7 +60,7 @@ func (e *Executor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Pre
 	return mo.Ok(p.Answer)
 }
 
-// of reports whether this executor prepared exactly this call.
+// of reports whether e prepared exactly the call c.
 func (p *place) of(e *Executor, c *agent.ToolCall) bool {
 	return p.tool.executor == e && p.prepared.Call.Arguments == c.Arguments && p.prepared.Call.Name == c.Name
 }
@@ -77,18 +77,18 @@ func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared)
 	if tool := e.toolNamed(begun.Name); tool != nil {
 		if t, ok := tool.tool.(quitter); ok {
 			var broken error
-			defer recoverPanic(&broken) // the call is answered, whatever it does
+			defer recoverPanic(&broken) // the call is answered even if GiveUp panics
 			t.GiveUp(ctx, Call{ToolCall: begun, State: s, Attempt: 1})
 		}
 	}
 }
 
-// runCall runs a call, with retries if needed, and returns the result, or reports that the result comes later.
+// runCall runs a call, with retries if needed, and returns the result, or an error if the result comes later.
 func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared, t *bound, body Body) (*agent.ToolResult, error) {
 	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)
 	started := time.Now()
-	var runs *atomic.Bool // whether the tool has started a run, which a retry would start again
+	var runs *atomic.Bool // set when the tool has started a run, which a retry would start again
 	if t.policy.Retry.Attempts > 1 {
 		ctx, runs = startedrun.Watch(ctx)
 	}
@@ -109,7 +109,7 @@ func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared
 			break
 		}
 		var unread error
-		if body, unread = t.prepareBody(p.Call); unread != nil { // the last attempt may have changed what its arguments point to
+		if body, unread = t.prepareBody(p.Call); unread != nil { // the last attempt may have modified the decoded arguments
 			err = errors.Join(err, unread)
 			break
 		}
@@ -140,7 +140,7 @@ func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared
 func (t *bound) fail(r *agent.ToolResult, err error) {
 	what := any(err)
 	r.Status, r.Reason, r.Err = agent.ToolFailed, agent.ReasonError, err
-	switch err.(type) { //nolint:errorlint // what became of this attempt, not what its error is made of
+	switch err.(type) { //nolint:errorlint // only an error of this attempt itself counts, not one that it wraps
 	case *PanicError:
 		r.Reason, what = agent.ReasonPanic, "it panicked"
 	case *TimeoutError:
@@ -158,15 +158,15 @@ func (t *bound) fail(r *agent.ToolResult, err error) {
 	if r.Attempts > 1 {
 		attempts = fmt.Sprintf(" after %d attempts", r.Attempts)
 	}
-	// Not err.Error(): fmt survives an error whose text panics.
+	// Not err.Error(): fmt recovers a panic in the method Error.
 	text := fmt.Sprintf("tool %q: failed%s: %v", t.name, attempts, what)
 	r.Content = validText(agent.TextContent(text))
 }
 
-// stopIn returns the signal of a tool that ends its run by an error, which is a decision and not a failure. The signal
-// that cancelled the run does not count as the tool's.
+// stopIn returns the SignalError with which a tool ends its run. It is a decision and not a failure. The signal that
+// cancelled the run does not count as the tool's signal.
 func stopIn(err error) (*agent.SignalError, bool) {
-	switch err.(type) { //nolint:errorlint // what became of this attempt, not what its error is made of
+	switch err.(type) { //nolint:errorlint // only an error of this attempt itself counts, not one that it wraps
 	case *PanicError, *TimeoutError, *CancelledError:
 		return nil, false
 	}

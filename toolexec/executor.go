@@ -16,15 +16,16 @@ import (
 
 // Options configures an Executor. The zero value is the default.
 type Options struct {
-	// Policy applies where a tool has none of its own.
+	// Policy applies to the fields that a tool's own policy does not set.
 	Policy Policy
-	// FailRun turns the failure of a tool into an Err of Execute, which ends the run. Without it the model receives the
-	// failure, and may find another way.
+	// FailRun turns the failure of a tool into an Err of Execute, which ends the run. If it is false, the model
+	// receives the failure and the run continues.
 	FailRun bool
 }
 
-// Executor runs the tools of a toolbox: it checks a call in Prepare, runs it in Execute, and answers with text that the
-// model can act on when either fails. It is safe for concurrent use and serves any number of runs at once.
+// Executor runs the tools of a toolbox: it checks a call in Prepare and runs it in Execute. If either fails, the answer
+// is text that the model can act on. An Executor is safe for concurrent use and can serve any number of runs at the
+// same time.
 type Executor struct {
 	few       []*bound          // all tools, if they are few
 	many      map[string]*bound // nil unless they are many
@@ -68,8 +69,8 @@ func (e *Executor) MayAddMessages(tool string) bool {
 	return t != nil && t.policy.AddMessages
 }
 
-// ready is a call between Prepare and Execute, in the Carry of its Prepared. Bodies of this package embed a place, so
-// that one allocation holds everything.
+// ready is a call between Prepare and Execute; it is stored in Prepared.Carry. Bodies of this package embed a place, so
+// that one allocation holds both.
 type ready interface {
 	Body
 	at() *place
@@ -89,10 +90,10 @@ type placed struct {
 	Body
 }
 
-// Prepare checks a call and runs nothing. A call that cannot run gets an answer: first for arguments that are not one
-// unambiguous JSON object, then for an unknown tool, then for arguments that violate the tool's schema; Invalid is the
-// error. Prepare is a pure function of the call and may be called again after a hook changed the call. Prepared.Repeats
-// is set by the Doubt of the tool's Policy.
+// Prepare checks a call and runs nothing. A call that cannot run gets an answer, and Invalid is the error. Prepare
+// checks, in this order: whether the arguments are one unambiguous JSON object, whether the tool exists, and whether
+// the arguments fit the tool's schema. Prepare is a pure function of the call and can be called again after a hook has
+// changed the call. Policy.Doubt of the tool determines Prepared.Repeats.
 func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	return mo.Ok(e.prepareCall(c))
 }
@@ -144,7 +145,7 @@ func (t *bound) prepareBody(c *agent.ToolCall) (body Body, err error) {
 // refuseCall returns the answer to a call that cannot run.
 func refuseCall(c *agent.ToolCall, err error) *agent.Prepared {
 	reason, text := agent.ReasonInvalid, fmt.Sprintf("tool %q: not executed: %v", shortenName(c.Name), err)
-	switch err := err.(type) { //nolint:errorlint // a tool's own words are not searched
+	switch err := err.(type) { //nolint:errorlint // errors that a tool wraps do not count
 	case *agent.ArgumentsError:
 		reason = err.Reason()
 	case *UnknownToolError:
@@ -157,6 +158,6 @@ func refuseCall(c *agent.ToolCall, err error) *agent.Prepared {
 	return &agent.Prepared{Original: c, Call: c, Disposition: agent.DisposeAnswer, Answer: answer, Invalid: err}
 }
 
-// AbandonedCalls returns the number of tool bodies that were abandoned, because they did not return after their time
-// was up, and that have not returned yet. Each holds a goroutine. A growing number means that a tool ignores its ctx.
+// AbandonedCalls returns the number of tool bodies that were abandoned after their time limit and that have not
+// returned yet. Each of them holds a goroutine. A growing number means that a tool ignores its ctx.
 func (e *Executor) AbandonedCalls() int { return int(e.abandoned.Load()) }

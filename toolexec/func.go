@@ -8,14 +8,14 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Func makes a tool from a Go func. In, a struct, defines the arguments: see SchemaFor. Out defines the answer: a
-// string, an agent.Content and an Output are passed to the model unchanged, anything else as JSON.
+// Func returns a tool that calls a Go func. In, a struct, defines the arguments: see SchemaFor. Out defines the answer:
+// a string, an agent.Content and an Output are passed to the model unchanged, anything else as JSON.
 //
 //	add := toolexec.Func("add", "Adds two numbers.", func(_ context.Context, in struct{ A, B int }) (string, error) {
 //		return strconv.Itoa(in.A + in.B), nil
 //	})
 //
-// If In cannot be decoded from arguments, putting the tool into a toolbox returns an error.
+// If In cannot be decoded from arguments, NewToolbox returns an error for the tool.
 func Func[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) Tool {
 	t, output := newTyped[In, Out](agent.ToolSpec{Name: name, Description: description}, f != nil)
 	t.plain = func(ctx context.Context, in In) (Output, error) {
@@ -28,8 +28,8 @@ func Func[In, Out any](name, description string, f func(ctx context.Context, in 
 	return t
 }
 
-// CallFunc works like Func for a func that needs the call, or a tool with a schema of its own: spec.Parameters may then
-// be stricter than In. Empty Parameters are inferred from In.
+// CallFunc works like Func, for a func that needs the call or a tool that has its own schema: spec.Parameters can be
+// stricter than In. Empty Parameters are inferred from In.
 func CallFunc[In, Out any](spec agent.ToolSpec, f func(ctx context.Context, c Call, in In) (Out, error)) Tool {
 	t, output := newTyped[In, Out](spec, f != nil)
 	t.run = func(ctx context.Context, c Call, in In) (Output, error) {
@@ -56,7 +56,7 @@ func newTyped[In, Out any](spec agent.ToolSpec, hasFunc bool) (*typedTool[In], f
 
 var errNoFunc = errors.New("the func is nil")
 
-// unusable returns the error for a model that calls a tool which a toolbox would have refused.
+// unusable returns the error that a model receives for a call of a tool that a toolbox would refuse.
 func unusable(err error) error { return fmt.Errorf("the tool is not usable: %w", err) }
 
 // decoderFor returns a decoder for In, and recovers a panic of In's methods.
@@ -76,7 +76,7 @@ func decoderFor[In any](schema string) (d *Decoder[In], err error) {
 type typedTool[In any] struct {
 	spec    agent.ToolSpec
 	decoder *Decoder[In]
-	plain   func(ctx context.Context, in In) (Output, error) // nil for one that wants to know the call
+	plain   func(ctx context.Context, in In) (Output, error) // nil if the func receives the call
 	run     func(ctx context.Context, c Call, in In) (Output, error)
 	err     error
 }
@@ -96,8 +96,8 @@ func (t *typedTool[In]) Prepare(args string) (Body, error) {
 	return b, nil
 }
 
-// typedBody is a call's decoded arguments, together with the place that the executor needs: one allocation holds both
-// from Prepare to Execute.
+// typedBody is a call's decoded arguments, together with the place that the executor needs, in one allocation from
+// Prepare to Execute.
 type typedBody[In any] struct {
 	place
 

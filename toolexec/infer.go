@@ -29,7 +29,7 @@ type SchemaSource interface{ JSONSchema() string }
 //
 // Tags named like keywords of JSON Schema narrow a field: enum (values with commas between them), minimum, maximum,
 // minLength, maxLength, pattern, minItems and maxItems. On a list, all but the last two apply to each element. A tag
-// that the field's type cannot have is an error.
+// that does not apply to the field's type is an error.
 //
 //	type Search struct {
 //		Unit  string   `json:"unit" enum:"celsius,fahrenheit"`
@@ -37,10 +37,10 @@ type SchemaSource interface{ JSONSchema() string }
 //		Tags  []string `json:"tags,omitempty" enum:"news,sport" maxItems:"3"`
 //	}
 //
-// A field's name is its json tag's, its description is its jsonschema tag. It is required unless the json tag has
-// omitempty or omitzero, and null is only allowed for pointers. No other members are allowed. A type with an
-// UnmarshalText method is a string, one with UnmarshalJSON may be anything, []byte is base64; a SchemaSource declares
-// its own schema. Types without an unambiguous JSON form are errors: recursive types, channels and functions,
+// The json tag gives a field's name, the jsonschema tag its description. A field is required unless its json tag has
+// omitempty or omitzero, and null is allowed only for pointers. No other members are allowed. A type with an
+// UnmarshalText method is a string, a type with UnmarshalJSON can be any value, []byte is base64; a SchemaSource
+// declares its own schema. Types without an unambiguous JSON form are errors: recursive types, channels and functions,
 // time.Duration (use a number with the unit in its name), json tag options such as string, and embedded structs with a
 // name.
 func SchemaFor[T any]() (*Schema, error) {
@@ -81,8 +81,8 @@ func inferSchema(t reflect.Type) (*Schema, error) {
 	return CompileSchema(string(text))
 }
 
-// inference collects, type by type and from the leaves up, the schemas where the schema library differs from what
-// strictjson decodes.
+// inference collects the schemas of the types for which the schema library and strictjson differ, starting with the
+// innermost types.
 type inference struct {
 	schemas map[reflect.Type]*jsonschema.Schema
 	open    map[reflect.Type]bool
@@ -116,8 +116,8 @@ func addNull(s *jsonschema.Schema) {
 	}
 }
 
-// allTypes returns the types for a schema that names none. They are listed because the library adds null to the types
-// behind a pointer, and would otherwise make null the only type.
+// allTypes returns all types, for a schema that names none. A schema behind a pointer must list them, because the
+// library adds null to the list, which would otherwise have null only.
 func allTypes() []string {
 	return []string{"null", "boolean", "number", "string", "array", "object"}
 }
@@ -171,7 +171,7 @@ func (in *inference) visitKind(t reflect.Type) error {
 		}
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
-			return fmt.Errorf("a %s has keys that are no strings: the members of an object have names", t)
+			return fmt.Errorf("a %s has keys that are not strings: the members of an object have names", t)
 		}
 		return in.visit(t.Elem())
 	case reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
@@ -184,7 +184,7 @@ func (in *inference) visitKind(t reflect.Type) error {
 		if err := in.visit(t.Elem()); err != nil || t.Kind() == reflect.Array {
 			return err
 		}
-		return in.list(t) // the library would let null through
+		return in.list(t) // the library would accept null
 	case reflect.Struct:
 		return in.visitFields(t)
 	}

@@ -147,7 +147,7 @@ func TestSchemaForRefuses(t *testing.T) {
 	s, err = SchemaFor[struct{ C chan int }]()
 	refuses(".C: a chan int has no JSON form", s, err)
 	s, err = SchemaFor[struct{ M map[int]string }]()
-	refuses(".M: a map[int]string has keys that are no strings", s, err)
+	refuses(".M: a map[int]string has keys that are not strings", s, err)
 	s, err = SchemaFor[map[int]struct{ F func() }]()
 	refuses("func()", s, err)
 	s, err = SchemaFor[struct{ E error }]()

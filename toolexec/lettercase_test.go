@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// A name in another case than the schema's never reaches a tool, which may take it
-// for the same, wherever in the arguments it stands.
+// A name in another case than the schema's never reaches a tool, at any place in the
+// arguments, because the tool may treat both names as the same.
 func TestNamesInAnotherCase(t *testing.T) {
 	s, err := toolexec.CompileSchema(`{"type": "object", "$defs": {"file": {"properties": {"path": {"type": "string"}, "parts": {"items": {"$ref": "#/$defs/file"}}}}},
 		"properties": {"file": {"$ref": "#/$defs/file"}, "ID": {}, "id": {}, "pair": {"prefixItems": [{"$ref": "#/$defs/file"}], "items": {"properties": {"kind": {}}}},

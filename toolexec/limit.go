@@ -7,7 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// The replacement for bytes that are not valid UTF-8.
+// invalidBytes replaces bytes that are not valid UTF-8.
 const invalidBytes = string(utf8.RuneError)
 
 // validText returns content whose text is valid UTF-8.

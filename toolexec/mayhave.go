@@ -9,7 +9,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// MayHave reports whether arguments that the schema accepts may have a value at a path. Steps are the names of members
+// MayHave reports whether arguments that the schema accepts can have a value at a path. Steps are the names of members
 // and the indexes of lists; wild says which steps match every element. Kind is the JSON type of the value (string,
 // integer for a whole number, number for another, boolean, null, array or object), empty for any. Members that a schema
 // does not name are possible unless it excludes them. If the schema is too complex to decide, the result is true.
@@ -39,16 +39,16 @@ type path struct {
 	known map[question]bool // answers
 }
 
-// question asks about the value at the rest of a path, under a schema.
+// question is the question whether a schema allows a value at the rest of a path.
 type question struct {
 	s    *jsonschema.Schema
-	rest int // steps
+	rest int // number of steps that remain
 }
 
 func (p path) next() path { return path{p.steps[1:], p.wild[1:], p.kind, p.known} }
 
-// mayHavePath implements MayHave for a value under s. Each schema is asked once about a value; while it is being asked, the
-// answer is true, so that a schema that refers to itself adds nothing.
+// mayHavePath implements MayHave for a value under s. Each question is answered once. While its answer is being computed,
+// it counts as true, so that a schema that refers to itself does not recurse forever.
 func mayHavePath(s *jsonschema.Schema, p path) bool {
 	if s == nil {
 		return true
@@ -69,7 +69,7 @@ func mayHaveAt(s *jsonschema.Schema, p path) bool {
 	switch {
 	case s.Bool != nil:
 		return *s.Bool
-	case s.DynamicRef != nil || s.RecursiveRef != nil: // what it stands for depends on who refers to it
+	case s.DynamicRef != nil || s.RecursiveRef != nil: // its meaning depends on the schema that refers to it
 		return true
 	case !may(s.Ref) || !lo.EveryBy(s.AllOf, may):
 		return false
@@ -124,7 +124,7 @@ func mayHaveOther(s *jsonschema.Schema, name string, within func(*jsonschema.Sch
 	if s.UnevaluatedProperties == nil || within(s.UnevaluatedProperties) {
 		return true
 	}
-	return lo.SomeBy(formsOf(s, nil), func(form *jsonschema.Schema) bool { // what another schema of the same object evaluates
+	return lo.SomeBy(formsOf(s, nil), func(form *jsonschema.Schema) bool { // members that another schema of the same object evaluates
 		closed, isBool := form.AdditionalProperties.(bool)
 		switch {
 		case form == s:
@@ -158,7 +158,8 @@ func mayHaveElement(s *jsonschema.Schema, p path) bool {
 	return mayHaveMore(others, within)
 }
 
-// itemSchemas returns the schemas of the first elements of a list, and of those after them: a schema, a bool or nil.
+// itemSchemas returns the schemas of the first elements of a list, and the schema of the other elements: a schema, a
+// bool or nil.
 func itemSchemas(s *jsonschema.Schema) (first []*jsonschema.Schema, others any) {
 	switch items := s.Items.(type) { // draft 2019 and before
 	case []*jsonschema.Schema:

@@ -21,7 +21,7 @@ func outputOf[Out any]() func(Out) (Output, error) {
 	default:
 		way = jsonOutput[Out]
 	}
-	return way.(func(Out) (Output, error)) //nolint:forcetypeassert // the switch chose it by this very type
+	return way.(func(Out) (Output, error)) //nolint:forcetypeassert // each case of the switch sets a func of this type
 }
 
 func jsonOutput[Out any](out Out) (Output, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// hasPlaces checks by decoding that a type has a field for each of these names, and that no two names differ only in
-// case, because no argument text could have both. A type that decodes itself is not checked.
+// hasPlaces returns an error if a type lacks a field for one of the names, which it finds out by decoding, or if two
+// names differ only in case, because no argument text could have both. It does not check a type that decodes itself.
 func hasPlaces(t reflect.Type, names []string) error {
 	for i, name := range names {
 		for _, other := range names[:i] {

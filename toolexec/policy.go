@@ -18,45 +18,45 @@ const (
 // Policy configures how a tool is run. The zero Policy runs it once, without a time limit. For fields that a tool does
 // not set, the executor's policy applies.
 type Policy struct {
-	// Timeout is the time limit of one attempt; its ctx is then done. Zero or less means no limit: the tool runs on the
-	// run's own goroutine, and blocks the run if it ignores its ctx. With a limit each attempt has a goroutine of its
-	// own, which costs a few microseconds, and the run goes on whatever the tool does.
+	// Timeout is the time limit of one attempt, after which its ctx is done. Zero or less means no limit: the tool runs
+	// on the goroutine of the run, and blocks the run if it ignores its ctx. With a limit, each attempt has its own
+	// goroutine, which costs a few microseconds, and the run continues even if the tool does not return.
 	Timeout time.Duration
-	// Grace, with a Timeout, is the time that an attempt has to return after its ctx is done. A good answer still
-	// counts. An attempt that has not returned after that is abandoned: the call has failed, there is no retry, and any
-	// later result of the tool is lost. Its goroutine and everything that it holds live until it returns; see
-	// Executor.AbandonedCalls. Zero means one second, less than zero none.
+	// Grace, with a Timeout, is the time that an attempt has to return after its ctx is done. A good answer in this
+	// time still counts. An attempt that has not returned by then is abandoned: the call has failed, there is no retry,
+	// and any later result of the tool is lost. Its goroutine, and all memory that the goroutine holds, stay until the
+	// tool returns; see Executor.AbandonedCalls. Zero means one second, less than zero means no time.
 	Grace time.Duration
-	// Retry configures retries of failed attempts. It is used as a whole: the tool's if that sets Attempts, otherwise
-	// the executor's.
+	// Retry configures retries of failed attempts. It is used as a whole: the tool's Retry if it sets Attempts,
+	// otherwise the executor's.
 	Retry Retry
 	// Doubt says what happens to a call that began before its run was cut off and may have run. Zero means DoubtAsk.
 	Doubt Doubt
-	// MaxResultBytes limits the text of an answer. Of a longer text the model gets head and tail, with a note between
-	// them that says how much is missing; no rune is split. The note counts towards the limit. Images and files stay
-	// whole and do not count. The text is cut after the hooks after the call have seen all of it, so that a filter
-	// never gets a part of a text: see agent.ToolResult.CutToLimit. Zero means 64 KiB, less than zero no limit.
+	// MaxResultBytes limits the text of an answer. The model gets only the head and the tail of a longer text, with a
+	// note between them that says how much is missing; no rune is split. The note counts towards the limit. Images and
+	// files stay whole and do not count. The text is cut after the hooks for results have run, so that a filter always
+	// sees the whole text: see agent.ToolResult.CutToLimit. Zero means 64 KiB, less than zero means no limit.
 	MaxResultBytes int
 	// AddMessages allows the tool to append messages in the role of the user or of the system (see Output.Effects);
-	// without it a call that does so fails. Such messages carry the tool's name as their source, and never count as the
-	// user's words. Context (agent.AddContext) needs no permission.
+	// without this permission, such a call fails. Such messages carry the tool's name as their source, and never count
+	// as the user's words. Context (agent.AddContext) needs no permission.
 	AddMessages bool
 }
 
-// Doubt says what happens to a call that may have run already.
+// Doubt says what happens to a call that may already have run.
 type Doubt uint8
 
 // The values of Doubt.
 const (
-	// DoubtAsk: a person is asked whether it runs again. Without an approver, and after a deadline, it does not run:
-	// its result has the status agent.ToolUnknown.
+	// DoubtAsk: a person is asked whether the call runs again. Without an approver, and after a deadline, it does not
+	// run again: its result has the status agent.ToolUnknown.
 	DoubtAsk Doubt = iota + 1
-	// DoubtRepeat: it runs again with the same arguments and the same idempotency key, and needs no new approval. It is
-	// for tools that only read, that are idempotent, or that honor the key.
+	// DoubtRepeat: the call runs again with the same arguments and the same idempotency key, without a new approval.
+	// Use it for tools that only read, that are idempotent, or that honor the key.
 	DoubtRepeat
 )
 
-// over returns the fields that p sets, and those of q for the rest.
+// over returns p, with the fields of q for the fields that p does not set.
 func (p Policy) over(q Policy) Policy {
 	out := Policy{
 		Timeout:        cmp.Or(p.Timeout, q.Timeout),
@@ -81,7 +81,8 @@ type policedTool struct {
 	policy Policy
 }
 
-// unwrapTool returns the tool itself and the policy that its wrappers and its own Policy method form together.
+// unwrapTool returns the tool without its wrappers, and the policy that results from the wrappers and the tool's own
+// Policy method.
 func unwrapTool(t Tool) (Tool, Policy) {
 	var policy Policy
 	for {
@@ -104,7 +105,7 @@ type bound struct {
 	tool     Tool
 	strict   bool // the tool reads its arguments strictly itself
 	policy   Policy
-	timedOut *TimeoutError // what the ctx of an attempt is cancelled with
+	timedOut *TimeoutError // the cause with which the ctx of an attempt is cancelled
 }
 
 func (e entry) under(defaults Policy, by *Executor) *bound {

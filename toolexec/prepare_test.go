@@ -154,7 +154,8 @@ func TestPrepareRunsNothingAndForgetsNothing(t *testing.T) {
 	assert.Equal(t, 2, runs)
 }
 
-// What a rule saw in the arguments is what the tool gets, however the call was changed.
+// The tool receives exactly the arguments that a rule saw, even if the call was
+// changed.
 func TestChangedCallIsCheckedAnew(t *testing.T) {
 	e := executor(t, toolexec.Options{}, toolexec.Func("add", "", add), toolexec.Func("subtract", "", func(_ context.Context, in pair) (int, error) {
 		return in.A - in.B, nil

@@ -13,9 +13,9 @@ import (
 // defaultMaxDelay is the default of Retry.MaxDelay.
 const defaultMaxDelay = 30 * time.Second
 
-// Retry configures whether, when and how often a tool that failed is run again. Use it only for a tool that may do its
-// work twice, or one that sends its Call.IdempotencyKey to the service that it uses. It does not apply to an attempt
-// that has started a run of an agent: the work of that run would be done again.
+// Retry configures whether, when and how often a tool that failed is run again. Use it only for a tool whose work may
+// be done twice, or that sends its Call.IdempotencyKey to the service that it uses. An attempt that has started a run
+// of an agent is not retried, because the run's work would be done again.
 type Retry struct {
 	// Attempts is the maximum number of times that the tool is run, including the first. Less than two means once.
 	Attempts int
@@ -29,14 +29,14 @@ type Retry struct {
 	// moment: between zero, which means none, and one.
 	Jitter float64
 	// If reports whether an error is worth another attempt. Nil means all errors except a panic and errors of kind
-	// agent.KindInvalid. It is not called when there will be no other attempt: after the run was cancelled or stopped,
+	// agent.KindInvalid. It is not called if another attempt is impossible: after the run was cancelled or stopped,
 	// and after an attempt that was abandoned and may still be running.
 	If func(err error) bool
 }
 
 // again reports whether another attempt follows after err, the outcome of attempt n.
 func (r Retry) again(n int, err error) bool {
-	switch err := err.(type) { //nolint:errorlint // only what the executor itself says of this attempt counts
+	switch err := err.(type) { //nolint:errorlint // only the executor's own errors about this attempt count
 	case nil, *CancelledError, *agent.ParkedError:
 		return false
 	case *TimeoutError:

@@ -13,11 +13,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Schema is the JSON Schema of a tool's arguments: the model is shown it, and arguments are checked against it. Make
-// one with CompileSchema from text or with SchemaFor from a Go type. It is immutable and safe for concurrent use.
+// Schema is the JSON Schema of a tool's arguments: the model is shown it, and arguments are checked against it.
+// Create one with CompileSchema from text or with SchemaFor from a Go type. It is immutable and safe for concurrent
+// use.
 type Schema struct {
 	text     string
-	document map[string]any // text, decoded
+	document map[string]any // the decoded text
 	compiled *jsonschema.Schema
 }
 
@@ -25,8 +26,8 @@ type Schema struct {
 const schemaURL = "arguments:///schema.json"
 
 // CompileSchema compiles the JSON Schema of a tool's arguments: draft 2020-12, or the draft in its $schema (draft-07
-// is the other common one). It must describe an object. References may only lead into the document itself or to the
-// standard meta-schemas: nothing is ever loaded. Patterns are Go regular expressions, without look-around and
+// is the other common one). It must describe an object. References can only lead into the document itself or to the
+// standard meta-schemas: no other document is loaded. Patterns are Go regular expressions, without look-around and
 // back-references; formats are checked only if the draft requires it (draft-07).
 func CompileSchema(raw string) (*Schema, error) {
 	s := &Schema{}
@@ -66,16 +67,16 @@ func (s *Schema) compile(raw string) error {
 	return nil
 }
 
-// String returns the schema's JSON text without white space, members in the order they were given.
+// String returns the schema's JSON text without white space, with its members in their original order.
 func (s *Schema) String() string { return s.text }
 
 // MarshalJSON returns the text of String, so a Schema is encoded as the schema itself.
 func (s *Schema) MarshalJSON() ([]byte, error) { return []byte(s.text), nil }
 
-// Validate checks an argument text. Empty means {}. The error is an *agent.ArgumentsError: malformed, or with all
-// violations. A number without a fraction is an integer however it is written, also 10.0. A member whose name the
-// schema has in another case is a violation even if the schema allows members that it does not name: some tools
-// treat both names as the same, but a rule sees two.
+// Validate checks an argument text. Empty means {}. The error is an *agent.ArgumentsError: it says that the text is
+// malformed, or lists all violations. A number without a fraction is an integer in every notation, also 10.0. A
+// member whose name the schema has in another case is a violation even if the schema allows members that it does not
+// name: some tools treat both names as the same, but a rule sees two names.
 func (s *Schema) Validate(args string) error {
 	if args == "" {
 		args = "{}"
@@ -129,7 +130,7 @@ func compileRegexp(pattern string) (jsonschema.Regexp, error) {
 	return compiled, nil
 }
 
-// explainCompile describes what is wrong with a schema in the same form as for arguments.
+// explainCompile describes the errors in a schema in the same form as errors in arguments.
 func explainCompile(document any, err error) error {
 	wrong, ok := errors.AsType[*jsonschema.SchemaValidationError](err)
 	if !ok {

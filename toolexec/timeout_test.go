@@ -57,7 +57,7 @@ func TestToolThatIgnoresItsTimeoutIsGivenUp(t *testing.T) {
 				r := answer(t, t.Context(), e, call("slow", ``))
 				assert.Equal(t, agent.ToolFailed, r.Status)
 				assert.Equal(t, agent.ReasonTimeout, r.Reason)
-				assert.Equal(t, `tool "slow": failed: no answer within 5s; it was given up and may still be at work`, r.Text())
+				assert.Equal(t, `tool "slow": failed: no answer within 5s; it was abandoned and may still be running`, r.Text())
 				assert.Equal(t, 7*time.Second, r.Duration)
 				assert.Equal(t, 1, e.AbandonedCalls())
 				close(release)
@@ -115,7 +115,7 @@ func TestCancelledRunDoesNotWaitForABoundedTool(t *testing.T) {
 		r := answer(t, ctx, e, call("slow", ``))
 		assert.Equal(t, agent.ToolFailed, r.Status)
 		assert.Equal(t, agent.ReasonCancelled, r.Reason)
-		assert.Equal(t, `tool "slow": failed: the run was cancelled (context canceled); it was given up and may still be at work`, r.Text())
+		assert.Equal(t, `tool "slow": failed: the run was cancelled (context canceled); it was abandoned and may still be running`, r.Text())
 		assert.Equal(t, 2*time.Second, r.Duration)
 		assert.Equal(t, 1, e.AbandonedCalls())
 		close(release)
@@ -132,7 +132,7 @@ func TestDeadlineOfTheRunIsNoTimeoutOfTheTool(t *testing.T) {
 	})
 }
 
-// The error of a tool is its own business, also when it is about time.
+// A tool's own timeout error is an ordinary error of the tool.
 func TestToolWithATimeoutOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := answer(t, t.Context(), within(t, func(ctx context.Context) (string, error) {
@@ -146,7 +146,7 @@ func TestToolWithATimeoutOfItsOwn(t *testing.T) {
 	})
 }
 
-// A tool that returns in the very moment in which it is given up either answered or was given up, never both.
+// A tool that returns at the moment when it is abandoned has either answered or was abandoned, never both.
 func TestReturnAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := within(t, func(context.Context) (string, error) { time.Sleep(7 * time.Second); return "here I am", nil })

@@ -20,8 +20,8 @@ type Toolbox struct {
 // entry is a tool in a toolbox: its spec, read once, and its policy.
 type entry struct {
 	spec   agent.ToolSpec
-	given  Tool // as it was put in
-	tool   Tool // without the wrappings that hold its policy
+	given  Tool // as it was added
+	tool   Tool // without the wrappers that hold its policy
 	policy Policy
 }
 
@@ -72,7 +72,7 @@ func (e entry) check() error {
 	return errors.Join(wrong...)
 }
 
-// The longest name of a tool that the common model services accept.
+// maxNameBytes is the maximum length of a tool name that the common model services accept.
 const maxNameBytes = 64
 
 func validName(name string) bool {

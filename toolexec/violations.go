@@ -16,15 +16,15 @@ import (
 	"github.com/grapnel-go/grapnel/internal/near"
 )
 
-// describeViolations converts the errors of the schema library to problems in words for a model, ordered by path. The
-// document is the schema (nil if it is not available), root the value that was checked.
+// describeViolations converts the errors of the schema library to problems that a model can act on, ordered by path.
+// The document is the schema (nil if it is not available), root the value that was checked.
 func describeViolations(document map[string]any, root any, err *jsonschema.ValidationError) []agent.ArgumentProblem {
 	r := &reporter{document: document, root: root}
 	r.report(err)
 	return inOrder(r.problems)
 }
 
-// inOrder returns problems ordered by path, each of them once.
+// inOrder returns the problems ordered by path, without duplicates.
 func inOrder(problems []agent.ArgumentProblem) []agent.ArgumentProblem {
 	slices.SortStableFunc(problems, func(a, b agent.ArgumentProblem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
@@ -87,7 +87,7 @@ func (r *reporter) report(err *jsonschema.ValidationError) {
 		}
 		reasons := strings.Join(problemTexts(names.problems), ", ")
 		if _, ok := asObject(valueAt(r.root, err.InstanceLocation))[k.Property]; !ok {
-			// The library has been seen to name a sibling here (it keeps a path that it goes on writing to).
+			// The library can name a sibling here, because it keeps a path that it continues to modify.
 			err = &jsonschema.ValidationError{}
 			reasons = fmt.Sprintf("member %q: %s", k.Property, reasons)
 			r.add(err, nil, "has a name that is not allowed: %s", reasons)
@@ -149,7 +149,7 @@ func (r *reporter) value(err *jsonschema.ValidationError) string {
 	return fmt.Sprintf("breaks the schema's %q rule; got %s", strings.Join(err.ErrorKind.KeywordPath(), "/"), got)
 }
 
-// missing records that a member is missing, and what the schema expects there.
+// missing records that a member is missing, and the value that the schema expects for it.
 func (r *reporter) missing(err *jsonschema.ValidationError, name, message string) {
 	if expected := describeExpectation(asObject(r.schemaAt(err, "properties", name))); expected != "" {
 		message += "; expected " + expected
@@ -161,13 +161,13 @@ func (r *reporter) missing(err *jsonschema.ValidationError, name, message string
 func (r *reporter) schemaAt(err *jsonschema.ValidationError, below ...string) any {
 	document, _, _ := strings.Cut(err.SchemaURL, "#")
 	if id, _ := r.document["$id"].(string); document != schemaURL && document != strings.TrimSuffix(id, "#") {
-		return nil // inside a resource of its own within the document
+		return nil // inside a separate resource within the document
 	}
 	return valueAt(r.document, slices.Concat(schemaTokens(err.SchemaURL), below))
 }
 
-// alternatives reports a value that fits none of several forms: as the types that would fit; or, if it is close to one
-// form, as the problems with that form; or as the problems with each form.
+// alternatives reports a value that fits none of several forms. It reports the types that would fit; or, if the value
+// is close to one form, the problems with that form; or the problems with each form.
 func (r *reporter) alternatives(err *jsonschema.ValidationError) {
 	wanted, near := []string{}, [][]agent.ArgumentProblem{}
 	for _, cause := range err.Causes {

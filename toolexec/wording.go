@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// How much of a value, a description and a list of values or names a message may contain.
+// The limits on values, descriptions and lists in a message.
 const (
 	shownBytes  = 60
 	shownDetail = 120

@@ -16,8 +16,8 @@ import (
 // atOnce is the number of goroutines of a contract test for concurrent use.
 const atOnce = 8
 
-// patience is how long a contract test waits for something that must happen soon. It
-// passes in full only when the contract is broken.
+// patience is how long a contract test waits for something that must happen soon. A
+// test waits that long only when the contract is broken.
 var patience = 10 * time.Second
 
 // soon fails the test when f does not return within patience.
@@ -35,7 +35,7 @@ func soon(t *testing.T, what string, f func()) {
 	}
 }
 
-// together calls f on several goroutines at once and waits for all.
+// together calls f on several goroutines at the same time and waits for all of them.
 func together(f func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
@@ -51,7 +51,7 @@ func together(f func(i int)) {
 
 // marker is a value in a state; a contract test checks whether the state is kept.
 type marker struct {
-	_    [64]byte // no tiny object, which would share its memory with others
+	_    [64]byte // large enough not to share its memory with other objects
 	self *marker
 }
 

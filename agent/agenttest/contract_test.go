@@ -44,7 +44,8 @@ var passing = agent.ProcessorFunc(func(ctx context.Context, s agent.State, next 
 	return next(ctx, s)
 })
 
-// broken is what breaks a contract, and what a contract test has to say of it.
+// broken lists implementations that violate a contract, with the expected message of
+// the contract test.
 var broken = map[string]struct {
 	test func(t *testing.T)
 	says string
@@ -200,7 +201,8 @@ func (e executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared)
 	return r
 }
 
-// A test binary runs itself to see a contract test fail.
+// brokenTest is the environment variable with which the test binary runs itself to
+// observe a failing contract test.
 const brokenTest = "AGENTTEST_BROKEN"
 
 func TestContractTestsFindWhatIsBroken(t *testing.T) {

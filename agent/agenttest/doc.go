@@ -10,26 +10,26 @@
 //	tools := agenttest.Tools{"add": add}.Executor()
 //	a := agent.New(agent.Config{Driver: driver, Executor: tools}).MustGet()
 //	final, err := a.Run(t.Context(), agent.NewState(), agent.UserText("1 + 2?")).Get()
-//	// final.Answer() is "three"; driver.Asked() and tools.Calls() say how.
+//	// final.Answer() is "three"; driver.Calls() and tools.Calls() return the recorded calls.
 //
 // # Scripts
 //
-// A script is played by position: the state says how many steps the session has
-// taken, and the turn at that index comes next. So one driver serves any number of
-// runs at once, and a state that is run again continues where it was. A step that
-// failed has used its turn; one that was cancelled or retried has not. For a retry
-// with another outcome, use Tries.
+// The next turn depends only on the state: a driver plays the turn whose index is the
+// number of steps that the session has taken. So one driver can serve any number of
+// runs at the same time, and a second run of the same state plays the same turns. A
+// step that failed has used its turn; one that was cancelled or retried has not. For a
+// retry with another outcome, use Tries.
 //
 // # Contracts
 //
-// TestDriver, TestExecutor, TestProcessor and TestCriterion test an implementation
-// of yours against the comment on its interface, as testing/fstest does for file
+// TestDriver, TestExecutor, TestProcessor and TestCriterion test your implementation
+// against the contract in the comment of its interface, as testing/fstest does for file
 // systems. Run them with the race detector.
 //
-// TestModel tests the driver of a model service against what agents need of it, with
-// whole runs over a stand-in for the service.
+// TestModel tests whether the driver of a model service does what agents need, with
+// complete runs against a stand-in for the service.
 //
 // # Concurrency
 //
-// Everything here may be used by several runs at once.
+// Everything in this package can be used by several runs at the same time.
 package agenttest

@@ -90,7 +90,7 @@ func (w way) run(t *testing.T, d agent.Driver, tools Tools, input ...agent.Messa
 	return out
 }
 
-// on runs a on a state, and records the outcome.
+// on runs the agent on a state and records the outcome.
 func (w way) on(ctx context.Context, a *agent.Agent, out *outcome, s agent.State, input ...agent.Message) {
 	if !w {
 		out.final, out.err = a.Run(ctx, s, input...).Get()
@@ -164,7 +164,8 @@ func checkText(t *testing.T, what, want, got string) {
 	}
 }
 
-// canonicalJSON returns JSON text in one form; empty text stands for an empty object.
+// canonicalJSON returns JSON text in a canonical form; empty text means an empty
+// object.
 func canonicalJSON(t *testing.T, text string) string {
 	t.Helper()
 	var value any

@@ -46,14 +46,14 @@ type Asking struct {
 func (a Asking) Transcript() string { return formatTranscript(slices.All(a.Messages)) }
 
 // Script returns a driver that plays the turns in order: step n of a session plays turn
-// n. When it is asked for more turns than there are, the model call fails with
-// ErrExhausted. It streams text word by word and the arguments of calls in pieces.
+// n. When the script has no turn for a step, the model call fails with ErrExhausted. It
+// streams text word by word and the arguments of calls in pieces.
 func Script(turns ...Turn) *Driver {
 	return &Driver{turns: slices.Clone(turns), tries: map[string]int{}}
 }
 
-// Then sets the turn that is played after the last one, as often as needed, and returns
-// the driver. Call it before the driver is used.
+// Then sets the turn that is played after the last one, for all further steps, and
+// returns the driver. Call it before the driver is used.
 func (d *Driver) Then(turn Turn) *Driver {
 	d.then = mo.Some(turn)
 	return d

@@ -13,20 +13,21 @@ import (
 
 // Model describes the driver of a model service for TestModel.
 type Model struct {
-	// New returns a driver whose service answers with the turns: to messages with n replies of
-	// the assistant, it answers with turn n, blocking or streaming, for every caller and any
-	// number of times. The text, calls, finish reason, and input and output tokens of a turn
-	// are used; a turn has text, calls or both. Required.
+	// New returns a driver whose service is a stand-in that answers with the turns: it answers
+	// messages that contain n replies of the assistant with turn n, blocking or streaming, for
+	// every caller and any number of times. It uses the text, calls, finish reason, and input
+	// and output tokens of a turn; a turn has text, calls or both. Required.
 	New func(t *testing.T, turns ...agent.Step) agent.Driver
 	// ObjectArguments reports that the service carries arguments of calls as JSON objects, so
-	// it cannot carry malformed ones: the tool may then receive any arguments instead. False:
-	// the tool receives the text that the model wrote.
+	// it cannot carry malformed arguments: the tool can then receive any other arguments. If
+	// it is false, the tool must receive the text that the model wrote.
 	ObjectArguments bool
 }
 
-// TestModel tests the driver of a model service against what agents need of it. The test is
-// the same for all services and uses whole runs, each of them blocking and streaming. New is
-// called once for each part of the test. The test skips what the driver's Features exclude.
+// TestModel tests whether the driver of a model service does what agents need. The test is the
+// same for all services and uses complete runs, each of them blocking and streaming. New is
+// called once for each part of the test. The test skips the parts that the driver's Features
+// exclude.
 func TestModel(t *testing.T, m Model) {
 	t.Helper()
 	t.Run("contract", func(t *testing.T) {

@@ -26,8 +26,8 @@ func scripted(_ *testing.T, turns ...agent.Step) agent.Driver {
 	return agenttest.Script(lo.Map(turns, func(turn agent.Step, _ int) agenttest.Turn { return agenttest.Reply(turn) })...)
 }
 
-// altering is a scripted model whose answers are altered on the way: those of Next
-// and Stream alike, or those of Stream alone.
+// altering is a scripted model whose replies are changed: those of both Next and
+// Stream, or only those of Stream.
 type altering struct {
 	agent.Streamer
 	step       func(agent.Step) agent.Step
@@ -68,8 +68,8 @@ func alteredStream(f func(agent.Step) agent.Step) func(agent.Streamer) agent.Dri
 	return func(d agent.Streamer) agent.Driver { return altering{Streamer: d, step: f, streamOnly: true} }
 }
 
-// brokenModels is drivers with a fault, the part of TestModel that finds it, and what
-// it has to say.
+// brokenModels lists drivers with a fault, the part of TestModel that finds it, and the
+// expected message.
 var brokenModels = map[string]struct {
 	make func(d agent.Streamer) agent.Driver
 	part string
@@ -155,14 +155,14 @@ var brokenModels = map[string]struct {
 	}, "several_runs_at_once", "several_runs_at_once"},
 }
 
-// atOnce tells of whole replies.
+// atOnce emits each reply in one piece.
 type atOnce struct{ agent.Driver }
 
 func (d atOnce) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	return agent.Stream(ctx, blocking{d.Driver, agent.Features{}}, s, emit)
 }
 
-// blocking does not stream.
+// blocking is a driver that does not stream.
 type blocking struct {
 	driver   agent.Driver
 	features agent.Features

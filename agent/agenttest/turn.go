@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Turn is one turn of a scripted model. It is an immutable value: its methods
-// return a changed copy. The zero Turn says nothing.
+// Turn is one turn of a scripted model. It is an immutable value: its methods return a
+// changed copy. The zero Turn is an empty reply.
 type Turn struct {
 	step  agent.Step
 	calls []agent.ToolCall
@@ -23,8 +23,8 @@ type Turn struct {
 // Say returns a turn of plain text and no calls.
 func Say(text string) Turn { return Turn{step: agent.Step{Message: agent.Assistant(text)}} }
 
-// Call returns a turn that calls a tool. For more calls in the same turn, go on with
-// the method Call.
+// Call returns a turn that calls a tool. To add more calls to the turn, use the method
+// Call.
 func Call(tool, arguments string) Turn { return Say("").Call(tool, arguments) }
 
 // Reply returns a turn that answers with step. Calls without an id get one.
@@ -45,8 +45,8 @@ func Hang() Turn {
 	})
 }
 
-// Play returns a turn whose step f returns. S is the state that the model is shown;
-// f must be safe for concurrent use.
+// Play returns a turn that calls f for its step. S is the state that the model is
+// shown; f must be safe for concurrent use.
 func Play(f func(ctx context.Context, s agent.State) (agent.Step, error)) Turn { return Turn{play: f} }
 
 // Tries returns a turn that differs when the model is asked again, as after a retry:
@@ -67,19 +67,19 @@ func (t Turn) WithUsage(u agent.Usage) Turn {
 	return t
 }
 
-// WithTokens returns the turn with a number of tokens; the cost stays.
+// WithTokens returns the turn with a number of tokens and the same cost.
 func (t Turn) WithTokens(input, output int64) Turn {
 	t.step.Usage.InputTokens, t.step.Usage.OutputTokens = input, output
 	return t
 }
 
-// WithCost returns the turn with its cost in US dollars; the tokens stay.
+// WithCost returns the turn with a cost in US dollars and the same tokens.
 func (t Turn) WithCost(dollars float64) Turn {
 	t.step.Usage.Cost = mo.Some(dollars)
 	return t
 }
 
-// WithFinish returns the turn with a finish reason. Without it, it is
+// WithFinish returns the turn with a finish reason. The default is
 // agent.FinishToolCalls for a turn with calls and agent.FinishStop for others.
 func (t Turn) WithFinish(reason agent.FinishReason) Turn {
 	t.step.FinishReason = reason

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// chooser is a model that selects tools: an agent of its own that gives one answer.
+// chooser asks a model to select tools: it is a separate agent that gives one answer.
 type chooser struct {
 	agent   *agent.Agent
 	decoder *toolexec.Decoder[chosenTools]
@@ -30,7 +30,8 @@ type chosenTools struct {
 const chooserInstructions = "You select tools for an assistant. You are shown what the user wants, and all tools. Name the tools that " +
 	"the assistant is likely to need for it, the most important first, and none besides. You do not do the work, and you do not call tools."
 
-// chooserSteps is more than a model needs that answers as instructed.
+// chooserSteps is more than the number of steps that a model needs if it answers as
+// instructed.
 const chooserSteps = 3
 
 func newChooser(d agent.Driver, instructions string, most int) (*chooser, error) {
@@ -57,7 +58,7 @@ func (m *chooser) choose(ctx context.Context, s agent.State, c *choice) ([]strin
 	if err != nil {
 		return nil, nil, err
 	}
-	counted := startedrun.Within(ctx, nil) // with the reply
+	counted := startedrun.Within(ctx, nil) // its usage counts with the reply
 	final, err := m.agent.RunWith(counted, agent.RunSettings{Parent: s.Run(), Output: output}, agent.NewState(), agent.UserText(question)).Get()
 	if failed, ok := errors.AsType[*agent.RunError](err); ok {
 		final = failed.State

@@ -24,18 +24,19 @@ const (
 
 // ContextEditing hides old tool results from the model once there are many: a
 // placeholder replaces an old result. Calls keep their answers, so call and answer are
-// never separated; and the transcript does not change, only what the model is shown.
-// The zero ContextEditing begins at 100,000 tokens and keeps the newest three results.
+// never separated. The transcript does not change; only the messages that the model is
+// shown change. The zero ContextEditing begins at 100,000 tokens and keeps the newest
+// three results.
 //
-// It edits rarely and much at a time: the model is shown the same until a limit is
-// passed again, so that a provider's prompt cache stays useful. Its progress is kept
-// in the session's metadata, and survives a restart.
+// It edits rarely, and hides many results each time: the shown messages keep their
+// beginning until a limit is exceeded again, so that a provider's prompt cache stays
+// useful. Its progress is kept in the session's metadata, and survives a restart.
 //
-// Results that the model has not seen yet are never hidden, whatever Keep is, nor are
-// results that are shorter than the placeholder.
+// Results that the model has not seen yet are never hidden, regardless of Keep. Neither
+// are results that are shorter than the placeholder.
 //
-// A message is measured once in a run. From the first edit on, each step also iterates
-// over the list of messages and copies it, a word each.
+// A message is measured once in a run. From the first edit on, each step also copies
+// the list of messages, one word for each message.
 type ContextEditing struct {
 	// Tokens is how many tokens, by Count, the model is shown before old results are
 	// hidden. Zero sets no limit, unless Results is zero, too: then it is 100,000.
@@ -43,21 +44,21 @@ type ContextEditing struct {
 	// Results is how many results the model is shown before old ones are hidden. Zero
 	// sets no limit. It must be more than Keep.
 	Results int
-	// Keep is how many of the newest results stay. Zero means three, less
-	// than zero none.
+	// Keep is how many of the newest results stay. Zero means three, less than zero
+	// means that none stays.
 	Keep int
-	// AtLeast is the minimum number of tokens that hiding results for Tokens must
-	// save; for less it is not worth changing the beginning of the prompt. Zero means
-	// a tenth of Tokens, less than zero means any number.
+	// AtLeast is the minimum number of tokens that hiding results for Tokens must save;
+	// changing the beginning of the prompt is not worth less. Zero means a tenth of
+	// Tokens, less than zero means any number.
 	AtLeast int64
 	// Exclude names tools whose results stay, and are not counted by Keep or Results.
 	Exclude []string
-	// Placeholder replaces a result. Empty means a sentence that says that the result
-	// was removed, and to call the tool again if it is needed.
+	// Placeholder replaces a result. Empty means a sentence which says that the result
+	// was removed, and that the model can call the tool again.
 	Placeholder string
-	// Count returns the number of tokens of a message. Nil means an estimate: a token
-	// for four bytes of text and arguments, four for the message, and 1500 for an
-	// image or a file. It must be safe for concurrent use and deterministic.
+	// Count returns the number of tokens of a message. Nil means an estimate: one token
+	// for four bytes of text and arguments, four tokens for the message, and 1500 for
+	// an image or a file. It must be safe for concurrent use and deterministic.
 	Count func(agent.Message) int64
 }
 
@@ -117,7 +118,8 @@ func (e ContextEditing) check() error {
 	return errors.Join(wrong...)
 }
 
-// estimate returns a token for four bytes, and a lump for what is no text.
+// estimate counts one token for four bytes of text, and a fixed number for an image or
+// a file.
 func estimate(m agent.Message) int64 {
 	bytes, lumps := 0, int64(0)
 	for _, part := range m.Content().Parts() {
@@ -133,8 +135,9 @@ func estimate(m agent.Message) int64 {
 	return each + int64(bytes/bytesOfToken) + lumps*lump
 }
 
-// edge is how far results are hidden: all that may be, before message At. The last of
-// them answers Call, so that an edge of another list of messages is recognized.
+// edge is the point up to which results are hidden: all removable results before
+// message At. Call is the call that the last hidden result answers; it shows whether
+// the edge belongs to the current list of messages.
 type edge struct {
 	At   int    `json:"at"`
 	Call string `json:"call"`
@@ -142,20 +145,20 @@ type edge struct {
 
 var editEdge = agent.ReservedKey[edge](reserved.Show(), "kit.context_editing", agent.ScopeSession)
 
-// shownSize is what a run knows about the messages that the model is shown.
+// shownSize caches the size of the messages that the model is shown in a run.
 type shownSize struct {
 	mu      sync.Mutex
 	seen    int           // how many messages were measured
 	last    agent.Message // the last of them
 	edge    int
-	tokens  int64 // that the model is shown of them
-	results []int // which of them may be removed yet
+	tokens  int64 // their tokens as shown to the model
+	results []int // indices of results that can still be removed
 
-	originals, view []agent.Message // the messages, and what was shown of them at viewEdge
+	originals, view []agent.Message // the messages, and the messages shown with the edge viewEdge
 	viewEdge        int
 }
 
-// editor decides what the model is shown.
+// editor decides which results the model is shown.
 type editor struct {
 	ContextEditing
 	sizes *agent.Scratch[shownSize]
@@ -174,11 +177,11 @@ func (e *editor) stoodFor(m agent.Message) agent.Message {
 // gain returns how many tokens a placeholder saves.
 func (e *editor) gain(m agent.Message) int64 { return e.Count(m) - e.Count(e.stoodFor(m)) }
 
-// edgeOf returns how far results are hidden in s.
+// edgeOf returns the edge of s.
 func edgeOf(s agent.State) edge {
 	at := editEdge.Or(s, edge{})
 	if at.At < 1 || at.At > s.MessageCount() || s.Message(at.At-1).CallID() != at.Call {
-		return edge{} // of a list of messages that is no longer shown
+		return edge{} // the edge belongs to another list of messages
 	}
 	return at
 }
@@ -204,8 +207,8 @@ func (e *editor) measure(s agent.State, at edge, known *shownSize) {
 	}
 }
 
-// showState returns what the model is to be shown of s, and the new edge if it has
-// moved.
+// showState returns s with the view for the model, and the effect that records the edge
+// if it has moved.
 func (e *editor) showState(ctx context.Context, s agent.State) (agent.State, agent.Effects) {
 	known := e.sizes.Get(s)
 	known.mu.Lock()
@@ -222,11 +225,11 @@ func (e *editor) showState(ctx context.Context, s agent.State) (agent.State, age
 	return s.WithView(e.view(s, at, known)...), moved
 }
 
-// view returns the messages with placeholders before the edge. Each message is
-// compared, since hooks may show others from call to call; for an unchanged one, the
-// previous result is reused.
+// view returns the messages with placeholders before the edge. It compares each message
+// with the previous one, because hooks can change the view for each call, and reuses
+// the previous result for an unchanged message.
 func (e *editor) view(s agent.State, at edge, known *shownSize) []agent.Message {
-	if known.viewEdge != at.At { // what is before both edges stays as it is
+	if known.viewEdge != at.At { // the part before both edges does not change
 		n := min(known.viewEdge, at.At, len(known.view))
 		known.originals, known.view, known.viewEdge = known.originals[:n], known.view[:n], at.At
 	}
@@ -247,14 +250,14 @@ func (e *editor) view(s agent.State, at edge, known *shownSize) []agent.Message 
 	return known.view
 }
 
-// nextEdge returns how far to hide results now; ok is false when nothing changes.
+// nextEdge returns the new edge; ok is false when it does not change.
 func (e *editor) nextEdge(ctx context.Context, s agent.State, known *shownSize) (next edge, ok bool) {
 	many := e.Results > 0 && len(known.results) > e.Results
 	much := e.Tokens > 0 && known.tokens > e.Tokens
 	if !many && !much {
 		return next, false
 	}
-	seen := 0 // by the model: all before its last reply
+	seen := 0 // the model has seen all messages before its last reply
 	for i, m := range s.MessagesBackward() {
 		if m.Role() == agent.RoleAssistant {
 			seen = i
@@ -279,7 +282,7 @@ func (e *editor) nextEdge(ctx context.Context, s agent.State, known *shownSize) 
 	return next, true
 }
 
-// editing is a driver that sees the edited messages.
+// editing wraps a driver, which receives the edited messages.
 type editing struct {
 	*editor
 	inner agent.Driver

@@ -21,10 +21,10 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// placeholder stands in the place of a removed result where the capability names none.
+// placeholder replaces a removed result if the capability does not set another one.
 const placeholder = "[this old result was removed to save room; call the tool again if it is needed]"
 
-// What pages said long ago is no longer shown, and stays in the transcript.
+// Old pages are no longer shown, but stay in the transcript.
 func ExampleContextEditing() {
 	page := toolexec.Func("page", "Reads a page.", func(_ context.Context, in struct{ Number int }) (string, error) {
 		return fmt.Sprintf("page %d, which is long and full of words", in.Number), nil

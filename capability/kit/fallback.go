@@ -16,19 +16,19 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// ModelFallback asks other models when the agent's own cannot answer: one after the
-// other, until one answers. The next model call begins with the agent's own again,
-// unless Sticky is set.
+// ModelFallback asks other models when the agent's own model cannot answer: one after
+// the other, until one answers. The next model call begins with the agent's own model
+// again, unless Sticky is set.
 //
-// The others get the same request, but without Request.Model and Request.Options, which
-// belong to one service: each uses its own model. Asking returns a driver that changes
-// its requests.
+// The other models get the same request, but without Request.Model and Request.Options,
+// which belong to one service: each driver uses its default model. To change the
+// request of a driver, wrap it with Asking.
 //
 // A streamed reply is emitted as it arrives, and pieces cannot be taken back: a model
-// that fails before its first piece is replaced, and one that breaks off after that
-// fails the call. So a listener never receives a reply that mixes two models. With
-// Whole set, the pieces are held back until the reply is complete, and a reply that
-// breaks off is replaced, too.
+// that fails before its first piece is replaced, but if a model breaks off after its
+// first piece, the call fails. So a listener never receives a reply that mixes two
+// models. With Whole set, the pieces are held back until the reply is complete, and a
+// reply that breaks off is replaced, too.
 //
 // The step records the model that answered: agent.Step.Model. Each change of model is a
 // FellBack event. When no model answers, the call fails with a *FallbackError.
@@ -36,30 +36,31 @@ type ModelFallback struct {
 	// Drivers are asked in this order after the agent's own. At least one.
 	Drivers []agent.Driver
 	// Kinds are the errors after which the next model is asked; an error without a kind
-	// counts as agent.KindModel. Empty means those that concern the service and not the
-	// request: KindOverloaded, KindRateLimit, KindTimeout, KindBrokenStream, KindModel,
-	// and KindAuth, because a key that expired at one service is a good reason to ask
-	// another. Add KindContextLength if the others have larger context windows. There
-	// is never a fallback after the context has ended or a signal has stopped the run.
+	// counts as agent.KindModel. Empty means the kinds that concern the service and not
+	// the request: KindOverloaded, KindRateLimit, KindTimeout, KindBrokenStream,
+	// KindModel, and KindAuth, because a key that expired at one service may be valid
+	// at another. Add KindContextLength if the other models have larger context
+	// windows. There is never a fallback after the context has ended or a signal has
+	// stopped the run.
 	Kinds []agent.ErrorKind
 	// Sticky begins each model call of a run with the model that answered the last one;
-	// the models before it are asked when it and those after it fail.
+	// the models before it are asked only if it and all models after it fail.
 	Sticky bool
 	// Whole holds a streamed reply back until it is complete.
 	Whole bool
 }
 
-// FellBack: a model did not answer and the next is asked.
+// FellBack: a model did not answer, and the next model is asked.
 type FellBack struct {
 	Run  agent.Run
 	Step int
-	// From and To are the indices of the drivers: zero is the agent's own, one the
-	// first of ModelFallback.Drivers. FromModel and ToModel are the names of their
+	// From and To are the indices of the drivers: zero is the agent's own driver, one
+	// the first of ModelFallback.Drivers. FromModel and ToModel are the names of their
 	// models, empty if a driver does not report it.
 	From, To           int
 	FromModel, ToModel string
-	// Err is the error of From; if controls at PostInference have yet to see it, only
-	// its kind.
+	// Err is the error of From. If controls at PostInference have not seen it yet, Err
+	// has only its kind.
 	Err error
 }
 
@@ -69,8 +70,8 @@ func (FellBack) EventName() string { return "inference.fell_back" }
 // FallbackError is returned when no model answered.
 type FallbackError struct {
 	// Errs are the errors of the models, in the order in which they were asked. The
-	// first determines the kind of the FallbackError, and whether and when the call is
-	// worth a retry.
+	// first error determines the kind of the FallbackError, and whether and when the
+	// call should be retried.
 	Errs []error
 }
 
@@ -94,7 +95,7 @@ func (f ModelFallback) Install(p capability.Plan) mo.Result[capability.Plan] {
 		return mo.Err[capability.Plan](fmt.Errorf("driver %d of %d is nil", i+1, len(f.Drivers)))
 	}
 	if p.Driver() == nil {
-		return mo.Ok(p) // the plan says so itself
+		return mo.Ok(p) // building the plan reports the missing driver
 	}
 	kinds := f.Kinds
 	if len(kinds) == 0 {
@@ -120,7 +121,7 @@ type fallback struct {
 	drivers       []agent.Driver
 	kinds         []agent.ErrorKind
 	sticky, whole bool
-	last          *agent.Scratch[atomic.Int64] // who answered last in a run
+	last          *agent.Scratch[atomic.Int64] // the index of the driver that answered last in a run
 }
 
 var (
@@ -135,8 +136,8 @@ func (f *fallback) String() string {
 	}), ", ") + ")"
 }
 
-// Features returns the Features of the agent's own driver, restricted to what holds for
-// all.
+// Features returns the Features of the agent's own driver, restricted to the features
+// that all drivers have.
 func (f *fallback) Features() agent.Features {
 	own := agent.FeaturesOf(f.drivers[0]).OrEmpty()
 	if own == (agent.Features{}) {
@@ -184,7 +185,7 @@ func (f *fallback) Stream(ctx context.Context, s agent.State, emit func(agent.De
 	})
 }
 
-// turn returns one model call. Ask also reports whether anything of the reply was
+// turn makes one model call. Ask also reports whether any piece of the reply was
 // emitted.
 func (f *fallback) turn(ctx context.Context, s agent.State, ask func(agent.Driver) (mo.Result[agent.Step], bool)) mo.Result[agent.Step] {
 	first := 0
@@ -221,8 +222,9 @@ func (f *fallback) turn(ctx context.Context, s agent.State, ask func(agent.Drive
 	return mo.Err[agent.Step](&FallbackError{errs})
 }
 
-// withoutText returns the part of an error that may be reported before the controls at
-// PostInference have seen it: its kind, or the whole error if there are none.
+// withoutText returns the part of an error that can be reported before the controls at
+// PostInference have seen it: its kind or, if there are no such controls, the whole
+// error.
 func withoutText(s agent.State, err error) error {
 	if !hooks.Of(s).HasControls(hooks.PostInference) {
 		return err
@@ -231,13 +233,13 @@ func withoutText(s agent.State, err error) error {
 	return &agent.Failure{Kind: kind, Text: fmt.Sprintf("asking the model: it failed (%s)", kind)}
 }
 
-// worth reports whether an error is a reason to ask another model.
+// worth reports whether to ask another model after an error.
 func (f *fallback) worth(err error) bool {
 	if _, decided := errors.AsType[*agent.SignalError](err); decided {
 		return false
 	}
 	kind := agent.KindOf(err)
-	if kind == agent.KindUnknown || kind == agent.KindCancelled { // as for the loop: the run itself is not cancelled
+	if kind == agent.KindUnknown || kind == agent.KindCancelled { // the loop does the same: the run itself is not cancelled
 		kind = agent.KindModel
 	}
 	return slices.Contains(f.kinds, kind)
@@ -245,9 +247,9 @@ func (f *fallback) worth(err error) bool {
 
 func modelOf(d agent.Driver) string { return agent.FeaturesOf(d).OrEmpty().Model }
 
-// Asking returns a driver that asks d with the request as change returns it: with
-// another model of the same service, or a lower temperature. Change must be safe for
-// concurrent use and deterministic.
+// Asking returns a driver that asks d with a changed request, for example with another
+// model of the same service or a lower temperature. Change must be safe for concurrent
+// use and deterministic.
 func Asking(d agent.Driver, change func(agent.Request) agent.Request) agent.Driver {
 	return asking{d, change}
 }

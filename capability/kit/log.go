@@ -19,18 +19,18 @@ import (
 // event's name. The attributes are those of the OpenTelemetry conventions for generative AI, and grapnel's own,
 // as on spans:
 //
-//	debug  a step or a model call that begins, a hook that lets things be
+//	debug  a step or a model call that begins, a hook that changes nothing
 //	info   run.started, inference.completed, tool_call.completed, run.completed; a hook that rewrites, mocks, asks
-//	warn   a call that was denied or failed, a model call that is made again, a run that was stopped or cancelled
+//	warn   a call that was denied or failed, a model call that is repeated, a run that was stopped or cancelled
 //	error  a run that failed, a hook that failed
 //
 // It is for terminals and log files of programs without a collector; telemetry.SetDefaultLogs
 // has fewer records, tied to spans. The zero Log writes to slog.Default.
 type Log struct {
-	// Logger is where records go. Nil means slog.Default as it is when a record is written.
+	// Logger is where records go. Nil means the result of slog.Default when a record is written.
 	Logger *slog.Logger
-	// Content adds arguments, results, reasons and texts of errors, as the hooks let them
-	// out. They may hold secrets of users that no hook knows of.
+	// Content adds arguments, results, reasons and texts of errors, as changed by the hooks. They can contain
+	// secrets of users that no hook removes.
 	Content bool
 }
 
@@ -92,7 +92,7 @@ func (l logObserver) Observe(ctx context.Context, e agent.Event) {
 		l.write(ctx, logger, slog.LevelWarn, e, e.Run, numberAttr(semconv.KeyStep, e.Step), textAttr(semconv.KeyRequestModel, e.ToModel), l.failure(e.Err))
 	case hooks.Event:
 		l.writeHook(ctx, logger, e)
-	case agent.StepCompleted, agent.Judged: // the records of model and tool calls say as much
+	case agent.StepCompleted, agent.Judged: // the records of model and tool calls have the same data
 	default:
 		logger.LogAttrs(ctx, slog.LevelDebug, e.EventName())
 	}
@@ -179,7 +179,7 @@ func (l logObserver) writeHook(ctx context.Context, logger *slog.Logger, e hooks
 	l.write(ctx, logger, level, e, e.Run, attributes...)
 }
 
-// contentAttr returns an attribute for a text that is only written if Content is set.
+// contentAttr returns an attribute for a text that is written only if Content is set.
 func contentAttr[K ~string](l logObserver, key K, value string) slog.Attr {
 	if !l.Content {
 		return slog.Attr{}

@@ -49,7 +49,7 @@ func (m *memory) open() (*memoryDir, error) {
 
 func (d *memoryDir) close() { _, _ = d.tree.Close(), d.dir.Close() }
 
-// run runs a command whose arguments are all there.
+// run runs a command that has all its arguments.
 func (d *memoryDir) run(ctx context.Context, in memoryArgs) (string, error) {
 	given := lo.FromPtr(in.Path)
 	if in.Command == "rename" {
@@ -105,7 +105,8 @@ func placeOf(given string) (string, error) {
 // shownPath returns the model's path for a name.
 func shownPath(name string) string { return path.Join(memoryRoot, name) }
 
-// describeFileError describes an error about a file in words for the model.
+// describeFileError returns an error about a file with a text that the model can act
+// on.
 func describeFileError(name string, err error) error {
 	switch {
 	case err == nil:
@@ -128,11 +129,11 @@ func describeFileError(name string, err error) error {
 // memoryEntry is a file or directory.
 type memoryEntry struct {
 	name string
-	size int64 // of a directory: of all that is in it
+	size int64 // of a directory: the size of all its files
 	dir  bool
 }
 
-// String returns a line on the entry, its size first.
+// String returns a line that describes the entry, its size first.
 func (e memoryEntry) String() string { return bytesText(e.size) + "\t" + shownPath(e.name) }
 
 func bytesText(n int64) string {
@@ -146,8 +147,8 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1fM", float64(n)/(k*k))
 }
 
-// mostEntries limits how many files and directories are visited. A directory with more
-// is reported and does not slow commands down.
+// mostEntries limits how many files and directories a command visits. If the directory
+// has more, the command fails, so that it does not become slow.
 const mostEntries = 10_000
 
 // entries returns everything below a directory except hidden files, in the order of
@@ -169,7 +170,7 @@ func (d *memoryDir) entries(ctx context.Context, name string) (all []memoryEntry
 			all = append(all, memoryEntry{name: at, dir: true})
 		case e.Type().IsRegular():
 			info, err := d.dir.Lstat(at)
-			if errors.Is(err, fs.ErrNotExist) { // gone meanwhile
+			if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
 				return nil
 			} else if err != nil {
 				return err

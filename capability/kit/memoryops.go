@@ -68,13 +68,14 @@ func (d *memoryDir) viewDir(ctx context.Context, name string) (string, error) {
 		shownPath(name), strings.Join(lines, "\n")), nil
 }
 
-// linesOf returns the lines of a text, each with its end, which the last may not have had.
+// linesOf returns the lines of a text, each with a line end. It adds a line end that the
+// last line lacks.
 func linesOf(text string) []string {
 	if text == "" {
 		return nil
 	}
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n")+"\n", "\n")
-	return lines[:len(lines)-1] // behind the last end there is nothing
+	return lines[:len(lines)-1] // without the empty text after the last line end
 }
 
 func (d *memoryDir) create(ctx context.Context, name, text string) (string, error) {
@@ -111,7 +112,7 @@ func (d *memoryDir) put(ctx context.Context, name, text string, old files.Excerp
 	return err
 }
 
-// load returns a whole file, to be changed.
+// load reads a whole file that is to be changed.
 func (d *memoryDir) load(ctx context.Context, name string) (files.Excerpt, error) {
 	e, err := d.tree.Read(ctx, files.ReadArgs{Path: name})
 	switch {
@@ -164,7 +165,7 @@ func linesWith(text, part string) (lines []string) {
 	return lines
 }
 
-// showAround shows a text from some lines before a position to some after it.
+// showAround shows the lines of a text around a position.
 func showAround(text string, line, more int) string {
 	const margin = 3
 	lines := linesOf(text)
@@ -194,7 +195,7 @@ func (d *memoryDir) insert(ctx context.Context, name string, line int, text stri
 }
 
 func (d *memoryDir) remove(name string) (string, error) {
-	if _, err := d.dir.Lstat(name); err != nil { // RemoveAll does not mind
+	if _, err := d.dir.Lstat(name); err != nil { // RemoveAll does not report a missing file
 		return "", err
 	}
 	if err := d.dir.RemoveAll(name); err != nil {

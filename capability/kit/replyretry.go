@@ -17,12 +17,12 @@ import (
 // ReplyRetry asks up to twice.
 //
 // It checks only replies without tool calls, so no tool runs twice, and ignores replies that a service withheld
-// or with which a hook stopped the run. A dropped reply is not recorded as a step and not in the transcript; its
-// usage counts for the run. The model gets the same request again; after a reply that was cut, with twice the
-// Request.MaxOutputTokens if there is such a limit. The last attempt counts, whatever the reply: the stop signal
-// describes it.
+// or with which a hook stopped the run. A dropped reply is not recorded as a step and is not in the transcript;
+// its usage counts for the run. The model gets the same request again; after a reply that was cut, with twice
+// the Request.MaxOutputTokens if there is such a limit. The reply of the last attempt is used even if it is
+// empty or cut: the stop signal describes it.
 //
-// An attempt is made only if the limits of tokens, cost and time leave room for it. Each attempt is a
+// Another attempt is made only if the limits of tokens, cost and time allow it. Each attempt is a
 // processor.Retrying event, whose Err is ErrEmptyReply or ErrCutReply. Pieces of a dropped reply have already
 // been streamed; those after the event belong to the next reply.
 type ReplyRetry struct {
@@ -56,7 +56,7 @@ func (r ReplyRetry) Install(p capability.Plan) mo.Result[capability.Plan] {
 // process takes the step, and repeats it while its final reply is empty or cut.
 func (r ReplyRetry) process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	asked := s
-	var kept mo.Option[agent.State] // what the attempt before came to
+	var kept mo.Option[agent.State] // the state after the previous attempt
 	for attempt := 1; ; attempt++ {
 		out := next(ctx, asked)
 		taken, err := out.Get()
@@ -78,7 +78,7 @@ func (r ReplyRetry) process(ctx context.Context, s agent.State, next agent.Next)
 	}
 }
 
-// uselessReply returns why the reply of the last step is not usable; nil when it is.
+// uselessReply returns the reason why the reply of the last step is not usable; nil when it is usable.
 func uselessReply(s agent.State) error {
 	last, _ := s.LastStep().Get()
 	reply := last.Reply()
@@ -93,8 +93,8 @@ func uselessReply(s agent.State) error {
 	return nil
 }
 
-// stoppedAfter returns the state of a step that was not repeated because something stopped the run first: the
-// reply of the previous attempt, if any, with that stop.
+// stoppedAfter returns the state of a step that was not repeated because the run was stopped first. It has the
+// reply of the previous attempt, if any, and the stop signal.
 func stoppedAfter(kept mo.Option[agent.State], stopped agent.State) agent.State {
 	before, ok := kept.Get()
 	signal, hasSignal := stopped.StopSignal().Get()

@@ -40,7 +40,7 @@ func (r ModelRetry) check() error {
 	if r.Attempts < 0 {
 		say("attempts are %d: give how often the model is asked in all, zero means 3", r.Attempts)
 	}
-	if r.Backoff != 0 && !(r.Backoff >= 1) { // which NaN is not
+	if r.Backoff != 0 && !(r.Backoff >= 1) { // false for NaN
 		say("backoff is %v: it must be 1 or more, zero means 2", r.Backoff)
 	}
 	if r.Max < 0 {

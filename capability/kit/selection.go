@@ -16,9 +16,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// ToolSelection shows the model only the tools that it needs for a call. The choice
-// is made by a func, for each model call; or by another model, a small one, which is
-// asked once for each message of the user.
+// ToolSelection shows the model only the tools that it needs for a call. Either a func
+// selects the tools for each model call, or another, usually smaller, model selects
+// them once for each message of the user.
 //
 // Only the request of the model call changes: the tools keep their order. A call of
 // a hidden tool is answered with the names of the available ones. A tool that the
@@ -27,13 +27,13 @@ import (
 // A failed choice, whether by an error or by an answer that is not a list of tools,
 // does not fail the run: the model is shown all tools. Selected reports it.
 //
-// The usage of the small model counts with the step for which it was asked, so that
-// limits on tokens and cost apply. A change of tools changes the beginning of the
-// prompt, which providers have cached: select rarely, or only if there are many
+// The usage of the selecting model counts as usage of the step for which it was asked,
+// so that limits on tokens and cost apply. A change of tools changes the beginning of
+// the prompt, which providers have cached: select rarely, or only if there are many
 // tools.
 type ToolSelection struct {
-	// Select returns the names of the needed tools. It sees the state as the model
-	// is about to see it, and must be safe for concurrent use. Unknown names are
+	// Select returns the names of the needed tools. It receives the state that the
+	// model is about to receive, and must be safe for concurrent use. Unknown names are
 	// ignored. Set either this or Driver.
 	Select func(ctx context.Context, s agent.State, tools []agent.ToolSpec) ([]string, error)
 	// Driver asks the model that selects. It is shown the newest message of the user,
@@ -44,8 +44,8 @@ type ToolSelection struct {
 	Instructions string
 	// Always are the names of tools that are always available.
 	Always []string
-	// Max is the maximum number of selected tools, without Always; the first ones of
-	// the choice are kept. Zero sets no limit.
+	// Max is the maximum number of selected tools, without Always; the first ones that
+	// were selected are kept. Zero sets no limit.
 	Max int
 }
 
@@ -53,8 +53,8 @@ type ToolSelection struct {
 type Selected struct {
 	Run  agent.Run
 	Step int
-	// Tools are the names of the available tools, and Hidden is the number of the
-	// others.
+	// Tools are the names of the available tools, and Hidden is the number of the other
+	// tools.
 	Tools  []string
 	Hidden int
 	// Err is the error of a failed choice, after which all tools are available; nil
@@ -117,7 +117,8 @@ type selection struct {
 	chosen *agent.Scratch[choice]
 	always []string
 	most   int
-	// choose returns names, and the usage of the model, if it asks one.
+	// choose returns the names of the selected tools, and the usage of the model, if it
+	// asks one.
 	choose func(ctx context.Context, s agent.State, c *choice) ([]string, *agent.Usage, error)
 }
 
@@ -128,8 +129,9 @@ type choice struct {
 	names []string
 }
 
-// offer is the tools that the model was shown for a step of the run. It is kept with
-// the run, which may be parked before the calls of that step are answered.
+// offer records the tools that the model was shown for a step of the run. It is stored
+// with the run, because the run can be parked before the calls of that step are
+// answered.
 type offer struct {
 	Step  int      `json:"step"`
 	Tools []string `json:"tools"`
@@ -175,7 +177,7 @@ func namesOf(tools agent.Tools) (names []string) {
 	return names
 }
 
-// selecting is a driver that sees only some of the tools.
+// selecting wraps a driver, which receives only the selected tools.
 type selecting struct {
 	*selection
 	inner agent.Driver

@@ -17,12 +17,12 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// TodoTool is the name of the tool that TodoList brings.
+// TodoTool is the name of the tool that TodoList adds.
 const TodoTool = "write_todos"
 
 // TodoList gives the model a tool to write its plan with, and instructions for using
-// it. Each write replaces the whole list; an invalid write changes nothing. Of
-// several writes in one step the last counts, and the model is told so.
+// it. Each write replaces the whole list; an invalid write changes nothing. If a step
+// has several writes, only the last one takes effect, and the model is told so.
 //
 // The list belongs to the session: it is kept from run to run and in JSON, and Todos
 // returns it. The rule that one item at a time is in progress is advice for the
@@ -73,7 +73,7 @@ const todoInstructions = "You have a to-do list, which you write with the tool "
 	"progress while there is work left. Do not use it for what is done in one or two steps.\n" +
 	"Each call replaces the whole list, so call it once in a turn, with all items in it."
 
-// todoSpec has limits, since the list goes into every stored state.
+// todoSpec limits the list, because every stored state includes it.
 var todoSpec = agent.ToolSpec{
 	Name:        TodoTool,
 	Description: "Writes your to-do list: all of it, in the place of what was there. An empty list is none.",
@@ -97,7 +97,8 @@ type writes struct {
 	booked
 }
 
-// other reports whether there is a write in such a place.
+// other reports whether the step has a write at a position for which place returns
+// true.
 func (w *writes) other(place func(at int) bool) bool { return lo.SomeBy(lo.Keys(w.calls), place) }
 
 func (l todoList) write(_ context.Context, c toolexec.Call, in todoArgs) (toolexec.Output, error) {
@@ -133,7 +134,7 @@ func summarizeList(list []Todo) string {
 
 func (l todoList) wrap(inner agent.Executor) agent.Executor { return noting{inner, l.writes} }
 
-// noting records which writes of a step are to run, before any of them does.
+// noting records which writes of a step are to run, before any of them runs.
 type noting struct {
 	agent.Executor
 	writes *agent.Scratch[writes]

@@ -12,8 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Config configures a driver. Only Model is required, and a key for the vendor's own
-// service.
+// Config configures a driver. Model is required, and for the vendor's own service a key.
 type Config struct {
 	// Model is the model to use when agent.Request.Model is empty, by its
 	// name at the service. Required.
@@ -30,9 +29,8 @@ type Config struct {
 	// Model is the name there, such as "claude-sonnet-4-5@20250929". A BaseURL is then the
 	// address without /v1/projects, and the environment is not read.
 	Vertex *drivers.Vertex
-	// Header is sent with every request, for endpoints that need more than a key, or need
-	// it elsewhere: Authorization, anthropic-beta. Errors show neither its values nor the
-	// key.
+	// Header is sent with every request, for endpoints that require more headers than the key, or the key in
+	// another header: Authorization, anthropic-beta. Errors show neither its values nor the key.
 	Header http.Header
 	// HTTPClient sends the requests. Nil means a client that honors the proxy variables, fails if it cannot
 	// connect or gets no answer for ten minutes, and otherwise runs until the context ends. Redirects are
@@ -49,18 +47,18 @@ type Config struct {
 	Features func(f *agent.Features)
 }
 
-// Format prints the model and the endpoint, but neither keys nor headers, whatever the verb.
+// Format prints the model and the endpoint, but neither keys nor headers, for every verb.
 func (c Config) Format(to fmt.State, _ rune) {
 	_, _ = io.WriteString(to, service.DescribeConfig("anthropic", c.Model, c.BaseURL))
 }
 
-// Cache is how long the service caches the prompt, so that the next step reads it for a fraction of the
+// Cache says how long the service caches the prompt, so that the next step reads it for a fraction of the
 // price; writing costs a quarter more than uncached input (for an hour: twice as much as uncached input). The
 // cache has two breakpoints: the end of the instructions, or of the tools when there are no instructions, and
 // the end of the messages.
 type Cache string
 
-// How long the service may cache the prompt.
+// The times for which the service caches the prompt.
 const (
 	// CacheOff disables caching.
 	CacheOff Cache = ""

@@ -13,8 +13,8 @@
 //
 // # Vertex AI
 //
-// Config.Vertex selects Google Cloud's Vertex AI. The model has its name there, and a token replaces the key.
-// The cost of a reply on Vertex AI is unknown unless Config.Prices is set.
+// Config.Vertex selects Google Cloud's Vertex AI. The model has its Vertex AI name, and a token replaces the
+// key. The cost of a reply on Vertex AI is unknown unless Config.Prices is set.
 //
 //	var accessToken drivers.TokenFunc // from golang.org/x/oauth2/google, say
 //	driver, err := anthropic.New(anthropic.Config{Model: "claude-sonnet-5-5", Vertex: &drivers.Vertex{
@@ -25,19 +25,19 @@
 //
 // The key is Config.APIKey, or ANTHROPIC_API_KEY. The key from the environment is only sent to Anthropic and
 // to the URL in ANTHROPIC_BASE_URL. An endpoint in Config.BaseURL gets Config.APIKey, or no key. Redirects
-// are not followed. The key is in no error and in no printed Config or driver.
+// are not followed. Errors and a printed Config or driver do not contain the key.
 //
 // # Requests
 //
 // Request.Instructions is the system prompt; system messages before all other messages are added to it. The
-// other members of agent.Request have their counterparts. The service requires a maximum length of the reply:
-// if Request.MaxOutputTokens is zero, that is 32,000 tokens for models that the package knows, and 8,192 for
-// others.
+// other members of agent.Request have counterparts in the API. The service requires a maximum length of the
+// reply: if Request.MaxOutputTokens is zero, the driver sends 32,000 tokens for models that the package
+// knows, and 8,192 for other models.
 //
-// Request.Options are members of the request's body by their names there, such as "thinking", "top_p",
+// Request.Options are members of the request's body, under the API's names, such as "thinking", "top_p",
 // "stop_sequences", "metadata", "service_tier"; options that the SDK does not know are sent unchanged. Two
 // are special: "betas" is a list of names for the header anthropic-beta, and "output_config" is joined with
-// the format of Request.Output. A name that agent.Request has a member for is an error.
+// the format of Request.Output. An option for which agent.Request has a member is an error.
 //
 //	agent.Options{}.With("thinking", map[string]any{"type": "adaptive"})
 //
@@ -62,7 +62,7 @@
 //   - A file is application/pdf, or text; the URL of a file must be a PDF's. An address that begins with
 //     data: is sent as the data in it.
 //
-// Each message is encoded when it is first sent; later steps copy it.
+// Each message is encoded when it is first sent; later steps copy the encoding.
 //
 // # Counting
 //
@@ -72,28 +72,29 @@
 // # Replies
 //
 // Thinking is a reasoning part, with its signature in Part.Opaque. It is sent back in its original place,
-// also when it is redacted or its text is withheld. So is every block that has no part of its own. Reasoning
-// of other services is omitted. The arguments of calls are kept byte for byte, also when they are not JSON.
+// also when it is redacted or its text is withheld. So is every block that is not represented by a part.
+// Reasoning of other services is omitted. The arguments of calls are kept byte for byte, also when they are
+// not JSON.
 //
 // The finish reasons are stop (end_turn, stop_sequence), tool_calls, length (max_tokens,
-// model_context_window_exceeded) and content_filter (refusal); others, such as pause_turn, keep the service's
-// name.
+// model_context_window_exceeded) and content_filter (refusal); other reasons, such as pause_turn, keep the
+// service's name.
 //
-// Next streams, too, when a reply may be longer than 21,333 tokens, as much as a model writes in ten minutes:
-// the service requires such replies to be streamed. The driver waits for a silent stream until the context
-// ends.
+// Next also streams when a reply may be longer than 21,333 tokens, which is as much as a model writes in ten
+// minutes: the service requires such replies to be streamed. The driver waits for a silent stream until the
+// context ends.
 //
 // # Errors
 //
-// Every failed call is a *drivers.Error, except when the context ended: then the error is the context's.
-// Requests are sent once; processor.Retry repeats them. Too little credit and missing permissions of a key
-// are agent.KindAuth; a body with too many bytes is agent.KindContextLength, as are too many tokens; a
-// request that the driver cannot send is agent.KindBadRequest. The kind of an error inside a stream depends
-// on the service's error type.
+// Every failed call is a *drivers.Error, except when the context ended: then it is the error of the context.
+// Requests are sent once; processor.Retry repeats them. The kind is agent.KindAuth for too little credit and
+// for missing permissions of a key, agent.KindContextLength for too many tokens and for a body with too many
+// bytes, and agent.KindBadRequest for a request that the driver cannot send. The kind of an error inside a
+// stream depends on the service's error type.
 //
 // # Cost
 //
-// ListPrices has Anthropic's prices, and is used for api.anthropic.com alone. The cost is unknown for models
-// that it lacks, in fast mode, when the service searched the web, and when the service does not report the
-// usage.
+// ListPrices has Anthropic's prices, and is used only for api.anthropic.com. The cost is unknown for models
+// that are not in it, in fast mode, when the service searched the web, and when the service does not report
+// the usage.
 package anthropic

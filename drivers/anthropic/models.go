@@ -2,7 +2,7 @@ package anthropic
 
 import "regexp"
 
-// limits is the largest input and output of a model, in tokens.
+// limits are the maximum input and output of a model, in tokens.
 type limits struct{ context, output int64 }
 
 // models has the limits from https://platform.claude.com/docs/en/models, read on 2026-11-21. Every model in

@@ -32,7 +32,7 @@ type block struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
-	// raw is the block as it arrived; in a stream, as it began.
+	// raw is the block as it arrived; in a stream, the beginning of the block.
 	raw json.RawMessage
 	// more is the rest of a streamed block: text, thinking or arguments.
 	more []byte
@@ -42,7 +42,7 @@ type block struct {
 	ended bool
 }
 
-// validUTF8 returns a text in valid UTF-8: the SDK does not check the encoding of what arrives.
+// validUTF8 returns a text in valid UTF-8: the SDK does not check the encoding of the texts that it receives.
 func validUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // blockOf reads a block.
@@ -92,7 +92,7 @@ func readReply(body io.Reader) (*reply, error) {
 	return r, nil
 }
 
-// step returns the reply as a step. Asked is the model of the request.
+// step returns the reply as a step. Asked is the name of the model in the request.
 func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 	var parts []agent.Part
 	var calls []agent.ToolCall
@@ -119,7 +119,7 @@ func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 	}
 }
 
-// rawBlock returns a block in the form in which it is sent back: as it arrived, with the signature or the
+// rawBlock returns a block in the form in which it is sent back: the received block with the signature or the
 // input from the stream, and without the text of thinking, which is in its part.
 func (b *block) rawBlock() json.RawMessage {
 	var fields map[string]json.RawMessage

@@ -68,8 +68,8 @@ func (d *Driver) accepts(r agent.Request) error {
 	return nil
 }
 
-// head returns everything of a request except the messages and the options. An option that belongs into a
-// member of the head is removed from extra.
+// head returns everything of a request except the messages and the options. It removes the options from extra
+// that it writes into members of the head.
 func (d *Driver) head(s agent.State, extra map[string]json.RawMessage) ([]byte, error) {
 	r := s.Request()
 	p := sdk.MessageNewParams{Model: d.modelOf(r), MaxTokens: d.maxTokens(r)}
@@ -105,7 +105,7 @@ func (d *Driver) head(s agent.State, extra map[string]json.RawMessage) ([]byte, 
 	return p.MarshalJSON()
 }
 
-// maxTokens returns how long the reply may be.
+// maxTokens returns the maximum length of the reply in tokens.
 func (d *Driver) maxTokens(r agent.Request) int64 {
 	if r.MaxOutputTokens > 0 {
 		return int64(r.MaxOutputTokens)
@@ -113,8 +113,8 @@ func (d *Driver) maxTokens(r agent.Request) int64 {
 	return outputLimit(d.modelOf(r))
 }
 
-// form sets the form of the final answer: as a schema that the service enforces, or in words for models where
-// it cannot.
+// form sets the form of the final answer: as a schema that the service enforces or, for models that do not
+// support that, as instructions.
 func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string]json.RawMessage, system *[]string) error {
 	if r.Output == nil || r.Output.Schema == "" {
 		return nil
@@ -217,14 +217,13 @@ func (d *Driver) breakpoints(p *sdk.MessageNewParams) {
 	p.CacheControl = until // the service finds the end of the messages itself
 }
 
-// instead names the place where a reserved option is set.
+// instead maps a reserved option to the place where it is set.
 var instead = map[string]string{
 	"messages": "the state", "model": "Request.Model", "stream": "Stream", "system": "Request.Instructions",
 	"tools": "Request.Tools", "max_tokens": "Request.MaxOutputTokens", "temperature": "Request.Temperature",
 }
 
-// requestOptions returns the settings that the request has for this service: members of the
-// body, and "betas", which are a header.
+// requestOptions returns the options of the request: members of the body, and the header for "betas".
 func requestOptions(r agent.Request) (map[string]json.RawMessage, []option.RequestOption, error) {
 	extra := map[string]json.RawMessage{}
 	var headers []option.RequestOption

@@ -18,10 +18,10 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// goodbye is how long readStream waits for the end of the connection after the end of the reply.
+// goodbye is how long readStream waits for the end of the stream after the end of the reply.
 const goodbye = 250 * time.Millisecond
 
-// errCut is returned when a stream ends before its reply does.
+// errCut is returned when a stream ends before the reply is complete.
 var errCut = errors.New("the stream ended in the middle of the reply")
 
 // readStream reads a streamed reply and calls emit with its pieces.
@@ -40,7 +40,7 @@ func readStream(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
 		if !done {
 			continue
 		}
-		// The reply is whole. The connection serves the next step if its end is read, too.
+		// The reply is complete. The connection can be reused for the next step if the stream is read to its end.
 		timer := time.AfterFunc(goodbye, func() { _ = answer.Body.Close() })
 		defer timer.Stop()
 		for stream.Next() {
@@ -53,8 +53,8 @@ func readStream(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
 	return nil, &service.BrokenError{Err: cmp.Or(stream.Err(), errCut)}
 }
 
-// namingDecoder gives events without a name, such as those of a gateway, the name of their type, and keeps
-// the text of an error. The SDK skips events without a name.
+// namingDecoder names events that have no name, such as those of a gateway, after their type, because the SDK
+// skips events without a name. It keeps the text of an error.
 type namingDecoder struct {
 	ssestream.Decoder
 
@@ -188,7 +188,7 @@ func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
 	}
 }
 
-// end emits the arguments of a call that came at the beginning of the block instead of in pieces.
+// end emits the arguments of a call if they came at the beginning of the block instead of in pieces.
 func (a *arrival) end(b *block) {
 	if b.Type == "tool_use" && !b.ended && len(b.more) == 0 && len(b.Input) > 0 {
 		a.emit(agent.Delta{Call: agent.ToolCall{Arguments: string(b.Input)}, CallIndex: b.call})

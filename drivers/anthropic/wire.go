@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// appendMessages appends the messages of s as the service expects them: turns of the user and the assistant
-// alternate, and in the user's turns the tool results come first.
+// appendMessages appends the messages of s in the form that the service requires: turns of the user and the
+// assistant alternate, and in the user's turns the tool results come first.
 func (d *Driver) appendMessages(out []byte, s agent.State) ([]byte, error) {
 	size, first := 0, 0
 	for i, m := range s.Messages() {
@@ -48,7 +48,8 @@ func (d *Driver) appendMessages(out []byte, s agent.State) ([]byte, error) {
 	return t.out, nil
 }
 
-// nothing replaces an empty user message: the service requires content, and a user message first.
+// nothing replaces an empty user message: the service requires that a message has content, and that the
+// first message is from the user.
 const nothing = `{"text":"(empty)","type":"text"}`
 
 // turns joins the content blocks of messages into turns.
@@ -171,8 +172,8 @@ func (d *Driver) resultBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, er
 	return []sdk.ContentBlockParamUnion{{OfToolResult: result}}, nil
 }
 
-// assistantBlocks returns a reply: parts and calls in the order in which they came, as far as that is known.
-// An empty reply is omitted.
+// assistantBlocks returns the blocks of a reply: parts and calls in their original order, if it is known. An
+// empty reply has no blocks.
 func assistantBlocks(m agent.Message) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
 	called := 0

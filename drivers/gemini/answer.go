@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// finishReason says why a reply ended, in the words of the service.
+// finishReason is the service's code for the reason why a reply ended.
 type finishReason string
 
 // answer is a reply of the service, or a piece of one. It has only the members that the driver reads.
@@ -47,7 +47,7 @@ type replyPart struct {
 type replyCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Args are kept as they came: decoding would lose the order of members, digits of long numbers, and
+	// Args are not decoded, because decoding would lose the order of members, digits of long numbers, and
 	// duplicate names.
 	Args json.RawMessage `json:"args"`
 }

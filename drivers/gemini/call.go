@@ -32,7 +32,7 @@ func ownID(reply, place string, index int) string {
 	return strings.Join(lo.Compact([]string{strings.TrimSuffix(ownPrefix, "-"), reply, place, strconv.Itoa(index)}), "-")
 }
 
-// wireID returns the id of a call as the service knows it, or "" for an id that the driver made.
+// wireID returns the service's id of a call, or "" for an id that the driver created.
 func wireID(id string) string {
 	if strings.HasPrefix(id, ownPrefix) {
 		return ""

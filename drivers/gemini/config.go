@@ -13,8 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Config configures a driver. Only Model is required, and a key for the vendor's own
-// service.
+// Config configures a driver. Model is required, and for the vendor's own service a key.
 type Config struct {
 	// Model is the model to use when agent.Request.Model is empty, by its
 	// name at the service: "gemini-3.8-flash". Required.
@@ -31,8 +30,8 @@ type Config struct {
 	// a key. A BaseURL is then the address without /v1/projects, and the environment is not
 	// read.
 	Vertex *drivers.Vertex
-	// Header is sent with every request, for endpoints that need more than a key. Errors
-	// show neither its values nor the key.
+	// Header is sent with every request, for endpoints that require more headers than the key. Errors show
+	// neither its values nor the key.
 	Header http.Header
 	// HTTPClient sends the requests. Nil means a client that honors the proxy variables, fails if it cannot
 	// connect or gets no answer for ten minutes, and otherwise runs until the context ends. Redirects are
@@ -46,7 +45,7 @@ type Config struct {
 	Features func(f *agent.Features)
 }
 
-// Format prints the model and the endpoint, but neither keys nor headers, whatever the verb.
+// Format prints the model and the endpoint, but neither keys nor headers, for every verb.
 func (c Config) Format(to fmt.State, _ rune) {
 	_, _ = io.WriteString(to, service.DescribeConfig("gemini", c.Model, c.BaseURL))
 }
@@ -64,8 +63,8 @@ func (c Config) endpoint() (service.Endpoint, error) {
 	return vendor.Endpoint(own)
 }
 
-// pathOf returns the path after the base URL for a model call, without the method. On Vertex AI a model may
-// also be named by its full path, as tuned models are: projects/…/endpoints/….
+// pathOf returns the path after the base URL for a model call, without the method. On Vertex AI a model,
+// such as a tuned model, can also be named by its full path: projects/…/endpoints/….
 func (c Config) pathOf(model string) string {
 	switch {
 	case c.Vertex == nil:

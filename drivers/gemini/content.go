@@ -62,7 +62,7 @@ func (d *Driver) contents(model string, s agent.State, system *[]string) ([]byte
 			return nil, err
 		}
 		switch {
-		case parts == "": // a reply that says nothing
+		case parts == "": // an empty reply
 		case m.Role() == agent.RoleAssistant:
 			turn()
 			write("model", parts)
@@ -124,17 +124,17 @@ func (w writer) user(m agent.Message) ([]part, error) {
 			parts = append(parts, sent)
 		}
 	}
-	if len(parts) == 0 { // a content has parts
+	if len(parts) == 0 { // a content must have parts
 		parts = append(parts, textPart(""))
 	}
 	return parts, nil
 }
 
-// assistant returns a reply: its parts as they came, each with its signature, then its calls. Reasoning of
-// other services' models is not sent.
+// assistant returns a reply: its parts in their order, each with its signature, then its calls. Reasoning
+// of other services' models is not sent.
 func (w writer) assistant(m agent.Message) ([]part, error) {
 	var parts []part
-	signed := map[string]string{} // the signatures of calls, by the ids of these
+	signed := map[string]string{} // the signatures of calls, by call id
 	for _, p := range m.Content().Parts() {
 		if id, signature, ok := signedCall(p); ok {
 			signed[id] = signature

@@ -12,8 +12,8 @@ import (
 )
 
 // CountTokens asks the service how many input tokens Next would send for s: messages, instructions and tools.
-// It sends a separate request, which is free. Its errors are those of Next. This method makes the driver a
-// capability.TokenCounter.
+// It sends a separate request, which is free. It returns the same errors as Next. This method makes the
+// driver a capability.TokenCounter.
 func (d *Driver) CountTokens(ctx context.Context, s agent.State) mo.Result[int64] {
 	if ctx.Err() != nil {
 		return mo.Err[int64](context.Cause(ctx))
@@ -57,8 +57,9 @@ func (d *Driver) count(ctx context.Context, x *exchange, model string, body []by
 	return said.Tokens, nil
 }
 
-// countBody returns the request for a count. For the Gemini API it contains the whole request, because
-// otherwise only the contents count. For Vertex AI it contains the members that Vertex AI counts.
+// countBody returns the request for a count. For the Gemini API it contains the whole request, because the
+// service would otherwise count only the contents. For Vertex AI it contains the members that Vertex AI
+// counts.
 func (d *Driver) countBody(model string, s agent.State) ([]byte, error) {
 	rest, contents, err := d.body(model, s)
 	if err != nil {

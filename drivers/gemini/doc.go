@@ -9,7 +9,7 @@
 //
 // # Vertex AI
 //
-// Config.Vertex selects Vertex AI, whatever GOOGLE_GENAI_USE_VERTEXAI says:
+// Config.Vertex selects Vertex AI, regardless of GOOGLE_GENAI_USE_VERTEXAI:
 //
 //	var accessToken drivers.TokenFunc // from golang.org/x/oauth2/google, say
 //	driver, err := gemini.New(gemini.Config{Model: "gemini-3.8-flash", Vertex: &drivers.Vertex{
@@ -29,7 +29,7 @@
 //
 // # Requests
 //
-// Request.Options are members of generationConfig by their names there, such as topP, seed, stopSequences,
+// Request.Options are members of generationConfig, under the API's names, such as topP, seed, stopSequences,
 // thinkingConfig, mediaResolution. The options cachedContent, labels, safetySettings, serviceTier and store
 // are members of the request. An option that would overwrite a value that the driver sends is an error of
 // kind KindBadRequest, and nothing is sent.
@@ -56,19 +56,19 @@
 // # Calls
 //
 // A call without an id gets one that begins with "grapnel-" and is unique in the session. The driver never
-// sends such ids; the service then matches answers to calls by name and order. Ids of the service, and ids of
-// other services in a transcript that began there, are sent unchanged. Arguments are kept as the model wrote
-// them, except white space: the digits of long numbers, the order of members.
+// sends such ids; the service then matches answers to calls by name and order. Ids of this service, and ids
+// of another service with which a transcript began, are sent unchanged. Arguments are kept as the model wrote
+// them, except white space, with all digits of long numbers and the order of members.
 //
 // # Signatures
 //
 // Parts and calls come with signatures of the model's reasoning, and the newer models refuse calls without
 // them. Part.Opaque keeps the signature of a text or a thought in the part itself, and the signature of a
 // call in a reasoning part without text that names the call. Signatures are part of the message, also in the
-// JSON of a state, and are sent back unchanged in the same places. A reply whose parts a hook replaced has
-// lost its signatures. Calls that all lack signatures, such as calls of another service's model, are sent to
-// models from the third generation on with the marker that Google defines for them. Reasoning of other
-// services is not sent.
+// JSON of a state, and are sent back unchanged in the same places. If a hook replaces the parts of a reply,
+// the reply loses its signatures. Calls that all lack signatures, such as calls of another service's model,
+// are sent to models from the third generation on with the marker that Google defines for them. Reasoning of
+// other services is not sent.
 //
 // The service sends the text of a thought only when the option thinkingConfig asks for it.
 //
@@ -87,11 +87,11 @@
 // # Cost
 //
 // Usage counts thoughts as output and cached input as input. A reply has the price of the model that
-// answered, or of the requested model when the table lacks the one that answered.
+// answered, or of the requested model when the model that answered is not in the table.
 //
 // # Speed
 //
-// A message is encoded once, however many steps send it; later steps copy it. Before the network, a step
-// takes a tenth of a millisecond with 10 messages and two to three with 10,000 (1.9 MB), with the same 300
+// A message is encoded once; later steps copy the encoding. Without the network, a step takes a tenth of a
+// millisecond with 10 messages, and two to three milliseconds with 10,000 messages (1.9 MB). Both take 300
 // allocations (BenchmarkNext, two shared cores).
 package gemini

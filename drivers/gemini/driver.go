@@ -21,7 +21,7 @@ import (
 // Driver calls a model over the Gemini API. It is immutable and safe for concurrent use; create it with New.
 type Driver struct {
 	send     service.PostFunc
-	path     func(model string) string // without the method
+	path     func(model string) string // the path for a model, without the method
 	vertex   bool                      // the endpoint is Vertex AI
 	features agent.Features
 	prices   drivers.Prices
@@ -37,7 +37,7 @@ var (
 )
 
 // New returns a driver, or an error that joins all mistakes in c. It sends no request: a wrong key or model
-// shows with the first call.
+// causes an error at the first call.
 func New(c Config) (*Driver, error) {
 	at, err := c.endpoint()
 	if c.Model == "" {
@@ -80,7 +80,7 @@ func modelFeatures(c Config, at service.Endpoint) agent.Features {
 // String returns the name of the driver in a printed plan.
 func (d *Driver) String() string { return "gemini/" + d.features.Model }
 
-// Features returns what the driver supports: the usual features of the model, corrected by Config.Features.
+// Features returns the driver's features: the usual features of the model, corrected by Config.Features.
 func (d *Driver) Features() agent.Features { return d.features }
 
 // Next returns the model's next turn. A failed call is a *drivers.Error; when ctx ends, the error is its
@@ -105,8 +105,8 @@ func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 	})
 }
 
-// Stream returns the model's next turn and passes its pieces to emit while they arrive. Its errors are those
-// of Next. Pieces of a reply that breaks off are not taken back: a retry starts from the beginning.
+// Stream returns the model's next turn and passes its pieces to emit while they arrive. It returns the same
+// errors as Next. Pieces of a reply that breaks off are not taken back: a retry starts from the beginning.
 func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if !d.features.Streaming {
 		result := d.Next(ctx, s)

@@ -11,8 +11,8 @@ import (
 type events struct{ from *bufio.Reader }
 
 // readEvent returns the data of the next event. Other is the text of an event without data: some errors
-// arrive as plain JSON instead of an event. At the end of the stream the error is io.EOF; when the stream
-// breaks, it is the cause.
+// arrive as plain JSON instead of an event. The error is io.EOF at the end of the stream. If the stream
+// breaks off, the error is the cause.
 func (e *events) readEvent() (data, other []byte, err error) {
 	for {
 		line, err := e.from.ReadBytes('\n')
@@ -31,7 +31,7 @@ func (e *events) readEvent() (data, other []byte, err error) {
 			continue
 		}
 		switch data = bytes.TrimSpace(data); {
-		case string(data) == "[DONE]": // some endpoints end as OpenAI's does
+		case string(data) == "[DONE]": // some endpoints end a stream like OpenAI
 			data = nil
 		case len(data) > 0:
 			return data, nil, nil

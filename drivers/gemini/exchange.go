@@ -20,7 +20,7 @@ type exchange struct {
 	cut error
 }
 
-// keyHeader is the header that the key is sent in.
+// keyHeader is the header with the key.
 const keyHeader = "X-Goog-Api-Key"
 
 // post sends a body to a method of a model and records the status and headers of the answer.
@@ -49,7 +49,7 @@ func (x *exchange) readAll(res *http.Response) (err error) {
 }
 
 // joinBody returns the body of a request: contents, an object that has no closing brace yet, and the other
-// members. The contents are already encoded; an encoder would parse and write them again with each request.
+// members. The contents are already encoded; an encoder would parse and write them again for each request.
 func joinBody(contents []byte, rest map[string]any) ([]byte, error) {
 	if len(rest) == 0 {
 		return append(contents, '}'), nil

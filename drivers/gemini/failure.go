@@ -103,7 +103,7 @@ func (d *Driver) explain(e *drivers.Error, x *exchange, said *apiError) {
 }
 
 // tooLong matches the service's message that the input is longer than the model accepts. The service has no
-// code for it.
+// code for this error.
 var tooLong = regexp.MustCompile(`(?i)token count.*exceeds|exceeds the maximum number of (input )?tokens`)
 
 // badKey matches the service's message that the key is invalid, which comes with the status of a bad request.

@@ -15,8 +15,8 @@ var filtered = []finishReason{
 	"IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR",
 }
 
-// spoiled are the finish reasons of replies that are unusable, whatever they contain: the model tried to call
-// a tool and failed.
+// spoiled are the finish reasons of replies that are always unusable, because the model failed to write a
+// tool call.
 var spoiled = []finishReason{
 	"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE",
 }
@@ -44,7 +44,7 @@ func (r *reply) reason() agent.FinishReason {
 }
 
 // used returns the usage of the reply. The cost is unknown when the service did not report the usage, when
-// the table lacks the model, and when the request had sound in it.
+// the model is not in the table, and when the request contained sound.
 func (r *reply) used(model string) agent.Usage {
 	u := r.usage
 	if u == nil {

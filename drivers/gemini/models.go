@@ -42,5 +42,5 @@ func modelPath(model string) string {
 	return "models/" + model
 }
 
-// bareModel returns a model's name without the folder that the service has it in.
+// bareModel returns a model's name without the prefix models/.
 func bareModel(model string) string { return strings.TrimPrefix(model, "models/") }

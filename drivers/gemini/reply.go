@@ -93,8 +93,8 @@ func partSignature(p *replyPart) string {
 	return formatSignature(p.Signature)
 }
 
-// write continues the part that is being written, or begins another. A part with a signature stays separate:
-// the signature covers that part alone.
+// write continues the part that is being written, or begins another. A part with a signature stays separate,
+// because the signature covers only that part.
 func (r *reply) write(as agent.Part, p *replyPart) {
 	if r.open != as || len(p.Signature) > 0 {
 		r.close()
@@ -126,7 +126,8 @@ func (r *reply) close() {
 // complete reports whether the reply has its finish reason and its usage. Errors after that do not matter.
 func (r *reply) complete() bool { return r.finish != "" && r.usage != nil }
 
-// step returns the turn when the whole reply has arrived. A stream must also have said that it is complete.
+// step returns the turn when the whole reply has arrived. A stream must also have reported that it is
+// complete.
 func (r *reply) step(streamed bool) (agent.Step, error) {
 	r.close()
 	switch {
@@ -134,7 +135,7 @@ func (r *reply) step(streamed bool) (agent.Step, error) {
 	case !r.answered:
 		return agent.Step{}, &brokenError{"the answer holds no reply"}
 	case lo.SomeBy(r.calls, func(c agent.ToolCall) bool { return c.Name == "" }):
-		// the service would never again take a conversation with it
+		// the service would refuse every later request with this call
 		return agent.Step{}, &brokenError{"a tool call of the reply has no name"}
 	case streamed && r.finish == "":
 		return agent.Step{}, &brokenError{"the stream ended before the reply was complete"}

@@ -17,7 +17,7 @@ import (
 // of its generationConfig.
 var ofRequest = []string{"cachedContent", "labels", "safetySettings", "serviceTier", "store"}
 
-// elsewhere are the names that no option may have, and what to do instead.
+// elsewhere maps the names that an option must not have to advice.
 var elsewhere = map[string]string{ //nolint:gosec // these tokens are what models count
 	"contents":           "the messages are those of the run",
 	"systemInstruction":  "set agent.Request.Instructions",
@@ -73,8 +73,8 @@ func (d *Driver) body(model string, s agent.State) (body map[string]any, content
 	return body, contents, nil
 }
 
-// output sets the form of the answer: as a schema that the service enforces, or in words for models where it
-// cannot.
+// output sets the form of the answer: as a schema that the service enforces or, for models that do not
+// support that, as instructions.
 func (d *Driver) output(model string, r agent.Request, settings map[string]any, system *[]string) error {
 	if r.Output == nil || r.Output.Schema == "" {
 		return nil

@@ -8,15 +8,14 @@ import (
 )
 
 // The forms of agent.Part.Opaque: "gemini:" and the signature in base64, or "gemini:call:", the id of the
-// call that the signature belongs to, ":" and the signature. Other services keep other values there, which
-// must not be sent to this one.
+// call that the signature belongs to, ":" and the signature. Parts of other services have other values in
+// Opaque, which must not be sent to this service.
 const (
 	opaquePrefix = "gemini:"
 	callPrefix   = opaquePrefix + "call:"
 )
 
-// unsigned is the signature that the service accepts for calls that its models did not make, when it requires
-// one.
+// unsigned is the signature that the service accepts for calls of other models if it requires a signature.
 const unsigned = "skip_thought_signature_validator"
 
 func formatSignature(signature []byte) string {
@@ -32,12 +31,12 @@ func signatureOf(p agent.Part) (signature string, ok bool) {
 	return signature, true
 }
 
-// callSignature returns the part that keeps the signature of a call.
+// callSignature returns the part that stores the signature of a call.
 func callSignature(id string, signature []byte) agent.Part {
 	return agent.Reasoning("", callPrefix+id+":"+base64.StdEncoding.EncodeToString(signature))
 }
 
-// signedCall returns the id of the call whose signature the part keeps, and the signature. It is not ok for
+// signedCall returns the id of the call whose signature is in the part, and the signature. Ok is false for
 // other parts.
 func signedCall(p agent.Part) (id, signature string, ok bool) {
 	rest, ok := strings.CutPrefix(p.Opaque, callPrefix)

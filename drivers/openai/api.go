@@ -6,9 +6,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// api is one of the two APIs of the service: the format of its requests and answers.
+// api describes one of the two APIs of the service: the format of its requests and
+// answers.
 type api struct {
-	// path follows the base URL.
+	// path is the path after the base URL.
 	path string
 	// reserved are the names in a request that no option may set, with advice for each.
 	reserved map[string]string
@@ -16,7 +17,7 @@ type api struct {
 	message func(d *Driver, m agent.Message) ([]byte, error)
 	// request writes the body of a request.
 	request func(d *Driver, model string, s agent.State, stream bool) ([]byte, error)
-	// readWhole reads a reply in one piece, and calls emit with it unless that is nil.
+	// readWhole reads a reply in one piece, and calls emit with it unless emit is nil.
 	readWhole func(d *Driver, a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error)
 	// readStream reads a reply in pieces.
 	readStream func(d *Driver, a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error)

@@ -12,8 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Config configures a driver. Only Model is required, and a key for the vendor's own
-// service.
+// Config configures a driver. Model is required, and for the vendor's own service a key.
 type Config struct {
 	// Model is the model to use when agent.Request.Model is empty, by its
 	// name at the service. Required.
@@ -30,20 +29,19 @@ type Config struct {
 	// /responses: "http://localhost:11434/v1", "https://RESOURCE.openai.azure.com/openai/v1".
 	// Empty means OPENAI_BASE_URL, or the vendor if that is empty, too.
 	BaseURL string
-	// APIVersion is the version of Azure's API for addresses that need one, such as
-	// "2024-10-21": then BaseURL is the resource, "https://RESOURCE.openai.azure.com", and
-	// the model the name of a deployment there. Empty is right for all other services, and
-	// for Azure's v1 API.
+	// APIVersion is the version of Azure's API for addresses that require one, such as "2024-10-21". BaseURL is
+	// then the address of the resource, "https://RESOURCE.openai.azure.com", and Model the name of a deployment in
+	// it. Leave it empty for all other services, and for Azure's v1 API.
 	APIVersion string
-	// Azure declares that the service is Azure OpenAI at a host of your own, such as a gateway: the key is sent as
+	// Azure declares that the service is Azure OpenAI behind your own host, such as a gateway: the key is sent as
 	// api-key, and requests have the vendor's format. It is not needed for hosts of Azure, or with an APIVersion.
 	Azure bool
-	// Organization and Project are the ones that the vendor charges, for keys that belong to several. Empty
-	// means OPENAI_ORG_ID and OPENAI_PROJECT_ID if the key is from the environment, too; otherwise the key's
-	// default.
+	// Organization and Project are the organization and the project that the vendor charges, for keys that belong
+	// to several. Empty means OPENAI_ORG_ID and OPENAI_PROJECT_ID if the key is from the environment, too;
+	// otherwise the key's default.
 	Organization, Project string
-	// Header is sent with every request, for endpoints that need more than a key. Errors
-	// show neither its values nor the key.
+	// Header is sent with every request, for endpoints that require more headers than the key. Errors show neither
+	// its values nor the key.
 	Header http.Header
 	// HTTPClient sends the requests. Nil means a client that honors the proxy variables, fails if it cannot
 	// connect or gets no answer for ten minutes, and otherwise runs until the context ends. Redirects are
@@ -59,7 +57,7 @@ type Config struct {
 	Dialect Dialect
 }
 
-// Format prints the model and the endpoint, but neither keys nor headers, whatever the verb.
+// Format prints the model and the endpoint, but neither keys nor headers, for every verb.
 func (c Config) Format(to fmt.State, _ rune) {
 	_, _ = io.WriteString(to, service.DescribeConfig("openai", c.Model, c.BaseURL))
 }

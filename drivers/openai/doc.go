@@ -37,23 +37,23 @@
 //
 // The driver asks the service to store nothing (store: false). The reasoning of a reply comes encrypted
 // (include: reasoning.encrypted_content) and is sent back before the calls that it led to, as the service
-// requires. So are messages with their phase, and the results of the service's tools. The parts of the
-// message contain this data (Part.Opaque): of a reply whose parts a hook replaced, only the text and the
-// calls are sent back. Summaries of reasoning, and the reasoning that open models show, are reasoning parts;
-// the option "reasoning" requests summaries. For models that do not reason (gpt-4, gpt-3.5), the driver
-// neither requests nor sends reasoning; for deployments and endpoints whose model names do not tell, set
-// Features.Reasoning to false.
+// requires. The driver also sends back messages with their phase, and the results of the service's tools. The
+// parts of the message contain this data (Part.Opaque): if a hook replaced the parts of a reply, only its
+// text and calls are sent back. Summaries of reasoning, and the reasoning that open models show, are
+// reasoning parts; the option "reasoning" requests summaries. For models that do not reason (gpt-4, gpt-3.5),
+// the driver neither requests nor sends reasoning; for deployments and endpoints whose model names do not
+// show it, set Features.Reasoning to false.
 //
-// Options are members of the request by their names there. Three are special: "server_tools" is a list of
+// Options are members of the request, under the API's names. Three are special: "server_tools" is a list of
 // tools that the service runs, in the form of the API (web_search, file_search, code_interpreter, mcp), in
 // addition to the agent's tools; "include" is added to the driver's own list, and an empty list requests
-// nothing; "text" is joined with the form of Request.Output. Hooks are not asked about tools that the service
-// runs, no event reports them, and no price list contains them, so the cost of such a reply is unknown. Calls
-// that wait for an answer of the program (custom, computer, local_shell, apply_patch, approvals of MCP) are
-// errors of agent.KindBadRequest. Functions are not strict.
+// nothing; "text" is joined with the form of Request.Output. For tools that the service runs, hooks are not
+// asked and events are not sent. Price lists do not contain these tools, so the cost of such a reply is
+// unknown. Calls that the program would have to answer (custom, computer, local_shell, apply_patch, approvals
+// of MCP) are errors of agent.KindBadRequest. Functions are not strict.
 //
-// A tool's answer may contain images and files in this API. If the endpoint does not accept one, the driver
-// sends a sentence instead.
+// In this API, a tool's answer can contain images and files. If the endpoint does not accept an image or a
+// file, the driver sends a sentence instead.
 //
 // The kind of a failed response, and of an error event, depends on the code of the service; an incomplete
 // response is a reply with agent.FinishLength or agent.FinishFilter. A stream is complete with its last
@@ -77,21 +77,21 @@
 //
 // # Keys
 //
-// A key from the environment is only sent to OpenAI over https, and to the URL in OPENAI_BASE_URL. An
-// endpoint in Config.BaseURL gets Config.APIKey, or no key. The same holds for OPENAI_ORG_ID and
-// OPENAI_PROJECT_ID. Other variables of OpenAI's SDK are not read. Redirects are not followed. No error shows
-// a key or a token, even if the service repeats it, and neither does a printed Config or driver.
+// A key from the environment is sent only to OpenAI over https, and to the URL in OPENAI_BASE_URL. An
+// endpoint in Config.BaseURL gets Config.APIKey, or no key. The same rules apply to OPENAI_ORG_ID and
+// OPENAI_PROJECT_ID. Other variables of OpenAI's SDK are not read. Redirects are not followed. Errors do not
+// contain a key or a token, even if the service repeats it. Neither does a printed Config or driver.
 //
 // # Requests
 //
-// All members of agent.Request are sent. Options are members of the request by their names there, known or
+// All members of agent.Request are sent. Options are members of the request, under the API's names, known or
 // unknown: reasoning_effort, top_p, service_tier, seed, parallel_tool_calls. An option that the driver sets
-// itself, or that agent.Request has a member for, is an error; but the options tool_choice and
+// itself, or for which agent.Request has a member, is an error; but the options tool_choice and
 // response_format are allowed while the corresponding members are empty. A request that the endpoint does not
 // support is an error of agent.KindBadRequest, and nothing is sent.
 //
 // The form of the answer is sent as a JSON schema. It is strict if the schema follows the rules of strict
-// schemas: all members required, no others allowed.
+// schemas: all members are required, and other members are not allowed.
 //
 // # Messages
 //
@@ -111,11 +111,11 @@
 // the answer, with agent.FinishFilter. Finish reasons that OpenAI does not have are passed on unchanged.
 //
 // A streamed reply is complete when the service sends [DONE], or a finish reason and then the usage. A stream
-// that ends earlier is agent.KindBrokenStream, whatever pieces arrived.
+// that ends earlier is an error of agent.KindBrokenStream, regardless of the pieces that arrived.
 //
 // # Errors
 //
-// Every failed call is a *drivers.Error, except when the context ended: then the error is the context's.
+// Every failed call is a *drivers.Error, except when the context ended: then it is the error of the context.
 // Requests are sent once; processor.Retry repeats them, depending on the kind:
 //
 //   - agent.KindAuth: 401, 403, and an account without credit (402, insufficient_quota), which the service
@@ -131,8 +131,8 @@
 //
 // # Cost
 //
-// ListPrices has OpenAI's prices of the standard tier, and is used for api.openai.com alone. The cost is
-// unknown for models that it lacks, in other tiers, and when the service does not report the usage, for
+// ListPrices has OpenAI's prices of the standard tier, and is used only for api.openai.com. The cost is
+// unknown for models that are not in it, in other tiers, and when the service does not report the usage, for
 // example in a stream without stream_options.
 //
 // # Not mapped

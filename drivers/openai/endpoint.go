@@ -20,7 +20,7 @@ var azureHosts = []string{
 	".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us", ".openai.azure.cn",
 }
 
-// isAzure reports whether an address is that of an Azure OpenAI resource.
+// isAzure reports whether an address belongs to an Azure OpenAI resource.
 func isAzure(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	return lo.SomeBy(azureHosts, func(end string) bool { return strings.HasSuffix(host, end) })
@@ -31,7 +31,7 @@ func (c Config) asksAzure(at service.Endpoint) bool {
 	return c.Azure || c.APIVersion != "" || isAzure(at.URL)
 }
 
-// globally reports whether an address is the vendor's global one, and not a regional one, which costs more.
+// globally reports whether an address is the vendor's global address. Regional addresses cost more.
 func globally(u *url.URL) bool { return u.Scheme == "https" && u.Host == "api.openai.com" }
 
 func (c Config) endpoint() (service.Endpoint, error) {

@@ -47,7 +47,7 @@ func (d *Driver) explain(e *drivers.Error, c complaint, body []byte) {
 var noCredit = []string{"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
 
 // tooLong matches messages that the input is longer than the model accepts, for services that have no code
-// for it.
+// for this error.
 var tooLong = []string{
 	"context_length_exceeded", "exceed_context_size", "maximum context length", "context window", "context length",
 	"input is too long", "prompt is too long", "request too large for",

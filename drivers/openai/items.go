@@ -118,7 +118,7 @@ func (d *Driver) inputContent(c agent.Content) (any, error) {
 	return parts, nil
 }
 
-// inputPart encodes one part. It is not ok for a part that is omitted.
+// inputPart encodes one part. Ok is false for a part that is omitted.
 func (d *Driver) inputPart(p agent.Part) (sent inputPart, ok bool, err error) {
 	switch p.Kind {
 	case agent.PartText:
@@ -169,8 +169,8 @@ func (d *Driver) outputContent(c agent.Content) (any, error) {
 	return parts, nil
 }
 
-// encodeReply encodes a reply: its items in the order in which they came, as far as the parts contain it,
-// then the other calls.
+// encodeReply encodes a reply: first the items that the parts contain, in their original order, then the
+// other calls.
 func encodeReply(m agent.Message, reasons bool) ([]byte, error) {
 	w := replyWriter{message: m, called: make([]bool, m.CallCount()), bare: !reasons, reasons: reasons}
 	for _, p := range m.Content().Parts() {
@@ -186,8 +186,8 @@ func encodeReply(m agent.Message, reasons bool) ([]byte, error) {
 	for i := range m.Calls() {
 		w.call(i, "")
 	}
-	// The service refuses reasoning without an item after it, as in a reply that was cut off while the model
-	// reasoned.
+	// The service refuses reasoning without an item after it. Such reasoning is at the end of a reply that
+	// was cut off while the model reasoned.
 	w.items = w.items[:w.said]
 	return bytes.Join(w.items, []byte(",")), w.err
 }
@@ -219,7 +219,7 @@ func (w *replyWriter) add(item any) {
 
 func (w *replyWriter) id(id string) string { return lo.Ternary(w.ids, id, "") }
 
-// part writes the item of a part, if any. Of parts of other services only the text is written.
+// part writes the item of a part, if any. It writes only the text of parts of other services.
 func (w *replyWriter) part(i int, p agent.Part) {
 	k, own := keptOf(p)
 	switch {
@@ -295,7 +295,7 @@ const paragraph = "\n\n"
 // keptPrefix marks the parts that this driver sends back to the service.
 const keptPrefix = "openai:"
 
-// kept is the data of an item of a reply that its part keeps.
+// kept is the data of an item of a reply that the item's part stores.
 type kept struct {
 	// Type is the item's type: message, reasoning, function_call; for other types, Item is the whole item.
 	Type string `json:"type"`
@@ -306,24 +306,24 @@ type kept struct {
 	Phase string `json:"phase,omitempty"`
 	// Encrypted is the reasoning in the form in which it is sent back.
 	Encrypted string `json:"encrypted_content,omitempty"`
-	// Plain reports that the text is the reasoning itself, not a summary. More reports that it continues the
-	// part before.
+	// Plain reports that the text is the reasoning itself, not a summary. More reports that the text
+	// continues the previous part.
 	Plain bool `json:"plain,omitempty"`
 	More  bool `json:"more,omitempty"`
-	// Item is an item that has no part of its own, such as what a tool of the service did.
+	// Item is an item that is not represented by a part, such as the action of a tool of the service.
 	Item json.RawMessage `json:"item,omitempty"`
 }
 
-// opaque returns k in the form in which a part keeps it.
+// opaque returns k in the form in which a part stores it.
 func (k kept) opaque() string {
 	raw, err := encodeJSON(k)
 	if err != nil {
-		return "" // the item was JSON when it came
+		return "" // cannot happen: the item was valid JSON when it was received
 	}
 	return keptPrefix + string(raw)
 }
 
-// keptOf returns what a part keeps. It is not ok for parts of other services.
+// keptOf returns the data that a part stores. Ok is false for parts of other services.
 func keptOf(p agent.Part) (k kept, ok bool) {
 	raw, ok := strings.CutPrefix(p.Opaque, keptPrefix)
 	if !ok || json.Unmarshal([]byte(raw), &k) != nil {

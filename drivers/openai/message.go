@@ -140,7 +140,7 @@ func reasoning(m agent.Message) string {
 	return b.String()
 }
 
-// plainText returns content as text, the only form that the answer of a tool may have. It replaces images and
+// plainText returns content as text, the only form that the answer of a tool can have. It replaces images and
 // files by a description.
 func plainText(c agent.Content) string {
 	if c.IsText() {

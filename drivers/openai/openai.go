@@ -38,11 +38,11 @@ var (
 )
 
 // New returns a driver, or an error that joins all mistakes in c. It sends no request: a wrong key or model
-// shows with the first call.
+// causes an error at the first call.
 func New(c Config) (*Driver, error) { return newDriver(c, chatAPI()) }
 
-// NewResponses returns a driver that uses the Responses API instead of chat completions. Its errors are those
-// of New. The package documentation describes the differences.
+// NewResponses returns a driver that uses the Responses API instead of chat completions. It returns the same
+// errors as New. The package documentation describes the differences.
 func NewResponses(c Config) (*Driver, error) { return newDriver(c, responsesAPI()) }
 
 func newDriver(c Config, api *api) (*Driver, error) {
@@ -94,8 +94,7 @@ func modelFeatures(c Config, at service.Endpoint, api *api, official bool) agent
 // String returns the name of the driver in a printed plan.
 func (d *Driver) String() string { return d.features.Provider + "/" + d.features.Model }
 
-// Features returns what the driver supports: the usual features of the endpoint, corrected by
-// Config.Features.
+// Features returns the driver's features: the usual features of the endpoint, corrected by Config.Features.
 func (d *Driver) Features() agent.Features { return d.features }
 
 // Next returns the model's next turn. A failed call is a *drivers.Error; when ctx ends, the error is its
@@ -111,8 +110,8 @@ func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 	})
 }
 
-// Stream returns the model's next turn and passes its pieces to emit while they arrive. Its errors are those
-// of Next. Pieces of a reply that breaks off are not taken back: a retry starts from the beginning.
+// Stream returns the model's next turn and passes its pieces to emit while they arrive. It returns the same
+// errors as Next. Pieces of a reply that breaks off are not taken back: a retry starts from the beginning.
 func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if !d.features.Streaming {
 		result := d.Next(ctx, s)

@@ -8,12 +8,12 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// ListPrices returns what OpenAI charges for its models in the standard service tier. A driver of
-// api.openai.com uses it when Config.Prices is None.
+// ListPrices returns OpenAI's prices in the standard service tier. A driver of api.openai.com uses it when
+// Config.Prices is None.
 //
-// A model that is not in the table has no known cost, for example gpt-5.6-sol, whose reduced price is only
-// promised until 2026-11-21. The prices do not include surcharges of regional endpoints, built-in tools, and
-// cache writes that are kept for longer than usual.
+// The cost of a model that is not in the table is unknown. An example is gpt-5.6-sol, whose reduced price is
+// promised only until 2026-11-21. The prices do not include surcharges of regional endpoints, built-in
+// tools, and cache writes that are kept for longer than usual.
 func ListPrices() drivers.Prices { return listPrices() }
 
 // listPrices was compiled from publications about the vendor's price list,

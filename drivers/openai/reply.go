@@ -135,7 +135,7 @@ func (r *reply) call(index int64, id, name, arguments string) {
 	case c.id == "":
 		c.id = id
 	}
-	if c.name = name; name != "" { // now the call can be emitted, with the arguments that came before its name
+	if c.name = name; name != "" { // the call can be emitted now, with the arguments that came before its name
 		c.told = true
 		r.tell(agent.Delta{Call: agent.ToolCall{ID: c.id, Name: name, Arguments: c.arguments.String()}, CallIndex: place})
 	}
@@ -185,8 +185,8 @@ func (d *Driver) step(a *asking, r *reply) (agent.Step, error) {
 	}, nil
 }
 
-// finishReason returns the reason why the model stopped. If a tool had to be called, and at some services
-// always, the service sends "stop" although there are calls. Reasons that OpenAI does not have are passed on
+// finishReason returns the reason why the model stopped. Although there are calls, services send "stop" if a
+// tool call was required, and some services always do. Reasons that OpenAI does not have are passed on
 // unchanged.
 func (r *reply) finishReason() agent.FinishReason {
 	switch {
@@ -199,7 +199,7 @@ func (r *reply) finishReason() agent.FinishReason {
 }
 
 // used returns the usage of the reply. Its cost is unknown when the service did not report the usage, and
-// when the driver's own prices are not those of the service tier.
+// when the driver's own prices do not apply to the service tier.
 func (d *Driver) used(a *asking, r *reply) agent.Usage {
 	u, ok := r.usage.Get()
 	if !ok {
@@ -219,7 +219,7 @@ func (d *Driver) used(a *asking, r *reply) agent.Usage {
 	return used
 }
 
-// cost returns the cost for the model that answered. The driver's own prices are those of the default tier.
+// cost returns the cost for the model that answered. The driver's own prices apply to the default tier.
 func (d *Driver) cost(a *asking, tier, model string, used agent.Usage) mo.Option[float64] {
 	if d.listed && tier != "" && tier != "default" {
 		return mo.None[float64]()

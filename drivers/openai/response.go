@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// readResponse reads a response that is one JSON object, and calls emit with it unless that is nil.
+// readResponse reads a response that is one JSON object, and calls emit with it unless emit is nil.
 func (d *Driver) readResponse(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *response) addHead(c gjson.Result) {
 	}
 }
 
-// end reads a response that is over, with its own status, or with status if it has none.
+// end reads a complete response. If it has no status, end uses the given status.
 func (r *response) end(c gjson.Result, status string) error {
 	r.addHead(c)
 	status = lo.CoalesceOrEmpty(c.Get("status").String(), status)
@@ -109,9 +109,9 @@ func (r *response) end(c gjson.Result, status string) error {
 	return nil
 }
 
-// readOutput reads the output of a response that is over. If items arrived in pieces, readOutput only updates
-// those that are still open: the numbers of items in the stream may have gaps, which the list does not have,
-// so an item could count twice.
+// readOutput reads the output of a complete response. If items arrived in pieces, it only updates the items
+// that are still open: the numbers of items in the stream can have gaps, which the list does not have, so an
+// item could count twice.
 func (r *response) readOutput(output []gjson.Result) error {
 	streamed := len(r.items) > 0
 	for i, raw := range output {
@@ -181,7 +181,7 @@ func (r *response) beginCall(item *outputItem) {
 
 func validText(v gjson.Result) string { return strings.ToValidUTF8(textOf(v), "\uFFFD") }
 
-// complete reads an item that is complete. Pieces that were already emitted stay as they are.
+// complete reads an item that is complete. Pieces that were already emitted do not change.
 func (r *response) complete(index int64, raw gjson.Result) error {
 	if item, ok := r.at[index]; ok && item.done {
 		return nil
@@ -295,7 +295,7 @@ func (d *Driver) responseStep(a *asking, r *response) (agent.Step, error) {
 }
 
 // content returns the parts and calls of a response. A response that has its text first and then its calls
-// needs no item data to be sent back, so content keeps none.
+// needs no item data to be sent back, so content does not store any.
 func (r *response) content() (agent.Content, []agent.ToolCall) {
 	keep := false
 	for i, item := range r.items {

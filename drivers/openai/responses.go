@@ -13,9 +13,9 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// The format is that of POST /v1/responses in OpenAI's API description
-// (https://github.com/openai/openai-openapi, schemas CreateResponse, InputItem, Response and ResponseStreamEvent),
-// as the types of github.com/openai/openai-go/v3/responses have it.
+// The format is that of POST /v1/responses in OpenAI's API description (https://github.com/openai/openai-openapi,
+// schemas CreateResponse, InputItem, Response and ResponseStreamEvent), like the types of
+// github.com/openai/openai-go/v3/responses.
 
 // responsesReserved are the names in a request that no option may set.
 var responsesReserved = map[string]string{ //nolint:gosec // these tokens are what models count
@@ -98,7 +98,7 @@ func setChoice(o *object, choice agent.ToolChoice) {
 
 // special contains the options that are not simply members of the request.
 type special struct {
-	// Tools are run by the service: objects with a type.
+	// Tools are tools that the service runs: objects with a type.
 	Tools []json.RawMessage `json:"server_tools"`
 	// Include lists additional data for the reply; nil when the option is not set.
 	Include []string `json:"include"`
@@ -136,7 +136,7 @@ func readSpecial(options agent.Options) (special, error) {
 }
 
 // include returns the additional data that a reply must have: reasoning that can be sent back, if the model
-// reasons, and what the option lists. An empty list in the option requests nothing.
+// reasons, and the data that the option lists. An empty list in the option requests nothing.
 func (d *Driver) include(model string, s special) []string {
 	if s.Include != nil && len(s.Include) == 0 || !d.reasons(model) {
 		return s.Include
@@ -147,8 +147,8 @@ func (d *Driver) include(model string, s special) []string {
 // reasons reports whether the driver requests a model's reasoning and sends earlier reasoning back.
 func (d *Driver) reasons(model string) bool { return d.features.Reasoning && isReasoningModel(model) }
 
-// isReasoningModel reports whether a model may reason. OpenAI's models before o1 do not, and the service
-// refuses requests for their reasoning ("Encrypted content is not supported with this model").
+// isReasoningModel reports whether a model can reason. OpenAI's models before o1 do not, and the service refuses
+// requests for their reasoning ("Encrypted content is not supported with this model").
 func isReasoningModel(model string) bool {
 	return !lo.SomeBy([]string{"gpt-3.5", "gpt-4", "chatgpt-", "ft:gpt-3.5", "ft:gpt-4"}, func(begins string) bool {
 		return strings.HasPrefix(model, begins)
@@ -263,8 +263,8 @@ func (d *Driver) appendItems(dst []byte, model string, s agent.State) ([]byte, e
 	return append(dst, "]}"...), nil
 }
 
-// unanswerable are the kinds of calls that wait for an answer of the program, which drivers cannot give, with
-// the advice for each. Tools have the same names without "_call".
+// unanswerable maps the kinds of calls that wait for an answer of the program, which drivers cannot give, to
+// advice. Tools have the same names without "_call".
 var unanswerable = map[string]string{
 	"custom": "make it a function", "custom_tool_call": "make the tool a function",
 	"computer": computerAdvice, "computer_use_preview": computerAdvice, "computer_call": computerAdvice,

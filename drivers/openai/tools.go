@@ -28,7 +28,7 @@ type toolForm struct {
 // tools, use more than one.
 const keptForms = 8
 
-// of returns the list as encode writes it. Encode must always be the same func. The caller must not change
+// of returns the list as encoded by encode, which must always be the same func. The caller must not change
 // the text.
 func (f *toolForms) of(tools agent.Tools, encode func(agent.Tools) ([]byte, error)) ([]byte, error) {
 	f.mu.Lock()

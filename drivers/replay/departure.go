@@ -7,14 +7,14 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// DepartureKind is the way in which a play left its recording.
+// DepartureKind says how a play left its recording.
 type DepartureKind string
 
 // The kinds of departures.
 const (
 	// CallDenied: a hook or a person denied the call, or a hook failed to decide on it.
 	CallDenied DepartureKind = "denied"
-	// CallNotRun: the call did not run for another reason: its arguments are malformed or break the schema,
+	// CallNotRun: the call did not run for another reason: its arguments are malformed or violate the schema,
 	// no tool has its name, or the run was stopped or cancelled.
 	CallNotRun DepartureKind = "not_run"
 	// CallRewritten: the call ran with other arguments; its answer is the one recorded for the original.
@@ -37,7 +37,8 @@ const (
 // Departure is a place where a play left its recording.
 type Departure struct {
 	Kind DepartureKind
-	// Run and Turn count from zero. Turn is the turn of the recorded run.
+	// Run is the index of the run, and Turn the index of the turn in the recorded run, both counted from
+	// zero.
 	Run, Turn int
 	// Call is the recorded id of the call, and Tool its tool; both are empty when the departure is not about
 	// a call.
@@ -59,8 +60,8 @@ func (d Departure) String() string {
 
 // Departures returns where run i, counted from zero, left the recording. It compares the recording with
 // before, the state that the run began with, without its input, and final, the state that it ended with. A
-// call has one departure at most. Departures does not see what a hook changed for a single model call (the
-// request and the messages shown in it), because a state does not contain it.
+// call has at most one departure. Departures does not detect changes by hooks to a single model call (the
+// request and the messages shown in it), because a state does not contain them.
 func (x *Session) Departures(i int, before, final agent.State) []Departure {
 	run, taken := &x.runs[i], stepReplies(final)
 	signal := final.StopSignal().OrEmpty()
@@ -90,7 +91,8 @@ func (x *Session) Departures(i int, before, final agent.State) []Departure {
 }
 
 // toldBefore returns the recorded messages before turn n of a run that are not from the model or its tools.
-// After the last turn that was taken, it returns those that the run still reads when it ends with the signal.
+// For the position after the last turn that was taken, it returns the messages that the run still reads when
+// it ends with the signal.
 func (r *recordedRun) toldBefore(n, taken int, signal agent.Signal) []agent.Message {
 	var told []agent.Message
 	if n == 0 {

@@ -9,7 +9,7 @@
 //	defer recording.Close()
 //	for run, err := range recording.Records() {
 //		if err != nil {
-//			return err // the file, the line and the place in it
+//			return err // names the file, the line and the position in it
 //		}
 //		for _, call := range run.Calls() {
 //			fmt.Println(run.ID, call.ID, call.Function.Name, call.Function.Arguments)
@@ -38,16 +38,18 @@
 //		fmt.Println(d) // where the play left the recording: a denied call, other arguments …
 //	}
 //
-// One agent plays any number of sessions, also at once. After the first departure, the recorded model no
-// longer reacts to this agent: the recorded model saw other answers.
+// One agent can play any number of sessions, also at the same time. After the first departure, the recorded
+// model no longer reacts to this agent: the recorded model saw other answers.
 //
 // # What is played
 //
-// The messages are divided into runs and turns; see Session. Any list of messages can be played: a run may
+// The messages are divided into runs and turns; see Session. Any list of messages can be played: a run can
 // begin without a user message, end in the middle of a batch of calls, or have no turn at all. Answers are
-// matched by place (this call of this turn), not by id, so ids may repeat; an answer that came late in the
-// recording is returned at once. Hooks still decide on a call without an answer, and then the call fails. If
-// the recording ends where the model would take another turn, the run is stopped with StopRecordingEnded.
+// matched by position (the call's index in its turn), not by id, so ids can repeat; an answer that came late
+// in the recording is returned immediately. Hooks still decide on a call without an answer, and then the call
+// fails. If the recording ends where the model would take another turn, the run is stopped with
+// StopRecordingEnded.
+//
 // # The format
 //
 // A recording is JSON Lines, plain or gzip (recognized by the first two bytes, not by the name): one run per
@@ -58,17 +60,17 @@
 // # What is kept
 //
 // A recording is evidence, so reading it changes nothing. Argument strings are kept byte for byte, also when
-// they are not JSON; a null content differs from an empty one; members that the types here have no field for
-// are in Other. Values that cannot be kept are an error: text that is not valid UTF-8, and duplicate names in
-// an object. Member names are case-sensitive. Null and absent members become the zero value, except in
-// arguments and Other.
+// they are not JSON; a null content differs from an empty one; members for which the types of this package
+// have no field are in Other. Text that is not valid UTF-8 and duplicate names in an object cannot be kept,
+// so they are errors. Member names are case-sensitive. Null and absent members become the zero value, except
+// in arguments and Other.
 //
-// Reading does not validate a run either. Agents leave behind runs with several user messages, two assistant
+// Reading does not validate a run. Agents leave behind runs with several user messages, two assistant
 // messages in a row, calls without answers, duplicate call ids, or no messages at all, and the package
 // returns them unchanged.
 //
 // # Failure
 //
-// Every error names the recording and the line, and is a *LineError. A malformed line does not end the
-// reading: a loop that continues gets the next line. See Reader.
+// Every error names the recording and the line, and is a *LineError. Reading can continue after a malformed
+// line: a loop that continues gets the next line. See Reader.
 package replay

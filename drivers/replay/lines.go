@@ -18,8 +18,8 @@ type lines struct {
 }
 
 // nextLine returns the next line that is not blank, without its line end; the line is valid until the next
-// call. At the end of the source the error is io.EOF. After any error nothing more can be read. If the source
-// fails in the middle of a line, the partial line is dropped.
+// call. At the end of the source the error is io.EOF. After an error, no more lines can be read. If the
+// source fails in the middle of a line, the partial line is dropped.
 func (l *lines) nextLine(source io.Reader, limit int) ([]byte, error) {
 	if l.buffered == nil {
 		if err := l.openSource(source); err != nil {
@@ -41,7 +41,7 @@ func (l *lines) nextLine(source io.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// openSource checks the first bytes: a gzip archive begins with 1f 8b, which no JSON text does.
+// openSource checks the first bytes: a gzip archive begins with 1f 8b, a JSON text never does.
 func (l *lines) openSource(source io.Reader) error {
 	l.buffered = bufio.NewReaderSize(source, 64<<10)
 	magic, err := l.buffered.Peek(2)

@@ -12,7 +12,7 @@ import (
 // Role is the author of a message.
 type Role string
 
-// The roles of the chat form; developer is a later word for system. A recording may hold others.
+// The roles of the chat form; developer is a newer name for system. A recording can contain other roles.
 const (
 	RoleSystem    Role = "system"
 	RoleDeveloper Role = "developer"
@@ -26,7 +26,7 @@ type Message struct {
 	Role    Role    `json:"role"`
 	Content Content `json:"content"`
 
-	// ToolCalls are the calls that an assistant made, in its order.
+	// ToolCalls are the calls that the assistant made, in order.
 	ToolCalls []ToolCall `json:"tool_calls,omitzero"`
 
 	// ToolCallID is the call that a tool message answers. Names are not always recorded with the answer, and
@@ -57,21 +57,21 @@ type ToolCall struct {
 	Other map[string]json.RawMessage `json:",embed"`
 }
 
-// FunctionCall is a tool's name and the arguments as the model wrote them.
+// FunctionCall is the name of the called tool and the arguments that the model wrote.
 type FunctionCall struct {
-	// Name may be the name of no tool.
+	// Name is the name that the model wrote; a tool with this name need not exist.
 	Name string `json:"name"`
-	// Arguments is the model's text byte for byte: normally a JSON object, but the model may write any text.
+	// Arguments is the model's text byte for byte: normally a JSON object, but the model can write any text.
 	Arguments string `json:"arguments"`
 
 	// Other holds the members that have no field here, as written.
 	Other map[string]json.RawMessage `json:",embed"`
 }
 
-// Content is the content of a message. The zero Content is null or absent, which is not the same as an empty
-// text, see Said.
+// Content is the content of a message. The zero Content is null or absent, which differs from an empty text:
+// see Said.
 type Content struct {
-	// Text is the text. For a list of parts it is the text parts, one after the other.
+	// Text is the text. For a list of parts it is the joined text of the text parts.
 	Text string
 	// Said is false when the content was null or absent.
 	Said bool

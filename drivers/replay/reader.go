@@ -14,8 +14,8 @@ import (
 // defaultMaxLine is the default of Reader.MaxLine.
 const defaultMaxLine = 16 << 20
 
-// Reader reads the runs of one recording, one after the other; it never holds more than one line. Set its
-// fields before the first run is read. Only one goroutine may use a Reader at a time.
+// A Reader reads the runs of one recording, one after the other; it never holds more than one line in memory.
+// Set its fields before the first run is read. Only one goroutine may use a Reader at a time.
 type Reader struct {
 	// Name is the name of the recording in errors. Open sets it to the path.
 	Name string
@@ -25,7 +25,7 @@ type Reader struct {
 	MaxLine int
 
 	source io.Reader
-	closer io.Closer // nil when the source is not ours to close
+	closer io.Closer // nil when the caller closes the source
 	lines  lines
 	ended  bool
 }
@@ -60,7 +60,7 @@ func Load(path string) ([]*Record, error) {
 	return records, nil
 }
 
-// Close closes the file of a Reader that Open returned. Reading after it fails.
+// Close closes the file of a Reader that Open returned. Reading fails afterwards.
 func (r *Reader) Close() error {
 	if r.closer == nil {
 		return nil
@@ -71,10 +71,10 @@ func (r *Reader) Close() error {
 // Records iterates over the runs, in the order of the recording. Each iteration yields a record or an error,
 // never both; the error is a *LineError.
 //
-// After a malformed line the loop may continue with the next line: a caller who returns stops at the first
-// bad line, and a caller who continues collects all errors. When the source itself fails (a read error, a
-// damaged archive, a line that is too long) that error is the last iteration. Blank lines are skipped, and a
-// recording without lines has no runs.
+// After a malformed line the loop may continue with the next line: a loop that returns stops at the first
+// malformed line, and a loop that continues receives all errors. When the source itself fails (a read error,
+// a damaged archive, a line that is too long) that error is the last iteration. Blank lines are skipped, and
+// a recording without lines has no runs.
 //
 // Records reads the recording while the loop runs. A second loop continues where the first one stopped.
 func (r *Reader) Records() iter.Seq2[*Record, error] {

@@ -19,7 +19,7 @@ const (
 	AuthorisedTwin Kind = "authorised_twin"
 )
 
-// Record is one recorded run. It shares nothing with the Reader that returned it; the caller may keep and
+// Record is one recorded run. It shares no memory with the Reader that returned it; the caller can keep and
 // change it.
 type Record struct {
 	// ID names the run. It is unique in its recording.
@@ -33,15 +33,16 @@ type Record struct {
 	Task             string `json:"task"`
 	Kind             Kind   `json:"kind"`
 
-	// Attack is the attack on the run, nil when there was none.
+	// Attack is the attack on the run; nil when there was none.
 	Attack *Attack `json:"attack"`
-	// Security reports whether the attack was stopped, as the benchmark scored it; nil when there was none.
+	// Security reports whether the attack was stopped, according to the benchmark's score; nil when there was
+	// no attack.
 	Security *bool `json:"security"`
 	// Utility reports whether the run did the user's task, by the benchmark's own check; nil when it was not
 	// checked.
 	Utility *bool `json:"utility"`
 
-	// Tools are the tools of the run if the recording itself contains them; usually it names a file instead.
+	// Tools are the tools of the run if the recording contains them; usually ToolsRef names a file instead.
 	Tools []ToolSchema `json:"tools"`
 	// ToolsRef is the file of the tools' schemas, relative to the recording's folder; "" when there is none.
 	ToolsRef string `json:"tools_ref"`
@@ -69,8 +70,8 @@ type Record struct {
 type Attack struct {
 	Type          string                     `json:"type"`           // the wording: "important_instructions"
 	InjectionTask string                     `json:"injection_task"` // the goal's name; "" when there is none
-	Goal          string                     `json:"goal"`           // the goal in words; "" when it is only to disturb
-	Vectors       []string                   `json:"vectors"`        // the places it was written into
+	Goal          string                     `json:"goal"`           // the goal as a sentence; "" when the attack only disturbs
+	Vectors       []string                   `json:"vectors"`        // the places that contain the attack
 	Other         map[string]json.RawMessage `json:",embed"`         // members without a field, as written
 }
 
@@ -85,7 +86,7 @@ const (
 type Label struct {
 	Call     string                     `json:"call"`     // the call's id
 	Label    string                     `json:"label"`    // LabelHarm, LabelPrep or LabelAmbiguous
-	Executed bool                       `json:"executed"` // the call came back without a tool error
+	Executed bool                       `json:"executed"` // the call returned without a tool error
 	Other    map[string]json.RawMessage `json:",embed"`   // members without a field, as written
 }
 
@@ -96,8 +97,8 @@ type Action struct {
 	Other     map[string]json.RawMessage `json:",embed"`    // members without a field, as written
 }
 
-// Calls iterates over the tool calls of the run, in the order in which the model made them, with the index in
-// Messages of the message that each is in. Calls without an answer are among them.
+// Calls iterates over the tool calls of the run, in the order in which the model made them, each with the
+// index of its message in Messages. The calls include those without an answer.
 func (r *Record) Calls() iter.Seq2[int, ToolCall] {
 	return func(yield func(int, ToolCall) bool) {
 		for i, message := range r.Messages {
@@ -110,5 +111,5 @@ func (r *Record) Calls() iter.Seq2[int, ToolCall] {
 	}
 }
 
-// Flagged reports whether the recorder put this flag on the run.
+// Flagged reports whether the recorder set this flag for the run.
 func (r *Record) Flagged(flag string) bool { return slices.Contains(r.Flags, flag) }

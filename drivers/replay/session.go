@@ -13,11 +13,11 @@ import (
 )
 
 // Session is a recording that is ready to be played: its messages are divided into runs, and each run into
-// its input and the turns of the model. It is immutable and serves any number of plays at once.
+// its input and the turns of the model. It is immutable and can serve any number of plays at the same time.
 //
 // A run begins with a user message when no other run is in progress. Messages between a tool's answer and the
 // model's next turn belong to that turn, and are added just before it. Model turns before the first user
-// message are a run without input. Of content in parts, only the text is played.
+// message are a run without input. If the content of a message is a list of parts, only the text is played.
 type Session struct {
 	id    string
 	model string
@@ -32,8 +32,8 @@ type recordedRun struct {
 	rest  []agent.Message // the messages after the last turn
 }
 
-// turn is one recorded model turn with the messages between the previous turn and it, and the answers to its
-// calls.
+// turn is one recorded model turn, with the messages between the previous turn and this one, and the answers
+// to its calls.
 type turn struct {
 	between []agent.Message
 	message agent.Message
@@ -47,8 +47,8 @@ type answer struct {
 	recorded bool // false: the call has no answer
 }
 
-// NewSession prepares a recorded run for playing. It returns an error when a message has a role that the chat
-// form does not know. It omits answers that belong to no call of their run.
+// NewSession prepares a recorded run for playing. It returns an error when a message has an unknown role. It
+// omits answers that do not belong to a call of their run.
 func NewSession(r *Record) (*Session, error) {
 	x := &Session{id: r.ID, model: cmp.Or(r.Model, "replay")}
 	for i, m := range r.Messages {
@@ -206,9 +206,9 @@ func stepReplies(s agent.State) []agent.StepRecord {
 	return out
 }
 
-// Play plays the whole recording with an agent: run after run, each on the state that the previous one left.
-// When a run fails or is cancelled, Play returns that error and the runs played so far. A run that was
-// stopped or denied is followed by the next, because the recorded user sent another message.
+// Play plays the whole recording with an agent: run after run, each on the final state of the previous run.
+// When a run fails or is cancelled, Play returns that error and the runs played so far. After a run that was
+// stopped or denied, Play continues with the next run, because the recorded user sent another message.
 func (x *Session) Play(ctx context.Context, a *agent.Agent) (Played, error) {
 	played := Played{State: x.Start()}
 	ctx = x.Into(ctx)
@@ -234,7 +234,7 @@ type Played struct {
 	// Runs is the number of runs that were played, including a failed one.
 	Runs int
 	// Departures are the places where the play left the recording, in order. After the first one, the
-	// recorded model no longer reacts to what this agent did.
+	// recorded model no longer reacts to the actions of this agent.
 	Departures []Departure
 }
 

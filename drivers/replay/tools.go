@@ -66,7 +66,7 @@ func ParseTools(text []byte) ([]ToolSchema, error) {
 	return tools, nil
 }
 
-// UnmarshalJSON reads a tool in OpenAI chat form. Members that a ToolSchema has no field for are ignored.
+// UnmarshalJSON reads a tool in OpenAI chat form. Members for which ToolSchema has no field are ignored.
 func (t *ToolSchema) UnmarshalJSON(data []byte) error {
 	var entry toolEntry
 	if err := strictjson.Unmarshal(data, &entry); err != nil {

@@ -42,8 +42,8 @@ type Entry struct {
 	// Step counts the steps of the run from zero.
 	Step int `json:"step"`
 
-	// Call is the id of a tool call, unique within its step, and Tool the name of the tool as the model gave it, known or
-	// not, cut to 128 bytes.
+	// Call is the id of a tool call, unique within its step, and Tool the tool's name that the model gave, cut to 128
+	// bytes; the tool need not exist.
 	Call string `json:"call,omitempty"`
 	Tool string `json:"tool,omitempty"`
 	// Arguments is the hash of the arguments that the tool got, or would have got; Asked is the hash of the model's own
@@ -51,8 +51,8 @@ type Entry struct {
 	Arguments string `json:"arguments_hash,omitempty"`
 	Asked     string `json:"asked_hash,omitempty"`
 
-	// Decision is the decision at Point, and By names the hook or person that made it. In a tool_result, By is the one that
-	// denied, mocked, replaced or withheld.
+	// Decision is the decision at Point, and By names the hook or person that made it. In a tool_result, By names the hook
+	// or person that denied, mocked, replaced or withheld.
 	Decision hooks.Decision  `json:"decision,omitempty"`
 	Point    hooks.PointName `json:"point,omitempty"`
 	By       string          `json:"by,omitempty"`
@@ -70,13 +70,13 @@ type Entry struct {
 	Result      string `json:"result_hash,omitempty"`
 	ResultBytes int    `json:"result_bytes,omitempty"`
 
-	// Totals is what a run used.
+	// Totals is the usage of the run.
 	Totals *Totals `json:"totals,omitempty"`
 	// Texts is set with Options.Content only.
 	Texts *Texts `json:"texts,omitempty"`
 }
 
-// Totals is what a run used.
+// Totals is the usage of the run.
 type Totals struct {
 	Steps        int   `json:"steps"`
 	InputTokens  int64 `json:"input_tokens"`
@@ -96,7 +96,7 @@ type Texts struct {
 // maxText is the maximum length of a logged text, in bytes.
 const maxText = 16 << 10
 
-// maxName is the maximum length of a logged tool name, in bytes: a model may write anything there.
+// maxName is the maximum length of a logged tool name, in bytes, because a model can write a name of any length.
 const maxName = 128
 
 // entryOf returns an entry for the run and step in which a hook is called.

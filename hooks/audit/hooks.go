@@ -9,11 +9,12 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// lastPriority makes the hooks that write run last: they have its negative at points where higher priorities run first, and
-// the number itself where higher priorities run last.
+// lastPriority makes the hooks that write run last: their priority is -lastPriority at points where higher priorities run
+// first, and lastPriority where higher priorities run last.
 const lastPriority = 1_000_000
 
-// Hooks returns the hooks that write to the log. They deny nothing except what could not be logged.
+// Hooks returns the hooks that write to the log. They deny only calls, and withhold only results, that could not be
+// logged.
 func (l *Log) Hooks() []hooks.Hook {
 	name, strict, lenient := l.options.Name, l.options.Failure, l.options.Failure
 	if strict != hooks.Abort {
@@ -61,7 +62,7 @@ func (l *Log) recordResult(_ context.Context, c hooks.ToolResultContext) hooks.R
 	return c.Pass()
 }
 
-// recordDecision writes what the controls of a point decided, unless they let the run continue unchanged.
+// recordDecision writes the decision of the controls of a point, unless they let the run continue unchanged.
 func (l *Log) recordDecision(_ context.Context, c hooks.Context) error {
 	o := c.Frozen()
 	if o.Decision() == hooks.Pass || o.Decision() == hooks.Allow {

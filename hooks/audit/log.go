@@ -48,8 +48,8 @@ type Log struct {
 	err    error
 }
 
-// New returns a log that writes to w, one line per Write. Nothing else may write to w meanwhile, unless w is a file
-// opened for appending.
+// New returns a log that writes to w, one line per Write. Other code must not write to w at the same time, unless w is
+// a file opened for appending.
 func New(w io.Writer, o Options) *Log {
 	if o.Name == "" {
 		o.Name = "audit"
@@ -90,7 +90,7 @@ func endsTorn(path string, size int64) bool {
 	defer file.Close()
 	var last [1]byte
 	_, err = file.ReadAt(last[:], size-1)
-	return err == nil && last[0] != '\n' // an empty file has no byte before its end: an error
+	return err == nil && last[0] != '\n' // for an empty file, reading the last byte is an error
 }
 
 // Close closes the file that Open opened. Later writes fail.
@@ -177,7 +177,7 @@ func (l *Log) texts(t Texts) *Texts {
 	return &t
 }
 
-// truncateText returns the first bytes of a text, at most so many.
+// truncateText returns at most the first most bytes of a text.
 func truncateText(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -10,7 +10,7 @@ import (
 )
 
 // visit walks the arguments, calls see for each path, and replaces the path with the result, unless it is the name of a
-// member. At is the location of v, and path reports whether strings there are paths.
+// member. At is the location of v, and path reports whether strings in v are paths.
 func (g guard) visit(at string, v any, path bool, see func(at, path string, name bool) string) any {
 	join := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
 	switch v := v.(type) {
@@ -34,10 +34,10 @@ func (g guard) visit(at string, v any, path bool, see func(at, path string, name
 	return v
 }
 
-// isPath reports whether a member of that name holds a path.
+// isPath reports whether a member with that name holds a path.
 func (g guard) isPath(name string) bool {
 	if g.Fields != nil {
-		return slices.ContainsFunc(g.Fields, func(field string) bool { return strings.EqualFold(field, name) }) // many tools ignore case here
+		return slices.ContainsFunc(g.Fields, func(field string) bool { return strings.EqualFold(field, name) }) // many tools ignore the case of member names
 	}
 	words := lo.Words(name) // of file_path, filePath, FILE-PATH
 	words = lo.FilterMap(words, func(word string, _ int) (string, bool) {

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Name is the name of the hook; empty means "base-dir". The guards of one agent need different names.
 	Name string
-	// Also lists further directories that paths may lead to, such as one for temporary files.
+	// Also lists further directories into which paths may lead, such as one for temporary files.
 	Also []string
 	// Fields lists the names of the members that hold paths, at any depth of the arguments, ignoring case. Nil means all
 	// members with the name of a path; see the package comment.

@@ -16,7 +16,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// judge returns what is wrong with a path, or the empty string.
+// judge returns the problem with a path; empty if the path is allowed.
 func (g guard) judge(path string) string {
 	switch {
 	case strings.ContainsFunc(path, unicode.IsControl):
@@ -105,7 +105,7 @@ func (g guard) absolute(path string) (abs, problem string) {
 	return g.dirs[0] + string(filepath.Separator) + path, ""
 }
 
-// resolveLinks follows the links in an absolute path as the system does, as far as the path exists.
+// resolveLinks follows the links in the existing part of an absolute path, as the system does.
 func resolveLinks(path string) (string, error) {
 	parts := func(p string) []string { return strings.Split(filepath.ToSlash(p), "/") }
 	top := filepath.VolumeName(path) + string(filepath.Separator)
@@ -130,7 +130,7 @@ func resolveLinks(path string) (string, error) {
 		case info.Mode()&fs.ModeSymlink == 0:
 			continue
 		}
-		if strings.HasPrefix(done, "/proc/") { // self/cwd is another directory for the tool
+		if strings.HasPrefix(done, "/proc/") { // /proc/self/cwd is another directory for the tool
 			return "", errors.New("it leads through a link in /proc, which may lead elsewhere for the tool")
 		}
 		target, err := os.Readlink(done)
@@ -156,8 +156,8 @@ func isBelow(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// isURL reports whether a path is a URL and can be ignored. A text with .. elements cannot: a tool that reads a:/../b
-// as a path ends up at b.
+// isURL reports whether a path is a URL and can be ignored. A text with .. elements cannot be ignored, because a tool
+// that reads a:/../b as a path accesses b.
 func isURL(path string) bool {
 	u, err := url.Parse(path)
 	return err == nil && len(u.Scheme) > 1 && strings.Contains(path, "://") && !slices.Contains(strings.Split(decodePercent(path), "/"), "..")

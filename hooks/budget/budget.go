@@ -11,17 +11,17 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Limits is what a run and the runs that it starts may use together: see agent.Spending. A zero field sets no limit; a
-// negative one, or NaN, allows nothing.
+// Limits limits the usage of a run together with the runs that it starts: see agent.Spending. A zero field sets no
+// limit; a negative value, or NaN, allows nothing.
 type Limits struct {
-	// Cost is in US dollars.
+	// Cost is the maximum cost in US dollars.
 	Cost float64
-	// Tokens is input and output together.
+	// Tokens is the maximum of input and output tokens together.
 	Tokens int64
-	// ToolCalls is the number of tool calls that are allowed.
+	// ToolCalls is the maximum number of tool calls.
 	ToolCalls int
-	// Deny lets a run that has reached its limit for cost or tokens continue: its tool calls are denied, and it may still
-	// answer.
+	// Deny lets a run that has reached its limit for cost or tokens continue: its tool calls are denied, but the model
+	// can still answer.
 	Deny bool
 }
 
@@ -38,18 +38,19 @@ func Hooks(limits Limits) []hooks.Hook {
 type budget struct {
 	limits  Limits
 	of      *agent.Scratch[spending]
-	counted *hooks.CountedCalls // that were allowed
+	counted *hooks.CountedCalls // the allowed calls
 }
 
 // spending is the usage of the topmost run that has the hooks, with all runs below it.
 type spending struct {
 	mu    sync.Mutex
-	owner agent.State // of the topmost run
+	owner agent.State // a state of the topmost run
 	// calls is the number of allowed calls; absent until it is counted for the first time.
 	calls mo.Option[int]
 }
 
-// spending returns the spending that the run of s is part of, and the reason why it may use no more, empty if it may.
+// spending returns the spending to which the run of s contributes, and the reason why the run must stop; empty if it
+// may continue.
 func (b *budget) spending(s agent.State) (spent *spending, reason string) {
 	spent = b.of.GetTree(s)
 	spent.mu.Lock()
@@ -69,7 +70,7 @@ func (b *budget) step(_ context.Context, c hooks.StepContext) hooks.Result {
 	return c.Allow()
 }
 
-// call stops a run whose last reply reached a limit, and denies tool calls beyond theirs.
+// call stops a run whose last reply reached a limit, and denies tool calls beyond the limit of tool calls.
 func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 	spent, reason := b.spending(c.State())
 	if reason != "" {
@@ -97,8 +98,8 @@ func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 
 const finish = "call no more tools, and finish with what you have"
 
-// countExecuted returns the number of calls of the run that were executed. In a run that resumes from a stored state they
-// stand for the allowed ones.
+// countExecuted returns the number of calls of the run that were executed. In a run that resumes from a stored state,
+// they count as the allowed calls.
 func countExecuted(s agent.State) (n int) {
 	for _, step := range s.RunSteps() {
 		for _, r := range step.Results() {

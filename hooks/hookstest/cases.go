@@ -16,9 +16,9 @@ type Case struct {
 	At Moment
 	// Want is the expected decision. Empty means hooks.Pass: no opinion, or not called.
 	Want hooks.Decision
-	// Saying is expected within the reason; empty accepts any.
+	// Saying is a text that the reason must contain; empty accepts any reason.
 	Saying string
-	// Leaving is the expected Fired.Text; empty accepts any.
+	// Leaving is the expected Fired.Text; empty accepts any text.
 	Leaving string
 	// Also, unless nil, makes further checks.
 	Also func(t *testing.T, f Fired)

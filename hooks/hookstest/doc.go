@@ -1,5 +1,5 @@
 // Package hookstest helps to test hooks: it calls them at a point as an agent would, and
-// returns what they decided and changed.
+// returns their decisions and changes.
 //
 //	func TestNoPush(t *testing.T) {
 //		hookstest.Cases{
@@ -14,11 +14,12 @@
 //
 // # Moments
 //
-// A Moment is the point at which the hook is called and what it is called about:
-// ToolCall, ToolResult, ToolFailure, Input, Start, StepStart, Request, Reply, StepEnd,
-// Stop, End and RunFailure make one for each point. It is a value, and its methods return
-// a changed copy: WithRun places it in a run (agent, depth, stage), AfterSteps puts steps
-// before it, WithState a conversation, WithEffects metadata.
+// A Moment is the point at which a hook is called, with the call, result or text that the
+// hook receives. ToolCall, ToolResult, ToolFailure, Input, Start, StepStart, Request,
+// Reply, StepEnd, Stop, End and RunFailure each create a Moment for one point. It is a
+// value, and its methods return a changed copy: WithRun places it in a run (agent, depth,
+// stage), AfterSteps puts steps before it, WithState sets a conversation, WithEffects
+// metadata.
 //
 // # Firing
 //
@@ -44,7 +45,6 @@
 //
 // # Time and concurrency
 //
-// Nothing here waits except for hooks: detached ones are drained. In a bubble of
-// testing/synctest time limits pass at once. Moments may be fired by several goroutines
-// at once.
+// Firing waits only for hooks, including detached ones. In a bubble of testing/synctest,
+// time limits pass immediately. Several goroutines can fire moments at the same time.
 package hookstest

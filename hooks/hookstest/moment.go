@@ -6,8 +6,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/moment"
 )
 
-// Moment is a point at which hooks are called and what they are called about: see
-// moment.Moment for its methods.
+// Moment is a point at which hooks are called, with the call, result or text that they
+// receive: see moment.Moment for its methods.
 type Moment = moment.Moment
 
 // Fired is the result of firing a moment: see moment.Fired.
@@ -96,7 +96,7 @@ func ToolFailure(tool, arguments string, err error) Moment {
 }
 
 // StepEnd returns the moment after a step in which the model answered with the given text and
-// called no tool: hooks.StepEnd. For more of a step, see WithReply.
+// called no tool: hooks.StepEnd. WithReply sets the other parts of the step.
 func StepEnd(text string) Moment { return moment.StepEnd(text) }
 
 // Stop returns the moment at which a run would end by itself with the given answer:

@@ -53,11 +53,11 @@ type Judgement struct {
 	// Usage is the usage of the model call, and Duration its length.
 	Usage    agent.Usage
 	Duration time.Duration
-	// Err is the cause when there is no verdict.
+	// Err is the error when there is no verdict.
 	Err error
 }
 
-// Judge decides by asking a model. Create one with New.
+// A Judge asks a model for decisions. Create one with New.
 type Judge struct {
 	options Options
 	request agent.Request
@@ -92,7 +92,7 @@ func New(o Options) (*Judge, error) {
 	}, nil
 }
 
-// Usage returns the usage of all judgements so far. Its cost is unknown if the cost of any judgement is.
+// Usage returns the usage of all judgements so far. Its cost is unknown if the cost of any judgement is unknown.
 func (j *Judge) Usage() agent.Usage {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -13,12 +13,13 @@ import (
 
 // Options defines a loop and when the hooks act. The zero value holds the defaults.
 type Options struct {
-	// Deny is how often a round may be made before its next call is denied; zero means 3, negative never.
+	// Deny is how often a round may be made before its next call is denied; zero means 3, negative means never.
 	Deny int
 	// Stop is how often a round may be made, denied calls included, before the run is stopped; zero means twice Deny, or 6;
 	// negative means never.
 	Stop int
-	// Cycle is the maximum number of calls in a round; zero means 4. One detects only the same call in a row.
+	// Cycle is the maximum number of calls in a round; zero means 4. With 1, only repetitions of a single call are
+	// detected.
 	Cycle int
 	// IgnoreResults treats repeated calls as the same even if their results differ.
 	IgnoreResults bool
@@ -26,8 +27,8 @@ type Options struct {
 	Except []string
 }
 
-// Hooks returns a control at PreToolUse, "loops", that denies, and one at StepEnd, "loops.stop", that stops. The first runs
-// after the other hooks of its point.
+// Hooks returns two controls: "loops" at PreToolUse denies calls, and "loops.stop" at StepEnd stops the run. The first one
+// runs after the other hooks of its point.
 func Hooks(o Options) []hooks.Hook {
 	o.Stop = cmp.Or(o.Stop, 2*max(o.Deny, 0), 6)
 	o.Deny = cmp.Or(o.Deny, 3)
@@ -53,16 +54,16 @@ type watch struct {
 
 // seen is the record of a run. Only one hook of a run uses it at a time.
 type seen struct {
-	recorded rounds // of the recorded steps
+	recorded rounds // the rounds of the recorded steps
 	steps    int    // the number of recorded steps
 
-	step    int           // the index of the step under way
-	pending []pendingCall // its calls for which the hook was called, by their index
-	sum     rounds        // of recorded and the first summed of pending
+	step    int           // the index of the current step
+	pending []pendingCall // the calls of this step for which the hook was called, by their index
+	sum     rounds        // the rounds of recorded and of the first summed calls in pending
 	summed  int
 }
 
-// pendingCall is a call of the step under way.
+// pendingCall is a call of the current step.
 type pendingCall struct {
 	index  int
 	id     string
@@ -71,7 +72,7 @@ type pendingCall struct {
 }
 
 // put stores a call at its index and returns the position. A stored call with the same id means that the hook was called
-// for it before; one with another id, that the step is being retried.
+// for this call before; a stored call with another id means that the step is being retried.
 func (s *seen) put(c pendingCall) int {
 	at, found := slices.BinarySearchFunc(s.pending, c.index, func(p pendingCall, index int) int { return p.index - index })
 	switch {
@@ -127,7 +128,7 @@ func (w *watch) stop(_ context.Context, c hooks.StepEndContext) hooks.Result {
 	}
 	seen := w.caughtUp(c.State())
 	if times, length := seen.recorded.find(w.Stop, 0); length > 0 {
-		return c.Stop("the run goes round in circles: " + w.sentence(&seen.recorded, times, length))
+		return c.Stop("the run is in a loop: " + w.sentence(&seen.recorded, times, length))
 	}
 	return c.Pass()
 }
@@ -139,7 +140,7 @@ func (w *watch) sentence(r *rounds, times, length int) string {
 	if length > 1 {
 		what, made = "same calls of ", "were, in turn,"
 	}
-	nothing := " and came to nothing new"
+	nothing := " and returned nothing new"
 	if w.IgnoreResults {
 		nothing = ""
 	}
@@ -171,7 +172,7 @@ func (w *watch) caughtUp(s agent.State) *seen {
 	return seen
 }
 
-// denied reports whether this hook denied the call of the step under way with that index.
+// denied reports whether this hook denied the call with that index in the current step.
 func (s *seen) denied(index int) bool {
 	return slices.ContainsFunc(s.pending, func(p pendingCall) bool { return p.index == index && p.denied })
 }

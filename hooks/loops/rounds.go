@@ -22,7 +22,7 @@ func (m made) sameAs(n made) bool {
 
 // rounds records, for each length of a round, how far the last calls repeat the calls before them.
 type rounds struct {
-	of []agreement // indexed by the length of the round minus one
+	of []agreement // index: the length of the round minus one
 	n  int         // calls so far
 }
 
@@ -52,8 +52,8 @@ func (r *rounds) add(m made) {
 	r.n++
 }
 
-// find returns the shortest round that was repeated at least so often, ignoring some of the last calls: how often it was
-// made and its number of calls, or zeros.
+// find returns the shortest round that was made at least the given number of times, ignoring the last calls given by
+// without. Made is how often it was made, and length its number of calls; both are zero if there is none.
 func (r *rounds) find(times, without int) (made, length int) {
 	for i, a := range r.of {
 		length := i + 1

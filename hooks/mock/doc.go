@@ -14,7 +14,7 @@
 //		Build().Get()
 //	// …
 //	for _, row := range table.UnusedRows() {
-//		fmt.Println("never asked for:", row)
+//		fmt.Println("never used:", row)
 //	}
 //
 // Recording and replaying:
@@ -33,9 +33,9 @@
 // deny calls, and a rewritten call is looked up in its new form. A mock keeps the answer of an earlier mock, so that a
 // table can precede a recording.
 //
-// A mocked result has the status mocked and no attempts, may be a failure, and passes through PostToolUse, including
-// redaction, like any other. The first row that matches answers. A call without a match is denied with a message, or
-// passed on to the tool: see Options.Unmatched.
+// A mocked result has the status mocked and no attempts, can be a failure, and passes through PostToolUse, including
+// redaction, like any other result. The first row that matches answers. A call without a match is denied with a
+// message, or passed on to the tool: see Options.Unmatched.
 //
 // # Recordings
 //
@@ -46,20 +46,20 @@
 //
 // Calls are matched by tool, by arguments compared as JSON values, and by occurrence: the second time that a session makes
 // a call, it gets the second answer. (In later runs of a session, a result that a hook at PostToolUse replaced does not
-// count as an occurrence.) The format is read strictly, since people edit it: unknown members, occurrences that do not
+// count as an occurrence.) The format is read strictly, because people edit it: unknown members, occurrences that do not
 // count up from one, and arguments that are not an object are errors with file and line. Content other than text is in
 // "content", as parts; for a failure only the text is replayed.
 //
 // Results are recorded after PostToolUse: a secret that hooks/redact removes from a result is not in the file. Arguments
-// are written as the tool got them. Calls that did not run, including mocked ones, are not recorded.
+// are written in the form that the tool received. Calls that did not run, including mocked ones, are not recorded.
 //
 // # Latency
 //
-// The latency of a mock delays its call and the later calls of the step, since hooks run for one call after the other,
-// while the latencies of parallel tools would overlap. The delay ends with the run's context.
+// The latency of a mock delays its call and the later calls of the step, because hooks run for one call after the
+// other. The latencies of parallel tools would overlap instead. The delay ends with the run's context.
 //
 // # Concurrency
 //
-// One table or player serves any number of runs at once: Row.Times is counted per run, occurrences per session, uses over
-// all runs. A recorder is for one session.
+// One table or player can serve any number of runs at the same time: Row.Times is counted for each run, occurrences for
+// each session, uses over all runs. A recorder is for one session.
 package mock

@@ -14,7 +14,7 @@ import (
 type Unmatched uint8
 
 const (
-	// Deny keeps the tool from running and tells the model that there is no answer.
+	// Deny denies the call and tells the model that there is no answer.
 	Deny Unmatched = iota
 	// Pass leaves the call to the tool, or to other hooks.
 	Pass
@@ -22,11 +22,11 @@ const (
 
 // Options configures mocks. The zero value holds the defaults.
 type Options struct {
-	// Name is the name of the hook; empty means "mock". Hooks of one agent have different names.
+	// Name is the name of the hook; empty means "mock". The hooks of one agent must have different names.
 	Name string
 	// Unmatched says what happens to a call without an answer. Zero denies it.
 	Unmatched Unmatched
-	// Timed delays recorded answers as long as the tools took. It has no effect on a table.
+	// Timed delays each recorded answer by the time that the tool took. It has no effect on a table.
 	Timed bool
 }
 
@@ -40,8 +40,8 @@ type reply struct {
 // occasion holds the answers of the mocks of a run for one call.
 type occasion struct {
 	order     []any  // the mocks, in the order in which they run
-	by        any    // the mock that answers the call, nil for none,
-	arguments string // with these arguments
+	by        any    // the mock that answers the call, nil if there is none,
+	arguments string // and the arguments of the call
 	said      map[any]saying
 }
 
@@ -108,7 +108,7 @@ type finding func(hooks.ToolContext) (r reply, undo func(), found bool)
 func (o Options) newHook(self any, longest time.Duration, find finding, denial func(hooks.ToolContext) string) hooks.Hook {
 	hook := hooks.On(hooks.AtPreToolUse, cmp.Or(o.Name, "mock"), func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {
-			return c.Pass() // the model is told what is wrong with the call
+			return c.Pass() // the model receives the error in the call
 		}
 		now := occasionOf(c)
 		now.takeBack(self, c.Call().Arguments)

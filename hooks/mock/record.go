@@ -23,7 +23,7 @@ type Recorder struct {
 }
 
 // Record returns a recorder that writes to w at the end of each step: one Write with one line for each call that a tool
-// answered. The lines contain arguments and results: protect the file as you would protect those.
+// answered. The lines contain arguments and results: protect the file like the data in them.
 func Record(w io.Writer) *Recorder { return &Recorder{w: w, seen: map[key]int{}} }
 
 // Hook returns the observer at StepEnd that records. It sees the results after all hooks of PostToolUse.
@@ -33,7 +33,7 @@ func (r *Recorder) Hook() hooks.Hook {
 	})
 }
 
-// Err returns the first error; after an error the recorder writes nothing more.
+// Err returns the first error. After an error the recorder does not write any more.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package moment calls hooks at one point as an agent would, and returns what they
-// decided and changed.
+// Package moment calls hooks at one point as an agent would, and returns their decisions and
+// changes.
 //
 //	fired, err := moment.ToolCall("bash", `{"command":"rm -rf /"}`).Fire(ctx, hooks.NewSet(noWipe)).Get()
 //	if err != nil {
@@ -9,14 +9,14 @@
 //
 // # Moments
 //
-// A Moment is the point at which hooks are called and what they are called about. Each
-// point has a func that creates its Moment: Input, Start, StepStart, Request, Reply,
+// A Moment is a point at which hooks are called, with the call, result or text that they receive.
+// Each point has a func that creates its Moment: Input, Start, StepStart, Request, Reply,
 // ToolCall, Intervention, InterventionAnswer, InterventionStopped, ToolResult, ToolFailure,
 // Compact, CompactResult, CompactFailure, Subagent, SubagentResult, SubagentFailure, StepEnd,
-// Stop, End, RunFailure, and Pipeline and Blueprint for the points around runs. A Moment
-// is a value, and its methods return a changed copy: WithRun places it in a run (agent,
-// depth, stage), AfterSteps puts steps before it and Answering what the tools said in
-// them, WithState a conversation, WithEffects metadata.
+// Stop, End, RunFailure, and Pipeline and Blueprint for the points around runs. A Moment is a
+// value, and its methods return a changed copy: WithRun places it in a run (agent, depth, stage),
+// AfterSteps puts steps before it, Answering sets the results of tools in these steps, WithState
+// sets a conversation, WithEffects metadata.
 //
 // # Firing
 //
@@ -42,9 +42,8 @@
 //
 // # Time and concurrency
 //
-// Nothing here waits except for hooks: detached ones are drained. In a bubble of
-// testing/synctest time limits pass at once. Moments may be fired by several goroutines
-// at once.
+// Firing waits only for hooks, including detached ones. In a bubble of testing/synctest, time
+// limits pass immediately. Several goroutines can fire moments at the same time.
 //
 // Package hooks/hookstest provides the same for tests, and tables of cases.
 package moment

@@ -15,8 +15,9 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Fire fires the moment for the hooks of a set that are at its point, in their order. The
-// error says why the moment could not be fired; the failure of a hook is not an error.
+// Fire fires the moment for the hooks of a set that are at its point, in their order.
+// Fire returns an error if the moment could not be fired; the failure of a hook is not an
+// error.
 func (m Moment) Fire(ctx context.Context, set hooks.Set) mo.Result[Fired] {
 	fired, err := m.fireOn(ctx, set)
 	if err != nil {
@@ -139,7 +140,7 @@ func (m Moment) results(final agent.State) []agent.ToolResult {
 	return out
 }
 
-// witness is an observer that keeps the context it was called with.
+// witness is an observer that keeps the context with which it was called.
 type witness struct{ context hooks.Context }
 
 func (w *witness) hook(at hooks.PointName) hooks.Hook {
@@ -149,13 +150,13 @@ func (w *witness) hook(at hooks.PointName) hooks.Hook {
 	}, at)
 }
 
-// recorder is an observer that remembers what hooks did.
+// recorder is an observer that stores the events of hooks.
 type recorder struct {
 	mu   sync.Mutex
 	seen []hooks.Event
 }
 
-// Observe remembers the event.
+// Observe stores the event.
 func (r *recorder) Observe(_ context.Context, e agent.Event) {
 	if e, ok := e.(hooks.Event); ok {
 		r.mu.Lock()

@@ -27,39 +27,40 @@ type Fired struct {
 	// Outcome is the complete outcome; nil when there is none.
 	Outcome *hooks.Outcome
 
-	// Err is the error of a hook, whatever its policy; nil when none failed. Of several
-	// failures it is the first, and of a retried hook the last one. Policy is the policy
-	// that was applied: closed, open, abort.
+	// Err is the error of a failed hook, regardless of its policy; nil when no hook failed. If
+	// several hooks failed, it is the error of the first; if a hook was retried, its last
+	// error. Policy is the policy that was applied: closed, open, abort.
 	Err    error
 	Policy string
 
-	// Effects holds what the controls add to the state, in order.
+	// Effects holds the effects of the controls, in order.
 	Effects agent.Effects
 	// Events holds the events of the hooks that an agent's observer would get.
 	Events []hooks.Event
 
-	// Input is the input as the hooks left it. At the input points only.
+	// Input is the input as changed by the hooks. It is set only at the input points.
 	Input []agent.Message
-	// Request is the request to the model, and Shown the conversation that it sees. At
-	// PreInference only.
+	// Request is the request to the model, and Shown the conversation that the model sees.
+	// They are set only at PreInference.
 	Request agent.Request
 	Shown   []agent.Message
-	// Reply is the model's turn as the hooks left it. At PostInference only.
+	// Reply is the model's turn as changed by the hooks. It is set only at PostInference.
 	Reply agent.Step
-	// Call is the effective call, and Result the result that the model received; nil when
-	// the run failed before that. At the points of a tool call only.
+	// Call is the effective call, and Result the result that the model received; nil when the
+	// run failed before that. They are set only at the points of a tool call.
 	Call   agent.ToolCall
 	Result *agent.ToolResult
 
-	// BlueprintRun is the run as the hooks left it. At the points of a coordinator only.
+	// BlueprintRun is the run as changed by the hooks. It is set only at the points of a
+	// coordinator.
 	BlueprintRun hooks.BlueprintRun
 
 	// State is the final state of the run, with everything that was added. Its Status and
 	// StopSignal say how the run ended; at the points of a pipeline, the StopSignal is that of
 	// the hook that ended the pipeline.
 	State agent.State
-	// RunErr is the error of the run, an *agent.RunError: a hook whose policy aborts
-	// fails it, and so do RunFailure and some moments of End. At the points around runs it is
+	// RunErr is the error of the run, an *agent.RunError: a hook whose policy is Abort fails
+	// the run, and so do RunFailure and some moments of End. At the points around runs it is
 	// the error of the firing.
 	RunErr error
 }
@@ -107,8 +108,7 @@ func newFired(m Moment, seen hooks.Context, final agent.State, err error, events
 	return f
 }
 
-// leaving returns f with the values after the hooks, as the observers of the point see
-// them.
+// leaving returns f with the values after the hooks, which the observers of the point see.
 func (f Fired) leaving(seen hooks.Context) Fired {
 	switch c := seen.(type) {
 	case hooks.InputContext:
@@ -163,8 +163,8 @@ func (f Fired) AddedTexts() []string {
 	return out
 }
 
-// String returns a line for a failed test: the decision, who made it and why, and what
-// failed.
+// String returns a line for a failed test: the decision, its hook and reason, and the error of
+// a failed hook.
 func (f Fired) String() string {
 	var b strings.Builder
 	b.WriteString(string(f.Decision))

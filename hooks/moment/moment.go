@@ -11,16 +11,16 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Moment is a point at which hooks are called, and what they are called about. It is an
-// immutable value: its methods return a changed copy. Create moments with the funcs named for
-// the points, such as ToolCall.
+// A Moment is a point at which hooks are called, with the call, result or text that they
+// receive. It is an immutable value: its methods return a changed copy. Create moments with
+// the funcs named for the points, such as ToolCall.
 type Moment struct {
 	at     hooks.PointName
 	input  []agent.Message
 	reply  agent.Step
 	result agent.ToolResult
-	broken error        // of the model call
-	status agent.Status // that the run ends with
+	broken error        // the error of the model call
+	status agent.Status // the status with which the run ends
 	signal agent.Signal
 
 	compaction    hooks.Compaction
@@ -29,13 +29,13 @@ type Moment struct {
 	blueprint     *hooks.BlueprintRun
 	approval      *agent.Approval // the person's answer about the call
 	invalid       error
-	question      string // why the person is asked
+	question      string // the reason why the person is asked
 	executor      agent.Executor
 	request       agent.Request
 	state         agent.State
 	run           agent.Run
 	before        []agent.Step
-	answers       func(step int, c agent.ToolCall) (agent.ToolResult, bool) // of the tools in these steps; nil: "ok"
+	answers       func(step int, c agent.ToolCall) (agent.ToolResult, bool) // results of the tools in the steps before; nil means "ok"
 	effects       []agent.Effect
 	continuations int
 	wrong         []error
@@ -146,8 +146,8 @@ func Pipeline(at hooks.PointName, about hooks.Pipeline) Moment {
 		hooks.IterationFailed, hooks.StageComplete)
 }
 
-// Blueprint returns a moment of a coordinator's run, such as hooks.RunStart. It fires as that
-// of Pipeline does.
+// Blueprint returns a moment of a coordinator's run, such as hooks.RunStart. It fires like a
+// moment of Pipeline.
 func Blueprint(at hooks.PointName, about hooks.BlueprintRun) Moment {
 	m := Moment{at: at, blueprint: &about}
 	return m.onlyAt("Blueprint", hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish)
@@ -171,7 +171,7 @@ func ToolFailure(tool, arguments string, err error) Moment {
 }
 
 // StepEnd returns the moment after a step in which the model answered with the given text and
-// called no tool: hooks.StepEnd. For more of a step, see WithReply.
+// called no tool: hooks.StepEnd. WithReply sets the other parts of the step.
 func StepEnd(text string) Moment {
 	return Moment{at: hooks.StepEnd, result: successResult("ok")}.saying(text)
 }
@@ -263,7 +263,7 @@ func (m Moment) AfterSteps(steps ...agent.Step) Moment {
 }
 
 // Answering sets the results of tools in the steps of AfterSteps, which count from zero; a
-// result may also be denied or mocked. Where f returns false, tools answered "ok".
+// result can also be denied or mocked. If f returns false, the tool answered "ok".
 func (m Moment) Answering(f func(step int, c agent.ToolCall) (agent.ToolResult, bool)) Moment {
 	m.answers = f
 	return m
@@ -286,8 +286,8 @@ func (m Moment) WithQuestion(reason string) Moment {
 	return m
 }
 
-// WithReply sets the whole turn of the model: its calls, usage, finish reason. Tools
-// that it calls answer "ok", or what WithResult says.
+// WithReply sets the whole turn of the model: its calls, usage, finish reason. Tools that it
+// calls answer "ok", unless WithResult sets another result.
 func (m Moment) WithReply(step agent.Step) Moment {
 	m.reply = step
 	if role := step.Message.Role(); role != "" && role != agent.RoleAssistant {
@@ -296,9 +296,8 @@ func (m Moment) WithReply(step agent.Step) Moment {
 	return m.onlyAt("WithReply", hooks.PostInference, hooks.StepEnd, hooks.Stop, hooks.ExecutionEnd)
 }
 
-// WithResult sets the whole answer of the tool: status, reason, attempts, effects. A result
-// that is mocked or not executed is that of a call that did not run. The default status is
-// executed.
+// WithResult sets the whole answer of the tool: status, reason, attempts, effects. The result
+// of a call that did not run is mocked or not executed. The default status is executed.
 func (m Moment) WithResult(r agent.ToolResult) Moment {
 	r.Status = lo.CoalesceOrEmpty(r.Status, agent.ToolExecuted)
 	if r.Executed() {
@@ -310,7 +309,7 @@ func (m Moment) WithResult(r agent.ToolResult) Moment {
 	return m.onlyAt("WithResult", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed, hooks.StepEnd)
 }
 
-// Invalid says what is wrong with the call by the tool's schema, often an
+// Invalid sets the error in the call according to the tool's schema, often an
 // *agent.ArgumentsError. Arguments rewritten by a hook are valid.
 func (m Moment) Invalid(err error) Moment {
 	if err == nil {
@@ -330,7 +329,7 @@ func (m Moment) WithExecutor(x agent.Executor) Moment {
 	return m.onlyAt("WithExecutor", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed, hooks.StepEnd)
 }
 
-// WithSignal sets why the run ends, or would end, and what ended it.
+// WithSignal sets the signal with which the run ends or would end.
 func (m Moment) WithSignal(signal agent.Signal) Moment {
 	m.signal = signal
 	if m.at == hooks.Stop && !signal.Reason.Soft() {

@@ -13,8 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// rig holds the parts of an agent that reaches a moment: a scripted model, and hooks that
-// are installed only in the moment's step.
+// rig holds the parts of an agent that reaches a moment: a scripted model, and the hooks,
+// which are installed only in the moment's step.
 type rig struct {
 	Moment
 
@@ -76,7 +76,7 @@ func (r rig) begin(ctx context.Context, s agent.State, next agent.Next) mo.Resul
 	return next(ctx, s.Apply(agent.EffectsOf(effects...).From(theirs)))
 }
 
-// endRun makes the run end as End says.
+// endRun makes the run end with the status and signal of the moment.
 func (r rig) endRun(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	signal := r.signal
 	switch r.status {
@@ -116,7 +116,7 @@ func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result
 	return next(ctx, s)
 }
 
-// playOn fires the points that other packages fire, such as those of compactions.
+// playOn fires the points that belong to other packages, such as those of compactions.
 func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 	var err error
 	switch r.at {
@@ -136,8 +136,8 @@ func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 	return s, err
 }
 
-// counting holds a hook that does nothing: with a hook at StepEnd, the totals of a run's
-// steps are kept for later hooks.
+// counting holds a hook that does nothing. If a run has a hook at StepEnd, the totals of
+// its steps are kept for later hooks.
 var counting = hooks.NewSet(hooks.ObserveAll(theirs, func(context.Context, hooks.Context) error { return nil }, hooks.StepEnd)).Compile().MustGet()
 
 // judge lets the run take all steps before the moment, and the step after a tool
@@ -195,11 +195,11 @@ func (r rig) executorInside() agent.Executor {
 	return tools{r}
 }
 
-// tools answers calls: those of the moment's step as the moment says, others with
+// tools answers calls: those of the moment's step with the moment's result, others with
 // "ok".
 type tools struct{ rig }
 
-// Prepare decides that the tool runs, unless the moment says otherwise.
+// Prepare decides that the tool runs, unless the moment sets another disposition.
 func (x tools) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	p := &agent.Prepared{Original: c, Call: c}
 	if taken := s.RunStepCount(); taken != len(x.before) {

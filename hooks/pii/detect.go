@@ -33,7 +33,7 @@ type detector struct {
 type found struct {
 	from, to int
 	of       *detector
-	also     []*detector // overlapping findings that end later; to is the end of the last one
+	also     []*detector // overlapping findings that end later; to is the end of the last of them
 }
 
 // uniqueKinds returns the distinct kinds of a piece: overlapping findings form one piece.
@@ -61,8 +61,9 @@ func newFinder(detectors []detector) *finder {
 	return f
 }
 
-// find returns the personal data in a text, except what passOver accepts, in order and without overlaps. The finding that
-// begins first wins, of several the longest; an overlapping finding that ends later extends it.
+// find returns the personal data in a text, except what passOver accepts, in order and without overlaps. Of overlapping
+// findings, the one that begins first wins; if several begin there, the longest. An overlapping finding that ends later
+// extends it.
 func (f *finder) find(text string, passOver func(found) bool) []found {
 	var all []found
 	inWord := false
@@ -127,7 +128,7 @@ func (d *detector) everywhere(all []found, text string) []found {
 	return all
 }
 
-// group returns the first group of a match, or the whole.
+// group returns the position of the first group of a match or, without groups, of the whole match.
 func group(at []int) (from, to int) {
 	for g := 2; g < len(at); g += 2 {
 		if at[g] >= 0 {
@@ -137,7 +138,7 @@ func group(at []int) (from, to int) {
 	return at[0], at[1]
 }
 
-// behindHints searches after each hint. A hint that starts with a space must be at the start of a word.
+// behindHints adds the findings after each hint. A hint that starts with a space must be at the start of a word.
 func (d *detector) behindHints(all []found, text, lower string) []found {
 	for _, hint := range d.hints {
 		hint, whole := strings.CutPrefix(hint, " ")
@@ -173,7 +174,7 @@ func newDetector(kind, first, pattern string, check func(value string) bool) det
 	}}
 }
 
-// near returns a detector of numbers that count only after a hint, since too many other numbers look the same.
+// near returns a detector of numbers that count only after a hint, because too many other numbers look the same.
 func near(kind string, hints []string, pattern string, check func(value string) bool) detector {
 	re := lazy.Regexp(`^(?i:[ ._-]?(?:numbers?|nummer|número|numéro|nr|no|num|id))?[\s:.=#"'(]{0,4}(` + pattern + `)`)
 	return detector{kind: kind, hints: hints, at: func(text string, i int) (int, int, bool) {

@@ -19,23 +19,23 @@
 //     a word such as phone, tel or mobile. Other digits are not treated as phone numbers.
 //   - credit_card: 13 to 19 digits that pass Luhn's check and begin like an issuer's cards.
 //   - iban: account numbers of a country's length that pass the check of ISO 13616 (mod 97), in groups or not.
-//   - ip: public addresses, version 4 and 6. Addresses of private networks and of the machine itself identify no person.
+//   - ip: public addresses, version 4 and 6. Addresses of private networks and of the machine itself do not identify a person.
 //     Numbers after a word such as version are not addresses.
-//   - us_ssn, es_dni, it_cf, fr_nir, cn_id, fi_hetu, se_pnr, br_cpf, and, only after a word for it, pl_pesel, nl_bsn,
+//   - us_ssn, es_dni, it_cf, fr_nir, cn_id, fi_hetu, se_pnr, br_cpf, and, only after a word that names the number, pl_pesel, nl_bsn,
 //     de_idnr, in_aadhaar, uk_nhs: national numbers, recognized by their form and their check digits (the us_ssn has none).
 //
-// Your own detectors add to these. A number that is part of a longer word or number never matches. Of two overlapping
-// findings, the one that begins first wins, or else the longer one; if the other one ends later, both count, and the whole
-// is redacted under the name of the first.
+// Options.Detectors adds your own detectors. A number that is part of a longer word or number never matches. Of two
+// overlapping findings, the one that begins first wins; if both begin at the same place, the longer one. If the other
+// one ends later, both count, and the whole text is redacted under the name of the first.
 //
-// Names, postal addresses and dates of birth are not found: they have no recognisable form. A finding may still be
-// something else, with a check digit that fits by chance.
+// Names, postal addresses and dates of birth are not found: they have no recognisable form. A finding can still be
+// another number whose check digit fits by chance.
 //
 // # Strategies
 //
 // Redact replaces a finding with [EMAIL]; Mask with stars that keep a recognisable part (a***@example.com, the last four
-// digits of a card); Hash with [EMAIL:3f2a81c09d44], which is the same for the same value and key, however the value is
-// formatted. Block withholds the whole result, input, or text of a reply. Each kind may have its own strategy.
+// digits of a card); Hash with [EMAIL:3f2a81c09d44], which is the same for the same value and key, regardless of the
+// value's format. Block withholds the whole result, input, or text of a reply. Each kind can have its own strategy.
 //
 // # Where it looks
 //
@@ -53,6 +53,6 @@
 // # Failure and concurrency
 //
 // The hooks are guards: they run first at points of input and last at points of output, and if one fails, the text is
-// withheld. A Filter is immutable and serves any number of runs at once. Options.Told gets kinds and counts, never the
-// values.
+// withheld. A Filter is immutable and can serve any number of runs at the same time. Options.Told gets kinds and
+// counts, never the values.
 package pii

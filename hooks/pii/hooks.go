@@ -60,7 +60,8 @@ func (f *Filter) Replies() hooks.Hook {
 }
 
 // filter returns a func that removes personal data from a text and returns the kinds that block it. Told gets one
-// report: about the content, else the error, else the first text with a finding.
+// report: about the content if it has a finding, otherwise about the error, otherwise about the first text with a
+// finding.
 func (f *Filter) filter(ctx context.Context, about Report, content agent.Content, err error) func(string) (after, blocked string) {
 	if f.told != nil {
 		_, about.Counts = f.Content(content)
@@ -88,7 +89,7 @@ func (f *Filter) tell(ctx context.Context, r Report) (blocked string) {
 	return blocked
 }
 
-// blocking describes, for people, the found kinds that block the text.
+// blocking returns a text that lists the found kinds that block the text.
 func (f *Filter) blocking(counts Counts) string {
 	return strings.ToUpper(strings.Join(f.blockedKinds(counts), ", "))
 }

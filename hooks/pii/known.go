@@ -26,7 +26,7 @@ func Kinds() []string {
 	return lo.Uniq(lo.Map(known, func(d detector, _ int) string { return d.kind }))
 }
 
-// noDomains lists file extensions, which are not domains: logo@2x.png.
+// noDomains lists file extensions that look like domains, as in logo@2x.png.
 var noDomains = []string{
 	"png", "jpg", "jpeg", "gif", "webp", "svg", "ico", "avif", "bmp", "tiff", "css", "js", "mjs", "ts", "tsx", "jsx", "json", "html", "xml", "yaml",
 	"yml", "txt",
@@ -124,7 +124,7 @@ func isCard(number string) bool {
 	return passesLuhn(number) && strings.Trim(number[1:], number[:1]) != "" && lo.SomeBy(issuers, func(i issuer) bool { return i.issued(number) })
 }
 
-// passesLuhn reports whether the last digit checks the others.
+// passesLuhn reports whether the number passes Luhn's check.
 func passesLuhn(number string) bool {
 	sum := 0
 	for i := range len(number) {
@@ -205,8 +205,8 @@ func spanOf(text, of string) string {
 	return text[:len(text)-len(strings.TrimLeft(text, of))]
 }
 
-// isPublicAddress reports whether an address is publicly reachable. Others, such as loopback and private addresses, do not
-// identify a person.
+// isPublicAddress reports whether an address is publicly reachable. Other addresses, such as loopback and private
+// addresses, do not identify a person.
 func isPublicAddress(text string) bool {
 	ip, err := netip.ParseAddr(text)
 	return err == nil && ip.IsGlobalUnicast() && !ip.IsPrivate()

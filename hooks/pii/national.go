@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// nationals finds numbers that states assign to people. Numbers that are only digits with one check digit count only
-// after a hint, since one of ten numbers passes the check.
+// nationals finds numbers that states assign to people. Numbers that consist of digits with one check digit count
+// only after a hint, because one of ten numbers passes the check.
 var nationals = []detector{
 	newDetector("us_ssn", anyDigit, `[0-9]{3}-[0-9]{2}-[0-9]{4}`, isSSN),
 	newDetector("es_dni", anyDigit+"XYZ", `(?:[0-9]{8}|[XYZ]-?[0-9]{7})-?[A-Z]`, isDNI),

@@ -25,7 +25,7 @@ var phones = []detector{
 // date matches eight digits that form a date: 20240131.
 var date = lazy.Regexp(`^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])$`)
 
-// countries are the country codes, by the International Telecommunication Union.
+// countries are the country codes of the International Telecommunication Union.
 var countries = strings.Fields(`1 20 211 212 213 216 218 220 221 222 223 224 225 226 227 228 229 230 231 232 233 234 235 236 237 238 239 240 241 242 243
 	244 245 246 247 248 249 250 251 252 253 254 255 256 257 258 260 261 262 263 264 265 266 267 268 269 27 290 291 297 298 299 30 31 32 33 34 350 351 352
 	353 354 355 356 357 358 359 36 370 371 372 373 374 375 376 377 378 379 380 381 382 383 385 386 387 389 39 40 41 420 421 423 43 44 45 46 47 48 49 500

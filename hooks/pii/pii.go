@@ -19,27 +19,28 @@ import (
 
 // Options configures what a Filter finds and how it treats it. The zero value finds all known kinds and redacts them.
 type Options struct {
-	// Kinds lists the kinds to find; empty means all: see the func Kinds. Detectors are always used.
+	// Kinds lists the built-in kinds to find; empty means all: see the func Kinds. Detectors are always used.
 	Kinds []string
 	// Detectors holds your own detectors.
 	Detectors []Detector
-	// Strategy is how findings are treated; empty means Redact. Strategies overrides it by kind.
+	// Strategy is the treatment of findings; empty means Redact. Strategies overrides it by kind.
 	Strategy   Strategy
 	Strategies map[string]Strategy
 	// Key is the key of hashes, of 16 bytes or more. Hash requires it.
 	Key []byte
-	// Except lists values that are not treated, however they are formatted, such as the address of your own support.
+	// Except lists values that are not treated, in any format, such as the address of your own support.
 	Except []string
 	// Told, unless nil, is called for each result, input or reply in which something was found. It must be quick and safe
 	// for concurrent use.
 	Told func(ctx context.Context, r Report)
 }
 
-// Detector finds a kind of personal data of your own.
+// A Detector finds an additional kind of personal data.
 type Detector struct {
-	// Kind names it: a word of letters, digits and underscores.
+	// Kind is the name of the kind: a word of letters, digits and underscores.
 	Kind string
-	// Regexp is in RE2 syntax. If it has groups, the first one that matched is the finding, else the whole match.
+	// Regexp is in RE2 syntax. If it has groups, the first group that matched is the finding; otherwise the whole
+	// match.
 	Regexp string
 	// Valid, unless nil, reports whether a match is a finding. It must be safe for concurrent use.
 	Valid func(value string) bool
@@ -52,12 +53,12 @@ type Report struct {
 	Point  hooks.PointName
 	Tool   string
 	CallID string
-	// Counts is how often each kind was found, and Blocked whether that was a reason to block.
+	// Counts is how often each kind was found. Blocked reports whether a finding blocked the text.
 	Counts  Counts
 	Blocked bool
 }
 
-// Counts is how often each kind was found. It is empty, not nil, when nothing was.
+// Counts is how often each kind was found. It is empty, not nil, when nothing was found.
 type Counts map[string]int
 
 // Filter finds and removes personal data. Create one with New.
@@ -156,7 +157,7 @@ func (f *Filter) walker(counts Counts) scrub.Walker {
 	}
 }
 
-// replace returns the text from some byte on, without personal data.
+// replace returns the text from byte from on, without personal data.
 func (f *Filter) replace(text string, from int, counts Counts) string {
 	var b strings.Builder
 	end := from

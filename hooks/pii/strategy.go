@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Strategy is the way to treat personal data.
+// Strategy says how to treat personal data.
 type Strategy string
 
 // The strategies.
@@ -24,7 +24,8 @@ const (
 	Block Strategy = "block"
 )
 
-// instead returns the replacement of a finding. A piece of several overlapping findings is hidden completely.
+// instead returns the replacement for a finding. A piece of several overlapping findings is hidden
+// completely.
 func (f *Filter) instead(p found, value string) string {
 	d := p.of
 	kind := strings.ToUpper(d.kind)

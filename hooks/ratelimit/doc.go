@@ -1,5 +1,5 @@
-// Package ratelimit holds a hook that limits how often a tool may be called in a period of
-// time.
+// Package ratelimit contains a hook that limits how often a tool may be called in a period
+// of time.
 //
 //	searches := ratelimit.Hook("few-searches",
 //		ratelimit.Limit{Calls: 10, Per: time.Minute},
@@ -11,26 +11,27 @@
 //
 // # What is counted
 //
-// Each tool that matches is counted separately, and in each run separately unless
-// Limit.Shared is set. A tool starts with Limit.Calls available calls. Each allowed call
-// uses one; used ones return one by one, evenly over Limit.Per. In the example, after a
-// quiet minute ten calls may come at once, and then one every six seconds. No period of
-// length Per has more than twice Limit.Calls calls.
+// The calls of each tool that matches are counted separately, and for each run separately
+// unless Limit.Shared is set. A tool starts with Limit.Calls available calls. Each allowed
+// call uses one; used calls become available again one by one, evenly over Limit.Per. In
+// the example, after a minute without calls, ten calls can follow immediately, and then
+// one every six seconds. A period of length Per never has more than twice Limit.Calls
+// calls.
 //
-// The hook runs after the others (PriorityAfterwork), so that calls that a guard denies do
-// not count, nor do calls with invalid arguments. A call that a person rejects later does
-// count. A call for which the hook runs again, because another hook or a person has
-// changed its arguments, counts once.
+// The hook runs after the other hooks (PriorityAfterwork), so that calls that a guard
+// denies, and calls with invalid arguments, do not count. A call that a person rejects
+// later does count. A call for which the hook runs again, because another hook or a person
+// has changed its arguments, counts once.
 //
 // # What happens beyond the limit
 //
 // A call beyond the limit is denied, and the model is told how long it would have to wait.
 // With Limit.Wait the call is delayed instead if its turn comes within that time. The hook
-// runs for the calls of a step one after the other, so that each waits for the ones before
-// it. A run that is cancelled while it waits gives its turn back, unless another run waits
-// behind it.
+// runs for the calls of a step one after the other, so that each call waits for the
+// earlier calls. A run that is cancelled while it waits gives its turn back, unless
+// another run waits behind it.
 //
 // # Concurrency
 //
-// One hook serves any number of runs at once.
+// One hook can serve any number of runs at the same time.
 package ratelimit

@@ -14,16 +14,16 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// Limit is how often a tool may be called.
+// Limit says how often a tool can be called.
 type Limit struct {
-	// Calls is the number of calls allowed in Per. Zero or less means none.
+	// Calls is the number of calls allowed in Per. Zero or less allows no call.
 	Calls int
 	// Per is the time in which used Calls become available again. Zero or less means never: Calls is the limit for the
 	// whole run, or with Shared for the lifetime of the hook.
 	Per time.Duration
-	// Shared counts the calls of all runs together: the limit of a service that all of them use.
+	// Shared counts the calls of all runs together: use it for a service that all runs use.
 	Shared bool
-	// Wait is how long a call may wait for its turn. Zero or less means that it is denied at once.
+	// Wait is how long a call can wait for its turn. Zero or less means that it is denied immediately.
 	Wait time.Duration
 }
 
@@ -69,7 +69,7 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 	return hook
 }
 
-// longestWait is shorter than a turn that never comes, and leaves room for a hook's time.
+// longestWait is shorter than the wait for a turn that never comes, and leaves time for the hook.
 const longestWait = rate.InfDuration - 2*hooks.DefaultTimeout
 
 // counters hold a counter for each tool. The zero value is ready.

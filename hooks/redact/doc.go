@@ -10,36 +10,40 @@
 //
 // # What is a secret
 //
-// Your literal secrets, plain and as base64 (those of seven bytes and more also inside of a longer base64 text), hex,
-// escaped for URLs and for JSON. Texts with a well-known form: keys and tokens of AWS, GitHub, GitLab, Slack, OpenAI,
-// Anthropic, Google, Stripe, npm and others, private keys, JSON web tokens, passwords in URLs and Authorization headers;
-// Kinds lists them. Values assigned to a name such as password, secret, token or api_key: this is a guess, which also
-// treats token = nextToken in a program as a secret; Options.Without turns kinds off. And the matches of your own patterns.
+// The hooks treat these texts as secrets:
+//
+//   - your literal secrets, plain and as base64 (those of seven bytes and more also inside of a longer base64 text), hex,
+//     escaped for URLs and for JSON
+//   - texts with a well-known form: keys and tokens of AWS, GitHub, GitLab, Slack, OpenAI, Anthropic, Google, Stripe, npm
+//     and others, private keys, JSON web tokens, passwords in URLs and Authorization headers; Kinds lists them
+//   - values assigned to a name such as password, secret, token or api_key; this is a guess, which also treats
+//     token = nextToken in a program as a secret, so Options.Without can turn kinds off
+//   - the matches of your own patterns
 //
 // # Where it looks
 //
-// In every text that results from a tool call, as hooks.ToolResultContext.Filter describes: all parts of the result (text,
-// files and pictures that are text, in UTF-8 or called so by their media type, their names, and URLs), the error, the
-// message of a stop, and the messages, context and metadata that the tool and other hooks add. In a text that is JSON,
-// strings are unescaped for the search and encoded again, and a number becomes a string if it contains a literal or a match
-// of your patterns; every other byte stays, so that valid JSON stays valid. The results of denied and failed calls are
-// treated the same.
+// Results searches every text that results from a tool call: see hooks.ToolResultContext.Filter. These are all parts of
+// the result (text, files and pictures that are text, in UTF-8 or according to their media type, their names, and URLs),
+// the error, the message of a stop, and the messages, context and metadata that the tool and other hooks add. In a text
+// that is JSON, strings are unescaped for the search and encoded again, and a number becomes a string if it contains a
+// literal or a match of your patterns; every other byte stays unchanged, so that valid JSON stays valid. The results of
+// denied and failed calls are treated in the same way.
 //
-// An error that contains a secret, even only in a wrapped value such as that of a panic, is replaced; its kind stays.
-// Controls at ToolFailed, and those that run earlier at PostToolUse, see the original.
+// An error that contains a secret, even only in a wrapped value such as the value of a panic, is replaced by an error of
+// the same kind. Controls at ToolFailed, and those that run earlier at PostToolUse, see the original.
 //
-// Adjacent parts of one result are searched as one text. A secret that is split over two results is not found, nor is one
-// that the tool itself broke into lines, cut off, spelled out or encrypted. The progress that a tool reports while it runs
-// is not searched. Replies searches the texts, thoughts and calls of the model, so that tools do not get the removed
+// Adjacent parts of one result are searched as one text. A secret that is split over two results is not found. Neither is a
+// secret that the tool itself broke into lines, cut off, spelled out or encrypted. Progress that a tool reports while it
+// runs is not searched. Replies searches the texts, thoughts and calls of the model, so that tools do not get the removed
 // secrets. A changed thought loses its signature. A streamed reply is held back until the hook has seen all of it.
 //
 // # Cost
 //
-// Patterns are RE2: the time grows with the length of the text and with nothing else. Rules whose hint is not in the
-// text cost a search for it.
+// Patterns are RE2: the time grows only with the length of the text. For a rule whose hint is not in the text, only the
+// search for the hint takes time.
 //
 // # Failure and concurrency
 //
-// The hooks are guards: they run last, and if one fails, the result is withheld. A Redactor is immutable and serves any
-// number of runs at once. It never reveals a secret: Options.Told gets kinds and counts.
+// The hooks are guards: they run last, and if one fails, the result is withheld. A Redactor is immutable and can serve
+// any number of runs at the same time. It never reveals a secret: Options.Told gets kinds and counts.
 package redact

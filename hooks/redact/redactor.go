@@ -17,25 +17,25 @@ import (
 // Options configures which texts are secrets, in addition to the well-known kinds. The zero value holds the defaults.
 type Options struct {
 	// Literals maps kinds, such as the name of an environment variable, to secrets. Surrounding white space is ignored;
-	// the rest must have four bytes or more. Empty ones, from unset variables, are ignored.
+	// the rest must have four bytes or more. Empty secrets, from unset variables, are ignored.
 	Literals map[string]string
-	// Patterns holds your own patterns; they take precedence over the well-known ones.
+	// Patterns holds your own patterns; they take precedence over the well-known kinds.
 	Patterns []Pattern
 	// Without lists the well-known kinds that are not replaced; see Kinds.
 	Without []string
-	// Told, unless nil, is called for each result or reply in which something was replaced. It must be quick and safe
+	// Told, unless nil, is called for each result or reply in which a secret was replaced. It must be quick and safe
 	// for concurrent use.
 	Told func(ctx context.Context, r Report)
 }
 
-// Pattern is a regular expression in RE2 syntax for one kind of secret. If it has groups, the first one is the secret,
-// else the whole match.
+// Pattern is a regular expression in RE2 syntax for one kind of secret. If it has groups, the first group is the
+// secret; otherwise the whole match.
 type Pattern struct {
 	Kind   string
 	Regexp string
 }
 
-// Report says what was replaced.
+// Report describes the replaced secrets.
 type Report struct {
 	Run agent.Run
 	// Point is the point of the hook. Tool and CallID identify the call of the result; both are empty for a reply.
@@ -46,14 +46,14 @@ type Report struct {
 	Counts Counts
 }
 
-// Counts is how often each kind of secret was replaced. It is empty, not nil, when none was.
+// Counts is how often each kind of secret was replaced. It is empty, not nil, when no secret was replaced.
 type Counts map[string]int
 
 // Redactor replaces secrets. Create one with New.
 type Redactor struct {
 	literals []literal
 	rules    []rule
-	numbers  bool // a number may be a secret, too
+	numbers  bool // a number can be a secret, too
 	told     func(context.Context, Report)
 }
 
@@ -62,7 +62,7 @@ func New(o Options) (*Redactor, error) {
 	r := &Redactor{told: o.Told, numbers: len(o.Patterns) > 0}
 	var wrong []error
 	for kind, secret := range o.Literals {
-		secret = strings.TrimSpace(secret) // a file that holds one ends in a line end
+		secret = strings.TrimSpace(secret) // a file with a secret usually ends in a line end
 		if secret != "" && len(secret) < 4 {
 			wrong = append(wrong, fmt.Errorf("the literal %q has less than 4 bytes: it would match everywhere", kind))
 		} else if secret != "" {
@@ -73,7 +73,7 @@ func New(o Options) (*Redactor, error) {
 			}
 		}
 	}
-	// The longest first: a secret may be part of another.
+	// Long secrets come first, because a secret can be part of another.
 	slices.SortFunc(r.literals, func(a, b literal) int {
 		return lo.CoalesceOrEmpty(len(b.text)-len(a.text), strings.Compare(a.text, b.text), strings.Compare(a.kind, b.kind))
 	})
@@ -110,7 +110,7 @@ func New(o Options) (*Redactor, error) {
 	return r, nil
 }
 
-// checkKind reports an error for a kind that could break the text around its mark.
+// checkKind returns an error for a kind that could break the text around its mark.
 func checkKind(kind string) error {
 	if kind == "" || strings.ContainsFunc(kind, func(r rune) bool { return r < ' ' || strings.ContainsRune(`"\[]`, r) }) {
 		return fmt.Errorf("invalid kind %q: expected one or two words without quotes, brackets and backslashes", kind)
@@ -135,8 +135,8 @@ func (r *Redactor) Replies() hooks.Hook {
 	}).WithPriority(hooks.PriorityGuard)
 }
 
-// filter returns a func that replaces secrets. Told gets one report: of the content, else of the error, else of the
-// first text in which there was a secret.
+// filter returns a func that replaces secrets. Told gets one report: about the content if it has a secret, otherwise
+// about the error, otherwise about the first text with a secret.
 func (r *Redactor) filter(ctx context.Context, about Report, content agent.Content, err error) func(string) string {
 	if r.told == nil {
 		return func(text string) string { text, _ = r.Text(text); return text }

@@ -21,8 +21,8 @@ import (
 type rule struct {
 	kind string
 	hint []string       // every text with a match contains one of these, in lower case; empty: not known
-	re   *regexp.Regexp // the first group that matched is the secret, else the whole match
-	not  *regexp.Regexp // what the secret cannot be, if set
+	re   *regexp.Regexp // the first group that matched is the secret; without groups, the whole match
+	not  *regexp.Regexp // if set, matches values that are not secrets
 }
 
 // kindSet is the kind of a value assigned to a name such as password.
@@ -31,7 +31,7 @@ const kindSet = "password"
 // kindAuthorization is the kind of the secret in an Authorization header.
 const kindAuthorization = "authorization"
 
-// schemes matches the words before the secret in such a header.
+// schemes matches the words before the secret in an Authorization header.
 const schemes = `(?:(?:bearer|basic|token|digest|negotiate)\s+)`
 
 // names matches the end of a name for a secret: DB_PASSWORD, githubToken, x-api-key.
@@ -101,7 +101,7 @@ var (
 )
 
 // setAs returns the kind of secret that the member's name implies for its value, and the prefix of the value that is not
-// secret; the kind is empty for no secret.
+// secret. The kind is empty if the value is not a secret.
 func (r *Redactor) setAs(name, value string) (scheme, kind string) {
 	switch {
 	case setName().MatchString(name):
@@ -150,8 +150,8 @@ func markOf(kind string) string { return "[redacted: " + kind + "]" }
 // literal is one form of a literal secret.
 type literal struct{ kind, text string }
 
-// escapedRule returns the rule that finds a secret escaped for a URL or for JSON, whichever of its characters are escaped:
-// encoders differ. It returns false for a secret in which no encoder escapes anything.
+// escapedRule returns the rule that finds a secret that is escaped for a URL or for JSON. Any of its characters can be
+// escaped, because encoders differ. It returns false for a secret without characters that an encoder escapes.
 func escapedRule(kind, secret string) (rule, bool) {
 	if url.QueryEscape(secret) == secret || !utf8.ValidString(secret) {
 		return rule{}, false

@@ -19,8 +19,8 @@ type Command struct {
 	Dir string
 	// Args are the program and its arguments. No shell reads them.
 	Args []string
-	// Env is the environment, as in exec.Cmd. Nil means the variables of this process that programs need to find their
-	// files: PATH, HOME and the like, and those of the Go tools. So tests that a model wrote see no API keys.
+	// Env is the environment, as in exec.Cmd. Nil means the variables of this process with which programs find their
+	// files, such as PATH and HOME, and those of the Go tools, so that tests that a model wrote do not see API keys.
 	Env []string
 }
 
@@ -33,20 +33,20 @@ var passed = []string{
 
 // Check runs the program and passes when it exits with 0. The output is what it wrote to both streams, in order of
 // arrival. When ctx is done, the whole process group of the program is killed, and processes left in the group at its end
-// are killed, too; on systems without process groups only the program itself is killed. Processes in a session of their
-// own (setsid, daemons) keep running: use toolexec/shell for such checks, which finds them. It is an error if the program
+// are killed, too; on systems without process groups only the program itself is killed. Processes in another session
+// (setsid, daemons) keep running: use toolexec/shell for such checks, which finds them. It is an error if the program
 // cannot be started.
 func (p Command) Check(ctx context.Context, _ agent.State) (Verdict, error) {
 	if len(p.Args) == 0 {
 		return Verdict{}, errors.New("there is no program: set Command.Args")
 	}
 	if p.Dir != "" {
-		if _, err := os.Stat(p.Dir); err != nil { // else the error would blame the program
+		if _, err := os.Stat(p.Dir); err != nil { // otherwise the error would name the program
 			return Verdict{}, fmt.Errorf("running %s: Command.Dir: %w", p.Args[0], err)
 		}
 	}
 	var out tail
-	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...) //nolint:gosec // that is what it is for
+	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...) //nolint:gosec // running a program is the purpose
 	cmd.Dir, cmd.Env = p.Dir, p.environ()
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Second // for pipes that a process holds open
@@ -72,10 +72,10 @@ func (p Command) environ() []string {
 	})
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the data that is written to it.
 type tail struct{ kept []byte }
 
-// tailBytes is how much of the end is kept; more than a model is told.
+// tailBytes is how much of the end is kept, which is more than the model receives.
 const tailBytes = 64 << 10
 
 func (t *tail) Write(p []byte) (int, error) {

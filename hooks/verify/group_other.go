@@ -4,7 +4,8 @@ package verify
 
 import "os/exec"
 
-// ownGroup returns at once: there are no process groups. The program itself is killed.
+// ownGroup does nothing, because there are no process groups. Only the program itself
+// is killed.
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(*exec.Cmd) {}

@@ -35,15 +35,15 @@ type Verdict struct {
 type Options struct {
 	// Name is the hook's name. Empty means "verify".
 	Name string
-	// Attempts is how often in one run the model is sent back to work. Zero means three, negative never. The agent's
+	// Attempts is how often a failed check makes one run continue. Zero means three, negative means never. The agent's
 	// limit for all Stop hooks together may be lower; see UseGuards.Continuations.
 	Attempts int
 	// Timeout limits one check. Zero means five minutes.
 	Timeout time.Duration
 	// MaxBytes is how much of the end of the output the model gets. Zero means 4 KiB.
 	MaxBytes int
-	// Clean, unless nil, returns the output without secrets. It is needed since the output of a check passes through no
-	// PostToolUse hook. It must be safe for concurrent use.
+	// Clean, unless nil, returns the output without secrets. It is needed because the output of a check does not pass
+	// through the PostToolUse hooks. It must be safe for concurrent use.
 	Clean func(output string) string
 }
 
@@ -75,12 +75,12 @@ func Hook(check Check, o Options) hooks.Hook {
 		}
 		most := min(o.Attempts, *count+c.ContinuationsLeft())
 		*count++
-		return c.Continue(fmt.Sprintf("You are not done: the check that your work must pass has failed (%d of %d). Mend what is wrong.\n\n%s",
+		return c.Continue(fmt.Sprintf("You are not done: the check that your work must pass has failed (%d of %d). Fix what is wrong.\n\n%s",
 			*count, most, told))
 	}).WithTimeout(o.Timeout + slack)
 }
 
-// slack is how long a check may take to return when its time is up.
+// slack is how long a check can take to return after its time is up.
 const slack = 10 * time.Second
 
 // make runs the check within its time limit.
@@ -109,5 +109,5 @@ func (o Options) outputTail(output string) string {
 		}
 		output = "[… what came before is left out …]\n" + strings.ToValidUTF8(output[missing:], "")
 	}
-	return cmp.Or(output, "It said nothing.")
+	return cmp.Or(output, "It wrote nothing.")
 }

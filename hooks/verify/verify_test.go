@@ -37,8 +37,8 @@ func TestVerdicts(t *testing.T) {
 		saying string
 	}{
 		"passed":          {says(verify.Verdict{Passed: true, Output: "ok"}, nil), verify.Options{}, hooks.Allow, ""},
-		"not passed":      {says(verify.Verdict{Output: "--- FAIL: TestAdd"}, nil), verify.Options{}, hooks.Continue, "(1 of 3). Mend what is wrong.\n\n--- FAIL: TestAdd"},
-		"without a word":  {says(verify.Verdict{}, nil), verify.Options{}, hooks.Continue, "It said nothing."},
+		"not passed":      {says(verify.Verdict{Output: "--- FAIL: TestAdd"}, nil), verify.Options{}, hooks.Continue, "(1 of 3). Fix what is wrong.\n\n--- FAIL: TestAdd"},
+		"without a word":  {says(verify.Verdict{}, nil), verify.Options{}, hooks.Continue, "It wrote nothing."},
 		"no attempts":     {says(verify.Verdict{Output: "red"}, nil), verify.Options{Attempts: -1}, hooks.StopRun, "has not passed, and the model was sent back 0 times: red"},
 		"not to be made":  {says(verify.Verdict{}, errors.New("no go")), verify.Options{}, hooks.StopRun, "could not decide: checking: no go"},
 		"passed or not":   {says(verify.Verdict{Passed: true}, errors.New("no go")), verify.Options{}, hooks.StopRun, "checking: no go"},
@@ -164,7 +164,7 @@ func Example() {
 	// Output:
 	// user: Mend add.
 	// assistant: All is well.
-	// user: You are not done: the check that your work must pass has failed (1 of 3). Mend what is wrong.
+	// user: You are not done: the check that your work must pass has failed (1 of 3). Fix what is wrong.
 	//
 	// --- FAIL: TestAdd
 	//     add(1, 2) = 4, want 3

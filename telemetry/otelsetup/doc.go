@@ -7,7 +7,7 @@
 //	}
 //	defer shutdown(context.Background())
 //
-// It is for programs; libraries should only use the API of OpenTelemetry.
+// It is for programs; libraries should use only the API of OpenTelemetry.
 //
 // # Variables
 //

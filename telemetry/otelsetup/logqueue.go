@@ -46,8 +46,8 @@ func logLimitsFromEnv() logLimits {
 	return l
 }
 
-// limitFromEnv reads a number from 1 to most. It reports any other value, as the
-// specification of OpenTelemetry has it, and returns the default.
+// limitFromEnv reads a number from 1 to most. For any other value, it reports an error and returns the
+// default, as the specification of OpenTelemetry requires.
 func limitFromEnv(variable string, otherwise, most int) int {
 	text := strings.TrimSpace(os.Getenv(variable))
 	if text == "" {
@@ -172,7 +172,7 @@ func (q *logQueue) report(err error) {
 }
 
 // Shutdown exports the queued events and waits until that is done or ctx ends. If ctx ends first, it cancels
-// the current export and returns at once; the remaining events are lost. Later events are dropped.
+// the current export and returns immediately; the remaining events are lost. Later events are dropped.
 func (q *logQueue) Shutdown(ctx context.Context) error {
 	q.mu.Lock()
 	if !q.closed {

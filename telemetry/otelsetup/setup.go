@@ -27,19 +27,19 @@ type Config struct {
 	Service string
 	// Console is the output of console exporters, which write one at a time. Nil means standard output.
 	Console io.Writer
-	// Spans are additional processors that get every span, whatever the environment says, and are shut down
-	// with the rest: for instance, one that writes a trace to a file.
+	// Spans are additional processors, such as one that writes a trace to a file. They get every span,
+	// regardless of the environment, and are shut down with the rest.
 	Spans []sdktrace.SpanProcessor
-	// Bare removes the texts of decisions and errors, which agents with Reasons add, from spans and log
-	// events for the environment's exporters: only Spans get them. It is for a program that shows them to
-	// its user.
+	// Bare removes the texts of decisions and errors, which agents with Reasons add, from the spans and
+	// log events for the environment's exporters, so that only the processors in Spans get them. It is for
+	// a program that shows these texts to its user.
 	Bare bool
 }
 
 // Start sets the global providers, the propagator and telemetry.SetDefaultLogs from the environment. It
-// leaves signals that the environment does not enable unset. Shutdown exports the remaining data and stops
-// everything that Start started; it returns when that is done or ctx ends. After an error, nothing is
-// running.
+// does not set up signals that the environment does not enable. Shutdown exports the remaining data and
+// stops everything that Start started; it returns when that is done or ctx ends. After an error, nothing
+// is running.
 func Start(ctx context.Context, c Config) (shutdown func(context.Context) error, err error) {
 	var end ending
 	if disabled() {

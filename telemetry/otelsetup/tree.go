@@ -24,8 +24,8 @@ import (
 // maxTree is the maximum number of spans in a tree; more spans are only counted.
 const maxTree = 100_000
 
-// Tree collects ended spans, to show a person at the end of the program what happened, how long it took, who
-// decided and why. Add it to Config.Spans. The zero Tree is empty. It is safe for concurrent use.
+// A Tree collects ended spans and prints them as a tree, with their durations and the decisions of hooks.
+// Add it to Config.Spans. The zero Tree is empty. It is safe for concurrent use.
 type Tree struct {
 	// Width, unless 0, is the maximum number of columns of a line of WriteTo: longer lines continue below,
 	// broken between words.
@@ -38,7 +38,7 @@ type Tree struct {
 
 var _ sdktrace.SpanProcessor = (*Tree)(nil)
 
-// OnStart returns at once.
+// OnStart does nothing.
 func (*Tree) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
 // OnEnd stores the span.
@@ -52,10 +52,10 @@ func (t *Tree) OnEnd(s sdktrace.ReadOnlySpan) {
 	t.spans = append(t.spans, s)
 }
 
-// ForceFlush returns at once.
+// ForceFlush does nothing.
 func (*Tree) ForceFlush(context.Context) error { return nil }
 
-// Shutdown returns at once: the stored spans can still be shown.
+// Shutdown does nothing: the stored spans can still be written.
 func (*Tree) Shutdown(context.Context) error { return nil }
 
 // WriteTo writes the spans, one per line, in the order in which they began. It can be called at any time.
@@ -99,7 +99,7 @@ func (t *Tree) writeBranch(b *strings.Builder, below map[trace.SpanID][]sdktrace
 
 // writeWrapped writes a text after the first column characters of its line. Further lines begin with rest.
 func (t *Tree) writeWrapped(b *strings.Builder, text string, column int, rest string) {
-	for i, word := range strings.Split(text, " ") { // keeps double spaces
+	for i, word := range strings.Split(text, " ") { // unlike strings.Fields, Split keeps double spaces
 		switch size := utf8.RuneCountInString(word); {
 		case i == 0:
 			column += size
@@ -124,7 +124,7 @@ func roundDuration(d time.Duration) time.Duration {
 	}
 }
 
-// describeSpan describes a span in words.
+// describeSpan returns a text that describes a span.
 func describeSpan(s sdktrace.ReadOnlySpan) string {
 	set := attribute.NewSet(s.Attributes()...)
 	has := func(key attribute.Key) string {
@@ -162,7 +162,8 @@ func describeSpan(s sdktrace.ReadOnlySpan) string {
 	return strings.Join(lo.Compact(parts), " ")
 }
 
-// harmlessText sanitizes a text for a terminal: models invent names of tools, and tools invent errors.
+// harmlessText sanitizes a text for a terminal, because models choose tool names and tools choose error
+// texts.
 func harmlessText(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return text

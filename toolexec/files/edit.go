@@ -10,13 +10,13 @@ import (
 	"github.com/samber/lo"
 )
 
-// EditArgs says what to replace by what.
+// EditArgs are the arguments of Edit.
 type EditArgs struct {
 	Path       string `json:"path" jsonschema:"the file, relative to the root"`
 	OldText    string `json:"old_text" jsonschema:"the text to replace, exactly as it is in the file and with enough around it to occur only once"`
-	NewText    string `json:"new_text" jsonschema:"what takes its place"`
+	NewText    string `json:"new_text" jsonschema:"the text that replaces old_text"`
 	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"replace every occurrence"`
-	IfHash     string `json:"if_hash,omitempty" jsonschema:"edit only if the file still has this hash, which read_file told"`
+	IfHash     string `json:"if_hash,omitempty" jsonschema:"edit only if the file still has this hash, which read_file returned"`
 }
 
 // Edit replaces a text in a file.
@@ -60,8 +60,8 @@ func replaceText(text, from, to string, all bool, most int) (string, []int, erro
 	}
 	to = strings.ReplaceAll(to, "\n", "\r\n")
 	var b strings.Builder
-	end := 0 // in text
-	at := 0  // in plain, and how far that is in text
+	end := 0 // the end of the last replacement in text
+	at := 0  // the position in plain; far is the same position in text
 	far := 0
 	seek := func(place int) int {
 		for ; at < place; at, far = at+1, far+1 {
@@ -95,7 +95,7 @@ func occurrences(text, part string, all bool) (places []int) {
 	}
 }
 
-// linesTold is the maximum number of line numbers in a message.
+// linesTold is the maximum number of line numbers that a message lists.
 const linesTold = 10
 
 // linesAt returns the lines of ascending places in a text, counted from 1.
@@ -113,7 +113,7 @@ func linesText(lines []int) string {
 	return lo.Ternary(len(lines) == 1, "line ", "lines ") + strings.Join(numbers, ", ") + lo.Ternary(len(lines) > linesTold, " …", "")
 }
 
-// hint describes a similar text in the file: one that differs only in white space, or one with the same first line.
+// hint describes a similar text in the file: a text that differs only in white space, or that has the same first line.
 func hint(text, part string) string {
 	lines, wanted := strings.Split(text, "\n"), strings.Split(strings.TrimSpace(part), "\n")
 	bare := func(line string) string { return strings.Join(strings.Fields(line), " ") }

@@ -45,7 +45,7 @@ func systemError(op, path string, err error) *Error {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Problem = "there is no such file or directory"
 	case errors.Is(err, fs.ErrExist):
-		e.Problem = "there is a file where a directory would have to be"
+		e.Problem = "a part of the path is a file, not a directory"
 	case errors.Is(err, fs.ErrPermission):
 		e.Problem = "the system does not permit it"
 	case errors.Is(err, fs.ErrClosed):

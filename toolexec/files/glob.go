@@ -12,13 +12,13 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// GlobArgs says which files to find.
+// GlobArgs are the arguments of Glob.
 type GlobArgs struct {
 	Pattern string `json:"pattern" jsonschema:"what the path must match, such as **/*.go"`
 	Path    string `json:"path,omitempty" jsonschema:"the directory to search, which the pattern is relative to; the root if left out"`
 }
 
-// Glob finds the files, links and the like whose paths match a pattern: everything but directories.
+// Glob finds files, links and other entries, except directories, whose paths match a pattern.
 func (t *Tree) Glob(ctx context.Context, in GlobArgs) (Listing, error) {
 	const op = "glob"
 	if err := checkPattern(in.Pattern); err != nil {
@@ -28,7 +28,7 @@ func (t *Tree) Glob(ctx context.Context, in GlobArgs) (Listing, error) {
 	if err != nil {
 		return Listing{}, err
 	}
-	// The part without any * is the path to begin at: siblings are not read.
+	// The search begins at the part of the path without *, so that siblings of that path are not read.
 	base, rest := ".", path.Clean(in.Pattern)
 	if !strings.Contains(rest, `\`) {
 		base, rest = doublestar.SplitPattern(rest)
@@ -47,7 +47,7 @@ func (t *Tree) Glob(ctx context.Context, in GlobArgs) (Listing, error) {
 	return found, err
 }
 
-// relativeName returns a name as seen from a directory that it is below.
+// relativeName returns the path from a directory to a name below it.
 func relativeName(dir, name string) string {
 	if dir == "." {
 		return name
@@ -55,8 +55,8 @@ func relativeName(dir, name string) string {
 	return strings.TrimPrefix(name, dir+"/")
 }
 
-// checkPattern refuses patterns that are malformed, that lead elsewhere, or that take too long: each choice
-// among alternatives is tried with each of the next.
+// checkPattern refuses patterns that are malformed, that lead out of the path, or that have too many
+// alternatives: each alternative of one group is tried with each alternative of the next.
 func checkPattern(pattern string) error {
 	slashed := filepath.ToSlash(pattern)
 	switch {
@@ -65,7 +65,7 @@ func checkPattern(pattern string) error {
 	case strings.HasPrefix(slashed, "/") || filepath.IsAbs(pattern) || slices.Contains(strings.Split(slashed, "/"), ".."):
 		return problem("", "", "a pattern is relative to the path that is searched, and without ..")
 	case !doublestar.ValidatePattern(pattern):
-		return problem("", "", "that is no pattern: a bracket or brace is not closed, or a backslash ends it; \\ takes the meaning from what follows")
+		return problem("", "", "invalid pattern: a bracket or brace is not closed, or a backslash ends it; \\ escapes the next character")
 	}
 	choices := 1
 	for group := range strings.SplitSeq(pattern, "{") {

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// GrepArgs says what to search for, and where.
+// GrepArgs are the arguments of Grep.
 type GrepArgs struct {
 	Pattern    string `json:"pattern" jsonschema:"the regular expression (RE2) that a line must match somewhere"`
 	Path       string `json:"path,omitempty" jsonschema:"the file or directory to search; the root if left out"`
@@ -27,21 +27,21 @@ type Match struct {
 	// Path is the file, relative to the root, and Line the line in it, counted from 1.
 	Path string
 	Line int
-	// Text is the line, or the part of a long one around the match.
+	// Text is the line; of a long line, the part around the match.
 	Text string
-	// Before and After are the lines around it that were asked for and do not belong to another match.
+	// Before and After are the requested lines around the match that do not belong to another match.
 	Before, After []string
 }
 
 // Matches is the result of a search.
 type Matches struct {
 	// Matches are the matches that fit into an answer, in the order of paths and lines. More is the number of
-	// further ones.
+	// further matches.
 	Matches []Match
 	More    int
-	// Files is how many files were searched.
+	// Files is the number of files that were searched.
 	Files int
-	// Notes says what was not searched.
+	// Notes describe what was not searched.
 	Notes []string
 }
 
@@ -81,7 +81,8 @@ func (t *Tree) Grep(ctx context.Context, in GrepArgs) (Matches, error) {
 
 var errEnough = errors.New("enough was searched")
 
-// text returns the match in the form path:line: for a matching line, path-line- for a line around it.
+// text returns the lines of the match, each with a prefix: path:line: for the matching line, path-line- for a
+// line around it.
 func (m Match) text() string {
 	var b strings.Builder
 	tell := func(line int, mark, text string) {

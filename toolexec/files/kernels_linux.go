@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// isKernelFile reports whether a file is on a virtual file system of the kernel: such files look like regular ones, but
-// hold the secrets of processes, block, or act when they are read. It matters if such a file system is mounted below
-// the root, or the root is /.
+// isKernelFile reports whether a file is on a virtual file system of the kernel: such files look like regular files,
+// but can hold the secrets of processes, block, or have side effects when they are read. The root contains such files
+// if a virtual file system is mounted below it, or if it is /.
 func isKernelFile(f *os.File) bool {
 	var s syscall.Statfs_t
 	if err := syscall.Fstatfs(int(f.Fd()), &s); err != nil {
@@ -24,5 +24,5 @@ func isKernelFile(f *os.File) bool {
 		0xcafe4a11, // bpf
 		0xde5e81e4, // efivarfs
 		0x62656570, // configfs
-	}, int64(s.Type)&0xffffffff) //nolint:unconvert // it has 32 bits on some machines, and a sign
+	}, int64(s.Type)&0xffffffff) //nolint:unconvert // on some machines, Type has 32 bits and is signed
 }

@@ -10,30 +10,30 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// ListArgs says what to list.
+// ListArgs are the arguments of List.
 type ListArgs struct {
 	Path  string `json:"path,omitempty" jsonschema:"the directory, relative to the root; the root itself if left out"`
 	Depth int    `json:"depth,omitempty" jsonschema:"how many levels to list; 1 if left out"`
 }
 
-// Entry describes something in a directory.
+// Entry describes a file, directory, link or other entry of a directory.
 type Entry struct {
 	// Path is relative to the root.
 	Path string
-	// Mode has the type: directory, link, regular file or something special.
+	// Mode is the type: directory, link, regular file or a special file.
 	Mode fs.FileMode
-	// Size is that of a regular file, in bytes.
+	// Size is the size of a regular file in bytes.
 	Size int64
-	// Target is where a link leads, as it is written in the link.
+	// Target is the target of a link, as written in the link.
 	Target string
 }
 
 // Listing is the entries that were found, in the order of their paths, with notes on the search.
 type Listing struct {
-	// Entries are the entries that fit into an answer. More is the number of further ones.
+	// Entries are the entries that fit into an answer. More is the number of further entries.
 	Entries []Entry
 	More    int
-	// Notes says what was not searched.
+	// Notes describe what was not searched.
 	Notes []string
 
 	bytes int
@@ -47,7 +47,7 @@ func (t *Tree) List(ctx context.Context, in ListArgs) (Listing, error) {
 	return t.find(ctx, "list", in.Path, max(1, in.Depth), func(string, fs.DirEntry) bool { return true })
 }
 
-// find lists everything below a directory that wanted accepts.
+// find lists the entries below a directory for which wanted returns true.
 func (t *Tree) find(ctx context.Context, op, dir string, depth int, wanted func(name string, d fs.DirEntry) bool) (Listing, error) {
 	name, err := t.name(op, dir)
 	if err != nil {
@@ -89,13 +89,13 @@ func (t *Tree) entry(name string, d fs.DirEntry) Entry {
 	e := Entry{Path: name, Mode: d.Type()}
 	if d.Type()&fs.ModeSymlink != 0 {
 		e.Target, _ = t.root.Readlink(name)
-	} else if info, err := t.root.Lstat(name); err == nil { // through the root, which d.Info is not in every version of Go
+	} else if info, err := t.root.Lstat(name); err == nil { // through the root: d.Info does not use it in every version of Go
 		e.Size = info.Size()
 	}
 	return e
 }
 
-// String returns a line on the entry.
+// String returns a line that describes the entry.
 func (e Entry) String() string {
 	switch {
 	case e.Mode.IsDir():
@@ -108,7 +108,7 @@ func (e Entry) String() string {
 	return fmt.Sprintf("%s (%s)", showPath(e.Path), describeMode(e.Mode))
 }
 
-// Content returns a line on each entry, and a note on what is missing.
+// Content returns a line for each entry, and a note about entries that are missing.
 func (l Listing) Content() agent.Content {
 	var b strings.Builder
 	for _, e := range l.Entries {

@@ -7,8 +7,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// withNotes returns content with notes in brackets, in a part of their own so that they are not taken for
-// text.
+// withNotes returns the text, and the notes in brackets as a separate part, so that they cannot be
+// mistaken for text of a file.
 func withNotes(text string, notes ...string) agent.Content {
 	note := agent.Text("[" + strings.Join(notes, "; ") + "]")
 	if text == "" {

@@ -9,9 +9,9 @@ import (
 	"github.com/samber/lo"
 )
 
-// openIn opens a regular file or a directory, and nothing else. The file is checked first, since opening a device
-// can have consequences, and again once it is open, since it may have been replaced between the two; for that case
-// it is opened without waiting for another process.
+// openIn opens a regular file or a directory, and nothing else. It checks the file before opening it, because
+// opening a device can have side effects, and again afterwards, because the file can have been replaced in
+// between. It opens the file without waiting for another process, in case a pipe has replaced it.
 func openIn(root *os.Root, name string, flag int, want fs.FileMode) (*os.File, fs.FileInfo, error) {
 	info, err := root.Stat(name)
 	if err != nil {
@@ -38,7 +38,7 @@ func openIn(root *os.Root, name string, flag int, want fs.FileMode) (*os.File, f
 	return f, info, nil
 }
 
-// isA returns an error if a file does not have the wanted mode: a directory, or a regular file.
+// isA returns an error if a file does not have the wanted type: a directory or a regular file.
 func isA(want fs.FileMode, info fs.FileInfo) error {
 	got := info.Mode().Type()
 	switch {
@@ -52,7 +52,7 @@ func isA(want fs.FileMode, info fs.FileInfo) error {
 	return problem("", info.Name(), "it is a %s: only regular files and directories are opened", describeMode(got))
 }
 
-// describeMode names the type of something that is neither a file nor a directory.
+// describeMode names the type of an entry that is neither a regular file nor a directory.
 func describeMode(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeSymlink != 0:
@@ -89,7 +89,7 @@ func (t *Tree) entries(ctx context.Context, dir string, most int) (list []fs.Dir
 	return lo.Slice(list, 0, most), len(list) > most, nil
 }
 
-// until is a reader that ends when ctx does.
+// until is a reader that returns an error when ctx is done.
 type until struct {
 	ctx context.Context //nolint:containedctx // it lives as long as one call of a method
 	r   io.Reader

@@ -45,8 +45,8 @@ func (t *Tree) fileName(op, given string) (string, error) {
 	return t.name(op, given)
 }
 
-// resolve follows the links of a name, as far as it exists, and returns the name without links. It is only for checks:
-// os.Root confines access whatever resolve finds.
+// resolve follows the links in the existing part of a name, and returns the name without links. The result is used
+// only for checks: os.Root confines access regardless of it.
 func (t *Tree) resolve(name string) (string, error) {
 	done, todo := ".", strings.Split(name, "/")
 	for links := 0; len(todo) > 0; {
@@ -57,7 +57,7 @@ func (t *Tree) resolve(name string) (string, error) {
 		}
 		at := path.Join(done, part)
 		target, err := t.root.Readlink(at)
-		if part == ".." || err != nil { // no link; it may not even be there
+		if part == ".." || err != nil { // not a link, or missing
 			done = at
 			continue
 		}
@@ -72,14 +72,14 @@ func (t *Tree) resolve(name string) (string, error) {
 	return done, nil
 }
 
-// hasNamedPart reports whether a part of the path is one of the names, whatever its letter case.
+// hasNamedPart reports whether a part of the path is one of the names, ignoring letter case.
 func hasNamedPart(p string, names []string) bool {
 	return lo.SomeBy(strings.Split(p, "/"), func(part string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(part, name) })
 	})
 }
 
-// suggestName adds to an error about a missing file which file may have been meant.
+// suggestName adds a suggestion to an error about a missing file: existing files with similar names.
 func (t *Tree) suggestName(ctx context.Context, err error, name string) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || !errors.Is(e, fs.ErrNotExist) {
@@ -94,7 +94,7 @@ func (t *Tree) suggestName(ctx context.Context, err error, name string) error {
 	near := lo.FilterMap(list, func(d fs.DirEntry, _ int) (string, bool) {
 		return path.Join(parent, d.Name()), isAlike(base, d.Name())
 	})
-	if len(near) == 0 { // the right name in another directory
+	if len(near) == 0 { // look for the same name in other directories
 		w := &walk{tree: t, left: 2000}
 		_ = w.below(ctx, ".", 0, func(name string, _ fs.DirEntry) error {
 			if strings.EqualFold(path.Base(name), base) {
@@ -110,8 +110,8 @@ func (t *Tree) suggestName(ctx context.Context, err error, name string) error {
 	return e
 }
 
-// isAlike reports whether one name may be a misspelling of the other: they differ in up to a third of their letters,
-// where two swapped letters count as one, or one contains the other.
+// isAlike reports whether one name is probably a misspelling of the other: one contains the other, or they differ in
+// up to a third of their letters, where two swapped letters count as one difference.
 func isAlike(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if min(len(a), len(b)) >= 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {

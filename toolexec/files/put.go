@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// target is a file that is to be written, in a directory that is held open, so that later changes of the tree have no
-// effect.
+// target is a file to be written. Its directory is held open, so that later changes of the tree have no effect.
 type target struct {
 	dir  *os.Root
 	name string      // relative to the tree's root, without links
-	info fs.FileInfo // of the file that is there; nil if none is
+	info fs.FileInfo // of the existing file; nil if there is none
 }
 
-// target finds where a name leads, and makes the directories on the way there if create is set.
+// target resolves a name to the file that it leads to, and creates the directories on the way if create is set.
 func (t *Tree) target(name string, create bool) (*target, error) {
 	actual, err := t.resolve(name)
 	if err != nil {
@@ -68,8 +67,8 @@ func (w *target) readTarget(most int, wanted bool) (text string, exists bool, er
 	return string(all), true, err
 }
 
-// put replaces the existing file, if it is still the same, by a new one. Until the new file is complete it has another
-// name.
+// put replaces the existing file, if it is unchanged, by a new one. The new file has a temporary name until it is
+// complete.
 func (w *target) put(content string) (err error) {
 	base, temporary := path.Base(w.name), ".grapnel-"+rand.Text()+".tmp"
 	mode := fs.FileMode(0o666)
@@ -88,7 +87,7 @@ func (w *target) put(content string) (err error) {
 	}()
 	if w.info != nil {
 		keepOwner(f, w.info)
-		if err := f.Chmod(mode); err != nil { // what the umask took
+		if err := f.Chmod(mode); err != nil { // bits that the umask removed
 			return err
 		}
 	}
@@ -107,7 +106,7 @@ func (w *target) put(content string) (err error) {
 	if err := w.dir.Rename(temporary, base); err != nil {
 		return err
 	}
-	if d, err := w.dir.Open("."); err == nil { // the name is safe only when the directory is
+	if d, err := w.dir.Open("."); err == nil { // the rename is durable only when the directory is synced
 		_ = d.Sync()
 		_ = d.Close()
 	}

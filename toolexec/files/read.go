@@ -19,7 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// ReadArgs says what to read.
+// ReadArgs are the arguments of Read.
 type ReadArgs struct {
 	Path   string `json:"path" jsonschema:"the file, relative to the root"`
 	Offset int    `json:"offset,omitempty" jsonschema:"the first line to show, counted from 1"`
@@ -32,11 +32,12 @@ type Excerpt struct {
 	Path string
 	// Text is the lines, without the CR of CRLF and with � for bytes that are not UTF-8.
 	Text string
-	// First and Last are the lines that Text has, counted from 1; both are 0 if the file is empty.
+	// First and Last are the numbers of the first and last line in Text, counted from 1; both are 0 if
+	// the file is empty.
 	First, Last int
 	// More reports that lines follow.
 	More bool
-	// Cut reports that the last line is longer than the part that is shown.
+	// Cut reports that Text has only a part of the last line.
 	Cut bool
 	// Lines is the number of lines of the file, or -1 if it is too big to count them.
 	Lines int
@@ -47,7 +48,7 @@ type Excerpt struct {
 	// CRLF is the number of lines that end in CRLF, and Strange the number of bytes of the lines that
 	// are shown as �.
 	CRLF, Strange int
-	// Unended reports that Text has the file's last line, and that it has no line end.
+	// Unended reports that Text has the file's last line, and that this line has no line end.
 	Unended bool
 }
 
@@ -80,8 +81,8 @@ func (t *Tree) Read(ctx context.Context, in ReadArgs) (Excerpt, error) {
 // reading is an excerpt that is being read.
 type reading struct{ Excerpt }
 
-// readLines reads as many lines as fit, and if whole is set also the rest of the file, to count and hash
-// it.
+// readLines reads as many lines as fit. If whole is set, it also reads the rest of the file, to count
+// its lines and to hash it.
 func (e *reading) readLines(from io.Reader, limit, most int, whole bool) error {
 	sum := sha256.New()
 	if whole {
@@ -93,10 +94,10 @@ func (e *reading) readLines(from io.Reader, limit, most int, whole bool) error {
 			countNoun(e.Size, "byte"), head[:min(12, len(head))])
 	}
 	var text strings.Builder
-	number := 0 // of the line that was read last
+	number := 0 // number of the line that was read last
 	for full := false; whole || !e.More; {
 		keep := lo.Ternary(full || number+1 < e.First, 0, most-text.Len())
-		line, size, err := readLine(r, keep+1) // one more shows that there is more
+		line, size, err := readLine(r, keep+1) // one byte more shows whether the line is longer
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
@@ -122,7 +123,7 @@ func isBinary(head []byte) bool {
 	return bytes.IndexByte(head, 0) >= 0 || countStrange(head) > len(head)/3+utf8.UTFMax
 }
 
-// add adds a line to the text, or as much of it as keep allows.
+// add adds at most keep bytes of a line to the text.
 func (e *reading) add(text *strings.Builder, line []byte, keep int) {
 	long := len(line) > keep
 	line, ended := bytes.CutSuffix(line, []byte("\n"))
@@ -135,7 +136,7 @@ func (e *reading) add(text *strings.Builder, line []byte, keep int) {
 		}
 	}
 	if long {
-		for i := 1; i <= min(len(line), utf8.UTFMax); i++ { // no half a rune
+		for i := 1; i <= min(len(line), utf8.UTFMax); i++ { // do not split a rune
 			if tail := line[len(line)-i:]; utf8.RuneStart(tail[0]) {
 				if !utf8.FullRune(tail) {
 					line = line[:len(line)-i]
@@ -144,7 +145,7 @@ func (e *reading) add(text *strings.Builder, line []byte, keep int) {
 			}
 		}
 	}
-	for _, r := range string(line) { // a byte that is not UTF-8 is read as utf8.RuneError
+	for _, r := range string(line) { // range yields utf8.RuneError for a byte that is not UTF-8
 		if r == 0 {
 			r = utf8.RuneError
 		}
@@ -183,7 +184,7 @@ func (e *reading) finish(lines int, whole bool, sum hash.Hash) error {
 	return nil
 }
 
-// readLine reads a line with its end, whatever its length, and keeps its first bytes.
+// readLine reads a line of any length with its line end, and keeps its first bytes.
 func readLine(r *bufio.Reader, most int) (line []byte, size int, err error) {
 	for {
 		part, err := r.ReadSlice('\n')

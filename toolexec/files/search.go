@@ -19,7 +19,7 @@ const (
 	maxColumn  = 400       // bytes shown of a line
 	maxSearch  = 256 << 20 // bytes that one call searches
 	maxPattern = 1000      // bytes of a pattern
-	longLine   = 1 << 10   // bytes of a line that is looked at in one go
+	longLine   = 1 << 10   // bytes of a line above which ctx can interrupt the search
 )
 
 // search is the state of one call of grep.
@@ -28,8 +28,8 @@ type search struct {
 	expression    *regexp.Regexp
 	glob          string
 	around        int
-	most          int // matches told
-	bytes         int // of them
+	most          int // maximum number of matches in the answer
+	bytes         int // size of the matches in the answer
 	left          int // bytes still to be searched
 	skippedBinary int
 	skippedBig    int
@@ -46,7 +46,7 @@ func (t *Tree) search(in GrepArgs) (*search, error) {
 	expression, err := regexp.Compile(lo.Ternary(in.IgnoreCase, "(?i)", "") + in.Pattern)
 	switch {
 	case err != nil:
-		return nil, problem("", "", "it is no regular expression in RE2 syntax: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return nil, problem("", "", "invalid regular expression (RE2 syntax): %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	case in.Context < 0 || in.MaxMatches < 0:
 		return nil, problem("", "", "context and max_matches are not negative")
 	}
@@ -97,7 +97,7 @@ func (s *search) file(ctx context.Context, name string) error {
 }
 
 func (s *search) lines(ctx context.Context, name string, lines []string) error {
-	told := -1 // the last line that was told
+	told := -1 // the last line in the answer
 	for i, line := range lines {
 		lines[i] = strings.TrimSuffix(line, "\r")
 		at := s.find(ctx, lines[i])
@@ -126,8 +126,8 @@ func (s *search) lines(ctx context.Context, name string, lines []string) error {
 	return nil
 }
 
-// find returns the position of the match in a line; nil if there is none. An expression may take microseconds for each
-// byte, so a long line is read in a way that ends with ctx.
+// find returns the position of the match in a line; nil if there is none. An expression can take microseconds for each
+// byte, so the search in a long line stops when ctx is done.
 func (s *search) find(ctx context.Context, line string) []int {
 	if len(line) <= longLine {
 		return s.expression.FindStringIndex(line)
@@ -137,7 +137,7 @@ func (s *search) find(ctx context.Context, line string) []int {
 
 // runes reads the runes of a line until ctx is done.
 type runes struct {
-	ctx  context.Context //nolint:containedctx // it lives as long as one look at a line
+	ctx  context.Context //nolint:containedctx // used for the search in one line
 	r    *strings.Reader
 	read int
 }
@@ -149,7 +149,7 @@ func (r *runes) ReadRune() (rune, int, error) {
 	return r.r.ReadRune()
 }
 
-// windowAround returns the part of a line that is shown: all of it, or the part around a position.
+// windowAround returns the part of a line to show: the whole line or, if it is long, the part around a position.
 func windowAround(line string, at int) string {
 	from := max(0, min(at-maxColumn/4, len(line)-maxColumn))
 	to := min(len(line), from+maxColumn)

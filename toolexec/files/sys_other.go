@@ -7,6 +7,6 @@ import (
 	"os"
 )
 
-const nonblock = 0 // no pipes among the files
+const nonblock = 0 // files cannot be pipes here
 
 func keepOwner(*os.File, fs.FileInfo) {}

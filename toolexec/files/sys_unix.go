@@ -12,7 +12,8 @@ import (
 // regular files.
 const nonblock = syscall.O_NONBLOCK
 
-// keepOwner gives a file the owner of another, if the process may; otherwise the process owns it.
+// keepOwner gives a file the owner of the old file, if the process is allowed to; otherwise the user of
+// the process owns it.
 func keepOwner(f *os.File, old fs.FileInfo) {
 	if was, ok := old.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(int(was.Uid), int(was.Gid))

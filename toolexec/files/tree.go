@@ -38,30 +38,31 @@ type Config struct {
 	ReadOnly bool
 	// MaxReadBytes limits the text of one answer, without notes: 48 KiB by default.
 	MaxReadBytes int
-	// MaxWriteBytes is the size of the largest file that may be written or edited, and the largest that grep looks into:
-	// 4 MiB by default.
+	// MaxWriteBytes is the maximum size of a file that can be written or edited, and of a file that grep searches: 4 MiB
+	// by default.
 	MaxWriteBytes int
 	// MaxMatches limits the lines that grep, and the paths that glob and list_files return in one answer: 200 by
 	// default.
 	MaxMatches int
-	// MaxWalk is how many files and directories one call visits before it stops with a note: 100,000 by default.
+	// MaxWalk is the number of files and directories that one call visits before it stops with a note: 100,000 by
+	// default.
 	MaxWalk int
 	// SearchTimeout is the time limit of the tools glob and grep, because a model can write an expression that takes
 	// hours. The default is one minute.
 	SearchTimeout time.Duration
-	// Skip names directories and files that walks skip, unless a walk begins inside of them. Letter case is ignored.
-	// Nil means .git; an empty list means none.
+	// Skip names directories and files that walks skip, unless a walk begins inside of one. Letter case is ignored. Nil
+	// means .git; an empty list means none.
 	Skip []string
-	// Protect names directories and files that nothing is written into, wherever they are. Letter case is ignored. Nil
+	// Protect names directories and files, at any depth, that the tools do not write into. Letter case is ignored. Nil
 	// means .git; an empty list means none.
 	Protect []string
 }
 
-// Tree is the files below one directory. Make one with Open.
+// A Tree gives access to the files below one directory. Create one with Open.
 type Tree struct {
 	config  Config
 	root    *os.Root
-	names   []string // what the root is called by absolute paths
+	names   []string // the names of the root in absolute paths
 	writing sync.Mutex
 }
 
@@ -94,12 +95,12 @@ func Open(c Config) (*Tree, error) {
 	return &Tree{config: c, root: root, names: names}, nil
 }
 
-// Close closes the root. Calls after that fail.
+// Close closes the root. Later calls fail.
 func (t *Tree) Close() error { return t.root.Close() }
 
-// Tools returns the tools for the tree: read_file, list_files, glob, grep, and unless it is read-only write_file and
-// edit_file. A call during which its run was cut off may run again: an edit that was already made then reports that
-// its text is not in the file.
+// Tools returns the tools for the tree: read_file, list_files, glob, grep and, unless the tree is read-only, write_file
+// and edit_file. If a run is cut off during a call, the call can run again when the run is resumed; an edit that was
+// already made then reports that its text is not in the file.
 func (t *Tree) Tools() []toolexec.Tool {
 	return lo.Map(t.newTools(), func(tool toolexec.Tool, _ int) toolexec.Tool {
 		return toolexec.WithPolicy(tool, toolexec.Policy{Doubt: toolexec.DoubtRepeat})
@@ -129,8 +130,8 @@ func (t *Tree) newTools() []toolexec.Tool {
 // content is the result of a method that can be shown to a model.
 type content interface{ Content() agent.Content }
 
-// toolFunc converts a method to a tool's func. A negative result is an answer; only a problem that no other call could
-// fix is an error.
+// toolFunc converts a method to a tool's func. A problem that the model can fix becomes an answer; only other problems
+// are errors.
 func toolFunc[In any, Out content](f func(context.Context, In) (Out, error)) func(context.Context, In) (toolexec.Output, error) {
 	return func(ctx context.Context, in In) (toolexec.Output, error) {
 		out, err := f(ctx, in)

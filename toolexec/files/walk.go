@@ -17,17 +17,17 @@ const deepest = 128
 // walk visits everything below a directory, without following links.
 type walk struct {
 	tree       *Tree
-	left       int  // how many entries it may still look at
+	left       int  // how many entries it can still visit
 	unreadable int  // directories and files that could not be read
-	cut        bool // there was more to look at
-	bottomless bool // it goes as deep as walks go
-	deeper     bool // and there was more below that
+	cut        bool // the walk stopped before all entries were visited
+	bottomless bool // the walk has no limit but the maximum depth
+	deeper     bool // there were entries below the maximum depth
 }
 
 func (t *Tree) walk() *walk { return &walk{tree: t, left: t.config.MaxWalk} }
 
-// below calls visit for the entries of a directory, down to depth levels, 0 meaning all, in the order of the paths. It
-// ends with the first error of visit, or with ctx; a subdirectory that cannot be read is counted.
+// below calls visit for the entries of a directory in the order of their paths, down to depth levels; 0 means all
+// levels. It stops at the first error of visit, or when ctx is done. It counts subdirectories that cannot be read.
 func (w *walk) below(ctx context.Context, dir string, depth int, visit func(name string, d fs.DirEntry) error) error {
 	list, err := w.listDir(ctx, dir)
 	if err != nil {
@@ -67,7 +67,7 @@ func (w *walk) through(
 		}
 		inner, err := w.listDir(ctx, name)
 		if err != nil {
-			w.unreadable++ // or ctx is done, which the next turn finds
+			w.unreadable++ // or ctx is done, which the next iteration finds
 			continue
 		}
 		if err := w.through(ctx, name, inner, depth-1, visit); err != nil {
@@ -86,7 +86,7 @@ func (w *walk) listDir(ctx context.Context, dir string) ([]fs.DirEntry, error) {
 	return list, err
 }
 
-// notes returns the limits of the walk that a reader of the results must know.
+// notes returns the limits that the walk reached, for a reader of the results.
 func (w *walk) notes() []string {
 	var notes []string
 	if w.cut {

@@ -7,11 +7,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// WriteArgs says what to write.
+// WriteArgs are the arguments of Write.
 type WriteArgs struct {
 	Path    string `json:"path" jsonschema:"the file, relative to the root"`
-	Content string `json:"content" jsonschema:"all that is to be in the file"`
-	IfHash  string `json:"if_hash,omitempty" jsonschema:"write only if the file still has this hash, which read_file told"`
+	Content string `json:"content" jsonschema:"the whole content of the file"`
+	IfHash  string `json:"if_hash,omitempty" jsonschema:"write only if the file still has this hash, which read_file returned"`
 }
 
 // Written is the result of a write or an edit.
@@ -22,14 +22,14 @@ type Written struct {
 	Created bool
 	// Size is the size of the file in bytes, and Before its previous size.
 	Size, Before int
-	// Lines are the lines of the replacements of an edit, counted from 1 in the old file; nil for a file written
-	// whole.
+	// Lines are the line numbers of an edit's replacements, counted from 1 in the old file; nil for a file
+	// written by Write.
 	Lines []int
 	// Hash is the hash of the file.
 	Hash string
 }
 
-// Write writes a whole file, and makes the directories that it is in.
+// Write writes a whole file, and creates the directories that it is in.
 func (t *Tree) Write(ctx context.Context, in WriteArgs) (Written, error) {
 	if len(in.Content) > t.config.MaxWriteBytes {
 		return Written{}, systemError("write", in.Path, tooBig(len(in.Content), t.config.MaxWriteBytes))
@@ -37,7 +37,8 @@ func (t *Tree) Write(ctx context.Context, in WriteArgs) (Written, error) {
 	return t.change(ctx, "write", in.Path, in.IfHash, func(string, bool) (string, []int, error) { return in.Content, nil, nil })
 }
 
-// change writes into a file the result of make for its content. Other changes of the tree wait meanwhile.
+// change calls make with the content of a file and writes the result to the file. Other changes of the
+// tree wait until it returns.
 func (t *Tree) change(
 	ctx context.Context, op, given, ifHash string, make func(old string, exists bool) (string, []int, error),
 ) (Written, error) {

@@ -25,7 +25,7 @@ func TestWrite(t *testing.T) {
 		".":            `write ".": it is a directory, not a file`,
 		"":             `write "": the path is empty: name a file`,
 		"dir/":         `write "dir/": a path that ends in a slash is a directory: name a file`,
-		"old.sh/x.txt": `write "old.sh/x.txt": there is a file where a directory would have to be`,
+		"old.sh/x.txt": `write "old.sh/x.txt": a part of the path is a file, not a directory`,
 	} {
 		if path == "a" {
 			require.NoError(t, os.MkdirAll(filepath.Join(dir, "a"), 0o755))

@@ -21,7 +21,7 @@ import (
 // IdempotencyKey is the member of a request's _meta with the call's idempotency key: see toolexec.Call.IdempotencyKey.
 const IdempotencyKey = "grapnel/idempotency-key"
 
-// call is a call of a tool.
+// call is the Body of a call of a server's tool.
 type call struct {
 	tool      *tool
 	arguments string
@@ -50,14 +50,14 @@ func (b *call) Run(ctx context.Context, c toolexec.Call) (toolexec.Output, error
 		if unsent := x.gone.Load() || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, errNotSent); unsent {
 			s.over.Store(true)
 			if !again && ctx.Err() == nil {
-				continue // the server knows nothing of this call: again, on a new connection
+				continue // the server did not run this call: call again on a new connection
 			}
 		}
 		return toolexec.Output{}, b.explain(ctx, s, x, err)
 	}
 }
 
-// uncallable returns the error for a call that was not made.
+// uncallable returns the error for a call that was not sent.
 func (b *call) uncallable(s *session, err error) *Error {
 	if errors.Is(err, errGone) || errors.Is(err, errChanged) {
 		e := b.newError(err, "", "")
@@ -67,7 +67,7 @@ func (b *call) uncallable(s *session, err error) *Error {
 	return b.newError(err, "", s.lastOutput())
 }
 
-// ask sends the call and waits for the answer, telling the observer of progress.
+// ask sends the call and waits for the answer. Meanwhile it reports progress to the observer.
 func (b *call) ask(ctx context.Context, s *session, c toolexec.Call) (*sdk.CallToolResult, error) {
 	token, reports, stop := s.news.follow()
 	defer stop()
@@ -161,7 +161,7 @@ func (b *call) newError(err error, advice, said string) *Error {
 func (x *exchange) advice() string {
 	switch status := int(x.status.Load()); {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return fmt.Sprintf("status %d: the server does not let us: check Headers", status)
+		return fmt.Sprintf("status %d: the server refused access: check Headers", status)
 	case status == http.StatusTooManyRequests, status >= 500:
 		return fmt.Sprintf("status %d: try again later", status)
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:

@@ -12,8 +12,9 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Client is an MCP server with its tools, as they were when Connect listed them. If the connection has ended, the next
-// call of a tool reconnects. It is safe for concurrent use; close it when the agents that use its tools are done.
+// A Client is a connection to an MCP server, with the tools that the server listed at Connect. If the connection has
+// ended, the next call of a tool reconnects. A Client is safe for concurrent use; close it when the agents that use
+// its tools are done.
 type Client struct {
 	server       Server
 	tools        []*tool
@@ -38,9 +39,9 @@ type dialling struct {
 	err     error
 }
 
-// Connect starts or reaches the server, initializes it and lists its tools. ctx applies only to that, within the
-// server's ConnectTimeout. The error is an *Error if the server failed, and nothing keeps running then; otherwise it
-// joins everything that is wrong with the configuration.
+// Connect starts or reaches the server, initializes it and lists its tools. ctx applies only to these steps, within
+// the server's ConnectTimeout. If the server fails, the error is an *Error, and no process keeps running; otherwise
+// the error joins everything that is wrong with the configuration.
 func Connect(ctx context.Context, s Server) (*Client, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("connecting to mcp server %q: %w", s.Name, err)
@@ -60,8 +61,8 @@ func Connect(ctx context.Context, s Server) (*Client, error) {
 	return c, nil
 }
 
-// Tools returns the server's tools, in the order of its list. They belong to the client: they work until it is closed,
-// in any number of agents.
+// Tools returns the server's tools, in the order of its list. They work until the client is closed, in any number of
+// agents.
 func (c *Client) Tools() []toolexec.Tool {
 	return lo.Map(c.tools, func(t *tool, _ int) toolexec.Tool { return t })
 }
@@ -70,7 +71,7 @@ func (c *Client) Tools() []toolexec.Tool {
 // them before you put them into a system prompt.
 func (c *Client) Instructions() string { return c.instructions }
 
-// Annotations returns the server's description of one of its tools, by the name that the model uses; false when the
+// Annotations returns the server's annotations of the tool that the model knows by this name; ok is false when the
 // client has no such tool.
 func (c *Client) Annotations(name string) (Annotations, bool) {
 	t, ok := lo.Find(c.tools, func(t *tool) bool { return t.spec.Name == name })
@@ -80,9 +81,9 @@ func (c *Client) Annotations(name string) (Annotations, bool) {
 	return t.annotations, true
 }
 
-// Close ends the connection, and the server's process group with it: it closes the server's input, then asks the group
-// to end, then kills it. Calls in progress fail. Close returns when everything has ended; its error reports processes
-// that did not end.
+// Close ends the connection and the server's process group: it closes the server's input, then asks the group to end,
+// then kills it. Calls in progress fail. Close returns when all processes have ended; its error reports processes that
+// did not end.
 func (c *Client) Close() error {
 	c.closing.Do(func() {
 		c.end()
@@ -91,7 +92,7 @@ func (c *Client) Close() error {
 		last, dialling := c.current, c.dialling
 		c.mu.Unlock()
 		if dialling != nil {
-			<-dialling.done // it closes what it dials
+			<-dialling.done // redial closes a session that it has opened
 		}
 		if last != nil {
 			c.closeErr = last.closeSession()
@@ -157,7 +158,7 @@ const (
 	maxPause   = time.Minute
 )
 
-// countFailure counts a connection that was lost, or could not be made.
+// countFailure counts a connection that was lost or could not be opened.
 func (c *Client) countFailure() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

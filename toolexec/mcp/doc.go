@@ -1,5 +1,5 @@
-// Package mcp makes tools from Model Context Protocol servers: programs that it starts and talks to over their
-// standard input and output, and services over streamable HTTP.
+// Package mcp provides the tools of Model Context Protocol servers. A server is a program that the package starts and
+// talks to over its standard input and output, or a service over streamable HTTP.
 //
 //	files, err := mcp.Connect(ctx, mcp.Server{
 //		Name:    "files",
@@ -7,7 +7,7 @@
 //		Only:    []string{"read_*", "list_directory"},
 //	})
 //	if err != nil {
-//		return err // says which server, what went wrong, what the server had to say
+//		return err // the server's name, what went wrong, and the server's last output
 //	}
 //	defer files.Close()
 //
@@ -19,9 +19,9 @@
 // # Names
 //
 // A tool is called mcp__server__tool, so that a matcher such as hooks.ToolMatching("mcp__files__*") covers a server.
-// Characters that model services do not accept in a name become _. A name that would be too long, or the same as
-// another's, ends in eight hex digits of a hash of the server's own name for the tool, so it does not depend on the
-// order of the list.
+// Characters that model services do not accept in a name become _. A name that would be too long, or the same as the
+// name of another tool, ends in eight hex digits of a hash of the server's own name for the tool, so it does not
+// depend on the order of the list.
 //
 // # Changes of the tool list
 //
@@ -37,10 +37,10 @@
 // references to other documents, unknown dialects), the model sees all of the schema, this package checks the
 // supported part, and the server checks everything.
 //
-// Text, images, audio and embedded resources reach the model as such; links reach it as text and are not fetched. A
-// structured result is passed on as JSON if there is no text, which is supposed to say the same; its numbers are
-// 64-bit floats, as the SDK reads them. isError means that the call ran and has a negative result. A result that
-// violates the server's output schema is passed on, and marked as failed.
+// The model receives text, images, audio and embedded resources unchanged. It receives links as text; they are not
+// fetched. A structured result is passed on as JSON only if there is no text, which by the protocol has the same
+// content; its numbers are 64-bit floats, because the SDK reads them as such. isError means that the call ran and has
+// a negative result. A result that violates the server's output schema is passed on, and marked as failed.
 //
 // Each request carries the call's idempotency key in its _meta, under IdempotencyKey, and, if the call is part of a
 // trace, its traceparent and tracestate.
@@ -53,22 +53,22 @@
 //
 // A connection can end: the process dies, closes its output, sends a message that is too long or too much unrelated
 // data; over HTTP, the server no longer knows the session. The next call then reconnects: immediately the first time,
-// later after a pause that doubles up to a minute and is reset when a call succeeds; calls during the pause fail at
-// once. Data in the server's memory is lost. Calls in progress fail with Error.Lost. They are not repeated, with one
-// exception: a tool that declares itself read-only or idempotent gets a second attempt, with the same idempotency key,
-// unless a Policy says otherwise. A call that the server refused because it did not know the session was not run, and
-// is made again.
+// later after a pause that doubles up to a minute and is reset when a call succeeds; calls during the pause fail
+// immediately. Data in the server's memory is lost. Calls in progress fail with Error.Lost. They are not repeated,
+// with one exception: a tool that declares itself read-only or idempotent gets a second attempt, with the same
+// idempotency key, unless a Policy says otherwise. If the server refused a call because it did not know the session,
+// the call did not run, and the package sends it again.
 //
 // # Trust
 //
 // Names, descriptions, schemas, instructions, annotations, progress and results come from the server and cannot be
-// trusted. Hooks see its tools like any others, and Client.Annotations gives them the server's description; a tool
-// that declares itself read-only may still write. A started server has the rights of this process: it gets only the
-// variables in Inherit and Env, which keeps secrets from it but does not confine it in any other way. Header values,
-// variables and the query of a URL are removed from errors.
+// trusted. Hooks see its tools like any other tools, and can use Client.Annotations; a tool that declares itself
+// read-only may still write. A started server has the rights of this process: it gets only the variables in Inherit
+// and Env, which keeps secrets from it but does not confine it in any other way. Header values, variables and the
+// query of a URL are removed from errors.
 //
 // # Concurrency
 //
-// Calls of one server run in parallel on one connection. A Client serves any number of agents and runs; Close it when
-// they are done. Close ends the process group of a server that Connect started, and waits for it.
+// Calls of one server run in parallel on one connection. A Client can serve any number of agents and runs; Close it
+// when they are done. Close ends the process group of a server that Connect started, and waits for it.
 package mcp

@@ -28,7 +28,7 @@ type Error struct {
 	Kind agent.ErrorKind
 
 	doing, text string
-	cause       error // a context's, never the server's
+	cause       error // an error of a context, never of the server
 }
 
 func (e *Error) Error() string {
@@ -67,7 +67,7 @@ func (s Server) errorOf(doing, tool string, err error, advice, said string) *Err
 	return e
 }
 
-// plumbing removes text about the SDK's internals, which does not help to find out what is wrong.
+// plumbing removes text about the SDK's internals, which does not help to find the problem.
 var plumbing = strings.NewReplacer(
 	`calling "tools/call": `, "", `sending "tools/call": `, "", `calling "tools/list": `, "", `sending "tools/list": `, "",
 	`calling "initialize": `, "", `sending "initialize": `, "", `rejected by transport: `, "", `: rejected by transport`, "",
@@ -84,7 +84,7 @@ func shortenText(text string) string {
 	return strings.ToValidUTF8(text[:maxSaid], "") + "…"
 }
 
-// scrubText returns a text without the secrets of the server, and shortened.
+// scrubText returns a shortened text without the secrets of the server.
 func (s Server) scrubText(text string) string {
 	for _, secret := range s.secrets() {
 		text = strings.ReplaceAll(text, secret, "[secret]")
@@ -92,9 +92,9 @@ func (s Server) scrubText(text string) string {
 	return shortenText(strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// secrets returns the values that no error may show, long ones first: a header's also without its scheme, a URL's
-// password and query, and the variables that Inherit and Env pass on. Short values are not included, because they would
-// match everywhere.
+// secrets returns the values that an error must not show, long values first: header values with and without their
+// scheme, the password and query of the URL, and the variables that Inherit and Env pass on. Short values are not
+// included, because they would match everywhere.
 func (s Server) secrets() []string {
 	var all []string
 	for _, values := range s.Headers {

@@ -12,32 +12,32 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// gate is between a connection and the session. It passes the messages that the session waits for, forwards progress
-// to its call in order, and drops everything else, up to a limit. Meanwhile nothing more is read, so a server cannot
-// fill the memory with unsolicited messages.
+// gate is between a connection and the session. It passes on the messages that the session waits for, forwards
+// progress to its call in order, and drops everything else, up to a limit. It reads the next message only after it
+// has handled the last one, so a server cannot fill the memory with unsolicited messages.
 type gate struct {
 	sdk.Transport
 	sdk.Connection
 
 	news   *news
-	most   int          // bytes of noise
-	agreed func(string) // told of the protocol's version
+	most   int          // limit of noise in bytes
+	agreed func(string) // called with the protocol version
 
 	mu      sync.Mutex
 	awaited map[jsonrpc.ID]string // the methods of our requests
-	asked   int                   // its requests that have no answer yet
-	noise   int                   // bytes that was not asked for since the last answer
+	asked   int                   // number of the server's requests that have no answer yet
+	noise   int                   // unsolicited bytes since the last answer
 }
 
-// How many unsolicited bytes a server may send, in messages of the greatest length, and how many requests it may send
-// without reading the answers.
+// The number of unsolicited bytes that a server may send, as a multiple of the maximum message length, and the number
+// of requests that it may send without reading the answers.
 const (
 	maxNoise = 4
 	maxAsked = 64
 )
 
-// ownCodes are the codes that the SDK uses for its own errors: closing on either side, and failed sends. A server
-// that uses them for errors of its own must not be mistaken for a closed connection.
+// ownCodes are the codes that the SDK uses for its own errors: closing on either side, and failed sends. If a server
+// uses them for other errors, these must not be mistaken for a closed connection.
 var ownCodes = []int64{-32003, -32004, -32005}
 
 func newGate(t sdk.Transport, s Server, n *news, agreed func(version string)) *gate {
@@ -79,7 +79,7 @@ func (g *gate) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// judge reports whether to pass the message to the session, or returns an error when the limit of other messages is
+// judge reports whether to pass the message to the session. It returns an error when the limit of other messages is
 // reached.
 func (g *gate) judge(m jsonrpc.Message) (wanted bool, err error) {
 	g.mu.Lock()
@@ -113,7 +113,7 @@ func (g *gate) judge(m jsonrpc.Message) (wanted bool, err error) {
 	return wanted, nil
 }
 
-// answers reports whether the message is the answer to a request of ours.
+// answers reports whether the message is the answer to a request of the session.
 func (g *gate) answers(m *jsonrpc.Response) bool {
 	method, ok := g.awaited[m.ID]
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the command the head of a process group of its own.
+// ownGroup makes the command the leader of a new process group.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // endGroup asks everything in the command's group to end.

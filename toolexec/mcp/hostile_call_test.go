@@ -45,7 +45,7 @@ func TestCallsOfAHostileServer(t *testing.T) {
 			`it said: "boom: [secret]"`, "it is unknown whether the call took effect"}},
 		"close":      {agent.ToolFailed, agent.ReasonError, 0, []string{"it closed its output", "it is unknown"}},
 		"huge":       {agent.ToolFailed, agent.ReasonError, 0, []string{"it sent a message of more than 262144 bytes"}},
-		"noise":      {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that are no messages"}},
+		"noise":      {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that are not messages"}},
 		"pings":      {agent.ToolFailed, agent.ReasonError, 0, []string{"things without reading the answers"}},
 		"badcontent": {agent.ToolFailed, agent.ReasonError, 0, []string{`calling tool "badcontent" of mcp server "bad"`, "nil content; no answer came that can be read"}},
 		"refuse":     {agent.ToolFailed, agent.ReasonError, 0, []string{"the server refused the call: no such thing, [secret] (code -32602)"}},

@@ -22,7 +22,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	}{
 		"exit":       {nil, []string{`connecting to mcp server "bad": the process ended (exit status 7)`, `it said: "no configuration found, token is [secret]"`}},
 		"silent":     {quick, []string{`connecting to mcp server "bad": no answer within the 4s of ConnectTimeout`}},
-		"chatty":     {nil, []string{"bytes that are no messages: its stdout is for the protocol", "Have a nice day."}},
+		"chatty":     {nil, []string{"bytes that are not messages: its stdout is for the protocol", "Have a nice day."}},
 		"null":       {nil, []string{"unsupported protocol version"}},
 		"refuse":     {nil, []string{"not today, [secret]"}},
 		"no-list":    {quick, []string{`listing the tools of mcp server "bad": no answer within the 4s of ConnectTimeout`}},
@@ -32,7 +32,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 		"twins":      {nil, []string{`taking the tools of mcp server "bad": it lists 2 tools named "a": name it in Except to do without`}},
 		"nameless":   {nil, []string{"it lists a tool without a name"}},
 		"unreadable": {nil, []string{`listing the tools of mcp server "bad"`}},
-		"schemas": {nil, []string{`tool "number": its schema: it is no object; name it in Except to do without`,
+		"schemas": {nil, []string{`tool "number": its schema: it is not an object; name it in Except to do without`,
 			`tool "array": its schema: compiling schema: arguments are always an object`}},
 	} {
 		t.Run(mode, func(t *testing.T) {

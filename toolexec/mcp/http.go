@@ -15,21 +15,21 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// endpoint is the connection to a server over HTTP. All requests use it, and all of them end with it.
+// endpoint is the connection to a server over HTTP. When it is closed, all its requests end.
 type endpoint struct {
 	origin  *url.URL
 	headers http.Header
 	most    int64
 	grace   time.Duration
 	base    http.RoundTripper
-	own     *http.Transport // to be closed at the end; nil when it is the caller's
+	own     *http.Transport // closed with the endpoint; nil when the caller supplied the client
 	life    context.Context //nolint:containedctx // of the connection, not of a call
 	end     context.CancelFunc
-	version atomic.Value // of the protocol, once that is agreed upon
+	version atomic.Value // the protocol version, once it is agreed
 	gone    atomic.Bool  // the server does not know the session
 }
 
-// The header with the protocol version. The SDK sets it only on a connection without a gate.
+// versionHeader is the header with the protocol version. The SDK sets it only on a connection without a gate.
 const versionHeader = "Mcp-Protocol-Version"
 
 func (e *endpoint) setVersion(version string) { e.version.Store(version) }
@@ -37,7 +37,7 @@ func (e *endpoint) setVersion(version string) { e.version.Store(version) }
 // exchange records the last request of a call.
 type exchange struct {
 	status atomic.Int64 // zero when no answer came
-	gone   atomic.Bool  // refused, for want of the session: nothing was done
+	gone   atomic.Bool  // refused because of an unknown session: the call did not run
 }
 
 type exchangeKey struct{}
@@ -58,7 +58,7 @@ func newEndpoint(s Server) *endpoint {
 }
 
 // transport returns the SDK's transport over the endpoint. The stream for the server's unsolicited messages is not
-// opened: it may hang for as long as the server likes.
+// opened: the server could keep it open without answering.
 func (e *endpoint) transport(s Server) sdk.Transport {
 	client := http.Client{CheckRedirect: e.redirect}
 	if s.HTTPClient != nil {
@@ -87,10 +87,10 @@ func (e *endpoint) isOrigin(u *url.URL) bool {
 	return u.Scheme == e.origin.Scheme && u.Host == e.origin.Host
 }
 
-// RoundTrip makes a request that ends with the endpoint, and limits the length of the answer.
+// RoundTrip sends a request that ends when the endpoint is closed, and limits the length of the answer.
 func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
-	if r.Method == http.MethodDelete { // the end of the session, for which the SDK lets everything else wait
+	if r.Method == http.MethodDelete { // this request ends the session, and the SDK waits for it
 		cancel()
 		ctx, cancel = context.WithTimeout(r.Context(), e.grace)
 	}
@@ -125,7 +125,7 @@ func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if x != nil {
 		x.status.Store(int64(resp.StatusCode))
-		x.gone.Store(forgotten && r.Method == http.MethodPost) // GET goes on with a call that was made
+		x.gone.Store(forgotten && r.Method == http.MethodPost) // a GET continues a call that was sent before
 	}
 	return resp, nil
 }
@@ -155,7 +155,8 @@ func (e *endpoint) stop() {
 	}
 }
 
-// capped is the body of an answer with a maximum length. A stream holds many messages, whose length the SDK limits.
+// capped is the body of an answer with a maximum length. A stream of messages has a larger maximum, because the
+// SDK limits the length of each message.
 type capped struct {
 	io.ReadCloser
 

@@ -169,7 +169,7 @@ func TestCallsOfAHostileServerOverHTTP(t *testing.T) {
 		want   []string
 	}{
 		"nasty":     {"", 0, false, []string{"done"}},
-		"auth":      {agent.ReasonError, 0, false, []string{"Unauthorized: status 401: the server does not let us: check Headers"}},
+		"auth":      {agent.ReasonError, 0, false, []string{"Unauthorized: status 401: the server refused access: check Headers"}},
 		"html":      {agent.ReasonError, 0, true, []string{`unsupported content type "text/html"`}},
 		"hang":      {agent.ReasonTimeout, 2 * time.Second, false, []string{"no answer within 2s"}},
 		"wrongid":   {agent.ReasonTimeout, 2 * time.Second, false, []string{"no answer within 2s"}},
@@ -213,7 +213,7 @@ func TestConnectOverHTTPSaysWhatIsWrong(t *testing.T) {
 	}))
 	defer other.Close()
 	for want, handle := range map[string]http.HandlerFunc{
-		"status 401: the server does not let us: check Headers": func(w http.ResponseWriter, r *http.Request) {
+		"status 401: the server refused access: check Headers": func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no %s"}}`, r.Header.Get("Authorization"))
 		},

@@ -14,13 +14,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// How many tools a server may list, and in how many pages.
+// The maximum number of tools that a server may list, and of pages of the list.
 const (
 	maxTools = 1000
 	maxPages = 100
 )
 
-// definition is a hash of the parts of a tool that must not change for calls that were made for the old one.
+// definition is a hash of the parts of a tool on which calls depend: if it changes, the tool is no longer called.
 type definition [sha256.Size]byte
 
 func definitionOf(t *sdk.Tool) definition {
@@ -40,7 +40,7 @@ func jsonOf(v any) string {
 
 // list reads the server's list of tools, and records their definitions. Not safe for concurrent use.
 func (c *session) list(ctx context.Context) ([]*sdk.Tool, error) {
-	c.news.stale.Store(false) // what changes from here on is news
+	c.news.stale.Store(false) // a change from now on makes the list stale again
 	tools, err := c.listTools(ctx)
 	if err != nil {
 		c.news.stale.Store(true)
@@ -100,7 +100,7 @@ func pickTools(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
 	return kept, errors.Join(wrong...)
 }
 
-// some returns the first names of a list, in words.
+// some returns the first names of a list as text.
 func some(names []string) string {
 	if len(names) == 0 {
 		return "none"

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxName       = 64 // what the common model services take
+	maxName       = 64 // the maximum of the common model services
 	maxServerName = 32 // leaves room for the tool
 )
 
@@ -23,9 +23,9 @@ func sanitizeName(name string) string {
 	}, name)
 }
 
-// toolNames returns the names of a server's tools for the model: mcp__server__tool. If a tool's own name had to be
-// changed because the full name would be too long or the same as another tool's, it ends in _ and eight hex digits of
-// the SHA-256 of its own name, so it does not depend on the order of the list.
+// toolNames returns the names of a server's tools for the model: mcp__server__tool. A name that would be too long, or
+// the same as the name of another tool, ends in _ and eight hex digits of the SHA-256 of the server's own name for
+// the tool, so it does not depend on the order of the list.
 func toolNames(server string, tools []string) []string {
 	prefix := "mcp__" + server + "__"
 	plain := lo.Map(tools, func(tool string, _ int) string { return prefix + sanitizeName(tool) })

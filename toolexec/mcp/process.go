@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// drainTime is how long the pipes of an ended process are still read: its children may hold them open.
+// drainTime is how long the pipes of an ended process are read, because its children may hold them open.
 const drainTime = 250 * time.Millisecond
 
-// process is a server that was started. Everything in its process group ends with it.
+// process is a started server. When it ends, all processes of its process group are ended.
 type process struct {
 	cmd   *exec.Cmd
-	in    *os.File // what it reads
-	out   *os.File // what it writes
-	said  *tail    // what it says beside the protocol
+	in    *os.File // its standard input
+	out   *os.File // its standard output
+	said  *tail    // its output outside of the protocol
 	grace time.Duration
 
 	stopping sync.Once
-	broken   chan struct{} // closed when nothing more is written to it
-	exited   chan struct{} // closed when it has ended, with how
+	broken   chan struct{} // closed when its input is no longer written
+	exited   chan struct{} // closed when it has ended; how is set before
 	how      string
-	ended    chan struct{} // closed when nothing of it is left
+	ended    chan struct{} // closed when its whole process group has ended
 }
 
 // startCommand starts the command of a server.
@@ -69,14 +69,14 @@ func startCommand(s Server) (*process, error) {
 
 // serverEnvironment returns the environment for a server.
 func serverEnvironment(s Server) []string {
-	env := []string{} // nil would be all of ours
+	env := []string{} // not nil, which would mean the environment of this process
 	for _, name := range s.Inherit {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
 	}
 	for name, value := range s.Env {
-		env = append(env, name+"="+value) // the later one counts
+		env = append(env, name+"="+value) // the last value of a name takes effect
 	}
 	return env
 }
@@ -96,7 +96,7 @@ func (p *process) watch(stderr *os.File) {
 	<-copied
 	p.how = p.cmd.ProcessState.String()
 	close(p.exited)
-	p.stopping.Do(p.shut) // what it wrote is still read
+	p.stopping.Do(p.shut) // its output is still read
 	stderr.Close()
 	close(p.ended)
 }

@@ -34,14 +34,14 @@ var _ agent.Event = ProgressReported{}
 func (ProgressReported) EventName() string { return "mcp.progress" }
 
 const (
-	maxReports = 1000 // of a call
+	maxReports = 1000 // for one call
 	reportRoom = 32   // reports that wait for the observer
 )
 
-// news is the unsolicited information from a server.
+// news holds the unsolicited information from a server.
 type news struct {
 	stale   atomic.Bool // the list of tools has changed since it was read
-	telling atomic.Bool // the SDK is being told so
+	telling atomic.Bool // the SDK is being notified of the change
 
 	mu    sync.Mutex
 	last  int
@@ -72,7 +72,7 @@ func (n *news) forwardProgress(p *sdk.ProgressNotificationParams) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	select {
-	case n.calls[token] <- *p: // a nil channel takes nothing
+	case n.calls[token] <- *p: // a nil channel never accepts a value
 	default:
 	}
 }
@@ -84,7 +84,7 @@ func (n *news) toolsChanged() bool {
 	return !n.telling.Swap(true)
 }
 
-// toldTools records that the SDK was notified: lists from now on are new.
+// toldTools records that the SDK was notified, so that it will not use a cached list.
 func (n *news) toldTools() {
 	n.telling.Store(false)
 	n.stale.Store(true)

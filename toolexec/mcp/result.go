@@ -21,7 +21,7 @@ func (t *tool) outputOf(r *sdk.CallToolResult) toolexec.Output {
 		parts = append(parts, partsOf(content)...)
 	}
 	isText := func(p agent.Part) bool { return p.Kind == agent.PartText }
-	if r.StructuredContent != nil && !lo.ContainsBy(parts, isText) { // the text is to say the same, for models
+	if r.StructuredContent != nil && !lo.ContainsBy(parts, isText) { // by the protocol, the text has the same content
 		parts = append(parts, agent.Text(jsonOf(r.StructuredContent)))
 	}
 	out := toolexec.Output{Failed: r.IsError}
@@ -53,8 +53,8 @@ func (t *tool) checkOutput(r *sdk.CallToolResult) error {
 	return err
 }
 
-// partsOf converts a piece of a result. A piece that a model cannot be given becomes a text that describes it. An
-// address only becomes text: fetching it is for the model to request and for hooks to decide.
+// partsOf converts a piece of a result. A piece that a model cannot receive becomes a text that describes it. A
+// link becomes text and is not fetched: the model can request that, and hooks can decide about it.
 func partsOf(c sdk.Content) []agent.Part {
 	switch c := c.(type) {
 	case *sdk.TextContent:

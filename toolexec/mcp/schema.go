@@ -19,11 +19,11 @@ func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 	case given == nil || given == true:
 		object = map[string]any{}
 	case !ok:
-		return "", nil, errors.New("it is no object")
+		return "", nil, errors.New("it is not an object")
 	}
 	object = maps.Clone(object)
 	if _, ok := object["type"]; !ok {
-		object["type"] = "object" // as the protocol says; model services insist
+		object["type"] = "object" // the protocol says so, and model services require it
 	}
 	told = jsonOf(object)
 	if checked, err = toolexec.CompileSchema(told); err == nil {
@@ -40,8 +40,8 @@ func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 }
 
 // loosenSchema returns a schema without unsupported parts: patterns that Go's regular expressions do not support
-// (look-around, back-references), references out of the document, unknown dialects. Inside keywords where a looser part
-// would make the whole stricter (not, if, oneOf, counts of matches), the keyword itself is loosened, too.
+// (look-around, back-references), references out of the document, unknown dialects. In some keywords, a looser part
+// would make the whole schema stricter (not, if, oneOf, counts of matches); such a keyword is loosened itself.
 func loosenSchema(schema any) any {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -62,7 +62,7 @@ func loosenSchema(schema any) any {
 			}
 		case "oneOf":
 			word = "anyOf"
-			if both, ok := s["anyOf"]; ok { // one of the two is enough of a check
+			if both, ok := s["anyOf"]; ok { // checking one of the two is enough
 				value = both
 			}
 		}

@@ -52,7 +52,7 @@ func TestInputSchema(t *testing.T) {
 
 func TestInputSchemaThatIsNone(t *testing.T) {
 	for given, want := range map[string]string{
-		`7`: "it is no object", `[]`: "it is no object", `false`: "it is no object",
+		`7`: "it is not an object", `[]`: "it is not an object", `false`: "it is not an object",
 		`{"type":"array"}`: "arguments are always an object", `{"type":"cat"}`: "/type",
 		`{"properties":{"a":7}}`: "/properties/a",
 	} {

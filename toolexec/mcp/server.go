@@ -28,8 +28,8 @@ const (
 	defaultMaxMessageBytes = 16 << 20
 )
 
-// DefaultInherit returns the environment variables that a server gets when Server.Inherit is nil: those with which
-// programs find themselves and their files, and which are unlikely to be secret.
+// DefaultInherit returns the environment variables that a server gets when Server.Inherit is nil: variables with
+// which programs find other programs and their files, and which are unlikely to be secret.
 func DefaultInherit() []string {
 	return []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "SYSTEMROOT"}
 }
@@ -37,7 +37,8 @@ func DefaultInherit() []string {
 // Server configures the connection to an MCP server: Name, and either Command or URL. Connect reads it and never
 // changes it.
 type Server struct {
-	// Name is the server's part in the names of its tools: at most 32 of [A-Za-z0-9_-], without "__".
+	// Name is the part of the tools' names that identifies the server: at most 32 characters of [A-Za-z0-9_-],
+	// without "__".
 	Name string
 
 	// Command starts a server that uses its standard input and output: the program and its arguments, without a
@@ -46,10 +47,10 @@ type Server struct {
 	// Dir is the working directory; empty means that of this process.
 	Dir string
 	// Inherit names the variables of this process's environment that the server gets. Nil means DefaultInherit, an
-	// empty list none. Errors never show the values of variables other than those of DefaultInherit, nor those of
-	// Env.
+	// empty list none. Errors can show the values of the variables in DefaultInherit, but never those of other
+	// variables or of Env.
 	Inherit []string
-	// Env are more variables, which take precedence over inherited ones.
+	// Env are additional variables, which take precedence over inherited ones.
 	Env map[string]string
 
 	// URL is the address of a server that speaks streamable HTTP.
@@ -61,18 +62,18 @@ type Server struct {
 	HTTPClient *http.Client
 
 	// Only and Except select tools by the server's own names, or by patterns as in path.Match: those in Only, or all
-	// if that is empty, except those in Except. A name without *, ? or [ that no tool has is an error.
+	// tools if Only is empty, except those in Except. A name without *, ? or [ that no tool has is an error.
 	Only, Except []string
 
-	// Policy configures how the tools are run. A zero Timeout means two minutes, less than zero none. Without
-	// Retry.Attempts, a call of a tool that declares itself read-only or idempotent is repeated once when its answer
-	// was lost: see Error.Lost.
+	// Policy configures how the tools are run. A zero Timeout means two minutes, less than zero means no limit.
+	// Without Retry.Attempts, a call of a tool that declares itself read-only or idempotent is repeated once when
+	// its answer was lost: see Error.Lost.
 	Policy toolexec.Policy
 	// ConnectTimeout limits starting, initializing and listing, at Connect and at each reconnect. Zero means 30
 	// seconds, less than zero no limit.
 	ConnectTimeout time.Duration
 	// CloseGrace is how long Close waits for a process after closing its input, and again after SIGTERM, before it
-	// kills the process. Zero means two seconds, less than zero that it kills at once.
+	// kills the process. Zero means two seconds, less than zero means that it kills the process immediately.
 	CloseGrace time.Duration
 	// MaxMessageBytes is the maximum size of a message, and of a list of tools; a larger one closes the connection.
 	// Zero means 16 MiB.
@@ -126,7 +127,7 @@ func (s Server) check() error {
 	return errors.Join(wrong...)
 }
 
-// picks reports whether Only and Except select the tool of that name.
+// picks reports whether Only and Except select the tool with this name.
 func (s Server) picks(tool string) bool {
 	matches := func(pattern string) bool {
 		ok, _ := path.Match(pattern, tool)

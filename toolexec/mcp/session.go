@@ -17,22 +17,23 @@ import (
 type session struct {
 	server  Server
 	sdk     *sdk.ClientSession
-	process *process  // of these two,
-	http    *endpoint // one is nil
+	process *process  // set for a process;
+	http    *endpoint // set for HTTP; the other is nil
 	news    *news
 	gate    *gate
 	dead    chan struct{} // closed when the connection has ended
-	over    atomic.Bool   // it is known to be of no more use
+	over    atomic.Bool   // calls must not use the session any more
 
-	refreshing chan struct{} // holds a token while the list is not read
+	refreshing chan struct{} // holds a token except while the list is being read
 	listed     map[string]definition
 }
 
-// The protocol versions to try: first one that common servers support, then the one that a server may insist on.
+// The protocol versions to try: first a version that common servers support, then the newest, which some servers
+// require.
 var protocols = []string{"2025-11-25", ""}
 
-// dialServer starts or reaches a server, initializes it and reads its list of tools. If it fails, nothing keeps
-// running.
+// dialServer starts or reaches a server, initializes it and reads its list of tools. If it fails, no process
+// keeps running.
 func dialServer(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
 	if s.ConnectTimeout > 0 {
 		var cancel context.CancelFunc
@@ -45,7 +46,7 @@ func dialServer(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
 	for _, protocol := range protocols {
 		var code int64
 		if c, code, err = greetServer(ctx, s, protocol); code != jsonrpc.CodeMethodNotFound && code != sdk.CodeUnsupportedProtocolVersion {
-			break // it does not refuse the greeting as such
+			break // the error is not about the protocol version
 		}
 	}
 	if err != nil {
@@ -136,8 +137,8 @@ func newSDKClient(n *news) *sdk.Client {
 	return client
 }
 
-// onlyKnown restricts the requests and notifications of a server to those that are used: not every handler of the
-// SDK survives everything that a server may send.
+// onlyKnown restricts the requests and notifications of a server to those that are used, because some handlers of
+// the SDK panic on messages that a server can send.
 func onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (_ sdk.Result, err error) {
 		defer recoverPanic(&err)
@@ -169,7 +170,7 @@ func (c *session) lastOutput() string {
 	return c.process.said.String()
 }
 
-// stop starts to end the connection, without waiting.
+// stop begins to end the connection and does not wait.
 func (c *session) stop() {
 	if c.process != nil {
 		c.process.stop()

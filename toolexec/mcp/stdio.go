@@ -13,13 +13,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lines is the connection to a process: a JSON-RPC message a line. Other lines are skipped, up to a limit, because not
-// every program reserves its output for the protocol.
+// lines is the connection to a process, with one JSON-RPC message on each line. Other lines are skipped, up to a
+// limit, because some programs also write other text to their output.
 type lines struct {
 	*process
 
-	most    int // bytes of a message
-	garbage int // bytes that are no message since the last one
+	most    int // maximum length of a message in bytes
+	garbage int // bytes since the last message that are not a message
 	reader  *bufio.Reader
 	queue   chan outgoing
 }
@@ -33,16 +33,16 @@ func newLines(p *process, s Server) *lines {
 	return &lines{process: p, most: s.MaxMessageBytes, reader: bufio.NewReaderSize(p.out, 64<<10), queue: make(chan outgoing)}
 }
 
-// Connect returns l, which is both transport and connection.
+// Connect returns l, which is both a transport and a connection.
 func (l *lines) Connect(context.Context) (sdk.Connection, error) {
 	go l.writeLines()
 	return l, nil
 }
 
-// SessionID returns empty: there is one session.
+// SessionID returns an empty id: there is only one session.
 func (l *lines) SessionID() string { return "" }
 
-// Close starts to end the process.
+// Close begins to end the process.
 func (l *lines) Close() error {
 	l.stop()
 	return nil
@@ -68,7 +68,7 @@ func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 	select {
 	case err := <-o.written:
 		if err == nil || closesWithin(l.exited, drainTime) {
-			return nil // who reads will say how it ended
+			return nil // Read returns the error with which it ended
 		}
 		l.stop()
 		return errors.New("it closed its input")
@@ -110,7 +110,7 @@ func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 			fmt.Fprintf(l.said, "[on stdout] %s\n", line)
 		}
 		if l.garbage += len(line) + 1; l.garbage > maxNoise*l.most {
-			return nil, l.ends(fmt.Errorf("it wrote %d bytes that are no messages: its stdout is for the protocol, "+
+			return nil, l.ends(fmt.Errorf("it wrote %d bytes that are not messages: its stdout is for the protocol, "+
 				"its log belongs on stderr", l.garbage))
 		}
 	}
@@ -133,13 +133,13 @@ func (l *lines) line() ([]byte, error) {
 	}
 }
 
-// ends starts to end the process, and returns why there is nothing more to read.
+// ends begins to end the process, and returns the reason why no more messages can be read.
 func (l *lines) ends(err error) error {
 	defer l.out.Close()
 	select {
 	case <-l.broken:
 	case <-l.exited:
-	case <-time.After(drainTime): // its end and the end of its output come together
+	case <-time.After(drainTime): // the process and its output usually end together
 	}
 	switch {
 	case isClosed(l.exited):

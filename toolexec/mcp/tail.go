@@ -8,7 +8,7 @@ import (
 // tailBytes is how much of a server's output outside of the protocol is kept.
 const tailBytes = 4 << 10
 
-// tail keeps the end of what is written to it. It is safe for concurrent use.
+// tail keeps the end of the data that is written to it. It is safe for concurrent use.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte

@@ -39,10 +39,10 @@ func annotationsOf(t *sdk.Tool) Annotations {
 // tool is a tool of a server.
 type tool struct {
 	client      *Client
-	name        string // the server's own for it
+	name        string // the server's own name
 	spec        agent.ToolSpec
 	input       *toolexec.Schema
-	output      *toolexec.Schema // nil when the server gives none, or one that we cannot read
+	output      *toolexec.Schema // nil when the server gives none, or one that cannot be compiled
 	definition  definition
 	annotations Annotations
 	policy      toolexec.Policy
@@ -96,7 +96,8 @@ func (t *tool) Spec() agent.ToolSpec { return t.spec }
 // Policy returns how the tool is run by default.
 func (t *tool) Policy() toolexec.Policy { return t.policy }
 
-// Err returns nil: tools that could not be made are not listed. It tells toolexec that the parameters were checked.
+// Err returns nil, because a tool with an error is not listed. The method tells toolexec that the parameters were
+// checked.
 func (t *tool) Err() error { return nil }
 
 // Prepare checks the arguments against the supported part of the schema; the server checks them again.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// capture keeps the head and the tail of what is written to it, and counts the rest.
+// capture keeps the head and the tail of the data that is written to it, and counts the rest.
 type capture struct {
 	most       int
 	total      int64
@@ -29,7 +29,8 @@ func (c *capture) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// How much of a binary stream is shown, and how many percent of non-text bytes make a stream binary.
+// The number of bytes of a binary stream that are shown, and the percentage of non-text bytes that makes a stream
+// binary.
 const (
 	binaryShown   = 32
 	binaryPercent = 10
@@ -97,7 +98,7 @@ func readableText(b []byte) (text string, replaced int) {
 			out.WriteRune(utf8.RuneError)
 			replaced++
 		case r < ' ' && r != '\n' && r != '\t':
-			out.WriteRune(0x2400 + r) // the picture of the character
+			out.WriteRune(0x2400 + r) // the visible symbol of the control character
 			replaced++
 		case r == 0x7f:
 			out.WriteRune('␡')
@@ -110,8 +111,8 @@ func readableText(b []byte) (text string, replaced int) {
 	return out.String(), replaced
 }
 
-// isDeceptive reports whether a rune makes text look different from what it is: it changes the direction, or is a
-// letter that a model can read and a person cannot see.
+// isDeceptive reports whether a rune makes text look different from its content: it changes the direction of
+// text, or it is a letter that a model can read and a person cannot see.
 func isDeceptive(r rune) bool {
 	return 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 || 0xe0000 <= r && r <= 0xe007f
 }

@@ -42,10 +42,10 @@ type Config struct {
 	// more.
 	MaxTimeout time.Duration
 	// Grace is how long processes may take to end after SIGTERM, before SIGKILL. Zero means two seconds, less than
-	// zero none: SIGKILL at once.
+	// zero means that SIGKILL follows immediately.
 	Grace time.Duration
-	// MaxOutputBytes is how much of each of both streams is kept, one half from its head and one from its tail. Zero
-	// means 16 KiB.
+	// MaxOutputBytes is the number of bytes that are kept of stdout, and of stderr: one half from the head, the other
+	// from the tail. Zero means 16 KiB.
 	MaxOutputBytes int
 	// Env names the variables of this program's environment that commands get: exact names, or patterns as in
 	// path.Match, such as "GO*". Nil means DefaultEnv; empty means none; "*" passes on everything, including secrets.
@@ -58,8 +58,8 @@ type Config struct {
 
 // Limits limits the resources of one command. A field that is zero sets no limit. Linux only.
 type Limits struct {
-	// Processes is the maximum number of processes at once, including the shell. If there are more, the whole command
-	// is killed.
+	// Processes is the maximum number of processes at the same time, including the shell. If there are more, the
+	// whole command is killed.
 	Processes int
 	// CPUTime is the CPU time of each process, in whole seconds: a process that exceeds it gets SIGXCPU, and a second
 	// later SIGKILL.
@@ -71,8 +71,8 @@ type Limits struct {
 	MemoryBytes int64
 }
 
-// DefaultEnv returns the names of the variables that commands get if Config.Env is nil: where programs and the user's
-// files are, language and time zone. None of them is a secret.
+// DefaultEnv returns the names of the variables that commands get if Config.Env is nil: the variables for the
+// locations of programs and of the user's files, for the language and for the time zone. None of them is a secret.
 func DefaultEnv() []string {
 	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // starter waits until the limits are set, closes the file descriptors that this program inherited from its parent, and
-// becomes the shell that runs the command. A shell other than bash, which may not support descriptors of several
-// digits, closes none.
+// becomes the shell that runs the command. A shell other than bash does not close them, because it may not support
+// descriptors of several digits.
 const starter = `read -r _ <&3 || exit
 if [ -n "$BASH_VERSION" ]; then
 	for fd in /proc/self/fd/*; do
@@ -60,8 +60,8 @@ func (l Limits) set(pid int) error {
 	return nil
 }
 
-// tasks returns the kernel's limit that backs Processes. It counts all threads of the user, so the existing ones are
-// added, and some for each process. It does not apply to root.
+// tasks returns the kernel limit that enforces Processes. The kernel counts all threads of the user, so the limit
+// includes the existing threads and several threads for each allowed process. It does not apply to root.
 func (l Limits) tasks() uint64 {
 	if l.Processes == 0 {
 		return 0

@@ -11,7 +11,7 @@ type Ending string
 
 // The ways in which a command ends.
 const (
-	// Exited: by itself, or by a signal that this package did not send.
+	// Exited: it exited by itself, or by a signal that this package did not send.
 	Exited Ending = "exited"
 	// TimedOut: its time was up.
 	TimedOut Ending = "timed_out"
@@ -35,14 +35,15 @@ type Result struct {
 	Duration time.Duration `json:"duration"`
 	// Timeout is the time limit of the command.
 	Timeout time.Duration `json:"timeout"`
-	// MaxProcesses is the limit of processes at once; zero means no limit.
+	// MaxProcesses is the limit of processes at the same time; zero means no limit.
 	MaxProcesses int `json:"max_processes,omitempty"`
-	// Leftover is the number of processes that were still running when the shell had exited by itself, and were ended.
+	// Leftover is the number of processes that were still running after the shell had exited by itself, and that were
+	// then ended.
 	Leftover int `json:"leftover,omitempty"`
-	// Alive is the number of processes that could not be ended, because they belong to another user or hang in the
-	// kernel.
+	// Alive is the number of processes that could not be ended, because they belong to another user or are blocked in
+	// the kernel.
 	Alive int `json:"alive,omitempty"`
-	// Held reports that a process which was not found holds the output open: its further output is lost.
+	// Held reports that an unknown process holds the output open: its further output is lost.
 	Held bool `json:"held,omitempty"`
 }
 
@@ -90,8 +91,8 @@ func (r Result) verdict() string {
 
 // Stream is the output of a command on one of its streams.
 type Stream struct {
-	// Text is the part that is shown: head and tail of a long stream, with a note between them that says how much is
-	// missing; of a binary one a few bytes in hexadecimal digits.
+	// Text is the part that is shown. Of a long stream, it is the head and the tail, with a note between them that
+	// says how much is missing; of a binary stream, a few bytes in hexadecimal digits.
 	Text string `json:"text"`
 	// Bytes is the total output, and Omitted how much of it is not in Text.
 	Bytes   int64 `json:"bytes"`

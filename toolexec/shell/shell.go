@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/process"
 )
 
-// Shell runs commands. Make one with New. It is immutable and safe for concurrent use.
+// A Shell runs commands. Create one with New. It is immutable and safe for concurrent use.
 type Shell struct {
 	config Config
 }
@@ -33,19 +33,21 @@ func New(c Config) (*Shell, error) {
 
 // Command is a command for a Shell.
 type Command struct {
-	// Text is the command, in the language of the shell. Do not build it by inserting values.
+	// Text is the command, in the language of the shell. Do not insert values into it: use Vars.
 	Text string
-	// Vars are variables of this command, by name: the way to pass values. They take precedence over those of the
-	// Config.
+	// Vars are variables of this command, by name. Use them to pass values. They take precedence over
+	// Config.Vars.
 	Vars map[string]string
 	// Timeout is the time limit of the command. Zero means Config.Timeout.
 	Timeout time.Duration
 }
 
-// Run runs a command and returns when it has ended and all its processes have been ended, as far as possible.
+// Run runs a command. It returns when the command has ended and its processes, if possible, have been ended,
+// too.
 //
-// A command that could not be started is an error. A command that failed or exceeded its time limit is not: the
-// Result says so. If ctx is done, the error is its cause, and the Result holds the output until then.
+// Run returns an error if the command could not be started. A command that fails or exceeds its time limit is
+// not an error: the Result describes how it ended. If ctx is done, the error is its cause, and the Result holds
+// the output until then.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -93,7 +95,7 @@ func (s *Shell) environ(ctx context.Context, c Command) []string {
 
 func (s *Shell) passes(name string) bool {
 	return slices.ContainsFunc(s.config.Env, func(pattern string) bool {
-		ok, _ := path.Match(pattern, name) // New looked at the pattern
+		ok, _ := path.Match(pattern, name) // New checked the pattern
 		return ok || pattern == "*"
 	})
 }

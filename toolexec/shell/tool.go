@@ -25,8 +25,8 @@ func Tool(c Config) (toolexec.Tool, error) {
 }
 
 // Tool returns the tool that runs commands with this shell. Its arguments are command, a string, and optionally
-// timeout_seconds, an integer. A call is not repeated automatically, and the policy's timeout includes time to end
-// processes; toolexec.WithPolicy may change that.
+// timeout_seconds, an integer. A call is not repeated automatically, and the timeout of the tool's policy includes the
+// time to end processes; use toolexec.WithPolicy to change this.
 func (s *Shell) Tool() toolexec.Tool {
 	type arguments struct {
 		Command        string `json:"command"`
@@ -56,7 +56,7 @@ func (s *Shell) Tool() toolexec.Tool {
 		Timeout:        s.config.MaxTimeout + s.config.Grace + process.Killing + 10*time.Second,
 		Grace:          s.config.Grace + process.Killing + time.Second,
 		Retry:          toolexec.Retry{Attempts: 1},
-		MaxResultBytes: 4*s.config.MaxOutputBytes + 4<<10, // what replaces a byte may be three
+		MaxResultBytes: 4*s.config.MaxOutputBytes + 4<<10, // a replacement of a byte can have three bytes
 	})
 }
 
@@ -83,10 +83,9 @@ func (r Result) withoutText() Result {
 	return r
 }
 
-// ResultOf returns the result of the command that a tool result answers, in figures: for hooks at PostToolUse and
-// ToolFailed. The texts of the streams are empty if the command ended by itself: the text for the model is in the tool
-// result. There is no Result for results of other tools, for calls that did not run, and for results that were withheld
-// or read back from JSON.
+// ResultOf returns the Result of the command behind a tool result, for hooks at PostToolUse and ToolFailed. The texts
+// of the streams are empty if the command ended by itself: the text for the model is in the tool result. It returns
+// false for results of other tools, for calls that did not run, and for results that were withheld or read from JSON.
 func ResultOf(r agent.ToolResult) (Result, bool) {
 	if ended, ok := errors.AsType[*Error](r.Err); ok {
 		return ended.Result, true

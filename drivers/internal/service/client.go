@@ -19,12 +19,12 @@ func client(given *http.Client) *http.Client {
 	return &own
 }
 
-// shared is the client of all drivers that were given none, so that they share its connections. It has no
-// limit on a whole call, which is the task of the context: a model that thinks may be silent for minutes
-// before it answers.
+// shared is the client of all drivers whose Config has none, so that they share its connections. It does
+// not limit the time of a whole call, because a model that thinks can be silent for minutes before it
+// answers; the context limits it.
 var shared = sync.OnceValue(func() *http.Client {
 	usual, ok := http.DefaultTransport.(*http.Transport)
-	if !ok { // the caller wrapped it, to trace it for example
+	if !ok { // the program has wrapped it, for example to trace requests
 		return &http.Client{Transport: http.DefaultTransport}
 	}
 	t := usual.Clone() // with the proxy variables and connection timeouts
@@ -33,15 +33,15 @@ var shared = sync.OnceValue(func() *http.Client {
 	return &http.Client{Transport: t}
 })
 
-// maxReply is the maximum length of a reply in bytes, so that a service that never ends does not fill the
-// memory. The longest replies of today are a tenth of it.
+// maxReply is the maximum length of a reply in bytes, so that an endless reply does not fill the memory.
+// The longest replies of today are a tenth of it.
 const maxReply = 256 << 20
 
 // byteOrder is the byte order mark at the beginning of some texts, which drivers ignore.
 const byteOrder = "\uFEFF"
 
-// Reply returns the body of a reply for a driver: without a byte order mark, which readers of streams would
-// take for a part of the first line and so lose that line, and with an error if it is too long.
+// Reply returns the body of a reply without a byte order mark, which a reader of a stream would treat as a
+// part of the first line. Reading returns an error if the reply is too long.
 func Reply(body io.ReadCloser) io.ReadCloser {
 	return &reply{text: bufio.NewReader(body), Closer: body, left: maxReply}
 }

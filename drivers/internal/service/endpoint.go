@@ -19,8 +19,8 @@ type Vendor struct {
 	URL string
 	// Regions reports that subdomains of the vendor's host belong to the vendor, too.
 	Regions bool
-	// BaseURL is the variable for another base URL, and Keys are the variables for a key; the first that is
-	// set counts.
+	// BaseURL is the variable for another base URL, and Keys are the variables for a key; the first one that
+	// is set is used.
 	BaseURL string
 	Keys    []string
 }
@@ -35,12 +35,13 @@ type Config struct {
 }
 
 // Endpoint is the address and the credentials of a service. A driver does not store an Endpoint, because
-// printing the driver would print it.
+// printing the driver would print the key.
 type Endpoint struct {
 	URL *url.URL
 	// Vendor reports that the endpoint is the vendor itself, over https.
 	Vendor bool
-	// Trusted reports that values in the environment are meant for this endpoint, and no others were given.
+	// Trusted reports that values in the environment are meant for this endpoint, and that c has no other
+	// values.
 	Trusted bool
 	Key     string
 	// Keyless reports that requests have neither a key nor a token.
@@ -51,8 +52,8 @@ type Endpoint struct {
 	Redact func(text string) string
 }
 
-// Endpoint returns the endpoint of c, or joins all mistakes in c. A key from the environment is only used for
-// the environment's URL and for the vendor's.
+// Endpoint returns the endpoint of c, or joins all mistakes in c. A key from the environment is used only for
+// the URL in the environment and for the vendor's URL.
 func (v Vendor) Endpoint(c Config) (Endpoint, error) {
 	base, from := c.BaseURL, "BaseURL"
 	if base == "" {

@@ -25,8 +25,8 @@ func (e *BrokenError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *BrokenError) Unwrap() error { return e.Err }
 
-// RefusalError is returned when a service answers with an error: instead of a reply, or, with a status of
-// zero, inside a reply.
+// RefusalError is returned when a service answers with an error instead of a reply. The status is zero if the error
+// is inside a reply.
 type RefusalError struct {
 	Status int
 	Header http.Header
@@ -35,8 +35,8 @@ type RefusalError struct {
 
 func (e *RefusalError) Error() string { return http.StatusText(e.Status) }
 
-// CheckReply converts an error answer to a RefusalError before the SDK creates its own error, which understands only
-// bodies in the vendor's form, and holds the request with its key. It is middleware for an SDK's client.
+// CheckReply converts an error answer to a RefusalError before the SDK creates its own error, which supports only
+// bodies in the vendor's form, and contains the request with its key. It is middleware for an SDK's client.
 func CheckReply(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	res, err := next(req)
 	if err != nil || res.StatusCode >= 200 && res.StatusCode < 300 {

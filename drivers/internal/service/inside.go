@@ -22,7 +22,7 @@ func ErrorStatus(code string) int {
 	return 0
 }
 
-// namedKinds are words in the code or type of an error, with the kind of each. The first match counts.
+// namedKinds are words in the code or type of an error, with the kind of each. The first match is used.
 var namedKinds = []struct {
 	word string
 	kind agent.ErrorKind
@@ -36,8 +36,8 @@ var namedKinds = []struct {
 	{"bad_request", agent.KindBadRequest}, {"badrequest", agent.KindBadRequest}, {"unsupported", agent.KindBadRequest},
 }
 
-// KindOfNames returns the kind of an error without a status by its code and type: KindModel when the words
-// are unknown.
+// KindOfNames returns the kind of an error without a status, judged by its code and type; KindModel when
+// they are unknown.
 func KindOfNames(names ...string) agent.ErrorKind {
 	all := strings.ToLower(strings.Join(names, "\n"))
 	for _, named := range namedKinds {
@@ -48,8 +48,8 @@ func KindOfNames(names ...string) agent.ErrorKind {
 	return agent.KindModel
 }
 
-// IsJSON reports whether an answer is JSON and not a stream of events, judged by its first bytes, whatever
-// its type says. The body of the answer still contains the bytes that IsJSON reads.
+// IsJSON reports whether an answer is JSON and not a stream of events, judged by its first bytes, not by
+// its media type. The body of the answer still contains the bytes that IsJSON reads.
 func IsJSON(answer *http.Response) bool {
 	const longest = 512
 	from := bufio.NewReader(answer.Body)

@@ -8,11 +8,11 @@ import (
 
 // A PostFunc posts a JSON body to a path below an endpoint and requests an answer of a media type. For a
 // status other than 2xx, it returns a *RefusalError. The caller closes the body of the answer. It is safe for
-// concurrent use, and prints no secret.
+// concurrent use. Printing it does not show a secret.
 type PostFunc func(ctx context.Context, path, accept string, body []byte) (*http.Response, error)
 
-// Poster returns a function that posts to the endpoint once; processor.Retry does retries. The
-// headers in own are those that the driver sends with each request, including the key; header overrides them.
+// Poster returns a function that posts to the endpoint and does not retry; processor.Retry does. The headers
+// in own are those that the driver sends with each request, including the key; header overrides them.
 func (e Endpoint) Poster(own, header http.Header) PostFunc {
 	sent := http.Header{"Content-Type": {"application/json"}}
 	for _, from := range []http.Header{own, header} {

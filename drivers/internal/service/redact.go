@@ -14,7 +14,7 @@ import (
 
 // newRedactor returns a function that removes secrets from a text: the key, tokens, a password in the URL,
 // and values of additional headers that are long enough to be secrets. It is a func so that printing a driver
-// prints no secrets.
+// does not print secrets.
 func newRedactor(e Endpoint, header http.Header, tokens *secrets) func(string) string {
 	secrets := []string{e.Key}
 	if password, ok := e.URL.User.Password(); ok {
@@ -41,7 +41,7 @@ func longSecrets(texts []string) []string {
 	return texts
 }
 
-// RedactError returns an error whose text shows no secret.
+// RedactError returns the error with all secrets removed from its text.
 func RedactError(err error, redact func(string) string) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err // the URL is the endpoint, which Features contains

@@ -64,7 +64,7 @@ func withToken(client *http.Client, token drivers.TokenFunc, known *secrets) *ht
 	return &own
 }
 
-// secrets stores the last few tokens, which no error may show. It is safe for concurrent use.
+// secrets stores the last few tokens, which errors must not show. It is safe for concurrent use.
 type secrets struct {
 	mu   sync.Mutex
 	last []string // the newest comes first

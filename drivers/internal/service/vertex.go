@@ -29,8 +29,8 @@ func checkVertex(v drivers.Vertex) error {
 	return errors.Join(errs...)
 }
 
-// VertexEndpoint returns the endpoint of Vertex AI for c. The base URL in c, if any, replaces that of the
-// location. Keys and addresses in the environment belong to other services and are ignored.
+// VertexEndpoint returns the endpoint of Vertex AI for c. The base URL in c, if any, replaces the URL of
+// the location. Keys and addresses in the environment belong to other services and are ignored.
 func VertexEndpoint(v drivers.Vertex, c Config) (Endpoint, error) {
 	if err := checkVertex(v); err != nil {
 		return Endpoint{}, err
@@ -51,7 +51,7 @@ func vertexURL(location string) string {
 	return "https://" + location + "-aiplatform.googleapis.com"
 }
 
-// VertexPath returns the path of a publisher's models below that address.
+// VertexPath returns the path of a publisher's models below the address of Vertex AI.
 func VertexPath(v drivers.Vertex, publisher string) string {
 	return fmt.Sprintf("v1/projects/%s/locations/%s/publishers/%s/models/", v.Project, v.Location, publisher)
 }

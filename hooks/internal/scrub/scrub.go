@@ -1,5 +1,5 @@
-// Package scrub walks through all texts in a content, so that hooks which remove something from results find it
-// everywhere and keep every other byte.
+// Package scrub walks through all texts in a content, so that hooks that remove a text from results find it everywhere
+// and keep every other byte.
 //
 //	clean := scrub.Walker{Text: func(text string) string { return strings.ReplaceAll(text, "SECRET", "…") }}
 //	content := clean.Content(agent.TextContent("the key is SECRET"))
@@ -21,18 +21,17 @@ import (
 
 // Walker replaces texts. A func that returns its argument changes nothing.
 type Walker struct {
-	// Text replaces a plain text: one that is not a JSON object, list or string. Required.
+	// Text replaces a plain text, which is not a JSON object, list or string. Required.
 	Text func(text string) string
 	// Member, unless nil, replaces the string value of an object's member, or a string in a list that is its value. Value
-	// is the original string, and after the result of Text for it, which may still contain a part of what is to be
-	// removed.
+	// is the original string, and after the result of Text for it, which can still contain a part of the text to remove.
 	Member func(name, value, after string) string
 	// Number, unless nil, replaces a number in JSON; a changed number becomes a string. Name is the name of its member,
 	// or empty.
 	Number func(name, digits string) string
 }
 
-// Content returns the content with its texts replaced. Bytes that are not text stay.
+// Content returns the content with its texts replaced. Bytes that are not text do not change.
 func (w Walker) Content(content agent.Content) agent.Content { return content.MapText(w.String) }
 
 // String returns a text, JSON or not, with replacements.
@@ -71,7 +70,7 @@ func (w Walker) json(text string, depth int) string {
 		}
 		end++
 		b.WriteString(w.between(named, text[:start]))
-		if strings.Contains(text[:start], "}") { // after it, values no longer belong to the last name
+		if strings.Contains(text[:start], "}") { // after a }, values no longer belong to the last name
 			named = ""
 		}
 		raw := text[start:end]

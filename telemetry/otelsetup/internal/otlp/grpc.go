@@ -46,9 +46,9 @@ func (g *grpcTransport) post(ctx context.Context, body []byte) (again bool, afte
 	return false, 0, partialError(*res.Msg)
 }
 
-// grpcRetry reports whether a failed call may be repeated, and how long the collector asks to wait. The codes
-// are those of the OTLP specification; resource_exhausted counts only if the collector says when to retry. As
-// with HTTP, a collector that cannot be reached is not retried.
+// grpcRetry reports whether a failed call may be repeated, and how long the collector asks to wait. The codes are those
+// of the OTLP specification; resource_exhausted is retried only if the collector says when. As with HTTP, there is no
+// retry if the collector cannot be reached.
 func grpcRetry(err error) (again bool, after time.Duration) {
 	if broken, ok := errors.AsType[*net.OpError](err); ok && broken.Op == "dial" && !broken.Timeout() {
 		return false, 0
@@ -86,7 +86,7 @@ func retryDelay(info []byte) (time.Duration, bool) {
 			return nil
 		})
 	})
-	longest := uint64(time.Hour / time.Second) // longer waits are not used anyway
+	longest := uint64(time.Hour / time.Second) // longer waits are never used
 	return time.Duration(min(seconds, longest))*time.Second + time.Duration(min(nanoseconds, 1e9)), err == nil
 }
 

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// httpTransport posts to the URL of a signal.
+// httpTransport posts messages to the URL of a signal.
 type httpTransport struct {
 	settings
 

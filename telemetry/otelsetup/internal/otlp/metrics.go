@@ -163,7 +163,7 @@ func exponentialData[N int64 | float64](d metricdata.ExponentialHistogram[N]) *m
 	}}
 }
 
-// extremeValue returns the smallest or the largest value, nil if it is unknown.
+// extremeValue returns the value of a minimum or maximum; nil if it is unknown.
 func extremeValue[N int64 | float64](e metricdata.Extrema[N]) *float64 {
 	v, ok := e.Value()
 	if !ok {

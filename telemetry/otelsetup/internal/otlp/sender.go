@@ -75,7 +75,7 @@ func newHTTPTransport(s settings) *http.Transport {
 // not in the configuration.
 func keepAddress(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// close ends waiting attempts, and refuses later ones.
+// close ends waiting attempts; later exports fail.
 func (s *sender) close() {
 	s.once.Do(func() {
 		close(s.stopped)
@@ -139,7 +139,7 @@ func partialError(answer []byte) error {
 	return err
 }
 
-// eachMember calls see with each member of a message that is a number or has bytes.
+// eachMember calls see with each member of a message that is a number or bytes.
 func eachMember(message []byte, see func(number protowire.Number, n uint64, text []byte) error) error {
 	for len(message) > 0 {
 		number, kind, size := protowire.ConsumeTag(message)

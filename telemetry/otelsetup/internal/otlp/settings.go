@@ -35,7 +35,8 @@ type settings struct {
 
 const prefix = "OTEL_EXPORTER_OTLP_"
 
-// get returns the value of the variable for the signal, or else for all signals, and the variable's name.
+// get returns the value and the name of the variable for the signal or, if it is not set, of the variable for
+// all signals.
 func (s signal) get(name string) (value, variable string) {
 	own := prefix + s.name + "_" + name
 	if value = strings.TrimSpace(os.Getenv(own)); value != "" {
@@ -85,13 +86,13 @@ func (s signal) settings() (settings, error) {
 	return out, errors.Join(wrong...)
 }
 
-// readEndpoint reads the endpoint of the signal, and returns the variable of an error.
+// readEndpoint reads the endpoint of the signal. With an error, it returns the name of the invalid variable.
 func (s signal) readEndpoint(out *settings) (variable string, err error) {
 	value, variable := s.get("ENDPOINT")
 	example := "http://localhost:4318"
 	if out.grpc {
 		example = "http://localhost:4317"
-		if value != "" && !strings.Contains(value, "://") { // a target of gRPC: another variable selects TLS
+		if value != "" && !strings.Contains(value, "://") { // a gRPC target: another variable selects TLS
 			insecure, variable := s.get("INSECURE")
 			plain, err := strconv.ParseBool(cmp.Or(insecure, "false"))
 			if err != nil {
@@ -133,7 +134,7 @@ func addHeaders(h http.Header, list string) error {
 	return nil
 }
 
-// readTLS reads certificates, and returns the variable of an error.
+// readTLS reads certificates. With an error, it returns the name of the invalid variable.
 func (s signal) readTLS(out *settings) (variable string, err error) {
 	if file, variable := s.get("CERTIFICATE"); file != "" {
 		text, err := os.ReadFile(file)
