@@ -219,7 +219,7 @@ func TestDiff(t *testing.T) {
 	assert.True(t, same.Empty())
 	out.Reset()
 	require.NoError(t, same.WriteText(&out, backtest.Look{}))
-	assert.Contains(t, out.String(), "old and new decide alike about every call.")
+	assert.Contains(t, out.String(), "old and new decide the same about every call.")
 }
 
 // What cannot be read or played is told with its place, and the rest is played.
