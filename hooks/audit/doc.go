@@ -15,7 +15,7 @@
 //
 //	run_started   a run has accepted its input
 //	tool_call     the hooks let a call through; written before anything runs
-//	tool_result   a call has its result: executed, failed, mocked or not executed, and why
+//	tool_result   a call has its result: executed, failed, mocked or not executed, with the reason
 //	decision      a hook denied, stopped, asked, mocked, rewrote, replaced, withheld, or continued the run
 //	run_ended     a run has ended in any way: its status, what stopped it, what it used
 //
@@ -48,10 +48,10 @@
 //
 // # Concurrency
 //
-// A Log serves any number of runs and agents at once. Each line goes out in one write, so that several processes
-// may append to one file. If a process dies or finds the disk full in the middle of a line, the next line of
-// another process continues that line, and neither can be read; only a log that is opened later, or the log that
-// failed, starts a new line. Where that matters, give each process its own file. If the file is moved (by
-// logrotate), the log keeps writing to the moved file until Close. A log that is opened while another process
-// writes a line may begin with an empty line: readers skip empty lines.
+// A Log serves any number of runs and agents concurrently. Each line is one write, so several processes may append to
+// one file. If a process dies or finds the disk full in the middle of a line, the next line of another process
+// continues that line, and neither can be read. Only a log that is opened later, or the log that failed, starts a new
+// line. If this matters, give each process its own file. If the file is moved (by logrotate), the log keeps writing
+// to the moved file until Close. A log that is opened while another process writes a line may begin with an empty
+// line, so readers must skip empty lines.
 package audit

@@ -51,8 +51,8 @@ type Entry struct {
 	Arguments string `json:"arguments_hash,omitempty"`
 	Asked     string `json:"asked_hash,omitempty"`
 
-	// Decision is the decision at Point, and By names the hook or person that made it. In a tool_result, By is the one that
-	// denied, mocked, replaced or withheld.
+	// Decision is the decision at Point, and By names the hook or person that made it. In a tool_result, By names the
+	// hook or person that denied, mocked, replaced or withheld the result.
 	Decision hooks.Decision  `json:"decision,omitempty"`
 	Point    hooks.PointName `json:"point,omitempty"`
 	By       string          `json:"by,omitempty"`
@@ -70,13 +70,13 @@ type Entry struct {
 	Result      string `json:"result_hash,omitempty"`
 	ResultBytes int    `json:"result_bytes,omitempty"`
 
-	// Totals is what a run used.
+	// Totals is the usage of the run.
 	Totals *Totals `json:"totals,omitempty"`
 	// Texts is set with Options.Content only.
 	Texts *Texts `json:"texts,omitempty"`
 }
 
-// Totals is what a run used.
+// Totals is the usage of a run.
 type Totals struct {
 	Steps        int   `json:"steps"`
 	InputTokens  int64 `json:"input_tokens"`

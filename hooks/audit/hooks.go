@@ -9,11 +9,11 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// lastPriority makes the hooks that write run last: they have its negative at points where higher priorities run first, and
-// the number itself where higher priorities run last.
+// lastPriority makes the writing hooks run last. They have the priority -lastPriority at points where higher
+// priorities run first, and lastPriority at points where higher priorities run last.
 const lastPriority = 1_000_000
 
-// Hooks returns the hooks that write to the log. They deny nothing except what could not be logged.
+// Hooks returns the hooks that write to the log. They deny an event only if it cannot be logged.
 func (l *Log) Hooks() []hooks.Hook {
 	name, strict, lenient := l.options.Name, l.options.Failure, l.options.Failure
 	if strict != hooks.Abort {

@@ -9,11 +9,11 @@
 //
 // # What is judged
 //
-// The guard judges the strings in a call's arguments whose member has the name of a path: path, file, dir, cwd, source,
-// uri, and names that end in such a word, as file_path, targetDir, oldFilename and logfile do. Strings in a list are
-// judged by the name of the list. In an object called files or paths the member names are judged, too, and in an object
-// called file the member called name. Where your tools call a path something else, such as output or location, list the
-// names in Options.Fields, which replaces this rule.
+// The guard judges the strings in a call's arguments whose member has the name of a path: path, file, dir, cwd,
+// source, uri, and names that end in such a word, as file_path, targetDir, oldFilename and logfile do. Strings in a
+// list are judged by the name of the list. In an object called files or paths the member names are judged, too, and
+// in an object called file the member called name. If the members of your tools have other names, such as output or
+// location, list these in Options.Fields, which replaces this rule.
 //
 // A path is denied if any way of reading it leads out of the directory: as it is and cleaned, with links followed, as a
 // file: URL, with percent signs decoded, with backslashes for slashes, without the white space or quotes around it. A path

@@ -16,7 +16,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// judge returns what is wrong with a path, or the empty string.
+// judge returns the problem of a path, or the empty string.
 func (g guard) judge(path string) string {
 	switch {
 	case strings.ContainsFunc(path, unicode.IsControl):

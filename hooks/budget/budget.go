@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Limits is what a run and the runs that it starts may use together: see agent.Spending. A zero field sets no limit; a
-// negative one, or NaN, allows nothing.
+// Limits is the maximum that a run and the runs that it starts may use together: see agent.Spending. A zero field
+// sets no limit; a negative one, or NaN, allows nothing.
 type Limits struct {
 	// Cost is in US dollars.
 	Cost float64
@@ -38,7 +38,7 @@ func Hooks(limits Limits) []hooks.Hook {
 type budget struct {
 	limits  Limits
 	of      *agent.Scratch[spending]
-	counted *hooks.CountedCalls // that were allowed
+	counted *hooks.CountedCalls // the calls that were allowed
 }
 
 // spending is the usage of the topmost run that has the hooks, with all runs below it.
@@ -49,7 +49,8 @@ type spending struct {
 	calls mo.Option[int]
 }
 
-// spending returns the spending that the run of s is part of, and the reason why it may use no more, empty if it may.
+// spending returns the spending that the run of s is part of, and the reason why the run must stop; the reason is
+// empty if it may continue.
 func (b *budget) spending(s agent.State) (spent *spending, reason string) {
 	spent = b.of.GetTree(s)
 	spent.mu.Lock()
@@ -97,8 +98,8 @@ func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 
 const finish = "call no more tools, and finish with what you have"
 
-// countExecuted returns the number of calls of the run that were executed. In a run that resumes from a stored state they
-// stand for the allowed ones.
+// countExecuted returns the number of calls of the run that were executed. If a run resumes from a stored state, this
+// number replaces the number of allowed calls.
 func countExecuted(s agent.State) (n int) {
 	for _, step := range s.RunSteps() {
 		for _, r := range step.Results() {

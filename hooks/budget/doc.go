@@ -9,8 +9,8 @@
 //
 // # What happens
 //
-// A run that has reached its limit for cost or tokens is stopped before the next model call,
-// and before the tools run that the last reply called: the cost of that reply already counts.
+// A run that has reached its limit for cost or tokens is stopped before the next model call, or before the tools run
+// that the last reply called: the cost of that reply already counts.
 // Its status is then agent.StatusStopped. One reply may exceed the limit, since its cost is
 // known only afterwards. Sub-agents have the hooks of the agent that starts them: their usage
 // and tool calls count for that agent's run, and they are stopped with it (agent.Spending).

@@ -14,19 +14,17 @@
 //
 // # Moments
 //
-// A Moment is the point at which the hook is called and what it is called about:
-// ToolCall, ToolResult, ToolFailure, Input, Start, StepStart, Request, Reply, StepEnd,
-// Stop, End and RunFailure make one for each point. It is a value, and its methods return
-// a changed copy: WithRun places it in a run (agent, depth, stage), AfterSteps puts steps
-// before it, WithState a conversation, WithEffects metadata.
+// A Moment is the point at which the hook is called, with the data for the call. ToolCall, ToolResult, ToolFailure,
+// Input, Start, StepStart, Request, Reply, StepEnd, Stop, End and RunFailure create one for each point. It is a
+// value, and its methods return a changed copy: WithRun places it in a run (agent, depth, stage), AfterSteps puts
+// steps before it, WithState sets a conversation, WithEffects sets metadata.
 //
 // # Firing
 //
-// Fire fires a moment for one hook, FireSet for several, Moment.Fire without a test. Each
-// takes an agent through a short run with a scripted model and tools that answer as the
-// moment says. The hooks are installed as builder would install them, so their matchers,
-// order, time limits and failure policies apply, and their events are observed. They are
-// called once, at that moment, and at no other point or step of the run.
+// Fire fires a moment for one hook, FireSet for several hooks, and Moment.Fire without a test. Each takes an agent
+// through a short run with a scripted model and tools that answer as the moment says. The hooks are installed as
+// builder would install them, so their matchers, order, time limits and failure policies apply, and their events are
+// observed. They are called once, at that moment, and at no other point or step of the run.
 //
 // The result is a Fired. Decision, Reason and Hook say which hook decided what; Err and
 // Policy give the error of a hook and the policy applied to it; State and Effects hold
@@ -38,13 +36,11 @@
 //
 // # Failure
 //
-// Firing returns an error if the moment is contradictory, its point was not reached, no
-// hook is at its point, or an agent would reject a hook. The failure of a hook is not an
-// error: some tests are about it.
+// Firing returns an error if the moment contradicts itself, if the run does not reach its point, if no hook is at its
+// point, or if an agent would reject a hook. The failure of a hook is not an error, because some tests are about it.
 //
 // # Time and concurrency
 //
-// Nothing here waits except for hooks: detached ones are drained. In a bubble of
-// testing/synctest time limits pass at once. Moments may be fired by several goroutines
-// at once.
+// Firing waits only for hooks; it drains detached ones. In a bubble of testing/synctest, time limits pass
+// immediately. Goroutines may fire moments concurrently.
 package hookstest

@@ -6,8 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/moment"
 )
 
-// Moment is a point at which hooks are called and what they are called about: see
-// moment.Moment for its methods.
+// Moment is a point at which hooks are called, with the data for the call: see moment.Moment for its methods.
 type Moment = moment.Moment
 
 // Fired is the result of firing a moment: see moment.Fired.
@@ -47,7 +46,7 @@ func ToolResult(tool, arguments, text string) Moment { return moment.ToolResult(
 // hooks.InterventionRequested. The person approves.
 func Intervention(tool, arguments string) Moment { return moment.Intervention(tool, arguments) }
 
-// InterventionAnswer returns the moment after a person has answered about a call:
+// InterventionAnswer returns the moment after a person has answered whether a call may run:
 // hooks.InterventionResolved.
 func InterventionAnswer(tool, arguments string, answer agent.Approval) Moment {
 	return moment.InterventionAnswer(tool, arguments, answer)

@@ -8,11 +8,11 @@
 //
 // # What is a loop
 //
-// Calls are the same if they name the same tool and their arguments are the same JSON value: white space, the order of
-// members and 1 or 1.0 make no difference. The arguments compared are the model's own, before hooks rewrote them. The hooks
-// list the calls in the order in which the run made them, those of one step in call order. A loop is an end of that list in
-// which a round of up to Options.Cycle calls repeats: one call three times, or two calls in turn. A different call in
-// between ends the loop.
+// Calls are the same if they name the same tool and their arguments are the same JSON value: white space, the order
+// of members, and 1 or 1.0 make no difference. The arguments compared are the model's own, before hooks rewrote them.
+// The hooks list the calls in the order in which the run made them, those of one step in call order. A loop is a
+// repetition at the end of that list, of a round of up to Options.Cycle calls: for example one call three times, or
+// two calls in turn. A different call in between ends the loop.
 //
 // A call with a different result than last time is progress and restarts the count: the state of a job, or a test that
 // fails in another place. Options.IgnoreResults turns this off. List tools that may repeat, such as one that waits, in

@@ -26,8 +26,8 @@ type Options struct {
 	Except []string
 }
 
-// Hooks returns a control at PreToolUse, "loops", that denies, and one at StepEnd, "loops.stop", that stops. The first runs
-// after the other hooks of its point.
+// Hooks returns two controls: "loops" at PreToolUse denies calls, and "loops.stop" at StepEnd stops the run. The
+// first runs after the other hooks of its point.
 func Hooks(o Options) []hooks.Hook {
 	o.Stop = cmp.Or(o.Stop, 2*max(o.Deny, 0), 6)
 	o.Deny = cmp.Or(o.Deny, 3)
@@ -53,12 +53,12 @@ type watch struct {
 
 // seen is the record of a run. Only one hook of a run uses it at a time.
 type seen struct {
-	recorded rounds // of the recorded steps
+	recorded rounds // the rounds of the recorded steps
 	steps    int    // the number of recorded steps
 
 	step    int           // the index of the step under way
-	pending []pendingCall // its calls for which the hook was called, by their index
-	sum     rounds        // of recorded and the first summed of pending
+	pending []pendingCall // the calls of that step for which the hook was called, by index
+	sum     rounds        // the rounds of recorded and of the first summed elements of pending
 	summed  int
 }
 
@@ -70,8 +70,8 @@ type pendingCall struct {
 	denied bool // by this hook, even if another hook replaced the result
 }
 
-// put stores a call at its index and returns the position. A stored call with the same id means that the hook was called
-// for it before; one with another id, that the step is being retried.
+// put stores a call at its index and returns the position. If the stored call has the same id, the hook was called
+// for it before; if it has another id, the step is being retried.
 func (s *seen) put(c pendingCall) int {
 	at, found := slices.BinarySearchFunc(s.pending, c.index, func(p pendingCall, index int) int { return p.index - index })
 	switch {
@@ -88,8 +88,8 @@ func (s *seen) put(c pendingCall) int {
 	return at
 }
 
-// roundsUpTo returns the rounds of the run with the pending calls up to that position. The result is valid until the next
-// call of roundsUpTo.
+// roundsUpTo returns the rounds of the run, including the pending calls up to the position at. The result is valid
+// until the next call of roundsUpTo.
 func (s *seen) roundsUpTo(at int) *rounds {
 	if s.summed == 0 {
 		s.sum = s.recorded.clone()
@@ -146,7 +146,7 @@ func (w *watch) sentence(r *rounds, times, length int) string {
 	return fmt.Sprintf("the %s%s %s made %d times in a row%s", what, strings.Join(r.tools(length), ", "), made, times, nothing)
 }
 
-// caughtUp returns the record of the run, updated with all of its steps.
+// caughtUp returns the record of the run after adding the steps that it lacks.
 func (w *watch) caughtUp(s agent.State) *seen {
 	seen := w.of.Get(s)
 	if s.RunStepCount() < seen.steps { // the caller returned to an earlier state
@@ -171,14 +171,14 @@ func (w *watch) caughtUp(s agent.State) *seen {
 	return seen
 }
 
-// denied reports whether this hook denied the call of the step under way with that index.
+// denied reports whether this hook denied the call with the given index in the current step.
 func (s *seen) denied(index int) bool {
 	return slices.ContainsFunc(s.pending, func(p pendingCall) bool { return p.index == index && p.denied })
 }
 
 func (w *watch) fresh() *seen { return &seen{recorded: newRounds(w.Cycle)} }
 
-// madeOf returns the call of a result. The text of this hook's own denial does not count as a result.
+// madeOf converts a result to a made. The text of this hook's own denial does not count as a result.
 func (w *watch) madeOf(r *agent.ToolResult, denied bool) made {
 	call := r.Original()
 	m := made{call: keyOf(call), tool: call.Name}

@@ -50,8 +50,9 @@
 // count up from one, and arguments that are not an object are errors with file and line. Content other than text is in
 // "content", as parts; for a failure only the text is replayed.
 //
-// Results are recorded after PostToolUse: a secret that hooks/redact removes from a result is not in the file. Arguments
-// are written as the tool got them. Calls that did not run, including mocked ones, are not recorded.
+// Results are recorded after PostToolUse, so the file does not contain secrets that hooks/redact removes from a
+// result. Arguments are written as the tool received them. Calls that did not run, including mocked ones, are not
+// recorded.
 //
 // # Latency
 //

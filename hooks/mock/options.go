@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Unmatched says what happens to a call without an answer.
+// Unmatched is the treatment of a call without an answer.
 type Unmatched uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 type Options struct {
 	// Name is the name of the hook; empty means "mock". Hooks of one agent have different names.
 	Name string
-	// Unmatched says what happens to a call without an answer. Zero denies it.
+	// Unmatched is the treatment of a call without an answer. Zero denies the call.
 	Unmatched Unmatched
 	// Timed delays recorded answers as long as the tools took. It has no effect on a table.
 	Timed bool
@@ -40,12 +40,12 @@ type reply struct {
 // occasion holds the answers of the mocks of a run for one call.
 type occasion struct {
 	order     []any  // the mocks, in the order in which they run
-	by        any    // the mock that answers the call, nil for none,
-	arguments string // with these arguments
+	by        any    // the mock that answers the call, nil for none
+	arguments string // the arguments of the answered call
 	said      map[any]saying
 }
 
-// saying is the last answer of a mock to a call with these arguments.
+// saying is the last answer of a mock, with the arguments of the call.
 type saying struct {
 	arguments string
 	undo      func()

@@ -39,8 +39,8 @@ type Row struct {
 	Times int
 }
 
-// Arguments maps paths such as "city" or "to.0.email" to conditions: a value that must be there, compared as JSON, or a
-// *regexp.Regexp that must match somewhere in the text there.
+// Arguments maps paths such as "city" or "to.0.email" to conditions: a value that the path must have, compared as
+// JSON, or a *regexp.Regexp that must match somewhere in the text at the path.
 type Arguments map[string]any
 
 // Use counts the answers of a row.
@@ -72,7 +72,7 @@ type row struct {
 // ask is the condition on the value at a path.
 type ask struct {
 	path  string
-	value string // canonical, of {"": value}
+	value string // the canonical form of {"": value}
 	text  *regexp.Regexp
 }
 
@@ -163,7 +163,7 @@ func (t *Table) find(c hooks.ToolContext) (_ reply, undo func(), found bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.unmatched) >= 1000 { // enough to see what is missing
+	if len(t.unmatched) >= 1000 { // enough to find the missing rows
 		return reply{}, func() {}, false
 	}
 	t.unmatched = append(t.unmatched, call.ToolCall)

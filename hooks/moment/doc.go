@@ -9,14 +9,12 @@
 //
 // # Moments
 //
-// A Moment is the point at which hooks are called and what they are called about. Each
-// point has a func that creates its Moment: Input, Start, StepStart, Request, Reply,
-// ToolCall, Intervention, InterventionAnswer, InterventionStopped, ToolResult, ToolFailure,
-// Compact, CompactResult, CompactFailure, Subagent, SubagentResult, SubagentFailure, StepEnd,
-// Stop, End, RunFailure, and Pipeline and Blueprint for the points around runs. A Moment
-// is a value, and its methods return a changed copy: WithRun places it in a run (agent,
-// depth, stage), AfterSteps puts steps before it and Answering what the tools said in
-// them, WithState a conversation, WithEffects metadata.
+// A Moment is the point at which hooks are called, with the data for the call. Each point has a func that creates its
+// Moment: Input, Start, StepStart, Request, Reply, ToolCall, Intervention, InterventionAnswer, InterventionStopped,
+// ToolResult, ToolFailure, Compact, CompactResult, CompactFailure, Subagent, SubagentResult, SubagentFailure,
+// StepEnd, Stop, End, RunFailure, and Pipeline and Blueprint for the points around runs. A Moment is a value, and its
+// methods return a changed copy: WithRun places it in a run (agent, depth, stage), AfterSteps puts steps before it,
+// Answering sets the answers of tools in those steps, WithState sets a conversation, WithEffects sets metadata.
 //
 // # Firing
 //
@@ -36,15 +34,13 @@
 //
 // # Failure
 //
-// Firing returns an error if the moment is contradictory, its point was not reached, no
-// hook is at its point, or an agent would reject a hook. The failure of a hook is not an
-// error.
+// Firing returns an error if the moment contradicts itself, if the run does not reach its point, if no hook is at its
+// point, or if an agent would reject a hook. The failure of a hook is not an error.
 //
 // # Time and concurrency
 //
-// Nothing here waits except for hooks: detached ones are drained. In a bubble of
-// testing/synctest time limits pass at once. Moments may be fired by several goroutines
-// at once.
+// Firing waits only for hooks; it drains detached ones. In a bubble of testing/synctest, time limits pass
+// immediately. Goroutines may fire moments concurrently.
 //
 // Package hooks/hookstest provides the same for tests, and tables of cases.
 package moment

@@ -88,7 +88,7 @@ func (m Moment) fireScope(ctx context.Context, compiled *hooks.Compiled, seen *w
 	return fired, nil
 }
 
-// compile compiles the hooks at the moment's point, and the witness.
+// compile compiles the hooks at the moment's point together with the witness.
 func (m Moment) compile(set hooks.Set, seen *witness) (*hooks.Compiled, error) {
 	_, err := set.Compile().Get()
 	if err = errors.Join(m.check(), err); err != nil {
@@ -149,13 +149,13 @@ func (w *witness) hook(at hooks.PointName) hooks.Hook {
 	}, at)
 }
 
-// recorder is an observer that remembers what hooks did.
+// recorder is an observer that records the events of hooks.
 type recorder struct {
 	mu   sync.Mutex
 	seen []hooks.Event
 }
 
-// Observe remembers the event.
+// Observe records an event.
 func (r *recorder) Observe(_ context.Context, e agent.Event) {
 	if e, ok := e.(hooks.Event); ok {
 		r.mu.Lock()

@@ -19,48 +19,47 @@ type Fired struct {
 	// match are not included.
 	Called []string
 
-	// Decision is the effective decision of all controls: Pass when none had an opinion.
-	// Reason is the reason given with it, and Hook the name of the hook that decided.
+	// Decision is the effective decision of all controls: Pass if none had an opinion. Reason is the reason given
+	// with it, and Hook the name of the hook that decided.
 	Decision hooks.Decision
 	Reason   string
 	Hook     string
 	// Outcome is the complete outcome; nil when there is none.
 	Outcome *hooks.Outcome
 
-	// Err is the error of a hook, whatever its policy; nil when none failed. Of several
-	// failures it is the first, and of a retried hook the last one. Policy is the policy
-	// that was applied: closed, open, abort.
+	// Err is the error of a hook, whatever its policy, and nil if none failed. If several hooks failed, it is the
+	// error of the first one; if a hook was retried, its last error. Policy is the policy that was applied: closed,
+	// open or abort.
 	Err    error
 	Policy string
 
-	// Effects holds what the controls add to the state, in order.
+	// Effects holds the effects that controls add to the state, in order.
 	Effects agent.Effects
 	// Events holds the events of the hooks that an agent's observer would get.
 	Events []hooks.Event
 
-	// Input is the input as the hooks left it. At the input points only.
+	// Input is the input after the hooks. It is set at the input points only.
 	Input []agent.Message
-	// Request is the request to the model, and Shown the conversation that it sees. At
+	// Request is the request to the model, and Shown the conversation that the model sees. They are set at
 	// PreInference only.
 	Request agent.Request
 	Shown   []agent.Message
-	// Reply is the model's turn as the hooks left it. At PostInference only.
+	// Reply is the model's turn after the hooks. It is set at PostInference only.
 	Reply agent.Step
-	// Call is the effective call, and Result the result that the model received; nil when
-	// the run failed before that. At the points of a tool call only.
+	// Call is the effective call, and Result the result that the model received; nil if the run failed before that.
+	// They are set at the points of a tool call only.
 	Call   agent.ToolCall
 	Result *agent.ToolResult
 
-	// BlueprintRun is the run as the hooks left it. At the points of a coordinator only.
+	// BlueprintRun is the run after the hooks. It is set at the points of a coordinator only.
 	BlueprintRun hooks.BlueprintRun
 
 	// State is the final state of the run, with everything that was added. Its Status and
 	// StopSignal say how the run ended; at the points of a pipeline, the StopSignal is that of
 	// the hook that ended the pipeline.
 	State agent.State
-	// RunErr is the error of the run, an *agent.RunError: a hook whose policy aborts
-	// fails it, and so do RunFailure and some moments of End. At the points around runs it is
-	// the error of the firing.
+	// RunErr is the error of the run, an *agent.RunError. A hook with the policy abort fails the run; so do
+	// RunFailure and some moments of End. At the points around runs, RunErr is the error of the firing.
 	RunErr error
 }
 

@@ -11,16 +11,15 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Moment is a point at which hooks are called, and what they are called about. It is an
-// immutable value: its methods return a changed copy. Create moments with the funcs named for
-// the points, such as ToolCall.
+// Moment is a point at which hooks are called, with the data for the call. It is an immutable value: its methods
+// return a changed copy. Create moments with the funcs named after the points, such as ToolCall.
 type Moment struct {
 	at     hooks.PointName
 	input  []agent.Message
 	reply  agent.Step
 	result agent.ToolResult
-	broken error        // of the model call
-	status agent.Status // that the run ends with
+	broken error        // the error of the model call
+	status agent.Status // the status with which the run ends
 	signal agent.Signal
 
 	compaction    hooks.Compaction
@@ -35,7 +34,7 @@ type Moment struct {
 	state         agent.State
 	run           agent.Run
 	before        []agent.Step
-	answers       func(step int, c agent.ToolCall) (agent.ToolResult, bool) // of the tools in these steps; nil: "ok"
+	answers       func(step int, c agent.ToolCall) (agent.ToolResult, bool) // the results of tools in these steps; nil means "ok"
 	effects       []agent.Effect
 	continuations int
 	wrong         []error
@@ -85,7 +84,7 @@ func Intervention(tool, arguments string) Moment {
 	return afterAsk(hooks.InterventionRequested, tool, arguments, agent.Approval{Verdict: agent.Approve, By: person})
 }
 
-// InterventionAnswer returns the moment after a person has answered about a call:
+// InterventionAnswer returns the moment after a person has answered whether a call may run:
 // hooks.InterventionResolved.
 func InterventionAnswer(tool, arguments string, answer agent.Approval) Moment {
 	return afterAsk(hooks.InterventionResolved, tool, arguments, answer)
@@ -146,8 +145,8 @@ func Pipeline(at hooks.PointName, about hooks.Pipeline) Moment {
 		hooks.IterationFailed, hooks.StageComplete)
 }
 
-// Blueprint returns a moment of a coordinator's run, such as hooks.RunStart. It fires as that
-// of Pipeline does.
+// Blueprint returns a moment of a coordinator's run, such as hooks.RunStart. Like a moment of Pipeline, it fires
+// through a hooks.RunScope.
 func Blueprint(at hooks.PointName, about hooks.BlueprintRun) Moment {
 	m := Moment{at: at, blueprint: &about}
 	return m.onlyAt("Blueprint", hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish)
@@ -262,8 +261,8 @@ func (m Moment) AfterSteps(steps ...agent.Step) Moment {
 	return m
 }
 
-// Answering sets the results of tools in the steps of AfterSteps, which count from zero; a
-// result may also be denied or mocked. Where f returns false, tools answered "ok".
+// Answering sets the results of tools in the steps of AfterSteps, which are numbered from zero; a result may also be
+// denied or mocked. If f returns false, the tool answers "ok".
 func (m Moment) Answering(f func(step int, c agent.ToolCall) (agent.ToolResult, bool)) Moment {
 	m.answers = f
 	return m
@@ -286,8 +285,8 @@ func (m Moment) WithQuestion(reason string) Moment {
 	return m
 }
 
-// WithReply sets the whole turn of the model: its calls, usage, finish reason. Tools
-// that it calls answer "ok", or what WithResult says.
+// WithReply sets the whole turn of the model: its calls, usage, finish reason. Tools that it calls answer "ok", or
+// with the result set by WithResult.
 func (m Moment) WithReply(step agent.Step) Moment {
 	m.reply = step
 	if role := step.Message.Role(); role != "" && role != agent.RoleAssistant {
@@ -296,9 +295,8 @@ func (m Moment) WithReply(step agent.Step) Moment {
 	return m.onlyAt("WithReply", hooks.PostInference, hooks.StepEnd, hooks.Stop, hooks.ExecutionEnd)
 }
 
-// WithResult sets the whole answer of the tool: status, reason, attempts, effects. A result
-// that is mocked or not executed is that of a call that did not run. The default status is
-// executed.
+// WithResult sets the whole answer of the tool: status, reason, attempts, effects. A result with the status mocked or
+// not executed belongs to a call that did not run. The default status is executed.
 func (m Moment) WithResult(r agent.ToolResult) Moment {
 	r.Status = lo.CoalesceOrEmpty(r.Status, agent.ToolExecuted)
 	if r.Executed() {
@@ -310,8 +308,8 @@ func (m Moment) WithResult(r agent.ToolResult) Moment {
 	return m.onlyAt("WithResult", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed, hooks.StepEnd)
 }
 
-// Invalid says what is wrong with the call by the tool's schema, often an
-// *agent.ArgumentsError. Arguments rewritten by a hook are valid.
+// Invalid sets the error of the tool's schema for the call, often an *agent.ArgumentsError. Arguments rewritten by a
+// hook are valid.
 func (m Moment) Invalid(err error) Moment {
 	if err == nil {
 		return m.blaming("Invalid: the error is nil")
@@ -330,7 +328,7 @@ func (m Moment) WithExecutor(x agent.Executor) Moment {
 	return m.onlyAt("WithExecutor", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed, hooks.StepEnd)
 }
 
-// WithSignal sets why the run ends, or would end, and what ended it.
+// WithSignal sets the reason why the run ends, or would end, and the source of that reason.
 func (m Moment) WithSignal(signal agent.Signal) Moment {
 	m.signal = signal
 	if m.at == hooks.Stop && !signal.Reason.Soft() {

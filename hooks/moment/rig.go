@@ -21,7 +21,7 @@ type rig struct {
 	hooks *hooks.Compiled
 }
 
-// theirs is the source of the effects that the rig itself adds.
+// theirs is the source of effects that belong to the rig.
 const theirs = "moment"
 
 func (r rig) config(observer agent.Observer) agent.Config {
@@ -53,7 +53,7 @@ func (r rig) person() agent.Approver {
 	return agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) { return *r.approval, nil })
 }
 
-// unnamedParent is the id of the run above one whose moment does not name it.
+// unnamedParent is the id of the parent run if the moment does not name it.
 const unnamedParent = agent.RunID("run_parent")
 
 // settings returns the settings that place the run: ids, agent, stage.
@@ -76,7 +76,7 @@ func (r rig) begin(ctx context.Context, s agent.State, next agent.Next) mo.Resul
 	return next(ctx, s.Apply(agent.EffectsOf(effects...).From(theirs)))
 }
 
-// endRun makes the run end as End says.
+// endRun ends the run with the status of the moment.
 func (r rig) endRun(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	signal := r.signal
 	switch r.status {
@@ -101,7 +101,7 @@ var usualReasons = map[agent.Status]agent.StopReason{
 	agent.StatusDenied: agent.StopDenied, agent.StatusCancelled: agent.StopUser, agent.StatusInterrupted: agent.StopRejected,
 }
 
-// step puts the hooks around the step of the moment.
+// step installs the hooks around the step of the moment.
 func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	switch taken := s.RunStepCount(); {
 	case taken == len(r.before):
@@ -116,7 +116,7 @@ func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result
 	return next(ctx, s)
 }
 
-// playOn fires the points that other packages fire, such as those of compactions.
+// playOn fires points that other packages fire, such as those of compactions.
 func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 	var err error
 	switch r.at {
@@ -136,11 +136,11 @@ func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 	return s, err
 }
 
-// counting holds a hook that does nothing: with a hook at StepEnd, the totals of a run's
-// steps are kept for later hooks.
+// counting is a hook that does nothing. Because it is at StepEnd, the totals of a run's steps are kept for later
+// hooks.
 var counting = hooks.NewSet(hooks.ObserveAll(theirs, func(context.Context, hooks.Context) error { return nil }, hooks.StepEnd)).Compile().MustGet()
 
-// judge lets the run take all steps before the moment, and the step after a tool
+// judge is the criterion: it continues the run through all steps before the moment, and for one step after a tool
 // call.
 func (r rig) judge(ctx context.Context, s agent.State) (agent.Evaluation, error) {
 	verdict, err := agent.Base.Evaluate(ctx, s).Get()
@@ -155,8 +155,7 @@ func (r rig) judge(ctx context.Context, s agent.State) (agent.Evaluation, error)
 	return verdict, err
 }
 
-// answer plays the model: the steps before the moment, the moment's own step, then
-// "done".
+// answer is the driver: it returns the steps before the moment, the moment's own step, then "done".
 func (r rig) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	taken := s.RunStepCount()
 	reply := agent.Step{Message: agent.Assistant("done")}
@@ -177,7 +176,7 @@ func (r rig) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	return reply, nil
 }
 
-// atItsStep wraps the model in the hooks in the step of the moment.
+// atItsStep wraps the model in the hooks for the step of the moment.
 func (r rig) atItsStep(inner agent.Driver) agent.Driver {
 	hooked := r.hooks.WrapDriver(inner)
 	return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
@@ -195,11 +194,10 @@ func (r rig) executorInside() agent.Executor {
 	return tools{r}
 }
 
-// tools answers calls: those of the moment's step as the moment says, others with
-// "ok".
+// tools is an executor: it answers calls of the moment's step as the moment says, and all others with "ok".
 type tools struct{ rig }
 
-// Prepare decides that the tool runs, unless the moment says otherwise.
+// Prepare accepts the call, unless the moment says otherwise.
 func (x tools) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	p := &agent.Prepared{Original: c, Call: c}
 	if taken := s.RunStepCount(); taken != len(x.before) {
@@ -225,7 +223,7 @@ func (x tools) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) mo.R
 	return mo.Ok(p)
 }
 
-// Execute answers.
+// Execute returns the result of the call.
 func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Disposition == agent.DisposeAnswer {
 		return mo.Ok(p.Answer)

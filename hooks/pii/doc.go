@@ -25,8 +25,8 @@
 //     de_idnr, in_aadhaar, uk_nhs: national numbers, recognized by their form and their check digits (the us_ssn has none).
 //
 // Your own detectors add to these. A number that is part of a longer word or number never matches. Of two overlapping
-// findings, the one that begins first wins, or else the longer one; if the other one ends later, both count, and the whole
-// is redacted under the name of the first.
+// findings, the one that begins first wins; if both begin at the same place, the longer one wins. If the other one
+// ends later, both count, and the combined text is redacted under the name of the first.
 //
 // Names, postal addresses and dates of birth are not found: they have no recognisable form. A finding may still be
 // something else, with a check digit that fits by chance.

@@ -23,7 +23,7 @@ type Options struct {
 	Kinds []string
 	// Detectors holds your own detectors.
 	Detectors []Detector
-	// Strategy is how findings are treated; empty means Redact. Strategies overrides it by kind.
+	// Strategy is the treatment of findings; empty means Redact. Strategies overrides it by kind.
 	Strategy   Strategy
 	Strategies map[string]Strategy
 	// Key is the key of hashes, of 16 bytes or more. Hash requires it.
@@ -52,12 +52,12 @@ type Report struct {
 	Point  hooks.PointName
 	Tool   string
 	CallID string
-	// Counts is how often each kind was found, and Blocked whether that was a reason to block.
+	// Counts is how often each kind was found. Blocked reports whether a finding blocks the text.
 	Counts  Counts
 	Blocked bool
 }
 
-// Counts is how often each kind was found. It is empty, not nil, when nothing was.
+// Counts is how often each kind was found. It is empty, not nil, if nothing was found.
 type Counts map[string]int
 
 // Filter finds and removes personal data. Create one with New.
@@ -66,11 +66,11 @@ type Filter struct {
 	strategy   Strategy
 	strategies map[string]Strategy
 	key        []byte
-	except     map[string]bool // by normalised value
+	except     map[string]bool // keyed by the normalised value
 	told       func(context.Context, Report)
 }
 
-// New returns a filter, or an error that joins everything that is wrong with the options.
+// New returns a filter, or an error that joins all problems of the options.
 func New(o Options) (*Filter, error) {
 	f := &Filter{
 		strategy: lo.CoalesceOrEmpty(o.Strategy, Redact), strategies: maps.Clone(o.Strategies), key: slices.Clone(o.Key),
@@ -156,7 +156,7 @@ func (f *Filter) walker(counts Counts) scrub.Walker {
 	}
 }
 
-// replace returns the text from some byte on, without personal data.
+// replace returns the text from byte from on, without personal data.
 func (f *Filter) replace(text string, from int, counts Counts) string {
 	var b strings.Builder
 	end := from

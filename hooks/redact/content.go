@@ -7,13 +7,14 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/internal/scrub"
 )
 
-// Text returns the text without its secrets, and what was replaced.
+// Text returns the text without its secrets, and the number of replacements by kind.
 func (r *Redactor) Text(text string) (string, Counts) {
 	counts := Counts{}
 	return r.walker(counts).String(text), counts
 }
 
-// Content returns the content without its secrets, and what was replaced. Images and opaque forms stay.
+// Content returns the content without its secrets, and the number of replacements by kind. Images and opaque parts
+// stay unchanged.
 func (r *Redactor) Content(content agent.Content) (agent.Content, Counts) {
 	counts := Counts{}
 	return r.walker(counts).Content(content), counts

@@ -10,20 +10,21 @@
 //
 // # What is a secret
 //
-// Your literal secrets, plain and as base64 (those of seven bytes and more also inside of a longer base64 text), hex,
-// escaped for URLs and for JSON. Texts with a well-known form: keys and tokens of AWS, GitHub, GitLab, Slack, OpenAI,
-// Anthropic, Google, Stripe, npm and others, private keys, JSON web tokens, passwords in URLs and Authorization headers;
-// Kinds lists them. Values assigned to a name such as password, secret, token or api_key: this is a guess, which also
-// treats token = nextToken in a program as a secret; Options.Without turns kinds off. And the matches of your own patterns.
+// Your literal secrets: plain and encoded as base64, as hex, for URLs and for JSON; literals of seven bytes and more
+// are also found inside a longer base64 text. Texts with a well-known form: keys and tokens of AWS, GitHub, GitLab,
+// Slack, OpenAI, Anthropic, Google, Stripe, npm and others, private keys, JSON web tokens, passwords in URLs and
+// Authorization headers; Kinds lists them. Values assigned to a name such as password, secret, token or api_key: this
+// is a guess, which also treats token = nextToken in a program as a secret; Options.Without turns kinds off. And the
+// matches of your own patterns.
 //
 // # Where it looks
 //
-// In every text that results from a tool call, as hooks.ToolResultContext.Filter describes: all parts of the result (text,
-// files and pictures that are text, in UTF-8 or called so by their media type, their names, and URLs), the error, the
-// message of a stop, and the messages, context and metadata that the tool and other hooks add. In a text that is JSON,
-// strings are unescaped for the search and encoded again, and a number becomes a string if it contains a literal or a match
-// of your patterns; every other byte stays, so that valid JSON stays valid. The results of denied and failed calls are
-// treated the same.
+// The hook searches every text that results from a tool call, as hooks.ToolResultContext.Filter describes: all parts
+// of the result (text; files and pictures that are text, either in UTF-8 or according to their media type; their
+// names; URLs), the error, the message of a stop, and the messages, context and metadata that the tool and other
+// hooks add. In a text that is JSON, strings are unescaped for the search and encoded again, and a number becomes a
+// string if it contains a literal or a match of your patterns; every other byte stays, so that valid JSON stays
+// valid. The results of denied and failed calls are treated the same.
 //
 // An error that contains a secret, even only in a wrapped value such as that of a panic, is replaced; its kind stays.
 // Controls at ToolFailed, and those that run earlier at PostToolUse, see the original.
@@ -35,8 +36,8 @@
 //
 // # Cost
 //
-// Patterns are RE2: the time grows with the length of the text and with nothing else. Rules whose hint is not in the
-// text cost a search for it.
+// Patterns are RE2, so the time depends only on the length of the text, linearly. A rule whose hint is not in the
+// text costs only the search for the hint.
 //
 // # Failure and concurrency
 //

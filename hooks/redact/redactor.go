@@ -28,14 +28,14 @@ type Options struct {
 	Told func(ctx context.Context, r Report)
 }
 
-// Pattern is a regular expression in RE2 syntax for one kind of secret. If it has groups, the first one is the secret,
-// else the whole match.
+// Pattern is a regular expression in RE2 syntax for one kind of secret. If it has groups, the first one is the
+// secret; otherwise the whole match is.
 type Pattern struct {
 	Kind   string
 	Regexp string
 }
 
-// Report says what was replaced.
+// Report describes the replacements in one result or reply.
 type Report struct {
 	Run agent.Run
 	// Point is the point of the hook. Tool and CallID identify the call of the result; both are empty for a reply.
@@ -57,7 +57,7 @@ type Redactor struct {
 	told     func(context.Context, Report)
 }
 
-// New returns a redactor, or an error that joins everything that is wrong with the options.
+// New returns a redactor, or an error that joins all problems of the options.
 func New(o Options) (*Redactor, error) {
 	r := &Redactor{told: o.Told, numbers: len(o.Patterns) > 0}
 	var wrong []error
@@ -73,7 +73,7 @@ func New(o Options) (*Redactor, error) {
 			}
 		}
 	}
-	// The longest first: a secret may be part of another.
+	// Sorted by length, the longest first, because a secret may be part of another.
 	slices.SortFunc(r.literals, func(a, b literal) int {
 		return lo.CoalesceOrEmpty(len(b.text)-len(a.text), strings.Compare(a.text, b.text), strings.Compare(a.kind, b.kind))
 	})
@@ -135,8 +135,8 @@ func (r *Redactor) Replies() hooks.Hook {
 	}).WithPriority(hooks.PriorityGuard)
 }
 
-// filter returns a func that replaces secrets. Told gets one report: of the content, else of the error, else of the
-// first text in which there was a secret.
+// filter returns a func that replaces secrets. Told receives one report: about the content if it had a secret,
+// otherwise about the error, otherwise about the first text that had one.
 func (r *Redactor) filter(ctx context.Context, about Report, content agent.Content, err error) func(string) string {
 	if r.told == nil {
 		return func(text string) string { text, _ = r.Text(text); return text }

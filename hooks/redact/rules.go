@@ -21,7 +21,7 @@ import (
 type rule struct {
 	kind string
 	hint []string       // every text with a match contains one of these, in lower case; empty: not known
-	re   *regexp.Regexp // the first group that matched is the secret, else the whole match
+	re   *regexp.Regexp // the secret is the first group that matched, or the whole match without groups
 	not  *regexp.Regexp // what the secret cannot be, if set
 }
 
@@ -31,13 +31,13 @@ const kindSet = "password"
 // kindAuthorization is the kind of the secret in an Authorization header.
 const kindAuthorization = "authorization"
 
-// schemes matches the words before the secret in such a header.
+// schemes matches the words before the secret in an Authorization header.
 const schemes = `(?:(?:bearer|basic|token|digest|negotiate)\s+)`
 
 // names matches the end of a name for a secret: DB_PASSWORD, githubToken, x-api-key.
 const names = `(?:password|passwd|passphrase|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key)`
 
-// hintSet is the hint for names.
+// hintSet is the hint for the rules that use names.
 const hintSet = "passw|passphrase|pwd|secret|token|credential|key"
 
 // wellKnown returns the well-known rules, the more exact ones first. Like all expressions here they are compiled on first
@@ -100,8 +100,8 @@ var (
 	onlyMark          = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\[redacted: [^\]]*\]$`) })
 )
 
-// setAs returns the kind of secret that the member's name implies for its value, and the prefix of the value that is not
-// secret; the kind is empty for no secret.
+// setAs returns the kind of secret that the member's name implies for its value, and the prefix of the value that is
+// not secret. The kind is empty if the value is not a secret.
 func (r *Redactor) setAs(name, value string) (scheme, kind string) {
 	switch {
 	case setName().MatchString(name):

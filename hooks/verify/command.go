@@ -24,7 +24,7 @@ type Command struct {
 	Env []string
 }
 
-// passed names the variables that a Command without Env gets.
+// passed names the variables that a Command without Env passes on.
 var passed = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_CACHE_HOME",
 	"GOROOT", "GOPATH", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOTOOLCHAIN", "GOTMPDIR", "CGO_ENABLED", "CC", "CXX",
@@ -72,10 +72,10 @@ func (p Command) environ() []string {
 	})
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the data that is written to it.
 type tail struct{ kept []byte }
 
-// tailBytes is how much of the end is kept; more than a model is told.
+// tailBytes is the number of bytes that tail keeps, more than a model receives.
 const tailBytes = 64 << 10
 
 func (t *tail) Write(p []byte) (int, error) {

@@ -22,9 +22,9 @@
 //
 // # Failure
 //
-// A check that ran and did not pass is news for the model, and so is one that took longer
-// than Options.Timeout. A check that could not run at all, such as when the program is
-// missing, is a failure of the hook, whose policy is closed: the run ends as stopped.
+// The model receives a check that ran and did not pass, and one that exceeded Options.Timeout. A check that could not
+// run at all, for example because the program is missing, is a failure of the hook, whose policy is closed: the run
+// ends as stopped.
 //
 // An agent limits how often its Stop hooks together may continue a run:
 // hooks.DefaultContinuations, or UseGuards.Continuations. If that limit is reached and

@@ -4,7 +4,7 @@ package verify
 
 import "os/exec"
 
-// ownGroup returns at once: there are no process groups. The program itself is killed.
+// ownGroup does nothing, because this system has no process groups. Only the program itself is killed.
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(*exec.Cmd) {}

@@ -80,10 +80,10 @@ func Hook(check Check, o Options) hooks.Hook {
 	}).WithTimeout(o.Timeout + slack)
 }
 
-// slack is how long a check may take to return when its time is up.
+// slack is the time that a check may take to return after its time limit.
 const slack = 10 * time.Second
 
-// make runs the check within its time limit.
+// make runs the check with its time limit.
 func (o Options) make(ctx context.Context, check Check, s agent.State) (Verdict, error) {
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
