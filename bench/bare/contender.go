@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/bench"
 )
 
-// Instrumented returns the loop with something around its parts.
+// Instrumented returns the loop with instrumentation around its parts.
 func Instrumented(name string, watch Instrument) bench.Contender {
 	return bench.Contender{
 		Name: name, Telemetry: &bench.Telemetry{Without: Contender().Name},
@@ -56,7 +56,7 @@ func build(job bench.Job, watch Instrument) (bench.Run, error) {
 	}, nil
 }
 
-// scripted is the model: shown everything, it looks at the last message.
+// scripted is the model. It receives the whole transcript and reads the last message.
 type scripted struct{ script *bench.Script }
 
 func (m scripted) Chat(_ context.Context, transcript []message) (message, error) {
@@ -75,7 +75,7 @@ func (m scripted) Chat(_ context.Context, transcript []message) (message, error)
 	return message{Role: "assistant", ToolCalls: calls}, nil
 }
 
-// watched is a model that somebody looks at.
+// watched is a model with instrumentation.
 type watched struct {
 	model model
 	watch Instrument

@@ -61,7 +61,7 @@ func main() {
 	}
 }
 
-// repair makes the broken package and lets an agent mend it.
+// repair creates the broken package and lets an agent repair it.
 func repair(ctx context.Context, out io.Writer, provider, model string, keep bool) error {
 	ctx, driver, err := driverOf(ctx, provider, model)
 	if err != nil {
@@ -84,12 +84,12 @@ func repair(ctx context.Context, out io.Writer, provider, model string, keep boo
 		return err
 	}
 	if final.Status() != agent.StatusDone {
-		return fmt.Errorf("the package is not mended: the run was %s (%s)", final.Status(), final.StopSignal().OrEmpty().Message)
+		return fmt.Errorf("the package is not repaired: the run was %s (%s)", final.Status(), final.StopSignal().OrEmpty().Message)
 	}
 	return nil
 }
 
-// driverOf returns the model that answers.
+// driverOf returns the driver of the chosen provider.
 func driverOf(ctx context.Context, provider, model string) (context.Context, agent.Driver, error) {
 	switch provider {
 	case "recorded":
@@ -108,7 +108,7 @@ func driverOf(ctx context.Context, provider, model string) (context.Context, age
 		d, err := gemini.New(gemini.Config{Model: model})
 		return ctx, d, err
 	}
-	return ctx, nil, fmt.Errorf("there is no provider %q: recorded, openai, anthropic and gemini are known", provider)
+	return ctx, nil, fmt.Errorf("unknown provider %q: expected recorded, openai, anthropic or gemini", provider)
 }
 
 // recordedSession returns the session that ships with the program.
@@ -119,10 +119,10 @@ func recordedSession() (*replay.Session, error) {
 		}
 		return replay.NewSession(record)
 	}
-	return nil, errors.New("session.jsonl: there is no run in it")
+	return nil, errors.New("session.jsonl: no run in the file")
 }
 
-// Job is one package to mend.
+// Job is one package to repair.
 type Job struct {
 	// Dir is the folder of the package.
 	Dir string

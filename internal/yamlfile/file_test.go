@@ -200,7 +200,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"name": "x"`:                      "unexpected end of the file",
 		`{"name": x}`:                       "a.json:1:10: this is not JSON",
-		`{} {}`:                             "a.json:1:4: this is not JSON: something stands behind",
+		`{} {}`:                             "a.json:1:4: this is not JSON: unexpected text after the end of the object",
 		"{\n \"name\": 1}":                  "a.json:2:10: expected text",
 		`{"name": "a", "name": "b"}`:        `a.json:1:15: the key "name" is declared twice`,
 		strings.Repeat("[", 10000):          "nested more than 50 deep",

@@ -109,7 +109,7 @@ func build(m *scripted, sessions session.Service, pairs int) (*runner.Runner, er
 	return runner.New(runner.Config{AppName: app, Agent: a, SessionService: sessions})
 }
 
-// fill makes the session that a run goes on with.
+// fill creates the session that a run continues.
 func fill(ctx context.Context, sessions session.Service, id string, past []*genai.Content) error {
 	created, err := sessions.Create(ctx, &session.CreateRequest{AppName: app, UserID: user, SessionID: id})
 	if err != nil {
@@ -129,8 +129,8 @@ func fill(ctx context.Context, sessions session.Service, id string, past []*gena
 	return nil
 }
 
-// scripted is the model: shown everything, it looks at the last message, and in the
-// end it keeps what it was shown.
+// scripted is the model. It receives the whole transcript and reads the last message. In the end it keeps the
+// transcript.
 type scripted struct {
 	script    *bench.Script
 	arguments map[string]any
@@ -194,7 +194,7 @@ func fromBench(m bench.Message) (*genai.Content, error) {
 	return out, nil
 }
 
-// toBench gives every result a message of its own, and adds the answer.
+// toBench gives every result its own message, and adds the answer.
 func toBench(shown []*genai.Content, answer string) iter.Seq[bench.Message] {
 	return func(yield func(bench.Message) bool) {
 		for _, content := range shown {
@@ -226,7 +226,7 @@ func toBench(shown []*genai.Content, answer string) iter.Seq[bench.Message] {
 	}
 }
 
-// text returns JSON, its fields in the order of their names: that of the script, too.
+// text returns JSON with its fields sorted by name, as in the script.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {

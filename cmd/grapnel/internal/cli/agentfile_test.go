@@ -184,7 +184,7 @@ func TestJSONMistakes(t *testing.T) {
 		"{\"name\": \"x\", \"name\": \"y\"}": "f.json:1:15: the key \"name\" is declared twice",
 		"{\"name\": \"x\"":                   "this is not JSON: unexpected end of the file",
 		"{\"name\": x}":                      "f.json:1:10: this is not JSON",
-		"{} {}":                              "f.json:1:4: this is not JSON: something stands behind",
+		"{} {}":                              "f.json:1:4: this is not JSON: unexpected text after the end of the object",
 		"":                                   "f.json:1:1: the file is empty",
 		strings.Repeat("[", 10000):           "nested more than 50 deep",
 	} {
