@@ -20,7 +20,7 @@ func (t *Timeline) capability(e agent.Event) {
 		say(dim, "⇊", "older messages are summarized: %s become %d, %s tokens %s%s",
 			countWords(e.MessagesBefore, "message"), e.MessagesAfter, groupDigits(e.TokensBefore), groupDigits(e.TokensAfter), used(e.Usage))
 	case capability.CompactionFailed:
-		say(yellow, "!", "older messages could not be summarized; the model sees all %s:  %s%s",
+		say(yellow, "!", "older messages could not be summarized; the model sees all %s: %s%s",
 			countWords(e.Messages, "message"), oneLine(e.Failure.Text), used(e.Usage))
 	case capability.SubagentStarted:
 		say(cyan, "↳", "%s begins", describeRun(e.Subagent))
@@ -40,7 +40,7 @@ func (t *Timeline) capability(e agent.Event) {
 		say(dim, "⇊", "%s no longer shown: %s tokens become %s", countWords(e.Results, "old result"), groupDigits(e.Before), groupDigits(e.After))
 	case kit.Selected:
 		if e.Err != nil {
-			say(yellow, "!", "no tools could be selected; the model sees all of them:  %s", oneLine(e.Err.Error()))
+			say(yellow, "!", "no tools could be selected; the model sees all of them: %s", oneLine(e.Err.Error()))
 			return
 		}
 		say(dim, "⊂", "the model sees %s; %d more are hidden", cmp.Or(oneLine(strings.Join(e.Tools, ", ")), "no tool"), e.Hidden)

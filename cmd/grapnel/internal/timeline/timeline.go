@@ -270,7 +270,7 @@ func describeRefusal(r *agent.ToolResult) string {
 	case agent.ReasonNobodyToAsk:
 		return "not run: no person is here to approve"
 	case agent.ReasonRejected:
-		return "not run: " + cmp.Or(by, "a person") + " said no"
+		return "not run: " + cmp.Or(by, "a person") + " rejected it"
 	}
 	return "denied by " + cmp.Or(by, "a hook")
 }
