@@ -140,8 +140,7 @@ func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 // hooks.
 var counting = hooks.NewSet(hooks.ObserveAll(theirs, func(context.Context, hooks.Context) error { return nil }, hooks.StepEnd)).Compile().MustGet()
 
-// judge is the criterion: it continues the run through all steps before the moment, and for one step after a tool
-// call.
+// judge continues the run, as the criterion, through all steps before the moment, and for one step after a tool call.
 func (r rig) judge(ctx context.Context, s agent.State) (agent.Evaluation, error) {
 	verdict, err := agent.Base.Evaluate(ctx, s).Get()
 	taken := s.RunStepCount()
@@ -155,7 +154,7 @@ func (r rig) judge(ctx context.Context, s agent.State) (agent.Evaluation, error)
 	return verdict, err
 }
 
-// answer is the driver: it returns the steps before the moment, the moment's own step, then "done".
+// answer returns, as the driver, the steps before the moment, the moment's own step, then "done".
 func (r rig) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	taken := s.RunStepCount()
 	reply := agent.Step{Message: agent.Assistant("done")}

@@ -4,7 +4,7 @@ package verify
 
 import "os/exec"
 
-// ownGroup does nothing, because this system has no process groups. Only the program itself is killed.
+// ownGroup leaves cmd unchanged, because this system has no process groups. Only the program itself is killed.
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(*exec.Cmd) {}

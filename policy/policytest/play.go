@@ -162,7 +162,7 @@ func (p *performance) seenEvents() []hooks.Event {
 	return p.events
 }
 
-// answer is the driver: it returns the next turn of the assistant.
+// answer returns, as the driver, the next turn of the assistant.
 func (p *performance) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	turns := p.runs[p.run].turns
 	taken := s.RunStepCount()
@@ -183,7 +183,7 @@ func (p *performance) callAt(step, index int) *Call {
 	return nil
 }
 
-// approve is the approver: it returns the answer of the person in the transcript.
+// approve returns, as the approver, the answer of the person in the transcript.
 func (p *performance) approve(_ context.Context, s agent.State, call *agent.Prepared) (agent.Approval, error) {
 	c := p.callAt(s.RunStepCount(), call.Original.Index)
 	if c == nil || c.Person == "" {

@@ -26,10 +26,10 @@ func newRule(rows ...row) Rule {
 // condition reports whether the arguments of a call are acceptable.
 type condition func(args Args) bool
 
-// allowNone is false for every call.
+// allowNone accepts no call.
 func allowNone(Args) bool { return false }
 
-// everyText is true if the argument is given and each of its texts is accepted.
+// everyText returns a condition that is true if the argument is given and each of its texts is accepted.
 func everyText(argument string, accept func(string) bool) condition {
 	return func(args Args) bool {
 		texts, ok := args.Texts(argument)
@@ -37,7 +37,8 @@ func everyText(argument string, accept func(string) bool) condition {
 	}
 }
 
-// ifGiven is true if the argument is absent, null or empty, or if each of its texts is accepted.
+// ifGiven returns a condition that is true if the argument is absent, null or empty, or if each of its texts is
+// accepted.
 func ifGiven(argument string, accept func(string) bool) condition {
 	return func(args Args) bool {
 		texts, ok := args.Texts(argument)
