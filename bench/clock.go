@@ -37,7 +37,7 @@ func (c *Clock) Sample(steps int) Sample {
 	}
 }
 
-// Start begins anew.
+// Start resets and starts the clock.
 func (c *Clock) Start() {
 	*c = Clock{}
 	c.resume()

@@ -18,8 +18,8 @@
 //   - table: the plan of rounds, and what is written: tables, a chart, results
 //
 // One command builds all programs, measures everything in several rounds of random
-// order, each measurement in a process of its own, and writes README.md, chart.svg
-// and results.txt:
+// One command builds all programs and measures everything in several rounds of random order, each measurement in its
+// own process. It writes README.md, chart.svg and results.txt:
 //
 //	make -C bench table
 //

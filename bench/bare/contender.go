@@ -35,8 +35,8 @@ func build(job bench.Job, watch Instrument) (bench.Run, error) {
 	input := script.Input()
 	var past []message
 	if job.History > 0 {
-		// A conversation that goes on appends to the slice it has; growing is
-		// paid for by all the turns before, so there is room.
+		// A long conversation appends to its slice, and the cost of growing it is spread over all earlier turns. So
+		// the slice has enough room.
 		past = make([]message, job.History, job.Proof().Messages)
 		for i, m := range input[:job.History] {
 			past[i] = fromBench(m)

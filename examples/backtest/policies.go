@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/backtest"
 )
 
-// allPolicies returns those that are tried. One of your own is a line here.
+// allPolicies returns the policies to try. Add your own policy here.
 func allPolicies(facts rules.Facts) []backtest.Policy {
 	return []backtest.Policy{
 		newPolicy("deny-writes", facts, rules.DenyWrites),

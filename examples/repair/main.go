@@ -1,7 +1,6 @@
-// Command repair lets an agent mend a broken Go package with real tools: a shell
-// and files, in a folder of its own. Four hooks deny rm -rf, keep paths inside of
-// the folder, redact a secret in what tools answer, and let the agent stop only when
-// go test passes.
+// Command repair lets an agent repair a broken Go package with real tools: a shell and files, in a separate folder.
+// Four hooks deny rm -rf, keep paths inside the folder, redact a secret in the results of tools, and let the agent
+// stop only when go test passes.
 //
 //	go run ./examples/repair                                    a recorded model, real tools
 //	go run ./examples/repair -provider openai -model gpt-6.1-terra  with OPENAI_API_KEY

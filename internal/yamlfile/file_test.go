@@ -143,14 +143,14 @@ on: true
 		got = append(got, first)
 	}
 	assert.Equal(t, []string{
-		`a.yaml:1:7: expected text, got 1: put it in quotes if it is meant so`,
+		`a.yaml:1:7: expected text, got 1: put it in quotes if it is text`,
 		`a.yaml:2:5: expected true or false, got "yes"`,
 		`a.yaml:3:8: expected a whole number, such as 20, got "1.5"`,
 		`a.yaml:4:8: expected a whole number above zero, such as 20, got "0"`,
 		`a.yaml:5:7: expected a number that is not negative, such as 0.5, got "-1"`,
 		`a.yaml:6:10: expected red or blue, got "green"`,
 		`a.yaml:7:8: expected text, got a list`,
-		`a.yaml:8:13: expected text, got 1: put it in quotes if it is meant so`,
+		`a.yaml:8:13: expected text, got 1: put it in quotes if it is text`,
 		`a.yaml:9:9: it ends before it begins`,
 		`a.yaml:10:7: expected a size above zero, such as 4096, 64KiB or 2MiB, got "3 PiB"`,
 		`a.yaml:11:1: unknown key "nane" (did you mean "name"?); known: ` +

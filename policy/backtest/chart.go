@@ -111,7 +111,8 @@ func callEffects(lists ...[]counted) []string {
 	return out
 }
 
-// stackBars returns a bar with a segment for each effect. The width of the whole bar stands for the number of.
+// stackBars returns a bar with a segment for each effect. The whole width of the bar corresponds to of calls or
+// decisions.
 func stackBars(name string, parts []counted, of, calls int) pageBar {
 	b := pageBar{Name: line(name, 60)}
 	at, n := 0, 0

@@ -163,7 +163,7 @@ const (
 	fromFile                   // input.text is the path
 )
 
-// output collects what is written to a pipe or substitution.
+// output collects text that is written to a pipe or substitution.
 type output struct {
 	text string
 	also []string // as in input
@@ -340,8 +340,7 @@ func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
 	return before, &textError{text: err.Error()}
 }
 
-// closed returns the statements of a text whose last quote is open, with that quote closed at
-// its end.
+// closed returns the statements of a text whose last quote is never closed, parsed with that quote closed at the end.
 func (w *walker) closed(text string, err *textError) ([]*syntax.Stmt, bool) {
 	if !err.openQuote {
 		return nil, false

@@ -254,7 +254,7 @@ func (w *walker) alias(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 	w.text(a, text+rest, at)
 }
 
-// assign walks an assignment that stands alone or in declare.
+// assign walks an assignment without a command, or in declare.
 //
 //nolint:gocognit // flat: one case for each kind of value
 func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {

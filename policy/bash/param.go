@@ -413,7 +413,7 @@ func operateParam(op syntax.ParExpOperator, v, operand string) string {
 		case sure && empty && colon:
 			return operand
 		}
-		return unknown // where there is no colon, set to nothing and not set look alike here
+		return unknown // without a colon, an empty variable and an unset one are different, which is unknown here
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
 		switch {
 		case sure && !empty:

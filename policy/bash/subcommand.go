@@ -70,7 +70,7 @@ func subcommandsOf(name string) (multi, bool) {
 	return multi{}, false
 }
 
-// secondName returns the sub-commands of a service's program that have sub-commands; * stands for all.
+// secondName returns the sub-commands of a service's program that have sub-commands themselves; "*" means all.
 func secondName(name string) string {
 	switch name {
 	case "gh", "glab", "aws", "az", "doctl", "gcloud":
@@ -185,7 +185,7 @@ func walkDocker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		}
 		w.walkOperands(w.options(c, k, g), k, tool{operands: "r"}, g)
 	case "compose":
-		// Options stand between the two levels.
+		// There may be options between the two levels.
 		m, _ := subcommandsOf("docker-compose")
 		g := parseOptions(args, m.short, m.long)
 		c = w.options(c, k, g)

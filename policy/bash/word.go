@@ -9,7 +9,7 @@ import (
 // formatInt returns a number in decimal.
 func formatInt(n int) string { return strconv.Itoa(n) }
 
-// unknown stands for each unknown part of a text. A line with this byte is not analysed.
+// unknown replaces each unknown part of a text. A line with this byte is not analysed.
 const unknown = "\x00"
 
 // Word is one word after expansion, as far as its value is known.

@@ -62,7 +62,7 @@ const (
 	SaidSkip = "skip"
 	// SaidFailed is the result of a rule that failed to decide.
 	SaidFailed = "failed"
-	// SaidNotAsked is the result of a rule behind one that had already decided.
+	// SaidNotAsked is the result of a rule that was not asked because an earlier rule had already decided.
 	SaidNotAsked = "not_asked"
 )
 

@@ -1,7 +1,6 @@
-// Command adk enters google.golang.org/adk: an LLM agent in a runner, with its
-// sessions in memory. A hook pair is a callback before the tool and one behind it.
-// Each run has a session of its own; what earlier turns left in it is put there off
-// the clock, and the session is deleted off the clock, too.
+// Command adk is google.golang.org/adk as a contender: an LLM agent in a runner, with its sessions in memory. A hook
+// pair is a callback before the tool and one after it. Each run has its own session. The messages of earlier turns
+// are added to the session off the clock, and the session is deleted off the clock.
 package main
 
 import (

@@ -1,6 +1,5 @@
-// Command eino enters two agents of github.com/cloudwego/eino: the ReAct graph and
-// the chat model agent of its agent development kit. A hook pair is a middleware of
-// the tools node that both use.
+// Command eino is two agents of github.com/cloudwego/eino as contenders: the ReAct graph and the chat model agent of
+// its agent development kit. A hook pair is a middleware of the tools node that both use.
 package main
 
 import (

@@ -1,7 +1,6 @@
-// Command fantasy enters the agent of charm.land/fantasy. It has no hooks; what its
-// users do instead, and what is measured, is a tool that wraps a tool. Its Generate
-// runs the calls of a step one after the other, its Stream those of tools that are
-// declared parallel at once, five at most: so steps of several calls are streamed.
+// Command fantasy is the agent of charm.land/fantasy as a contender. It has no hooks; its users wrap tools in tools
+// instead, and that is measured. Its Generate runs the calls of a step one after the other; its Stream runs up to
+// five calls of tools that are declared parallel concurrently. So steps with several calls are streamed.
 package main
 
 import (

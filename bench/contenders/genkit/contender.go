@@ -1,7 +1,6 @@
-// Command genkit enters Generate of github.com/firebase/genkit/go, with a model and a
-// tool that are defined as its plugins define theirs. A hook pair is a middleware
-// that wraps tools. Its spans cannot be turned off; nothing exports
-// them. Results of one step reach the model in the order in which their calls ended.
+// Command genkit is Generate of github.com/firebase/genkit/go as a contender, with a model and a tool that are
+// defined as its plugins define theirs. A hook pair is a middleware that wraps tools. Its spans cannot be turned off,
+// and nothing exports them. Results of one step reach the model in the order in which their calls ended.
 package main
 
 import (

@@ -1,8 +1,7 @@
-// Command langchaingo enters the OpenAI functions agent of
-// github.com/tmc/langchaingo, run by its executor. Its tools tell callback handlers
-// of themselves, as the calculator that comes with it does: a hook pair is such a
-// handler. Successive steps that ask for the same call it shows to the model as one
-// step of several calls; here the model says a word with each, so that they differ.
+// Command langchaingo is the OpenAI functions agent of github.com/tmc/langchaingo, run by its executor, as a
+// contender. Its tools call callback handlers, as the calculator of that module does, so a hook pair is such a
+// handler. The agent shows successive steps with the same call to the model as one step of several calls; therefore
+// the model adds a word to each call here, so that they differ.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command openaiagents enters github.com/nlpodyssey/openai-agents-go, with its
-// tracing off. A run has one object of hooks, which is called beside the tool and
-// not before it; ten hook pairs are that object calling ten functions.
+// Command openaiagents is github.com/nlpodyssey/openai-agents-go as a contender, without tracing. A run has one
+// object of hooks, which is called concurrently with the tool, not before it. Ten hook pairs are one such object that
+// calls ten functions.
 package main
 
 import (

@@ -1,8 +1,7 @@
-// Command trpc enters trpc.group/trpc-go/trpc-agent-go: an LLM agent in a runner, its
-// sessions in memory, without a limit of their length, its tracing off, its model
-// asked without channels. A hook pair is a callback before the tool and one behind
-// it. Each run has a session of its own; what earlier turns left in it is put there
-// off the clock, and the session is deleted off the clock, too.
+// Command trpc is trpc.group/trpc-go/trpc-agent-go as a contender: an LLM agent in a runner, with sessions of
+// unlimited length in memory, without tracing, and with a model that is called without channels. A hook pair is a
+// callback before the tool and one after it. Each run has its own session. The messages of earlier turns are added to
+// the session off the clock, and the session is deleted off the clock.
 package main
 
 import (

@@ -107,7 +107,7 @@ func TestMistakes(t *testing.T) {
 			`5:6: expected keys with values, got "3"`,
 			`6:10: expected keys with values, got "3"`,
 		}},
-		"a number for text":      {"name: 007\n", []string{`1:7: expected text, got 007: put it in quotes if it is meant so`}},
+		"a number for text":      {"name: 007\n", []string{`1:7: expected text, got 007: put it in quotes if it is text`}},
 		"nothing for text":       {"name:\n", []string{`expected text, got nothing`}},
 		"yes for a bool":         {"tools: [files: {read_only: yes}]\n", []string{`1:28: expected true or false, got "yes"`}},
 		"an unknown tool":        {"tools: [shel]\n", []string{`1:9: unknown tool "shel" (did you mean "shell"?); known: "files", "shell"`}},
