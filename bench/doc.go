@@ -17,7 +17,6 @@
 //   - worker: the main function of a contender's program
 //   - table: the plan of rounds, and what is written: tables, a chart, results
 //
-// One command builds all programs, measures everything in several rounds of random
 // One command builds all programs and measures everything in several rounds of random order, each measurement in its
 // own process. It writes README.md, chart.svg and results.txt:
 //
