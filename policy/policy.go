@@ -118,7 +118,6 @@ func (p *Policy) ready(r *rule, host action.Host) (action.Action, error) {
 type Rule struct {
 	// Policy is the name of the policy that contains the rule, and ID the rule's name in it. A rule of the library
 	// has a Policy such as library:safe-shell, whichever policy includes it. The rule's hook is called policy/id.
-	// policy includes it. Its hook is called policy/id.
 	Policy      string `json:"policy"`
 	ID          string `json:"id"`
 	Description string `json:"description,omitempty"`
