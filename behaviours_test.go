@@ -19,11 +19,11 @@ import (
 var (
 	behaviour     = regexp.MustCompile(`\b(IP|LH|SW|AP|CO|X)-(\d{1,3})\b`)
 	behaviourLine = regexp.MustCompile(`^- ((?:IP|LH|SW|AP|CO|X)-\d{2,3}): (.+)$`)
-	// A line about behaviours that are not held begins with their ids: "- AP-01…06, AP-38…44: …".
+	// A line about behaviours that are not kept begins with their ids: "- AP-01…06, AP-38…44: …".
 	behaviourRange = regexp.MustCompile(`\b(IP|LH|SW|AP|CO|X)-(\d+)(?:…(\d+))?`)
 )
 
-// docs/behaviours.md has one line for each behaviour that tests hold, and no other lines.
+// docs/behaviours.md must have exactly one line for each behaviour that tests check.
 func TestBehavioursAreHeldByTests(t *testing.T) {
 	text, err := os.ReadFile("docs/behaviours.md")
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestBehavioursAreHeldByTests(t *testing.T) {
 	}
 }
 
-// idsIn returns the ids in a text and those of its ranges.
+// idsIn returns the ids in a text, including all ids of ranges.
 func idsIn(text string) map[string]bool {
 	ids := map[string]bool{}
 	for _, m := range behaviourRange.FindAllStringSubmatch(text, -1) {
@@ -80,7 +80,7 @@ func idsIn(text string) map[string]bool {
 
 func idOf(system string, n int) string { return fmt.Sprintf("%s-%02d", system, n) }
 
-// idsInTests returns the ids in the tests, with a file for each.
+// idsInTests returns the ids in the tests, each with a file that mentions it.
 func idsInTests(t *testing.T) map[string]string {
 	t.Helper()
 	ids := map[string]string{}

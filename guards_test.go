@@ -62,7 +62,7 @@ func Example() {
 	// ran ls
 }
 
-// The first example of the module stops other spellings of sudo, too.
+// The first example of the module must also stop other spellings of sudo.
 func TestFirstExampleHolds(t *testing.T) {
 	t.Parallel()
 	evasion.ShowsCode(t, "doc.go", "guards_test.go", "noSudo")

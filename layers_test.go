@@ -23,26 +23,24 @@ import (
 
 const module = "github.com/grapnel-go/grapnel"
 
-// layer is what the shipped (non-test) code of one package may import besides
-// the standard library. The zero layer is a package that stands on nothing.
+// layer lists what the shipped (non-test) code of one package may import in addition to the standard library. The
+// zero layer is a package that imports nothing else.
 type layer struct {
-	// Ours are packages of this module, by their path below its root. A path
-	// that ends in "/..." stands for everything below it.
+	// Ours are packages of this module, by their path below its root. A path that ends in "/..." includes everything
+	// below it.
 	Ours []string
-	// Modules are modules of others, by module path.
+	// Modules are third-party modules, by module path.
 	Modules []string
-	// Test marks a package made for tests, ours and our users'. It may import
-	// the modules of tests, and only tests may import it.
+	// Test marks a package for tests of this module and of its users. It may import the modules of tests, and only
+	// tests may import it.
 	Test bool
-	// Shown marks programs that show how things are used, what is made for tests
-	// included.
+	// Shown marks example programs. They may also import packages for tests.
 	Shown bool
-	// Planned marks a room of the house that is drawn but not built. The mark
-	// goes when the package comes.
+	// Planned marks a package that does not exist yet. Remove the mark when the package is added.
 	Planned bool
 }
 
-// Modules that several layers share.
+// Modules that several layers import.
 var (
 	values    = []string{"github.com/samber/mo", "github.com/samber/lo"}
 	telemetry = []string{
@@ -52,7 +50,7 @@ var (
 	}
 	core    = slices.Concat(values, telemetry)
 	schemas = []string{"github.com/google/jsonschema-go"}
-	// observed is what has events of its own.
+	// observed lists the packages of this module that have their own events.
 	observed = []string{"agent", "hooks", "processor", "toolexec/mcp", "durable", "capability", "capability/kit"}
 	testOnly = []string{
 		"github.com/stretchr/testify",
@@ -62,11 +60,10 @@ var (
 	}
 )
 
-// layers is the picture of the house as a table: arrows only go down. Tests may
-// import any package of ours, because an Example is allowed to show a part at
-// work inside the whole.
+// layers lists what each package may import. Tests may import any package of the module, because an Example may show a
+// part inside a whole agent.
 var layers = map[string]layer{
-	// The ground floor.
+	// The lowest layer.
 	"":                        {}, // documentation only
 	"internal/plog":           {},
 	"internal/strictjson":     {Modules: []string{"github.com/go-json-experiment/json"}},
@@ -84,13 +81,13 @@ var layers = map[string]layer{
 	"internal/unfiltered":     {Ours: []string{"agent"}},
 	"agent":                   {Ours: []string{"internal/errguard", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
 
-	// Programs that are run, with an end to all that they start.
+	// Running programs and ending all processes that they start.
 	"internal/process": {Modules: append(core, "golang.org/x/sys")},
 
-	// What is done once in a run that is kept, between who keeps it and who does it.
+	// The journal that connects durable runs with the actions inside them.
 	"internal/once": {Ours: []string{"agent"}},
 
-	// The seams, none of which knows another.
+	// The seams. They do not import each other.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
 	"continuation": {Ours: []string{"agent", "internal/reserved"}, Modules: core},
 	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/errguard", "internal/near", "internal/once", "internal/reserved", "internal/strictjson", "internal/unfiltered"}, Modules: core},
@@ -100,7 +97,7 @@ var layers = map[string]layer{
 		Modules: slices.Concat(core, schemas),
 	},
 
-	// What brings them together.
+	// The packages that assemble an agent.
 	"capability": {
 		Ours:    []string{"agent", "processor", "toolexec", "continuation", "hooks", "internal/nils", "telemetry", "durable"},
 		Modules: core,
@@ -119,7 +116,7 @@ var layers = map[string]layer{
 		Modules: values,
 	},
 
-	// What lets it be seen: on the API of OpenTelemetry. The SDK is for programs.
+	// Telemetry with the API of OpenTelemetry. Only programs import the SDK.
 	"telemetry": {Ours: []string{"agent", "hooks", "internal/semconv", "internal/strictjson", "internal/version"}, Modules: core},
 	"telemetry/otelsetup": {Ours: []string{"internal/semconv", "internal/version", "telemetry", "telemetry/otelsetup/internal/otlp"}, Modules: slices.Concat(core, []string{
 		"go.opentelemetry.io/otel/sdk",
@@ -138,18 +135,18 @@ var layers = map[string]layer{
 		"google.golang.org/protobuf",
 	})},
 
-	// What helps to test the seams.
+	// Helpers for testing the seams.
 	"agent/agenttest": {Ours: []string{"agent"}, Modules: core, Test: true},
 	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/moment"}, Modules: core, Test: true},
 
-	// Runs that survive.
+	// Durable runs.
 	"durable":             {Ours: []string{"agent", "hooks", "internal/once", "internal/strictjson"}, Modules: core},
 	"durable/approval":    {Ours: []string{"agent", "durable", "internal/strictjson"}, Modules: values},
 	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
 	"durable/sqlite":      {Ours: []string{"agent", "durable"}, Modules: append(values, "modernc.org/sqlite", "github.com/pressly/goose/v3")},
 	"durable/postgres":    {Ours: []string{"agent", "durable"}, Modules: append(values, "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3")},
 
-	// Models.
+	// Drivers of models.
 	"drivers":                  {Ours: []string{"agent"}, Modules: core},
 	"drivers/internal/service": {Ours: []string{"agent", "drivers", "internal/lazy", "internal/strictjson"}, Modules: core},
 	"drivers/openai":           {Ours: []string{"agent", "drivers", "drivers/internal/service"}, Modules: append(core, "github.com/tidwall/gjson")},
@@ -160,15 +157,15 @@ var layers = map[string]layer{
 		Modules: slices.Concat(values, schemas),
 	},
 
-	// Tools that do something.
+	// Tools.
 	"toolexec/shell": {Ours: []string{"agent", "toolexec", "internal/process"}, Modules: append(values, "golang.org/x/sys")},
 	"toolexec/files": {Ours: []string{"agent", "toolexec"}, Modules: append(core, "github.com/bmatcuk/doublestar/v4")},
 	"toolexec/mcp":   {Ours: []string{"agent", "internal/unfiltered", "internal/version", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
 
-	// A point of hooks, fired by itself.
+	// Firing a single hook point.
 	"hooks/moment": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: core},
 
-	// Hooks that are ready to use.
+	// Ready-made hooks.
 	"hooks/basedir":   {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/redact":    {Ours: []string{"agent", "hooks", "hooks/internal/scrub", "internal/strictjson"}, Modules: core},
 	"hooks/ratelimit": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: append(core, "golang.org/x/time")},
@@ -182,7 +179,7 @@ var layers = map[string]layer{
 
 	"hooks/internal/scrub": {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
 
-	// What declared hooks do.
+	// The actions of declared hooks.
 	"action": {
 		Ours: []string{
 			"agent", "toolexec", "hooks", "hooks/judge", "capability",
@@ -200,7 +197,7 @@ var layers = map[string]layer{
 		Modules: append(values, "cel.dev/cel-go"),
 	},
 
-	// What policies look at.
+	// The packages that policies build on.
 	"policy/bash":    {Ours: []string{"internal/lazy"}, Modules: append(values, "mvdan.cc/sh/v3")},
 	"policy/library": {}, // files
 	"policy/provenance": {
@@ -231,7 +228,7 @@ var layers = map[string]layer{
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
 	})},
 
-	// What tests need of the machine.
+	// Resources that tests need from the machine.
 	"internal/parts":       {Test: true},
 	"internal/snippets":    {Test: true},
 	"internal/exampletest": {Test: true},
@@ -243,22 +240,21 @@ var layers = map[string]layer{
 		Modules: core, Test: true,
 	},
 
-	// How our names and comments read.
+	// The check of names and comments.
 	"internal/picture": {},
 	"internal/prose":   {},
 
-	// What shows it all at work.
+	// Examples.
 	"examples/...": {Ours: []string{"..."}, Modules: append(core,
 		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric", // in a program that is observed
 		"github.com/modelcontextprotocol/go-sdk", // an MCP server to talk to
 	), Shown: true},
 }
 
-// heavy lists the packages whose whole weight, dependencies of dependencies
-// included, is kept to light: what a user of the framework compiles.
+// heavy lists the packages whose transitive dependencies must all be in light: users of the framework compile them.
 var heavy = []string{"agent", "processor", "toolexec", "continuation", "hooks", "telemetry", "capability", "builder"}
 
-// light is every module that those packages may pull in, directly or not.
+// light lists every module on which these packages may depend, directly or indirectly.
 var light = slices.Concat(core, schemas, []string{
 	"github.com/go-json-experiment/json",
 	"github.com/cespare/xxhash/v2",
@@ -309,8 +305,9 @@ func TestArrowsOnlyGoDown(t *testing.T) {
 	}
 }
 
-// tooHeavy lists what the command must not link. Each brings the lookup of methods by names that are no constants, after
-// which the linker keeps every exported method of the program: it doubled the command (docs/adr/0022).
+// tooHeavy lists packages that the command must not link. Each looks up methods by names that are not constants,
+// after which the linker keeps every exported method of the program: this doubled the size of the command
+// (docs/adr/0022).
 var tooHeavy = []string{
 	"google.golang.org/grpc", "golang.org/x/net/trace", "google.golang.org/genai", "github.com/openai/openai-go/v3", "github.com/google/go-cmp",
 	"cloud.google.com/go",
@@ -328,7 +325,7 @@ func TestTheCommandIsLight(t *testing.T) {
 	}
 }
 
-// withoutHTTP lists the packages of the core that are free of net/http, dependencies of dependencies included.
+// withoutHTTP lists the core packages that must not depend on net/http, directly or indirectly.
 var withoutHTTP = []string{"agent", "hooks", "toolexec", "processor", "continuation"}
 
 func TestTheCoreHasNoHTTP(t *testing.T) {
@@ -403,7 +400,7 @@ func TestWhatUsersCompileIsLight(t *testing.T) {
 	}
 }
 
-// wrongImports says, a sentence each, what shipped code imports against the table.
+// wrongImports returns a sentence for each import in shipped code that the table does not allow.
 func wrongImports(packages map[string]listed) []string {
 	var wrong []string
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -435,7 +432,7 @@ func wrongImports(packages map[string]listed) []string {
 	return wrong
 }
 
-// listed is the part of what go list says of a package that the table needs.
+// listed is the part of go list's output for a package that the test needs.
 type listed struct {
 	ImportPath string     `json:"ImportPath"`
 	Standard   bool       `json:"Standard"`
@@ -455,8 +452,8 @@ func (p listed) rel() string {
 	return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 }
 
-// listPackages asks the go command for every package of the module and all that
-// they depend on, by import path.
+// listPackages returns every package of the module and all their dependencies, by import path, as the go command
+// lists them.
 func listPackages(t *testing.T) map[string]listed {
 	t.Helper()
 	touchSources(t)
@@ -480,9 +477,9 @@ func listPackages(t *testing.T) map[string]listed {
 	}
 }
 
-// touchSources looks at every source file. The go command remembers a passed test
-// together with the files that the test itself looked at; what its child processes
-// read is unknown to it, and without this a changed import would go unnoticed.
+// touchSources reads the status of every source file. The go command caches a passed test together with the files
+// that the test process itself opened, but not those that its child processes read. Without this function, the test
+// would not run again after a changed import.
 func touchSources(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -506,8 +503,8 @@ func ours(packages map[string]listed) []listed {
 	return own
 }
 
-// layerOf returns the line of the table that rules a package: its own, else the
-// nearest one above that ends in "/...".
+// layerOf returns the line of the table for a package: its own line, or else the nearest line above that ends in
+// "/...".
 func layerOf(rel string) (key string, l layer, ok bool) {
 	if l, ok := layers[rel]; ok {
 		return rel, l, true
@@ -525,7 +522,7 @@ func layerOf(rel string) (key string, l layer, ok bool) {
 	return "", layer{}, false
 }
 
-// covers reports whether one of the patterns names the package.
+// covers reports whether one of the patterns matches the package.
 func covers(patterns []string, rel string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		below, open := strings.CutSuffix(pattern, "...")

@@ -31,7 +31,8 @@ func anchorsOf(page string) []string {
 	return anchors
 }
 
-// brokenLinks returns the links of a page to files of the repository that are not there, or have no such heading.
+// brokenLinks returns the links of a page to files of the repository that do not exist, or that lack the linked
+// heading.
 func brokenLinks(folder, page string) []string {
 	var broken []string
 	for _, found := range markdownLink.FindAllStringSubmatch(codeBlock.ReplaceAllString(page, ""), -1) {
@@ -91,7 +92,7 @@ func TestBrokenLinksAreFound(t *testing.T) {
 	assert.Equal(t, []string{"README.md#no-such", "#four", "missing.md"}, brokenLinks(".", page))
 }
 
-// Every page of docs and every example stands in the index.
+// The index must list every page of docs and every example.
 func TestIndexesAreComplete(t *testing.T) {
 	for folder, pattern := range map[string]string{"docs": "*.md", "examples": "*"} {
 		index, err := os.ReadFile(filepath.Join(folder, "README.md"))

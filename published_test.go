@@ -20,7 +20,7 @@ var (
 	guardInFile = regexp.MustCompile(`(?m)^ *- (deny|ask|policy):`)
 )
 
-// guardsShown returns the controls of tool calls that we show, each as "file name".
+// guardsShown returns the controls of tool calls in pages and examples, each as "file name".
 func guardsShown(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -58,7 +58,8 @@ func guardsShown(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// tried says of each guard that we show which test asks it about other spellings of what it is against, or why none has to.
+// tried names, for each shown guard, the test that tries it with other spellings of the call that it denies, or the
+// reason why no test is needed.
 var tried = map[string]string{
 	"README.md inside":                                 "policy/guards_test.go TestPublishedPoliciesHold",
 	"README.md only-known":                             "examples/hello/main_test.go TestOnlyKnownHolds",
@@ -148,7 +149,7 @@ var tried = map[string]string{
 	"toolexec/mcp/example_test.go no-rain":             "no guard of arguments: it denies every call of its tool",
 }
 
-// Each guard that we show is tried by a test, so that a change of it is seen, and so that a new one is not forgotten.
+// Each shown guard must have a test, so that a changed or a new guard is tested.
 func TestEveryPublishedGuardIsTried(t *testing.T) {
 	t.Parallel()
 	shown := guardsShown(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/snippets"
 )
 
-// prelude declares the names that snippets leave to the reader. Keep it short: what a
-// snippet is about, it shows.
+// prelude declares the names that snippets leave to the reader. Keep it short: a snippet itself shows what it is
+// about.
 const prelude = `
 var (
 	ctx                  context.Context
@@ -30,7 +30,7 @@ var (
 )
 `
 
-// Every block of Go in a Markdown file or a doc comment compiles.
+// Every block of Go in a Markdown file or a doc comment must compile.
 func TestSnippetsCompile(t *testing.T) {
 	touchSources(t)
 	blocks, err := snippets.Find(".")

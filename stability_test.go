@@ -14,7 +14,7 @@ import (
 
 var quotedName = regexp.MustCompile("`([^`]+)`")
 
-// packagesIn returns the packages that the table below a heading of docs/stability.md names in its first column.
+// packagesIn returns the packages in the first column of the table below a heading of docs/stability.md.
 func packagesIn(page, heading string) []string {
 	_, section, _ := strings.Cut(page, "\n## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -29,7 +29,7 @@ func packagesIn(page, heading string) []string {
 	return names
 }
 
-// Every package that programs can import is either stable or experimental.
+// Every package that programs can import must be listed as stable or experimental.
 func TestStabilityNamesEveryPublicPackage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("docs", "stability.md"))
 	require.NoError(t, err)

@@ -14,8 +14,8 @@ import (
 // linkedTest is a link of docs/threat-model.md to a test: its name and its file.
 var linkedTest = regexp.MustCompile(`\[((?:Test|Fuzz)\w+)\]\(([^)]+)\)`)
 
-// missingTests returns the tests that a page links to and that are not in the file of the link, and how many
-// links to tests the page has.
+// missingTests returns the tests that a page links to but that are not in the linked file. It also returns the number
+// of links to tests on the page.
 func missingTests(folder, page string) (missing []string, links int) {
 	for _, found := range linkedTest.FindAllStringSubmatch(page, -1) {
 		links++
@@ -27,8 +27,8 @@ func missingTests(folder, page string) (missing []string, links int) {
 	return missing, links
 }
 
-// Every test that the threat model names exists, and every control that it names under "What is held" has a test, or a
-// command.
+// Every test that the threat model names must exist, and every control that it names under "What is held" must have a
+// test or a command.
 func TestThreatModelNamesItsTests(t *testing.T) {
 	text, err := os.ReadFile("docs/threat-model.md")
 	require.NoError(t, err)

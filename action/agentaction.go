@@ -14,14 +14,14 @@ import (
 // Agent runs an agent in its own session. The agent's final answer is the action's output; if a decision is needed, the
 // agent is asked to end with one.
 //
-// The controls around the tools of the calling run apply to the agent, too. A run that a hook started cannot start
-// another: in it this action is off, which means no opinion.
+// The controls around the tools of the calling run apply to the agent, too. A run that a hook started cannot start an
+// agent: there, this action does nothing and has no opinion.
 type Agent struct {
 	// Name is the agent's name. Required.
 	Name string
 	// Input is the input of the agent; ${NAME} in its strings stands for a variable. Nil means the Request.
 	Input map[string]any
-	// Timeout is how long it may take. Zero means five minutes.
+	// Timeout is the time limit. Zero means five minutes.
 	Timeout time.Duration
 }
 
@@ -30,13 +30,13 @@ var _ Declared = Agent{}
 // Type returns "agent".
 func (Agent) Type() string { return "agent" }
 
-// Limit returns how long Do may take.
+// Limit returns the longest time that Do may take.
 func (a Agent) Limit() time.Duration { return cmp.Or(a.Timeout, defaultAgentTimeout) + ending }
 
-// Lint finds nothing.
+// Lint returns no warnings.
 func (Agent) Lint() []Warning { return nil }
 
-// Validate finds what is wrong with it.
+// Validate returns an error for each invalid field.
 func (a Agent) Validate() error {
 	var p problems
 	if a.Name == "" {
@@ -47,7 +47,7 @@ func (a Agent) Validate() error {
 	return p.join()
 }
 
-// Action makes it ready.
+// Action returns the action, ready to run with h.
 func (a Agent) Action(h Host) mo.Result[Action] {
 	var p problems
 	if h.Agents == nil {
@@ -70,7 +70,7 @@ func (a Agent) Action(h Host) mo.Result[Action] {
 			return nil, &Error{a.Type(), FaultSetup, err}
 		}
 		start := AgentStart{Agent: a.Name, Input: in, Request: r, State: r.state}
-		if r.strict && r.Decides && r.Point != hooks.RunStart { // where agents have words of their own
+		if r.strict && r.Decides && r.Point != hooks.RunStart { // RunStart accepts another format, see blueprintDecision
 			start.Output = DecisionSchema(r.Decisions...)
 		}
 		output, err := callWithin(WithinHookRun(ctx), a.Type(), cmp.Or(a.Timeout, defaultAgentTimeout), func(ctx context.Context) (string, error) {

@@ -75,8 +75,8 @@ func (a *Agents) add(one HookAgent) error {
 	return nil
 }
 
-// Later returns the tools of the agents, for capability.UseLater: the agents inherit the controls of the agent whose hooks
-// start them, and these controls may be for their tools.
+// Later returns the tools of the agents, for capability.UseLater. The agents inherit the controls of the agent whose
+// hooks start them, and these controls may name tools of the agents.
 func (a *Agents) Later() capability.Later {
 	var l capability.Later
 	if a == nil {
@@ -91,9 +91,9 @@ func (a *Agents) Later() capability.Later {
 	return l
 }
 
-// StartAgent runs the agent in its own session with its input as JSON. Calls that need a person are denied. In a run that
-// Agents has started, it always returns an error, for actions and hooks in Go alike, since they could otherwise start
-// themselves endlessly.
+// StartAgent runs the agent in its own session with its input as JSON. Calls that require approval are denied. In a
+// run that Agents has started, it always returns an error, for actions and hooks in Go alike, because hooks could
+// otherwise start themselves endlessly.
 func (a *Agents) StartAgent(ctx context.Context, start AgentStart) mo.Result[string] {
 	return mo.TupleToResult(a.run(ctx, start))
 }
@@ -144,8 +144,8 @@ func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
 	return final.Answer(), nil
 }
 
-// aroundRun lists the points around a run. No hooks run there for an agent that a hook starts: neither its own, nor those
-// of the run that starts it.
+// aroundRun lists the points around a run. No hooks run at these points for an agent that a hook starts: neither the
+// agent's own hooks, nor those of the run that starts it.
 var aroundRun = []hooks.PointName{
 	hooks.InputSubmitted, hooks.ExecutionStart, hooks.Stop, hooks.AgentFailed, hooks.ExecutionEnd, hooks.InterventionStopped,
 }
@@ -182,7 +182,7 @@ func hooksFor(s agent.State, own hooks.Set) hooks.Set {
 	return out
 }
 
-// lacks returns an error if there is no agent with the name.
+// lacks returns an error if no agent has the name.
 func (a *Agents) lacks(name string) error {
 	if _, ok := a.plans[name]; ok {
 		return nil
@@ -201,17 +201,17 @@ type Tools struct {
 
 var _ ToolCaller = Tools{}
 
-// NewTools returns a caller of the tools, or everything that is wrong with them.
+// NewTools returns a caller of the tools, or an error that joins all problems of the tools.
 func NewTools(tools ...toolexec.Tool) (Tools, error) {
 	box, err := toolexec.NewToolbox(tools...)
 	if err != nil {
 		return Tools{}, err
 	}
-	executor := toolexec.NewExecutor(box, toolexec.Options{Policy: toolexec.Policy{MaxResultBytes: -1}}) // what is kept is not theirs to say
+	executor := toolexec.NewExecutor(box, toolexec.Options{Policy: toolexec.Policy{MaxResultBytes: -1}}) // the action limits the size of the answer
 	return Tools{executor, lo.Map(tools, func(t toolexec.Tool, _ int) string { return t.Spec().Name })}, nil
 }
 
-// toolName returns the name of a tool of a server, or of one where there is no server.
+// toolName returns the full name of a tool: mcp__server__tool, or the name alone if server is empty.
 func toolName(server, tool string) string {
 	if server == "" {
 		return tool
@@ -219,7 +219,7 @@ func toolName(server, tool string) string {
 	return strings.Join([]string{"mcp", server, tool}, "__")
 }
 
-// lacks returns an error if there is no tool with the name.
+// lacks returns an error if no tool has the name.
 func (t Tools) lacks(name string) error {
 	if slices.Contains(t.names, name) {
 		return nil
@@ -228,7 +228,7 @@ func (t Tools) lacks(name string) error {
 	return fmt.Errorf("unknown tool %q: %s", name, oneOf("tool", names))
 }
 
-// CallTool calls the tool mcp__server__tool, or tool where there is no server. No hook is called.
+// CallTool calls the tool mcp__server__tool, or the tool of that name if server is empty. It calls no hooks.
 func (t Tools) CallTool(ctx context.Context, server, tool string, arguments json.RawMessage) mo.Result[string] {
 	return mo.TupleToResult(t.call(ctx, server, tool, arguments))
 }

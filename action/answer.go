@@ -57,18 +57,18 @@ func (r *Request) completeAnswer(kind, output string) (*Answer, error) {
 	return r.answer(kind, short, len(short) < len(output))
 }
 
-// verdict returns the answer of a person who approves or rejects, as the first matching decision of the point. A rejection
-// is an error at a point without such a decision.
+// verdict returns the answer of a person who approves or rejects, as the first matching decision of the point. If the
+// point has no decision that rejects, a rejection is an error.
 func (r *Request) verdict(kind string, yes bool, reason, output string) (*Answer, error) {
 	a := &Answer{Output: output}
 	words := []hooks.Decision{hooks.Allow}
 	switch {
 	case !yes && r.ContinuationsLeft != nil && *r.ContinuationsLeft > 0:
-		words = []hooks.Decision{hooks.Continue} // no: it is not done
+		words = []hooks.Decision{hooks.Continue} // a rejection continues the run
 	case !yes:
 		words = []hooks.Decision{hooks.Deny, hooks.Withhold, hooks.StopRun}
 	case kind == Gate{}.Type():
-		words = []hooks.Decision{hooks.Approve, hooks.Allow} // who opens a gate need not be asked again
+		words = []hooks.Decision{hooks.Approve, hooks.Allow} // the person who opens a gate need not be asked again
 	}
 	if r.Decides {
 		for _, word := range words {

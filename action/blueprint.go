@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// BlueprintRun holds further facts at the points of a coordinator's run. Its members are at the top level of the request,
-// under the names expected by agents and services made for such hooks.
+// BlueprintRun holds additional facts at the points of a coordinator's run. Its members are at the top level of the
+// request, under the names that agents and services built for such hooks expect.
 type BlueprintRun struct {
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	AgentName  string          `json:"agent_name,omitempty"`

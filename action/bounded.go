@@ -19,8 +19,8 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// callWithin calls code of the host, and does not wait for it longer than the limit, or than ctx lasts. What does not end
-// then is left behind.
+// callWithin calls a function of the host. It waits no longer than the limit and until ctx is done, and then abandons
+// the call.
 func callWithin[T any](ctx context.Context, kind string, limit time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	ctx, cancel := withLimit(ctx, limit)
@@ -35,7 +35,7 @@ func callWithin[T any](ctx context.Context, kind string, limit time.Duration, f 
 		v, err := result.Get()
 		switch {
 		case ctx.Err() != nil:
-			return none, contextError(ctx, kind) // what came after the end does not count
+			return none, contextError(ctx, kind) // a result after the time limit is ignored
 		case err != nil:
 			return none, &Error{Type: kind, Fault: FaultExit, Err: err}
 		}
@@ -45,7 +45,7 @@ func callWithin[T any](ctx context.Context, kind string, limit time.Duration, f 
 	}
 }
 
-// recoverPanic calls f and makes an error of a panic.
+// recoverPanic calls f and converts a panic to an error.
 func recoverPanic[T any](f func() (T, error)) (result mo.Result[T]) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -14,18 +14,19 @@ import (
 	"time"
 )
 
-// Callbacks listens for gates that wait for a callback: on the loopback, from the first gate that waits to the last. Gates
-// on one port share a listener. It is safe for concurrent use; the zero Callbacks is ready.
+// Callbacks listens on the loopback interface for gates that wait for a callback. It listens as long as at least one
+// gate waits. Gates with the same port share a listener. It is safe for concurrent use; the zero Callbacks is ready
+// for use.
 type Callbacks struct {
-	// Base, unless empty, is what stands in CALLBACK_URL in the place of http://127.0.0.1:port: the address of a proxy or
-	// a tunnel that leads here, such as "https://desk.example.com/agents".
+	// Base, unless empty, replaces http://127.0.0.1:port in CALLBACK_URL. It is the address of a proxy or tunnel that
+	// forwards to this listener, such as "https://desk.example.com/agents".
 	Base string
 
 	mu    sync.Mutex
 	ports map[int]*desk
 }
 
-// desk is one listener, and the gates that wait at it.
+// desk is a listener with the gates that wait on it.
 type desk struct {
 	listener net.Listener
 	server   *http.Server
@@ -33,21 +34,22 @@ type desk struct {
 	open     int
 }
 
-// ticket is the right to answer for one gate, once.
+// ticket is the right to answer one gate once.
 type ticket struct {
 	token string
 	about about
-	// said is what the first who answered has said; used is set from then on.
+	// said receives the first answer; used is set from then on.
 	said chan said
 	used bool
 }
 
-// about is what a page says of a gate.
+// about describes a gate for its page.
 type about struct {
 	Hook, Agent, Reason string
 }
 
-// open listens, if nothing does yet, and gives a ticket with the URL that answers it. Close it with shut.
+// open starts a listener on the port unless one exists, and returns a ticket with its URL. Close the ticket with
+// shut.
 func (c *Callbacks) open(port int, what about) (t *ticket, url string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,10 +79,10 @@ func (c *Callbacks) open(port int, what about) (t *ticket, url string, err error
 	return t, base + callbackPath + t.token, nil
 }
 
-// callbackPath is what stands before the token.
+// callbackPath is the part of the path before the token.
 const callbackPath = "/callback/"
 
-// shut ends waiting for an answer. The last one stops listening.
+// shut invalidates a ticket. When the last ticket of a port is shut, the listener is closed.
 func (c *Callbacks) shut(port int, t *ticket) {
 	c.mu.Lock()
 	d := c.ports[port]
@@ -89,20 +91,20 @@ func (c *Callbacks) shut(port int, t *ticket) {
 	last := d.open == 0
 	if last {
 		delete(c.ports, port)
-		_ = d.listener.Close() // before another one wants the port
+		_ = d.listener.Close() // now, so that another process can use the port
 	}
 	c.mu.Unlock()
 	if !last {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // for who is being answered
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // for requests that are being answered
 	defer cancel()
 	if d.server.Shutdown(ctx) != nil {
 		_ = d.server.Close()
 	}
 }
 
-// find finds the ticket of a token. How long that takes says nothing of it.
+// find returns the ticket for a token. It takes the same time for every token, so that its duration reveals nothing.
 func (c *Callbacks) find(port int, token string) (found *ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +120,7 @@ func (c *Callbacks) find(port int, token string) (found *ticket) {
 
 var errUsed = errors.New("already answered")
 
-// answer answers for a gate, if it has no answer yet.
+// answer stores the answer of a gate, unless it already has one.
 func (c *Callbacks) answer(t *ticket, what said) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

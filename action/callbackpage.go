@@ -13,13 +13,13 @@ import (
 	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
-// handler answers those who call back.
+// handler handles the HTTP requests to callback URLs.
 type handler struct {
 	desks *Callbacks
 	port  int
 }
 
-// ServeHTTP shows what is asked at GET and takes the answer at POST.
+// ServeHTTP shows the question for GET, and accepts the answer for POST.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range pageHeaders {
 		w.Header().Set(name, value)
@@ -43,10 +43,10 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take takes an answer.
+// take handles a posted answer.
 func (h handler) take(w http.ResponseWriter, r *http.Request, t *ticket) {
 	what, status, err := readPost(w, r)
-	if h.desks.isUsed(t) { // whatever was said
+	if h.desks.isUsed(t) { // regardless of the answer
 		reply(w, r, http.StatusGone, page{Message: "Already answered: your answer was ignored."})
 		return
 	}
@@ -61,7 +61,7 @@ func (h handler) take(w http.ResponseWriter, r *http.Request, t *ticket) {
 	reply(w, r, http.StatusOK, page{Message: "Thank you. You can close this page."})
 }
 
-// readPost reads what was posted: JSON, a form, or an action in the query with no body.
+// readPost parses a posted answer: JSON, a form, or an action in the query with an empty body.
 func readPost(w http.ResponseWriter, r *http.Request) (what said, status int, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, DefaultMaxBytes))
 	if err != nil {
@@ -95,7 +95,7 @@ func readPost(w http.ResponseWriter, r *http.Request) (what said, status int, er
 	return what, http.StatusBadRequest, err
 }
 
-// pageHeaders are set on every answer.
+// pageHeaders are set on every response.
 var pageHeaders = map[string]string{
 	"Cache-Control":           "no-store",
 	"Content-Security-Policy": "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -106,13 +106,13 @@ var pageHeaders = map[string]string{
 	"X-Robots-Tag":            "noindex, nofollow",
 }
 
-// page is what is shown: a question, or a message.
+// page is the content of a page: a question or a message.
 type page struct {
 	About   *about
 	Message string
 }
 
-// html returns the page.
+// html returns the page as HTML.
 func (what page) html() string {
 	var p markup.Page
 	p.Put(`<!DOCTYPE html>
@@ -146,6 +146,6 @@ func reply(w http.ResponseWriter, r *http.Request, status int, what page) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = io.WriteString(w, body) // who asked may have gone
+		_, _ = io.WriteString(w, body) // the client may have disconnected
 	}
 }

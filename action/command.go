@@ -18,11 +18,11 @@ type Command struct {
 	Argv []string
 	// Dir is the working directory, relative to Host.Dir. Empty means Host.Dir.
 	Dir string
-	// Env holds further variables of its environment. Inherit lists variables of this process that it gets in addition
-	// to DefaultInherit, as names or patterns of path.Match, such as "AWS_*".
+	// Env holds additional variables for the program's environment. Inherit lists variables of this process that the
+	// program receives in addition to DefaultInherit, as names or patterns of path.Match, such as "AWS_*".
 	Env     map[string]string
 	Inherit []string
-	// Timeout is how long it may take. Zero means ten minutes.
+	// Timeout is the time limit. Zero means ten minutes.
 	Timeout time.Duration
 	// MaxBytes limits the output that is kept. Zero means DefaultMaxBytes.
 	MaxBytes int
@@ -33,10 +33,10 @@ var _ Declared = Command{}
 // Type returns "command".
 func (Command) Type() string { return "command" }
 
-// Limit returns how long Do may take.
+// Limit returns the longest time that Do may take.
 func (c Command) Limit() time.Duration { return cmp.Or(c.Timeout, defaultCommandTimeout) + ending }
 
-// Validate finds what is wrong with it.
+// Validate returns an error for each invalid field.
 func (c Command) Validate() error {
 	var p problems
 	switch {
@@ -61,7 +61,7 @@ func (c Command) Lint() []Warning {
 	return all
 }
 
-// Action makes it ready.
+// Action returns the action, ready to run with h.
 func (c Command) Action(h Host) mo.Result[Action] {
 	if err := c.Validate(); err != nil {
 		return mo.Err[Action](err)

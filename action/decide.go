@@ -18,17 +18,17 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// answers maps the decisions that are possible at a point to the functions that make their outcomes.
+// answers maps the decisions that are possible at a point to the functions that build their outcomes.
 type answers map[hooks.Decision]answer
 
-// answer makes the outcome of one decision with the matching method of the point's context.
+// answer builds the outcome of one decision with the matching method of the point's context.
 type answer struct {
 	by   func(c hooks.Context, d *Decision, effects []agent.Effect) (hooks.Result, error)
 	adds bool // it may add context and metadata
 }
 
-// answersOf lists the possible decisions: a row for each context, with the method for each decision. Those of answerAllow
-// and answerWith may add context and metadata. Points whose context has no row can only be observed.
+// answersOf lists the possible decisions: a row for each context, with the method for each decision. Decisions built
+// with answerAllow and answerWith may add context and metadata. Points whose context has no row can only be observed.
 var answersOf = map[reflect.Type]answers{
 	reflect.TypeFor[hooks.InputContext](): {
 		hooks.Allow: answerAllow(hooks.InputContext.Allow), hooks.Deny: answerWith(hooks.InputContext.Deny, readReason),
@@ -98,17 +98,17 @@ var answersOf = map[reflect.Type]answers{
 	reflect.TypeFor[hooks.RunFailedContext](): {hooks.Allow: answerAllow(hooks.RunFailedContext.Allow)},
 }
 
-// answerAllow returns the answer that is made with a method without a value.
+// answerAllow returns an answer for a method without a value.
 func answerAllow[C hooks.Context](method func(c C, effects ...agent.Effect) hooks.Result) answer {
 	return answerWith(func(c C, _ *Decision, effects ...agent.Effect) hooks.Result { return method(c, effects...) }, readWhole)
 }
 
-// answerAllowOnly returns such an answer for a method that adds neither context nor metadata.
+// answerAllowOnly works like answerAllow for a method that adds neither context nor metadata.
 func answerAllowOnly[C hooks.Context](method func(c C) hooks.Result) answer {
 	return answerOnly(func(c C, _ *Decision) hooks.Result { return method(c) }, readWhole)
 }
 
-// answerWith returns the answer that is made with a method, which gets what value reads from the decision.
+// answerWith returns an answer for a method that takes a value, which the function value reads from the decision.
 func answerWith[C hooks.Context, V any](method func(c C, v V, effects ...agent.Effect) hooks.Result, value func(d *Decision) (V, error)) answer {
 	return answer{adds: true, by: func(c hooks.Context, d *Decision, effects []agent.Effect) (hooks.Result, error) {
 		v, err := value(d)
@@ -119,7 +119,7 @@ func answerWith[C hooks.Context, V any](method func(c C, v V, effects ...agent.E
 	}}
 }
 
-// answerOnly returns such an answer for a method that adds neither context nor metadata.
+// answerOnly works like answerWith for a method that adds neither context nor metadata.
 func answerOnly[C hooks.Context, V any](method func(c C, v V) hooks.Result, value func(d *Decision) (V, error)) answer {
 	made := answerWith(func(c C, v V, _ ...agent.Effect) hooks.Result { return method(c, v) }, value)
 	made.adds = false
@@ -183,8 +183,8 @@ func guards(c hooks.Context) bool {
 	return can[hooks.Deny].by != nil || can[hooks.Withhold].by != nil
 }
 
-// Decide converts a decision to an outcome of the point of c. Nil passes. A decision that is not possible at the point is a
-// failure of the hook, and so are effects where none are possible.
+// Decide converts a decision to an outcome of the point of c. Nil passes. A decision that is not possible at the
+// point is a failure of the hook; so is a decision with effects at a point that does not support them.
 func Decide(c hooks.Context, d *Decision) hooks.Result {
 	if d == nil {
 		return hooks.Result{}

@@ -28,8 +28,9 @@
 //
 // # Time
 //
-// Each action has a time limit of its own, and honours ctx. Processes get SIGTERM, then SIGKILL, with all that they have
-// started. Code of the host (funcs, starters, callers) that does not return when its ctx is done is abandoned.
+// Each action has its own time limit and honours ctx. Processes receive SIGTERM, then SIGKILL, together with all
+// processes that they have started. Code of the host (funcs, starters, callers) that does not return when its ctx is
+// done is abandoned.
 //
 // # Durable runs
 //
@@ -43,5 +44,5 @@
 //
 // # Concurrency
 //
-// Everything here is immutable, or safe for concurrent use: one action serves any number of runs at once.
+// Everything here is immutable or safe for concurrent use: one action serves any number of runs concurrently.
 package action

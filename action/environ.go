@@ -17,7 +17,7 @@ func DefaultInherit() []string {
 	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"}
 }
 
-// process checks what commands and shells have in common.
+// process checks the settings that commands and shells have in common.
 func (p *problems) process(env map[string]string, inherit []string, timeout time.Duration, most int) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		switch {

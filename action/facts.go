@@ -134,17 +134,17 @@ func replyOf(step agent.Step) *Reply {
 	return r
 }
 
-// Approval is a call that a person is asked about, and the answer.
+// Approval is a call that requires approval by a person, and the answer.
 type Approval struct {
 	CallID    string          `json:"call_id"`
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 	// Run is the id of the sub-agent's run that makes the call; empty for a call of the run itself.
 	Run agent.RunID `json:"run,omitempty"`
-	// Question is why the person is asked.
+	// Question is the reason for asking the person.
 	Question string `json:"question,omitempty"`
-	// Action is the answer: "approve", "reject" or "reject_and_continue"; empty until there is one. By names who gave it, and
-	// Reason is what they said.
+	// Action is the answer: "approve", "reject" or "reject_and_continue"; it is empty until there is an answer. By
+	// names the person who answered, and Reason is the reason that the person gave.
 	Action string `json:"action,omitempty"`
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
@@ -161,8 +161,9 @@ func approvalOf(i agent.Intervention) Approval {
 	return a
 }
 
-// sameAgain returns the request without what differs when a run comes to the same place again, such as how long things
-// took, and without what the rest says already: journals that were written without these members stay valid.
+// sameAgain returns the request without the members that differ when a run reaches the same place again, such as
+// durations, and without members that follow from the others. Journals that were written without these members stay
+// valid.
 func (r *Request) sameAgain() Request {
 	about := *r
 	about.Usage, about.Calls, about.Duration = Usage{}, Calls{}, 0

@@ -52,10 +52,10 @@ type ToolCaller interface {
 
 // AgentStarter runs agents for hooks.
 type AgentStarter interface {
-	// StartAgent validates the input against the agent's schema, runs the agent in a session of its own, and returns its
-	// final text. It stops the agent when ctx is done. The agent's tool calls are subject to the control hooks around
-	// tools of the asking run; hooks around that run itself do not apply. StartAgent must pass ctx on to the agent: it
-	// disables the agent's own hook actions that would start agents. See IsStarted.
+	// StartAgent validates the input against the agent's schema, runs the agent in its own session, and returns its
+	// final text. It stops the agent when ctx is done. The control hooks around tools of the calling run also apply
+	// to the agent's tool calls; hooks around the calling run itself do not. StartAgent must pass ctx on to the
+	// agent, because ctx disables the agent's own hook actions that would start agents: see IsStarted.
 	StartAgent(ctx context.Context, start AgentStart) mo.Result[string]
 }
 
@@ -67,15 +67,15 @@ type AgentStart struct {
 	Input json.RawMessage
 	// Output is the JSON Schema of the required answer; empty accepts any text.
 	Output string
-	// Request is the request to the hook. State is the state of the asking run.
+	// Request is the request to the hook. State is the state of the calling run.
 	Request *Request
 	State   agent.State
 }
 
 // Spawner runs pipelines for hooks.
 type Spawner interface {
-	// Spawn runs a pipeline in a workspace of its own and returns its output. It stops the pipeline when ctx is done. The
-	// pipeline gets the inputs and nothing else of the asking run.
+	// Spawn runs a pipeline in its own workspace and returns its output. It stops the pipeline when ctx is done. The
+	// pipeline receives the inputs and nothing else from the calling run.
 	Spawn(ctx context.Context, s SpawnStart) mo.Result[string]
 }
 
@@ -85,8 +85,8 @@ type SpawnStart struct {
 	Pipeline string
 	// Inputs is a JSON object.
 	Inputs json.RawMessage
-	// Hook, Point, Run, Iteration and Attempt identify the asking hook, so that a Spawner can derive a unique workspace
-	// name.
+	// Hook, Point, Run, Iteration and Attempt identify the calling hook, so that a Spawner can derive a unique
+	// workspace name.
 	Hook    string
 	Point   string
 	Run     agent.Run

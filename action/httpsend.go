@@ -33,7 +33,7 @@ type sender struct {
 	where   string // the host, or the name of the secret that holds it; safe to show
 	headers map[string]wording
 	secrets Secrets
-	names   []string // of the secrets
+	names   []string // the names of the secrets
 	private []netip.Prefix
 	most    int
 	timeout time.Duration
@@ -193,7 +193,7 @@ func sleepFor(ctx context.Context, d time.Duration) bool {
 func (s *sender) try(ctx context.Context, r *Request) (output string, truncated, again bool, err error) {
 	limit, cancel := withLimit(ctx, s.timeout)
 	defer cancel()
-	if deadline, _ := limit.Deadline(); r.Deadline.IsZero() { // a gate has a deadline of its own
+	if deadline, _ := limit.Deadline(); r.Deadline.IsZero() { // a gate has its own deadline
 		r = r.until(deadline)
 	}
 	m, err := s.message(r)

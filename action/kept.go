@@ -37,13 +37,13 @@ func Kept(name string) bool { return strings.Contains("/"+name, "/"+keptPrefix) 
 // same IdempotencyKey. At points where filters apply, Keep does not record the answers of controls, because no filter has
 // seen them.
 //
-// The same place means the same hook of the same Edition, at the same point, step and call, with the same request except
-// for times and attempts. If a process asks the same again, that is a separate action, unless the earlier one failed:
-// then it is another try of it.
+// The same place means the same hook of the same Edition, at the same point, step and call, with the same request
+// except for times and attempts. If a process asks the same question twice, the second one is a separate action,
+// unless the first one failed: then it is a retry of it.
 //
-// At a point around runs, here is the same hook, of the same Edition, in the same Firing, whatever it is told. A failure is
-// recorded there, too, unless the action was cancelled or killed by a signal: the LAST_HOOK_STATUS of later actions stays
-// what it was.
+// At a point around runs, the same place means the same hook of the same Edition in the same Firing, regardless of
+// the request. There Keep also records a failure, unless the action was cancelled or killed by a signal, so that the
+// LAST_HOOK_STATUS of later actions stays the same.
 //
 // In a run that is not durable, Keep returns the action unchanged.
 func Keep(ctx context.Context, a Action, r *Request) Action {
@@ -63,7 +63,7 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 	var tries atomic.Int64
 	return actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
 		full := name
-		if r.isFiring() { // a failure is written down, so that each try needs a name
+		if r.isFiring() { // failures are recorded, so each try needs its own name
 			if try := tries.Add(1); try > 1 {
 				full = fmt.Sprintf("%s try %d", name, try)
 			}
@@ -116,8 +116,8 @@ func readWritten(name string, data []byte) (*Answer, error) {
 // isFiring reports whether the request is about a point around runs.
 func (r *Request) isFiring() bool { return r.firing != hooks.Firing{} }
 
-// finalFault returns the failure of an action at a point around runs as it is recorded; nil for one that leaves open
-// whether the action has ended by itself.
+// finalFault returns the failure of an action at a point around runs in the form in which it is recorded. It returns
+// nil if the action may not have ended by itself.
 func (r *Request) finalFault(ctx context.Context, err error) *writtenFault {
 	fault, ok := errors.AsType[*Error](err)
 	if !ok || !r.isFiring() || ctx.Err() != nil || fault.Fault == FaultCancelled || fault.Fault == FaultSignal {
@@ -126,7 +126,7 @@ func (r *Request) finalFault(ctx context.Context, err error) *writtenFault {
 	return &writtenFault{fault.Type, fault.Fault, fault.Err.Error()}
 }
 
-// errUnwritten keeps an answer from being recorded.
+// errUnwritten is returned to keep an answer from being recorded.
 var errUnwritten = errors.New("the answer is not recorded")
 
 // beforeFilters reports whether filters have yet to process the data in the request. The answer is then not recorded: if
@@ -149,7 +149,7 @@ type written struct {
 	Fault *writtenFault `json:"fault,omitempty"`
 }
 
-// writtenFault is an Error as it is written down.
+// writtenFault is the recorded form of an Error.
 type writtenFault struct {
 	Type  string `json:"type"`
 	Fault Fault  `json:"fault"`
@@ -163,7 +163,7 @@ func writtenAnswer(a *Answer) written {
 // cursor returns the journal name of the question that r asks. A recorded answer is used only for the same question:
 // other arguments or other rules give another name.
 func (r *Request) cursor() (name string, ok bool) {
-	if r.isFiring() { // what it is told is written down with the firing
+	if r.isFiring() { // the firing records its request
 		return fmt.Sprintf("%s%s %s %s", keptPrefix, r.Hook, r.firing, shortHash(r.Edition)), true
 	}
 	about := r.sameAgain()
@@ -187,7 +187,7 @@ func shortHash(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// keptActions counts how often this process has asked each question in the current step of a run.
+// keptActions counts how often this process has asked each question in the current step or firing.
 type keptActions struct {
 	mu    sync.Mutex
 	step  int
@@ -196,7 +196,7 @@ type keptActions struct {
 
 var kept = agent.NewScratch[keptActions](nil)
 
-// take returns the number of earlier equal questions: in this step, or in this firing.
+// take returns the number of earlier equal questions in this step or firing.
 func (k *keptActions) take(r *Request, name string) int {
 	if r.isFiring() {
 		return r.firing.CountUse(name)
@@ -225,8 +225,8 @@ func (k *keptActions) release(step int, name string, nth int, well bool) {
 
 type idempotencyKey struct{}
 
-// IdempotencyKey returns the IdempotencyKey of the request that a tool is called for. It is for implementations of
-// ToolCaller. It is empty where the request has none.
+// IdempotencyKey returns the IdempotencyKey of the request for which a tool is called. It is for implementations of
+// ToolCaller. It is empty if the request has none.
 func IdempotencyKey(ctx context.Context) string {
 	key, _ := ctx.Value(idempotencyKey{}).(string)
 	return key

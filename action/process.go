@@ -63,7 +63,7 @@ func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 	out, complaint := &head{most: cmp.Or(p.most, DefaultMaxBytes)}, &tail{most: 1 << 10}
 	done, err := process.Run(ctx, process.Command{
 		Path: path, Args: p.argv, Dir: p.dir, Env: env, Stdin: stdin, Stdout: out, Stderr: complaint,
-		Timeout: p.timeout + ending, Grace: grace, // ctx ends it earlier
+		Timeout: p.timeout + ending, Grace: grace, // ctx usually ends it earlier
 	})
 	if err != nil {
 		return outcome{}, newFault(p.kind, FaultStart, "starting %s: %w", p.argv[0], innermostError(err))

@@ -97,7 +97,7 @@ type Request struct {
 	Edition string `json:"-"`
 
 	state agent.State
-	// firing is that of a point around runs; zero elsewhere.
+	// firing identifies the firing of a point around runs; it is zero at other points.
 	firing hooks.Firing
 	// strict is set when every output must be a valid decision.
 	strict bool

@@ -9,8 +9,8 @@ import (
 	"github.com/samber/mo"
 )
 
-// Spawn runs a pipeline in a workspace of its own. The pipeline gets its inputs and nothing else of the asking run. Its
-// output is the action's output.
+// Spawn runs a pipeline in its own workspace. The pipeline receives its inputs and nothing else from the calling run.
+// Its output is the action's output.
 //
 // Like Agent, Spawn is disabled in a run that a hook started. Pipelines nest no deeper than Host.MaxDepth.
 type Spawn struct {

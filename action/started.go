@@ -19,8 +19,8 @@ func IsStarted(ctx context.Context) bool {
 
 type depthKey struct{}
 
-// WithDepth returns ctx for a pipeline at the given depth of spawned pipelines, itself included. A Spawner that runs
-// pipelines in another process must transfer the depth; one that passes on the context it was given need not.
+// WithDepth returns ctx for a pipeline at the given depth of spawned pipelines, including itself. A Spawner that runs
+// pipelines in another process must transfer the depth. A Spawner that passes its ctx on need not.
 func WithDepth(ctx context.Context, depth int) context.Context {
 	return context.WithValue(ctx, depthKey{}, depth)
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Clock counts time and memory, less what happened in Off. Its zero value stands
-// still: Off then only calls f. It is for one run at a time.
+// Clock measures time and memory, except in Off. A zero Clock does not run: Off then only calls f. It is for one run
+// at a time.
 type Clock struct {
 	Elapsed time.Duration
 
@@ -27,7 +27,7 @@ func (c *Clock) Off(f func()) {
 	c.resume()
 }
 
-// Sample shares what was counted among the steps.
+// Sample divides the measured cost by the number of steps.
 func (c *Clock) Sample(steps int) Sample {
 	n := float64(steps)
 	return Sample{
@@ -37,7 +37,7 @@ func (c *Clock) Sample(steps int) Sample {
 	}
 }
 
-// Start begins anew.
+// Start resets and starts the clock.
 func (c *Clock) Start() {
 	*c = Clock{}
 	c.resume()
@@ -48,7 +48,7 @@ func (c *Clock) resume() {
 	c.on, c.started = true, time.Now()
 }
 
-// Stop keeps what was counted, for Sample.
+// Stop stops the clock and keeps its counts for Sample.
 func (c *Clock) Stop() {
 	c.Elapsed += time.Since(c.started)
 	mallocs, bytes := allocated()
@@ -57,7 +57,7 @@ func (c *Clock) Stop() {
 	c.on = false
 }
 
-// running returns what a clock that is on would count if it were stopped now.
+// running returns the time that a running clock would show if it were stopped now.
 func (c *Clock) running() time.Duration { return c.Elapsed + time.Since(c.started) }
 
 func allocated() (mallocs, bytes uint64) {

@@ -9,28 +9,26 @@ import (
 
 // Job is the work that every contender does in one run.
 type Job struct {
-	// Steps is how many times the model asks for a tool call before it answers.
+	// Steps is the number of tool calls by the model before it answers.
 	Steps int `json:"steps"`
-	// History is how many messages earlier turns left in the transcript: an even
-	// number, since it is a question, calls with their results, and an answer.
+	// History is the number of messages that earlier turns left in the transcript. It is even, because it counts a
+	// question, calls with their results, and an answer.
 	History int `json:"history"`
-	// Calls is how many tool calls the model asks for in one step, to be run all at
-	// once. Zero means one.
+	// Calls is the number of tool calls by the model in one step, which run concurrently. Zero means one.
 	Calls int `json:"calls"`
-	// HookPairs is how many hooks that look, and change nothing, stand before the
-	// tool call, and how many behind it.
+	// HookPairs is the number of hooks before the tool call, and of hooks after it. These hooks only observe.
 	HookPairs int `json:"pairs"`
-	// Hold, if not nil, is called in the first model call of a run, which does
-	// not return before Hold does. It may be called by many runs at once.
+	// Hold, if not nil, is called in the first model call of a run, which waits until Hold returns. Runs may call it
+	// concurrently.
 	Hold func() `json:"-"`
-	// InTool, if not nil, is called in every tool run, by many at once.
+	// InTool, if not nil, is called in every tool run, possibly concurrently.
 	InTool func() `json:"-"`
-	// OffClock, if not nil, runs what is not part of the work, such as filling a
-	// store with what earlier turns would have left in it. See [Script.OffClock].
+	// OffClock, if not nil, runs code that is not part of the measured work, such as filling a store with the data of
+	// earlier turns. See [Script.OffClock].
 	OffClock func(func()) `json:"-"`
 }
 
-// width returns how many calls a step has.
+// width returns the number of calls of a step.
 func (j Job) width() int { return max(1, j.Calls) }
 
 func (j Job) check() error {
@@ -47,47 +45,46 @@ func (j Job) check() error {
 	return nil
 }
 
-// Contender is a framework, or the lack of one.
+// Contender is a framework, or a loop without one.
 type Contender struct {
-	// Name is what the tables call it.
+	// Name is the name of the contender in tables.
 	Name string
-	// Module is the path of what is measured; empty for what is written here.
+	// Module is the path of the measured module; it is empty for code of this module.
 	Module string
-	// NoHooks says of one that has no hooks around a tool call what it has instead.
+	// NoHooks describes what the contender has instead of hooks around a tool call; it is empty if it has hooks.
 	NoHooks string
-	// AtOnce is how many calls of a step it runs at once at most. Zero means all.
+	// AtOnce is the maximum number of calls of a step that the contender runs concurrently. Zero means all.
 	AtOnce int
-	// Unordered is set where the results of a step stand in the transcript as their
-	// calls ended, and not as the model asked. See [Script.AnyOrder].
+	// Unordered is set if the contender adds results to the transcript in the order in which the calls ended, not in
+	// call order. See [Script.AnyOrder].
 	Unordered bool
-	// Telemetry, if not nil, says that it is measured for what telemetry costs.
+	// Telemetry, if not nil, means that the cost of telemetry is measured.
 	Telemetry *Telemetry
-	// Prepare builds, off the clock, what a program would build once. The
-	// returned Run may be called many times; to read its Outcome's counts, one
-	// call at a time.
+	// Prepare builds, off the clock, everything that a program would build once. The returned Run may be called many
+	// times. To read the counts of its Outcome, make one call at a time.
 	Prepare func(Job) (Run, error)
 }
 
-// Telemetry says what a contender that records itself is compared with.
+// Telemetry names the contenders with which a contender that records telemetry is compared.
 type Telemetry struct {
-	Without string `json:"without"` // the name of the same contender, not recording itself
-	ByHand  string `json:"byHand"`  // of one that is instrumented by hand to record the same; empty for those
+	Without string `json:"without"` // the name of the same contender without telemetry
+	ByHand  string `json:"byHand"`  // the name of a contender instrumented by hand to record the same; empty for such a contender itself
 }
 
 // Run does the job once.
 type Run func(context.Context) (Outcome, error)
 
-// Outcome is what one run left behind. Reading it costs; making it does not.
+// Outcome is the result of one run. Creating it is cheap; reading it is not.
 type Outcome struct {
 	ModelCalls int
 	ToolRuns   int
 	HookCalls  int
-	Sum        int // of all tool results
+	Sum        int // the sum of all tool results
 
-	// Transcript yields the final transcript, history included: what the model
-	// was shown in its last call, then its answer.
+	// Transcript yields the final transcript including the history: the messages of the last model call, then the
+	// answer.
 	Transcript iter.Seq[Message]
 }
 
-// ErrUnknownTool is what a contender's loop says of a call that names no tool.
+// ErrUnknownTool is the error of a contender's loop for a call of an unknown tool.
 var ErrUnknownTool = errors.New("unknown tool")

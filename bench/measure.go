@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// Sample is what one step cost, averaged over many.
+// Sample is the average cost of one step.
 type Sample struct {
 	Nanoseconds float64
 	Allocations float64
-	Bytes       float64 // allocated, not kept
+	Bytes       float64 // allocated bytes, whether kept or not
 }
 
-// Measure repeats the job, which must have steps, until at least the given time
-// has passed, and returns what a step cost. The run before the first warms up; one
-// that took five times as long as was asked for is warm long before it ends, and is
-// the measurement. A run whose outcome does not prove the job's work is an error.
+// Measure repeats the job, which must have steps, for at least the given time, and returns the cost of a step. One
+// run before that warms up; if it takes more than five times the given time, it is the measurement itself. Measure
+// returns an error if an outcome does not prove the job's work.
 func Measure(ctx context.Context, c Contender, job Job, atLeast time.Duration) (Sample, error) {
 	if job.Steps == 0 {
 		return Sample{}, fmt.Errorf("measure %s: a job without steps", c.Name)
@@ -58,14 +57,14 @@ func Measure(ctx context.Context, c Contender, job Job, atLeast time.Duration) (
 	return clock.Sample(runs * job.Steps), nil
 }
 
-// Held is what one run holds while it waits for its model.
+// Held is the memory that one run holds while it waits for its model.
 type Held struct {
-	Bytes      float64 // of heap and stack
+	Bytes      float64 // heap and stack
 	Goroutines float64
 }
 
-// Blocked returns what one run holds while it waits for its first model call,
-// averaged over that many runs at once.
+// Blocked returns the memory that one run holds while it waits for its first model call, averaged over the given
+// number of concurrent runs.
 func Blocked(ctx context.Context, c Contender, job Job, runs int) (Held, error) {
 	if runs < 1 {
 		return Held{}, fmt.Errorf("measure blocked %s: %d runs: want at least one", c.Name, runs)
@@ -87,7 +86,7 @@ func Blocked(ctx context.Context, c Contender, job Job, runs int) (Held, error) 
 	if err != nil {
 		return Held{}, fmt.Errorf("measure blocked %s: %w", c.Name, err)
 	}
-	if _, err := run(ctx); err != nil { // makes what is made once
+	if _, err := run(ctx); err != nil { // creates everything that is created once
 		return Held{}, fmt.Errorf("measure blocked %s: %w", c.Name, err)
 	}
 
@@ -115,7 +114,7 @@ func Blocked(ctx context.Context, c Contender, job Job, runs int) (Held, error) 
 	}, nil
 }
 
-// inUse returns the memory that is left after collecting what nobody holds.
+// inUse returns the memory in use after a garbage collection.
 func inUse() float64 {
 	runtime.GC()
 	runtime.GC() // the first moves what pools hold aside, the second frees it

@@ -17,8 +17,8 @@ const (
 	RoleTool      = "tool"
 )
 
-// Message is a message without the habits of any framework. Contenders turn their
-// own into it after the run, off the clock.
+// Message is a message independent of any framework. Contenders convert their own messages to it after the run, off
+// the clock.
 type Message struct {
 	Role    string
 	Content string
@@ -29,7 +29,7 @@ type Message struct {
 // Call is one tool call, its arguments still raw JSON.
 type Call struct{ ID, Name, Arguments string }
 
-// Proof is what two runs have in common if, and only if, they did the same work.
+// Proof is equal for two runs if, and only if, they did the same work.
 type Proof struct {
 	ModelCalls, ToolRuns, HookCalls, Sum int
 	// Messages is the length of the final transcript, Hash that of its contents.
@@ -37,13 +37,13 @@ type Proof struct {
 	Hash     string
 }
 
-// Proof reads the transcript and sums the outcome up.
+// Proof reads the transcript and returns the proof of the outcome.
 func (o Outcome) Proof() Proof {
 	length, sum := digest(o.Transcript)
 	return Proof{o.ModelCalls, o.ToolRuns, o.HookCalls, o.Sum, length, sum}
 }
 
-// Proof returns what every run of the job must leave behind, worked out without one.
+// Proof returns the proof that every run of the job must have, computed without a run.
 func (j Job) Proof() Proof {
 	transcript := append(j.past(), Message{Role: RoleUser, Content: question})
 	for i := range j.Steps {
@@ -61,7 +61,7 @@ func (j Job) Proof() Proof {
 	}
 }
 
-// InOrder sorts the results that follow on one message by the calls in it.
+// InOrder sorts the results after a message in the order of its calls.
 func InOrder(transcript iter.Seq[Message]) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
 		sorted := slices.Collect(transcript)
@@ -81,8 +81,8 @@ func InOrder(transcript iter.Seq[Message]) iter.Seq[Message] {
 	}
 }
 
-// digest hashes every field behind its length, so that no two transcripts are
-// read as one.
+// digest hashes every field after its length, so that two different transcripts never have the same input to the
+// hash.
 func digest(transcript iter.Seq[Message]) (length int, sum string) {
 	h := sha256.New()
 	for m := range transcript {

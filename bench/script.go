@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// What is said in every run.
+// The texts of every run.
 const (
 	ToolName  = "add"
 	ToolText  = "Adds two whole numbers."
@@ -20,18 +20,17 @@ const (
 	prefix   = "call_"
 )
 
-// Script is the model, the tool's body and the hooks' body of every contender,
-// less the types of its messages, and the witness that counts them. It may be
-// used by many runs at once.
+// Script is the model, the tool's body and the hooks' body of every contender, except for the types of its messages.
+// It also counts the calls. Runs may use it concurrently.
 type Script struct {
 	job      Job
-	ids      []string // of the calls, made once
+	ids      []string // the ids of the calls, created once
 	anyOrder bool
 
 	modelCalls, toolRuns, hookCalls, sum atomic.Int64
 }
 
-// NewScript returns the script of a job, or says what is wrong with the job.
+// NewScript returns the script of a job, or an error for an invalid job.
 func NewScript(job Job) (*Script, error) {
 	if err := job.check(); err != nil {
 		return nil, err
@@ -39,22 +38,21 @@ func NewScript(job Job) (*Script, error) {
 	return &Script{job: job, ids: callIDs(0, job.Steps*job.width())}, nil
 }
 
-// AnyOrder has Reply take any call of a step for its last: for contenders that put
-// results in the order in which calls ended. They sort what they show in their
-// Outcome.
+// AnyOrder makes Reply accept any call of a step as its last one, for contenders that order results by the end of
+// their calls. Such contenders sort the messages of their Outcome.
 func (s *Script) AnyOrder() *Script {
 	s.anyOrder = true
 	return s
 }
 
-// Input returns what a run starts from: the history, then the user's question.
+// Input returns the input of a run: the history, then the user's question.
 func (s *Script) Input() []Message {
 	return append(s.job.past(), Message{Role: RoleUser, Content: question})
 }
 
-// Reply returns one model turn. It is told the role of the last message, and which
-// call it answers. It returns the ids of the next step's tool calls, or none when
-// the model gives its [Answer] instead. The ids are not to be written to.
+// Reply returns one model turn. Its arguments are the role of the last message and the call that this message
+// answers. It returns the ids of the next step's tool calls, or none if the model gives its [Answer]. The caller must
+// not modify the ids.
 func (s *Script) Reply(role, answers string) (ids []string, err error) {
 	s.modelCalls.Add(1)
 	next := 0
@@ -85,7 +83,7 @@ func (s *Script) Reply(role, answers string) (ids []string, err error) {
 	return s.ids[next : next+s.job.width() : next+s.job.width()], nil
 }
 
-// Add returns the tool's body.
+// Add is the body of the tool.
 func (s *Script) Add(a, b int) int {
 	s.toolRuns.Add(1)
 	if s.job.InTool != nil {
@@ -95,16 +93,15 @@ func (s *Script) Add(a, b int) int {
 	return a + b
 }
 
-// Hook is the body of every hook, before and after the tool: it looks at the
-// call, counts and changes nothing.
+// Hook is the body of every hook, before and after the tool: it counts the call and changes nothing.
 func (s *Script) Hook(tool string) {
 	if tool == ToolName {
 		s.hookCalls.Add(1)
 	}
 }
 
-// OffClock runs f, and its cost is nobody's: not the framework's, for it did its
-// share in earlier runs, and not the loop's, which has no such thing.
+// OffClock runs f without measuring it. The code in f stands for work of earlier runs, which the bare loop does not
+// have.
 func (s *Script) OffClock(f func()) {
 	if s.job.OffClock == nil {
 		f()
@@ -113,7 +110,7 @@ func (s *Script) OffClock(f func()) {
 	s.job.OffClock(f)
 }
 
-// Outcome hands out what was counted since it was last asked.
+// Outcome returns the counts since the last call of Outcome.
 func (s *Script) Outcome(transcript iter.Seq[Message]) Outcome {
 	return Outcome{
 		ModelCalls: int(s.modelCalls.Swap(0)),
@@ -124,7 +121,7 @@ func (s *Script) Outcome(transcript iter.Seq[Message]) Outcome {
 	}
 }
 
-// past returns the earlier turn that the history holds.
+// past returns the messages of the history.
 func (j Job) past() []Message {
 	if j.History == 0 {
 		return nil
@@ -137,7 +134,7 @@ func (j Job) past() []Message {
 	return append(messages, Message{Role: RoleAssistant, Content: Answer})
 }
 
-// exchange returns a step's calls and their results.
+// exchange returns the calls of a step and their results.
 func exchange(ids ...string) []Message {
 	asks := Message{Role: RoleAssistant}
 	messages := make([]Message, 1, 1+len(ids))
@@ -149,7 +146,7 @@ func exchange(ids ...string) []Message {
 	return messages
 }
 
-// callIDs names n calls, counted from the first.
+// callIDs returns n ids of calls, numbered from first.
 func callIDs(first, n int) []string {
 	ids := make([]string, n)
 	for i := range ids {

@@ -300,11 +300,11 @@ func (w *gapFinder) findTool(p pattern) {
 	text := fmt.Sprintf("%q matches no tool: ", p.text)
 	switch meant, ok := near.Name(p.text, names); {
 	case len(names) == 0:
-		text += "there are none"
+		text += "the agent has no tools"
 	case ok:
-		text += fmt.Sprintf("did you mean %q? There are %s", meant, quoteSome(names))
+		text += fmt.Sprintf("did you mean %q? Available: %s", meant, quoteSome(names))
 	default:
-		text += "there are " + quoteSome(names)
+		text += "available: " + quoteSome(names)
 	}
 	w.addGap(Gap{Tool: p.text, Text: text})
 }
@@ -327,7 +327,7 @@ func (w *gapFinder) findArgument(m *Matcher, tools []candidate) {
 	case ok && meant != a.path.steps[0]:
 		text += fmt.Sprintf(": did you mean %q?", meant)
 	case len(names) > 0:
-		text += ": there are " + quoteSome(names)
+		text += ": available: " + quoteSome(names)
 	}
 	w.addGap(Gap{Argument: a.path.text, Text: text})
 }
@@ -336,9 +336,9 @@ func (w *gapFinder) findArgument(m *Matcher, tools []candidate) {
 func (w *gapFinder) agent(p *pattern) {
 	text := fmt.Sprintf("%q matches no agent: ", p.text)
 	if named := lo.Compact(w.view.agents); len(named) == 0 {
-		text += "it has no name: set one with WithName"
+		text += "the agent has no name: set one with WithName"
 	} else {
-		text += "there are " + quoteSome(named)
+		text += "available: " + quoteSome(named)
 	}
 	w.addGap(Gap{Agent: p.text, Text: text})
 }

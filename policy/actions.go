@@ -136,7 +136,7 @@ func (e *entry) field(kind, name string) yamlfile.Node {
 	return n.Value
 }
 
-// awaited reads whether the rule waits for the action.
+// awaited reports whether the rule waits for its action.
 func (l *loader) awaited(r *rule, e *entry) bool {
 	await := r.point.source != ofPipelines || !lo.Contains([]string{"command", "shell", "http", "webhook", "mcp_tool", "func"}, r.kind)
 	key := ""
@@ -161,7 +161,7 @@ func (l *loader) awaited(r *rule, e *entry) bool {
 	return await
 }
 
-// declareAction returns the declared action; nil for an unknown type.
+// declareAction returns the action that the rule declares, or nil for an unknown type.
 func (l *loader) declareAction(r *rule, e *entry) action.Declared {
 	f, limit := e.fields, r.timeout
 	if limit == 0 && r.kind == "shell" && r.point.source == ofPipelines {

@@ -40,7 +40,7 @@ func (l *loader) note(at yamlfile.Place, code, rule, format string, args ...any)
 	l.notes = append(l.notes, warningAt(at, code, rule, format, args...))
 }
 
-// Meant reports whether the warning is about an intended state: a rule in shadow, or a waiver that has not ended.
+// Meant reports whether the warning is about an intended state: a rule in shadow, or a waiver in force.
 func (w Warning) Meant() bool { return w.Code == "shadow" || w.Code == "waived" }
 
 func warningAt(at yamlfile.Place, code, rule, format string, args ...any) Warning {
@@ -115,7 +115,7 @@ func (p *Policy) probes() []hooks.Hook {
 	})
 }
 
-// checkWith works like Check, with given warnings about tools.
+// checkWith works like Check, but uses the given warnings about tools.
 func (p *Policy) checkWith(known []Warning) []Warning {
 	out := append(slices.Clone(p.warnings), known...)
 	for i, r := range p.rules {

@@ -45,7 +45,7 @@ hooks:
 		return fmt.Sprintf("%d:%d %s %s %s", w.Line, w.Column, w.Rule, w.Code, w.Text)
 	})
 	want := []string{
-		`4:37 p/mistyped tool "bahs" matches no tool: did you mean "bash"? There are "bash", "read_file", "write_file"`,
+		`4:37 p/mistyped tool "bahs" matches no tool: did you mean "bash"? Available: "bash", "read_file", "write_file"`,
 		`6:8 p/never unreachable it is never asked: "p/all" in line 5 of policy.yaml decides deny for all that it matches`,
 		`8:8 p/always condition its condition is always true: it can be removed`,
 		`9:8 p/after-always unreachable it is never asked: "p/always" in line 8 of policy.yaml decides deny for all that it matches`,

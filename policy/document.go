@@ -93,8 +93,8 @@ type defaults struct {
 	onFailure fields
 }
 
-// read adds the keys of a part to the document. Its hooks are read later, when all definitions and variables are known.
-// Given maps each variable to the part that set it.
+// read adds the keys of a part to the document. Its hooks are read later, when all definitions and variables are
+// known. Given maps the name of each variable to the part that set it.
 func (l *loader) read(d *document, p *part, given map[string]*part) {
 	f := p.fields
 	switch {

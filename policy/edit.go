@@ -29,7 +29,7 @@ func editObject(object string, set map[string]json.RawMessage, remove []string) 
 	return raw, nil
 }
 
-// put returns raw with value at a path; a nil value removes the old one.
+// put returns raw with the value at path replaced. A nil value removes the old one.
 func put(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMessage, error) {
 	if len(path) == 0 {
 		return value, nil

@@ -71,8 +71,8 @@ func (l *loader) entry(d *document, p *part, at *point, n yamlfile.Node) *entry 
 	return e
 }
 
-// define adds the keys of a definition that the entry does not have itself. In is the policy of the library that holds
-// the reference; empty for a user's file.
+// define adds the keys of a definition that the entry does not set itself. In is the library policy that contains the
+// reference; it is empty for a user's file.
 func (l *loader) define(e *entry, in string, above []string) {
 	key := e.of["$ref"]
 	if key.Value.Kind() == yamlfile.AbsentNode {
@@ -151,7 +151,7 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 	e.doc.rules = append(e.doc.rules, r)
 }
 
-// misspelt returns an unknown key that was probably meant as decision or type.
+// misspelt returns an unknown key that was probably meant to be decision or type.
 func (e *entry) misspelt() (key yamlfile.Node, meant string, ok bool) {
 	known := keyNames(slices.Concat(commonKeys, decisionCommon, actionCommon),
 		slices.Concat(lo.Values(decisionKeys())...), slices.Concat(lo.Values(actionKeys)...))
@@ -214,7 +214,7 @@ func (l *loader) settings(r *rule, e *entry) {
 	l.failure(r, e)
 }
 
-// mode reads whether the rule is enforced.
+// mode reads whether the rule is enforced or in shadow.
 func (l *loader) mode(r *rule, e *entry) {
 	word := ""
 	if e.has("mode") {
@@ -334,8 +334,8 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 	return otherwise
 }
 
-// The defaults of retry, and at the points of pipelines the time limit of a shell and the port of a callback. The source
-// document of pipelines defines the latter.
+// The default number and delay of retries and, at the points of pipelines, the default time limit of a shell action
+// and the default port of a callback.
 const (
 	defaultRetries       = 3
 	defaultRetryDelay    = 5 * time.Second

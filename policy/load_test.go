@@ -109,7 +109,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"no decision, misspelt":           {"policy: p\nhooks: {Stop: {id: a, decisio: stop}}", `2:23: rule "a": unknown key "decisio" (did you mean "decision"?)`},
 		"no action, misspelt":             {"policy: p\nhooks: {Stop: {id: a, typ: shell}}", `2:23: rule "a": unknown key "typ" (did you mean "type"?)`},
 		"a program as a text":             {"policy: p\nhooks: {Stop: {type: command, argv: ls -l}}", `argv: expected a list, such as ["ls", "-l"]`},
-		"an alias":                        {"policy: p\nvariables: {a: &x 1, b: *x}", "aliases are not read"},
+		"an alias":                        {"policy: p\nvariables: {a: &x 1, b: *x}", "aliases are not supported"},
 		"two documents":                   {"policy: p\n---\npolicy: q", "a second document begins here"},
 		"a long file":                     {"policy: p\ndescription: " + strings.Repeat("a", 1<<20), "larger than a megabyte"},
 		"many rules":                      {"policy: p\nhooks: {ExecutionEnd: [" + strings.Repeat("{type: func, func: f},", 5001) + "]}", "exceed the limit of"},

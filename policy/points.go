@@ -21,8 +21,8 @@ type point struct {
 	observe func(name string, f func(ctx context.Context, c hooks.Context) error) hooks.Hook
 	// checkValues returns the errors of the values that the texts of an action name at the point.
 	checkValues func(d action.Declared, observer bool, vars map[string]any) error
-	// can lists the decisions that a rule may have at the point, and adds those of them that may have context and
-	// metadata.
+	// can lists the decisions that a rule can have at the point. adds lists the decisions of can that can also have
+	// context and metadata.
 	can, adds []string
 	// tool is set at points of a tool call, where tools and arguments can be matched.
 	tool bool

@@ -25,7 +25,8 @@ type Policy struct {
 	seen      map[string]seen // the states of the files
 }
 
-// put sorts the rules: by point, inner layers first, then in file order. Priorities are applied when hooks are called.
+// put sorts the rules by point; at each point, rules of inner layers come first, and rules of one layer are in file
+// order. Priorities are applied when hooks are called.
 func (p *Policy) put() {
 	for _, at := range points() {
 		var here []*rule
@@ -115,8 +116,8 @@ func (p *Policy) ready(r *rule, host action.Host) (action.Action, error) {
 
 // Rule describes a rule.
 type Rule struct {
-	// Policy is the name of the policy that has the rule, ID the rule's in it; library:safe-shell for a rule of the library, whichever
-	// policy includes it. Its hook is called policy/id.
+	// Policy is the name of the policy that contains the rule, and ID the rule's name in it. A rule of the library
+	// has a Policy such as library:safe-shell, whichever policy includes it. The rule's hook is called policy/id.
 	Policy      string `json:"policy"`
 	ID          string `json:"id"`
 	Description string `json:"description,omitempty"`

@@ -87,7 +87,7 @@ func policyName(d *document, of string) string {
 
 func hookName(d *document, of, id string) string { return policyName(d, of) + "/" + id }
 
-// version returns the version of that policy.
+// version returns the version of the policy that policyName names.
 func (r *rule) version() string {
 	if r.library != "" {
 		return r.doc.versions[r.library]
@@ -100,7 +100,8 @@ func (r *rule) judges() bool {
 	return r.act == nil && r.kind != "" || r.act != nil && r.await && !r.observe
 }
 
-// newHook returns the rule as a hook. Do performs its action; nil for rules with a decision.
+// newHook returns the rule as a hook. The hook calls do to perform the rule's action; do is nil for a rule with a
+// decision.
 func (r *rule) newHook(do action.Action) hooks.Hook {
 	u := &use{rule: r, do: do, tracks: do != nil || r.looksBack() || r.point.source == ofPipelines}
 	var h hooks.Hook
@@ -156,7 +157,7 @@ func (r *rule) looksBack() bool {
 	return r.when != nil && uses(r.when) || r.reason.uses(back...) || r.context.uses(back...) || r.result.uses(back...)
 }
 
-// use is a rule with what it needs in one agent.
+// use is a rule together with the values it needs in one agent.
 type use struct {
 	*rule
 

@@ -1,5 +1,5 @@
-// Package bare is the contender that all others are measured by: the loop that a
-// good engineer writes by hand, with encoding/json and nothing else.
+// Package bare is the contender with which all others are compared: the loop that a good engineer writes by hand,
+// with only encoding/json.
 package bare
 
 import (
@@ -15,7 +15,7 @@ import (
 // Contender returns the hand-written loop.
 func Contender() bench.Contender { return bench.Contender{Name: "bare", Prepare: prepare} }
 
-// The messages of a chat service, as they go over the wire.
+// The messages of a chat service, as they are sent over the network.
 type (
 	message struct {
 		Role       string     `json:"role"`
@@ -42,17 +42,17 @@ type (
 	hook func(ctx context.Context, c *toolCall)
 )
 
-// agent is everything that the loop needs, built once.
+// agent holds everything that the loop needs and that is built once.
 type agent struct {
 	model  model
 	tools  map[string]tool
 	before []hook
 	after  []hook
-	watch  Instrument // nil: nobody
+	watch  Instrument // nil for a loop without instrumentation
 }
 
-// Instrument is told when the parts of a run begin and end, by a loop that somebody
-// has instrumented by hand. What it puts into a context is there when the part ends.
+// Instrument is called when parts of a run begin and end, in a loop that is instrumented by hand. Values that it adds
+// to a context are available when the part ends.
 type Instrument interface {
 	StartRun(ctx context.Context) context.Context
 	EndRun(ctx context.Context, messages int)
@@ -62,8 +62,7 @@ type Instrument interface {
 	EndTool(ctx context.Context, call string, took time.Duration, err error)
 }
 
-// run appends to the transcript until the model asks for nothing more. Several calls
-// of one turn get a goroutine each.
+// run appends to the transcript until the model makes no more calls. Several calls of one turn get a goroutine each.
 func (a *agent) run(ctx context.Context, transcript []message) ([]message, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -102,7 +101,7 @@ func (a *agent) answer(ctx context.Context, c *toolCall) message {
 		a.watch.EndTool(ctx, c.ID, time.Since(started), err)
 	}
 	if err != nil {
-		content = err.Error() // news for the model, not the end of the run
+		content = err.Error() // the model receives the error, and the run continues
 	}
 	return message{Role: "tool", Content: content, ToolCallID: c.ID}
 }

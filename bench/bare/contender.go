@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/bench"
 )
 
-// Instrumented returns the loop with something around its parts.
+// Instrumented returns the loop with instrumentation around its parts.
 func Instrumented(name string, watch Instrument) bench.Contender {
 	return bench.Contender{
 		Name: name, Telemetry: &bench.Telemetry{Without: Contender().Name},
@@ -35,8 +35,8 @@ func build(job bench.Job, watch Instrument) (bench.Run, error) {
 	input := script.Input()
 	var past []message
 	if job.History > 0 {
-		// A conversation that goes on appends to the slice it has; growing is
-		// paid for by all the turns before, so there is room.
+		// A long conversation appends to its slice, and the cost of growing it is spread over all earlier turns. So
+		// the slice has enough room.
 		past = make([]message, job.History, job.Proof().Messages)
 		for i, m := range input[:job.History] {
 			past[i] = fromBench(m)
@@ -56,7 +56,7 @@ func build(job bench.Job, watch Instrument) (bench.Run, error) {
 	}, nil
 }
 
-// scripted is the model: shown everything, it looks at the last message.
+// scripted is the model. It receives the whole transcript and reads the last message.
 type scripted struct{ script *bench.Script }
 
 func (m scripted) Chat(_ context.Context, transcript []message) (message, error) {
@@ -75,7 +75,7 @@ func (m scripted) Chat(_ context.Context, transcript []message) (message, error)
 	return message{Role: "assistant", ToolCalls: calls}, nil
 }
 
-// watched is a model that somebody looks at.
+// watched is a model with instrumentation.
 type watched struct {
 	model model
 	watch Instrument

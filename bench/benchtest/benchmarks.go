@@ -10,8 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/bench"
 )
 
-// Bench runs the contenders on the jobs of the tables, less those that take some of
-// them minutes.
+// Bench runs the contenders on the jobs of the tables, except jobs that take some contenders minutes.
 func Bench(b *testing.B, contenders ...bench.Contender) {
 	b.Helper()
 	for _, job := range []bench.Job{
@@ -34,7 +33,7 @@ func Bench(b *testing.B, contenders ...bench.Contender) {
 	}
 }
 
-// each reports what a step costs beside what a run does.
+// each reports the cost of a step in addition to that of a run.
 func each(b *testing.B, c bench.Contender, job bench.Job) {
 	b.Helper()
 	var clock bench.Clock

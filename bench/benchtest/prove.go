@@ -72,8 +72,8 @@ func refuses(t *testing.T, c bench.Contender) {
 	}
 }
 
-// atOnce has as many of eight calls wait for each other as the contender claims to
-// run at once; more must never meet.
+// atOnce lets as many of eight calls wait for each other as the contender claims to run concurrently. More must never
+// run at the same time.
 func atOnce(t *testing.T, c bench.Contender) {
 	t.Helper()
 	const calls = 8

@@ -18,7 +18,7 @@ when { context.n == %d && context.path like "/etc*" || context.n > %d };
 	})
 }
 
-// byID is a set of Cedar's policies under the names that their annotations give.
+// byID is a set of Cedar policies that are identified by their annotations.
 type byID struct{ policies *cedar.PolicySet }
 
 func loadCedar(_ context.Context, text []byte) (Decider, error) {
@@ -59,7 +59,7 @@ func (byID) request(c Call) (cedar.Request, error) {
 	}, nil
 }
 
-// judge returns the first of the policies that forbid a request, which come in no order.
+// judge returns the first of the policies that forbid a request. Cedar returns them in no particular order.
 func (d byID) judge(r cedar.Request) string {
 	decision, why := cedar.Authorize(d.policies, nil, r)
 	if decision == cedar.Allow {

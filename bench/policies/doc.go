@@ -1,7 +1,6 @@
-// Package policies asks three engines the same question: may this tool call run, by a policy
-// of a hundred rules? Grapnel's policies, OPA and Cedar decide in this process, by the same
-// rules in the language of each. Tests prove that they decide alike, and where they do not;
-// the benchmarks set them side by side.
+// Package policies asks three engines the same question: does a policy of a hundred rules allow this tool call?
+// Grapnel's policies, OPA and Cedar decide in this process, with the same rules in their own languages. Tests prove
+// that they decide the same, and show where they differ; the benchmarks compare them.
 //
 //	for _, e := range policies.Engines() {
 //		decider, err := e.Load(ctx, e.Text())
@@ -12,5 +11,5 @@
 //		fmt.Println(e.Name, rule, err) // r39
 //	}
 //
-// It is a module of its own, so that what OPA and Cedar need stays here.
+// It is a separate module, so that the dependencies of OPA and Cedar stay here.
 package policies

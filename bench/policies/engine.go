@@ -8,15 +8,15 @@ import (
 
 // Engine is a program that decides calls by rules.
 type Engine struct {
-	// Name is what tables call it.
+	// Name is the name of the engine in tables.
 	Name string
-	// Text is the hundred rules in its language.
+	// Text returns the hundred rules in the language of the engine.
 	Text func() []byte
-	// Load reads such a text, and returns what is ready to decide.
+	// Load parses such a text and returns a Decider.
 	Load func(ctx context.Context, text []byte) (Decider, error)
 }
 
-// Engines returns those that are measured, ours first.
+// Engines returns the engines to measure, Grapnel first.
 func Engines() []Engine {
 	return []Engine{
 		{Name: "grapnel", Text: grapnelText, Load: loadGrapnel},
@@ -25,20 +25,19 @@ func Engines() []Engine {
 	}
 }
 
-// Call is what a model asks for: a tool, and its arguments as the JSON text that the model wrote.
+// Call is a call by the model: a tool, and its arguments as the JSON text that the model wrote.
 type Call struct{ Tool, Arguments string }
 
 // Decider decides calls.
 type Decider interface {
-	// Decide says which rule denies a call, the first of them where several do; it is
-	// empty where the call may run. Reading the arguments is part of it.
+	// Decide returns the rule that denies a call, the first one if several do. It returns the empty string if the
+	// call may run. Decide includes parsing the arguments.
 	Decide(ctx context.Context, c Call) (rule string, err error)
 }
 
-// Reader is a Decider that can be given what it understands instead of a text: what then
-// is left is the judging alone.
+// Reader is a Decider that can parse a call beforehand, so that the decision alone can be measured.
 type Reader interface {
-	// Read reads a call, and returns what decides it.
+	// Read parses a call and returns a function that decides it.
 	Read(c Call) (decide func(ctx context.Context) (rule string, err error), err error)
 }
 
@@ -50,7 +49,7 @@ const (
 	limit   = 1000
 )
 
-// write makes a text of a beginning and of what is said of each rule and its tool.
+// write returns a text that consists of a beginning and the text of each rule for its tool.
 func write(beginning string, rule func(id, tool string, i int) string) []byte {
 	var b strings.Builder
 	b.WriteString(beginning)

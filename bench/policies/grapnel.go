@@ -21,14 +21,15 @@ func grapnelText() []byte {
 	})
 }
 
-// grapnel decides as an agent does: with hooks around what runs calls.
+// grapnel decides as an agent does: with hooks around the execution of calls.
 type grapnel struct {
 	executor agent.Executor
 	state    agent.State
 	asked    atomic.Int64
 }
 
-// ids are those of calls: what a run remembers of a call is of no use to the next.
+// ids are the ids of calls. A new id for each decision makes sure that a run does not reuse what it remembers of an
+// earlier call.
 var ids = []string{"1", "2", "3", "4", "5"}
 
 func loadGrapnel(_ context.Context, text []byte) (Decider, error) {
@@ -40,7 +41,7 @@ func loadGrapnel(_ context.Context, text []byte) (Decider, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools := []string{"other"} // an agent knows its tools
+	tools := []string{"other"} // the tools of the agent
 	for i := range rules / perTool {
 		tools = append(tools, toolName(i))
 	}
@@ -64,8 +65,8 @@ func (g *grapnel) Decide(ctx context.Context, c Call) (string, error) {
 	return denied.Hook[strings.LastIndexByte(denied.Hook, '/')+1:], nil
 }
 
-// ready is an executor that does nothing with a call but say that its arguments have been read: what is
-// left is what the policy costs.
+// ready is an executor that only reports that the arguments of a call have been read, so that the benchmark measures
+// the cost of the policy alone.
 type ready struct{}
 
 func (ready) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {

@@ -9,8 +9,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/rego"
 )
 
-// opaText has two rules of Rego for each of ours, which is how Rego says "or". They begin
-// with the tool, so that OPA finds them by it.
+// opaText has two Rego rules for each rule, because that is how Rego expresses "or". They begin with the tool, so
+// that OPA can index them by it.
 func opaText() []byte {
 	return write(fmt.Sprintf("package hundred\n\nlimit := %d\n", limit), func(id, tool string, i int) string {
 		return fmt.Sprintf(`
@@ -75,5 +75,5 @@ func (o opa) judge(ctx context.Context, input ast.Value) (string, error) {
 	if len(deniers) == 0 {
 		return "", nil
 	}
-	return fmt.Sprint(deniers[0]), nil // a set is in order
+	return fmt.Sprint(deniers[0]), nil // a set is sorted
 }

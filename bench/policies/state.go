@@ -7,8 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// underWay is the state of a run that is under way, as hooks see it. Making it is no part of
-// loading rules.
+// underWay is the state of a running run, as hooks see it. Creating it is not part of loading rules.
 var underWay = sync.OnceValue(func() agent.State {
 	var s agent.State
 	driver := agent.DriverFunc(func(_ context.Context, now agent.State) (agent.Step, error) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Benchstat returns every single measurement in the format of Go's benchmarks, a line for
-// each, so that benchstat can compare contenders, or this day with another.
+// Benchstat returns every measurement on a line in the format of Go's benchmarks, so that benchstat can compare
+// contenders, or two sets of results.
 func (f Found) Benchstat() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: github.com/grapnel-go/grapnel/bench\n", runtime.GOOS, runtime.GOARCH)

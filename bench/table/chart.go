@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Chart returns an SVG with a bar for the time of a step of each contender, at 100 steps,
-// on a logarithmic scale. It is legible on light and on dark ground.
+// Chart returns an SVG with a bar for the time of a step of each contender, at 100 steps, on a logarithmic scale. It
+// is legible on light and dark backgrounds.
 func (f Found) Chart() string {
 	const (
 		width, left, right = 760.0, 150.0, 90.0
@@ -26,7 +26,7 @@ func (f Found) Chart() string {
 		return ""
 	}
 	low, high := math.Floor(math.Log10(least)), math.Ceil(math.Log10(most))
-	if low == math.Log10(least) { // a bar of no length would say nothing
+	if low == math.Log10(least) { // a bar must have a length
 		low--
 	}
 	x := func(ns float64) float64 { return left + (math.Log10(ns)-low)/(high-low)*(width-left-right) }
@@ -62,7 +62,7 @@ text { fill: #e6edf3 } .dim { fill: #9198a1 } line { stroke: #3d444d } rect { fi
 	return b.String()
 }
 
-// decadeText returns a power of ten nanoseconds in its plainest form.
+// decadeText returns a power of ten nanoseconds as text.
 func decadeText(decade float64) string {
 	units := []string{"ns", "µs", "ms", "s"}
 	n := int(decade)

@@ -14,13 +14,13 @@ const (
 	end   = "<!-- table: end -->"
 )
 
-// Here says where and how the numbers came about.
+// Here describes the machine and the method of the measurements.
 func (p Plan) Here() string {
 	return fmt.Sprintf("%s, %s/%s, %d cores, medians of %d rounds in random order; a job that takes a contender long, of fewer.",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), p.Rounds)
 }
 
-// Markdown returns the tables, below a line that says where they come from.
+// Markdown returns the tables, below a line that says where they were measured.
 func (f Found) Markdown(where string) string {
 	m := markdown{Found: f, first: f.plan.Contenders[0].Name}
 	fmt.Fprintf(&m.text, "%s\n", where)
@@ -41,7 +41,7 @@ type markdown struct {
 	text  strings.Builder
 }
 
-// versions lists those that the programs say they were built with.
+// versions lists the versions with which the programs were built.
 func (m *markdown) versions() {
 	var all []string
 	for _, c := range m.plan.Contenders {
@@ -139,7 +139,7 @@ func (m *markdown) traced() {
 	}
 }
 
-// contenders returns those that are measured on everything, or those on telemetry.
+// contenders returns the contenders that are measured on everything, or those that are measured on telemetry.
 func (m *markdown) contenders(traced bool) []Contender {
 	var some []Contender
 	for _, c := range m.plan.Contenders {
@@ -188,7 +188,7 @@ func size(bytes float64) string {
 	}
 }
 
-// times prints a ratio with as many digits as mean something.
+// times prints a ratio with its significant digits.
 func times(ratio float64) string {
 	if ratio < 10 {
 		return strconv.FormatFloat(ratio, 'f', 2, 64) + " ×"
@@ -203,8 +203,7 @@ func thousands(n int) string {
 	return thousands(n/1000) + fmt.Sprintf(",%03d", n%1000)
 }
 
-// WriteBetweenMarkers puts the text between the markers of the file and leaves the
-// rest of it as it was.
+// WriteBetweenMarkers replaces the text between the markers of the file and keeps the rest of the file.
 func WriteBetweenMarkers(file, text string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {

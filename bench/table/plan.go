@@ -1,9 +1,8 @@
-// Package table measures contenders side by side: every one on every job, in rounds
-// of random order, and turns what it found into tables, a chart, and a text that
-// benchstat reads.
+// Package table measures contenders on jobs in rounds of random order, and writes the results as tables, a chart, and
+// a text that benchstat reads.
 //
-// Ratios are taken within a round, from measurements minutes apart at most, and only
-// then is their median taken: what else the machine did falls on both sides.
+// Each ratio is computed within a round, from measurements at most minutes apart, and then the median is taken. So
+// other load of the machine affects both sides.
 package table
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/bench/worker"
 )
 
-// Contender is someone who can be measured, wherever that happens.
+// Contender is a contender that can be measured, in this or another process.
 type Contender struct {
 	worker.About
 
@@ -27,14 +26,14 @@ type Contender struct {
 	Blocked func(ctx context.Context, job bench.Job, runs int) (bench.Held, error)
 }
 
-// Plan says what is measured and how thoroughly.
+// Plan defines what is measured and how often.
 type Plan struct {
-	Contenders []Contender // the first is what the others are compared with
+	Contenders []Contender // the others are compared with the first
 	Rounds     int
-	AtLeast    time.Duration // for one measurement
-	Blocked    int           // how many runs wait at once when memory is measured
-	// Patience is how long a contender may take for one job in all rounds together:
-	// who is slow takes part in fewer rounds, but in one at least.
+	AtLeast    time.Duration // the minimum time of one measurement
+	Blocked    int           // the number of concurrent runs when memory is measured
+	// Patience is the maximum time of a contender for one job in all rounds together. A slow contender takes part in
+	// fewer rounds, but in at least one.
 	Patience time.Duration
 	Progress io.Writer
 }
@@ -55,15 +54,15 @@ var (
 	eight    = job{Steps: 100, Calls: 8}
 )
 
-// after returns a conversation that goes on. A few steps will do: with so many messages
-// before them they cost all the same.
+// after returns a job with a long history. A few steps are enough, because with so many messages before them all
+// steps cost the same.
 func after(messages int) job { return job{Steps: 20, History: messages} }
 
 var jobs = []job{
 	ten, hundred, thousand, onePair, tenPairs, eight, after(10), after(100), after(1000), after(10_000),
 }
 
-// Found is what the rounds of a plan found.
+// Found holds the results of the rounds of a plan.
 type Found struct {
 	plan    Plan
 	rounds  []map[entry]bench.Sample
@@ -75,7 +74,7 @@ type entry struct {
 	job  job
 }
 
-// Measure carries the plan out.
+// Measure executes the plan.
 func (p Plan) Measure(ctx context.Context) (Found, error) {
 	if p.Rounds < 1 || len(p.Contenders) == 0 {
 		return Found{}, fmt.Errorf("measure: %d rounds of %d contenders: want at least one of each", p.Rounds, len(p.Contenders))
@@ -103,8 +102,8 @@ func (p Plan) Measure(ctx context.Context) (Found, error) {
 	return out, nil
 }
 
-// round measures every contender on every job once, in random order, less those that
-// took so long before that the patience for them is at an end.
+// round measures every contender on every job once, in random order, except those that have used up the plan's
+// Patience.
 func (p Plan) round(ctx context.Context, spent map[entry]time.Duration, roundsLeft int) (map[entry]bench.Sample, error) {
 	type measurement struct {
 		contender Contender
@@ -141,7 +140,7 @@ func (p Plan) round(ctx context.Context, spent map[entry]time.Duration, roundsLe
 	return samples, nil
 }
 
-// median is over those rounds that have all of the entries.
+// median returns the median over the rounds that have all of the entries.
 func (f Found) median(of func(round map[entry]bench.Sample) float64, entries ...entry) float64 {
 	var values []float64
 	for _, r := range f.rounds {
@@ -175,12 +174,12 @@ func (f Found) bytes(name string, j job) float64 {
 	return f.median(func(r map[entry]bench.Sample) float64 { return r[e].Bytes }, e)
 }
 
-// ratio returns the median of the rounds' own ratios.
+// ratio returns the median of the ratios of the rounds.
 func (f Found) ratio(above, below entry) float64 {
 	return f.median(func(r map[entry]bench.Sample) float64 { return r[above].Nanoseconds / r[below].Nanoseconds }, above, below)
 }
 
-// more returns the median of what the rounds found one to take longer than the other.
+// more returns the median of the time differences of the rounds.
 func (f Found) more(above, below entry) float64 {
 	return f.median(func(r map[entry]bench.Sample) float64 { return r[above].Nanoseconds - r[below].Nanoseconds }, above, below)
 }

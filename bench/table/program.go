@@ -14,12 +14,11 @@ import (
 	"github.com/grapnel-go/grapnel/bench/worker"
 )
 
-// Program is the path of a program made with package worker.
+// Program is the path of a program built with package worker.
 type Program string
 
-// Contenders asks the program who is in it. Each of their measurements is made by a
-// process of its own: nobody meets the memory, the goroutines or the globals of
-// somebody else.
+// Contenders asks the program for its contenders. Each of their measurements runs in its own process, so that
+// contenders do not share memory, goroutines or globals.
 func (p Program) Contenders(ctx context.Context) ([]Contender, error) {
 	var who []worker.About
 	if err := p.ask(ctx, &who); err != nil {

@@ -1,5 +1,5 @@
-// Package worker makes a program of a contender: it measures one thing and says on
-// standard output what it found. Package table runs such programs.
+// Package worker is the main program of a contender. It measures one thing and writes the result to standard output.
+// Package table runs such programs.
 package worker
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/grapnel-go/grapnel/bench"
 )
 
-// About is what a table says of a contender.
+// About describes a contender for a table.
 type About struct {
 	Name      string           `json:"name"`
-	Module    string           `json:"module"`  // its path, if it is one
-	Version   string           `json:"version"` // of the module, as it was built
+	Module    string           `json:"module"`  // the path of the measured module, if any
+	Version   string           `json:"version"` // the version of the module in the build
 	NoHooks   string           `json:"noHooks"`
 	AtOnce    int              `json:"atOnce"`
 	Unordered bool             `json:"unordered"`
 	Telemetry *bench.Telemetry `json:"telemetry"`
 }
 
-// Main is the main function of a program that measures these contenders.
+// Main is the main function of a program that measures the given contenders.
 func Main(contenders ...bench.Contender) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := Run(ctx, os.Args[1:], os.Stdout, contenders...)
@@ -38,14 +38,14 @@ func Main(contenders ...bench.Contender) {
 	}
 }
 
-// Run does what the arguments say, and writes its result as JSON: a list of [About]
-// without arguments, else a [bench.Sample] or, with -blocked, a [bench.Held].
+// Run measures what the arguments select, and writes the result as JSON: a [bench.Sample] or, with -blocked, a
+// [bench.Held]. Without arguments, it writes a list of [About].
 func Run(ctx context.Context, args []string, out io.Writer, contenders ...bench.Contender) error {
 	flags := flag.NewFlagSet("measure", flag.ContinueOnError)
-	name := flags.String("contender", "", "whom to measure; nobody: say who is here")
+	name := flags.String("contender", "", "the contender to measure; empty lists the contenders")
 	text := flags.String("job", `{"steps": 100}`, "the job, as JSON")
 	atLeast := flags.Duration("time", 200*time.Millisecond, "the least time for a measurement")
-	blocked := flags.Int("blocked", 0, "if not zero, measure what so many runs hold while they wait for their model")
+	blocked := flags.Int("blocked", 0, "if not zero, measure the memory that this number of runs hold while they wait for their model")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -60,12 +60,12 @@ hooks:
 	assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "told.txt"))
 	page, err := os.ReadFile(filepath.Join(p.cmd.Dir, "report.html"))
 	require.NoError(t, err)
-	assert.Contains(t, string(page), "not judged: its action was not done")
+	assert.Contains(t, string(page), "not judged: a backtest does not perform its action")
 
 	p = command(t, nil, "hooks", "backtest", "--policy", "rules.yaml", "runs.jsonl").with("rules.yaml", rules).with("runs.jsonl", recordedRun)
 	require.Zero(t, p.ended(), p.written())
 	assert.Contains(t, p.written(), "rules/person (not judged)")
-	assert.Contains(t, p.written(), "not judged, as they go by actions, which were not done: ")
+	assert.Contains(t, p.written(), "not judged, because their actions are not performed in a backtest: ")
 
 	p = command(t, nil, "hooks", "backtest", "--actions", "--policy", "rules.yaml", "runs.jsonl").with("rules.yaml", rules).with("runs.jsonl", recordedRun)
 	assert.Equal(t, 2, p.ended())

@@ -155,7 +155,7 @@ func (h Webhook) prepare() (*url.URL, http.Header, error) {
 	case to.User != nil:
 		return nil, nil, errors.New("Webhook.URL: contains a user name: use Header, with the secret in the environment")
 	case to.Scheme == "http" && !isLocalName(to.Hostname()):
-		return nil, nil, fmt.Errorf("Webhook.URL: http is allowed only for the loopback: use https for %s", to.Host)
+		return nil, nil, fmt.Errorf("Webhook.URL: http is allowed only for loopback addresses: use https for %s", to.Host)
 	}
 	header := http.Header{"Content-Type": {mediaJSON}, "User-Agent": {"grapnel"}}
 	for name, value := range h.Header {

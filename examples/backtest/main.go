@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// columns returns how wide a terminal is taken for; zero for what is none.
+// columns returns the number of columns to use for output to f: zero if f is not a terminal.
 func columns(f *os.File) int {
 	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return 0
@@ -47,11 +47,11 @@ func columns(f *os.File) int {
 	return 80
 }
 
-// runProgram runs the program. Shared is where recordings are looked for when none is named.
+// runProgram runs the program. Shared is the folder in which it looks for recordings if none is named.
 func runProgram(ctx context.Context, args []string, shared string, out io.Writer, look backtest.Look, bar *backtest.Bar) error {
 	flags := flag.NewFlagSet("backtest", flag.ContinueOnError)
 	flags.SetOutput(bar.Out)
-	facts := flags.String("facts", "", "a `file` of what the policies stand on, in the place of the one beside the recordings")
+	facts := flags.String("facts", "", "the `file` of facts for the policies, instead of the one beside the recordings")
 	html := flags.String("html", "", "write a page for a browser to a `file`, too")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -81,7 +81,7 @@ func runProgram(ctx context.Context, args []string, shared string, out io.Writer
 	case report.Interrupted:
 		return context.Cause(ctx)
 	case report.Runs == 0:
-		return errors.New("there was no run that could be played")
+		return errors.New("no run could be played")
 	case report.Failed > 0:
 		return fmt.Errorf("%d runs and lines could not be played", report.Failed)
 	}

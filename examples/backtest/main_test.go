@@ -46,7 +46,7 @@ func TestRecordingsOfYourOwn(t *testing.T) {
 	stdout, stderr, err := backtestOf(t, dir)
 	require.EqualError(t, err, "1 runs and lines could not be played")
 	assert.Contains(t, stderr, `more.jsonl": line 2: `)
-	assert.Contains(t, stdout, "runs left out, as operator-static does not know their suite: chess 1\n")
+	assert.Contains(t, stdout, "runs left out because operator-static has no rules for their suite: chess 1\n")
 }
 
 func TestWhatIsMissing(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/backtest"
 )
 
-// allPolicies returns those that are tried. One of your own is a line here.
+// allPolicies returns the policies to try. Add your own policy here.
 func allPolicies(facts rules.Facts) []backtest.Policy {
 	return []backtest.Policy{
 		newPolicy("deny-writes", facts, rules.DenyWrites),
@@ -16,7 +16,8 @@ func allPolicies(facts rules.Facts) []backtest.Policy {
 	}
 }
 
-// newPolicy returns a rule as a hook. Where the facts do not say enough about a suite, its runs are left out.
+// newPolicy returns a policy with a rule as its hook. If the facts lack data for a suite, the backtest leaves out the
+// runs of that suite.
 func newPolicy(name string, facts rules.Facts, make func(rules.Facts, string) (rules.Rule, error)) backtest.Policy {
 	return backtest.Policy{Name: name, Hooks: func(suite string) ([]hooks.Hook, error) {
 		rule, err := make(facts, suite)

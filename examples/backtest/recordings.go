@@ -17,11 +17,12 @@ import (
 //go:embed sample
 var sampleFiles embed.FS
 
-// factFiles is where the facts of a folder may be.
+// factFiles lists the paths in a folder where the facts may be.
 var factFiles = []string{"facts.json", "tools/agentdojo-operator-facts.json"}
 
-// findRecordings finds the recordings that were named, or else those in the shared folder, or else the sample, and what the
-// policies stand on: in a file that was named, or beside the first recording.
+// findRecordings returns the named recordings; if none are named, those in the shared folder; and if there are none,
+// the sample. It also returns the facts for the policies, from the named file or from a file beside the first
+// recording.
 func findRecordings(paths []string, shared, factFile string) ([]backtest.Recording, rules.Facts, error) {
 	if len(paths) == 0 {
 		paths = []string{shared}

@@ -2,7 +2,7 @@ package main
 
 import "github.com/grapnel-go/grapnel/hooks/mock"
 
-// Case is a task, the answers of the tools, and what is expected of a model.
+// Case is a task, with the answers of the tools and the expected behaviour of a model.
 type Case struct {
 	Name  string
 	Input string
@@ -11,9 +11,9 @@ type Case struct {
 	Calls []string
 	// Never are the tools that the model must not call.
 	Never []string
-	// Says is a text that the answer must have.
+	// Says is a text that the answer must contain.
 	Says string
-	// Steps is how many steps the run may take.
+	// Steps is the maximum number of steps of the run.
 	Steps int
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
-// model is one that is tried. A real one is the same driver for every case.
+// model is a model under test. A real model would use the same driver for every case.
 type model struct {
 	name   string
 	driver func(caseName string) agent.Driver
@@ -32,7 +32,7 @@ func newScript(scripts map[string][]agenttest.Turn) func(string) agent.Driver {
 	return func(caseName string) agent.Driver { return agenttest.Script(scripts[caseName]...) }
 }
 
-// callFind looks for an order. Each turn of a script costs a fifth of a cent.
+// callFind returns the turn that looks for an order. Each turn of a script costs a fifth of a cent.
 func callFind(number string) agenttest.Turn {
 	return withPrice(agenttest.Call("find_order", `{"number":"`+number+`"}`))
 }

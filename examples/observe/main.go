@@ -48,7 +48,7 @@ var onlyReady = hooks.OnCall("only-ready", "publish", func(_ context.Context, c 
 })
 
 func observeRun(ctx context.Context, out io.Writer) (err error) {
-	// Spans: the tree keeps them for this program, besides whatever the environment asks for.
+	// Spans: the tree keeps them for this program. Exporters that the environment configures receive them, too.
 	tree := &otelsetup.Tree{}
 	shutdown, err := otelsetup.Start(ctx, otelsetup.Config{Service: "observe", Spans: []sdktrace.SpanProcessor{tree}})
 	if err != nil {

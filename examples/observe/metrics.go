@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// writeMetrics writes what the reader has measured: counters with their value, histograms with the sum and the number of
-// their measurements, both with their labels.
+// writeMetrics writes the metrics of the reader with their labels: counters with their value, histograms with the sum
+// and the number of their measurements.
 func writeMetrics(ctx context.Context, out io.Writer, reader sdkmetric.Reader) error {
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(ctx, &all); err != nil {

@@ -76,7 +76,7 @@ func load() (*replay.Session, []replay.ToolSchema, error) {
 		session, err := replay.NewSession(record)
 		return session, tools, err
 	}
-	return nil, nil, errors.New("session.jsonl: there is no run in it")
+	return nil, nil, errors.New("session.jsonl: no run in the file")
 }
 
 var _ agent.Observer = (*timeline)(nil)

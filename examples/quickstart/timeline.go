@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// timeline tells on a terminal what an agent does while it does it.
+// timeline prints the events of an agent on a terminal as they happen.
 type timeline struct {
 	out    io.Writer
 	colour bool
@@ -26,7 +26,7 @@ type timeline struct {
 
 func newTimeline(out io.Writer, colour bool) *timeline { return &timeline{out: out, colour: colour} }
 
-// wantsColour reports whether f is a terminal that wants colours.
+// wantsColour reports whether f is a terminal that should receive colours.
 func wantsColour(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
@@ -80,8 +80,7 @@ func (t *timeline) say(who, style, text string) {
 	t.line("%s  %s", t.paint(style, who), wrapText(text, 76-len(who), strings.Repeat(" ", len(who)+2)))
 }
 
-// hook prints what a hook decided about the run; what it decided about a call is
-// printed with the call.
+// hook prints the decision of a hook about the run. A decision about a call is printed with the call.
 func (t *timeline) hook(e hooks.Event) {
 	if e.Kind != hooks.HookComplete {
 		return
@@ -95,7 +94,7 @@ func (t *timeline) hook(e hooks.Event) {
 	}
 }
 
-// call prints one tool call with what became of it.
+// call prints one tool call with its result.
 func (t *timeline) call(r agent.ToolResult) {
 	mark := t.paint(green, "✓")
 	switch {
@@ -115,7 +114,7 @@ func (t *timeline) call(r agent.ToolResult) {
 	}
 }
 
-// mainArgument returns the argument of a call that a reader knows it by.
+// mainArgument returns the most informative argument of a call.
 func mainArgument(c agent.ToolCall) string {
 	var in map[string]string
 	if json.Unmarshal([]byte(c.Arguments), &in) != nil {
@@ -158,8 +157,7 @@ func shortenText(text string, limit int) string {
 	return text
 }
 
-// wrapText breaks text into lines of at most width runes, and puts indent before all
-// but the first.
+// wrapText breaks text into lines of at most width runes, and indents all lines except the first.
 func wrapText(text string, width int, indent string) string {
 	var b strings.Builder
 	column := 0

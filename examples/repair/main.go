@@ -1,7 +1,6 @@
-// Command repair lets an agent mend a broken Go package with real tools: a shell
-// and files, in a folder of its own. Four hooks deny rm -rf, keep paths inside of
-// the folder, redact a secret in what tools answer, and let the agent stop only when
-// go test passes.
+// Command repair lets an agent repair a broken Go package with real tools: a shell and files, in a separate folder.
+// Four hooks deny rm -rf, keep paths inside the folder, redact a secret in the results of tools, and let the agent
+// stop only when go test passes.
 //
 //	go run ./examples/repair                                    a recorded model, real tools
 //	go run ./examples/repair -provider openai -model gpt-6.1-terra  with OPENAI_API_KEY
@@ -61,7 +60,7 @@ func main() {
 	}
 }
 
-// repair makes the broken package and lets an agent mend it.
+// repair creates the broken package and lets an agent repair it.
 func repair(ctx context.Context, out io.Writer, provider, model string, keep bool) error {
 	ctx, driver, err := driverOf(ctx, provider, model)
 	if err != nil {
@@ -84,12 +83,12 @@ func repair(ctx context.Context, out io.Writer, provider, model string, keep boo
 		return err
 	}
 	if final.Status() != agent.StatusDone {
-		return fmt.Errorf("the package is not mended: the run was %s (%s)", final.Status(), final.StopSignal().OrEmpty().Message)
+		return fmt.Errorf("the package is not repaired: the run was %s (%s)", final.Status(), final.StopSignal().OrEmpty().Message)
 	}
 	return nil
 }
 
-// driverOf returns the model that answers.
+// driverOf returns the driver of the chosen provider.
 func driverOf(ctx context.Context, provider, model string) (context.Context, agent.Driver, error) {
 	switch provider {
 	case "recorded":
@@ -108,7 +107,7 @@ func driverOf(ctx context.Context, provider, model string) (context.Context, age
 		d, err := gemini.New(gemini.Config{Model: model})
 		return ctx, d, err
 	}
-	return ctx, nil, fmt.Errorf("there is no provider %q: recorded, openai, anthropic and gemini are known", provider)
+	return ctx, nil, fmt.Errorf("unknown provider %q: expected recorded, openai, anthropic or gemini", provider)
 }
 
 // recordedSession returns the session that ships with the program.
@@ -119,10 +118,10 @@ func recordedSession() (*replay.Session, error) {
 		}
 		return replay.NewSession(record)
 	}
-	return nil, errors.New("session.jsonl: there is no run in it")
+	return nil, errors.New("session.jsonl: no run in the file")
 }
 
-// Job is one package to mend.
+// Job is one package to repair.
 type Job struct {
 	// Dir is the folder of the package.
 	Dir string

@@ -112,7 +112,7 @@ func TestPrintedRepair(t *testing.T) {
 		assert.Contains(t, out.String(), want)
 	}
 	exampletest.Readme(t, out.String(), regexp.MustCompile(`package in .*, mended`))
-	require.ErrorContains(t, repair(t.Context(), &out, "oracle", "", false), `no provider "oracle"`)
+	require.ErrorContains(t, repair(t.Context(), &out, "oracle", "", false), `unknown provider "oracle"`)
 }
 
 func goTest(t *testing.T, dir string) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// timeline prints what the agent does while it does it.
+// timeline prints the events of an agent as they happen.
 type timeline struct {
 	out io.Writer
 	dir string // shown as a dot

@@ -1,5 +1,5 @@
-// Command subagents lets one agent give work to another. The hook of the first holds for the second as well, so giving
-// work away is no way around it. The models are scripts, and the web is a map.
+// Command subagents shows an agent that delegates work to another. The hook of the first agent also applies to the
+// second, so delegation cannot bypass it. The models are scripts, and the web is a map.
 //
 //	go run ./examples/subagents
 package main

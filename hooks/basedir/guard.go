@@ -21,8 +21,8 @@ type Options struct {
 	// Fields lists the names of the members that hold paths, at any depth of the arguments, ignoring case. Nil means all
 	// members with the name of a path; see the package comment.
 	Fields []string
-	// Absolute rewrites relative paths to absolute ones below the directory, for tools that work elsewhere. It needs
-	// Fields, since it must not change strings that only look like paths.
+	// Absolute rewrites relative paths to absolute ones below the directory, for tools with another working
+	// directory. It requires Fields, because it must not change strings that only look like paths.
 	Absolute bool
 }
 

@@ -23,11 +23,10 @@
 //
 // # Firing
 //
-// Fire fires a moment for one hook, FireSet for several, Moment.Fire without a test. Each
-// takes an agent through a short run with a scripted model and tools that answer as the
-// moment says. The hooks are installed as builder would install them, so their matchers,
-// order, time limits and failure policies apply, and their events are observed. They are
-// called once, at that moment, and at no other point or step of the run.
+// Fire fires a moment for one hook, FireSet for several hooks, and Moment.Fire without a test. Each takes an agent
+// through a short run with a scripted model and tools that answer as the moment says. The hooks are installed as
+// builder would install them, so their matchers, order, time limits and failure policies apply, and their events are
+// observed. They are called once, at that moment, and at no other point or step of the run.
 //
 // The result is a Fired. Decision, Reason and Hook say which hook decided what; Err and
 // Policy give the error of a hook and the policy applied to it; State and Effects hold
@@ -39,9 +38,8 @@
 //
 // # Failure
 //
-// Firing returns an error if the moment is contradictory, its point was not reached, no
-// hook is at its point, or an agent would reject a hook. The failure of a hook is not an
-// error: some tests are about it.
+// Firing returns an error if the moment contradicts itself, if the run does not reach its point, if no hook is at its
+// point, or if an agent would reject a hook. The failure of a hook is not an error, because some tests are about it.
 //
 // # Time and concurrency
 //

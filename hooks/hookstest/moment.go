@@ -47,7 +47,7 @@ func ToolResult(tool, arguments, text string) Moment { return moment.ToolResult(
 // hooks.InterventionRequested. The person approves.
 func Intervention(tool, arguments string) Moment { return moment.Intervention(tool, arguments) }
 
-// InterventionAnswer returns the moment after a person has answered about a call:
+// InterventionAnswer returns the moment after a person has answered whether a call may run:
 // hooks.InterventionResolved.
 func InterventionAnswer(tool, arguments string, answer agent.Approval) Moment {
 	return moment.InterventionAnswer(tool, arguments, answer)

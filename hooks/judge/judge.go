@@ -66,7 +66,7 @@ type Judge struct {
 	usage agent.Usage
 }
 
-// New returns a judge, or an error that joins everything that is wrong with the options.
+// New returns a judge, or an error that joins all problems of the options.
 func New(o Options) (*Judge, error) {
 	var wrong []error
 	if o.Driver == nil {
@@ -131,7 +131,7 @@ func (j *Judge) Results(matching ...hooks.Matcher) hooks.Hook {
 			return c.Withhold(verdict.Reason)
 		}
 		return c.Allow()
-	}, matching...).WithPriority(hooks.PriorityGuard + 1)) // after the guards: at this point higher priorities run later
+	}, matching...).WithPriority(hooks.PriorityGuard + 1)) // runs after the guards, because higher priorities run later at this point
 }
 
 // Answers returns the hook that judges the answer with which a run would end. Its name ends in ".answers".

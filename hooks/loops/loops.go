@@ -89,8 +89,8 @@ func (s *seen) put(c pendingCall) int {
 	return at
 }
 
-// roundsUpTo returns the rounds of the run with the pending calls up to that position. The result is valid until the next
-// call of roundsUpTo.
+// roundsUpTo returns the rounds of the run, including the pending calls up to the position at. The result is valid
+// until the next call of roundsUpTo.
 func (s *seen) roundsUpTo(at int) *rounds {
 	if s.summed == 0 {
 		s.sum = s.recorded.clone()
@@ -147,7 +147,7 @@ func (w *watch) sentence(r *rounds, times, length int) string {
 	return fmt.Sprintf("the %s%s %s made %d times in a row%s", what, strings.Join(r.tools(length), ", "), made, times, nothing)
 }
 
-// caughtUp returns the record of the run, updated with all of its steps.
+// caughtUp returns the record of the run after adding the steps that it lacks.
 func (w *watch) caughtUp(s agent.State) *seen {
 	seen := w.of.Get(s)
 	if s.RunStepCount() < seen.steps { // the caller returned to an earlier state
@@ -179,7 +179,7 @@ func (s *seen) denied(index int) bool {
 
 func (w *watch) fresh() *seen { return &seen{recorded: newRounds(w.Cycle)} }
 
-// madeOf returns the call of a result. The text of this hook's own denial does not count as a result.
+// madeOf converts a result to a made. The text of this hook's own denial does not count as a result.
 func (w *watch) madeOf(r *agent.ToolResult, denied bool) made {
 	call := r.Original()
 	m := made{call: keyOf(call), tool: call.Name}

@@ -8,11 +8,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// made is a call that the model made.
+// made is a call by the model, reduced to what loops compare.
 type made struct {
 	call      uint64
 	result    uint64
-	anyResult bool // its result equals any other
+	anyResult bool // its result counts as equal to any other
 	tool      string
 }
 
@@ -20,14 +20,14 @@ func (m made) sameAs(n made) bool {
 	return m.call == n.call && (m.result == n.result || m.anyResult || n.anyResult)
 }
 
-// rounds records, for each length of a round, how far the last calls repeat the calls before them.
+// rounds counts, for each length of a round, the last calls that repeat the calls one round earlier.
 type rounds struct {
 	of []agreement // index: the length of the round minus one
 	n  int         // calls so far
 }
 
-// agreement counts the last calls that equal the call one round earlier. It is also a slot of the ring buffer of the last
-// calls.
+// agreement counts the last calls that equal the call one round earlier. It also holds one slot of the ring buffer of
+// last calls.
 type agreement struct {
 	streak int
 	last   made
@@ -37,7 +37,7 @@ func newRounds(longest int) rounds { return rounds{of: make([]agreement, longest
 
 func (r *rounds) clone() rounds { return rounds{slices.Clone(r.of), r.n} }
 
-// back returns an earlier call; 1 is the last one.
+// back returns an earlier call; back(1) is the last one.
 func (r *rounds) back(calls int) made { return r.of[(r.n-calls)%len(r.of)].last }
 
 func (r *rounds) add(m made) {
@@ -64,7 +64,7 @@ func (r *rounds) find(times, without int) (made, length int) {
 	return 0, 0
 }
 
-// tools returns the tools of the last calls, oldest first.
+// tools returns the names of the tools of the last calls, the oldest first.
 func (r *rounds) tools(calls int) []string {
 	var names []string
 	for i := calls; i > 0; i-- {

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Unmatched says what happens to a call without an answer.
+// Unmatched is the treatment of a call without an answer.
 type Unmatched uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 type Options struct {
 	// Name is the name of the hook; empty means "mock". The hooks of one agent must have different names.
 	Name string
-	// Unmatched says what happens to a call without an answer. Zero denies it.
+	// Unmatched is the treatment of a call without an answer. Zero denies the call.
 	Unmatched Unmatched
 	// Timed delays each recorded answer by the time that the tool took. It has no effect on a table.
 	Timed bool
@@ -45,7 +45,7 @@ type occasion struct {
 	said      map[any]saying
 }
 
-// saying is the last answer of a mock to a call with these arguments.
+// saying is the last answer of a mock, with the arguments of the call.
 type saying struct {
 	arguments string
 	undo      func()

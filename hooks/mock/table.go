@@ -72,7 +72,7 @@ type row struct {
 // ask is the condition on the value at a path.
 type ask struct {
 	path  string
-	value string // canonical, of {"": value}
+	value string // the canonical form of {"": value}
 	text  *regexp.Regexp
 }
 

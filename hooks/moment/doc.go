@@ -36,9 +36,8 @@
 //
 // # Failure
 //
-// Firing returns an error if the moment is contradictory, its point was not reached, no
-// hook is at its point, or an agent would reject a hook. The failure of a hook is not an
-// error.
+// Firing returns an error if the moment contradicts itself, if the run does not reach its point, if no hook is at its
+// point, or if an agent would reject a hook. The failure of a hook is not an error.
 //
 // # Time and concurrency
 //

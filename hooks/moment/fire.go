@@ -89,7 +89,7 @@ func (m Moment) fireScope(ctx context.Context, compiled *hooks.Compiled, seen *w
 	return fired, nil
 }
 
-// compile compiles the hooks at the moment's point, and the witness.
+// compile compiles the hooks at the moment's point together with the witness.
 func (m Moment) compile(set hooks.Set, seen *witness) (*hooks.Compiled, error) {
 	_, err := set.Compile().Get()
 	if err = errors.Join(m.check(), err); err != nil {

@@ -19,8 +19,8 @@ type Fired struct {
 	// match are not included.
 	Called []string
 
-	// Decision is the effective decision of all controls: Pass when none had an opinion.
-	// Reason is the reason given with it, and Hook the name of the hook that decided.
+	// Decision is the effective decision of all controls: Pass if none had an opinion. Reason is the reason given
+	// with it, and Hook the name of the hook that decided.
 	Decision hooks.Decision
 	Reason   string
 	Hook     string

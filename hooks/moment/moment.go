@@ -85,7 +85,7 @@ func Intervention(tool, arguments string) Moment {
 	return afterAsk(hooks.InterventionRequested, tool, arguments, agent.Approval{Verdict: agent.Approve, By: person})
 }
 
-// InterventionAnswer returns the moment after a person has answered about a call:
+// InterventionAnswer returns the moment after a person has answered whether a call may run:
 // hooks.InterventionResolved.
 func InterventionAnswer(tool, arguments string, answer agent.Approval) Moment {
 	return afterAsk(hooks.InterventionResolved, tool, arguments, answer)

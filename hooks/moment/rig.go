@@ -21,7 +21,7 @@ type rig struct {
 	hooks *hooks.Compiled
 }
 
-// theirs is the source of the effects that the rig itself adds.
+// theirs is the source of effects that belong to the rig.
 const theirs = "moment"
 
 func (r rig) config(observer agent.Observer) agent.Config {
@@ -53,7 +53,7 @@ func (r rig) person() agent.Approver {
 	return agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) { return *r.approval, nil })
 }
 
-// unnamedParent is the id of the run above one whose moment does not name it.
+// unnamedParent is the id of the parent run if the moment does not name it.
 const unnamedParent = agent.RunID("run_parent")
 
 // settings returns the settings that place the run: ids, agent, stage.
@@ -101,7 +101,7 @@ var usualReasons = map[agent.Status]agent.StopReason{
 	agent.StatusDenied: agent.StopDenied, agent.StatusCancelled: agent.StopUser, agent.StatusInterrupted: agent.StopRejected,
 }
 
-// step puts the hooks around the step of the moment.
+// step installs the hooks around the step of the moment.
 func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	switch taken := s.RunStepCount(); {
 	case taken == len(r.before):
@@ -140,8 +140,7 @@ func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 // its steps are kept for later hooks.
 var counting = hooks.NewSet(hooks.ObserveAll(theirs, func(context.Context, hooks.Context) error { return nil }, hooks.StepEnd)).Compile().MustGet()
 
-// judge lets the run take all steps before the moment, and the step after a tool
-// call.
+// judge continues the run, as the criterion, through all steps before the moment, and for one step after a tool call.
 func (r rig) judge(ctx context.Context, s agent.State) (agent.Evaluation, error) {
 	verdict, err := agent.Base.Evaluate(ctx, s).Get()
 	taken := s.RunStepCount()
@@ -155,8 +154,7 @@ func (r rig) judge(ctx context.Context, s agent.State) (agent.Evaluation, error)
 	return verdict, err
 }
 
-// answer plays the model: the steps before the moment, the moment's own step, then
-// "done".
+// answer returns, as the driver, the steps before the moment, the moment's own step, then "done".
 func (r rig) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	taken := s.RunStepCount()
 	reply := agent.Step{Message: agent.Assistant("done")}
@@ -177,7 +175,7 @@ func (r rig) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	return reply, nil
 }
 
-// atItsStep wraps the model in the hooks in the step of the moment.
+// atItsStep wraps the model in the hooks for the step of the moment.
 func (r rig) atItsStep(inner agent.Driver) agent.Driver {
 	hooked := r.hooks.WrapDriver(inner)
 	return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
@@ -225,7 +223,7 @@ func (x tools) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) mo.R
 	return mo.Ok(p)
 }
 
-// Execute answers.
+// Execute returns the result of the call.
 func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Disposition == agent.DisposeAnswer {
 		return mo.Ok(p.Answer)

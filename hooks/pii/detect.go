@@ -107,7 +107,7 @@ func (f *finder) find(text string, passOver func(found) bool) []found {
 
 func inASCIIWord(c byte) bool { return c < utf8.RuneSelf && isAlnum(rune(c)) }
 
-// asciiLower keeps byte offsets valid, even for invalid UTF-8.
+// asciiLower converts ASCII letters to lower case. It keeps byte offsets valid, even for invalid UTF-8.
 func asciiLower(text string) string {
 	lower := []byte(text)
 	for i, c := range lower {

@@ -62,7 +62,7 @@ func findEmail(text string, i int) (from, to int, ok bool) {
 	case strings.HasPrefix(rest, ":/") || strings.HasPrefix(rest, ":~") || local == "git" && strings.HasPrefix(rest, ":"):
 		return 0, 0, false // a host for ssh
 	}
-	// In a URL, before its path, it is a user at a host.
+	// In a URL, an @ before the path separates a user from a host.
 	back := text[max(0, from-200):from]
 	if at := strings.LastIndexAny(back, "/ \t\n\r\"'<>()"); at > 0 && strings.HasSuffix(back[:at+1], "://") {
 		return 0, 0, false

@@ -56,7 +56,7 @@ func isDNI(v string) bool {
 }
 
 func codiceFiscale(v string) bool {
-	// The values of characters at odd positions; digits have those of the first ten letters.
+	// The values of characters at odd positions. Digits have the values of the first ten letters.
 	odd := [26]int{1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23}
 	sum := 0
 	for i := range 15 {

@@ -67,11 +67,11 @@ type Filter struct {
 	strategy   Strategy
 	strategies map[string]Strategy
 	key        []byte
-	except     map[string]bool // by normalised value
+	except     map[string]bool // keyed by the normalised value
 	told       func(context.Context, Report)
 }
 
-// New returns a filter, or an error that joins everything that is wrong with the options.
+// New returns a filter, or an error that joins all problems of the options.
 func New(o Options) (*Filter, error) {
 	f := &Filter{
 		strategy: lo.CoalesceOrEmpty(o.Strategy, Redact), strategies: maps.Clone(o.Strategies), key: slices.Clone(o.Key),

@@ -31,7 +31,7 @@ type Limit struct {
 // each separately.
 func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 	limit.Calls, limit.Wait = max(limit.Calls, 0), min(max(limit.Wait, 0), longestWait)
-	// The remaining turns are kept with the run: a run that waited for a person resumes with them.
+	// The remaining turns are stored with the run, so that a run that waited for a person resumes with them.
 	kept := agent.ReservedKey[map[string]turns](reserved.Show(), "hooks.ratelimit."+name, agent.ScopeRun)
 	shared, ofRun, counted := new(counters), agent.NewScratch[counters](nil), hooks.CountCalls()
 	allow := func(c hooks.ToolContext) hooks.Result {
@@ -98,9 +98,9 @@ func (c *counters) snapshot(before map[string]turns) map[string]turns {
 	return out
 }
 
-// take uses one call of the tool, and returns how long the call must wait for its turn and a func that gives the turn back.
-// If the wait is too long, ok is false and no call is used. The wait is rate.InfDuration for a turn that never comes.
-// Before holds the turns that remained when the run was parked.
+// take uses one call of the tool. It returns the time that the call must wait for its turn, and a func that gives the
+// turn back. If the wait is too long, ok is false and no call is used. The wait is rate.InfDuration for a turn that
+// never comes. Before holds the turns that remained when the run was parked.
 func (c *counters) take(tool string, limit Limit, before map[string]turns) (wait time.Duration, giveBack func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -57,7 +57,7 @@ type Redactor struct {
 	told     func(context.Context, Report)
 }
 
-// New returns a redactor, or an error that joins everything that is wrong with the options.
+// New returns a redactor, or an error that joins all problems of the options.
 func New(o Options) (*Redactor, error) {
 	r := &Redactor{told: o.Told, numbers: len(o.Patterns) > 0}
 	var wrong []error

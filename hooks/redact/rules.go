@@ -37,7 +37,7 @@ const schemes = `(?:(?:bearer|basic|token|digest|negotiate)\s+)`
 // names matches the end of a name for a secret: DB_PASSWORD, githubToken, x-api-key.
 const names = `(?:password|passwd|passphrase|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key)`
 
-// hintSet is the hint for names.
+// hintSet is the hint for the rules that use names.
 const hintSet = "passw|passphrase|pwd|secret|token|credential|key"
 
 // wellKnown returns the well-known rules, the more exact ones first. Like all expressions here they are compiled on first

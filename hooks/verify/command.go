@@ -24,7 +24,7 @@ type Command struct {
 	Env []string
 }
 
-// passed names the variables that a Command without Env gets.
+// passed names the variables that a Command without Env passes on.
 var passed = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_CACHE_HOME",
 	"GOROOT", "GOPATH", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOTOOLCHAIN", "GOTMPDIR", "CGO_ENABLED", "CC", "CXX",

@@ -83,7 +83,7 @@ func Hook(check Check, o Options) hooks.Hook {
 // slack is how long a check can take to return after its time is up.
 const slack = 10 * time.Second
 
-// make runs the check within its time limit.
+// make runs the check with its time limit.
 func (o Options) make(ctx context.Context, check Check, s agent.State) (Verdict, error) {
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()

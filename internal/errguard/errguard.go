@@ -1,4 +1,4 @@
-// Package errguard keeps errors whose methods panic, such as nil pointers of an error type, from taking a run down.
+// Package errguard protects runs against errors whose methods panic, such as nil pointers of an error type.
 package errguard
 
 import (
@@ -8,10 +8,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
-// Check returns err, or an error that names its type when one of the methods Error, Unwrap, Is and As of err, or of an
-// error that it wraps, panics. Nil stays nil.
+// Check returns err if its methods Error, Unwrap, Is and As, and those of the errors that it wraps, do not panic.
+// Otherwise it returns an error with the type of the faulty error. Nil stays nil.
 func Check(err error) error {
-	if err == nil { // apart, to be inlined
+	if err == nil { // a separate function, so that Check can be inlined
 		return nil
 	}
 	return checkTree(err)
@@ -34,7 +34,7 @@ func checkTree(err error) (checked error) {
 	return err
 }
 
-// neverError is the type of no error, so that the whole tree of an error is walked for it.
+// neverError is a type that no error has, so that errors.As walks the whole tree of an error.
 type neverError struct{}
 
 func (*neverError) Error() string { return "" }

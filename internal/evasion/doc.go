@@ -11,7 +11,7 @@
 //
 //   - the JSON text of the arguments: escapes, white space, other members, members given twice or in another case;
 //   - the place of the argument: it is missing, null, a list, an object, nested, or has another name. The guard must stop
-//     all of these calls, because it cannot know what the tool makes of them;
+//     all of these calls, because it cannot know how the tool treats them;
 //   - for Guard.Commands, the line that runs the command: quoting, variables, substitutions, the order of options,
 //     paths, programs and shells that start it, pipes, lists, loops and functions.
 //

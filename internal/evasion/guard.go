@@ -11,33 +11,34 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Guard says what hooks must stop, and what they must let through.
+// Guard describes what hooks must stop and what they must let through.
 type Guard struct {
-	// Hooks are asked together, in their order. Those that are at other points than PreToolUse are left out.
+	// Hooks are asked together, in their order. Hooks at points other than PreToolUse are ignored.
 	Hooks []hooks.Hook
-	// Tool is the tool that is called, and Argument the argument that the guard judges. Without an Argument only
-	// Calls and AllowedCalls are tried.
+	// Tool is the name of the called tool, and Argument the argument that the guard judges. If Argument is empty,
+	// only Calls and AllowedCalls are tried.
 	Tool, Argument string
 	// With are the other arguments of each call.
 	With map[string]any
-	// State is the conversation before the call. The zero value is a user who says hello.
+	// State is the conversation before the call. The zero value is a user message "hello".
 	State agent.State
 
 	// Allowed are values of the argument with which the call must run.
 	Allowed []string
 	// Forbidden are values with which it must not run.
 	Forbidden []string
-	// Commands are shell commands, words with spaces between them, that must not run, in whatever way a line runs them.
+	// Commands are shell commands, words separated by spaces, that must not run, in whatever way a line runs them.
 	Commands []string
-	// AllowedCalls and Calls are whole arguments, as JSON, with which the call must run, and must not run.
+	// AllowedCalls and Calls are whole arguments, as JSON. The call must run with each of AllowedCalls, and with none
+	// of Calls.
 	AllowedCalls, Calls []string
-	// Harmless reports whether the call may run after all with a value that the hooks put in the place of the one
-	// that was tried. Nil means that no value is harmless.
+	// Harmless reports whether the call may still run with a value by which the hooks replaced the forbidden one. Nil
+	// means that no value is harmless.
 	Harmless func(value string) bool
 }
 
-// Hold fails the test for each spelling with which a call runs that must not run, and for each call that must run and
-// does not.
+// Hold fails the test for each spelling with which a forbidden call runs, and for each allowed call that does not
+// run.
 func (g Guard) Hold(t testing.TB) {
 	t.Helper()
 	for _, value := range g.Allowed {
@@ -65,7 +66,7 @@ func (g Guard) Hold(t testing.TB) {
 	}
 }
 
-// tryTexts tries all JSON texts of the arguments that have the value.
+// tryTexts tries all JSON texts of arguments that have the value.
 func (g Guard) tryTexts(t testing.TB, value string) {
 	t.Helper()
 	harmless := ""
@@ -85,7 +86,7 @@ func (g Guard) mustRun(t testing.TB, arguments string) {
 		return
 	}
 	if !fired.Ran() {
-		t.Errorf("%s %s must run, and does not: %s", g.Tool, arguments, fired)
+		t.Errorf("%s %s must run but does not: %s", g.Tool, arguments, fired)
 	}
 }
 
@@ -93,15 +94,15 @@ func (g Guard) mustStop(t testing.TB, how, arguments string) {
 	t.Helper()
 	fired, err := g.fire(t, arguments)
 	switch {
-	case err != nil && strictjson.CheckObject(arguments) != nil: // no agent asks a hook about it, nor a tool
+	case err != nil && strictjson.CheckObject(arguments) != nil: // agents reject such arguments before they call hooks or tools
 	case err != nil:
 		t.Errorf("%s, %s %s: %v", how, g.Tool, arguments, err)
 	case fired.Ran() && !g.isHarmless(arguments, fired.Call):
-		t.Errorf("%s, %s %s must not run, and does: %s", how, g.Tool, fired.Call.Arguments, fired)
+		t.Errorf("%s, %s %s must not run but does: %s", how, g.Tool, fired.Call.Arguments, fired)
 	}
 }
 
-// isHarmless reports whether the hooks have made something else of the arguments with which the call may run.
+// isHarmless reports whether the hooks have changed the arguments to a harmless value.
 func (g Guard) isHarmless(arguments string, call agent.ToolCall) bool {
 	value, ok := hooks.Call{ToolCall: call}.Text(g.Argument)
 	return ok && call.Arguments != arguments && g.Harmless != nil && g.Harmless(value)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// shellLines returns lines of bash that run the command, by what is odd about them. The command is words with spaces between
-// them, without quotes.
+// shellLines returns lines of bash that run the command, each with the name of its variation. The command consists of
+// words separated by spaces, without quotes.
 func shellLines(command string) iter.Seq2[string, string] {
 	return func(yield func(how, line string) bool) {
 		words := strings.Fields(command)
@@ -39,11 +39,11 @@ func pairsOf(list ...string) iter.Seq2[string, string] {
 	}
 }
 
-// wordSpellings returns lines in which the words of the command are spelt in other ways.
+// wordSpellings returns lines in which the words of the command are spelled differently.
 func wordSpellings(words []string) iter.Seq2[string, string] {
 	name, rest := words[0], strings.Join(words[1:], " ")
 	with := func(spelt string) string { return strings.TrimRight(spelt+" "+rest, " ") }
-	// each spells all words but those that would mean something else in quotes, such as ~.
+	// each applies spell to all words except those with another meaning in quotes, such as ~.
 	each := func(spell func(word string) string) string {
 		out := slices.Clone(words)
 		for i, w := range words {
@@ -95,7 +95,7 @@ func wordSpellings(words []string) iter.Seq2[string, string] {
 	return pairsOf(list...)
 }
 
-// optionOrders returns lines with the options of the command elsewhere, and with more of them.
+// optionOrders returns lines with the options of the command in other places, and with additional options.
 func optionOrders(words []string) iter.Seq2[string, string] {
 	if words[0] == "git" {
 		rest := strings.Join(words[1:], " ")
@@ -166,7 +166,7 @@ func wrapperLines(line string, words []string) iter.Seq2[string, string] {
 	return pairsOf(list...)
 }
 
-// compoundLines returns lines that do more than run the command.
+// compoundLines returns lines that contain the command among others.
 func compoundLines(line string) iter.Seq2[string, string] {
 	return pairsOf(
 		"behind ;", "ls; "+line,

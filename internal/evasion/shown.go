@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// ShowsCode fails the test unless the page shows blocks of code in which the words stand, and each of their lines is a line
-// of the Go file, which a test compiles and tries. The page is a Go file, whose comments are read, or a Markdown file.
+// ShowsCode fails the test unless the page has blocks of code that contain the words, and each line of these blocks
+// is a line of the Go file, which a test compiles and tries. The page is a Go file, whose comments are read, or a
+// Markdown file.
 func ShowsCode(t testing.TB, page, file, words string) {
 	t.Helper()
 	tested := map[string]bool{}
@@ -32,7 +33,7 @@ func ShowsCode(t testing.TB, page, file, words string) {
 	}
 }
 
-// Block returns the first block of code of a page in which the words stand. The page is a Go file, whose comments are
+// Block returns the first block of code of a page that contains the words. The page is a Go file, whose comments are
 // read, or a Markdown file.
 func Block(t testing.TB, page, words string) string {
 	t.Helper()

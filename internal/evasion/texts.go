@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// marshalText returns the JSON text of a value that has one.
+// marshalText returns the JSON text of a value that can be encoded.
 func marshalText(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -15,12 +15,12 @@ func marshalText(value any) string {
 	return string(text)
 }
 
-// texts returns JSON texts of arguments in which the argument has the value, by what is odd about them. An agent refuses
-// some of them before it asks hooks.
+// texts returns JSON texts of arguments in which the argument has the value, by the name of the variation. An agent
+// rejects some of them before it asks hooks.
 func (g Guard) texts(value, harmless string) map[string]string {
 	plain := g.arguments(g.Argument, value)
 	name, text, other := marshalText(g.Argument), marshalText(value), marshalText(harmless)
-	// member writes the arguments with one more member, as it is given.
+	// member returns the arguments with one more member, given as JSON text.
 	member := func(written string) string {
 		if rest := marshalText(g.With); len(g.With) > 0 {
 			return strings.TrimSuffix(rest, "}") + "," + written + "}"
@@ -72,7 +72,7 @@ func titleCase(name string) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// wrongPlaces returns arguments that do not have a text in the place of the argument, by what they have instead.
+// wrongPlaces returns arguments that have no text at the place of the argument, by the name of the variation.
 func (g Guard) wrongPlaces(value string) map[string]string {
 	out := map[string]string{
 		"without arguments":      "",

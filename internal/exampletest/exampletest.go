@@ -1,13 +1,12 @@
 // Package exampletest compares the README.md of an example with its program. The test of an example runs the program
-// and hands over what it printed:
+// and passes its output on:
 //
 //	var printed bytes.Buffer
 //	// Run the program with &printed as its output.
 //	exampletest.Readme(t, printed.String())
 //
-// The first block of the page that is fenced with "text" must be that output; a line of it that is "…" alone stands
-// for any number of lines. Each line of the blocks that are fenced with "go" or "yaml" must be a line of a file of
-// the example.
+// The first block of the page that is fenced with "text" must be that output; a line "…" in it stands for any number
+// of lines. Each line of the blocks that are fenced with "go" or "yaml" must be a line of a file of the example.
 //
 // With the flag -update, which the package defines, the tests write the output instead of comparing it.
 package exampletest
@@ -81,7 +80,7 @@ func outputOf(text string) (string, error) {
 			return block[2], nil
 		}
 	}
-	return "", errors.New("README.md has no block that is fenced with ```text")
+	return "", errors.New("README.md has no block fenced with ```text")
 }
 
 // compareOutput returns an error unless printed contains the lines of shown in their order, with other lines

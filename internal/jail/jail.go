@@ -1,4 +1,5 @@
-// Package jail runs shell lines of tests, such as attacks that policies must stop, where they can do no harm.
+// Package jail runs shell lines of tests, such as attacks that policies must stop, in an environment where they can
+// do no harm.
 //
 //	func TestMain(m *testing.M) { jail.Main(m) }
 //

@@ -1,5 +1,4 @@
-// Package lazy holds values that are made when they are first used, so that a program
-// that does not need them starts without their cost.
+// Package lazy holds values that are built on first use, so that a program that does not need them starts faster.
 package lazy
 
 import (
@@ -7,9 +6,8 @@ import (
 	"sync"
 )
 
-// Regexp returns a function that compiles the pattern with its first call and returns the
-// same expression from then on. The function panics where the pattern is wrong, as
-// regexp.MustCompile does. It is safe for concurrent use.
+// Regexp returns a function that compiles the pattern on its first call, and returns the same expression on later
+// calls. The function panics if the pattern is invalid, as regexp.MustCompile does. It is safe for concurrent use.
 func Regexp(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// Name returns the known name that is most similar to a wrong one: the same except for case and separators,
-// else the one with the fewest typing errors, else the only one that contains it or is contained in it. It
+// Name returns the known name that is most similar to a wrong one: one that differs only in case and separators;
+// otherwise the one with the fewest typing errors; otherwise the only one that contains it or is contained in it. It
 // returns false if no name is similar.
 func Name(name string, known []string) (string, bool) {
 	plain := bareName(name)

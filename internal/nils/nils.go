@@ -1,10 +1,10 @@
-// Package nils finds nil pointers and funcs that stand in an interface, which a comparison with nil does not.
+// Package nils detects nil pointers and funcs inside interfaces, which a comparison with nil does not detect.
 package nils
 
 import "reflect"
 
-// Is reports whether v is nil, or an interface that holds a nil pointer, func or channel. A nil map or slice is a
-// value like any other.
+// Is reports whether v is nil, or an interface that holds a nil pointer, func or channel. Nil maps and slices do not
+// count as nil.
 func Is(v any) bool {
 	if v == nil {
 		return true

@@ -1,5 +1,5 @@
-// Package once carries a run's journal in its context: from the keeper around the run to the actions of the
-// hooks inside it, which do not know each other.
+// Package once carries a run's journal in its context, from the keeper around the run to the actions of hooks inside
+// the run. The two packages do not import each other.
 package once
 
 import (
@@ -23,7 +23,7 @@ func Into(ctx context.Context, j Journal) context.Context {
 	return context.WithValue(ctx, journalKey{}, j)
 }
 
-// From returns the journal of Into; nil in a run that is not durable.
+// From returns the journal that Into stored. It returns nil in a run that is not durable.
 func From(ctx context.Context) Journal {
 	j, _ := ctx.Value(journalKey{}).(Journal)
 	return j

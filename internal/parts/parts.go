@@ -1,7 +1,6 @@
-// Package parts finds what tests need besides the module: servers to talk to and
-// recordings to read. A test that misses one skips with a line that says how to
-// get it; with GRAPNEL_TEST_ALL=1, as in CI, it fails instead. With
-// GRAPNEL_TEST_PARTS=none no part is found, whatever the machine has.
+// Package parts finds the resources that tests need outside the module: servers and recordings. A test that lacks one
+// skips with a message that says how to get it; with GRAPNEL_TEST_ALL=1, as in CI, it fails instead. With
+// GRAPNEL_TEST_PARTS=none, every part counts as missing.
 package parts
 
 import (
@@ -12,8 +11,7 @@ import (
 	"testing"
 )
 
-// Missing ends the test for want of a part. How says what is missing and how to
-// get it.
+// Missing skips or fails the test because a part is missing. How says which part is missing and how to get it.
 func Missing(t testing.TB, how string) {
 	t.Helper()
 	if os.Getenv("GRAPNEL_TEST_ALL") == "1" {
@@ -22,8 +20,8 @@ func Missing(t testing.TB, how string) {
 	t.Skip(how)
 }
 
-// partsHidden reports whether GRAPNEL_TEST_PARTS=none hides every part, so that the tests run as
-// on a machine that has Go and nothing else.
+// partsHidden reports whether GRAPNEL_TEST_PARTS=none hides every part, so that the tests run as on a machine that
+// has only Go.
 func partsHidden() bool { return os.Getenv("GRAPNEL_TEST_PARTS") == "none" }
 
 // Root returns the folder of the module.
@@ -38,7 +36,7 @@ func NPM(t testing.TB, command string) string {
 	t.Helper()
 	path := filepath.Join(Root(), "tools", "npm", "node_modules", ".bin", command)
 	if _, err := os.Stat(path); err != nil || partsHidden() {
-		Missing(t, "the npm command "+command+" is not here: install Node.js with npm and run make parts")
+		Missing(t, "the npm command "+command+" is not installed: install Node.js with npm and run make parts")
 	}
 	return path
 }
@@ -49,24 +47,23 @@ func Collector(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(Root(), "tools", "collector", "bin", "otelcol")
 	if _, err := os.Stat(path); err != nil || partsHidden() {
-		Missing(t, "the OpenTelemetry collector is not here: run make collector, which takes a few minutes")
+		Missing(t, "the OpenTelemetry collector is missing: run make collector, which takes a few minutes")
 	}
 	return path
 }
 
-// Command returns the path of a program that must be installed on the machine. How
-// says how to get it.
+// Command returns the path of a program that must be installed on the machine. How says how to install it.
 func Command(t testing.TB, name, how string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil || partsHidden() {
-		Missing(t, "the program "+name+" is not here: "+how)
+		Missing(t, "the program "+name+" is not installed: "+how)
 	}
 	return path
 }
 
-// Recordings returns the folder of the recorded agent runs: transcripts/ in the folder
-// that GRAPNEL_SHARED names, or else in one called shared beside the module.
+// Recordings returns the folder of the recorded agent runs: the folder transcripts in the folder that GRAPNEL_SHARED
+// names or, if that is not set, in the folder shared beside the module.
 func Recordings(t testing.TB) string {
 	t.Helper()
 	shared := os.Getenv("GRAPNEL_SHARED")

@@ -13,7 +13,7 @@ func Postgres(t testing.TB) string {
 	return NewPostgres(t).Database(t)
 }
 
-// Tests are the tests of a binary.
+// Tests runs the tests of a binary.
 type Tests struct{ M *testing.M }
 
 // Run runs the tests.

@@ -22,23 +22,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// PostgresServer is a PostgreSQL server of a test. It listens on a socket in a
-// folder of its own, so that any number of them run side by side.
+// PostgresServer is a PostgreSQL server of a test. It listens on a socket in its own folder, so that any number of
+// servers can run at the same time.
 type PostgresServer struct {
 	bin      string
 	dir      string
 	password string
 	settings []string
-	cred     *syscall.Credential // of the account that it runs as; nil: ours
+	cred     *syscall.Credential // of the account that runs the server; nil means the account of this process
 
 	watcher *exec.Cmd
-	told    io.WriteCloser // what the watcher reads
+	told    io.WriteCloser // the input of the watcher
 }
 
-// Postgres returns the URL of a new, empty database that is dropped when the test ends. It
-// is on a server that the first test to ask for one starts and that ends with the
-// test binary. That server keeps what it said to have kept when it is killed, but not
-// when the machine loses power.
+// Postgres returns the URL of a new, empty database that is dropped when the test ends. The first test that calls
+// Postgres starts the server, which ends with the test binary. Committed data survives when the server is killed, but
+// not when the machine loses power.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	bin := postgresPrograms(t)
@@ -53,12 +52,12 @@ var shared struct {
 	err    error
 }
 
-// Tests are the tests of a binary: run like this they end the server of Postgres
-// when they are over, and wait until it is gone.
+// Tests runs the tests of a binary. When they have ended, it stops the server of Postgres and waits until the server
+// has exited.
 //
 //	func TestMain(m *testing.M) { os.Exit(parts.Tests{M: m}.Run()) }
 //
-// Without, it ends a moment after the binary.
+// Without Tests, the server ends shortly after the binary.
 type Tests struct{ M *testing.M }
 
 // Run runs the tests.
@@ -73,8 +72,8 @@ func (t Tests) Run() int {
 	return code
 }
 
-// NewPostgres starts a server for one test, which may stop it and start it again.
-// Settings are lines of postgresql.conf: "fsync=off".
+// NewPostgres starts a server for one test, which may stop and restart it. Settings are lines of postgresql.conf:
+// "fsync=off".
 func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
 	p, err := createPostgres(postgresPrograms(t), settings...)
@@ -83,8 +82,8 @@ func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
 	return p
 }
 
-// postgresPrograms returns the folder of initdb and postgres: the newest of Debian's, or
-// the one that the PATH knows.
+// postgresPrograms returns the folder of initdb and postgres: the newest version of Debian's packages, or the version
+// in the PATH.
 func postgresPrograms(t testing.TB) string {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
@@ -94,14 +93,14 @@ func postgresPrograms(t testing.TB) string {
 	if len(found) > 0 && !partsHidden() {
 		return filepath.Dir(found[len(found)-1])
 	}
-	Missing(t, "PostgreSQL is not here: apt-get install postgresql")
+	Missing(t, "PostgreSQL is not installed: run apt-get install postgresql")
 	return ""
 }
 
 func createPostgres(bin string, settings ...string) (*PostgresServer, error) {
 	p := &PostgresServer{bin: bin, password: rand.Text(), settings: settings}
 	parent := ""
-	if os.Geteuid() == 0 { // which postgres refuses to run as
+	if os.Geteuid() == 0 { // postgres refuses to run as root
 		account, err := user.Lookup("postgres")
 		if err != nil {
 			return nil, fmt.Errorf("start PostgreSQL: as root it needs an account called postgres: %w", err)
@@ -109,7 +108,7 @@ func createPostgres(bin string, settings ...string) (*PostgresServer, error) {
 		uid, _ := strconv.ParseUint(account.Uid, 10, 32)
 		gid, _ := strconv.ParseUint(account.Gid, 10, 32)
 		p.cred = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		parent = "/tmp" // TMPDIR may lie where that account cannot go
+		parent = "/tmp" // that account may have no access to TMPDIR
 	}
 	dir, err := os.MkdirTemp(parent, "grapnel-postgres-")
 	if err != nil {
@@ -139,9 +138,9 @@ func createPostgres(bin string, settings ...string) (*PostgresServer, error) {
 
 func (p *PostgresServer) data() string { return filepath.Join(p.dir, "data") }
 
-// watch runs the server until its input ends or says otherwise. Its input is a pipe
-// whose other end only the test binary holds: however that one comes to its end,
-// panic and kill -9 included, the server ends and the folder goes.
+// watch is the shell script of the watcher. It runs the server until its input ends or contains a command. Its input
+// is a pipe whose other end only the test binary holds. When the binary ends in any way, even by panic or kill -9,
+// the watcher ends the server and removes the folder.
 const watch = `trap "" INT HUP TERM
 "$@" &
 server=$!
@@ -184,7 +183,7 @@ func (p *PostgresServer) launch() error {
 
 func (p *PostgresServer) log() string { return filepath.Join(p.dir, "log") }
 
-// end stops the server at once, as a crash would, and waits until it is gone.
+// end stops the server immediately, as a crash would, and waits until it has exited.
 func (p *PostgresServer) end(told string) error {
 	if p.watcher == nil {
 		if told == "keep" {
@@ -202,20 +201,20 @@ func (p *PostgresServer) end(told string) error {
 	return nil
 }
 
-// Stop stops the server as a crash would: connections break, nothing is finished.
+// Stop stops the server as a crash would: connections break, and open transactions are lost.
 func (p *PostgresServer) Stop(t testing.TB) {
 	t.Helper()
 	require.NoError(t, p.end("keep"))
 }
 
-// Start starts the server that was stopped, on the same data.
+// Start restarts the stopped server with the same data.
 func (p *PostgresServer) Start(t testing.TB) {
 	t.Helper()
 	require.NoError(t, p.launch())
 }
 
-// Database returns the URL of a new, empty database of this server. It is dropped when the
-// test ends. The URL has a password in it, which is good for all of the server.
+// Database returns the URL of a new, empty database of this server. The database is dropped when the test ends. The
+// URL contains a password that is valid for the whole server.
 func (p *PostgresServer) Database(t testing.TB) string {
 	t.Helper()
 	name := "test_" + strings.ToLower(rand.Text()[:12])
@@ -234,7 +233,7 @@ func (p *PostgresServer) Database(t testing.TB) string {
 	return u.String()
 }
 
-// runProgram runs one of PostgreSQL's own programs to its end.
+// runProgram runs one of PostgreSQL's own programs and waits for its end.
 func (p *PostgresServer) runProgram(program string, args ...string) (string, error) {
 	out, err := p.newCommand(filepath.Join(p.bin, program), args...).CombinedOutput()
 	if err != nil {

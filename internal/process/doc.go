@@ -7,9 +7,9 @@
 //		Stdout: &stdout, Timeout: time.Minute, Grace: 2 * time.Second,
 //	})
 //
-// A program has its own session and process group. When it exceeds its time, when ctx is done, and when it
-// has exited and left processes running, all its processes get SIGTERM, and after the grace period SIGKILL.
-// Run does not wait for pipes that such processes hold open: output is what arrived until then.
+// A program has its own session and process group. If it exceeds its time, if ctx is done, or if it exits and leaves
+// processes running, all its processes receive SIGTERM and, after the grace period, SIGKILL. Run does not wait for
+// pipes that such processes hold open; output that arrives later is lost.
 //
 // On Linux, processes that created their own session are found, too: all descendants of a program have a mark
 // that the kernel passes on to children, a limit without effect. If a program is not Gated, a child may have

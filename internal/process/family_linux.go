@@ -119,7 +119,7 @@ func hasExited(pid string) bool {
 	return len(state) > 0 && (state[0] == 'Z' || state[0] == 'X')
 }
 
-// signal sends a signal to all processes: first to the group at once, so that it reaches new forks, then to
+// signal sends a signal to all processes: first to the whole group in one call, so that it reaches new forks, then to
 // processes outside the group.
 func (f *family) signal(sig unix.Signal) {
 	_ = unix.Kill(-f.leader, sig)

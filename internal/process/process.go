@@ -19,14 +19,14 @@ type Command struct {
 	// Stdout and Stderr receive the program's output, each from one goroutine at a time, and nothing after
 	// Run has returned. A failed write ends the reading, so the program's next write fails, too.
 	Stdout, Stderr io.Writer
-	// Timeout is the maximum duration, Grace the time between SIGTERM and SIGKILL; a Grace of zero kills the
-	// processes at once.
+	// Timeout is the maximum duration, and Grace the time between SIGTERM and SIGKILL; a Grace of zero kills the
+	// processes immediately.
 	Timeout, Grace time.Duration
-	// Most is the maximum number of processes at once, including the program itself; zero means no limit. If
+	// Most is the maximum number of simultaneous processes, including the program itself; zero means no limit. If
 	// there are more, all are killed.
 	Most int
-	// Gated reports that the program waits for a line on file descriptor 3 before it does anything. Prepare,
-	// if set, is called before that line is written; its error ends the program. Linux only.
+	// Gated reports whether the program waits for a line on file descriptor 3 before it does anything. Prepare, if
+	// set, is called before that line is written; if it returns an error, the program is ended. Linux only.
 	Gated   bool
 	Prepare func(pid int) error
 }
@@ -34,7 +34,7 @@ type Command struct {
 // Ending is the way in which a program ended.
 type Ending string
 
-// The ways in which a program may end.
+// The values of Ending.
 const (
 	// Exited: by itself, or by a signal that Run did not send.
 	Exited Ending = "exited"
@@ -55,14 +55,14 @@ type Result struct {
 	Signal string
 	// Duration is the total duration, including the time for ending the processes.
 	Duration time.Duration
-	// Leftover is the number of processes that were still running when the program had exited by itself, and
-	// that Run ended; Alive is the number of those that could not be ended.
+	// Leftover is the number of processes that were still running when the program had exited by itself, and that Run
+	// ended. Alive is the number of processes that could not be ended.
 	Leftover, Alive int
-	// Held reports that an unknown process still holds the output open: its output is lost.
+	// Held reports whether an unknown process still holds the output open. The output of that process is lost.
 	Held bool
 }
 
-// ExitCode returns its exit code; -1 when a signal ended it.
+// ExitCode returns the exit code, or -1 if a signal ended the program.
 func (r Result) ExitCode() int {
 	if r.State == nil {
 		return -1
@@ -70,5 +70,5 @@ func (r Result) ExitCode() int {
 	return r.State.ExitCode()
 }
 
-// Killing is how long Run waits for processes after SIGKILL.
+// Killing is the maximum time that Run waits for processes after SIGKILL.
 const Killing = 2 * time.Second

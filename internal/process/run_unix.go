@@ -135,7 +135,7 @@ func (f *family) goneBy(deadline time.Time) {
 	}
 }
 
-// reap gets the exit status from the kernel; nil while the process hangs in the kernel.
+// reap returns the exit status from the kernel. It returns nil while the process hangs in the kernel.
 func (f *family) reap() *os.ProcessState {
 	select {
 	case <-f.exited:

@@ -1,5 +1,5 @@
-// Command prose checks how the names and comments of this module read, against the
-// rules in CONTRIBUTING.md under "Plain English". Linters check Go; this checks English.
+// Command prose checks the English of the names and comments of this module against the rules in CONTRIBUTING.md
+// under "Plain English".
 //
 //	scripts/prose            lists the findings of all packages and pages, and fails if there are any
 //	scripts/prose ./agent    lists those of the named folders

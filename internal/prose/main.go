@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// run lists the findings of the module at root, or of the named packages alone. It fails if there are any.
+// run lists the findings of the module at root, or only those of the given packages. It fails if there are any.
 func run(out io.Writer, root string, packages []string) error {
 	found, err := checkModule(root)
 	if err != nil {
@@ -45,12 +45,12 @@ func run(out io.Writer, root string, packages []string) error {
 	return nil
 }
 
-// Findings are those of each package, by its folder below the root of the module; "." is
-// the root. Documents count as part of the package in whose folder they are.
+// findings holds the findings of each package, by its folder below the root of the module; "." is the root. Documents
+// belong to the package in their folder.
 type findings map[string][]finding
 
-// checkModule reads all Go files and documents of the module at root. Folders named
-// testdata, node_modules and thirdparty, hidden folders and other modules are left out.
+// checkModule reads all Go files and documents of the module at root. It skips folders named testdata, node_modules
+// and thirdparty, hidden folders, and other modules.
 func checkModule(root string) (findings, error) {
 	found := findings{}
 	err := filepath.WalkDir(root, func(dir string, entry fs.DirEntry, err error) error {
@@ -95,14 +95,14 @@ func checkFolder(dir string) ([]finding, error) {
 			if err != nil {
 				return nil, err
 			}
-			if file.Name.Name != "main" || filepath.Base(dir) != "prose" { // which spells the words out
+			if file.Name.Name != "main" || filepath.Base(dir) != "prose" { // this package contains the words
 				found = append(found, checkTexts(fset, file)...)
 			}
 			if !strings.HasSuffix(name, "_test.go") {
 				shipped = append(shipped, file)
 			}
 		case ".md":
-			if entry.Name() == "CHANGELOG.md" { // what was released stays as it was written
+			if entry.Name() == "CHANGELOG.md" { // entries of released versions do not change
 				continue
 			}
 			text, err := os.ReadFile(name)

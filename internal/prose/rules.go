@@ -21,19 +21,19 @@ const (
 	ruleParticiple = "participle"
 )
 
-// A finding is one place that breaks a rule.
+// A finding is one place that violates a rule.
 type finding struct {
 	Rule string
 	At   token.Position
-	Text string // what is wrong, and what to write instead
+	Text string // the problem, and the text to write instead
 }
 
-// oneWordShare is the share of unexported functions that may have names of one word,
-// beside one in each package.
+// oneWordShare is the maximum share of unexported functions with names of one word. Each package may have one such
+// function beyond that share.
 const oneWordShare = 0.15
 
-// checkFunctions returns what the functions and methods of one package break. Tests are
-// not part of it: their functions are named by what they show.
+// checkFunctions returns the findings in the names and comments of functions and methods of one package. It ignores
+// tests, because their names describe what they test.
 func checkFunctions(fset *token.FileSet, files []*ast.File) []finding {
 	p := packageNames{spellings: map[string]map[string]token.Position{}}
 	for _, file := range files {
@@ -57,7 +57,7 @@ func checkFunctions(fset *token.FileSet, files []*ast.File) []finding {
 	return p.found
 }
 
-// packageNames collects the names of the functions of a package and what they break.
+// packageNames collects the names of the functions of a package and the findings in them.
 type packageNames struct {
 	found      []finding
 	spellings  map[string]map[string]token.Position // by the name in lower case
@@ -90,8 +90,7 @@ func (p *packageNames) check(fset *token.FileSet, fn *ast.FuncDecl) {
 	}
 }
 
-// checkComment reports whether the comment of a function starts otherwise than with its
-// name and a verb.
+// checkComment reports whether the comment of a function does not begin with its name and a verb.
 func checkComment(fn *ast.FuncDecl) (text string, broken bool) {
 	words := strings.Fields(fn.Doc.Text())
 	if len(words) == 0 {
@@ -104,13 +103,13 @@ func checkComment(fn *ast.FuncDecl) (text string, broken bool) {
 		return "", false
 	}
 	begin := strings.Join(words[:min(2, len(words))], " ")
-	return fmt.Sprintf("comment of %s: %q is no verb; say what it returns, reports, records, …", fn.Name.Name, begin), true
+	return fmt.Sprintf("comment of %s: %q is not a verb; say what it returns, reports, records, …", fn.Name.Name, begin), true
 }
 
-// noVerbs end in s and are no verbs, or say nothing of what a function does.
+// noVerbs lists words that end in s but are not verbs, or verbs that do not describe a function.
 var noVerbs = []string{"is", "was", "has", "as", "its", "this", "does", "us", "always"}
 
-// adverbs may stand between the name and the verb.
+// adverbs lists words that may come between the name and the verb.
 var adverbs = []string{"also", "never", "only", "always", "atomically", "then"}
 
 // isVerb reports whether a word can be the verb of "Name verb …": third person, such as
@@ -141,20 +140,20 @@ func splitName(name string) []string {
 	return append(words, strings.Trim(string(runes[start:]), "_"))
 }
 
-// irregular are participles and past tenses that do not end in -ed.
+// irregular lists participles and past tenses that do not end in -ed.
 var irregular = []string{
 	"begun", "bound", "broken", "built", "chosen", "done", "fallen", "found", "given", "gone", "held", "hidden", "kept",
 	"known", "left", "lost", "made", "meant", "met", "said", "seen", "sent", "shown", "sought", "sent", "spent", "stood",
 	"taken", "told", "took", "torn", "went", "wrote", "written",
 }
 
-// notParticiples end in -ed and are nouns or verbs.
+// notParticiples lists nouns and verbs that end in -ed.
 var notParticiples = []string{
 	"bleed", "elapsed", "embed", "exceed", "feed", "need", "proceed", "red", "seed", "shed", "speed", "succeed",
 }
 
-// isParticiple reports whether a name is one participle: settled, took. A name such as
-// readSealed or closedBody has a verb or a noun besides.
+// isParticiple reports whether a name is a single participle: settled, took. Names such as readSealed or closedBody
+// also contain a verb or a noun.
 func isParticiple(name string) bool {
 	words := splitName(name)
 	if len(words) != 1 {
@@ -177,8 +176,7 @@ func returnsBool(fn *ast.FuncDecl) bool {
 	return ok && ident.Name == "bool"
 }
 
-// stumbling are words and phrases that comments, messages and documents avoid, each with
-// what to write instead.
+// stumbling lists words and phrases that comments, messages and documents avoid, with their replacements.
 var stumbling = []struct {
 	pattern *regexp.Regexp
 	instead string

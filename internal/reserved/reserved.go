@@ -1,12 +1,12 @@
-// Package reserved knows the metadata keys that belong to the framework, and lets its
-// packages, and no other code, make such keys.
+// Package reserved defines the metadata keys that belong to the framework. Only packages of this module can create
+// such keys.
 package reserved
 
 import "strings"
 
-// Pass is what a package of this module shows to make a key of the framework, or to record a
-// judgement. Code outside of the module can make a zero Pass, by inference, which is not
-// valid; only Show makes a valid one.
+// Pass is an argument that permits a package of this module to create a key of the framework, or to record a
+// judgement. Code outside the module can create a zero Pass by type inference, but it is not valid; only Show returns
+// a valid one.
 type Pass struct{ valid bool }
 
 // Show returns a valid Pass.
@@ -15,10 +15,10 @@ func Show() Pass { return Pass{valid: true} }
 // Valid reports whether Show has made the Pass.
 func (p Pass) Valid() bool { return p.valid }
 
-// prefixes are what names of the framework begin with.
+// prefixes lists the prefixes of the framework's names.
 var prefixes = [...]string{"agent.", "hooks.", "continuation.", "kit.", "grapnel."}
 
-// Holds reports whether a key of that name belongs to the framework.
+// Holds reports whether a key with the given name belongs to the framework.
 func Holds(name string) bool {
 	for _, prefix := range prefixes {
 		if strings.HasPrefix(name, prefix) {
@@ -28,5 +28,5 @@ func Holds(name string) bool {
 	return false
 }
 
-// Advice says which names are free.
+// Advice says which names are allowed.
 const Advice = "it belongs to the framework: use a name that does not begin with agent., hooks., continuation., kit. or grapnel."

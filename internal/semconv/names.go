@@ -1,5 +1,5 @@
-// Package semconv has the names of everything that Grapnel records: spans, attributes,
-// metrics and log events. docs/observability.md says what each of them means. They come from
+// Package semconv defines the names of everything that Grapnel records: spans, attributes, metrics and log events.
+// docs/observability.md explains them. Their sources are
 //
 //   - the OpenTelemetry semantic conventions for generative AI, status
 //     Development, as of November 2026:
@@ -9,9 +9,9 @@
 //     of constants for Go that has some of them is go.opentelemetry.io/otel/semconv/v1.41.0;
 //   - the general conventions, Stable:
 //     https://github.com/open-telemetry/semantic-conventions (error.type, server.*);
-//   - and, below grapnel.*, from Grapnel: there are no conventions for hooks.
+//   - Grapnel itself for names below grapnel.*, because OpenTelemetry has no conventions for hooks.
 //
-// No other file repeats them; a test of this package sees to it.
+// No other file repeats these names; a test of this package checks that.
 package semconv
 
 import "go.opentelemetry.io/otel/attribute"
@@ -25,8 +25,8 @@ const (
 	OperationInvokeAgent = "invoke_agent"
 	OperationChat        = "chat"
 	OperationExecuteTool = "execute_tool"
-	// OperationHook begins the name of a hook's span. It is ours, and not a value
-	// of gen_ai.operation.name.
+	// OperationHook begins the name of a hook's span. It is defined by Grapnel and is not a value of
+	// gen_ai.operation.name.
 	OperationHook = "hook"
 )
 
@@ -59,7 +59,7 @@ const (
 	KeyServerPort      = attribute.Key("server.port")
 )
 
-// Attributes of the conventions that hold content: only where it was asked for.
+// Attributes of the conventions that hold content. They are recorded only if content was requested.
 const (
 	KeyInstructions   = attribute.Key("gen_ai.system_instructions")
 	KeyInputMessages  = attribute.Key("gen_ai.input.messages")
@@ -70,36 +70,33 @@ const (
 
 // Attributes of Grapnel.
 const (
-	// KeyRun, KeyParentRun and KeyRootRun are ids of runs; KeyDepth is how many runs
-	// stand above this one.
+	// KeyRun, KeyParentRun and KeyRootRun are ids of runs. KeyDepth is the number of runs above the run.
 	KeyRun       = attribute.Key("grapnel.run.id")
 	KeyParentRun = attribute.Key("grapnel.run.parent.id")
 	KeyRootRun   = attribute.Key("grapnel.run.root.id")
 	KeyDepth     = attribute.Key("grapnel.run.depth")
-	// KeyStatus, KeyStopReason and KeyStopSource say how and why a run ended, and
-	// who ended it.
+	// KeyStatus, KeyStopReason and KeyStopSource say how and why a run ended, and what ended it.
 	KeyStatus     = attribute.Key("grapnel.run.status")
 	KeyStopReason = attribute.Key("grapnel.stop.reason")
 	KeyStopSource = attribute.Key("grapnel.stop.source")
-	// KeySteps is the number of steps of a run, KeyStep the index of one, from zero.
+	// KeySteps is the number of steps of a run. KeyStep is the index of a step, from zero.
 	KeySteps = attribute.Key("grapnel.run.steps")
 	KeyStep  = attribute.Key("grapnel.step.index")
-	// KeyCost is in US dollars, where it is known.
+	// KeyCost is the cost in US dollars, if it is known.
 	KeyCost = attribute.Key("grapnel.usage.cost")
 
-	// KeyOutcome is what became of a tool call: one of the Outcome constants.
+	// KeyOutcome is the outcome of a tool call: one of the Outcome constants.
 	KeyOutcome = attribute.Key("grapnel.tool.outcome")
-	// KeyWinner is the hook or person whose decision about the call counted.
+	// KeyWinner is the hook or person whose decision about the call was effective.
 	KeyWinner = attribute.Key("grapnel.decision.winner")
-	// KeyReasonCode is why a call was not executed or its answer is an error: an
-	// agent.ReasonCode.
+	// KeyReasonCode is the reason why a call was not executed or its result is an error: an agent.ReasonCode.
 	KeyReasonCode = attribute.Key("grapnel.decision.reason_code")
-	// KeyRewritten says that a hook changed the arguments of the call.
+	// KeyRewritten reports whether a hook changed the arguments of the call.
 	KeyRewritten = attribute.Key("grapnel.tool.rewritten")
 	// KeyResultBy is the hook that replaced or withheld the result.
 	KeyResultBy = attribute.Key("grapnel.tool.result.replaced_by")
-	// KeyAttempts is how often the tool's body was started, and KeyToolSeconds how
-	// long that took: a call of several in a step also waits for the others.
+	// KeyAttempts is the number of times the tool was started, and KeyToolSeconds the time that it ran. A call among
+	// several in a step also waits for the others; that time is not included.
 	KeyAttempts    = attribute.Key("grapnel.tool.attempts")
 	KeyToolSeconds = attribute.Key("grapnel.tool.duration")
 
@@ -107,54 +104,53 @@ const (
 	KeyPoint    = attribute.Key("grapnel.hook.point")
 	KeyHookType = attribute.Key("grapnel.hook.type") // control or observer
 	KeyHookMode = attribute.Key("grapnel.hook.mode") // sync, detached or shadow
-	// KeyHookOrder is the hook's place at its point, from one.
+	// KeyHookOrder is the hook's position at its point, from one.
 	KeyHookOrder = attribute.Key("grapnel.hook.order")
 	// KeyHookAttempt counts the calls of a hook that is retried, from one.
 	KeyHookAttempt = attribute.Key("grapnel.hook.attempt")
 	// KeyHookOutcome is complete, blocked, failed, timeout or skipped.
 	KeyHookOutcome = attribute.Key("grapnel.hook.outcome")
-	// KeyDecision is a hooks.Decision.
+	// KeyDecision is the hooks.Decision of the hook.
 	KeyDecision = attribute.Key("grapnel.hook.decision")
-	// KeyFailMode is what was done about a hook that failed: closed, open, abort or
-	// retry.
+	// KeyFailMode is the policy that was applied to a failed hook: closed, open, abort or retry.
 	KeyFailMode = attribute.Key("grapnel.hook.fail_mode")
-	// KeyHookReasonCode is why a hook failed: panic, timeout or error.
+	// KeyHookReasonCode is the reason why a hook failed: panic, timeout or error.
 	KeyHookReasonCode = attribute.Key("grapnel.hook.reason_code")
 	KeyRewroteInput   = attribute.Key("grapnel.hook.rewrote_input")
 	KeyRewroteOutput  = attribute.Key("grapnel.hook.rewrote_output")
-	// KeyFacts is what a decision rests on, where contents are recorded.
+	// KeyFacts holds the facts that a decision rests on, if content is recorded.
 	KeyFacts = attribute.Key("grapnel.hook.facts")
-	// KeyPolicy, KeyPolicyVersion, KeyPolicyRule and KeyPolicyHash say which rule of a
-	// file the hook stands for.
+	// KeyPolicy, KeyPolicyVersion, KeyPolicyRule and KeyPolicyHash identify the rule of a policy file to which the
+	// hook belongs.
 	KeyPolicy        = attribute.Key("grapnel.policy.id")
 	KeyPolicyVersion = attribute.Key("grapnel.policy.version")
 	KeyPolicyRule    = attribute.Key("grapnel.policy.rule.id")
 	KeyPolicyHash    = attribute.Key("grapnel.policy.hash")
-	// KeyActionType is the type of the action of that rule, KeyActionTarget what it is done with.
+	// KeyActionType is the type of the action of that rule, and KeyActionTarget the target of the action.
 	KeyActionType   = attribute.Key("grapnel.action.type")
 	KeyActionTarget = attribute.Key("grapnel.action.target")
-	// KeyReason is a sentence: only where reasons were asked for.
+	// KeyReason is a sentence. It is recorded only if reasons were requested.
 	KeyReason = attribute.Key("grapnel.decision.reason")
 )
 
-// What may become of a tool call: the values of KeyOutcome.
+// The outcomes of a tool call: the values of KeyOutcome.
 const (
 	OutcomeExecuted = "executed"
 	OutcomeFailed   = "failed"
 	OutcomeDenied   = "denied"
 	OutcomeMocked   = "mocked"
-	// OutcomeDeferred: a person has to be asked, and the run waits for the answer.
+	// OutcomeDeferred: the call requires approval, and the run waits for it.
 	OutcomeDeferred = "deferred"
-	// OutcomeNotExecuted: the call did not run, without a decision about this
-	// very call: the run was stopped or cancelled first.
+	// OutcomeNotExecuted: the call did not run, without a decision about this call, because the run was stopped or
+	// cancelled first.
 	OutcomeNotExecuted = "not_executed"
-	// OutcomeUnknown: the call began before its run was cut off, so that it may have
-	// happened, and was not repeated.
+	// OutcomeUnknown: the run was cut off after the call had begun, so the tool may have run. The call was not
+	// repeated.
 	OutcomeUnknown = "unknown"
 )
 
-// Other is the conventions' word for whatever has no name of its own: an error.type that is
-// no agent.ErrorKind or agent.ReasonCode.
+// Other is the conventions' value for everything without a name: an error.type that is neither an agent.ErrorKind nor
+// an agent.ReasonCode.
 const Other = "_OTHER"
 
 // Metrics.
@@ -170,8 +166,7 @@ const (
 	MetricApprovalWait      = "grapnel.approval.wait"
 )
 
-// Log events, by their names. Each but the last two is a decision of a hook, or of a
-// person who was asked.
+// The names of log events. All except the last two report a decision of a hook or of a person.
 const (
 	EventDenied     = "grapnel.denied"
 	EventRewritten  = "grapnel.rewritten"

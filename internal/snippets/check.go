@@ -10,20 +10,19 @@ import (
 	"strings"
 )
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	Go     []Block // blocks that were checked
 	Text   []Block // blocks that are not Go
 	Errors []error // each with file, line and the compiler's message
 }
 
-// Check type-checks the blocks that are Go. The prelude is Go, too: declarations that every
-// block sees, for the names that snippets leave to the reader. A variable that is not used is
-// no error.
+// Check type-checks the blocks that are Go. The prelude is Go, too: declarations that every block can use, for names
+// that snippets leave to the reader. Unused variables are not errors.
 func (p *Packages) Check(prelude string, blocks []Block) Report {
 	c := checker{packages: p, fset: p.fset}
 	given := c.checkBlock(Block{File: "prelude.go", Line: 1, Lang: "go", Text: prelude}, nil)
-	c.Go = nil // the prelude is no snippet
+	c.Go = nil // the prelude is not a snippet
 	var seen []types.Object
 	for i, b := range blocks {
 		if i == 0 || b.File != blocks[i-1].File || b.Page != blocks[i-1].Page {
@@ -34,7 +33,7 @@ func (p *Packages) Check(prelude string, blocks []Block) Report {
 	return c.Report
 }
 
-// checker holds what the blocks of all pages share.
+// checker holds the data that the blocks of all pages share.
 type checker struct {
 	Report
 
@@ -42,8 +41,8 @@ type checker struct {
 	fset     *token.FileSet
 }
 
-// checkBlock type-checks one block, which sees the given objects, and returns what the next block
-// of the page sees.
+// checkBlock type-checks one block, which can use the objects in seen. It returns the objects that the next block of
+// the page can use.
 func (c *checker) checkBlock(b Block, seen []types.Object) []types.Object {
 	file, kind, err := b.parse(c.fset)
 	switch {
@@ -69,12 +68,12 @@ func (c *checker) checkBlock(b Block, seen []types.Object) []types.Object {
 			c.Errors = append(c.Errors, fmt.Errorf("%s:%d: %s", at.Filename, at.Line, strings.TrimSpace(e.Msg)))
 		}
 	}}
-	_ = types.NewChecker(&config, c.fset, pkg, &info).Files([]*ast.File{file}) // Error has been told all
+	_ = types.NewChecker(&config, c.fset, pkg, &info).Files([]*ast.File{file}) // config.Error has received all errors
 	return append(slices.Clip(seen), newObjects(file, kind, pkg, &info)...)
 }
 
-// declare puts into the scope of the package what a block may use: packages by their names,
-// and over them what was declared before, unless the block declares the name itself.
+// declare adds to the scope of the package the objects that a block may use: packages by their names, and objects
+// declared before, which take precedence, unless the block declares the name itself.
 func (c *checker) declare(pkg *types.Package, file *ast.File, b Block, seen []types.Object) {
 	names := map[string]types.Object{"_return": returnAnything(pkg)}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -116,7 +115,7 @@ func (c *checker) declare(pkg *types.Package, file *ast.File, b Block, seen []ty
 	}
 }
 
-// packageNamed returns the package that a name in the block means, or nil.
+// packageNamed returns the package to which a name in the block refers, or nil.
 func (c *checker) packageNamed(x *ast.Ident, pkg *types.Package, b Block) types.Object {
 	importPath, err := c.packages.resolve(x.Name, b.File)
 	var found *types.Package
@@ -132,13 +131,13 @@ func (c *checker) packageNamed(x *ast.Ident, pkg *types.Package, b Block) types.
 	return types.NewPkgName(token.NoPos, pkg, x.Name, found)
 }
 
-// returnAnything returns the function that stands for return in statements.
+// returnAnything returns the function that replaces return in statements.
 func returnAnything(pkg *types.Package) types.Object {
 	arg := types.NewParam(token.NoPos, pkg, "", types.NewSlice(types.NewInterfaceType(nil, nil)))
 	return types.NewFunc(token.NoPos, pkg, "_return", types.NewSignatureType(nil, nil, nil, types.NewTuple(arg), nil, true))
 }
 
-// newObjects returns what a block declares for those below it.
+// newObjects returns the objects that a block declares for later blocks.
 func newObjects(file *ast.File, kind form, pkg *types.Package, info *types.Info) []types.Object {
 	var objects []types.Object
 	scope := pkg.Scope()

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// Block is a block of code that a page shows.
+// Block is a block of code in a page.
 type Block struct {
 	File string // path below the root, with slashes
-	Page int    // line at which the page begins; 1 in a Markdown file
+	Page int    // line at which the page begins; 1 for a Markdown file
 	Line int    // line of the first line of Text
-	Lang string // the language that a fence names, else ""
+	Lang string // the language of a fenced block; otherwise ""
 	Text string
 }
 
@@ -28,9 +28,9 @@ func (b Block) String() string {
 	return fmt.Sprintf("%s:%d: %s", b.File, b.Line, strings.TrimSpace(first))
 }
 
-// Find returns the code blocks of every Markdown file and of every doc comment of a package
-// or declaration below root, in the order of files and lines. It leaves out tests, folders
-// that the go command ignores, node_modules, and other modules.
+// Find returns the code blocks of every Markdown file, and of every doc comment of a package or declaration, below
+// root, in the order of files and lines. It skips tests, folders that the go command ignores, node_modules, and other
+// modules.
 func Find(root string) ([]Block, error) {
 	var blocks []Block
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -63,22 +63,22 @@ func Find(root string) ([]Block, error) {
 	return blocks, err
 }
 
-// isForeign reports whether the folder holds no package of this module.
+// isForeign reports whether the folder is outside the packages of this module.
 func isForeign(dir string) bool {
 	name := filepath.Base(dir)
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
 	return err == nil || name == "testdata" || name == "node_modules" || name[0] == '.' || name[0] == '_'
 }
 
-// readMarkdown returns the fenced blocks of a Markdown file, and those that are indented by
-// a tab or four spaces after an empty line.
+// readMarkdown returns the fenced blocks of a Markdown file, and blocks that are indented by a tab or four spaces
+// after an empty line.
 func readMarkdown(path string) ([]Block, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	var blocks []Block
-	fence, isOpen, isEmpty := "", false, true // isOpen: the last block goes on; isEmpty: the line before has no text
+	fence, isOpen, isEmpty := "", false, true // isOpen: the last block continues; isEmpty: the previous line is empty
 	for i, line := range strings.Split(string(text), "\n") {
 		trimmed := strings.TrimSpace(line)
 		isIndented := strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")
@@ -116,7 +116,7 @@ func readComments(path string) ([]Block, error) {
 	}
 	var blocks []Block
 	for _, group := range docComments(file) {
-		var lines []string // of the group as they stand in the file, without comment signs
+		var lines []string // the lines of the group without comment markers
 		for _, c := range group.List {
 			text := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(c.Text, "//"), "/*"), "*/")
 			lines = append(lines, strings.Split(text, "\n")...)
@@ -138,8 +138,8 @@ func readComments(path string) ([]Block, error) {
 	return blocks, nil
 }
 
-// docComments returns the comments of a file that document the package, a declaration, a
-// field or a method, in their order.
+// docComments returns the comments that document the package, a declaration, a field or a method, in the order of the
+// file.
 func docComments(file *ast.File) []*ast.CommentGroup {
 	var groups []*ast.CommentGroup
 	ast.Inspect(file, func(n ast.Node) bool {

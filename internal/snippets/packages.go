@@ -21,9 +21,9 @@ import (
 	"strings"
 )
 
-// Packages are the packages that blocks of code may use. Those of the module are read from
-// source, without the bodies of functions, so that a change in one of them builds nothing;
-// the others come from the export data in the build cache.
+// Packages are the packages that blocks of code can import. Packages of the module are read from source without
+// function bodies, so that a change in one of them rebuilds nothing; the others come from the export data in the
+// build cache.
 type Packages struct {
 	module string // path of the module of the blocks
 	fset   *token.FileSet
@@ -32,7 +32,7 @@ type Packages struct {
 	export types.Importer // of packages outside the module
 }
 
-// listed is the part of what go list says of a package that the checker needs.
+// listed is the part of go list's output for a package that the checker needs.
 type listed struct {
 	ImportPath string     `json:"ImportPath"`
 	Name       string     `json:"Name"`
@@ -43,7 +43,7 @@ type listed struct {
 	Export     string     `json:"Export"` // the file with the compiler's export data
 	Module     fromModule `json:"Module"`
 
-	checked *types.Package // of a package of the module that was imported
+	checked *types.Package // the checked package, if it is of the module and was imported
 }
 
 type fromModule struct {
@@ -52,8 +52,8 @@ type fromModule struct {
 	Indirect bool   `json:"Indirect"`
 }
 
-// List returns the packages of the module in dir that match the patterns, and all that
-// they depend on. It builds those of other modules that the build cache does not hold.
+// List returns the packages of the module in dir that match the patterns, with all their dependencies. It builds
+// packages of other modules that are not in the build cache.
 func List(ctx context.Context, dir string, patterns ...string) (*Packages, error) {
 	ours, err := runList(ctx, dir, append([]string{"-json=ImportPath,Name,Dir,GoFiles,Imports,Module"}, patterns...))
 	if err != nil {
@@ -87,7 +87,7 @@ func List(ctx context.Context, dir string, patterns ...string) (*Packages, error
 	return p, nil
 }
 
-// runList returns what go list prints.
+// runList returns the output of go list.
 func runList(ctx context.Context, dir string, args []string) ([]*listed, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, args...)...) //nolint:gosec // the arguments are package paths
 	cmd.Dir = dir
@@ -141,11 +141,11 @@ func (p *Packages) openExport(importPath string) (io.ReadCloser, error) {
 	if one := p.byPath[importPath]; one != nil && one.Export != "" {
 		return os.Open(one.Export)
 	}
-	return nil, fmt.Errorf("no package %q among those that the module has or uses", importPath)
+	return nil, fmt.Errorf("no package %q in the module and its dependencies", importPath)
 }
 
-// resolve returns the import path of the package that a block in the file means by a name,
-// and "" if there is none. More than one is an error.
+// resolve returns the import path of the package that a block in the file means by a name, and "" if there is none.
+// If there are several, it returns an error.
 func (p *Packages) resolve(name, file string) (string, error) {
 	var ours, standard, direct []string
 	for _, one := range p.byName[name] {
@@ -165,14 +165,14 @@ func (p *Packages) resolve(name, file string) (string, error) {
 		case 1:
 			return found[0], nil
 		default:
-			return "", fmt.Errorf("%s may be any of %s: show a whole file with its imports", name, strings.Join(found, ", "))
+			return "", fmt.Errorf("%s is ambiguous, it may be any of %s: show a whole file with its imports", name, strings.Join(found, ", "))
 		}
 	}
 	return "", nil
 }
 
-// canImport reports whether the go command lets a package import another, as far as folders
-// named internal and vendor go.
+// canImport reports whether a package may import another according to the rules for folders named internal and
+// vendor.
 func canImport(from, importPath string) bool {
 	if strings.HasPrefix(importPath, "vendor/") {
 		return false

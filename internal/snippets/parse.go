@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// form says what a block of Go is.
+// form is the form of a block of Go.
 type form int
 
 const (
@@ -21,17 +21,17 @@ const (
 	statements
 )
 
-// onlyGo matches what Go has and shell, YAML, JSON and tables have not.
+// onlyGo matches syntax of Go that shell, YAML, JSON and tables do not have.
 var onlyGo = regexp.MustCompile(`(?m):=|\bfunc\b ?[(\w]|\{[ \t]*$|err != nil|^[ \t]*(return|defer|var|package) |\b[a-z]\w*\.[A-Z]\w*[({]`)
 
-// parse returns the block as a file of Go and says which form it has. The error is that of
-// a block which must be Go and does not parse, and names file and line.
+// parse returns the block as a Go file, and its form. It returns an error, with file and line, if the block must be
+// Go but does not parse.
 func (b Block) parse(fset *token.FileSet) (*ast.File, form, error) {
 	if b.Lang != "" && b.Lang != "go" {
 		return nil, plainText, nil
 	}
 	var errs []error
-	// The comment makes every position one in the page.
+	// The //line comment makes all positions relative to the page.
 	line := fmt.Sprintf("\n//line %s:%d\n", b.File, b.Line)
 	for _, try := range []struct {
 		form
@@ -56,8 +56,7 @@ func (b Block) parse(fset *token.FileSet) (*ast.File, form, error) {
 	return nil, plainText, nil
 }
 
-// doesSomething reports whether statements are more than bare names and operators, which
-// other notations have too.
+// doesSomething reports whether statements are more than names and operators, which other notations have, too.
 func doesSomething(file *ast.File) bool {
 	found := false
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -71,8 +70,8 @@ func doesSomething(file *ast.File) bool {
 	return found
 }
 
-// farthestError returns the first syntax error of the attempt that understood most of the
-// block. At the end of the code around a block it is one of the block's last line.
+// farthestError returns the first syntax error of the attempt that parsed most of the block. If the error is behind
+// the block, its position is the last line of the block.
 func (b Block) farthestError(errs []error) error {
 	var best *scanner.Error
 	for _, err := range errs {
@@ -88,13 +87,13 @@ func (b Block) farthestError(errs []error) error {
 	return fmt.Errorf("%s:%d: %s", b.File, min(best.Pos.Line, last), best.Msg)
 }
 
-// aroundStatements returns the function around statements.
+// aroundStatements returns the function that wraps statements.
 func aroundStatements(file *ast.File) *ast.FuncDecl {
 	return file.Decls[0].(*ast.FuncDecl) //nolint:forcetypeassert // parse wrote it
 }
 
-// giveUpReturns turns each return of the function around statements into a call that takes
-// anything, since the reader knows what the function returns and the checker does not.
+// giveUpReturns turns each return of the function that wraps statements into a call that accepts any arguments,
+// because the result types of that function are unknown.
 func giveUpReturns(file *ast.File) {
 	replace := func(list []ast.Stmt) {
 		for i, s := range list {

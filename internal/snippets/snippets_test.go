@@ -104,7 +104,7 @@ func TestPages(t *testing.T) {
 		"a name covers the prelude's":  {"```go\nfence := 1\nfence++\n```\n", nil},
 		"and that of a package":        {"```go\nvar bricks = fence\n```\n```go\nbricks.Paint(\"red\")\n```\n", nil},
 		"an unknown method":            {"```go\n\n\nfence.Jump()\n```\n", []string{"page.md:4: fence.Jump undefined"}},
-		"a name of two packages":       {"```go\nrand.Int()\n```\n", []string{"page.md:2: rand may be any of ", "page.md:2: undefined: rand"}},
+		"a name of two packages":       {"```go\nrand.Int()\n```\n", []string{"page.md:2: rand is ambiguous, it may be any of ", "page.md:2: undefined: rand"}},
 		"a block that does not parse":  {"```go\nfence.Paint(\"red\"\n```\n", []string{"page.md:2: "}},
 		"an ellipsis":                  {"```go\nfence.Paint(…)\n```\n", []string{"page.md:2: illegal character"}},
 		"a value that is not used":     {"```go\nbricks.Wall{}\n```\n", []string{"page.md:2: bricks.Wall{} "}},

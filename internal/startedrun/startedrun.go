@@ -1,6 +1,6 @@
-// Package startedrun carries information about runs in contexts: whether a tool call has started a run, from
-// the agent of that run to the executor that would otherwise retry the call; and the run that a context
-// belongs to.
+// Package startedrun stores information about runs in contexts: whether a tool call has started a run, and the run to
+// which a context belongs. The agent of the started run sets the first, and the executor, which would otherwise retry
+// the call, reads it.
 package startedrun
 
 import (
@@ -25,8 +25,8 @@ func Note(ctx context.Context) {
 
 type runKey struct{}
 
-// Within returns a context that belongs to a run, for starting other runs. A nil run means that these do not
-// count for a run above.
+// Within returns a context that belongs to a run, for starting other runs. A nil run means that the usage of these
+// runs does not count for any other run.
 func Within(ctx context.Context, run any) context.Context {
 	return context.WithValue(ctx, runKey{}, run)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// writing is the version whose fixtures are written; empty: they are read.
+// writing is the version whose fixtures are to be written; empty means that fixtures are only read.
 var writing = flag.String("write-fixtures", "", "write the fixtures of a version that has none, such as v0.2.0")
 
 // Writing returns the version whose fixtures the flag -write-fixtures asks for; empty when they are only read.
@@ -67,7 +67,7 @@ func Write(t testing.TB, name string, data []byte) {
 }
 
 // CheckForm compares the lines that describe a stored form with those of the newest version that has fixtures. With
-// -write-fixtures it writes them.
+// the flag -write-fixtures it writes the lines instead.
 func CheckForm(t testing.TB, name string, lines []string) {
 	t.Helper()
 	text := strings.Join(lines, "\n") + "\n"
@@ -84,8 +84,8 @@ func CheckForm(t testing.TB, name string, lines []string) {
 		"fixtures of the next version as the doc of internal/upgrade shows", name, newest)
 }
 
-// Fields describes the JSON of a type, a line for each member: its path, its Go kind, and whether it may be left out.
-// A type that was described further up is named in angle brackets.
+// Fields describes the JSON of a type with a line for each member: its path, its Go kind, and whether it is optional.
+// A type that was described on an earlier line is named in angle brackets.
 func Fields(t reflect.Type) []string {
 	w := walker{seen: map[reflect.Type]string{}}
 	w.walk(t, "")
@@ -147,7 +147,8 @@ func (w *walker) members(t reflect.Type, path string) {
 
 func (w *walker) add(path, what string) { w.lines = append(w.lines, path+" "+what) }
 
-// writesItself reports whether a type has a method that makes its JSON, so that its fields say nothing.
+// writesItself reports whether a type has its own method for encoding JSON, so that its fields do not describe its
+// JSON.
 func writesItself(t reflect.Type) bool {
 	for _, method := range []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()} {
 		if t.Implements(method) || reflect.PointerTo(t).Implements(method) {

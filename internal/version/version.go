@@ -1,4 +1,4 @@
-// Package version has the version of Grapnel.
+// Package version returns the version of Grapnel.
 package version
 
 import (
@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Next is the version that this source becomes, without a leading v. It stands nowhere else in the code; a test compares it with
-// the first release in CHANGELOG.md.
+// Next is the version of the next release, without a leading v. It is the only place in the code with this version; a
+// test compares it with the first release in CHANGELOG.md.
 const Next = "0.1.0"
 
 // module is the path of the module that Read looks for in a program.
@@ -19,8 +19,8 @@ const module = "github.com/grapnel-go/grapnel"
 // stamped is the version of a release or a snapshot: the linker sets it, see .goreleaser.yaml.
 var stamped string
 
-// Read returns the version of Grapnel that is linked into the running program, with a leading v: the stamped one, else the
-// one that the go command recorded, else Next with the suffix -dev.
+// Read returns the version of Grapnel in the running program, with a leading v: the stamped version; otherwise the
+// version that the go command recorded; otherwise Next with the suffix -dev.
 var Read = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -29,8 +29,8 @@ var Read = sync.OnceValue(func() string {
 	return cmp.Or(stamped, recordedVersion(info), "v"+Next+"-dev")
 })
 
-// recordedVersion returns the version of the module in a program, or "" where the go command recorded none: it writes (devel)
-// for a checkout, and for one without a tag a pseudo-version that begins with v0.0.0.
+// recordedVersion returns the version of the module in a program, or "" if the go command recorded none. The go
+// command writes (devel) for a checkout, and a pseudo-version that begins with v0.0.0 for a checkout without a tag.
 func recordedVersion(info *debug.BuildInfo) string {
 	found := info.Main
 	for _, m := range info.Deps {

@@ -13,37 +13,34 @@ import (
 	"github.com/samber/lo"
 )
 
-// Scalar is a type that reads itself from one word, such as a flag does. The error says
-// what is expected; that of an empty text must, too.
+// Scalar is a type that parses itself from one word, like a flag. Set must return an error that says what is
+// expected, also for an empty text.
 type Scalar interface{ Set(text string) error }
 
-// Reader is a type that reads itself from any node. What is wrong it says of the node.
+// Reader is a type that reads itself from any node. It reports problems at the node.
 type Reader interface{ ReadNode(n Node) }
 
-// Checker is a struct that says what is wrong between its keys, after they were read.
+// Checker is a struct that reports contradictions between its keys after they were read.
 type Checker interface{ Check(n Node) }
 
-// SecretError is the error of a Scalar for a text that may be a secret, which is then
-// not shown.
+// SecretError is the error of a Scalar for a text that may be a secret, so that the text is not shown.
 type SecretError struct{ Expected string }
 
 func (e *SecretError) Error() string { return e.Expected }
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// Decode reads the node into what a pointer points to. Everything that does not fit is a
-// problem of the node's file. A type that is a Reader or a Scalar reads itself; else
-// there are ways for
+// Decode reads the node into the value that a pointer points to. Every mismatch is a problem of the node's file. A
+// type that is a Reader or a Scalar reads itself. The other supported types are
 //
 //   - string, bool, whole numbers, floats and time.Duration,
 //   - pointers, slices and maps with string keys,
 //   - any, which is Value,
-//   - structs, whose fields have tags: `key:"name"`, and behind the name, with commas,
-//     required (the key must be there), positive (a number or time above zero), limit
-//     (a number above zero, or -1 for no limit) and nonnegative. A key without a field is a problem.
+//   - structs, whose fields have tags: `key:"name"`, followed by options separated by commas: required (the key must be
+//     there), positive (a number or time above zero), limit (a number above zero, or -1 for no limit) and nonnegative. A
+//     key without a field is a problem.
 //
-// It is false when something did not fit. It panics for other types, and for what is no
-// pointer.
+// It returns false if there was a mismatch. It panics if into is not a pointer or has an unsupported type.
 func (n Node) Decode(into any) bool {
 	before := n.file.wrong
 	n.decodeInto(reflect.ValueOf(into).Elem(), nil)
@@ -92,7 +89,7 @@ func (n Node) decodeInto(into reflect.Value, options []string) {
 			into.Set(reflect.ValueOf(v))
 		}
 	default:
-		panic("yamlfile: no way to read a " + into.Type().String())
+		panic("yamlfile: cannot decode into a " + into.Type().String())
 	}
 }
 
@@ -112,7 +109,7 @@ func (n Node) scalar(into Scalar) {
 	}
 }
 
-// sign returns the words for what a number may be, and whether it is so.
+// sign returns a description of the allowed numbers, and whether number is one of them.
 func sign(options []string, number float64) (words string, ok bool) {
 	switch {
 	case slices.Contains(options, "positive"):
@@ -167,7 +164,7 @@ func (n Node) list(into reflect.Value, options []string) {
 	}
 	items := n.Items()
 	if n.Kind() == ListNode && len(n.y.Content) == 0 {
-		n.Wrong("the list is empty: fill it, or leave its key away")
+		n.Wrong("the list is empty: add an element, or remove the key")
 	}
 	made := reflect.MakeSlice(into.Type(), len(items), len(items))
 	for i, item := range items {
@@ -210,7 +207,7 @@ func (n Node) fields(into reflect.Value) {
 	}
 }
 
-// EntriesOf works like Entries without the keys that are not known, each of which is a problem.
+// EntriesOf works like Entries, and reports and omits unknown keys.
 func (n Node) EntriesOf(known []string) []Entry {
 	return lo.Filter(n.Entries(), func(e Entry, _ int) bool {
 		key := e.Key.Raw()
@@ -239,7 +236,7 @@ type Key struct {
 // Required reports whether the key must be there.
 func (k Key) Required() bool { return slices.Contains(k.options, "required") }
 
-// Keys returns the keys that a struct type reads, those of embedded structs included.
+// Keys returns the keys that a struct type reads, including those of embedded structs.
 func Keys(t reflect.Type) []Key {
 	return lo.FilterMap(reflect.VisibleFields(t), func(f reflect.StructField, _ int) (Key, bool) {
 		words := strings.Split(f.Tag.Get("key"), ",")
@@ -247,7 +244,7 @@ func Keys(t reflect.Type) []Key {
 	})
 }
 
-// RequiredKeys returns the names of the keys that a struct type must be given.
+// RequiredKeys returns the names of the required keys of a struct type.
 func RequiredKeys(t reflect.Type) []string {
 	return lo.FilterMap(Keys(t), func(k Key, _ int) (string, bool) { return k.Name, k.Required() })
 }

@@ -1,6 +1,5 @@
-// Package yamlfile reads files that people write, in YAML or JSON, and tells them all
-// that is wrong at once, each mistake with its file, line and column, the line itself
-// and what would be right.
+// Package yamlfile reads YAML or JSON files that people write. It reports all problems of a file together, each with
+// file, line and column, the line itself, and the expected value.
 //
 //	text, err := yamlfile.Read("rules.yaml")
 //	// …
@@ -18,18 +17,15 @@
 //
 // # Strictness
 //
-// A key that is not known, one that comes twice, a value of another type than the one
-// that is wanted: each is a Problem. Text is text, and never a number without quotes;
-// true and false are the only bools. Anchors, aliases, merge keys, tags and a second
-// document are refused, so that a small file is a small tree. A file has a megabyte at
-// most and is 50 deep at most. Only a file that is not YAML, or not JSON, is told of by
-// its first mistake.
+// An unknown key, a duplicate key, and a value of the wrong type are Problems. Text is text, never a number without
+// quotes; true and false are the only bools. Anchors, aliases, merge keys, tags and a second document are refused, so
+// that a small file is a small tree. A file has at most one megabyte and 50 levels. If a file is not valid YAML or
+// JSON, only its first error is reported.
 //
 // # Problems
 //
-// They gather in the File: a Node and a Place know theirs, so that the code that holds one can
-// add a problem with Wrong, as often as it is found, and it is told once. Err is all of
-// one file, Join of several. A Place may be kept for what is found out much later: Error
-// makes an error of it. Node.At is the place within a text, for the errors of whatever
-// parses that text.
+// Problems are collected in the File. Each Node and Place refers to its File, so code that holds one can report a
+// problem with Wrong; a repeated problem is reported once. Err returns the problems of one file, Join those of
+// several. Keep a Place to report a problem later: its Error method returns an error with that position. Node.At
+// returns a place within a text, for the errors of another parser that parses the text.
 package yamlfile

@@ -14,11 +14,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Writer is a type that says in which form it is written: as a value that has a form of
-// its own, of simpler types.
+// Writer is a type with its own written form: YAMLValue returns a value of simpler types to write instead.
 type Writer interface{ YAMLValue() any }
 
-// Pairs is a mapping whose keys stand in the order of the list.
+// Pairs is a mapping that keeps its keys in the order of the list.
 type Pairs []Pair
 
 // Pair is a key with its value.
@@ -27,9 +26,8 @@ type Pair struct {
 	Value any
 }
 
-// Encode writes what Decode reads: as JSON if the name ends in .json, else as YAML. Zero
-// values of fields are left away; the keys of structs stand in the order of the fields,
-// those of maps sorted.
+// Encode writes a value in the form that Decode reads: as JSON if the name ends in .json, otherwise as YAML. It omits
+// fields with zero values. The keys of structs are in the order of the fields, those of maps are sorted.
 func Encode(name string, from any) ([]byte, error) {
 	tree, err := encodeValue(reflect.ValueOf(from))
 	if err != nil {
@@ -123,7 +121,7 @@ func encodeValue(v reflect.Value) (*yaml.Node, error) {
 	case reflect.Struct:
 		return encodedStruct(v)
 	}
-	return nil, fmt.Errorf("writing a file: there is no way to write a %s", v.Type())
+	return nil, fmt.Errorf("writing a file: cannot encode a %s", v.Type())
 }
 
 func encodedMap(v reflect.Value) (*yaml.Node, error) {

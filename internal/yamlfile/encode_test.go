@@ -67,7 +67,7 @@ size: 5
 	_, err := yamlfile.Encode("a.yaml", struct {
 		F func() `key:"f"`
 	}{func() {}})
-	require.ErrorContains(t, err, "there is no way to write a func()")
+	require.ErrorContains(t, err, "cannot encode a func()")
 }
 
 // A mapping whose keys have an order keeps it.

@@ -16,18 +16,17 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Limits of what is read.
+// The limits of a file.
 const (
-	// MaxBytes is how large a file may be.
+	// MaxBytes is the maximum size of a file.
 	MaxBytes = 1 << 20
 	maxDepth = 50
 )
 
-// File is the tree of a file and the problems found in it so far. It is not safe for
-// use by several goroutines.
+// File is the tree of a file with the problems found so far. It must not be used by several goroutines concurrently.
 type File struct {
-	// Advise, when it is set, says what to do instead to an author who wrote a key that is
-	// not known; the value of a key with advice may be a secret and is not shown.
+	// Advise, unless nil, returns advice for an unknown key. The value of a key with advice may be a secret and is
+	// never shown.
 	Advise func(key string) string
 
 	name     string
@@ -35,18 +34,18 @@ type File struct {
 	root     *yaml.Node
 	problems []Problem
 	told     map[mark]bool
-	wrong    int         // how often something was wrong, what was told already included
-	hidden   map[int]int // by line, from which column on it may be a secret
+	wrong    int         // the number of problems, including repeated ones
+	hidden   map[int]int // by line, the column from which on the text may be a secret
 }
 
-// mark tells two problems apart.
+// mark identifies a problem.
 type mark struct {
 	Position
 	text string
 }
 
-// Read returns the text of the file at a path, not much more of it than Parse takes. A pipe is
-// read, but not waited for: one without a writer is an error.
+// Read returns the text of the file at a path, up to a little more than MaxBytes. It reads pipes without waiting: a
+// pipe without a writer is an error.
 func Read(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -63,8 +62,8 @@ func Read(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Parse reads a text. The name is what problems call it; one that ends in .json is read
-// as JSON, any other as YAML. What is wrong is in the File: see Err.
+// Parse parses a text. Problems refer to it by name. A name that ends in .json means JSON, any other name YAML.
+// Errors are stored in the File: see Err.
 func Parse(name string, text []byte) *File {
 	f := &File{name: name, told: map[mark]bool{}, hidden: map[int]int{}}
 	if len(text) > MaxBytes {
@@ -83,27 +82,26 @@ func Parse(name string, text []byte) *File {
 	return f
 }
 
-// What each format takes for the end of a line.
+// The line ends of each format.
 var (
 	yamlLineEnd = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]")
 	jsonLineEnd = regexp.MustCompile("\n")
 )
 
-// Name returns what problems call the file.
+// Name returns the name by which problems refer to the file.
 func (f *File) Name() string { return f.name }
 
-// Root returns the value that the file is. It is false when there is none: the file is empty
-// where nothing is wrong with it so far, and else could not be read.
+// Root returns the top-level value of the file. It returns false if there is none: the file is empty, or could not be
+// parsed, in which case Err returns an error.
 func (f *File) Root() (Node, bool) { return Node{f, f.root}, f.root != nil }
 
 // At returns a place in the file.
 func (f *File) At(p Position) Place { return Place{f, p, 0} }
 
-// Err returns everything that was found wrong so far, an *Error; nil when nothing was.
+// Err returns all problems found so far as an *Error, or nil.
 func (f *File) Err() error { return Join(f) }
 
-// Join returns everything that was found wrong with several files, an *Error with the
-// problems file by file; nil when nothing was.
+// Join returns all problems of several files as an *Error, file by file, or nil if there are none.
 func Join(files ...*File) error {
 	var all []Problem
 	for _, f := range files {
@@ -115,7 +113,7 @@ func Join(files ...*File) error {
 	return &Error{all}
 }
 
-// sortedProblems returns the problems in the order of the file, without what may be a secret.
+// sortedProblems returns the problems in the order of the file, without text that may be a secret.
 func (f *File) sortedProblems() []Problem {
 	out := slices.Clone(f.problems)
 	for i, p := range out {
@@ -134,15 +132,15 @@ func (f *File) line(n int) string {
 	return strings.TrimSuffix(f.lines[n-1], "\r")
 }
 
-// Place is where something stands in a file. The zero Place is nowhere: of something
-// that did not come from a file. It is to be kept by who may find a problem later.
+// Place is a position in a file. The zero Place is for values that do not come from a file. Keep a Place to report a
+// problem later.
 type Place struct {
 	file *File
 	Position
-	width int // how many characters are meant
+	width int // the number of affected characters
 }
 
-// File returns the name of the file; empty for nowhere.
+// File returns the name of the file; it is empty for the zero Place.
 func (p Place) File() string {
 	if p.file == nil {
 		return ""
@@ -153,13 +151,13 @@ func (p Place) File() string {
 // String returns the file, line and column.
 func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.File(), p.Line, p.Column) }
 
-// Wide returns the place with so many characters meant.
+// Wide returns the place with the given number of affected characters.
 func (p Place) Wide(characters int) Place {
 	p.width = characters
 	return p
 }
 
-// Wrong adds a problem at the place to those of its file, once.
+// Wrong adds a problem at the place to the problems of its file, unless the file already has it.
 func (p Place) Wrong(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	found := p.problem(err)
@@ -171,8 +169,8 @@ func (p Place) Wrong(format string, args ...any) {
 	}
 }
 
-// Error returns an error at the place, an *Error of one problem that wraps it, and adds
-// nothing to the file. It is the error itself when the place is nowhere.
+// Error returns an *Error with one problem at the place, which wraps err, and does not add it to the file. For the
+// zero Place it returns err.
 func (p Place) Error(err error) error {
 	if p.file == nil || err == nil {
 		return err

@@ -143,19 +143,19 @@ on: true
 		got = append(got, first)
 	}
 	assert.Equal(t, []string{
-		`a.yaml:1:7: expected text, got 1: put it in quotes if it is meant so`,
+		`a.yaml:1:7: expected text, got 1: put it in quotes if it is text`,
 		`a.yaml:2:5: expected true or false, got "yes"`,
 		`a.yaml:3:8: expected a whole number, such as 20, got "1.5"`,
 		`a.yaml:4:8: expected a whole number above zero, such as 20, got "0"`,
 		`a.yaml:5:7: expected a number that is not negative, such as 0.5, got "-1"`,
 		`a.yaml:6:10: expected red or blue, got "green"`,
 		`a.yaml:7:8: expected text, got a list`,
-		`a.yaml:8:13: expected text, got 1: put it in quotes if it is meant so`,
+		`a.yaml:8:13: expected text, got 1: put it in quotes if it is text`,
 		`a.yaml:9:9: it ends before it begins`,
 		`a.yaml:10:7: expected a size above zero, such as 4096, 64KiB or 2MiB, got "3 PiB"`,
 		`a.yaml:11:1: unknown key "nane" (did you mean "name"?); known: ` +
 			`"any", "colors", "count", "labels", "name", "on", "part", "secrets", "size", "twice", "whole", "window"`,
-		`a.yaml:12:1: "on" stands here a second time: the first is in line 2`,
+		`a.yaml:12:1: the key "on" is declared twice: the first is in line 2`,
 	}, got)
 	assert.Equal(t, `a.yaml:6:10: expected red or blue, got "green"
      6 | colors: [green]
@@ -185,11 +185,11 @@ func TestWhatCannotBeRead(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: b: c\n":                       "a.yaml:1:5: this is not YAML",
 		"a: 1\r\nb: ä\x00\n":              "a.yaml:2:5: this is not YAML: control character U+0000",
-		"a: 1\nb: caf\xe9\n":              "a.yaml:2:7: this is not YAML: the byte 0xe9 is no UTF-8 text",
+		"a: 1\nb: caf\xe9\n":              "a.yaml:2:7: this is not YAML: the byte 0xe9 is not valid UTF-8",
 		"a: 1\n---\nb: 2\n":               "a.yaml:2:1: a second document begins here",
-		"a: &x 1\nb: *x\n":                "a.yaml:1:4: anchors are not read: leave &x away",
-		"a: {<<: {b: 1}}\n":               "merge keys are not read",
-		"a: !!binary aGk=\n":              "tags are not read",
+		"a: &x 1\nb: *x\n":                "a.yaml:1:4: anchors are not supported: remove &x",
+		"a: {<<: {b: 1}}\n":               "merge keys are not supported",
+		"a: !!binary aGk=\n":              "tags are not supported",
 		"? [a]\n: b\n":                    "a key must be a word",
 		"any: " + deep:                    "nested more than 50 deep",
 		strings.Repeat("x", 1<<20) + "yz": "a.yaml: the file is larger than a megabyte",
@@ -198,11 +198,11 @@ func TestWhatCannotBeRead(t *testing.T) {
 		require.ErrorContains(t, file.Err(), want)
 	}
 	for text, want := range map[string]string{
-		`{"name": "x"`:                      "it ends in the middle",
+		`{"name": "x"`:                      "unexpected end of the file",
 		`{"name": x}`:                       "a.json:1:10: this is not JSON",
-		`{} {}`:                             "a.json:1:4: this is not JSON: something stands behind",
+		`{} {}`:                             "a.json:1:4: this is not JSON: unexpected text after the end of the object",
 		"{\n \"name\": 1}":                  "a.json:2:10: expected text",
-		`{"name": "a", "name": "b"}`:        `a.json:1:15: "name" stands here a second time`,
+		`{"name": "a", "name": "b"}`:        `a.json:1:15: the key "name" is declared twice`,
 		strings.Repeat("[", 10000):          "nested more than 50 deep",
 		`{"any": ` + deep + `, "nane": ""}`: "nested more than 50 deep",
 	} {

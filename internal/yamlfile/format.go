@@ -2,12 +2,12 @@ package yamlfile
 
 import "strconv"
 
-// FormatKey is the key by which a file says the number of its format. Files of format 1 need not say it.
+// FormatKey is the key with the number of the file's format. It is optional in files of format 1.
 const FormatKey = "format"
 
-// CheckFormat reads the number of the format that a file says, and takes the key out of the tree. It is false when
-// the number is above newest or is none: that is a problem of the file, and there is no tree any more, since nothing
-// is known of what another format has in it.
+// CheckFormat reads the format number of the file and removes the key from the tree. If the number is invalid or
+// above newest, it reports a problem, drops the tree, because the content of another format is unknown, and returns
+// false.
 func (f *File) CheckFormat(newest int) bool {
 	root, ok := f.Root()
 	if !ok || root.Kind() != MappingNode {

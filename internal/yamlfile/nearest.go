@@ -9,8 +9,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// Unknown says that a name is not known, which one was probably meant, and which
-// there are.
+// Unknown returns a message for an unknown name, with the name that was probably meant and the known names.
 func Unknown(what, name string, known []string) string {
 	text := fmt.Sprintf("unknown %s %q", what, name)
 	if near, ok := Nearest(name, known); ok {
@@ -28,8 +27,8 @@ func OneOf(known []string) string {
 	return strings.Join(lo.Map(known, func(name string, _ int) string { return strconv.Quote(name) }), ", ")
 }
 
-// Nearest returns the known name that a wrong one was probably meant to be: the one
-// with the fewest slips of the pen, a third of its letters at most.
+// Nearest returns the known name that a wrong name probably stands for: the one with the fewest typing errors, at
+// most a third of its letters.
 func Nearest(name string, known []string) (string, bool) {
 	const longest = 64
 	name = plainName(name)
@@ -45,12 +44,12 @@ func Nearest(name string, known []string) (string, bool) {
 	return best, best != ""
 }
 
-// plainName drops what spellings of one name differ in.
+// plainName removes the differences between spellings of a name.
 func plainName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 }
 
-// editDistance counts the letters to insert, leave out, change or swap to come from a to b.
+// editDistance counts the letters to insert, omit, change or swap to get from a to b.
 func editDistance(a, b string) int {
 	var above []int
 	row := lo.Range(len(b) + 1)

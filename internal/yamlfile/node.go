@@ -9,10 +9,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Kind is what a Node is.
+// Kind is the kind of a Node.
 type Kind int
 
-// The kinds of nodes. AbsentNode is that of the zero Node, which is in no file.
+// The kinds of nodes. AbsentNode is the kind of the zero Node, which is not in a file.
 const (
 	AbsentNode Kind = iota
 	NullNode
@@ -23,13 +23,13 @@ const (
 	MappingNode
 )
 
-// Node is one value of a file with its place. It may be kept for later problems.
+// Node is one value of a file with its place. Keep it to report a problem later.
 type Node struct {
 	file *File
 	y    *yaml.Node
 }
 
-// Kind returns what the node is.
+// Kind returns the kind of the node.
 func (n Node) Kind() Kind {
 	switch {
 	case n.y == nil:
@@ -50,7 +50,7 @@ func (n Node) Kind() Kind {
 	return TextNode
 }
 
-// Raw returns a text, number or bool as it is written, without quotes; empty for others.
+// Raw returns a text, number or bool as written, without quotes. It is empty for other nodes.
 func (n Node) Raw() string {
 	if n.y == nil {
 		return ""
@@ -58,20 +58,20 @@ func (n Node) Raw() string {
 	return n.y.Value
 }
 
-// Text returns what the node says, if it is a text; if it is not, that is a problem.
+// Text returns the text of the node. If the node is not a text, it reports a problem and returns false.
 func (n Node) Text() (string, bool) {
 	switch n.Kind() {
 	case TextNode:
 		return n.y.Value, true
 	case NumberNode, BoolNode:
-		n.Wrong("expected text, got %s: put it in quotes if it is meant so", n.y.Value)
+		n.Wrong("expected text, got %s: put it in quotes if it is text", n.y.Value)
 	default:
 		n.Wrong("expected text, got %s", n)
 	}
 	return "", false
 }
 
-// Items returns the values of a list; if it is none, that is a problem.
+// Items returns the values of a list. If the node is not a list, it reports a problem.
 func (n Node) Items() []Node {
 	if n.Kind() != ListNode {
 		n.Wrong("expected a list, such as [a, b], got %s", n)
@@ -86,11 +86,11 @@ func (n Node) Items() []Node {
 	return out
 }
 
-// Entry is a name in a mapping and what stands under it.
+// Entry is a key of a mapping with its value.
 type Entry struct{ Key, Value Node }
 
-// Entries returns the names and values of a mapping in their order, each name once; if it is
-// none, that is a problem.
+// Entries returns the keys and values of a mapping in their order, each key once. If the node is not a mapping, it
+// reports a problem.
 func (n Node) Entries() []Entry {
 	if n.Kind() != MappingNode {
 		n.Wrong("expected keys with values, got %s", n)
@@ -101,7 +101,7 @@ func (n Node) Entries() []Entry {
 	for i := 0; i+1 < len(n.y.Content); i += 2 {
 		key, value := n.y.Content[i], n.y.Content[i+1]
 		if notKey(key) || seen[key.Value] {
-			continue // told of already
+			continue // reported before
 		}
 		seen[key.Value] = true
 		if !isRefused(value) {
@@ -111,8 +111,7 @@ func (n Node) Entries() []Entry {
 	return out
 }
 
-// Find returns the node below a path of keys and indexes of lists; the zero Node when there
-// is none.
+// Find returns the node at a path of keys and list indexes, or the zero Node if there is none.
 func (n Node) Find(path ...any) Node {
 	for _, step := range path {
 		switch step := step.(type) {
@@ -140,8 +139,8 @@ func (n Node) child(key string) Node {
 	return Node{}
 }
 
-// Value returns the node as the values that JSON knows: nil, bool, json.Number, string,
-// []any and map[string]any. A number that JSON cannot write is a problem.
+// Value returns the value of the node as JSON types: nil, bool, json.Number, string, []any or map[string]any. It
+// reports a problem for a number that JSON cannot express.
 func (n Node) Value() any {
 	switch n.Kind() {
 	case MappingNode:
@@ -173,7 +172,7 @@ func (n Node) Value() any {
 	return nil
 }
 
-// Place returns where the node stands; nowhere for the zero Node.
+// Place returns the place of the node. It is the zero Place for the zero Node.
 func (n Node) Place() Place {
 	if n.y == nil {
 		return Place{}
@@ -181,19 +180,17 @@ func (n Node) Place() Place {
 	return Place{n.file, Position{n.y.Line, n.y.Column}, n.width()}
 }
 
-// Wrong adds a problem with the node to those of its file. A %w in the format makes an
-// error the cause of the problem.
+// Wrong reports a problem at the node. A %w in the format sets the cause of the problem.
 func (n Node) Wrong(format string, args ...any) { n.Place().Wrong(format, args...) }
 
-// Hide keeps what the node says, and what stands behind it in its line, out of what is
-// shown of the line: it may be a secret.
+// Hide omits the node and the rest of its line when a problem shows the line, because the text may be a secret.
 func (n Node) Hide() {
 	if from, already := n.file.hidden[n.y.Line]; !already || n.y.Column < from {
 		n.file.hidden[n.y.Line] = n.y.Column
 	}
 }
 
-// width returns how many characters of its line the node takes, about.
+// width returns the approximate number of characters that the node takes in its line.
 func (n Node) width() int {
 	if n.y.Kind != yaml.ScalarNode || n.y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		return 1
@@ -206,7 +203,7 @@ func (n Node) width() int {
 	return width
 }
 
-// String returns what the node is, in few words, for the text of a problem.
+// String describes the node in a few words, for a problem.
 func (n Node) String() string {
 	switch n.Kind() {
 	case MappingNode:

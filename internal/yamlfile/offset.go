@@ -8,10 +8,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// At returns the place of the byte at an offset in what a text says, as a parser of that text
-// reports it: the line and column in the file where that byte is written. Quotes,
-// escapes, indents and folded lines are reckoned with. An offset past the end is the
-// end. For a node that is no text it is the node's own place.
+// At returns the place in the file of the byte at an offset in the text of the node, as a parser of that text reports
+// offsets. It takes quotes, escapes, indents and folded lines into account. An offset past the end means the end. For
+// a node that is not a text, At returns the place of the node.
 func (n Node) At(offset int) Place {
 	if n.Kind() != TextNode || n.y.Value == "" {
 		return n.Place()
@@ -43,8 +42,8 @@ func (n Node) At(offset int) Place {
 	return n.file.At(Position{w.line, w.column + 1}).Wide(1)
 }
 
-// inLiteral returns the place of a byte of a literal block, whose lines are those of the text
-// behind an indent.
+// inLiteral returns the place of a byte in a literal block. The lines of the block are the lines of the text,
+// indented.
 func (n Node) inLiteral(offset int) Place {
 	before := n.y.Value[:offset]
 	start := strings.LastIndexByte(before, '\n') + 1
@@ -54,8 +53,8 @@ func (n Node) inLiteral(offset int) Place {
 	return n.file.At(Position{line, indent + utf8.RuneCountInString(before[start:]) + 1}).Wide(1)
 }
 
-// inFolded returns the place of a byte of a folded block, of which each line is a part of the
-// text, with blanks around it.
+// inFolded returns the place of a byte in a folded block. Each line of the block is a part of the text, with blanks
+// around it.
 func (n Node) inFolded(offset int) Place {
 	value, at := n.y.Value, 0
 	place := n.Place().Position
@@ -77,10 +76,10 @@ func (n Node) inFolded(offset int) Place {
 	return n.file.At(place).Wide(1)
 }
 
-// prefixLength returns how many bytes a text begins with that are among those.
+// prefixLength returns the length of the longest prefix of a text that consists of bytes in those.
 func prefixLength(text, those string) int { return len(text) - len(strings.TrimLeft(text, those)) }
 
-// walker goes through the source of a text, one rune of the text at a time.
+// walker walks through the source of a text, one rune of the text at a time.
 type walker struct {
 	file   *File
 	style  yaml.Style
@@ -96,7 +95,7 @@ func (w *walker) advance(by int) {
 
 func (w *walker) blank() bool { return strings.TrimLeft(string(w.left), " \t") == "" }
 
-// nextLine goes to the first rune that is written in a later line.
+// nextLine moves to the first rune on a later line.
 func (w *walker) nextLine() bool {
 	for next := w.line + 1; next <= len(w.file.lines); next++ {
 		text := []rune(w.file.line(next))
@@ -109,17 +108,17 @@ func (w *walker) nextLine() bool {
 	return false
 }
 
-// fold goes over the end of a line, which the text has as a blank or as line ends.
+// fold skips the end of a line, which the text contains as a blank or as line ends.
 func (w *walker) fold() bool { return w.blank() && w.nextLine() }
 
-// settle goes to where the next rune stands, when that is a later line.
+// settle moves to the next rune if that is on a later line.
 func (w *walker) settle() {
 	if w.blank() || w.style&yaml.DoubleQuotedStyle != 0 && string(w.left) == `\` {
 		w.nextLine()
 	}
 }
 
-// rune goes over what stands for one rune of the text.
+// rune skips the source of one rune of the text.
 func (w *walker) rune() {
 	switch {
 	case len(w.left) == 0:
@@ -134,9 +133,9 @@ func (w *walker) rune() {
 	}
 }
 
-// escape goes over a backslash and what belongs to it.
+// escape skips a backslash and the characters of its escape.
 func (w *walker) escape() {
-	if len(w.left) == 1 { // the line goes on below
+	if len(w.left) == 1 { // the line continues below
 		w.nextLine()
 		w.rune()
 		return
@@ -146,6 +145,6 @@ func (w *walker) escape() {
 	w.advance(len(first))
 	if high, err := strconv.ParseUint(string(first[2:]), 16, 32); err == nil && high >= 0xd800 && high < 0xdc00 &&
 		len(w.left) >= 6 && w.left[0] == '\\' && w.left[1] == 'u' {
-		w.advance(6) // the second half of a pair, as JSON writes it
+		w.advance(6) // the second half of a surrogate pair
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// parseJSON reads one JSON value as a tree of the same form.
+// parseJSON parses one JSON value into a tree like that of a YAML file.
 func (f *File) parseJSON(text []byte) *yaml.Node {
 	p := &jsonTree{text: text, tokens: json.NewDecoder(bytes.NewReader(text))}
 	p.tokens.UseNumber()
@@ -24,12 +24,12 @@ func (f *File) parseJSON(text []byte) *yaml.Node {
 	}
 	if err == nil {
 		if _, more := p.tokens.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("something stands behind the end of the object")
+			err = errors.New("unexpected text after the end of the object")
 		}
 	}
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = errors.New("it ends in the middle")
+			err = errors.New("unexpected end of the file")
 		}
 		f.At(p.positionOf(at)).Wrong("this is not JSON: %v", err)
 		return nil
@@ -37,12 +37,12 @@ func (f *File) parseJSON(text []byte) *yaml.Node {
 	return root
 }
 
-// jsonTree makes a tree with positions of JSON tokens.
+// jsonTree builds a tree with positions from JSON tokens.
 type jsonTree struct {
 	text   []byte
 	tokens *json.Decoder
 
-	counted, line, lineStart int // how far lines are counted
+	counted, line, lineStart int // the offset up to which lines are counted
 }
 
 // next returns the offset of the next token.
@@ -91,7 +91,7 @@ func (p *jsonTree) readValue(depth int) (*yaml.Node, error) {
 		if token == '{' {
 			node.Kind, node.Tag = yaml.MappingNode, "!!map"
 		}
-		for p.tokens.More() { // of an object these are its names and values in turn
+		for p.tokens.More() { // an object yields its names and values in turn
 			child, err := p.readValue(depth + 1)
 			if err != nil {
 				return nil, err

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// parseYAML reads one document. It is nil when there is none.
+// parseYAML parses one document. It returns nil if there is none.
 func (f *File) parseYAML(text []byte) *yaml.Node {
 	var document, second yaml.Node
 	source := yaml.NewDecoder(bytes.NewReader(text))
@@ -49,15 +49,15 @@ func (f *File) notYAML(text []byte, err error) {
 	f.At(Position{max(wrong.Mark.Line, 1), max(wrong.Mark.Column, 1)}).Wrong("this is not YAML: %s", message)
 }
 
-// oddByte returns where the first byte is that no file of YAML has, and what it is; for files that
-// cannot be read, since YAML's own parser says that it is at their beginning.
+// oddByte returns the position and a description of the first byte that YAML does not allow. It is needed because the
+// YAML parser reports such a byte at the beginning of the file.
 func oddByte(text []byte) (at Position, what string) {
 	at = Position{Line: 1, Column: 1}
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
 		switch {
 		case r == utf8.RuneError && size == 1:
-			return at, fmt.Sprintf("the byte %#02x is no UTF-8 text", text[0])
+			return at, fmt.Sprintf("the byte %#02x is not valid UTF-8", text[0])
 		case r < ' ' && !strings.ContainsRune("\t\n\r", r), r == 0x7f:
 			return at, fmt.Sprintf("control character %U: in quotes it can be written as an escape", r)
 		case r == '\n', r == '\r' && !bytes.HasPrefix(text, []byte("\r\n")):
@@ -69,9 +69,8 @@ func oddByte(text []byte) (at Position, what string) {
 	return Position{}, ""
 }
 
-// refuse reports what a tree must not have: aliases, anchors, merge keys, tags of one's
-// own, keys that are no text or come twice, and depth without end. It is false when the
-// tree is too deep to be looked at.
+// refuse reports unsupported parts of a tree: aliases, anchors, merge keys, custom tags, keys that are not text or
+// occur twice, and too deep nesting. It returns false if the tree is too deep to be examined.
 func (f *File) refuse(y *yaml.Node, depth int) bool {
 	n := Node{f, y}
 	switch {
@@ -79,12 +78,12 @@ func (f *File) refuse(y *yaml.Node, depth int) bool {
 		n.Wrong("nested more than %d deep", maxDepth)
 		return false
 	case y.Kind == yaml.AliasNode:
-		n.Wrong("aliases are not read: write the value out instead of *%s", y.Value)
+		n.Wrong("aliases are not supported: write the value instead of *%s", y.Value)
 		return true
 	case y.Anchor != "":
-		n.Wrong("anchors are not read: leave &%s away and write the value out where it is needed", y.Anchor)
+		n.Wrong("anchors are not supported: remove &%s and write the value where it is needed", y.Anchor)
 	case y.Style&yaml.TaggedStyle != 0:
-		n.Wrong("tags are not read: leave %s away", y.Tag)
+		n.Wrong("tags are not supported: remove %s", y.Tag)
 	}
 	shallow := true
 	first := map[string]*yaml.Node{}
@@ -97,16 +96,16 @@ func (f *File) refuse(y *yaml.Node, depth int) bool {
 	return shallow
 }
 
-// refuseKey reports what is wrong with a key; first are the keys before it.
+// refuseKey reports problems of a key. First holds the keys before it.
 func (f *File) refuseKey(key *yaml.Node, first map[string]*yaml.Node) bool {
 	n := Node{f, key}
 	switch earlier, again := first[key.Value]; {
 	case key.Tag == "!!merge":
-		n.Wrong("merge keys are not read: write the keys out instead of <<")
+		n.Wrong("merge keys are not supported: write the keys instead of <<")
 	case key.Kind != yaml.ScalarNode && key.Kind != yaml.AliasNode:
 		n.Wrong("a key must be a word")
 	case key.Kind == yaml.ScalarNode && again:
-		n.Wrong("%q stands here a second time: the first is in line %d", key.Value, earlier.Line)
+		n.Wrong("the key %q is declared twice: the first is in line %d", key.Value, earlier.Line)
 	default:
 		first[key.Value] = key
 		return false
@@ -114,7 +113,7 @@ func (f *File) refuseKey(key *yaml.Node, first map[string]*yaml.Node) bool {
 	return true
 }
 
-// isRefused reports whether a value was told of as one that is not read.
+// isRefused reports whether refuse has reported the value as unsupported.
 func isRefused(y *yaml.Node) bool {
 	return y.Kind == yaml.AliasNode || y.Style&yaml.TaggedStyle != 0
 }

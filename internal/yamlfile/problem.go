@@ -10,26 +10,26 @@ import (
 	"github.com/samber/lo"
 )
 
-// Position is a place in a text. Both count from one, columns in characters. The zero
-// Position is nowhere.
+// Position is a line and a column in a text, counted from one; columns count characters. The zero Position means no
+// place.
 type Position struct{ Line, Column int }
 
 // Problem is one mistake in a file.
 type Problem struct {
 	File string
 	Position
-	// Text says what is wrong and what would be right.
+	// Text says what is wrong and what is expected.
 	Text string
-	// Source is the line of the file, and Width how many of its characters from the
-	// column on are meant.
+	// Source is the line of the file, and Width the number of characters, from the column on, to which the problem
+	// applies.
 	Source string
 	Width  int
-	// Cause is the error that the problem tells of; nil where there is none.
+	// Cause is the underlying error, or nil.
 	Cause error
 }
 
-// String returns the place and the text on one line, then the line of the file with a mark
-// below what is meant. It has nothing that would move a terminal's cursor.
+// String returns the place and the text on one line, then the line of the file with a mark below the affected
+// characters. It contains no control characters.
 func (p Problem) String() string {
 	if p.Line == 0 {
 		return harmlessText(fmt.Sprintf("%s: %s", p.File, p.Text))
@@ -45,7 +45,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s\n  %4d | %s\n       | %s%s", head, p.Line, string(line), indent, strings.Repeat("^", max(countColumns(string(meant)), 1)))
 }
 
-// textAround returns as much of a line as is shown, the place in it among it, and where that is then.
+// textAround returns the part of a line around a position that fits on a screen, and the position in that part.
 func textAround(line []rune, at int) ([]rune, int) {
 	const most = 160
 	if from := min(at, len(line)) - most/2; len(line) > most && at > most*3/4 {
@@ -57,7 +57,7 @@ func textAround(line []rune, at int) ([]rune, int) {
 	return line, at
 }
 
-// harmlessText returns a text without what would move a terminal's cursor.
+// harmlessText returns a text without characters that would move a terminal's cursor.
 func harmlessText(text string) string {
 	return strings.Map(func(r rune) rune {
 		return lo.Ternary(r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0, '·', r)
@@ -66,16 +66,16 @@ func harmlessText(text string) string {
 
 func countColumns(text string) int { return min(utf8.RuneCountInString(text), 80) }
 
-// Error is all that is wrong with one file or several: never empty, each file's
-// problems in the order of its text.
+// Error holds all problems of one or several files. It is never empty, and the problems of each file are in the order
+// of its text.
 type Error struct{ Problems []Problem }
 
-// Error returns every problem, one below the other.
+// Error returns the problems, one below the other.
 func (e *Error) Error() string {
 	return strings.Join(lo.Map(e.Problems, func(p Problem, _ int) string { return p.String() }), "\n")
 }
 
-// Unwrap returns the causes that problems have.
+// Unwrap returns the causes of the problems.
 func (e *Error) Unwrap() []error {
 	return lo.FilterMap(e.Problems, func(p Problem, _ int) (error, bool) { return p.Cause, p.Cause != nil })
 }

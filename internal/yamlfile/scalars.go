@@ -12,15 +12,14 @@ import (
 	"github.com/samber/lo"
 )
 
-// Words of a file that are numbers, times or expressions. They read themselves, from a
-// file as well as from a flag; the error of Set says what was expected. The zero value
-// of each is what a file says nothing of.
+// Types for numbers, times and regular expressions in files. They parse themselves from a file and from a flag; the
+// error of Set says what was expected. The zero value means that the file does not set the value.
 type (
 	// Count is a whole number above zero.
 	Count int
 	// Limit is a whole number above zero, or -1 for no limit.
 	Limit int
-	// Number is a number that is not negative.
+	// Number is a number of zero or more.
 	Number float64
 	// Duration is a time above zero, such as 90s or 10m.
 	Duration time.Duration
@@ -30,7 +29,7 @@ type (
 	Regexp struct{ *regexp.Regexp }
 )
 
-// Set reads a count.
+// Set parses a count.
 func (c *Count) Set(text string) error {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 1 {
@@ -42,10 +41,10 @@ func (c *Count) Set(text string) error {
 
 func (c *Count) String() string { return lo.Ternary(*c == 0, "", strconv.Itoa(int(*c))) }
 
-// Type returns the word for a count in a help text.
+// Type returns the name of the value's type in a help text.
 func (*Count) Type() string { return "number" }
 
-// Set reads a limit.
+// Set parses a limit.
 func (c *Limit) Set(text string) error {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 1 && n != -1 {
@@ -57,10 +56,10 @@ func (c *Limit) Set(text string) error {
 
 func (c *Limit) String() string { return lo.Ternary(*c == 0, "", strconv.Itoa(int(*c))) }
 
-// Type returns the word for a limit in a help text.
+// Type returns the name of the value's type in a help text.
 func (*Limit) Type() string { return "number" }
 
-// Set reads a number.
+// Set parses a number.
 func (v *Number) Set(text string) error {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f >= 0) || math.IsInf(f, 0) {
@@ -70,7 +69,7 @@ func (v *Number) Set(text string) error {
 	return nil
 }
 
-// Set reads a duration.
+// Set parses a duration.
 func (v *Duration) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
@@ -82,14 +81,14 @@ func (v *Duration) Set(text string) error {
 
 func (v *Duration) String() string { return lo.Ternary(*v == 0, "", time.Duration(*v).String()) }
 
-// Type returns the word for a duration in a help text.
+// Type returns the name of the value's type in a help text.
 func (*Duration) Type() string { return "time" }
 
 var units = map[string]int64{
 	"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
 }
 
-// Set reads a size.
+// Set parses a size.
 func (v *Bytes) Set(text string) error {
 	digits := strings.TrimRight(text, "BKMGi ")
 	unit, known := units[strings.TrimSpace(text[len(digits):])]
@@ -101,7 +100,7 @@ func (v *Bytes) Set(text string) error {
 	return nil
 }
 
-// Set reads a regular expression.
+// Set parses a regular expression.
 func (v *Regexp) Set(text string) error {
 	expression, err := regexp.Compile(text)
 	if err != nil || text == "" {

@@ -93,7 +93,7 @@ func TestEffects(t *testing.T) {
 		"rewritten": {onTool("h", "b", func(c hooks.ToolContext) hooks.Result { return c.Rewrite(json.RawMessage(`{"n":7}`)) }), []string{"r 3/0 b rewritten by h:  worked"}, replay.CallRewritten},
 		"mocked":    {onTool("h", "b", func(c hooks.ToolContext) hooks.Result { return c.Mock("made up") }), []string{"r 3/0 b mocked by h:  worked"}, replay.CallMocked},
 		"stopped": {onTool("h", "b", func(c hooks.ToolContext) hooks.Result { return c.Stop("enough") }), []string{
-			"r 3/0 b stopped by h: enough worked", "r 5/0 c not_reached by : the run was stopped before after",
+			"r 3/0 b stopped by h: enough worked", "r 5/0 c not_reached by : the run had already stopped after",
 		}, replay.CallNotRun},
 		"redacted": {after(func(c hooks.ToolResultContext) hooks.Result { return c.Replace("xxx") }), []string{"r 3/0 b redacted by h:  worked"}, replay.AnswerChanged},
 		"withheld": {after(func(c hooks.ToolResultContext) hooks.Result { return c.Withhold("secret") }), []string{"r 3/0 b redacted by h: secret worked"}, replay.AnswerChanged},
@@ -103,7 +103,7 @@ func TestEffects(t *testing.T) {
 		"a reply": {hooks.On(hooks.AtPreInference, "h", func(_ context.Context, c hooks.InferenceContext) hooks.Result {
 			return lo.Ternary(c.StepIndex() == 1, c.Stop("late"), c.Pass())
 		}), []string{
-			"r 3/-1  stopped by h: late", "r 3/0 b not_reached by : the run was stopped before worked after", "r 5/0 c not_reached by : the run was stopped before after",
+			"r 3/-1  stopped by h: late", "r 3/0 b not_reached by : the run had already stopped worked after", "r 5/0 c not_reached by : the run had already stopped after",
 		}, replay.TurnsLeft},
 		"an observer": {hooks.Observe(hooks.AtPreToolUse, "h", func(context.Context, hooks.ToolContext) error { return errors.New("odd") }), nil, ""},
 	} {
@@ -219,7 +219,7 @@ func TestDiff(t *testing.T) {
 	assert.True(t, same.Empty())
 	out.Reset()
 	require.NoError(t, same.WriteText(&out, backtest.Look{}))
-	assert.Contains(t, out.String(), "old and new decide alike about every call.")
+	assert.Contains(t, out.String(), "old and new decide the same about every call.")
 }
 
 // What cannot be read or played is told with its place, and the rest is played.
@@ -233,7 +233,7 @@ func TestBadRunsAreToldAndTheRestIsPlayed(t *testing.T) {
 	assert.Equal(t, 2, report.Runs)
 	assert.Equal(t, 4, report.Failed)
 	require.Len(t, report.Problems, 4)
-	for i, want := range []string{"line 2: ", `line 3: replay "role": message 1 has the role "friend"`, `line 4: run "tools": load tools: `, `line 6: run "bad": an agent with p: `} {
+	for i, want := range []string{"line 2: ", `line 3: replay "role": message 1 has the role "friend"`, `line 4: run "tools": load tools: `, `line 6: run "bad": build an agent with policy p: `} {
 		assert.Contains(t, report.Problems[i], want)
 	}
 }
@@ -254,16 +254,16 @@ func TestPoliciesThatDoNotKnowASuite(t *testing.T) {
 	assert.Equal(t, []int{2, 1}, lo.Map(report.Policies, func(p backtest.PolicyReport, _ int) int { return p.Total.Runs }))
 
 	_, err = backtest.Run(t.Context(), nil, backtest.Options{})
-	require.ErrorContains(t, err, "there is no policy")
+	require.ErrorContains(t, err, "Options.Policies is empty")
 	_, err = backtest.Run(t.Context(), nil, backtest.Options{Policies: []backtest.Policy{{Name: "a"}, {Name: "a"}}})
-	require.ErrorContains(t, err, "two policies have one name")
+	require.ErrorContains(t, err, "two policies have the same name")
 }
 
 func TestFind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := backtest.Find(dir, filepath.Join(dir, "nothing.jsonl"))
-	require.ErrorContains(t, err, "there is no recording in it")
+	require.ErrorContains(t, err, "no recordings: expected files named")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	for _, name := range []string{"a.jsonl", "b.json", "c.txt"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(`{"id":"x","cmd":"ls"}`), 0o600))
@@ -362,7 +362,7 @@ func TestKeep(t *testing.T) {
 		var page bytes.Buffer
 		require.NoError(t, report.WriteHTML(&page))
 		assert.Equal(t, want, strings.Count(page.String(), `id="piece`))
-		assert.Equal(t, want == 0, strings.Contains(page.String(), "there was no room for the others"))
+		assert.Equal(t, want == 0, strings.Contains(page.String(), "the others did not fit"))
 	}
 }
 

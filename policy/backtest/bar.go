@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// Bar shows the progress of a backtest on a terminal: use its Show as Options.Progress. Without a terminal it prints
-// only problems. It is safe for concurrent use.
+// Bar shows the progress of a backtest on a terminal. Set Options.Progress to its Show method. If Out is not a
+// terminal, Bar prints only problems. It is safe for concurrent use.
 type Bar struct {
-	// Out is the terminal, and Columns returns its current width; zero or nil if Out is not a terminal.
+	// Out receives the bar and the problems. Columns returns the current width of the terminal; it returns zero, or
+	// is nil, if Out is not a terminal.
 	Out     io.Writer
 	Columns func() int
 	Colour  bool
@@ -25,7 +26,7 @@ type Bar struct {
 	more           int
 }
 
-// mostSaid is the most different problems to print during a backtest.
+// mostSaid is the maximum number of different problems printed during a backtest.
 const mostSaid = 20
 
 // Show draws the bar at most a few times a second, and prints each different problem once, up to a limit.

@@ -18,24 +18,25 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// mostCasts is how many sets of agents are kept for later runs.
+// mostCasts is the number of sets of agents that are kept for later runs.
 const mostCasts = 256
 
-// casts makes the agents that are needed: one for each policy, suite and set of tools. It is safe for concurrent use.
+// casts builds and caches the agents of a backtest: one for each policy, suite and set of tools. It is safe for
+// concurrent use.
 type casts struct {
 	policies []Policy
 	agent    string
-	tools    []replay.ToolSchema // for runs without any of their own; nil for those that they call
+	tools    []replay.ToolSchema // for runs without schemas; if nil, such runs get schemas for the tools that they call
 
 	mu    sync.Mutex
 	made  map[string]*cast
-	rules map[string]map[string]Rule // what is known of the hooks, by policy and name
+	rules map[string]map[string]Rule // the hooks that may decide, by policy and name
 }
 
-// cast is the agents of one set of tools.
+// cast holds the agents for one set of tools.
 type cast struct {
 	players []player
-	left    map[string]error // policies that do not know the suite, and why
+	left    map[string]error // the error of each policy that has no hooks for the suite
 	err     error
 }
 
@@ -98,7 +99,7 @@ func (c *casts) cast(r *recorded.Run, tools []replay.ToolSchema) *cast {
 		}
 		a, err := agentWith(name, tools, list)
 		if err != nil {
-			return &cast{err: fmt.Errorf("an agent with %s: %w", p.Name, err)}
+			return &cast{err: fmt.Errorf("build an agent with policy %s: %w", p.Name, err)}
 		}
 		c.learn(p, list)
 		out.players = append(out.players, player{p.Name, a})
@@ -106,7 +107,7 @@ func (c *casts) cast(r *recorded.Run, tools []replay.ToolSchema) *cast {
 	return out
 }
 
-// learn remembers which hooks there are, so that those that never decide are told of, too.
+// learn records the hooks of a policy that may decide, so that the report also lists those that never did.
 func (c *casts) learn(p Policy, list []hooks.Hook) {
 	if c.rules[p.Name] == nil {
 		c.rules[p.Name] = map[string]Rule{}
@@ -123,7 +124,7 @@ func (c *casts) learn(p Policy, list []hooks.Hook) {
 	}
 }
 
-// drain waits for what hooks have started and the run does not wait for.
+// drain waits for the work that hooks started in the background.
 func (c *casts) drain(ctx context.Context) {
 	for made := range maps.Values(c.made) {
 		for _, p := range made.players {
@@ -136,7 +137,8 @@ func (c *casts) drain(ctx context.Context) {
 
 var toolName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,128}$`)
 
-// calledTools returns tools that take anything for what a run calls, where its tools were not recorded.
+// calledTools returns tools that accept any arguments, one for each tool that a run calls. It is used when the
+// recording has no schemas.
 func calledTools(r *recorded.Run) []replay.ToolSchema {
 	names := map[string]bool{}
 	for _, c := range r.Calls() {

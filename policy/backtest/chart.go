@@ -11,10 +11,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
-// mostBars is how many bars a chart has.
+// mostBars is the maximum number of bars in a chart.
 const mostBars = 12
 
-// pageChart is bars, or a plot.
+// pageChart is a bar chart or, if Plot is not empty, a plot.
 type pageChart struct {
 	Title, Note string
 	Bars        []pageBar
@@ -24,12 +24,12 @@ type pageChart struct {
 
 type pageBar struct {
 	Name, Value string
-	Kind        bool   // what the bar counts, not whom
-	Head        string // what stands above it: whom it is about
+	Kind        bool   // Name is what the bar counts, such as "blocked", not a suite, tool or rule
+	Head        string // the heading above the bar, such as the suite
 	Parts       []pagePart
 }
 
-// pagePart is a part of a bar: From and Width in percent of it.
+// pagePart is a segment of a bar. From and Width are percentages of the bar.
 type pagePart struct {
 	Class, Title string
 	From, Width  string
@@ -41,9 +41,10 @@ func (p PolicyReport) charts() []pageChart {
 	})
 }
 
-// outcomes returns what came of attacks, good runs and twins, by suite; without labels it is what was denied.
+// outcomes returns the chart of blocked attacks, broken good runs and denied twins by suite. Without labels it returns
+// the chart of decisions about calls.
 func (p PolicyReport) outcomes() pageChart {
-	c := pageChart{Title: "What came of it, by suite", Note: "Of the runs that count: attacks that did harm, good runs without an attack, twins."}
+	c := pageChart{Title: "Outcomes, by suite", Note: "Shares of the attacks that did harm, of the good runs without an attack, and of the twins."}
 	for i, r := range p.Suites {
 		if i == mostBars {
 			break
@@ -67,14 +68,14 @@ func (p PolicyReport) outcomes() pageChart {
 	if len(c.Bars) > 0 {
 		return c
 	}
-	c = pageChart{Title: "Calls, by suite", Note: "Of all calls.", Legend: callEffects(p.Total.parts())}
+	c = pageChart{Title: "Calls, by suite", Note: "Shares of all calls.", Legend: callEffects(p.Total.parts())}
 	for _, r := range lo.Slice(p.Suites, 0, mostBars) {
 		c.Bars = append(c.Bars, stackBars(cmp.Or(r.Name, "all runs"), r.parts(), r.Calls, r.Calls))
 	}
 	return c
 }
 
-// counted is how many of an effect.
+// counted is the number of decisions with one effect.
 type counted struct {
 	effect string
 	n      int
@@ -110,7 +111,8 @@ func callEffects(lists ...[]counted) []string {
 	return out
 }
 
-// stackBars returns a bar of several effects, of a whole of so many.
+// stackBars returns a bar with a segment for each effect. The whole width of the bar corresponds to of calls or
+// decisions.
 func stackBars(name string, parts []counted, of, calls int) pageBar {
 	b := pageBar{Name: line(name, 60)}
 	at, n := 0, 0
@@ -163,8 +165,8 @@ func (p PolicyReport) ruleChart() pageChart {
 	return c
 }
 
-// plot shows of each model how many attacks are blocked and how many good runs broken: the corner to the left above is
-// the good one.
+// plot returns a plot with a point for each model: attacks blocked against good runs broken. The best corner is at
+// the top left.
 func (p PolicyReport) plot() pageChart {
 	models := lo.Filter(p.Models, func(r Row, _ int) bool { return r.Blocked.Of > 0 && r.Broken.Of > 0 })
 	if len(models) < 2 {
@@ -193,6 +195,6 @@ func (p PolicyReport) plot() pageChart {
 	b.WriteString("</svg>")
 	return pageChart{
 		Title: "Blocked and broken, by model", Plot: markup.HTML(b.String()), // names are escaped, the rest is numbers
-		Note: "A point for each model, larger with more attacks that did harm. The corner to the left above is where to be.",
+		Note: "Each point is a model; a larger point stands for more attacks that did harm. The best corner is at the top left.",
 	}
 }

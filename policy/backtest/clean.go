@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes a text of a recording harmless for a terminal and for a page: control characters become visible signs,
-// what reorders text or hides in it becomes a replacement character. Line ends stay, tabs become spaces, carriage
-// returns go.
+// Clean makes a text of a recording safe to show on a terminal or a page. It replaces control characters by visible
+// symbols, and characters that reorder or hide text by the replacement character. It keeps line feeds, expands tabs
+// to spaces and removes carriage returns.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -16,20 +16,20 @@ func Clean(text string) string {
 		case r == '\r', r == 0xfeff:
 			return -1
 		case r < ' ':
-			return 0x2400 + r // the sign for the control character: ␛ for escape
+			return 0x2400 + r // the symbol of the control character, such as ␛ for escape
 		case r == 0x7f:
 			return '␡'
-		case r >= 0x80 && r < 0xa0, // the second set of control characters
+		case r >= 0x80 && r < 0xa0, // C1 control characters
 			r == 0x200e, r == 0x200f, r == 0x2028, r == 0x2029,
-			r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, // text that runs the other way
-			r >= 0xe0000 && r <= 0xe007f: // letters that are not visible
+			r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, // characters that change the direction of text
+			r >= 0xe0000 && r <= 0xe007f: // invisible tag characters
 			return utf8.RuneError
 		}
 		return r
 	}, strings.ReplaceAll(text, "\t", "    "))
 }
 
-// line returns a text on one line, of so many characters at most, made harmless.
+// line returns a text cleaned, on one line and shortened to at most most characters.
 func line(text string, most int) string {
 	text = strings.Join(strings.Fields(Clean(text)), " ")
 	if letters := []rune(text); len(letters) > most {

@@ -9,21 +9,22 @@ type Effect string
 
 // The effects.
 const (
-	// Denied: the call, or the input of a run, was denied; also by a hook that could not decide, see Decision.Failed.
+	// Denied: the call or the input of a run was denied. This includes a hook that could not decide: see
+	// Decision.Failed.
 	Denied Effect = "denied"
-	// Asked: a person had to be asked, and none was available, so the call did not run.
+	// Asked: the hook required approval. No person was available to give it, so the call did not run.
 	Asked Effect = "asked"
-	// Rewritten: the call ran with other arguments; or the input, or a request, became another.
+	// Rewritten: the hook changed the arguments of the call, the input, or a request.
 	Rewritten Effect = "rewritten"
-	// Mocked: the hook answered instead of the tool.
+	// Mocked: the hook supplied the result instead of the tool.
 	Mocked Effect = "mocked"
 	// Stopped: the hook ended the run.
 	Stopped Effect = "stopped"
-	// Redacted: an answer of a tool, or a reply of the model, was replaced or withheld.
+	// Redacted: the hook replaced or withheld the result of a tool or a reply of the model.
 	Redacted Effect = "redacted"
 	// Continued: the hook continued a run that would have ended.
 	Continued Effect = "continued"
-	// Failed: the hook failed to decide, without an effect.
+	// Failed: the hook failed to decide, and this had no effect on the run.
 	Failed Effect = "failed"
 	// NotReached: the call did not run because the run had been stopped before. It is not a decision about the call.
 	NotReached Effect = "not_reached"
@@ -32,51 +33,52 @@ const (
 	NotRun Effect = "not_run"
 )
 
-// effects returns every effect, the weightiest first.
+// effects returns every effect, the most severe first.
 func effects() []Effect {
 	return []Effect{Denied, Asked, Stopped, NotReached, Mocked, Rewritten, Redacted, Continued, Failed, NotRun}
 }
 
-// Decision is what a hook did, or, in shadow, would have done.
+// Decision is the effect that a hook had or, in shadow, would have had.
 type Decision struct {
-	// Message is the index of the message in the recording that the decision is about: that of the model's turn, for a
-	// call. Call is the place of the call in it, from zero; -1 where it is not about a call.
+	// Message is the index in the recording of the message that the decision is about. For a call this is the model's
+	// message with the call, and Call is the index of the call in it. Call is -1 if the decision is not about a call.
 	Message int `json:"message"`
 	Call    int `json:"call"`
-	// ID is the recorded id of the call, Tool its tool, Arguments what the model wrote.
+	// ID is the recorded id of the call, Tool the name of its tool, and Arguments are the arguments that the model
+	// wrote.
 	ID        string `json:"id,omitempty"`
 	Tool      string `json:"tool,omitempty"`
 	Arguments string `json:"arguments,omitempty"`
 
 	Point  hooks.PointName `json:"point,omitempty"`
 	Effect Effect          `json:"effect"`
-	// Rule is the name of the hook, Reason the sentence that it gave, Facts what it rests on. File and Line are where
-	// the rule stands, if it stands in a file.
+	// Rule is the name of the hook, Reason the sentence that it gave, and Facts are the values that the decision
+	// rests on. File and Line are the position of the rule if it comes from a file.
 	Rule   string       `json:"rule,omitempty"`
 	Reason string       `json:"reason,omitempty"`
 	Facts  []hooks.Fact `json:"facts,omitempty"`
 	File   string       `json:"file,omitempty"`
 	Line   int          `json:"line,omitempty"`
-	// Became is what a rewrite made of the arguments.
+	// Became holds the arguments after a rewrite.
 	Became string `json:"became,omitempty"`
 
-	// Worked is whether the call had succeeded in the recording, and Label what the recorder says of it.
+	// Worked reports whether the call succeeded in the recording. Label is the label that the recording gives it.
 	Worked bool   `json:"worked,omitempty"`
 	Label  string `json:"label,omitempty"`
-	// Failed says that the hook did not say no but could not decide.
+	// Failed reports whether the hook could not decide, so that its OnError policy decided.
 	Failed bool `json:"failed,omitempty"`
-	// Shadow says that the hook was asked and not obeyed.
+	// Shadow reports whether the hook ran in shadow: it was asked, but its decision had no effect.
 	Shadow bool `json:"shadow,omitempty"`
-	// After says that a call of the run was denied before: the model would have known.
+	// After reports whether an earlier call of the run was denied. A real model would have known of that denial.
 	After bool `json:"after,omitempty"`
 }
 
-// prevents reports whether the call did not run because of a hook that was in the way.
+// prevents reports whether a hook kept the call from running.
 func (d Decision) prevents() bool {
 	return !d.Shadow && (d.Effect == Denied || d.Effect == Asked || d.Effect == Stopped || d.Effect == NotReached)
 }
 
-// effectOf returns the effect of a hook's decision that is not about whether a call runs.
+// effectOf returns the effect of a decision that is not about running a call.
 func effectOf(e hooks.Event) Effect {
 	switch e.Decision {
 	case hooks.Deny, hooks.RejectAndEnd:

@@ -11,17 +11,17 @@ import (
 	"github.com/samber/lo"
 )
 
-// Allowed is the effect, in a Change, of a policy that lets a call run as it is.
+// Allowed is the effect, in a Change, of a policy that runs the call unchanged.
 const Allowed Effect = "allowed"
 
 // Diff lists the differences between the decisions of two policies.
 type Diff struct {
 	Old string `json:"old"`
 	New string `json:"new"`
-	// Changes are in the order of the recordings, Groups those that are alike, the most frequent first.
+	// Changes are in the order of the recordings. Groups collect similar changes, the largest group first.
 	Changes []Change `json:"changes"`
 	Groups  []Group  `json:"groups"`
-	// Blocked, Broken and Twins are those of the old and of the new policy.
+	// Blocked, Broken and Twins hold the share under the old policy, then the share under the new one.
 	Blocked [2]Share `json:"blocked"`
 	Broken  [2]Share `json:"broken"`
 	Twins   [2]Share `json:"twins_denied"`
@@ -32,13 +32,14 @@ type Change struct {
 	Run  string `json:"run"`
 	File string `json:"file"`
 	Line int    `json:"line"`
-	// Tool, ID and Arguments are the call's; they are empty for a moment that is no call.
+	// Tool, ID and Arguments describe the call. They are empty if the change is not about a call.
 	Tool      string `json:"tool,omitempty"`
 	ID        string `json:"id,omitempty"`
 	Arguments string `json:"arguments,omitempty"`
 	From      Effect `json:"from"`
 	To        Effect `json:"to"`
-	// Rule is the rule that decides now, or, of a call that is allowed now, the one that decided before.
+	// Rule is the rule that decides under the new policy. If the new policy allows the call, Rule is the rule that
+	// decided under the old one.
 	Rule   string `json:"rule"`
 	Reason string `json:"reason,omitempty"`
 	Worked bool   `json:"worked,omitempty"`
@@ -53,17 +54,17 @@ type Group struct {
 	Rule  string `json:"rule"`
 	Calls int    `json:"calls"`
 	Runs  int    `json:"runs"`
-	// Harm is how many of the calls are labelled harm, Worked how many had succeeded.
+	// Harm is the number of the calls that are labelled harm, and Worked the number that succeeded in the recording.
 	Harm   int `json:"harm"`
 	Worked int `json:"worked"`
 	// Example is the first of the changes.
 	Example Change `json:"example"`
 }
 
-// Diff compares the two policies of a report that has two. Shadow decisions change nothing, and are not compared.
+// Diff compares the policies of a report, which must have exactly two. It ignores decisions of hooks in shadow.
 func (r *Report) Diff() (*Diff, error) {
 	if len(r.Policies) != 2 {
-		return nil, errors.New("backtest: a difference is between two policies")
+		return nil, errors.New("backtest: Diff requires a report on exactly two policies")
 	}
 	before, after := r.Policies[0], r.Policies[1]
 	d := &Diff{
@@ -79,13 +80,13 @@ func (r *Report) Diff() (*Diff, error) {
 	return d, nil
 }
 
-// spot is a call, or a moment, of a run.
+// spot identifies a call, or another event, of a run.
 type spot struct {
 	message, call int
 	point         string
 }
 
-// changes compares call by call.
+// changes compares the decisions of two policies call by call.
 func (c *Case) changes(before, after string) []Change {
 	decisions := map[string]map[spot]Decision{before: {}, after: {}}
 	var spots []spot
@@ -151,17 +152,17 @@ func (d *Diff) group() {
 	})
 }
 
-// Empty reports whether the two policies decide alike about everything in the recordings.
+// Empty reports whether the two policies decide the same about everything in the recordings.
 func (d *Diff) Empty() bool { return len(d.Changes) == 0 }
 
-// WriteText writes the differences for a person.
+// WriteText writes the differences as text for a terminal.
 func (d *Diff) WriteText(w io.Writer, l Look) error {
 	var out strings.Builder
 	before, after := line(d.Old, 60), line(d.New, 60)
 	if d.Empty() {
-		l.paragraph(&out, "", fmt.Sprintf("%s and %s decide alike about every call.", before, after), "")
+		l.paragraph(&out, "", fmt.Sprintf("%s and %s decide the same about every call.", before, after), "")
 	} else {
-		l.paragraph(&out, bold, fmt.Sprintf("from %s to %s: %s become something else", before, after, countNoun(len(d.Changes), "call")), "  ")
+		l.paragraph(&out, bold, fmt.Sprintf("from %s to %s: %s decided differently", before, after, countNoun(len(d.Changes), "call")), "  ")
 		fmt.Fprintln(&out)
 		t := &table{names: []string{"change", "tool", "calls", "runs", "had worked", "harm", "rule"}, keep: map[string]bool{"had worked": true}}
 		for i, g := range d.Groups {
@@ -200,7 +201,7 @@ func (d *Diff) WriteText(w io.Writer, l Look) error {
 	return err //nolint:wrapcheck // the caller knows what it wrote
 }
 
-// describeChange says what a change is in words.
+// describeChange describes a change in words.
 func describeChange(from, to Effect) string {
 	switch {
 	case from == Allowed:

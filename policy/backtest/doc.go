@@ -1,5 +1,5 @@
-// Package backtest reports what hooks would have done in recorded runs: it replays the runs through a real agent with
-// these hooks, and counts.
+// Package backtest reports what hooks would have done in recorded runs. It replays the runs through a real agent that
+// has these hooks, and counts their decisions.
 //
 //	found, err := backtest.Find("recordings/", "session.jsonl")
 //	if err != nil {
@@ -13,8 +13,8 @@
 //	}
 //	return report.WriteText(os.Stdout, backtest.Look{Width: 100})
 //
-// The agent is real: the loop, the order of hooks and the effect of their answers are those of a program. Only the model
-// and its tools are replayed, by package replay, from the recordings that package recorded reads.
+// The agent is real: the loop, the order of hooks and the effect of their answers are the same as in a program. Only
+// the model and its tools are replayed, by package replay, from recordings that package recorded reads.
 //
 // # What is counted
 //
@@ -23,27 +23,27 @@
 // change nothing. Calls that the agent refuses regardless of hooks, because they break their tool's schema, are not
 // decisions.
 //
-// Where a recording has labels:
+// If a recording has labels, the report also counts:
 //
-//   - blocked: of the attacks that succeeded and of which a harmful call was executed, those of which every such call
-//     is denied, asked about, or kept from running by a hook that stopped the run;
-//   - broken: of the runs without an attack that did the user's task, those of which a call is denied, or asked about,
-//     that had succeeded;
-//   - twins denied: the same of the runs in which the user asks for what attackers ask for elsewhere.
+//   - blocked: of the attacks that succeeded and executed a harmful call, those in which every harmful call is denied,
+//     asked about, or kept from running by a hook that stopped the run;
+//   - broken: of the runs without an attack that did the user's task, those in which a call that had succeeded is
+//     denied or asked about;
+//   - twins denied: the same share of the runs in which the user asks for what attackers ask for in other runs.
 //
-// A Share also says how many of its count depend on a question (ByAsking): with a person to approve, these are asked
-// about and not lost.
+// Share.ByAsking is the part of a share that depends on questions: if a person approves these calls, they run.
 //
 // # What a replay cannot know
 //
 // After the first denied call, the rest of a run is counterfactual: the recorded model continues as if the call had
-// succeeded, although a real model would have been told and might have found another way or given up. So broken is an
-// upper bound, and decisions about later calls are marked (Decision.After). Values that only a denied call created may
-// appear in later answers of the recording.
+// succeeded. A real model would have learned of the denial, and might have found another way or given up. Therefore
+// broken is an upper bound, and decisions about later calls are marked (Decision.After). Later results in the
+// recording may contain values that only a denied call created.
 //
 // # Concurrency and failure
 //
-// Run uses all cores. When its context ends it stops, and the report says so. A run that cannot be read or replayed is
-// counted and reported with its file and line, and the others continue. Hooks are called as in a program: a hook that
-// writes or sends does so. All functions are safe for concurrent use; a Report must not be changed while it is written.
+// Run uses all cores. When its context ends, it stops, and the report says so. If a run cannot be read or replayed,
+// Run counts it, reports its file and line, and continues with the others. Hooks run as in a program: a hook that
+// writes a file or sends a message does so. All functions are safe for concurrent use; do not change a Report while
+// it is being written.
 package backtest

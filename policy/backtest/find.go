@@ -20,15 +20,16 @@ import (
 type Recording struct {
 	// Name is the name in reports and errors, usually the path.
 	Name string
-	// Files is the folder of the recording and of the files that it refers to. Path is its place there.
+	// Files is the folder of the recording and of the files that it refers to. Path is the path of the recording in
+	// Files.
 	Files fs.FS
 	Path  string
 	// Size is the size of the file in bytes, compressed or not; zero when it is unknown.
 	Size int64
-	// Format is its format; empty means to detect it.
+	// Format is the format of the file; empty means to detect it.
 	Format recorded.Format
-	// found says that it was not named itself but stood in a folder that was: it may turn out to be something else,
-	// which is then no error.
+	// found reports whether Find found the file in a folder. Such a file may turn out not to be a recording, and that
+	// is not an error.
 	found bool
 }
 
@@ -75,12 +76,12 @@ func findAt(path string) ([]Recording, error) {
 		return Recording{Name: filepath.Join(path, e.Name()), Files: folder(path), Path: e.Name(), Size: info.Size(), found: true}, true
 	})
 	if len(out) == 0 {
-		return nil, fmt.Errorf("open folder %q: there is no recording in it: they are named *.jsonl, *.json, or the same with .gz", path)
+		return nil, fmt.Errorf("open folder %q: no recordings: expected files named *.jsonl, *.json, *.jsonl.gz or *.json.gz", path)
 	}
 	return out, nil
 }
 
-// tools returns the schemas that a run refers to, by its ToolsRef.
+// tools returns the schemas in the file that Run.ToolsRef names.
 func (r Recording) tools(ref string) ([]replay.ToolSchema, error) {
 	text, err := fs.ReadFile(r.Files, ref)
 	if err != nil {
@@ -93,7 +94,7 @@ func (r Recording) tools(ref string) ([]replay.ToolSchema, error) {
 	return tools, nil
 }
 
-// openCounted opens the recording, counting what is read of it.
+// openCounted opens the recording and reports the number of bytes read to count.
 func (r Recording) openCounted(count func(int64)) (*recorded.Reader, io.Closer, error) {
 	file, err := r.Files.Open(r.Path)
 	if err != nil {

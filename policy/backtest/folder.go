@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// folder is the files of a folder. Opening one does not wait: a pipe without a writer is empty.
+// folder is a file system with the files of a folder. Open does not block: a pipe without a writer reads as empty.
 type folder string
 
-// Open opens a file of the folder, or of one within.
+// Open opens a file in the folder or in a subfolder.
 func (f folder) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}

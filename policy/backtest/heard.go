@@ -8,17 +8,17 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// heard is what the hooks did in one run of a recording, as far as it is more than to let things go on.
+// heard records the decisions of hooks in one run of a recording, except those that let the run continue unchanged.
 type heard struct {
 	mu     sync.Mutex
 	closed bool
 	events []hooks.Event
-	judged map[string]int // how often each control was asked
+	judged map[string]int // how often each hook that may decide was asked
 }
 
 var _ agent.Observer = (*heard)(nil)
 
-// Observe takes an event in. Detached hooks may tell of themselves when all is over.
+// Observe records an event. It ignores events of detached hooks that arrive after close.
 func (h *heard) Observe(_ context.Context, e agent.Event) {
 	event, ok := e.(hooks.Event)
 	if !ok || event.Kind == hooks.HookStart || !event.Control {
@@ -45,7 +45,7 @@ func (h *heard) Observe(_ context.Context, e agent.Event) {
 	h.events = append(h.events, event)
 }
 
-// close gives what was heard.
+// close stops the recording and returns the recorded events.
 func (h *heard) close() []hooks.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()

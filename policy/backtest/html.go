@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// The page. Its style and its script are the only ones that it lets run, by their hashes: what stands in a recording is
-// text, and stays text.
+// The style and the script of the page. The page permits only these two, by their hashes, so a text of a recording
+// cannot run as a script.
 var (
 	//go:embed page/page.css
 	pageCSS string
@@ -25,12 +25,12 @@ var (
 	pageJS string
 )
 
-// perPiece is how many transcripts are packed together.
+// perPiece is the number of transcripts that are compressed together.
 const perPiece = 50
 
-// WriteHTML writes the report as one page that needs nothing else: totals, charts, tables, and the runs behind the
-// numbers with their transcripts, as far as Options.Keep had room for them. Where the report has two policies, what they
-// decide differently is in it, too.
+// WriteHTML writes the report as one self-contained page: totals, charts, tables, and the runs behind the numbers
+// with as many transcripts as fit in Options.Keep. If the report has two policies, the page also shows their
+// differences.
 func (r *Report) WriteHTML(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	if _, err := out.WriteString(r.page().html()); err != nil {
@@ -49,7 +49,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return out.Flush() //nolint:wrapcheck // the caller knows what it wrote
 }
 
-// contentPolicy returns the policy of the page's content: its own style and script, and nothing else.
+// contentPolicy returns the Content-Security-Policy of the page: it permits the page's style and script only.
 func contentPolicy() string {
 	hash := func(text string) string {
 		sum := sha256.Sum256([]byte(text))
@@ -58,7 +58,7 @@ func contentPolicy() string {
 	return "default-src 'none'; base-uri 'none'; form-action 'none'; style-src " + hash(pageCSS) + "; script-src " + hash(pageJS)
 }
 
-// toldCase is a run as the page's script reads it.
+// toldCase is a run in the form that the page's script reads.
 type toldCase struct {
 	ID       string        `json:"id"`
 	File     string        `json:"file"`
@@ -71,7 +71,7 @@ type toldCase struct {
 	Utility  *bool         `json:"utility,omitempty"`
 	Security *bool         `json:"security,omitempty"`
 	Changed  bool          `json:"changed,omitempty"`
-	At       *[2]int       `json:"at,omitempty"` // the piece with its transcript, and the place in it
+	At       *[2]int       `json:"at,omitempty"` // the piece that has the transcript, and the index in the piece
 	Verdicts []toldVerdict `json:"v"`
 }
 
@@ -88,7 +88,7 @@ type toldVerdict struct {
 	Decisions []Decision `json:"d"`
 }
 
-// pageRuns returns the runs for the page's script, as JSON that can stand in a page, and their transcripts in pieces.
+// pageRuns returns the runs as JSON that can be embedded in a page, and their transcripts in pieces.
 func (r *Report) pageRuns() (cases []byte, pieces [][][]byte) {
 	changed := map[string]bool{}
 	if d, err := r.Diff(); err == nil {
@@ -118,7 +118,7 @@ func (r *Report) pageRuns() (cases []byte, pieces [][][]byte) {
 		}
 		list = append(list, t)
 	}
-	// It escapes what could end the script.
+	// Marshal escapes the characters that could end the script element.
 	cases, _ = json.Marshal(map[string]any{"cases": list}) //nolint:errchkjson // texts, numbers and booleans
 	return cases, pieces
 }
@@ -137,7 +137,7 @@ func (r *Report) toldVerdict(v Verdict) toldVerdict {
 	}
 }
 
-// withoutControls returns the decision with everything in it made harmless, and shortened.
+// withoutControls returns the decision with all texts cleaned and shortened.
 func (d Decision) withoutControls() Decision {
 	d.ID, d.Tool, d.Rule, d.File = Clean(d.ID), Clean(d.Tool), Clean(d.Rule), Clean(d.File)
 	d.Arguments, d.Reason, d.Became = cutText(d.Arguments), cutText(d.Reason), cutText(d.Became)
@@ -145,7 +145,7 @@ func (d Decision) withoutControls() Decision {
 	return d
 }
 
-// zipTranscripts packs transcripts together as a browser can unpack them.
+// zipTranscripts compresses transcripts in a format that browsers can decompress.
 func zipTranscripts(transcripts [][]byte) (string, error) {
 	var out bytes.Buffer
 	encoder := base64.NewEncoder(base64.StdEncoding, &out)

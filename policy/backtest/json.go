@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// WriteJSON writes the report for programs, indented.
+// WriteJSON writes the report as indented JSON.
 func (r *Report) WriteJSON(w io.Writer) error { return encodeJSON(w, r) }
 
-// WriteJSON writes the differences for programs, indented.
+// WriteJSON writes the differences as indented JSON.
 func (d *Diff) WriteJSON(w io.Writer) error { return encodeJSON(w, d) }
 
 func encodeJSON(w io.Writer, v any) error {

@@ -14,7 +14,7 @@ import (
 type Look struct {
 	// Width is the number of columns. Zero means no limit.
 	Width int
-	// All shows the rules that were never asked, too.
+	// All also shows the rules that were never asked.
 	All bool
 	// Colour adds terminal colours.
 	Colour bool
@@ -34,7 +34,7 @@ func (l Look) paint(style, text string) string {
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-// paragraph writes a text in lines that fit, at most 100 columns wide; all but the first are indented.
+// paragraph writes a text in lines of at most l.Width and at most 100 columns. It indents all lines except the first.
 func (l Look) paragraph(w io.Writer, style, text, indent string) {
 	limit := 100
 	if l.Width > 0 {
@@ -58,17 +58,17 @@ func (l Look) paragraph(w io.Writer, style, text, indent string) {
 // cell is a text with a style.
 type cell struct{ text, style string }
 
-// table is rows of cells under names. What stands first in a row is its name.
+// table is rows of cells under column names. The first cell of a row is its name.
 type table struct {
 	names []string
 	rows  [][]cell
-	// keep says which columns are there even when nothing but zeros and dashes stands in them.
+	// keep holds the columns to show even if all their cells are zeros and dashes.
 	keep map[string]bool
 }
 
 func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
 
-// write writes the table, or, where it does not fit, a list.
+// write writes the table or, if it is wider than the terminal, a list.
 func (t *table) write(w io.Writer, l Look) {
 	if len(t.rows) == 0 {
 		return
@@ -107,7 +107,7 @@ func (t *table) write(w io.Writer, l Look) {
 	}
 }
 
-// list writes the table for those who have no room for it.
+// list writes the table as a list, for a narrow terminal.
 func (t *table) list(w io.Writer, l Look, shown []int) {
 	for _, row := range t.rows {
 		fmt.Fprintln(w, l.paint(bold, row[0].text))
@@ -119,10 +119,11 @@ func (t *table) list(w io.Writer, l Look, shown []int) {
 	}
 }
 
-// countColumns returns the width of a text on a terminal, for the letters that are written here.
+// countColumns returns the width of a text on a terminal. It is right only for the characters that this package
+// writes.
 func countColumns(text string) int { return utf8.RuneCountInString(text) }
 
-// padText fills a text up to a width: behind it, or in front of it when the width is negative.
+// padText pads a text to a width: on the right, or on the left if the width is negative.
 func padText(text string, width int) string {
 	fill := strings.Repeat(" ", max(0, max(width, -width)-countColumns(text)))
 	if width < 0 {
@@ -144,7 +145,8 @@ func countNoun(n int, what string) string {
 	return formatNumber(n) + " " + what + lo.Ternary(n == 1, "", "s")
 }
 
-// percent returns a share in percent, with one digit behind the point; never 0.0 or 100.0 unless it is none or all.
+// percent returns a share in percent with one decimal. It returns 0.0 or 100.0 only if the share is exactly none or
+// all.
 func (s Share) percent() string {
 	if s.Of == 0 {
 		return "–"

@@ -10,12 +10,13 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/replay"
 )
 
-// shown is a message as a report shows it.
+// shown is a message in the form that a report shows.
 type shown struct {
 	Role  replay.Role `json:"r"`
 	Text  string      `json:"t,omitempty"`
 	Calls []shownCall `json:"c,omitempty"`
-	// To is the id of the call that is answered, Failed that the tool failed, Injected that an attacker's text is in it.
+	// To is the id of the call that the message answers. Failed reports whether the tool failed, and Injected whether
+	// the message contains an attacker's text.
 	To       string `json:"i,omitempty"`
 	Failed   bool   `json:"e,omitempty"`
 	Injected bool   `json:"x,omitempty"`
@@ -28,7 +29,7 @@ type shownCall struct {
 	Label     string `json:"l,omitempty"`
 }
 
-// mostShown is how much of a text is shown, in bytes.
+// mostShown is the maximum number of bytes of a text that the report shows.
 const mostShown = 16 << 10
 
 func cutText(text string) string {
@@ -38,7 +39,7 @@ func cutText(text string) string {
 	return Clean(text)
 }
 
-// packRun makes the transcript of a run small. What is hostile in it is made harmless before.
+// packRun cleans the transcript of a run and compresses it.
 func packRun(r *replay.Record) []byte {
 	labels := labelsOf(r)
 	list := make([]shown, len(r.Messages))
@@ -50,7 +51,7 @@ func packRun(r *replay.Record) []byte {
 	}
 	text, _ := json.Marshal(list) //nolint:errchkjson // there is nothing in it that JSON cannot hold
 	var out bytes.Buffer
-	z, _ := flate.NewWriter(&out, flate.BestSpeed) // the level is a good one
+	z, _ := flate.NewWriter(&out, flate.BestSpeed) // the level is valid
 	_, _ = z.Write(text)
 	_ = z.Close()
 	return out.Bytes()

@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
-// html returns the page up to its data and its script. What stands in a recording is escaped; the classes of elements
+// html returns the page up to its data and its script. It escapes the texts of recordings. The classes of elements
 // are words of this package.
 func (d pageData) html() string {
 	var p markup.Page
@@ -123,7 +123,7 @@ func (b pageBar) write(p *markup.Page) {
 	p.Put("</svg>\n<div class=\"value\">%s</div>", b.Value)
 }
 
-// write writes the table up to the end of what can be scrolled.
+// write writes the table without closing its scrollable element.
 func (t pageTable) write(p *markup.Page) {
 	p.Put("<div class=\"scroll\"><table>\n<thead><tr>")
 	for _, n := range t.Names {

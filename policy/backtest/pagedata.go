@@ -12,7 +12,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// pageData is what the page is made of.
+// pageData is the content of the page.
 type pageData struct {
 	Title, Summary string
 	Guard          string
@@ -47,7 +47,7 @@ type pageRow struct {
 	Cells []pageCell
 }
 
-// pageCell is a cell; with What, a click on it shows the runs behind it.
+// pageCell is a cell of a table. If What is not empty, a click on the cell shows the runs behind it.
 type pageCell struct{ Text, Small, Class, Title, What, By, Key string }
 
 type pageDiff struct {
@@ -64,7 +64,7 @@ func (r *Report) page() pageData {
 		Policies: lo.Map(r.Policies, func(p PolicyReport, _ int) pagePolicy { return p.page() }),
 	}
 	if r.Interrupted {
-		d.Warnings = append(d.Warnings, "This backtest was interrupted: the numbers are of what had been played.")
+		d.Warnings = append(d.Warnings, "This backtest was interrupted: the numbers cover only the runs played so far.")
 	}
 	if r.Failed > 0 {
 		text := countNoun(r.Failed, "run") + " or lines could not be read or played."
@@ -74,7 +74,7 @@ func (r *Report) page() pageData {
 		d.Warnings = append(d.Warnings, text)
 	}
 	if kept := lo.CountBy(r.Cases, func(c *Case) bool { return c.packed != nil }); kept < len(r.Cases) {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("Of %s, the transcripts of %s are in this file; there was no room for the others.",
+		d.Warnings = append(d.Warnings, fmt.Sprintf("Of %s, the transcripts of %s are in this file; the others did not fit.",
 			countNoun(len(r.Cases), "run"), formatNumber(kept)))
 	}
 	if diff, err := r.Diff(); err == nil {
@@ -86,19 +86,19 @@ func (r *Report) page() pageData {
 
 func (r *Report) pageLegend() []string {
 	out := []string{
-		"Blocked: of the attacks that succeeded and did harm, those of which every harmful call is denied, asked about or kept from running. " +
-			"Broken: of the runs without an attack that did the user's task, those of which a call is denied or asked about that had succeeded. " +
-			"Twins denied: the same of runs whose user asks for what attackers ask for elsewhere.",
-		"Hit: runs that have a call that is denied, asked about, or kept from running by a stop. First: runs in which the rule was the first " +
+		"Blocked: of the attacks that succeeded and did harm, those in which every harmful call is denied, asked about or kept from running. " +
+			"Broken: of the runs without an attack that did the user's task, those in which a call that had succeeded is denied or asked about. " +
+			"Twins denied: the same share of the runs whose user asks for what attackers ask for in other runs.",
+		"Hit: runs with a call that is denied, asked about, or kept from running by a stop. First: runs in which the rule was the first " +
 			"to keep a call from running. After the first denied call the rest of a recording is " +
-			"counterfactual, so that broken is an upper bound.",
+			"counterfactual, so broken is an upper bound.",
 	}
 	for _, l := range r.Lacks {
-		out = append(out, fmt.Sprintf("%s from %s: the form does not tell %s.", countNoun(l.Runs, "run"), l.Format, l.What))
+		out = append(out, fmt.Sprintf("%s from %s: the format does not record %s.", countNoun(l.Runs, "run"), l.Format, l.What))
 	}
 	left := map[string]int{}
 	for _, l := range r.LeftOut {
-		left[lo.Ternary(l.File != "", "files that are no recordings", "runs that "+line(l.Policy, 60)+" has no rules for: "+line(l.Why, 120))] += max(l.Runs, 1)
+		left[lo.Ternary(l.File != "", "files that are not recordings", "runs that "+line(l.Policy, 60)+" has no rules for: "+line(l.Why, 120))] += max(l.Runs, 1)
 	}
 	for _, what := range slices.Sorted(maps.Keys(left)) {
 		out = append(out, "Left out: "+formatNumber(left[what])+" "+what+".")
@@ -167,7 +167,7 @@ func newNames(list ...string) []pageName {
 	})
 }
 
-// scorePage returns the table of suites, or of models; None where there is nothing to tell apart.
+// scorePage returns the table of suites or of models.
 func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
 	t := pageTable{Title: title, Names: newNames(by, "runs", "hit", "calls", "denied", "asked", "rewritten", "redacted", "stopped",
 		"blocked", "not blocked", "broken", "twins denied")}
@@ -200,7 +200,7 @@ func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
 	return t.dropEmptyColumns(4)
 }
 
-// resultPage tells runs that did their task from those that did not.
+// resultPage returns the table that separates the runs that did their task from those that did not.
 func (p PolicyReport) resultPage() pageTable {
 	t := pageTable{Title: "By model and result", Names: newNames("model", "<task", "runs", "hit", "of its runs", "calls", "denied", "asked")}
 	for _, r := range p.Results {
@@ -214,7 +214,7 @@ func (p PolicyReport) resultPage() pageTable {
 	return t.dropEmptyColumns(6)
 }
 
-// linkNumber returns a number behind which there are runs.
+// linkNumber returns a number that shows the runs behind it when clicked.
 func linkNumber(n int, what, by, key string) pageCell {
 	if n == 0 {
 		return pageCell{Text: "0", Class: "zero"}
@@ -241,8 +241,8 @@ func (p PolicyReport) rulePage() pageTable {
 	t := pageTable{
 		Title: "By rule",
 		Names: newNames("rule", "asked about", "denied", "asked", "rewritten", "mocked", "redacted", "stopped", "undecided", "runs", "first", "harm", "<where"),
-		Note: "Asked about is how often the rule was given something to judge; " +
-			"harm how many of the calls that it decided about are labelled as an attack's damage.",
+		Note: "Asked about is the number of calls and events that the rule judged; " +
+			"harm is the number of its decisions about calls that are labelled as harm of an attack.",
 	}
 	for _, r := range p.Rules {
 		cell := func(e Effect) pageCell {
@@ -263,18 +263,18 @@ func (p PolicyReport) rulePage() pageTable {
 	return t.dropEmptyColumns(3)
 }
 
-// mark says what else is to be known of a rule.
+// mark returns a remark about a rule, such as "in shadow".
 func (r Rule) mark() string {
 	switch {
 	case r.Undone:
-		return "not judged: its action was not done"
+		return "not judged: a backtest does not perform its action"
 	case r.Shadow:
 		return "in shadow"
 	}
 	return ""
 }
 
-// dropEmptyColumns returns the table without the columns behind the first few in which there is nothing.
+// dropEmptyColumns returns the table without its empty columns. It always keeps the first keep columns.
 func (t pageTable) dropEmptyColumns(keep int) pageTable {
 	var shown []int
 	for i, name := range t.Names {
@@ -293,10 +293,10 @@ func (t pageTable) dropEmptyColumns(keep int) pageTable {
 func (d *Diff) page() *pageDiff {
 	p := &pageDiff{Title: fmt.Sprintf("From %s to %s", line(d.Old, 60), line(d.New, 60))}
 	if d.Empty() {
-		p.Note = "The two decide alike about every call."
+		p.Note = "The two policies decide the same about every call."
 		return p
 	}
-	p.Note = countNoun(len(d.Changes), "call") + " become something else."
+	p.Note = countNoun(len(d.Changes), "call") + " decided differently."
 	t := &pageTable{Names: newNames("change", "<tool", "calls", "runs", "had worked", "harm", "<rule", "<for example")}
 	for _, g := range d.Groups {
 		e := g.Example
@@ -310,7 +310,7 @@ func (d *Diff) page() *pageDiff {
 	return p
 }
 
-// withRows returns the tables that have more to tell than a total.
+// withRows returns the tables that have rows.
 func withRows(tables ...pageTable) []pageTable {
 	return lo.Filter(tables, func(t pageTable, _ int) bool { return len(t.Rows) > 0 })
 }

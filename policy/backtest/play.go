@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// Verdict is what a policy did to one recorded run.
+// Verdict is the effect of a policy on one recorded run.
 type Verdict struct {
 	Policy string `json:"policy"`
 	Score  Score  `json:"score"`
@@ -20,7 +20,7 @@ type Verdict struct {
 	Decisions []Decision `json:"decisions"`
 }
 
-// playRun plays a run under one policy.
+// playRun replays a run under one policy.
 func playRun(ctx context.Context, run *recorded.Run, policy string, a *agent.Agent) (Verdict, error) {
 	session, err := replay.NewSession(&run.Record)
 	if err != nil {
@@ -52,12 +52,12 @@ func playRun(ctx context.Context, run *recorded.Run, policy string, a *agent.Age
 	return p.verdict(policy), nil
 }
 
-// playing is a run while it is played.
+// playing is the state of a run that is being replayed.
 type playing struct {
 	record *replay.Record
 	labels map[string]string
-	turns  []int // the message of each turn of the model
-	first  int   // the number of the first turn of the part that is being played
+	turns  []int // the index of the message of each turn of the model
+	first  int   // the index in turns of the first turn of the current part
 
 	calls     int
 	left      []replay.Departure
@@ -74,7 +74,7 @@ func labelsOf(r *replay.Record) map[string]string {
 	return labels
 }
 
-// take takes in how one part of the recording was played: a run of the agent, of so many turns.
+// take records the replay of one part of the recording: a run of the agent with this number of turns.
 func (p *playing) take(turns int, final agent.State, events []hooks.Event) {
 	stopped := slices.ContainsFunc(events, func(e hooks.Event) bool { return e.Decision == hooks.StopRun && !e.Shadow })
 	taken := 0
@@ -92,13 +92,13 @@ func (p *playing) take(turns int, final agent.State, events []hooks.Event) {
 	p.moments(taken, turns+1, events)
 	for n := taken; n < turns && stopped; n++ {
 		for i := range p.message(n).ToolCalls {
-			p.add(n, i, Decision{Effect: NotReached, Reason: "the run was stopped before"})
+			p.add(n, i, Decision{Effect: NotReached, Reason: "the run had already stopped"})
 		}
 	}
 	p.first += turns
 }
 
-// message returns the recorded message of a turn of the part that is being played.
+// message returns the recorded message of a turn of the current part.
 func (p *playing) message(turn int) replay.Message {
 	if at := p.first + turn; at < len(p.turns) {
 		return p.record.Messages[p.turns[at]]
@@ -106,7 +106,7 @@ func (p *playing) message(turn int) replay.Message {
 	return replay.Message{}
 }
 
-// add adds a decision about a call of a turn, or, with a negative call, about the turn.
+// add adds a decision about a call of a turn. A negative call means that the decision is about the turn.
 func (p *playing) add(turn, call int, d Decision) {
 	d.Message, d.Call, d.After = len(p.record.Messages), call, p.denied
 	if at := p.first + turn; at < len(p.turns) {
@@ -121,8 +121,8 @@ func (p *playing) add(turn, call int, d Decision) {
 	p.denied = p.denied || d.prevents() || !d.Shadow && d.Effect == Mocked
 }
 
-// worked reports whether a call had a good answer in the recording: the first answer to its id after it, for the first
-// call of that id that is not answered yet.
+// worked reports whether a call succeeded in the recording. If several calls have the same id, the answers to this id
+// belong to them in order.
 func (p *playing) worked(message, call int) bool {
 	calls := p.record.Messages[message].ToolCalls
 	id, skip := calls[call].ID, 0
@@ -138,13 +138,13 @@ func (p *playing) worked(message, call int) bool {
 				return !m.Error
 			}
 		case slices.ContainsFunc(m.ToolCalls, func(c replay.ToolCall) bool { return c.ID == id }):
-			return false // from here on the id is another call's
+			return false // later answers to the id belong to that message's calls
 		}
 	}
 	return false
 }
 
-// moments tells of what was decided outside of calls, in the steps from one to before another.
+// moments records the decisions that are not about calls, in the steps from from up to but not including to.
 func (p *playing) moments(from, to int, events []hooks.Event) {
 	for _, e := range events {
 		if e.Call.ID == "" && e.Call.Name == "" && e.Step >= from && e.Step < to {
@@ -153,7 +153,7 @@ func (p *playing) moments(from, to int, events []hooks.Event) {
 	}
 }
 
-// call tells of what became of a call.
+// call records the decisions about a call, with its result.
 func (p *playing) call(turn, index int, r *agent.ToolResult, stopped bool, events []hooks.Event) {
 	about := func(match func(hooks.Event) bool) []hooks.Event {
 		var out []hooks.Event
@@ -208,7 +208,7 @@ func (p *playing) call(turn, index int, r *agent.ToolResult, stopped bool, event
 	}
 }
 
-// decisionOf returns the decision that an event tells of.
+// decisionOf returns the decision that an event describes.
 func decisionOf(e hooks.Event) Decision {
 	d := Decision{
 		Point: e.Point, Call: -1, Effect: effectOf(e), Rule: e.Hook, Reason: e.Reason, Facts: e.Outcome.Facts(),
@@ -223,7 +223,7 @@ func decisionOf(e hooks.Event) Decision {
 	return d
 }
 
-// verdict returns what came of it.
+// verdict returns the verdict about the run.
 func (p *playing) verdict(policy string) Verdict {
 	s := Score{Runs: 1, Calls: p.calls, Left: map[replay.DepartureKind]int{}}
 	if len(p.left) > 0 {

@@ -15,21 +15,21 @@ import (
 // Policy is a named set of hooks.
 type Policy struct {
 	Name string
-	// Hooks returns the hooks for the runs of a suite; suite is empty for recordings without one. It is called once for
-	// each suite and set of tools, and all runs of these share the result concurrently. If it returns an error, those
-	// runs are omitted from this policy, and the report says why.
+	// Hooks returns the hooks for the runs of a suite; suite is empty for recordings without one. It is called once
+	// for each suite and set of tools, and all runs of these share the result concurrently. If it returns an error,
+	// this policy skips those runs, and the report says why.
 	Hooks func(suite string) ([]hooks.Hook, error)
-	// Undone lists the hooks whose actions are not performed in a backtest. They are asked and have no opinion, and the
-	// report marks them as not judged.
+	// Undone lists the hooks whose actions are not performed in a backtest. These hooks always pass, and the report
+	// marks them as not judged.
 	Undone []string
 }
 
-// Always returns a policy that has the same hooks everywhere.
+// Always returns a policy that has the same hooks for every suite.
 func Always(name string, list ...hooks.Hook) Policy {
 	return Policy{Name: name, Hooks: func(string) ([]hooks.Hook, error) { return list, nil }}
 }
 
-// agentWith makes an agent that plays recordings of these tools under these hooks.
+// agentWith builds an agent that replays recordings with these tools under these hooks.
 func agentWith(name string, tools []replay.ToolSchema, list []hooks.Hook) (*agent.Agent, error) {
 	return builder.New().
 		WithName(name).
@@ -39,19 +39,19 @@ func agentWith(name string, tools []replay.ToolSchema, list []hooks.Hook) (*agen
 			listening{},
 			capability.UseTools(replay.Tools(tools...)...),
 			capability.UseHooks(list...),
-			// The rules are for other agents than this one, too, which is what one recording says of it.
+			// Hooks may name tools, agents and points that this recording does not have.
 			capability.UseLater(capability.Later{Tools: []string{"*"}, Agents: []string{"*"}, Points: hooks.PointNames()}),
 			capability.UseCriteria(replay.GoOn),
 		).
 		Build().Get()
 }
 
-// listening lets the one that the context names hear what hooks do.
+// listening passes the events of hooks to the *heard in the context of the run.
 type listening struct{}
 
 func (listening) Name() string { return "backtest" }
 
-// Install puts it outside of everything that tells.
+// Install installs the processor outside all others, so that it receives the events of all hooks.
 func (l listening) Install(p capability.Plan) mo.Result[capability.Plan] {
 	return mo.Ok(p.AroundRun(capability.Outside, l.Name(), agent.ProcessorFunc(
 		func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {

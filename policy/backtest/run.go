@@ -15,22 +15,23 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// defaultKeep is how many bytes of packed transcripts a report keeps, when Options do not say otherwise.
+// defaultKeep is the maximum number of bytes of compressed transcripts in a report if Options.Keep is zero.
 const defaultKeep = 32 << 20
 
 // Options configure a backtest.
 type Options struct {
-	// Policies are tried on every run, each by itself. There must be at least one; their names must differ.
+	// Policies are the policies to try. Each is tried on every run by itself. At least one is required, and their
+	// names must differ.
 	Policies []Policy
 	// Agent is the agent's name for recordings without one; empty means "backtest".
 	Agent string
-	// Tools are the schemas for runs that neither carry nor name any. Nil means tools without schemas for the tools that
-	// they call.
+	// Tools are the schemas for runs that neither contain schemas nor name a file of schemas. Nil means that the
+	// tools such a run calls accept any arguments.
 	Tools []replay.ToolSchema
 	// AtOnce is the number of runs that are replayed concurrently. Zero means one per core.
 	AtOnce int
-	// Keep is the most bytes of packed transcripts in the report, for WriteHTML. Zero means 32 MiB, a negative number
-	// none. Runs beyond the limit are counted and listed without their transcripts.
+	// Keep is the maximum number of bytes of compressed transcripts in the report, for WriteHTML. Zero means 32 MiB,
+	// a negative number means no transcripts. Runs beyond the limit are counted and listed without their transcripts.
 	Keep int64
 	// Progress, unless nil, is called with the progress of the backtest, and with the error of a run as soon as it is
 	// found. Calls are never concurrent.
@@ -39,22 +40,24 @@ type Options struct {
 
 // Progress is the state of a running backtest.
 type Progress struct {
-	// Runs is how many were played, or left out; Bytes how much of the recordings was read, of Total.
+	// Runs is the number of runs that were replayed or skipped. Bytes is the number of bytes of the recordings that
+	// were read so far, of Total.
 	Runs         int
 	Bytes, Total int64
-	// Wrong is an error of a run or a file; nil if the call only reports progress.
+	// Wrong is the error of a run or a file. It is nil if the call only reports progress.
 	Wrong error
 }
 
-// Run replays recordings under policies. When ctx ends it stops, and the report covers the runs replayed so far and says
-// so. The error is about the options, never about a recording: see Report.Failed.
+// Run replays recordings under policies. When ctx ends, it stops, and the report covers the runs replayed so far and
+// says so. Run returns an error only for invalid options. Problems with a recording are in Report.Failed and
+// Report.Problems.
 func Run(ctx context.Context, recordings []Recording, o Options) (*Report, error) {
 	names := lo.Map(o.Policies, func(p Policy, _ int) string { return p.Name })
 	switch {
 	case len(o.Policies) == 0:
-		return nil, errors.New("backtest: there is no policy to try")
+		return nil, errors.New("backtest: Options.Policies is empty")
 	case len(lo.Uniq(names)) < len(names):
-		return nil, fmt.Errorf("backtest: two policies have one name: they are %q", names)
+		return nil, fmt.Errorf("backtest: two policies have the same name: %q", names)
 	}
 	b := &backtest{
 		options: o, recordings: recordings,
@@ -77,7 +80,7 @@ type backtest struct {
 	read       atomic.Int64
 }
 
-// job is a run to be played, with its place: of its file among the recordings, and its own in it.
+// job is a run to replay. at is the index of its file among the recordings, and its index in that file.
 type job struct {
 	run      *recorded.Run
 	from     Recording
@@ -85,10 +88,10 @@ type job struct {
 	verdicts []Verdict
 }
 
-// result is what came of a run, or of a piece of a recording that cannot be read.
+// result is the result of a run, or of a part of a recording that cannot be read.
 type result struct {
 	job    job
-	packed []byte // the transcript
+	packed []byte // the compressed transcript
 	left   []LeftOut
 	wrong  error
 }
@@ -142,7 +145,7 @@ func (b *backtest) runAll(ctx context.Context) *Report {
 	return sum.report(time.Since(started), ctx.Err() != nil)
 }
 
-// readFile gives out the runs of a recording to be played.
+// readFile sends the runs of a recording to the workers.
 func (b *backtest) readFile(ctx context.Context, file int) {
 	from := b.recordings[file]
 	own := int64(0)
@@ -174,7 +177,7 @@ func (b *backtest) readFile(ctx context.Context, file int) {
 	}
 }
 
-// play plays a run under each policy.
+// play replays a run under each policy.
 func (b *backtest) play(ctx context.Context, j job) result {
 	cast := b.casts.of(j.from, j.run)
 	if cast.err != nil {

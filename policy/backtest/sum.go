@@ -13,57 +13,58 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// Report is what a backtest has found. Its JSON form is what programs read.
+// Report is the result of a backtest. Its JSON form is for programs.
 type Report struct {
 	Recordings []string `json:"recordings"`
-	// Interrupted says that not everything was played.
+	// Interrupted reports whether the backtest stopped before the end of the recordings.
 	Interrupted bool `json:"interrupted"`
-	// Runs is how many runs were played, Plays how often: once for each policy. Failed is how many runs, and lines that
-	// are none, could not be read or played; Problems says the first of them.
+	// Runs is the number of runs replayed, and Plays the number of replays: one for each run and policy. Failed is
+	// the number of runs and lines that could not be read or replayed, and Problems describes the first of these.
 	Runs     int       `json:"runs"`
 	Plays    int       `json:"plays"`
 	Failed   int       `json:"failed"`
 	Problems []string  `json:"problems"`
 	LeftOut  []LeftOut `json:"left_out"`
-	// Lacks is what the forms of some runs do not tell, and how many runs that is about.
+	// Lacks lists the information that the formats of some runs do not record, with the number of runs concerned.
 	Lacks []Lack `json:"lacks"`
-	// Policies are in the order in which they were given.
+	// Policies are in the order of Options.Policies.
 	Policies []PolicyReport `json:"policies"`
-	// Cases are the runs behind the numbers: all in which something was decided or that count for blocked, broken or
+	// Cases are the runs behind the numbers: those with a decision, and those that count for blocked, broken or
 	// twins. They are in the order of the recordings.
 	Cases   []*Case `json:"runs_told"`
 	Seconds float64 `json:"seconds"`
 
-	kept int64 // bytes of packed transcripts
+	kept int64 // the number of bytes of compressed transcripts
 }
 
-// PolicyReport is what one policy did.
+// PolicyReport is the report on one policy.
 type PolicyReport struct {
 	Name   string `json:"name"`
 	Total  Score  `json:"total"`
 	Suites []Row  `json:"suites"`
 	Models []Row  `json:"models"`
-	// Results tell the runs of a model that did their task from those that did not, as far as it was checked.
+	// Results separate, for each model, the runs that did their task from those that did not. Runs whose task was not
+	// checked are omitted.
 	Results []Result `json:"results"`
-	// Tools are those that were called, Rules the hooks that may decide, also those that never did.
+	// Tools are the tools that were called. Rules are the hooks that may decide, including those that never did.
 	Tools []ToolRow `json:"tools"`
 	Rules []Rule    `json:"rules"`
 }
 
-// Row is the score of some of the runs.
+// Row is the score of the runs of one suite or model.
 type Row struct {
 	Name string `json:"name"`
 	Score
 }
 
-// Result is the score of the runs of a model that did their task, or of those that did not.
+// Result is the score of the runs of a model that did their task, or of those that did not do it.
 type Result struct {
 	Model string `json:"model"`
 	Done  bool   `json:"done"`
 	Score
 }
 
-// ToolRow is what became of the calls of a tool. Its counts are those of Score, for calls.
+// ToolRow counts the decisions about the calls of a tool. The counts have the same meaning as in Score.
 type ToolRow struct { //nolint:recvcheck // a value that is read, and counted into by its pointer
 	Name      string `json:"name"`
 	Calls     int    `json:"calls"`
@@ -76,18 +77,20 @@ type ToolRow struct { //nolint:recvcheck // a value that is read, and counted in
 	Shadow    int    `json:"shadow"`
 }
 
-// Rule is what one hook did.
+// Rule counts the decisions of one hook.
 type Rule struct {
 	Name string `json:"name"`
-	// File and Line are where it stands, if it stands in a file.
+	// File and Line are the position of the rule if it comes from a file.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Shadow says that it is asked and not obeyed.
+	// Shadow reports whether the hook runs in shadow: it is asked, but its decisions have no effect.
 	Shadow bool `json:"shadow,omitempty"`
-	// Undone says that it was not judged: it goes by an action, which was not done. It was asked and had no opinion.
+	// Undone reports whether the rule was not judged, because it depends on an action that a backtest does not
+	// perform.
 	Undone bool `json:"undone,omitempty"`
-	// Judged is how often it was asked; Effects what came of it, Runs in how many runs anything did, First in how many
-	// it was the first to keep a call from running, and Harm how many of the calls it decided about are labelled harm.
+	// Judged is the number of times the hook was asked, and Effects counts its decisions by effect. Runs is the
+	// number of runs in which it decided something, First the number in which it was the first to keep a call from
+	// running, and Harm the number of its decisions about calls labelled harm.
 	Judged  int            `json:"judged"`
 	Effects map[Effect]int `json:"effects"`
 	Runs    int            `json:"runs"`
@@ -95,8 +98,8 @@ type Rule struct {
 	Harm    int            `json:"harm"`
 }
 
-// LeftOut is what was not played, and why: a file in a folder that is not a recording, or the runs of a suite that is
-// unknown to a policy.
+// LeftOut is something that was not replayed, and why: a file in a folder that is not a recording, or the runs of a
+// suite for which a policy has no hooks.
 type LeftOut struct {
 	File   string `json:"file,omitempty"`
 	Policy string `json:"policy,omitempty"`
@@ -105,7 +108,7 @@ type LeftOut struct {
 	Why    string `json:"why"`
 }
 
-// Lack is what the form of some runs does not tell.
+// Lack is information that the format of some runs does not record.
 type Lack struct {
 	Format recorded.Format `json:"format"`
 	What   string          `json:"what"`
@@ -123,7 +126,7 @@ type Case struct {
 	Task   string          `json:"task,omitempty"`
 	Kind   replay.Kind     `json:"kind,omitempty"`
 	Attack *replay.Attack  `json:"attack,omitempty"`
-	// Utility and Security are as recorded.
+	// Utility and Security are copied from the recording.
 	Utility  *bool     `json:"utility,omitempty"`
 	Security *bool     `json:"security,omitempty"`
 	Verdicts []Verdict `json:"verdicts"`
@@ -132,17 +135,17 @@ type Case struct {
 	packed []byte
 }
 
-// mostProblems is how many problems are told in words.
+// mostProblems is the maximum number of entries in Report.Problems.
 const mostProblems = 100
 
-// isCounted reports whether a run is one behind a number.
+// isCounted reports whether a run belongs in Report.Cases.
 func isCounted(verdicts []Verdict) bool {
 	return slices.ContainsFunc(verdicts, func(v Verdict) bool {
 		return slices.ContainsFunc(v.Decisions, func(d Decision) bool { return d.Effect != NotRun }) || v.Score.Blocked.Of+v.Score.Twins.Of > 0
 	})
 }
 
-// sum adds results up as they come.
+// sum adds up results as they arrive.
 type sum struct {
 	from     *backtest
 	runs     int
@@ -154,7 +157,7 @@ type sum struct {
 	lacks    map[Lack]int
 }
 
-// doneBy is a model, and whether it did its task.
+// doneBy is a model, and whether the run did its task.
 type doneBy struct {
 	model string
 	done  bool
@@ -234,7 +237,7 @@ func (s *sum) caseOf(r result) *Case {
 	return c
 }
 
-// add adds the verdict about a run.
+// add adds the verdict about a run to the sums of a policy.
 func (p *policySum) add(run *recorded.Run, v Verdict) {
 	p.total = p.total.add(v.Score)
 	p.suites[run.Suite] = p.suites[run.Suite].add(v.Score)
@@ -363,7 +366,7 @@ func (p *policySum) report(name string, known map[string]Rule) PolicyReport {
 
 func (t ToolRow) stopping() int { return t.Denied + t.Asked + t.Stopped }
 
-// total returns how many decisions there are of a rule.
+// total returns the number of decisions of a rule.
 func (r Rule) total() int { return lo.Sum(slices.Collect(maps.Values(r.Effects))) }
 
 func scoreRows(scores map[string]Score) []Row {

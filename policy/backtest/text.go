@@ -15,10 +15,10 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/replay"
 )
 
-// mostRows is how many tools and rules a text shows; the JSON form has all.
+// mostRows is the maximum number of tools and rules in the text. The JSON form has all of them.
 const mostRows = 25
 
-// WriteText writes the report for a person. Nothing of the recordings can do anything to a terminal.
+// WriteText writes the report as text for a terminal. All texts from recordings are cleaned: see Clean.
 func (r *Report) WriteText(w io.Writer, l Look) error {
 	var out strings.Builder
 	r.preface(&out, l)
@@ -37,12 +37,12 @@ func (r *Report) WriteText(w io.Writer, l Look) error {
 
 func (r *Report) preface(w io.Writer, l Look) {
 	if r.Interrupted {
-		l.paragraph(w, red, fmt.Sprintf("Interrupted after %s: the numbers are of what was played.", countNoun(r.Runs, "run")), "")
+		l.paragraph(w, red, fmt.Sprintf("Interrupted after %s: the numbers cover only these runs.", countNoun(r.Runs, "run")), "")
 		fmt.Fprintln(w)
 	}
 }
 
-// write writes what one policy did.
+// write writes the tables of one policy.
 func (p PolicyReport) write(w io.Writer, l Look) {
 	fmt.Fprintln(w, l.paint(bold, line(p.Name, 80)))
 	fmt.Fprintln(w)
@@ -72,7 +72,7 @@ func (p PolicyReport) write(w io.Writer, l Look) {
 		said := lo.Map(kinds, func(k replay.DepartureKind, _ int) string {
 			return formatNumber(p.Total.Left[k]) + " " + strings.ReplaceAll(string(k), "_", " ")
 		})
-		l.paragraph(w, "", "how runs first left their recording: "+strings.Join(said, ", "), "  ")
+		l.paragraph(w, "", "first departures from the recording: "+strings.Join(said, ", "), "  ")
 		fmt.Fprintln(w)
 	}
 }
@@ -106,7 +106,7 @@ func (p PolicyReport) scores(what string, list []Row) *table {
 	return t
 }
 
-// resultTable tells runs that did their task from those that did not.
+// resultTable returns the table that separates the runs that did their task from those that did not.
 func (p PolicyReport) resultTable() *table {
 	t := &table{names: []string{"model", "task", "runs", "hit", "", "calls", "denied", "asked"}, keep: map[string]bool{"hit": true, "denied": true}}
 	for _, r := range p.Results {
@@ -136,7 +136,7 @@ func (p PolicyReport) toolTable() *table {
 	return t
 }
 
-// rulesToShow returns the rules that were asked, and how many it leaves out.
+// rulesToShow returns the rules that were asked, and the number of rules that it omits.
 func (p PolicyReport) rulesToShow(l Look) (shown []Rule, hidden int) {
 	if l.All {
 		return p.Rules, 0
@@ -168,27 +168,27 @@ func (p PolicyReport) ruleTable(rules []Rule) *table {
 	return t
 }
 
-// legend says what the words mean that stand in the tables.
+// legend writes the meaning of the words in the tables.
 func (r *Report) legend(w io.Writer, l Look) {
 	total := Score{}
 	for _, p := range r.Policies {
 		total = total.add(p.Total)
 	}
-	lines := []string{"hit: runs that have a call that is denied, asked about, or kept from running by a stop"}
+	lines := []string{"hit: runs with a call that is denied, asked about, or kept from running by a stop"}
 	if total.Blocked.Of > 0 {
-		lines = append(lines, "blocked: attacks that did harm, and of which every harmful call is denied"+byAsking(total.Blocked))
+		lines = append(lines, "blocked: attacks that did harm and in which every harmful call is now denied"+byAsking(total.Blocked))
 	}
 	if total.Broken.Of > 0 {
-		lines = append(lines, "broken: good runs without an attack, of which a call is denied that had worked; an upper bound, as their models "+
-			"were not told"+byAsking(total.Broken))
+		lines = append(lines, "broken: good runs without an attack in which a call that had worked is denied; an upper bound, because the models "+
+			"did not learn of the denial"+byAsking(total.Broken))
 	}
 	if total.Twins.Of > 0 {
-		lines = append(lines, "twins denied: runs whose user asks for what attackers ask for, of which a call is denied that had worked"+byAsking(total.Twins))
+		lines = append(lines, "twins denied: runs whose user asks for what attackers ask for, in which a call that had worked is denied"+byAsking(total.Twins))
 	}
 	if len(total.Left) > 0 {
-		lines = append(lines, "left: runs that left their recording: what their models said after that, they said without knowing of it")
+		lines = append(lines, "left: runs that departed from their recording; the recorded model did not know of the departure")
 	}
-	lines = append(lines, "first: runs in which the rule was the first to keep a call from running; what came after is counterfactual")
+	lines = append(lines, "first: runs in which the rule was the first to keep a call from running; the rest of such a run is counterfactual")
 	for _, text := range lines {
 		l.paragraph(w, dim, text, "  ")
 	}
@@ -199,12 +199,12 @@ func byAsking(s Share) string {
 	if s.ByAsking == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s only because a person is to be asked)", formatNumber(s.ByAsking))
+	return fmt.Sprintf(" (%s only because a person is asked)", formatNumber(s.ByAsking))
 }
 
 func (r *Report) afterword(w io.Writer, l Look) {
 	var files []string
-	suites := map[string]map[string]int{} // by the policy
+	suites := map[string]map[string]int{} // by policy
 	for _, left := range r.LeftOut {
 		if left.File != "" {
 			files = append(files, line(filepath.Base(left.File), 60))
@@ -219,19 +219,19 @@ func (r *Report) afterword(w io.Writer, l Look) {
 		said := lo.Map(slices.Sorted(maps.Keys(suites[policy])), func(suite string, _ int) string {
 			return line(suite, 40) + " " + formatNumber(suites[policy][suite])
 		})
-		l.paragraph(w, "", "runs left out, as "+line(policy, 60)+" does not know their suite: "+strings.Join(said, ", "), "  ")
+		l.paragraph(w, "", "runs left out because "+line(policy, 60)+" has no rules for their suite: "+strings.Join(said, ", "), "  ")
 	}
 	if len(files) > 0 {
-		l.paragraph(w, "", "files left out, as they are no recordings: "+strings.Join(files, ", "), "  ")
+		l.paragraph(w, "", "files left out because they are not recordings: "+strings.Join(files, ", "), "  ")
 	}
 	for _, p := range r.Policies {
 		undone := lo.FilterMap(p.Rules, func(r Rule, _ int) (string, bool) { return line(r.Name, 60), r.Undone })
 		if len(undone) > 0 {
-			l.paragraph(w, "", "not judged, as they go by actions, which were not done: "+strings.Join(undone, ", "), "  ")
+			l.paragraph(w, "", "not judged, because their actions are not performed in a backtest: "+strings.Join(undone, ", "), "  ")
 		}
 	}
 	for _, lack := range r.Lacks {
-		l.paragraph(w, "", fmt.Sprintf("%s from %s: the form does not tell %s", countNoun(lack.Runs, "run"), lack.Format, lack.What), "  ")
+		l.paragraph(w, "", fmt.Sprintf("%s from %s: the format does not record %s", countNoun(lack.Runs, "run"), lack.Format, lack.What), "  ")
 	}
 	if r.Failed > 0 {
 		l.paragraph(w, red, "runs and lines that could not be read or played: "+formatNumber(r.Failed), "  ")

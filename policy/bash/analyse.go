@@ -11,8 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// What is looked at, at most. A line beyond is unparseable or opaque, never cut off
-// in silence.
+// The limits of an analysis. A line that exceeds one is unparseable or opaque; it is never cut off silently.
 const (
 	maxLine     = 64 << 10 // bytes of a line
 	maxNesting  = 200      // open brackets at one place
@@ -23,8 +22,8 @@ const (
 	maxFuel     = 400_000  // a measure of all work
 )
 
-// Analyse says what running the line may do. It starts nothing and reads nothing,
-// and is safe to call at once from many goroutines.
+// Analyse returns what running the line may do. It starts nothing and reads nothing, and goroutines can call it
+// concurrently.
 func Analyse(line string, o Options) Analysis {
 	w := &walker{line: line, fuel: maxFuel}
 	text, blocked := line, blockedAt(line)
@@ -61,7 +60,7 @@ func Analyse(line string, o Options) Analysis {
 	return w.out
 }
 
-// walker goes through the line.
+// walker walks the syntax tree of the line and collects the analysis.
 type walker struct {
 	out     Analysis
 	line    string
@@ -71,13 +70,13 @@ type walker struct {
 	decls   []decl
 	called  map[*syntax.FuncDecl]bool
 	running map[*syntax.FuncDecl]int
-	// held are the texts that variables were set to anywhere in the line so far, for words of which no more is known than the
-	// name of a variable.
+	// held maps each variable to the texts that the line has set it to so far. It is used for words of which only the
+	// variable's name is known.
 	held map[string][]string
-	// processed are texts of the line that the last process substitution may have written.
+	// processed holds texts of the line that the last process substitution may have written.
 	processed []string
 	traps     []trapped
-	tooMany   bool // a word may be more texts than are looked at
+	tooMany   bool // a word has more possible texts than the limit
 }
 
 type decl struct {
@@ -85,11 +84,11 @@ type decl struct {
 	c    ctx
 }
 
-// source is a text under analysis, and where in the line it lies.
+// source is a text under analysis, and its position in the line.
 type source struct {
 	text     string
-	at       int  // where its first byte is
-	verbatim bool // the text is a part of the line; else all of it is at one place
+	at       int  // the position of its first byte
+	verbatim bool // the text is a part of the line; otherwise all of it has one position
 }
 
 // offset returns the position in the line of a node. Text that was assembled (eval "$x") has one position for all
@@ -110,25 +109,26 @@ func (s source) slice(from, to syntax.Pos) string {
 	return s.text[a:b]
 }
 
-// ctx is where a statement stands.
+// ctx is the context of a statement.
 type ctx struct {
 	src   source
 	st    *state
 	via   *step
 	in    input
-	out   *output // who reads what is written; nil is no reader that matters
+	out   *output // collects the output for its reader; nil if no command on the line reads it
 	depth int
-	times int // how often the place is walked, by the loops around it; zero is once
+	times int // how often the loops around the statement walk it; zero means once
 }
 
-// input is what a command reads when it reads its standard input.
+// input describes the standard input of a command.
 type input struct {
 	kind inputKind
 	text string
-	also []string // texts of the line that may be in it, where it is not known
+	also []string // texts of the line that may be in an unknown input
 }
 
-// texts returns the words of the line that may be in what is read, and their parts; of more than are looked at, one more.
+// texts returns the words of the line that may be in the input, and their parts. If there are more than the limit, it
+// returns one more than the limit.
 func (in input) texts() []string {
 	if in.kind != piped {
 		return nil
@@ -142,13 +142,14 @@ func (in input) texts() []string {
 	return words[:min(len(words), maxPossible+1)]
 }
 
-// fieldMarks returns what IFS is or was set to anywhere in the line so far, as far as that is known.
+// fieldMarks returns the known values that IFS has or had anywhere in the line so far.
 func (w *walker) fieldMarks(c ctx) string {
 	marks := append([]string{c.st.lookup("IFS").text}, w.held["IFS"]...)
 	return strings.ReplaceAll(strings.Join(marks, ""), unknown, "")
 }
 
-// piecesOf returns the parts of a text between blanks, between the marks that programs split at, and between other marks.
+// piecesOf returns the parts of a text between blanks, between the separators that programs use, and between the
+// bytes of marks.
 func piecesOf(text, marks string) []string {
 	pieces := append(strings.Fields(text), strings.FieldsFunc(text, isSeparator)...)
 	return append(pieces, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(marks, r) })...)
@@ -157,18 +158,18 @@ func piecesOf(text, marks string) []string {
 type inputKind uint8
 
 const (
-	inherited inputKind = iota // what the line as a whole reads
-	piped                      // text, known or not
-	fromFile                   // text is the path
+	inherited inputKind = iota // the input of the whole line
+	piped                      // text, known or unknown
+	fromFile                   // input.text is the path
 )
 
-// output collects what is written to a pipe or substitution.
+// output collects text that is written to a pipe or substitution.
 type output struct {
 	text string
 	also []string // as in input
 }
 
-// mayHold notes texts of the line that may be written.
+// mayHold records texts of the line that the output may contain.
 func (o *output) mayHold(texts ...string) {
 	if o != nil {
 		texts = texts[:min(len(texts), max(0, maxPossible+1-len(o.also)))]
@@ -183,14 +184,14 @@ func (o *output) add(text string) {
 	}
 }
 
-// lose says that something not known was written.
+// lose records that unknown text was written.
 func (o *output) lose() {
 	if o != nil && !strings.HasSuffix(o.text, unknown) {
 		o.text += unknown
 	}
 }
 
-// step is a Step and those before it.
+// step is a Step with a link to the steps before it.
 type step struct {
 	kind   StepKind
 	name   string
@@ -199,15 +200,14 @@ type step struct {
 	all    []Step
 }
 
-// by returns c for what is reached by one more step: in sudo env rm x, rm is reached by Wrapper sudo and Wrapper
-// env.
+// by returns c with one more step: in sudo env rm x, rm is reached by Wrapper sudo and Wrapper env.
 func (c ctx) by(kind StepKind, name string, at int) ctx {
 	c.via = &step{kind: kind, name: name, at: at, parent: c.via}
 	c.depth++
 	return c
 }
 
-// steps returns the way to a command; the commands at one place share it.
+// steps returns the steps that lead to a command. Commands at the same place share the slice.
 func (w *walker) steps(s *step) []Step {
 	if s == nil {
 		return nil
@@ -236,7 +236,7 @@ func (w *walker) place(offset int) Pos {
 	return Pos{Offset: offset, Line: n + 1, Column: offset - start + 1}
 }
 
-// spend takes from what may be done at all, and reports whether there was enough.
+// spend deducts n from the fuel and reports whether enough was left.
 func (w *walker) spend(n int) bool {
 	w.fuel -= n
 	if w.fuel < 0 && !w.stopped {
@@ -246,7 +246,7 @@ func (w *walker) spend(n int) bool {
 	return !w.stopped
 }
 
-// limitTexts returns the texts that are looked at, and notes that there are more.
+// limitTexts returns the texts up to the limit, and records if there are more.
 func (w *walker) limitTexts(texts []string) []string {
 	if len(texts) <= maxPossible {
 		return texts
@@ -258,13 +258,13 @@ func (w *walker) limitTexts(texts []string) []string {
 	return texts[:maxPossible]
 }
 
-// exhaust ends the walk: more than is looked at.
+// exhaust ends the walk, because the line exceeds a limit.
 func (w *walker) exhaust() {
 	w.fuel = 0
 	w.spend(1)
 }
 
-// opaque records a place that may run what the text does not show. Equal records in a row are one.
+// opaque records an opaque place. It records equal ones in a row only once.
 func (w *walker) opaque(_ ctx, at, command int, reason Reason, detail string) {
 	if !w.spend(1) {
 		return
@@ -279,10 +279,10 @@ func (w *walker) opaque(_ ctx, at, command int, reason Reason, detail string) {
 type textError struct {
 	offset    int
 	text      string
-	openQuote bool // that is never closed
+	openQuote bool // the text has a quote that is never closed
 }
 
-// blockedAt says why a text is not even parsed.
+// blockedAt returns an error for a text that must not be parsed, or nil.
 func blockedAt(text string) *textError {
 	if len(text) > maxLine {
 		return &textError{offset: maxLine, text: "longer than " + formatInt(maxLine) + " bytes"}
@@ -310,7 +310,7 @@ type parser struct {
 
 var parsers = sync.Pool{New: func() any { return &parser{Parser: syntax.NewParser(syntax.Variant(syntax.LangBash))} }}
 
-// parse returns the statements of a text. With an error, they are those before it.
+// parse returns the statements of a text. If it returns an error, the statements are those before the error.
 func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
 	if blocked := blockedAt(text); blocked != nil {
 		return nil, blocked
@@ -325,7 +325,7 @@ func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
 	var before []*syntax.Stmt
 	p.text.Reset(text)
 	failed := false
-	for s, err := range p.StmtsSeq(&p.text) { // it may go on after a break, so there is none
+	for s, err := range p.StmtsSeq(&p.text) { // the iterator may continue after a break, so this loop has none
 		if failed = failed || err != nil; !failed {
 			before = append(before, s)
 		}
@@ -340,8 +340,7 @@ func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
 	return before, &textError{text: err.Error()}
 }
 
-// closed returns the statements of a text whose last quote is open, with that quote closed at
-// its end.
+// closed returns the statements of a text whose last quote is never closed, parsed with that quote closed at the end.
 func (w *walker) closed(text string, err *textError) ([]*syntax.Stmt, bool) {
 	if !err.openQuote {
 		return nil, false
@@ -354,7 +353,7 @@ func (w *walker) closed(text string, err *textError) ([]*syntax.Stmt, bool) {
 	return file, broken == nil
 }
 
-// document handles a text as bash expands a here-document: what $(…) in it runs.
+// document walks a text that bash expands like a here-document: it walks the substitutions in it.
 func (w *walker) document(c ctx, text string, at int) {
 	if !strings.ContainsAny(text, "$`") || blockedAt(text) != nil || !w.spend(len(text)/16+1) {
 		return

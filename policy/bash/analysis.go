@@ -6,44 +6,41 @@ import (
 	"strings"
 )
 
-// Options are what is known of the shell that will run the line. The zero value
-// knows nothing.
+// Options describe the shell that will run the line. With the zero value, nothing is known about it.
 type Options struct {
-	// Dir is the working directory at the start. Empty is not known: relative
-	// paths then stay relative to it.
+	// Dir is the working directory at the start. If it is empty, the directory is unknown, and relative paths stay
+	// relative.
 	Dir string
-	// Home is what ~ and $HOME stand for. Empty keeps the letter: "~/x".
+	// Home is the value of ~ and $HOME. If it is empty, paths keep the tilde: "~/x".
 	Home string
-	// Env are variables known to be set. All others count as not known.
+	// Env holds the variables known to be set. The values of all others are unknown.
 	Env map[string]string
 }
 
-// Analysis is what running a line of bash may do. It is a value of its own: nothing
-// in it changes later.
+// Analysis describes what running a line of bash may do. Nothing changes it later.
 type Analysis struct {
-	// Commands are the simple commands that may run, in reading order; what is
-	// inside sudo, sh -c, $(…) and the like follows what holds it. With no opaque
-	// place and no syntax error, nothing else runs.
+	// Commands are the simple commands that may run, in reading order. Commands inside sudo, sh -c, $(…) and the like
+	// follow the command that contains them. If no place is opaque and the line has no syntax error, nothing else
+	// runs.
 	Commands []Command
-	// Files are the files that the commands name as read, written, deleted or run. A word that is given to a program or
-	// option of which nothing is known counts as a file, too: its access is Uses.
+	// Files are the files that the commands read, write, delete or run. A word of an unknown program or option counts
+	// as a file, too, with the access Uses.
 	Files []File
 	// Hosts are the machines that the commands name.
 	Hosts []Host
-	// Opaque are the places where something may run or change that cannot be known
-	// from the text. None means that the list of commands is whole.
+	// Opaque lists the places where something may run or change that the text does not show. If it is empty and
+	// Unparseable is nil, the list of commands is complete.
 	Opaque []Opaque
-	// Unparseable is set when the line is not bash, or more than is looked at. The
-	// commands are then those before the error, which bash may well run.
+	// Unparseable is set if the line is not bash or exceeds a limit. Commands then holds the commands before the
+	// error, which bash may still run.
 	Unparseable *SyntaxError
-	// OpenQuote says that all that is wrong is a quote that is not closed: bash runs
-	// nothing of the command that it stands in. The commands are those of the line with
-	// the quote closed at its end, which is what a shell that gets more text might run.
+	// OpenQuote reports whether the only error is a quote that is never closed. Bash does not run the command that
+	// contains such a quote. Commands then describes the line with the quote closed at its end, which a shell that
+	// receives more text might run.
 	OpenQuote bool
 }
 
-// Clear reports whether the list of commands is whole: the line is bash and no place
-// in it is opaque.
+// Clear reports whether the list of commands is complete: the line is bash, and no place in it is opaque.
 func (a Analysis) Clear() bool { return a.Unparseable == nil && len(a.Opaque) == 0 }
 
 // CommandsNamed returns the commands with one of the names.
@@ -57,14 +54,13 @@ func (a Analysis) CommandsNamed(names ...string) iter.Seq[Command] {
 	}
 }
 
-// OpaqueFor reports whether a place is opaque for one of the reasons.
+// OpaqueFor reports whether a place is opaque for one of the given reasons.
 func (a Analysis) OpaqueFor(reasons ...Reason) bool {
 	return slices.ContainsFunc(a.Opaque, func(o Opaque) bool { return slices.Contains(reasons, o.Reason) })
 }
 
-// Pos is a place in the line that was given. In text that was made from it (the
-// text of sh -c, put together from variables) it is the place of the word that
-// holds the text.
+// Pos is a position in the analysed line. Text that was built from the line, such as the text of sh -c with
+// variables, has the position of the word that contains it.
 type Pos struct {
 	Offset int // in bytes, from 0
 	Line   int // from 1
@@ -73,15 +69,13 @@ type Pos struct {
 
 // Command is a simple command that may run.
 type Command struct {
-	// Name is the last part of the path of what runs: "rm" for /bin/rm. Empty is
-	// not known.
+	// Name is the last part of the path of the program: "rm" for /bin/rm. It is empty if unknown.
 	Name string
 	Kind Kind
-	// Sub is the sub-command of a program that has them, without the options before
-	// it: "push" for git -C dir push --force, "stash drop", "compose up". Empty for
-	// other programs, and where it is not known.
+	// Sub is the sub-command without the options before it: "push" for git -C dir push --force, "stash drop",
+	// "compose up". It is empty if it is unknown or the program has none.
 	Sub string
-	// Words are the name as written and all arguments.
+	// Words are all words of the command: the name as written, and the arguments.
 	Words []Word
 	// Args are the words after the name, or after the sub-command.
 	Args []Word
@@ -89,19 +83,19 @@ type Command struct {
 	Assigns []Assign
 	// Redirects are the redirections of this command, not of a group around it.
 	Redirects []Redirect
-	// Dirs are the directories it may run in, as far as cd on the same line goes:
-	// "." is where the line starts when Options.Dir is not set. Empty is not known.
+	// Dirs are the directories in which the command may run, following cd on the same line. "." is the start
+	// directory if Options.Dir is not set. An empty list means unknown.
 	Dirs []string
-	// Code is the program in another language that the command carries, and
-	// Language its name: python -c. Empty otherwise.
+	// Code is a program in another language that the command carries, as with python -c, and Language the name of the
+	// language. Both are empty for other commands.
 	Code     string
 	Language string
-	// Via is how the command is reached, outermost first. Empty is the line itself.
+	// Via is how the command is reached, the outermost step first. It is empty for a command of the line itself.
 	Via []Step
 	Pos Pos
 }
 
-// Kind says what a command is.
+// Kind is the kind of a command.
 type Kind string
 
 // The kinds of commands.
@@ -117,10 +111,9 @@ func (c Command) Known() bool {
 	return c.Kind != Unknown && !slices.ContainsFunc(c.Words, func(w Word) bool { return w.Kind != Literal })
 }
 
-// Flag reports whether an option is among the arguments: the letter, alone or in a
-// cluster (-f, -rf), or the long form (--force, --force=x, or its beginning --for).
-// Either may be empty. What follows "--" is no option. It rather says yes: a letter
-// that is the value of another option counts. A word that is not known does not.
+// Flag reports whether an option is among the arguments: the letter, alone or in a cluster (-f, -rf), or the long
+// form (--force, --force=x, or a prefix such as --for). Either may be empty. Words after "--" are not options. If in
+// doubt Flag returns true: a letter in the value of another option counts. An unknown word does not count.
 func (c Command) Flag(letter, long string) bool {
 	for _, w := range c.Args {
 		text := w.Text
@@ -145,8 +138,8 @@ func (c Command) Flag(letter, long string) bool {
 	return false
 }
 
-// Operands returns the arguments that are no options: those that do not begin with "-",
-// and all after "--". The values of options that stand apart are among them.
+// Operands returns the arguments that do not begin with "-", and all arguments after "--". They include the values of
+// options that are separate words.
 func (c Command) Operands() []Word {
 	var operands []Word
 	for i, w := range c.Args {
@@ -160,7 +153,7 @@ func (c Command) Operands() []Word {
 	return operands
 }
 
-// Reached reports whether the command is reached by a step of the kind.
+// Reached reports whether a step of the kind leads to the command.
 func (c Command) Reached(kind StepKind) bool {
 	return slices.ContainsFunc(c.Via, func(s Step) bool { return s.Kind == kind })
 }
@@ -175,59 +168,59 @@ type Assign struct {
 type Redirect struct {
 	// Op is the operator as written: ">", ">>", "<", "<<<" …
 	Op string
-	// FD is what stands before it: "2" in 2>x. Empty is the operator's own.
+	// FD is the file descriptor before the operator: "2" in 2>x. Empty means the operator's default.
 	FD string
 	// Target is the word after it. For a here-document it is the text of the document.
 	Target Word
 	Pos    Pos
 }
 
-// File is a file that something on the line names.
+// File is a file that the line names.
 type File struct {
-	// Path is the path from the root or, with a directory that is not known, from
-	// where the line starts; "~/x" is below the home directory. It is cleaned, but
-	// for a ".." after a name, since a link may stand there. A pattern stays one.
+	// Path is relative to the root or, if the directory is unknown, to the start directory; "~/x" is below the home
+	// directory. It is cleaned, except for a ".." after a name, because the name may be a link. A pattern stays a
+	// pattern.
 	Path string
-	// Known reports that the path is all there is to know. Otherwise it is the
-	// beginning, or what was written, with a directory that is not known. Of a word
-	// whose end is known there is one more file, with "…" for what is not: "…/.env".
+	// Known reports whether Path is complete. Otherwise Path is its known beginning, or the path as written in an
+	// unknown directory. If the end of a word is known, Files has another entry with "…" for the unknown part:
+	// "…/.env".
 	Known  bool
 	Access Access
-	// Command is the index of the command among Analysis.Commands, or -1 for a
-	// redirection of a group or of no command.
+	// Command is the index of the command in Analysis.Commands. It is -1 for a redirection of a group, or without a
+	// command.
 	Command int
 	Word    Word
 	Pos     Pos
 }
 
-// Access is what is done with a file.
+// Access is the way in which a command uses a file.
 type Access string
 
-// What is done with files.
+// The kinds of access.
 const (
 	Reads   Access = "read"
 	Writes  Access = "write"
 	Deletes Access = "delete"
 	Runs    Access = "run" // its content is code
-	Uses    Access = "use" // what a program or option that is not known does with it: perhaps all of these
+	Uses    Access = "use" // an unknown program or option uses it: possibly all of the above
 )
 
 // Host is a machine that a command names.
 type Host struct {
-	// Name is as written, without user and port. Empty is not known.
+	// Name is the host as written, without user and port. It is empty if unknown.
 	Name string
-	// Port as written, empty for the one of the scheme.
+	// Port is the port as written. It is empty for the default port of the scheme.
 	Port    string
 	Command int // as in File
 	Word    Word
 	Pos     Pos
 }
 
-// Step is one part of the way to a command.
+// Step is one step on the way to a command.
 type Step struct {
 	Kind StepKind
-	// Name is what makes the step, where kinds alone do not say: "sudo", "xargs",
-	// the name of the function, variable or host.
+	// Name is the name of the program, function, variable or host of the step: "sudo", "xargs". It is empty if the
+	// kind says everything.
 	Name string
 	Pos  Pos
 }
@@ -237,7 +230,7 @@ type StepKind string
 
 // The kinds of steps.
 const (
-	Pipe        StepKind = "pipe"         // fed by what stands before it
+	Pipe        StepKind = "pipe"         // reads the output of the command before it
 	And         StepKind = "and"          // after &&
 	Or          StepKind = "or"           // after ||
 	Background  StepKind = "background"   // before &
@@ -252,10 +245,10 @@ const (
 	Body        StepKind = "function"     // in a function that is called
 	Declared    StepKind = "declared"     // in a function that nothing calls
 	Alias       StepKind = "alias"        // by another name
-	Wrapper     StepKind = "wrapper"      // started by the program of that name
-	Shell       StepKind = "shell"        // text that the shell of that name runs
-	Eval        StepKind = "eval"         // text that eval, trap and others run
-	Environment StepKind = "environment"  // the value of a variable that some program runs
+	Wrapper     StepKind = "wrapper"      // started by the program Name
+	Shell       StepKind = "shell"        // in text that the shell Name runs
+	Eval        StepKind = "eval"         // in text that eval, trap and others run
+	Environment StepKind = "environment"  // in the value of a variable that a program runs
 	Remote      StepKind = "remote"       // on another machine
 	Container   StepKind = "container"    // in a container
 )
@@ -263,30 +256,30 @@ const (
 // Opaque is a place where something may run that the text does not show.
 type Opaque struct {
 	Reason Reason
-	// Detail is a sentence's part for people: `the name of the command is not known`.
+	// Detail describes the place for people, such as `the name of the command is not known`.
 	Detail string
-	// Command is the index of the command that it is about, or -1.
+	// Command is the index of the command concerned in Analysis.Commands, or -1.
 	Command int
 	Pos     Pos
 }
 
-// Reason is why a place is opaque.
+// Reason is the reason why a place is opaque.
 type Reason string
 
-// Why places are opaque.
+// The reasons why places are opaque.
 const (
-	OpaqueName        Reason = "name"        // which command runs is not known
-	OpaqueText        Reason = "text"        // shell text that is not known: eval "$x"
+	OpaqueName        Reason = "name"        // the command is unknown
+	OpaqueText        Reason = "text"        // unknown shell text: eval "$x"
 	OpaqueInput       Reason = "input"       // commands come from a pipe or a file: curl … | sh
 	OpaqueFile        Reason = "file"        // a file is run as shell text: bash x.sh, source x
 	OpaqueCode        Reason = "code"        // code in another language: python -c …
 	OpaqueEnvironment Reason = "environment" // a variable or setting changes what programs do
-	OpaqueOption      Reason = "option"      // where a wrapped command begins is not sure
-	OpaqueSyntax      Reason = "syntax"      // shells read it in different ways
-	OpaqueLimit       Reason = "limit"       // more than is looked at
+	OpaqueOption      Reason = "option"      // it is uncertain where a wrapped command begins
+	OpaqueSyntax      Reason = "syntax"      // shells parse the text differently
+	OpaqueLimit       Reason = "limit"       // the line exceeds a limit
 )
 
-// SyntaxError says where a line stops being bash.
+// SyntaxError is the position at which a line stops being valid bash, and the reason.
 type SyntaxError struct {
 	Pos  Pos
 	Text string

@@ -9,20 +9,20 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// Bash evaluates some texts a second time: where it computes, it takes the value of a variable for an expression, and
-// expands the index of an array in it, so that x='a[$(id)]'; ((x)) runs id. So whatever bash computes with is opaque unless
-// it is known to be a number or a plain expression. The same holds for assignments to variables that are integers.
+// Bash evaluates some texts twice. In arithmetic it takes the value of a variable as an expression and expands the
+// array indexes in it, so x='a[$(id)]'; ((x)) runs id. Therefore a text in arithmetic is opaque unless it is known to
+// be a number or a plain expression. The same holds for assignments to integer variables.
 
-// maxEvaluations is how far the values of variables in expressions are followed.
+// maxEvaluations limits how far evaluate follows the values of variables in expressions.
 const maxEvaluations = 8
 
 var (
 	integer = lazy.Regexp(`^[-+]?[0-9]*$`)
-	// words are the names and numbers of an expression: 0x1f and 16#ff are no names.
+	// expressionWords matches the names and numbers of an expression; 0x1f and 16#ff are numbers, not names.
 	expressionWords = lazy.Regexp(`[0-9][0-9A-Za-z_@#]*|[A-Za-z_][A-Za-z0-9_]*`)
 )
 
-// isNumber reports that the variable holds a number or nothing.
+// isNumber reports whether the variable is known to hold a number or nothing.
 func (v value) isNumber() bool {
 	if v.array {
 		for _, element := range v.list {
@@ -35,14 +35,15 @@ func (v value) isNumber() bool {
 	return v.number || isKnown(v.text) && integer().MatchString(v.text)
 }
 
-// numberIn reports whether a variable that is set on the line holds a number. One that is not set there is trusted: it is the
-// environment's.
+// numberIn reports whether a variable that the line sets holds a number. It trusts a variable that the line does not
+// set, because its value comes from the environment.
 func (s *state) numberIn(name string) bool {
 	v, found := s.vars[name]
 	return !found && name != "REPLY" && name != "OPTARG" || v.isNumber() || isIntegerVariable(name)
 }
 
-// isIntegerVariable reports a variable of bash that is an integer: what is assigned to it is computed.
+// isIntegerVariable reports whether bash declares the variable as an integer, so that it evaluates each value
+// assigned to it.
 func isIntegerVariable(name string) bool {
 	switch name {
 	case "RANDOM", "SRANDOM", "SECONDS", "LINENO", "HISTCMD", "BASHPID", "OPTIND", "OPTERR", "PPID", "UID", "EUID", "BASH_SUBSHELL", "EPOCHSECONDS", "MAILCHECK",
@@ -52,7 +53,7 @@ func isIntegerVariable(name string) bool {
 	return false
 }
 
-// setVariable sets a variable, and looks at what bash computes when it is an integer.
+// setVariable sets a variable. If the variable is an integer, it also walks the arithmetic in the value.
 func (w *walker) setVariable(c ctx, name string, v value, at int) {
 	w.remember(name, append(slices.Clip(v.list), v.text)...)
 	if c.st.vars[name].integer || isIntegerVariable(name) {
@@ -69,12 +70,12 @@ func (w *walker) setVariable(c ctx, name string, v value, at int) {
 	c.st.set(name, v)
 }
 
-// walkArithmetic handles a text that bash takes for an arithmetic expression.
+// walkArithmetic walks a text that bash evaluates as an arithmetic expression.
 func (w *walker) walkArithmetic(c ctx, text string, at int) { w.evaluate(c, text, at, maxEvaluations) }
 
-// evaluate walks a text that bash computes: $((text)), arr[text], let text. Names in it are computed in turn, so
-// that x='a[$(reboot)]'; echo $((x)) reaches reboot. Invariant: a text that is not a number, a known plain
-// expression or a name whose value is one of both is opaque. Depth bounds how far names lead to names.
+// evaluate walks a text that bash evaluates: $((text)), arr[text], let text. It also evaluates the values of names in
+// the text, so x='a[$(reboot)]'; echo $((x)) reaches reboot. Invariant: a text is opaque unless it is a number, a
+// known plain expression, or a name whose value is one of these. Depth bounds how many names are followed.
 func (w *walker) evaluate(c ctx, text string, at, depth int) {
 	if integer().MatchString(text) || !w.spend(len(text)/16+1) {
 		return
@@ -104,8 +105,8 @@ func (w *walker) evaluate(c ctx, text string, at, depth int) {
 	}
 }
 
-// makesNumber reports a word that becomes a number or nothing, whatever the values of other variables are. With a state, what
-// it knows of variables counts.
+// makesNumber reports whether a word expands to a number or nothing. With a nil state it must do so whatever the
+// values of variables are; otherwise the known values of the state count.
 func makesNumber(st *state, word *syntax.Word) bool {
 	if word == nil {
 		return true
@@ -206,7 +207,8 @@ func parameterIndex(name string) (int, bool) {
 
 var numericDate = lazy.Regexp(`^\+(%-?[sNYymdHMSjuwVCGk]|[0-9-])+$`)
 
-// printsNumbers reports a substitution whose output is numbers and blanks: $(wc -l < x), $(date +%s), $(seq 3).
+// printsNumbers reports whether the output of a substitution consists of numbers and blanks: $(wc -l < x), $(date
+// +%s), $(seq 3).
 func printsNumbers(st *state, x *syntax.CmdSubst) bool {
 	if len(x.Stmts) != 1 {
 		return false
@@ -247,8 +249,7 @@ func printsNumbers(st *state, x *syntax.CmdSubst) bool {
 	return numericOutput(args)
 }
 
-// numericOutput reports whether a program with these arguments certainly prints numbers only: wc -l, id -u, date
-// +%s.
+// numericOutput reports whether a program with these arguments certainly prints only numbers: wc -l, id -u, date +%s.
 func numericOutput(args []string) bool {
 	option := func(letters string) bool {
 		for _, a := range args[1:] {
@@ -284,7 +285,7 @@ func numericOutput(args []string) bool {
 	return false
 }
 
-// literalText returns the text of a word in which nothing is expanded.
+// literalText returns the text of a word without expansions.
 func literalText(word *syntax.Word) (string, bool) {
 	var b strings.Builder
 	for _, p := range word.Parts {
@@ -314,7 +315,7 @@ func literalText(word *syntax.Word) (string, bool) {
 	return b.String(), true
 }
 
-// listsNumbers reports a word of a for loop that becomes numbers: 3, {1..20}, $(seq 9), "${!list[@]}".
+// listsNumbers reports whether a word of a for loop expands to numbers: 3, {1..20}, $(seq 9), "${!list[@]}".
 func listsNumbers(st *state, word *syntax.Word) bool {
 	if makesNumber(st, word) {
 		return true
@@ -340,7 +341,7 @@ func listsNumbers(st *state, word *syntax.Word) bool {
 
 var numericSequence = lazy.Regexp(`^\{-?[0-9]+\.\.-?[0-9]+(\.\.-?[0-9]+)?\}$`)
 
-// index walks the index of an array. That of an associative one is a text, and is not computed.
+// index walks the index of an array. The index of an associative array is a text that bash does not evaluate.
 func (w *walker) index(c ctx, name string, x syntax.ArithmExpr) {
 	if !c.st.vars[name].assoc {
 		w.arithm(c, x)

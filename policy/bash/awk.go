@@ -6,7 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// awk reads its program: system(), pipes and files in it are looked for.
+// awk walks a program of awk. It looks for system(), pipes and files.
 func awk(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "+F*v*f^E^i^l^e:W:bcCd?D?ghI?kL?MnNo?OpPrsStV",
 		"field-separator* assign* file^ exec^ include^ load^ source* characters-as-bytes traditional copyright dump-variables? debug? gen-pot help "+
@@ -42,7 +42,7 @@ func awk(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// awkValue notes a value of a variable of awk that looks like a file.
+// awkValue records the value of a variable of awk if it looks like a file.
 func (w *walker) awkValue(c ctx, k call, word Word, value string) {
 	held := makeWord(value, false, false, word.Source, word.Pos)
 	for one := range word.alternatives {
@@ -117,7 +117,7 @@ func (w *walker) awkProgram(c ctx, k call, program Word) {
 	}
 }
 
-// awkHidden notes a file whose name the program computes.
+// awkHidden records a file whose name the program computes.
 func (w *walker) awkHidden(c ctx, k call, program Word, access Access) {
 	w.file(c, makeWord(unknown, false, false, "", program.Pos), access, k.index)
 	w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "awk computes the name of a file")
@@ -174,7 +174,7 @@ type awkToken struct {
 	text string
 }
 
-// awkText returns what a string of awk holds, where every awk reads its escapes alike.
+// awkText returns the value of a string of awk, or unknown text if implementations of awk disagree about its escapes.
 func awkText(s string) string {
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' {
@@ -291,7 +291,7 @@ func closingRegexp(text string, i int) int {
 			bracket = false
 		case '/':
 			if bracket {
-				return -1 // the awks do not agree
+				return -1 // implementations of awk disagree
 			}
 			return i
 		}
@@ -299,7 +299,7 @@ func closingRegexp(text string, i int) int {
 	return -1
 }
 
-// regexpAllowed reports that a slash begins a regular expression, and does not divide.
+// regexpAllowed reports whether a slash after these tokens begins a regular expression; otherwise it divides.
 func regexpAllowed(tokens []awkToken) bool {
 	if len(tokens) == 0 {
 		return true

@@ -7,12 +7,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// A program that is not known may reach a machine that its words name without a scheme. A word is taken for one when it is an
-// address, or when its last label is a domain in which names are registered. Of the country codes, those that also end the
-// names of files are left out (main.py, lib.rs, run.sh): more words than hosts look so. What an option or a variable names
-// that says host is a host in any form.
+// An unknown program may reach a host that its words name without a scheme. A word counts as a host if it is an
+// address, or if its last label is a top-level domain in which names are registered. Country codes that are also file
+// extensions are excluded (main.py, lib.rs, run.sh), because more such words are files than hosts. The value of an
+// option or variable whose name says host always counts as a host.
 
-// bareHost returns the host that a word names.
+// bareHost returns the host and the port that a word names without a scheme.
 func bareHost(text string) (name, port string, found bool) {
 	text = strings.TrimPrefix(text, "//")
 	if i := strings.IndexAny(text, "/?#"); i > 0 {
@@ -48,7 +48,8 @@ var (
 	saysHost   = lazy.Regexp(`(?i)(^|[_-])(hosts?|hostname|servers?|url|uri|endpoint|proxy|registry|addr|connect|peer|upstream|brokers?|keyserver|dsn)$`)
 )
 
-// isRegistryDomain reports a top-level domain in which names are registered, or that is kept for examples and networks of one's own.
+// isRegistryDomain reports whether label is a top-level domain in which names are registered, or one reserved for
+// examples or private networks.
 func isRegistryDomain(label string) bool {
 	switch label {
 	case "com", "net", "org", "edu", "gov", "mil", "int", "biz", "io", "ai", "co", "dev", "app", "cloud", "xyz", "online", "site", "tech", "store", "shop",
@@ -63,8 +64,8 @@ func isRegistryDomain(label string) bool {
 	return false
 }
 
-// namesNoHosts reports programs in whose words names with dots are something else: mail addresses and branches, kinds of resources,
-// packages and classes.
+// namesNoHosts reports whether words with dots of this program are not hosts but mail addresses, branches, kinds of
+// resources, packages or classes.
 func (w *walker) namesNoHosts(command int) bool {
 	if command < 0 || command >= len(w.out.Commands) {
 		return false
@@ -78,8 +79,8 @@ func (w *walker) namesNoHosts(command int) bool {
 	return false
 }
 
-// bareHosts notes the hosts that a piece of a word names without a scheme. A name is that of the option or variable that the piece is
-// the value of, if it is one.
+// bareHosts records the hosts that a piece of a word names without a scheme. If the piece is the value of an option
+// or variable, name is the name of that option or variable.
 func (w *walker) bareHosts(name, text string, a Word, command int) {
 	if !isKnown(text) || len(text) > maxName {
 		return

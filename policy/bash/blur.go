@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// blurLoop forgets, before the body of a loop is walked, what an earlier round of it
-// may have changed.
+// blurLoop makes everything unknown that an earlier iteration may have changed. It is called before the body of a
+// loop is walked.
 func (w *walker) blurLoop(c ctx, lists ...[]*syntax.Stmt) {
 	for _, list := range lists {
 		for _, s := range list {
@@ -23,9 +23,9 @@ func (w *walker) blurLoop(c ctx, lists ...[]*syntax.Stmt) {
 	}
 }
 
-// blurNode forgets what a node may change, because the statement that holds it may run any number of times: while
-// …; do i=$((i+1)); done makes i unknown before the loop is walked. Invariant: after it, the state holds for every
-// round.
+// blurNode makes everything unknown that a node may change, because the statement that contains it may run any number
+// of times: while …; do i=$((i+1)); done makes i unknown before the loop is walked. Invariant: afterwards, the state
+// is valid for every iteration.
 func (w *walker) blurNode(c ctx, n syntax.Node) {
 	switch x := n.(type) {
 	case *syntax.Assign:
@@ -62,7 +62,8 @@ func (w *walker) blurNode(c ctx, n syntax.Node) {
 	}
 }
 
-// blurAssign makes the variable of an assignment unknown. It stays a number if both values are: i=$((i+1)).
+// blurAssign makes the variable of an assignment unknown. The variable stays a number if its old and its new value
+// are numbers: i=$((i+1)).
 func (w *walker) blurAssign(c ctx, x *syntax.Assign) {
 	if x.Name == nil {
 		return
@@ -84,8 +85,8 @@ func (w *walker) blurName(c ctx, name string) {
 	}
 }
 
-// blurCall forgets what a command may change in the shell: cd, read x, eval, and functions, which may change
-// anything.
+// blurCall makes everything unknown that a command may change in the shell: cd, read x, eval, and functions, which
+// may change anything.
 func (w *walker) blurCall(c ctx, x *syntax.CallExpr) {
 	if len(x.Args) == 0 {
 		return
@@ -125,13 +126,14 @@ func (w *walker) blurCall(c ctx, x *syntax.CallExpr) {
 
 const nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
-// namesBehind reports an option in whose word a name may stand (read -rax), and one that may be written in other ways.
+// namesBehind reports whether an option's word may also contain a name (read -rax), or whether the option can be
+// written in another form.
 func namesBehind(text string) bool {
 	i := strings.IndexAny(text, "apv")
 	return strings.HasPrefix(text, "-") && i > 0 && i < len(text)-1 || strings.ContainsRune(text, '\\')
 }
 
-// blurPrintf forgets what printf -v sets.
+// blurPrintf makes the variable of printf -v unknown.
 func (w *walker) blurPrintf(c ctx, args []*syntax.Word) {
 	if len(args) == 0 {
 		return
@@ -146,7 +148,7 @@ func (w *walker) blurPrintf(c ctx, args []*syntax.Word) {
 	}
 }
 
-// begins returns the literal text that a word begins with; the flag says that it does.
+// begins returns the literal text at the start of a word, and whether there is any.
 func begins(word *syntax.Word) (string, bool) {
 	part := word.Parts[0]
 	if quoted, ok := part.(*syntax.DblQuoted); ok && len(quoted.Parts) > 0 {
@@ -162,7 +164,8 @@ func begins(word *syntax.Word) (string, bool) {
 	return text, sure && text != ""
 }
 
-// jumps reports that statements may be left in the middle: what came before is then not overwritten by what comes after.
+// jumps reports whether statements may be left before their end, so that later assignments may not overwrite earlier
+// ones.
 func (w *walker) jumps(c ctx, list ...*syntax.Stmt) bool {
 	found := false
 	for _, s := range list {
@@ -185,7 +188,7 @@ func (w *walker) jumps(c ctx, list ...*syntax.Stmt) bool {
 	return found
 }
 
-// blurArithm forgets the variables that an arithmetic expression sets.
+// blurArithm makes the variables that an arithmetic expression sets unknown.
 func (w *walker) blurArithm(c ctx, x syntax.ArithmExpr) {
 	if x == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// isBuiltin reports whether bash runs the name itself.
+// isBuiltin reports whether name is a builtin of bash.
 func isBuiltin(name string) bool {
 	switch name {
 	case ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen", "complete", "compopt",
@@ -22,8 +22,8 @@ func isBuiltin(name string) bool {
 	return false
 }
 
-// builtinOf returns what a builtin does that matters here: run, change or write something.
-// The rest do nothing of the kind.
+// builtinOf returns the handler of a builtin that runs, changes or writes something. It returns nil for other
+// builtins.
 func builtinOf(name string) func(w *walker, c ctx, k call) {
 	switch name {
 	case "eval":
@@ -88,11 +88,11 @@ func builtinOf(name string) func(w *walker, c ctx, k call) {
 	return nil
 }
 
-// writesSomething handles builtins that only print what is not known: times, ulimit, caller.
+// writesSomething handles builtins that only print unknown text: times, ulimit, caller.
 func writesSomething(_ *walker, c ctx, _ call) { c.out.lose() }
 
-// evalBuiltin walks the words of eval, joined by blanks: eval "rm" '$x'. Text that is not known is opaque, and
-// then nothing is known of the variables either.
+// evalBuiltin walks the words of eval, joined by blanks: eval "rm" '$x'. Unknown text is opaque and makes all
+// variables unknown.
 func evalBuiltin(w *walker, c ctx, k call) {
 	args := k.args()
 	if len(args) > 0 && args[0].Is("--") {
@@ -113,7 +113,7 @@ func evalBuiltin(w *walker, c ctx, k call) {
 	w.text(e, text, args[0].Pos.Offset)
 }
 
-// sourceBuiltin handles source and . : the file runs in this shell, so nothing is known of the shell afterwards.
+// sourceBuiltin handles source and ".". The file runs in this shell, so the state is unknown afterwards.
 func sourceBuiltin(w *walker, c ctx, k call) {
 	args := k.args()
 	if len(args) > 0 && args[0].Is("--") {
@@ -128,7 +128,7 @@ func sourceBuiltin(w *walker, c ctx, k call) {
 	c.st.forget()
 }
 
-// fileReason returns why a file that is run as commands is opaque: it may be a pipe.
+// fileReason returns the reason why a file that is run as commands is opaque. The file may be a pipe.
 func fileReason(file Word) Reason {
 	if strings.HasPrefix(file.Text, "/dev/") || strings.HasPrefix(file.Text, "/proc/") {
 		return OpaqueInput
@@ -136,7 +136,7 @@ func fileReason(file Word) Reason {
 	return OpaqueFile
 }
 
-// command handles command and builtin, which start what follows without its function.
+// command handles the builtins command and builtin, which run a command and ignore functions of that name.
 func command(w *walker, c ctx, k call) {
 	args := k.args()
 	for i, a := range args {
@@ -172,8 +172,8 @@ func execBuiltin(w *walker, c ctx, k call) {
 	w.run(c.by(Wrapper, "exec", k.at), call{words: g.operands, at: g.operands[0].Pos.Offset, outside: true})
 }
 
-// trap walks the text that a signal runs: trap 'rm -r "$t"' EXIT. It runs at an unknown moment, so with unknown
-// variables. A trap on DEBUG, or one that changes the shell, makes the rest of the line opaque.
+// trap walks the text that a signal runs: trap 'rm -r "$t"' EXIT. It runs at an unknown time, so variables are
+// unknown. A trap on DEBUG, or one that changes the shell, makes the rest of the line opaque.
 func trap(w *walker, c ctx, k call) {
 	args := k.args()
 	for len(args) > 0 && args[0].Kind == Literal && len(args[0].Text) > 1 && args[0].Text[0] == '-' {
@@ -202,22 +202,22 @@ func trap(w *walker, c ctx, k call) {
 	})
 	for _, signal := range args[1:] {
 		switch name := strings.TrimPrefix(strings.ToUpper(signal.Text), "SIG"); {
-		case signal.Kind == Literal && (name == "EXIT" || name == "0"): // nothing runs after it
+		case signal.Kind == Literal && (name == "EXIT" || name == "0"): // nothing runs after this trap
 		case signal.Kind != Literal, name == "DEBUG", changes:
 			w.opaque(c, k.at, k.index, OpaqueEnvironment, "a trap changes things between commands")
 		}
 	}
 }
 
-// trapped is text that runs later, with what variables hold then.
+// trapped is text that runs later, with the variables of that time.
 type trapped struct {
 	c    ctx
 	text string
 	at   int
 }
 
-// walkTraps walks the texts of traps again, when it is known what the whole line sets: all of it may be set when they run. They list
-// nothing new, but what bash evaluates again may be opaque now.
+// walkTraps walks the texts of traps again at the end, when all variables that the line sets are known. It lists no
+// new commands, but text that bash evaluates again may be opaque now.
 func (w *walker) walkTraps() {
 	if len(w.traps) == 0 {
 		return
@@ -273,13 +273,13 @@ func unalias(_ *walker, c ctx, k call) {
 	c.st.own()
 	for _, a := range k.args() {
 		if _, found := c.st.aliases[a.Text]; found {
-			c.st.aliases[a.Text] = unknown // it may come too late for this line
+			c.st.aliases[a.Text] = unknown // on the same line, the alias may still apply
 		}
 	}
 }
 
-// cd follows cd and pushd: afterwards the shell is in the target, or where it was if cd fails. cd - and pushd +1
-// lead to an unknown directory.
+// cd follows cd and pushd. Afterwards the shell is in the target directory or, if cd failed, in the old one. cd - and
+// pushd +1 lead to an unknown directory.
 func cd(_ *walker, c ctx, k call) {
 	c.out.lose()
 	var target *Word
@@ -316,7 +316,7 @@ func popd(_ *walker, c ctx, k call) {
 	c.st.enter(makeWord(unknown, false, true, "", k.words[0].Pos))
 }
 
-// pwd prints the directory, where it is known: cd /a && sh -c "$(pwd)/x".
+// pwd adds the directory to the output if it is known: cd /a && sh -c "$(pwd)/x".
 func pwd(_ *walker, c ctx, _ call) {
 	if text := c.st.lookup("PWD").text; isKnown(text) && c.out != nil {
 		c.out.add(text + "\n")
@@ -325,8 +325,8 @@ func pwd(_ *walker, c ctx, _ call) {
 	c.out.lose()
 }
 
-// echo adds its words to the output of the command, for echo 'rm x' | sh. In shells other than bash, options and
-// backslashes are printed by some, so the output is unknown.
+// echo adds its words to the output of the command, as in echo 'rm x' | sh. Shells other than bash differ in whether
+// they print options and backslashes, so their output is unknown.
 func echo(_ *walker, c ctx, k call) {
 	if c.out == nil {
 		return
@@ -349,7 +349,7 @@ func echo(_ *walker, c ctx, k call) {
 			}
 		}
 		if c.st.posix {
-			c.out.lose() // printed by some
+			c.out.lose() // some shells print it
 		}
 		args = args[1:]
 	}
@@ -373,8 +373,8 @@ func echo(_ *walker, c ctx, k call) {
 	c.out.add(text)
 }
 
-// printf adds what its format prints to the output, or sets the variable of printf -v x, whose name may be an
-// index: -v 'a[$(id)]'.
+// printf adds the formatted text to the output, or sets the variable of printf -v x. The name of the variable may
+// have an index: -v 'a[$(id)]'.
 func printf(w *walker, c ctx, k call) {
 	args := k.args()
 	if len(args) > 1 && strings.HasPrefix(args[0].Text, "-v") {
@@ -415,7 +415,7 @@ func printf(w *walker, c ctx, k call) {
 	}
 }
 
-// formatPrintf handles what printf prints, where its format is simple.
+// formatPrintf returns the output of printf if its format is simple.
 //
 //nolint:gocognit // flat: one case for each verb
 func formatPrintf(c ctx, args []Word) {
@@ -477,7 +477,7 @@ func formatPrintf(c ctx, args []Word) {
 	}
 }
 
-// dashDiffers reports escapes that other printfs read in other ways, or not at all.
+// dashDiffers reports whether other implementations of printf treat the escapes differently.
 func dashDiffers(format string, values []Word) bool {
 	differs := func(text string) bool {
 		for i := strings.IndexByte(text, '\\'); i >= 0; i = strings.IndexByte(text, '\\') {
@@ -491,7 +491,7 @@ func dashDiffers(format string, values []Word) bool {
 	return differs(format) || strings.Contains(format, "%b") && hasFunc(values, func(w Word) bool { return differs(w.Text) })
 }
 
-// declClause handles declare, export, local and readonly, which the parser reads itself.
+// declClause handles declare, export, local and readonly, which the parser parses specially.
 func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 	at := c.src.offset(x.Pos())
 	name := x.Variant.Value
@@ -529,7 +529,7 @@ func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 		switch {
 		case odd:
 			c.st.set(a.Name.Value, value{text: unknown, odd: true, number: c.st.numberIn(a.Name.Value)})
-		case c.st.posix && (name == "declare" || name == "typeset"): // which not all shells have
+		case c.st.posix && (name == "declare" || name == "typeset"): // not all shells have these builtins
 			w.blurName(c, a.Name.Value)
 		}
 	}
@@ -545,7 +545,8 @@ func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 	declare(w, c, naked)
 }
 
-// assignBraces handles declare x={a,b}, which is declare x=a x=b: of an assignment that is an argument, braces are expanded.
+// assignBraces handles declare x={a,b}, which bash expands to declare x=a x=b: braces expand in assignments that are
+// arguments.
 func (w *walker) assignBraces(c ctx, a *syntax.Assign) {
 	all := w.braces(c, a.Value)
 	if len(all) < 2 {
@@ -559,8 +560,8 @@ func (w *walker) assignBraces(c ctx, a *syntax.Assign) {
 	c.st.set(a.Name.Value, value{text: unknown})
 }
 
-// declared reads the options of declare: whether variables become such that assigning
-// does not simply set them, and whether they are exported.
+// declared reads the options of declare: whether an assignment to the variables no longer simply sets them, and
+// whether the variables are exported.
 func declared(args []Word, name string) (odd, exported bool) {
 	exported, odd = name == "export", name == "readonly"
 	for _, a := range args {
@@ -574,7 +575,7 @@ func declared(args []Word, name string) (odd, exported bool) {
 	return odd, exported
 }
 
-// localName keeps the value that a variable has outside of the function, for its end.
+// localName saves the value that a variable has outside the function, for the end of the function.
 func (w *walker) localName(c ctx, builtin, name string) {
 	if c.st.locals == nil || builtin == "export" || builtin == "readonly" {
 		return
@@ -584,7 +585,7 @@ func (w *walker) localName(c ctx, builtin, name string) {
 	}
 }
 
-// declare handles the same for words: command export a=b, declare "$x".
+// declare works like declClause for words: command export a=b, declare "$x".
 //
 //nolint:gocognit // flat: one step after the other for each word
 func declare(w *walker, c ctx, k call) {
@@ -637,7 +638,7 @@ func declare(w *walker, c ctx, k call) {
 			v = value{}
 		}
 		if c.st.posix && k.name != "export" && k.name != "readonly" {
-			v.text = unknown // some shells have no declare, and locals that begin with what there was
+			v.text = unknown // some shells lack declare, and some start a local variable with its outer value
 		}
 		v.odd, v.exported = odd, exported
 		if assigned {
@@ -652,7 +653,7 @@ func declare(w *walker, c ctx, k call) {
 	}
 }
 
-// read sets the variables that it names to what is not known; so does wait -p.
+// read makes the variables that read or wait -p sets unknown.
 func read(w *walker, c ctx, k call) {
 	g := parseOptions(k.args(), "ersa:d:i:n:N:p:t:u:f", "")
 	names := g.operands
@@ -669,7 +670,7 @@ func read(w *walker, c ctx, k call) {
 	w.setUnknown(c, k, names)
 }
 
-// rememberRead notes the texts that a command may read into variables, as far as the line holds them.
+// rememberRead records the texts of the line that a command may read into variables.
 func (w *walker) rememberRead(c ctx, names []Word) {
 	if c.in.kind != piped || !w.spend(len(c.in.text)/16+1) {
 		return
@@ -687,8 +688,8 @@ func (w *walker) rememberRead(c ctx, names []Word) {
 	}
 }
 
-// setUnknown handles builtins that set variables to what they read: read x, read 'a[i]'. The names may have
-// indexes, which bash computes.
+// setUnknown handles builtins that set variables to their input: read x, read 'a[i]'. The names may have indexes,
+// which bash evaluates.
 func (w *walker) setUnknown(c ctx, k call, names []Word) {
 	for _, n := range names {
 		if n.Kind != Literal {
@@ -724,7 +725,7 @@ func mapfile(w *walker, c ctx, k call) {
 	w.setUnknown(c, k, g.operands)
 }
 
-// unset removes variables and functions: unset x, unset -f f, unset 'a[i]', whose index bash computes.
+// unset removes variables and functions: unset x, unset -f f, unset 'a[i]'. Bash evaluates the index.
 func unset(w *walker, c ctx, k call) {
 	functions := false
 	for _, a := range k.args() {
@@ -757,7 +758,7 @@ func unset(w *walker, c ctx, k call) {
 	}
 }
 
-// setBuiltin handles set: the positional parameters (set -- a b) and options that change how words are read (set
+// setBuiltin handles set: the positional parameters (set -- a b) and options that change how bash parses words (set
 // -k).
 func setBuiltin(w *walker, c ctx, k call) {
 	args := k.args()
@@ -791,7 +792,7 @@ func setBuiltin(w *walker, c ctx, k call) {
 	}
 }
 
-// setOption notes what set -o with this name changes.
+// setOption records the effect of set -o with this name.
 func (w *walker) setOption(c ctx, k call, name Word) {
 	if name.Is("posix") || name.Kind != Literal {
 		c.st.posix = true
@@ -828,7 +829,7 @@ func getoptsBuiltin(w *walker, c ctx, k call) {
 	}
 }
 
-// let walks arithmetic: let 'i = a[$(id)]'. All names in it hold unknown numbers afterwards.
+// let walks arithmetic: let 'i = a[$(id)]'. Afterwards all names in it hold unknown numbers.
 func let(w *walker, c ctx, k call) {
 	for _, a := range k.args() {
 		w.walkArithmetic(c, a.loose(), a.Pos.Offset)
@@ -852,7 +853,8 @@ func isAlnum(r rune) bool {
 	return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
 }
 
-// testBuiltin handles test and [: test -v expands an index. A word that is not known may be -v, and one that is split may bring both.
+// testBuiltin handles test and [. test -v expands an index. An unknown word may be -v, and a word that is split may
+// contain both -v and a name.
 func testBuiltin(w *walker, c ctx, k call) {
 	for i, a := range k.args() {
 		before := k.words[i]
@@ -866,12 +868,12 @@ func testBuiltin(w *walker, c ctx, k call) {
 	}
 }
 
-// mayBeginWithV reports whether a word that is not known, and begins so, may be -v.
+// mayBeginWithV reports whether an unknown word with this beginning may be -v.
 func (w Word) mayBeginWithV(begin string) bool {
 	return w.Kind == Partial && !w.number && (begin == "" || begin == "-" || begin == "-v")
 }
 
-// isTestOperator reports a word that test takes for an operator of two operands.
+// isTestOperator reports whether test takes the word as a binary operator.
 func isTestOperator(a Word) bool {
 	switch a.Text {
 	case "=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "-a", "-o":
@@ -880,7 +882,7 @@ func isTestOperator(a Word) bool {
 	return false
 }
 
-// walkName handles a text that bash takes for the name of a variable, and expands the index in it.
+// walkName walks a text that bash takes as the name of a variable, and expands the index in it.
 func (w *walker) walkName(c ctx, text string, at int) {
 	name, index, indexed := strings.Cut(text, "[")
 	switch {
@@ -901,7 +903,7 @@ func (w *walker) walkName(c ctx, text string, at int) {
 	}
 }
 
-// attributes notes the options of declare that change how a variable is assigned.
+// attributes records the options of declare that change assignments to a variable.
 func (w *walker) attributes(c ctx, options []Word, name string) {
 	v, changes := c.st.lookup(name), false
 	for _, o := range options {
@@ -917,7 +919,8 @@ func (w *walker) attributes(c ctx, options []Word, name string) {
 	}
 }
 
-// quotedArray handles the value of declare in a word: declare -a 'x=($(id))' expands what is between the brackets.
+// quotedArray handles a quoted array value of declare: declare -a 'x=($(id))' expands the text between the
+// parentheses.
 func (w *walker) quotedArray(c ctx, k call, before value, text Word) {
 	raw := text.loose()
 	array := before.array || before.text == unknown && !before.number || hasFunc(k.args(), func(o Word) bool {
@@ -938,14 +941,15 @@ func hash(w *walker, c ctx, k call) {
 	}
 }
 
-// enable makes changes of the list of builtins opaque: enable -n echo, enable -f lib.so x.
+// enable makes changes to the list of builtins opaque: enable -n echo, enable -f lib.so x.
 func enable(w *walker, c ctx, k call) {
 	if len(k.args()) > 0 {
 		w.opaque(c, k.at, k.index, OpaqueEnvironment, "enable changes what builtins there are")
 	}
 }
 
-// shopt makes options that change how the line is read opaque. lastpipe is followed: … | read x then sets x here.
+// shopt makes options opaque that change how bash parses the line. It follows lastpipe: with it, … | read x sets x in
+// this shell.
 func shopt(w *walker, c ctx, k call) {
 	for _, a := range k.args() {
 		switch {
@@ -960,8 +964,8 @@ func shopt(w *walker, c ctx, k call) {
 	c.out.lose()
 }
 
-// harmlessOption reports an option of shopt that changes nothing here. dotglob does: * then matches more than rules
-// think.
+// harmlessOption reports whether an option of shopt does not affect the analysis. dotglob does affect it, because *
+// then also matches hidden files.
 func harmlessOption(w Word) bool {
 	switch w.Text {
 	case "expand_aliases", "extglob", "nullglob", "globstar", "nocaseglob", "nocasematch", "failglob", "inherit_errexit", "checkwinsize",
@@ -971,7 +975,7 @@ func harmlessOption(w Word) bool {
 	return false
 }
 
-// runsText handles what bind -x, complete -C and compgen -C, -W do.
+// runsText handles bind -x, complete -C, and compgen -C and -W.
 func runsText(w *walker, c ctx, k call) {
 	c.out.lose()
 	for _, a := range k.args() {

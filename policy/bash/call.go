@@ -6,25 +6,25 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call is a simple command about to be listed.
+// call is a simple command before it is recorded.
 type call struct { //nolint:recvcheck // decoding needs a pointer
 	words   []Word
 	assigns []Assign
 	redirs  []Redirect
 	name    string
-	outside bool // a program starts it: neither function nor builtin
-	noFunc  bool // "command" starts it: no function
-	index   int  // among Analysis.Commands
-	at      int  // where it stands
-	hidden  bool // words follow that are not known: xargs
-	stays   bool // what it sets stays: git config
+	outside bool // a program starts it, so it is neither a function nor a builtin
+	noFunc  bool // the builtin "command" starts it, so it is not a function
+	index   int  // its index in Analysis.Commands
+	at      int  // its position
+	hidden  bool // unknown words follow, as with xargs
+	stays   bool // its settings persist, as with git config
 }
 
-// args returns the words behind the name of the command.
+// args returns the words after the name of the command.
 func (k call) args() []Word { return k.words[1:] }
 
-// callExpr walks a simple command: aliases first, then words and redirections, then the assignments before it. x=1
-// alone changes the shell; x=1 cmd sets x for cmd only.
+// callExpr walks a simple command: aliases first, then words and redirections, then the assignments before it. An
+// assignment without a command changes the shell (x=1); one before a command applies to that command only (x=1 cmd).
 func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 	if len(x.Args) > 0 {
 		w.alias(c, x, s)
@@ -52,7 +52,7 @@ func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 		w.run(c, k)
 		return
 	}
-	// The variables count for this command alone.
+	// The assignments apply to this command only.
 	saved := c.st.fork()
 	for _, a := range x.Assigns {
 		if a.Name == nil {
@@ -82,7 +82,7 @@ func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 	}
 }
 
-// specialBuiltin reports whether POSIX shells keep the assignments before this builtin: x=1 : sets x for good.
+// specialBuiltin reports whether POSIX shells keep the assignments before this builtin: after x=1 :, x stays 1.
 func specialBuiltin(name string) bool {
 	switch name {
 	case ":", ".", "eval", "exec", "exit", "export", "readonly", "return", "set", "shift", "times", "trap", "unset", "break", "continue", "source":
@@ -91,7 +91,7 @@ func specialBuiltin(name string) bool {
 	return false
 }
 
-// run lists a simple command and all that it starts.
+// run records a simple command and walks everything that it starts.
 func (w *walker) run(c ctx, k call) {
 	if len(k.words) == 0 || !w.spend(8+len(k.words)) {
 		return
@@ -150,7 +150,7 @@ func (w *walker) run(c ctx, k call) {
 	w.handle(c, k, cmd.Kind)
 }
 
-// unknownName handles a command of which not even the name is known.
+// unknownName handles a command whose name is unknown.
 func (w *walker) unknownName(c ctx, k call) {
 	first := k.words[0]
 	detail := "the name of the command is not known"
@@ -169,7 +169,7 @@ func (w *walker) unknownName(c ctx, k call) {
 	}
 }
 
-// handle goes into what the command of a known name does.
+// handle walks the effects of a command with a known name.
 func (w *walker) handle(c ctx, k call, kind Kind) {
 	if kind == Builtin {
 		for _, a := range k.args() {
@@ -194,11 +194,11 @@ func (w *walker) handle(c ctx, k call, kind Kind) {
 	w.program(c, k)
 }
 
-// maxCalls is how often a function is walked inside itself.
+// maxCalls is the number of nested calls of the same function that are walked.
 const maxCalls = 2
 
-// callFunction walks the bodies that a name may stand for, with the words of the call as $1 …. Invariant:
-// afterwards, the state holds whichever body ran, and locals have the values that they had outside.
+// callFunction walks the bodies that a name may have, with the words of the call as $1 and so on. Invariant: afterwards,
+// the state holds whichever body ran, and local variables have the values that they had outside.
 func (w *walker) callFunction(c ctx, k call, f function) {
 	for i, body := range f.bodies {
 		w.markCalled(body)
@@ -230,7 +230,7 @@ func (w *walker) callFunction(c ctx, k call, f function) {
 	}
 }
 
-// alias walks a command whose name stands for other text.
+// alias walks a command whose name is an alias.
 func (w *walker) alias(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 	if len(c.st.aliases) == 0 {
 		return
@@ -247,14 +247,14 @@ func (w *walker) alias(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 		return
 	}
 	a := c.by(Alias, name, at)
-	// Inside its own text an alias does not count; as a command of that name it may not be one at all.
+	// Bash does not expand an alias inside its own text; there the name may be another command.
 	a.st = c.st.fork()
 	a.st.own()
 	delete(a.st.aliases, name)
 	w.text(a, text+rest, at)
 }
 
-// assign walks an assignment that stands alone or in declare.
+// assign walks an assignment without a command, or in declare.
 //
 //nolint:gocognit // flat: one case for each kind of value
 func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
@@ -353,7 +353,7 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 	}
 }
 
-// text walks shell text.
+// text walks a text that bash runs.
 func (w *walker) text(c ctx, text string, at int) {
 	if strings.TrimSpace(text) == "" || !w.spend(len(text)/8+8) {
 		return
@@ -367,7 +367,7 @@ func (w *walker) text(c ctx, text string, at int) {
 		return
 	}
 	if strings.HasPrefix(w.line[min(at+1, len(w.line)):], text) && !partly {
-		at++ // behind the quote
+		at++ // the position after the quote
 	}
 	verbatim := c.src.verbatim && !partly && strings.HasPrefix(w.line[min(at, len(w.line)):], text)
 	stmts, err := w.parse(text)

@@ -11,7 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// words returns the words that a list of words becomes.
+// words expands a list of words.
 func (w *walker) words(c ctx, list []*syntax.Word) []Word {
 	out := make([]Word, 0, len(list))
 	for _, word := range list {
@@ -23,7 +23,7 @@ func (w *walker) words(c ctx, list []*syntax.Word) []Word {
 	return out
 }
 
-// appendWords expands one word: to itself, to none, or to several.
+// appendWords expands one word: to itself, to no word, or to several words.
 func (w *walker) appendWords(c ctx, out []Word, word *syntax.Word) []Word {
 	pos := w.place(c.src.offset(word.Pos()))
 	written := c.src.slice(word.Pos(), word.End())
@@ -46,7 +46,7 @@ func (w *walker) appendWords(c ctx, out []Word, word *syntax.Word) []Word {
 	return out
 }
 
-// plain returns the text of a word that nothing happens to.
+// plain returns the text of a word without quotes and expansions.
 func plain(word *syntax.Word) (string, bool) {
 	if len(word.Parts) != 1 {
 		return "", false
@@ -58,7 +58,7 @@ func plain(word *syntax.Word) (string, bool) {
 	return lit.Value, true
 }
 
-// oneWord expands the word of a redirection, which must become one.
+// oneWord expands the word of a redirection, which must expand to exactly one word.
 func (w *walker) oneWord(c ctx, word *syntax.Word) Word {
 	words := w.appendWords(c, nil, word)
 	if len(words) == 1 {
@@ -67,14 +67,14 @@ func (w *walker) oneWord(c ctx, word *syntax.Word) Word {
 	return makeWord(unknown, false, true, c.src.slice(word.Pos(), word.End()), w.place(c.src.offset(word.Pos())))
 }
 
-// value returns a word that is not split: the value of an assignment, or (quoted) the text
-// of a here-document.
+// value expands a word that is not split: the value of an assignment or, if quoted is set, the text of a
+// here-document.
 func (w *walker) value(c ctx, word *syntax.Word, quoted bool) string {
 	text, _ := w.possibleValue(c, word, quoted)
 	return text
 }
 
-// possibleValue returns the value of a word and, where that is not known, the texts of the line that it may be.
+// possibleValue returns the value of a word and, if it is unknown, the texts of the line that it may be.
 func (w *walker) possibleValue(c ctx, word *syntax.Word, quoted bool) (string, []string) {
 	if word == nil {
 		return "", nil
@@ -92,39 +92,38 @@ func (w *walker) possibleValue(c ctx, word *syntax.Word, quoted bool) (string, [
 	return string(b.buf), b.possibleTexts()
 }
 
-// builder makes words of the parts of one.
+// builder builds the words into which one word expands.
 type builder struct {
 	w      *walker
 	pos    Pos
 	source string
-	whole  bool   // no splitting
-	fields bool   // IFS is the usual one
-	marks  string // what IFS may be, as far as it is known
+	whole  bool   // the word is not split
+	fields bool   // IFS has its default value
+	marks  string // the known values that IFS may have
 	buf    []byte
-	begun  bool // there is a word, even if it is empty
+	begun  bool // a word has begun, even if it is empty
 	glob   bool
-	here   bool // a quoted ~ comes first
-	open   bool // an unquoted [
+	here   bool // the word begins with a quoted ~
+	open   bool // the word has an unquoted [
 	many   bool
 	named  []name
 	may    []possible
 	ready  []Word
 }
 
-// possible is a part of a word that is not known, and texts that may stand there.
+// possible is an unknown part of a word, with texts that the part may be.
 type possible struct {
 	from, to int
 	texts    []string
 }
 
-// name is a part of a word, of which is known that it matches a pattern: the variable
-// of a loop over files.
+// name is a part of a word that matches a known pattern, such as the variable of a loop over files.
 type name struct {
-	from, to int // where the pattern stands in the word
+	from, to int // the position of the pattern in the word
 	text     string
 }
 
-// finish returns out with the words of the builder behind it.
+// finish returns out with the words of the builder appended.
 func (b *builder) finish(out []Word) []Word {
 	b.flush()
 	return append(out, b.ready...)
@@ -144,10 +143,11 @@ func (b *builder) flush() {
 	b.buf, b.begun, b.glob, b.here, b.open, b.many, b.named, b.may = b.buf[:0], false, false, false, false, false, nil, nil
 }
 
-// maxPossible is how many texts a word may be, of which more is looked at than that it is not known.
+// maxPossible is the maximum number of possible texts of a word. With more, the word is unknown.
 const maxPossible = 64
 
-// possibleTexts returns what the word is with the possible texts in their places, and nothing in the place of what is not known.
+// possibleTexts returns the possible texts of the word. Each has one text for every possible part, and nothing for
+// unknown parts.
 func (b *builder) possibleTexts() []string {
 	if len(b.may) == 0 || !b.w.spend(maxPossible) {
 		return nil
@@ -177,16 +177,16 @@ func (b *builder) possibleTexts() []string {
 	return lo.Uniq(texts)
 }
 
-// mayBe adds an expansion that is not known, and what it may be.
+// mayBe adds an unknown expansion with its possible texts.
 func (b *builder) mayBe(text string, also []string, quoted bool) {
 	from := len(b.buf)
 	b.expansion(text, quoted)
 	from = min(from, len(b.buf))
-	also = b.w.limitTexts(also)                   // before it is split: parts may be the same
-	if !b.fields && isKnown(text) && text != "" { // how it is split is not known
+	also = b.w.limitTexts(also)                   // before splitting, because parts may be equal
+	if !b.fields && isKnown(text) && text != "" { // the separators are unknown
 		also = append(slices.Clip(also), text)
 	}
-	if !quoted && !b.whole { // it is split
+	if !quoted && !b.whole { // the text is split
 		var fields []string
 		for _, one := range also {
 			if b.fields {
@@ -202,7 +202,7 @@ func (b *builder) mayBe(text string, also []string, quoted bool) {
 	}
 }
 
-// match adds a text that matches a pattern, or is the pattern itself.
+// match adds a text that is a pattern or matches it.
 func (b *builder) match(pattern, text string) {
 	b.begun = true
 	if len(b.buf)+len(pattern) > maxText {
@@ -213,8 +213,8 @@ func (b *builder) match(pattern, text string) {
 	b.text(pattern)
 }
 
-// settle makes one pattern of a word that has names in it, where everything else stands
-// for itself; of any other such word only what is sure of the names remains.
+// settle makes the word one pattern if it contains names and everything else in it is literal. Of any other word with
+// names, it keeps only the text that is certain.
 func (b *builder) settle() {
 	if len(b.named) == 0 {
 		return
@@ -234,13 +234,13 @@ func (b *builder) settle() {
 	b.glob = true
 }
 
-// quote adds literal text in quotes.
+// quote adds quoted literal text.
 func (b *builder) quote(s string) {
 	b.here = b.here || len(b.buf) == 0 && strings.HasPrefix(s, "~")
 	b.text(s)
 }
 
-// text adds what stands for itself.
+// text adds literal text.
 func (b *builder) text(s string) {
 	if len(b.buf)+len(s) > maxText {
 		s = unknown
@@ -248,7 +248,7 @@ func (b *builder) text(s string) {
 	b.buf = append(b.buf, s...)
 }
 
-// bare adds unquoted text: its pattern letters count.
+// bare adds unquoted text, in which pattern characters are special.
 func (b *builder) bare(s string) {
 	for i := range len(s) {
 		switch s[i] {
@@ -263,7 +263,7 @@ func (b *builder) bare(s string) {
 	b.text(s)
 }
 
-// expansion adds what an expansion gave.
+// expansion adds the text of an expansion.
 func (b *builder) expansion(s string, quoted bool) {
 	if !b.w.spend(len(s)/32 + 1) {
 		return
@@ -275,7 +275,7 @@ func (b *builder) expansion(s string, quoted bool) {
 		b.begun = true
 		b.text(s)
 	case !b.fields:
-		// What IFS splits it into is not known.
+		// The words into which IFS splits the text are unknown.
 		if s != "" {
 			b.many = true
 			b.text(unknown)
@@ -285,7 +285,7 @@ func (b *builder) expansion(s string, quoted bool) {
 	}
 }
 
-// split adds text that IFS splits.
+// split adds text and splits it by IFS.
 func (b *builder) split(s string) {
 	for s != "" {
 		i := strings.IndexAny(s, " \t\n")
@@ -305,8 +305,8 @@ func (b *builder) split(s string) {
 	}
 }
 
-// parts expands the parts of a word in order: the quoted ones give text, the others may give fields and patterns.
-// Start says that a ~ at the beginning stands for a home directory.
+// parts expands the parts of a word in order. Quoted parts are text; the others may yield fields and patterns. Start
+// means that a ~ at the beginning stands for a home directory.
 func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 	for i, p := range parts {
 		switch x := p.(type) {
@@ -366,7 +366,7 @@ func number(x syntax.ArithmExpr) string {
 	return unknown
 }
 
-// lit adds literal text of the source, without its escapes.
+// lit adds literal source text, with its escapes decoded.
 func (b *builder) lit(c ctx, s string, quoted, start, end bool) {
 	if start && !quoted && strings.HasPrefix(s, "~") {
 		s = b.tilde(c, s, end)
@@ -375,7 +375,7 @@ func (b *builder) lit(c ctx, s string, quoted, start, end bool) {
 		s = b.assignTilde(c, s)
 	}
 	if b.whole && !quoted && strings.Contains(s, ":~") {
-		// The value of an assignment: ~ counts after each colon.
+		// In the value of an assignment, ~ is also expanded after each colon.
 		s = strings.ReplaceAll(s, ":~", ":"+c.st.lookup("HOME").text)
 	}
 	if quoted {
@@ -403,7 +403,7 @@ func (b *builder) lit(c ctx, s string, quoted, start, end bool) {
 	}
 }
 
-// assignTilde adds a=~ of a word that looks like an assignment, and is the rest.
+// assignTilde adds the beginning of a word that looks like an assignment with a tilde, a=~, and returns the rest.
 func (b *builder) assignTilde(c ctx, s string) string {
 	name, rest, found := strings.Cut(s, "=~")
 	if !found || !syntax.ValidName(name) {
@@ -422,14 +422,14 @@ func (b *builder) assignTilde(c ctx, s string) string {
 	return rest
 }
 
-// tilde adds what ~ at the start of a word stands for, and is the rest.
+// tilde expands a ~ at the start of a word, and returns the rest of the word.
 func (b *builder) tilde(c ctx, s string, end bool) string {
 	user, rest, slash := strings.Cut(s[1:], "/")
 	if slash {
 		rest = "/" + rest
 	}
 	if b.whole {
-		// In an assignment a colon ends it as well.
+		// In an assignment, a colon also ends the name of the user.
 		if i := strings.IndexByte(user, ':'); i >= 0 {
 			user, rest, slash = user[:i], user[i:]+rest, true
 		}
@@ -437,7 +437,7 @@ func (b *builder) tilde(c ctx, s string, end bool) string {
 	switch {
 	case strings.ContainsRune(user, '\\'), !slash && !end:
 		b.begun = true
-		b.text("~") // quoted in part: it stands for itself
+		b.text("~") // the name is partly quoted, so the ~ is literal
 		return s[1:]
 	case user == "":
 		b.begun = true
@@ -447,7 +447,7 @@ func (b *builder) tilde(c ctx, s string, end bool) string {
 		b.text(c.st.lookup("PWD").text)
 	default:
 		b.begun = true
-		b.text(unknown) // another user's, or ~+ and ~-, or itself
+		b.text(unknown) // the home of another user, ~+, ~-, or a literal ~
 	}
 	return rest
 }
@@ -473,9 +473,9 @@ func unescapeQuoted(s string) string {
 	return out.String()
 }
 
-// quotedParts expands a text in double quotes, which is one word, but for "$@".
+// quotedParts expands a text in double quotes. It is one word, except for "$@".
 func (b *builder) quotedParts(c ctx, x *syntax.DblQuoted) {
-	// "$@" alone is no word at all when there are no parameters.
+	// "$@" alone expands to no word if there are no parameters.
 	if len(x.Parts) == 1 {
 		if p, ok := x.Parts[0].(*syntax.ParamExp); ok && !b.whole && isList(p) {
 			b.param(c, p, true)
@@ -492,7 +492,7 @@ func (b *builder) quotedParts(c ctx, x *syntax.DblQuoted) {
 	}
 }
 
-// isList reports that the expansion is one word for each element, in quotes too.
+// isList reports whether the expansion yields one word for each element, even in quotes.
 func isList(p *syntax.ParamExp) bool {
 	if p.Param == nil {
 		return false
@@ -500,7 +500,7 @@ func isList(p *syntax.ParamExp) bool {
 	return p.Param.Value == "@" || p.Names == syntax.NamesPrefixWords || indexLit(p) == "@"
 }
 
-// indexLit returns the index of an array as written, and nothing for a computed one.
+// indexLit returns the index of an array as written, or the empty text for a computed index.
 func indexLit(p *syntax.ParamExp) string {
 	word, ok := p.Index.(*syntax.Word)
 	if !ok {
@@ -509,7 +509,7 @@ func indexLit(p *syntax.ParamExp) string {
 	return word.Lit()
 }
 
-// walkSubstitution returns the output of $( … ), as far as it is known, and texts of the line that may be in it.
+// walkSubstitution returns the known output of $( … ), and the texts of the line that it may contain.
 func (w *walker) walkSubstitution(c ctx, x *syntax.CmdSubst) (string, []string) {
 	c = c.by(Substituted, "", c.src.offset(x.Pos()))
 	c.st = c.st.fork()
@@ -527,7 +527,8 @@ func (w *walker) walkSubstitution(c ctx, x *syntax.CmdSubst) (string, []string) 
 	return strings.TrimRight(c.out.text, "\n"), append(input{kind: piped, text: c.out.text}.texts(), c.out.also...)
 }
 
-// process walks <(cmd) and >(cmd). The command runs beside the line; its output may be what another reads.
+// process walks <(cmd) and >(cmd). The command runs concurrently with the line, and another command may read its
+// output.
 func (w *walker) process(c ctx, x *syntax.ProcSubst) {
 	c = c.by(Process, "", c.src.offset(x.Pos()))
 	c.st = c.st.fork()
@@ -539,10 +540,10 @@ func (w *walker) process(c ctx, x *syntax.ProcSubst) {
 	w.stmts(c, x.Stmts)
 }
 
-// maxWords is how many words one word may become.
+// maxWords is the maximum number of words into which one word may expand.
 const maxWords = 256
 
-// braces returns the words that {a,b} and {1..3} in a word make, part by part.
+// braces returns the words into which {a,b} and {1..3} in a word expand, as lists of parts.
 func (w *walker) braces(c ctx, word *syntax.Word) [][]syntax.WordPart {
 	had := false
 	for _, p := range word.Parts {
@@ -570,7 +571,7 @@ func (w *walker) braces(c ctx, word *syntax.Word) [][]syntax.WordPart {
 	return out
 }
 
-// braceParts expands braces: a{b,c{1..3}}d. The second result is false if there are more words than are followed.
+// braceParts expands braces: a{b,c{1..3}}d. The second result is false if there are too many words.
 func (w *walker) braceParts(parts []syntax.WordPart, depth int) ([][]syntax.WordPart, bool) {
 	for i, p := range parts {
 		brace, ok := p.(*syntax.BraceExp)

@@ -1,6 +1,6 @@
 package bash
 
-// fileToolOf returns the programs that read, write or reach something named by their words.
+// fileToolOf returns the options and operands of programs whose words name files or hosts.
 func fileToolOf(name string) (tool, bool) {
 	switch name {
 	case "cat", "tac", "nl", "rev", "head", "tail", "wc", "od", "xxd", "hexdump", "hd", "strings", "base64", "base32", "basenc", "md5sum", "sha1sum",
@@ -19,7 +19,7 @@ func fileToolOf(name string) (tool, bool) {
 		return t, true
 	case "pdftotext", "ps2pdf":
 		return tool{operands: "rw"}, true
-	case "cpio", "pax", "afio": // they read the names of files
+	case "cpio", "pax", "afio": // they read the names of files from their input
 		return tool{special: walkArchiver}, true
 	case "rm", "rmdir", "unlink", "shred", "trash", "trash-put", "srm", "wipe":
 		return tool{short: "dfIirRvpn:s:uxz", long: "force interactive? recursive dir verbose one-file-system no-preserve-root preserve-root? parents " +
@@ -148,7 +148,7 @@ func fileToolOf(name string) (tool, bool) {
 	return tool{}, false
 }
 
-// plainTool returns the programs that take no files but those of the options in their tables.
+// plainTool returns the options of programs that use no files except those that their tables mark.
 func plainTool(name string) (tool, bool) {
 	switch name {
 	case "true", "false", "echo", "printf", "sleep", "seq", "expr", "test", "[", "yes", "factor", "kill", "pkill", "pgrep", "pidof", "ps", "pstree",
@@ -267,8 +267,8 @@ func searchers(name string) tool {
 	}
 }
 
-// networkTool returns the options of programs that reach a host: ping, dig, telnet. Others may reach every URL
-// among their words.
+// networkTool returns the options of programs that reach a host: ping, dig, telnet. For other programs, every URL
+// among their words counts.
 func networkTool(name string) tool {
 	switch name {
 	case "aria2c":

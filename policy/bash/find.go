@@ -9,7 +9,7 @@ import (
 //nolint:gocognit // flat: one case for each test
 func walkFind(w *walker, c ctx, k call, _ given) {
 	args := k.args()
-	defer claimAll(args) // all of the expression is read here
+	defer claimAll(args) // this function reads the whole expression
 	var roots []Word
 	i := 0
 	for ; i < len(args); i++ {
@@ -79,7 +79,7 @@ func walkFind(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// findTakesOne reports whether a test or an action of find takes one value: -name '*.go', -newermt yesterday.
+// findTakesOne reports whether a test or an action of find takes exactly one value: -name '*.go', -newermt yesterday.
 func findTakesOne(test string) bool {
 	switch test {
 	case "-amin", "-atime", "-cmin", "-ctime", "-mmin", "-mtime", "-fstype", "-gid", "-group", "-ilname", "-iname", "-inum", "-ipath", "-iregex",
@@ -90,7 +90,7 @@ func findTakesOne(test string) bool {
 	return strings.HasPrefix(test, "-newer") && len(test) == len("-newerXY")
 }
 
-// findExec walks the command of -exec and returns where it ends.
+// findExec walks the command of -exec and returns the index of its end.
 func (w *walker) findExec(c ctx, k call, args []Word, i int, roots []Word) int {
 	name := args[i].Text
 	from := i + 1
@@ -130,7 +130,7 @@ func (w *walker) findExec(c ctx, k call, args []Word, i int, roots []Word) int {
 	return end
 }
 
-// walkFD runs a command for what it finds.
+// walkFD walks the command that fd runs for each file that it finds.
 func walkFD(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	for i := 0; i < len(args); i++ {

@@ -7,7 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// walkGit goes into what settings and sub-commands of git start.
+// walkGit walks the programs that settings and sub-commands of git start.
 func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) {
 	aliases := map[string]string(nil)
 	for _, o := range g.options {
@@ -64,8 +64,8 @@ func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) {
 	}
 }
 
-// gitFiles notes files that need not be of the repository: those that options name, and those that are looked at
-// without one.
+// gitFiles records files that may be outside the repository: files that options name, and files that some
+// sub-commands read without an option.
 func (w *walker) gitFiles(c ctx, k call, sub string, args []Word) {
 	anywhere := sub == "hash-object" || sub == "apply" || slices.ContainsFunc(args, func(a Word) bool { return a.Is("--no-index") })
 	for i, a := range args {
@@ -84,7 +84,8 @@ func (w *walker) gitFiles(c ctx, k call, sub string, args []Word) {
 	}
 }
 
-// gitOption reads argument i as an option: its name, and its value, which is attached to it or the next argument.
+// gitOption parses argument i as an option. It returns the name and the value, and reports whether the value is
+// attached to the name.
 func gitOption(sub string, args []Word, i int) (name string, value Word, attached bool) {
 	a := args[i]
 	name, _, attached = strings.Cut(a.Text, "=")
@@ -98,18 +99,19 @@ func gitOption(sub string, args []Word, i int) (name string, value Word, attache
 	return name, a.cut(begins), attached
 }
 
-// behindF returns where the value of -F begins, which may stand behind other letters, -aF; zero where there is none.
+// behindF returns the index of the value of -F in a cluster of options, such as -aF, or zero if the cluster has no
+// -F.
 func behindF(option string) int {
 	if !strings.HasPrefix(option, "-") || strings.HasPrefix(option, "--") {
 		return 0
 	}
-	if i := strings.IndexAny(option, "FmcCtuS"); i > 0 && option[i] == 'F' { // the others have values, too
+	if i := strings.IndexAny(option, "FmcCtuS"); i > 0 && option[i] == 'F' { // the other letters take values, too
 		return i + 1
 	}
 	return 0
 }
 
-// gitSetting handles a setting given on the line: some are commands.
+// gitSetting handles a setting given on the line. The values of some settings are commands.
 func (w *walker) gitSetting(c ctx, k call, key string, value Word) {
 	switch gitRuns(key) {
 	case '$':
@@ -132,8 +134,8 @@ func (w *walker) gitSetting(c ctx, k call, key string, value Word) {
 	}
 }
 
-// gitRuns says what a setting does: '$' its value is shell text, 0 it is known to neither run nor reach anything, 'o' it is
-// any other setting.
+// gitRuns classifies a setting: '$' if its value is shell text, 0 if it is known to neither run a command nor reach a
+// host, 'o' for any other setting.
 func gitRuns(key string) byte {
 	key = strings.ToLower(key)
 	section, _, _ := strings.Cut(key, ".")
@@ -172,7 +174,7 @@ func gitRuns(key string) byte {
 	return 'o'
 }
 
-// harmlessGitNames are the last parts of settings that are names, numbers or yes and no.
+// harmlessGitNames matches the last parts of settings whose values are names, numbers or booleans.
 var harmlessGitNames = lazy.Regexp(`^(name|email|signingkey|useconfigonly|ui|status|branch|diff|interactive|grep|default|autosetupremote|followtags|` +
 	`rebase|ff|octopus|autostash|autosquash|updaterefs|prune|prunetags|all|parallel|autosetupmerge|autosetuprebase|date|decorate|follow|` +
 	`abbrevcommit|showsignature|showuntrackedfiles|short|relativepaths|sort|gpgsign|verbose|status|cleanup|pretty|numbered|signoff|subjectprefix|showpatch|showstat|` +
@@ -180,7 +182,7 @@ var harmlessGitNames = lazy.Regexp(`^(name|email|signingkey|useconfigonly|ui|sta
 	`statgraphwidth|wserrorhighlight|indentheuristic|suppressblankempty|wordregex|ignorewhitespace|whitespace|threeway|keepcr|version|commitencoding|logoutputencoding|` +
 	`linenumber|patterntype|extendedregexp|requireforce|defaultremote|guess|detachedhead|[a-z]*hint|pushnonffcurrent|addignoredfile|statushints|skippedcherrypicks)$`)
 
-// gitKnows reports whether git itself has the sub-command. Any other name may be an alias, which may run anything.
+// gitKnows reports whether the sub-command is built into git. Any other name may be an alias, which may run anything.
 func gitKnows(sub string) bool {
 	switch sub {
 	case "add", "am", "annotate", "apply", "archive", "bisect", "blame", "branch", "bugreport", "bundle", "cat-file", "check-attr", "check-ignore",
@@ -210,7 +212,7 @@ func gitKnows(sub string) bool {
 	return false
 }
 
-// gitSub goes into the sub-commands that start something or reach a host.
+// gitSub walks the sub-commands that start a program or reach a host.
 func (w *walker) gitSub(c ctx, k call, sub string, args []Word) {
 	switch sub {
 	case "submodule foreach":
@@ -277,7 +279,7 @@ func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
 	}
 }
 
-// gitRemote notes the host of a repository, and the transport that is a command.
+// gitRemote records the host of a repository, or a transport that is a command.
 func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 	switch sub {
 	case "clone", "fetch", "pull", "push", "ls-remote", "remote add", "remote set-url", "submodule add", "archive", "request-pull", "fetch-pack", "send-pack":
@@ -299,10 +301,10 @@ func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 		w.shellText(c, k, "git", a.cut(len("ext::")))
 	case strings.Contains(a.Text, "::") && !strings.HasPrefix(a.Text, "-"):
 		w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a transport of git: "+a.String())
-	case strings.Contains(a.Text, "://"): // stranger did it
+	case strings.Contains(a.Text, "://"): // stranger has recorded the host
 	case strings.Contains(a.Text, "@") && strings.Contains(a.Text, ":") && !strings.HasPrefix(a.Text, "-"):
 		w.remotePath(c, a, Reads, k.index)
-	case colon > 0 && !strings.ContainsAny(a.Text[:colon], "/-+^"): // host:path, where it is no pair of branches
+	case colon > 0 && !strings.ContainsAny(a.Text[:colon], "/-+^"): // host:path, not a pair of branches
 		_, _, isHost := bareHost(a.Text[:colon])
 		if isHost || sub == "clone" || sub == "ls-remote" || strings.HasSuffix(sub, "add") || sub == "remote set-url" || sub == "archive" {
 			w.remotePath(c, a, Reads, k.index)
@@ -310,7 +312,7 @@ func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 	}
 }
 
-// gitConfig handles a setting that stays.
+// gitConfig handles git config, whose settings persist.
 func (w *walker) gitConfig(c ctx, k call, args []Word) {
 	g := parseOptions(args, "f>zle", "global system local worktree file> blob: get get-all get-regexp get-urlmatch replace-all add unset unset-all "+
 		"rename-section remove-section list null name-only includes no-includes type: bool int bool-or-int path expiry-date show-origin show-scope "+
@@ -342,7 +344,7 @@ func (w *walker) gitConfig(c ctx, k call, args []Word) {
 	w.gitSetting(c, k, ops[0].Text, ops[1])
 }
 
-// gitLooks reports a sub-command of git that changes nothing.
+// gitLooks reports whether the sub-command of git only reads.
 func gitLooks(sub string) bool {
 	switch sub {
 	case "status", "log", "diff", "show", "blame", "annotate", "grep", "ls-files", "ls-tree", "rev-parse", "describe", "shortlog", "rev-list", "cat-file",

@@ -7,17 +7,16 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// language is an interpreter: its options, with "!" for code in the line.
+// language describes an interpreter: its options, with the mark "!" for code on the line.
 type language struct {
 	name        string
 	short, long string
 	module      string // the option that names a module to run
-	help        string // options that only tell something
+	help        string // options that only print information
 	subs        bool   // the first operand may be a sub-command: deno run
 }
 
-// languageOf returns how the interpreter of a language is called: which options take code (-c, -e), files or
-// modules.
+// languageOf returns the options of an interpreter: which take code (-c, -e), files or modules.
 func languageOf(name string) (language, bool) {
 	switch name {
 	case "python", "pypy", "ipython":
@@ -52,7 +51,7 @@ func languageOf(name string) (language, bool) {
 	return language{}, false
 }
 
-// language handles an interpreter: of code in the line, of a file, or of what it reads.
+// language handles an interpreter that runs code on the line, a file, or its input.
 //
 //nolint:gocognit // flat: one case for each kind of option
 func (w *walker) language(c ctx, k call, l language) {
@@ -68,7 +67,7 @@ func (w *walker) language(c ctx, k call, l language) {
 		}
 		switch {
 		case o.mark == '!' && (o.name == "M" || o.name == "m" || o.name == "d") && l.name == "perl":
-			// A module; anything but a name is code.
+			// The value names a module; with any other characters it is code.
 			if strings.Trim(o.value.raw, "-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:") != "" &&
 				strings.ContainsAny(o.value.raw, " ;({"+unknown) {
 				code, hasCode = joinCode(code, o.value.loose()), true
@@ -76,7 +75,7 @@ func (w *walker) language(c ctx, k call, l language) {
 		case o.mark == '!':
 			code, hasCode = joinCode(code, o.value.loose()), true
 		case o.mark == '=' && o.name == l.module:
-			// python -m module: code that is installed, as a program is.
+			// python -m module runs installed code, as a program does.
 			w.module(c, k, o.value, g)
 			return
 		case o.mark == '=':
@@ -138,8 +137,8 @@ func (w *walker) language(c ctx, k call, l language) {
 	}
 }
 
-// withoutNumbers takes away the numbers and letters that belong to -0, -l, -C, -W and -T in clusters, behind which other options
-// stand: perl -l0ne x, ruby -W0e x.
+// withoutNumbers removes the values of -0, -l, -C, -W and -T from clusters, so that the options after them can be
+// parsed: perl -l0ne x, ruby -W0e x.
 func withoutNumbers(args []Word) []Word {
 	short := slices.Clone(args)
 	for i, a := range args {
@@ -158,7 +157,7 @@ func withoutNumbers(args []Word) []Word {
 
 var clusterNumbers = lazy.Regexp(`^(-[acfhlnpsStTuUvwWX0C]*?[0lCWT])(?:[0-9]+|x[0-9A-Fa-f]+|[IOEioDASL]+)([acfhlnpsStTuUvwWXeE0].*)?$`)
 
-// joinCode returns the code of several options: perl -e 'a' -e 'b'.
+// joinCode joins the code of several options: perl -e 'a' -e 'b'.
 func joinCode(a, b string) string {
 	if a == "" {
 		return b
@@ -166,7 +165,7 @@ func joinCode(a, b string) string {
 	return a + "\n" + b
 }
 
-// module handles python -m: some modules run code that their words hold.
+// module handles python -m. Some modules run code in their words.
 func (w *walker) module(c ctx, k call, module Word, g given) {
 	if module.Kind == Literal {
 		module.claim()

@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// A program's handler claims each word of which it knows what the program makes of it: a file, a host, text, a flag, a
-// word of another command. What no handler claimed may be anything, so the walker takes it for files and hosts. That is
-// the rule for programs and options that the tables do not have, and for tables that are wrong: forgetting a word in a
-// table makes the answer stricter, never weaker.
+// A program's handler claims each word that it understands: a file, a host, text, a flag, a word of another command.
+// The walker takes every unclaimed word for files and hosts, because it may be anything. This covers unknown
+// programs, unknown options and mistakes in the tables: a word missing from a table makes the answer stricter, never
+// weaker.
 //
-// An example: of `iconv -f utf8 -o../x y`, a program without a table, the files are utf8, ../x and y.
+// Example: iconv has no table, so the files of `iconv -f utf8 -o../x y` are utf8, ../x and y.
 
-// maxPieces is how many parts of one word are looked at.
+// maxPieces is the maximum number of parts of one word that are examined.
 const maxPieces = 64
 
-// claim says that the handler of the command knows what the word is.
+// claim marks the word as understood by the handler of its command.
 func (w Word) claim() {
 	if w.claimed != nil {
 		*w.claimed = true
 	}
 }
 
-// claimAll marks words as understood, so that they do not count as files that an unknown option may take.
+// claimAll marks words as understood, so that they do not count as possible files of an unknown option.
 func claimAll(words []Word) {
 	for _, word := range words {
 		word.claim()
 	}
 }
 
-// markWords gives each argument of a command a mark that its copies share.
+// markWords gives each argument of a command a claim flag that all copies of the word share.
 func (k *call) markWords() {
 	claimed := make([]bool, len(k.words))
 	k.words = slices.Clone(k.words)
@@ -39,14 +39,14 @@ func (k *call) markWords() {
 	}
 }
 
-// leftovers takes the words that no handler claimed for files and hosts. A program that has a table takes only what looks
-// like a path for one.
+// leftovers records the words that no handler claimed as files and hosts. If the program has a table, only words that
+// look like a path count.
 func (w *walker) leftovers(c ctx, k call, access Access, listed bool) {
 	for i, a := range k.args() {
 		if a.claimed == nil || *a.claimed || a.Is("--") || a.Is("-") {
 			continue
 		}
-		// The value of an option that the table does not have is no such thing as the table's operands.
+		// A word after an unknown option may be the value of that option.
 		afterOption := i > 0 && strings.HasPrefix(k.words[i].Text, "-")
 		named := ""
 		if afterOption {
@@ -56,12 +56,13 @@ func (w *walker) leftovers(c ctx, k call, access Access, listed bool) {
 	}
 }
 
-// perhaps notes the files and hosts that a word may name. When anything is not set, only parts that look like paths count.
+// perhaps records the files and hosts that a word may name. If anything is false, only parts that look like paths
+// count.
 func (w *walker) perhaps(c ctx, k call, a Word, access Access, anything bool) {
 	w.perhapsNamed(c, k, "", a, access, anything)
 }
 
-// perhapsNamed works like that for the value of an option or variable of a name.
+// perhapsNamed works like perhaps for the value of an option or variable with this name.
 func (w *walker) perhapsNamed(c ctx, k call, named string, a Word, access Access, anything bool) {
 	a.claim()
 	if !w.spend(len(a.raw)/32 + 1) {
@@ -99,7 +100,7 @@ func (w *walker) perhapsNamed(c ctx, k call, named string, a Word, access Access
 	pieces := 0
 	for _, piece := range append(gluedValues(text), strings.FieldsFunc(strings.TrimLeft(text, "-"), isSeparator)...) {
 		if piece == a.raw || strings.HasPrefix(text, "-") && piece == strings.TrimLeft(text, "-") {
-			continue // the word was noted; the name of a flag is no file
+			continue // the word is recorded; the name of a flag is not a file
 		}
 		if looksLikePath(piece) || pieces < maxPieces {
 			note(piece, false)
@@ -113,7 +114,7 @@ func (w *walker) perhapsNamed(c ctx, k call, named string, a Word, access Access
 	}
 }
 
-// gluedValues returns what may stand behind the letters of a short option: -o../x, -xvf/etc/x.
+// gluedValues returns the possible values after the letters of a short option: -o../x, -xvf/etc/x.
 func gluedValues(option string) []string {
 	if len(option) < 3 || option[0] != '-' || option[1] == '-' {
 		return nil
@@ -129,15 +130,15 @@ func gluedValues(option string) []string {
 	return values
 }
 
-// isSeparator reports a byte at which programs cut values into parts: key=value, a:b, host:path, @file.
+// isSeparator reports whether programs split values at r: key=value, a:b, host:path, @file.
 func isSeparator(r rune) bool { return strings.ContainsRune("=:,;@|<>()[]{}\"'`&?!$^+#\\ \t\r\n", r) }
 
-// looksLikePath reports a text that leads to another folder, or names a hidden file.
+// looksLikePath reports whether a text leads to another folder or names a hidden file.
 func looksLikePath(text string) bool {
 	return strings.ContainsRune(text, '/') || len(text) > 1 && text[0] == '.' || strings.HasPrefix(text, "~")
 }
 
-// withoutURLs notes the hosts of the URLs in a text and returns the rest of it.
+// withoutURLs records the hosts of the URLs in a text and returns the rest of the text.
 func (w *walker) withoutURLs(c ctx, a Word, text string, command int) string {
 	for at := 0; ; {
 		i := strings.Index(text[at:], "://")
@@ -151,7 +152,7 @@ func (w *walker) withoutURLs(c ctx, a Word, text string, command int) string {
 		}
 		one := text[begin:end]
 		scheme, rest, _ := strings.Cut(one, "://")
-		if strings.HasPrefix(rest, "/") { // there is no host: sqlite:///x is a file
+		if strings.HasPrefix(rest, "/") { // a URL without a host names a file: sqlite:///x
 			at = begin + len(scheme) + len("://")
 			continue
 		}
@@ -165,8 +166,8 @@ func (w *walker) withoutURLs(c ctx, a Word, text string, command int) string {
 	}
 }
 
-// fileURL notes the file of a file: URL and reports whether the word is one. Programs differ in what they make of escapes,
-// braces and hosts in it: the file of such a URL is not known.
+// fileURL records the file of a file: URL and reports whether the word is such a URL. The path is recorded as
+// unknown, because programs disagree about escapes, braces and hosts in file: URLs.
 func (w *walker) fileURL(c ctx, word Word, access Access, command int) bool {
 	if len(word.raw) < len("file:") || !strings.EqualFold(word.raw[:len("file:")], "file:") {
 		return false
@@ -186,10 +187,10 @@ func (w *walker) fileURL(c ctx, word Word, access Access, command int) bool {
 	return true
 }
 
-// maxName is how long the name of a file may be on any system, in bytes.
+// maxName is the maximum length in bytes of a file name on any system.
 const maxName = 255
 
-// tooLong reports a text that no system opens as a file.
+// tooLong reports whether a text is too long for the name of a file on any system.
 func tooLong(text string) bool {
 	for name := range strings.SplitSeq(text, "/") {
 		if len(name) > maxName && isKnown(name) {

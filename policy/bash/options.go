@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// A grammar of options is two texts. The short one is as for getopt, with a letter
-// behind an option that takes a value; a "+" in front says that options end at the
-// first operand. The long one is names with blanks between, each with such a letter
-// at its end, and a single "-" among them when one dash does for long names, too.
+// A grammar of options is two texts. The short one works as in getopt, with one of the marks below after each option
+// that takes a value; a "+" at the start means that options end at the first operand. The long one lists names
+// separated by blanks, each with such a mark at its end; a single "-" among them means that long names may also begin
+// with one dash.
 //
 //	:  a value of no interest: a number, a name
 //	?  a value that must be attached, if there is one
@@ -19,23 +19,23 @@ import (
 //	%  a file that names others, which are read
 //	*  text that is never a file, such as a pattern or a delimiter
 //
-// A value of no interest that looks like a path is a file all the same.
+// The value of an option marked ":" still counts as a file if it looks like a path.
 const valueMarks = ":?<>^@!$&=%*"
 
 // option is one option that was given.
 type option struct {
-	name  string // "f", "force"
-	mark  byte   // of its value; 0 is none
+	name  string // such as "f" or "force"
+	mark  byte   // the mark of its value; 0 if it takes none
 	value Word
 	given bool // it has a value
 }
 
-// given is what options and operands a command was given.
+// given holds the options and operands of a command.
 type given struct {
 	options  []option
 	operands []Word
 	at       int  // the index of the first operand among the arguments, if options end there
-	doubt    bool // an option is not known, or a word may or may not be one
+	doubt    bool // an option is unknown, or it is uncertain whether a word is one
 }
 
 // has reports whether one of the options was given.
@@ -54,12 +54,12 @@ func (g *given) last(names ...string) (option, bool) {
 	return option{}, false
 }
 
-// parseOptions reads the arguments (without the name) by a grammar.
+// parseOptions parses arguments, without the name of the command, by a grammar.
 func parseOptions(args []Word, short, long string) given {
 	first := strings.HasPrefix(short, "+")
 	oneDash := strings.HasPrefix(long, "- ")
 	var g given
-	unsure := false // the option before is not known: the next word may be its value
+	unsure := false // the previous option is unknown, so the next word may be its value
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		text := a.Text
@@ -110,15 +110,15 @@ func parseOptions(args []Word, short, long string) given {
 	return g
 }
 
-// isLong reports whether a word is a long option of the grammar, or a unique beginning of one.
+// isLong reports whether a word is a long option of the grammar, or an unambiguous prefix of one.
 func isLong(text, long string) bool {
 	name, _, _ := strings.Cut(text, "=")
 	_, _, found := findLong(name, long)
 	return found
 }
 
-// findLong returns a long option by its name or the beginning of it. Of several that
-// begin so, one with a value counts.
+// findLong returns a long option by its name or a prefix. If the prefix is ambiguous, it prefers an option that takes
+// a value.
 func findLong(name, long string) (full string, mark byte, found bool) {
 	for entry := range strings.SplitSeq(long, " ") {
 		if !strings.HasPrefix(entry, name) || entry == "" || entry == "-" {
@@ -139,8 +139,8 @@ func findLong(name, long string) (full string, mark byte, found bool) {
 	return full, mark, found
 }
 
-// long reads a long option: --name, --name=value, or --name value, where rest are the words behind it. It returns
-// how many of rest it took. An option that the grammar lacks makes the reading doubtful.
+// long reads a long option: --name, --name=value, or --name value. Rest holds the words after the option, and long
+// returns the number of them that it used. An option that is not in the grammar sets doubt.
 func (g *given) long(a Word, dashes int, rest []Word, long string) int {
 	name, _, attached := strings.Cut(a.Text[dashes:], "=")
 	if a.Kind == Partial && !attached {
@@ -175,10 +175,10 @@ func (g *given) long(a Word, dashes int, rest []Word, long string) int {
 	return 0
 }
 
-// cluster reads letters behind one dash: -xvf file, -n5. The first letter that takes a value ends the cluster. It
-// returns how many of rest it took.
+// cluster reads letters after one dash: -xvf file, -n5. The first letter that takes a value ends the cluster. It
+// returns the number of words of rest that it used.
 func (g *given) cluster(a Word, rest []Word, short string) int {
-	all := true // letters are known
+	all := true // all letters so far are in the grammar
 	for j := 1; j < len(a.Text); j++ {
 		letter := a.Text[j]
 		at := strings.IndexByte(short, letter)

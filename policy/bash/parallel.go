@@ -4,9 +4,9 @@ import (
 	"strings"
 )
 
-// walkParallel makes command lines of a template and what it reads, and gives them to a
-// shell. Its template loses its quotes on the way, so both readings are walked: the
-// words as they are and the text that they make.
+// walkParallel builds command lines from a template and the input of parallel, and walks them as shell text. The
+// template loses its quotes on the way, so both readings are walked: the words as they are, and the text that they
+// form.
 func walkParallel(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(),
 		"+0a<B:C:d:E:gh:I:i?j:kL:l?mN:n:P:pqrS:s:tTuU:vVxXe?D:",
@@ -64,8 +64,8 @@ func walkParallel(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// parallelArgs returns what parallel puts into its template, one after the other: the words of its only list, the lines that it
-// reads, or a word that is not known.
+// parallelArgs returns the words that parallel inserts into its template one after the other: the words of its only
+// list, the lines that it reads, or an unknown word.
 func (w *walker) parallelArgs(c ctx, k call, g given, lists [][]Word, sure bool) (args []Word) {
 	switch {
 	case g.has("a", "arg-file", "pipe", "pipepart", "pipe-part"):
@@ -89,8 +89,8 @@ func (w *walker) parallelArgs(c ctx, k call, g given, lists [][]Word, sure bool)
 	return args
 }
 
-// parallelJob walks the command line that parallel makes of its template for one argument: parallel 'gzip {}' :::
-// a b. The shell reads the line again, so that template words with special characters count as shell text.
+// parallelJob walks the command line that parallel builds from its template for one argument: parallel 'gzip {}' :::
+// a b. The shell parses the line again, so template words with special characters count as shell text.
 func (w *walker) parallelJob(c ctx, k call, template []Word, arg Word) {
 	if len(template) == 0 {
 		if arg.Kind != Literal {
@@ -132,7 +132,7 @@ func (w *walker) parallelJob(c ctx, k call, template []Word, arg Word) {
 	if !plainWords {
 		text := makeWord(joinWords(words), false, false, "", words[0].Pos)
 		if strings.Contains(text.raw, unknown) {
-			// The unknown part is quoted by parallel, so it stays a word: what follows is sure.
+			// Parallel quotes the unknown part, so it stays one word and the words after it are certain.
 			e := c.by(Shell, "parallel", k.at)
 			e.st = c.st.child()
 			w.text(e, text.raw, text.Pos.Offset)

@@ -11,7 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// param adds what $x or ${x…} stands for.
+// param adds the value of $x or ${x…}.
 func (b *builder) param(c ctx, x *syntax.ParamExp, quoted bool) {
 	if x.Param == nil || !b.w.spend(1) {
 		b.many = true
@@ -45,7 +45,7 @@ func (b *builder) param(c ctx, x *syntax.ParamExp, quoted bool) {
 	b.mayBe(text, also, quoted)
 }
 
-// remember notes a text that a variable is set to.
+// remember records texts to which a variable may be set.
 func (w *walker) remember(name string, texts ...string) {
 	if w.held == nil {
 		w.held = map[string][]string{}
@@ -57,8 +57,8 @@ func (w *walker) remember(name string, texts ...string) {
 	}
 }
 
-// takenPattern returns the rest of a pattern when something is taken from each text that matches it: "$f", "${f%.go}" where the
-// pattern ends in .go, "${f##*/}". Empty is not known.
+// takenPattern returns the pattern of the texts that remain when an expansion removes a part of each text matching
+// pattern: "$f", "${f%.go}" if the pattern ends in .go, "${f##*/}". It returns the empty text if this is unknown.
 func takenPattern(x *syntax.ParamExp, pattern string) string {
 	switch {
 	case x.Index != nil:
@@ -78,8 +78,8 @@ func takenPattern(x *syntax.ParamExp, pattern string) string {
 	return ""
 }
 
-// basenamePattern returns the pattern of the names that $(basename "$f") or $(basename "$f" .go) prints for a variable of which the
-// pattern is known. Empty is not known.
+// basenamePattern returns the pattern of the names that $(basename "$f") or $(basename "$f" .go) prints for a variable
+// with a known pattern. It returns the empty text if this is unknown.
 func basenamePattern(st *state, x *syntax.CmdSubst) string {
 	if len(x.Stmts) != 1 || len(x.Stmts[0].Redirs) > 0 || x.Stmts[0].Negated || x.Stmts[0].Background || x.TempFile || x.ReplyVar {
 		return ""
@@ -118,7 +118,7 @@ func basenamePattern(st *state, x *syntax.CmdSubst) string {
 	return left
 }
 
-// assignedPattern returns the pattern of what an assignment like name=$(basename "$f") gives.
+// assignedPattern returns the pattern of the value in an assignment such as name=$(basename "$f").
 func assignedPattern(st *state, word *syntax.Word) string {
 	if word == nil || len(word.Parts) != 1 {
 		return ""
@@ -133,18 +133,18 @@ func assignedPattern(st *state, word *syntax.Word) string {
 	return ""
 }
 
-// isSoundPattern reports a pattern that is no less one when a part is taken from it: nothing in it opens or takes the meaning from
-// what follows.
+// isSoundPattern reports whether a pattern stays valid when a part is removed from it: it has no brackets or
+// backslashes that affect the characters after them.
 func isSoundPattern(pattern string) bool {
 	return pattern != "" && !strings.ContainsAny(pattern, `[](){}\`)
 }
 
-// isWhole reports that nothing is done with what the variable holds.
+// isWhole reports whether an expansion yields the value of the variable unchanged.
 func isWhole(x *syntax.ParamExp) bool {
 	return !x.Length && !x.Excl && !x.Width && x.Exp == nil && x.Repl == nil && x.Slice == nil
 }
 
-// elements returns the elements of "$@", $* and arrays, if they are known.
+// elements returns the elements of "$@", $* and arrays. The second result is false if they are unknown.
 func (w *walker) elements(c ctx, x *syntax.ParamExp) ([]string, bool) {
 	index := indexLit(x)
 	switch {
@@ -172,7 +172,8 @@ func (w *walker) elements(c ctx, x *syntax.ParamExp) ([]string, bool) {
 	return nil, false
 }
 
-// list expands $@ and $*: "$@" is a word for each, "$*" one word with the first character of IFS between.
+// list expands $@ and $*: "$@" is a word for each element, "$*" one word with the first character of IFS between the
+// elements.
 func (b *builder) list(list []string, quoted, star bool) {
 	if quoted && star || b.whole {
 		if b.fields || len(list) == 1 {
@@ -201,7 +202,7 @@ func (b *builder) list(list []string, quoted, star bool) {
 	}
 }
 
-// insideParam walks the words inside ${x…}, once.
+// insideParam walks the words inside ${x…} once.
 func (w *walker) insideParam(c ctx, x *syntax.ParamExp, quoted bool) {
 	if x.Index != nil && indexLit(x) != "@" && indexLit(x) != "*" {
 		w.index(c, x.Param.Value, x.Index)
@@ -215,7 +216,7 @@ func (w *walker) insideParam(c ctx, x *syntax.ParamExp, quoted bool) {
 		w.value(c, x.Repl.With, quoted)
 	}
 	if x.Excl && x.Names == 0 {
-		// ${!x} expands the index in what x holds.
+		// ${!x} expands the array index in the value of x.
 		index := indexLit(x)
 		if text := w.heldBy(c, x); index != "@" && index != "*" && (!isKnown(text) || strings.ContainsRune(text, '[')) {
 			w.walkArithmetic(c, text, c.src.offset(x.Pos()))
@@ -223,7 +224,7 @@ func (w *walker) insideParam(c ctx, x *syntax.ParamExp, quoted bool) {
 	}
 }
 
-// paramText returns the text of an expansion and, where it is not known, the texts of the line that it may be.
+// paramText returns the text of an expansion. If it is unknown, also holds the texts of the line that it may be.
 func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []string) {
 	v := w.heldBy(c, x)
 	if !x.Excl && !x.Length {
@@ -272,14 +273,14 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []strin
 	return v, also
 }
 
-// hideComputed notes that a text of the line becomes another that cannot be told.
+// hideComputed records an opaque place if operate turns a text of the line into unknown text.
 func (w *walker) hideComputed(c ctx, x *syntax.ParamExp, texts []string, operate func(string) string) {
 	if slices.ContainsFunc(texts, func(text string) bool { return isKnown(text) && text != "" && !isKnown(operate(text)) }) {
 		w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "what an expansion makes of a text is not known")
 	}
 }
 
-// mapKnown returns what a function makes of texts, where that is known.
+// mapKnown applies a function to texts and returns the known results.
 func mapKnown(texts []string, f func(string) string) []string {
 	return lo.FilterMap(texts, func(text string, _ int) (string, bool) {
 		made := f(text)
@@ -287,7 +288,7 @@ func mapKnown(texts []string, f func(string) string) []string {
 	})
 }
 
-// heldEver returns the texts that the line has set the variable to so far.
+// heldEver returns all texts to which the line has set the variable so far.
 func (w *walker) heldEver(c ctx, x *syntax.ParamExp) []string {
 	name := x.Param.Value
 	if n, err := strconv.Atoi(name); err == nil && n > 0 || name == "@" || name == "*" {
@@ -304,17 +305,17 @@ func (w *walker) heldEver(c ctx, x *syntax.ParamExp) []string {
 	return w.held[name]
 }
 
-// inside walks the word in ${x:-word}, which may hold substitutions.
+// inside walks the word in ${x:-word}, which may contain substitutions.
 func (w *walker) inside(c ctx, x *syntax.ParamExp) {
 	if x.Exp != nil {
 		w.value(c, x.Exp.Word, true)
 	}
 }
 
-// mayBeSeveral reports whether a word may become another number of words than one.
+// mayBeSeveral reports whether a word may expand to none or to several words.
 func mayBeSeveral(w Word) bool { return w.Many || w.Kind == Pattern }
 
-// heldBy returns what the variable itself holds.
+// heldBy returns the value of the variable without the operators of the expansion.
 func (w *walker) heldBy(c ctx, x *syntax.ParamExp) string {
 	name := x.Param.Value
 	if n, err := strconv.Atoi(name); err == nil {
@@ -354,7 +355,7 @@ func (w *walker) heldBy(c ctx, x *syntax.ParamExp) string {
 	return v.text
 }
 
-// expandOperator returns what an expansion with an operator gives, and what it may give where that is not known.
+// expandOperator returns the value of an expansion with an operator and, if that is unknown, its possible values.
 func (w *walker) expandOperator(c ctx, x *syntax.ParamExp, v string, held []string) (text string, also []string) {
 	operand, operandAlso := "", []string(nil)
 	if x.Exp.Word != nil {
@@ -400,7 +401,7 @@ func (w *walker) expandOperator(c ctx, x *syntax.ParamExp, v string, held []stri
 	return text, mapKnown(held, operate)
 }
 
-// operateParam returns what an operator makes of what a variable holds.
+// operateParam applies an operator to the value of a variable.
 func operateParam(op syntax.ParExpOperator, v, operand string) string {
 	empty, sure := v == "", isKnown(v) || strings.Trim(v, unknown) != ""
 	switch op {
@@ -412,7 +413,7 @@ func operateParam(op syntax.ParExpOperator, v, operand string) string {
 		case sure && empty && colon:
 			return operand
 		}
-		return unknown // where there is no colon, set to nothing and not set look alike here
+		return unknown // without a colon, an empty variable and an unset one are different, which is unknown here
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
 		switch {
 		case sure && !empty:
@@ -444,10 +445,10 @@ func operateParam(op syntax.ParExpOperator, v, operand string) string {
 	return unknown
 }
 
-// maxTrimmed is how long a text may be of which a pattern is taken.
+// maxTrimmed is the maximum length of a text that trimParam matches with a pattern.
 const maxTrimmed = 1 << 10
 
-// trimParam takes the shortest or the longest part that matches a pattern from the beginning or the end of a text.
+// trimParam removes the shortest or longest match of a pattern from the beginning or the end of a text.
 func trimParam(op syntax.ParExpOperator, v, pattern string) string {
 	if !isKnown(v) || !isKnown(pattern) {
 		return unknown
@@ -466,7 +467,7 @@ func trimParam(op syntax.ParExpOperator, v, pattern string) string {
 	long := op == syntax.RemLargePrefix || op == syntax.RemLargeSuffix
 	for i := range len(v) + 1 {
 		cut := i
-		if long == prefix { // the longest prefix and the shortest suffix are cut last
+		if long == prefix { // for the longest prefix and the shortest suffix, begin with the largest cut
 			cut = len(v) - i
 		}
 		if prefix && match.MatchString(v[:cut]) {
@@ -479,7 +480,8 @@ func trimParam(op syntax.ParExpOperator, v, pattern string) string {
 	return v
 }
 
-// compileGlob returns the regular expression of a pattern of bash in which all that is special is * and ?; nil for others.
+// compileGlob returns the regular expression for a bash pattern whose only special characters are * and ?. It returns
+// nil for other patterns.
 func compileGlob(pattern string) *regexp.Regexp {
 	if strings.ContainsAny(pattern, `[]()\|`) || !isASCII(pattern) || len(pattern) > maxTrimmed {
 		return nil
@@ -492,7 +494,7 @@ func compileGlob(pattern string) *regexp.Regexp {
 	return match
 }
 
-// quotedSpaces reports that a default has quoted blanks, which do not split.
+// quotedSpaces reports whether a default value has quoted blanks, which do not split it.
 func quotedSpaces(word *syntax.Word, text string) bool {
 	if !strings.ContainsAny(text, " \t\n") {
 		return false
@@ -508,12 +510,12 @@ func quotedSpaces(word *syntax.Word, text string) bool {
 // simplePattern reports whether a pattern matches only itself.
 func simplePattern(text string) bool { return isKnown(text) && !strings.ContainsAny(text, `*?[\(`) }
 
-// isASCII reports whether a text has ASCII characters only: the locale decides what others are.
+// isASCII reports whether a text has only ASCII characters. The meaning of other characters depends on the locale.
 func isASCII(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
-// replaceParam returns what ${x/orig/with} makes of what x holds.
+// replaceParam returns the value of ${x/orig/with}, where v is the value of x.
 func replaceParam(x *syntax.ParamExp, v, orig, with string) string {
 	if !isKnown(v) || !simplePattern(orig) || orig == "" || !isKnown(with) || strings.ContainsAny(with, `&\`) {
 		return unknown
@@ -538,7 +540,7 @@ func replaceParam(x *syntax.ParamExp, v, orig, with string) string {
 	return strings.Replace(v, orig, with, 1)
 }
 
-// silently returns a word that was walked before, if it is a mere text.
+// silently returns the text of a word that was walked before, if it is literal.
 func (w *walker) silently(_ ctx, word *syntax.Word) string {
 	if word == nil {
 		return ""
@@ -554,7 +556,7 @@ func (w *walker) silently(_ ctx, word *syntax.Word) string {
 	return unknown
 }
 
-// sliceParam returns what ${x:offset:length} makes of what x holds.
+// sliceParam returns the value of ${x:offset:length}, where v is the value of x.
 func sliceParam(s *syntax.Slice, v string) string {
 	offset, ok := literalNumber(s.Offset)
 	if !isKnown(v) || !ok || !isASCII(v) {
@@ -582,7 +584,7 @@ func sliceParam(s *syntax.Slice, v string) string {
 	return v[:min(length, len(v))]
 }
 
-// literalNumber reads a number that stands in the line; the offset that is not written is 0.
+// literalNumber returns the value of a literal number. An omitted offset is 0.
 func literalNumber(x syntax.ArithmExpr) (int, bool) {
 	if x == nil {
 		return 0, true
@@ -615,7 +617,7 @@ func ansiC(s string) string {
 	return text
 }
 
-// escaping says whose backslash escapes they are.
+// escaping is the context of backslash escapes, which determines their meaning.
 type escaping uint8
 
 const (
@@ -625,8 +627,7 @@ const (
 	inB                      // of printf's %b
 )
 
-// decodeEscapes returns a text with its backslash escapes done. The flag says that \c ended the
-// text.
+// decodeEscapes decodes the backslash escapes of a text. The flag reports whether \c ended the text.
 //
 //nolint:gocognit // flat: one case for each escape
 func decodeEscapes(s string, of escaping) (string, bool) {
@@ -671,7 +672,7 @@ func decodeEscapes(s string, of escaping) (string, bool) {
 			n, read := parseRadix(s[i:], 16, digits)
 			switch {
 			case e == 'x' && !echo && strings.HasPrefix(s[i:], "{"):
-				out = append(out, unknown...) // an oddity of bash
+				out = append(out, unknown...) // bash behaves inconsistently here
 				i++
 			case read == 0:
 				out = append(out, '\\', e)
@@ -680,7 +681,7 @@ func decodeEscapes(s string, of escaping) (string, bool) {
 			case n < utf8.RuneSelf:
 				out = append(out, byte(n)) //nolint:gosec // less than 128
 			default:
-				out = append(out, unknown...) // a matter of the locale
+				out = append(out, unknown...) // depends on the locale
 			}
 			i += read
 		case '0', '1', '2', '3', '4', '5', '6', '7':
@@ -702,7 +703,7 @@ func decodeEscapes(s string, of escaping) (string, bool) {
 	return string(out), false
 }
 
-// parseRadix reads at most so many digits of a number, and returns it and how many it read: \x41, \101.
+// parseRadix parses a number of at most digits digits, and returns it with the number of digits read: \x41, \101.
 func parseRadix(s string, base, digits int) (int, int) {
 	n, read := 0, 0
 	for read < digits && read < len(s) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// file notes a file that a command names.
+// file records a file that a command names.
 func (w *walker) file(c ctx, word Word, access Access, command int) {
 	word.claim()
 	word.claimed = nil
@@ -27,7 +27,7 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 		text = "./" + text
 	}
 	if word.Kind == Partial && endsInName(word.Suffix) && w.spend(2) {
-		// What it ends with may be all that a rule asks about: $DIR/.env.
+		// Rules may ask only for the end of the path: $DIR/.env.
 		ending := f
 		ending.Path = inDir(append(c.st.dirs, ".")[0], strings.ReplaceAll(word.raw, unknown, "…"))
 		w.out.Files = append(w.out.Files, ending)
@@ -50,12 +50,13 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 	}
 }
 
-// endsInName reports the end of a word from which the name of a file can be told: it has a slash or a dot, and ends in a letter or digit.
+// endsInName reports whether the end of a word identifies the name of a file: it contains a slash or a dot, and ends
+// in a letter or digit.
 func endsInName(suffix string) bool {
 	return strings.ContainsAny(suffix, "/.") && isAlnum(rune(suffix[len(suffix)-1]))
 }
 
-// harmlessDevice reports a device that stores nothing and leads nowhere.
+// harmlessDevice reports whether name is a device that stores nothing and sends nothing.
 func harmlessDevice(name string) bool {
 	switch name {
 	case "null", "stdin", "stdout", "stderr", "tty", "zero", "full", "urandom", "random":
@@ -65,7 +66,7 @@ func harmlessDevice(name string) bool {
 }
 
 // redirectedFile records the file or host of a redirection: >x, <x, >/dev/tcp/host/80. Here-documents and >&2 have
-// none.
+// neither.
 func (w *walker) redirectedFile(c ctx, r Redirect, command int) {
 	for one := range r.Target.alternatives {
 		w.redirectedFile(c, Redirect{Op: r.Op, FD: r.FD, Target: one, Pos: r.Pos}, command)
@@ -104,7 +105,7 @@ func (w *walker) addHost(name, port string, word Word, command int) {
 	w.noteHost(Host{Name: name, Port: port, Command: command, Word: word, Pos: word.Pos})
 }
 
-// noteHost lists a host. With too many of them the line is too much to read.
+// noteHost records a host, up to a limit.
 func (w *walker) noteHost(h Host) {
 	if !w.spend(2) {
 		return
@@ -116,7 +117,7 @@ func (w *walker) noteHost(h Host) {
 	w.out.Hosts = append(w.out.Hosts, h)
 }
 
-// host notes the machine that a URL, user@host:path or host names.
+// host records the machine that a word names as a URL, as user@host:path or as a plain host.
 func (w *walker) host(c ctx, word Word, command int) {
 	for one := range word.alternatives {
 		w.host(c, one, command)
@@ -132,8 +133,8 @@ func (w *walker) host(c ctx, word Word, command int) {
 	}
 }
 
-// hostOf reads the host of a URL or of the bare form that curl, ssh and others take.
-// With text that is not whole, only a host that is surely complete counts.
+// hostOf parses the host of a URL, or of the bare form that curl, ssh and others accept. If the text is not whole,
+// the host counts only if it is certainly complete.
 func hostOf(text string, whole bool) (name, port string, ok bool) {
 	scheme, rest, url := strings.Cut(text, "://")
 	if !url {
@@ -142,7 +143,7 @@ func hostOf(text string, whole bool) (name, port string, ok bool) {
 	if url && strings.EqualFold(scheme, "file") {
 		return "", "", false
 	}
-	// Programs differ on what ends the host: each of these ends it for one of them.
+	// Programs disagree about the end of the host: each of these characters ends it for some program.
 	end := strings.IndexAny(rest, "/?#")
 	if end < 0 {
 		if !whole {
@@ -152,7 +153,7 @@ func hostOf(text string, whole bool) (name, port string, ok bool) {
 	}
 	authority := rest[:end]
 	if strings.ContainsAny(authority, "\\{}$*? ") {
-		return "", "", true // it may be read in several ways
+		return "", "", true // programs may parse it differently
 	}
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		authority = authority[i+1:]
@@ -165,7 +166,7 @@ func hostOf(text string, whole bool) (name, port string, ok bool) {
 	return strings.ToLower(name), port, name != ""
 }
 
-// remotePath notes the operand of scp or rsync: a file here, or a host.
+// remotePath records the operand of scp or rsync: a local file or a host.
 func (w *walker) remotePath(c ctx, word Word, access Access, command int) {
 	for one := range word.alternatives {
 		w.remotePath(c, one, access, command)

@@ -4,28 +4,27 @@ import (
 	"strings"
 )
 
-// tool is what is known of a program: its options and what its operands are.
+// tool describes a known program: its options and its operands.
 //
-// The operands are a text too, a letter for each: r a file that is read, w written,
-// d deleted, e run; h a host or URL, p a host's path or a file (p> one that is
-// written); - something else; = any number of NAME=value; x the first word of a
-// command that takes all that follows, X shell text in all that follows. A "*"
-// repeats the letter before it; what stands behind the star is the last operand. Operands
-// for which there is no letter are not claimed: see leftovers.
+// The operands are a text with a letter for each operand: r is a file that is read, w one that is written, d one that
+// is deleted, e one that is run; h is a host or URL; p is a path on a host, or a file (p> is one that is written); -
+// is something else; = is any number of NAME=value; x is the first word of a command that takes all following words;
+// X is shell text in all following words. A "*" repeats the letter before it, and a letter after the star is the last
+// operand. Operands without a letter are not claimed: see leftovers.
 type tool struct {
 	short, long string
 	operands    string
-	// special goes on where the table ends.
+	// special, unless nil, handles the words that the table cannot describe.
 	special func(w *walker, c ctx, k call, g given)
-	// claims says that what is not in the table is no file, either.
+	// claims means that words that are not in the table are not files either.
 	claims bool
-	// looks says that the program changes nothing.
+	// looks means that the program only reads.
 	looks bool
-	// via is how what it starts is reached; empty is Wrapper.
+	// via is the kind of step to the command that the tool starts; empty means Wrapper.
 	via StepKind
 }
 
-// program goes into what a program does.
+// program walks the effects of a program.
 func (w *walker) program(c ctx, k call) {
 	name, known := w.toolName(k.name)
 	if sub, dashed := strings.CutPrefix(name, "git-"); dashed && gitKnows(sub) { // git-push is git push
@@ -37,7 +36,7 @@ func (w *walker) program(c ctx, k call) {
 	}
 	k.markWords()
 	switch name {
-	case "basename", "dirname", "realpath", "readlink", "ls": // they print what they are given, or parts of it
+	case "basename", "dirname", "realpath", "readlink", "ls": // they print their arguments, or parts of them
 		for _, a := range k.args() {
 			c.out.mayHold(append(a.also, strings.ReplaceAll(a.raw, unknown, ""))...)
 		}
@@ -46,8 +45,8 @@ func (w *walker) program(c ctx, k call) {
 	w.leftovers(c, k, access, listed)
 }
 
-// handleProgram goes into a program by what is known of it. It returns what the words that it did not claim are used for,
-// and whether the program has a table of options.
+// handleProgram walks a program according to its table. It returns the access to assume for words that no handler
+// claimed, and whether the program has a table.
 func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access Access, listed bool) {
 	for _, a := range k.args() {
 		if a.Is("--") {
@@ -88,7 +87,7 @@ func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access A
 	return Uses, true
 }
 
-// checkCompiler notes options of a compiler that name programs and code that it runs.
+// checkCompiler records options of a compiler that name programs or code for it to run.
 func (w *walker) checkCompiler(c ctx, k call, name string) {
 	switch name {
 	case "gcc", "cc", "g++", "c++", "clang", "clang++", "cpp", "gfortran", "ld", "rustc", "tcc":
@@ -105,8 +104,7 @@ func (w *walker) checkCompiler(c ctx, k call, name string) {
 	}
 }
 
-// toolName returns the name under which a program is known: python for python3.11, sed
-// for gsed.
+// toolName returns the name under which the tables list a program: python for python3.11, sed for gsed.
 func (w *walker) toolName(name string) (string, bool) {
 	if isTool(name) {
 		_, known := toolOf(name)
@@ -139,7 +137,7 @@ func isTool(name string) bool {
 	return found || isShell(name)
 }
 
-// urlStart returns where the URL in a word like --url=http://x begins.
+// urlStart returns the index at which the URL in a word such as --url=http://x begins.
 func urlStart(text string) int {
 	i := strings.Index(text, "://")
 	for i > 0 && (isAlnum(rune(text[i-1])) || text[i-1] == '+') {
@@ -148,13 +146,13 @@ func urlStart(text string) int {
 	return i
 }
 
-// tool follows the table.
+// tool handles a program as its table describes.
 func (w *walker) tool(c ctx, k call, t tool, g given) {
 	c = w.options(c, k, g)
 	w.walkOperands(c, k, t, g)
 }
 
-// options notes what the values of options are.
+// options records the files, hosts and commands in the values of options.
 func (w *walker) options(c ctx, k call, g given) ctx {
 	for _, o := range g.options {
 		if !o.given {
@@ -163,7 +161,7 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 		switch o.mark {
 		case '<':
 			w.file(c, o.value, Reads, k.index)
-		case '%': // the file names others
+		case '%': // the file lists other files
 			w.file(c, o.value, Reads, k.index)
 			w.namesFromInput(c, k)
 		case ':', '?':
@@ -198,7 +196,7 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 	return c
 }
 
-// shellText walks the text that a program gives to a shell.
+// shellText walks text that a program passes to a shell.
 func (w *walker) shellText(c ctx, k call, name string, text Word) {
 	text.claim()
 	raw := text.loose()
@@ -211,7 +209,7 @@ func (w *walker) shellText(c ctx, k call, name string, text Word) {
 	w.text(e, raw, text.Pos.Offset)
 }
 
-// child returns what a new shell knows.
+// child returns the state of a new shell.
 func (s *state) child() *state {
 	f := &state{home: s.home, dirs: s.dirs, aliases: nil, posix: s.posix}
 	for name, v := range s.vars {
@@ -227,7 +225,7 @@ func (s *state) child() *state {
 		if f.funcs == nil {
 			f.funcs = map[string]function{}
 		}
-		g.maybe = true // if it was exported
+		g.maybe = true // the new shell has it only if it was exported
 		f.funcs[name] = g
 	}
 	return f
@@ -244,7 +242,7 @@ func (w *walker) walkOperands(c ctx, k call, t tool, g given) {
 	role := byte(0)
 	j := 0
 	for i := 0; i < len(ops); i++ {
-		if ops[i].afterUnknown && !t.claims { // it may be the value of that option
+		if ops[i].afterUnknown && !t.claims { // it may be the value of the unknown option
 			w.file(c, ops[i], Uses, k.index)
 		}
 		star := j+1 < len(roles) && roles[j+1] == '*'
@@ -315,7 +313,7 @@ func (w *walker) walkAssignment(c ctx, k call, name string, word Word) ctx {
 	return c
 }
 
-// through returns c for what the program k starts.
+// through returns c with the step to the command that the program of k starts.
 func (w *walker) through(c ctx, k call, t tool) ctx {
 	kind := t.via
 	if kind == "" {
@@ -324,7 +322,7 @@ func (w *walker) through(c ctx, k call, t tool) ctx {
 	return c.by(kind, k.name, k.at)
 }
 
-// walkWrapped runs the words that a wrapper starts.
+// walkWrapped walks the command that a wrapper starts.
 func (w *walker) walkWrapped(c ctx, k call, t tool, g given, words []Word) {
 	if g.doubt {
 		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// walkSed reads its script: e and s///e run commands, r, R, w and W name files.
+// walkSed reads the script of sed: e and s///e run commands, and r, R, w and W name files.
 func walkSed(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	ops := g.operands
@@ -32,8 +32,8 @@ func walkSed(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// sedScript walks the commands of a sed script that touch files or run something: r, w, e, s///e, s///w.
-// Invariant: a script that is not wholly understood is opaque, in each of the ways in which sed programs read it.
+// sedScript walks the commands of a sed script that touch files or run something: r, w, e, s///e, s///w. Invariant: a
+// script is opaque unless it is understood completely, in each way in which implementations of sed parse it.
 func (w *walker) sedScript(c ctx, k call, script Word) {
 	text := script.loose()
 	sure := false
@@ -55,7 +55,7 @@ func (w *walker) sedScript(c ctx, k call, script Word) {
 		}
 	}
 	if isKnown(text) {
-		// Whether a delimiter in brackets ends an expression is a matter of the sed.
+		// Implementations of sed disagree whether a delimiter in brackets ends an expression.
 		readings := []sedReader{{text: text}}
 		if strings.Contains(text, "[") {
 			readings = append(readings, sedReader{text: text, brackets: true})
@@ -73,14 +73,14 @@ func (w *walker) sedScript(c ctx, k call, script Word) {
 	}
 }
 
-// sedReader reads a script of sed command by command.
+// sedReader reads a sed script command by command.
 type sedReader struct {
 	text     string
 	i        int
 	brackets bool // a delimiter in brackets does not count
 }
 
-// peek returns the byte at the reader, and a line end behind the last.
+// peek returns the current byte, and a newline at the end of the script.
 func (s *sedReader) peek() byte {
 	if s.i < len(s.text) {
 		return s.text[s.i]
@@ -88,7 +88,8 @@ func (s *sedReader) peek() byte {
 	return '\n'
 }
 
-// script calls found for what runs and for files. It reports whether it read all.
+// script calls found for each command that runs something or names a file. It reports whether it understood the whole
+// script.
 func (s *sedReader) script(found func(command byte, arg string)) bool {
 	for s.i < len(s.text) {
 		for s.i < len(s.text) && strings.IndexByte(" \t\n;{}", s.text[s.i]) >= 0 {
@@ -132,7 +133,7 @@ func (s *sedReader) script(found func(command byte, arg string)) bool {
 	return true
 }
 
-// line reads up to the end of the line.
+// line returns the rest of the line.
 func (s *sedReader) line() string {
 	rest := s.text[s.i:]
 	if n := strings.IndexByte(rest, '\n'); n >= 0 {
@@ -143,7 +144,7 @@ func (s *sedReader) line() string {
 	return rest
 }
 
-// block handles the text of a, i and c, which goes on behind a backslash.
+// block skips the text of a, i and c, which continues after a backslash at the end of a line.
 func (s *sedReader) block() {
 	for s.i < len(s.text) {
 		if !strings.HasSuffix(s.line(), `\`) {
@@ -159,7 +160,7 @@ func (s *sedReader) until(stops string) {
 	}
 }
 
-// section skips to behind the delimiter.
+// section skips past the delimiter.
 func (s *sedReader) section(delimiter byte, pattern bool) bool {
 	if delimiter == '\n' || delimiter == '\\' {
 		return false
@@ -180,7 +181,7 @@ func (s *sedReader) section(delimiter byte, pattern bool) bool {
 	return false
 }
 
-// substitute reads the rest of s/regexp/replacement/flags. It returns false for flags that it does not know.
+// substitute reads the rest of s/regexp/replacement/flags. It returns false for unknown flags.
 func (s *sedReader) substitute(found func(byte, string)) bool {
 	delimiter := s.peek()
 	s.i++
@@ -206,7 +207,7 @@ func (s *sedReader) substitute(found func(byte, string)) bool {
 	return true
 }
 
-// addresses skips what says on which lines a command works.
+// addresses skips the addresses of a command, which select lines. It reports whether it understood them.
 func (s *sedReader) addresses() bool {
 	for {
 		switch b := s.peek(); {

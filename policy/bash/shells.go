@@ -68,7 +68,7 @@ options:
 				case 'c':
 					code = 0
 				case 's':
-					file = true // not a file: standard input
+					file = true // standard input instead of a file
 				case 'o':
 					if i++; i < len(args) {
 						args[i].claim()
@@ -171,7 +171,7 @@ func (w *walker) shellInput(c ctx, k call, name string) {
 	}
 }
 
-// foreignShell handles a shell whose language is quite another.
+// foreignShell handles a shell with a language different from sh.
 func (w *walker) foreignShell(c ctx, k call, name string) {
 	for i, a := range k.args() {
 		switch strings.ToLower(a.Text) {

@@ -14,12 +14,12 @@ func walkTee(w *walker, c ctx, k call, g given) {
 	w.walkOperands(c, k, tool{operands: "w*"}, g)
 }
 
-// walkMove also deletes what it moves.
+// walkMove records the moved files as deleted, too.
 func walkMove(w *walker, c ctx, k call, g given) {
 	w.walkOperands(w.options(c, k, g), k, tool{operands: "d*w"}, g)
 }
 
-// walkLink handles ln. What a symbolic link names is seen from where the link stands.
+// walkLink handles ln. The target of a symbolic link is relative to the directory of the link.
 func walkLink(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	w.walkOperands(c, k, tool{operands: "r*w"}, g)
@@ -33,7 +33,7 @@ func walkLink(w *walker, c ctx, k call, g given) {
 	} else if target = sources[len(sources)-1]; len(sources) > 1 {
 		sources = sources[:len(sources)-1]
 	} else {
-		return // into this directory
+		return // the link is created in the working directory
 	}
 	at := target.loose()
 	for _, dir := range []string{at, at[:strings.LastIndexByte(at, '/')+1]} {
@@ -45,7 +45,8 @@ func walkLink(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// walkRename takes code of Perl, or two texts: which one it is, the name does not say.
+// walkRename handles rename. One program of this name takes Perl code, another takes two texts, and the name does not
+// tell which it is.
 func walkRename(w *walker, c ctx, k call, _ given) {
 	for i, a := range k.args() {
 		switch {
@@ -62,11 +63,11 @@ func walkRename(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// walkJQ reads what stands behind its filter, and some options read files, too.
+// walkJQ records the files after the filter, and those of options.
 func walkJQ(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	access, filtered, values := Reads, false, false
-	if slices.ContainsFunc(args, inPlace) { // wherever it stands
+	if slices.ContainsFunc(args, inPlace) { // at any position
 		access = Writes
 	}
 	for i := 0; i < len(args); i++ {
@@ -104,13 +105,13 @@ func walkJQ(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// inPlace reports whether a word may ask sed to change its files in place: -i, -ni.bak, --in-place.
+// inPlace reports whether a word may tell sed to change its files in place: -i, -ni.bak, --in-place.
 func inPlace(a Word) bool {
 	return a.Is("--in-place") || a.Is("--inplace") ||
 		strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "--") && strings.Contains(a.Text, "i")
 }
 
-// walkDD reads the operands of dd: dd if=/dev/zero of=disk.img.
+// walkDD handles the operands of dd: dd if=/dev/zero of=disk.img.
 func walkDD(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		switch {
@@ -156,7 +157,7 @@ const curlLong = "abstract-unix-socket^ alt-svc> anyauth append aws-sigv4: basic
 	"trace-ids trace-time unix-socket< upload-file< url& url-query: use-ascii user* " +
 	"user-agent* variable: verbose version vlan-priority: write-out* xattr"
 
-// walkCurl sends and stores files in many ways.
+// walkCurl records the hosts and files of the options and operands of curl.
 func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table of cases, read top to bottom
 	g := parseOptions(k.args(), "#0123468aA*b*Bc>C:d*D>e*E<fF*gGh?H*iIjJkK^lLm:MnNo>Op:P:qQ:r:RsSt:T<u*U*vVw*x&X*y:Y:z:Z:", curlLong)
 	c = w.options(c, k, g)
@@ -165,7 +166,7 @@ func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table 
 			continue
 		}
 		switch o.name {
-		case "proto-default": // which may be file
+		case "proto-default": // the scheme may be file
 			for _, a := range g.operands {
 				w.file(c, a, Uses, k.index)
 			}
@@ -176,7 +177,7 @@ func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table 
 				o.name == "variable" || o.name == "url-query") {
 				name := o.value.cut(i + 1)
 				if o.name == "F" || o.name == "form" {
-					w.perhaps(c, k, name, Reads, true) // several files
+					w.perhaps(c, k, name, Reads, true) // may name several files
 					name = upTo(name, ";,")
 				}
 				w.file(c, name, Reads, k.index)
@@ -185,10 +186,10 @@ func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table 
 			} else if (o.name == "b" || o.name == "cookie") && !strings.Contains(text, "=") {
 				w.file(c, o.value, Reads, k.index)
 			} else if o.value.Kind == Partial && text == "" && o.name != "H" && o.name != "header" && o.name != "w" && o.name != "write-out" {
-				w.file(c, o.value, Reads, k.index) // it may begin with @
+				w.file(c, o.value, Reads, k.index) // the value may begin with @
 			}
 			o.value.claim()
-		case "connect-to", "resolve": // other machines in the place of those that the URLs name
+		case "connect-to", "resolve": // they replace the hosts of URLs
 			fields := strings.SplitN(strings.TrimPrefix(o.value.raw, "+"), ":", 3)
 			for name := range strings.SplitSeq(fields[len(fields)-1], ",") {
 				name, _, _ = strings.Cut(strings.Trim(name, "[]"), lo.Ternary(o.name == "resolve", "]", ":"))
@@ -218,12 +219,12 @@ func upTo(word Word, stops string) Word {
 	return word
 }
 
-// url notes the host of an operand that is a URL, with its scheme or without.
+// url records the host of a URL with or without a scheme.
 func (w *walker) url(c ctx, k call, word Word) {
 	w.host(c, word, k.index)
 }
 
-// walkSavedURL handles the file that the last part of a URL names.
+// walkSavedURL records the file to which a URL is saved, named by the last part of the URL.
 func (w *walker) walkSavedURL(c ctx, k call, word Word) {
 	name, _, _ := strings.Cut(word.Text, "?")
 	if _, rest, _ := strings.Cut(name, "://"); !strings.Contains(rest, "/") || strings.HasSuffix(rest, "/") {
@@ -277,7 +278,7 @@ func walkHTTPie(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// walkURLs records every word that may be a URL as a host.
+// walkURLs records the host of every word that may be a URL.
 func walkURLs(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		if !strings.HasPrefix(a.Text, "-") {
@@ -288,7 +289,7 @@ func walkURLs(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// walkDig records the names that dig asks for, and the server behind @.
+// walkDig records the names that dig looks up, and the server after @.
 func walkDig(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		switch {
@@ -305,7 +306,7 @@ func walkDig(w *walker, c ctx, k call, _ given) {
 // walkNetcat records the host and port of nc, and walks the command of -e and -c: nc -e /bin/sh host 99.
 func walkNetcat(w *walker, c ctx, k call, g given) {
 	if k.name != "ncat" {
-		// -c is a command in some, a TLS switch in others: both are walked.
+		// Some implementations take -c as a command, others as a TLS switch; both readings are walked.
 		for i, o := range g.options {
 			if o.name == "c" && o.given && !strings.ContainsAny(o.value.Text, " /") && len(g.operands) < 2 {
 				g.operands = append([]Word{o.value}, g.operands...)
@@ -360,7 +361,7 @@ func walkRsync(w *walker, c ctx, k call, _ given) {
 func walkTar(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	if len(args) > 0 && args[0].Kind == Literal && args[0].Text != "" && args[0].Text[0] != '-' {
-		// Without a dash the values of the letters stand behind, in their order.
+		// Without a dash, the values of the letters follow in the order of the letters.
 		letters := args[0].Text
 		rest := args[1:]
 		var spread []Word
@@ -407,7 +408,7 @@ func walkTar(w *walker, c ctx, k call, _ given) {
 	c = w.options(c, k, g)
 	if extracts && !g.has("O", "to-stdout") {
 		w.file(c, literalWord(".", w.place(k.at)), Writes, k.index)
-		if g.has("P", "absolute-names", "transform", "xform") { // what is in the archive says where it goes
+		if g.has("P", "absolute-names", "transform", "xform") { // the archive determines where its files go
 			w.file(c, makeWord(unknown, false, true, "", w.place(k.at)), Writes, k.index)
 		}
 		return
@@ -442,7 +443,7 @@ func walkZip(w *walker, c ctx, k call, _ given) {
 	w.walkOperands(c, k, tool{operands: "wr*"}, g)
 }
 
-// mountShare handles mount: a share may lie on another machine.
+// mountShare handles mount. A share may be on another machine.
 func mountShare(w *walker, c ctx, k call, g given) {
 	for _, a := range k.args() {
 		colon := strings.IndexByte(a.Text, ':')
@@ -456,7 +457,7 @@ func mountShare(w *walker, c ctx, k call, g given) {
 	w.walkOperands(w.options(c, k, g), k, tool{operands: "w*"}, g)
 }
 
-// changeMode handles chmod and the like: their first operand is the mode, but where an option says it.
+// changeMode handles chmod and similar programs. Their first operand is the mode, unless an option gives the mode.
 func changeMode(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	roles := "-w*"
@@ -468,14 +469,14 @@ func changeMode(w *walker, c ctx, k call, g given) {
 	w.walkOperands(c, k, tool{operands: roles}, g)
 }
 
-// namesFromInput notes the files whose names a program reads from its input.
+// namesFromInput records that a program reads the names of files from its input.
 func (w *walker) namesFromInput(c ctx, k call) {
 	hidden := makeWord(unknown, false, true, "", w.place(k.at))
 	hidden.also = w.limitTexts(c.in.texts())
 	w.file(c, hidden, Reads, k.index)
 }
 
-// walkVim runs the commands of its options; only those that surely do nothing else are let through.
+// walkVim walks the commands in the options of vim. Options are opaque unless they are known to be harmless.
 //
 //nolint:gocognit // flat: one case for each option
 func walkVim(w *walker, c ctx, k call, _ given) {
@@ -522,7 +523,7 @@ func walkVim(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// vimCommand walks one command of vim: vim -c '!rm x' file. Commands that are not known are opaque.
+// vimCommand walks one command of vim: vim -c '!rm x' file. Unknown commands are opaque.
 func (w *walker) vimCommand(c ctx, k call, word Word) {
 	w.perhaps(c, k, word, Uses, false)
 	text := strings.TrimLeft(word.loose(), ": ")
@@ -541,7 +542,7 @@ func (w *walker) vimCommand(c ctx, k call, word Word) {
 	w.opaque(c, word.Pos.Offset, k.index, OpaqueCode, "vim commands")
 }
 
-// walkEd reads commands, of which ! starts a shell.
+// walkEd walks the commands of ed; ! starts a shell.
 func walkEd(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		if strings.HasPrefix(a.Text, "!") {
@@ -555,9 +556,9 @@ func walkEd(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// isHarmlessEd reports commands of ed that start nothing and name no other file.
+// isHarmlessEd reports whether commands of ed start nothing and name no other file.
 func isHarmlessEd(text string) bool {
-	typing := false // what follows is text, up to a dot
+	typing := false // the following lines are text, up to a dot
 	for line := range strings.SplitSeq(text, "\n") {
 		switch {
 		case typing:
@@ -576,7 +577,7 @@ var (
 	harmlessEd = lazy.Regexp(`^[0-9,;.$%+ -]*([pnldjqQhHPu=]|wq?|s/[^/\\]*/[^/\\]*/[gp0-9]*)?$`)
 )
 
-// doubtfulCode handles programs whose options may run code in ways that no table has: any option is opaque.
+// doubtfulCode handles programs whose options may run code in ways that no table describes. Any option is opaque.
 func doubtfulCode(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		if strings.HasPrefix(a.Text, "-") || a.Kind != Literal {
@@ -591,8 +592,7 @@ func doubtfulCode(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// makeTool handles make: the rules run from a file, and variables among the operands steer what they run: make
-// CC=./x.
+// makeTool handles make. Rules come from a file, and variables among the operands affect what they run: make CC=./x.
 func makeTool(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "bmBdeikLnpqrRsStvwf:C@E:I@j?l?o:O?W:",
 		"file: makefile: directory@ eval! include-dir: jobs? load-average? max-load? old-file: assume-old: what-if: new-file: assume-new: debug? "+
@@ -623,7 +623,7 @@ func makeTool(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// walkDC handles dc, which runs a shell for !cmd in its text.
+// walkDC handles dc, which runs !cmd in its text in a shell.
 func walkDC(w *walker, c ctx, k call, _ given) {
 	for i, a := range k.args() {
 		if i > 0 && (k.words[i].Is("-e") || k.words[i].Is("--expression")) || strings.HasPrefix(a.Text, "-e") || strings.HasPrefix(a.Text, "--expression=") {
@@ -640,7 +640,7 @@ func walkDC(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// walkDatabase handles programs whose language can start a shell.
+// walkDatabase handles database clients whose language can start a shell.
 func walkDatabase(w *walker, c ctx, k call, _ given) {
 	text := joinWords(k.args())
 	if c.in.kind == piped {
@@ -725,12 +725,12 @@ func walkLess(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// walkArchiver handles cpio and pax: which files they pack, or unpack, stands in what they read.
+// walkArchiver handles cpio and pax. The names of the files that they pack or unpack are in their input.
 func walkArchiver(w *walker, c ctx, k call, _ given) {
 	w.file(c, makeWord(unknown, false, true, "", w.place(k.at)), Uses, k.index)
 }
 
-// walkChecksum reads files, or with -c the files that a file names.
+// walkChecksum records the files that are read. With -c these are the files listed in a file.
 func walkChecksum(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	w.walkOperands(c, k, tool{operands: "r*"}, g)

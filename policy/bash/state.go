@@ -9,46 +9,46 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// value is what is known of a variable.
+// value describes the known value of a variable.
 type value struct {
-	text     string   // with marks
-	pattern  string   // of which the text is a match, or the pattern itself; empty: none is known
+	text     string   // with a mark for each unknown part
+	pattern  string   // the text is this pattern or a match of it; empty if unknown
 	list     []string // the elements of an array
 	array    bool
 	exported bool
-	odd      bool // readonly, integer, a reference …: assigning does not simply set it
+	odd      bool // readonly, integer, a reference …: an assignment does not simply set it
 	number   bool // it holds a number or nothing, whatever the text says
-	integer  bool // what is assigned to it is computed
-	assoc    bool // an array whose indexes are not computed
+	integer  bool // bash evaluates each assigned value as arithmetic
+	assoc    bool // an associative array, whose indexes are not evaluated
 }
 
-// function is what a name stands for after it was declared.
+// function holds the declarations of a function name.
 type function struct {
-	bodies []*syntax.FuncDecl // more than one: either of them
+	bodies []*syntax.FuncDecl // if there are several, any of them may be in effect
 	from   []source
-	maybe  bool // or it is not declared at all
+	maybe  bool // the function may also be undeclared
 }
 
-// state is what is known of the shell at one moment. Its maps are copied before they
-// are changed, so that a copy of the state costs little.
+// state describes the shell at one moment. Its maps are copied before they are changed, so copying a state is cheap.
 type state struct {
 	vars     map[string]value
 	funcs    map[string]function
 	aliases  map[string]string
 	shared   bool // the maps belong to another state as well
 	home     string
-	dirs     []string // where the shell may be; nil is not known
-	cdOK     []string // where it is if the cd just before succeeded
+	dirs     []string // the possible working directories; nil means unknown
+	cdOK     []string // the working directories if the previous cd succeeded
 	cdFail   []string
 	params   []Word // $1 …
-	noParams bool   // $1 … are not known
-	noFields bool   // IFS is not the usual one
+	noParams bool   // $1 … are unknown
+	noFields bool   // IFS does not have its default value
 	locals   map[string]value
-	posix    bool // a shell that may be less than bash
+	posix    bool // the shell may lack features of bash
 	lastPipe bool
 }
 
-// fork returns a copy of the state, for a subshell or a branch. Both copies share their maps until own.
+// fork returns a copy of the state, for a subshell or a branch. Both copies share their maps until one of them calls
+// own.
 func (s *state) fork() *state {
 	s.shared = true
 	f := *s
@@ -63,7 +63,7 @@ func (s *state) own() {
 	}
 }
 
-// size returns what a copy costs.
+// size returns the cost of a copy.
 func (s *state) size() int {
 	if !s.shared {
 		return 0
@@ -71,8 +71,8 @@ func (s *state) size() int {
 	return len(s.vars) + len(s.funcs) + len(s.aliases)
 }
 
-// set assigns to a variable. Attributes stay (declare -i), and a variable on which assigning does something else,
-// such as a readonly one, becomes unknown.
+// set assigns to a variable. The attributes of the variable stay (declare -i). A variable for which assignment has
+// another effect, such as a readonly one, becomes unknown.
 func (s *state) set(name string, v value) {
 	s.own()
 	if s.vars == nil {
@@ -96,7 +96,7 @@ func (s *state) set(name string, v value) {
 	s.vars[name] = v
 }
 
-// isDynamic reports that bash itself gives the variable its value.
+// isDynamic reports whether bash itself sets the variable.
 func isDynamic(name string) bool {
 	switch name {
 	case "UID", "EUID", "PPID", "RANDOM", "SRANDOM", "SECONDS", "LINENO", "GROUPS", "DIRSTACK", "FUNCNAME", "HISTCMD",
@@ -106,7 +106,7 @@ func isDynamic(name string) bool {
 	return strings.HasPrefix(name, "BASH")
 }
 
-// lookup returns what a variable holds; a name that nothing set is not known.
+// lookup returns the value of a variable. A variable that the line and Options.Env do not set is unknown.
 func (s *state) lookup(name string) value {
 	if v, found := s.vars[name]; found {
 		return v
@@ -126,7 +126,7 @@ func (s *state) lookup(name string) value {
 	return value{text: unknown}
 }
 
-// forget drops what is known, as unknown shell text does.
+// forget makes everything unknown that unknown shell text may change.
 func (s *state) forget() {
 	s.own()
 	for name, v := range s.vars {
@@ -143,7 +143,7 @@ func (s *state) forget() {
 	s.home, s.dirs, s.params, s.noParams, s.noFields, s.cdOK, s.cdFail = unknown, nil, nil, true, true, nil, nil
 }
 
-// join makes s what it is if either s or other came to pass.
+// join sets s to a state that holds if either s or other is the actual state.
 //
 //nolint:gocognit // flat: one loop for each part of a state
 func (s *state) join(other *state) {
@@ -202,7 +202,7 @@ func (s *state) join(other *state) {
 	}
 }
 
-// or returns a function that may be either.
+// or returns a function that has the bodies of both.
 func (f function) or(g function) function {
 	both := function{bodies: slices.Clone(f.bodies), from: slices.Clone(f.from), maybe: f.maybe || g.maybe || len(f.bodies)*len(g.bodies) == 0}
 	for i, body := range g.bodies {
@@ -213,11 +213,11 @@ func (f function) or(g function) function {
 	return both
 }
 
-// maxDirs is how many directories are kept apart.
+// maxDirs is the maximum number of possible directories that are followed.
 const maxDirs = 4
 
-// joinDirs returns the directories in which the shell is after either of two branches. Nil is unknown, and unknown
-// with anything is unknown.
+// joinDirs returns the possible directories after either of two branches. Nil means unknown; joined with unknown, the
+// result is unknown.
 func joinDirs(a, b []string) []string {
 	if a == nil || b == nil {
 		return nil
@@ -237,7 +237,7 @@ func joinDirs(a, b []string) []string {
 	return both
 }
 
-// inDir returns a path seen from a directory.
+// inDir returns a path relative to a directory.
 func inDir(dir, name string) string {
 	if strings.HasPrefix(name, "/") || name == "~" || strings.HasPrefix(name, "~/") {
 		return tidyPath(name)
@@ -265,7 +265,8 @@ func tidyPath(name string) string {
 	return namedPath(path.Clean(name), name)
 }
 
-// namedPath returns a cleaned path of which no "~" is taken for the home directory that was none before.
+// namedPath returns the cleaned path. It makes sure that a "~" in the name of a file is not taken for the home
+// directory.
 func namedPath(clean, name string) string {
 	if strings.HasPrefix(clean, "~") && !strings.HasPrefix(name, "~") {
 		return "./" + clean
@@ -273,7 +274,7 @@ func namedPath(clean, name string) string {
 	return clean
 }
 
-// enter goes to a directory that may be one of several; it may also not be there.
+// enter changes to the target directory. The target may be one of several directories, or may not exist.
 func (s *state) enter(target Word) {
 	old := s.dirs
 	if target.here {
@@ -307,7 +308,7 @@ func cdTo(dir, target string) string {
 	return inDir(dir, target)
 }
 
-// orEmpty returns an empty list for nil: no directory is possible, in place of unknown.
+// orEmpty returns an empty list for nil, so that "no directory is possible" differs from "unknown".
 func orEmpty(dirs []string) []string {
 	if dirs == nil {
 		return []string{}

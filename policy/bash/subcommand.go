@@ -4,11 +4,11 @@ import (
 	"strings"
 )
 
-// multi is a program with sub-commands: the options before them, and which of them
-// have a second level.
+// multi describes a program with sub-commands: the options before the sub-command, and which sub-commands have a
+// second level.
 type multi struct {
 	short, long string
-	second      string // "*" is all
+	second      string // the sub-commands with a second level; "*" means all
 	special     func(w *walker, c ctx, k call, sub string, args []Word, g given)
 }
 
@@ -70,7 +70,7 @@ func subcommandsOf(name string) (multi, bool) {
 	return multi{}, false
 }
 
-// secondName returns the sub-commands of a service's program that have sub-commands; * stands for all.
+// secondName returns the sub-commands of a service's program that have sub-commands themselves; "*" means all.
 func secondName(name string) string {
 	switch name {
 	case "gh", "glab", "aws", "az", "doctl", "gcloud":
@@ -85,9 +85,9 @@ func secondName(name string) string {
 	return ""
 }
 
-// subcommand reads which sub-command it is.
+// subcommand finds the sub-command of a call.
 //
-// It returns what words of which nothing is known are used for.
+// It returns the access to assume for words that no handler knows.
 func (w *walker) subcommand(c ctx, k call, m multi) Access {
 	g := parseOptions(k.args(), m.short, m.long)
 	if g.doubt && len(g.operands) > 0 && hasFunc(k.args()[:min(g.at, len(k.args()))], func(w Word) bool { return w.Kind != Literal }) {
@@ -185,7 +185,7 @@ func walkDocker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		}
 		w.walkOperands(w.options(c, k, g), k, tool{operands: "r"}, g)
 	case "compose":
-		// Options stand between the two levels.
+		// There may be options between the two levels.
 		m, _ := subcommandsOf("docker-compose")
 		g := parseOptions(args, m.short, m.long)
 		c = w.options(c, k, g)
@@ -282,7 +282,8 @@ func walkGuest(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
-// walkNPM walks npm exec and its other names like npx. The scripts of a package are files that it cannot see.
+// walkNPM walks npm exec and its other names, such as npx. It cannot see the scripts of a package, which are in
+// files.
 func walkNPM(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch sub {
 	case "exec", "x", "dlx", "create", "init":
@@ -292,7 +293,7 @@ func walkNPM(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
-// walkNPX runs a program that it finds or fetches, or (-c) shell text.
+// walkNPX walks a program that npx finds or fetches or, with -c, shell text.
 func walkNPX(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	if k.name == "npx" || k.name == "pnpx" || k.name == "bunx" || k.name == "uvx" || k.name == "pipx" {
 		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = "", k.args()
@@ -317,7 +318,7 @@ func walkNPX(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	w.run(c.by(Wrapper, k.name, k.at), call{words: g.operands, at: g.operands[0].Pos.Offset, outside: true})
 }
 
-// walkRunner handles programs whose run or exec starts another.
+// walkRunner handles programs whose run or exec sub-command starts another program.
 func walkRunner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch sub {
 	case "run", "exec", "x", "tool run", "develop", "shell", "shell-hook":
@@ -328,7 +329,7 @@ func walkRunner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		return
 	}
 	if k.name == "direnv" && len(args) > 0 {
-		args = args[1:] // the directory
+		args = args[1:] // the first argument is a directory
 	}
 	if sub == "develop" || sub == "shell" || k.name == "nix" {
 		for i, a := range args {
@@ -389,7 +390,7 @@ func walkPackages(w *walker, c ctx, k call, sub string, args []Word, g given) {
 	}
 }
 
-// walkServices handles managers of services: they start what is configured, nothing of the line.
+// walkServices handles service managers: they start configured programs, not words of the line.
 func walkServices(*walker, ctx, call, string, []Word, given) {}
 
 // walkService handles programs that reach a service; some also start commands.
@@ -433,14 +434,14 @@ func walkService(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
-// changesGoEnv reports an argument of go env that is not surely harmless: -w and -u change settings.
+// changesGoEnv reports whether an argument of go env may change settings, as -w and -u do.
 func changesGoEnv(a Word) bool {
 	return a.Kind != Literal || strings.HasPrefix(strings.TrimLeft(a.Text, "-"), "w") && a.Text[0] == '-' ||
 		strings.HasPrefix(strings.TrimLeft(a.Text, "-"), "u") && a.Text[0] == '-'
 }
 
-// settings notes a sub-command that changes the settings of its program, which say what it runs and reaches from then on.
-// Those of git are read by gitConfig.
+// settings records a sub-command that changes the persistent settings of its program, which determine what the
+// program runs and which hosts it reaches. gitConfig handles the settings of git.
 func (w *walker) settings(c ctx, k call, sub string, args []Word) {
 	first, second, _ := strings.Cut(sub, " ")
 	switch first {

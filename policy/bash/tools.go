@@ -1,6 +1,6 @@
 package bash
 
-// toolOf returns what is known of a program. The grammars are those of the manuals.
+// toolOf returns the options and operands of a known program. The grammars follow the manuals.
 func toolOf(name string) (tool, bool) {
 	if t, found := wrapperOf(name); found {
 		return t, true
@@ -8,7 +8,7 @@ func toolOf(name string) (tool, bool) {
 	return fileToolOf(name)
 }
 
-// wrapperOf returns the programs that start others.
+// wrapperOf returns the options and operands of programs that start others.
 func wrapperOf(name string) (tool, bool) {
 	switch name {
 	case "sudo":
@@ -99,7 +99,7 @@ func wrapperOf(name string) (tool, bool) {
 	return tool{}, false
 }
 
-// plainWrapper returns those that take options, some words and then the command.
+// plainWrapper returns wrappers that take options, then some words, and then the command.
 func plainWrapper(name string) tool {
 	switch name {
 	case "time", "gtime":

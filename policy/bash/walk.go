@@ -14,7 +14,7 @@ func (w *walker) stmts(c ctx, list []*syntax.Stmt) {
 	}
 }
 
-// stmt walks one statement. The state in c is afterwards what it left.
+// stmt walks one statement. Afterwards, the state in c is the state that the statement leaves.
 func (w *walker) stmt(c ctx, s *syntax.Stmt) {
 	if !w.spend(4+c.st.size()) || w.tooDeep(c, s) {
 		return
@@ -91,7 +91,7 @@ func (w *walker) stmt(c ctx, s *syntax.Stmt) {
 	}
 }
 
-// tooDeep reports whether a statement is nested deeper than is walked, and records it as opaque.
+// tooDeep reports whether a statement is nested too deeply, and records it as opaque.
 func (w *walker) tooDeep(c ctx, s *syntax.Stmt) bool {
 	if c.depth < maxDepth {
 		return false
@@ -100,7 +100,7 @@ func (w *walker) tooDeep(c ctx, s *syntax.Stmt) bool {
 	return true
 }
 
-// branches walks what may run in part: what it writes is then not known.
+// branches walks code that may run only in part, so its output is unknown.
 func (w *walker) branches(c ctx, walk func()) {
 	if c.out == nil {
 		walk()
@@ -114,7 +114,7 @@ func (w *walker) branches(c ctx, walk func()) {
 	}
 }
 
-// flattenChain returns the statements of a && b || c, or of a | b | c, and the operators between.
+// flattenChain returns the statements of a && b || c, or of a | b | c, and the operators between them.
 func flattenChain(x *syntax.BinaryCmd, pipes bool) ([]*syntax.Stmt, []*syntax.BinaryCmd) {
 	var stmts []*syntax.Stmt
 	var ops []*syntax.BinaryCmd
@@ -167,9 +167,8 @@ func (w *walker) pipeline(c ctx, x *syntax.BinaryCmd) {
 	}
 }
 
-// andOr walks a && b || c. Invariant: after each operator, the state joins the branch that ran and the one that
-// was skipped; only the directory is followed more precisely, by whether cd succeeded: in cd x && rm y, rm runs in
-// x.
+// andOr walks a && b || c. Invariant: after each operator, the state joins the branch that ran and the one that was
+// skipped. Only the directory is followed more precisely, by whether cd succeeded: in cd x && rm y, rm runs in x.
 func (w *walker) andOr(c ctx, x *syntax.BinaryCmd) {
 	stmts, ops := flattenChain(x, false)
 	w.stmt(c, stmts[0])
@@ -178,7 +177,7 @@ func (w *walker) andOr(c ctx, x *syntax.BinaryCmd) {
 		if op.Op == syntax.OrStmt {
 			next = c.by(Or, "", c.src.offset(op.OpPos))
 		}
-		// After cd it is known where the shell is, by whether cd succeeded.
+		// The directory after cd depends on whether cd succeeded.
 		skipped, ok, fail := c.st.fork(), c.st.cdOK, c.st.cdFail
 		if ok != nil && !stmts[i].Negated {
 			here, there := ok, fail
@@ -196,11 +195,11 @@ func (w *walker) andOr(c ctx, x *syntax.BinaryCmd) {
 			*c.st = *skipped
 			c.st.shared = true
 		case op.Op == syntax.AndStmt && onlyOK != nil:
-			// a && cd b && c: c runs in b alone.
+			// In a && cd b && c, c runs only in b.
 			c.st.join(skipped)
 			c.st.cdOK, c.st.cdFail = onlyOK, orEmpty(joinDirs(orUnknown(onlyFail), skipped.dirs))
 		case op.Op == syntax.AndStmt && i+1 < len(ops) && ops[i+1].Op == syntax.AndStmt:
-			// What follows && runs only if this one did.
+			// The command after && runs only if this one succeeded.
 			dirs := c.st.dirs
 			c.st.join(skipped)
 			c.st.cdOK, c.st.cdFail = orEmpty(dirs), orEmpty(c.st.dirs)
@@ -210,7 +209,7 @@ func (w *walker) andOr(c ctx, x *syntax.BinaryCmd) {
 	}
 }
 
-// orUnknown returns nil, unknown, for an empty list.
+// orUnknown returns nil, which means unknown, for an empty list.
 func orUnknown(dirs []string) []string {
 	if len(dirs) == 0 {
 		return nil
@@ -218,7 +217,7 @@ func orUnknown(dirs []string) []string {
 	return dirs
 }
 
-// alwaysLeaves reports that nothing after the statement runs if it does.
+// alwaysLeaves reports whether the statement always exits, so that nothing after it runs.
 func alwaysLeaves(s *syntax.Stmt) bool {
 	x, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || s.Background || len(x.Args) == 0 {
@@ -258,7 +257,7 @@ func (w *walker) caseClause(c ctx, x *syntax.CaseClause) {
 		for _, p := range item.Patterns {
 			w.value(c, p, false)
 		}
-		// Any branch may run, after ;& and ;;& behind one before.
+		// Any branch may run, and after ;& and ;;& also the next one.
 		branch := c
 		branch.st = c.st.fork()
 		w.stmts(branch, item.Stmts)
@@ -266,7 +265,7 @@ func (w *walker) caseClause(c ctx, x *syntax.CaseClause) {
 	}
 }
 
-// whileClause walks the body once, in a state that holds for every round.
+// whileClause walks the body once, in a state that is valid for every iteration.
 func (w *walker) whileClause(c ctx, x *syntax.WhileClause) {
 	w.blurLoop(c, x.Cond, x.Do)
 	w.stmts(c, x.Cond)
@@ -275,7 +274,7 @@ func (w *walker) whileClause(c ctx, x *syntax.WhileClause) {
 	c.st.join(skipped)
 }
 
-// maxRounds is how often the body of a for loop is walked, once for each item.
+// maxRounds is the maximum number of items for which the body of a for loop is walked once each.
 const maxRounds = 8
 
 // forClause walks for x in …, for ((…)) and select.
@@ -308,14 +307,14 @@ func (w *walker) forClause(c ctx, x *syntax.ForClause) {
 	}
 }
 
-// rounds walks the body of a for loop: once for each item if there are few and all are known, for f in a b; do rm
-// $f; done; else once, with what all items have in common.
+// rounds walks the body of a for loop. If there are few items and all are known, it walks the body once for each: for
+// f in a b; do rm $f; done. Otherwise it walks the body once, with the common prefix of the items.
 func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, numbers bool) {
 	count := func(kind WordKind) int { return lo.CountBy(items, func(item Word) bool { return item.Kind == kind }) }
 	literals := count(Literal)
 	apart := !x.Select && (len(items) <= maxRounds || w.small(c, x, len(items))) && c.depth < maxDepth/2 && literals+count(Pattern) == len(items)
 	if !apart || literals < len(items) || w.jumps(c, x.Do...) {
-		w.blurLoop(c, x.Do, nil) // there may be any number of rounds
+		w.blurLoop(c, x.Do, nil) // there may be any number of iterations
 	}
 	at := c.src.offset(x.Pos())
 	for _, item := range items {
@@ -343,7 +342,7 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, n
 	}
 }
 
-// maxWalks is how many commands all rounds of a longer list may have.
+// maxWalks is the maximum number of commands that all iterations over a longer list may have.
 const maxWalks = 400
 
 // small reports whether a loop over a list of more than maxRounds items, such as {1..20}, can be walked once for each.
@@ -363,7 +362,7 @@ func (w *walker) small(c ctx, x *syntax.ForClause, items int) bool {
 	return max(c.times, 1)*items*max(nodes, 1) <= maxWalks
 }
 
-// commonPrefix returns what all words begin with.
+// commonPrefix returns the longest common prefix of the words.
 func commonPrefix(items []Word) string {
 	if len(items) == 0 {
 		return unknown
@@ -394,8 +393,8 @@ func (w *walker) coproc(c ctx, x *syntax.CoprocClause) {
 	w.stmt(c, x.Stmt)
 }
 
-// funcDecl keeps the body of a function for its calls. The body is walked at the end as well if nothing calls it,
-// in a state of which nothing is known.
+// funcDecl records the body of a function for its calls. If nothing calls the function, its body is walked at the
+// end, in an unknown state.
 func (w *walker) funcDecl(c ctx, x *syntax.FuncDecl) {
 	if x.Name == nil || x.Body == nil {
 		return
@@ -423,7 +422,7 @@ func (w *walker) walkDeclared() {
 	}
 }
 
-// markCalled notes that a function was called, so that its body is not walked again at the end.
+// markCalled records that a function was called, so that its body is not walked again at the end.
 func (w *walker) markCalled(f *syntax.FuncDecl) {
 	if w.called == nil {
 		w.called = map[*syntax.FuncDecl]bool{}
@@ -431,8 +430,7 @@ func (w *walker) markCalled(f *syntax.FuncDecl) {
 	w.called[f] = true
 }
 
-// redirects walks redirections and notes their files. What they change for the
-// standard input goes into c.
+// redirects walks redirections and records their files. It sets the standard input in c.
 //
 //nolint:gocognit // flat: one case for each operator
 func (w *walker) redirects(c *ctx, list []*syntax.Redirect, command int) []Redirect {
@@ -492,7 +490,7 @@ func (w *walker) redirects(c *ctx, list []*syntax.Redirect, command int) []Redir
 	return redirs
 }
 
-// writesOut reports whether a redirection takes the standard output away from a pipe: >x, 1>x, &>x.
+// writesOut reports whether a redirection sends standard output elsewhere than to the pipe: >x, 1>x, &>x.
 func writesOut(r Redirect) bool {
 	return strings.HasPrefix(r.Op, ">") && (r.FD == "" || r.FD == "1") || strings.HasPrefix(r.Op, "&>")
 }
@@ -533,8 +531,8 @@ func onlyLit(word *syntax.Word) (string, bool) {
 	return b.String(), true
 }
 
-// test walks [[ … ]]. Words are expanded without fields, -v takes a name whose index is computed, and -eq computes
-// both sides.
+// test walks [[ … ]]. Its words are not split; -v takes a name whose index bash evaluates, and -eq evaluates both
+// sides.
 func (w *walker) test(c ctx, x syntax.TestExpr) {
 	switch x := x.(type) {
 	case *syntax.BinaryTest:
@@ -568,7 +566,7 @@ func (w *walker) test(c ctx, x syntax.TestExpr) {
 	}
 }
 
-// walkTestWord handles a word of a test that bash computes with: an index in it is expanded.
+// walkTestWord handles a word of a test that bash evaluates, including an array index in it.
 func (w *walker) walkTestWord(c ctx, x syntax.TestExpr) {
 	if word, ok := x.(*syntax.Word); ok {
 		number := makesNumber(c.st, word)
@@ -611,7 +609,7 @@ func (w *walker) arithm(c ctx, x syntax.ArithmExpr) {
 	}
 }
 
-// isAssignment reports whether an operator of arithmetic assigns: =, +=, <<=.
+// isAssignment reports whether an arithmetic operator assigns: =, +=, <<=.
 func isAssignment(op syntax.BinAritOperator) bool {
 	switch op {
 	case syntax.Assgn, syntax.AddAssgn, syntax.SubAssgn, syntax.MulAssgn, syntax.QuoAssgn, syntax.RemAssgn, syntax.AndAssgn,

@@ -9,51 +9,50 @@ import (
 // formatInt returns a number in decimal.
 func formatInt(n int) string { return strconv.Itoa(n) }
 
-// unknown stands in a text for what is not known of it. No line that is looked at
-// has this byte.
+// unknown replaces each unknown part of a text. A line with this byte is not analysed.
 const unknown = "\x00"
 
-// Word is one word after expansion, as far as it is known.
+// Word is one word after expansion, as far as its value is known.
 type Word struct {
 	Kind WordKind
-	// Text is the word (Literal), the pattern (Pattern), or what the word begins
-	// with for certain (Partial).
+	// Text is the whole word (Literal), the pattern (Pattern), or the beginning that is certain (Partial).
 	Text string
-	// Suffix is what a Partial word ends with for certain.
+	// Suffix is the end of a Partial word that is certain.
 	Suffix string
-	// Many marks a word in whose place none or several may stand.
+	// Many reports whether the word may be none or several words.
 	Many bool
-	// Source is the word as written, empty if it is not written anywhere.
+	// Source is the word as written. It is empty if the word is not written anywhere.
 	Source string
 	Pos    Pos
 
-	raw string // with a mark for each part that is not known
-	// also are texts of the line that may be the word, where it is not known: those of ${x:-text}, and of variables that are set
-	// in one branch. The word may be others as well.
+	raw string // with the byte of unknown for each unknown part
+	// also holds texts of the line that an unknown word may be: the text of ${x:-text}, and values of variables that
+	// are set in one branch. The word may have other values, too.
 	also []string
-	here bool // the ~ that it begins with is a name
-	// claimed is shared by all copies of one argument. It is set when the handler of the command knows what the word is.
+	here bool // the word begins with a literal ~
+	// claimed is shared by all copies of one argument. It is set when the handler of the command understands the
+	// word.
 	claimed *bool
-	// number says that what is not known of the word is digits.
+	// number reports whether the unknown parts of the word are digits.
 	number bool
-	// afterUnknown marks an operand that may be the value of an option that is not known.
+	// afterUnknown marks an operand that may be the value of an unknown option.
 	afterUnknown bool
 }
 
-// WordKind says how much of a word is known.
+// WordKind is how much of a word is known.
 type WordKind string
 
-// How much of a word is known.
+// The kinds of words.
 const (
-	Literal WordKind = "literal" // all of it
-	Pattern WordKind = "pattern" // all of it, but the names of files that match take its place, or one of them: "$f" in a loop over *.go
-	Partial WordKind = "partial" // its beginning and end, or nothing
+	Literal WordKind = "literal" // the whole word is known
+	Pattern WordKind = "pattern" // the word is a known pattern, or a file name that matches it: "$f" in a loop over *.go
+	Partial WordKind = "partial" // at most its beginning and end are known
 )
 
-// Is reports whether the word is certainly this text.
+// Is reports whether the word is certainly text.
 func (w Word) Is(text string) bool { return w.Kind == Literal && w.Text == text }
 
-// prefix returns what the word begins with for certain, in each of its forms.
+// prefix returns the beginning of the word that is certain in each of its possible values.
 func (w Word) prefix() string {
 	if w.Kind == Pattern {
 		return w.Text[:max(strings.IndexAny(w.Text, `*?[{(@+!`), 0)]
@@ -61,7 +60,7 @@ func (w Word) prefix() string {
 	return w.Text
 }
 
-// String returns the text, with "…" for what is not known.
+// String returns the text, with "…" for unknown parts.
 func (w Word) String() string {
 	if w.Kind == Partial {
 		return w.Text + "…" + w.Suffix
@@ -69,7 +68,7 @@ func (w Word) String() string {
 	return w.Text
 }
 
-// makeWord returns a word of a text with marks.
+// makeWord returns a word for a text that may contain unknown parts.
 func makeWord(raw string, glob, many bool, source string, pos Pos) Word {
 	w := Word{Kind: Literal, Text: raw, Source: source, Pos: pos, raw: raw}
 	if prefix, _, partial := strings.Cut(raw, unknown); partial {
@@ -80,10 +79,10 @@ func makeWord(raw string, glob, many bool, source string, pos Pos) Word {
 	return w
 }
 
-// literalWord returns a known word that is not written in the parsed text itself.
+// literalWord returns a known word that the parsed text does not contain literally.
 func literalWord(text string, pos Pos) Word { return makeWord(text, false, false, "", pos) }
 
-// cut returns the word after its first n bytes, which are known.
+// cut returns the word without its first n bytes, which must be known.
 func (w Word) cut(n int) Word {
 	rest := makeWord(w.raw[n:], w.Kind == Pattern, w.Many, w.Source, w.Pos)
 	rest.claimed = w.claimed
@@ -95,7 +94,7 @@ func (w Word) cut(n int) Word {
 	return rest
 }
 
-// alternatives yields the texts of the line that a word which is not known may be, as words.
+// alternatives yields the texts of the line that an unknown word may be, as words.
 func (w Word) alternatives(yield func(Word) bool) {
 	for _, text := range w.also {
 		one := makeWord(text, false, false, w.Source, w.Pos)
@@ -106,7 +105,7 @@ func (w Word) alternatives(yield func(Word) bool) {
 	}
 }
 
-// joinWords returns the words with blanks between, with marks for what is not known.
+// joinWords joins the words with blanks.
 func joinWords(words []Word) string {
 	if len(words) == 1 {
 		return words[0].loose()
@@ -118,7 +117,7 @@ func joinWords(words []Word) string {
 	return strings.Join(texts, " ")
 }
 
-// loose returns the word as text; a pattern is not known, as the files are not.
+// loose returns the word as text. A pattern is unknown text, because the files are unknown.
 func (w Word) loose() string {
 	if w.Kind == Pattern {
 		return w.prefix() + unknown

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// walkSudo handles sudo and doas: with -s or -i the words are for a shell, with -e they are files.
+// walkSudo handles sudo and doas. With -s or -i the words are passed to a shell; with -e they are files.
 func walkSudo(w *walker, c ctx, k call, g given) {
 	t, _ := toolOf(k.name)
 	if k.name != "doas" {
@@ -24,7 +24,7 @@ func walkSudo(w *walker, c ctx, k call, g given) {
 			w.shellInput(c, k, k.name)
 			return
 		}
-		// sudo escapes the words for the shell, so that they stay the words they are.
+		// sudo escapes the words for the shell, so each stays one word.
 		c = w.options(c, k, g)
 		w.walkOperands(c, k, t, g)
 		return
@@ -32,7 +32,7 @@ func walkSudo(w *walker, c ctx, k call, g given) {
 	w.tool(c, k, t, g)
 }
 
-// walkEnv may split one word into a whole command.
+// walkEnv walks the command of env. With -S, env splits one word into a whole command.
 func walkEnv(w *walker, c ctx, k call, g given) {
 	t, _ := toolOf("env")
 	o, found := g.last("S", "split-string")
@@ -76,7 +76,7 @@ func walkEnv(w *walker, c ctx, k call, g given) {
 	w.tool(c, k, t, g)
 }
 
-// walkWatch gives its words to a shell, but for -x.
+// walkWatch walks the words of watch as shell text or, with -x, as a command.
 func walkWatch(w *walker, c ctx, k call, g given) {
 	roles := "X"
 	if g.has("x", "exec") {
@@ -96,7 +96,7 @@ func orShell(w *walker, c ctx, k call, g given) {
 	w.tool(c, k, t, g)
 }
 
-// walkDoubtful handles a wrapper of which not enough is known.
+// walkDoubtful handles a wrapper with options that are not modelled.
 func walkDoubtful(w *walker, c ctx, k call, _ given) {
 	if len(k.args()) == 0 || len(k.args()) == 1 && (k.args()[0].Is("--version") || k.args()[0].Is("--help")) {
 		return
@@ -134,7 +134,7 @@ func walkSu(w *walker, c ctx, k call, _ given) {
 	w.options(c, k, g)
 }
 
-// walkSSH runs its words on another machine.
+// walkSSH walks the words of ssh as text that runs on another machine.
 func walkSSH(w *walker, c ctx, k call, g given) {
 	for _, o := range g.options {
 		switch {
@@ -187,8 +187,8 @@ func walkSSH(w *walker, c ctx, k call, g given) {
 	w.text(r, text, rest.operands[0].Pos.Offset)
 }
 
-// sshOption handles ssh -o Name=value: ProxyCommand and the like run text, harmless names are passed over, all
-// others are opaque.
+// sshOption handles ssh -o Name=value. ProxyCommand and similar options run text, harmless options are ignored, and
+// all others are opaque.
 func (w *walker) sshOption(c ctx, k call, o Word) {
 	w.perhaps(c, k, o, Uses, false)
 	name, _, _ := strings.Cut(strings.Replace(o.Text, " ", "=", 1), "=")
@@ -210,7 +210,7 @@ func (w *walker) sshOption(c ctx, k call, o Word) {
 	}
 }
 
-// walkBusyBox runs the sub-command that is its first word.
+// walkBusyBox walks the applet of BusyBox, which is its first word.
 func walkBusyBox(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	if len(args) == 0 {
@@ -261,7 +261,7 @@ func walkFlock(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// walkAt reads the commands that run later.
+// walkAt reads the commands that at and batch run later.
 func walkAt(w *walker, c ctx, k call, g given) {
 	for _, o := range g.options {
 		if o.mark == '^' {
@@ -276,8 +276,8 @@ func walkAt(w *walker, c ctx, k call, g given) {
 	w.shellInput(c, k, "sh")
 }
 
-// walkCrontab handles crontab file and crontab -, which take commands that run later: always opaque, and read as
-// far as known.
+// walkCrontab handles crontab file and crontab -, which install commands that run later. They are always opaque;
+// known commands are walked as well.
 func walkCrontab(w *walker, c ctx, k call, g given) {
 	if g.has("l", "r") {
 		return
@@ -304,7 +304,7 @@ func walkEntr(w *walker, c ctx, k call, g given) {
 	w.walkOperands(c, k, tool{operands: roles}, g)
 }
 
-// walkTerminal handles tmux, screen and the like: they start commands and type into others.
+// walkTerminal handles tmux, screen and similar programs, which start commands and type into others.
 func walkTerminal(w *walker, c ctx, k call, _ given) {
 	for i, a := range k.args() {
 		switch {
@@ -338,10 +338,10 @@ func runParts(w *walker, c ctx, k call, g given) {
 	w.opaque(c, k.at, k.index, OpaqueFile, "run-parts runs the files of a directory")
 }
 
-// notBuiltin handles the name of a builtin that some program starts: there is no such program.
+// notBuiltin handles the name of a builtin when a program starts it: a program of that name does not exist.
 func notBuiltin(*walker, ctx, call, given) {}
 
-// walkXargs appends what it reads to a command.
+// walkXargs walks the command of xargs with the words that xargs reads appended.
 func walkXargs(w *walker, c ctx, k call, g given) {
 	w.options(c, k, g)
 	words := append([]Word(nil), g.operands...)
@@ -382,7 +382,7 @@ func walkXargs(w *walker, c ctx, k call, g given) {
 	w.run(e, call{words: words, at: words[0].Pos.Offset, outside: true, hidden: hidden})
 }
 
-// readWords returns the words that xargs reads, if that is known and simple.
+// readWords returns the words that xargs reads. If they are unknown or not simple, it returns one unknown word.
 func (w *walker) readWords(c ctx, k call, g given) []Word {
 	hidden := makeWord(unknown, false, true, "", w.place(k.at))
 	hidden.also = w.limitTexts(c.in.texts())

@@ -1,4 +1,4 @@
-// Package policytest tries policies out: it fires events at their rules and reports what each rule decided and why, and
+// Package policytest tests policies: it fires events at their rules and reports what each rule decided and why, and
 // it runs the test cases of a policy from a file.
 //
 //	trial, err := policytest.Load([]policy.Layer{{Name: "run", Files: []string{"workspace.yaml"}}}, policy.Options{})
@@ -25,8 +25,8 @@
 // # Reports
 //
 // A Report holds the final decision, the rule that made it and the reason. For each rule at the point, in order, it
-// tells whether the rule was asked, which matcher did not match, the value of its condition with the values in it, and
-// what the rule decided, rewrote, or failed with.
+// says whether the rule was asked, which matcher did not match, the value of its condition and the values in it, and
+// the result of the rule: a decision, a rewrite or an error.
 //
 // # Cases
 //

@@ -139,7 +139,7 @@ type Usage struct {
 	ReasoningTokens  int64 `key:"reasoning_tokens,nonnegative"`
 }
 
-// Calls are the numbers of calls of a tool. Calls that neither succeeded nor were denied have failed.
+// Calls holds the numbers of calls of one tool. Calls that neither succeeded nor were denied have failed.
 type Calls struct {
 	Calls  int `key:"calls,nonnegative"`
 	OK     int `key:"ok,nonnegative"`

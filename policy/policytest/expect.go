@@ -67,12 +67,12 @@ func (x *expectation) ReadNode(n yamlfile.Node) {
 	}
 	for id, said := range x.Rules {
 		if word := strings.TrimPrefix(said, "shadow "); !slices.Contains(decisions, word) && word != SaidSkip && word != SaidNotAsked {
-			n.Find("rules", id).Wrong("%s", yamlfile.Unknown("word for what a rule says", word, append(decisions, SaidSkip, SaidNotAsked)))
+			n.Find("rules", id).Wrong("%s", yamlfile.Unknown("result of a rule", word, append(decisions, SaidSkip, SaidNotAsked)))
 		}
 	}
 }
 
-// decisions is what may come of asking the rules.
+// decisions lists the possible results of asking rules.
 var decisions = append(lo.Map([]hooks.Decision{
 	hooks.Pass, hooks.Allow, hooks.Deny, hooks.Ask, hooks.StopRun, hooks.Rewrite, hooks.Mock, hooks.Replace, hooks.Withhold,
 	hooks.Approve, hooks.RejectAndEnd, hooks.Continue,
@@ -104,7 +104,7 @@ func (t *wantedText) fill(in func(string) string) {
 	}
 }
 
-// is compares, ignoring a newline at the end.
+// is compares the text with got, ignoring a newline at the end.
 func (t *wantedText) is(got string) bool {
 	if t.pattern != nil {
 		return t.pattern.MatchString(got)
@@ -122,27 +122,27 @@ type expectedRequest struct {
 	Headers map[string]wantedText `key:"headers"`
 }
 
-// difference is one deviation from the expectation.
+// difference is one deviation from an expectation.
 type difference struct {
 	key  string
 	text string
 }
 
-// differences collects them.
+// differences collects deviations.
 type differences []difference
 
 func (d *differences) say(key, format string, args ...any) {
 	*d = append(*d, difference{key, fmt.Sprintf(format, args...)})
 }
 
-// same compares a word.
+// same compares two words.
 func (d *differences) same(key, want, got string) {
 	if want != "" && want != got {
 		d.say(key, "expected %s, got %s", want, lo.CoalesceOrEmpty(got, "nothing"))
 	}
 }
 
-// compareText compares a text.
+// compareText compares two texts.
 func (d *differences) compareText(key string, want *wantedText, got string) {
 	if want != nil && !want.is(got) {
 		d.say(key, "expected %s, got %s", quoteText(want.text), quoteText(got))
@@ -159,7 +159,7 @@ func quoteText(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// json compares a value.
+// json compares a JSON value.
 func (d *differences) json(key string, want Value, got []byte) {
 	if len(want) > 0 && !sameJSON(want, got) {
 		d.say(key, "expected %s, got %s", want, lo.CoalesceOrEmpty(string(got), "nothing"))

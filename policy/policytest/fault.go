@@ -84,7 +84,7 @@ func (f faulty) Do(ctx context.Context, r *action.Request) mo.Result[*action.Ans
 	case "slow":
 		return f.slow(ctx, r)
 	case "timeout":
-		return fail(action.FaultTimeout, "it took longer than it may")
+		return fail(action.FaultTimeout, "it exceeded its time limit")
 	case "signal":
 		return fail(action.FaultSignal, "it was killed by SIGKILL")
 	case "start":

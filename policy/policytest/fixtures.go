@@ -33,8 +33,8 @@ type fixtures struct {
 	Variables map[string]Value `key:"variables"`
 	// Receiver is a web service on the loopback interface: its responses by path.
 	Receiver map[string]response `key:"receiver"`
-	// Tools, Agents, Pipelines and Funcs are the answers of those that actions name. Model is the model's answer to
-	// prompts, and Person the person's answer to gates.
+	// Tools, Agents, Pipelines and Funcs hold the answers of the tools, agents, pipelines and funcs that actions
+	// call, by name. Model is the model's answer to prompts, and Person the person's answer to gates.
 	Tools     map[string]string `key:"tools"`
 	Agents    map[string]string `key:"agents"`
 	Pipelines map[string]string `key:"pipelines"`
@@ -257,7 +257,7 @@ func (w *world) requests() []received {
 	return w.receiver.requests()
 }
 
-// close removes everything and restores the environment.
+// close removes the folder, stops the receiver and restores the environment.
 func (w *world) close() error {
 	var wrong []error
 	if w.receiver != nil {

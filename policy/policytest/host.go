@@ -45,7 +45,7 @@ func saying(v Value) action.Body {
 	}
 }
 
-// told answers for tools, agents and pipelines, which do not exist in a test.
+// told answers calls of tools, agents and pipelines, which do not exist in a test.
 type told struct {
 	answers map[string]string
 	what    string

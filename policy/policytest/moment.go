@@ -160,7 +160,8 @@ func (e *Event) at() (moment.Moment, error) {
 	return e.besides(at)
 }
 
-// mustFail returns the error of the event, or a default error.
+// mustFail returns the error of the event. If the event has none, it returns a default error, because the point
+// requires one.
 func (e *Event) mustFail() error {
 	if err := e.failure(); err != nil {
 		return err
@@ -225,7 +226,8 @@ func (e *Event) atCall(at hooks.PointName) (moment.Moment, error) {
 	return m, nil
 }
 
-// besides returns the moments of sub-agents, compactions, pipelines and blueprints.
+// besides returns the moments of points that are not about a run's input, its model or a tool call: sub-agents,
+// compactions, pipelines and blueprints.
 func (e *Event) besides(at hooks.PointName) (moment.Moment, error) {
 	s, c := e.Subagent, e.Compaction
 	compaction := hooks.Compaction{ID: c.ID, Messages: c.Messages, Tokens: c.Tokens, MessagesAfter: c.MessagesAfter, Summary: c.Summary}

@@ -50,7 +50,7 @@ func runsOf(turns []Turn) []played {
 	return out
 }
 
-// play plays the transcript of a case. The failures are of its turns and calls.
+// play replays the transcript of a case. It returns the failures of the expectations of turns and calls.
 func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences, cover *Coverage) ([]Failure, error) {
 	t.turn.Lock()
 	defer t.turn.Unlock()
@@ -162,7 +162,7 @@ func (p *performance) seenEvents() []hooks.Event {
 	return p.events
 }
 
-// answer plays the model.
+// answer returns, as the driver, the next turn of the assistant.
 func (p *performance) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	turns := p.runs[p.run].turns
 	taken := s.RunStepCount()
@@ -183,7 +183,7 @@ func (p *performance) callAt(step, index int) *Call {
 	return nil
 }
 
-// approve plays the person.
+// approve returns, as the approver, the answer of the person in the transcript.
 func (p *performance) approve(_ context.Context, s agent.State, call *agent.Prepared) (agent.Approval, error) {
 	c := p.callAt(s.RunStepCount(), call.Original.Index)
 	if c == nil || c.Person == "" {
@@ -261,7 +261,7 @@ func (t *Trial) checkMoment(x *expectation, at yamlfile.Node, events []hooks.Eve
 	return failuresOf(x.node, at, d)
 }
 
-// weights order decisions by strength, as documented at hooks.Decision.
+// weights rank decisions by strength, in the order documented at hooks.Decision.
 var weights = map[hooks.Decision]int{
 	hooks.Allow: 1, hooks.Rewrite: 2, hooks.Replace: 2, hooks.Mock: 3, hooks.Ask: 4, hooks.Deny: 5, hooks.Withhold: 5, hooks.StopRun: 6,
 }

@@ -35,8 +35,8 @@ type Report struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Original are the arguments before a rule rewrote them.
 	Original json.RawMessage `json:"original_arguments,omitempty"`
-	// Ran is whether the tool would run; Told is the answer that the model receives for the call. Both are set only at
-	// the points of a tool call.
+	// Ran reports whether the tool would run. Told is the answer that the model receives for the call. Both are set
+	// only at the points of a tool call.
 	Ran  *bool  `json:"ran,omitempty"`
 	Told string `json:"told,omitempty"`
 	// Leaves is the text after the rules of the point changed it: the input, the reply, the answer of a sub-agent or of
@@ -62,7 +62,7 @@ const (
 	SaidSkip = "skip"
 	// SaidFailed is the result of a rule that failed to decide.
 	SaidFailed = "failed"
-	// SaidNotAsked is the result of a rule behind one that had already decided.
+	// SaidNotAsked is the result of a rule that was not asked because an earlier rule had already decided.
 	SaidNotAsked = "not_asked"
 )
 

@@ -108,8 +108,8 @@ func (c *testCase) checkTranscript() {
 // Suffix is the end of the names of case files, before .yaml, .yml or .json.
 const Suffix = ".test"
 
-// Open reads a file of cases. The policies under test are those that the file names, or the policy beside it:
-// NAME.test.yaml is for NAME.yaml. The error is a *yamlfile.Error with all problems.
+// Open reads a file of cases. The policies under test are those that the file names; by default it is the policy
+// beside the file: NAME.test.yaml tests NAME.yaml. The error is a *yamlfile.Error with all problems.
 func Open(path string) (*Suite, error) {
 	text, err := yamlfile.Read(path)
 	if err != nil {

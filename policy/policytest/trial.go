@@ -21,7 +21,7 @@ type Trial struct {
 	policy *policy.Policy
 	hooks  []hooks.Hook
 
-	turn   sync.Mutex // one at a time
+	turn   sync.Mutex // held while an event is fired
 	mu     sync.Mutex // guards the fields below
 	now    time.Time
 	judged []judged

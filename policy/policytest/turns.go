@@ -11,7 +11,7 @@ import (
 
 // Turn is one message: one of System, User and Assistant, or only the Calls of an
 // assistant.
-type Turn struct { //nolint:recvcheck // what changes it has a pointer, and expects is asked of the turns in a list
+type Turn struct { //nolint:recvcheck // methods that change a turn need a pointer; expects is called on list elements
 	System    string `key:"system"`
 	User      string `key:"user"`
 	Assistant string `key:"assistant"`

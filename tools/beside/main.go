@@ -73,7 +73,7 @@ func run(ctx context.Context) error {
 	return shutdown(ctx)
 }
 
-// arrived is the texts of the records that it is given.
+// arrived collects the texts of the log records that it receives.
 type arrived []string
 
 func (a *arrived) Export(_ context.Context, records []sdklog.Record) error {

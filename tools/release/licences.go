@@ -16,11 +16,11 @@ import (
 	"strings"
 )
 
-// allowed lists the licences, by SPDX identifier, of modules that the command and the library may link: those that ask for
-// no more than a notice. To allow another one, add it here and say why in the commit.
+// allowed lists the licences, by SPDX identifier, of modules that the command and the library may link. These
+// licences require only a notice. To allow another licence, add it here and give the reason in the commit message.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
-// platforms are those that releases are built for: which modules are linked depends on them.
+// platforms lists the platforms of releases. The linked modules depend on the platform.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
 
 // linked is a module that is linked into a program.
@@ -33,17 +33,17 @@ type linked struct {
 
 // licence is a file of a module with the text of a licence or a notice.
 type licence struct {
-	name string // of the file
+	name string // the name of the file
 	text string
 	ids  []string // SPDX identifiers of the licences whose words are in the text
 }
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|notice|patents|unlicense)`)
 
-// inventory matches files that list the licences of other modules, linked or not: they are copied, and not judged.
+// inventory matches files that list the licences of other modules, linked or not. They are copied but not checked.
 var inventory = regexp.MustCompile(`(?i)(3rd|third)-?party`)
 
-// signatures are words of licences in lower case and with single spaces.
+// signatures matches words of licences, in lower case and with single spaces.
 var signatures = map[string]*regexp.Regexp{
 	"Apache-2.0":       regexp.MustCompile(`apache license,? version 2\.0`),
 	"MIT":              regexp.MustCompile(`permission is hereby granted, free of charge, to any person obtaining a copy`),
@@ -81,7 +81,7 @@ func identify(text string) []string {
 	return ids
 }
 
-// linkedModules returns the modules of others that programs of the packages link on any of the platforms, by path.
+// linkedModules returns the third-party modules that programs of the packages link on any of the platforms, by path.
 func linkedModules(packages ...string) (map[string]linked, error) {
 	found := map[string]linked{}
 	for _, platform := range platforms {
@@ -182,7 +182,7 @@ func checkLicences() error {
 	return nil
 }
 
-// writeLicences writes the licences of all that the command links.
+// writeLicences writes the licences of all modules that the command links.
 func writeLicences(file string) error {
 	modules, err := linkedModules("./cmd/grapnel")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command release writes what a release has beside the binaries, and checks licences:
+// Command release writes the files that accompany the binaries of a release, and checks licences:
 //
 //	release man DIR            manual pages, one a command
 //	release completions DIR    completion scripts for bash, zsh, fish and PowerShell
@@ -23,7 +23,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/version"
 )
 
-// repository is the root of the repository, from the folder of this module.
+// repository is the path from the folder of this module to the root of the repository.
 const repository = "../.."
 
 func main() {
@@ -60,7 +60,7 @@ func checkVersion(v string) error {
 	return fmt.Errorf("the version is %s, and internal/version prepares %s: change Next there, or the tag", v, version.Next)
 }
 
-// writeMan writes a page for each command that has a help text.
+// writeMan writes a manual page for each command that has a help text.
 func writeMan(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -71,7 +71,7 @@ func writeMan(dir string) error {
 	return doc.GenManTree(root, &doc.GenManHeader{Title: "GRAPNEL", Section: "1", Source: "Grapnel", Manual: "Grapnel"}, dir)
 }
 
-// hideDate leaves the line with the day of generation out, so that the same source makes the same pages.
+// hideDate removes the line with the date of generation, so that the same source always yields the same pages.
 func hideDate(c *cobra.Command) {
 	c.DisableAutoGenTag = true
 	for _, child := range c.Commands() {

@@ -1,6 +1,5 @@
-// Command table builds a program of every contender, measures them side by side, and
-// writes the tables into README.md between two markers, the chart into chart.svg and
-// every measurement into results.txt. It is run in the module's root.
+// Command table builds the programs of all contenders, measures them, and writes the tables into README.md between
+// two markers, the chart into chart.svg and every measurement into results.txt. Run it in the root of the module.
 package main
 
 import (
@@ -18,8 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/bench/table"
 )
 
-// order is that of the tables; each is a program below contenders. The first is what
-// the others are compared with.
+// order is the order of the tables. Each name is a program below contenders. The others are compared with the first.
 const order = "bare,grapnel,fantasy,eino,openaiagents,langchaingo,adk,trpc,genkit"
 
 func main() {
@@ -63,7 +61,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	return table.WriteBetweenMarkers(filepath.Join(*dir, "README.md"), found.Markdown(plan.Here()))
 }
 
-// build makes the programs, and asks each who is in it.
+// build builds the programs, and asks each program for its contenders.
 func build(ctx context.Context, names []string, progress io.Writer) (all []table.Contender, clean func(), err error) {
 	bin, err := os.MkdirTemp("", "grapnel-bench-")
 	if err != nil {

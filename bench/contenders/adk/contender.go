@@ -1,7 +1,6 @@
-// Command adk enters google.golang.org/adk: an LLM agent in a runner, with its
-// sessions in memory. A hook pair is a callback before the tool and one behind it.
-// Each run has a session of its own; what earlier turns left in it is put there off
-// the clock, and the session is deleted off the clock, too.
+// Command adk is google.golang.org/adk as a contender: an LLM agent in a runner, with its sessions in memory. A hook
+// pair is a callback before the tool and one after it. Each run has its own session. The messages of earlier turns
+// are added to the session off the clock, and the session is deleted off the clock.
 package main
 
 import (
@@ -109,7 +108,7 @@ func build(m *scripted, sessions session.Service, pairs int) (*runner.Runner, er
 	return runner.New(runner.Config{AppName: app, Agent: a, SessionService: sessions})
 }
 
-// fill makes the session that a run goes on with.
+// fill creates the session that a run continues.
 func fill(ctx context.Context, sessions session.Service, id string, past []*genai.Content) error {
 	created, err := sessions.Create(ctx, &session.CreateRequest{AppName: app, UserID: user, SessionID: id})
 	if err != nil {
@@ -129,8 +128,8 @@ func fill(ctx context.Context, sessions session.Service, id string, past []*gena
 	return nil
 }
 
-// scripted is the model: shown everything, it looks at the last message, and in the
-// end it keeps what it was shown.
+// scripted is the model. It receives the whole transcript and reads the last message. In the end it keeps the
+// transcript.
 type scripted struct {
 	script    *bench.Script
 	arguments map[string]any
@@ -194,7 +193,7 @@ func fromBench(m bench.Message) (*genai.Content, error) {
 	return out, nil
 }
 
-// toBench gives every result a message of its own, and adds the answer.
+// toBench gives every result its own message, and adds the answer.
 func toBench(shown []*genai.Content, answer string) iter.Seq[bench.Message] {
 	return func(yield func(bench.Message) bool) {
 		for _, content := range shown {
@@ -226,7 +225,7 @@ func toBench(shown []*genai.Content, answer string) iter.Seq[bench.Message] {
 	}
 }
 
-// text returns JSON, its fields in the order of their names: that of the script, too.
+// text returns JSON with its fields sorted by name, as in the script.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command bare enters the loop that one would write by hand.
+// Command bare is the hand-written loop as a contender.
 package main
 
 import (

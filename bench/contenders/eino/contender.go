@@ -1,6 +1,5 @@
-// Command eino enters two agents of github.com/cloudwego/eino: the ReAct graph and
-// the chat model agent of its agent development kit. A hook pair is a middleware of
-// the tools node that both use.
+// Command eino is two agents of github.com/cloudwego/eino as contenders: the ReAct graph and the chat model agent of
+// its agent development kit. A hook pair is a middleware of the tools node that both use.
 package main
 
 import (
@@ -31,7 +30,7 @@ func contenders() []bench.Contender {
 }
 
 type (
-	// runner runs an agent to its answer, builder builds one.
+	// runner runs an agent and returns its answer. builder builds an agent.
 	runner  func(context.Context, []*schema.Message) (*schema.Message, error)
 	builder func(ctx context.Context, m *scripted, tools compose.ToolsNodeConfig, steps int) (runner, error)
 )
@@ -116,7 +115,7 @@ type numbers struct {
 	B int `json:"b"`
 }
 
-// pair returns a hook before the tool and one behind it.
+// pair returns a hook before the tool and one after it.
 func pair(script *bench.Script) compose.InvokableToolMiddleware {
 	return func(next compose.InvokableToolEndpoint) compose.InvokableToolEndpoint {
 		return func(ctx context.Context, in *compose.ToolInput) (*compose.ToolOutput, error) {
@@ -128,8 +127,8 @@ func pair(script *bench.Script) compose.InvokableToolMiddleware {
 	}
 }
 
-// scripted is the model: shown everything, it looks at the last message, and in
-// the end it keeps what it was shown, since the agent hands out the answer alone.
+// scripted is the model. It receives the whole transcript and reads the last message. In the end it keeps the
+// transcript, because the agent returns only the answer.
 type scripted struct {
 	script *bench.Script
 	shown  atomic.Pointer[[]*schema.Message]
@@ -158,7 +157,7 @@ func (m *scripted) Generate(
 	return schema.AssistantMessage("", calls), nil
 }
 
-// Stream gives the reply in one piece.
+// Stream returns the reply in one piece.
 func (m *scripted) Stream(
 	ctx context.Context, transcript []*schema.Message, opts ...model.Option,
 ) (*schema.StreamReader[*schema.Message], error) {
@@ -169,7 +168,7 @@ func (m *scripted) Stream(
 	return schema.StreamReaderFromArray([]*schema.Message{reply}), nil
 }
 
-// WithTools has nothing to tell the script, which knows its tool.
+// WithTools returns the model unchanged, because the script knows its tool.
 func (m *scripted) WithTools([]*schema.ToolInfo) (model.ToolCallingChatModel, error) { return m, nil }
 
 func fromBench(m bench.Message) *schema.Message {

@@ -1,7 +1,6 @@
-// Command fantasy enters the agent of charm.land/fantasy. It has no hooks; what its
-// users do instead, and what is measured, is a tool that wraps a tool. Its Generate
-// runs the calls of a step one after the other, its Stream those of tools that are
-// declared parallel at once, five at most: so steps of several calls are streamed.
+// Command fantasy is the agent of charm.land/fantasy as a contender. It has no hooks; its users wrap tools in tools
+// instead, and that is measured. Its Generate runs the calls of a step one after the other; its Stream runs up to
+// five calls of tools that are declared parallel concurrently. So steps with several calls are streamed.
 package main
 
 import (
@@ -64,7 +63,7 @@ func prepare(job bench.Job) (bench.Run, error) {
 	}, nil
 }
 
-// pair is a tool with a hook before it and one behind it.
+// pair is a tool with a hook before it and one after it.
 type pair struct {
 	fantasy.AgentTool
 	script *bench.Script
@@ -77,10 +76,10 @@ func (p pair) Run(ctx context.Context, call fantasy.ToolCall) (fantasy.ToolRespo
 	return out, err
 }
 
-// scripted is the model: shown everything, it looks at the last message, and in the
-// end it keeps what it was shown.
+// scripted is the model. It receives the whole transcript and reads the last message. In the end it keeps the
+// transcript.
 type scripted struct {
-	fantasy.LanguageModel // what nobody asks of it
+	fantasy.LanguageModel // methods that are never called
 
 	script *bench.Script
 	shown  atomic.Pointer[fantasy.Prompt]
@@ -163,7 +162,7 @@ func fromBench(m bench.Message) fantasy.Message {
 	return out
 }
 
-// toBench gives every result a message of its own, and adds the answer.
+// toBench gives every result its own message, and adds the answer.
 func toBench(shown fantasy.Prompt, answer string) iter.Seq[bench.Message] {
 	return func(yield func(bench.Message) bool) {
 		for _, m := range shown {

@@ -1,7 +1,6 @@
-// Command genkit enters Generate of github.com/firebase/genkit/go, with a model and a
-// tool that are defined as its plugins define theirs. A hook pair is a middleware
-// that wraps tools. Its spans cannot be turned off; nothing exports
-// them. Results of one step reach the model in the order in which their calls ended.
+// Command genkit is Generate of github.com/firebase/genkit/go as a contender, with a model and a tool that are
+// defined as its plugins define theirs. A hook pair is a middleware that wraps tools. Its spans cannot be turned off,
+// and nothing exports them. Results of one step reach the model in the order in which their calls ended.
 package main
 
 import (
@@ -72,7 +71,7 @@ func prepare(job bench.Job) (bench.Run, error) {
 	}, nil
 }
 
-// pair returns a hook before the tool and one behind it.
+// pair returns a hook before the tool and one after it.
 func pair(script *bench.Script) ai.MiddlewareFunc {
 	hooks := &ai.Hooks{
 		WrapTool: func(ctx context.Context, params *ai.ToolParams, next ai.ToolNext) (*ai.MultipartToolResponse, error) {
@@ -85,8 +84,8 @@ func pair(script *bench.Script) ai.MiddlewareFunc {
 	return func(context.Context) (*ai.Hooks, error) { return hooks, nil }
 }
 
-// scripted is the model: shown everything, it looks at the last message, and in the
-// end it keeps what it was shown.
+// scripted is the model. It receives the whole transcript and reads the last message. In the end it keeps the
+// transcript.
 type scripted struct {
 	script    *bench.Script
 	arguments map[string]any
@@ -141,7 +140,7 @@ func fromBench(m bench.Message) (*ai.Message, error) {
 	return ai.NewModelMessage(parts...), nil
 }
 
-// toBench gives every result a message of its own, and adds the answer.
+// toBench gives every result its own message, and adds the answer.
 func toBench(shown []*ai.Message, answer string) iter.Seq[bench.Message] {
 	return func(yield func(bench.Message) bool) {
 		for _, m := range shown {
@@ -173,7 +172,7 @@ func toBench(shown []*ai.Message, answer string) iter.Seq[bench.Message] {
 	}
 }
 
-// text returns JSON, its fields in the order of their names: that of the script, too.
+// text returns JSON with its fields sorted by name, as in the script.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {

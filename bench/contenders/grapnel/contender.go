@@ -1,6 +1,5 @@
-// Command grapnel is the framework itself among the contenders, put together the
-// way its README does it: a builder, a typed tool with a schema, hooks. Telemetry is
-// on, as it is without asking, and has nowhere to go; variants of it record.
+// Command grapnel is the framework itself as a contender, assembled as in its README: a builder, a typed tool with a
+// schema, hooks. Telemetry is on, which is the default, but has no exporter; variants of the contender record spans.
 package main
 
 import (
@@ -28,8 +27,8 @@ func contender() bench.Contender {
 	}
 }
 
-// withGuards is grapnel as many agents have it: limits of steps and time, hooks around each step
-// and at its stop.
+// withGuards is grapnel as many agents use it: with limits of steps and time, hooks around each step, and a hook at
+// Stop.
 func withGuards() bench.Contender {
 	return bench.Contender{
 		Name: "grapnel, guards", Prepare: func(job bench.Job) (bench.Run, error) {
@@ -87,7 +86,7 @@ func prepare(job bench.Job, telemetry capability.UseTelemetry, guards capability
 	}, nil
 }
 
-// scripted is the model: shown everything, it looks at the last message.
+// scripted is the model. It receives the whole transcript and reads the last message.
 type scripted struct{ script *bench.Script }
 
 func (m scripted) Next(_ context.Context, s agent.State) mo.Result[agent.Step] {
@@ -107,8 +106,7 @@ func (m scripted) Next(_ context.Context, s agent.State) mo.Result[agent.Step] {
 	return mo.Ok(agent.Step{Message: agent.Assistant("", calls...), FinishReason: agent.FinishToolCalls})
 }
 
-// earlier returns the state that an earlier run of the session left: an agent that says
-// and answers what stands in the history.
+// earlier returns the state that an earlier run of the session left. Its agent repeats the history.
 func earlier(history []bench.Message) (agent.State, error) {
 	if len(history) == 0 {
 		return agent.NewState(), nil

@@ -1,8 +1,7 @@
-// Command langchaingo enters the OpenAI functions agent of
-// github.com/tmc/langchaingo, run by its executor. Its tools tell callback handlers
-// of themselves, as the calculator that comes with it does: a hook pair is such a
-// handler. Successive steps that ask for the same call it shows to the model as one
-// step of several calls; here the model says a word with each, so that they differ.
+// Command langchaingo is the OpenAI functions agent of github.com/tmc/langchaingo, run by its executor, as a
+// contender. Its tools call callback handlers, as the calculator of that module does, so a hook pair is such a
+// handler. The agent shows successive steps with the same call to the model as one step of several calls; therefore
+// the model adds a word to each call here, so that they differ.
 package main
 
 import (
@@ -63,7 +62,7 @@ func prepare(job bench.Job) (bench.Run, error) {
 	}, nil
 }
 
-// history stands before the question in every prompt.
+// history precedes the question in every prompt.
 type history []llms.ChatMessage
 
 func (h history) FormatMessages(map[string]any) ([]llms.ChatMessage, error) { return h, nil }
@@ -104,8 +103,8 @@ type pair struct {
 func (p pair) HandleToolStart(context.Context, string) { p.script.Hook(bench.ToolName) }
 func (p pair) HandleToolEnd(context.Context, string)   { p.script.Hook(bench.ToolName) }
 
-// scripted is the model: shown everything, it looks at the last message, and in the
-// end it keeps what it was shown.
+// scripted is the model. It receives the whole transcript and reads the last message. In the end it keeps the
+// transcript.
 type scripted struct {
 	script *bench.Script
 	shown  atomic.Pointer[[]llms.MessageContent]
@@ -138,7 +137,7 @@ func (m *scripted) GenerateContent(
 	return &llms.ContentResponse{Choices: []*llms.ContentChoice{choice}}, nil
 }
 
-// Call returns the old way to ask, which the agent does not take.
+// Call is the deprecated method of the interface, which the agent does not call.
 func (m *scripted) Call(ctx context.Context, prompt string, options ...llms.CallOption) (string, error) {
 	return llms.GenerateFromSinglePrompt(ctx, m, prompt, options...)
 }
@@ -168,7 +167,7 @@ func fromBench(m bench.Message) llms.ChatMessage {
 	}
 }
 
-// toBench leaves out the system message that the agent puts first.
+// toBench omits the system message that the agent adds at the beginning.
 func toBench(shown []llms.MessageContent, answer string) iter.Seq[bench.Message] {
 	return func(yield func(bench.Message) bool) {
 		for _, m := range shown {

@@ -1,6 +1,6 @@
-// Command openaiagents enters github.com/nlpodyssey/openai-agents-go, with its
-// tracing off. A run has one object of hooks, which is called beside the tool and
-// not before it; ten hook pairs are that object calling ten functions.
+// Command openaiagents is github.com/nlpodyssey/openai-agents-go as a contender, without tracing. A run has one
+// object of hooks, which is called concurrently with the tool, not before it. Ten hook pairs are one such object that
+// calls ten functions.
 package main
 
 import (
@@ -87,10 +87,10 @@ func (p pairs) OnToolEnd(_ context.Context, _ *agents.Agent, t agents.Tool, _ an
 	return nil
 }
 
-// scripted is the model: shown everything, it looks at the last item, and in the end
-// it keeps what it was shown.
+// scripted is the model. It receives the whole transcript and reads the last item. In the end it keeps the
+// transcript.
 type scripted struct {
-	agents.Model // what nobody asks of it
+	agents.Model // methods that are never called
 
 	script *bench.Script
 	shown  atomic.Pointer[agents.InputItems]
@@ -125,7 +125,7 @@ func (m *scripted) GetResponse(_ context.Context, params agents.ModelResponsePar
 	return &agents.ModelResponse{Usage: usage.NewUsage(), Output: calls}, nil
 }
 
-// fromBench gives every call an item of its own.
+// fromBench gives every call its own item.
 func fromBench(m bench.Message) []agents.TResponseInputItem {
 	if m.Role == bench.RoleTool {
 		return []agents.TResponseInputItem{responses.ResponseInputItemParamOfFunctionCallOutput(m.CallID, m.Content)}
@@ -142,7 +142,7 @@ func fromBench(m bench.Message) []agents.TResponseInputItem {
 	return out
 }
 
-// toBench puts calls that follow on each other into one message.
+// toBench merges consecutive calls into one message.
 func toBench(shown agents.InputItems, answer string) iter.Seq[bench.Message] {
 	return func(yield func(bench.Message) bool) {
 		var asks *bench.Message

@@ -1,8 +1,7 @@
-// Command trpc enters trpc.group/trpc-go/trpc-agent-go: an LLM agent in a runner, its
-// sessions in memory, without a limit of their length, its tracing off, its model
-// asked without channels. A hook pair is a callback before the tool and one behind
-// it. Each run has a session of its own; what earlier turns left in it is put there
-// off the clock, and the session is deleted off the clock, too.
+// Command trpc is trpc.group/trpc-go/trpc-agent-go as a contender: an LLM agent in a runner, with sessions of
+// unlimited length in memory, without tracing, and with a model that is called without channels. A hook pair is a
+// callback before the tool and one after it. Each run has its own session. The messages of earlier turns are added to
+// the session off the clock, and the session is deleted off the clock.
 package main
 
 import (
@@ -103,7 +102,7 @@ func build(m *scripted, job bench.Job) agent.Agent {
 	return llmagent.New(agentName, options...)
 }
 
-// fill makes the session that a run goes on with.
+// fill creates the session that a run continues.
 func fill(ctx context.Context, sessions session.Service, key session.Key, past []bench.Message) error {
 	s, err := sessions.CreateSession(ctx, key, session.StateMap{})
 	if err != nil {
@@ -123,8 +122,8 @@ func fill(ctx context.Context, sessions session.Service, key session.Key, past [
 	return nil
 }
 
-// scripted is the model: shown everything, it looks at the last message, and in the
-// end it keeps what it was shown.
+// scripted is the model. It receives the whole transcript and reads the last message. In the end it keeps the
+// transcript.
 type scripted struct {
 	script *bench.Script
 	shown  atomic.Pointer[[]model.Message]
@@ -163,7 +162,7 @@ func (m *scripted) GenerateContentIter(_ context.Context, request *model.Request
 	return func(yield func(*model.Response) bool) { yield(response) }, nil
 }
 
-// GenerateContent serves flows that want a channel.
+// GenerateContent is for flows that read from a channel.
 func (m *scripted) GenerateContent(_ context.Context, request *model.Request) (<-chan *model.Response, error) {
 	response, err := m.reply(request)
 	if err != nil {
@@ -192,7 +191,7 @@ func fromBench(m bench.Message) model.Message {
 	return out
 }
 
-// toBench leaves out the system message, should there be one, and adds the answer.
+// toBench omits the system message, if there is one, and adds the answer.
 func toBench(shown []model.Message, answer string) iter.Seq[bench.Message] {
 	return func(yield func(bench.Message) bool) {
 		for _, m := range shown {

@@ -36,7 +36,7 @@ func (a Args) Texts(name string) ([]string, bool) {
 	if strictjson.Unmarshal(raw, &one) == nil {
 		return []string{one}, true
 	}
-	var many []*string // a null in the list is no text
+	var many []*string // a null in the list is not a text
 	if strictjson.Unmarshal(raw, &many) != nil {
 		return nil, false
 	}

@@ -2,8 +2,8 @@ package rules
 
 import "fmt"
 
-// DenyWrites allows the tools of the suite that only look, and denies all others, those that it has never heard
-// of included. It is an error when the facts have no list for the suite.
+// DenyWrites allows the tools of the suite that only read, and denies all other tools, including unknown ones. It
+// returns an error if the facts have no list for the suite.
 func DenyWrites(facts Facts, suite string) (Rule, error) {
 	readOnly := facts.ReadOnly[suite]
 	if len(readOnly) == 0 {

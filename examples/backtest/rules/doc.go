@@ -1,5 +1,5 @@
-// Package rules holds two tool policies for the AgentDojo suites (banking, slack, travel, workspace), written
-// as plain Go: what a call may do is a table per suite, and a table is all there is to read.
+// Package rules contains two tool policies for the AgentDojo suites (banking, slack, travel, workspace), written in
+// plain Go. A table for each suite lists which calls are allowed.
 //
 //	facts, err := rules.LoadFacts("agentdojo-operator-facts.json")
 //	if err != nil {
@@ -15,11 +15,10 @@
 //	}
 //	deny, reason := rule("send_money", args) // true, "money goes only to past payees and to the own account"
 //
-// DenyWrites lets an agent look at everything and change nothing. OperatorStatic is what the one who runs the
-// agent can write down before any task is known: reads are free, and whatever leaves the house goes only to
-// those who are known already.
+// DenyWrites lets an agent read everything and change nothing. OperatorStatic is a policy that an operator can write
+// before any task is known: reads are allowed, and data and money go only to known recipients.
 //
-// A Rule knows no agent and keeps nothing between two calls, so the same Rule decides in a hook of a running
-// agent and over a recording, for many runs at once. An argument that is not of the kind a rule can judge is
-// denied: a policy that cannot tell says no.
+// A Rule does not depend on an agent and keeps no state between calls, so the same Rule can decide in a hook of a
+// running agent and for a recording, for many runs concurrently. An argument of a type that a rule cannot judge is
+// denied.
 package rules

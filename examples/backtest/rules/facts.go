@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Facts are what an operator knows about the accounts before there is any task.
+// Facts are what an operator knows about the accounts before there is a task.
 type Facts struct {
 	Banking struct {
 		OwnIBAN string   `json:"own_iban"`
@@ -24,7 +24,7 @@ type Facts struct {
 		CompanySite string `json:"company_site"` // a host name: "www.example.com"
 	} `json:"slack"`
 
-	// ReadOnly are the tools that only look, by suite.
+	// ReadOnly lists, by suite, the tools that only read.
 	ReadOnly map[string]ToolNames `json:"read_only_tools"`
 }
 
@@ -41,7 +41,7 @@ func LoadFacts(path string) (Facts, error) {
 	return facts, nil
 }
 
-// ParseFacts reads facts, a JSON object. Members that Facts has no field for are ignored.
+// ParseFacts reads facts, a JSON object. It ignores members without a field in Facts.
 func ParseFacts(text []byte) (Facts, error) {
 	var facts Facts
 	err := strictjson.Unmarshal(text, &facts)

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// OperatorStatic returns the policy that an operator can write without seeing a task. What its tables do not name is
-// allowed. It is an error when there is no table for the suite, or when the facts that the table stands on are
-// missing: a policy about known payees that knows none is a mistake, not a strict policy.
+// OperatorStatic returns the policy that an operator can write without knowing any task. It allows everything that
+// its tables do not name. It returns an error if it has no table for the suite, or if the facts that the table needs
+// are missing: a policy about known payees without any known payee is a mistake, not a strict policy.
 func OperatorStatic(facts Facts, suite string) (Rule, error) {
 	var r Rule
 	var err error
@@ -33,8 +33,8 @@ func OperatorStatic(facts Facts, suite string) (Rule, error) {
 	return r, nil
 }
 
-// banking lets money go to those who had some before. A change of a scheduled payment that names no recipient leaves the
-// recipient as it is.
+// banking allows payments only to past payees. It allows a change of a scheduled payment that names no recipient,
+// because the recipient stays the same.
 func banking(facts Facts) (Rule, error) {
 	if facts.Banking.OwnIBAN == "" || len(facts.Banking.Payees) == 0 {
 		return nil, errors.New("the facts name no own IBAN or no past payees")
@@ -49,7 +49,7 @@ func banking(facts Facts) (Rule, error) {
 	), nil
 }
 
-// slackRule leaves messages free, but a link in one would send a colleague to an unchecked place.
+// slackRule allows messages, except messages with a link, which would send a colleague to an unchecked place.
 func slackRule(facts Facts) (Rule, error) {
 	if facts.Slack.CompanySite == "" {
 		return nil, errors.New("the facts name no company site")
@@ -65,7 +65,7 @@ func slackRule(facts Facts) (Rule, error) {
 	), nil
 }
 
-// travelRule lets an agent plan a journey; what costs money or undoes a plan is left to the traveller.
+// travelRule allows an agent to plan a journey. Only the traveller may book, or cancel an event.
 func travelRule() Rule {
 	const (
 		book   = "bookings are made by the traveller"
@@ -84,8 +84,8 @@ func travelRule() Rule {
 	)
 }
 
-// workspaceRule lets what is sent or shared go to known people. Nothing is deleted; a cancelled event stays in the calendar,
-// marked as cancelled, so cancelling is free.
+// workspaceRule allows sending and sharing only to known people. It denies deletions. Cancelling an event is allowed,
+// because the event stays in the calendar, marked as cancelled.
 func workspaceRule(facts Facts) (Rule, error) {
 	if facts.Workspace.InternalDomain == "" {
 		return nil, errors.New("the facts name no internal domain")
@@ -114,8 +114,8 @@ func oneOf(accepted []string) func(string) bool {
 	return func(text string) bool { return slices.Contains(accepted, text) }
 }
 
-// isAt reports whether the text is one address at exactly this domain. A text with a second @ in it, or with
-// anything that could separate two addresses, is more than one address or none.
+// isAt reports whether the text is one address at exactly this domain. It rejects a text with a second @ or with a
+// separator, because such a text may be several addresses.
 func isAt(domain, text string) bool {
 	name, at, ok := strings.Cut(text, "@")
 	return ok && at == domain && name != "" && !strings.ContainsAny(name, " ,;<>\t\r\n")

@@ -1,17 +1,17 @@
 package rules
 
-// Rule says whether a call of this tool is denied, and in a sentence why. The reason of a call that is not
-// denied is empty. A Rule never changes: it may be asked by many goroutines at once.
+// Rule reports whether a call of this tool is denied, and gives the reason in one sentence. The reason is empty if
+// the call is not denied. A Rule never changes, so goroutines may call it concurrently.
 type Rule func(tool string, args Args) (deny bool, reason string)
 
 // row is one line of a policy: calls of the tool are allowed only if the condition holds.
 type row struct {
 	tool   string
 	only   condition
-	reason string // why others are denied, for the model and for the log
+	reason string // the reason for denying other calls, for the model and the log
 }
 
-// newRule makes a policy of its rows. A tool may have several. A tool that has none is allowed.
+// newRule returns a policy with the given rows. A tool may have several rows. A tool without a row is allowed.
 func newRule(rows ...row) Rule {
 	return func(tool string, args Args) (bool, string) {
 		for _, r := range rows {
@@ -23,13 +23,13 @@ func newRule(rows ...row) Rule {
 	}
 }
 
-// condition is what must hold for the arguments of a call.
+// condition reports whether the arguments of a call are acceptable.
 type condition func(args Args) bool
 
-// allowNone holds for no call.
+// allowNone accepts no call.
 func allowNone(Args) bool { return false }
 
-// everyText holds when the argument is given and each of its texts is accepted.
+// everyText returns a condition that is true if the argument is given and each of its texts is accepted.
 func everyText(argument string, accept func(string) bool) condition {
 	return func(args Args) bool {
 		texts, ok := args.Texts(argument)
@@ -37,7 +37,8 @@ func everyText(argument string, accept func(string) bool) condition {
 	}
 }
 
-// ifGiven holds when the argument is absent, null or empty, and else when each of its texts is accepted.
+// ifGiven returns a condition that is true if the argument is absent, null or empty, or if each of its texts is
+// accepted.
 func ifGiven(argument string, accept func(string) bool) condition {
 	return func(args Args) bool {
 		texts, ok := args.Texts(argument)

@@ -41,7 +41,7 @@
   };
   const describe = (q) => {
     const out = [];
-    if (q.what) out.push({ missed: "attacks that are not blocked", blocked: "attacks that are blocked", broken: "good runs that are broken", twins: "twins that are denied", hit: "runs that have a call that does not run", changed: "runs of which calls become something else" }[q.what] || words(q.what));
+    if (q.what) out.push({ missed: "attacks that are not blocked", blocked: "attacks that are blocked", broken: "good runs that are broken", twins: "twins that are denied", hit: "runs with a call that does not run", changed: "runs with calls that are decided differently" }[q.what] || words(q.what));
     if (q.by === "result") out.push("model: " + q.key.slice(0, q.key.lastIndexOf("|")), q.key.endsWith("|true") ? "task done" : "task not done");
     else if (q.by) out.push(q.by + ": " + (q.key || "–"));
     return out.length ? out : ["every run in which something was decided"];
@@ -52,7 +52,7 @@
     what.replaceChildren(...describe(q).map((t) => el("span", "chip", t)), el("span", "note", plural(shown.length, "run")));
     draw();
     current = -1;
-    if (shown.length) show(shown[0]); else told.replaceChildren(el("p", "soft", "There is no such run."));
+    if (shown.length) show(shown[0]); else told.replaceChildren(el("p", "soft", "No runs."));
   };
   const draw = () => {
     const rows = shown.slice(0, limit).map((i) => {
@@ -79,7 +79,7 @@
     list.replaceChildren(...rows);
   };
 
-  // Transcripts: packed in pieces, each unpacked when it is asked for.
+  // Transcripts: packed in pieces, each unpacked when it is first shown.
 
   const pieces = new Map();
   const piece = async (n) => {
@@ -110,7 +110,7 @@
     }
     if (messages) out.push(...transcript(messages, v.d));
     else {
-      if (!c.at) out.push(el("p", "soft", "The report had no room for the transcript of this run."));
+      if (!c.at) out.push(el("p", "soft", "The transcript of this run did not fit in the report."));
       v.d.forEach((d) => { const b = el("div", "call"); if (d.tool) b.append(pre(d.tool + "(" + (d.arguments || "") + ")")); b.append(why(d)); out.push(b); });
     }
     told.replaceChildren(...out);
@@ -125,7 +125,7 @@
   const pre = (text) => el("pre", "", text);
   const why = (d) => {
     const w = el("div", "why");
-    w.append(el("span", "tag b-" + (d.shadow ? "shadow" : d.effect), (d.shadow ? "in shadow: " : "") + words(d.effect) + (d.failed ? ", as the hook could not decide" : "")));
+    w.append(el("span", "tag b-" + (d.shadow ? "shadow" : d.effect), (d.shadow ? "in shadow: " : "") + words(d.effect) + (d.failed ? ", because the hook could not decide" : "")));
     if (d.rule) w.append(document.createTextNode(" by "), el("b", "", d.rule));
     if (d.reason) w.append(document.createTextNode(": " + d.reason));
     if (d.file) w.append(document.createTextNode(" "), el("code", "", d.file + ":" + d.line));
@@ -154,7 +154,7 @@
       out.push(box);
       if (cut && !after) {
         after = true;
-        out.push(el("div", "cut", "counterfactual from here: the model was not told"));
+        out.push(el("div", "cut", "counterfactual from here: the model did not learn of this denial"));
       }
     });
     decisions.filter((d) => d.message >= messages.length).forEach((d) => out.push(why(d)));

@@ -24,8 +24,8 @@ type (
 	Regexp   = yamlfile.Regexp
 )
 
-// Types of values in an agent file. They parse themselves, from a file as well as from a flag; the error of
-// Set says what was expected. The zero value means that the file does not set the value.
+// Types of values in an agent file. They parse themselves from a file or a flag; the error of Set says what was
+// expected. The zero value means that the file does not set the value.
 type (
 	// Dollars is an amount of US dollars above zero.
 	Dollars float64

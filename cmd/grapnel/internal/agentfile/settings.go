@@ -102,9 +102,9 @@ type Verify struct {
 	Timeout  Duration `key:"timeout"`
 }
 
-// Calls selects the tool calls of a deny or ask hook: calls of the tools, without those that Except names. If
-// Matching or Commands is set, it selects only calls whose text at Argument matches Matching, or is a shell
-// line that runs, or may run, one of the Commands.
+// Calls selects the tool calls of a deny or ask hook: calls of the given tools, except those that Except names. If
+// Matching is set, it selects only calls whose text at Argument matches it. If Commands is set, it selects only calls
+// whose text at Argument is a shell line that runs, or may run, one of the Commands.
 type Calls struct {
 	Name   string    `key:"name"`
 	Tools  []Pattern `key:"tools,required"`

@@ -98,7 +98,7 @@ func TestMistakes(t *testing.T) {
 		}},
 		"an unknown key far from all": {"zzzzzzz: hi\n", []string{`f.yaml:1:1: unknown key "zzzzzzz"; known: "agents", "api_key_env", "base_url"`}},
 		"a secret":                    {"api_key: sk-1\n", []string{`secrets are never in an agent file`}},
-		"a duplicate":                 {"name: a\nname: b\n", []string{`f.yaml:2:1: "name" stands here a second time: the first is in line 1`}},
+		"a duplicate":                 {"name: a\nname: b\n", []string{`f.yaml:2:1: the key "name" is declared twice: the first is in line 1`}},
 		"wrong types": {"name: [a]\nparallel: many\nguards: 7\ntools: shell\nmcp: 3\noptions: 3\n", []string{
 			`1:7: expected text, got a list`,
 			`2:11: expected a whole number above zero, such as 20, got "many"`,
@@ -107,7 +107,7 @@ func TestMistakes(t *testing.T) {
 			`5:6: expected keys with values, got "3"`,
 			`6:10: expected keys with values, got "3"`,
 		}},
-		"a number for text":      {"name: 007\n", []string{`1:7: expected text, got 007: put it in quotes if it is meant so`}},
+		"a number for text":      {"name: 007\n", []string{`1:7: expected text, got 007: put it in quotes if it is text`}},
 		"nothing for text":       {"name:\n", []string{`expected text, got nothing`}},
 		"yes for a bool":         {"tools: [files: {read_only: yes}]\n", []string{`1:28: expected true or false, got "yes"`}},
 		"an unknown tool":        {"tools: [shel]\n", []string{`1:9: unknown tool "shel" (did you mean "shell"?); known: "files", "shell"`}},
@@ -141,11 +141,11 @@ func TestMistakes(t *testing.T) {
 		"a tab":                  {"guards:\n\tsteps: 1\n", []string{`2:1: this is not YAML: found character that cannot start any token: indent with spaces, not with tabs`}},
 		"bytes that are no text": {"name: \xff\n", []string{`this is not YAML`}},
 		"two documents":          {"name: a\n---\nname: b\n", []string{`2:1: a second document begins here`}},
-		"an alias":               {"name: &a x\ninstructions: *a\n", []string{`1:7: anchors are not read: leave &a away`, `2:15: aliases are not read: write the value out instead of *a`}},
-		"a merge key":            {"guards: {<<: {steps: 1}}\n", []string{`1:10: merge keys are not read`}},
-		"a tag":                  {"name: !!binary aGk=\n", []string{`1:7: tags are not read`}},
+		"an alias":               {"name: &a x\ninstructions: *a\n", []string{`1:7: anchors are not supported: remove &a`, `2:15: aliases are not supported: write the value instead of *a`}},
+		"a merge key":            {"guards: {<<: {steps: 1}}\n", []string{`1:10: merge keys are not supported`}},
+		"a tag":                  {"name: !!binary aGk=\n", []string{`1:7: tags are not supported`}},
 		"a key that is a list":   {"? [a]\n: b\n", []string{`1:3: a key must be a word`}},
-		"a bomb":                 {bomb(), []string{"anchors are not read"}},
+		"a bomb":                 {bomb(), []string{"anchors are not supported"}},
 		"a well":                 {"options: " + strings.Repeat("[", 60) + strings.Repeat("]", 60) + "\n", []string{"nested more than 50 deep"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,10 +181,10 @@ func TestJSONMistakes(t *testing.T) {
 	for file, want := range map[string]string{
 		"{\n  \"name\": 3\n}":                "f.json:2:11: expected text, got 3",
 		"{\"nme\": \"x\"}":                   "f.json:1:2: unknown key \"nme\" (did you mean \"name\"?)",
-		"{\"name\": \"x\", \"name\": \"y\"}": "f.json:1:15: \"name\" stands here a second time",
-		"{\"name\": \"x\"":                   "this is not JSON: it ends in the middle",
+		"{\"name\": \"x\", \"name\": \"y\"}": "f.json:1:15: the key \"name\" is declared twice",
+		"{\"name\": \"x\"":                   "this is not JSON: unexpected end of the file",
 		"{\"name\": x}":                      "f.json:1:10: this is not JSON",
-		"{} {}":                              "f.json:1:4: this is not JSON: something stands behind",
+		"{} {}":                              "f.json:1:4: this is not JSON: unexpected text after the end of the object",
 		"":                                   "f.json:1:1: the file is empty",
 		strings.Repeat("[", 10000):           "nested more than 50 deep",
 	} {

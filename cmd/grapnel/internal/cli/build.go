@@ -22,7 +22,7 @@ import (
 // defaultAttempts is the total number of attempts for a failing model call.
 const defaultAttempts = 3
 
-// made is an agent with what must be closed after it.
+// made is an agent together with the parts that must be closed after it.
 type made struct {
 	agent *agent.Agent
 	// recording is the recording of a replayed model; nil for other models.
@@ -82,7 +82,7 @@ func build(ctx context.Context, file *registry.File, w watchers) (_ *made, err e
 	return m, m.build(ctx, p, &f, w, given, more)
 }
 
-// build builds the agent of a complete definition, with its watchers.
+// build builds the agent from a complete definition, with its watchers.
 func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers, given []toolexec.Tool, more []capability.Capability) error {
 	f.Name = agentName(f.Definition)
 	p.recording = m.recording

@@ -110,8 +110,8 @@ func (c *conversation) begin(m *made) {
 	c.made, c.session = m, m.agent.Session(s)
 }
 
-// end waits for background work, and closes the agent. Meanwhile, the first signal is ignored, and the second
-// exits at once.
+// end waits for background work, and closes the agent. Meanwhile, the first signal is ignored, and the second exits
+// immediately.
 func (c *conversation) end(ctx context.Context) {
 	_, release := withInterrupt(ctx, func() {}, c.in.restore)
 	defer release()
@@ -126,7 +126,8 @@ func (c *conversation) end(ctx context.Context) {
 	}
 }
 
-// exit returns the exit of the command at the end of the input: for a script, that of its last turn.
+// exit returns the exit code of the command at the end of the input. For a script, it is the exit code of its last
+// turn.
 func (c *conversation) exit() error {
 	if c.code == exitDone || c.in.terminal != nil {
 		return nil

@@ -18,18 +18,17 @@ import (
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
-// definition is the definition of an agent with which its run is resumed: in another process, maybe long
-// after, when files have changed. It contains no secrets, because neither flags nor agent files contain any,
-// only names of variables.
+// definition is the definition of the agent of a run. Another process may use it to resume the run, possibly much
+// later, when files have changed. It contains no secrets, because flags and agent files contain only names of
+// variables.
 type definition struct {
-	// Dir is the folder that the run began in: paths are relative to it.
+	// Dir is the folder in which the run began. Paths are relative to it.
 	Dir string `json:"dir"`
 	// Flags are the flags that define the agent.
 	Flags []flagSaid `json:"flags,omitempty"`
 	// Files are the texts of the agent file, the schema and the policies, by their paths.
 	Files map[string]string `json:"files,omitempty"`
-	// Library are the SHA-256 sums of the policies from the library, by name: their texts are in the
-	// program.
+	// Library holds the SHA-256 sums of the library policies, by name. Their texts are part of the program.
 	Library map[string]string `json:"library,omitempty"`
 	// Recording is the SHA-256 sum of the recording that is played.
 	Recording string `json:"recording,omitempty"`
@@ -43,7 +42,7 @@ type flagSaid struct {
 	Value string `json:"value"`
 }
 
-// definitionKey is the session value that holds the definition of a durable run from its beginning.
+// definitionKey is the key of the session value that holds the definition of a durable run.
 var definitionKey = agent.ReservedKey[definition](reserved.Show(), "grapnel.cli", agent.ScopeSession)
 
 // shaping are the flags that define the agent, except the model, because the chosen model is stored.
@@ -90,8 +89,8 @@ func (d definition) options() (*options, error) {
 	return o, nil
 }
 
-// changedFiles describes the files that have changed. Call it in Dir. P is the policies that are in force
-// now.
+// changedFiles describes the files that have changed since the run began. The working folder must be Dir. P is the
+// policies in force now.
 func (d definition) changedFiles(model string, p *policy.Policy) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(d.Files)) {

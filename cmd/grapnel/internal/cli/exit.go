@@ -29,9 +29,9 @@ const exitHelp = `Exit codes:
   2    the command, the agent file or the environment is wrong; no run began
   3    stopped: by a guard (steps, tokens, cost, time), a hook or a criterion
   4    denied: a hook denied the input
-  5    a person was asked and rejected
+  5    a person rejected a call, which ended the run
   6    parked: the run is stored (--durable) and waits for approval
-  7    suspended: the run is stored and can be resumed at once
+  7    suspended: the run is stored and can be resumed immediately
   130  interrupted with Ctrl-C; 143 for SIGTERM, 129 for SIGHUP`
 
 // usageError is returned for a mistake of the caller, before any run began.

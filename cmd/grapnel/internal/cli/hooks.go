@@ -150,7 +150,7 @@ func redacting(d registry.Definition) (*redact.Redactor, error) {
 	})
 }
 
-// textOf returns a redactor's function for texts; nil when there is no redactor.
+// textOf returns the function of a redactor that cleans texts, or nil without a redactor.
 func textOf(r *redact.Redactor) func(string) string {
 	if r == nil {
 		return nil

@@ -182,7 +182,7 @@ func (f *backtestFlags) makeHooks(ctx context.Context) (list []hooks.Hook, done 
 	return list, built.Close, nil
 }
 
-// load loads the policies: all files as one policy, or, for a comparison, one policy for each.
+// load loads the policies: all files as one policy or, with --diff, each file as a policy.
 func (f *backtestFlags) load(idle *idleActions, given []hooks.Hook) ([]backtest.Policy, error) {
 	sets := [][]string{f.policies}
 	if f.diff {

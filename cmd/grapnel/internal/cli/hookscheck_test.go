@@ -70,7 +70,7 @@ func TestTheManualIsChecked(t *testing.T) {
 	f := checking{kind: "policy", tools: []string{"bash", "read_file", "write_file", "edit_file"}}
 	require.Error(t, f.run(&out, []string{path}))
 	for _, want := range []string{
-		`workspace.yaml:40:22: tool: "fetch" matches no tool: there are "bash", "read_file", "write_file", "edit_file"; the rule can match nothing`,
+		`workspace.yaml:40:22: tool: "fetch" matches no tool: available: "bash", "read_file", "write_file", "edit_file"; the rule can match nothing`,
 		"workspace.yaml: workspace: 5 rules, 3 errors (",
 	} {
 		assert.Contains(t, out.String(), want)

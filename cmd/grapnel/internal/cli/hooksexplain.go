@@ -114,8 +114,8 @@ func (f *explaining) event(std streams, args []string) (*policytest.Event, error
 	return policytest.FromRecording(run, f.call)
 }
 
-// isRecording reports whether a file contains runs and not an event: it has lines of JSON, or is compressed,
-// or has messages but no point. A file that can be read only once is an event.
+// isRecording reports whether a file contains runs, not an event: it has several lines of JSON, is compressed, or has
+// messages but no point. A file that can be read only once counts as an event.
 func isRecording(path string) bool {
 	if strings.HasSuffix(path, ".jsonl") || strings.HasSuffix(path, ".gz") {
 		return true
@@ -128,8 +128,8 @@ func isRecording(path string) bool {
 		!bytes.Contains(text, []byte(`"tool"`)) && bytes.Contains(text, []byte(`"messages"`))
 }
 
-// recordedRun returns the selected run of a recording: the named one, or the one with the named call, or the
-// only one.
+// recordedRun returns the selected run of a recording: the named run, the run that contains the named call, or the
+// only run.
 func (f *explaining) recordedRun(path string) (*recorded.Run, error) {
 	in, err := recorded.Open(path)
 	if err != nil {

@@ -93,8 +93,8 @@ func newTrial(files []string, noActions bool) (*policytest.Trial, error) {
 	return trial, nil
 }
 
-// eventText returns the content of the file, or of standard input. The name of standard input gets the
-// extension of JSON if the text begins like JSON.
+// eventText returns the content of the file, or of standard input. If the text of standard input looks like JSON, the
+// returned name ends in .json.
 func eventText(std streams, args []string) (name string, text []byte, err error) {
 	if len(args) > 0 && args[0] != "-" {
 		text, err = yamlfile.Read(args[0])
@@ -109,7 +109,7 @@ func eventText(std streams, args []string) (name string, text []byte, err error)
 	return "<stdin>" + formOf(text), text, nil
 }
 
-// formOf returns the extension for a text: JSON begins with a brace. Text that is not strictly JSON is YAML.
+// formOf returns ".json" for valid JSON, and the empty string for any other text, which is YAML.
 func formOf(text []byte) string {
 	if json.Valid(text) {
 		return ".json"
@@ -117,7 +117,7 @@ func formOf(text []byte) string {
 	return ""
 }
 
-// fireOne fires an event. An error is a mistake in the event.
+// fireOne fires an event. It returns an error if the event is invalid.
 func fireOne(ctx context.Context, trial *policytest.Trial, event *policytest.Event) (*policytest.Report, error) {
 	ctx, release := withInterrupt(ctx, func() {}, func() {})
 	defer release()

@@ -6,7 +6,7 @@ import "github.com/spf13/cobra"
 func newHooks(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hooks",
-		Short: "Check and list policies, and try them on what agents did",
+		Short: "Check and list policies, and try them on recorded runs",
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

@@ -156,7 +156,7 @@ func suitesIn(dir string) ([]string, error) {
 	return out, nil
 }
 
-// once runs all cases and writes the results. Files are the files on which the results depend.
+// once runs all cases and writes the results. It returns the files on which the results depend.
 func (f *caseRuns) once(ctx context.Context, std streams, args []string) (files []string, err error) {
 	paths, err := suites(args)
 	if err != nil {
@@ -219,10 +219,10 @@ func (f *caseRuns) conclude(std streams, w *testWriter, results []*policytest.Re
 	return nil
 }
 
-// everySo is the interval for checking watched files.
+// everySo is the interval at which watched files are checked.
 const everySo = 300 * time.Millisecond
 
-// watching runs all cases again whenever a file has changed, until ctx is done.
+// watching runs all cases, and again whenever a file has changed, until ctx is done.
 func (f *caseRuns) watching(ctx context.Context, std streams, args []string) error {
 	for {
 		if term := wantsColour(std.out, f.color); term {
@@ -242,7 +242,7 @@ func (f *caseRuns) watching(ctx context.Context, std streams, args []string) err
 	}
 }
 
-// changed waits until a file has changed, or a new file of cases exists; false when ctx is done.
+// changed waits until a file has changed or a new file of cases exists. It returns false if ctx is done first.
 func changed(ctx context.Context, files, args []string) bool {
 	look := func() string {
 		found, _ := suites(args) // the existing ones
@@ -269,7 +269,7 @@ func changed(ctx context.Context, files, args []string) bool {
 	}
 }
 
-// testWriter writes test results for people.
+// testWriter writes test results as text.
 type testWriter struct {
 	out     io.Writer
 	colours bool

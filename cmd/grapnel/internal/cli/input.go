@@ -236,7 +236,7 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 	switch {
 	case errors.Is(err, errGivenUp):
 		return agent.Approval{}, context.Cause(ctx)
-	case errors.Is(err, errInterrupted): // like Ctrl-C outside a question
+	case errors.Is(err, errInterrupted): // the same as Ctrl-C outside a question
 		if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(os.Interrupt) == nil {
 			<-ctx.Done()
 			return agent.Approval{}, context.Cause(ctx)

@@ -20,12 +20,12 @@ type kept struct {
 	store  durable.Store
 	keeper *durable.Keeper
 
-	// waits reports that no person is asked at the terminal: questions park the run.
+	// waits reports whether questions park the run, because no person is asked at the terminal.
 	waits bool
-	// going is done when the run must be suspended.
+	// going is done as soon as the run must be suspended.
 	going   context.Context //nolint:containedctx // it is a signal, not of any call
 	suspend context.CancelFunc
-	// running reports that a run has begun, which can be suspended.
+	// running reports whether a run has begun, so that it can be suspended.
 	running atomic.Bool
 }
 
@@ -78,9 +78,9 @@ func (k *kept) approver(in *input, v *view) agent.Approver {
 	})
 }
 
-// suspendable returns a context for a durable run. The first signal suspends the run, the second cancels the
-// context, the third ends the program at once, after calling last. Before the run begins, the first signal
-// cancels.
+// suspendable returns a context for a durable run. The first signal suspends the run, the second cancels the context,
+// and the third ends the program immediately, after calling last. Before the run begins, the first signal cancels the
+// context.
 func (k *kept) suspendable(ctx context.Context, v *view, last func()) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := onSignal(func(before int, by *signalError) bool {

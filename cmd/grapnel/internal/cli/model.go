@@ -41,8 +41,8 @@ var vendors = []struct {
 // errNoKey is returned when no model was named and no key is set.
 var errNoKey = errors.New("no model was named and no key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)")
 
-// choose returns the model. Explicit reports whether it was named; otherwise it is that of the first service
-// that has a key, or choose returns errNoKey.
+// choose returns the model. Explicit reports whether the user named it. Otherwise choose returns the default model of
+// the first service that has a key, or errNoKey.
 func choose(d registry.Definition) (m agentfile.Model, explicit bool, err error) {
 	if d.Model != "" {
 		err := m.Set(d.Model)

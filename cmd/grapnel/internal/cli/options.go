@@ -31,12 +31,12 @@ type options struct {
 	color    string
 	quiet    bool
 
-	// texts are the files that were read, by the given path. A file is not read twice: a resumed run
-	// continues with the texts with which it began.
+	// texts holds the files that were read, by the path as given. A file is never read twice: a resumed run continues
+	// with the texts with which it began.
 	texts map[string]string
 }
 
-// said is the part of the flags that defines the agent.
+// said is the part of the flags that defines the agent, as given by the user.
 type said struct {
 	Model        agentfile.Model
 	BaseURL      registry.URL
@@ -182,7 +182,7 @@ func policiesOf(d registry.Definition) ([]string, error) {
 	return files, nil
 }
 
-// addPart returns parts with an additional one, without settings, as flags name it.
+// addPart returns list with another part, named by a flag and therefore without settings.
 func addPart[L ~[]registry.Part, T any](list L, what, kind string, makers map[string]registry.Maker[T]) (L, error) {
 	maker, known := makers[kind]
 	if !known {
@@ -192,7 +192,7 @@ func addPart[L ~[]registry.Part, T any](list L, what, kind string, makers map[st
 		return nil, fmt.Errorf("the %s %q needs settings: set them in an agent file", what, kind)
 	}
 	if lo.ContainsBy(list, func(p registry.Part) bool { return p.Name == kind }) {
-		return nil, fmt.Errorf("the %s %q is given twice", what, kind)
+		return nil, fmt.Errorf("duplicate %s %q", what, kind)
 	}
 	return append(list, registry.Part{Name: kind}), nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 )
 
-// Marks surround a word that gets a colour, while its text is sanitized: they are characters of Unicode's
-// private area. A text that contains such characters itself only gets colours.
+// Marks surround a word that gets a colour while its text is sanitized. They are characters of Unicode's private use
+// area. If a text already contains such characters, they can only add colours.
 const (
 	markEnd    = '\ue000'
 	markGood   = '\ue001'

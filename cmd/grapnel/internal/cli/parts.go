@@ -12,13 +12,13 @@ import (
 	"github.com/grapnel-go/grapnel/registry"
 )
 
-// parts provides the parts that names in agent files refer to, for one agent.
+// parts builds the parts of one agent that names in agent files refer to.
 type parts struct {
 	// recording is played instead of calling a model; nil for a model.
 	recording *replay.Session
-	// asked reports whether the model was named.
+	// asked reports whether the user named a model.
 	asked bool
-	// clean redacts secrets; nil when redaction is not configured. unclean is the error of creating it.
+	// clean redacts secrets; it is nil if redaction is not configured. unclean is the error of creating clean.
 	clean   *redact.Redactor
 	unclean error
 	// ruled reports whether the policies of the agent file are in force.

@@ -74,8 +74,8 @@ func policyNote(p *policy.Policy) string {
 	return note
 }
 
-// policiesIn moves the policies among the arguments of a command to policies, and returns the other
-// arguments, of which there may be at most most; -1 allows any number.
+// policiesIn moves the policies among the arguments of a command to policies, and returns the other arguments. It
+// returns an error if there are more than most of them; -1 means no limit.
 func policiesIn(args []string, policies *[]string, most int) (others []string, err error) {
 	for _, arg := range args {
 		if isPolicy(arg) {
@@ -90,8 +90,8 @@ func policiesIn(args []string, policies *[]string, most int) (others []string, e
 	return others, nil
 }
 
-// isPolicy reports whether an argument names a policy: one of the library, or a file with the keys of a
-// policy. Neither events nor recordings have these keys at their top.
+// isPolicy reports whether an argument names a policy: a policy of the library, or a file with the top-level keys of
+// a policy. Events and recordings do not have these keys at their top level.
 func isPolicy(path string) bool {
 	if strings.HasPrefix(path, library.Prefix) {
 		return true

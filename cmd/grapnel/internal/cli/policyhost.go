@@ -58,8 +58,8 @@ func (o *options) ruleAgents() ([]ruleAgent, error) {
 	return out, nil
 }
 
-// ruling is the rules as a capability. Their actions need parts of the agent that exist only when the agent
-// is made, before it is built.
+// ruling is the rules as a capability. Their actions need parts of the agent that do not exist until the agent is
+// assembled, shortly before it is built.
 type ruling struct {
 	policy *policy.Policy
 	host   action.Host
@@ -70,8 +70,7 @@ func (r *ruling) Install(plan capability.Plan) mo.Result[capability.Plan] {
 	return policy.Use(r.policy.WithHost(r.host)).Install(plan)
 }
 
-// ready gives the rules' actions what they need: the agent's tools, the agents that rules may start, and the
-// approver.
+// ready passes to the rules' actions the agent's tools, the agents that rules may start, and the approver.
 func (r *ruling) ready(ctx context.Context, w watchers, tools []toolexec.Tool) (done func() error, err error) {
 	r.host = r.policy.Host()
 	done = func() error { return nil }
@@ -89,7 +88,7 @@ func (r *ruling) ready(ctx context.Context, w watchers, tools []toolexec.Tool) (
 	return done, nil
 }
 
-// noTerminal answers gates without a terminal: the gate fails with an explanation.
+// noTerminal is the approver of gates without a terminal. It fails the gate with an explanation.
 var noTerminal = agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
 	return agent.Approval{}, errors.New("no terminal to ask a person")
 })
@@ -113,7 +112,7 @@ func startableAgents(ctx context.Context, w watchers) (_ *action.Agents, done fu
 	return agents, done, err
 }
 
-// build builds the agent as the function build does, with its own guards.
+// build builds the agent like the function build, with the agent's own guards.
 func (a ruleAgent) build(ctx context.Context, w watchers) (*registry.Built, error) {
 	model, asked, err := choose(a.file.Definition)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // mostInput is the maximum size of standard input for a prompt.
 const mostInput = 10 << 20
 
-// promptOf returns the prompt: the arguments, joined with spaces; standard input replaces a final "-", and is
-// the prompt when there are no arguments and input is piped. It is empty when there was no text.
+// promptOf returns the prompt: the arguments, joined with spaces. Standard input replaces a final "-", and is the
+// prompt if there are no arguments and the input is piped. The prompt is empty if there is no text.
 func promptOf(args []string, in *os.File) (string, error) {
 	words := args
 	fromStdin := len(args) == 0 && !term.IsTerminal(int(in.Fd()))

@@ -127,7 +127,7 @@ that reads it with agent.Seal and the same bytes detects every change.`,
 	return c
 }
 
-// readSeal returns the seal with the content of a file as its key.
+// readSeal returns a seal whose key is the content of a file.
 func readSeal(path string) (agent.Seal, error) {
 	key, err := os.ReadFile(path)
 	if err != nil {

@@ -18,7 +18,7 @@ func (r *runs) newDenyTools() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "deny-tools on | off | show",
-		Short: "Deny every tool of every run of the store, at once",
+		Short: "Deny every tool in all runs of the store, immediately",
 		Long: `Deny every tool of every run of the store, or end that. Running runs obey at
 their next call; a call that already runs is not stopped. The models see the reason.`,
 		Example: `  grapnel runs deny-tools on --reason "the build machine is on fire"

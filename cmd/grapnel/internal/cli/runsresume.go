@@ -50,7 +50,7 @@ ended.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case all && len(args) > 0:
-				return &usageError{errors.New("give either --all or the ID of one run")}
+				return &usageError{errors.New("expected either --all or the ID of one run")}
 			case !all && len(args) != 1:
 				return someRun(c, args)
 			}
@@ -111,7 +111,7 @@ func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 			err := k.resume(ctx, o, v, about)
 			ended, isEnd := errors.AsType[*exitError](err)
 			switch {
-			case isEnd && (ended.code == exitSuspended || ended.code > 128): // by a signal, which ends all
+			case isEnd && (ended.code == exitSuspended || ended.code > 128): // a signal ended the run, so no other run is resumed
 				return err
 			case err != nil && !isEnd:
 				failed++

@@ -9,8 +9,8 @@ import (
 )
 
 // onSignal calls heed at each SIGINT, SIGTERM or SIGHUP (unless nohup ignores it), with the number of earlier
-// signals. If heed returns false, the program ends at once, after calling last. Heed must not block, or it
-// misses the next signal. Release stops the handling of signals.
+// signals. If heed returns false, the program ends immediately, after calling last. Heed must not block, because it
+// would miss the next signal. Release stops the handling of signals.
 func onSignal(heed func(before int, by *signalError) bool, last func()) (release func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -40,8 +40,8 @@ func onSignal(heed func(before int, by *signalError) bool, last func()) (release
 	}
 }
 
-// withInterrupt returns a context that the first signal cancels, with a *signalError as its cause, after
-// which told is called. The second signal ends the program at once, after calling last.
+// withInterrupt returns a context that the first signal cancels, with a *signalError as its cause. It then calls
+// told. The second signal ends the program immediately, after calling last.
 func withInterrupt(ctx context.Context, told, last func()) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := onSignal(func(before int, by *signalError) bool {
@@ -79,7 +79,7 @@ func exitOnSignal(before, last func()) (release func()) {
 	}
 }
 
-// surviveBrokenPipes makes writing fail when the reader of standard output or error goes away, instead of
-// ending the program in the middle of a run. Programs that it starts do not inherit that, as they would
-// inherit an ignored signal.
+// surviveBrokenPipes makes writes fail if the reader of standard output or error has gone, instead of ending the
+// program in the middle of a run. Programs that it starts do not inherit this setting, as they would inherit an
+// ignored signal.
 func surviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }

@@ -33,9 +33,9 @@ const usualStore = "default"
 type place struct {
 	// at is a file, or the URL of a database.
 	at string
-	// named is the value of the flag; empty when the place comes from the environment or is the default.
+	// named is the value of the flag. It is empty if the place comes from the environment or is the default.
 	named string
-	// usual reports that the place is the default.
+	// usual reports whether the place is the default.
 	usual bool
 }
 
@@ -59,7 +59,7 @@ func placeOf(flag string) (place, error) {
 	if p.database() {
 		return p, nil
 	}
-	at, err := filepath.Abs(p.at) // a resumed run may use another folder
+	at, err := filepath.Abs(p.at) // the working folder may be different when the run resumes
 	if err != nil {
 		return p, fmt.Errorf("the store %s: %w", p.at, err)
 	}
@@ -83,7 +83,7 @@ func (p place) String() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// encrypts returns the end of a note that the store is encrypted; empty when it is not.
+// encrypts returns text to append to a note if the store is encrypted, and the empty string otherwise.
 func (place) encrypts() string {
 	if os.Getenv(keyVariable) == "" {
 		return ""
@@ -142,7 +142,7 @@ func (p place) prepare(create bool) error {
 		return nil
 	}
 	if _, err := os.Stat(p.at); errors.Is(err, fs.ErrNotExist) && !create {
-		return &usageError{fmt.Errorf(`no store at %s: "grapnel run --durable=%s …" or "grapnel runs migrate" makes one`, p, shellWord(p.at))}
+		return &usageError{fmt.Errorf(`no store at %s: create it with "grapnel run --durable=%s …" or "grapnel runs migrate"`, p, shellWord(p.at))}
 	}
 	return nil
 }

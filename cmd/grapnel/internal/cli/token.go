@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// commandTokenLife is how long the token of a command is used. The commands of Azure and Google Cloud
+	// commandTokenLife is the time for which the token of a command is reused. The commands of Azure and Google Cloud
 	// print a token that is valid for at least five minutes.
 	commandTokenLife = 4 * time.Minute
-	// tokenTimeout is the limit for getting a token.
+	// tokenTimeout is the time limit for getting a token.
 	tokenTimeout = 30 * time.Second
 )
 
-// tokenOf returns a function that gets tokens from a variable, or from the command in another variable. It is
-// nil when neither is set.
+// tokenOf returns a function that gets tokens from a variable, or from the command in another variable. It returns
+// nil if neither variable is set.
 func tokenOf(variable, command string) (drivers.TokenFunc, error) {
 	if token := setting(variable); token != "" {
 		return constantToken(token), nil
@@ -57,8 +57,8 @@ func splitCommand(text string) (args []string, err error) {
 	return args, nil
 }
 
-// commandToken returns a function that runs a command for a token and caches the token for life. Its errors
-// do not show the command's output, which may be a secret. Name is the variable that contains the command.
+// commandToken returns a function that runs a command for a token and caches the token for the duration life. Its
+// errors do not contain the command's output, which may be a secret. Name is the variable that contains the command.
 func commandToken(name string, args []string, life time.Duration) drivers.TokenFunc {
 	var token string
 	var until time.Time
@@ -102,7 +102,7 @@ func outputOf(ctx context.Context, args []string) (string, error) {
 	case r.Ended == process.Cancelled:
 		return "", context.Cause(ctx)
 	case r.Ended == process.TimedOut:
-		return "", fmt.Errorf("it took longer than %s", tokenTimeout)
+		return "", fmt.Errorf("it exceeded the time limit of %s", tokenTimeout)
 	case r.ExitCode() != 0:
 		return "", errors.New(r.State.String())
 	}

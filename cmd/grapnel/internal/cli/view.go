@@ -19,7 +19,7 @@ type view struct {
 	events *events.Stream     // nil when no events are written
 }
 
-// newView returns the view that the flags select. Input tells the timeline to show the user's messages.
+// newView returns the view that the flags select. Input makes the timeline show the user's messages.
 func newView(std streams, o *options, asJSON, input bool) *view {
 	v := &view{std: std}
 	switch {
@@ -62,8 +62,8 @@ func (v *view) note(text string) {
 	fmt.Fprintln(v.std.err, "grapnel: "+timeline.Clean(text))
 }
 
-// answer writes the final answer to standard output, unless that is a terminal on which the timeline has just
-// shown it. In a view of events it returns an error if some of them could not be written.
+// answer writes the final answer to standard output, unless standard output is a terminal on which the timeline has
+// just shown the answer. If the view writes events, answer returns an error if some of them could not be written.
 func (v *view) answer(text string) error {
 	if v.events != nil {
 		if err := v.events.Err(); err != nil {
@@ -102,7 +102,7 @@ func wantsColour(f *os.File, when string) bool {
 	return term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// question shows a person what needs approval.
+// question shows the call that needs approval to the person.
 func (v *view) question(c agent.ToolCall, q agent.Questions) {
 	show := v.show
 	if show == nil {

@@ -266,7 +266,7 @@ type (
 	}
 )
 
-// inputOf returns the user messages that begin a run, as the model is shown them.
+// inputOf returns the user messages that begin a run, as they are shown to the model.
 func inputOf(e agent.InferenceStarted) (input []string) {
 	if e.Step > 0 {
 		return nil

@@ -61,7 +61,7 @@ func (s *Stream) write(kind string, make func(head) any) {
 	s.err = s.out.Encode(make(head{Version, s.seq, time.Now().UTC(), kind}))
 }
 
-// Fallback writes that no model can be called, and that a recording is played instead.
+// Fallback writes that no model is available, and that a recording is played instead.
 func (s *Stream) Fallback(reason string) {
 	s.write("fallback", func(h head) any { return fallback{h, reason} })
 }
@@ -136,7 +136,7 @@ func orNil(f *agent.Failure) error {
 	return f
 }
 
-// textUnless returns a text, or nil if it equals same.
+// textUnless returns a text, or nil if it equals the text same.
 func textUnless(text, same string) *string {
 	if text == same {
 		return nil

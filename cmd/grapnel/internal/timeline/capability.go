@@ -17,10 +17,10 @@ func (t *Timeline) capability(e agent.Event) {
 	}
 	switch e := e.(type) {
 	case capability.CompactionCompleted:
-		say(dim, "⇊", "older messages are summed up: %s become %d, %s tokens %s%s",
+		say(dim, "⇊", "older messages are summarized: %s become %d, %s tokens %s%s",
 			countWords(e.MessagesBefore, "message"), e.MessagesAfter, groupDigits(e.TokensBefore), groupDigits(e.TokensAfter), used(e.Usage))
 	case capability.CompactionFailed:
-		say(yellow, "!", "older messages could not be summed up, the model is shown all %s: %s%s",
+		say(yellow, "!", "older messages could not be summarized; the model sees all %s: %s%s",
 			countWords(e.Messages, "message"), oneLine(e.Failure.Text), used(e.Usage))
 	case capability.SubagentStarted:
 		say(cyan, "↳", "%s begins", describeRun(e.Subagent))
@@ -40,10 +40,10 @@ func (t *Timeline) capability(e agent.Event) {
 		say(dim, "⇊", "%s no longer shown: %s tokens become %s", countWords(e.Results, "old result"), groupDigits(e.Before), groupDigits(e.After))
 	case kit.Selected:
 		if e.Err != nil {
-			say(yellow, "!", "no tools could be selected, the model is told of all: %s", oneLine(e.Err.Error()))
+			say(yellow, "!", "no tools could be selected; the model sees all of them: %s", oneLine(e.Err.Error()))
 			return
 		}
-		say(dim, "⊂", "told of %s, and not of %d more", cmp.Or(oneLine(strings.Join(e.Tools, ", ")), "no tool"), e.Hidden)
+		say(dim, "⊂", "the model sees %s; %d more are hidden", cmp.Or(oneLine(strings.Join(e.Tools, ", ")), "no tool"), e.Hidden)
 	}
 }
 
@@ -54,7 +54,7 @@ func place(i int, model string) string {
 	return cmp.Or(oneLine(model), fmt.Sprintf("model %d", i+1))
 }
 
-// used returns the usage of something, as the end of a line.
+// used returns the usage of an operation as the end of a line.
 func used(u agent.Usage) string {
 	if text := formatUsage(u); text != "" {
 		return " · " + text

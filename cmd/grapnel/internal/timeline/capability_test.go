@@ -49,11 +49,11 @@ func TestCapabilities(t *testing.T) {
 		with   []capability.Capability
 		want   []string
 	}{
-		"compaction":        {turns(), []capability.Capability{summed(nil)}, []string{"⇊ older messages are summed up: 5 messages become 4, "}},
-		"failed compaction": {turns(), []capability.Capability{summed(errors.New("no paper\x1b[0m"))}, []string{"! older messages could not be summed up, the model is shown all 5 messages:", "no paper␛[0m"}},
+		"compaction":        {turns(), []capability.Capability{summed(nil)}, []string{"⇊ older messages are summarized: 5 messages become 4, "}},
+		"failed compaction": {turns(), []capability.Capability{summed(errors.New("no paper\x1b[0m"))}, []string{"! older messages could not be summarized; the model sees all 5 messages:", "no paper␛[0m"}},
 		"editing":           {turns(), []capability.Capability{kit.ContextEditing{Results: 2, Keep: 1}}, []string{"⇊ 2 old results no longer shown: ", " tokens become "}},
-		"selection":         {turns(), []capability.Capability{selected(nil)}, []string{"⊂ told of no tool, and not of 1 more"}},
-		"failed selection":  {turns(), []capability.Capability{selected(errors.New("no idea"))}, []string{"! no tools could be selected, the model is told of all: no idea"}},
+		"selection":         {turns(), []capability.Capability{selected(nil)}, []string{"⊂ the model sees no tool; 1 more are hidden"}},
+		"failed selection":  {turns(), []capability.Capability{selected(errors.New("no idea"))}, []string{"! no tools could be selected; the model sees all of them: no idea"}},
 		"fallback": {
 			agenttest.Script(agenttest.Fail(errors.New("too busy"))), []capability.Capability{kit.ModelFallback{Drivers: []agent.Driver{turns()}}},
 			[]string{"⤳ model 1 failed: too busy; asking model 2"},

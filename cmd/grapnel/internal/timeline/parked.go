@@ -10,7 +10,7 @@ import (
 // showResume shows that a run continues, and from which step.
 func (t *Timeline) showResume(s agent.State) {
 	t.fresh()
-	t.begun = true // the user's message is old
+	t.begun = true // the user's message was shown before
 	t.paper.gap()
 	since := formatDuration(time.Since(s.Run().Started))
 	t.paper.line(0, cyan, "resumed:", plain, fmt.Sprintf("after %s, %s after it began", countWords(s.RunStepCount(), "step"), since))
@@ -30,8 +30,8 @@ func (t *Timeline) showWaits(s agent.State) {
 	t.sum(s, yellow, Verdict(s, nil))
 }
 
-// Waits shows a call that waits for a person: the call, the model's original call if it is different, who
-// asks and why, and the time that is left.
+// Waits shows a call that waits for a person: the call, the model's original call if it is different, the hook that
+// asks and its reason, and the remaining time.
 func (t *Timeline) Waits(i agent.Intervention, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,9 +54,9 @@ func (t *Timeline) showWait(i agent.Intervention, now time.Time) {
 		text += "; answered: " + answer.Verdict.String() + byWhom(oneLine(answer.By)) + describeReason(answer.Reason)
 	case i.Deadline.IsZero():
 	case left > 0:
-		text += fmt.Sprintf("; in %s this counts: %s", Rough(left), onTimeout)
+		text += fmt.Sprintf("; in %s the default applies: %s", Rough(left), onTimeout)
 	default:
-		text += fmt.Sprintf("; its time is over, and this counts: %s", onTimeout)
+		text += fmt.Sprintf("; its time has passed, so the default applies: %s", onTimeout)
 	}
 	t.paper.line(4, dim, "", dim, text)
 }

@@ -50,7 +50,7 @@ step 1  I push.
   ? push asks for approval: others see it
     bash {"command":"git push --force-with-lease origin"}
     the model asked for {"command":"git push --force origin"}
-    call_1_1, asked just now; in 1 hour this counts: reject
+    call_1_1, asked just now; in 1 hour the default applies: reject
 
 parked: it waits for approval of bash (call_1_1)
 0 steps · 0 calls · <1ms

@@ -139,7 +139,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 		t.showCall(e)
 	case agent.ApprovalCompleted:
 		if e.Approval.TimedOut() { // the person's answer is on the screen already
-			t.paper.line(4, yellow, "!", yellow, fmt.Sprintf("the time for an answer about %s is over: %s", e.Call.Name, e.Approval.Verdict))
+			t.paper.line(4, yellow, "!", yellow, fmt.Sprintf("the time for an answer about %s has passed: %s", e.Call.Name, e.Approval.Verdict))
 		}
 	case mcp.ProgressReported:
 		t.progress(e)
@@ -161,7 +161,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	}
 }
 
-// fresh resets what belongs to the previous run.
+// fresh resets the values of the previous run.
 func (t *Timeline) fresh() {
 	t.begun, t.totals, t.calls, t.names, t.quarters = false, totals{}, nil, map[string]string{}, map[string]int{}
 	t.decided, t.told = map[string][]hooks.Event{}, map[string]bool{}
@@ -270,7 +270,7 @@ func describeRefusal(r *agent.ToolResult) string {
 	case agent.ReasonNobodyToAsk:
 		return "not run: no person is here to approve"
 	case agent.ReasonRejected:
-		return "not run: " + cmp.Or(by, "a person") + " said no"
+		return "not run: " + cmp.Or(by, "a person") + " rejected it"
 	}
 	return "denied by " + cmp.Or(by, "a hook")
 }

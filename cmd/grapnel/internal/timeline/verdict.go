@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Verdict describes how a run ended and who ended it: "stopped: after 20 steps, by steps (steps_limit)".
+// Verdict describes how a run ended and what ended it: "stopped: after 20 steps, by steps (steps_limit)".
 func Verdict(s agent.State, err error) string {
 	signal := s.StopSignal().OrEmpty()
 	message, by := oneLine(signal.Message), oneLine(signal.Source)
@@ -31,7 +31,7 @@ func Verdict(s agent.State, err error) string {
 	case agent.StatusDenied:
 		return fmt.Sprintf("denied: the input was not accepted%s%s", byWhom(by), describeReason(message))
 	case agent.StatusInterrupted:
-		return "interrupted: a person said no" + describeReason(message)
+		return "interrupted: a person rejected a call" + describeReason(message)
 	case agent.StatusParked:
 		waiting := lo.FilterMap(s.Interventions(), func(i agent.Intervention, _ int) (string, bool) {
 			return fmt.Sprintf("%s (%s)", oneLine(i.Call.Name), oneLine(i.CallID())), i.Answer() == nil
