@@ -52,6 +52,9 @@ type Config struct {
 	// Extend returns, for WithHooks, a copy of the agent with more hooks. Nil means that
 	// the agent cannot have more.
 	Extend func(HookSet) mo.Result[*Agent]
+	// EndConversation tells the hooks that a Session of the agent was closed, and waits for them. S is
+	// the final state of the session. Nil means that there are none.
+	EndConversation func(ctx context.Context, s State, reason CloseReason) error
 }
 
 // Agent is a driver, tools and middleware, assembled once. It is immutable and serves

@@ -13,6 +13,7 @@ type PointName string
 
 // The points of a single agent.
 const (
+	ConversationStart     PointName = "ConversationStart"
 	InputSubmitted        PointName = "InputSubmitted"
 	ExecutionStart        PointName = "ExecutionStart"
 	StepStart             PointName = "StepStart"
@@ -34,6 +35,7 @@ const (
 	Stop                  PointName = "Stop"
 	ExecutionEnd          PointName = "ExecutionEnd"
 	AgentFailed           PointName = "AgentFailed"
+	ConversationEnd       PointName = "ConversationEnd"
 )
 
 // The points around runs: of a pipeline, and of a coordinator that gives runs to runners.
@@ -69,8 +71,11 @@ func (p Point[C]) Name() PointName { return p.name }
 // The points, in the order of a run. Each comment says when the point fires and what a
 // control may do there; all points can be observed.
 var (
+	// AtConversationStart fires in the first run of an agent.Session, before anything else; never in
+	// a run that was started without one, nor in a resumed run. May add.
+	AtConversationStart = Point[ConversationContext]{ConversationStart}
 	// AtInputSubmitted fires when a run begins with new user messages, before
-	// anything else. May deny, rewrite the input, add.
+	// it is executed. May deny, rewrite the input, add.
 	AtInputSubmitted = Point[InputContext]{InputSubmitted}
 	// AtExecutionStart fires once in every run, before its first step. May deny,
 	// stop, rewrite the input, add.
@@ -124,6 +129,9 @@ var (
 	AtAgentFailed = Point[FailureContext]{AgentFailed}
 	// AtExecutionEnd fires exactly once in every run, however it ends. For observers only.
 	AtExecutionEnd = Point[EndContext]{ExecutionEnd}
+	// AtConversationEnd fires when an agent.Session is closed, after its last run: see
+	// agent.Session.Close. For observers only.
+	AtConversationEnd = Point[ConversationEndContext]{ConversationEnd}
 )
 
 // The points around runs, which an engine fires through a RunScope: an agent alone fires
@@ -180,6 +188,7 @@ var (
 )
 
 var pointInfos = []*pointInfo{
+	{name: ConversationStart, decides: true, closed: Deny},
 	{name: InputSubmitted, also: []string{"UserPromptSubmit"}, decides: true, closed: Deny},
 	{name: ExecutionStart, also: []string{"preHook", "beforeRun"}, decides: true, closed: Deny},
 	{name: StepStart, also: []string{"beforeStep"}, decides: true, closed: StopRun},
@@ -201,6 +210,7 @@ var pointInfos = []*pointInfo{
 	{name: InterventionStopped, kinds: toolStep, also: []string{"onStopByHumanIntervention"}, after: true},
 	{name: AgentFailed, also: []string{"onError"}, after: true, decides: true, closed: Pass},
 	{name: ExecutionEnd, also: []string{"onComplete", "postHook"}, after: true},
+	{name: ConversationEnd, after: true},
 
 	{name: SessionStart, decides: true, closed: StopRun},
 	{name: IterationStart, decides: true, closed: StopRun},
