@@ -13,7 +13,7 @@
 // point has a func that creates its Moment: Input, Start, StepStart, Request, Reply,
 // ToolCall, Intervention, InterventionAnswer, InterventionStopped, ToolResult, ToolFailure,
 // Compact, CompactResult, CompactFailure, Subagent, SubagentResult, SubagentFailure, StepEnd,
-// Stop, End, RunFailure, and Pipeline and Blueprint for the points around runs. A Moment
+// Stop, End, RunFailure, Conversation, and Pipeline and Blueprint for the points around runs. A Moment
 // is a value, and its methods return a changed copy: WithRun places it in a run (agent,
 // depth, stage), AfterSteps puts steps before it and Answering what the tools said in
 // them, WithState a conversation, WithEffects metadata.
