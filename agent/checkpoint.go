@@ -108,7 +108,7 @@ func (c Checkpoint) ConversationStart() (source ConversationSource, starts bool)
 }
 
 // RecordConversationStart records that the hooks have let the conversation of this run begin. Package
-// hooks calls it. In a run that belongs to no Session, it does nothing.
+// hooks calls it. In a run that belongs to no Session, and in a resumed one, it does nothing.
 func (c Checkpoint) RecordConversationStart() {
 	if l := c.read().live; l != nil && l.conversation != nil {
 		l.conversation.started = true

@@ -16,7 +16,7 @@ type live struct {
 	resumed  bool // from a state that was stored
 	account  account
 
-	conversation *conversation // of the Session that runs it; nil for any other
+	conversation *conversation // of the Session that began the run; nil for any other
 
 	asked  atomic.Bool // the observer was told that the model is asked
 	events sync.Mutex  // one event at a time
