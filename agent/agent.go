@@ -53,7 +53,7 @@ type Config struct {
 	// the agent cannot have more.
 	Extend func(HookSet) mo.Result[*Agent]
 	// EndConversation tells the hooks that a Session of the agent was closed, and waits for them. S is
-	// the final state of the session. Nil means that there are none.
+	// the final state of the session. Nil means no hooks. hooks.Compiled.EndConversation does it.
 	EndConversation func(ctx context.Context, s State, reason CloseReason) error
 }
 

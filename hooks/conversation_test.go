@@ -270,7 +270,10 @@ func TestAResumedRunStartsNoConversation(t *testing.T) {
 			return c.Pass()
 		}),
 		hooks.On(hooks.AtPreToolUse, "asks", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("sure?") }),
-		atClose("end", func(_ context.Context, c hooks.ConversationEndContext) error { turns = c.Conversation().Turns; return nil }),
+		atClose("end", func(_ context.Context, c hooks.ConversationEndContext) error {
+			turns = c.Conversation().Turns
+			return nil
+		}),
 	}
 	driver := agenttest.Script(agenttest.Call("echo", `{"text":"x"}`)).Then(agenttest.Say("done"))
 	a := hookedAgent(t, driver, nil, list, capability.UseApproval(agent.ParkApprover))

@@ -94,7 +94,7 @@ func (r rig) fireSession(ctx context.Context, a *agent.Agent, seen *witness, rec
 	return fired, nil
 }
 
-// sayDone is the model of the runs before a conversation point.
+// sayDone answers in place of the model in the runs before a conversation point.
 func sayDone(context.Context, agent.State) (agent.Step, error) {
 	return agent.Step{Message: agent.Assistant("done"), Model: "script", FinishReason: agent.FinishStop}, nil
 }
