@@ -298,53 +298,40 @@ func TestAResumedRunStartsNoConversation(t *testing.T) {
 	assert.Equal(t, []agent.ConversationSource{agent.ConversationStartup, agent.ConversationResume}, sources)
 }
 
-// Close waits for detached hooks, and cancels them when its context is done. Other hooks see the final state.
+// Close waits for detached hooks. When its context is done, it cancels them, and returns when they have ended.
 func TestCloseWaitsForDetachedHooks(t *testing.T) {
-	release, ran := make(chan struct{}), make(chan bool, 1)
-	slow := atClose("slow", func(ctx context.Context, c hooks.ConversationEndContext) error {
-		assert.Equal(t, "hi", c.State().Answer())
-		select {
-		case <-release:
-			ran <- true
-		case <-ctx.Done():
-			ran <- false
-		}
-		return ctx.Err()
-	}).Detach()
-	a := hookedAgent(t, chatter(), nil, []hooks.Hook{slow})
-	open := func() *agent.Session {
-		session := a.Session(agent.NewState())
-		require.NoError(t, session.Run(t.Context(), agent.UserText("hello")).Error())
-		return session
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	session := open()
-	closed := make(chan error)
-	go func() { closed <- session.Close(ctx) }()
-	cancel()
-	require.ErrorIs(t, <-closed, context.Canceled)
-	select {
-	case whole := <-ran:
-		assert.False(t, whole, "it was cancelled, and has ended")
-	default: // it was cancelled before it began
-	}
-
 	synctest.Test(t, func(t *testing.T) {
-		release, ended := make(chan struct{}), false
-		slow := atClose("slow", func(context.Context, hooks.ConversationEndContext) error {
-			<-release
-			ended = true
-			return nil
+		release, state := make(chan struct{}), ""
+		slow := atClose("slow", func(ctx context.Context, c hooks.ConversationEndContext) error {
+			assert.Equal(t, "hi", c.State().Answer())
+			select {
+			case <-release:
+				state = "whole"
+			case <-ctx.Done():
+				state = "cancelled"
+			}
+			return ctx.Err()
 		}).Detach()
-		session := hookedAgent(t, chatter(), nil, []hooks.Hook{slow}).Session(agent.NewState())
-		require.NoError(t, session.Run(t.Context(), agent.UserText("hello")).Error())
-		closed := make(chan error, 1)
-		go func() { closed <- session.Close(t.Context()) }()
-		synctest.Wait()
-		require.Empty(t, closed, "the hook has not returned")
+		a := hookedAgent(t, chatter(), nil, []hooks.Hook{slow})
+		closing := func(ctx context.Context) <-chan error {
+			session := a.Session(agent.NewState())
+			require.NoError(t, session.Run(t.Context(), agent.UserText("hello")).Error())
+			closed := make(chan error, 1)
+			go func() { closed <- session.Close(ctx) }()
+			synctest.Wait()
+			assert.Empty(t, closed, "the hook has not returned")
+			return closed
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		closed := closing(ctx)
+		cancel()
+		require.ErrorIs(t, <-closed, context.Canceled)
+		assert.Equal(t, "cancelled", state)
+
+		closed = closing(t.Context())
 		close(release)
 		require.NoError(t, <-closed)
-		assert.True(t, ended)
+		assert.Equal(t, "whole", state)
 	})
 }
 
