@@ -43,7 +43,8 @@ func (c ConversationEndContext) Conversation() Conversation { return c.about }
 
 // startConversation asks the hooks at ConversationStart in turn, if this run is the first of a
 // conversation; each sees what the ones before have added. If one cannot decide and fails closed, the
-// input is denied, nothing is added, and the next run of the conversation asks them again.
+// input is denied, nothing is added, and the next run of the conversation asks them again, so that a
+// second message does not get past it.
 func (c *Compiled) startConversation(ctx context.Context, s agent.State) (agent.State, error) {
 	source, starts := agent.Checkpoint(s).ConversationStart()
 	if !starts {

@@ -75,7 +75,7 @@ var (
 	// a run that was started without one, nor in a resumed run. May add.
 	AtConversationStart = Point[ConversationContext]{ConversationStart}
 	// AtInputSubmitted fires when a run begins with new user messages, before
-	// it is executed. May deny, rewrite the input, add.
+	// AtExecutionStart. May deny, rewrite the input, add.
 	AtInputSubmitted = Point[InputContext]{InputSubmitted}
 	// AtExecutionStart fires once in every run, before its first step. May deny,
 	// stop, rewrite the input, add.
