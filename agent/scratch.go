@@ -14,9 +14,10 @@ type live struct {
 	onEvent  func(Event) // of a stream: of all events
 	onStep   func(State) bool
 	resumed  bool // from a state that was stored
-	account  account
 
 	conversation *conversation // of the Session that began the run; nil for any other
+
+	account  account
 
 	asked  atomic.Bool // the observer was told that the model is asked
 	events sync.Mutex  // one event at a time

@@ -163,6 +163,21 @@ func ExampleHook_Detach() {
 	// Output: sent: hi
 }
 
+// The default policy of a control is closed: that it could not decide does not allow,
+// and is told apart from a no. Open goes on without it.
+func ExampleHook_WithFailure() {
+	broken := hooks.On(hooks.AtInputSubmitted, "classifier", func(_ context.Context, c hooks.InputContext) hooks.Result {
+		return c.Fail(errors.New("connection refused"))
+	})
+	show("hello", agenttest.Script(), broken)
+	show("hello", agenttest.Script(agenttest.Say("hi")), broken.WithFailure(hooks.Open))
+	// Output:
+	// denied: the hook could not decide: connection refused
+	// done
+	// user: hello
+	// assistant: hi
+}
+
 // The hooks of a conversation: what one adds at its start is shown to the model, and one is told at its end. Only an
 // agent.Session has a conversation.
 func ExamplePoint_conversation() {
@@ -192,19 +207,4 @@ func ExamplePoint_conversation() {
 	// assistant: Hello.
 	// user: Bye!
 	// assistant: Bye.
-}
-
-// The default policy of a control is closed: that it could not decide does not allow,
-// and is told apart from a no. Open goes on without it.
-func ExampleHook_WithFailure() {
-	broken := hooks.On(hooks.AtInputSubmitted, "classifier", func(_ context.Context, c hooks.InputContext) hooks.Result {
-		return c.Fail(errors.New("connection refused"))
-	})
-	show("hello", agenttest.Script(), broken)
-	show("hello", agenttest.Script(agenttest.Say("hi")), broken.WithFailure(hooks.Open))
-	// Output:
-	// denied: the hook could not decide: connection refused
-	// done
-	// user: hello
-	// assistant: hi
 }

@@ -71,11 +71,8 @@ func (p Point[C]) Name() PointName { return p.name }
 // The points, in the order of a run. Each comment says when the point fires and what a
 // control may do there; all points can be observed.
 var (
-	// AtConversationStart fires in the first run of an agent.Session, before anything else; never in
-	// a run that was started without one, nor in a resumed run. May add.
-	AtConversationStart = Point[ConversationContext]{ConversationStart}
 	// AtInputSubmitted fires when a run begins with new user messages, before
-	// AtExecutionStart. May deny, rewrite the input, add.
+	// anything else. May deny, rewrite the input, add.
 	AtInputSubmitted = Point[InputContext]{InputSubmitted}
 	// AtExecutionStart fires once in every run, before its first step. May deny,
 	// stop, rewrite the input, add.
@@ -129,6 +126,9 @@ var (
 	AtAgentFailed = Point[FailureContext]{AgentFailed}
 	// AtExecutionEnd fires exactly once in every run, however it ends. For observers only.
 	AtExecutionEnd = Point[EndContext]{ExecutionEnd}
+	// AtConversationStart fires in the first run of an agent.Session, before AtInputSubmitted; never in
+	// a run that was started without one, nor in a resumed run. May add.
+	AtConversationStart = Point[ConversationContext]{ConversationStart}
 	// AtConversationEnd fires when an agent.Session is closed, after its last run: see
 	// agent.Session.Close. For observers only.
 	AtConversationEnd = Point[ConversationEndContext]{ConversationEnd}

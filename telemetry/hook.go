@@ -45,12 +45,12 @@ func (r *run) Observe(ctx context.Context, e agent.Event) {
 
 var _ agent.Observer = (*Telemetry)(nil)
 
-// Observe records what hooks do at ConversationEnd and at the points around runs: a Telemetry is an
-// observer for hooks.ScopeOptions. The spans of hooks are children of the span in ctx, which is that of
-// the engine or of the caller that closed the session. It ignores all other events, since the processor
-// records the runs of agents.
+// Observe records what hooks do at the points around runs: a Telemetry is an observer for
+// hooks.ScopeOptions. The spans of hooks are children of the span in ctx, which is that of the
+// engine. It ignores all other events, since the processor records the runs of agents.
 func (t *Telemetry) Observe(ctx context.Context, e agent.Event) {
-	if h, ok := e.(hooks.Event); ok && (h.Point.IsAroundRuns() || h.Point == hooks.ConversationEnd) {
+	h, ok := e.(hooks.Event)
+	if ok && (h.Point.IsAroundRuns() || h.Point == hooks.ConversationEnd) { // a conversation ends after its last run
 		(&run{t: t, about: h.Run, recording: true, logs: t.logHandler(ctx)}).Observe(ctx, h)
 	}
 }

@@ -13,7 +13,7 @@
 // point has a func that creates its Moment: Input, Start, StepStart, Request, Reply,
 // ToolCall, Intervention, InterventionAnswer, InterventionStopped, ToolResult, ToolFailure,
 // Compact, CompactResult, CompactFailure, Subagent, SubagentResult, SubagentFailure, StepEnd,
-// Stop, End, RunFailure, Conversation, and Pipeline and Blueprint for the points around runs. A Moment
+// Stop, End, RunFailure, and Pipeline and Blueprint for the points around runs. A Moment
 // is a value, and its methods return a changed copy: WithRun places it in a run (agent,
 // depth, stage), AfterSteps puts steps before it and Answering what the tools said in
 // them, WithState a conversation, WithEffects metadata.
@@ -33,6 +33,8 @@
 //
 // Decision distinguishes Allow from Pass, although the run continues with both. A hook
 // whose matchers do not match passes; Called shows whether a hook was called at all.
+//
+// Conversation makes a Moment of an agent.Session, and fires it in one.
 //
 // # Failure
 //

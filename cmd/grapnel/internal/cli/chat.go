@@ -118,8 +118,8 @@ func (c *conversation) begin(m *made) {
 	c.made, c.session = m, m.agent.Session(s)
 }
 
-// end closes the session, waits for background work, and closes the agent. Meanwhile, the first signal is ignored,
-// and the second exits at once.
+// end waits for background work, and closes the agent. Meanwhile, the first signal is ignored, and the second
+// exits at once.
 func (c *conversation) end(ctx context.Context) {
 	_, release := withInterrupt(ctx, func() {}, c.in.restore)
 	defer release()
@@ -131,19 +131,6 @@ func (c *conversation) end(ctx context.Context) {
 	}
 	c.agent.Cancel()
 	if err := c.close(); err != nil {
-		c.view.note(err.Error())
-	}
-}
-
-// closeSession tells the hooks that the conversation has ended.
-func (c *conversation) closeSession(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, drainTime)
-	defer cancel()
-	reason := agent.ClosedOtherwise
-	if c.left {
-		reason = agent.ClosedByUser
-	}
-	if err := c.session.CloseWith(ctx, reason); err != nil {
 		c.view.note(err.Error())
 	}
 }
@@ -250,4 +237,17 @@ func (c *conversation) printAnswer(ctx context.Context, final agent.State, err e
 		fmt.Fprintln(c.in.std.err)
 	}
 	return nil
+}
+
+// closeSession tells the hooks that the conversation has ended.
+func (c *conversation) closeSession(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	reason := agent.ClosedOtherwise
+	if c.left {
+		reason = agent.ClosedByUser
+	}
+	if err := c.session.CloseWith(ctx, reason); err != nil {
+		c.view.note(err.Error())
+	}
 }
