@@ -14,9 +14,6 @@ type live struct {
 	onEvent  func(Event) // of a stream: of all events
 	onStep   func(State) bool
 	resumed  bool // from a state that was stored
-
-	conversation *conversation // of the Session that began the run; nil for any other
-
 	account  account
 
 	asked  atomic.Bool // the observer was told that the model is asked
@@ -31,6 +28,8 @@ type live struct {
 
 	adding  sync.Mutex // one scratch value at a time
 	scratch atomic.Pointer[[]scratchValue]
+
+	conversation *conversation // of the Session that began the run; nil for any other
 }
 
 // scratches is the number of Scratch values in the program.
