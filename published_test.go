@@ -93,6 +93,8 @@ var tried = map[string]string{
 	"docs/policies.md audit":                           "no guard: a web service is told",
 	"docs/policies.md files":                           "policy/guards_test.go TestPublishedPoliciesHold",
 	"docs/policies.md inside":                          "policy/guards_test.go TestPublishedPoliciesHold",
+	"docs/policies.md log":                             "no guard: a program is told that a conversation has ended",
+	"docs/policies.md style":                           "no guard: it adds context at the start of a conversation",
 	"docs/policies.md no-fetch":                        "no guard of arguments: it denies every call of its tools",
 	"docs/policies.md no-wipe":                         "policy/guards_test.go TestPublishedPoliciesHold",
 	"docs/policies.md offline":                         "policy/guards_test.go TestPublishedPoliciesHold",

@@ -147,7 +147,8 @@ func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
 // aroundRun lists the points around a run. No hooks run at these points for an agent that a hook starts: neither the
 // agent's own hooks, nor those of the run that starts it.
 var aroundRun = []hooks.PointName{
-	hooks.InputSubmitted, hooks.ExecutionStart, hooks.Stop, hooks.AgentFailed, hooks.ExecutionEnd, hooks.InterventionStopped,
+	hooks.ConversationStart, hooks.InputSubmitted, hooks.ExecutionStart, hooks.Stop, hooks.AgentFailed, hooks.ExecutionEnd,
+	hooks.InterventionStopped, hooks.ConversationEnd,
 }
 
 // hooksFor returns the hooks of an agent that the run of s starts: the controls of that run, then its own, without those

@@ -30,6 +30,7 @@ type answer struct {
 // answersOf lists the possible decisions: a row for each context, with the method for each decision. Decisions built
 // with answerAllow and answerWith may add context and metadata. Points whose context has no row can only be observed.
 var answersOf = map[reflect.Type]answers{
+	reflect.TypeFor[hooks.ConversationContext](): {hooks.Allow: answerAllow(hooks.ConversationContext.Allow)},
 	reflect.TypeFor[hooks.InputContext](): {
 		hooks.Allow: answerAllow(hooks.InputContext.Allow), hooks.Deny: answerWith(hooks.InputContext.Deny, readReason),
 		hooks.Rewrite: answerWith(hooks.InputContext.RewriteText, readInput),

@@ -105,7 +105,7 @@ func textParts() []requestPart {
 	}
 }
 
-// factParts returns the parts about steps, ends, sub-agents, compactions, pipelines and runs of a coordinator.
+// factParts returns the parts about steps, ends, sub-agents, compactions, conversations, pipelines and runs of a coordinator.
 func factParts() []requestPart {
 	return []requestPart{
 		partFrom(func(r *Request, c hooks.StepEndContext) {
@@ -134,6 +134,9 @@ func factParts() []requestPart {
 			about := c.Compaction()
 			r.Compaction = &Compaction{about.ID, about.Messages, about.Tokens, about.MessagesAfter, about.Summary}
 		}, "compaction"),
+		partFrom(func(r *Request, c interface{ Conversation() hooks.Conversation }) {
+			r.Conversation = new(c.Conversation())
+		}, "conversation"),
 		partFrom(func(r *Request, c interface{ Pipeline() hooks.Pipeline }) {
 			about := c.Pipeline()
 			r.Pipeline = &about

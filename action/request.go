@@ -75,10 +75,11 @@ type Request struct {
 	// Approvals are the calls of the step that need approval, in call order, with the answers given so far: at
 	// InterventionRequested, InterventionResolved and InterventionStopped. For a single call, CallID is set, too.
 	Approvals []Approval `json:"approvals,omitempty"`
-	// Subagent, Compaction and Pipeline are set at their points.
-	Subagent   *Subagent       `json:"subagent,omitempty"`
-	Compaction *Compaction     `json:"compaction,omitempty"`
-	Pipeline   *hooks.Pipeline `json:"pipeline,omitempty"`
+	// Subagent, Compaction, Conversation and Pipeline are set at their points.
+	Subagent     *Subagent           `json:"subagent,omitempty"`
+	Compaction   *Compaction         `json:"compaction,omitempty"`
+	Conversation *hooks.Conversation `json:"conversation,omitempty"`
+	Pipeline     *hooks.Pipeline     `json:"pipeline,omitempty"`
 
 	// Continuations is how often hooks at Stop have already made the run continue, ContinuationsLeft how often they still
 	// may; at Stop only.

@@ -53,6 +53,9 @@ type Config struct {
 	// Extend returns a copy of the agent with more hooks; WithHooks calls it. If Extend
 	// is nil, WithHooks returns an error.
 	Extend func(HookSet) mo.Result[*Agent]
+	// EndConversation tells the hooks that a Session of the agent was closed, and waits for them. S is
+	// the final state of the session. Nil means no hooks. hooks.Compiled.EndConversation does it.
+	EndConversation func(ctx context.Context, s State, reason CloseReason) error
 }
 
 // An Agent runs a model with tools and middleware. It is assembled once, is immutable,

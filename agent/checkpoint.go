@@ -97,6 +97,24 @@ func (c Checkpoint) Resumed() bool {
 	return l != nil && l.resumed
 }
 
+// ConversationStart reports whether the hooks at the start of a conversation must be asked in this
+// run, and why it starts: the run is new, and no run of its Session has called RecordConversationStart.
+func (c Checkpoint) ConversationStart() (source ConversationSource, starts bool) {
+	l := c.read().live
+	if l == nil || l.resumed || l.conversation == nil || l.conversation.started {
+		return "", false
+	}
+	return l.conversation.source, true
+}
+
+// RecordConversationStart records that the hooks have let the conversation of this run begin. Package
+// hooks calls it. In a run that belongs to no Session, and in a resumed one, it does nothing.
+func (c Checkpoint) RecordConversationStart() {
+	if l := c.read().live; l != nil && l.conversation != nil {
+		l.conversation.started = true
+	}
+}
+
 // InferenceID names the model call that the run is about to make, or is making: unique
 // within the session, the same throughout one step.
 func (c Checkpoint) InferenceID() string {

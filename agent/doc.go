@@ -16,7 +16,7 @@
 //
 // # Words
 //
-// A session is a conversation of one or more runs. A run is one execution of an
+// A session is a conversation of one or more runs; Session.Close ends it. A run is one execution of an
 // agent on a session; it takes steps. A step is one model turn and the tool calls
 // that the model asked for.
 //

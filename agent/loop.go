@@ -43,6 +43,7 @@ func (a *Agent) takeSteps(ctx context.Context, s State) mo.Result[State] {
 	if s.read().live == nil {
 		return mo.Err[State](errForeign)
 	}
+	Checkpoint(s).RecordConversationStart() // also without hooks
 	s = s.keepRequest().acceptMessages()
 	for {
 		if !Checkpoint(s).StepOpen() { // the criteria judged an open step before it began

@@ -81,11 +81,13 @@ type RunSettings struct {
 	onDelta func(Delta)
 	onEvent func(Event)
 	onEnd   func(State)
+
+	conversation *conversation // of a Session
 }
 
 // beginRun returns s at the start of a run.
 func (a *Agent) beginRun(ctx context.Context, settings *RunSettings, s State) State {
-	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onEvent: settings.onEvent, onStep: settings.onStep}
+	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onEvent: settings.onEvent, onStep: settings.onStep, conversation: settings.conversation}
 	run := a.identity(settings, s)
 	s = a.withControls(s.beginRun(run, a.requestOf(settings), l))
 	l.account.start(ctx, s, a.limits)
@@ -172,6 +174,9 @@ func (a *Agent) resumeRun(ctx context.Context, settings RunSettings, s State) mo
 		return mo.Err[State](err)
 	}
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onEvent: settings.onEvent, onStep: settings.onStep, resumed: true}
+	if settings.conversation != nil {
+		settings.conversation.resumed = true
+	}
 	l.tell(ctx, RunResumed{s})
 	s = a.withControls(s.resumeRun(a.requestOf(&settings), l))
 	l.account.start(ctx, s, a.limits)

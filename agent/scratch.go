@@ -28,6 +28,8 @@ type live struct {
 
 	adding  sync.Mutex // held while a scratch value is added
 	scratch atomic.Pointer[[]scratchValue]
+
+	conversation *conversation // of the Session that began the run; nil for any other
 }
 
 // scratches is the number of Scratch values in the program.

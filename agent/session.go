@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"sync"
 
@@ -13,16 +14,54 @@ import (
 // is in progress.
 var ErrSessionBusy = errors.New("a run of the session is in progress: wait for it, or use another session")
 
+// ErrSessionClosed is returned when a run is started in a session after Close.
+var ErrSessionClosed = errors.New("the session is closed: continue from its state with Agent.Session")
+
 // Session is a conversation with an agent: several runs in sequence, each on the
 // final state of the last one. It is safe for concurrent use; only one run can be in
 // progress at a time.
+//
+// The first run asks the hooks at ConversationStart before it accepts its input. If they fail and
+// their failure policy is closed, the run ends as denied, and the next run asks them again. A
+// resumed run does not ask them. Close tells the hooks at ConversationEnd: in a session that is
+// never closed, they are not called.
 type Session struct {
 	agent *Agent
 
-	mu    sync.Mutex
-	state State
-	busy  bool
+	mu           sync.Mutex
+	state        State
+	busy, closed bool
+	conversation conversation // while a run is in progress, only that run uses it
 }
+
+// conversation is what the runs of a Session share.
+type conversation struct {
+	source  ConversationSource
+	started bool // the hooks at ConversationStart have let it begin
+	resumed bool // a run of it was resumed
+}
+
+// ConversationSource says whether a conversation is new.
+type ConversationSource string
+
+// The sources of conversations. The words are those of Claude Code's SessionStart.
+const (
+	// ConversationStartup: no run has used the state of the session before.
+	ConversationStartup ConversationSource = "startup"
+	// ConversationResume: the session continues from a state that runs have used.
+	ConversationResume ConversationSource = "resume"
+)
+
+// CloseReason says why a session was closed. Programs may use words of their own.
+type CloseReason string
+
+// The reasons that this module gives. The words are those of Claude Code's SessionEnd.
+const (
+	// ClosedByUser: the user left the prompt.
+	ClosedByUser CloseReason = "prompt_input_exit"
+	// ClosedOtherwise: the program closed the session for another reason.
+	ClosedOtherwise CloseReason = "other"
+)
 
 // Session returns a conversation that continues from s.
 func (a *Agent) Session(s State) *Session {
@@ -31,7 +70,11 @@ func (a *Agent) Session(s State) *Session {
 		d.session = newSessionID()
 		s = State{d}
 	}
-	return &Session{agent: a, state: s}
+	source := ConversationStartup
+	if s.Run().ID != "" {
+		source = ConversationResume
+	}
+	return &Session{agent: a, state: s, conversation: conversation{source: source}}
 }
 
 // ID returns the id of the session.
@@ -53,7 +96,7 @@ func (c *Session) Run(ctx context.Context, input ...Message) mo.Result[State] {
 func (c *Session) RunWith(ctx context.Context, settings RunSettings, input ...Message) mo.Result[State] {
 	var result mo.Result[State]
 	if err := c.turn(func(s State, own RunSettings) {
-		settings.onEnd = own.onEnd
+		settings.onEnd, settings.conversation = own.onEnd, own.conversation
 		result = c.agent.RunWith(ctx, settings, s, input...)
 	}); err != nil {
 		return mo.Err[State](err)
@@ -62,7 +105,8 @@ func (c *Session) RunWith(ctx context.Context, settings RunSettings, input ...Me
 }
 
 // Approve records a person's answer about a call that the last run waits for: see
-// State.WithApproval. While a run is in progress, it returns ErrSessionBusy.
+// State.WithApproval. While a run is in progress, it returns ErrSessionBusy; after Close,
+// ErrSessionClosed.
 func (c *Session) Approve(callID string, answer Approval) error {
 	return c.turn(func(s State, settings RunSettings) { settings.onEnd(s.WithApproval(callID, answer)) })
 }
@@ -94,13 +138,47 @@ func (c *Session) Stream(ctx context.Context, input ...Message) iter.Seq2[Progre
 	}
 }
 
+// Close works like CloseWith, with the reason ClosedOtherwise.
+func (c *Session) Close(ctx context.Context) error { return c.CloseWith(ctx, ClosedOtherwise) }
+
+// CloseWith ends the conversation: from then on, runs return ErrSessionClosed. It tells the hooks of
+// the agent at ConversationEnd and waits until they have returned, with those that are detached.
+// When ctx is done, it cancels the ones that still run. The hooks are not called if no run of the
+// session got past ConversationStart or was resumed.
+//
+// The error is that of ctx, or of a hook whose failure policy aborts; the session is closed all the
+// same. While a run is in progress, CloseWith returns ErrSessionBusy and changes nothing. To close a
+// session again does nothing.
+//
+// It does not wait for the background work of earlier runs, which belongs to the agent: see Agent.Drain.
+func (c *Session) CloseWith(ctx context.Context, reason CloseReason) error {
+	c.mu.Lock()
+	s, busy, again := c.state, c.busy, c.closed
+	c.closed = c.closed || !busy
+	c.mu.Unlock()
+	end := c.agent.config.EndConversation
+	switch {
+	case busy:
+		return ErrSessionBusy
+	case again, end == nil, !c.conversation.started && !c.conversation.resumed:
+		return nil
+	}
+	if err := end(ctx, s, reason); err != nil {
+		return fmt.Errorf("closing session %s: %w", s.Session(), err)
+	}
+	return nil
+}
+
 // turn runs one run at a time in the session, and keeps its final state.
 func (c *Session) turn(run func(State, RunSettings)) error {
 	c.mu.Lock()
-	s, busy := c.state, c.busy
-	c.busy = true
+	s, busy, closed := c.state, c.busy, c.closed
+	c.busy = c.busy || !closed
 	c.mu.Unlock()
-	if busy {
+	switch {
+	case closed:
+		return ErrSessionClosed
+	case busy:
 		return ErrSessionBusy
 	}
 	defer func() {
@@ -108,6 +186,6 @@ func (c *Session) turn(run func(State, RunSettings)) error {
 		c.state, c.busy = s, false
 		c.mu.Unlock()
 	}()
-	run(s, RunSettings{onEnd: func(final State) { s = final }})
+	run(s, RunSettings{onEnd: func(final State) { s = final }, conversation: &c.conversation})
 	return nil
 }

@@ -128,6 +128,10 @@ func TestControlsAtPointsThatNeverCome(t *testing.T) {
 	} {
 		assert.ErrorContains(t, buildError(capability.UseHooks(stage)), "only programs that run pipelines or coordinate runs do", stage.Points())
 	}
+	session := hooks.On(hooks.AtSessionStart, "p", func(_ context.Context, c hooks.PipelineContext) hooks.Result { return c.Pass() })
+	assert.ErrorContains(t, buildError(capability.UseHooks(session)), "a conversation starts at ConversationStart")
+	conversation := hooks.On(hooks.AtConversationStart, "c", func(_ context.Context, c hooks.ConversationContext) hooks.Result { return c.Pass() })
+	assert.NoError(t, buildError(capability.UseHooks(conversation)))
 	assert.NoError(t, buildError(capability.UseHooks(hooks.ObserveAll("all", func(context.Context, hooks.Context) error { return nil }))))
 }
 

@@ -111,10 +111,16 @@ func TestHooksOfOneRunEverywhere(t *testing.T) {
 	session := a.Session(agent.NewState())
 	_, err = session.RunWith(t.Context(), hooks.WithHooks(all), agent.UserText("go")).Get()
 	require.NoError(t, err)
-	assert.Equal(t, want, d.taken())
+	assert.Equal(t, append([]string{"ConversationStart"}, want...), d.taken())
 	_, err = session.Run(t.Context(), agent.UserText("again")).Get()
 	require.NoError(t, err)
+	require.NoError(t, session.Close(t.Context()))
 	assert.Empty(t, d.taken())
+
+	session = a.Session(agent.NewState())
+	require.NoError(t, session.Run(t.Context(), agent.UserText("go")).Error())
+	require.NoError(t, session.RunWith(t.Context(), hooks.WithHooks(all), agent.UserText("again")).Error())
+	assert.NotContains(t, d.taken(), "ConversationStart", "the conversation has started without hooks")
 
 	extended, err := a.WithHooks(hooks.NewSet(all)).Get()
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -39,6 +40,7 @@ type Plan struct {
 	continuations int
 	approver      agent.Approver
 	observers     []agent.Observer
+	endObservers  []agent.Observer // of the hooks at ConversationEnd only
 	background    []agent.Background
 	detached      *hooks.Pool // where detached hooks run; nil means a new pool of the agent
 	started       bool        // another agent starts this one and owns the pool
@@ -263,9 +265,19 @@ func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 		config.WrapDriver = p.wrapDriver.around(compiled.WrapDriver)
 		config.WrapExecutor = p.wrapExecutor.around(compiled.WrapExecutor)
 		config.WrapApprover = p.wrapApprover.around(compiled.WrapApprover)
+		config.EndConversation = p.endingConversation(compiled)
 	}
 	a, err := agent.New(config).Get()
 	return a, reach, err //nolint:wrapcheck // the error has all details
+}
+
+// endingConversation returns the func that tells the hooks of the end of a conversation. Telemetry, which
+// observes runs through its processor, observes this point as an observer.
+func (p Plan) endingConversation(compiled *hooks.Compiled) func(context.Context, agent.State, agent.CloseReason) error {
+	observer := joinObservers(slices.Concat(p.endObservers, p.observers))
+	return func(ctx context.Context, s agent.State, reason agent.CloseReason) error {
+		return compiled.EndConversation(ctx, s, reason, observer)
+	}
 }
 
 // compileHooks returns the compiled hooks.

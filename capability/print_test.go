@@ -42,6 +42,7 @@ func TestPrintedPlans(t *testing.T) {
   judge          HookContinuationCriterion ▸ Base, Steps(100)
   approval       terminal
   observers      log, web
+  ConversationStart tells all; starts all
   InputSubmitted tells all; starts all
   ExecutionStart tells all; starts all
   StepStart      asks guard, first, last; tells all; starts all
@@ -63,6 +64,7 @@ func TestPrintedPlans(t *testing.T) {
   InterventionStopped tells all; starts all
   AgentFailed    tells all; starts all
   ExecutionEnd   tells all; starts all
+  ConversationEnd tells all; starts all
   SessionStart   tells all; starts all
   IterationStart tells all; starts all
   IterationComplete tells all; starts all

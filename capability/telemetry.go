@@ -2,6 +2,7 @@ package capability
 
 import (
 	"log/slog"
+	"slices"
 
 	"github.com/samber/mo"
 	"go.opentelemetry.io/otel/metric"
@@ -48,5 +49,6 @@ func (u UseTelemetry) Install(p Plan) mo.Result[Plan] {
 	name := u.Name()
 	p = p.AroundRun(Outside, name, t).WrapDriver(Outside, name, t.WrapDriver).WrapExecutor(Outside, name, t.WrapExecutor)
 	p = p.WrapApprover(Outside, name, t.WrapApprover)
+	p.endObservers = append(slices.Clip(p.endObservers), t)
 	return mo.Ok(p.WrapDriver(Inside, "gauge", t.WrapModel))
 }

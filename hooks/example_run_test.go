@@ -177,3 +177,34 @@ func ExampleHook_WithFailure() {
 	// user: hello
 	// assistant: hi
 }
+
+// The hooks of a conversation: what one adds at its start is shown to the model, and one is told at its end. Only an
+// agent.Session has a conversation.
+func ExamplePoint_conversation() {
+	welcome := hooks.On(hooks.AtConversationStart, "welcome", func(_ context.Context, c hooks.ConversationContext) hooks.Result {
+		fmt.Println("starts:", c.Conversation().Source)
+		return c.Allow(agent.AddContext("Answer in one word."))
+	})
+	goodbye := hooks.Observe(hooks.AtConversationEnd, "goodbye", func(_ context.Context, c hooks.ConversationEndContext) error {
+		fmt.Printf("ends: %s after %d turns\n", c.Conversation().Reason, c.Conversation().Turns)
+		return nil
+	})
+
+	script := agenttest.Script(agenttest.Say("Hello."), agenttest.Say("Bye."))
+	a := builder.New().WithDriver(script).With(capability.UseHooks(welcome, goodbye)).Build().MustGet()
+	session := a.Session(agent.NewState())
+	session.Run(context.Background(), agent.UserText("Hi!")).MustGet()
+	final := session.Run(context.Background(), agent.UserText("Bye!")).MustGet()
+	if err := session.CloseWith(context.Background(), "logout"); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Print(agenttest.Transcript(final))
+	// Output:
+	// starts: startup
+	// ends: logout after 2 turns
+	// user: Hi!
+	// user: Answer in one word.
+	// assistant: Hello.
+	// user: Bye!
+	// assistant: Bye.
+}

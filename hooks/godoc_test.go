@@ -30,7 +30,7 @@ func TestContextsAreDocumented(t *testing.T) {
 		reflect.TypeFor[hooks.SubagentFailedContext](), reflect.TypeFor[hooks.StopContext](), reflect.TypeFor[hooks.FailureContext](),
 		reflect.TypeFor[hooks.EndContext](), reflect.TypeFor[hooks.RunStartContext](), reflect.TypeFor[hooks.RunResultContext](),
 		reflect.TypeFor[hooks.RunFailedContext](), reflect.TypeFor[hooks.RunEndContext](), reflect.TypeFor[hooks.PipelineContext](),
-		reflect.TypeFor[hooks.PipelineEndContext](),
+		reflect.TypeFor[hooks.PipelineEndContext](), reflect.TypeFor[hooks.ConversationContext](), reflect.TypeFor[hooks.ConversationEndContext](),
 	} {
 		listed := map[string]string{}
 		require.Contains(t, of, c.Name())

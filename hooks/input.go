@@ -11,8 +11,11 @@ import (
 // input was denied. With an error, the state has the changes of the hooks before the
 // failure.
 func (c *Compiled) admit(ctx context.Context, s agent.State) (agent.State, error) {
+	s, err := c.startConversation(ctx, s)
+	if err != nil || s.Status().Terminal() {
+		return s, err
+	}
 	if len(inputOf(s)) > 0 {
-		var err error
 		s, err = foldInput(ctx, c, &c.input, s, InputSubmitted, func(v inputView) InputContext { return InputContext{v} })
 		if err != nil || s.Status().Terminal() {
 			return s, err

@@ -13,6 +13,7 @@ type PointName string
 
 // The points of a single agent.
 const (
+	ConversationStart     PointName = "ConversationStart"
 	InputSubmitted        PointName = "InputSubmitted"
 	ExecutionStart        PointName = "ExecutionStart"
 	StepStart             PointName = "StepStart"
@@ -34,6 +35,7 @@ const (
 	Stop                  PointName = "Stop"
 	ExecutionEnd          PointName = "ExecutionEnd"
 	AgentFailed           PointName = "AgentFailed"
+	ConversationEnd       PointName = "ConversationEnd"
 )
 
 // The points around runs: of a pipeline, and of a coordinator that gives runs to runners.
@@ -124,6 +126,12 @@ var (
 	AtAgentFailed = Point[FailureContext]{AgentFailed}
 	// AtExecutionEnd fires exactly once in every run, regardless of how the run ends. For observers only.
 	AtExecutionEnd = Point[EndContext]{ExecutionEnd}
+	// AtConversationStart fires in the first run of an agent.Session, before AtInputSubmitted; never in
+	// a run that was started without one, nor in a resumed run. May add.
+	AtConversationStart = Point[ConversationContext]{ConversationStart}
+	// AtConversationEnd fires when an agent.Session is closed, after its last run: see
+	// agent.Session.Close. For observers only.
+	AtConversationEnd = Point[ConversationEndContext]{ConversationEnd}
 )
 
 // The points around runs, which an engine fires through a RunScope: an agent itself does not fire them.
@@ -179,6 +187,7 @@ var (
 )
 
 var pointInfos = []*pointInfo{
+	{name: ConversationStart, decides: true, closed: Deny},
 	{name: InputSubmitted, also: []string{"UserPromptSubmit"}, decides: true, closed: Deny},
 	{name: ExecutionStart, also: []string{"preHook", "beforeRun"}, decides: true, closed: Deny},
 	{name: StepStart, also: []string{"beforeStep"}, decides: true, closed: StopRun},
@@ -200,6 +209,7 @@ var pointInfos = []*pointInfo{
 	{name: InterventionStopped, kinds: toolStep, also: []string{"onStopByHumanIntervention"}, after: true},
 	{name: AgentFailed, also: []string{"onError"}, after: true, decides: true, closed: Pass},
 	{name: ExecutionEnd, also: []string{"onComplete", "postHook"}, after: true},
+	{name: ConversationEnd, after: true},
 
 	{name: SessionStart, decides: true, closed: StopRun},
 	{name: IterationStart, decides: true, closed: StopRun},

@@ -241,9 +241,14 @@ func comingTo(at PointName) string {
 		return "it has no compaction: add capability.UseCompaction"
 	case PreSubagent, PostSubagent, SubagentFailed:
 		return "it has no sub-agents: add capability.UseSubagents"
+	case SessionStart:
+		return outerPoint + "; a conversation starts at ConversationStart"
 	}
-	return "only programs that run pipelines or coordinate runs do: declare the point with capability.UseLater"
+	return outerPoint
 }
+
+// outerPoint says how an agent can reach a point around runs.
+const outerPoint = "only programs that run pipelines or coordinate runs do: declare the point with capability.UseLater"
 
 // gapFinder finds the gaps of one hook.
 type gapFinder struct {

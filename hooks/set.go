@@ -85,6 +85,9 @@ type Compiled struct {
 	resolved  moment[InterventionResolvedContext]
 	stopped   moment[InterventionStoppedContext]
 
+	conversationStart moment[ConversationContext]
+	conversationEnd   moment[ConversationEndContext]
+
 	preCompact     moment[PreCompactContext]
 	postCompact    moment[PostCompactContext]
 	compactFailed  moment[CompactFailedContext]
@@ -136,6 +139,7 @@ func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
 		pre: momentOf(s, AtPreInference), post: momentOf(s, AtPostInference),
 		stop: momentOf(s, AtStop), end: momentOf(s, AtExecutionEnd), failed: momentOf(s, AtAgentFailed),
 		requested: momentOf(s, AtInterventionRequested), resolved: momentOf(s, AtInterventionResolved), stopped: momentOf(s, AtInterventionStopped),
+		conversationStart: momentOf(s, AtConversationStart), conversationEnd: momentOf(s, AtConversationEnd),
 		preCompact: momentOf(s, AtPreCompact), postCompact: momentOf(s, AtPostCompact), compactFailed: momentOf(s, AtCompactFailed),
 		preSubagent: momentOf(s, AtPreSubagent), postSubagent: momentOf(s, AtPostSubagent), subagentFailed: momentOf(s, AtSubagentFailed),
 		preTool: momentOf(s, AtPreToolUse), toolFailed: momentOf(s, AtToolFailed), postTool: momentOf(s, AtPostToolUse),

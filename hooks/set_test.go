@@ -185,6 +185,8 @@ func TestHooksAreCalledWhereTheyBelong(t *testing.T) {
 			case hooks.SessionStart, hooks.SessionComplete, hooks.IterationStart, hooks.IterationComplete, hooks.IterationFailed,
 				hooks.StageComplete, hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish:
 				fireAround(t, hooks.ObserveAll("only", see, at))
+			case hooks.ConversationStart, hooks.ConversationEnd:
+				converse(t, hooks.ObserveAll("only", see, at))
 			case hooks.AgentFailed:
 				play(t, agenttest.Script(agenttest.Fail(errPaper)), []hooks.Hook{hooks.ObserveAll("only", see, at)})
 			default:
@@ -221,8 +223,9 @@ func TestFailingObserversHoldUpNobody(t *testing.T) {
 					hooks.ObserveAll("last", func(context.Context, hooks.Context) error { later++; return nil }, at).WithPriority(-1),
 					hooks.ObserveAll("first", func(context.Context, hooks.Context) error { later++; return nil }, at).WithPriority(1),
 				}
-				if at.IsAroundRuns() {
-					recorder := fireAround(t, list...)
+				if at.IsAroundRuns() || at == hooks.ConversationStart || at == hooks.ConversationEnd {
+					fire := lo.Ternary(at.IsAroundRuns(), fireAround, converse)
+					recorder := fire(t, list...)
 					assert.Equal(t, 1, lo.Count(recorder.Names(), string(hooks.HookFailed)))
 					assert.Equal(t, 2, later)
 					return
@@ -425,6 +428,16 @@ func firing() capability.Capability {
 		c.SubagentFailed(ctx, s, hooks.Subagent{Err: errPaper})
 		return next(ctx, s)
 	}))
+}
+
+// converse has a conversation of one run, and returns what its observer saw.
+func converse(t testing.TB, list ...hooks.Hook) *agenttest.Recorder {
+	t.Helper()
+	recorder := agenttest.Record()
+	session := hookedAgent(t, chatter(), recorder, list).Session(agent.NewState())
+	require.NoError(t, session.Run(t.Context(), agent.UserText("hello")).Error())
+	require.NoError(t, session.Close(t.Context()))
+	return recorder
 }
 
 // fireAround fires all points around runs, as an engine does, and returns what its observer saw.

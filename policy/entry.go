@@ -53,6 +53,9 @@ func (l *loader) unknownPoint(kind Kind, name string) string {
 	if name == "on_error" || name == "onError" && kind != Policies {
 		return fmt.Sprintf("%q is ambiguous: use AgentFailed, IterationFailed (of a pipeline) or RunFailed (of the coordinator)", name)
 	}
+	if name == "SessionEnd" {
+		return fmt.Sprintf("%q is unknown: use ConversationEnd, or SessionComplete (of a pipeline)", name)
+	}
 	return yamlfile.Unknown("point of a "+kind.String(), name, pointNames(kind))
 }
 

@@ -127,6 +127,7 @@ func noCheck(context.Context, hooks.Context) error { return nil }
 // starts faster.
 var points = sync.OnceValue(func() []*point {
 	return []*point{
+		describePoint(hooks.AtConversationStart, ofAgents),
 		describePoint(hooks.AtInputSubmitted, ofAgents),
 		describePoint(hooks.AtExecutionStart, ofAgents),
 		describePoint(hooks.AtStepStart, ofAgents),
@@ -148,6 +149,7 @@ var points = sync.OnceValue(func() []*point {
 		describePoint(hooks.AtInterventionStopped, ofAgents),
 		describePoint(hooks.AtAgentFailed, ofAgents),
 		describePoint(hooks.AtExecutionEnd, ofAgents),
+		describePoint(hooks.AtConversationEnd, ofAgents),
 
 		describePoint(hooks.AtSessionStart, ofPipelines),
 		describePoint(hooks.AtIterationStart, ofPipelines),

@@ -49,7 +49,8 @@ var _ agent.Observer = (*Telemetry)(nil)
 // hooks.ScopeOptions. The spans of hooks are children of the span in ctx, which is the span of the
 // engine. It ignores all other events, because the processor records the runs of agents.
 func (t *Telemetry) Observe(ctx context.Context, e agent.Event) {
-	if h, ok := e.(hooks.Event); ok && h.Point.IsAroundRuns() {
+	h, ok := e.(hooks.Event)
+	if ok && (h.Point.IsAroundRuns() || h.Point == hooks.ConversationEnd) { // a conversation ends after its last run
 		(&run{t: t, about: h.Run, recording: true, logs: t.logHandler(ctx)}).Observe(ctx, h)
 	}
 }

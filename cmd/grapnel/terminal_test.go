@@ -299,6 +299,53 @@ func TestSIGTERMEndsChat(t *testing.T) {
 	assert.Contains(t, p.written(), "ended by SIGTERM")
 }
 
+// However a conversation ends, its rules at ConversationEnd are told before the program has ended. Ctrl-C in a turn does not
+// end it.
+func TestTheEndOfAChatIsTold(t *testing.T) {
+	t.Parallel()
+	const rules = `policy: rules
+hooks: {ConversationEnd: [{id: told, type: shell, command: 'cat >> told.json', observe: true}]}
+`
+	for name, tc := range map[string]struct {
+		end  func(p *program, s *service)
+		code int
+		told string
+	}{
+		"Ctrl-D": {func(p *program, _ *service) { p.press("\x04") }, 0, `"conversation":{"reason":"prompt_input_exit","turns":2}`},
+		"signal": {func(p *program, _ *service) { p.signal(syscall.SIGTERM) }, 143, `"conversation":{"reason":"other","turns":2}`},
+		"signal in a turn": {func(p *program, s *service) {
+			p.press("more\r")
+			s.waitUntilAsked(t)
+			p.signal(syscall.SIGTERM)
+		}, 143, `"conversation":{"reason":"other","turns":3}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := modelOf(t, `{"hang": true}
+{"text": "Here I am."}
+{"hang": true}`)
+			p := command(t, s, "chat", "--policy", "rules.yaml")
+			p.write("rules.yaml", rules)
+			p.atTerminal()
+			p.prompted()
+			p.press("hello?\r")
+			s.waitUntilAsked(t)
+			p.press("\x03")
+			p.expect("interrupted by Ctrl-C")
+			p.prompted()
+			assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "told.json"))
+			p.press("again\r")
+			s.waitUntilAsked(t)
+			p.expect("Here I am.")
+			p.prompted()
+			tc.end(p, s)
+			assert.Equal(t, tc.code, p.code(), p.written())
+			assert.Equal(t, 1, strings.Count(p.read("told.json"), tc.told), p.read("told.json"))
+			assert.Equal(t, 1, strings.Count(p.read("told.json"), `"point":"ConversationEnd"`))
+		})
+	}
+}
+
 // What was typed before a question was asked is no answer to it.
 func TestTypedBeforeTheQuestion(t *testing.T) {
 	t.Parallel()

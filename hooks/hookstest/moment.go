@@ -81,6 +81,12 @@ func SubagentFailure(name, instruction string, err error) Moment {
 	return moment.SubagentFailure(name, instruction, err)
 }
 
+// Conversation returns the moment at which a conversation starts or has ended:
+// hooks.ConversationStart, hooks.ConversationEnd.
+func Conversation(at hooks.PointName, about hooks.Conversation) Moment {
+	return moment.Conversation(at, about)
+}
+
 // Pipeline returns a moment of a pipeline, such as hooks.IterationComplete. The stage and the
 // iteration are in WithRun.
 func Pipeline(at hooks.PointName, about hooks.Pipeline) Moment { return moment.Pipeline(at, about) }

@@ -3,6 +3,8 @@ package hookstest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,6 +41,8 @@ func moments() map[hooks.PointName]hookstest.Moment {
 		hooks.Stop:                  hookstest.Stop("said"),
 		hooks.AgentFailed:           hookstest.RunFailure(errBoom),
 		hooks.ExecutionEnd:          hookstest.End(agent.StatusDone),
+		hooks.ConversationStart:     hookstest.Conversation(hooks.ConversationStart, hooks.Conversation{}),
+		hooks.ConversationEnd:       hookstest.Conversation(hooks.ConversationEnd, hooks.Conversation{Reason: agent.ClosedByUser}),
 		hooks.SessionStart:          hookstest.Pipeline(hooks.SessionStart, hooks.Pipeline{Name: "work"}),
 		hooks.SessionComplete:       hookstest.Pipeline(hooks.SessionComplete, hooks.Pipeline{Reason: "max"}),
 		hooks.IterationStart:        hookstest.Pipeline(hooks.IterationStart, hooks.Pipeline{MaxIterations: 3}),
@@ -83,8 +87,9 @@ func TestEveryPointHasAMoment(t *testing.T) {
 func TestHooksAreAskedOnce(t *testing.T) {
 	busy := agent.Step{Message: agent.Assistant("looking").WithCalls(agent.ToolCall{Name: "look"}, agent.ToolCall{Name: "look"})}
 	for at, moment := range moments() {
-		if at == hooks.InputSubmitted || at == hooks.ExecutionStart || at.IsAroundRuns() {
-			continue // there are no steps before
+		switch {
+		case at.IsAroundRuns(), slices.Contains([]hooks.PointName{hooks.ConversationStart, hooks.InputSubmitted, hooks.ExecutionStart, hooks.ConversationEnd}, at):
+			continue // there are no steps before, or they are over
 		}
 		t.Run(string(at), func(t *testing.T) {
 			steps := []int{}
@@ -238,4 +243,57 @@ func TestRunFailurePoint(t *testing.T) {
 	assert.Equal(t, hooks.Allow, fired.Decision)
 	require.ErrorIs(t, fired.RunErr, errBoom)
 	assert.Equal(t, "noted", key.Or(fired.State, ""))
+}
+
+// A conversation starts in a new state or goes on in one with runs, and ends with a reason.
+func TestConversationPoints(t *testing.T) {
+	greet := hooks.On(hooks.AtConversationStart, "greet", func(_ context.Context, c hooks.ConversationContext) hooks.Result {
+		about := c.Conversation()
+		if about.Source == agent.ConversationResume {
+			return c.Allow(agent.AddContext(fmt.Sprintf("back after %d turns", about.Turns)))
+		}
+		return c.Allow(agent.AddContext("new here"))
+	})
+	hookstest.Cases{
+		"new":     {At: hookstest.Conversation(hooks.ConversationStart, hooks.Conversation{}), Want: hooks.Allow, Also: added("new here")},
+		"resumed": {At: hookstest.Conversation(hooks.ConversationStart, hooks.Conversation{Source: agent.ConversationResume}), Want: hooks.Allow, Also: added("back after 1 turns")},
+		"later":   {At: hookstest.Conversation(hooks.ConversationStart, hooks.Conversation{Turns: 3}), Want: hooks.Allow, Also: added("back after 3 turns")},
+	}.Test(t, greet)
+
+	broken := hooks.On(hooks.AtConversationStart, "broken", func(_ context.Context, c hooks.ConversationContext) hooks.Result { return c.Fail(errBoom) })
+	fired := hookstest.Fire(t, broken, hookstest.Conversation(hooks.ConversationStart, hooks.Conversation{}))
+	assert.Equal(t, hooks.Deny, fired.Decision)
+	assert.Equal(t, agent.StatusDenied, fired.State.Status())
+	assert.Zero(t, fired.State.MessageCount(), "the input is not kept")
+
+	var told hooks.Conversation
+	tell := hooks.Observe(hooks.AtConversationEnd, "tell", func(_ context.Context, c hooks.ConversationEndContext) error {
+		told = c.Conversation()
+		assert.Equal(t, "done", c.State().Answer())
+		return nil
+	})
+	hookstest.Fire(t, tell, hookstest.Conversation(hooks.ConversationEnd, hooks.Conversation{Turns: 2, Reason: "idle"}))
+	assert.Equal(t, hooks.Conversation{Turns: 2, Reason: "idle"}, told)
+	hookstest.Fire(t, tell.WithFailure(hooks.Abort), hookstest.Conversation(hooks.ConversationEnd, hooks.Conversation{}))
+	assert.Equal(t, hooks.Conversation{Turns: 1, Reason: agent.ClosedOtherwise}, told)
+
+	for _, wrong := range []hookstest.Moment{
+		hookstest.Conversation(hooks.ConversationStart, hooks.Conversation{Source: agent.ConversationStartup, Turns: 1}),
+		hookstest.Conversation(hooks.ConversationStart, hooks.Conversation{Source: "clear"}),
+		hookstest.Conversation(hooks.ConversationStart, hooks.Conversation{Reason: "idle"}),
+		hookstest.Conversation(hooks.ConversationStart, hooks.Conversation{Turns: -1}),
+		hookstest.Conversation(hooks.ConversationEnd, hooks.Conversation{Source: agent.ConversationResume}),
+		hookstest.Conversation(hooks.SessionStart, hooks.Conversation{}),
+		hookstest.Conversation(hooks.ConversationStart, hooks.Conversation{}).AfterSteps(agent.Step{}),
+	} {
+		_, err := wrong.Fire(t.Context(), hooks.NewSet(hooks.ObserveAll("all", func(context.Context, hooks.Context) error { return nil }))).Get()
+		assert.Error(t, err)
+	}
+}
+
+func added(text string) func(t *testing.T, f hookstest.Fired) {
+	return func(t *testing.T, f hookstest.Fired) {
+		t.Helper()
+		assert.Equal(t, []string{text}, f.AddedTexts())
+	}
 }

@@ -34,6 +34,8 @@
 // Decision distinguishes Allow from Pass, although the run continues with both. A hook
 // whose matchers do not match passes; Called shows whether a hook was called at all.
 //
+// Conversation makes a Moment of an agent.Session, and fires it in one.
+//
 // # Failure
 //
 // Firing returns an error if the moment contradicts itself, if the run does not reach its point, if no hook is at its

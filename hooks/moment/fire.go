@@ -41,6 +41,9 @@ func (m Moment) fireOn(ctx context.Context, set hooks.Set) (Fired, error) {
 	if err != nil {
 		return Fired{}, err
 	}
+	if m.conversation != nil {
+		return rig.fireSession(ctx, a, seen, recorder)
+	}
 	state := m.state
 	if state.MessageCount() == 0 && len(m.input) == 0 {
 		state = state.With(agent.UserText("hello"))
@@ -57,6 +60,44 @@ func (m Moment) fireOn(ctx context.Context, set hooks.Set) (Fired, error) {
 		return Fired{}, m.missError(final, err)
 	}
 	return fired, nil
+}
+
+// fireSession fires a point of a conversation: in a session, in its first run or when it is closed.
+func (r rig) fireSession(ctx context.Context, a *agent.Agent, seen *witness, recorder *recorder) (Fired, error) {
+	state, input := agent.Checkpoint(r.state).WithInput(), []agent.Message(nil)
+	for _, message := range agent.Checkpoint(r.state).Pending() {
+		input = append(input, message)
+	}
+	if r.state.MessageCount() == 0 {
+		input = []agent.Message{agent.UserText("hello")}
+	}
+	earlier, err := agent.New(agent.Config{Name: r.run.Agent, Driver: agent.DriverFunc(sayDone)}).Get()
+	if err != nil {
+		return Fired{}, err
+	}
+	for range r.conversation.Turns - lo.Ternary(r.at == hooks.ConversationEnd, 1, 0) {
+		if state, err = earlier.Run(ctx, state, agent.UserText("hello")).Get(); err != nil {
+			return Fired{}, err
+		}
+	}
+	session := a.Session(state)
+	_, err = session.RunWith(ctx, r.settings(), input...).Get()
+	if r.at == hooks.ConversationEnd && err == nil {
+		err = session.CloseWith(ctx, r.conversation.Reason)
+	}
+	if drained := a.Drain(context.WithoutCancel(ctx)); drained != nil {
+		return Fired{}, drained
+	}
+	fired := newFired(r.Moment, seen.context, session.State(), err, recorder.events())
+	if seen.context == nil && len(fired.Events) == 0 {
+		return Fired{}, r.missError(session.State(), err)
+	}
+	return fired, nil
+}
+
+// sayDone answers in place of the model in the runs before a conversation point.
+func sayDone(context.Context, agent.State) (agent.Step, error) {
+	return agent.Step{Message: agent.Assistant("done"), Model: "script", FinishReason: agent.FinishStop}, nil
 }
 
 // fireScope fires a point around runs as an engine does: outside of the run of an agent.

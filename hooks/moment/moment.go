@@ -1,6 +1,7 @@
 package moment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,6 +26,7 @@ type Moment struct {
 
 	compaction    hooks.Compaction
 	subagent      hooks.Subagent
+	conversation  *hooks.Conversation
 	pipeline      *hooks.Pipeline
 	blueprint     *hooks.BlueprintRun
 	approval      *agent.Approval // the person's answer about the call
@@ -136,6 +138,36 @@ func SubagentFailure(name, instruction string, err error) Moment {
 	}
 	return m
 }
+
+// Conversation returns the moment at which a conversation starts or has ended:
+// hooks.ConversationStart, hooks.ConversationEnd. It fires in an agent.Session, which has run as
+// often before as the Turns say. At its start, a zero Source is that of the Turns; at its end, a zero
+// Reason is agent.ClosedOtherwise, and zero Turns are one.
+func Conversation(at hooks.PointName, about hooks.Conversation) Moment {
+	m := Moment{at: at}.onlyAt("Conversation", hooks.ConversationStart, hooks.ConversationEnd)
+	if about.Turns < 0 || about.Turns > maxTurns {
+		m = m.blaming("Conversation: %d turns: there can be 0 to %d", about.Turns, maxTurns)
+	}
+	switch {
+	case at == hooks.ConversationStart && about.Reason != "":
+		m = m.blaming("Conversation: %s has no reason", at)
+	case at == hooks.ConversationEnd && about.Source != "":
+		m = m.blaming("Conversation: %s has no source", at)
+	case at == hooks.ConversationEnd:
+		about.Reason, about.Turns = cmp.Or(about.Reason, agent.ClosedOtherwise), max(about.Turns, 1)
+	case about.Source == agent.ConversationResume:
+		about.Turns = max(about.Turns, 1)
+	case about.Source == agent.ConversationStartup && about.Turns > 0:
+		m = m.blaming("Conversation: a conversation with %d turns before its start has the source %q", about.Turns, agent.ConversationResume)
+	case about.Source != "" && about.Source != agent.ConversationStartup:
+		m = m.blaming("Conversation: unknown source %q: use %q or %q", about.Source, agent.ConversationStartup, agent.ConversationResume)
+	}
+	m.conversation = &about
+	return m
+}
+
+// maxTurns is the maximum number of earlier runs of a conversation.
+const maxTurns = 1000
 
 // Pipeline returns a moment of a pipeline, such as hooks.IterationComplete. The stage and the
 // iteration are in WithRun. The point fires outside of the run of an agent, through a
@@ -353,7 +385,7 @@ func (m Moment) check() error {
 	if m.at == "" {
 		wrong = append(wrong, errors.New("the zero Moment is at no point: make one with ToolCall, Input or another func"))
 	}
-	if len(m.before) > 0 && (m.at == hooks.InputSubmitted || m.at == hooks.ExecutionStart) {
+	if len(m.before) > 0 && slices.Contains([]hooks.PointName{hooks.ConversationStart, hooks.InputSubmitted, hooks.ExecutionStart}, m.at) {
 		wrong = append(wrong, fmt.Errorf("AfterSteps: no step is taken before %s", m.at))
 	}
 	if len(m.before) > 0 && m.at.IsAroundRuns() {

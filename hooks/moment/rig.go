@@ -42,6 +42,9 @@ func (r rig) config(observer agent.Observer) agent.Config {
 		Request:    r.request,
 		Observer:   observer,
 		Background: []agent.Background{r.hooks.Background()},
+		EndConversation: func(ctx context.Context, s agent.State, reason agent.CloseReason) error {
+			return r.hooks.EndConversation(ctx, s, reason, observer)
+		},
 	}
 }
 

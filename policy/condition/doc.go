@@ -113,7 +113,7 @@
 //	end.source           string        what ended the run; Stop, ExecutionEnd
 //	end.status           string        ExecutionEnd, RunFinish
 //
-// At the points of sub-agents, compactions, pipelines and blueprints:
+// At the points of sub-agents, compactions, conversations, pipelines and blueprints:
 //
 //	subagent.agent        string
 //	subagent.instruction  string
@@ -124,6 +124,9 @@
 //	subagent.duration     duration         PostSubagent, SubagentFailed
 //	compaction.messages   int
 //	compaction.tokens     int
+//	conversation.source   string           startup or resume; ConversationStart
+//	conversation.reason   string           prompt_input_exit, other or a program's own word; ConversationEnd
+//	conversation.turns    int              the number of runs before it; at ConversationEnd, of all
 //	pipeline.name         string
 //	pipeline.reason       string           why the pipeline is complete
 //	parameters            map(string,dyn)  the parameters of a blueprint's run
@@ -249,7 +252,7 @@
 // FromJSON reads an event from a JSON object, to try policies out. The object has the members that an action receives:
 //
 //	version, point, hook, run, step, tool, call_id, arguments, original_arguments, invalid, result, input, answer, error,
-//	status, question, subagent, compaction, continuations, variables …
+//	status, question, subagent, compaction, conversation, continuations, variables …
 //
 // It may also have these:
 //

@@ -82,6 +82,13 @@ func (h ofHook) question() string {
 	return ""
 }
 
+func (h ofHook) conversation() hooks.Conversation {
+	if c, ok := h.Context.(interface{ Conversation() hooks.Conversation }); ok {
+		return c.Conversation()
+	}
+	return hooks.Conversation{}
+}
+
 func (h ofHook) pipeline() hooks.Pipeline {
 	if c, ok := h.Context.(interface{ Pipeline() hooks.Pipeline }); ok {
 		return c.Pipeline()

@@ -52,6 +52,7 @@ type document struct {
 	Duration      int64              `json:"duration_ms"`
 	Status        agent.Status       `json:"status"`
 	End           agent.Signal       `json:"end"`
+	Conversation  hooks.Conversation `json:"conversation"`
 	Pipeline      hooks.Pipeline     `json:"pipeline"`
 	Parameters    json.RawMessage    `json:"parameters"`
 
@@ -224,17 +225,18 @@ func (d *document) usage() agent.Usage {
 	return u
 }
 
-func (d *document) step() int                  { return d.Step }
-func (d *document) stepKind() string           { return d.StepKind }
-func (d *document) elapsedTime() time.Duration { return d.sinceStart }
-func (d *document) failure() string            { return d.Error }
-func (d *document) input() string              { return d.Input }
-func (d *document) reply() reply               { return d.Reply.turn(d.Answer) }
-func (d *document) continuations() int         { return d.Continuations }
-func (d *document) pipeline() hooks.Pipeline   { return d.Pipeline }
-func (d *document) parameters() string         { return string(d.Parameters) }
-func (d *document) invalid() string            { return d.Invalid }
-func (d *document) question() string           { return d.Question }
+func (d *document) step() int                        { return d.Step }
+func (d *document) stepKind() string                 { return d.StepKind }
+func (d *document) elapsedTime() time.Duration       { return d.sinceStart }
+func (d *document) failure() string                  { return d.Error }
+func (d *document) input() string                    { return d.Input }
+func (d *document) reply() reply                     { return d.Reply.turn(d.Answer) }
+func (d *document) continuations() int               { return d.Continuations }
+func (d *document) pipeline() hooks.Pipeline         { return d.Pipeline }
+func (d *document) conversation() hooks.Conversation { return d.Conversation }
+func (d *document) parameters() string               { return string(d.Parameters) }
+func (d *document) invalid() string                  { return d.Invalid }
+func (d *document) question() string                 { return d.Question }
 
 func (d *document) result() result {
 	r := d.Result

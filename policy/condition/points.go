@@ -22,18 +22,21 @@ var (
 		hooks.ToolFailed, hooks.AgentFailed, hooks.CompactFailed, hooks.SubagentFailed, hooks.ExecutionEnd,
 		hooks.IterationFailed, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish,
 	}
-	ofApprovals   = where{hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped}
-	ofChildEnds   = where{hooks.PostSubagent, hooks.SubagentFailed}
-	ofReplies     = where{hooks.PostInference, hooks.StepEnd, hooks.Stop, hooks.ExecutionEnd}
-	ofTurns       = where{hooks.PostInference, hooks.StepEnd}
-	ofSteps       = where{hooks.StepEnd}
-	ofSubagents   = where{hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed}
-	ofAnswers     = where{hooks.PostSubagent}
-	ofCompactions = where{hooks.PreCompact, hooks.PostCompact, hooks.CompactFailed}
-	ofStops       = where{hooks.Stop}
-	ofEnds        = where{hooks.Stop, hooks.ExecutionEnd}
-	ofDone        = where{hooks.ExecutionEnd, hooks.RunFinish}
-	ofPipelines   = where{
+	ofApprovals          = where{hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped}
+	ofChildEnds          = where{hooks.PostSubagent, hooks.SubagentFailed}
+	ofReplies            = where{hooks.PostInference, hooks.StepEnd, hooks.Stop, hooks.ExecutionEnd}
+	ofTurns              = where{hooks.PostInference, hooks.StepEnd}
+	ofSteps              = where{hooks.StepEnd}
+	ofSubagents          = where{hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed}
+	ofAnswers            = where{hooks.PostSubagent}
+	ofCompactions        = where{hooks.PreCompact, hooks.PostCompact, hooks.CompactFailed}
+	ofStops              = where{hooks.Stop}
+	ofEnds               = where{hooks.Stop, hooks.ExecutionEnd}
+	ofDone               = where{hooks.ExecutionEnd, hooks.RunFinish}
+	ofConversationStarts = where{hooks.ConversationStart}
+	ofConversationEnds   = where{hooks.ConversationEnd}
+	ofConversations      = where{hooks.ConversationStart, hooks.ConversationEnd}
+	ofPipelines          = where{
 		hooks.SessionStart, hooks.SessionComplete, hooks.IterationStart, hooks.IterationComplete, hooks.IterationFailed,
 		hooks.StageComplete,
 	}

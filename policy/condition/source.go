@@ -25,6 +25,7 @@ type source interface { //nolint:interfacebloat // one method for each part of a
 	duration() time.Duration // of the step, the sub-agent or the call that the point is about
 	compaction() hooks.Compaction
 	continuations() int
+	conversation() hooks.Conversation
 	pipeline() hooks.Pipeline
 	parameters() string // JSON, or empty
 	invalid() string

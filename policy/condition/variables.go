@@ -141,6 +141,9 @@ var variables = slices.Concat([]variable{
 	textVariable("end.reason", ofEnds, func(m *moment) string { _, s := m.source.end(); return string(s.Reason) }),
 	textVariable("end.message", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Message }),
 	textVariable("end.source", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Source }),
+	textVariable("conversation.source", ofConversationStarts, func(m *moment) string { return string(m.source.conversation().Source) }),
+	textVariable("conversation.reason", ofConversationEnds, func(m *moment) string { return string(m.source.conversation().Reason) }),
+	countVariable("conversation.turns", ofConversations, func(m *moment) int64 { return int64(m.source.conversation().Turns) }),
 	textVariable("pipeline.name", ofPipelines, func(m *moment) string { return m.source.pipeline().Name }),
 	textVariable("pipeline.reason", ofPipelines, func(m *moment) string { return m.source.pipeline().Reason }),
 	cacheVariable(variable{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any {

@@ -52,14 +52,15 @@ type Event struct {
 	Request Request `key:"request"`
 	Error   string  `key:"error"`
 
-	Subagent      Subagent   `key:"subagent"`
-	Compaction    Compaction `key:"compaction"`
-	Continuations int        `key:"continuations,nonnegative"`
-	Status        string     `key:"status"`
-	End           End        `key:"end"`
-	Pipeline      Pipeline   `key:"pipeline"`
-	Parameters    Value      `key:"parameters"`
-	Variables     Variables  `key:"variables"`
+	Subagent      Subagent     `key:"subagent"`
+	Compaction    Compaction   `key:"compaction"`
+	Continuations int          `key:"continuations,nonnegative"`
+	Status        string       `key:"status"`
+	End           End          `key:"end"`
+	Conversation  Conversation `key:"conversation"`
+	Pipeline      Pipeline     `key:"pipeline"`
+	Parameters    Value        `key:"parameters"`
+	Variables     Variables    `key:"variables"`
 
 	// Members that actions receive, and that rules cannot read or that follow from the rest.
 	Duration       int     `key:"duration_ms"`
@@ -208,6 +209,16 @@ type End struct {
 	Message string           `key:"message"`
 	Source  string           `key:"source"`
 	Details map[string]Value `key:"details"`
+}
+
+// Conversation holds the data of the points of a conversation.
+type Conversation struct {
+	// Source is startup or resume, at ConversationStart.
+	Source string `key:"source"`
+	// Reason says why it was closed, at ConversationEnd.
+	Reason string `key:"reason"`
+	// Turns is the number of earlier runs; at ConversationEnd, of all runs.
+	Turns int `key:"turns,nonnegative"`
 }
 
 // Pipeline holds the data of the points of a pipeline.

@@ -59,15 +59,20 @@ func plainValue(v Value) any {
 	return out
 }
 
-// starting lists the points before a run's first step.
-var starting = []hooks.PointName{hooks.InputSubmitted, hooks.ExecutionStart}
+// starting lists the points before a run's first step, and conversing those of a conversation: no step of
+// the run belongs to an event there.
+var (
+	starting   = []hooks.PointName{hooks.InputSubmitted, hooks.ExecutionStart}
+	conversing = []hooks.PointName{hooks.ConversationStart, hooks.ConversationEnd}
+)
 
 // before returns the messages and calls before the event.
 func (e *Event) before() (past, error) {
 	at := hooks.PointName(e.Point)
-	begun := !slices.Contains(starting, at)
+	outside := slices.Contains(conversing, at)
+	begun := !outside && !slices.Contains(starting, at)
 	p := pastOf(e.Messages, begun)
-	if e.Input != "" && begun {
+	if e.Input != "" && (begun || outside) {
 		p.state = p.state.With(agent.UserText(e.Input))
 	}
 	for _, tool := range slices.Sorted(maps.Keys(e.Calls)) {
@@ -86,7 +91,7 @@ func (e *Event) before() (past, error) {
 	}
 	switch {
 	case len(p.steps) > 0 && !begun:
-		return p, fmt.Errorf("at %s the run has no steps yet: remove step, calls and usage", at)
+		return p, fmt.Errorf("at %s there are no steps of the run: remove step, calls and usage", at)
 	case used && len(p.steps) == 0:
 		return p, errors.New("usage: a run without steps has no usage: set step: 1")
 	case used:
@@ -156,6 +161,10 @@ func (e *Event) at() (moment.Moment, error) {
 		return moment.End(lo.CoalesceOrEmpty(agent.Status(e.Status), agent.StatusDone)).WithReply(e.step()).WithSignal(e.End.signal()), nil
 	case hooks.AgentFailed:
 		return moment.RunFailure(e.mustFail()), nil
+	case hooks.ConversationStart, hooks.ConversationEnd:
+		c := e.Conversation
+		about := hooks.Conversation{Source: agent.ConversationSource(c.Source), Reason: agent.CloseReason(c.Reason), Turns: c.Turns}
+		return moment.Conversation(at, about), nil
 	}
 	return e.besides(at)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/samber/lo"
@@ -65,13 +66,14 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 		return nil, err //nolint:wrapcheck // of the agent
 	}
 	var failures []Failure
-	state := agent.NewState()
+	session := a.Session(agent.NewState())
+	var state agent.State
 	var effects agent.Effects
 	for p.run = range p.runs {
 		from := len(p.seenEvents())
 		run := p.runs[p.run]
 		var err error
-		state, err = a.RunWith(ctx, agent.RunSettings{}, state.With(run.system...), agent.UserText(run.input.User)).Get()
+		state, err = session.Run(ctx, append(slices.Clip(run.system), agent.UserText(run.input.User))...).Get()
 		if failed, ok := errors.AsType[*agent.RunError](err); ok {
 			state = failed.State
 		}
@@ -92,6 +94,9 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 			failures = append(failures, p.unplayedRuns(state)...)
 			break
 		}
+	}
+	if err := session.Close(ctx); err != nil {
+		return nil, err //nolint:wrapcheck // it names the session
 	}
 	cover.add(t.seenConditions(), p.seenEvents())
 	c.Expect.checkEnd(d, state, effects)
@@ -144,6 +149,9 @@ func (p *performance) config(set *hooks.Compiled) agent.Config {
 		Criterion:    set.WrapCriterion(agent.Base, 0),
 		Background:   []agent.Background{set.Background()},
 		Observer:     p,
+		EndConversation: func(ctx context.Context, s agent.State, reason agent.CloseReason) error {
+			return set.EndConversation(ctx, s, reason, p)
+		},
 	}
 }
 

@@ -135,7 +135,7 @@ func TestWrongCases(t *testing.T) {
 		"two of a name":       {"cases:\n- {name: a, event: {tool: b}, expect: deny}\n- {name: a, event: {tool: b}, expect: deny}", "the case in line 2 has the same name"},
 		"no tool":             {"cases: [{name: a, event: {point: PreToolUse}, expect: deny}]", `the key "tool" is missing`},
 		"a wrong pattern":     {"cases: [{name: a, event: {tool: b}, expect: {reason: /(/}}]", "expected a text, or a regular expression between slashes"},
-		"a step too early":    {"cases: [{name: a, event: {point: InputSubmitted, step: 2}, expect: deny}]", "at InputSubmitted the run has no steps yet"},
+		"a step too early":    {"cases: [{name: a, event: {point: InputSubmitted, step: 2}, expect: deny}]", "at InputSubmitted there are no steps of the run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, cases := write(t, `  PreToolUse: [{id: no, match: {tool: bash}, decision: deny}]`, tc.cases)

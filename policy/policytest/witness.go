@@ -22,7 +22,8 @@ func newControl[C hooks.Context](at hooks.Point[C]) func(name string, f func()) 
 
 // controls holds a constructor for each point at which hooks decide.
 var controls = map[hooks.PointName]func(name string, f func()) hooks.Hook{
-	hooks.InputSubmitted: newControl(hooks.AtInputSubmitted), hooks.ExecutionStart: newControl(hooks.AtExecutionStart),
+	hooks.ConversationStart: newControl(hooks.AtConversationStart),
+	hooks.InputSubmitted:    newControl(hooks.AtInputSubmitted), hooks.ExecutionStart: newControl(hooks.AtExecutionStart),
 	hooks.StepStart: newControl(hooks.AtStepStart), hooks.StepEnd: newControl(hooks.AtStepEnd),
 	hooks.PreInference: newControl(hooks.AtPreInference), hooks.PostInference: newControl(hooks.AtPostInference),
 	hooks.PreToolUse: newControl(hooks.AtPreToolUse), hooks.PostToolUse: newControl(hooks.AtPostToolUse), hooks.ToolFailed: newControl(hooks.AtToolFailed),

@@ -25,6 +25,7 @@ Ctrl-C cancels what the agent is doing and brings the prompt back.`
 
 func newChat(std streams) *cobra.Command {
 	var o options
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "chat",
 		Short: "Have a conversation with an agent",
@@ -34,7 +35,11 @@ func newChat(std streams) *cobra.Command {
 
 At a terminal, you are asked when a hook asks for approval; without one, such a
 call is refused. Piped input is read line by line, as if it were typed; the exit
-code is then that of the last turn.
+code is then that of the last turn. With --json, the answers and the progress go to
+standard output, as JSON Lines.
+
+Hooks at ConversationStart are asked before the first turn, hooks at ConversationEnd
+are called at the end, within 10 seconds.
 
 ` + exitHelp,
 		Example: `  grapnel chat --tool files --tool shell
@@ -48,11 +53,12 @@ code is then that of the last turn.
 			}
 			return withTelemetry(c.Context(), "", std.err, func(ctx context.Context) error {
 				in := newInput(std)
-				return chat(ctx, file, o.rules, in, newView(std, &o, false, in.terminal == nil))
+				return chat(ctx, file, o.rules, in, newView(std, &o, asJSON, in.terminal == nil))
 			})
 		},
 	}
 	o.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "write every event to standard output, as JSON Lines (docs/events.md)")
 	return c
 }
 
@@ -64,7 +70,8 @@ type conversation struct {
 	view    *view
 	rules   rules
 	session *agent.Session
-	code    int // exit code of the last turn
+	left    bool // the user has left the prompt
+	code    int  // exit code of the last turn
 }
 
 func chat(ctx context.Context, file *registry.File, rules rules, in *input, v *view) error {
@@ -91,6 +98,7 @@ func chat(ctx context.Context, file *registry.File, rules rules, in *input, v *v
 		text, err := c.nextPrompt(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
+			c.left = true
 			return c.exit()
 		case err != nil:
 			return err
@@ -115,6 +123,7 @@ func (c *conversation) begin(m *made) {
 func (c *conversation) end(ctx context.Context) {
 	_, release := withInterrupt(ctx, func() {}, c.in.restore)
 	defer release()
+	c.closeSession(ctx)
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	if c.agent.Drain(ctx) != nil {
@@ -185,6 +194,7 @@ func (c *conversation) turn(ctx context.Context, text string) error {
 		if err != nil {
 			return err
 		}
+		c.closeSession(ctx)
 		if err := c.close(); err != nil {
 			c.view.note(err.Error())
 		}
@@ -213,7 +223,7 @@ func (c *conversation) streamTurn(ctx context.Context, text string) (final agent
 func (c *conversation) printAnswer(ctx context.Context, final agent.State, err error) error {
 	cause := context.Cause(ctx)
 	c.code = exitCode(final, err, cause)
-	if c.view.show == nil && !isPlainEnd(final) {
+	if c.view.show == nil && c.view.events == nil && !isPlainEnd(final) {
 		c.view.note(timeline.Verdict(final, err))
 	}
 	if final.Status() == agent.StatusDone {
@@ -228,4 +238,17 @@ func (c *conversation) printAnswer(ctx context.Context, final agent.State, err e
 		fmt.Fprintln(c.in.std.err)
 	}
 	return nil
+}
+
+// closeSession tells the hooks that the conversation has ended.
+func (c *conversation) closeSession(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	reason := agent.ClosedOtherwise
+	if c.left {
+		reason = agent.ClosedByUser
+	}
+	if err := c.session.CloseWith(ctx, reason); err != nil {
+		c.view.note(err.Error())
+	}
 }

@@ -1,0 +1,103 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Conversation describes a conversation that starts or has ended: an agent.Session.
+type Conversation struct {
+	// Source says whether the conversation is new; empty at its end.
+	Source agent.ConversationSource `json:"source,omitempty"`
+	// Reason says why it was closed; empty at its start.
+	Reason agent.CloseReason `json:"reason,omitempty"`
+	// Turns is the number of runs of the session before the one that starts the conversation; at the
+	// end, of all its runs. Runs that were denied count, too.
+	Turns int `json:"turns"`
+}
+
+// ConversationContext is the context of AtConversationStart. Its Run is the first run of the
+// conversation, which waits for the hooks.
+type ConversationContext struct {
+	contextView
+	about Conversation
+}
+
+// Conversation returns the description of the conversation.
+func (c ConversationContext) Conversation() Conversation { return c.about }
+
+// Allow lets the conversation begin, and may add to it.
+func (c ConversationContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
+
+// ConversationEndContext is the context of AtConversationEnd. Its Run is the last run of the
+// conversation, which has ended; State is the final state.
+type ConversationEndContext struct {
+	aroundView
+	about Conversation
+}
+
+// Conversation returns the description of the conversation.
+func (c ConversationEndContext) Conversation() Conversation { return c.about }
+
+// startConversation asks the hooks at ConversationStart in turn, if this run is the first of a
+// conversation; each sees what the ones before have added. If one cannot decide and fails closed, the
+// input is denied, nothing is added, and the next run of the conversation asks them again, so that a
+// second message does not get past it.
+func (c *Compiled) startConversation(ctx context.Context, s agent.State) (agent.State, error) {
+	source, starts := agent.Checkpoint(s).ConversationStart()
+	if !starts {
+		return s, nil
+	}
+	info, _ := infoOf(ConversationStart)
+	about := Conversation{Source: source, Turns: s.Run().Number - 1}
+	view := func(s agent.State, frozen *Outcome) ConversationContext {
+		return ConversationContext{contextView{state: s, info: info, frozen: frozen}, about}
+	}
+	after := s
+	var last *Outcome
+	var effects agent.Effects
+	for _, e := range c.conversationStart.controls {
+		o, err := e.consult(ctx, view(after, nil))
+		if err != nil {
+			return s, err
+		}
+		if o == nil {
+			continue
+		}
+		tellConflicts(ctx, s, ConversationStart, effects, o.effects)
+		effects = effects.Add(o.effects)
+		after, last = after.Apply(o.effects), o
+		if o.decision == Deny {
+			after = denyInput(s, o)
+			break
+		}
+	}
+	if err := c.conversationStart.announce(ctx, c.pool, view(after, last)); err != nil {
+		return s, err
+	}
+	if !after.Status().Terminal() {
+		agent.Checkpoint(s).RecordConversationStart()
+	}
+	return after, nil
+}
+
+// EndConversation tells the hooks at ConversationEnd that the session with the final state s was
+// closed, and waits until they have returned, with those that are detached. When ctx is done, it
+// cancels the ones that still run. The observer receives their events; nil means none. It is for
+// agent.Config.EndConversation.
+func (c *Compiled) EndConversation(ctx context.Context, s agent.State, reason agent.CloseReason, o agent.Observer) error {
+	if c.conversationEnd.empty() {
+		return nil
+	}
+	run := s.Run()
+	scope := c.OpenScope(ctx, ScopeOptions{Run: run, Observer: o})
+	defer scope.Cancel()
+	firing := Firing{Point: ConversationEnd, Stage: run.Stage, Iteration: run.Iteration}
+	about := Conversation{Reason: reason, Turns: run.Number}
+	err := scope.fire(ctx, s, firing, func(ctx context.Context, inside agent.State, f Firing) error {
+		return c.conversationEnd.announce(ctx, scope.hooks.pool, ConversationEndContext{viewAround(inside, f, nil), about})
+	}, &s)
+	return errors.Join(err, scope.Drain(ctx))
+}
