@@ -38,7 +38,7 @@ type Tree struct {
 
 var _ sdktrace.SpanProcessor = (*Tree)(nil)
 
-// OnStart does nothing.
+// OnStart ignores the span: only ended spans are stored.
 func (*Tree) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
 // OnEnd stores the span.
@@ -52,10 +52,10 @@ func (t *Tree) OnEnd(s sdktrace.ReadOnlySpan) {
 	t.spans = append(t.spans, s)
 }
 
-// ForceFlush does nothing.
+// ForceFlush returns nil: nothing is buffered.
 func (*Tree) ForceFlush(context.Context) error { return nil }
 
-// Shutdown does nothing: the stored spans can still be written.
+// Shutdown returns nil: the stored spans can still be written.
 func (*Tree) Shutdown(context.Context) error { return nil }
 
 // WriteTo writes the spans, one per line, in the order in which they began. It can be called at any time.
