@@ -188,6 +188,7 @@ func lockRun(t *testing.T, s *postgres.Store, id agent.RunID) (unlock func()) {
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `SELECT FROM runs WHERE id = $1 FOR UPDATE`, string(id))
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // or Close would wait for it
 	return func() { require.NoError(t, tx.Rollback(t.Context())) }
 }
 

@@ -155,10 +155,19 @@ func (s *Store) call(ctx context.Context, what string, f func(ctx context.Contex
 	switch {
 	case err == nil:
 		return nil
-	case within.Err() != nil && ctx.Err() == nil:
+	case ctx.Err() == nil && (within.Err() != nil || exceededTime(err)):
+		if !errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+		}
 		return fmt.Errorf("%s: the database did not answer within %s: %w", what, s.timeout, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+// exceededTime reports whether the database cancelled a statement, which has as much time there as here.
+func exceededTime(err error) bool {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && said.Code == "57014"
 }
 
 // hadNoEffect reports whether a failed call had no effect and is likely to succeed when repeated.
