@@ -18,6 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
+	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
 // AP-14, LH-36
@@ -147,7 +148,7 @@ func TestWhatIsWrongWithAProcessIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "script"), []byte("#!/no/such/interpreter\n"), 0o755))
+			parts.WriteExecutable(t, filepath.Join(dir, "script"), []byte("#!/no/such/interpreter\n"))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "text"), nil, 0o644))
 			_, err := ready(t, tc.d, action.Host{Dir: dir}).Do(t.Context(), guarded(t)).Get()
 			assert.Equal(t, tc.fault, faultOf(t, err))

@@ -38,7 +38,6 @@ case "$request" in
 *) echo '{}' ;;
 esac
 `})
-	require.NoError(t, os.Chmod(filepath.Join(dir, "judge.sh"), 0o700))
 	p := load(t, `
 policy: guard
 hooks:

@@ -15,6 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
+	"github.com/grapnel-go/grapnel/internal/parts"
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -56,6 +57,10 @@ func write(t testing.TB, files map[string]string) (dir string) {
 	for name, text := range files {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		if filepath.Ext(name) == ".sh" {
+			parts.WriteExecutable(t, path, []byte(text))
+			continue
+		}
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return dir

@@ -74,7 +74,6 @@ func newKeptWorld(t *testing.T) *keptWorld {
 	t.Helper()
 	parts.Command(t, "bash", "install bash")
 	w := &keptWorld{dir: write(t, map[string]string{"told.sh": "#!/bin/sh\necho \"told $GRAPNEL_IDEMPOTENCY_KEY\" >> log\n"})}
-	require.NoError(t, os.Chmod(filepath.Join(w.dir, "told.sh"), 0o700))
 	w.store = openRuns(t, filepath.Join(w.dir, "runs.db"))
 	return w
 }
@@ -494,7 +493,7 @@ func TestTheLastEntryIsTorn(t *testing.T) {
 			if name == "runs.db-wal" {
 				text = text[:len(text)-lost]
 			}
-			require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o700))
+			parts.WriteExecutable(t, filepath.Join(dir, name), text)
 		}
 		torn := &keptWorld{dir: dir, store: openRuns(t, filepath.Join(dir, "runs.db"))}
 		_, after := torn.noted(t)

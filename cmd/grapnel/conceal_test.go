@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
 // A command of the shell tool does not get the key that grapnel was started with,
@@ -29,7 +31,7 @@ func TestKeysAreConcealed(t *testing.T) {
 			require.NoError(t, os.Chmod(dir, 0o777)) // for an unprivileged user
 		}
 		p.cmd.Path = filepath.Join(p.cmd.Dir, "grapnel")
-		require.NoError(t, os.WriteFile(p.cmd.Path, program, 0o755))
+		parts.WriteExecutable(t, p.cmd.Path, program)
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p, p

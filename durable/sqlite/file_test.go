@@ -19,6 +19,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
 func TestFilesAreTheOwnersAlone(t *testing.T) {
@@ -149,7 +150,7 @@ func TestReadOnlyFile(t *testing.T) {
 		binary, err := os.ReadFile(os.Args[0])
 		require.NoError(t, err)
 		cmd.Path = filepath.Join(dir, "unprivileged")
-		require.NoError(t, os.WriteFile(cmd.Path, binary, 0o755))
+		parts.WriteExecutable(t, cmd.Path, binary)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 	cmd.Env = append(os.Environ(), roleVar+"=open", pathVar+"="+path)

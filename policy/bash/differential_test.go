@@ -145,7 +145,7 @@ func newLaboratory(t *testing.T) laboratory {
 	require.NoError(t, os.Mkdir(lab.home, 0o755))
 	script := func(name, then string) {
 		text := "#!" + lab.bash + "\nprintf -v words '%s\\037' \"$0\" \"$@\"\nprintf '%s\\036' \"$words\" >>\"$STAND_IN_LOG\"\n" + then + "\n"
-		require.NoError(t, os.WriteFile(filepath.Join(lab.bin, name), []byte(text), 0o755))
+		parts.WriteExecutable(t, filepath.Join(lab.bin, name), []byte(text))
 	}
 	for _, name := range []string{"rm", "ls", "git", "foo", "bar", "id", "make", "echoes", "curl", "cp", "r", "m", "-rf"} {
 		script(name, "exit 0")

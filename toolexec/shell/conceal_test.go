@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/internal/parts"
 	"github.com/grapnel-go/grapnel/toolexec/shell"
 )
 
@@ -37,7 +38,7 @@ func TestConceal(t *testing.T) {
 		require.NoError(t, os.Chmod(name, 0o777)) // for an unprivileged user
 	}
 	program := filepath.Join(dir, "shell.test")
-	require.NoError(t, os.WriteFile(program, self, 0o755))
+	parts.WriteExecutable(t, program, self)
 	for mode, want := range map[string]string{"open": "seen: true\n", "concealed": "seen: false\n"} {
 		t.Run(mode, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), program, "-test.run=^TestConcealed$")
