@@ -220,12 +220,12 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 		`putting the toolbox together: tool "a": the name is given twice`,
 		`hook "h" is declared twice: names must be unique`,
 		`the func that changes the request is nil`,
-		`the approver is nil: leave it out when there is no person to ask`,
-		`no driver: give one with WithDriver`,
+		`the approver is nil: omit it if no person can be asked`,
+		`no driver: set one with WithDriver`,
 		`observer 1 of 1 is nil`,
 	}, strings.Split(err.Error(), "\n"))
 }
 
 func TestEmptyBuilder(t *testing.T) {
-	require.EqualError(t, builder.AgentBuilder{}.Build().Error(), "building the agent:\nno driver: give one with WithDriver")
+	require.EqualError(t, builder.AgentBuilder{}.Build().Error(), "building the agent:\nno driver: set one with WithDriver")
 }

@@ -270,7 +270,7 @@ func TestInstructionsThatCannotBeMade(t *testing.T) {
 	require.ErrorContains(t, err, "making the instructions: the directory is down")
 	assert.Empty(t, driver.Calls())
 	_, err = capability.UseInstructionsFunc(nil).Install(capability.Plan{}).Get()
-	require.EqualError(t, err, "the func that makes the instructions is nil")
+	require.EqualError(t, err, "the func that returns the instructions is nil")
 }
 
 // A step whose reply is there already asks the model nothing, and needs no instructions.

@@ -80,7 +80,7 @@ func TestEmptyToolboxHasNoTools(t *testing.T) {
 	e := toolexec.NewExecutor(toolexec.Toolbox{}, toolexec.Options{})
 	r := answer(t, t.Context(), e, call("bash", `{}`))
 	assert.Equal(t, agent.ReasonUnknownTool, r.Reason)
-	assert.Equal(t, `unknown tool "bash"; there are no tools at all`, r.Text())
+	assert.Equal(t, `unknown tool "bash"; the agent has no tools`, r.Text())
 }
 
 func TestBrokenToolThatIsAskedAllTheSame(t *testing.T) {

@@ -251,7 +251,7 @@ func TestFallbackThatMakesNoSense(t *testing.T) {
 	assert.Contains(t, wrong(t, kit.ModelFallback{}), `capability "model-fallback": there is no model to fall back on`)
 	assert.Contains(t, wrong(t, kit.ModelFallback{Drivers: []agent.Driver{agenttest.Script(), nil}}), "driver 2 of 2 is nil")
 	_, err := builder.New().With(kit.ModelFallback{Drivers: []agent.Driver{agenttest.Script()}}).Build().Get()
-	assert.ErrorContains(t, err, "no driver: give one with WithDriver")
+	assert.ErrorContains(t, err, "no driver: set one with WithDriver")
 	text := builder.New().WithDriver(model("a")).With(kit.ModelFallback{Drivers: []agent.Driver{agenttest.Script()}}).Plan().MustGet().String()
 	assert.Contains(t, text, "fallback(a, model 2)")
 }

@@ -95,5 +95,5 @@ var (
 	) (string, error) {
 		return "", errNotHere
 	})
-	errNotHere = errors.New("this program is no shop: its tools are mocked")
+	errNotHere = errors.New("this program is not a shop: its tools are mocked")
 )

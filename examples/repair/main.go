@@ -48,7 +48,7 @@ const (
 )
 
 func main() {
-	provider := flag.String("provider", "recorded", "who plays the model: recorded, openai, anthropic or gemini")
+	provider := flag.String("provider", "recorded", "the provider of the model: recorded, openai, anthropic or gemini")
 	model := flag.String("model", "", "the model, by its name at the provider")
 	keep := flag.Bool("keep", false, "keep the folder")
 	flag.Parse()

@@ -157,7 +157,7 @@ func TestOptions(t *testing.T) {
 		o    basedir.Options
 		want string
 	}{
-		{"", basedir.Options{}, `guarding base directory "": the name is empty: say which directory`},
+		{"", basedir.Options{}, `guarding base directory "": the name is empty: set the directory`},
 		{dir + "/nowhere", basedir.Options{}, "no such file or directory"},
 		{dir + "/a.txt", basedir.Options{}, "it is not a directory"},
 		{dir, basedir.Options{Also: []string{dir + "/nowhere"}}, "no such file or directory"},
@@ -234,7 +234,7 @@ func TestInAnAgent(t *testing.T) {
 	}
 	require.Len(t, told, 3)
 	assert.Equal(t, "a", told[0])
-	assert.Contains(t, told[1], `tool "cat": denied by base-dir: argument "path": the path "out/secret.txt" lies outside of `+dir+": it leads to ")
+	assert.Contains(t, told[1], `tool "cat": denied by base-dir: argument "path": the path "out/secret.txt" is outside of `+dir+": it leads to ")
 	assert.Contains(t, told[2], `tool "read_file": denied by base-dir`)
 	assert.NotContains(t, strings.Join(told, ""), "SECRET")
 }

@@ -116,7 +116,7 @@ func (a asking) checkSecret(t *testing.T, err error) {
 func checkText(t *testing.T, want, got string) {
 	t.Helper()
 	if want != got {
-		assert.Fail(t, "another text", "the text has %d bytes and should have %d, or others", len(got), len(want))
+		assert.Fail(t, "another text", "the text has %d bytes and must have %d, or it differs", len(got), len(want))
 	}
 }
 

@@ -128,7 +128,7 @@ func plainMessage(err error) string {
 }
 
 func (c *compiled) wrongResult(v ref.Val) error {
-	e := &EvalError{Point: c.d.point, Text: c.text, Err: fmt.Errorf("a condition must be a bool, and this is the %s %s", typeName(v), showValue(v))}
+	e := &EvalError{Point: c.d.point, Text: c.text, Err: fmt.Errorf("a condition must be a bool, but this is the %s %s", typeName(v), showValue(v))}
 	e.setPlace(c.d.wrongAt(c.text, firstByte(c.text), ""))
 	return e
 }

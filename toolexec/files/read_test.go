@@ -32,7 +32,7 @@ func TestRead(t *testing.T) {
 		"as many as can be":  {content: lines, in: files.ReadArgs{Offset: 3, Limit: math.MaxInt}, want: "three\nfour\n[f: lines 3 to 4 of 4, 19 bytes]"},
 		"last lines":         {content: lines, in: files.ReadArgs{Offset: 3, Limit: 9}, want: "three\nfour\n[f: lines 3 to 4 of 4, 19 bytes]"},
 		"beyond the end":     {content: lines, in: files.ReadArgs{Offset: 5}, want: `read "f": it has only 4 lines: there is no line 5`},
-		"negative":           {content: lines, in: files.ReadArgs{Offset: -1}, want: `read "f": offset and limit count lines: they are 1 or more, or left out`},
+		"negative":           {content: lines, in: files.ReadArgs{Offset: -1}, want: `read "f": offset and limit count lines: they must be 1 or more, or omitted`},
 		"as much as fits":    {content: lines, most: 9, want: "one\ntwo\n[f: lines 1 to 2 of 4, 19 bytes; read on with offset 3]"},
 		"just fits":          {content: lines, most: 19, want: "one\ntwo\nthree\nfour\n[f: 4 lines, 19 bytes]"},
 		"a long line":        {content: "0123456789\nx\n", most: 4, want: "0123\n[f: lines 1 to 1 of 2, 13 bytes; line 1 is longer than what is shown of it: grep finds parts of it; read on with offset 2]"},

@@ -30,7 +30,7 @@ func TestList(t *testing.T) {
 		`{"path": "./src/", "depth": 9}`: "src/a/\nsrc/a/b/\nsrc/a/b/deep.go (24 bytes)\nsrc/main.go (29 bytes)\nsrc/main_test.go (13 bytes)",
 		`{"path": "go.mod"}`:             `list "go.mod": it is a file, not a directory`,
 		`{"path": "scr"}`:                `list "scr": there is no such file or directory; did you mean "src"?`,
-		`{"depth": -1}`:                  `list "": depth counts levels: it is 1 or more, or left out`,
+		`{"depth": -1}`:                  `list "": depth must be 1 or more, or omitted`,
 	} {
 		assert.Equal(t, want, call(t, tree, "list_files", arguments).Text(), arguments)
 	}
@@ -52,7 +52,7 @@ func TestGlob(t *testing.T) {
 		`{"pattern": "[A-Z]*"}`:                      "README.md (10 bytes)",
 		`{"pattern": "{src,empty}/{main.go,.keep}"}`: "empty/.keep (0 bytes)\nsrc/main.go (29 bytes)",
 		`{"pattern": "[a"}`:                          `glob "[a": invalid pattern: a bracket or brace is not closed, or a backslash ends it; \ escapes the next character`,
-		`{"pattern": "/etc/*"}`:                      `glob "/etc/*": a pattern is relative to the path that is searched, and without ..`,
+		`{"pattern": "/etc/*"}`:                      `glob "/etc/*": a pattern must be relative to the searched path, and must not contain ..`,
 		`{"pattern": "nowhere/*"}`:                   `glob "nowhere/*": there is no such file or directory`,
 	} {
 		assert.Equal(t, want, call(t, tree, "glob", arguments).Text(), arguments)
@@ -147,7 +147,7 @@ func TestResultsAreCapped(t *testing.T) {
 
 	_, lazy := tree(t, files.Config{MaxWalk: 12}, contents...)
 	for tool, arguments := range map[string]string{"glob": `{"pattern": "**/f49.txt"}`, "list_files": `{"depth": 3}`, "grep": `{"pattern": "n"}`} {
-		assert.Contains(t, call(t, lazy, tool, arguments).Text(), "stopped after looking at 12 files and directories: say a path further down]", tool)
+		assert.Contains(t, call(t, lazy, tool, arguments).Text(), "stopped after looking at 12 files and directories: use a deeper path]", tool)
 	}
 }
 

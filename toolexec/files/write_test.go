@@ -67,7 +67,7 @@ func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "file"), "")
 	for root, want := range map[string]string{
-		"":                            "opening files: Root is empty: say which directory the files are in",
+		"":                            "opening files: Root is empty: set the directory of the files",
 		filepath.Join(dir, "nowhere"): fmt.Sprintf("opening files: root %q: no such file or directory", filepath.Join(dir, "nowhere")),
 		filepath.Join(dir, "file"):    fmt.Sprintf("opening files: root %q: not a directory", filepath.Join(dir, "file")),
 	} {

@@ -106,9 +106,9 @@ func (g *gate) judge(m jsonrpc.Message) (wanted bool, err error) {
 	g.noise += 32 // for the message itself
 	switch {
 	case g.asked > maxAsked:
-		return false, fmt.Errorf("it asked %d things without reading the answers", g.asked)
+		return false, fmt.Errorf("it sent %d requests without reading the answers", g.asked)
 	case g.noise > g.most:
-		return false, fmt.Errorf("it sent %d bytes that answer nothing", g.noise)
+		return false, fmt.Errorf("it sent %d bytes that do not answer a request", g.noise)
 	}
 	return wanted, nil
 }
