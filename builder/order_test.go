@@ -59,11 +59,11 @@ func TestWhatIsWrongWithCapabilities(t *testing.T) {
 		},
 		"a circle": {
 			[]capability.Capability{part{name: "a", after: []string{"b"}}, part{name: "b", requires: []string{"a"}}, part{name: "behind", after: []string{"a"}}, part{name: "free"}},
-			[]string{`capabilities wait for one another in a circle: capability "a", capability "b"`},
+			[]string{`capabilities require each other in a cycle: capability "a", capability "b"`},
 		},
 		"needs itself": {
 			[]capability.Capability{part{name: "a", requires: []string{"a"}}},
-			[]string{`capabilities wait for one another in a circle: capability "a"`},
+			[]string{`capabilities require each other in a cycle: capability "a"`},
 		},
 		"fails to install": {[]capability.Capability{part{name: "a"}, unnamed}, []string{"capability 2 (capability.Func): no disk"}},
 		"guards that are none": {

@@ -52,7 +52,7 @@ hooks:
 		`10:8 p/false condition its condition is always false: the rule never applies`,
 		`11:8 p/shadow shadow it is in shadow: it reports decisions and enforces none`,
 		`13:8 p/old waiver its waiver (ann: migration) ended on 2020-01-31: it is in force`,
-		`14:47 p/new name reason: unknown name "missing" at PreToolUse: it stays as it is`,
+		`14:47 p/new name reason: unknown name "missing" at PreToolUse: it is left unchanged`,
 		`15:74 p/shell shell command: bash splits its value at spaces and expands wildcards in it: write "${PROGRESS}"`,
 		`17:8 p/behind unreachable it is never asked: "p/end" in line 16 of policy.yaml decides deny for all that it matches`,
 	}

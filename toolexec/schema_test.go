@@ -40,10 +40,10 @@ func TestCompileSchemaRefuses(t *testing.T) {
 		`{"properties":{"a":{"minimum":"1"}}}`:     `/properties/a/minimum: expected number, got string "1"`,
 		`{"properties":{"a":1},"properties":{}}`:   `member "properties" is given twice`,
 		`{"$ref":"#/$defs/nope"}`:                  "not found",
-		`{"$ref":"other.json"}`:                    "references out of the document are not followed",
-		`{"$ref":"https://example.com/s.json"}`:    "references out of the document are not followed (https://example.com/s.json)",
-		`{"$ref":"file:///etc/passwd"}`:            "references out of the document are not followed",
-		`{"$schema":"https://example.com/mine"}`:   "references out of the document are not followed",
+		`{"$ref":"other.json"}`:                    "references to other documents are not supported",
+		`{"$ref":"https://example.com/s.json"}`:    "references to other documents are not supported (https://example.com/s.json)",
+		`{"$ref":"file:///etc/passwd"}`:            "references to other documents are not supported",
+		`{"$schema":"https://example.com/mine"}`:   "references to other documents are not supported",
 		`{"properties":{"a":{"pattern":"(?=x)"}}}`: "/properties/a/pattern: must be a valid regex",
 	} {
 		_, err := CompileSchema(raw)

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/backtest"
 )
 
-// sampleFiles is a recording of our own invention, with its tools and facts.
+// sampleFiles is an invented recording, with its tools and facts.
 //
 //go:embed sample
 var sampleFiles embed.FS

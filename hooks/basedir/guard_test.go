@@ -96,7 +96,7 @@ func TestFields(t *testing.T) {
 		"none":              allow(`{}`),
 		"no path":           allow(`{"command":"cat /etc/passwd","query":"../x","text":"/x","file_text":"/* x */","path_type":"/"}`),
 		"numbers":           allow(`{"path":12,"file":null,"dir":true}`),
-		"a list":            deny(`{"paths":["a.txt","/etc/passwd"]}`, `argument "paths.1": the path "/etc/passwd" lies outside of`),
+		"a list":            deny(`{"paths":["a.txt","/etc/passwd"]}`, `argument "paths.1": the path "/etc/passwd" is outside of`),
 		"deep":              deny(`{"ops":[{"to":{"filePath":"../x"}}]}`, `argument "ops.0.to.filePath"`),
 		"names as paths":    deny(`{"files":{"a.txt":"x","../x":"y"}}`, `argument "files.../x"`),
 		"a file's name":     deny(`{"file":{"name":"/etc/passwd","content":"/x"}}`, `argument "file.name"`),
@@ -161,7 +161,7 @@ func TestOptions(t *testing.T) {
 		{dir + "/nowhere", basedir.Options{}, "no such file or directory"},
 		{dir + "/a.txt", basedir.Options{}, "it is not a directory"},
 		{dir, basedir.Options{Also: []string{dir + "/nowhere"}}, "no such file or directory"},
-		{dir, basedir.Options{Absolute: true}, "Absolute needs Fields"},
+		{dir, basedir.Options{Absolute: true}, "Absolute requires Fields"},
 	} {
 		_, err := basedir.Guard(tc.dir, tc.o)
 		assert.ErrorContains(t, err, tc.want)

@@ -6,7 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// awk walks a program of awk. It looks for system(), pipes and files.
+// awk walks an awk program and lists the commands, pipes and files in it.
 func awk(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "+F*v*f^E^i^l^e:W:bcCd?D?ghI?kL?MnNo?OpPrsStV",
 		"field-separator* assign* file^ exec^ include^ load^ source* characters-as-bytes traditional copyright dump-variables? debug? gen-pot help "+

@@ -110,7 +110,7 @@ var ours = []struct{ theirs, ours string }{
 	{"unsupported conversion to ref.Val", "a value has a type that conditions do not support"},
 }
 
-// plainMessage returns the text of an error, in clearer words than CEL's where ours has them.
+// plainMessage returns the message of an error. If the map ours has a clearer message than CEL's, it returns that one.
 func plainMessage(err error) string {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "no such key: "); ok {

@@ -74,7 +74,7 @@ func TestGrep(t *testing.T) {
 		`{"pattern": "NEEDLE", "path": "long.js"}`:                      "long.js:1: …" + strings.Repeat("x", 100) + "NEEDLE" + strings.Repeat("ö", 147) + "…",
 		`{"pattern": "needle", "path": "odd.txt"}`:                      "odd.txt:1: caf� needles",
 		`{"pattern": "hit", "path": "steps.txt", "context": 1}`:         "steps.txt-2- 2\nsteps.txt:3: hit a\nsteps.txt-4- 4\n--\nsteps.txt:5: hit b\nsteps.txt-6- 6\n--\nsteps.txt-8- 8\nsteps.txt:9: hit c",
-		`{"pattern": "hit", "path": "steps.txt", "max_matches": 1}`:     "steps.txt:3: hit a\n[and 2 more: say a path, a glob or a pattern that fits fewer]",
+		`{"pattern": "hit", "path": "steps.txt", "max_matches": 1}`:     "steps.txt:3: hit a\n[and 2 more: use a path, glob or pattern that matches fewer]",
 		`{"pattern": "nowhere to be found", "path": "src"}`:             "[nothing found in 3 files]",
 		`{"pattern": "a(b", "path": "src"}`:                             "grep \"a(b\": invalid regular expression (RE2 syntax): missing closing ): `a(b`",
 		`{"pattern": "(?=a)"}`:                                          "grep \"(?=a)\": invalid regular expression (RE2 syntax): invalid or unsupported Perl syntax: `(?=`",
@@ -132,10 +132,10 @@ func TestResultsAreCapped(t *testing.T) {
 		contents = append(contents, fmt.Sprintf("d%d/f%02d.txt", i%5, i), "needle\nneedle\n")
 	}
 	_, few := tree(t, files.Config{MaxMatches: 2}, contents...)
-	assert.Equal(t, "d0/f00.txt (14 bytes)\nd0/f05.txt (14 bytes)\n[and 48 more: say a path or a pattern that fits fewer]",
+	assert.Equal(t, "d0/f00.txt (14 bytes)\nd0/f05.txt (14 bytes)\n[and 48 more: use a path or pattern that matches fewer]",
 		call(t, few, "glob", `{"pattern": "**"}`).Text())
-	assert.Equal(t, "d0/\nd1/\n[and 3 more: say a path or a pattern that fits fewer]", call(t, few, "list_files", `{}`).Text())
-	assert.Equal(t, "d0/f00.txt:1: needle\nd0/f00.txt:2: needle\n[and 98 more: say a path, a glob or a pattern that fits fewer]",
+	assert.Equal(t, "d0/\nd1/\n[and 3 more: use a path or pattern that matches fewer]", call(t, few, "list_files", `{}`).Text())
+	assert.Equal(t, "d0/f00.txt:1: needle\nd0/f00.txt:2: needle\n[and 98 more: use a path, glob or pattern that matches fewer]",
 		call(t, few, "grep", `{"pattern": "n", "max_matches": 1000}`).Text())
 
 	_, short := tree(t, files.Config{MaxReadBytes: 100}, contents...)

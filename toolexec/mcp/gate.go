@@ -36,8 +36,8 @@ const (
 	maxAsked = 64
 )
 
-// ownCodes are the codes that the SDK uses for its own errors: closing on either side, and failed sends. If a server
-// uses them for other errors, these must not be mistaken for a closed connection.
+// ownCodes are the codes that the SDK uses for its own errors: closing on either side, and failed sends. A server
+// may use them for other errors, which must not be mistaken for a closed connection.
 var ownCodes = []int64{-32003, -32004, -32005}
 
 func newGate(t sdk.Transport, s Server, n *news, agreed func(version string)) *gate {
