@@ -560,8 +560,8 @@ func (w *walker) assignBraces(c ctx, a *syntax.Assign) {
 	c.st.set(a.Name.Value, value{text: unknown})
 }
 
-// declared reads the options of declare: whether an assignment to the variables no longer simply sets them, and
-// whether the variables are exported.
+// declared reads the options of declare. It reports whether an assignment to the variables has another meaning than
+// setting them, as with declare -i, and whether the variables are exported.
 func declared(args []Word, name string) (odd, exported bool) {
 	exported, odd = name == "export", name == "readonly"
 	for _, a := range args {
