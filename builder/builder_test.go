@@ -214,10 +214,10 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 	assert.Equal(t, []string{
 		`building agent "helper":`,
 		`capability 1 of 6 is nil`,
-		`capability "b" requires "c", which is not there`,
+		`capability "b" requires "c", which is not installed`,
 		`capability "guards": the limit of steps is -2: it must not be less than -1, which means none, and zero means 100`,
 		`capability "guards": the limit of time is -1ns: it must not be negative, and zero means none`,
-		`putting the toolbox together: tool "a": the name is given twice`,
+		`building the toolbox: tool "a": the name is given twice`,
 		`hook "h" is declared twice: names must be unique`,
 		`the func that changes the request is nil`,
 		`the approver is nil: omit it if no person can be asked`,

@@ -115,8 +115,8 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 		Agent().Error()
 	require.Error(t, err)
 	assert.Equal(t, []string{
-		`putting the toolbox together: tool 1 of 4 is nil`,
-		`tool "x y": a name is 1 to 64 letters, digits, _ and -`,
+		`building the toolbox: tool 1 of 4 is nil`,
+		`tool "x y": a name must be 1 to 64 letters, digits, _ and -`,
 		`tool "a": the name is given twice`,
 		`hook "h" is declared twice: names must be unique`,
 		`hook 3 has no name: events and denials need one`,

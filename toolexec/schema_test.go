@@ -35,7 +35,7 @@ func TestCompileSchemaRefuses(t *testing.T) {
 		``:                                         "the text is empty",
 		`[]`:                                       "expected a schema object, got array of 0 items",
 		`true`:                                     "expected a schema object, got boolean true",
-		`{"type":"string"}`:                        "arguments are always an object, the schema asks for string",
+		`{"type":"string"}`:                        "arguments must be an object, but the schema is for string",
 		`{"type":"objekt"}`:                        `/type: must be one of "array", `,
 		`{"properties":{"a":{"minimum":"1"}}}`:     `/properties/a/minimum: expected number, got string "1"`,
 		`{"properties":{"a":1},"properties":{}}`:   `member "properties" is given twice`,

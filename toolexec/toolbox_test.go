@@ -28,11 +28,11 @@ func TestToolboxReportsEverythingAtOnce(t *testing.T) {
 	)
 	require.Error(t, err)
 	for _, want := range []string{
-		"putting the toolbox together: tool 2 of 10 is nil",
+		"building the toolbox: tool 2 of 10 is nil",
 		"tool 3 of 10 is nil",
 		`tool "add": the name is given twice`,
-		`tool "füge hinzu": a name is 1 to 64 letters, digits, _ and -`,
-		`tool "": a name is 1 to 64 letters, digits, _ and -`,
+		`tool "füge hinzu": a name must be 1 to 64 letters, digits, _ and -`,
+		`tool "": a name must be 1 to 64 letters, digits, _ and -`,
 		`tool "timer": inferring schema of struct { C chan int }`,
 		`tool "idle": the func is nil`,
 		`tool "list": compiling schema: arguments are always an object`,

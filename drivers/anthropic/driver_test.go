@@ -104,7 +104,7 @@ func TestNew(t *testing.T) {
 		"BaseURL is not the address": {Model: "claude-opus-5", BaseURL: "localhost:4000"},
 		"BaseURL is not a URL":       {Model: "claude-opus-5", BaseURL: "http://me:secret@\x00"},
 		"has a query or a fragment":  {Model: "claude-opus-5", BaseURL: "https://me:secret@example.com?key=1"},
-		"the key has a line break":   {Model: "claude-opus-5", APIKey: "sk-\n1"},
+		"the key contains a line break":   {Model: "claude-opus-5", APIKey: "sk-\n1"},
 	} {
 		_, err := anthropic.New(c)
 		require.ErrorContains(t, err, want)

@@ -113,7 +113,7 @@ func TestEdit(t *testing.T) {
 		"overlapping, all":     {"aaa", files.EditArgs{OldText: "aa", NewText: "x", ReplaceAll: true}, "xa", "1 replacement"},
 		"very often":           {strings.Repeat("a\n", 500), files.EditArgs{OldText: "a", NewText: "x"}, "", "500 times, at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 …: give"},
 		"not there":            {"a\n", files.EditArgs{OldText: "b", NewText: "x"}, "", "old_text is not in the file: read the file"},
-		"other white space":    {"func f() {\n\treturn 1\n}\n", files.EditArgs{OldText: "func f() {\n    return 1\n}", NewText: "x"}, "", `with other white space it is, from line 1: "func f() {\n\treturn 1\n}"`},
+		"other white space":    {"func f() {\n\treturn 1\n}\n", files.EditArgs{OldText: "func f() {\n    return 1\n}", NewText: "x"}, "", `it is there with other white space, from line 1: "func f() {\n\treturn 1\n}"`},
 		"only the first line":  {"a\nfunc f() {\n\treturn 1\n}\n", files.EditArgs{OldText: "func f() {\n\treturn 2", NewText: "x"}, "", `its first line is, at line 2, but what follows is different: "func f() {\n\treturn 1\n}"`},
 		"empty old":            {"a\n", files.EditArgs{NewText: "x"}, "", "old_text is empty: write_file writes a whole file"},
 		"nothing to do":        {"a\n", files.EditArgs{OldText: "a", NewText: "a"}, "", "old_text and new_text are the same"},
