@@ -145,7 +145,7 @@ func TestTagsThatCannotBe(t *testing.T) {
 		`A: tag pattern:"(": `: refuseCall[struct {
 			A string `pattern:"("`
 		}],
-		`A: unknown tag min: write minimum`: refuseCall[struct {
+		`A: unknown tag min: use minimum`: refuseCall[struct {
 			A int `min:"1"`
 		}],
 		`A: minimum is 5 and exceeds the maximum, 4`: refuseCall[struct {

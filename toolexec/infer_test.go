@@ -135,11 +135,11 @@ func TestSchemaForRefuses(t *testing.T) {
 	type chain struct{ Next *chain }
 
 	s, err := SchemaFor[int]()
-	refuses("arguments are an object", s, err)
+	refuses("arguments must be an object", s, err)
 	s, err = SchemaFor[*base]()
-	refuses("arguments are an object", s, err)
+	refuses("arguments must be an object", s, err)
 	s, err = SchemaFor[any]()
-	refuses("arguments are an object", s, err)
+	refuses("arguments must be an object", s, err)
 	s, err = SchemaFor[ownJSON]()
 	refuses("it needs a JSONSchema method", s, err)
 	s, err = SchemaFor[struct{ D time.Duration }]()

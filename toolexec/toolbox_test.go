@@ -35,7 +35,7 @@ func TestToolboxReportsEverythingAtOnce(t *testing.T) {
 		`tool "": a name must be 1 to 64 letters, digits, _ and -`,
 		`tool "timer": inferring schema of struct { C chan int }`,
 		`tool "idle": the func is nil`,
-		`tool "list": compiling schema: arguments are always an object`,
+		`tool "list": compiling schema: arguments must be an object`,
 		`tool "alien": parameters: compiling schema`,
 	} {
 		assert.ErrorContains(t, err, want)

@@ -236,8 +236,8 @@ func TestMemoryHasLimits(t *testing.T) {
 		command("insert", "path", "/memories/bytes", "insert_line", 0, "insert_text", "x"), command("insert", "path", "/memories/dos", "insert_line", 0, "insert_text", "x"))
 	assert.Contains(t, got[0], "[the file goes on: see view_range]")
 	assert.Contains(t, got[1], "is too large to be changed")
-	assert.Contains(t, got[2], "make a new file of what is in it")
-	assert.Contains(t, got[3], "make a new file of what is in it")
+	assert.Contains(t, got[2], "copy its text to a new file")
+	assert.Contains(t, got[3], "copy its text to a new file")
 }
 
 // The model is told once what is there, and again when that has changed.
