@@ -29,11 +29,11 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 		"endless":    {nil, []string{"its list of tools has more than 100 pages"}},
 		"many":       {nil, []string{"it lists more than 1000 tools"}},
 		"long":       {nil, []string{"its list of tools is longer than 262144 bytes (MaxMessageBytes)"}},
-		"twins":      {nil, []string{`listing the tools of mcp server "bad": it lists 2 tools named "a": list it in Except to omit it`}},
+		"twins":      {nil, []string{`listing the tools of mcp server "bad": it lists 2 tools named "a": list the name in Except to omit them`}},
 		"nameless":   {nil, []string{"it lists a tool without a name"}},
 		"unreadable": {nil, []string{`listing the tools of mcp server "bad"`}},
 		"schemas": {nil, []string{`tool "number": its schema: it is not an object; list it in Except to omit it`,
-			`tool "array": its schema: compiling schema: arguments are always an object`}},
+			`tool "array": its schema: compiling schema: arguments must be an object`}},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
