@@ -86,8 +86,8 @@ func TestNewerLogs(t *testing.T) {
 	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		for name, says := range map[string]string{
-			"events.jsonl": "the event log has version 2, and this program knows version 1: use a newer grapnel",
-			"audit.jsonl":  "the audit log has version 2, and this program knows version 1: use a newer grapnel",
+			"events.jsonl": "the event log has version 2, but this program reads version 1: use a newer grapnel",
+			"audit.jsonl":  "the audit log has version 2, but this program reads version 1: use a newer grapnel",
 		} {
 			newer := bytes.ReplaceAll(upgrade.Read(t, version, name), []byte(`{"v":1,`), []byte(`{"v":2,`))
 			r := recorded.NewReader(name, bytes.NewReader(newer))

@@ -61,7 +61,7 @@ func TestSealedState(t *testing.T) {
 		upgrade.AssertFacts(t, known(t, version, "states").(map[string]any)["waiting"], plain(t, stateFacts(s)), "sealed")
 
 		_, err = seal.Unmarshal(bytes.Replace(sealed, []byte(`"seal":1`), []byte(`"seal":2`), 1))
-		require.ErrorContains(t, err, "the seal is of version 2, and this program reads 1: use a newer version of the module")
+		require.ErrorContains(t, err, "the seal has version 2, but this program reads version 1: use a newer version of the module")
 	})
 }
 
