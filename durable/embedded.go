@@ -58,42 +58,46 @@ func (e *embedded) Next(ctx context.Context, w WorkerInfo) (Delivery, error) {
 
 // claim claims a run that the worker serves; it returns nil when none is ready.
 func (e *embedded) claim(ctx context.Context, w WorkerInfo) (Delivery, error) {
-	keys, err := e.keysFor(ctx, w)
-	if err != nil {
-		return nil, err
+	keys, fresh, err := e.keysFor(ctx, w, queuesAge)
+	for err == nil {
+		var runs []Run
+		if len(keys) > 0 {
+			runs, err = e.store.Claim(ctx, w.Owner, w.TTL, 1, keys...)
+		}
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("claiming a run: %w", err)
+		case len(runs) > 0:
+			return &claimed{store: e.store, run: runs[0]}, nil
+		case fresh:
+			return nil, nil //nolint:nilnil // there is no run
+		}
+		keys, fresh, err = e.keysFor(ctx, w, 0) // there may be a new queue
 	}
-	if len(keys) == 0 {
-		return nil, nil //nolint:nilnil // there is no run
-	}
-	runs, err := e.store.Claim(ctx, w.Owner, w.TTL, 1, keys...)
-	if err != nil {
-		return nil, fmt.Errorf("claiming a run: %w", err)
-	}
-	if len(runs) == 0 {
-		return nil, nil //nolint:nilnil // there is no run
-	}
-	return &claimed{store: e.store, run: runs[0]}, nil
+	return nil, err
 }
 
-// queuesAge is how old the list of queues may be, so that a busy worker does not read it for each run.
-const queuesAge = 200 * time.Millisecond
+// queuesAge is how old the list of queues may be that a worker uses first, so that a busy worker does not read it for
+// each run.
+const queuesAge = time.Second
 
-// keysFor returns the keys of the queues that the worker serves.
-func (e *embedded) keysFor(ctx context.Context, w WorkerInfo) (keys []Key, err error) {
+// keysFor returns the keys of the queues that the worker serves, from a list that is not older than age. Fresh reports
+// whether the list was read now.
+func (e *embedded) keysFor(ctx context.Context, w WorkerInfo, age time.Duration) (keys []Key, fresh bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if time.Since(e.read) > queuesAge {
+	if e.read.IsZero() || time.Since(e.read) >= age {
 		if e.queues, err = e.store.Queues(ctx); err != nil {
-			return nil, fmt.Errorf("looking for queues: %w", err)
+			return nil, false, fmt.Errorf("looking for queues: %w", err)
 		}
-		e.read = time.Now()
+		e.read, fresh = time.Now(), true
 	}
 	for _, needs := range e.queues {
 		if w.Serves(needs) {
 			keys = append(keys, needs.Key())
 		}
 	}
-	return keys, nil
+	return keys, fresh, nil
 }
 
 // claimed is a delivery of the embedded scheduler.
@@ -108,4 +112,4 @@ func (c *claimed) Lease() *Lease { return new(c.run.Lease()) }
 
 func (c *claimed) Ack(context.Context) error { return nil }
 
-func (c *claimed) Return(ctx context.Context) error { return c.store.Release(ctx, c.run.Lease()) }
+func (c *claimed) Return(ctx context.Context) error { return c.store.Release(ctx, c.run.Lease(), 0) }

@@ -156,7 +156,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut 
 func (h *held) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_ = h.keeper.store.Release(ctx, h.lease) // otherwise the lease expires
+	_ = h.keeper.store.Release(ctx, h.lease, 0) // otherwise the lease expires
 }
 
 // settleTime is how long an entry that may wait is kept in memory for the entry that follows it, so that both share a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -195,17 +196,35 @@ func (h *held) addContext(s agent.State) agent.State {
 	return s
 }
 
-// AgentResult is the Update.Result of a run of an agent, as JSON.
-type AgentResult struct {
-	// Text is the final answer.
+// Result is what a run ended with, as it is stored in JSON: see Update.Result and ResultOf.
+type Result struct {
+	// Text is the final answer of an agent, or the output of a command.
 	Text string `json:"text,omitempty"`
+	// Data is the output of a command when it is a JSON value; then Text is empty.
+	Data json.RawMessage `json:"data,omitempty"`
 	// Error is why the run failed or was cancelled.
 	Error string `json:"error,omitempty"`
+	// ExitCode is that of a command that has exited.
+	ExitCode *int `json:"exit_code,omitempty"`
+	// Cut is set when a command has written more than is stored.
+	Cut bool `json:"cut,omitempty"`
+}
+
+// ResultOf returns what a run ended with. It returns the zero Result for a run that has not ended.
+func ResultOf(ctx context.Context, store Store, id agent.RunID) (result Result, err error) {
+	data, err := store.Result(ctx, id)
+	if err == nil && len(data) > 0 {
+		err = json.Unmarshal(data, &result)
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("reading the result of run %s: %w", id, err)
+	}
+	return result, nil
 }
 
 // resultOf returns the result of a run of an agent.
 func resultOf(final agent.State, err error) []byte {
-	result := AgentResult{}
+	result := Result{}
 	if final.Status() == agent.StatusDone {
 		result.Text = final.Answer()
 	}
@@ -215,9 +234,14 @@ func resultOf(final agent.State, err error) []byte {
 	if err != nil {
 		result.Error = err.Error()
 	}
-	data, err := json.Marshal(result)
-	if err != nil {
-		return nil // cannot happen: strings only
+	return result.encode()
+}
+
+func (r Result) encode() []byte {
+	data, err := json.Marshal(r)
+	if err != nil { // Data is not JSON
+		r.Data = nil
+		data, _ = json.Marshal(r)
 	}
 	return data
 }

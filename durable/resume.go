@@ -107,15 +107,26 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 		return mo.Err[agent.State](fmt.Errorf("resuming run %s: %w", id, err))
 	}
 	about.Owner, about.Epoch, about.Expires = lease.Owner, lease.Epoch, lease.Expires
-	return k.Execute(ctx, a, about)
+	result := k.Execute(ctx, a, about)
+	if err := result.Error(); err != nil && !hasRun(err) {
+		return mo.Err[agent.State](k.giveBack(ctx, lease, err))
+	}
+	return result
+}
+
+// hasRun reports whether an error is that of a run, so that the run has given up its lease.
+func hasRun(err error) bool {
+	_, ran := errors.AsType[*agent.RunError](err)
+	return ran
 }
 
 // Execute is Resume for a run whose lease this keeper's owner has, such as a run that a worker has
-// claimed. It starts a job that has not begun. In any case it gives the lease up.
+// claimed. It starts a job that has not begun. An error that is not a *agent.RunError says that the run
+// was not executed; then the caller still has the lease.
 func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Result[agent.State] {
 	id, lease := about.ID, about.Lease()
 	fail := func(err error) mo.Result[agent.State] {
-		return mo.Err[agent.State](fmt.Errorf("resuming run %s: %w", id, k.giveBack(ctx, lease, err)))
+		return mo.Err[agent.State](fmt.Errorf("resuming run %s: %w", id, err))
 	}
 	if about.Paused && about.CancelReason == "" {
 		return fail(ErrPaused)
@@ -146,28 +157,26 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 		cancel(&CancelledError{Reason: about.CancelReason})
 		ctx = cancelled
 	} else if s.Waiting() {
-		return mo.TupleToResult(s, k.store.Release(context.WithoutCancel(ctx), lease))
+		return mo.TupleToResult(s, k.store.Release(context.WithoutCancel(ctx), lease, 0))
 	}
 	if s.Status().Terminal() { // contradiction: its end was written, but not its status
 		return fail(fmt.Errorf("the journal says that the run ended as %s", s.Status()))
 	}
-	result := a.Resume(context.WithValue(ctx, leased{}, c), s)
-	if _, ended := errors.AsType[*agent.RunError](result.Error()); result.IsError() && !ended { // it did not resume at all
-		return mo.Err[agent.State](k.giveBack(ctx, lease, result.Error()))
-	}
-	return result
+	return a.Resume(context.WithValue(ctx, leased{}, c), s)
 }
 
 // start starts a job that has not begun: its journal has no state.
 func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim) mo.Result[agent.State] {
 	input, err := k.store.Input(ctx, about.ID)
 	if err != nil {
-		return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, k.giveBack(ctx, c.lease, err)))
+		return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, err))
 	}
 	end := func(status Status, reason agent.StopReason, err error) mo.Result[agent.State] {
 		u := Update{Status: status, Reason: reason, Result: resultOf(agent.State{}, err)}
-		err = errors.Join(err, k.store.Commit(context.WithoutCancel(ctx), c.lease, Commit{Update: u}))
-		return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, err))
+		if e := k.store.Commit(context.WithoutCancel(ctx), c.lease, Commit{Update: u}); e != nil {
+			return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, errors.Join(err, e)))
+		}
+		return mo.Err[agent.State](&agent.RunError{Err: fmt.Errorf("starting run %s: %w", about.ID, err)})
 	}
 	switch {
 	case about.CancelReason != "":
@@ -182,16 +191,12 @@ func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim)
 	if about.Parent != "" {
 		settings.Parent = agent.Run{ID: about.Parent, Root: about.Root}
 	}
-	result := a.RunWith(context.WithValue(ctx, leased{}, c), settings, c.submitted)
-	if _, ended := errors.AsType[*agent.RunError](result.Error()); result.IsError() && !ended { // it did not start at all
-		return mo.Err[agent.State](k.giveBack(ctx, c.lease, result.Error()))
-	}
-	return result
+	return a.RunWith(context.WithValue(ctx, leased{}, c), settings, c.submitted)
 }
 
 // giveBack releases a lease because of an error, and returns that error.
 func (k *Keeper) giveBack(ctx context.Context, l Lease, why error) error {
-	if err := k.store.Release(context.WithoutCancel(ctx), l); err != nil && !errors.Is(err, ErrStale) {
+	if err := k.store.Release(context.WithoutCancel(ctx), l, 0); err != nil && !errors.Is(err, ErrStale) {
 		return errors.Join(why, err)
 	}
 	return why

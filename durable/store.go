@@ -100,11 +100,11 @@ type Journal interface {
 	Commit(ctx context.Context, l Lease, c Commit) error
 	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// Release gives a lease up, so that the next process need not wait: a running run becomes ready, a
-	// waiting run whose questions are answered, too, and a paused run waits. It returns ErrStale when
-	// the lease is not the newest. A lease that was released, by Release or by the end of the run, is
-	// stale, too.
-	Release(ctx context.Context, l Lease) error
+	// Release gives a lease up, so that the next process need not wait: a running run becomes ready, or
+	// pending until delay has passed when delay is above zero. A waiting run whose questions are answered
+	// becomes ready, and a paused run waits. It returns ErrStale when the lease is not the newest. A lease
+	// that was released, by Release or by the end of the run, is stale, too.
+	Release(ctx context.Context, l Lease, delay time.Duration) error
 	// Signals returns the signals for the runs that an owner holds and that they have not handled:
 	// pause and cancel as long as they apply, context until a Commit handles it. The order is that in
 	// which the signals of a run were sent.
