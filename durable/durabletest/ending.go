@@ -14,34 +14,34 @@ import (
 
 var ending = map[string]part{
 	"cancel is a wish": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
-		require.NoError(t, s.Cancel(t.Context(), "r", "enough"))
-		require.NoError(t, s.Cancel(t.Context(), "r", "another reason"))
+		l := beginRun(t, s, "r")
+		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
+		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("another reason")))
 		r := getRun(t, s, "r")
-		assert.Equal(t, []any{agent.StatusRunning, "enough", "one"}, []any{r.Status, r.CancelReason, r.Owner})
+		assert.Equal(t, []any{durable.StatusRunning, "enough", "one"}, []any{r.Status, r.CancelReason, r.Owner})
 		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 		_, err := s.Renew(t.Context(), l, hour)
 		require.NoError(t, err)
 		assert.Equal(t, "enough", getRun(t, s, "r").CancelReason)
 	},
 	"cancel without a reason": func(t *testing.T, s durable.Store) {
-		createRun(t, s, "r")
-		require.NoError(t, s.Cancel(t.Context(), "r", ""))
+		beginRun(t, s, "r")
+		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("")))
 		assert.Equal(t, "cancelled", getRun(t, s, "r").CancelReason)
 	},
 	"cancel what has ended": func(t *testing.T, s durable.Store) {
-		writeUpdate(t, s, createRun(t, s, "r"), endUpdate())
+		writeUpdate(t, s, beginRun(t, s, "r"), endUpdate())
 		before := getRun(t, s, "r")
-		require.NoError(t, s.Cancel(t.Context(), "r", "enough"))
+		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
 		assert.Equal(t, before, getRun(t, s, "r"))
 	},
 	"delete removes everything": func(t *testing.T, s durable.Store) {
 		q := newQuestion("c")
 		q.TokenHash = sha256.Sum256([]byte("token"))
-		l := createRun(t, s, "r")
-		writeUpdate(t, s, l, parkUpdate(1, q), newEntries(1, 9)...)
-		other := createRun(t, s, "other")
-		writeUpdate(t, s, other, parkUpdate(1, newQuestion("c")), newEntry(1))
+		l := beginRun(t, s, "r")
+		writeUpdate(t, s, l, waitUpdate(1, q), newEntries(1, 9)...)
+		other := beginRun(t, s, "other")
+		writeUpdate(t, s, other, waitUpdate(1, newQuestion("c")), newEntry(1))
 		releaseRun(t, s, l)
 		require.NoError(t, s.Delete(t.Context(), "r"))
 
@@ -54,13 +54,13 @@ var ending = map[string]part{
 		assert.Len(t, readJournal(t, s, "other"), 1)
 		assert.Len(t, readQuestions(t, s, "other"), 1)
 
-		createRun(t, s, "r")
+		beginRun(t, s, "r")
 		assert.Empty(t, readJournal(t, s, "r"), "the id is free again, and nothing is left of the old run")
 		assert.Empty(t, readQuestions(t, s, "r"))
 		assert.Equal(t, int64(1), getRun(t, s, "r").Epoch)
 	},
 	"delete spares what is held": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
+		l := beginRun(t, s, "r")
 		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 		err := s.Delete(t.Context(), "r")
 		var held *durable.HeldError
@@ -74,16 +74,16 @@ var ending = map[string]part{
 		require.NoError(t, s.Delete(t.Context(), "r"), "a lease that ran out holds nothing")
 	},
 	"delete what has ended": func(t *testing.T, s durable.Store) {
-		writeUpdate(t, s, createRun(t, s, "r"), endUpdate(), newEntry(1))
+		writeUpdate(t, s, beginRun(t, s, "r"), endUpdate(), newEntry(1))
 		require.NoError(t, s.Delete(t.Context(), "r"))
 	},
 	"prune takes what ended before": func(t *testing.T, s durable.Store) {
 		for _, id := range []agent.RunID{"a", "b"} {
-			writeUpdate(t, s, createRun(t, s, id), endUpdate(), newEntries(1, 3)...)
+			writeUpdate(t, s, beginRun(t, s, id), endUpdate(), newEntries(1, 3)...)
 		}
-		createRun(t, s, "running")
-		createAs(t, s, durable.Run{ID: "ran out"}, "one", gone)
-		parkRun(t, s, "parked", newQuestion("c"))
+		beginRun(t, s, "running")
+		beginAs(t, s, durable.Job{ID: "ran out"}, "one", gone)
+		suspendRun(t, s, "parked", newQuestion("c"))
 		last := getRun(t, s, "b").Updated
 
 		n, err := s.Prune(t.Context(), last.Add(-hour))
@@ -95,7 +95,7 @@ var ending = map[string]part{
 		assert.ElementsMatch(t, []agent.RunID{"running", "ran out", "parked"}, list(t, s, durable.Filter{}))
 		_, err = s.Entries(t.Context(), "a", 0)
 		require.ErrorIs(t, err, durable.ErrNotFound)
-		createRun(t, s, "a")
+		beginRun(t, s, "a")
 		assert.Empty(t, readJournal(t, s, "a"))
 	},
 }

@@ -45,12 +45,12 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	s := open(t)
 	q := newQuestion("c")
 	q.TokenHash, q.Deadline, q.Child = [32]byte{1, 2, 3}, testTime(), "child"
-	l := createRun(t, s, "parked")
-	writeUpdate(t, s, l, parkUpdate(2, q, newQuestion("d")), newEntries(1, 5)...)
+	l := beginRun(t, s, "parked")
+	writeUpdate(t, s, l, waitUpdate(2, q, newQuestion("d")), newEntries(1, 5)...)
 	require.NoError(t, s.Answer(t.Context(), "parked", newAnswer("d")))
-	require.NoError(t, s.Cancel(t.Context(), "parked", "enough"))
-	writeUpdate(t, s, createRun(t, s, "ended"), endUpdate(), newEntry(1))
-	running := createRun(t, s, "running")
+	require.NoError(t, s.Signal(t.Context(), "parked", cancelSignal("enough")))
+	writeUpdate(t, s, beginRun(t, s, "ended"), endUpdate(), newEntry(1))
+	running := beginRun(t, s, "running")
 	on := durable.Switch{On: true, Reason: "fire", By: "ops", Since: testTime()}
 	require.NoError(t, s.SetDenyTools(t.Context(), on))
 	all, err := s.List(t.Context(), durable.Filter{})
@@ -75,26 +75,26 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	assert.True(t, on.Since.Equal(sw.Since))
 	assert.Equal(t, []any{on.On, on.Reason, on.By}, []any{sw.On, sw.Reason, sw.By})
 
-	_, err = s.Claim(t.Context(), "running", "two", hour, durable.TakeFree)
+	_, err = s.Acquire(t.Context(), "running", "two", hour, durable.TakeFree)
 	require.ErrorAs(t, err, new(*durable.HeldError), "a lease outlives a restart")
 	writeUpdate(t, s, running, durable.Update{}, newEntry(1))
-	createRun(t, s, "new")
+	beginRun(t, s, "new")
 	assert.Equal(t, []agent.RunID{"new", "running", "ended", "parked"}, list(t, s, durable.Filter{}))
 }
 
 func checkShared(t *testing.T, a, b durable.Store) {
-	l := createRun(t, a, "r")
+	l := beginRun(t, a, "r")
 	assert.Equal(t, getRun(t, a, "r"), getRun(t, b, "r"))
-	_, err := b.Claim(t.Context(), "r", "two", hour, durable.TakeFree)
+	_, err := b.Acquire(t.Context(), "r", "two", hour, durable.TakeFree)
 	require.ErrorAs(t, err, new(*durable.HeldError))
-	writeUpdate(t, a, l, parkUpdate(1, newQuestion("c")), newEntry(1))
+	writeUpdate(t, a, l, waitUpdate(1, newQuestion("c")), newEntry(1))
 	sameEntries(t, readJournal(t, a, "r"), readJournal(t, b, "r"))
 	require.NoError(t, b.Answer(t.Context(), "r", newAnswer("c")))
 	require.ErrorIs(t, a.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
 	require.NoError(t, b.Cancel(t.Context(), "r", "enough"))
 	assert.Equal(t, "enough", getRun(t, a, "r").CancelReason)
 
-	taken := claimRun(t, b, "r", "two", durable.TakeOver)
+	taken := acquireRun(t, b, "r", "two", durable.TakeOver)
 	stale(t, a, l)
 	writeUpdate(t, a, taken, durable.Update{}, newEntry(2)) // a lease is good in any process
 	require.NoError(t, b.SetDenyTools(t.Context(), durable.Switch{On: true}))
