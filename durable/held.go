@@ -28,15 +28,21 @@ type held struct {
 	writing sync.Mutex // held during a commit; it is taken before mu
 
 	mu      sync.Mutex
-	last    agent.State // after the last staged entry
-	entries int64       // in the journal
-	staged  int64       // the number of the last staged entry
-	waiting []Entry     // staged entries that no commit has taken yet
-	update  Update      // committed with them
-	settle  *time.Timer // commits them soon; nil when no commit is planned
-	begins  *beginning  // nil while no calls begin together
-	lost    error       // the reason why nothing more is written
-	over    bool        // Once records nothing more: the run has ended or waits
+	last    agent.State      // after the last staged entry
+	events  []Event          // not committed yet
+	counts  map[string]int64 // of events that are only counted, not committed yet
+	paused  bool             // a signal pauses the run after its current step
+	added   []Signal         // added context that the conversation does not have yet
+	heard   int64            // the number of the last signal with added context that was received
+	handled int64            // the number of the last signal that the staged entries take into account
+	entries int64            // in the journal
+	staged  int64            // the number of the last staged entry
+	waiting []Entry          // staged entries that no commit has taken yet
+	update  Update           // committed with them
+	settle  *time.Timer      // commits them soon; nil when no commit is planned
+	begins  *beginning       // nil while no calls begin together
+	lost    error            // the reason why nothing more is written
+	over    bool             // Once records nothing more: the run has ended or waits
 	done    map[string][]byte
 	begun   map[string]bool
 	doing   map[string]*sync.Mutex // held while a func of Once runs
@@ -69,8 +75,12 @@ func (h *held) take(k *Keeper, c *claim) {
 
 // around runs the run while renewing the lease, and records its end.
 func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-	inside, lose := context.WithCancelCause(ctx)
+	inside, lose := context.WithCancelCause(context.WithValue(ctx, holding{}, h))
 	h.lose = lose
+	defer h.keeper.hold(h)()
+	if agent.Checkpoint(s).Resumed() { // signals may have come while no process held the run
+		h.keeper.lookForSignals(ctx)
+	}
 	var renewing sync.WaitGroup
 	over := make(chan struct{})
 	renewing.Go(func() { h.renewLease(inside, over) })
@@ -89,7 +99,7 @@ func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Re
 		return failedToKeep(final, lost)
 	}
 	// Every end is recorded, including that of the context.
-	if err := h.recordEnd(context.WithoutCancel(ctx), final, cut(ctx)); err != nil {
+	if err := h.recordEnd(context.WithoutCancel(ctx), final, result.Error(), cut(ctx)); err != nil {
 		return mo.Err[agent.State](&agent.RunError{State: final, Err: err})
 	}
 	return result
@@ -110,13 +120,16 @@ func failedToKeep(s agent.State, why error) mo.Result[agent.State] {
 }
 
 // recordEnd records how the run ended or what it waits for.
-func (h *held) recordEnd(ctx context.Context, final agent.State, cut bool) error {
+func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut bool) error {
 	h.mu.Lock()
 	h.over = true
 	h.mu.Unlock()
 	if !final.Parked() {
-		reason := final.StopSignal().OrEmpty().Reason
-		return h.note(ctx, EntryEnd, final, Update{Status: final.Status(), Reason: reason, Steps: final.RunStepCount()})
+		status, blocked := StatusOf(final.Status())
+		h.keeper.Observe(context.WithValue(ctx, holding{}, h), agent.RunCompleted{State: final, Err: err})
+		return h.note(ctx, EntryEnd, final, Update{
+			Status: status, Blocked: blocked, Reason: final.StopSignal().OrEmpty().Reason, Steps: final.RunStepCount(), Result: resultOf(final, err),
+		})
 	}
 	if !final.Waiting() || cut { // suspended: any process may resume it at once from the journal
 		err := h.commitAll(ctx)
@@ -128,7 +141,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, cut bool) error
 	if err != nil {
 		return err
 	}
-	if err := h.note(ctx, EntryPark, final, Update{Status: agent.StatusParked, Steps: final.RunStepCount(), Questions: questions}); err != nil {
+	if err := h.note(ctx, EntryPark, final, Update{Status: StatusWaiting, Steps: final.RunStepCount(), Questions: questions}); err != nil {
 		return err
 	}
 	h.release(ctx)
@@ -143,7 +156,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, cut bool) error
 func (h *held) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_ = h.keeper.store.Release(ctx, h.lease) // otherwise the lease expires
+	_ = h.keeper.store.Release(ctx, h.lease, 0) // otherwise the lease expires
 }
 
 // settleTime is how long an entry that may wait is kept in memory for the entry that follows it, so that both share a
@@ -297,7 +310,7 @@ func (h *held) commit(ctx context.Context, seq int64) error {
 		defer h.mu.Unlock()
 		return h.lost
 	}
-	entries, u, state := h.waiting, h.update, h.last
+	c, state := Commit{Entries: h.waiting, Events: h.takeEvents(), Update: h.update, HandledSignals: h.handled}, h.last
 	h.waiting, h.update = nil, Update{}
 	if h.settle != nil {
 		h.settle.Stop()
@@ -308,7 +321,7 @@ func (h *held) commit(ctx context.Context, seq int64) error {
 	ctx = context.WithoutCancel(ctx)
 	watch := watchCommit(ctx, state)
 	err := h.keeper.patiently(ctx, func(ctx context.Context) error {
-		return watch.note(h.keeper.store.Append(ctx, h.lease, u, entries...))
+		return watch.note(h.keeper.store.Commit(ctx, h.lease, c))
 	})
 	watch.stop(ctx, err)
 	h.mu.Lock()
@@ -316,7 +329,7 @@ func (h *held) commit(ctx context.Context, seq int64) error {
 	if err != nil {
 		return h.give(fmt.Errorf("writing to the journal of run %s: %w", h.lease.Run, err))
 	}
-	h.entries = entries[len(entries)-1].Seq
+	h.entries = c.Entries[len(c.Entries)-1].Seq
 	return nil
 }
 
@@ -356,8 +369,7 @@ func (h *held) whyLost() error {
 	return h.lost
 }
 
-// renewLease renews the lease until the run is over. It cancels the run when the store asks for
-// it.
+// renewLease renews the lease until the run is over.
 func (h *held) renewLease(ctx context.Context, over <-chan struct{}) {
 	every := time.NewTicker(h.keeper.options.Lease / 3)
 	defer every.Stop()
@@ -370,20 +382,15 @@ func (h *held) renewLease(ctx context.Context, over <-chan struct{}) {
 			return
 		case <-every.C:
 		}
-		switch _, err := h.keeper.store.Renew(ctx, h.lease, h.keeper.options.Lease); {
-		case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound):
+		if _, err := h.keeper.store.Renew(ctx, h.lease, h.keeper.options.Lease); errors.Is(err, ErrStale) || errors.Is(err, ErrNotFound) {
 			h.mu.Lock()
 			_ = h.give(err)
 			h.mu.Unlock()
-		case err == nil:
-			if about, err := h.keeper.store.Run(ctx, h.lease.Run); err == nil && about.CancelReason != "" {
-				h.lose(&CancelledError{Reason: about.CancelReason})
-			}
 		}
 	}
 }
 
-// CancelledError is the cause of a cancellation by request: see Store.Cancel.
+// CancelledError is the cause of a cancellation by request: see SignalCancel.
 type CancelledError struct{ Reason string }
 
 func (e *CancelledError) Error() string { return "cancelled: " + e.Reason }

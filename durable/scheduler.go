@@ -20,10 +20,6 @@ type Scheduler interface {
 	// Next waits for a run that the worker can execute and returns its delivery. It returns the error of
 	// ctx when ctx ends first; a delivery that is lost then comes back within five seconds.
 	Next(ctx context.Context, w WorkerInfo) (Delivery, error)
-	// Forget withdraws offers of runs that need no worker any more. It does what it can.
-	Forget(ctx context.Context, ids ...OfferID) error
-	// Served returns what is known about the workers and offers of each key.
-	Served(ctx context.Context, keys ...Key) (map[Key]Service, error)
 }
 
 // OfferID identifies an offer. Seq counts how often the run has become ready.
@@ -66,11 +62,11 @@ type Delivery interface {
 	Return(ctx context.Context) error
 }
 
-// Service is what a scheduler knows about one key.
+// Service says how the queue of one key is served.
 type Service struct {
-	// LastPoll is when a worker last asked for runs with this key; zero for never.
+	// LastPoll is when a worker last looked for runs with this key, to about thirty seconds; zero for never.
 	LastPoll time.Time
-	// Backlog is the number of offers that wait, and Oldest since when the first of them does.
+	// Backlog is the number of ready runs, and Oldest since when the first of them is ready.
 	Backlog int
 	Oldest  time.Time
 }

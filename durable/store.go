@@ -26,7 +26,6 @@ type Store interface {
 	Journal
 	Catalogue
 	Inquiries
-	Switches
 	Offers
 
 	// Changes returns a channel that receives a value soon after runs may have become ready or a signal
@@ -101,15 +100,17 @@ type Journal interface {
 	Commit(ctx context.Context, l Lease, c Commit) error
 	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// Release gives a lease up, so that the next process need not wait: a running run becomes ready, a
-	// waiting run whose questions are answered, too, and a paused run waits. It returns ErrStale when
-	// the lease is not the newest. A lease that was released, by Release or by the end of the run, is
-	// stale, too.
-	Release(ctx context.Context, l Lease) error
+	// Release gives a lease up, so that the next process need not wait: a running run becomes ready, or
+	// pending until delay has passed when delay is above zero. A waiting run whose questions are answered
+	// becomes ready, and a paused run waits. It returns ErrStale when the lease is not the newest. A lease
+	// that was released, by Release or by the end of the run, is stale, too.
+	Release(ctx context.Context, l Lease, delay time.Duration) error
 	// Signals returns the signals for the runs that an owner holds and that they have not handled:
 	// pause and cancel as long as they apply, context until a Commit handles it. The order is that in
 	// which the signals of a run were sent.
 	Signals(ctx context.Context, owner string) ([]Signal, error)
+	// DenyTools returns the switch that denies every tool, of all runs of this store.
+	DenyTools(ctx context.Context) (Switch, error)
 }
 
 // Commit is what the holder of a lease writes in one transaction.
@@ -141,6 +142,8 @@ type Catalogue interface {
 	// Signal sends a signal to a run: see SignalKind. It does nothing and returns no error when the run
 	// has ended. The store sets the number and the time.
 	Signal(ctx context.Context, id agent.RunID, s Signal) error
+	// SetDenyTools sets the switch that denies every tool.
+	SetDenyTools(ctx context.Context, s Switch) error
 	// Delete removes a run with all its data. It returns a *HeldError while a process holds the run.
 	Delete(ctx context.Context, id agent.RunID) error
 	// Prune deletes the runs that ended before a time, and returns their number. It may delete in
@@ -159,22 +162,20 @@ type Inquiries interface {
 	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
 }
 
-// Switches is the part of a Store with the switch that denies every tool.
-type Switches interface {
-	// DenyTools returns the switch that denies every tool, of all runs of this store.
-	DenyTools(ctx context.Context) (Switch, error)
-	// SetDenyTools sets it.
-	SetDenyTools(ctx context.Context, s Switch) error
-}
-
-// Offers is the part of a Store for schedulers that deliver ready runs through a system of their own:
-// see Scheduler. Each time a run becomes ready, the store owes it one offer with the next number.
+// Offers is the part of a Store for what delivers ready runs to workers. Each time a run becomes ready,
+// the store owes it one offer with the next number: to a Scheduler that delivers through a system of its
+// own.
 type Offers interface {
 	// Owed returns at most limit offers of ready runs, those that are owed longest first: offers that
 	// Offered has not recorded, and those that it recorded more than retry ago.
 	Owed(ctx context.Context, retry time.Duration, limit int) ([]Offer, error)
 	// Offered records that offers were made. It ignores offers that are not the newest of their run.
 	Offered(ctx context.Context, offers ...OfferID) error
+	// Polled records that a worker looks for runs with these keys: see Service.LastPoll. It ignores keys
+	// that no run has had.
+	Polled(ctx context.Context, keys ...Key) error
+	// Served returns how the queues of the keys are served. It has no entry for a key that no run has had.
+	Served(ctx context.Context, keys ...Key) (map[Key]Service, error)
 }
 
 // Run is the summary of a run, which a store returns without reading its journal.
