@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-var claiming = map[string]part{
+var acquiring = map[string]part{
 	"a released run is ready": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
 		releaseRun(t, s, l)
@@ -166,7 +166,7 @@ func stale(t *testing.T, s durable.Store, l durable.Lease) {
 	}), durable.ErrStale, "events and jobs with epoch %d", l.Epoch)
 	_, err := s.Renew(t.Context(), l, 5*hour)
 	require.ErrorIs(t, err, durable.ErrStale, "renew with epoch %d", l.Epoch)
-	require.ErrorIs(t, s.Release(t.Context(), l), durable.ErrStale, "release with epoch %d", l.Epoch)
+	require.ErrorIs(t, s.Release(t.Context(), l, 0), durable.ErrStale, "release with epoch %d", l.Epoch)
 	assert.Equal(t, before, getRun(t, s, l.Run), "the run is as it was")
 	assert.Len(t, readJournal(t, s, l.Run), int(before.Entries))
 	assert.NotContains(t, eventNames(t, s, l.Run), "stale")

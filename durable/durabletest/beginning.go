@@ -51,10 +51,10 @@ var repeating = map[string]part{
 	"submitted twice is the first run": func(t *testing.T, s durable.Store) {
 		first := submitJobs(t, s, keyedJob("r", "k"))[0]
 		for name, j := range map[string]durable.Job{
-			"the same job":      keyedJob("r", "k"),
-			"another ID":        keyedJob("other", "k"),
-			"no ID":             keyedJob("", "k"),
-			"another name":      {ID: "x", Name: "other", IdempotencyKey: "k", Input: []byte("other")},
+			"the same job": keyedJob("r", "k"),
+			"another ID":   keyedJob("other", "k"),
+			"no ID":        keyedJob("", "k"),
+			"another name": {ID: "x", Name: "other", IdempotencyKey: "k", Input: []byte("other")},
 			"another kind": {Kind: durable.KindCommand, IdempotencyKey: "k", NotBefore: later()},
 		} {
 			assert.Equal(t, first, submitJobs(t, s, j)[0], name)

@@ -100,7 +100,10 @@ func testChanges(t *testing.T, writer, reader durable.Store) {
 func drain(changes <-chan struct{}) {
 	for {
 		select {
-		case <-changes:
+		case _, open := <-changes:
+			if !open {
+				return
+			}
 		case <-time.After(20 * time.Millisecond):
 			return
 		}

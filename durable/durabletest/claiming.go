@@ -103,7 +103,7 @@ var claiming = map[string]part{
 		submitJobs(t, s, jobs...)
 		assert.Equal(t, want, slices.Concat(runIDs(claimRuns(t, s, 3, testerKey())), runIDs(claimRuns(t, s, 30, testerKey()))))
 	},
-	"one run and many claimers": func(t *testing.T, s durable.Store) { oneClaims(t, s) },
+	"one run and many claimers":   func(t *testing.T, s durable.Store) { oneClaims(t, s) },
 	"many runs and many claimers": func(t *testing.T, s durable.Store) { allClaimed(t, s) },
 	"queues are the needs of runs": func(t *testing.T, s durable.Store) {
 		assert.Empty(t, queueKeys(t, s))

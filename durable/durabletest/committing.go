@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-var appending = map[string]part{
+var committing = map[string]part{
 	"entries come back in order": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
 		assert.Empty(t, readJournal(t, s, "r"))

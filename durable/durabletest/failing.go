@@ -139,14 +139,14 @@ type refusingStore struct {
 	left int
 }
 
-func (s *refusingStore) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
-	for _, e := range entries {
+func (s *refusingStore) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
+	for _, e := range c.Entries {
 		if e.Kind == s.kind {
 			s.left--
 		}
 	}
 	if s.left <= 0 {
-		return errors.New("no room left")
+		return errors.New("no space left")
 	}
-	return s.Store.Append(ctx, l, u, entries...)
+	return s.Store.Commit(ctx, l, c)
 }

@@ -122,7 +122,7 @@ func endRun(t *testing.T, s durable.Store, l durable.Lease) {
 
 func releaseRun(t *testing.T, s durable.Store, l durable.Lease) {
 	t.Helper()
-	require.NoError(t, s.Release(t.Context(), l), "release run %q", l.Run)
+	require.NoError(t, s.Release(t.Context(), l, 0), "release run %q", l.Run)
 }
 
 // expireLease makes a lease expire at once.

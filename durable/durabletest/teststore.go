@@ -49,4 +49,5 @@ func TestStore(t *testing.T, open func(t *testing.T) durable.Store) {
 			}
 		})
 	}
+	t.Run("closed with the store", func(t *testing.T) { testClosedChanges(t, open(t)) })
 }
