@@ -27,7 +27,7 @@ func TestStore(t *testing.T) {
 	durabletest.TestStore(t, func(t *testing.T) durable.Store {
 		t.Helper()
 		s := open(t, url, postgres.Options{})
-		_, err := s.Pool().Exec(t.Context(), `TRUNCATE runs, switches CASCADE`) // a new schema takes a tenth of a second each time
+		_, err := s.Pool().Exec(t.Context(), `DELETE FROM runs; DELETE FROM switches; DELETE FROM queues`) // a new schema takes a tenth of a second each time
 		require.NoError(t, err)
 		return s
 	})
@@ -66,7 +66,7 @@ func openClosed(t testing.TB, url string, o postgres.Options) *postgres.Store {
 
 func create(t testing.TB, s durable.Store, id agent.RunID) durable.Lease {
 	t.Helper()
-	l, err := s.Create(t.Context(), durable.Run{ID: id, Session: "s", Agent: "a", Root: id}, "one", time.Hour)
+	l, err := s.Begin(t.Context(), durable.Job{ID: id, Session: "s", Name: "a"}, "one", time.Hour)
 	require.NoError(t, err)
 	return l
 }

@@ -144,8 +144,11 @@ type start struct {
 // insertQuery returns the statement that stores prepared jobs. It returns the new runs, with a text to ignore. Of jobs with
 // the same idempotency key it stores the first.
 func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
-	jobs = lo.UniqBy(jobs, func(j durable.Job) string {
-		return lo.Ternary(j.IdempotencyKey == "", "id "+string(j.ID), "key "+j.IdempotencyKey)
+	keys := map[string]bool{}
+	jobs = lo.Filter(jobs, func(j durable.Job, _ int) bool {
+		known := j.IdempotencyKey != "" && keys[j.IdempotencyKey]
+		keys[j.IdempotencyKey] = true
+		return !known
 	})
 	from := ""
 	if at.commit != nil {
