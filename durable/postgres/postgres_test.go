@@ -71,6 +71,10 @@ func create(t testing.TB, s durable.Store, id agent.RunID) durable.Lease {
 	return l
 }
 
+func commit(u durable.Update, entries ...durable.Entry) durable.Commit {
+	return durable.Commit{Update: u, Entries: entries}
+}
+
 func entry(seq int64) durable.Entry {
 	return durable.Entry{
 		Seq: seq, Kind: "reply", Key: fmt.Sprint("call ", seq),
@@ -87,6 +91,25 @@ func journal(t testing.TB, s durable.Store, id agent.RunID) []durable.Entry {
 	all, err := s.Entries(t.Context(), id, 0)
 	require.NoError(t, err)
 	return all
+}
+
+// key is the key of the queue of the runs that create creates.
+func key() durable.Key { return durable.Needs{Kind: durable.KindAgent, Name: "a"}.Key() }
+
+// claim claims ready runs of that queue.
+func claim(t testing.TB, s durable.Store, limit int) []durable.Run {
+	t.Helper()
+	runs, err := s.Claim(t.Context(), "two", time.Hour, limit, key())
+	require.NoError(t, err)
+	return runs
+}
+
+// ready returns the ready runs, newest first.
+func ready(t testing.TB, s durable.Store) []agent.RunID {
+	t.Helper()
+	runs, err := s.List(t.Context(), durable.Filter{Status: []durable.Status{durable.StatusReady}})
+	require.NoError(t, err)
+	return ids(runs)
 }
 
 func run(t testing.TB, s durable.Store, id agent.RunID) durable.Run {

@@ -1,0 +1,149 @@
+package postgres_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/postgres"
+	"github.com/grapnel-go/grapnel/internal/parts"
+)
+
+// TestAnAnswerThatIsLost has the connection break when the database has done what it
+// was asked, and before the caller hears of it: the same call again has the same outcome.
+func TestAnAnswerThatIsLost(t *testing.T) {
+	at, lose := lossy(t, parts.Postgres(t))
+	s := openClosed(t, at, postgres.Options{Conns: 1})
+	l := create(t, s, "r")
+
+	for seq, u := range []durable.Update{
+		{},
+		{Status: durable.StatusRunning, Steps: 1},
+		{Status: durable.StatusWaiting, Steps: 2, Questions: []durable.Question{{Call: "c", Hash: "h"}}},
+		{Status: durable.StatusCompleted, Steps: 3},
+	} {
+		e := entry(int64(seq + 1))
+		lose()
+		require.Error(t, s.Commit(t.Context(), l, commit(u, e)))
+		before := everything(t, s)
+		require.Equal(t, entries(1, e.Seq), journal(t, s, "r"), "it was done")
+		require.NoError(t, s.Commit(t.Context(), l, commit(u, e)), "the same again, with update %v", u)
+		require.NoError(t, s.Commit(t.Context(), l, commit(u, e)), "and again")
+		assert.Equal(t, before, everything(t, s), "it was not done twice")
+
+		other := e
+		other.Data = []byte("other")
+		require.Error(t, s.Commit(t.Context(), l, commit(u, other)), "another entry of the same number is no repetition")
+		u.Steps++
+		require.Error(t, s.Commit(t.Context(), l, commit(u, e)), "nor is another update")
+	}
+
+	lose()
+	job := durable.Job{ID: "c", Name: "a"}
+	require.Error(t, second(s.Begin(t.Context(), job, "one", time.Hour)))
+	require.ErrorIs(t, second(s.Begin(t.Context(), job, "one", time.Hour)), durable.ErrExists)
+	require.NoError(t, second(s.Acquire(t.Context(), "c", "one", time.Hour, durable.TakeFree)), "its owner acquires what it has made")
+	lose()
+	require.Error(t, second(s.Acquire(t.Context(), "c", "one", time.Hour, durable.TakeFree)))
+	l, err := s.Acquire(t.Context(), "c", "one", time.Hour, durable.TakeFree)
+	require.NoError(t, err)
+	assert.Equal(t, int64(4), l.Epoch)
+
+	// A Commit with everything: the same again adds nothing.
+	all := durable.Commit{
+		Entries: entries(1, 2), Events: []durable.Event{{Name: "e", At: time.Now()}}, HandledSignals: 1,
+		Jobs: []durable.Job{{Name: "no id"}, {ID: "id"}, {IdempotencyKey: "key"}},
+	}
+	lose()
+	require.Error(t, s.Commit(t.Context(), l, all))
+	before := everything(t, s)
+	require.NoError(t, s.Commit(t.Context(), l, all))
+	assert.Equal(t, before, everything(t, s), "it was not done twice")
+	all.Events[0].Name = "f"
+	require.Error(t, s.Commit(t.Context(), l, all), "another Commit is no repetition")
+
+	keyed := durable.Job{IdempotencyKey: "submitted"}
+	lose()
+	require.Error(t, second(s.Submit(t.Context(), keyed)))
+	count := len(everything(t, s).all)
+	runs, err := s.Submit(t.Context(), keyed)
+	require.NoError(t, err)
+	assert.Equal(t, "submitted", runs[0].IdempotencyKey)
+	assert.Len(t, everything(t, s).all, count)
+}
+
+// lossy returns the URL of a database behind a socket of its own. After lose, the next
+// answer that says that something was written is thrown away, and its connection ends.
+func lossy(t *testing.T, database string) (at string, lose func()) {
+	t.Helper()
+	u, err := url.Parse(database)
+	require.NoError(t, err)
+	behind := filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432")
+	dir, err := os.MkdirTemp("", "grapnel-lossy-") //nolint:usetesting // the path of a socket must be short
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	require.NoError(t, err)
+
+	var (
+		armed atomic.Bool
+		group sync.WaitGroup
+	)
+	group.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := new(net.Dialer).DialContext(t.Context(), "unix", behind)
+			if !assert.NoError(t, err) {
+				return
+			}
+			group.Go(func() { _, _ = io.Copy(server, client); _ = server.Close() })
+			group.Go(func() { answer(client, server, &armed) })
+		}
+	})
+	t.Cleanup(func() {
+		assert.NoError(t, listener.Close())
+		group.Wait()
+	})
+	u.RawQuery = url.Values{"host": {dir}}.Encode()
+	return u.String(), func() { armed.Store(true) }
+}
+
+// answer passes on what a server says, until what it has written is to be lost.
+func answer(client, server net.Conn, armed *atomic.Bool) {
+	defer client.Close()
+	defer server.Close()
+	var (
+		ready = []byte{'Z', 0, 0, 0, 5, 'I'} // the server is done with what it was asked
+		said  []byte                         // since it was the last time
+	)
+	for b := make([]byte, 1<<20); ; {
+		n, err := server.Read(b)
+		if err != nil {
+			return
+		}
+		if said = append(said, b[:n]...); bytes.HasSuffix(said, ready) {
+			wrote := bytes.Contains(said, []byte("UPDATE 1\x00")) || bytes.Contains(said, []byte("INSERT 0 1\x00")) || bytes.Contains(said, []byte("SELECT 1\x00"))
+			if wrote && armed.CompareAndSwap(true, false) {
+				return
+			}
+			said = nil
+		}
+		if _, err := client.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,272 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/postgres"
+	"github.com/grapnel-go/grapnel/internal/parts"
+)
+
+// fill adds n runs, of which few match a query: nine of ten have ended, most others wait for a person, one in a thousand runs or
+// is ready. They are in 1,000 queues. Each time for which Reconcile looks has come for one in 10,000.
+func fill(t testing.TB, s *postgres.Store, n int) {
+	t.Helper()
+	for _, statement := range []string{
+		`INSERT INTO queues (key, kind, name, demands) SELECT sha256(i::text::bytea), 'agent', 'agent ' || i, ''
+		FROM generate_series(0, 999) i WHERE $1::int > 0`,
+		`INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, entries, created, updated, ended, owner, expires, ready, answer_by,
+			queue, labels, blocked, epoch, attempts, offer_seq, offered, not_before, deadline, start_by, cancel_reason, handled, signals)
+		SELECT 'run ' || i, 'session ' || i / 5, CASE WHEN i % 5000 = 3 THEN 'command' ELSE 'agent' END, 'agent ' || i % 1000,
+			CASE WHEN i % 20 = 0 THEN 'run ' || i - 1 ELSE '' END, '', status, '', 10, 10, at, at,
+			CASE WHEN status IN ('completed', 'failed') THEN at END, CASE status WHEN 'running' THEN 'owner ' || i % 7 ELSE '' END,
+			CASE status WHEN 'running' THEN now() + CASE WHEN i % 10000 = 1 THEN -1 ELSE 1 END * interval '1 day' END,
+			CASE status WHEN 'ready' THEN at END,
+			CASE WHEN status = 'waiting' AND i % 100 = 21 THEN now() + CASE WHEN i % 10000 = 21 THEN -1 ELSE 1 END * interval '1 day' END,
+			q.id, '{}', i % 500 = 2, 1, CASE status WHEN 'pending' THEN 0 ELSE 1 END, CASE status WHEN 'ready' THEN 1 ELSE 0 END,
+			CASE WHEN i % 2000 = 11 THEN at END, CASE status WHEN 'pending' THEN now() + CASE WHEN i % 10000 = 31 THEN -1 ELSE 1 END * interval '1 day' END,
+			CASE WHEN i % 10 = 1 THEN now() + CASE WHEN i % 10000 = 41 THEN -1 ELSE 1 END * interval '1 day' END,
+			CASE status WHEN 'pending' THEN now() + CASE WHEN i % 10000 = 131 THEN -1 ELSE 1 END * interval '1 day' END,
+			'', i % 2, i % 2
+		FROM (SELECT i, now() - interval '1 day' + i * interval '1 millisecond' AS at, CASE
+			WHEN i % 1000 = 1 THEN 'running' WHEN i % 1000 = 11 THEN 'ready' WHEN i % 100 = 31 THEN 'pending' WHEN i % 10 = 1 THEN 'waiting'
+			WHEN i % 50 = 2 THEN 'failed' ELSE 'completed' END AS status
+			FROM generate_series(1, $1::int) i) x JOIN queues q ON q.name = 'agent ' || i % 1000 ORDER BY i`,
+		`INSERT INTO labels (run, name, value, status)
+		SELECT num, 'team', 'team ' || num % 10, status FROM runs WHERE $1::int > 0 UNION ALL SELECT num, 'site', 'site ' || num % 2, status FROM runs`,
+		`INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, ends)
+		SELECT num, 1, 'call', 'hash', 'bash', created, answer_by, CASE WHEN num % 40 = 1 THEN 'run ' || num + 1 ELSE '' END,
+			sha256(id::bytea), 'may I?', false
+		FROM runs WHERE status = 'waiting' AND $1::int > 0`,
+		`INSERT INTO entries (run, seq, kind, key, at, data)
+		SELECT num, seq, 'reply', '', created, 'data' FROM runs, generate_series(1, 10) seq WHERE num % 10 = 1 AND $1::int > 0`,
+		`INSERT INTO events (run, seq, at, name, data)
+		SELECT num, seq, created, 'event', 'data' FROM runs, generate_series(1, 10) seq WHERE num % 10 = 1 AND $1::int > 0`,
+		`INSERT INTO signals (run, seq, kind, text, by, at)
+		SELECT num, 1, 'context', 'text', '', created FROM runs WHERE num % 10 = 1 AND $1::int > 0`,
+	} {
+		_, err := s.Pool().Exec(t.Context(), statement, n)
+		require.NoError(t, err)
+	}
+	_, err := s.Pool().Exec(t.Context(), `VACUUM ANALYZE`)
+	require.NoError(t, err)
+}
+
+// TestEachQueryReadsWhatItGives explains the queries on a table of many runs, planned
+// for their arguments and for any.
+func TestEachQueryReadsWhatItGives(t *testing.T) {
+	t.Parallel()
+	s := openClosed(t, parts.Postgres(t), postgres.Options{Conns: 1})
+	fill(t, s, 70_000)
+	type query struct {
+		sql  string
+		args []any
+		want string // the index
+		most int    // rows that it may read
+	}
+	var keys [][]byte
+	for _, name := range []string{"agent 11", "agent 1", "agent 500"} {
+		rows, err := s.Pool().Query(t.Context(), `SELECT key FROM queues WHERE name = $1`, name)
+		require.NoError(t, err)
+		some, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		require.NoError(t, err)
+		keys = append(keys, some...)
+	}
+	queries := map[string]query{
+		"claim":        {postgres.ClaimQuery, []any{keys, "one", time.Hour, 10, 14}, "runs_queue", 90},
+		"served":       {postgres.ServedQuery, []any{keys}, "runs_queue", 80},
+		"polled":       {postgres.PolledQuery, []any{keys, time.Minute}, "queues_key_key", 10},
+		"owed":         {postgres.OwedQuery, []any{time.Minute, 10}, "runs_owed", 60},
+		"owed again":   {postgres.OwedQuery, []any{time.Minute, 10}, "runs_offered", 60},
+		"signals":      {postgres.SignalsQuery, []any{"owner 3"}, "runs_owner", 50},
+		"entries":      {postgres.EntriesQuery, []any{"run 50001", int64(5)}, "entries_pkey", 6},
+		"events":       {postgres.EventsQuery, []any{"run 50001", int64(5), 3}, "events_pkey", 6},
+		"questions":    {postgres.QuestionsQuery, []any{"run 50011"}, "questions_run", 2},
+		"token":        {postgres.TokenQuery, []any{[]byte("no such token")}, "questions_token", 2},
+		"prune":        {postgres.PruneQuery, []any{time.Now().Add(-23 * time.Hour), 50}, "runs_ended", 200},
+		"prune queues": {postgres.PruneQueuesQuery, nil, "runs_queue", 4000},
+	}
+	for column, sql := range postgres.Locking() {
+		queries["reconcile "+column] = query{sql, []any{1000}, "runs_" + column, 20}
+		queries["look "+column] = query{postgres.Looking(), nil, "runs_" + column, 20}
+	}
+	one := func(status durable.Status) []durable.Status { return []durable.Status{status} }
+	for name, list := range map[string]struct {
+		filter durable.Filter
+		index  string
+		most   int
+	}{
+		"all":                {durable.Filter{}, "runs_pkey", 20},
+		"one status":         {durable.Filter{Status: one(durable.StatusRunning)}, "runs_status", 60},
+		"several":            {durable.Filter{Status: []durable.Status{durable.StatusWaiting, durable.StatusFailed}}, "runs_status", 100},
+		"a kind":             {durable.Filter{Kind: durable.KindCommand}, "runs_kind", 100},
+		"a kind, a status":   {durable.Filter{Kind: durable.KindAgent, Status: one(durable.StatusReady)}, "runs_kind", 60},
+		"a name":             {durable.Filter{Name: "agent 7"}, "runs_name", 100},
+		"a name, a status":   {durable.Filter{Name: "agent 11", Status: one(durable.StatusWaiting)}, "runs_name", 60},
+		"a session":          {durable.Filter{Session: "session 7"}, "runs_session", 5},
+		"a parent":           {durable.Filter{Parent: "run 19"}, "runs_parent", 1},
+		"blocked":            {durable.Filter{Blocked: true}, "runs_blocked", 60},
+		"a label":            {durable.Filter{Label: durable.Label{Name: "site", Value: "site 1"}}, "labels_value", 400},
+		"a label, no run":    {durable.Filter{Label: durable.Label{Name: "site", Value: "site 2"}}, "labels_value", 5},
+		"a label, a status":  {durable.Filter{Label: durable.Label{Name: "team", Value: "team 1"}, Status: one(durable.StatusReady)}, "labels_value", 100},
+		"a label, status no": {durable.Filter{Label: durable.Label{Name: "team", Value: "team 2"}, Status: one(durable.StatusReady)}, "labels_value", 5},
+		"since":              {durable.Filter{Since: time.Now().Add(-24*time.Hour + 50*time.Second)}, "runs_created", 1050},
+		"since lately":       {durable.Filter{Since: time.Now()}, "runs_created", 5},
+		"until":              {durable.Filter{Until: time.Now().Add(-24*time.Hour + 20*time.Second)}, "runs_created", 1050},
+		"until long ago":     {durable.Filter{Until: time.Now().Add(-25 * time.Hour)}, "runs_created", 5},
+	} {
+		list.filter.Limit = 20
+		for behind, before := range map[string]*int64{"": nil, ", a page behind": new(int64(60_000))} {
+			sql, args := postgres.Listing(list.filter, before)
+			queries["list "+name+behind] = query{sql, args, list.index, list.most}
+		}
+	}
+	for name, q := range queries {
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			plan, read := explain(t, s, mode, q.sql, q.args)
+			assert.NotContains(t, strings.ReplaceAll(plan, "Seq Scan on queues", ""), "Seq Scan", "%s, %s", name, mode)
+			assert.Contains(t, plan, q.want, "%s, %s", name, mode)
+			assert.LessOrEqual(t, read, q.most, "%s, %s reads this many rows:\n%s", name, mode, plan)
+		}
+	}
+}
+
+// explain returns the plan of a query, and how many rows it reads from tables when it runs.
+func explain(t *testing.T, s *postgres.Store, mode, query string, args []any) (plan string, read int) {
+	t.Helper()
+	ctx := t.Context()
+	tx, err := s.Pool().Begin(ctx)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, tx.Rollback(ctx)) }() // a DELETE is not for good
+	_, err = tx.Exec(ctx, `SET LOCAL plan_cache_mode = `+mode)
+	require.NoError(t, err)
+	rows, err := tx.Query(ctx, "EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, COSTS OFF) "+query, args...)
+	require.NoError(t, err)
+	for rows.Next() {
+		var line string
+		require.NoError(t, rows.Scan(&line))
+		plan += line + "\n"
+		if _, counts, is := strings.Cut(line, "(actual rows="); is && strings.Contains(line, "Scan using") || strings.Contains(line, "Heap Scan") {
+			number, loops, _ := strings.Cut(strings.TrimSuffix(counts, ")"), " loops=")
+			n, err := strconv.Atoi(number)
+			require.NoError(t, err)
+			times, err := strconv.Atoi(loops)
+			require.NoError(t, err)
+			read += n * times
+		}
+		if _, gone, is := strings.Cut(line, "Rows Removed by Filter: "); is {
+			n, err := strconv.Atoi(gone)
+			require.NoError(t, err)
+			read += n
+		}
+	}
+	require.NoError(t, rows.Err())
+	return plan, read
+}
+
+// TestNoCallReadsAWholeTable makes every call often enough for its plan to be the one
+// for any arguments, and asks the database how many rows it has read for it.
+func TestNoCallReadsAWholeTable(t *testing.T) {
+	s := openClosed(t, parts.Postgres(t), postgres.Options{Conns: 1})
+	fill(t, s, 20_000)
+	ctx := t.Context()
+	const times = 12
+	id := func(i int) agent.RunID { return agent.RunID(fmt.Sprint("run ", 100*i+61)) } // waiting
+	fresh := func(i int) agent.RunID { return agent.RunID(fmt.Sprint("fresh ", i)) }
+	leases := map[int]durable.Lease{}
+	lease := func(l durable.Lease, err error) func(i int) error {
+		return func(i int) error {
+			leases[i] = l
+			return err
+		}
+	}
+	label := map[string]string{"team": "new"}
+	question := []durable.Question{{Call: "c", Hash: "h", Child: id(90)}, {Call: "d", Hash: "h"}}
+	needs := durable.Needs{Kind: durable.KindAgent, Name: "a"}
+	for _, call := range []struct {
+		name string
+		most int64 // rows that a call may read
+		do   func(i int) error
+	}{
+		{"begin", 20, func(i int) error {
+			return lease(s.Begin(ctx, durable.Job{ID: fresh(i), Name: "a", Session: "s", Parent: "p", Labels: label}, "one", time.Hour))(i)
+		}},
+		{"submit", 30, func(i int) error {
+			return second(s.Submit(ctx, durable.Job{Name: "a", IdempotencyKey: fmt.Sprint(i), Labels: label}))
+		}},
+		{"submit again", 30, func(i int) error { return second(s.Submit(ctx, durable.Job{Name: "a", IdempotencyKey: fmt.Sprint(i)})) }},
+		{"claim", 120, func(int) error { return second(s.Claim(ctx, "three", time.Hour, 1, needs.Key())) }},
+		{"claim none", 5, func(int) error { return second(s.Claim(ctx, "three", time.Hour, 1, needs.Key())) }},
+		{"queues", 1100, func(int) error { return second(s.Queues(ctx)) }},
+		{"polled", 20, func(int) error { return s.Polled(ctx, needs.Key()) }},
+		{"served", 20, func(int) error { return second(s.Served(ctx, needs.Key())) }},
+		{"acquire", 40, func(i int) error { return lease(s.Acquire(ctx, fresh(i), "two", time.Hour, durable.TakeOver))(i) }},
+		{"renew", 10, func(i int) error { return lease(s.Renew(ctx, leases[i], time.Hour))(i) }},
+		{"commit", 30, func(i int) error {
+			c := commit(durable.Update{Status: durable.StatusRunning}, entries(1, 3)...)
+			c.Events = []durable.Event{{Name: "e"}}
+			return s.Commit(ctx, leases[i], c)
+		}},
+		{"wait", 60, func(i int) error {
+			return s.Commit(ctx, leases[i], commit(durable.Update{Status: durable.StatusWaiting, Questions: question}, entries(4, 4)...))
+		}},
+		{"answer", 50, func(i int) error { return s.Answer(ctx, fresh(i), durable.Answer{Call: "c", Hash: "h"}) }},
+		{"run", 8, func(i int) error { return second(s.Run(ctx, fresh(i))) }},
+		{"entries", 10, func(i int) error { return second(s.Entries(ctx, fresh(i), 2)) }},
+		{"events", 10, func(i int) error { return second(s.Events(ctx, fresh(i), 0, 10)) }},
+		{"input", 10, func(i int) error { return second(s.Input(ctx, fresh(i))) }},
+		{"questions", 10, func(i int) error { return second(s.Questions(ctx, fresh(i))) }},
+		{"list", 100, func(i int) error {
+			return second(s.List(ctx, durable.Filter{Status: []durable.Status{durable.StatusWaiting}, Limit: 20, Before: id(i)}))
+		}},
+		{"reconcile", 60, func(int) error { return second(s.Reconcile(ctx)) }},
+		{"owed", 100, func(int) error { return second(s.Owed(ctx, time.Minute, 10)) }},
+		{"context", 20, func(i int) error {
+			return s.Signal(ctx, fresh(i), durable.Signal{Kind: durable.SignalContext, Text: "t"})
+		}},
+		{"pause", 20, func(i int) error { return s.Signal(ctx, fresh(i), durable.Signal{Kind: durable.SignalPause}) }},
+		{"signals", 200, func(int) error { return second(s.Signals(ctx, "two")) }},
+		{"resume", 40, func(i int) error { return s.Signal(ctx, fresh(i), durable.Signal{Kind: durable.SignalResume}) }},
+		{"cancel", 20, func(i int) error { return s.Signal(ctx, fresh(i), durable.Signal{Kind: durable.SignalCancel}) }},
+		{"end", 80, func(i int) error {
+			u := durable.Update{Status: durable.StatusCompleted, Result: []byte("r")}
+			return s.Commit(ctx, leases[i], commit(u, entries(5, 5)...))
+		}},
+		{"release", 60, func(i int) error {
+			l, err := s.Acquire(ctx, id(i), "two", time.Hour, durable.TakeOver)
+			return lo.CoalesceOrEmpty(err, s.Release(ctx, l, 0))
+		}},
+		{"delete", 80, func(i int) error { return s.Delete(ctx, fresh(i)) }},
+		{"switch", 4, func(i int) error { return s.SetDenyTools(ctx, durable.Switch{On: i%2 == 0}) }},
+	} {
+		before := rowsRead(t, s)
+		for i := range times {
+			require.NoError(t, call.do(i), call.name)
+		}
+		after := rowsRead(t, s)
+		assert.LessOrEqual(t, (after-before)/times, call.most, "rows that one %s reads", call.name)
+		t.Logf("%-10s %d rows", call.name, (after-before)/times)
+	}
+}
+
+// rowsRead returns how many rows, and entries of indexes, the database has read so far.
+func rowsRead(t *testing.T, s *postgres.Store) (n int64) {
+	t.Helper()
+	_, err := s.Pool().Exec(context.WithoutCancel(t.Context()), `SELECT pg_stat_force_next_flush()`)
+	require.NoError(t, err)
+	err = s.Pool().QueryRow(t.Context(), `SELECT (SELECT sum(seq_tup_read) + sum(coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables)::bigint
+		+ (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes)::bigint`).Scan(&n)
+	require.NoError(t, err)
+	return n
+}

@@ -1,0 +1,110 @@
+package postgres_test
+
+import (
+	"fmt"
+	"net/url"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/postgres"
+	"github.com/grapnel-go/grapnel/internal/parts"
+)
+
+// TestAChildThatEndsWhileItsParentParks has neither of them see the other's writing
+// before it ends: the process that comes second must wake the parent all the same.
+func TestAChildThatEndsWhileItsParentParks(t *testing.T) {
+	at := parts.Postgres(t)
+	here, there := openClosed(t, at, postgres.Options{}), openClosed(t, at, postgres.Options{})
+	for i := range 40 {
+		parent, child := agent.RunID(fmt.Sprint("parent ", i)), agent.RunID(fmt.Sprint("child ", i))
+		p, c := create(t, here, parent), create(t, there, child)
+		waits := durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "c", Hash: "h", Child: child}, {Call: "d"}}}
+		var group sync.WaitGroup
+		group.Go(func() { assert.NoError(t, here.Commit(t.Context(), p, commit(waits, entry(1)))) })
+		group.Go(func() {
+			assert.NoError(t, there.Commit(t.Context(), c, commit(durable.Update{Status: durable.StatusCompleted}, entry(1))))
+		})
+		group.Wait()
+		require.NoError(t, here.Release(t.Context(), p, 0))
+		require.Equal(t, []agent.RunID{parent}, ready(t, there), "round %d", i)
+		require.NoError(t, there.Delete(t.Context(), parent))
+	}
+}
+
+// TestADeadlock has the database end one of two that wait for each other: the store
+// makes its call again and its caller does not notice.
+func TestADeadlock(t *testing.T) {
+	s := openClosed(t, parts.Postgres(t), postgres.Options{})
+	p, c := create(t, s, "parent"), create(t, s, "child")
+	waits := durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "c", Child: "child"}}}
+	require.NoError(t, s.Commit(t.Context(), p, commit(waits)))
+	require.NoError(t, s.Release(t.Context(), p, 0))
+
+	other, err := s.Pool().Begin(t.Context())
+	require.NoError(t, err)
+	for _, statement := range []string{
+		`SET LOCAL deadlock_timeout = '1min'`, // the store's call is the one to be ended
+		`SELECT FROM runs WHERE id = 'parent' FOR UPDATE`,
+	} {
+		_, err = other.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	done := make(chan error)
+	go func() {
+		done <- s.Commit(t.Context(), c, commit(durable.Update{Status: durable.StatusCompleted}, entry(1)))
+	}()
+	waiting(t, s) // the call has the child and waits for the parent
+	_, err = other.Exec(t.Context(), `SELECT FROM runs WHERE id = 'child' FOR UPDATE`)
+	require.NoError(t, err)
+	require.NoError(t, other.Commit(t.Context()))
+	require.NoError(t, <-done)
+	// Twice, when the call is back at the child before the other transaction is awake.
+	assert.NotEqual(t, []string{"0"}, column(t, s, `SELECT deadlocks::text FROM pg_stat_database WHERE datname = current_database()`))
+	assert.Equal(t, []agent.RunID{"parent"}, ready(t, s))
+	assert.Equal(t, []durable.Entry{entry(1)}, journal(t, s, "child"))
+}
+
+func TestHowManyConnections(t *testing.T) {
+	at := parts.Postgres(t)
+	assert.Equal(t, int32(3), openClosed(t, at, postgres.Options{Conns: 3}).Pool().Config().MaxConns)
+	assert.Equal(t, int32(max(16, runtime.NumCPU())), openClosed(t, at, postgres.Options{}).Pool().Config().MaxConns)
+	u, err := url.Parse(at)
+	require.NoError(t, err)
+	q := u.Query()
+	q.Set("pool_max_conns", "7")
+	u.RawQuery = q.Encode()
+	assert.Equal(t, int32(7), openClosed(t, u.String(), postgres.Options{}).Pool().Config().MaxConns)
+
+	// Who finds no connection free waits for one, as long as a call may take.
+	s := openClosed(t, at, postgres.Options{Conns: 1, Timeout: 1500 * time.Millisecond})
+	conn, err := s.Pool().Acquire(t.Context())
+	require.NoError(t, err)
+	_, err = s.Run(t.Context(), "r")
+	conn.Release() // or the store would not close
+	require.ErrorContains(t, err, "run r: the database did not answer within 1.5s")
+	_, err = s.Run(t.Context(), "r")
+	require.ErrorIs(t, err, durable.ErrNotFound)
+}
+
+// TestAnAnswerThatComesWithItsQuestion and does not say when it was given.
+func TestAnAnswerThatComesWithItsQuestion(t *testing.T) {
+	s := openClosed(t, parts.Postgres(t), postgres.Options{})
+	l := create(t, s, "r")
+	asked := []durable.Question{{Call: "c", Answer: &durable.Answer{Ends: true, Data: []byte("no")}}, {Call: "d"}}
+	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusWaiting, Questions: asked})))
+	require.NoError(t, s.Release(t.Context(), l, 0))
+	got, err := s.Questions(t.Context(), "r")
+	require.NoError(t, err)
+	require.NotNil(t, got[0].Answer)
+	assert.WithinDuration(t, run(t, s, "r").Created, got[0].Answer.At, time.Minute)
+	assert.Equal(t, []any{"c", true, "no"}, []any{got[0].Answer.Call, got[0].Answer.Ends, string(got[0].Answer.Data)})
+	assert.Nil(t, got[1].Answer)
+	assert.Equal(t, []agent.RunID{"r"}, ready(t, s), "an answer that ends the run")
+}
