@@ -46,6 +46,7 @@ type Store struct {
 	timeout time.Duration
 	queues  queues
 	changes *changes
+	claims  *claims
 }
 
 var _ durable.Store = (*Store)(nil)
@@ -66,7 +67,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the postgres store: %w", err)
 	}
-	return &Store{pool: pool, schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema())}, nil
+	return &Store{
+		pool: pool, schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema()), claims: newClaims(),
+	}, nil
 }
 
 // parse parses a URL. It hides the parser's error, because that quotes the URL, and a parser cannot know which part of an
