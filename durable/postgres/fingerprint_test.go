@@ -20,7 +20,8 @@ func TestFingerprint(t *testing.T) {
 		return call{
 			durable.Lease{Run: "r", Owner: "one", Epoch: 1, Expires: at},
 			durable.Commit{Update: durable.Update{Status: "waiting", Reason: "why", Steps: 1, Result: []byte("r"), Questions: []durable.Question{
-				{Call: "c", Hash: "h", Tool: "bash", Asked: at, Deadline: at, Child: "k", Data: []byte("d"), Answer: &durable.Answer{At: at, Data: []byte("a")}},
+				{Call: "c", Hash: "h", Tool: "bash", Asked: at, Deadline: at, Child: "k", Data: []byte("d"),
+					Answer: &durable.Answer{At: at, Data: []byte("a")}},
 				{Call: "e"},
 			}},
 				Entries: []durable.Entry{{Seq: 1, Kind: "reply", Key: "k", At: at, Data: []byte("d")}, {Seq: 2}},

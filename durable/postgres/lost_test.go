@@ -136,7 +136,8 @@ func answer(client, server net.Conn, armed *atomic.Bool) {
 			return
 		}
 		if said = append(said, b[:n]...); bytes.HasSuffix(said, ready) {
-			wrote := bytes.Contains(said, []byte("UPDATE 1\x00")) || bytes.Contains(said, []byte("INSERT 0 1\x00")) || bytes.Contains(said, []byte("SELECT 1\x00"))
+			wrote := bytes.Contains(said, []byte("UPDATE 1\x00")) || bytes.Contains(said, []byte("INSERT 0 1\x00")) ||
+				bytes.Contains(said, []byte("SELECT 1\x00")) // of a query that writes
 			if wrote && armed.CompareAndSwap(true, false) {
 				return
 			}

@@ -156,7 +156,9 @@ func TestRunsOfVersionTwo(t *testing.T) {
 	assert.Len(t, journal(t, s, "running"), 2)
 	needs, err := s.Queues(t.Context())
 	require.NoError(t, err)
-	assert.ElementsMatch(t, []durable.Needs{{Kind: "agent", Name: "a"}, {Kind: "agent", Name: "b"}, {Kind: "agent", Name: "\x00"}, {Kind: "agent", Name: "a<b"}}, needs)
+	assert.ElementsMatch(t, []durable.Needs{
+		{Kind: "agent", Name: "a"}, {Kind: "agent", Name: "b"}, {Kind: "agent", Name: "\x00"}, {Kind: "agent", Name: "a<b"},
+	}, needs)
 	owed, err := s.Owed(t.Context(), time.Hour, 10)
 	require.NoError(t, err)
 	assert.Len(t, owed, 4)

@@ -15,7 +15,7 @@ import (
 // Submit stores jobs as runs: see durable.Store. If the reply of the database was lost, a repeated call returns the stored runs
 // of jobs with an idempotency key, and ErrExists for other jobs with an ID.
 func (s *Store) Submit(ctx context.Context, jobs ...durable.Job) (runs []durable.Run, err error) {
-	err = s.call(ctx, fmt.Sprintf("submit %d jobs", len(jobs)), func(ctx context.Context) error {
+	err = s.call(ctx, "submit jobs", func(ctx context.Context) error {
 		prepared, err := prepare(jobs)
 		if err != nil || len(jobs) == 0 {
 			return err
