@@ -25,6 +25,10 @@ func TestShared(t *testing.T) {
 	})
 }
 
+func TestRandom(t *testing.T) {
+	durabletest.TestRandom(t, func(*testing.T) durable.Store { return durabletest.NewModel("") })
+}
+
 // faults are ways to break the contract, with the part of the suite that detects each.
 var faults = map[string]string{
 	"context":               "submit/a_cancelled_context_changes",
@@ -196,5 +200,30 @@ func TestBroken(t *testing.T) {
 		t.Skip("run by TestFaults")
 	}
 	durabletest.SetPatience(2 * time.Second)
-	durabletest.TestStore(t, func(*testing.T) durable.Store { return durabletest.NewModel(fault) })
+	open := func(*testing.T) durable.Store { return durabletest.NewModel(fault) }
+	if os.Getenv("DURABLETEST_RANDOM") != "" {
+		durabletest.TestRandom(t, open)
+		return
+	}
+	durabletest.TestStore(t, open)
+}
+
+// TestRandomFaults tests that random calls detect faults that need several calls in a certain order.
+func TestRandomFaults(t *testing.T) {
+	if os.Getenv("DURABLETEST_FAULT") != "" {
+		t.Skip("this is the process of one fault")
+	}
+	for _, fault := range []string{
+		"same epoch", "key in one call", "claim priority", "end keeps lease", "end keeps questions", "handled falls", "answer wakes", "wake held",
+		"release paused", "release cancelled", "expired waiting", "pause cancelled", "offer number", "last reason", "attempts",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBroken$", "-rapid.nofailfile", "-rapid.shrinktime=0s", "-rapid.checks=300")
+			cmd.Env = append(os.Environ(), "DURABLETEST_FAULT="+fault, "DURABLETEST_RANDOM=1")
+			out, err := cmd.CombinedOutput()
+			require.Error(t, err, "random calls do not detect a store that is broken at %q", fault)
+			assert.Contains(t, string(out), "--- FAIL: TestBroken")
+		})
+	}
 }

@@ -159,6 +159,19 @@ func (m model) Acquire(ctx context.Context, id agent.RunID, owner string, ttl ti
 	return m.lease(r, owner, ttl), nil
 }
 
+// sortReady sorts ready runs in the order of claims.
+func (m model) sortReady(ready []*modelRun) {
+	slices.SortStableFunc(ready, func(a, b *modelRun) int {
+		if m.broken == "claim priority" {
+			return a.Ready.Compare(b.Ready)
+		}
+		if m.broken == "claim order" {
+			return cmp.Compare(b.Priority, a.Priority)
+		}
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Ready.Compare(b.Ready))
+	})
+}
+
 // Claim implements durable.Store.
 func (m model) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys ...durable.Key) ([]durable.Run, error) {
 	done, err := m.lock(ctx)
@@ -173,15 +186,7 @@ func (m model) Claim(ctx context.Context, owner string, ttl time.Duration, limit
 			ready = append(ready, r)
 		}
 	}
-	slices.SortStableFunc(ready, func(a, b *modelRun) int {
-		if m.broken == "claim priority" {
-			return a.Ready.Compare(b.Ready)
-		}
-		if m.broken == "claim order" {
-			return cmp.Compare(b.Priority, a.Priority)
-		}
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Ready.Compare(b.Ready))
-	})
+	m.sortReady(ready)
 	var runs []durable.Run
 	for _, r := range ready {
 		if len(runs) >= limit && m.broken != "claim limit" {
