@@ -72,6 +72,9 @@ func Keep(store Store, o Options) *Keeper {
 	return &Keeper{store: store, options: o, runs: agent.NewScratch[held](nil), settle: settleTime, holds: map[agent.RunID]*held{}}
 }
 
+// Owner returns the name of this process in leases.
+func (k *Keeper) Owner() string { return k.options.Owner }
+
 // Suspend parks the runs of this keeper at the end of their current step, and runs that begin
 // later before their first step, because the process is shutting down. Any other process can
 // resume them.
