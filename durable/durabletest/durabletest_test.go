@@ -14,12 +14,12 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	durabletest.TestStore(t, func(*testing.T) durable.Store { return newMemory("") })
+	durabletest.TestStore(t, func(*testing.T) durable.Store { return durabletest.NewModel("") })
 }
 
 func TestShared(t *testing.T) {
 	durabletest.TestShared(t, func(*testing.T) func(*testing.T) durable.Store {
-		m := newMemory("")
+		m := durabletest.NewModel("")
 		return func(*testing.T) durable.Store { return m }
 	})
 }
@@ -98,5 +98,5 @@ func TestBroken(t *testing.T) {
 	if fault == "" {
 		t.Skip("run by TestFaults")
 	}
-	durabletest.TestStore(t, func(*testing.T) durable.Store { return newMemory(fault) })
+	durabletest.TestStore(t, func(*testing.T) durable.Store { return durabletest.NewModel(fault) })
 }

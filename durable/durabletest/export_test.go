@@ -1,0 +1,6 @@
+package durabletest
+
+import "github.com/grapnel-go/grapnel/durable"
+
+// NewModel returns a store in memory that is broken in one place, or, for an empty string, not at all.
+func NewModel(broken string) durable.Store { return newModel(broken) }
