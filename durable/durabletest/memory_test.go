@@ -67,7 +67,7 @@ func (m memory) Create(ctx context.Context, r durable.Run, owner string, ttl tim
 	}
 	now := time.Now().UTC().Round(0)
 	made := &kept{Run: durable.Run{
-		ID: r.ID, Session: r.Session, Agent: r.Agent, Parent: r.Parent, Root: r.Root, Status: agent.StatusRunning,
+		ID: r.ID, Session: r.Session, Agent: r.Agent, Parent: r.Parent, Root: r.Root, Status: durable.StatusRunning,
 		Created: now, Updated: now, Owner: owner, Epoch: 1, Expires: now.Add(ttl),
 	}}
 	if m.broken == "created" {
@@ -296,7 +296,7 @@ func (m memory) dueSince(r *kept) (since time.Time, due bool) {
 	if r.CancelReason != "" && m.broken != "due cancelled" {
 		return r.since, true
 	}
-	if r.Status == agent.StatusRunning {
+	if r.Status == durable.StatusRunning {
 		return cmp.Or(r.Expires, r.since), m.broken != "due running"
 	}
 	open, ends := 0, false
@@ -359,7 +359,7 @@ func (m memory) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 	if err != nil {
 		return err
 	}
-	if r.Status != agent.StatusParked && m.broken != "answer running" {
+	if r.Status != durable.StatusWaiting && m.broken != "answer running" {
 		return durable.ErrNotFound
 	}
 	all := slices.Clone(r.questions)

@@ -1,0 +1,128 @@
+package durabletest
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+var offering = map[string]part{
+	"a ready run is owed": func(t *testing.T, s durable.Store) {
+		pending := newJob("pending")
+		pending.NotBefore = later()
+		submitJobs(t, s, fullJob("r"), pending)
+		beginRun(t, s, "running")
+		suspendRun(t, s, "waiting", newQuestion("c"))
+		endRun(t, s, beginRun(t, s, "ended"))
+		offers, err := s.Owed(t.Context(), hour, 10)
+		require.NoError(t, err)
+		assert.Equal(t, []durable.Offer{{OfferID: durable.OfferID{Run: "r", Seq: 1}, Key: keyOf(fullJob("r")), Priority: -7}}, offers)
+	},
+	"each time a run becomes ready has a number": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, newJob("r"))
+		seq := int64(1)
+		check := func(how string) {
+			t.Helper()
+			assert.Equal(t, []durable.OfferID{{Run: "r", Seq: seq}}, owed(t, s, hour, 10), how)
+			seq++
+		}
+		check("submitted")
+		pauseRun(t, s, "r")
+		assert.Empty(t, owed(t, s, hour, 10), "paused")
+		resumeRun(t, s, "r")
+		check("resumed")
+		l := acquireRun(t, s, "r", "one", durable.TakeFree)
+		assert.Empty(t, owed(t, s, hour, 10), "acquired")
+		releaseRun(t, s, l)
+		check("released")
+		l = claimRuns(t, s, 1, testerKey())[0].Lease()
+		assert.Empty(t, owed(t, s, hour, 10), "claimed")
+		expireLease(t, s, l)
+		reconcile(t, s)
+		check("expired")
+		l = acquireRun(t, s, "r", "one", durable.TakeFree)
+		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")))
+		releaseRun(t, s, l)
+		assert.Empty(t, owed(t, s, hour, 10), "waiting")
+		answerRun(t, s, "r", "c")
+		check("answered")
+		l = acquireRun(t, s, "r", "one", durable.TakeFree)
+		writeUpdate(t, s, l, waitUpdate(1, newQuestion("d")))
+		releaseRun(t, s, l)
+		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
+		check("cancelled")
+		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("again")))
+		seq--
+		check("cancelled again")
+		endRun(t, s, acquireRun(t, s, "r", "one", durable.TakeFree))
+		assert.Empty(t, owed(t, s, hour, 10), "ended")
+	},
+	"a recorded offer is owed no more": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, newJob("a"), newJob("b"), newJob("c"))
+		record(t, s, durable.OfferID{Run: "b", Seq: 1})
+		assert.Equal(t, []durable.OfferID{{Run: "a", Seq: 1}, {Run: "c", Seq: 1}}, owed(t, s, hour, 10))
+		record(t, s, durable.OfferID{Run: "a", Seq: 1}, durable.OfferID{Run: "c", Seq: 1}, durable.OfferID{Run: "b", Seq: 1})
+		assert.Empty(t, owed(t, s, hour, 10))
+		record(t, s)
+		assert.Len(t, claimRuns(t, s, 10, testerKey()), 3, "an offer is a hint")
+	},
+	"it is owed again after retry": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, newJob("a"), newJob("b"))
+		record(t, s, durable.OfferID{Run: "a", Seq: 1}, durable.OfferID{Run: "b", Seq: 1})
+		acquireRun(t, s, "b", "one", durable.TakeFree)
+		require.Eventually(t, func() bool { return len(owed(t, s, time.Nanosecond, 10)) > 0 }, patience, time.Millisecond)
+		assert.Equal(t, []durable.OfferID{{Run: "a", Seq: 1}}, owed(t, s, time.Nanosecond, 10))
+		assert.Empty(t, owed(t, s, hour, 10))
+	},
+	"a new offer is owed at once": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, newJob("r"))
+		record(t, s, durable.OfferID{Run: "r", Seq: 1})
+		releaseRun(t, s, acquireRun(t, s, "r", "one", durable.TakeFree))
+		assert.Equal(t, []durable.OfferID{{Run: "r", Seq: 2}}, owed(t, s, hour, 10))
+	},
+	"an offer that is not the newest is ignored": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, newJob("r"))
+		releaseRun(t, s, acquireRun(t, s, "r", "one", durable.TakeFree))
+		record(t, s, durable.OfferID{Run: "r", Seq: 1}, durable.OfferID{Run: "r", Seq: 3}, durable.OfferID{Run: "r"}, durable.OfferID{Run: unknownRun, Seq: 2})
+		assert.Equal(t, []durable.OfferID{{Run: "r", Seq: 2}}, owed(t, s, hour, 10))
+		l := acquireRun(t, s, "r", "one", durable.TakeFree)
+		record(t, s, durable.OfferID{Run: "r", Seq: 2}) // it is no longer ready
+		releaseRun(t, s, l)
+		assert.Equal(t, []durable.OfferID{{Run: "r", Seq: 3}}, owed(t, s, hour, 10))
+	},
+	"the longest owed first, at most limit": func(t *testing.T, s durable.Store) {
+		for i, id := range []agent.RunID{"m", "z", "a", "k", "b"} {
+			j := newJob(id)
+			j.Name, j.Priority = strconv.Itoa(i%2), int8(i) // neither the key nor the priority matters
+			submitJobs(t, s, j)
+			time.Sleep(time.Millisecond)
+		}
+		releaseRun(t, s, acquireRun(t, s, "m", "one", durable.TakeFree))
+		want := []durable.OfferID{{Run: "z", Seq: 1}, {Run: "a", Seq: 1}, {Run: "k", Seq: 1}, {Run: "b", Seq: 1}, {Run: "m", Seq: 2}}
+		for limit := 1; limit < 8; limit++ {
+			assert.Equal(t, want[:min(limit, 5)], owed(t, s, hour, limit))
+		}
+	},
+}
+
+func owed(t *testing.T, s durable.Store, retry time.Duration, limit int) []durable.OfferID {
+	t.Helper()
+	offers, err := s.Owed(t.Context(), retry, limit)
+	require.NoError(t, err, "read the owed offers")
+	ids := []durable.OfferID{}
+	for _, o := range offers {
+		ids = append(ids, o.OfferID)
+	}
+	return ids
+}
+
+func record(t *testing.T, s durable.Store, ids ...durable.OfferID) {
+	t.Helper()
+	require.NoError(t, s.Offered(t.Context(), ids...), "record offers")
+}
