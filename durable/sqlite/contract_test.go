@@ -1,0 +1,27 @@
+package sqlite_test
+
+import (
+	"testing"
+
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+)
+
+func TestStore(t *testing.T) {
+	durabletest.TestStore(t, func(t *testing.T) durable.Store {
+		t.Helper()
+		return open(t, tempFile(t), sqlite.Options{})
+	})
+}
+
+func TestShared(t *testing.T) {
+	durabletest.TestShared(t, func(t *testing.T) func(*testing.T) durable.Store {
+		t.Helper()
+		path := tempFile(t)
+		return func(t *testing.T) durable.Store {
+			t.Helper()
+			return open(t, path, sqlite.Options{})
+		}
+	})
+}
