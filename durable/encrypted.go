@@ -284,7 +284,7 @@ func (x encrypted) Events(ctx context.Context, id agent.RunID, after int64, limi
 
 // Signal implements Store. Only the text of added context is encrypted: a store compares the other texts.
 func (x encrypted) Signal(ctx context.Context, id agent.RunID, s Signal) error {
-	if s.Text != "" && (s.Kind == SignalContext || s.Kind == SignalResume) {
+	if s.Kind == SignalContext || s.Kind == SignalResume && s.Text != "" {
 		s.Text = base64.StdEncoding.EncodeToString(x.sealData([]byte(s.Text), signalSpot(id, s)))
 	}
 	return x.Store.Signal(ctx, id, s)
@@ -301,7 +301,7 @@ func (x encrypted) Signals(ctx context.Context, owner string) ([]Signal, error) 
 			continue
 		}
 		data, err := base64.StdEncoding.DecodeString(s.Text)
-		if err != nil {
+		if err != nil || len(data) == 0 {
 			data = []byte(s.Text) // it is not encrypted
 		}
 		plain, err := x.decrypt(data, signalSpot(s.Run, s))

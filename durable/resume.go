@@ -151,13 +151,17 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 	if err != nil {
 		return fail(err)
 	}
-	s = agent.Checkpoint(s).WithExpired(time.Now())
+	now := time.Now()
+	if about.Updated.After(now) { // by the clock of the store, which has decided that the run is ready
+		now = about.Updated
+	}
+	s = agent.Checkpoint(s).WithExpired(now)
 	if about.CancelReason != "" {
 		cancelled, cancel := context.WithCancelCause(ctx)
 		cancel(&CancelledError{Reason: about.CancelReason})
 		ctx = cancelled
 	} else if s.Waiting() {
-		return mo.TupleToResult(s, k.store.Release(context.WithoutCancel(ctx), lease, 0))
+		return mo.TupleToResult(s, k.keepWaiting(context.WithoutCancel(ctx), lease, s))
 	}
 	if s.Status().Terminal() { // contradiction: its end was written, but not its status
 		return fail(fmt.Errorf("the journal says that the run ended as %s", s.Status()))
@@ -192,6 +196,14 @@ func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim)
 		settings.Parent = agent.Run{ID: about.Parent, Root: about.Root}
 	}
 	return a.RunWith(context.WithValue(ctx, leased{}, c), settings, c.submitted)
+}
+
+// keepWaiting releases the lease of a run that still waits.
+func (k *Keeper) keepWaiting(ctx context.Context, l Lease, s agent.State) error {
+	if err := k.store.Commit(ctx, l, Commit{Update: Update{Status: StatusWaiting, Steps: s.RunStepCount()}}); err != nil {
+		return err
+	}
+	return k.store.Release(ctx, l, 0)
 }
 
 // giveBack releases a lease because of an error, and returns that error.

@@ -17,11 +17,12 @@ const (
 	hour = time.Hour
 	// gone is a lease that has expired as soon as it is granted.
 	gone = time.Nanosecond
-	// patience is how long the tests wait for something that must happen.
-	patience = 30 * time.Second
 	// unknownRun is the id of a run that does not exist.
 	unknownRun agent.RunID = "unknown"
 )
+
+// patience is how long the tests wait for something that must happen.
+var patience = 30 * time.Second
 
 // testTime returns a time in the past that every store can represent.
 func testTime() time.Time { return time.Date(2026, 11, 21, 12, 5, 8, 123456000, time.UTC) }

@@ -27,7 +27,8 @@ type modelData struct {
 	queues    []modelQueue
 	deny      durable.Switch
 	listeners map[chan struct{}]struct{}
-	changed   bool // since the lock was acquired
+	changed   bool      // since the lock was acquired
+	at        time.Time // when the lock was acquired
 	closed    chan struct{}
 	close     func()
 }
@@ -64,6 +65,7 @@ func (m model) lock(ctx context.Context) (done func(), err error) {
 		return func() {}, err
 	}
 	m.mu.Lock()
+	m.at = now()
 	return m.unlock, nil
 }
 
@@ -121,7 +123,7 @@ func (m model) setStatus(r *modelRun, s durable.Status) {
 	}
 	r.Status, r.Ready = s, time.Time{}
 	if s == durable.StatusReady {
-		r.Ready, r.offered = now(), time.Time{}
+		r.Ready, r.offered = m.at, time.Time{}
 		if m.broken != "offer number" {
 			r.offer++
 		}
@@ -163,7 +165,7 @@ func (m model) wake(r *modelRun) {
 // giveUp ends the lease of a run that has not ended.
 func (m model) giveUp(r *modelRun, delay time.Duration) {
 	r.clearOwner()
-	r.Updated = now()
+	r.Updated = m.at
 	overdue := !r.AnswerBy.IsZero() && !r.AnswerBy.After(time.Now())
 	switch {
 	case r.CancelReason != "" && m.broken != "release cancelled":
@@ -171,7 +173,7 @@ func (m model) giveUp(r *modelRun, delay time.Duration) {
 	case r.Paused && m.broken != "release paused":
 		m.setStatus(r, durable.StatusWaiting)
 	case r.Status == durable.StatusRunning && delay > 0 && m.broken != "delay":
-		r.NotBefore = now().Add(delay)
+		r.NotBefore = m.at.Add(delay)
 		m.setStatus(r, durable.StatusPending)
 	case r.Status == durable.StatusRunning, m.isSatisfied(r), overdue && m.broken != "release overdue":
 		m.setStatus(r, durable.StatusReady)

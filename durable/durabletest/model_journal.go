@@ -31,7 +31,7 @@ func (m model) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (d
 	if err != nil {
 		return durable.Lease{}, err
 	}
-	r.Expires = now().Add(ttl)
+	r.Expires = m.at.Add(ttl)
 	if m.broken == "renew adds" {
 		r.Expires = l.Expires.Add(ttl)
 	}
@@ -82,7 +82,7 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 	if err != nil && m.broken != "jobs last" {
 		return err
 	}
-	r.journal, r.Entries, r.Updated = journal, r.Entries+int64(len(c.Entries)), now()
+	r.journal, r.Entries, r.Updated = journal, r.Entries+int64(len(c.Entries)), m.at
 	m.addEvents(r, c.Events)
 	if m.broken != "jobs" {
 		m.store(jobs)
@@ -226,23 +226,33 @@ func (m model) Answer(ctx context.Context, id agent.RunID, answers ...durable.An
 	if m.broken == "answer half" {
 		all = r.questions
 	}
-	for _, a := range answers {
-		i := slices.IndexFunc(all, func(q durable.Question) bool {
+	find := func(a durable.Answer) int {
+		return slices.IndexFunc(all, func(q durable.Question) bool {
 			return q.Call == a.Call && (q.Hash == a.Hash || m.broken == "answer hash")
 		})
+	}
+	isAnswered := func(a durable.Answer) bool {
+		i := find(a)
+		return i >= 0 && all[i].Answer != nil && m.broken != "answer twice"
+	}
+	if slices.ContainsFunc(answers, isAnswered) && (r.Status == durable.StatusWaiting || m.broken != "answered is forgotten") && m.broken != "answered later" {
+		return durable.ErrAnswered
+	}
+	for _, a := range answers {
+		i := find(a)
 		switch {
-		case i >= 0 && all[i].Answer != nil && m.broken != "answer twice" && (r.Status == durable.StatusWaiting || m.broken != "answered is forgotten"):
-			return durable.ErrAnswered
 		case i < 0, r.Status != durable.StatusWaiting && m.broken != "answer running":
 			return durable.ErrNotFound
+		case isAnswered(a): // the same question twice
+			return durable.ErrAnswered
 		}
 		if m.broken != "answer at" {
-			a.At = now()
+			a.At = m.at
 		}
 		a.Data = bytes.Clone(a.Data)
 		all[i].Answer = &a
 	}
-	r.questions, r.Updated = all, now()
+	r.questions, r.Updated = all, m.at
 	r.setAnswerBy()
 	if m.broken != "answer wakes" {
 		m.wake(r)
@@ -255,7 +265,7 @@ func (m model) cancel(r *modelRun, reason string) {
 	if r.CancelReason == "" || m.broken == "last reason" {
 		r.CancelReason = cmp.Or(reason, "cancelled")
 	}
-	r.Updated, m.changed = now(), true
+	r.Updated, m.changed = m.at, true
 	switch {
 	case r.isHeld() && m.broken != "cancel held", m.broken == "cancel wakes",
 		r.Status == durable.StatusPending && m.broken == "cancel pending":
@@ -288,7 +298,7 @@ func (m model) Signal(ctx context.Context, id agent.RunID, g durable.Signal) err
 	}
 	if g.Kind == durable.SignalContext || g.Kind == durable.SignalResume && g.Text != "" && m.broken != "resume text" {
 		r.sent++
-		g.Run, g.Seq, g.At = id, r.sent, now()
+		g.Run, g.Seq, g.At = id, r.sent, m.at
 		if m.broken == "signal by" {
 			g.By = ""
 		}
@@ -299,7 +309,7 @@ func (m model) Signal(ctx context.Context, id agent.RunID, g durable.Signal) err
 }
 
 func (m model) pause(r *modelRun) {
-	r.Paused, r.Updated = true, now()
+	r.Paused, r.Updated = true, m.at
 	switch {
 	case r.isHeld(), r.CancelReason != "" && m.broken != "pause cancelled":
 	case r.Status == durable.StatusPending && m.broken != "pause pending", r.Status == durable.StatusReady && m.broken != "pause ready":
@@ -309,9 +319,9 @@ func (m model) pause(r *modelRun) {
 
 func (m model) resume(r *modelRun) {
 	was := r.Paused
-	r.Paused, r.Updated = false, now()
+	r.Paused, r.Updated = false, m.at
 	switch {
-	case !was && m.broken != "resume unpaused", r.Status != durable.StatusWaiting, r.isHeld() && m.broken != "resume held", m.broken == "resume":
+	case !was, r.Status != durable.StatusWaiting, r.isHeld() && m.broken != "resume held", m.broken == "resume":
 	case r.Attempts == 0 && r.NotBefore.After(time.Now()) && m.broken != "resume pending":
 		r.clearOwner()
 		m.setStatus(r, durable.StatusPending)

@@ -42,11 +42,10 @@ func (m model) prepare(jobs []durable.Job) (all, added []*modelRun, err error) {
 }
 
 func (m model) newRun(j durable.Job) *modelRun {
-	at := now()
 	r := &modelRun{input: bytes.Clone(j.Input), Run: durable.Run{
 		ID: j.ID, Session: j.Session, Kind: j.Kind, Name: j.Name, Version: j.Version, Parent: j.Parent, Root: j.Root,
 		Demands: maps.Clone(j.Demands), Labels: maps.Clone(j.Labels), Priority: j.Priority, IdempotencyKey: j.IdempotencyKey,
-		Created: at, Updated: at, NotBefore: j.NotBefore, StartBy: j.StartBy, Deadline: j.Deadline, Status: durable.StatusPending,
+		Created: m.at, Updated: m.at, NotBefore: j.NotBefore, StartBy: j.StartBy, Deadline: j.Deadline, Status: durable.StatusPending,
 	}}
 	switch m.broken {
 	case "labels":
@@ -56,7 +55,7 @@ func (m model) newRun(j durable.Job) *modelRun {
 	case "demands":
 		r.Demands = nil
 	}
-	if m.broken == "not before" || !j.NotBefore.After(at) {
+	if m.broken == "not before" || !j.NotBefore.After(m.at) {
 		m.setStatus(r, durable.StatusReady)
 	}
 	return r
@@ -126,7 +125,7 @@ func (m model) Begin(ctx context.Context, j durable.Job, owner string, ttl time.
 
 // lease gives the next lease of a run.
 func (m model) lease(r *modelRun, owner string, ttl time.Duration) durable.Lease {
-	r.Owner, r.Expires = owner, now().Add(ttl)
+	r.Owner, r.Expires = owner, m.at.Add(ttl)
 	if m.broken != "same epoch" || r.Epoch == 0 {
 		r.Epoch++
 	}
@@ -156,8 +155,21 @@ func (m model) Acquire(ctx context.Context, id agent.RunID, owner string, ttl ti
 			r.Attempts++
 		}
 	}
-	r.Updated = now()
+	r.Updated = m.at
 	return m.lease(r, owner, ttl), nil
+}
+
+// sortReady sorts ready runs in the order of claims.
+func (m model) sortReady(ready []*modelRun) {
+	slices.SortStableFunc(ready, func(a, b *modelRun) int {
+		if m.broken == "claim priority" {
+			return a.Ready.Compare(b.Ready)
+		}
+		if m.broken == "claim order" {
+			return cmp.Compare(b.Priority, a.Priority)
+		}
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Ready.Compare(b.Ready))
+	})
 }
 
 // Claim implements durable.Store.
@@ -174,15 +186,7 @@ func (m model) Claim(ctx context.Context, owner string, ttl time.Duration, limit
 			ready = append(ready, r)
 		}
 	}
-	slices.SortStableFunc(ready, func(a, b *modelRun) int {
-		if m.broken == "claim priority" {
-			return a.Ready.Compare(b.Ready)
-		}
-		if m.broken == "claim order" {
-			return cmp.Compare(b.Priority, a.Priority)
-		}
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Ready.Compare(b.Ready))
-	})
+	m.sortReady(ready)
 	var runs []durable.Run
 	for _, r := range ready {
 		if len(runs) >= limit && m.broken != "claim limit" {
@@ -191,7 +195,7 @@ func (m model) Claim(ctx context.Context, owner string, ttl time.Duration, limit
 		if m.broken != "claim twice" {
 			m.setStatus(r, durable.StatusRunning)
 		}
-		r.Attempts, r.Updated = r.Attempts+1, now()
+		r.Attempts, r.Updated = r.Attempts+1, m.at
 		m.lease(r, owner, ttl)
 		runs = append(runs, r.copy())
 	}
@@ -222,8 +226,7 @@ func (m model) Reconcile(ctx context.Context) (durable.Reconciled, error) {
 	if err != nil {
 		return durable.Reconciled{}, err
 	}
-	at := now()
-	passed := func(t time.Time) bool { return !t.IsZero() && !t.After(at) }
+	passed := func(t time.Time) bool { return !t.IsZero() && !t.After(m.at) }
 	each := func(cause string, applies func(*modelRun) bool, do func(*modelRun)) (n int) {
 		for _, r := range m.runs {
 			if n < modelBatch && !r.Status.Ended() && m.broken != cause && applies(r) {
@@ -255,7 +258,7 @@ func (m model) Reconcile(ctx context.Context) (durable.Reconciled, error) {
 	unstarted := each("start by", func(r *modelRun) bool {
 		return passed(r.StartBy) && (r.Attempts == 0 || m.broken == "start by started")
 	}, func(r *modelRun) {
-		r.CancelReason, r.Reason, r.Updated = cmp.Or(r.CancelReason, "it did not start in time"), agent.StopUser, at
+		r.CancelReason, r.Reason, r.Updated = cmp.Or(r.CancelReason, "it did not start in time"), agent.StopUser, m.at
 		m.end(r, durable.StatusCancelled)
 	})
 	out.Late = late + unstarted

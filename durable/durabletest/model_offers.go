@@ -17,7 +17,7 @@ func (m model) Owed(ctx context.Context, retry time.Duration, limit int) ([]dura
 	}
 	var ready []*modelRun
 	for _, r := range m.runs {
-		if r.Status == durable.StatusReady && (r.offered.IsZero() || r.offered.Before(now().Add(-retry)) && m.broken != "retry" || m.broken == "offered") {
+		if r.Status == durable.StatusReady && (r.offered.IsZero() || r.offered.Before(m.at.Add(-retry)) && m.broken != "retry" || m.broken == "offered") {
 			ready = append(ready, r)
 		}
 	}
@@ -45,7 +45,7 @@ func (m model) Offered(ctx context.Context, offers ...durable.OfferID) error {
 	}
 	for _, o := range offers {
 		if r := m.run(o.Run); r != nil && r.Status == durable.StatusReady && (r.offer == o.Seq || m.broken == "old offer") {
-			r.offered = now()
+			r.offered = m.at
 		}
 	}
 	return nil
@@ -60,7 +60,7 @@ func (m model) Polled(ctx context.Context, keys ...durable.Key) error {
 	}
 	for i, q := range m.queues {
 		if slices.Contains(keys, q.needs.Key()) && m.broken != "polled" {
-			m.queues[i].polled = now()
+			m.queues[i].polled = m.at
 		}
 	}
 	return nil

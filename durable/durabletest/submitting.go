@@ -170,6 +170,8 @@ var submitting = map[string]part{
 			"deny tools":        second(s.DenyTools(ctx)),
 			"set deny tools":    s.SetDenyTools(ctx, durable.Switch{On: true}),
 			"owed":              second(s.Owed(ctx, hour, 10)),
+			"polled":            s.Polled(ctx, testerKey()),
+			"served":            second(s.Served(ctx, testerKey())),
 			"offered":           s.Offered(ctx, durable.OfferID{Run: "ready", Seq: 1}),
 		} {
 			assert.ErrorIs(t, err, ctx.Err(), name)
