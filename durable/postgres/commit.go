@@ -38,7 +38,7 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 		lockChildren(&b, c.Update.Questions)
 		s.queues.add(&b, jobs)
 		batchLock(&b, l.Run)
-		a.submit(&b)
+		a.storeJobs(&b)
 		a.ask(&b)
 		a.keepResult(&b)
 		done := a.update(&b)
@@ -130,8 +130,8 @@ func (a *committing) fit(more ...any) []any {
 
 func (a *committing) ends() bool { return a.c.Update.Status.Ended() }
 
-// submit stores the jobs.
-func (a *committing) submit(b *pgx.Batch) {
+// storeJobs stores the jobs.
+func (a *committing) storeJobs(b *pgx.Batch) {
 	if len(a.jobs) > 0 {
 		query, args := insertQuery(a.jobs, start{commit: a})
 		b.Queue(query, args...)

@@ -133,7 +133,7 @@ var strayAt = regexp.MustCompile(`^[a-z]+://[^/?#]*[/?#].*@`)
 
 // Close waits for running calls and closes the connections and the channels of Changes.
 func (s *Store) Close() error {
-	s.changes.close()
+	s.changes.closeAll()
 	s.pool.Close()
 	return nil
 }
