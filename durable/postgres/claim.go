@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -13,11 +15,11 @@ import (
 // order until it has enough: it locks no run that it does not lease, and skips those that other sessions lease. It returns how
 // many heads there were with each run, and a row of nulls if there were heads but each was skipped.
 const claimQuery = `WITH heads AS MATERIALIZED (
-		SELECT h.num, h.priority, h.ready FROM queues q CROSS JOIN LATERAL (
+		SELECT h.num, h.priority, h.ready FROM ` + queuesOfKeys + ` CROSS JOIN LATERAL (
 			SELECT r.num, r.priority, r.ready FROM runs r WHERE r.queue = q.id AND r.status = 'ready'
 			ORDER BY r.priority DESC, r.ready, r.num LIMIT $5
 		) h
-		WHERE q.key = ANY ($1) ORDER BY h.priority DESC, h.ready, h.num LIMIT $5
+		ORDER BY h.priority DESC, h.ready, h.num LIMIT $5
 	),
 	picked AS MATERIALIZED (
 		SELECT r.num, h.ready FROM heads h JOIN runs r ON r.num = h.num WHERE r.status = 'ready'
@@ -40,6 +42,7 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 	if limit <= 0 || len(keys) == 0 {
 		return nil, nil
 	}
+	keys = lo.Uniq(keys)
 	depth, began := limit+4, time.Now()
 	for {
 		var (

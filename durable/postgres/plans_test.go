@@ -135,7 +135,10 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 	for name, q := range queries {
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 			plan, read := explain(t, s, mode, q.sql, q.args)
-			assert.NotContains(t, strings.ReplaceAll(plan, "Seq Scan on queues", ""), "Seq Scan", "%s, %s", name, mode)
+			if name == "prune queues" {
+				plan = strings.ReplaceAll(plan, "Seq Scan on queues", "") // all of them, once
+			}
+			assert.NotContains(t, plan, "Seq Scan", "%s, %s", name, mode)
 			assert.Contains(t, plan, q.want, "%s, %s", name, mode)
 			assert.LessOrEqual(t, read, q.most, "%s, %s reads this many rows:\n%s", name, mode, plan)
 		}
