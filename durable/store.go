@@ -106,8 +106,8 @@ type Journal interface {
 	// that was released, by Release or by the end of the run, is stale, too.
 	Release(ctx context.Context, l Lease, delay time.Duration) error
 	// Signals returns the signals for the runs that an owner holds and that they have not handled:
-	// pause and cancel as long as they apply, context until a Commit handles it. The order is that in
-	// which the signals of a run were sent.
+	// pause and cancel as long as they apply, context until a Commit handles it. The signals of a run
+	// follow each other: added context in the order in which it was sent, then pause, then cancel.
 	Signals(ctx context.Context, owner string) ([]Signal, error)
 	// DenyTools returns the switch that denies every tool, of all runs of this store.
 	DenyTools(ctx context.Context) (Switch, error)
