@@ -42,6 +42,9 @@ type agentRunner struct {
 // Has reports whether there is an agent with the name.
 func (r *agentRunner) Has(name string) bool { return r.agents.HasAgent(name) }
 
+// Owner returns the owner of the keeper.
+func (r *agentRunner) Owner() string { return r.keeper.Owner() }
+
 // Suspend suspends the keeper.
 func (r *agentRunner) Suspend() { r.keeper.Suspend() }
 

@@ -32,6 +32,9 @@ type Options struct {
 	// stored. The agents must have the keeper as an observer, which capability.UseDurability sees to. It
 	// must be safe for concurrent use.
 	Events func(e agent.Event) (EventForm, bool)
+	// Demands are the demands of the runs that begin with this keeper, so that only workers with these
+	// labels claim the runs when this process has lost them.
+	Demands map[string]string
 	// Again, unless nil, reports whether a func of Keeper.Once that has run is run again when a
 	// run is resumed. It gets the name given to Keeper.Once: see action.Kept for the actions of
 	// rules. Names in a sub-agent are prefixed with the id of its run and a slash. It must be
@@ -71,6 +74,9 @@ func Keep(store Store, o Options) *Keeper {
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	return &Keeper{store: store, options: o, runs: agent.NewScratch[held](nil), settle: settleTime, holds: map[agent.RunID]*held{}}
 }
+
+// Owner returns the name of this process in leases.
+func (k *Keeper) Owner() string { return k.options.Owner }
 
 // Suspend parks the runs of this keeper at the end of their current step, and runs that begin
 // later before their first step, because the process is shutting down. Any other process can
@@ -123,6 +129,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 			about := s.Run()
 			lease, err := k.store.Begin(ctx, Job{
 				ID: about.ID, Session: about.Session, Kind: KindAgent, Name: about.Agent, Parent: about.Parent, Root: about.Root,
+				Demands: k.options.Demands,
 			}, k.options.Owner, k.options.Lease)
 			if err != nil {
 				return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", about.ID, err))

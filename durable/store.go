@@ -157,8 +157,8 @@ type Inquiries interface {
 	// returns ErrNotFound when there is none.
 	QuestionByToken(ctx context.Context, tokenHash [32]byte) (Question, error)
 	// Answer records answers to questions of one waiting run, all or none. It returns ErrAnswered when
-	// one of them is already answered, and ErrNotFound unless the run waits and has a question
-	// with the call and hash of each answer.
+	// one of them is already answered, even if the run does not wait any more, and otherwise ErrNotFound
+	// unless the run waits and has a question with the call and hash of each answer.
 	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
 }
 

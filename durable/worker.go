@@ -15,12 +15,14 @@ import (
 
 // A Runner executes runs of one kind. It must be safe for concurrent use.
 type Runner interface {
+	// Owner returns the name in leases of the process that executes the runs: see Keeper.Owner.
+	Owner() string
 	// Has reports whether it can execute runs of the definition with a name.
 	Has(name string) bool
-	// Execute executes a run whose lease the worker has, until the run ends, waits or is suspended, and
-	// releases the lease. When ctx is done with the cause agent.ErrSuspended, it stops at once, so that
-	// another worker can continue. An error says that the run could not be executed: the worker releases
-	// the lease, and the run is ready again after a while.
+	// Execute executes a run whose lease the worker has, until the run ends, waits or is suspended. When ctx
+	// is done with the cause agent.ErrSuspended, it stops at once, so that another worker can continue. An
+	// error says that the run could not be executed. Afterwards the worker releases the lease if the run
+	// still has it; after an error, the run is ready again only after a while.
 	Execute(ctx context.Context, r Run) error
 	// Suspend makes all calls of Execute return as soon as they can without losing work, such as at the
 	// end of a step. It does not wait for them.
@@ -36,6 +38,7 @@ type Runner interface {
 type Worker struct {
 	store   Store
 	options WorkerOptions
+	owner   string
 
 	mu      sync.Mutex
 	active  map[agent.RunID]Activity
@@ -49,12 +52,9 @@ type Worker struct {
 
 // WorkerOptions configures a worker.
 type WorkerOptions struct {
-	// Runners execute the runs of each kind. Required. The runner of agents must use a keeper with the
-	// same Owner.
+	// Runners execute the runs of each kind. Required. All must have the same Owner, which is the name of
+	// the worker in leases.
 	Runners map[Kind]Runner
-	// Owner is the name of the worker in leases. Empty means a name made of host, process ID and a random
-	// part.
-	Owner string
 	// Labels are the labels of the worker. It executes jobs whose demands it has among them.
 	Labels map[string]string
 	// Capacity is the maximum number of concurrent runs. Zero means 8.
@@ -142,8 +142,14 @@ func NewWorker(store Store, o WorkerOptions) (*Worker, error) {
 	if err := checkLabels("worker label", o.Labels); err != nil {
 		return nil, err
 	}
-	if o.Owner == "" {
-		o.Owner = newOwner()
+	owner := ""
+	for kind, r := range o.Runners {
+		if owner == "" {
+			owner = r.Owner()
+		}
+		if r.Owner() != owner {
+			return nil, fmt.Errorf("a worker needs one owner: the runner of kind %s has another one: use one keeper for all", kind)
+		}
 	}
 	if o.Capacity <= 0 {
 		o.Capacity = 8
@@ -158,13 +164,13 @@ func NewWorker(store Store, o WorkerOptions) (*Worker, error) {
 		o.Observe = func(WorkerEvent) {}
 	}
 	return &Worker{
-		store: store, options: o, state: WorkerStopped, free: make(chan struct{}, 1),
+		store: store, options: o, owner: owner, state: WorkerStopped, free: make(chan struct{}, 1),
 		active: map[agent.RunID]Activity{},
 	}, nil
 }
 
 // Owner returns the name of the worker in leases.
-func (w *Worker) Owner() string { return w.options.Owner }
+func (w *Worker) Owner() string { return w.owner }
 
 // Serves reports whether the worker can execute jobs with these needs.
 func (w *Worker) Serves(n Needs) bool {
@@ -185,7 +191,7 @@ func (w *Worker) Health() WorkerHealth {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := WorkerHealth{
-		State: w.state, Owner: w.options.Owner, Capacity: w.options.Capacity, LastContact: w.looked,
+		State: w.state, Owner: w.owner, Capacity: w.options.Capacity, LastContact: w.looked,
 		Active: slices.SortedFunc(maps.Values(w.active), func(a, b Activity) int { return a.Since.Compare(b.Since) }),
 	}
 	if w.lastErr != nil {
@@ -266,7 +272,7 @@ func (w *Worker) ExecuteReady(ctx context.Context) error {
 				keys = append(keys, needs.Key())
 			}
 		}
-		runs, err := w.store.Claim(ctx, w.options.Owner, w.options.Lease, w.options.Capacity, keys...)
+		runs, err := w.store.Claim(ctx, w.owner, w.options.Lease, w.options.Capacity, keys...)
 		if err != nil {
 			return fmt.Errorf("claiming runs: %w", err)
 		}
@@ -283,7 +289,7 @@ func (w *Worker) ExecuteReady(ctx context.Context) error {
 
 // claimRuns claims a run whenever there is capacity, until ctx is done.
 func (w *Worker) claimRuns(ctx, running context.Context) {
-	info := WorkerInfo{Owner: w.options.Owner, TTL: w.options.Lease, Serves: w.Serves}
+	info := WorkerInfo{Owner: w.owner, TTL: w.options.Lease, Serves: w.Serves}
 	for w.awaitCapacity(ctx) {
 		d, err := w.options.Scheduler.Next(ctx, info)
 		if err == nil {
@@ -319,7 +325,7 @@ func (w *Worker) awaitCapacity(ctx context.Context) bool {
 func (w *Worker) accept(ctx, running context.Context, d Delivery) error {
 	id := d.ID().Run
 	if d.Lease() == nil {
-		_, err := w.store.Acquire(ctx, id, w.options.Owner, w.options.Lease, TakeFree)
+		_, err := w.store.Acquire(ctx, id, w.owner, w.options.Lease, TakeFree)
 		if _, other := errors.AsType[*HeldError](err); other || errors.Is(err, ErrEnded) || errors.Is(err, ErrNotFound) {
 			return d.Ack(ctx) // it needs no worker
 		}
@@ -348,14 +354,9 @@ func (w *Worker) start(ctx context.Context, r Run) {
 	w.all.Go(func() {
 		err := w.options.Runners[r.Kind].Execute(ctx, r)
 		after := context.WithoutCancel(ctx)
-		if err != nil {
-			if e := w.store.Release(after, r.Lease(), retryDelay(r.Attempts)); e != nil && !errors.Is(e, ErrStale) && !errors.Is(e, ErrNotFound) {
-				err = errors.Join(err, e) // the lease expires
-			}
-		}
-		stored, e := w.store.Run(after, r.ID)
-		if e != nil {
-			stored = r
+		stored, releaseErr := w.release(after, r, err)
+		if releaseErr != nil { // the lease expires
+			err = errors.Join(err, releaseErr)
 		}
 		w.mu.Lock()
 		delete(w.active, r.ID)
@@ -366,6 +367,28 @@ func (w *Worker) start(ctx context.Context, r Run) {
 		default:
 		}
 	})
+}
+
+// release releases the lease of a run that was executed, unless that was done, and returns the run as it is stored.
+func (w *Worker) release(ctx context.Context, r Run, failed error) (stored Run, err error) {
+	stored, err = w.store.Run(ctx, r.ID)
+	if errors.Is(err, ErrNotFound) { // it was deleted
+		return r, nil
+	}
+	if err != nil {
+		return r, fmt.Errorf("reading run %s: %w", r.ID, err)
+	}
+	if stored.Owner != r.Owner || stored.Epoch != r.Epoch {
+		return stored, nil
+	}
+	delay := time.Duration(0)
+	if failed != nil {
+		delay = retryDelay(r.Attempts)
+	}
+	if err := w.store.Release(ctx, r.Lease(), delay); err != nil && !errors.Is(err, ErrStale) {
+		return stored, fmt.Errorf("releasing run %s: %w", r.ID, err)
+	}
+	return w.store.Run(ctx, r.ID)
 }
 
 // retryDelay returns how long a run waits that could not be executed: 5 seconds, doubled with each attempt, up to 5

@@ -23,7 +23,7 @@ var beginning = map[string]part{
 		assert.True(t, l.Expires.Equal(r.Expires), "the lease says %v, the run %v", l.Expires, r.Expires)
 		assert.WithinDuration(t, r.Created.Add(hour), r.Expires, time.Minute)
 		assert.False(t, r.Created.IsZero(), "created")
-		assert.Zero(t, []any{r.Entries, r.Events, r.AnswerBy, r.CancelReason, r.Ready})
+		assert.Equal(t, []any{int64(0), int64(0), time.Time{}, "", time.Time{}}, []any{r.Entries, r.Events, r.AnswerBy, r.CancelReason, r.Ready})
 		assert.Equal(t, string(fullJob("r").Input), readInput(t, s, "r"))
 	},
 	"demands and NotBefore do not matter": func(t *testing.T, s durable.Store) {

@@ -17,18 +17,19 @@ const (
 	hour = time.Hour
 	// gone is a lease that has expired as soon as it is granted.
 	gone = time.Nanosecond
-	// patience is how long the tests wait for something that must happen.
-	patience = 30 * time.Second
 	// unknownRun is the id of a run that does not exist.
 	unknownRun agent.RunID = "unknown"
 )
 
+// patience is how long the tests wait for something that must happen.
+var patience = 30 * time.Second
+
 // testTime returns a time in the past that every store can represent.
 func testTime() time.Time { return time.Date(2026, 11, 21, 12, 5, 8, 123456000, time.UTC) }
 
-// longAgo and later return times that every clock agrees are in the past and in the future.
+// longAgo returns a time in the past for every clock, and later one in the future.
 func longAgo() time.Time { return testTime().AddDate(-5, 0, 0) }
-func later() time.Time   { return time.Now().Add(hour).UTC().Truncate(time.Microsecond) }
+func later() time.Time   { return testTime().AddDate(100, 0, 0) }
 
 // newJob returns a small job. Its queue is that of all jobs of newJob.
 func newJob(id agent.RunID) durable.Job {

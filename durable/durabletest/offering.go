@@ -109,6 +109,45 @@ var offering = map[string]part{
 			assert.Equal(t, want[:min(limit, 5)], owed(t, s, hour, limit))
 		}
 	},
+	"how queues are served": func(t *testing.T, s durable.Store) {
+		a, b, c := durable.Job{ID: "a", Name: "a"}, durable.Job{ID: "b", Name: "b"}, durable.Job{ID: "c", Name: "c"}
+		keys := []durable.Key{keyOf(a), keyOf(b), testerKey()}
+		assert.Empty(t, served(t, s, keys...), "no run has had these keys")
+		first := submitJobs(t, s, a)[0]
+		time.Sleep(time.Millisecond)
+		submitJobs(t, s, durable.Job{Name: "a"}, durable.Job{Name: "a", NotBefore: later()}, c)
+		beginAs(t, s, durable.Job{Name: "a"}, "one", hour)
+		beginAs(t, s, b, "one", hour)
+
+		all := served(t, s, keys...)
+		require.Len(t, all, 2, "an entry for each known key that is given")
+		assert.Equal(t, []int{2, 0}, []int{all[keyOf(a)].Backlog, all[keyOf(b)].Backlog})
+		assert.True(t, first.Ready.Equal(all[keyOf(a)].Oldest), "oldest %v, want %v", all[keyOf(a)].Oldest, first.Ready)
+		assert.True(t, all[keyOf(b)].Oldest.IsZero())
+		assert.True(t, all[keyOf(a)].LastPoll.IsZero())
+
+		require.NoError(t, s.Polled(t.Context(), keyOf(a), testerKey()))
+		require.NoError(t, s.Polled(t.Context(), keyOf(a)))
+		require.NoError(t, s.Polled(t.Context()))
+		all = served(t, s, keys...)
+		assert.WithinDuration(t, first.Created, all[keyOf(a)].LastPoll, time.Minute)
+		assert.True(t, all[keyOf(b)].LastPoll.IsZero(), "no worker looks for it")
+		assert.Len(t, all, 2, "a poll for an unknown key is ignored")
+
+		claimRuns(t, s, 10, keyOf(a))
+		all = served(t, s, keys...)
+		assert.Zero(t, all[keyOf(a)].Backlog)
+		assert.True(t, all[keyOf(a)].Oldest.IsZero())
+		assert.False(t, all[keyOf(a)].LastPoll.IsZero())
+		assert.Empty(t, served(t, s))
+	},
+}
+
+func served(t *testing.T, s durable.Store, keys ...durable.Key) map[durable.Key]durable.Service {
+	t.Helper()
+	all, err := s.Served(t.Context(), keys...)
+	require.NoError(t, err, "read how queues are served")
+	return all
 }
 
 func owed(t *testing.T, s durable.Store, retry time.Duration, limit int) []durable.OfferID {

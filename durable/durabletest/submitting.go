@@ -23,7 +23,7 @@ var submitting = map[string]part{
 		assert.Equal(t, []any{"", int64(0), 0, int64(0), int64(0), 0}, []any{r.Owner, r.Epoch, r.Attempts, r.Entries, r.Events, r.Steps})
 		assert.False(t, r.Created.IsZero(), "created")
 		assert.False(t, r.Ready.IsZero(), "ready")
-		assert.Zero(t, []any{r.Expires, r.AnswerBy, r.CancelReason, r.Paused, r.Blocked})
+		assert.Equal(t, []any{time.Time{}, time.Time{}, "", false, false}, []any{r.Expires, r.AnswerBy, r.CancelReason, r.Paused, r.Blocked})
 		assert.Equal(t, r, getRun(t, s, "r"))
 		assert.Equal(t, string(want.Input), readInput(t, s, "r"))
 		assert.Empty(t, readResult(t, s, "r"))
@@ -170,6 +170,8 @@ var submitting = map[string]part{
 			"deny tools":        second(s.DenyTools(ctx)),
 			"set deny tools":    s.SetDenyTools(ctx, durable.Switch{On: true}),
 			"owed":              second(s.Owed(ctx, hour, 10)),
+			"polled":            s.Polled(ctx, testerKey()),
+			"served":            second(s.Served(ctx, testerKey())),
 			"offered":           s.Offered(ctx, durable.OfferID{Run: "ready", Seq: 1}),
 		} {
 			assert.ErrorIs(t, err, ctx.Err(), name)

@@ -2,6 +2,7 @@ package durabletest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -122,5 +123,47 @@ var waking = map[string]part{
 		assert.Equal(t, []any{int64(2), 2}, []any{claimed.Epoch, claimed.Attempts})
 		sameEntries(t, newEntries(1, 5), readJournal(t, s, "r"))
 		writeUpdate(t, s, claimed.Lease(), durable.Update{}, newEntry(6))
+	},
+	"a release with a delay": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		require.NoError(t, s.Release(t.Context(), l, hour))
+		requireStatus(t, s, durable.StatusPending, "r")
+		r := getRun(t, s, "r")
+		assert.WithinDuration(t, r.Created.Add(hour), r.NotBefore, time.Minute)
+		assert.Equal(t, []any{"", int64(1), 1}, []any{r.Owner, r.Epoch, r.Attempts})
+		stale(t, s, l)
+		assert.Empty(t, claimRuns(t, s, 10, testerKey()))
+		assert.Empty(t, owed(t, s, hour, 10))
+		assert.False(t, reconcile(t, s).Changed())
+		acquireRun(t, s, "r", "one", durable.TakeFree)
+		requireStatus(t, s, durable.StatusRunning, "r")
+	},
+	"a delay ends": func(t *testing.T, s durable.Store) {
+		require.NoError(t, s.Release(t.Context(), beginRun(t, s, "r"), time.Millisecond))
+		requireStatus(t, s, durable.StatusPending, "r")
+		assert.Equal(t, 1, reconcileUntil(t, s, func(r durable.Reconciled) bool { return r.Due > 0 }).Due)
+		requireStatus(t, s, durable.StatusReady, "r")
+	},
+	"a delay of a run that is cancelled, paused or waiting": func(t *testing.T, s durable.Store) {
+		release := func(id agent.RunID, u durable.Update, kinds ...durable.SignalKind) {
+			l := beginRun(t, s, id)
+			writeUpdate(t, s, l, u)
+			for _, kind := range kinds {
+				sendSignal(t, s, id, kind, "")
+			}
+			require.NoError(t, s.Release(t.Context(), l, hour), id)
+		}
+		release("cancelled", durable.Update{}, durable.SignalCancel)
+		release("cancelled and paused", durable.Update{}, durable.SignalPause, durable.SignalCancel)
+		release("paused", durable.Update{}, durable.SignalPause)
+		release("waiting", waitUpdate(1, newQuestion("c")))
+		release("satisfied", waitUpdate(1))
+		requireStatus(t, s, durable.StatusReady, "cancelled", "cancelled and paused", "satisfied")
+		requireStatus(t, s, durable.StatusWaiting, "paused", "waiting")
+	},
+	"cancel ends a delay": func(t *testing.T, s durable.Store) {
+		require.NoError(t, s.Release(t.Context(), beginRun(t, s, "r"), hour))
+		sendSignal(t, s, "r", durable.SignalCancel, "")
+		requireStatus(t, s, durable.StatusReady, "r")
 	},
 }
