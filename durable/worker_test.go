@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -376,4 +377,11 @@ func TestStoredEvents(t *testing.T) {
 	about, err := store.Run(t.Context(), s.Run().ID)
 	require.NoError(t, err)
 	assert.Equal(t, int64(len(events)), about.Events)
+}
+
+func TestEmbeddedScheduler(t *testing.T) {
+	t.Parallel()
+	durabletest.TestScheduler(t, func(_ *testing.T, store durable.Store) durable.Scheduler {
+		return durable.Embedded(store, 50*time.Millisecond)
+	}, openStore)
 }
