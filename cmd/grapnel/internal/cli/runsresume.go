@@ -72,10 +72,16 @@ ended.`,
 				if err != nil {
 					return err
 				}
+				paused := about.Paused
 				if about, err = k.unpause(ctx, v, about); err != nil {
 					return err
 				}
-				return k.resume(ctx, &o, v, about)
+				err = k.resume(ctx, &o, v, about)
+				if paused && errors.Is(err, errForeign) {
+					v.note(fmt.Sprintf("A worker that serves %s continues it.", about.Needs()))
+					return nil
+				}
+				return err
 			})
 		},
 	}

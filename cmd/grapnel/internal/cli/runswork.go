@@ -173,7 +173,7 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 	}
 	return r.with(ctx, true, func(k *kept) (err error) {
 		keeper := durable.Keep(k.store, durable.Options{Events: events.Stored})
-		job := &shift{log: newWorkLog(r.std, o.asJSON), grace: o.grace}
+		job := &shift{log: &workLog{std: r.std, asJSON: o.asJSON}, grace: o.grace}
 		built, err := job.buildAgents(ctx, keeper, d)
 		defer func() { err = errors.Join(err, built.close()) }()
 		if err != nil {
@@ -354,12 +354,8 @@ func (c *cuttable) Execute(ctx context.Context, r durable.Run) error {
 type workLog struct {
 	std    streams
 	asJSON bool
-	mu     sync.Mutex
-	meters *workMeters
-}
 
-func newWorkLog(std streams, asJSON bool) *workLog {
-	return &workLog{std: std, asJSON: asJSON, meters: newWorkMeters()}
+	mu sync.Mutex
 }
 
 // workEvent is the JSON form of a durable.WorkerEvent.
@@ -383,7 +379,6 @@ func (l *workLog) line(w io.Writer, text string) {
 
 // observe reports an event.
 func (l *workLog) observe(e durable.WorkerEvent) {
-	l.meters.observe(e)
 	if l.asJSON {
 		if text, err := json.Marshal(workEventOf(e)); err == nil {
 			l.line(l.std.out, string(text))
