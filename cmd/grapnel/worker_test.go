@@ -41,7 +41,7 @@ func (p *program) waitForRun(id, pattern string) string {
 	require.Eventually(p.t, func() bool {
 		text = p.output("runs", "show", id, "--json")
 		return regexp.MustCompile(pattern).MatchString(text)
-	}, patience, 20*time.Millisecond, "waiting for %s in the run", pattern)
+	}, 2*patience, 20*time.Millisecond, "waiting for %s in the run", pattern)
 	return text
 }
 
@@ -67,6 +67,7 @@ func TestAWorkerIsKilledInACommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, id := atWork(t, `{"text": "-"}`, "command", name)
+			p.cmd.Args = append(p.cmd.Args, "--lease", "5s")
 			killAtWork(t, p.start())
 			q := p.next("runs", "work", "commands.yaml").start()
 			shown := p.waitForRun(id, `"status": "`+status+`"`)
@@ -88,6 +89,7 @@ func TestAWorkerIsKilledInAnAgent(t *testing.T) {
 	p, id := atWork(t, `{"calls": [{"name": "bash", "arguments": {"command": "echo once >> made.txt"}}]}
 {"hang": true}
 {"text": "All done."}`, "agent", "clerk", "go")
+	p.cmd.Args = append(p.cmd.Args, "--lease", "5s")
 	p.start()
 	p.waitForRun(id, `"steps": 1`)
 	p.waitUntil("made.txt", func(string) bool { return true })
@@ -182,7 +184,7 @@ func TestSignalsToARunOfAWorker(t *testing.T) {
 	assert.Contains(t, p.output("runs", "resume", id), "is no longer paused")
 	p.waitForRun(id, `"status": "completed"`)
 	assert.Equal(t, "once\ntwice\n", p.read("made.txt"))
-	assert.Contains(t, p.output("runs", "show", id), "Use the staging server.")
+	assert.Contains(t, p.output("runs", "export", id), "Use the staging server.")
 
 	other := p.output("runs", "submit", "command", "once", "--deadline", "24h")
 	p.waitForRun(other, `"status": "running"`)
