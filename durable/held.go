@@ -132,7 +132,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut 
 		})
 	}
 	if !final.Waiting() || cut { // suspended: any process may resume it at once from the journal
-		err := h.commitAll(ctx)
+		err := errors.Join(h.commitAll(ctx), h.commitEvents(ctx))
 		h.release(ctx)
 		return err
 	}
