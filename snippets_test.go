@@ -24,6 +24,7 @@ var (
 	s                    agent.State
 	input                agent.Message
 	store                durable.Store
+	keeper               *durable.Keeper
 	run                  agent.RunID
 	workspace            string
 	j                    struct{ Dir string } // in docs/getting-started.md, which shows lines of examples/repair

@@ -139,8 +139,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut 
 	}
 	h.keeper.Observe(context.WithValue(ctx, holding{}, h), agent.RunParked{State: final})
 	if !final.Waiting() || cut { // suspended: any process may resume it at once from the journal
-		err := h.commitAll(ctx)
-		h.commitEvents(ctx)
+		err := errors.Join(h.commitAll(ctx), h.commitEvents(ctx))
 		h.release(ctx)
 		return err
 	}
@@ -347,18 +346,6 @@ func (h *held) commitAll(ctx context.Context) error {
 	last := h.staged
 	h.mu.Unlock()
 	return h.commit(ctx, last)
-}
-
-// commitEvents stores the events that no entry follows.
-func (h *held) commitEvents(ctx context.Context) {
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	h.mu.Lock()
-	c, lost := Commit{Events: h.takeEvents()}, h.lost
-	h.mu.Unlock()
-	if lost == nil && len(c.Events) > 0 {
-		_ = h.keeper.store.Commit(ctx, h.lease, c) // the run continues without them
-	}
 }
 
 // give gives the run up: nothing more is written, and the run is cancelled.

@@ -70,6 +70,20 @@ func (h *held) takeEvents() []Event {
 	return events
 }
 
+// commitEvents writes events that no entry follows.
+func (h *held) commitEvents(ctx context.Context) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	h.mu.Lock()
+	c := Commit{Events: h.takeEvents()}
+	lost := h.lost
+	h.mu.Unlock()
+	if lost != nil || len(c.Events) == 0 {
+		return lost
+	}
+	return h.keeper.patiently(context.WithoutCancel(ctx), func(ctx context.Context) error { return h.keeper.store.Commit(ctx, h.lease, c) })
+}
+
 // signalInterval is how often a keeper looks for signals when the store reports no change.
 const signalInterval = 500 * time.Millisecond
 

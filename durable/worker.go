@@ -32,7 +32,7 @@ type Runner interface {
 // Worker claims ready runs that it can execute, and executes them.
 //
 //	w, err := durable.NewWorker(store, durable.WorkerOptions{
-//		Runners: map[durable.Kind]durable.Runner{durable.KindAgent: durable.AgentRunner(keeper, agents)},
+//		Runners: map[durable.Kind]durable.Runner{durable.KindAgent: durable.AgentRunner(keeper, durable.AgentMap{"clerk": a})},
 //	})
 //	err = w.Run(ctx) // until ctx is done
 type Worker struct {

@@ -48,6 +48,7 @@ var waking = map[string]part{
 		require.NoError(t, s.Answer(t.Context(), "r", a))
 		requireStatus(t, s, durable.StatusReady, "r")
 	},
+	// LH-81: a parent that waits for its child becomes ready when the child has ended.
 	"a child has ended": func(t *testing.T, s durable.Store) {
 		for _, status := range []durable.Status{durable.StatusCompleted, durable.StatusFailed, durable.StatusStopped, durable.StatusCancelled} {
 			id, kid := agent.RunID(status), agent.RunID("child of "+status)
