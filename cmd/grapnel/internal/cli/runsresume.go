@@ -207,6 +207,10 @@ func (k *kept) resume(ctx context.Context, o *resuming, v *view, about durable.R
 			return cmp.Or(err, errSubmitted(about))
 		}
 		_, err = k.keeper.Resume(ctx, nil, about.ID, o.take).Get()
+		if stored, reading := k.store.Run(ctx, about.ID); reading == nil && stored.Status == durable.StatusCancelled {
+			v.note(fmt.Sprintf("%s has ended: cancelled: %s", short(about.ID), stored.CancelReason))
+			return exitOf(exitCodeOf(stored))
+		}
 	}
 	if err != nil {
 		return err
