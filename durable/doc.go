@@ -72,7 +72,7 @@
 //	job, err := durable.AgentJob("clerk", agent.NewState(), agent.UserText("go"))
 //	runs, err := store.Submit(ctx, job)
 //
-// A [Scheduler] brings ready runs to workers: [Embedded] finds them in the store. Whatever a
+// A [Scheduler] brings ready runs to workers: [NewEmbedded] finds them in the store. Whatever a
 // scheduler delivers, the lease decides which worker executes a run. A [Signal] pauses, resumes or
 // cancels a run, or adds context to its conversation.
 package durable

@@ -236,8 +236,8 @@ func ResultOf(ctx context.Context, store Store, id agent.RunID) (result Result, 
 	return result, nil
 }
 
-// resultOf returns the result of a run of an agent.
-func resultOf(final agent.State, err error) []byte {
+// agentResult returns the result of a run of an agent.
+func agentResult(final agent.State, err error) []byte {
 	result := Result{}
 	if final.Status() == agent.StatusDone {
 		result.Text = final.Answer()

@@ -120,7 +120,7 @@ func TestWorker(t *testing.T) {
 	assert.Equal(t, durable.StatusReady, about.Status, "no worker serves it")
 	unserved, own := stranger[0].Needs().Key(), durable.Needs{Kind: durable.KindAgent, Name: "clerk"}.Key()
 	require.Eventually(t, func() bool { // the worker says so once a second
-		served, err := store.Served(t.Context(), unserved, own)
+		served, err := store.QueueServices(t.Context(), unserved, own)
 		require.NoError(t, err)
 		assert.Zero(t, served[unserved].LastPoll)
 		assert.Equal(t, 1, served[unserved].Backlog)
@@ -385,7 +385,7 @@ func TestStoredEvents(t *testing.T) {
 func TestEmbeddedScheduler(t *testing.T) {
 	t.Parallel()
 	durabletest.TestScheduler(t, func(_ *testing.T, store durable.Store) durable.Scheduler {
-		return durable.Embedded(store, 50*time.Millisecond)
+		return durable.NewEmbedded(store, 50*time.Millisecond)
 	}, openStore)
 }
 
