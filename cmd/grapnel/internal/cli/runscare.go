@@ -70,7 +70,8 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 		return nil
 	}
 	if ended, ok := errors.AsType[*exitError](err); ok && ended.code == exitInterrupted {
-		return nil // the run is cancelled, as requested
+		v.note(short(about.ID) + " is cancelled.")
+		return nil
 	} else if err != nil && !ok {
 		return fmt.Errorf("run %s will be cancelled, but could not be ended here: %w", about.ID, err)
 	}
