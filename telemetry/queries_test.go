@@ -139,7 +139,7 @@ func expressions(t *testing.T) map[string][]string {
 		out[r.Expr] = of(r.Annotations["summary"])
 	}
 	page := doc(t, "observability.md")
-	_, page, _ = strings.Cut(page, "PromQL, with names")
+	_, page, _ = strings.Cut(page, "PromQL, with the names")
 	_, page, _ = strings.Cut(page, "```\n")
 	page, _, _ = strings.Cut(page, "```")
 	for block := range strings.SplitSeq(page, "# ") {

@@ -139,7 +139,7 @@ func TestTokens(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, e.Keyless)
 	post := e.Poster(http.Header{}, http.Header{"Authorization": {"Bearer other"}})
-	for _, want := range []string{"", "", "getting a token: the token is empty", "getting a token: the token has a line break", "getting a token: no network"} {
+	for _, want := range []string{"", "", "getting a token: the token is empty", "getting a token: the token contains a line break", "getting a token: no network"} {
 		res, err := post(t.Context(), "x", "", []byte("{}"))
 		if want == "" {
 			require.NoError(t, err)
