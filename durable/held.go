@@ -34,7 +34,8 @@ type held struct {
 	paused  bool             // a signal pauses the run after its current step
 	added   []Signal         // added context that the conversation does not have yet
 	heard   int64            // the number of the last signal with added context that was received
-	handled int64            // the number of the last signal that the staged entries take into account
+	adding  int64            // the number of the last signal whose context the state of the run has
+	handled int64            // the number of the last signal whose context a staged entry has
 	entries int64            // in the journal
 	staged  int64            // the number of the last staged entry
 	waiting []Entry          // staged entries that no commit has taken yet
@@ -275,7 +276,7 @@ func (h *held) stageChange(e *Entry, u Update, change func(agent.State) agent.St
 	if err := h.stage(e, u); err != nil {
 		return h, err
 	}
-	h.last = s
+	h.last, h.handled = s, h.adding
 	return h, nil
 }
 

@@ -59,7 +59,8 @@ func (k *Keeper) Observe(ctx context.Context, e agent.Event) {
 // takeEvents returns the events for a commit. The caller holds h.mu.
 func (h *held) takeEvents() []Event {
 	events := h.events
-	if len(h.counts) > 0 && slices.ContainsFunc(h.waiting, func(e Entry) bool { return e.Kind == EntryStep || e.Kind == EntryEnd || e.Kind == EntryPark }) {
+	endsStep := func(e Entry) bool { return e.Kind == EntryStep || e.Kind == EntryEnd || e.Kind == EntryPark }
+	if len(h.counts) > 0 && (len(h.waiting) == 0 || slices.ContainsFunc(h.waiting, endsStep)) {
 		data, err := json.Marshal(h.counts)
 		if err == nil {
 			events = append(events, Event{At: time.Now(), Name: EventCounts, Data: data})
@@ -204,7 +205,7 @@ func (h *held) addContext(s agent.State) agent.State {
 			source = "signal"
 		}
 		s = s.With(agent.UserText(signal.Text).WithSource(source))
-		h.handled = signal.Seq
+		h.adding = signal.Seq
 	}
 	h.added = nil
 	return s

@@ -58,12 +58,7 @@ func (w *Worker) maintainOnce(ctx context.Context) {
 	if err == nil {
 		queues, err = w.store.Queues(ctx)
 	}
-	var keys []Key
-	for _, needs := range queues {
-		if w.Serves(needs) {
-			keys = append(keys, needs.Key())
-		}
-	}
+	keys := w.keysOf(queues)
 	if err == nil && len(keys) > 0 {
 		err = w.store.RecordPoll(ctx, keys...)
 	}

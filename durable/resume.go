@@ -28,6 +28,9 @@ func Load(ctx context.Context, store Store, id agent.RunID) (agent.State, error)
 	return withAnswers(ctx, store, id, c.state)
 }
 
+// errNoAgent is returned for a run that only an agent can continue.
+var errNoAgent = errors.New("no agent: pass the agent that the run began with")
+
 // ErrPaused is returned when a run is paused.
 var ErrPaused = errors.New("the run is paused: resume it with a signal first")
 
@@ -168,6 +171,9 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 	if s.Status().Terminal() { // contradiction: its end was written, but not its status
 		return fail(fmt.Errorf("the journal says that the run ended as %s", s.Status()))
 	}
+	if a == nil {
+		return fail(errNoAgent)
+	}
 	return a.Resume(context.WithValue(ctx, leased{}, c), s)
 }
 
@@ -195,6 +201,9 @@ func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim)
 	}
 	if c.submitted, err = agent.Restore(input); err != nil {
 		return end(StatusFailed, agent.StopError, fmt.Errorf("reading its input: %w", err))
+	}
+	if a == nil {
+		return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, errNoAgent))
 	}
 	settings := agent.RunSettings{ID: about.ID}
 	if about.Parent != "" {

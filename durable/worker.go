@@ -175,23 +175,25 @@ func (w *Worker) suspendRuns(ctx context.Context, over <-chan struct{}, cut cont
 }
 
 // ExecuteReady executes the ready runs that the worker can execute until there are none, and returns. It
-// waits neither for runs of other workers nor for runs that become ready later.
+// waits neither for runs of other workers nor for runs that become ready later. When ctx is done, it
+// suspends its runs as Run does, and returns the cause.
 func (w *Worker) ExecuteReady(ctx context.Context) error {
 	w.setState(WorkerRunning)
 	defer w.setState(WorkerStopped)
+	running, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	over := make(chan struct{})
+	var suspending sync.WaitGroup
+	suspending.Go(func() { w.suspendRuns(ctx, over, cut) })
+	defer suspending.Wait()
+	defer close(over)
 	for ctx.Err() == nil {
 		w.maintainOnce(ctx)
 		queues, err := w.store.Queues(ctx)
 		if err != nil {
 			return fmt.Errorf("looking for queues: %w", err)
 		}
-		var keys []Key
-		for _, needs := range queues {
-			if w.Serves(needs) {
-				keys = append(keys, needs.Key())
-			}
-		}
-		runs, err := w.store.Claim(ctx, w.owner, w.options.Lease, w.options.Capacity, keys...)
+		runs, err := w.store.Claim(ctx, w.owner, w.options.Lease, w.options.Capacity, w.keysOf(queues)...)
 		if err != nil {
 			return fmt.Errorf("claiming runs: %w", err)
 		}
@@ -199,11 +201,21 @@ func (w *Worker) ExecuteReady(ctx context.Context) error {
 			return nil
 		}
 		for _, r := range runs {
-			w.start(ctx, r)
+			w.start(running, r)
 		}
 		w.all.Wait()
 	}
 	return context.Cause(ctx)
+}
+
+// keysOf returns the keys of the queues that the worker serves.
+func (w *Worker) keysOf(queues []Needs) (keys []Key) {
+	for _, needs := range queues {
+		if w.Serves(needs) {
+			keys = append(keys, needs.Key())
+		}
+	}
+	return keys
 }
 
 // claimRuns claims a run whenever there is capacity, until ctx is done.

@@ -137,7 +137,7 @@ func unpackKept(t *testing.T, version, name string) (dir string) {
 	return dir
 }
 
-// renameRun gives the names of this version to what version 0.1.0 showed of a run.
+// renameRun gives the names of this version to what builds before version 0.1.0 showed of a run.
 func renameRun(shown any) {
 	run, _ := shown.(map[string]any)
 	name, old := run["agent"]

@@ -144,7 +144,7 @@ func storeFacts(t *testing.T, s durable.Store) facts {
 	return all
 }
 
-// renamed returns the facts of version 0.1.0 about a store with the names of this version.
+// renamed returns the facts of builds before version 0.1.0 about a store with the names of this version.
 func renamed(all map[string]any) map[string]any {
 	if _, ok := all["due"]; !ok { // not a store
 		return all

@@ -239,7 +239,7 @@ func (k *kept) listRuns(ctx context.Context, found ...durable.Run) ([]listed, er
 }
 
 // byCommandLine reports whether the run was begun by a command such as "grapnel run", which resumes it, too. Runs of
-// version 0.1.0 have no demands.
+// builds before version 0.1.0 have no demands.
 func byCommandLine(r durable.Run) bool {
 	return r.Demands[beganDemand] != "" || r.Kind == durable.KindAgent && len(r.Demands) == 0 && r.Entries > 0
 }

@@ -188,7 +188,7 @@ func (k *kept) isSubmitted(ctx context.Context, about durable.Run) (bool, error)
 		return err == nil, err
 	}
 	entries, err := k.store.Entries(ctx, about.ID, 0)
-	return err == nil && len(entries) > 0 && entries[0].Kind == "submit", err // version 0.1.0
+	return err == nil && len(entries) > 0 && entries[0].Kind == "submit", err // stored by a build before version 0.1.0
 }
 
 // newSubmittedError returns the error for a run that only workers execute.
