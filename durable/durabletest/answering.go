@@ -67,6 +67,14 @@ var answering = map[string]part{
 			assert.Equal(t, []string{q.Call, q.Hash}, []string{q.Answer.Call, q.Answer.Hash})
 		}
 	},
+	"an answered question goes first": func(t *testing.T, s durable.Store) {
+		suspendRun(t, s, "r", newQuestion("c"), newQuestion("d"))
+		answerRun(t, s, "r", "d")
+		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("x"), newAnswer("d")), durable.ErrAnswered)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("d"), newAnswer("x")), durable.ErrAnswered)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c"), newAnswer("x")), durable.ErrNotFound)
+		assert.Nil(t, readQuestions(t, s, "r")[0].Answer)
+	},
 	"only a waiting run is answered": func(t *testing.T, s durable.Store) {
 		beginRun(t, s, "running")
 		require.ErrorIs(t, s.Answer(t.Context(), "running", newAnswer("c")), durable.ErrNotFound)

@@ -15,7 +15,9 @@ func (r *random) compare() {
 	for time.Now().Truncate(time.Microsecond).Compare(r.model.at) <= 0 {
 		time.Sleep(time.Microsecond) // each call of the model has a time of its own
 	}
-	for _, f := range []durable.Filter{{}, {Status: []durable.Status{durable.StatusReady}}, {Name: "x"}, {Label: durable.Label{Name: "team", Value: "red"}}, {Blocked: true}} {
+	for _, f := range []durable.Filter{
+		{}, {Status: []durable.Status{durable.StatusReady}}, {Name: "x"}, {Label: durable.Label{Name: "team", Value: "red"}}, {Blocked: true},
+	} {
 		got, err := r.store.List(r.ctx, f)
 		require.NoError(r, err)
 		want, err := r.model.List(r.ctx, f)
@@ -45,7 +47,8 @@ func describe(r *random, s durable.Store, id agent.RunID) []string {
 	unstarted := run.Reason == agent.StopUser && !run.StartBy.IsZero() // its CancelReason may be that of an earlier request
 	lines := []string{
 		fmt.Sprintf("status %s, reason %q, blocked %v, paused %v, cancelled %q", run.Status, run.Reason, run.Blocked, run.Paused, run.CancelReason),
-		fmt.Sprintf("job %s %q %q %v %v %d %q %q %q", run.Kind, run.Name, run.Parent, run.Labels, run.Demands, run.Priority, run.IdempotencyKey, run.Root, input),
+		fmt.Sprintf("job %s %q %q %v %v %d %q %q %q",
+			run.Kind, run.Name, run.Parent, run.Labels, run.Demands, run.Priority, run.IdempotencyKey, run.Root, input),
 		fmt.Sprintf("steps %d, attempts %d, entries %d, events %d, result %q", run.Steps, run.Attempts, run.Entries, run.Events, result),
 		fmt.Sprintf("owner %q, epoch %d, ready %v", run.Owner, run.Epoch, !run.Ready.IsZero()),
 		fmt.Sprintf("not before %v, start by %v, deadline %v, answer by %v",

@@ -128,6 +128,7 @@ var faults = map[string]string{
 	"no token":              "questions/are_found_by_token",
 	"answer running":        "answer/only_a_waiting_run",
 	"answered is forgotten": "answer/after_the_run_became_ready",
+	"answered later":        "answer/an_answered_question_goes_first",
 	"answer half":           "answer/all_or_none",
 	"answer hash":           "answer/fits_the_question",
 	"answer twice":          "answer/is_given_once",
@@ -170,7 +171,7 @@ var faults = map[string]string{
 	"many values":           "changes/one_value_at_most",
 	"never closed":          "changes/closed_with_its_context",
 	"close":                 "closed_with_the_store",
-	"delete held":           "end/delete_spares",
+	"delete held":           "end/delete_refuses",
 	"prune running":         "end/prune_deletes_runs",
 	"switch":                "switch/is_what_it_was_set_to",
 }

@@ -49,7 +49,7 @@ var ending = map[string]part{
 		assert.Empty(t, readQuestions(t, s, "r"))
 		assert.Equal(t, int64(1), getRun(t, s, "r").Epoch)
 	},
-	"delete spares what is held": func(t *testing.T, s durable.Store) {
+	"delete refuses a held run": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
 		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 		err := s.Delete(t.Context(), "r")
@@ -61,9 +61,9 @@ var ending = map[string]part{
 
 		_, err = s.Renew(t.Context(), l, gone)
 		require.NoError(t, err)
-		require.NoError(t, s.Delete(t.Context(), "r"), "a lease that ran out holds nothing")
+		require.NoError(t, s.Delete(t.Context(), "r"), "an expired lease holds nothing")
 	},
-	"delete what has ended": func(t *testing.T, s durable.Store) {
+	"delete of an ended run": func(t *testing.T, s durable.Store) {
 		writeUpdate(t, s, beginRun(t, s, "r"), endUpdate(), newEntry(1))
 		require.NoError(t, s.Delete(t.Context(), "r"))
 	},

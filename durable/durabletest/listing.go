@@ -26,7 +26,7 @@ var listing = map[string]part{
 		slices.Reverse(want)
 		assert.Equal(t, want, list(t, s, durable.Filter{}))
 	},
-	"what is listed is what is known": func(t *testing.T, s durable.Store) {
+	"a listed run equals the run": func(t *testing.T, s durable.Store) {
 		q := newQuestion("c")
 		q.Deadline = testTime()
 		writeUpdate(t, s, beginAs(t, s, fullJob("r"), "one", hour), waitUpdate(2, q), newEntry(1))

@@ -226,15 +226,25 @@ func (m model) Answer(ctx context.Context, id agent.RunID, answers ...durable.An
 	if m.broken == "answer half" {
 		all = r.questions
 	}
-	for _, a := range answers {
-		i := slices.IndexFunc(all, func(q durable.Question) bool {
+	find := func(a durable.Answer) int {
+		return slices.IndexFunc(all, func(q durable.Question) bool {
 			return q.Call == a.Call && (q.Hash == a.Hash || m.broken == "answer hash")
 		})
+	}
+	isAnswered := func(a durable.Answer) bool {
+		i := find(a)
+		return i >= 0 && all[i].Answer != nil && m.broken != "answer twice"
+	}
+	if slices.ContainsFunc(answers, isAnswered) && (r.Status == durable.StatusWaiting || m.broken != "answered is forgotten") && m.broken != "answered later" {
+		return durable.ErrAnswered
+	}
+	for _, a := range answers {
+		i := find(a)
 		switch {
-		case i >= 0 && all[i].Answer != nil && m.broken != "answer twice" && (r.Status == durable.StatusWaiting || m.broken != "answered is forgotten"):
-			return durable.ErrAnswered
 		case i < 0, r.Status != durable.StatusWaiting && m.broken != "answer running":
 			return durable.ErrNotFound
+		case isAnswered(a): // the same question twice
+			return durable.ErrAnswered
 		}
 		if m.broken != "answer at" {
 			a.At = m.at

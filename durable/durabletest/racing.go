@@ -40,10 +40,10 @@ var racing = map[string]part{
 		}
 		writeUpdate(t, s, last, durable.Update{}, newEntry(1))
 	},
-	"one of many writes an entry":       func(t *testing.T, s durable.Store) { oneCommits(t, s) },
-	"one of many answers":               func(t *testing.T, s durable.Store) { oneAnswers(t, s) },
-	"who reads sees whole writes":       func(t *testing.T, s durable.Store) { wholeWrites(t, s, s) },
-	"who was taken over writes no more": func(t *testing.T, s durable.Store) { testFencing(t, s, s) },
+	"one of many writes an entry":                  func(t *testing.T, s durable.Store) { oneCommits(t, s) },
+	"one of many answers":                          func(t *testing.T, s durable.Store) { oneAnswers(t, s) },
+	"readers see whole writes":                     func(t *testing.T, s durable.Store) { wholeWrites(t, s, s) },
+	"a process that was taken over writes no more": func(t *testing.T, s durable.Store) { testFencing(t, s, s) },
 	"runs do not disturb each other": func(t *testing.T, s durable.Store) {
 		const steps = 15
 		atOnce(8, func(i int) {

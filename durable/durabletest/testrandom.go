@@ -53,8 +53,8 @@ var (
 	randomTTLs = []time.Duration{gone, hour, hour}
 	// Frequent calls are named several times.
 	actionNames = []string{
-		"submit", "submit", "begin", "acquire", "acquire", "claim", "claim", "commit", "commit", "commit", "renew", "release", "release",
-		"suspend", "suspend", "suspend", "answer", "answer", "answer", "signal", "signal", "signal", "end", "reconcile", "reconcile", "offered", "delete", "prune",
+		"submit", "submit", "begin", "acquire", "acquire", "claim", "claim", "commit", "commit", "commit",
+		"renew", "release", "release", "suspend", "suspend", "suspend", "answer", "answer", "answer", "signal", "signal", "signal", "end", "reconcile", "reconcile", "offered", "delete", "prune",
 	}
 )
 
@@ -271,16 +271,13 @@ func (r *random) answer() {
 		answers = append(answers, a)
 	}
 	err, want := r.store.Answer(r.ctx, id, answers...), r.model.Answer(r.ctx, id, answers...)
-	if want != nil && len(answers) > 1 {
-		require.Error(r, err, "answer") // a store may check the answers in any order
-		return
-	}
 	r.same("answer", err, want)
 }
 
 func (r *random) signal() {
 	g := durable.Signal{
-		Kind: draw(r, "kind", durable.SignalCancel, durable.SignalPause, durable.SignalResume, durable.SignalPause, durable.SignalResume, durable.SignalContext),
+		Kind: draw(r, "kind", durable.SignalCancel, durable.SignalContext,
+			durable.SignalPause, durable.SignalPause, durable.SignalResume, durable.SignalResume),
 		Text: draw(r, "text", "", "text"), By: "ops",
 	}
 	id := r.id()
