@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -212,6 +213,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer cut(nil)
 	var passes sync.WaitGroup
 	passes.Go(func() { w.maintain(claiming) })
+	if !w.isEmbedded() {
+		passes.Go(func() { w.offerChanges(claiming) })
+	}
 	w.claimRuns(claiming, running)
 	passes.Wait()
 
@@ -440,12 +444,32 @@ func (w *Worker) maintainOnce(ctx context.Context) {
 	if err == nil && len(keys) > 0 {
 		err = w.store.Polled(ctx, keys...)
 	}
-	if _, own := w.options.Scheduler.(*embedded); err == nil && !own {
+	if err == nil && !w.isEmbedded() {
 		err = makeOffers(ctx, w.store, w.options.Scheduler)
 	}
 	if ctx.Err() == nil {
 		w.noteContact(err)
 	}
+}
+
+// offerPause is the longest pause between a change of the store and the offers that it owes. It is random, so that of
+// several workers most find that another one has made the offers.
+const offerPause = 20 * time.Millisecond
+
+// offerChanges makes the offers that the store owes after each change, until ctx is done. Maintain makes those that fail.
+func (w *Worker) offerChanges(ctx context.Context) {
+	for range w.store.Changes(ctx) {
+		w.pauseFor(ctx, rand.N(offerPause))
+		if err := makeOffers(ctx, w.store, w.options.Scheduler); err != nil && ctx.Err() == nil {
+			w.noteContact(err)
+			w.pauseFor(ctx, w.options.Poll)
+		}
+	}
+}
+
+func (w *Worker) isEmbedded() bool {
+	_, own := w.options.Scheduler.(*embedded)
+	return own
 }
 
 // makeOffers makes the offers that a store owes.
