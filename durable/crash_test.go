@@ -88,6 +88,9 @@ func crashing(dir string) int {
 		if os.Getenv(crashPays) != "" {
 			return paying(ctx, store, dir)
 		}
+		if os.Getenv(crashWorks) != "" {
+			return working(ctx, store, dir)
+		}
 		k := durable.Keep(store, durable.Options{})
 		a, err := crashAgent(k, dir)
 		if err != nil {

@@ -106,7 +106,12 @@ func checkLabels(what string, labels map[string]string) error {
 }
 
 // Needs returns what a worker must offer to run the job.
-func (j Job) Needs() Needs { return Needs{Kind: j.Kind, Name: j.Name, Demands: j.Demands} }
+func (j Job) Needs() Needs {
+	if j.Kind == "" {
+		j.Kind = KindAgent
+	}
+	return Needs{Kind: j.Kind, Name: j.Name, Demands: j.Demands}
+}
 
 // Needs are what a worker must offer to run a job: runs with equal needs are in one queue.
 type Needs struct {

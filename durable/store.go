@@ -95,8 +95,8 @@ type Journal interface {
 	Questions(ctx context.Context, id agent.RunID) ([]Question, error)
 	// Commit adds to the journal and the events of a leased run, updates its summary, and submits
 	// jobs, all or nothing. The Seqs of the entries must continue those of the journal; otherwise it
-	// returns a *SeqError. It returns ErrStale when the lease is not the newest; an expired lease that no
-	// other process has taken is still valid.
+	// returns a *SeqError. It returns ErrStale when the lease is not the newest; an expired lease is
+	// valid until another process takes the run or Reconcile frees it.
 	Commit(ctx context.Context, l Lease, c Commit) error
 	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
@@ -106,8 +106,8 @@ type Journal interface {
 	// that was released, by Release or by the end of the run, is stale, too.
 	Release(ctx context.Context, l Lease, delay time.Duration) error
 	// Signals returns the signals for the runs that an owner holds and that they have not handled:
-	// pause and cancel as long as they apply, context until a Commit handles it. The order is that in
-	// which the signals of a run were sent.
+	// pause and cancel as long as they apply, context until a Commit handles it. The signals of a run
+	// follow each other: added context in the order in which it was sent, then pause, then cancel.
 	Signals(ctx context.Context, owner string) ([]Signal, error)
 	// DenyTools returns the switch that denies every tool, of all runs of this store.
 	DenyTools(ctx context.Context) (Switch, error)
@@ -214,7 +214,7 @@ type Run struct {
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 	Ready   time.Time `json:"ready,omitzero"`
-	// NotBefore, StartBy and Deadline are those of the job.
+	// NotBefore, StartBy and Deadline are those of the job; a Release with a delay sets NotBefore.
 	NotBefore time.Time `json:"not_before,omitzero"`
 	StartBy   time.Time `json:"start_by,omitzero"`
 	Deadline  time.Time `json:"deadline,omitzero"`

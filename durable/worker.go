@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -40,99 +39,18 @@ type Worker struct {
 	store   Store
 	options WorkerOptions
 	owner   string
+	metrics workerMetrics
 
-	mu      sync.Mutex
-	active  map[agent.RunID]Activity
-	state   WorkerState
-	lastErr error
-	looked  time.Time          // when the store last answered
-	drain   context.CancelFunc // ends claiming; nil while Run does not run
-	free    chan struct{}      // receives when a run has ended
-	all     sync.WaitGroup
-}
+	mu       sync.Mutex
+	active   map[agent.RunID]Activity
+	state    WorkerState
+	lastErr  error
+	looked   time.Time          // when the store last answered
+	drain    context.CancelFunc // ends claiming; nil while Run does not run
+	measured time.Time          // when the queues were measured; only the goroutine that maintains the store uses it
 
-// WorkerOptions configures a worker.
-type WorkerOptions struct {
-	// Runners execute the runs of each kind. Required. All must have the same Owner, which is the name of
-	// the worker in leases.
-	Runners map[Kind]Runner
-	// Labels are the labels of the worker. It executes jobs whose demands it has among them.
-	Labels map[string]string
-	// Capacity is the maximum number of concurrent runs. Zero means 8.
-	Capacity int
-	// Scheduler delivers ready runs. Nil means Embedded.
-	Scheduler Scheduler
-	// Lease is the duration of the leases of claimed runs. Zero means 30 seconds.
-	Lease time.Duration
-	// Poll is how often the worker reconciles the store and looks for runs when the store reports no
-	// change. Zero means one second.
-	Poll time.Duration
-	// Grace is how long runs may take to suspend when the worker stops; those that take longer are cut
-	// off, and can be resumed from their journals. Zero means 10 seconds.
-	Grace time.Duration
-	// Retain is how long ended runs are stored; older ones are deleted. Zero means for ever.
-	Retain time.Duration
-	// Observe, unless nil, is called with what the worker does. It must be safe for concurrent use and
-	// return soon.
-	Observe func(WorkerEvent)
-}
-
-// WorkerEvent is something that a worker did: see its kinds.
-type WorkerEvent struct {
-	Kind WorkerEventKind
-	// Run is the run; empty for WorkerFailed and WorkerReconciled.
-	Run Run
-	// Took is how long the run was executed, for WorkerReleased.
-	Took time.Duration
-	// Reconciled is what WorkerReconciled has changed.
-	Reconciled Reconciled
-	// Err is the error of WorkerReleased or WorkerFailed.
-	Err error
-}
-
-// WorkerEventKind is the kind of a WorkerEvent.
-type WorkerEventKind string
-
-// The kinds of events of a worker.
-const (
-	// WorkerClaimed: the worker begins to execute a run.
-	WorkerClaimed WorkerEventKind = "claimed"
-	// WorkerReleased: the worker has executed a run. Its Run is as it was stored then.
-	WorkerReleased WorkerEventKind = "released"
-	// WorkerReconciled: a call of Reconcile has changed runs, such as those with an expired lease.
-	WorkerReconciled WorkerEventKind = "reconciled"
-	// WorkerFailed: the store or the scheduler failed. The worker tries again.
-	WorkerFailed WorkerEventKind = "failed"
-)
-
-// Activity is a run that a worker executes.
-type Activity struct {
-	Run   agent.RunID `json:"run"`
-	Kind  Kind        `json:"kind"`
-	Name  string      `json:"name"`
-	Since time.Time   `json:"since"`
-}
-
-// WorkerState is what a worker is doing.
-type WorkerState string
-
-// The states of a worker.
-const (
-	WorkerRunning  WorkerState = "running"
-	WorkerDraining WorkerState = "draining"
-	WorkerStopped  WorkerState = "stopped"
-)
-
-// WorkerHealth describes a worker, for a health check.
-type WorkerHealth struct {
-	State    WorkerState `json:"state"`
-	Owner    string      `json:"owner"`
-	Capacity int         `json:"capacity"`
-	Active   []Activity  `json:"active"`
-	// LastContact is when the store last answered.
-	LastContact time.Time `json:"last_contact,omitzero"`
-	// Error is the last error of the store or the scheduler; empty once it works again.
-	Error string `json:"error,omitempty"`
+	free chan struct{} // receives when a run has ended
+	all  sync.WaitGroup
 }
 
 // NewWorker returns a worker on a store.
@@ -165,7 +83,7 @@ func NewWorker(store Store, o WorkerOptions) (*Worker, error) {
 		o.Observe = func(WorkerEvent) {}
 	}
 	return &Worker{
-		store: store, options: o, owner: owner, state: WorkerStopped, free: make(chan struct{}, 1),
+		store: store, options: o, owner: owner, metrics: newWorkerMetrics(o.Meters), state: WorkerStopped, free: make(chan struct{}, 1),
 		active: map[agent.RunID]Activity{},
 	}, nil
 }
@@ -302,7 +220,7 @@ func (w *Worker) claimRuns(ctx, running context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if w.noteContact(err); err != nil {
+		if w.noteContact(ctx, err); err != nil {
 			w.pauseFor(ctx, w.options.Poll)
 		}
 	}
@@ -354,7 +272,7 @@ func (w *Worker) start(ctx context.Context, r Run) {
 	w.mu.Lock()
 	w.active[r.ID] = Activity{Run: r.ID, Kind: r.Kind, Name: r.Name, Since: began}
 	w.mu.Unlock()
-	w.options.Observe(WorkerEvent{Kind: WorkerClaimed, Run: r})
+	w.observe(ctx, WorkerEvent{Kind: WorkerClaimed, Run: r})
 	w.all.Go(func() {
 		err := w.options.Runners[r.Kind].Execute(ctx, r)
 		after := context.WithoutCancel(ctx)
@@ -365,7 +283,7 @@ func (w *Worker) start(ctx context.Context, r Run) {
 		w.mu.Lock()
 		delete(w.active, r.ID)
 		w.mu.Unlock()
-		w.options.Observe(WorkerEvent{Kind: WorkerReleased, Run: stored, Took: time.Since(began), Err: err})
+		w.observe(ctx, WorkerEvent{Kind: WorkerReleased, Run: stored, Took: time.Since(began), Err: err})
 		select {
 		case w.free <- struct{}{}:
 		default:
@@ -402,98 +320,14 @@ func retryDelay(attempts int) time.Duration {
 	return min(first<<min(max(attempts-1, 0), 10), longest)
 }
 
-// maintain reconciles the store regularly until ctx is done.
-func (w *Worker) maintain(ctx context.Context) {
-	every := time.NewTicker(w.options.Poll)
-	defer every.Stop()
-	var pruned time.Time
-	for ctx.Err() == nil {
-		w.maintainOnce(ctx)
-		if w.options.Retain > 0 && time.Since(pruned) > time.Minute {
-			pruned = time.Now()
-			if _, err := w.store.Prune(ctx, pruned.Add(-w.options.Retain)); err != nil && ctx.Err() == nil {
-				w.noteContact(fmt.Errorf("deleting old runs: %w", err))
-			}
-		}
-		select {
-		case <-every.C:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// offerRetry is how long an offer that was made and did not lead to a lease is trusted.
-const offerRetry = time.Minute
-
-// maintainOnce reconciles the store, makes the offers that it owes, and records that the worker looks for runs.
-func (w *Worker) maintainOnce(ctx context.Context) {
-	done, err := w.store.Reconcile(ctx)
-	if err == nil && done.Changed() {
-		w.options.Observe(WorkerEvent{Kind: WorkerReconciled, Reconciled: done})
-	}
-	var queues []Needs
-	if err == nil {
-		queues, err = w.store.Queues(ctx)
-	}
-	var keys []Key
-	for _, needs := range queues {
-		if w.Serves(needs) {
-			keys = append(keys, needs.Key())
-		}
-	}
-	if err == nil && len(keys) > 0 {
-		err = w.store.Polled(ctx, keys...)
-	}
-	if err == nil && !w.isEmbedded() {
-		err = makeOffers(ctx, w.store, w.options.Scheduler)
-	}
-	if ctx.Err() == nil {
-		w.noteContact(err)
-	}
-}
-
-// offerPause is the longest pause between a change of the store and the offers that it owes. It is random, so that of
-// several workers most find that another one has made the offers.
-const offerPause = 20 * time.Millisecond
-
-// offerChanges makes the offers that the store owes after each change, until ctx is done. Maintain makes those that fail.
-func (w *Worker) offerChanges(ctx context.Context) {
-	for range w.store.Changes(ctx) {
-		w.pauseFor(ctx, rand.N(offerPause))
-		if err := makeOffers(ctx, w.store, w.options.Scheduler); err != nil && ctx.Err() == nil {
-			w.noteContact(err)
-			w.pauseFor(ctx, w.options.Poll)
-		}
-	}
-}
-
-func (w *Worker) isEmbedded() bool {
-	_, own := w.options.Scheduler.(*embedded)
-	return own
-}
-
-// makeOffers makes the offers that a store owes.
-func makeOffers(ctx context.Context, store Store, s Scheduler) error {
-	for {
-		owed, err := store.Owed(ctx, offerRetry, 100)
-		if err != nil || len(owed) == 0 {
-			return err
-		}
-		if err := s.Offer(ctx, owed...); err != nil {
-			return err
-		}
-		ids := make([]OfferID, len(owed))
-		for i, o := range owed {
-			ids[i] = o.OfferID
-		}
-		if err := store.Offered(ctx, ids...); err != nil {
-			return err
-		}
-	}
+// observe reports what the worker did.
+func (w *Worker) observe(ctx context.Context, e WorkerEvent) {
+	w.metrics.record(ctx, e)
+	w.options.Observe(e)
 }
 
 // noteContact notes whether the store and the scheduler work.
-func (w *Worker) noteContact(err error) {
+func (w *Worker) noteContact(ctx context.Context, err error) {
 	w.mu.Lock()
 	w.lastErr = err
 	if err == nil {
@@ -501,7 +335,7 @@ func (w *Worker) noteContact(err error) {
 	}
 	w.mu.Unlock()
 	if err != nil {
-		w.options.Observe(WorkerEvent{Kind: WorkerFailed, Err: err})
+		w.observe(ctx, WorkerEvent{Kind: WorkerFailed, Err: err})
 	}
 }
 

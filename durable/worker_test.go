@@ -10,12 +10,16 @@ import (
 	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -376,4 +380,38 @@ func TestStoredEvents(t *testing.T) {
 	about, err := store.Run(t.Context(), s.Run().ID)
 	require.NoError(t, err)
 	assert.Equal(t, int64(len(events)), about.Events)
+}
+
+func TestEmbeddedScheduler(t *testing.T) {
+	t.Parallel()
+	durabletest.TestScheduler(t, func(_ *testing.T, store durable.Store) durable.Scheduler {
+		return durable.Embedded(store, 50*time.Millisecond)
+	}, openStore)
+}
+
+// The metrics of a worker.
+func TestWorkerMetrics(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	store, w := openStore(t), newWorld()
+	submitClerk(t, store, nil)
+	c := employ(t, store, func(k *durable.Keeper) *agent.Agent { return w.agent(t, k) },
+		durable.WorkerOptions{Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}, durable.Options{})
+	c.next(t, durable.WorkerReleased)
+	c.stop()
+	var all metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &all))
+	names := map[string]bool{}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			names[m.Name] = true
+			if data, ok := m.Data.(metricdata.Histogram[float64]); ok {
+				require.Len(t, data.DataPoints, 1)
+				assert.Equal(t, "grapnel.run.kind=agent,grapnel.run.name=clerk,grapnel.run.status=completed",
+					data.DataPoints[0].Attributes.Encoded(attribute.DefaultEncoder()))
+			}
+		}
+	}
+	for _, name := range []string{"grapnel.worker.run.duration", "grapnel.worker.runs.active", "grapnel.queue.ready", "grapnel.queue.age"} {
+		assert.True(t, names[name], "%s is missing", name)
+	}
 }

@@ -30,7 +30,7 @@ func newChanges(config *pgx.ConnConfig, schema string) *changes {
 	return &changes{config: config.Copy(), schema: schema, channels: map[chan struct{}]bool{}}
 }
 
-// add returns a new channel, which is closed when ctx is done or on close.
+// add returns a new channel, which is closed when ctx is done or by closeAll.
 func (c *changes) add(ctx context.Context) <-chan struct{} {
 	channel := make(chan struct{}, 1)
 	c.mu.Lock()
@@ -43,7 +43,7 @@ func (c *changes) add(ctx context.Context) <-chan struct{} {
 	if c.stop == nil {
 		listen, stop := context.WithCancel(context.Background())
 		c.stop, c.listening, c.done = stop, make(chan struct{}), make(chan struct{})
-		go c.run(listen)
+		go c.keepListening(listen)
 	}
 	c.mu.Unlock()
 	context.AfterFunc(ctx, func() { c.remove(channel) })
@@ -75,8 +75,8 @@ func (c *changes) send() {
 	}
 }
 
-// close closes all channels and waits until the listener has returned.
-func (c *changes) close() {
+// closeAll closes all channels and waits until the listener has returned.
+func (c *changes) closeAll() {
 	c.mu.Lock()
 	c.closed = true
 	for channel := range c.channels {
@@ -99,8 +99,8 @@ const (
 	pingEvery = 30 * time.Second
 )
 
-// run listens until ctx is done, on one connection after another.
-func (c *changes) run(ctx context.Context) {
+// keepListening listens until ctx is done, on one connection after another.
+func (c *changes) keepListening(ctx context.Context) {
 	defer close(c.done)
 	attempt := sync.OnceFunc(func() { close(c.listening) })
 	defer attempt()

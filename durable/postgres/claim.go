@@ -2,7 +2,11 @@ package postgres
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/durable"
 )
@@ -11,11 +15,11 @@ import (
 // order until it has enough: it locks no run that it does not lease, and skips those that other sessions lease. It returns how
 // many heads there were with each run, and a row of nulls if there were heads but each was skipped.
 const claimQuery = `WITH heads AS MATERIALIZED (
-		SELECT h.num, h.priority, h.ready FROM queues q CROSS JOIN LATERAL (
+		SELECT h.num, h.priority, h.ready FROM ` + queuesOfKeys + ` CROSS JOIN LATERAL (
 			SELECT r.num, r.priority, r.ready FROM runs r WHERE r.queue = q.id AND r.status = 'ready'
 			ORDER BY r.priority DESC, r.ready, r.num LIMIT $5
 		) h
-		WHERE q.key = ANY ($1) ORDER BY h.priority DESC, h.ready, h.num LIMIT $5
+		ORDER BY h.priority DESC, h.ready, h.num LIMIT $5
 	),
 	picked AS MATERIALIZED (
 		SELECT r.num, h.ready FROM heads h JOIN runs r ON r.num = h.num WHERE r.status = 'ready'
@@ -38,15 +42,18 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 	if limit <= 0 || len(keys) == 0 {
 		return nil, nil
 	}
-	depth := limit + 4
+	keys = lo.Uniq(keys)
+	depth, began := limit+4, time.Now()
 	for {
 		var (
 			runs  []durable.Run
 			heads int
 		)
 		err := s.call(ctx, "claim runs", func(ctx context.Context) error {
-			runs, heads, err = s.claimHeads(ctx, owner, ttl, limit-len(all), depth, keys)
-			return err
+			return s.claims.do(ctx, began, keys, func() (empty bool, err error) {
+				runs, heads, err = s.claimHeads(ctx, owner, ttl, limit-len(all), depth, keys)
+				return err == nil && heads == 0, err
+			})
 		})
 		if err != nil {
 			if len(all) > 0 { // they are leased
@@ -88,4 +95,55 @@ func (s *Store) claimHeads(
 		runs = append(runs, r)
 	}
 	return runs, heads, rows.Err()
+}
+
+// claims limits the claims that run at once, and answers a call that waited from a claim that began after it and found no ready
+// run. So a thousand workers of a process that all look at once cost a few queries.
+type claims struct {
+	slots chan struct{}
+
+	mu    sync.Mutex
+	empty map[string]time.Time // when the last claim began that found no run, by its keys
+}
+
+const (
+	// claimsAtOnce is how many claims run at once, so that their commits wait for the disk together.
+	claimsAtOnce = 4
+	// maxKeySets limits the memory of claims.
+	maxKeySets = 1000
+)
+
+func newClaims() *claims {
+	return &claims{slots: make(chan struct{}, claimsAtOnce), empty: map[string]time.Time{}}
+}
+
+// do calls claim for a call that began at a time, unless another call makes it unnecessary. Claim reports whether no run was ready.
+func (c *claims) do(ctx context.Context, began time.Time, keys []durable.Key, claim func() (empty bool, err error)) error {
+	select {
+	case c.slots <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-c.slots }()
+	set := string(slices.Concat(keyValues(keys)...))
+	c.mu.Lock()
+	last := c.empty[set]
+	c.mu.Unlock()
+	if last.After(began) {
+		return nil
+	}
+	now := time.Now()
+	empty, err := claim()
+	if !empty {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.empty) >= maxKeySets {
+		clear(c.empty)
+	}
+	if now.After(c.empty[set]) {
+		c.empty[set] = now
+	}
+	return nil
 }

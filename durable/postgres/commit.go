@@ -3,11 +3,11 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/durable"
@@ -15,8 +15,8 @@ import (
 
 // Commit adds to the journal and the events of a run: see durable.Store. It is one transaction, sent in one message. If the
 // reply of the database is lost, the caller may repeat the call: if the last completed Commit was the same one, the repeated
-// call succeeds and changes nothing. A repeated call with nothing but an update runs again, or returns ErrStale if it has ended
-// the run.
+// call succeeds and changes nothing. A repeated call without entries and without jobs that have an ID runs again, or returns
+// ErrStale if it has ended the run.
 func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
 	return s.call(ctx, fmt.Sprintf("commit to run %s", l.Run), func(ctx context.Context) error {
 		jobs, err := prepare(c.Jobs)
@@ -24,41 +24,61 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 			return err
 		}
 		a := committing{l: l, c: c, jobs: jobs, print: fingerprint(l, c)}
-		misplaced := a.checkNumbers()
+		if misplaced := a.checkNumbers(); misplaced != nil { // nothing will be written, but another error may take precedence
+			return s.refusal(ctx, &a, misplaced)
+		}
 		var b pgx.Batch
-		if misplaced != nil { // nothing will be written, but another error may take precedence
-			r := batchLock(&b, l.Run)
-			if err := s.batch(ctx, &b); err != nil {
+		if a.isPlain() {
+			done := a.update(&b)
+			if err := s.batch(ctx, &b); err != nil || *done {
 				return err
 			}
-			if err := a.refusal(r); err != nil {
-				return err
-			}
-			return misplaced
+			return s.refusal(ctx, &a, errChanged)
 		}
 		lockChildren(&b, c.Update.Questions)
 		s.queues.add(&b, jobs)
-		r := batchLock(&b, l.Run)
-		a.write(&b)
-		a.announce(&b)
-		a.submit(&b)
+		batchLock(&b, l.Run)
+		a.storeJobs(&b)
 		a.ask(&b)
 		a.keepResult(&b)
 		done := a.update(&b)
 		if a.ends() {
 			batchWakeParents(&b, l.Run)
 		}
-		switch err := s.batch(ctx, &b); {
-		case err != nil:
+		if err := s.batch(ctx, &b); err != nil {
 			return s.queues.explain(err)
-		case *done:
+		}
+		if *done {
 			s.queues.remember(jobs)
 			return nil
-		case a.isRepeatable() && bytes.Equal(r.appended, a.print):
-			return nil
 		}
-		return a.refusal(r)
+		return s.refusal(ctx, &a, errChanged)
 	})
+}
+
+// errChanged is returned when a Commit was refused for a reason that no longer applies.
+var errChanged = errors.New("another call with the same lease has changed the run: commit again")
+
+// refusal returns the reason why a Commit changed nothing, or nil if it is the last completed Commit again. Otherwise is the reason
+// if it fits the run.
+func (s *Store) refusal(ctx context.Context, a *committing, otherwise error) error {
+	var b pgx.Batch
+	r := batchLock(&b, a.l.Run)
+	if err := s.batch(ctx, &b); err != nil {
+		return err
+	}
+	entries := a.c.Entries
+	switch {
+	case !r.there:
+		return durable.ErrNotFound
+	case a.isRepeatable() && bytes.Equal(r.appended, a.print):
+		return nil
+	case r.epoch != a.l.Epoch || r.expires.IsZero():
+		return durable.ErrStale
+	case len(entries) > 0 && entries[0].Seq != r.entries+1:
+		return &durable.SeqError{Run: a.l.Run, Got: entries[0].Seq, Want: r.entries + 1}
+	}
+	return otherwise
 }
 
 // committing is one call of Commit.
@@ -79,23 +99,15 @@ func (a *committing) checkNumbers() error {
 	return nil
 }
 
-// refusal returns the reason why a run in this state was not changed.
-func (a *committing) refusal(r *found) error {
-	switch {
-	case !r.there:
-		return durable.ErrNotFound
-	case r.epoch != a.l.Epoch || r.expires.IsZero():
-		return durable.ErrStale
-	case len(a.c.Entries) > 0 && a.c.Entries[0].Seq != r.entries+1:
-		return &durable.SeqError{Run: a.l.Run, Got: a.c.Entries[0].Seq, Want: r.entries + 1}
-	}
-	return nil
+// isPlain reports whether the Commit consists of entries, events and changes of the run alone: such a Commit is one statement.
+func (a *committing) isPlain() bool {
+	return len(a.jobs) == 0 && a.c.Update.Questions == nil && !a.ends()
 }
 
-// isRepeatable reports whether an equal Commit right after this one is this one again, after a lost reply. A Commit with nothing
-// but an update has the same outcome twice, and equal jobs without an ID are different jobs.
+// isRepeatable reports whether an equal Commit right after this one is this one again, after a lost reply. Equal updates have
+// the same outcome twice; equal events, and equal jobs without an ID, are different ones.
 func (a *committing) isRepeatable() bool {
-	return len(a.c.Entries) > 0 || len(a.c.Events) > 0 || lo.SomeBy(a.c.Jobs, func(j durable.Job) bool { return j.ID != "" })
+	return len(a.c.Entries) > 0 || lo.SomeBy(a.c.Jobs, func(j durable.Job) bool { return j.ID != "" })
 }
 
 // fits is the condition that the lease is valid, that the run has exactly the entries that precede the new ones, and that this
@@ -118,41 +130,8 @@ func (a *committing) fit(more ...any) []any {
 
 func (a *committing) ends() bool { return a.c.Update.Status.Ended() }
 
-// write adds the entries.
-func (a *committing) write(b *pgx.Batch) {
-	entries := a.c.Entries
-	if len(entries) == 0 {
-		return
-	}
-	b.Queue(`INSERT INTO entries (run, seq, kind, key, at, data)
-		SELECT r.num, e.* FROM runs r, unnest($5::bigint[], $6::text[], $7::text[], $8::timestamptz[], $9::bytea[]) e WHERE `+fits,
-		a.fit(
-			lo.Map(entries, func(e durable.Entry, _ int) int64 { return e.Seq }),
-			lo.Map(entries, func(e durable.Entry, _ int) text { return text(e.Kind) }),
-			lo.Map(entries, func(e durable.Entry, _ int) text { return text(e.Key) }),
-			lo.Map(entries, func(e durable.Entry, _ int) time.Time { return e.At.Truncate(time.Microsecond) }),
-			lo.Map(entries, func(e durable.Entry, _ int) []byte { return e.Data }),
-		)...)
-}
-
-// announce adds the events, numbered after the last event of the run.
-func (a *committing) announce(b *pgx.Batch) {
-	events := a.c.Events
-	if len(events) == 0 {
-		return
-	}
-	b.Queue(`INSERT INTO events (run, seq, at, name, data)
-		SELECT r.num, r.events + e.place, e.at, e.name, e.data
-		FROM runs r, unnest($5::timestamptz[], $6::text[], $7::bytea[]) WITH ORDINALITY e (at, name, data, place) WHERE `+fits,
-		a.fit(
-			lo.Map(events, func(e durable.Event, _ int) time.Time { return e.At.Truncate(time.Microsecond) }),
-			lo.Map(events, func(e durable.Event, _ int) text { return text(e.Name) }),
-			lo.Map(events, func(e durable.Event, _ int) []byte { return e.Data }),
-		)...)
-}
-
-// submit stores the jobs.
-func (a *committing) submit(b *pgx.Batch) {
+// storeJobs stores the jobs.
+func (a *committing) storeJobs(b *pgx.Batch) {
 	if len(a.jobs) > 0 {
 		query, args := insertQuery(a.jobs, start{commit: a})
 		b.Queue(query, args...)
@@ -210,12 +189,15 @@ func (a *committing) keepResult(b *pgx.Batch) {
 // firstDeadline is the first deadline of the open questions of the run r.
 const firstDeadline = `(SELECT min(q.deadline) FROM questions q WHERE q.run = r.num AND q.answered IS NULL)`
 
-// update updates the row of the run and reports whether the run was changed. A step changes no indexed column.
+// update updates the row of the run and adds the entries and the events. It reports whether the run was changed. It is the
+// last statement of the Commit for which fits is true. A step changes no indexed column.
 func (a *committing) update(b *pgx.Batch) (done *bool) {
-	done = new(bool)
-	u := a.c.Update
-	set := ``
-	args := a.fit(len(a.c.Entries), len(a.c.Events), a.print, a.c.HandledSignals)
+	var (
+		u      = a.c.Update
+		events = int64(len(a.c.Events))
+		args   = a.fit(len(a.c.Entries), events, a.print, a.c.HandledSignals)
+		set    string
+	)
 	if u.Status != "" {
 		set += `, status = $9, reason = $10, blocked = $11, steps = $12`
 		args = append(args, text(u.Status), text(u.Reason), u.Blocked, u.Steps)
@@ -226,11 +208,45 @@ func (a *committing) update(b *pgx.Batch) (done *bool) {
 	case u.Questions != nil:
 		set += `, answer_by = ` + firstDeadline
 	}
-	b.Queue(`UPDATE runs r SET entries = r.entries + $5, events = r.events + $6, appended = $7, handled = greatest(r.handled, $8),
-		updated = clock_timestamp()`+set+` WHERE `+fits, args...).
-		Exec(func(tag pgconn.CommandTag) error {
-			*done = tag.RowsAffected() > 0
-			return nil
-		})
+	query := `WITH r AS (
+		UPDATE runs r SET entries = r.entries + $5, events = r.events + $6, appended = $7, handled = greatest(r.handled, $8),
+			updated = clock_timestamp()` + set + ` WHERE ` + fits + ` RETURNING r.num, r.events - $6 AS events
+	)`
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	if len(a.c.Entries) > 0 {
+		query += `, e AS (` + insertEntries(a.c.Entries, arg) + `)`
+	}
+	if events > 0 {
+		query += `, v AS (` + insertEvents(a.c.Events, arg) + `)`
+	}
+	done = new(bool)
+	b.Queue(query+` SELECT true FROM r`, args...).QueryRow(scanOptional(done))
 	return done
+}
+
+// insertEntries returns the statement that adds the entries of a run r.
+func insertEntries(entries []durable.Entry, arg func(any) string) string {
+	insert := `INSERT INTO entries (run, seq, kind, key, at, data) SELECT r.num, `
+	if len(entries) == 1 {
+		e := entries[0]
+		return insert + arg(e.Seq) + `::bigint, ` + arg(text(e.Kind)) + `::text, ` + arg(text(e.Key)) + `::text, ` +
+			arg(e.At.Truncate(time.Microsecond)) + `::timestamptz, ` + arg(e.Data) + `::bytea FROM r`
+	}
+	return insert + `e.* FROM r, unnest(` +
+		arg(lo.Map(entries, func(e durable.Entry, _ int) int64 { return e.Seq })) + `::bigint[], ` +
+		arg(lo.Map(entries, func(e durable.Entry, _ int) text { return text(e.Kind) })) + `::text[], ` +
+		arg(lo.Map(entries, func(e durable.Entry, _ int) text { return text(e.Key) })) + `::text[], ` +
+		arg(lo.Map(entries, func(e durable.Entry, _ int) time.Time { return e.At.Truncate(time.Microsecond) })) + `::timestamptz[], ` +
+		arg(lo.Map(entries, func(e durable.Entry, _ int) []byte { return e.Data })) + `::bytea[]) e`
+}
+
+// insertEvents returns the statement that adds the events of a run r, numbered after its last event.
+func insertEvents(events []durable.Event, arg func(any) string) string {
+	return `INSERT INTO events (run, seq, at, name, data) SELECT r.num, r.events + e.place, e.at, e.name, e.data FROM r, unnest(` +
+		arg(lo.Map(events, func(e durable.Event, _ int) time.Time { return e.At.Truncate(time.Microsecond) })) + `::timestamptz[], ` +
+		arg(lo.Map(events, func(e durable.Event, _ int) text { return text(e.Name) })) + `::text[], ` +
+		arg(lo.Map(events, func(e durable.Event, _ int) []byte { return e.Data })) + `::bytea[]) WITH ORDINALITY e (at, name, data, place)`
 }

@@ -90,15 +90,12 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 	})
 }
 
-// checkAnswers returns an error for each invalid answer to the questions of a run.
+// checkAnswers returns an error for each invalid answer to the questions of a run with that status.
 func checkAnswers(status durable.Status, asked []durable.Question, answers []durable.Answer) error {
 	type form struct{ call, hash string }
 	open := map[form]bool{}
 	for _, q := range asked {
 		open[form{q.Call, q.Hash}] = q.Answer == nil
-	}
-	if len(answers) > 0 && status != durable.StatusWaiting {
-		return fmt.Errorf("the run is %s: %w", status, durable.ErrNotFound)
 	}
 	var wrong []error
 	for _, a := range answers {
@@ -108,6 +105,8 @@ func checkAnswers(status durable.Status, asked []durable.Question, answers []dur
 			wrong = append(wrong, fmt.Errorf("call %s: %w", a.Call, durable.ErrNotFound))
 		case !is:
 			wrong = append(wrong, fmt.Errorf("call %s: %w", a.Call, durable.ErrAnswered))
+		case status != durable.StatusWaiting:
+			wrong = append(wrong, fmt.Errorf("call %s: the run is %s: %w", a.Call, status, durable.ErrNotFound))
 		default:
 			open[form{a.Call, a.Hash}] = false // a question takes one answer
 		}

@@ -32,11 +32,15 @@ const (
 	// polledAge is how old the recorded time of the last poll may get before it is recorded again.
 	polledAge   = 20 * time.Second
 	polledQuery = `UPDATE queues SET polled = now() WHERE id IN (
-		SELECT id FROM queues WHERE key = ANY ($1) AND (polled IS NULL OR polled < now() - $2::interval) FOR NO KEY UPDATE SKIP LOCKED)`
-	servedQuery = `SELECT q.key, q.polled, r.backlog, r.oldest FROM queues q
-		CROSS JOIN LATERAL (SELECT count(*) AS backlog, min(ready) AS oldest FROM runs WHERE queue = q.id AND status = 'ready') r
-		WHERE q.key = ANY ($1)`
+		SELECT q.id FROM unnest($1::bytea[]) k CROSS JOIN LATERAL (
+			SELECT id FROM queues WHERE key = k AND (polled IS NULL OR polled < now() - $2::interval) LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+		) q)`
+	servedQuery = `SELECT q.key, q.polled, r.backlog, r.oldest FROM ` + queuesOfKeys + `
+		CROSS JOIN LATERAL (SELECT count(*) AS backlog, min(ready) AS oldest FROM runs WHERE queue = q.id AND status = 'ready') r`
 )
+
+// queuesOfKeys are the queues q with the keys $1. It looks up each key: the planner would rather read all queues.
+const queuesOfKeys = `unnest($1::bytea[]) k CROSS JOIN LATERAL (SELECT * FROM queues WHERE key = k LIMIT 1) q`
 
 // Polled records that a worker looks for runs: see durable.Store. Repeating the call is safe.
 func (s *Store) Polled(ctx context.Context, keys ...durable.Key) error {

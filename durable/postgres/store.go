@@ -46,6 +46,7 @@ type Store struct {
 	timeout time.Duration
 	queues  queues
 	changes *changes
+	claims  *claims
 }
 
 var _ durable.Store = (*Store)(nil)
@@ -66,7 +67,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the postgres store: %w", err)
 	}
-	return &Store{pool: pool, schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema())}, nil
+	return &Store{
+		pool: pool, schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema()), claims: newClaims(),
+	}, nil
 }
 
 // parse parses a URL. It hides the parser's error, because that quotes the URL, and a parser cannot know which part of an
@@ -115,6 +118,7 @@ func (o Options) session(timeout time.Duration) pgconn.AfterConnectFunc {
 		"SET statement_timeout = " + ms,
 		"SET search_path = " + pgx.Identifier{o.schema()}.Sanitize(),
 		"SET default_transaction_isolation = 'read committed'", // a statement after a lock must see the changes that the lock waited for
+		"SET plan_cache_mode = force_generic_plan",             // planning a statement that touches a few rows takes longer than executing it
 		"SET idle_in_transaction_session_timeout = " + ms,
 		"SET tcp_keepalives_idle = 10", "SET tcp_keepalives_interval = 5", "SET tcp_keepalives_count = 3",
 	}, "; ")
@@ -129,7 +133,7 @@ var strayAt = regexp.MustCompile(`^[a-z]+://[^/?#]*[/?#].*@`)
 
 // Close waits for running calls and closes the connections and the channels of Changes.
 func (s *Store) Close() error {
-	s.changes.close()
+	s.changes.closeAll()
 	s.pool.Close()
 	return nil
 }

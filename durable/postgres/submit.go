@@ -15,7 +15,7 @@ import (
 // Submit stores jobs as runs: see durable.Store. If the reply of the database was lost, a repeated call returns the stored runs
 // of jobs with an idempotency key, and ErrExists for other jobs with an ID.
 func (s *Store) Submit(ctx context.Context, jobs ...durable.Job) (runs []durable.Run, err error) {
-	err = s.call(ctx, fmt.Sprintf("submit %d jobs", len(jobs)), func(ctx context.Context) error {
+	err = s.call(ctx, "submit jobs", func(ctx context.Context) error {
 		prepared, err := prepare(jobs)
 		if err != nil || len(jobs) == 0 {
 			return err
@@ -144,8 +144,11 @@ type start struct {
 // insertQuery returns the statement that stores prepared jobs. It returns the new runs, with a text to ignore. Of jobs with
 // the same idempotency key it stores the first.
 func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
-	jobs = lo.UniqBy(jobs, func(j durable.Job) string {
-		return lo.Ternary(j.IdempotencyKey == "", "id "+string(j.ID), "key "+j.IdempotencyKey)
+	keys := map[string]bool{}
+	jobs = lo.Filter(jobs, func(j durable.Job, _ int) bool {
+		known := j.IdempotencyKey != "" && keys[j.IdempotencyKey]
+		keys[j.IdempotencyKey] = true
+		return !known
 	})
 	from := ""
 	if at.commit != nil {

@@ -138,7 +138,7 @@ func BenchmarkAcquire(b *testing.B) {
 	}
 }
 
-// BenchmarkMany measures of a store with 100,000 parked runs. Their making is measured as
+// BenchmarkMany measures of a store with 100,000 waiting runs. Their making is measured as
 // well: see the time that the test as a whole takes.
 func BenchmarkMany(b *testing.B) {
 	const many = 100_000
@@ -165,6 +165,18 @@ func BenchmarkMany(b *testing.B) {
 			}
 		}
 	})
+	for name, f := range map[string]durable.Filter{
+		"name": {Name: "a"}, "kind": {Kind: durable.KindAgent}, "until": {Until: time.UnixMicro(many / 2)}, "since": {Since: time.UnixMicro(many / 2)},
+	} {
+		b.Run("list by "+name, func(b *testing.B) {
+			for b.Loop() {
+				runs, err := s.List(b.Context(), f)
+				if err != nil || len(runs) != durable.DefaultLimit {
+					b.Fatal(len(runs), err)
+				}
+			}
+		})
+	}
 	b.Run("claim nothing and reconcile nothing", func(b *testing.B) {
 		key := durable.Needs{Kind: durable.KindAgent, Name: "b"}.Key()
 		for b.Loop() {

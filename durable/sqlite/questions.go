@@ -75,13 +75,20 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 		if err != nil {
 			return err
 		}
+		if err := refuseAnswered(ctx, t, id, h.n, answers); err != nil {
+			return err
+		}
 		if h.status != durable.StatusWaiting {
-			return refuseAnswers(ctx, t, id, h.n, answers)
+			return fmt.Errorf("run %q does not wait for an answer: %w", id, durable.ErrNotFound)
 		}
 		now := s.clock()
 		for _, a := range answers {
-			if err := recordAnswer(ctx, t, h.n, a, now); err != nil {
-				return fmt.Errorf("run %q, call %q: %w", id, a.Call, err)
+			done, err := t.exec(ctx, updateAnswer, h.n, a.Call, a.Hash, now, a.Ends, a.Data)
+			if err != nil {
+				return err
+			}
+			if done == 0 {
+				return fmt.Errorf("run %q, call %q: %w", id, a.Call, refuseAnswer(ctx, t, h.n, a))
 			}
 		}
 		if _, err := t.exec(ctx, updateAnswerBy, h.n); err != nil {
@@ -93,13 +100,6 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 		}
 		return err
 	})
-}
-
-func recordAnswer(ctx context.Context, t tx, n int64, a durable.Answer, now int64) error {
-	if done, err := t.exec(ctx, updateAnswer, n, a.Call, a.Hash, now, a.Ends, a.Data); err != nil || done > 0 {
-		return err
-	}
-	return refuseAnswer(ctx, t, n, a)
 }
 
 // refuseAnswer returns why an answer cannot be recorded.
@@ -114,15 +114,14 @@ func refuseAnswer(ctx context.Context, t tx, n int64, a durable.Answer) error {
 	return durable.ErrNotFound
 }
 
-// refuseAnswers returns why answers to a run that does not wait cannot be recorded: when another answer made the run
-// ready, the caller learns that.
-func refuseAnswers(ctx context.Context, t tx, id agent.RunID, n int64, answers []durable.Answer) error {
+// refuseAnswered returns durable.ErrAnswered when one of the questions is already answered.
+func refuseAnswered(ctx context.Context, t tx, id agent.RunID, n int64, answers []durable.Answer) error {
 	for _, a := range answers {
 		if err := refuseAnswer(ctx, t, n, a); !errors.Is(err, durable.ErrNotFound) {
 			return fmt.Errorf("run %q, call %q: %w", id, a.Call, err)
 		}
 	}
-	return fmt.Errorf("run %q does not wait for an answer: %w", id, durable.ErrNotFound)
+	return nil
 }
 
 // Questions implements durable.Store.
