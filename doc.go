@@ -43,6 +43,7 @@
 //   - durable keeps runs in a store while they run, so that they survive their
 //     process and wait for people without holding one: durable/sqlite and
 //     durable/postgres are stores, durable/durabletest the tests for others.
+//     durable/temporal delivers ready runs through a Temporal server.
 //   - telemetry lets runs be seen through OpenTelemetry: spans, metrics, log events.
 //   - capability brings several of these at once, under one name: UseTools,
 //     UseHooks, UseGuards and others; capability/kit has such as are ready to use.

@@ -25,6 +25,7 @@ var (
 	input                agent.Message
 	store                durable.Store
 	run                  agent.RunID
+	runners              map[durable.Kind]durable.Runner
 	workspace            string
 	j                    struct{ Dir string } // in docs/getting-started.md, which shows lines of examples/repair
 )
