@@ -29,7 +29,10 @@ type result struct {
 func (w *waiter) fail(err error) { w.result <- result{err: err} }
 
 // poll is a running poll of a task queue.
-type poll struct{ cancel context.CancelFunc }
+type poll struct {
+	cancel   context.CancelFunc
+	expiring bool // expire was scheduled
+}
 
 // join makes a waiter wait for deliveries with the keys, unless it has its result already.
 func (s *Scheduler) join(w *waiter, keys map[durable.Key]bool) error {
@@ -78,18 +81,21 @@ func (s *Scheduler) leave(w *waiter) {
 	default:
 	}
 	for key := range w.keys {
-		p := s.polls[key]
-		if p == nil || s.isWanted(key) {
-			continue
+		if p := s.polls[key]; p != nil && !p.expiring && !s.isWanted(key) {
+			p.expiring = true
+			time.AfterFunc(spare, func() { s.expire(key, p) })
 		}
-		time.AfterFunc(spare, func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if s.polls[key] == p && !s.isWanted(key) {
-				delete(s.polls, key)
-				p.cancel()
-			}
-		})
+	}
+}
+
+// expire ends a poll that no waiter needs.
+func (s *Scheduler) expire(key durable.Key, p *poll) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.expiring = false
+	if s.polls[key] == p && !s.isWanted(key) {
+		delete(s.polls, key)
+		p.cancel()
 	}
 }
 

@@ -221,13 +221,28 @@ func TestRealServerRedelivers(t *testing.T) {
 			t.Logf("returned: again after %s", time.Since(began).Round(time.Millisecond))
 			assert.Less(t, time.Since(began), 4*time.Second)
 			if i == 2 {
-				require.NoError(t, d.Ack(t.Context()))
-				nextNone(t, s)
+				testReplaced(t, store, s, d)
 				return
 			}
 			require.NoError(t, d.Return(t.Context()))
 		}
 	})
+}
+
+// testReplaced checks that a delivery can be acknowledged and returned although a newer offer has replaced its own.
+func testReplaced(t *testing.T, store durable.Store, s *temporal.Scheduler, d durable.Delivery) {
+	t.Helper()
+	queues, err := store.Queues(t.Context())
+	require.NoError(t, err)
+	newer := durable.Offer{OfferID: durable.OfferID{Run: d.ID().Run, Seq: d.ID().Seq + 1}, Key: queues[0].Key()}
+	require.NoError(t, s.Offer(t.Context(), newer))
+	require.NoError(t, d.Ack(t.Context()))
+	require.NoError(t, d.Return(t.Context()))
+	d = next(t, s)
+	assert.Equal(t, newer.OfferID, d.ID())
+	require.NoError(t, d.Ack(t.Context()))
+	require.NoError(t, d.Ack(t.Context()), "twice")
+	nextNone(t, s)
 }
 
 // What a server delivers in a second, for the table in docs/adr/0033.

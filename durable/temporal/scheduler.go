@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -205,7 +204,7 @@ func (s *Scheduler) Next(ctx context.Context, w durable.WorkerInfo) (durable.Del
 }
 
 // servedKeys returns the keys of the queues that a worker serves, and a channel that is closed when there may be a new one.
-func (s *Scheduler) servedKeys(ctx context.Context, w durable.WorkerInfo) (keys map[durable.Key]bool, stale <-chan struct{}, err error) {
+func (s *Scheduler) servedKeys(ctx context.Context, w durable.WorkerInfo) (keys map[durable.Key]bool, stale chan struct{}, err error) {
 	s.mu.Lock()
 	queues, read, stale := s.queues, s.read, s.stale
 	s.mu.Unlock()
@@ -215,7 +214,9 @@ func (s *Scheduler) servedKeys(ctx context.Context, w durable.WorkerInfo) (keys 
 			return nil, nil, fmt.Errorf("looking for queues: %w", err)
 		}
 		s.mu.Lock()
-		s.queues, s.read = queues, began
+		if s.stale == stale { // no offer for an unknown queue was made in the meantime
+			s.queues, s.read = queues, began
+		}
 		s.mu.Unlock()
 	}
 	keys = map[durable.Key]bool{}
@@ -254,12 +255,8 @@ func (d *delivery) Return(ctx context.Context) error {
 // wrap describes an error. It returns nil if the server does not know the delivery any more: it was acknowledged or
 // returned before, has been delivered to another worker after decideTimeout, or was replaced by a newer offer.
 func (d *delivery) wrap(what string, err error) error {
-	if err == nil || connect.CodeOf(err) == connect.CodeNotFound || isReplaced(err) {
+	if err == nil || connect.CodeOf(err) == connect.CodeNotFound {
 		return nil
 	}
 	return fmt.Errorf("%s the delivery of run %s: %w", what, d.id.Run, err)
-}
-
-func isReplaced(err error) bool {
-	return connect.CodeOf(err) == connect.CodeInvalidArgument && strings.Contains(err.Error(), "already completed")
 }

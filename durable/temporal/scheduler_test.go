@@ -2,8 +2,12 @@ package temporal_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -227,6 +231,26 @@ func TestNextErrors(t *testing.T) {
 	group.Wait()
 	_, err = s.Next(t.Context(), anyWorker)
 	require.ErrorContains(t, err, "closed")
+}
+
+func TestTLS(t *testing.T) {
+	f := startFake(t, true)
+	var keys []string
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys = append(keys, r.Header.Get("Authorization"), r.Header.Get("Temporal-Namespace"))
+		f.handler.ServeHTTP(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	s := openScheduler(t, server.Listener.Addr().String(), temporal.Options{
+		Queues: fixedQueues("a"), TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, APIKey: "secret",
+	})
+	require.NoError(t, s.Offer(t.Context(), offer("r", 1, "a")))
+	assert.Equal(t, []string{"Bearer secret", "default"}, keys[:2])
+	require.NoError(t, s.Close())
 }
 
 // The server refuses long IDs and IDs that are not UTF-8.

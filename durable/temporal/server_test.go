@@ -23,6 +23,7 @@ import (
 type fakeServer struct {
 	activities bool
 	address    string
+	handler    http.Handler
 
 	mu         sync.Mutex
 	executions map[string]*execution
@@ -74,6 +75,7 @@ func startFake(t *testing.T, activities bool) *fakeServer {
 				return connect.NewResponse((*[]byte)(&reply)), nil
 			}, connect.WithCodec(temporal.BytesCodec{})))
 	}
+	f.handler = mux
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.Protocols = new(http.Protocols)
 	server.Config.Protocols.SetUnencryptedHTTP2(true)
