@@ -78,8 +78,14 @@ func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Re
 	inside, lose := context.WithCancelCause(context.WithValue(ctx, holding{}, h))
 	h.lose = lose
 	defer h.keeper.hold(h)()
-	if agent.Checkpoint(s).Resumed() { // signals may have come while no process held the run
+	if _, ok := ctx.Value(leased{}).(*claim); ok { // signals may have come while no process held the run
 		h.keeper.lookForSignals(ctx)
+	}
+	// The agent reports the beginning and the end outside of this processor, where the run is not known.
+	if agent.Checkpoint(s).Resumed() {
+		h.keeper.Observe(inside, agent.RunResumed{State: s})
+	} else {
+		h.keeper.Observe(inside, agent.RunStarted{Run: s.Run()})
 	}
 	var renewing sync.WaitGroup
 	over := make(chan struct{})
@@ -131,6 +137,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut 
 			Status: status, Blocked: blocked, Reason: final.StopSignal().OrEmpty().Reason, Steps: final.RunStepCount(), Result: resultOf(final, err),
 		})
 	}
+	h.keeper.Observe(context.WithValue(ctx, holding{}, h), agent.RunParked{State: final})
 	if !final.Waiting() || cut { // suspended: any process may resume it at once from the journal
 		err := h.commitAll(ctx)
 		h.release(ctx)

@@ -102,6 +102,7 @@ type claim struct {
 	entries   int64
 	state     agent.State       // as it was restored
 	submitted agent.State       // the input of a job that has not begun
+	input     []byte            // the same, as version 0.1.0 stored it in the journal
 	done      map[string][]byte // results of Once
 	begun     map[string]bool   // started by Once, without a result
 }

@@ -43,6 +43,8 @@ func restoreClaim(entries []Entry) (*claim, error) {
 		switch {
 		case e.Kind.ofState():
 			changes = append(changes, e.Data)
+		case e.Kind == entrySubmit:
+			c.input = e.Data
 		case e.Kind == EntryOnce:
 			c.begun[e.Key] = true
 		case e.Kind == EntryDone:
@@ -171,7 +173,10 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 
 // start starts a job that has not begun: its journal has no state.
 func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim) mo.Result[agent.State] {
-	input, err := k.store.Input(ctx, about.ID)
+	input, err := c.input, error(nil)
+	if input == nil {
+		input, err = k.store.Input(ctx, about.ID)
+	}
 	if err != nil {
 		return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, err))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/registry"
 )
@@ -29,6 +30,15 @@ type kept struct {
 	running atomic.Bool
 }
 
+// beganDemand is the demand of runs that the command line begins, so that no worker claims them: they are resumed with
+// the definition that is stored with them.
+const beganDemand = "grapnel.cli"
+
+// keeperOptions returns the options of the keeper of runs that the command line begins.
+func keeperOptions() durable.Options {
+	return durable.Options{Demands: map[string]string{beganDemand: "run"}, Events: events.Stored}
+}
+
 // openKept opens the store at a place.
 func openKept(ctx context.Context, at string, create bool) (*kept, error) {
 	p, err := placeOf(at)
@@ -39,7 +49,7 @@ func openKept(ctx context.Context, at string, create bool) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{place: p, store: store, keeper: durable.Keep(store, durable.Options{})}
+	k := &kept{place: p, store: store, keeper: durable.Keep(store, keeperOptions())}
 	k.going, k.suspend = context.WithCancel(context.WithoutCancel(ctx))
 	return k, nil
 }
