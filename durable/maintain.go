@@ -72,7 +72,7 @@ func (w *Worker) maintainOnce(ctx context.Context) {
 		err = w.measureQueues(ctx, queues)
 	}
 	if err == nil && !w.isEmbedded() {
-		err = makeOffers(ctx, w.store, w.options.Scheduler)
+		err = w.makeOffers(ctx)
 	}
 	if ctx.Err() == nil {
 		w.noteContact(ctx, err)
@@ -87,7 +87,7 @@ const offerPause = 20 * time.Millisecond
 func (w *Worker) offerChanges(ctx context.Context) {
 	for range w.store.Changes(ctx) {
 		w.pauseFor(ctx, rand.N(offerPause))
-		if err := makeOffers(ctx, w.store, w.options.Scheduler); err != nil && ctx.Err() == nil {
+		if err := w.makeOffers(ctx); err != nil && ctx.Err() == nil {
 			w.noteContact(ctx, err)
 			w.pauseFor(ctx, w.options.Poll)
 		}
@@ -99,22 +99,33 @@ func (w *Worker) isEmbedded() bool {
 	return own
 }
 
-// makeOffers makes the offers that a store owes.
-func makeOffers(ctx context.Context, store Store, s Scheduler) error {
-	for {
-		owed, err := store.Owed(ctx, offerRetry, 100)
-		if err != nil || len(owed) == 0 {
+// offerBatch is how many offers a worker makes at once. Other workers make the next ones at the same time.
+const offerBatch = 50
+
+// makeOffers makes the offers that the store owes. It records them first, so that of several workers one makes them. If the
+// scheduler fails, the worker makes them the next time; if the worker dies, the store owes them again after offerRetry.
+func (w *Worker) makeOffers(ctx context.Context) error {
+	w.offering.Lock()
+	defer w.offering.Unlock()
+	for ctx.Err() == nil {
+		if len(w.unmade) == 0 {
+			owed, err := w.store.Owed(ctx, offerRetry, offerBatch)
+			if err != nil || len(owed) == 0 {
+				return err
+			}
+			ids := make([]OfferID, len(owed))
+			for i, o := range owed {
+				ids[i] = o.OfferID
+			}
+			if err := w.store.Offered(ctx, ids...); err != nil {
+				return err
+			}
+			w.unmade = owed
+		}
+		if err := w.options.Scheduler.Offer(context.WithoutCancel(ctx), w.unmade...); err != nil { // a worker that stops makes them, too
 			return err
 		}
-		if err := s.Offer(ctx, owed...); err != nil {
-			return err
-		}
-		ids := make([]OfferID, len(owed))
-		for i, o := range owed {
-			ids[i] = o.OfferID
-		}
-		if err := store.Offered(ctx, ids...); err != nil {
-			return err
-		}
+		w.unmade = nil
 	}
+	return nil
 }

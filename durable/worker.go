@@ -51,6 +51,9 @@ type Worker struct {
 
 	free chan struct{} // receives when a run has ended
 	all  sync.WaitGroup
+
+	offering sync.Mutex
+	unmade   []Offer // offers that the store has recorded and the scheduler has not accepted
 }
 
 // NewWorker returns a worker on a store.
