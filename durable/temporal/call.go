@@ -80,7 +80,7 @@ func (c *client) method(name string) *connect.Client[[]byte, []byte] {
 	return c.methods[name]
 }
 
-func (c *client) close() { c.http.CloseIdleConnections() }
+func (c *client) closeIdle() { c.http.CloseIdleConnections() }
 
 // errorDetail returns the detail of an error of the server with a type of the package temporal.api.errordetails.v1, or
 // nil if there is none.

@@ -158,7 +158,7 @@ func priorityKey(p int8) uint64 {
 	return 5
 }
 
-// priority returns a temporal.api.common.v1.Priority.
+// priorityMessage returns a temporal.api.common.v1.Priority.
 func (s start) priorityMessage() message { return message{}.number(1, s.priority) }
 
 // workflows holds each offer in a workflow, which completes in its only workflow task.

@@ -72,7 +72,7 @@ func Open(ctx context.Context, address string, o Options) (*Scheduler, error) {
 	c := newClient(address, o)
 	has, err := supportsActivities(ctx, c, o.Namespace)
 	if err != nil {
-		c.close()
+		c.closeIdle()
 		return nil, fmt.Errorf("connecting to Temporal at %s, namespace %q: %w", address, o.Namespace, err)
 	}
 	s := &Scheduler{client: c, options: o, polls: map[durable.Key]*poll{}, stale: make(chan struct{})}
@@ -95,7 +95,7 @@ func (s *Scheduler) Close() error {
 	s.waiters, s.held = nil, nil
 	s.mu.Unlock()
 	s.group.Wait()
-	s.client.close()
+	s.client.closeIdle()
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (s *Scheduler) Offer(ctx context.Context, offers ...durable.Offer) error {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			if err := s.offer(ctx, o); err != nil {
+			if err := s.makeOffer(ctx, o); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				errs = cmp.Or(errs, fmt.Errorf("offering run %s: %w", o.Run, err))
@@ -129,7 +129,8 @@ func (s *Scheduler) Offer(ctx context.Context, offers ...durable.Offer) error {
 	return errs
 }
 
-func (s *Scheduler) offer(ctx context.Context, o durable.Offer) error {
+// makeOffer starts the execution of an offer, unless the run has one for this offer or a newer one.
+func (s *Scheduler) makeOffer(ctx context.Context, o durable.Offer) error {
 	st, err := newStart(s.options.Prefix, o)
 	if err != nil {
 		return err
