@@ -27,7 +27,7 @@ var (
 func TestBehavioursAreHeldByTests(t *testing.T) {
 	text, err := os.ReadFile("docs/behaviours.md")
 	require.NoError(t, err)
-	held, elsewhere, found := strings.Cut(string(text), "\n## Do not apply\n")
+	held, elsewhere, found := strings.Cut(string(text), "\n## Rules that do not apply\n")
 	require.True(t, found)
 
 	tested, promised := idsInTests(t), map[string]bool{}
@@ -57,7 +57,7 @@ func TestBehavioursAreHeldByTests(t *testing.T) {
 			continue
 		}
 		for id := range idsIn(ids) {
-			assert.False(t, promised[id], "docs/behaviours.md has %s as held and as not held", id)
+			assert.False(t, promised[id], "docs/behaviours.md has %s as a tested rule and as one that does not apply", id)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 // Package grapnel is a framework for agents: programs in which a language model
-// asks for tools, sees what they answered and goes on until it is done. Its
-// centre is a hook system that may watch, steer or stop such a program at every
-// moment that matters.
+// calls tools, receives their results and continues until it is done. Its core is
+// a hook system that can observe, steer or stop an agent at every point of a run.
 //
 //	var noSudo = hooks.On(hooks.AtPreToolUse, "no-sudo",
 //		hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
@@ -10,7 +9,7 @@
 //				return c.Deny("the line may run more than it shows: write plain commands")
 //			}
 //			for root := range line.CommandsNamed("sudo", "su", "doas", "pkexec") {
-//				return c.Deny("this agent is no administrator: leave out " + root.Name)
+//				return c.Deny("this agent must not use " + root.Name)
 //			}
 //			return c.Allow()
 //		}), hooks.ToolNamed("bash"))
@@ -25,67 +24,64 @@
 //		Build().Get()
 //
 // The hook reads the line as bash would, with package policy/bash: a search for "sudo " in the text of the
-// arguments misses s\udo. RequireText denies calls that have no command.
+// arguments would miss s\udo. RequireText denies calls without a command.
 //
-// This package holds no code, only the plan of the house. Start with package
-// builder to use the framework, with package agent to understand it.
+// This package contains no code, only this overview. To use the framework, start with package builder; to
+// understand it, start with package agent.
 //
-// # The house
+// # Packages
 //
-// From the ground up; a package imports those below it, never those above or
-// beside it, and a test keeps it so:
+// From the lowest layer up. A package imports only packages of lower layers, which a test checks.
 //
-//   - agent has the nouns (State, Message, ToolCall, Step, Session), the four
-//     seams (Driver, Executor, Processor, Criterion) and the loop that joins them.
-//   - processor wraps a run or a step, toolexec describes and runs tools,
-//     continuation judges after a step whether to go on, hooks asks and tells
-//     hooks at their points. None of the four knows another.
-//   - durable keeps runs in a store while they run, so that they survive their
-//     process and wait for people without holding one: durable/sqlite and
-//     durable/postgres are stores, durable/durabletest the tests for others.
-//     durable/temporal delivers ready runs through a Temporal server.
-//   - telemetry lets runs be seen through OpenTelemetry: spans, metrics, log events.
-//   - capability brings several of these at once, under one name: UseTools,
-//     UseHooks, UseGuards and others; capability/kit has such as are ready to use.
-//   - builder makes an agent of a driver and capabilities, or says everything
-//     that is wrong with them.
-//   - registry makes them of names: an agent's definition is data, in YAML or JSON.
+//   - agent defines the basic types (State, Message, ToolCall, Step, Session), the four main interfaces
+//     (Driver, Executor, Processor, Criterion) and the loop.
+//   - processor wraps a run or a step, toolexec describes and runs tools, continuation decides after a step
+//     whether to continue, hooks calls hooks at their points. These four do not depend on each other.
+//   - durable records runs in a store while they run, so that they survive their process and can wait for
+//     people without a process: durable/sqlite and durable/postgres are stores, durable/durabletest tests
+//     other stores. Its workers execute jobs from a store: agents, and commands with durable/command.
+//     durable/temporal delivers ready runs to them through a Temporal server.
+//     durable/approval lets people answer questions about tool calls later: it has a page, a JSON endpoint
+//     and notifiers.
+//   - telemetry reports runs to OpenTelemetry: spans, metrics, log events. telemetry/otelsetup sends them to
+//     the exporters that the OTEL_ variables name.
+//   - capability combines several of these under one name: UseTools, UseHooks, UseGuards and others;
+//     capability/kit has more that are ready to use.
+//   - builder builds an agent from a driver and capabilities, or reports everything that is wrong with them.
+//   - registry builds agents from definitions in YAML or JSON.
 //
-// Models are asked by drivers/openai, drivers/anthropic and drivers/gemini, each
-// on the official SDK of its vendor; drivers/replay plays recorded transcripts,
-// and drivers has what they share: errors and prices. toolexec/shell,
-// toolexec/files and toolexec/mcp are tools that do something. Hooks ready to use
-// are hooks/basedir, hooks/redact, hooks/pii, hooks/ratelimit, hooks/budget, hooks/loops,
-// hooks/judge, hooks/audit and hooks/verify; hooks/mock answers in the place of tools;
-// hooks/moment fires one point for them, without a run of one's own.
-// telemetry/otelsetup sends telemetry to where the OTEL_ variables say.
+// Models: drivers/openai, drivers/anthropic and drivers/gemini call model services; drivers/replay plays
+// recorded transcripts, and drivers has the error type and prices of all of them.
 //
-// action is what hooks do that are declared and not programmed: run a command, ask a
-// web service, a tool, an agent, a pipeline, a model or a person.
+// Tools: toolexec/shell, toolexec/files and toolexec/mcp.
 //
-// policy makes hooks of rules that stand in files, and follows the files while they
-// change. policy/bash says what running a line of bash may do, for hooks and policies to
-// judge; it stands on nothing of ours. policy/condition is the language in which policies
-// say when they apply. policy/provenance says who brought a value into a run, so that
-// policies can tell what the user wants from what a web page wants. policy/library has
-// policies that are ready to use. policy/recorded reads what agents did before, in whatever
-// form it was written down, and policy/backtest tells what hooks would have done to it.
+// Hooks that are ready to use: hooks/basedir, hooks/redact, hooks/pii, hooks/ratelimit, hooks/budget,
+// hooks/loops, hooks/judge, hooks/audit and hooks/verify. hooks/mock answers in place of tools. hooks/moment
+// fires hooks at one point, without a run of your own.
 //
-// policy/policytest tries policies out: it fires events at their rules, runs the cases that
-// stand beside them, and says why each decision is what it is.
+// Policies:
 //
-// Questions about tool calls that no person is there to answer are answered later: durable/approval
-// has the page, the JSON endpoint and the notifiers for that.
+//   - policy builds hooks from rules in files, and follows changes of the files.
+//   - action implements the actions of rules: run a command, ask a web service, a tool, an agent, a pipeline,
+//     a model or a person.
+//   - policy/bash determines what running a line of bash may do. It imports no other package of this module.
+//   - policy/condition implements the language of conditions.
+//   - policy/provenance says who brought a value into a run, so that a policy can distinguish a request of
+//     the user from a request in a web page.
+//   - policy/library has policies that are ready to use.
+//   - policy/policytest runs the test cases of policies and explains decisions.
+//   - policy/recorded reads recorded runs in several formats, and policy/backtest reports what hooks would
+//     have done to them.
 //
-// Beside it stand agent/agenttest and hooks/hookstest, for tests of your own
-// drivers, tools and hooks. The command in cmd/grapnel runs agents without a line
-// of Go, and the programs under examples show it all at work.
+// Tests: agent/agenttest and hooks/hookstest help to test your own drivers, tools and hooks.
 //
-// # The words
+// The command in cmd/grapnel runs agents without any Go code. The programs under examples show how to use the
+// packages.
 //
-// A session is a conversation of runs; a run is one execution of an agent, and
-// takes steps; a step is one model turn and the tool calls it asked for. A driver
-// asks the model, an executor runs a call, a processor wraps, a criterion judges,
-// a hook is told at a point, a capability brings several of these. The words mean
-// the same everywhere.
+// # Terms
+//
+// A session is a conversation of runs. A run is one execution of an agent, and takes steps. A step is one
+// model turn and the tool calls that the model asked for. A driver asks the model, an executor runs a call, a
+// processor wraps a run or a step, a criterion decides whether to continue, a hook is called at a point, and
+// a capability installs several of these. The terms mean the same in all packages.
 package grapnel

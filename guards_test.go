@@ -22,7 +22,7 @@ var noSudo = hooks.On(hooks.AtPreToolUse, "no-sudo",
 			return c.Deny("the line may run more than it shows: write plain commands")
 		}
 		for root := range line.CommandsNamed("sudo", "su", "doas", "pkexec") {
-			return c.Deny("this agent is no administrator: leave out " + root.Name)
+			return c.Deny("this agent must not use " + root.Name)
 		}
 		return c.Allow()
 	}), hooks.ToolNamed("bash"))
@@ -57,7 +57,7 @@ func Example() {
 		}
 	}
 	// Output:
-	// tool "bash": denied by no-sudo: this agent is no administrator: leave out sudo
+	// tool "bash": denied by no-sudo: this agent must not use sudo
 	// tool "bash": denied by no-sudo: argument "command" is missing: it must be a text
 	// ran ls
 }

@@ -112,7 +112,7 @@ var layers = map[string]layer{
 	},
 
 	"registry": {
-		Ours:    []string{"agent", "processor", "toolexec", "hooks", "capability", "builder", "internal/yamlfile"},
+		Ours:    []string{"agent", "processor", "toolexec", "hooks", "capability", "builder", "durable/command", "internal/yamlfile"},
 		Modules: values,
 	},
 

@@ -24,6 +24,7 @@ var (
 	s                    agent.State
 	input                agent.Message
 	store                durable.Store
+	keeper               *durable.Keeper
 	run                  agent.RunID
 	runners              map[durable.Kind]durable.Runner
 	workspace            string

@@ -27,7 +27,7 @@ func missingTests(folder, page string) (missing []string, links int) {
 	return missing, links
 }
 
-// Every test that the threat model names must exist, and every control that it names under "What is held" must have a
+// Every test that the threat model names must exist, and every control that it names under "Defences" must have a
 // test or a command.
 func TestThreatModelNamesItsTests(t *testing.T) {
 	text, err := os.ReadFile("docs/threat-model.md")
@@ -36,9 +36,9 @@ func TestThreatModelNamesItsTests(t *testing.T) {
 	assert.Empty(t, missing, "docs/threat-model.md links to tests that are not there")
 	assert.Greater(t, links, 40)
 
-	_, held, found := strings.Cut(string(text), "\n## What is held\n")
+	_, held, found := strings.Cut(string(text), "\n## Defences\n")
 	require.True(t, found)
-	held, _, found = strings.Cut(held, "\n## What is not held\n")
+	held, _, found = strings.Cut(held, "\n## Known gaps\n")
 	require.True(t, found)
 	for line := range strings.Lines(held) {
 		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| control |") {

@@ -78,7 +78,7 @@ type Agent struct {
 func New(c Config) mo.Result[*Agent] {
 	var wrong []error
 	if c.Driver == nil {
-		wrong = append(wrong, errors.New("no driver: give one with WithDriver"))
+		wrong = append(wrong, errors.New("no driver: set one with WithDriver"))
 	}
 	if c.Parallel < 0 {
 		wrong = append(wrong, fmt.Errorf("parallel is %d: it must not be negative", c.Parallel))

@@ -14,7 +14,7 @@
 //
 // Most programs build their agents with package builder, from capabilities.
 //
-// # Words
+// # Terms
 //
 // A session is a conversation of one or more runs; Session.Close ends it. A run is one execution of an
 // agent on a session; it takes steps. A step is one model turn and the tool calls

@@ -107,7 +107,7 @@ func (x Seal) unseal(data []byte) (state []byte, err error) {
 	case known.Seal == nil:
 		return nil, errors.New("this is not the JSON form of a state")
 	case *known.Seal != sealVersion:
-		return nil, fmt.Errorf("the seal is of version %d, and this program reads %d: use a newer version of the module", *known.Seal, sealVersion)
+		return nil, fmt.Errorf("the seal has version %d, but this program reads version %d: use a newer version of the module", *known.Seal, sealVersion)
 	}
 	var form sealedJSON
 	if err := strictjson.UnmarshalStrict(data, &form); err != nil {

@@ -228,7 +228,7 @@ type ApprovalVerdict uint8
 const (
 	// RejectAndEnd: the call does not run and the run ends as interrupted. Its text is "reject".
 	RejectAndEnd ApprovalVerdict = iota
-	// RejectAndContinue: the call does not run; the model is told, and the run continues.
+	// RejectAndContinue: the call does not run, the model gets the reason, and the run continues.
 	RejectAndContinue
 	// Approve: the call runs.
 	Approve

@@ -418,7 +418,7 @@ type Limits struct {
 	Tokens int64
 	// Cost is the maximum cost in US dollars.
 	Cost float64
-	// Time is the maximum time since the start of the run.
+	// Time is the maximum time since the start of the run. Time that the run was parked counts.
 	Time time.Duration
 }
 

@@ -34,13 +34,13 @@ func (j Job) width() int { return max(1, j.Calls) }
 func (j Job) check() error {
 	switch {
 	case j.Steps < 0:
-		return fmt.Errorf("prepare job: %d steps: want none or more", j.Steps)
+		return fmt.Errorf("prepare job: %d steps: must not be negative", j.Steps)
 	case j.History < 0 || j.History%2 != 0:
-		return fmt.Errorf("prepare job: a history of %d messages: want an even number", j.History)
+		return fmt.Errorf("prepare job: a history of %d messages: must be an even number", j.History)
 	case j.Calls < 0:
-		return fmt.Errorf("prepare job: %d calls in a step: want none or more", j.Calls)
+		return fmt.Errorf("prepare job: %d calls in a step: must not be negative", j.Calls)
 	case j.HookPairs < 0:
-		return fmt.Errorf("prepare job: %d hook pairs: want none or more", j.HookPairs)
+		return fmt.Errorf("prepare job: %d hook pairs: must not be negative", j.HookPairs)
 	}
 	return nil
 }

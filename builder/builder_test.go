@@ -214,18 +214,18 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 	assert.Equal(t, []string{
 		`building agent "helper":`,
 		`capability 1 of 6 is nil`,
-		`capability "b" requires "c", which is not there`,
+		`capability "b" requires "c", which is not installed`,
 		`capability "guards": the limit of steps is -2: it must not be less than -1, which means none, and zero means 100`,
 		`capability "guards": the limit of time is -1ns: it must not be negative, and zero means none`,
-		`putting the toolbox together: tool "a": the name is given twice`,
+		`building the toolbox: tool "a": the name is given twice`,
 		`hook "h" is declared twice: names must be unique`,
 		`the func that changes the request is nil`,
-		`the approver is nil: leave it out when there is no person to ask`,
-		`no driver: give one with WithDriver`,
+		`the approver is nil: omit it if no person can be asked`,
+		`no driver: set one with WithDriver`,
 		`observer 1 of 1 is nil`,
 	}, strings.Split(err.Error(), "\n"))
 }
 
 func TestEmptyBuilder(t *testing.T) {
-	require.EqualError(t, builder.AgentBuilder{}.Build().Error(), "building the agent:\nno driver: give one with WithDriver")
+	require.EqualError(t, builder.AgentBuilder{}.Build().Error(), "building the agent:\nno driver: set one with WithDriver")
 }

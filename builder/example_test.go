@@ -91,8 +91,8 @@ func ExampleAgentBuilder_Build() {
 	// building agent "helper":
 	// capability "guards": the limit of steps is -2: it must not be less than -1, which means none, and zero means 100
 	// hook "audit" is declared twice: names must be unique
-	// the approver is nil: leave it out when there is no person to ask
-	// no driver: give one with WithDriver
+	// the approver is nil: omit it if no person can be asked
+	// no driver: set one with WithDriver
 }
 
 // A builder is a value: keep the common parts of several agents in one builder, and extend it.

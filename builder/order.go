@@ -73,7 +73,7 @@ func inOrder(given []capability.Capability) ([]part, []error) {
 		}
 		if name := p.name(); name != "" {
 			if _, twice := index[name]; twice {
-				say("%s is declared twice: an agent has one of them", p)
+				say("%s is declared twice: an agent can have only one", p)
 				continue
 			}
 			index[name] = len(parts)
@@ -85,7 +85,7 @@ func inOrder(given []capability.Capability) ([]part, []error) {
 		required, names := p.needs()
 		for _, name := range required {
 			if _, ok := index[name]; !ok {
-				say("%s requires %q, which is not there", p, name)
+				say("%s requires %q, which is not installed", p, name)
 			}
 		}
 		before[i] = lo.FilterMap(names, func(name string, _ int) (int, bool) {
@@ -95,7 +95,7 @@ func inOrder(given []capability.Capability) ([]part, []error) {
 	}
 	order, circle := sortByNeeds(before)
 	if len(circle) > 0 {
-		say("capabilities wait for one another in a circle: %s", strings.Join(lo.Map(circle, func(i int, _ int) string { return parts[i].String() }), ", "))
+		say("capabilities require each other in a cycle: %s", strings.Join(lo.Map(circle, func(i int, _ int) string { return parts[i].String() }), ", "))
 	}
 	return lo.Map(order, func(i int, _ int) part { return parts[i] }), wrong
 }

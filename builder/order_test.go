@@ -46,24 +46,24 @@ func TestWhatIsWrongWithCapabilities(t *testing.T) {
 		"nil": {[]capability.Capability{part{name: "a"}, nil}, []string{"capability 2 of 2 is nil"}},
 		"IP-110, SW-22: there twice": {
 			[]capability.Capability{capability.UseGuards{Steps: 1}, part{name: "a"}, capability.UseGuards{Steps: 2}},
-			[]string{`capability "guards" is declared twice: an agent has one of them`},
+			[]string{`capability "guards" is declared twice: an agent can have only one`},
 		},
 		"another approver": {
 			[]capability.Capability{capability.UseApproval(noPerson), capability.UseApproval(noPerson)},
-			[]string{`capability "approval" is declared twice: an agent has one of them`},
+			[]string{`capability "approval" is declared twice: an agent can have only one`},
 		},
 		"missing": {
 			[]capability.Capability{part{name: "a", requires: []string{"b", "c", "b"}, after: []string{"d"}}, needy{func(p capability.Plan) (capability.Plan, error) { return p, nil }}},
-			[]string{`capability "a" requires "b", which is not there`, `capability "a" requires "c", which is not there`,
-				`capability 2 (builder_test.needy) requires "guards", which is not there`},
+			[]string{`capability "a" requires "b", which is not installed`, `capability "a" requires "c", which is not installed`,
+				`capability 2 (builder_test.needy) requires "guards", which is not installed`},
 		},
 		"a circle": {
 			[]capability.Capability{part{name: "a", after: []string{"b"}}, part{name: "b", requires: []string{"a"}}, part{name: "behind", after: []string{"a"}}, part{name: "free"}},
-			[]string{`capabilities wait for one another in a circle: capability "a", capability "b"`},
+			[]string{`capabilities require each other in a cycle: capability "a", capability "b"`},
 		},
 		"needs itself": {
 			[]capability.Capability{part{name: "a", requires: []string{"a"}}},
-			[]string{`capabilities wait for one another in a circle: capability "a"`},
+			[]string{`capabilities require each other in a cycle: capability "a"`},
 		},
 		"fails to install": {[]capability.Capability{part{name: "a"}, unnamed}, []string{"capability 2 (capability.Func): no disk"}},
 		"guards that are none": {
@@ -72,8 +72,8 @@ func TestWhatIsWrongWithCapabilities(t *testing.T) {
 		},
 		"all at once": {
 			[]capability.Capability{nil, part{name: "a"}, part{name: "a"}, unnamed, part{name: "b", requires: []string{"z"}}},
-			[]string{"capability 1 of 5 is nil", `capability "a" is declared twice: an agent has one of them`,
-				`capability "b" requires "z", which is not there`, "capability 4 (capability.Func): no disk"},
+			[]string{"capability 1 of 5 is nil", `capability "a" is declared twice: an agent can have only one`,
+				`capability "b" requires "z", which is not installed`, "capability 4 (capability.Func): no disk"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

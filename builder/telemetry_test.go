@@ -37,5 +37,5 @@ func TestAgentsCanBeSeen(t *testing.T) {
 		})
 	}
 	assert.ErrorContains(t, b.With(capability.UseTelemetry{}, capability.UseTelemetry{}).Plan().Error(),
-		`capability "telemetry" is declared twice: an agent has one of them`)
+		`capability "telemetry" is declared twice: an agent can have only one`)
 }

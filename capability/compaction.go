@@ -142,20 +142,20 @@ func (u UseCompaction) check() error {
 		{"the tokens to keep", u.KeepTokens}, {"the tokens of a summary", int64(u.SummaryTokens)}, {"the timeout", int64(u.Timeout)},
 	} {
 		if limit.value < 0 {
-			say("%s: %d is less than zero: give a number, or zero for the default", limit.name, limit.value)
+			say("%s is %d: it must not be negative, and zero means the default", limit.name, limit.value)
 		}
 	}
 	if u.Messages > 0 && u.Messages < 4 {
-		say("the limit of messages is %d: a call, its answer, the user's message and a summary are four already", u.Messages)
+		say("the limit of messages is %d: it must be at least four, for a call, its answer, the user's message and a summary", u.Messages)
 	}
 	if u.Messages > 0 && u.Keep >= u.Messages {
-		say("the limit of messages is %d and the newest %d are kept: keep fewer, or there is nothing to summarise", u.Messages, u.Keep)
+		say("the limit of messages is %d and the newest %d are kept: keep fewer, otherwise there is nothing to summarise", u.Messages, u.Keep)
 	}
 	if u.Tokens > 0 && u.KeepTokens >= u.Tokens {
-		say("the limit of tokens is %d and the newest %d are kept: keep fewer, or there is nothing to summarise", u.Tokens, u.KeepTokens)
+		say("the limit of tokens is %d and the newest %d are kept: keep fewer, otherwise there is nothing to summarise", u.Tokens, u.KeepTokens)
 	}
 	if u.Summarize != nil && (u.Driver != nil || u.Model != "" || u.Instructions != "") {
-		say("who writes the summary is not clear: give either Summarize or a Driver, Model and Instructions")
+		say("set either Summarize, or Driver, Model and Instructions, but not both")
 	}
 	return errors.Join(wrong...)
 }

@@ -696,12 +696,12 @@ func TestCompactionKeepsTheContractOfADriver(t *testing.T) {
 
 func TestCompactionThatMakesNoSense(t *testing.T) {
 	for want, use := range map[string]capability.UseCompaction{
-		"the limit of tokens: -1 is less than zero":         {Tokens: -1},
+		"the limit of tokens is -1":                         {Tokens: -1},
 		"the limit of messages is 3":                        {Messages: 3},
 		"the limit of messages is 10 and the newest 10":     {Messages: 10, Keep: 10},
 		"the limit of tokens is 100 and the newest 100 are": {Tokens: 100, KeepTokens: 100},
-		"who writes the summary is not clear":               {Summarize: writes("x"), Driver: agenttest.Script()},
-		"the timeout: -1000 is less":                        {Timeout: -1000},
+		"set either Summarize, or Driver":                   {Summarize: writes("x"), Driver: agenttest.Script()},
+		"the timeout is -1000":                              {Timeout: -1000},
 	} {
 		_, err := builder.New().WithDriver(agenttest.Script()).With(use).Build().Get()
 		require.ErrorContains(t, err, want)

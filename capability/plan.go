@@ -193,7 +193,7 @@ func (p Plan) WithContinuations(n int) Plan { p.continuations = n; return p }
 // WithApprover sets the approver. Without one, a call that needs approval is denied.
 func (p Plan) WithApprover(a agent.Approver) Plan {
 	if nils.Is(a) {
-		return p.blaming(errors.New("the approver is nil: leave it out when there is no person to ask"))
+		return p.blaming(errors.New("the approver is nil: omit it if no person can be asked"))
 	}
 	p.approver = a
 	return p
@@ -308,12 +308,12 @@ func (p Plan) check() error {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	switch {
 	case p.driver == nil:
-		say("no driver: give one with WithDriver")
+		say("no driver: set one with WithDriver")
 	case nils.Is(p.driver):
-		say("the driver is a nil %T: give one that was made", p.driver)
+		say("the driver is a nil %T", p.driver)
 	}
 	if p.executor != nil && nils.Is(p.executor) {
-		say("the executor is a nil %T: give one that was made, or none", p.executor)
+		say("the executor is a nil %T: omit it to use none", p.executor)
 	}
 	if p.parallel < 0 {
 		say("parallel is %d: it must not be negative", p.parallel)

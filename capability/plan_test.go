@@ -115,16 +115,16 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 		Agent().Error()
 	require.Error(t, err)
 	assert.Equal(t, []string{
-		`putting the toolbox together: tool 1 of 4 is nil`,
-		`tool "x y": a name is 1 to 64 letters, digits, _ and -`,
+		`building the toolbox: tool 1 of 4 is nil`,
+		`tool "x y": a name must be 1 to 64 letters, digits, _ and -`,
 		`tool "a": the name is given twice`,
 		`hook "h" is declared twice: names must be unique`,
 		`hook 3 has no name: events and denials need one`,
 		`hook 3: it has no func`,
 		`hook 3: it has no point: make it with On, Observe or ObserveAll`,
 		`the func that changes the request is nil`,
-		`the approver is nil: leave it out when there is no person to ask`,
-		`no driver: give one with WithDriver`,
+		`the approver is nil: omit it if no person can be asked`,
+		`no driver: set one with WithDriver`,
 		`parallel is -1: it must not be negative`,
 		`continuations are -2: they must not be negative`,
 		`the processor "r" is nil`,

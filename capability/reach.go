@@ -108,7 +108,7 @@ func wholeScope(r hooks.Reach) hooks.Scope { return r.Here.Union(r.Below) }
 // between agents: policy.Check checks them.
 func (p Plan) checkReach(compiled *hooks.Compiled) error {
 	return errors.Join(lo.FilterMap(compiled.Gaps(), func(g hooks.Gap, _ int) (error, bool) {
-		later := lo.Ternary(g.Tool+g.Agent == "", "", "; UseLater declares what comes later")
+		later := lo.Ternary(g.Tool+g.Agent == "", "", "; declare tools and agents that are added later with UseLater")
 		return fmt.Errorf("hook %q: %s%s", g.Hook, g.Text, later), g.Origin == nil && !slices.Contains(p.inherited, g.Hook)
 	})...)
 }

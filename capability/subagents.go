@@ -110,7 +110,7 @@ func (u UseSubagents) toolsFor(p Plan) ([]toolexec.Tool, error) {
 	}
 	spec := agent.ToolSpec{
 		Name: cmp.Or(u.Tool, "task"),
-		Description: "Has another agent do something and tells what it answered. It knows nothing of this conversation: " +
+		Description: "Asks another agent to do something, and returns its answer. It does not see this conversation: " +
 			"the instruction has to say everything. The agents:\n" + strings.Join(told, "\n"),
 	}
 	t.Tool = toolexec.CallFunc(spec, t.run)

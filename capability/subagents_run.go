@@ -130,7 +130,7 @@ func (t *task) run(ctx context.Context, settings agent.RunSettings, s agent.Stat
 	if err != nil {
 		return toolexec.Output{}, err
 	}
-	return toolexec.Output{Content: agent.TextContent(cmp.Or(left.Result, "(the agent answered with nothing)")), Failed: withheld != nil}, nil
+	return toolexec.Output{Content: agent.TextContent(cmp.Or(left.Result, "(the agent's answer is empty)")), Failed: withheld != nil}, nil
 }
 
 func (t *task) ran(ctx context.Context, settings agent.RunSettings, s agent.State, input ...agent.Message) (agent.State, error) {

@@ -123,7 +123,7 @@ func TestASubagentFails(t *testing.T) {
 	}{
 		"unknown":            {agenttest.Say("hi"), "other", 0, `unknown agent "other": available: scout`, 0},
 		"a model that fails": {agenttest.Fail(errors.New("out of order")), "scout", 0, "out of order", 1},
-		"nothing to say":     {agenttest.Say(""), "scout", 0, "(the agent answered with nothing)", 0},
+		"nothing to say":     {agenttest.Say(""), "scout", 0, "(the agent's answer is empty)", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bench

@@ -98,7 +98,7 @@ func UseInstructionsFunc(f func(ctx context.Context, s agent.State) (string, err
 		}
 		text, err := f(ctx, s)
 		if err != nil {
-			return s, fmt.Errorf("making the instructions: %w", err)
+			return s, fmt.Errorf("building the instructions: %w", err)
 		}
 		if text == "" {
 			return s, nil
@@ -107,7 +107,7 @@ func UseInstructionsFunc(f func(ctx context.Context, s agent.State) (string, err
 	})
 	return Func(func(p Plan) (Plan, error) {
 		if f == nil {
-			return p, errors.New("the func that makes the instructions is nil")
+			return p, errors.New("the func that returns the instructions is nil")
 		}
 		return p.AroundStep(Inside, "instructions", add), nil
 	})

@@ -267,10 +267,10 @@ func TestInstructionsThatCannotBeMade(t *testing.T) {
 	driver := agenttest.Script(agenttest.Say("done"))
 	_, err := run(t, installed(t, driver, capability.UseInstructionsFunc(func(context.Context, agent.State) (string, error) { return "", down })))
 	require.ErrorIs(t, err, down)
-	require.ErrorContains(t, err, "making the instructions: the directory is down")
+	require.ErrorContains(t, err, "building the instructions: the directory is down")
 	assert.Empty(t, driver.Calls())
 	_, err = capability.UseInstructionsFunc(nil).Install(capability.Plan{}).Get()
-	require.EqualError(t, err, "the func that makes the instructions is nil")
+	require.EqualError(t, err, "the func that returns the instructions is nil")
 }
 
 // A step whose reply is there already asks the model nothing, and needs no instructions.

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Embedded returns the scheduler that finds ready runs in the store itself: for one machine, or for
+// NewEmbedded returns the scheduler that finds ready runs in the store itself: for one machine, or for
 // several processes that share a database. It needs no offers. Poll is how often Next looks at the
 // store when the store reports no change; zero means one second.
-func Embedded(store Store, poll time.Duration) Scheduler {
+func NewEmbedded(store Store, poll time.Duration) Scheduler {
 	if poll <= 0 {
 		poll = time.Second
 	}
@@ -26,7 +26,7 @@ type embedded struct {
 	read   time.Time // when the queues were read
 }
 
-// Offer does nothing: workers find the run in the store.
+// Offer returns nil: workers find the run in the store.
 func (e *embedded) Offer(context.Context, ...Offer) error { return nil }
 
 // Next claims the next ready run.

@@ -165,7 +165,7 @@ func questionSpot(run agent.RunID, q Question) spot {
 	return spotOf(fmt.Sprintf("the question about call %q of run %q", q.Call, run), "question", string(run), q.Call, q.Hash, q.Tool)
 }
 
-// eventSpot does not contain the number of the event, which the store gives it, but its time.
+// eventSpot returns the spot of an event. It has the time of the event and not its number, which the store gives it later.
 func eventSpot(run agent.RunID, e Event) spot {
 	at := strconv.FormatInt(e.At.UnixMicro(), 10)
 	return spotOf(fmt.Sprintf("an event %s of run %q", e.Name, run), "event", string(run), e.Name, at)

@@ -134,12 +134,12 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut 
 		status, blocked := StatusOf(final.Status())
 		h.keeper.Observe(context.WithValue(ctx, holding{}, h), agent.RunCompleted{State: final, Err: err})
 		return h.note(ctx, EntryEnd, final, Update{
-			Status: status, Blocked: blocked, Reason: final.StopSignal().OrEmpty().Reason, Steps: final.RunStepCount(), Result: resultOf(final, err),
+			Status: status, Blocked: blocked, Reason: final.StopSignal().OrEmpty().Reason, Steps: final.RunStepCount(), Result: agentResult(final, err),
 		})
 	}
 	h.keeper.Observe(context.WithValue(ctx, holding{}, h), agent.RunParked{State: final})
 	if !final.Waiting() || cut { // suspended: any process may resume it at once from the journal
-		err := h.commitAll(ctx)
+		err := errors.Join(h.commitAll(ctx), h.commitEvents(ctx))
 		h.release(ctx)
 		return err
 	}
@@ -201,7 +201,7 @@ func (h *held) noteBegun(ctx context.Context, together int, p *agent.Prepared) e
 	if together > 1 {
 		h.awaitOthers(together)
 	}
-	return top.commit(ctx, e.Seq)
+	return top.commitThrough(ctx, e.Seq)
 }
 
 // beginning is calls that begin together.
@@ -296,20 +296,20 @@ func (h *held) stage(e *Entry, u Update) error {
 // commitStaged commits a staged entry, or plans its commit when it may wait.
 func (h *held) commitStaged(ctx context.Context, e Entry) error {
 	if !e.Kind.mayWait() {
-		return h.commit(ctx, e.Seq)
+		return h.commitThrough(ctx, e.Seq)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.settle == nil && len(h.waiting) > 0 {
 		ctx = context.WithoutCancel(ctx)
-		h.settle = time.AfterFunc(h.keeper.settle, func() { _ = h.commit(ctx, e.Seq) }) // its error ends the run: see give
+		h.settle = time.AfterFunc(h.keeper.settle, func() { _ = h.commitThrough(ctx, e.Seq) }) // its error ends the run: see give
 	}
 	return h.lost
 }
 
-// commit writes all waiting entries in one commit, unless another caller has written the one with this number. It retries
+// commitThrough writes all waiting entries in one commit, unless another caller has written the one with this number. It retries
 // a failing store for a while, independent of the context of the run, since the events have already happened.
-func (h *held) commit(ctx context.Context, seq int64) error {
+func (h *held) commitThrough(ctx context.Context, seq int64) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	h.mu.Lock()
@@ -345,7 +345,7 @@ func (h *held) commitAll(ctx context.Context) error {
 	h.mu.Lock()
 	last := h.staged
 	h.mu.Unlock()
-	return h.commit(ctx, last)
+	return h.commitThrough(ctx, last)
 }
 
 // give gives the run up: nothing more is written, and the run is cancelled.

@@ -70,6 +70,20 @@ func (h *held) takeEvents() []Event {
 	return events
 }
 
+// commitEvents writes events that no entry follows.
+func (h *held) commitEvents(ctx context.Context) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	h.mu.Lock()
+	c := Commit{Events: h.takeEvents()}
+	lost := h.lost
+	h.mu.Unlock()
+	if lost != nil || len(c.Events) == 0 {
+		return lost
+	}
+	return h.keeper.patiently(context.WithoutCancel(ctx), func(ctx context.Context) error { return h.keeper.store.Commit(ctx, h.lease, c) })
+}
+
 // signalInterval is how often a keeper looks for signals when the store reports no change.
 const signalInterval = 500 * time.Millisecond
 
@@ -222,8 +236,8 @@ func ResultOf(ctx context.Context, store Store, id agent.RunID) (result Result, 
 	return result, nil
 }
 
-// resultOf returns the result of a run of an agent.
-func resultOf(final agent.State, err error) []byte {
+// agentResult returns the result of a run of an agent.
+func agentResult(final agent.State, err error) []byte {
 	result := Result{}
 	if final.Status() == agent.StatusDone {
 		result.Text = final.Answer()

@@ -37,7 +37,7 @@ func (w *Worker) measureQueues(ctx context.Context, queues []Needs) error {
 		if !w.Serves(needs) {
 			continue
 		}
-		services, err := w.store.Served(ctx, needs.Key())
+		services, err := w.store.QueueServices(ctx, needs.Key())
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ const offerRetry = time.Minute
 func (w *Worker) maintainOnce(ctx context.Context) {
 	done, err := w.store.Reconcile(ctx)
 	if err == nil && done.Changed() {
-		w.observe(ctx, WorkerEvent{Kind: WorkerReconciled, Reconciled: done})
+		w.report(ctx, WorkerEvent{Kind: WorkerReconciled, Reconciled: done})
 	}
 	var queues []Needs
 	if err == nil {
@@ -66,7 +66,7 @@ func (w *Worker) maintainOnce(ctx context.Context) {
 		}
 	}
 	if err == nil && len(keys) > 0 {
-		err = w.store.Polled(ctx, keys...)
+		err = w.store.RecordPoll(ctx, keys...)
 	}
 	if err == nil && len(keys) > 0 && time.Since(w.measured) > queueInterval {
 		err = w.measureQueues(ctx, queues)
@@ -117,7 +117,7 @@ func (w *Worker) makeOffers(ctx context.Context) error {
 			for i, o := range owed {
 				ids[i] = o.OfferID
 			}
-			if err := w.store.Offered(ctx, ids...); err != nil {
+			if err := w.store.RecordOffers(ctx, ids...); err != nil {
 				return err
 			}
 			w.unmade = owed

@@ -122,7 +122,7 @@ func hasRun(err error) bool {
 	return ran
 }
 
-// Execute is Resume for a run whose lease this keeper's owner has, such as a run that a worker has
+// Execute works like Resume for a run whose lease this keeper's owner has, such as a run that a worker has
 // claimed. It starts a job that has not begun. An error that is not a *agent.RunError says that the run
 // was not executed; then the caller still has the lease.
 func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Result[agent.State] {
@@ -181,7 +181,7 @@ func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim)
 		return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, err))
 	}
 	end := func(status Status, reason agent.StopReason, err error) mo.Result[agent.State] {
-		u := Update{Status: status, Reason: reason, Result: resultOf(agent.State{}, err)}
+		u := Update{Status: status, Reason: reason, Result: agentResult(agent.State{}, err)}
 		if e := k.store.Commit(context.WithoutCancel(ctx), c.lease, Commit{Update: u}); e != nil {
 			return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, errors.Join(err, e)))
 		}
@@ -292,7 +292,7 @@ func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt b
 	}
 	h.mu.Unlock()
 	if err == nil && begins {
-		err = h.commit(ctx, e.Seq)
+		err = h.commitThrough(ctx, e.Seq)
 	}
 	return doubt, data, done, err
 }
@@ -313,7 +313,7 @@ func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return h.commit(ctx, e.Seq)
+	return h.commitThrough(ctx, e.Seq)
 }
 
 // Approve records a person's answer about a call of a parked run. It returns ErrAnswered when

@@ -11,7 +11,7 @@ import (
 // worker executes a run, so a scheduler may deliver late, twice, or for a run that is no longer ready.
 // What a scheduler loses is offered again: the Store knows which offers are owed.
 //
-// Embedded returns the scheduler that finds ready runs in the Store itself. Package durabletest has the
+// NewEmbedded returns the scheduler that finds ready runs in the Store itself. Package durabletest has the
 // tests that every Scheduler must pass. A Scheduler must be safe for concurrent use.
 type Scheduler interface {
 	// Offer announces ready runs. Announcing the same offer twice is the same as once; an offer with a

@@ -69,8 +69,8 @@ func StatusOf(s agent.Status) (status Status, blocked bool) {
 	return StatusFailed, false
 }
 
-// AgentStatus is the inverse of StatusOf for a run of an agent: it returns the status that the agent
-// ended with, or the status of its state while it has not ended.
+// AgentStatus returns the status that the agent of the run ended with, or the status of its state while
+// it has not ended. It is the inverse of StatusOf.
 func (r Run) AgentStatus() agent.Status {
 	switch r.Status {
 	case StatusPending, StatusReady:

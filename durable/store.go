@@ -169,13 +169,13 @@ type Offers interface {
 	// Owed returns at most limit offers of ready runs, those that are owed longest first: offers that
 	// Offered has not recorded, and those that it recorded more than retry ago.
 	Owed(ctx context.Context, retry time.Duration, limit int) ([]Offer, error)
-	// Offered records that offers were made. It ignores offers that are not the newest of their run.
-	Offered(ctx context.Context, offers ...OfferID) error
-	// Polled records that a worker looks for runs with these keys: see Service.LastPoll. It ignores keys
+	// RecordOffers records that offers were made. It ignores offers that are not the newest of their run.
+	RecordOffers(ctx context.Context, offers ...OfferID) error
+	// RecordPoll records that a worker looks for runs with these keys: see Service.LastPoll. It ignores keys
 	// that no run has had.
-	Polled(ctx context.Context, keys ...Key) error
-	// Served returns how the queues of the keys are served. It has no entry for a key that no run has had.
-	Served(ctx context.Context, keys ...Key) (map[Key]Service, error)
+	RecordPoll(ctx context.Context, keys ...Key) error
+	// QueueServices returns how the queues of the keys are served. It has no entry for a key that no run has had.
+	QueueServices(ctx context.Context, keys ...Key) (map[Key]Service, error)
 }
 
 // Run is the summary of a run, which a store returns without reading its journal.

@@ -32,7 +32,7 @@ type Runner interface {
 // Worker claims ready runs that it can execute, and executes them.
 //
 //	w, err := durable.NewWorker(store, durable.WorkerOptions{
-//		Runners: map[durable.Kind]durable.Runner{durable.KindAgent: durable.AgentRunner(keeper, agents)},
+//		Runners: map[durable.Kind]durable.Runner{durable.KindAgent: durable.AgentRunner(keeper, durable.AgentMap{"clerk": a})},
 //	})
 //	err = w.Run(ctx) // until ctx is done
 type Worker struct {
@@ -80,7 +80,7 @@ func NewWorker(store Store, o WorkerOptions) (*Worker, error) {
 	o.Poll = cmp.Or(o.Poll, time.Second)
 	o.Grace = cmp.Or(o.Grace, 10*time.Second)
 	if o.Scheduler == nil {
-		o.Scheduler = Embedded(store, o.Poll)
+		o.Scheduler = NewEmbedded(store, o.Poll)
 	}
 	if o.Observe == nil {
 		o.Observe = func(WorkerEvent) {}
@@ -143,7 +143,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.setState(WorkerDraining)
 	over := make(chan struct{})
 	var suspending sync.WaitGroup
-	suspending.Go(func() { w.suspend(ctx, over, cut) })
+	suspending.Go(func() { w.suspendRuns(ctx, over, cut) })
 	w.all.Wait()
 	close(over)
 	suspending.Wait()
@@ -161,8 +161,8 @@ func (w *Worker) Drain() {
 	}
 }
 
-// suspend suspends the active runs when ctx is done, and cuts them off when the grace has passed.
-func (w *Worker) suspend(ctx context.Context, over <-chan struct{}, cut context.CancelCauseFunc) {
+// suspendRuns suspends the active runs when ctx is done, and cuts them off when the grace has passed.
+func (w *Worker) suspendRuns(ctx context.Context, over <-chan struct{}, cut context.CancelCauseFunc) {
 	select {
 	case <-over:
 		return
@@ -275,7 +275,7 @@ func (w *Worker) start(ctx context.Context, r Run) {
 	w.mu.Lock()
 	w.active[r.ID] = Activity{Run: r.ID, Kind: r.Kind, Name: r.Name, Since: began}
 	w.mu.Unlock()
-	w.observe(ctx, WorkerEvent{Kind: WorkerClaimed, Run: r})
+	w.report(ctx, WorkerEvent{Kind: WorkerClaimed, Run: r})
 	w.all.Go(func() {
 		err := w.options.Runners[r.Kind].Execute(ctx, r)
 		after := context.WithoutCancel(ctx)
@@ -286,7 +286,7 @@ func (w *Worker) start(ctx context.Context, r Run) {
 		w.mu.Lock()
 		delete(w.active, r.ID)
 		w.mu.Unlock()
-		w.observe(ctx, WorkerEvent{Kind: WorkerReleased, Run: stored, Took: time.Since(began), Err: err})
+		w.report(ctx, WorkerEvent{Kind: WorkerReleased, Run: stored, Took: time.Since(began), Err: err})
 		select {
 		case w.free <- struct{}{}:
 		default:
@@ -323,8 +323,8 @@ func retryDelay(attempts int) time.Duration {
 	return min(first<<min(max(attempts-1, 0), 10), longest)
 }
 
-// observe reports what the worker did.
-func (w *Worker) observe(ctx context.Context, e WorkerEvent) {
+// report reports what the worker did.
+func (w *Worker) report(ctx context.Context, e WorkerEvent) {
 	w.metrics.record(ctx, e)
 	w.options.Observe(e)
 }
@@ -338,7 +338,7 @@ func (w *Worker) noteContact(ctx context.Context, err error) {
 	}
 	w.mu.Unlock()
 	if err != nil {
-		w.observe(ctx, WorkerEvent{Kind: WorkerFailed, Err: err})
+		w.report(ctx, WorkerEvent{Kind: WorkerFailed, Err: err})
 	}
 }
 

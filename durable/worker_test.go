@@ -120,7 +120,7 @@ func TestWorker(t *testing.T) {
 	assert.Equal(t, durable.StatusReady, about.Status, "no worker serves it")
 	unserved, own := stranger[0].Needs().Key(), durable.Needs{Kind: durable.KindAgent, Name: "clerk"}.Key()
 	require.Eventually(t, func() bool { // the worker says so once a second
-		served, err := store.Served(t.Context(), unserved, own)
+		served, err := store.QueueServices(t.Context(), unserved, own)
 		require.NoError(t, err)
 		assert.Zero(t, served[unserved].LastPoll)
 		assert.Equal(t, 1, served[unserved].Backlog)
@@ -385,7 +385,7 @@ func TestStoredEvents(t *testing.T) {
 func TestEmbeddedScheduler(t *testing.T) {
 	t.Parallel()
 	durabletest.TestScheduler(t, func(_ *testing.T, store durable.Store) durable.Scheduler {
-		return durable.Embedded(store, 50*time.Millisecond)
+		return durable.NewEmbedded(store, 50*time.Millisecond)
 	}, openStore)
 }
 
@@ -414,6 +414,55 @@ func TestWorkerMetrics(t *testing.T) {
 	for _, name := range []string{"grapnel.worker.run.duration", "grapnel.worker.runs.active", "grapnel.queue.ready", "grapnel.queue.age"} {
 		assert.True(t, names[name], "%s is missing", name)
 	}
+}
+
+// parentRunner starts a child and waits for it.
+type parentRunner struct {
+	durable.Runner
+
+	store durable.Store
+	child durable.Job
+}
+
+func (r *parentRunner) Execute(ctx context.Context, about durable.Run) error {
+	c := durable.Commit{Update: durable.Update{Status: durable.StatusCompleted, Reason: agent.StopCompleted}}
+	if about.Attempts == 1 {
+		r.child.Parent = about.ID
+		c.Jobs = []durable.Job{r.child}
+		c.Update = durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "child", Hash: "h", Child: r.child.ID}}}
+	}
+	return r.store.Commit(ctx, about.Lease(), c)
+}
+
+// LH-81: a run that waits for its child continues when the child has ended, although the worker that started both is gone.
+func TestAParentWaitsForItsChild(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	child, err := durable.AgentJob("clerk", agent.NewState(), agent.UserText("go"))
+	require.NoError(t, err)
+	child.ID = "child"
+	const kind durable.Kind = "parent"
+	runners := func(kinds ...durable.Kind) map[durable.Kind]durable.Runner {
+		keeper := durable.Keep(store, durable.Options{})
+		clerk := durable.AgentRunner(keeper, durable.AgentMap{"clerk": w.agent(t, keeper)})
+		all := map[durable.Kind]durable.Runner{durable.KindAgent: clerk, kind: &parentRunner{clerk, store, child}}
+		out := map[durable.Kind]durable.Runner{}
+		for _, k := range kinds {
+			out[k] = all[k]
+		}
+		return out
+	}
+	_, err = store.Submit(t.Context(), durable.Job{ID: "parent", Kind: kind, Name: "clerk"})
+	require.NoError(t, err)
+	first := employ(t, store, nil, durable.WorkerOptions{Runners: runners(kind)}, durable.Options{})
+	assert.Equal(t, durable.StatusWaiting, first.next(t, durable.WorkerReleased).Run.Status)
+	first.stop()
+	second := employ(t, store, nil, durable.WorkerOptions{Runners: runners(kind, durable.KindAgent), Capacity: 1}, durable.Options{})
+	e := second.next(t, durable.WorkerReleased)
+	assert.Equal(t, agent.RunID("child"), e.Run.ID)
+	assert.Equal(t, agent.RunID("parent"), e.Run.Root)
+	e = second.next(t, durable.WorkerReleased)
+	assert.Equal(t, agent.RunID("parent"), e.Run.ID)
+	assert.Equal(t, durable.StatusCompleted, e.Run.Status)
 }
 
 // offersTo is the embedded scheduler, except that it records offers, and refuses the first ones.

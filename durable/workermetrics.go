@@ -76,7 +76,7 @@ func (m workerMetrics) recordQueue(ctx context.Context, n Needs, s Service) {
 	m.age.Record(ctx, age.Seconds(), attributes)
 }
 
-// needsAttributes does not contain demands, whose number of values nothing limits.
+// needsAttributes returns the attributes of a queue, without its demands: the number of their values is unlimited.
 func needsAttributes(n Needs) attribute.Set {
 	return attribute.NewSet(semconv.KeyRunKind.String(string(n.Kind)), semconv.KeyRunName.String(n.Name))
 }

@@ -17,7 +17,7 @@ type WorkerOptions struct {
 	Labels map[string]string
 	// Capacity is the maximum number of concurrent runs. Zero means 8.
 	Capacity int
-	// Scheduler delivers ready runs. Nil means Embedded.
+	// Scheduler delivers ready runs. Nil means that of NewEmbedded.
 	Scheduler Scheduler
 	// Lease is the duration of the leases of claimed runs. Zero means 30 seconds.
 	Lease time.Duration

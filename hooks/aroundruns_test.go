@@ -48,7 +48,7 @@ func TestPipelinePoints(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, stop)
 	_, _, err = scope.Pipeline(t.Context(), s, hooks.Firing{Point: hooks.SessionStart}, hooks.Pipeline{})
-	require.NoError(t, err, "no hook is there")
+	require.NoError(t, err, "no hook is at this point")
 	assert.Equal(t, []string{"first:deploy", "last:yes", "observer:stop", "end:max"}, told)
 }
 

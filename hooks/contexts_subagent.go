@@ -179,7 +179,7 @@ func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subage
 		case Replace:
 			about.Result = o.content.Text()
 			if about.Err != nil {
-				about.Err = standingFor(about.Err, fmt.Sprintf("agent %q failed; what it said was replaced by %s", about.Agent, o.hook))
+				about.Err = standingFor(about.Err, fmt.Sprintf("agent %q failed; its text was replaced by %s", about.Agent, o.hook))
 			}
 		}
 		if broken := given.firstFailure(); broken != nil {

@@ -93,7 +93,7 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 			continue
 		}
 		last = o
-		told := agent.UserText(cmp.Or(o.reason, "You are not done yet: go on."))
+		told := agent.UserText(cmp.Or(o.reason, "You are not done yet: continue."))
 		goOn = goOn.Add(agent.EffectsOf(agent.AddMessage(told)).From(o.hook))
 	}
 	if capped != "" && verdict.Verdict == agent.AllowStop {
@@ -118,7 +118,7 @@ func (x HookContinuationCriterion) capSignal(end agent.Signal, hook string, coun
 		details = map[string]any{}
 	}
 	details["hook"], details["continuations"], details["maxContinuations"] = hook, count, x.most
-	message := fmt.Sprintf("hook %q asked to go on, but the run has already been continued %d times, the maximum", hook, count)
+	message := fmt.Sprintf("hook %q asked to continue, but the run has already been continued %d times, the maximum", hook, count)
 	if end.Message != "" {
 		message = end.Message + "; " + message
 	}

@@ -86,7 +86,7 @@ func TestStopHooksSpeakTogether(t *testing.T) {
 assistant: done
 user: not yet, says a
 user: not yet, says b
-user: You are not done yet: go on.
+user: You are not done yet: continue.
 assistant: done
 `, agenttest.Transcript(end.State))
 }

@@ -127,7 +127,7 @@ func (d *deliberation[V]) disagreement(at PointName) *Outcome {
 	}
 	return &Outcome{
 		decision: Deny, point: at, hook: lo.LastOrEmpty(names), failed: true,
-		reason: fmt.Sprintf("the hooks did not agree in %d rounds: %s keep rewriting", mostRounds, strings.Join(names, ", ")),
+		reason: fmt.Sprintf("the hooks did not agree in %d rounds: %s rewrote the call again", mostRounds, strings.Join(names, ", ")),
 	}
 }
 

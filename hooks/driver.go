@@ -235,7 +235,7 @@ func (a *answering) fold(ctx context.Context, o *Outcome) {
 	case o.decision == Withhold:
 		a.withholdReply(o)
 	case o.decision == Replace && a.err != nil:
-		a.err = standingFor(a.err, "the model call failed; what it said was replaced by "+o.hook)
+		a.err = standingFor(a.err, "the model call failed; its text was replaced by "+o.hook)
 	case o.decision == Replace:
 		a.reply = replaceReply(a.reply, *o.reply)
 	}

@@ -181,12 +181,12 @@ func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) *Outcom
 	case Filter:
 		o = v.applyFilter(o)
 	case Replace:
-		what := fmt.Sprintf("tool %q failed; what it said was replaced by %s", v.call.Call.Name, o.hook)
+		what := fmt.Sprintf("tool %q failed; its text was replaced by %s", v.call.Call.Name, o.hook)
 		n.Content, n.DecidedBy = *o.content, o.hook
 		if n.Err != nil {
 			n.Err = standingFor(n.Err, what)
 		}
-		v.silence(o.hook, fmt.Sprintf("tool %q stopped the run; what it said was replaced by %s", v.call.Call.Name, o.hook))
+		v.silence(o.hook, fmt.Sprintf("tool %q stopped the run; its text was replaced by %s", v.call.Call.Name, o.hook))
 	case Withhold:
 		v.withholdResult(o)
 	case StopRun:

@@ -325,7 +325,7 @@ type moment[C Context] struct {
 	observers []*entry[C]
 	detached  []*entry[C]
 	plain     int  // number of controls at the beginning without matchers and time limits
-	allPlain  bool // all controls are plain, and there are no observers
+	allPlain  bool // no control is in shadow, retried or timed, and there are no observers
 }
 
 // withPlain returns m with its plain controls counted.

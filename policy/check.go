@@ -134,7 +134,7 @@ func (p *Policy) checkWith(known []Warning) []Warning {
 		}
 		switch {
 		case r.waiver != nil && r.waiver.over():
-			out = append(out, warningAt(r.place, "waiver", r.name(), "its waiver (%s: %s) ended on %s: it is in force",
+			out = append(out, warningAt(r.place, "waiver", r.name(), "its waiver (%s: %s) ended on %s: the rule is in force",
 				r.waiver.Owner, r.waiver.Reason, r.waiver.Expires.Format("2006-01-02")))
 		case r.shadow:
 			out = append(out, warningAt(r.place, "shadow", r.name(), "it is in shadow: it reports decisions and enforces none"))
@@ -182,7 +182,7 @@ func (r *rule) unreachable(before []*rule) (Warning, bool) {
 				continue
 			}
 		}
-		return warningAt(r.place, "unreachable", r.name(), "it is never asked: %q in line %d of %s decides %s for all that it matches",
+		return warningAt(r.place, "unreachable", r.name(), "it is never asked: %q in line %d of %s already decides %s for every event that it matches",
 			earlier.name(), earlier.place.Line, earlier.place.File(), earlier.kind), true
 	}
 	return Warning{}, false

@@ -46,15 +46,15 @@ hooks:
 	})
 	want := []string{
 		`4:37 p/mistyped tool "bahs" matches no tool: did you mean "bash"? Available: "bash", "read_file", "write_file"`,
-		`6:8 p/never unreachable it is never asked: "p/all" in line 5 of policy.yaml decides deny for all that it matches`,
+		`6:8 p/never unreachable it is never asked: "p/all" in line 5 of policy.yaml already decides deny for every event that it matches`,
 		`8:8 p/always condition its condition is always true: it can be removed`,
-		`9:8 p/after-always unreachable it is never asked: "p/always" in line 8 of policy.yaml decides deny for all that it matches`,
+		`9:8 p/after-always unreachable it is never asked: "p/always" in line 8 of policy.yaml already decides deny for every event that it matches`,
 		`10:8 p/false condition its condition is always false: the rule never applies`,
 		`11:8 p/shadow shadow it is in shadow: it reports decisions and enforces none`,
-		`13:8 p/old waiver its waiver (ann: migration) ended on 2020-01-31: it is in force`,
-		`14:47 p/new name reason: unknown name "missing" at PreToolUse: it stays as it is`,
+		`13:8 p/old waiver its waiver (ann: migration) ended on 2020-01-31: the rule is in force`,
+		`14:47 p/new name reason: unknown name "missing" at PreToolUse: it is left unchanged`,
 		`15:74 p/shell shell command: bash splits its value at spaces and expands wildcards in it: write "${PROGRESS}"`,
-		`17:8 p/behind unreachable it is never asked: "p/end" in line 16 of policy.yaml decides deny for all that it matches`,
+		`17:8 p/behind unreachable it is never asked: "p/end" in line 16 of policy.yaml already decides deny for every event that it matches`,
 	}
 	assert.Equal(t, want, got)
 	assert.Len(t, p.Check(), len(want)-1, "tools are not looked at where none are known")

@@ -49,7 +49,7 @@ func (l *loader) template(e *entry, key string, language *condition.Language) te
 		}
 		n := e.fields.at(key)
 		l.note(n.At(max(strings.Index(n.Raw(), "${"+name+"}"), 0)), "name", hookName(e.doc, e.part.library, e.id),
-			"%s: unknown name %q at %s: it stays as it is", key, name, e.at.name)
+			"%s: unknown name %q at %s: it is left unchanged", key, name, e.at.name)
 	}
 	return t
 }

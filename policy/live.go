@@ -194,7 +194,7 @@ func (l *Live) Hooks() hooks.Set { return l.now.Load().hooks }
 // Close stops following and waits until that has ended. The version in force stays.
 func (l *Live) Close() error {
 	if l == nil || l.stop == nil {
-		return errors.New("closing a policy: the Live was not made with Follow")
+		return errors.New("closing a policy: the Live was not created with Follow")
 	}
 	l.stop()
 	<-l.done

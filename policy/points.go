@@ -218,7 +218,7 @@ func pointNames(kind Kind) []string {
 // whatCan describes the decisions at a point in words.
 func (p *point) whatCan() string {
 	if !p.decides() {
-		return "nothing can be decided there"
+		return "a rule cannot decide anything there"
 	}
 	return "there a rule can " + strings.Join(p.can, ", ")
 }

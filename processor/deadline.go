@@ -21,7 +21,7 @@ import (
 // a context that is not done at the end of the run. Around a step it limits each step,
 // and the run ends after the first step that takes longer.
 func Deadline(limit time.Duration) agent.Processor {
-	return deadline{limit, fmt.Sprintf("the time limit of %s is over", limit)}
+	return deadline{limit, fmt.Sprintf("the time limit of %s has passed", limit)}
 }
 
 type deadline struct {

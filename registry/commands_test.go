@@ -87,9 +87,11 @@ commands:
 		return
 	}
 	fmt.Println(commands["report"].Validate([]byte(`{"month": 11}`)) != nil)
-	_, err = registry.ParseCommands("commands.yaml", []byte("commands: {report: {argw: [report]}}"))
+	_, err = registry.ParseCommands("commands.yaml", []byte("commands: {report: {argv: [report], timout: 1m}}"))
 	fmt.Println(err)
 	// Output:
 	// true
-	// ?
+	// commands.yaml:1:37: unknown key "timout" (did you mean "timeout"?); known: "argv", "dir", "env", "grace", "max_output", "max_processes", "parameters", "repeat", "timeout"
+	//      1 | commands: {report: {argv: [report], timout: 1m}}
+	//        |                                     ^^^^^^
 }

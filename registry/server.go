@@ -50,7 +50,7 @@ func (l *Servers) ReadNode(n yamlfile.Node) {
 				server.Name)
 		}
 		if e.Value.Kind() == yamlfile.NullNode || e.Value.Decode(&server) {
-			server.check(e.Key)
+			server.checkFile(e.Key)
 		}
 		*l = append(*l, server)
 	}

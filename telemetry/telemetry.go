@@ -16,7 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/version"
 )
 
-// captureVariable is the conventions' environment variable for content: see ContentFromEnv.
+// captureVariable is the environment variable in which OpenTelemetry's conventions say whether content is recorded: see
+// ContentFromEnv.
 const captureVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 // Config selects the destinations and the detail of telemetry. The zero Config uses the global providers and

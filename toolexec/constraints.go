@@ -95,7 +95,7 @@ func constrain(t reflect.Type, s *jsonschema.Schema) error {
 func constrainField(field reflect.StructField, s *jsonschema.Schema) error {
 	for _, tag := range misspelt {
 		if hasTag(field, tag.wrong) {
-			return fmt.Errorf("unknown tag %s: write %s", tag.wrong, tag.meant)
+			return fmt.Errorf("unknown tag %s: use %s", tag.wrong, tag.meant)
 		}
 	}
 	for _, c := range constraints {
@@ -107,7 +107,7 @@ func constrainField(field reflect.StructField, s *jsonschema.Schema) error {
 		if kind == "array" && !slices.Contains(c.types, kind) && s.Items != nil { // each element
 			of, kind = s.Items, kindOfSchema(s.Items)
 		}
-		err := fmt.Errorf("it is for %s, and the field is a %s", orList(c.types), field.Type)
+		err := fmt.Errorf("it is for %s, but the field is a %s", orList(c.types), field.Type)
 		if slices.Contains(c.types, kind) {
 			err = c.set(of, kind, text)
 		}

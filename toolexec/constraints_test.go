@@ -100,16 +100,16 @@ func TestTagsThatCannotBe(t *testing.T) {
 		`A: tag maximum:"300": it is outside the range of the type, whose limit is 255`: refuseCall[struct {
 			A uint8 `maximum:"300"`
 		}],
-		`A: tag minimum:"1": it is for integer or number, and the field is a string`: refuseCall[struct {
+		`A: tag minimum:"1": it is for integer or number, but the field is a string`: refuseCall[struct {
 			A string `minimum:"1"`
 		}],
-		`A: tag enum:"a,b": it is for string, integer or number, and the field is a toolexec_test.span`: refuseCall[struct {
+		`A: tag enum:"a,b": it is for string, integer or number, but the field is a toolexec_test.span`: refuseCall[struct {
 			A span `enum:"a,b"`
 		}],
-		`A: tag enum:"true": it is for string, integer or number, and the field is a bool`: refuseCall[struct {
+		`A: tag enum:"true": it is for string, integer or number, but the field is a bool`: refuseCall[struct {
 			A bool `enum:"true"`
 		}],
-		`A: tag enum:"a": it is for string, integer or number, and the field is a interface {}`: refuseCall[struct {
+		`A: tag enum:"a": it is for string, integer or number, but the field is a interface {}`: refuseCall[struct {
 			A any `enum:"a"`
 		}],
 		`A: tag enum:"a,,b": a value is empty`: refuseCall[struct {
@@ -136,7 +136,7 @@ func TestTagsThatCannotBe(t *testing.T) {
 		`A: tag minLength:"-1": expected a whole number, 0 or more`: refuseCall[struct {
 			A string `minLength:"-1"`
 		}],
-		`A: tag maxItems:"1": it is for array, and the field is a string`: refuseCall[struct {
+		`A: tag maxItems:"1": it is for array, but the field is a string`: refuseCall[struct {
 			A string `maxItems:"1"`
 		}],
 		`A: tag maxItems:"3": the type has 2`: refuseCall[struct {
@@ -145,7 +145,7 @@ func TestTagsThatCannotBe(t *testing.T) {
 		`A: tag pattern:"(": `: refuseCall[struct {
 			A string `pattern:"("`
 		}],
-		`A: unknown tag min: write minimum`: refuseCall[struct {
+		`A: unknown tag min: use minimum`: refuseCall[struct {
 			A int `min:"1"`
 		}],
 		`A: minimum is 5 and exceeds the maximum, 4`: refuseCall[struct {

@@ -31,7 +31,7 @@ func (e *UnknownToolError) Error() string {
 		fmt.Fprintf(&b, "; did you mean %q?", e.Nearest)
 	}
 	if len(e.known) == 0 {
-		return b.String() + "; there are no tools at all"
+		return b.String() + "; the agent has no tools"
 	}
 	b.WriteString("; the tools are ")
 	b.WriteString(strings.Join(lo.Slice(e.known, 0, shownTools), ", "))

@@ -129,9 +129,9 @@ func ExampleNewToolbox() {
 	)
 	fmt.Println(err)
 	// Output:
-	// putting the toolbox together: tool "now": the name is given twice
-	// tool "what time is it": a name is 1 to 64 letters, digits, _ and -
-	// tool "wait": inferring schema of struct { For time.Duration }: field struct { For time.Duration }.For: a time.Duration has no JSON form that models agree on: use a number with the unit in its name
+	// building the toolbox: tool "now": the name is given twice
+	// tool "what time is it": a name must be 1 to 64 letters, digits, _ and -
+	// tool "wait": inferring schema of struct { For time.Duration }: field struct { For time.Duration }.For: a time.Duration has no common JSON form: use a number with the unit in its name
 }
 
 func ExampleWithPolicy() {

@@ -55,9 +55,9 @@ func SchemaFor[T any]() (*Schema, error) {
 func inferSchema(t reflect.Type) (*Schema, error) {
 	switch {
 	case t.Kind() != reflect.Struct && t.Kind() != reflect.Map:
-		return nil, errors.New("arguments are an object: use a struct, or a map with string keys")
+		return nil, errors.New("arguments must be an object: use a struct, or a map with string keys")
 	case strictjson.ReadsBy(t) != strictjson.ByKind && !declares(t):
-		return nil, errors.New("it decodes itself, so only a JSONSchema method of its own can say what it takes")
+		return nil, errors.New("it has its own decoding, so it needs a JSONSchema method")
 	}
 	in := &inference{schemas: wellKnown(), open: map[reflect.Type]bool{}}
 	if err := in.visit(t); err != nil {
@@ -138,7 +138,7 @@ func (in *inference) visit(t reflect.Type) error {
 		return in.checkDeclared(t, source)
 	}
 	if t == reflect.TypeFor[time.Duration]() {
-		return errors.New("a time.Duration has no JSON form that models agree on: use a number with the unit in its name")
+		return errors.New("a time.Duration has no common JSON form: use a number with the unit in its name")
 	}
 	switch strictjson.ReadsBy(t) {
 	case strictjson.ByJSON:
@@ -167,11 +167,11 @@ func (in *inference) visitKind(t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Interface:
 		if t.NumMethod() > 0 {
-			return fmt.Errorf("nothing can be decoded into a %s: use any or a type", t)
+			return fmt.Errorf("JSON cannot be decoded into a %s: use any or a concrete type", t)
 		}
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
-			return fmt.Errorf("a %s has keys that are not strings: the members of an object have names", t)
+			return fmt.Errorf("a %s has keys that are not strings: use a map with string keys", t)
 		}
 		return in.visit(t.Elem())
 	case reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:

@@ -62,7 +62,7 @@ func (s *Schema) compile(raw string) error {
 		return explainCompile(document, err)
 	}
 	if types := s.compiled.Types; types != nil && !types.IsEmpty() && !mayBe(types, "object") {
-		return fmt.Errorf("arguments are always an object, the schema asks for %s", orList(types.ToStrings()))
+		return fmt.Errorf("arguments must be an object, but the schema is for %s", orList(types.ToStrings()))
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func problemOf(err error) agent.ArgumentProblem {
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("references out of the document are not followed (%s): put it under $defs", url)
+	return nil, fmt.Errorf("references to other documents are not supported (%s): put the schema under $defs", url)
 }
 
 // compileRegexp compiles a pattern, and adds a hint to the error about a pattern that Go does not support.

@@ -52,7 +52,7 @@ func (b Toolbox) With(tools ...Tool) (Toolbox, error) {
 		entries = append(entries, e)
 	}
 	if len(wrong) > 0 {
-		return Toolbox{}, fmt.Errorf("putting the toolbox together: %w", errors.Join(wrong...))
+		return Toolbox{}, fmt.Errorf("building the toolbox: %w", errors.Join(wrong...))
 	}
 	return Toolbox{entries}, nil
 }
@@ -60,7 +60,7 @@ func (b Toolbox) With(tools ...Tool) (Toolbox, error) {
 func (e entry) check() error {
 	var wrong []error
 	if !validName(e.spec.Name) {
-		wrong = append(wrong, fmt.Errorf("tool %q: a name is 1 to %d letters, digits, _ and -", shortenName(e.spec.Name), maxNameBytes))
+		wrong = append(wrong, fmt.Errorf("tool %q: a name must be 1 to %d letters, digits, _ and -", shortenName(e.spec.Name), maxNameBytes))
 	}
 	if broken, ok := e.tool.(interface{ Err() error }); ok && broken.Err() != nil {
 		wrong = append(wrong, fmt.Errorf("tool %q: %w", shortenName(e.spec.Name), broken.Err()))

@@ -28,14 +28,14 @@ func TestToolboxReportsEverythingAtOnce(t *testing.T) {
 	)
 	require.Error(t, err)
 	for _, want := range []string{
-		"putting the toolbox together: tool 2 of 10 is nil",
+		"building the toolbox: tool 2 of 10 is nil",
 		"tool 3 of 10 is nil",
 		`tool "add": the name is given twice`,
-		`tool "füge hinzu": a name is 1 to 64 letters, digits, _ and -`,
-		`tool "": a name is 1 to 64 letters, digits, _ and -`,
+		`tool "füge hinzu": a name must be 1 to 64 letters, digits, _ and -`,
+		`tool "": a name must be 1 to 64 letters, digits, _ and -`,
 		`tool "timer": inferring schema of struct { C chan int }`,
 		`tool "idle": the func is nil`,
-		`tool "list": compiling schema: arguments are always an object`,
+		`tool "list": compiling schema: arguments must be an object`,
 		`tool "alien": parameters: compiling schema`,
 	} {
 		assert.ErrorContains(t, err, want)
@@ -80,7 +80,7 @@ func TestEmptyToolboxHasNoTools(t *testing.T) {
 	e := toolexec.NewExecutor(toolexec.Toolbox{}, toolexec.Options{})
 	r := answer(t, t.Context(), e, call("bash", `{}`))
 	assert.Equal(t, agent.ReasonUnknownTool, r.Reason)
-	assert.Equal(t, `unknown tool "bash"; there are no tools at all`, r.Text())
+	assert.Equal(t, `unknown tool "bash"; the agent has no tools`, r.Text())
 }
 
 func TestBrokenToolThatIsAskedAllTheSame(t *testing.T) {

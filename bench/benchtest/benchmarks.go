@@ -42,7 +42,7 @@ func each(b *testing.B, c bench.Contender, job bench.Job) {
 	require.NoError(b, err)
 	outcome, err := run(b.Context())
 	require.NoError(b, err)
-	require.Equal(b, job.Proof(), outcome.Proof(), "%s did other work than was asked", c.Name)
+	require.Equal(b, job.Proof(), outcome.Proof(), "%s did other work than the job", c.Name)
 
 	clock.Start()
 	for b.Loop() {

@@ -20,9 +20,9 @@ func Prove(t *testing.T, contenders ...bench.Contender) {
 	for _, c := range contenders {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Run("does the same work", func(t *testing.T) { sameWork(t, c) })
-			t.Run("refuses jobs that make no sense", func(t *testing.T) { refuses(t, c) })
-			t.Run("runs as many calls at once as it says", func(t *testing.T) { atOnce(t, c) })
-			t.Run("is blocked and goes home", func(t *testing.T) { blocked(t, c) })
+			t.Run("refuses invalid jobs", func(t *testing.T) { refuses(t, c) })
+			t.Run("runs as many concurrent calls as it declares", func(t *testing.T) { atOnce(t, c) })
+			t.Run("is blocked and then returns", func(t *testing.T) { blocked(t, c) })
 			t.Run("is measured", func(t *testing.T) { measured(t, c) })
 		})
 	}
@@ -104,16 +104,16 @@ func atOnce(t *testing.T, c bench.Contender) {
 	require.NoError(t, err)
 	_, err = run(t.Context())
 	require.NoError(t, err)
-	assert.False(t, late.Load(), "a call waited for others that did not come")
-	assert.Equal(t, limit, most.Load(), "calls that ran at once")
+	assert.False(t, late.Load(), "a call waited for calls that did not start")
+	assert.Equal(t, limit, most.Load(), "calls that ran at the same time")
 }
 
 func blocked(t *testing.T, c bench.Contender) {
 	t.Helper()
 	held, err := bench.Blocked(t.Context(), c, bench.Job{Steps: 1}, 500)
 	require.NoError(t, err)
-	assert.GreaterOrEqual(t, held.Bytes, 2048.0, "a goroutine alone has a stack of 2 KiB")
-	assert.Greater(t, held.Goroutines, 0.9, "somebody waits; a few of the process may have gone home meanwhile")
+	assert.GreaterOrEqual(t, held.Bytes, 2048.0, "a goroutine needs a stack of at least 2 KiB")
+	assert.Greater(t, held.Goroutines, 0.9, "a goroutine waits; a few goroutines of the process may have ended in the meantime")
 }
 
 func measured(t *testing.T, c bench.Contender) {

@@ -57,7 +57,7 @@ func (p Program) ask(ctx context.Context, into any, args ...string) error {
 		return fmt.Errorf("run %s %s: %w: %s", p, strings.Join(args, " "), err, strings.TrimSpace(complaints.String()))
 	}
 	if err := json.Unmarshal(out.Bytes(), into); err != nil {
-		return fmt.Errorf("read what %s %s says: %w", p, strings.Join(args, " "), err)
+		return fmt.Errorf("read the output of %s %s: %w", p, strings.Join(args, " "), err)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func Run(ctx context.Context, args []string, out io.Writer, contenders ...bench.
 	flags := flag.NewFlagSet("measure", flag.ContinueOnError)
 	name := flags.String("contender", "", "the contender to measure; empty lists the contenders")
 	text := flags.String("job", `{"steps": 100}`, "the job, as JSON")
-	atLeast := flags.Duration("time", 200*time.Millisecond, "the least time for a measurement")
+	atLeast := flags.Duration("time", 200*time.Millisecond, "the minimum time of a measurement")
 	blocked := flags.Int("blocked", 0, "if not zero, measure the memory that this number of runs hold while they wait for their model")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -72,7 +72,7 @@ func Run(ctx context.Context, args []string, out io.Writer, contenders ...bench.
 		}
 		return json.NewEncoder(out).Encode(found)
 	}
-	return fmt.Errorf("measure %q: no such contender here: want one of %+v", *name, list(contenders))
+	return fmt.Errorf("measure %q: unknown contender: expected one of %+v", *name, list(contenders))
 }
 
 func list(contenders []bench.Contender) []About {

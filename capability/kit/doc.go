@@ -14,7 +14,7 @@
 //		).
 //		Build().Get()
 //
-// # What there is
+// # Capabilities
 //
 //	TodoList        the model writes its plan down, and programs read it with Todos
 //	FileMemory      notes in files, which outlive the session

@@ -113,7 +113,7 @@ func (e ContextEditing) check() error {
 		say("the limit of results is %d: it must not be negative, and zero means none", e.Results)
 	}
 	if e.Results > 0 && e.Results <= e.Keep {
-		say("the limit of results is %d and the newest %d are kept: keep fewer, or there is nothing to remove", e.Results, e.Keep)
+		say("the limit of results is %d and the newest %d are kept: keep fewer, otherwise there is nothing to remove", e.Results, e.Keep)
 	}
 	return errors.Join(wrong...)
 }

@@ -77,7 +77,7 @@ type FallbackError struct {
 
 func (e *FallbackError) Error() string {
 	texts := lo.Map(e.Errs, func(err error, _ int) string { return err.Error() })
-	return fmt.Sprintf("none of %d models answered: %s", len(texts), strings.Join(texts, "; then "))
+	return fmt.Sprintf("all %d models failed: %s", len(texts), strings.Join(texts, "; then "))
 }
 
 // Unwrap returns the errors of the models.
@@ -89,7 +89,7 @@ func (ModelFallback) Name() string { return "model-fallback" }
 // Install adds the drivers to the agent's own.
 func (f ModelFallback) Install(p capability.Plan) mo.Result[capability.Plan] {
 	if len(f.Drivers) == 0 {
-		return mo.Err[capability.Plan](errors.New("there is no model to fall back on: give at least one in Drivers"))
+		return mo.Err[capability.Plan](errors.New("no other model: set at least one in Drivers"))
 	}
 	if i := slices.Index(f.Drivers, nil); i >= 0 {
 		return mo.Err[capability.Plan](fmt.Errorf("driver %d of %d is nil", i+1, len(f.Drivers)))

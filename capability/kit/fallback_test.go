@@ -68,7 +68,7 @@ func TestFallbackWhenNobodyAnswers(t *testing.T) {
 	failed, ok := errors.AsType[*kit.FallbackError](err)
 	require.True(t, ok, "%v", err)
 	assert.Len(t, failed.Errs, 3)
-	assert.ErrorContains(t, err, "none of 3 models answered: it is rate_limit; then it is overloaded; then no route")
+	assert.ErrorContains(t, err, "all 3 models failed: it is rate_limit; then it is overloaded; then no route")
 	assert.Equal(t, agent.KindRateLimit, agent.KindOf(err), "what the agent's own model said counts")
 	assert.Equal(t, agent.StatusFailed, s.Status())
 }
@@ -248,10 +248,10 @@ func TestFallbackKeepsTheContractOfADriver(t *testing.T) {
 }
 
 func TestFallbackThatMakesNoSense(t *testing.T) {
-	assert.Contains(t, wrong(t, kit.ModelFallback{}), `capability "model-fallback": there is no model to fall back on`)
+	assert.Contains(t, wrong(t, kit.ModelFallback{}), `capability "model-fallback": no other model`)
 	assert.Contains(t, wrong(t, kit.ModelFallback{Drivers: []agent.Driver{agenttest.Script(), nil}}), "driver 2 of 2 is nil")
 	_, err := builder.New().With(kit.ModelFallback{Drivers: []agent.Driver{agenttest.Script()}}).Build().Get()
-	assert.ErrorContains(t, err, "no driver: give one with WithDriver")
+	assert.ErrorContains(t, err, "no driver: set one with WithDriver")
 	text := builder.New().WithDriver(model("a")).With(kit.ModelFallback{Drivers: []agent.Driver{agenttest.Script()}}).Plan().MustGet().String()
 	assert.Contains(t, text, "fallback(a, model 2)")
 }

@@ -61,7 +61,7 @@ func (l ToolCallLimit) check() error {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	if l.Run == 0 && l.Session == 0 && len(l.PerTool) == 0 {
-		say("no limit is set: give Run, PerTool or Session")
+		say("no limit is set: set Run, PerTool or Session")
 	}
 	if l.Run < 0 {
 		say("the limit of a run is %d: it must not be negative, and zero means none", l.Run)
@@ -71,7 +71,7 @@ func (l ToolCallLimit) check() error {
 	}
 	for _, tool := range slices.Sorted(maps.Keys(l.PerTool)) {
 		if n := l.PerTool[tool]; n <= 0 {
-			say("the limit of tool %q is %d: it must be positive; a tool that must never run is better left out", tool, n)
+			say("the limit of tool %q is %d: it must be positive; to disable a tool, do not give it to the agent", tool, n)
 		}
 	}
 	return errors.Join(wrong...)
@@ -181,7 +181,7 @@ func (x limiting) Prepare(ctx context.Context, s agent.State, call *agent.ToolCa
 	}
 	q.Disposition = agent.DisposeAnswer
 	q.Answer = agent.NotExecuted(q.Call, agent.ReasonDenied, x.limit.Name(), fmt.Sprintf(
-		"tool %q: denied by %s: %s; the limit will not be lifted, so do not call it again, and finish with what you have",
+		"tool %q: denied by %s: %s; the limit does not change, so do not call it again, and finish with the results that you have",
 		call.Name, x.limit.Name(), said))
 	return mo.Ok(&q)
 }

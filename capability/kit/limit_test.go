@@ -42,7 +42,7 @@ func ExampleToolCallLimit() {
 	// Output:
 	// nothing about cats
 	// nothing about dogs
-	// tool "search": denied by tool-call-limit: 2 of at most 2 calls of "search" in this run made; the limit will not be lifted, so do not call it again, and finish with what you have
+	// tool "search": denied by tool-call-limit: 2 of at most 2 calls of "search" in this run made; the limit does not change, so do not call it again, and finish with the results that you have
 }
 
 // became returns what became of the calls of a run: a letter each, r for those that ran.

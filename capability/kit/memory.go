@@ -95,7 +95,7 @@ type memory struct {
 func (m *memory) check() error {
 	var wrong []error
 	if m.root == "" {
-		wrong = append(wrong, errors.New("the root is empty: say which directory the memories are in"))
+		wrong = append(wrong, errors.New("the root is empty: set the directory of the memories"))
 	}
 	if m.fileBytes < 0 || m.totalBytes < 0 || m.files < 0 {
 		wrong = append(wrong, fmt.Errorf("the limits are %d bytes a file, %d bytes and %d files: they must not be negative, and zero means the default",

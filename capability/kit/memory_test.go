@@ -120,7 +120,7 @@ func TestMemoryCommands(t *testing.T) {
 		"replace by nothing":         {command("str_replace", "path", "/memories/a.md", "old_str", "two\n"), "The memory file has been edited.\n     1\tone\n     2\tthree", "one\nthree\n"},
 		"replace what is not there":  {command("str_replace", "path", "/memories/a.md", "old_str", "four", "new_str", "4"), "No replacement was performed, old_str `four` did not appear verbatim in /memories/a.md.", three["a.md"]},
 		"replace what is there much": {command("str_replace", "path", "/memories/a.md", "old_str", "e\n", "new_str", "4"), "No replacement was performed. Multiple occurrences of old_str `e\n` in lines: 1, 3. Please ensure it is unique", three["a.md"]},
-		"replace nothing":            {command("str_replace", "path", "/memories/a.md", "old_str", "", "new_str", "4"), "Error: old_str is empty: insert adds to a file", three["a.md"]},
+		"replace nothing":            {command("str_replace", "path", "/memories/a.md", "old_str", "", "new_str", "4"), "Error: old_str is empty: use insert to add text to a file", three["a.md"]},
 		"replace in no file":         {command("str_replace", "path", "/memories/x.md", "old_str", "a", "new_str", "b"), "The path /memories/x.md does not exist. Please provide a valid path.", three["a.md"]},
 		"replace in a directory":     {command("str_replace", "path", "/memories/sub", "old_str", "a", "new_str", "b"), "Error: /memories/sub: it is a directory, not a file", three["a.md"]},
 		"insert":                     {command("insert", "path", "/memories/a.md", "insert_line", 1, "insert_text", "1½"), "The file /memories/a.md has been edited.", "one\n1½\ntwo\nthree\n"},
@@ -214,9 +214,9 @@ func TestMemoryHasLimits(t *testing.T) {
 	assert.Equal(t, []string{
 		"Error: /memories/b would have 11 bytes, and a file of the memory has 10 at most: write less, or into several files",
 		"File created successfully at: /memories/b",
-		"Error: the memory would have 21 bytes, and it has 20 at most: delete what is of no use",
+		"Error: the memory would have 21 bytes, and it has 20 at most: delete files that you no longer need",
 		"File created successfully at: /memories/c",
-		"Error: the memory has 3 files, which is as many as it may have: delete what is of no use, or add to one of them",
+		"Error: the memory has 3 files, which is as many as it may have: delete files that you no longer need, or add to an existing one",
 		"Error: /memories/a would have 11 bytes, and a file of the memory has 10 at most: write less, or into several files",
 		"The memory file has been edited.\n     1\t12",
 		"Error: /memories/a would have 11 bytes, and a file of the memory has 10 at most: write less, or into several files",
@@ -236,8 +236,8 @@ func TestMemoryHasLimits(t *testing.T) {
 		command("insert", "path", "/memories/bytes", "insert_line", 0, "insert_text", "x"), command("insert", "path", "/memories/dos", "insert_line", 0, "insert_text", "x"))
 	assert.Contains(t, got[0], "[the file goes on: see view_range]")
 	assert.Contains(t, got[1], "is too large to be changed")
-	assert.Contains(t, got[2], "make a new file of what is in it")
-	assert.Contains(t, got[3], "make a new file of what is in it")
+	assert.Contains(t, got[2], "copy its text to a new file")
+	assert.Contains(t, got[3], "copy its text to a new file")
 }
 
 // The model is told once what is there, and again when that has changed.

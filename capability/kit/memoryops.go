@@ -104,9 +104,9 @@ func (d *memoryDir) put(ctx context.Context, name, text string, old files.Excerp
 	count := lo.CountBy(all, func(e memoryEntry) bool { return !e.dir })
 	switch size := totalSize(all, "") - old.Size + int64(len(text)); {
 	case old.Hash == "" && count >= d.files:
-		return refuse("Error: the memory has %d files, which is as many as it may have: delete what is of no use, or add to one of them", count)
+		return refuse("Error: the memory has %d files, which is as many as it may have: delete files that you no longer need, or add to an existing one", count)
 	case size > d.totalBytes && int64(len(text)) > old.Size:
-		return refuse("Error: the memory would have %d bytes, and it has %d at most: delete what is of no use", size, d.totalBytes)
+		return refuse("Error: the memory would have %d bytes, and it has %d at most: delete files that you no longer need", size, d.totalBytes)
 	}
 	_, err = d.tree.Write(ctx, files.WriteArgs{Path: name, Content: text, IfHash: old.Hash})
 	return err
@@ -122,14 +122,14 @@ func (d *memoryDir) load(ctx context.Context, name string) (files.Excerpt, error
 		return e, refuse("Error: %s is too large to be changed: it has %d bytes, and a file of the memory has %d at most",
 			shownPath(name), e.Size, d.fileBytes)
 	case e.CRLF > 0 || e.Strange > 0:
-		return e, refuse("Error: %s was not written here, and has bytes that cannot be shown: make a new file of what is in it", shownPath(name))
+		return e, refuse("Error: %s was not written by this tool and contains bytes that cannot be shown: copy its text to a new file", shownPath(name))
 	}
 	return e, nil
 }
 
 func (d *memoryDir) replace(ctx context.Context, name, from, to string) (string, error) {
 	if from == "" {
-		return "", refuse("Error: old_str is empty: insert adds to a file")
+		return "", refuse("Error: old_str is empty: use insert to add text to a file")
 	}
 	e, err := d.load(ctx, name)
 	if err != nil {

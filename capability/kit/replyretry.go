@@ -47,7 +47,7 @@ func (ReplyRetry) Name() string { return "reply-retry" }
 // Install puts the retry around each step, inside of the hooks.
 func (r ReplyRetry) Install(p capability.Plan) mo.Result[capability.Plan] {
 	if r.Attempts < 0 {
-		return mo.Err[capability.Plan](fmt.Errorf("attempts are %d: give how often the model is asked in all, zero means %d", r.Attempts, defaultReplies))
+		return mo.Err[capability.Plan](fmt.Errorf("attempts are %d: it must not be negative, and zero means %d attempts in total", r.Attempts, defaultReplies))
 	}
 	r.Attempts = cmp.Or(r.Attempts, defaultReplies)
 	return mo.Ok(p.AroundStep(capability.Inside, r.Name(), agent.ProcessorFunc(r.process)))

@@ -38,7 +38,7 @@ func (r ModelRetry) check() error {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	if r.Attempts < 0 {
-		say("attempts are %d: give how often the model is asked in all, zero means 3", r.Attempts)
+		say("attempts are %d: it must not be negative, and zero means 3 attempts in total", r.Attempts)
 	}
 	if r.Backoff != 0 && !(r.Backoff >= 1) { // false for NaN
 		say("backoff is %v: it must be 1 or more, zero means 2", r.Backoff)

@@ -74,13 +74,13 @@ func (t ToolSelection) Install(p capability.Plan) mo.Result[capability.Plan] {
 	var wrong []error
 	say := func(text string) { wrong = append(wrong, errors.New(text)) }
 	if (t.Select == nil) == (t.Driver == nil) {
-		say("who selects is not clear: give either Select or Driver")
+		say("set either Select or Driver, but not both or neither")
 	}
 	if t.Instructions != "" && t.Driver == nil {
-		say("there are instructions and no Driver to follow them")
+		say("Instructions requires Driver")
 	}
 	if t.Max < 0 {
-		say(fmt.Sprintf("the most tools are %d: it must not be negative, and zero means no limit", t.Max))
+		say(fmt.Sprintf("Max is %d: it must not be negative, and zero means no limit", t.Max))
 	}
 	x := &selection{chosen: agent.NewScratch[choice](nil), always: slices.Clone(t.Always), most: t.Max, choose: t.chosenByFunc}
 	if t.Driver != nil {

@@ -232,11 +232,11 @@ func TestToolSelectionKeepsContracts(t *testing.T) {
 
 func TestToolSelectionThatMakesNoSense(t *testing.T) {
 	for want, c := range map[string]kit.ToolSelection{
-		"give either Select or Driver":                {},
-		"who selects is not clear":                    {Select: fixed(), Driver: agenttest.Script()},
-		"the most tools are -1":                       {Select: fixed(), Max: -1},
-		"instructions and no Driver to follow them":   {Select: fixed(), Instructions: "x"},
-		`capability "tool-selection": who selects is`: {Max: 3},
+		"but not both or neither":                 {},
+		"set either Select or Driver":             {Select: fixed(), Driver: agenttest.Script()},
+		"Max is -1":                               {Select: fixed(), Max: -1},
+		"Instructions requires Driver":            {Select: fixed(), Instructions: "x"},
+		`capability "tool-selection": set either`: {Max: 3},
 	} {
 		assert.Contains(t, wrong(t, c), want)
 	}

@@ -26,8 +26,8 @@ func (p *program) start() *program {
 	return p
 }
 
-// output runs another grapnel in the folder of this one, and returns what it writes.
-func (p *program) output(args ...string) string {
+// outputOf runs another grapnel in the folder of this one, and returns what it writes.
+func (p *program) outputOf(args ...string) string {
 	p.t.Helper()
 	q := p.next(args...)
 	require.Equal(p.t, 0, q.run(), q.written())
@@ -39,9 +39,9 @@ func (p *program) waitForRun(id, pattern string) string {
 	p.t.Helper()
 	var text string
 	require.Eventually(p.t, func() bool {
-		text = p.output("runs", "show", id, "--json")
+		text = p.outputOf("runs", "show", id, "--json")
 		return regexp.MustCompile(pattern).MatchString(text)
-	}, patience, 20*time.Millisecond, "waiting for %s in the run", pattern)
+	}, 2*patience, 20*time.Millisecond, "waiting for %s in the run", pattern)
 	return text
 }
 
@@ -56,7 +56,7 @@ commands:
   once: {argv: [sh, -c, 'echo $$ > begun; sleep 600'], env: {PATH: `+"'"+os.Getenv("PATH")+"'"+`}}
   wait: {argv: [sh, -c, 'touch begun; until test -e on; do sleep 0.01; done; echo done'], env: {PATH: `+"'"+os.Getenv("PATH")+"'"+`}}
 `)
-	return p, p.output(append([]string{"runs", "submit"}, submit...)...)
+	return p, p.outputOf(append([]string{"runs", "submit"}, submit...)...)
 }
 
 // A worker that is killed in the middle of a command leaves the run to the next: a command that may repeat runs again,
@@ -67,6 +67,7 @@ func TestAWorkerIsKilledInACommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, id := atWork(t, `{"text": "-"}`, "command", name)
+			p.cmd.Args = append(p.cmd.Args, "--lease", "5s")
 			killAtWork(t, p.start())
 			q := p.next("runs", "work", "commands.yaml").start()
 			shown := p.waitForRun(id, `"status": "`+status+`"`)
@@ -88,6 +89,7 @@ func TestAWorkerIsKilledInAnAgent(t *testing.T) {
 	p, id := atWork(t, `{"calls": [{"name": "bash", "arguments": {"command": "echo once >> made.txt"}}]}
 {"hang": true}
 {"text": "All done."}`, "agent", "clerk", "go")
+	p.cmd.Args = append(p.cmd.Args, "--lease", "5s")
 	p.start()
 	p.waitForRun(id, `"steps": 1`)
 	p.waitUntil("made.txt", func(string) bool { return true })
@@ -112,12 +114,12 @@ func TestAWorkerSuspends(t *testing.T) {
 	p.write("on", "")
 	assert.Equal(t, 0, p.code(), p.written())
 	assert.Contains(t, p.written(), "agent clerk: ready after ")
-	assert.Contains(t, p.output("runs", "show", id, "--json"), `"status": "ready"`)
+	assert.Contains(t, p.outputOf("runs", "show", id, "--json"), `"status": "ready"`)
 	q := p.next("runs", "work", "clerk.yaml", "--once")
 	require.Equal(t, 0, q.run(), q.written())
-	assert.Contains(t, p.output("runs", "show", id, "--json"), `"answer": "All done."`)
+	assert.Contains(t, p.outputOf("runs", "show", id, "--json"), `"answer": "All done."`)
 	assert.Equal(t, "once\ntwice\n", p.read("made.txt"))
-	events := p.output("runs", "watch", id, "--json")
+	events := p.outputOf("runs", "watch", id, "--json")
 	assert.Contains(t, events, `"type":"run.parked"`)
 	assert.Contains(t, events, `"type":"run.resumed"`)
 }
@@ -133,7 +135,7 @@ func TestASuspendedOnce(t *testing.T) {
 	p.expect("Suspending: ")
 	p.write("on", "")
 	assert.Equal(t, 0, p.code(), p.written())
-	assert.Contains(t, p.output("runs", "show", id, "--json"), `"status": "ready"`)
+	assert.Contains(t, p.outputOf("runs", "show", id, "--json"), `"status": "ready"`)
 }
 
 // The second signal cuts off what runs.
@@ -147,7 +149,7 @@ func TestASecondSignalCutsOff(t *testing.T) {
 	p.expect("Suspending: ")
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, 143, p.code(), p.written())
-	assert.Contains(t, p.output("runs", "show", id, "--json"), `"status": "ready"`)
+	assert.Contains(t, p.outputOf("runs", "show", id, "--json"), `"status": "ready"`)
 	assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
 }
 
@@ -159,11 +161,11 @@ func TestAWorkerDrains(t *testing.T) {
 	p.waitFor("begun")
 	p.signal(syscall.SIGUSR1)
 	p.expect("Draining: ")
-	later := p.output("runs", "submit", "command", "wait")
+	later := p.outputOf("runs", "submit", "command", "wait")
 	p.write("on", "")
 	assert.Equal(t, 0, p.code(), p.written())
-	assert.Contains(t, p.output("runs", "show", id), "done")
-	assert.Contains(t, p.output("runs", "show", later, "--json"), `"status": "ready"`)
+	assert.Contains(t, p.outputOf("runs", "show", id), "done")
+	assert.Contains(t, p.outputOf("runs", "show", later, "--json"), `"status": "ready"`)
 }
 
 // A run that a worker executes is paused after its step, told something, resumed, and cancelled.
@@ -172,21 +174,21 @@ func TestSignalsToARunOfAWorker(t *testing.T) {
 	p, id := atWork(t, slow+"\n", "agent", "clerk", "go")
 	p.start()
 	p.waitFor("begun")
-	p.output("runs", "pause", id)
+	p.outputOf("runs", "pause", id)
 	p.waitForRun(id, `"paused": true`)
 	time.Sleep(time.Second) // signals arrive within a second
 	p.write("on", "")
 	p.waitForRun(id, `"status": "waiting"`)
 	assert.Equal(t, "once\n", p.read("made.txt"))
-	p.output("runs", "tell", id, "Use", "the", "staging", "server.")
-	assert.Contains(t, p.output("runs", "resume", id), "is no longer paused")
+	p.outputOf("runs", "tell", id, "Use", "the", "staging", "server.")
+	assert.Contains(t, p.outputOf("runs", "resume", id), "is no longer paused")
 	p.waitForRun(id, `"status": "completed"`)
 	assert.Equal(t, "once\ntwice\n", p.read("made.txt"))
-	assert.Contains(t, p.output("runs", "show", id), "Use the staging server.")
+	assert.Contains(t, p.outputOf("runs", "export", id), "Use the staging server.")
 
-	other := p.output("runs", "submit", "command", "once", "--deadline", "24h")
+	other := p.outputOf("runs", "submit", "command", "once", "--deadline", "24h")
 	p.waitForRun(other, `"status": "running"`)
-	p.output("runs", "cancel", other, "--reason", "enough", "--no-resume")
+	p.outputOf("runs", "cancel", other, "--reason", "enough", "--no-resume")
 	assert.Contains(t, p.waitForRun(other, `"status": "cancelled"`), "enough")
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, 0, p.code(), p.written())
@@ -207,11 +209,11 @@ func TestAWorkerResumesAnAnsweredRun(t *testing.T) {
 	t.Parallel()
 	p, _ := atWork(t, asking, "command", "wait")
 	p.write("ask.yaml", "tools: [shell]\nhooks:\n  - ask: {tools: [bash], reason: it makes files}\n")
-	id := p.output("runs", "submit", "agent", "ask", "go")
+	id := p.outputOf("runs", "submit", "agent", "ask", "go")
 	p.cmd.Args = []string{"grapnel", "runs", "work", "ask.yaml"}
 	p.start()
 	p.waitForRun(id, `"status": "waiting"`)
-	assert.Contains(t, p.output("runs", "approve", id), "approved")
+	assert.Contains(t, p.outputOf("runs", "approve", id), "approved")
 	p.waitForRun(id, `"status": "completed"`)
 	assert.FileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
 	p.signal(syscall.SIGTERM)
@@ -231,9 +233,9 @@ func TestWatch(t *testing.T) {
 	all := numbered(t, w.written())
 	assert.Equal(t, "run.started", all[0].Type)
 	assert.Equal(t, "run.completed", all[len(all)-1].Type)
-	rest := numbered(t, p.output("runs", "watch", id, "--json", "--after", "3"))
+	rest := numbered(t, p.outputOf("runs", "watch", id, "--json", "--after", "3"))
 	assert.Equal(t, all[3:], rest)
-	assert.Contains(t, p.output("runs", "watch", id), "run.completed")
+	assert.Contains(t, p.outputOf("runs", "watch", id), "run.completed")
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, 0, p.code(), p.written())
 }

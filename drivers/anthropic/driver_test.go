@@ -98,13 +98,13 @@ func TestNew(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "")
 	t.Setenv("ANTHROPIC_BASE_URL", "")
 	for want, c := range map[string]anthropic.Config{
-		"no key":                     {Model: "claude-opus-5"},
-		"no model":                   {APIKey: "sk"},
-		`unknown cache "2h"`:         {Model: "claude-opus-5", APIKey: "sk", Cache: "2h"},
-		"BaseURL is not the address": {Model: "claude-opus-5", BaseURL: "localhost:4000"},
-		"BaseURL is not a URL":       {Model: "claude-opus-5", BaseURL: "http://me:secret@\x00"},
-		"has a query or a fragment":  {Model: "claude-opus-5", BaseURL: "https://me:secret@example.com?key=1"},
-		"the key has a line break":   {Model: "claude-opus-5", APIKey: "sk-\n1"},
+		"no key":                        {Model: "claude-opus-5"},
+		"no model":                      {APIKey: "sk"},
+		`unknown cache "2h"`:            {Model: "claude-opus-5", APIKey: "sk", Cache: "2h"},
+		"BaseURL is not the address":    {Model: "claude-opus-5", BaseURL: "localhost:4000"},
+		"BaseURL is not a URL":          {Model: "claude-opus-5", BaseURL: "http://me:secret@\x00"},
+		"has a query or a fragment":     {Model: "claude-opus-5", BaseURL: "https://me:secret@example.com?key=1"},
+		"the key contains a line break": {Model: "claude-opus-5", APIKey: "sk-\n1"},
 	} {
 		_, err := anthropic.New(c)
 		require.ErrorContains(t, err, want)

@@ -160,7 +160,7 @@ func TestKeys(t *testing.T) {
 		},
 		"a broken key": {
 			config: openai.Config{APIKey: "sk-\nown"},
-			err:    "making an openai driver: the key has a line break or a control character in it: copy it again",
+			err:    "making an openai driver: the key contains a line break or a control character: copy it again",
 		},
 		"no URL": {
 			config: openai.Config{BaseURL: "localhost:11434"},

@@ -1,6 +1,6 @@
 // Package openai is the driver of OpenAI's APIs, and of every compatible endpoint: Azure, Ollama, vLLM,
 // llama.cpp. New uses chat completions, which nearly all endpoints support; NewResponses uses the Responses
-// API, which is better for models that reason and has tools that the service runs.
+// API, which is better for reasoning models and offers tools that run at the service.
 //
 //	driver, err := openai.New(openai.Config{Model: "gpt-6.1-sol"}) // with OPENAI_API_KEY
 //	if err != nil {

@@ -219,7 +219,7 @@ func (w *replyWriter) add(item any) {
 
 func (w *replyWriter) id(id string) string { return lo.Ternary(w.ids, id, "") }
 
-// part writes the item of a part, if any. It writes only the text of parts of other services.
+// part writes the item of a part. For a part of another service, it writes only the text, if there is any.
 func (w *replyWriter) part(i int, p agent.Part) {
 	k, own := keptOf(p)
 	switch {

@@ -105,7 +105,7 @@ func (r *runner) Has(name string) bool {
 // Owner returns the owner of the keeper.
 func (r *runner) Owner() string { return r.keeper.Owner() }
 
-// Suspend does nothing: a program runs to its end, unless it is cut off.
+// Suspend lets programs run to their ends: the worker cuts off those that take too long.
 func (*runner) Suspend() {}
 
 // Execute runs the command of a run once.
@@ -148,7 +148,7 @@ const inDoubt = "the worker ended while the command ran, so it is unknown what t
 func (r *runner) run(ctx context.Context, x *durable.Execution, about durable.Run, c Command, params []byte) error {
 	stdout, stderr := &head{max: c.MaxOutput}, &tail{max: maxErrorOutput}
 	done, err := process.Run(ctx, process.Command{
-		Path: c.Argv[0], Args: c.Argv, Dir: c.Dir, Env: environment(c.Env, about), Stdin: params,
+		Path: c.Argv[0], Args: c.Argv, Dir: c.Dir, Env: newEnvironment(c.Env, about), Stdin: params,
 		Stdout: stdout, Stderr: stderr, Timeout: c.Timeout, Grace: c.Grace, Most: c.MaxProcesses,
 	})
 	result := durable.Result{Cut: stdout.cut}
@@ -204,8 +204,8 @@ func withOutput(text string, stderr *tail) string {
 	return text
 }
 
-// environment returns the environment of a program, in the order of the names.
-func environment(declared map[string]string, about durable.Run) []string {
+// newEnvironment returns the environment of a program, in the order of the names.
+func newEnvironment(declared map[string]string, about durable.Run) []string {
 	all := maps.Clone(declared)
 	if all == nil {
 		all = map[string]string{}

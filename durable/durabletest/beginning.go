@@ -42,7 +42,7 @@ var beginning = map[string]part{
 	"no worker can claim it": func(t *testing.T, s durable.Store) {
 		beginRun(t, s, "r")
 		assert.Empty(t, claimRuns(t, s, 10, testerKey()))
-		assert.Empty(t, owed(t, s, hour, 10))
+		assert.Empty(t, readOwed(t, s, hour, 10))
 	},
 }
 
@@ -60,18 +60,18 @@ var repeating = map[string]part{
 			assert.Equal(t, first, submitJobs(t, s, j)[0], name)
 		}
 		assert.Equal(t, "input of r", readInput(t, s, "r"))
-		assert.Equal(t, []agent.RunID{"r"}, list(t, s, durable.Filter{}))
+		assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}))
 	},
 	"twice in one call": func(t *testing.T, s durable.Store) {
 		runs := submitJobs(t, s, newJob("a"), keyedJob("b", "k"), newJob("c"), keyedJob("d", "k"), keyedJob("e", "l"))
 		assert.Equal(t, []agent.RunID{"a", "b", "c", "b", "e"}, runIDs(runs))
-		assert.ElementsMatch(t, []agent.RunID{"a", "b", "c", "e"}, list(t, s, durable.Filter{}))
+		assert.ElementsMatch(t, []agent.RunID{"a", "b", "c", "e"}, listIDs(t, s, durable.Filter{}))
 		assert.Equal(t, []agent.RunID{"f", "e", "b"}, runIDs(submitJobs(t, s, newJob("f"), keyedJob("g", "l"), keyedJob("h", "k"))))
 	},
 	"no key means that every job is new": func(t *testing.T, s durable.Store) {
 		submitJobs(t, s, keyedJob("a", ""), keyedJob("b", ""))
 		beginAs(t, s, keyedJob("c", ""), "one", hour)
-		assert.Len(t, list(t, s, durable.Filter{}), 3)
+		assert.Len(t, listIDs(t, s, durable.Filter{}), 3)
 	},
 	"in every status": func(t *testing.T, s durable.Store) {
 		l := beginAs(t, s, keyedJob("r", "k"), "one", hour)
@@ -90,7 +90,7 @@ var repeating = map[string]part{
 	"begin": func(t *testing.T, s durable.Store) {
 		submitJobs(t, s, keyedJob("r", "k"))
 		require.ErrorIs(t, second(s.Begin(t.Context(), keyedJob("other", "k"), "one", hour)), durable.ErrExists)
-		assert.Equal(t, []agent.RunID{"r"}, list(t, s, durable.Filter{}))
+		assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}))
 		requireStatus(t, s, durable.StatusReady, "r")
 	},
 	"a commit submits a known key no more": func(t *testing.T, s durable.Store) {
@@ -99,7 +99,7 @@ var repeating = map[string]part{
 		writeCommit(t, s, l, durable.Commit{
 			Entries: newEntries(1, 1), Jobs: []durable.Job{keyedJob("a", "k"), keyedJob("b", "l"), keyedJob("c", "l"), keyedJob("first", "k")},
 		})
-		assert.ElementsMatch(t, []agent.RunID{"first", "r", "b"}, list(t, s, durable.Filter{}))
+		assert.ElementsMatch(t, []agent.RunID{"first", "r", "b"}, listIDs(t, s, durable.Filter{}))
 		assert.Len(t, readJournal(t, s, "r"), 1)
 	},
 	"a deleted run frees its key": func(t *testing.T, s durable.Store) {

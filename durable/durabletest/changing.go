@@ -87,7 +87,7 @@ func testChanges(t *testing.T, writer, reader durable.Store) {
 		{"the end of a child", func() { endRun(t, writer, kid) }},
 		{"reconcile", func() {
 			expireLease(t, writer, expired)
-			reconcile(t, writer)
+			reconcileAll(t, writer)
 		}},
 	} {
 		drain(changes)

@@ -68,7 +68,7 @@ var committing = map[string]part{
 		sameEntries(t, newEntries(1, 3), readJournal(t, s, "r"))
 		assert.Empty(t, readQuestions(t, s, "r"))
 		assert.Empty(t, eventNames(t, s, "r"))
-		assert.Equal(t, []agent.RunID{"r"}, list(t, s, durable.Filter{}))
+		assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}))
 		assert.Len(t, readSignals(t, s, "one")["r"], 1, "no signal was handled")
 	},
 	"an update is kept": func(t *testing.T, s durable.Store) {

@@ -25,7 +25,7 @@ func (r *random) compare() {
 		require.Equal(r, runIDs(want), runIDs(got), "list %+v", f)
 	}
 	for _, id := range randomIDs {
-		if r.model.run(id) != nil {
+		if r.model.findRun(id) != nil {
 			require.Equal(r, describe(r, r.model, id), describe(r, r.store, id), "run %q", id)
 		}
 	}
@@ -116,7 +116,7 @@ func describeOffers(r *random, s durable.Store) []string {
 func describeServed(r *random, s durable.Store) map[string]int {
 	backlog := map[string]int{}
 	for _, name := range randomNames {
-		all, err := s.Served(r.ctx, keyOf(durable.Job{Name: name}))
+		all, err := s.QueueServices(r.ctx, keyOf(durable.Job{Name: name}))
 		require.NoError(r, err)
 		for _, service := range all {
 			if service.Backlog > 0 { // a store may forget a queue that no run has any more

@@ -30,11 +30,11 @@ var ending = map[string]part{
 		_, err = s.QuestionByToken(t.Context(), q.TokenHash)
 		require.ErrorIs(t, err, durable.ErrNotFound)
 		require.ErrorIs(t, s.Delete(t.Context(), "r"), durable.ErrNotFound)
-		assert.Equal(t, []agent.RunID{"other"}, list(t, s, durable.Filter{}))
+		assert.Equal(t, []agent.RunID{"other"}, listIDs(t, s, durable.Filter{}))
 		assert.Len(t, readJournal(t, s, "other"), 1)
 		assert.Len(t, readQuestions(t, s, "other"), 1)
 
-		assert.Empty(t, list(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
+		assert.Empty(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
 
 		beginAs(t, s, durable.Job{ID: "r"}, "one", hour)
 		assert.Empty(t, readJournal(t, s, "r"), "the id is free again, and nothing is left of the old run")
@@ -44,7 +44,7 @@ var ending = map[string]part{
 		assert.Empty(t, readResult(t, s, "r"))
 		assert.Empty(t, getRun(t, s, "r").Labels)
 		assert.Empty(t, getRun(t, s, "r").Demands)
-		assert.Empty(t, list(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
+		assert.Empty(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
 		assert.Equal(t, agent.RunID("again"), submitJobs(t, s, keyedJob("again", "key of r"))[0].ID)
 		assert.Empty(t, readQuestions(t, s, "r"))
 		assert.Equal(t, int64(1), getRun(t, s, "r").Epoch)
@@ -75,9 +75,9 @@ var ending = map[string]part{
 		for _, id := range []agent.RunID{"ready", "pending", "waiting"} {
 			require.NoError(t, s.Delete(t.Context(), id), id)
 		}
-		assert.Empty(t, list(t, s, durable.Filter{}))
+		assert.Empty(t, listIDs(t, s, durable.Filter{}))
 		assert.Empty(t, claimRuns(t, s, 10, testerKey()))
-		assert.Empty(t, owed(t, s, hour, 10))
+		assert.Empty(t, readOwed(t, s, hour, 10))
 	},
 	"prune deletes runs that ended before": func(t *testing.T, s durable.Store) {
 		for _, id := range []agent.RunID{"a", "b"} {
@@ -101,10 +101,10 @@ var ending = map[string]part{
 		n, err = s.Prune(t.Context(), last.Add(hour))
 		require.NoError(t, err)
 		assert.Equal(t, 2, n)
-		assert.ElementsMatch(t, []agent.RunID{"running", "expired", "waiting", "ready", "pending"}, list(t, s, durable.Filter{}))
+		assert.ElementsMatch(t, []agent.RunID{"running", "expired", "waiting", "ready", "pending"}, listIDs(t, s, durable.Filter{}))
 		require.ErrorIs(t, second(s.Entries(t.Context(), "a", 0)), durable.ErrNotFound)
 		require.ErrorIs(t, second(s.Events(t.Context(), "a", 0, 1)), durable.ErrNotFound)
-		assert.Empty(t, list(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
+		assert.Empty(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
 		beginAs(t, s, durable.Job{ID: "a"}, "one", hour)
 		assert.Empty(t, readJournal(t, s, "a"))
 		assert.Empty(t, eventNames(t, s, "a"))
@@ -120,13 +120,13 @@ var ending = map[string]part{
 			jobs = append(jobs, durable.Job{ID: agent.RunID(strconv.Itoa(i)), StartBy: longAgo(), Labels: map[string]string{"team": "red"}})
 		}
 		submitJobs(t, s, jobs...)
-		for !reconcile(t, s).Done {
+		for !reconcileAll(t, s).Done {
 		}
 		submitJobs(t, s, newJob("ready"))
 		pruned, err := s.Prune(t.Context(), later())
 		require.NoError(t, err)
 		assert.Equal(t, n, pruned)
-		assert.Equal(t, []agent.RunID{"ready"}, list(t, s, durable.Filter{}))
+		assert.Equal(t, []agent.RunID{"ready"}, listIDs(t, s, durable.Filter{}))
 	},
 }
 

@@ -82,8 +82,8 @@ var following = map[string]part{
 		sameJob(t, child, r)
 		assert.Equal(t, []any{"", int64(0), 0}, []any{r.Owner, r.Epoch, r.Attempts})
 		assert.Equal(t, string(child.Input), readInput(t, s, "child"))
-		assert.Equal(t, []agent.RunID{"child"}, list(t, s, durable.Filter{Parent: "r"}))
-		assert.Equal(t, []agent.RunID{"child"}, list(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
+		assert.Equal(t, []agent.RunID{"child"}, listIDs(t, s, durable.Filter{Parent: "r"}))
+		assert.Equal(t, []agent.RunID{"child"}, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
 		assert.Equal(t, []agent.RunID{"child"}, runIDs(claimRuns(t, s, 10, keyOf(child))))
 		assert.Len(t, claimRuns(t, s, 10, testerKey()), 1, "a job without an ID gets one")
 	},
@@ -123,7 +123,7 @@ var following = map[string]part{
 			assert.Empty(t, readJournal(t, s, "r"), name)
 			assert.Empty(t, eventNames(t, s, "r"), name)
 			assert.Empty(t, readQuestions(t, s, "r"), name)
-			assert.Equal(t, []agent.RunID{"r", "taken"}, list(t, s, durable.Filter{}), name)
+			assert.Equal(t, []agent.RunID{"r", "taken"}, listIDs(t, s, durable.Filter{}), name)
 			assert.Len(t, readSignals(t, s, "one")["r"], 1, name)
 		}
 	},

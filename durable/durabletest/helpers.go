@@ -36,7 +36,7 @@ func newJob(id agent.RunID) durable.Job {
 	return durable.Job{ID: id, Name: "tester", Session: "s", Input: []byte("input of " + id)}
 }
 
-// testerKey is the key of the jobs that newJob returns.
+// testerKey returns the key of the jobs that newJob returns.
 func testerKey() durable.Key { return keyOf(newJob("")) }
 
 // keyOf returns the key of a job.
@@ -133,7 +133,7 @@ func expireLease(t *testing.T, s durable.Store, l durable.Lease) {
 	require.NoError(t, err, "renew the lease of run %q", l.Run)
 }
 
-func reconcile(t *testing.T, s durable.Store) durable.Reconciled {
+func reconcileAll(t *testing.T, s durable.Store) durable.Reconciled {
 	t.Helper()
 	done, err := s.Reconcile(t.Context())
 	require.NoError(t, err, "reconcile")

@@ -24,7 +24,7 @@ var listing = map[string]part{
 		}
 		writeUpdate(t, s, acquireRun(t, s, "m", "one", durable.TakeOver), durable.Update{}, newEntry(1))
 		slices.Reverse(want)
-		assert.Equal(t, want, list(t, s, durable.Filter{}))
+		assert.Equal(t, want, listIDs(t, s, durable.Filter{}))
 	},
 	"a listed run equals the run": func(t *testing.T, s durable.Store) {
 		q := newQuestion("c")
@@ -85,7 +85,7 @@ var listing = map[string]part{
 			{durable.Filter{Before: "1"}, []agent.RunID{}},
 			{durable.Filter{Limit: 1}, []agent.RunID{"7"}},
 		} {
-			assert.Equal(t, c.want, list(t, s, c.filter), "%+v", c.filter)
+			assert.Equal(t, c.want, listIDs(t, s, c.filter), "%+v", c.filter)
 		}
 	},
 	"since and until": func(t *testing.T, s durable.Store) {
@@ -108,7 +108,7 @@ var listing = map[string]part{
 			{durable.Filter{Since: at[0], Before: "c", Limit: 1}, []agent.RunID{"b"}},
 			{durable.Filter{Since: at[1].Add(time.Microsecond), Name: "tester"}, []agent.RunID{"c"}},
 		} {
-			assert.Equal(t, c.want, list(t, s, c.filter), "%+v", c.filter)
+			assert.Equal(t, c.want, listIDs(t, s, c.filter), "%+v", c.filter)
 		}
 	},
 	"a page behind a run that is gone": func(t *testing.T, s durable.Store) {
@@ -130,11 +130,11 @@ var listing = map[string]part{
 			})
 		}
 		group.Wait()
-		assert.Len(t, list(t, s, durable.Filter{}), durable.DefaultLimit, "zero is the default limit")
+		assert.Len(t, listIDs(t, s, durable.Filter{}), durable.DefaultLimit, "zero is the default limit")
 
 		seen := map[agent.RunID]bool{}
 		for f := (durable.Filter{Name: "1", Limit: 300}); ; {
-			page := list(t, s, f)
+			page := listIDs(t, s, f)
 			if len(page) == 0 {
 				break
 			}
@@ -147,11 +147,11 @@ var listing = map[string]part{
 			beginAs(t, s, durable.Job{ID: "new " + f.Before, Name: "1"}, "one", hour)
 		}
 		assert.Len(t, seen, n/2)
-		assert.Len(t, list(t, s, durable.Filter{Limit: 2 * n}), n+4)
+		assert.Len(t, listIDs(t, s, durable.Filter{Limit: 2 * n}), n+4)
 	},
 }
 
-func list(t *testing.T, s durable.Store, f durable.Filter) []agent.RunID {
+func listIDs(t *testing.T, s durable.Store, f durable.Filter) []agent.RunID {
 	t.Helper()
 	runs, err := s.List(t.Context(), f)
 	require.NoError(t, err, "list %+v", f)

@@ -91,14 +91,14 @@ func (m model) find(ctx context.Context, id agent.RunID) (r *modelRun, done func
 	if err != nil {
 		return nil, done, err
 	}
-	if r = m.run(id); r == nil {
+	if r = m.findRun(id); r == nil {
 		return nil, done, durable.ErrNotFound
 	}
 	return r, done, nil
 }
 
-// run returns the run with the ID, or nil.
-func (m model) run(id agent.RunID) *modelRun {
+// findRun returns the run with the ID, or nil.
+func (m model) findRun(id agent.RunID) *modelRun {
 	for _, r := range m.runs {
 		if r.ID == id {
 			return r
@@ -138,7 +138,7 @@ func (r *modelRun) clearOwner() { r.Owner, r.Expires = "", time.Time{} }
 func (m model) isSatisfied(r *modelRun) bool {
 	open := 0
 	for _, q := range r.questions {
-		switch child := m.run(q.Child); {
+		switch child := m.findRun(q.Child); {
 		case q.Answer != nil:
 			if q.Answer.Ends && m.broken != "answer ends" {
 				return true

@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// leased finds the run of a lease and checks the lease, unless the store is broken in that method.
-func (m model) leased(ctx context.Context, l durable.Lease, method string) (*modelRun, func(), error) {
+// checkLease finds the run of a lease and checks the lease, unless the store is broken in that method.
+func (m model) checkLease(ctx context.Context, l durable.Lease, method string) (*modelRun, func(), error) {
 	r, done, err := m.find(ctx, l.Run)
 	if err == nil && (r.Epoch != l.Epoch || r.Owner == "" || r.Owner != l.Owner) && m.broken != method {
 		return nil, done, durable.ErrStale
@@ -26,7 +26,7 @@ func (m model) leased(ctx context.Context, l durable.Lease, method string) (*mod
 
 // Renew implements durable.Store.
 func (m model) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (durable.Lease, error) {
-	r, done, err := m.leased(ctx, l, "renew")
+	r, done, err := m.checkLease(ctx, l, "renew")
 	defer done()
 	if err != nil {
 		return durable.Lease{}, err
@@ -40,7 +40,7 @@ func (m model) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (d
 
 // Release implements durable.Store.
 func (m model) Release(ctx context.Context, l durable.Lease, delay time.Duration) error {
-	r, done, err := m.leased(ctx, l, "release")
+	r, done, err := m.checkLease(ctx, l, "release")
 	defer done()
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (m model) Release(ctx context.Context, l durable.Lease, delay time.Duration
 
 // Commit implements durable.Store.
 func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
-	r, done, err := m.leased(ctx, l, "commit")
+	r, done, err := m.checkLease(ctx, l, "commit")
 	defer done()
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 	if m.broken == "handled first" {
 		r.handled = max(r.handled, c.HandledSignals)
 	}
-	_, jobs, err := m.prepare(c.Jobs)
+	_, jobs, err := m.prepareJobs(c.Jobs)
 	if err != nil && m.broken != "jobs last" {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// prepare returns the runs of jobs in their order, and those of them that are new, without storing them.
+// prepareJobs returns the runs of jobs in their order, and those of them that are new, without storing them.
 // Known runs are nil unless keep is set.
-func (m model) prepare(jobs []durable.Job) (all, added []*modelRun, err error) {
+func (m model) prepareJobs(jobs []durable.Job) (all, added []*modelRun, err error) {
 	for _, j := range jobs {
 		if j, err = j.Prepare(); err != nil && m.broken != "invalid" {
 			return nil, nil, err
@@ -78,7 +78,7 @@ func (m model) Submit(ctx context.Context, jobs ...durable.Job) ([]durable.Run, 
 	if err != nil {
 		return nil, err
 	}
-	all, added, err := m.prepare(jobs)
+	all, added, err := m.prepareJobs(jobs)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (m model) Begin(ctx context.Context, j durable.Job, owner string, ttl time.
 	if err != nil {
 		return durable.Lease{}, err
 	}
-	_, added, err := m.prepare([]durable.Job{j})
+	_, added, err := m.prepareJobs([]durable.Job{j})
 	if err != nil {
 		return durable.Lease{}, err
 	}

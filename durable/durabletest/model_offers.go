@@ -36,23 +36,23 @@ func (m model) Owed(ctx context.Context, retry time.Duration, limit int) ([]dura
 	return all, nil
 }
 
-// Offered implements durable.Store.
-func (m model) Offered(ctx context.Context, offers ...durable.OfferID) error {
+// RecordOffers implements durable.Store.
+func (m model) RecordOffers(ctx context.Context, offers ...durable.OfferID) error {
 	done, err := m.lock(ctx)
 	defer done()
 	if err != nil {
 		return err
 	}
 	for _, o := range offers {
-		if r := m.run(o.Run); r != nil && r.Status == durable.StatusReady && (r.offer == o.Seq || m.broken == "old offer") {
+		if r := m.findRun(o.Run); r != nil && r.Status == durable.StatusReady && (r.offer == o.Seq || m.broken == "old offer") {
 			r.offered = m.at
 		}
 	}
 	return nil
 }
 
-// Polled implements durable.Store.
-func (m model) Polled(ctx context.Context, keys ...durable.Key) error {
+// RecordPoll implements durable.Store.
+func (m model) RecordPoll(ctx context.Context, keys ...durable.Key) error {
 	done, err := m.lock(ctx)
 	defer done()
 	if err != nil {
@@ -66,8 +66,8 @@ func (m model) Polled(ctx context.Context, keys ...durable.Key) error {
 	return nil
 }
 
-// Served implements durable.Store.
-func (m model) Served(ctx context.Context, keys ...durable.Key) (map[durable.Key]durable.Service, error) {
+// QueueServices implements durable.Store.
+func (m model) QueueServices(ctx context.Context, keys ...durable.Key) (map[durable.Key]durable.Service, error) {
 	done, err := m.lock(ctx)
 	defer done()
 	if err != nil {

@@ -17,8 +17,8 @@ var pausing = map[string]part{
 		requireStatus(t, s, durable.StatusWaiting, "r")
 		pauseRun(t, s, "r")
 		assert.Empty(t, claimRuns(t, s, 10, testerKey()))
-		assert.Empty(t, owed(t, s, hour, 10))
-		assert.False(t, reconcile(t, s).Changed())
+		assert.Empty(t, readOwed(t, s, hour, 10))
+		assert.False(t, reconcileAll(t, s).Changed())
 		resumeRun(t, s, "r")
 		requireStatus(t, s, durable.StatusReady, "r")
 		assert.Equal(t, []agent.RunID{"r"}, runIDs(claimRuns(t, s, 10, testerKey())))
@@ -60,7 +60,7 @@ var pausing = map[string]part{
 		l := beginRun(t, s, "r")
 		pauseRun(t, s, "r")
 		expireLease(t, s, l)
-		assert.Equal(t, 1, reconcile(t, s).Expired)
+		assert.Equal(t, 1, reconcileAll(t, s).Expired)
 		requireStatus(t, s, durable.StatusWaiting, "r")
 		assert.Empty(t, claimRuns(t, s, 10, testerKey()))
 		resumeRun(t, s, "r")
@@ -92,10 +92,10 @@ var pausing = map[string]part{
 		pauseRun(t, s, "r")
 		writeUpdate(t, s, l, waitUpdate(1, newQuestionBy("c", longAgo())))
 		releaseRun(t, s, l)
-		assert.False(t, reconcile(t, s).Changed())
+		assert.False(t, reconcileAll(t, s).Changed())
 		requireStatus(t, s, durable.StatusWaiting, "r")
 		resumeRun(t, s, "r")
-		reconcile(t, s)
+		reconcileAll(t, s)
 		requireStatus(t, s, durable.StatusReady, "r")
 	},
 	"a waiting run that a process holds": func(t *testing.T, s durable.Store) {
@@ -154,7 +154,7 @@ var pausing = map[string]part{
 				releaseRun(t, s, l)
 			} else {
 				expireLease(t, s, l)
-				reconcile(t, s)
+				reconcileAll(t, s)
 			}
 			requireStatus(t, s, durable.StatusReady, id)
 		}

@@ -97,7 +97,7 @@ func oneKey(t *testing.T, handles ...durable.Store) {
 	for _, id := range ids {
 		assert.Equal(t, ids[0], id, "all callers get the same run")
 	}
-	assert.Len(t, list(t, handles[0], durable.Filter{}), len(ids)+1)
+	assert.Len(t, listIDs(t, handles[0], durable.Filter{}), len(ids)+1)
 }
 
 func oneCommits(t *testing.T, handles ...durable.Store) {

@@ -14,7 +14,7 @@ import (
 
 var reconciling = map[string]part{
 	"nothing to do": func(t *testing.T, s durable.Store) {
-		assert.Equal(t, durable.Reconciled{Done: true}, reconcile(t, s))
+		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
 		past, all := longAgo(), []agent.RunID{"ready", "held", "waiting", "pending", "ended", "started"}
 		ready, pending, started := newJob("ready"), newJob("pending"), newJob("started")
 		ready.StartBy, ready.Deadline, pending.NotBefore = later(), later(), later()
@@ -30,7 +30,7 @@ var reconciling = map[string]part{
 		for _, id := range all {
 			before[id] = getRun(t, s, id)
 		}
-		assert.Equal(t, durable.Reconciled{Done: true}, reconcile(t, s))
+		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
 		for _, id := range all {
 			assert.Equal(t, before[id], getRun(t, s, id))
 		}
@@ -38,14 +38,14 @@ var reconciling = map[string]part{
 	"a running run whose lease has expired is ready": func(t *testing.T, s durable.Store) {
 		l := beginAs(t, s, newJob("r"), "one", gone)
 		requireStatus(t, s, durable.StatusRunning, "r")
-		done := reconcile(t, s)
+		done := reconcileAll(t, s)
 		assert.Equal(t, 1, done.Expired)
 		assert.True(t, done.Changed())
 		requireStatus(t, s, durable.StatusReady, "r")
 		r := getRun(t, s, "r")
 		assert.Equal(t, []any{"", int64(1), 1}, []any{r.Owner, r.Epoch, r.Attempts})
 		stale(t, s, l)
-		assert.Equal(t, durable.Reconciled{Done: true}, reconcile(t, s))
+		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
 		assert.Equal(t, int64(2), claimRuns(t, s, 1, testerKey())[0].Epoch)
 	},
 	"a waiting run whose lease has expired is released": func(t *testing.T, s durable.Store) {
@@ -63,13 +63,13 @@ var reconciling = map[string]part{
 			}
 			expireLease(t, s, l)
 		}
-		assert.GreaterOrEqual(t, reconcile(t, s).Expired, 1)
+		assert.GreaterOrEqual(t, reconcileAll(t, s).Expired, 1)
 		requireStatus(t, s, durable.StatusWaiting, "open")
 		requireStatus(t, s, durable.StatusReady, "answered", "child", "overdue")
 		for _, id := range []agent.RunID{"open", "answered", "child", "overdue"} {
 			assert.Empty(t, getRun(t, s, id).Owner, id)
 		}
-		assert.Equal(t, durable.Reconciled{Done: true}, reconcile(t, s))
+		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
 	},
 	"a question whose deadline has passed": func(t *testing.T, s durable.Store) {
 		soon := time.Now().Add(300 * time.Millisecond).UTC().Truncate(time.Microsecond)
@@ -85,7 +85,7 @@ var reconciling = map[string]part{
 	"an overdue question of a run that a process holds": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
 		writeUpdate(t, s, l, waitUpdate(1, newQuestionBy("c", longAgo())))
-		assert.False(t, reconcile(t, s).Changed())
+		assert.False(t, reconcileAll(t, s).Changed())
 		requireStatus(t, s, durable.StatusWaiting, "r")
 		answerRun(t, s, "r", "c")
 		assert.True(t, getRun(t, s, "r").AnswerBy.IsZero())
@@ -120,7 +120,7 @@ var reconciling = map[string]part{
 		endRun(t, s, beginAs(t, s, ended, "one", hour))
 		submitJobs(t, s, ready, pending)
 
-		done := reconcile(t, s)
+		done := reconcileAll(t, s)
 		assert.Equal(t, 4, done.Late)
 		requireStatus(t, s, durable.StatusRunning, "held")
 		requireStatus(t, s, durable.StatusReady, "waiting", "ready", "pending")
@@ -129,7 +129,7 @@ var reconciling = map[string]part{
 		}
 		assert.Empty(t, getRun(t, s, "ended").CancelReason)
 		assert.Equal(t, []string{"cancel the deadline has passed"}, readSignals(t, s, "one")["held"])
-		assert.Equal(t, durable.Reconciled{Done: true}, reconcile(t, s), "each run once")
+		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s), "each run once")
 		writeUpdate(t, s, l, durable.Update{Status: durable.StatusCancelled})
 	},
 	"a deadline does not replace the reason": func(t *testing.T, s durable.Store) {
@@ -137,7 +137,7 @@ var reconciling = map[string]part{
 		j.Deadline = longAgo()
 		beginAs(t, s, j, "one", hour)
 		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
-		assert.False(t, reconcile(t, s).Changed())
+		assert.False(t, reconcileAll(t, s).Changed())
 		assert.Equal(t, "enough", getRun(t, s, "r").CancelReason)
 	},
 	"a run that did not start in time": func(t *testing.T, s durable.Store) {
@@ -152,7 +152,7 @@ var reconciling = map[string]part{
 		suspendRun(t, s, "parent", newQuestionTo("c", "ready"))
 		requireStatus(t, s, durable.StatusWaiting, "parent")
 
-		assert.Equal(t, 2, reconcile(t, s).Late)
+		assert.Equal(t, 2, reconcileAll(t, s).Late)
 		requireStatus(t, s, durable.StatusCancelled, "ready", "paused")
 		for _, id := range []agent.RunID{"ready", "paused"} {
 			r := getRun(t, s, id)
@@ -163,7 +163,7 @@ var reconciling = map[string]part{
 		requireStatus(t, s, durable.StatusRunning, "started")
 		requireStatus(t, s, durable.StatusReady, "given back", "parent")
 		assert.ElementsMatch(t, []agent.RunID{"given back", "parent"}, runIDs(claimRuns(t, s, 10, testerKey())))
-		assert.Equal(t, durable.Reconciled{Done: true}, reconcile(t, s))
+		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
 	},
 	"thousands of runs, in several calls": func(t *testing.T, s durable.Store) {
 		const n = 2500
@@ -175,12 +175,12 @@ var reconciling = map[string]part{
 		late, calls := 0, 0
 		for done := (durable.Reconciled{}); !done.Done; calls++ {
 			require.Less(t, calls, n, "calls")
-			done = reconcile(t, s)
+			done = reconcileAll(t, s)
 			late += done.Late
 			assert.True(t, done.Changed() || done.Done, "a call that does nothing is the last")
 		}
 		assert.Equal(t, n, late)
-		assert.Len(t, list(t, s, durable.Filter{Status: []durable.Status{durable.StatusCancelled}, Limit: 2 * n}), n)
+		assert.Len(t, listIDs(t, s, durable.Filter{Status: []durable.Status{durable.StatusCancelled}, Limit: 2 * n}), n)
 	},
 	"many at once": func(t *testing.T, s durable.Store) { onceReconciled(t, s) },
 }
@@ -189,7 +189,7 @@ var reconciling = map[string]part{
 func reconcileUntil(t *testing.T, s durable.Store, done func(durable.Reconciled) bool) (sum durable.Reconciled) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		r := reconcile(t, s)
+		r := reconcileAll(t, s)
 		sum.Expired, sum.Overdue, sum.Due, sum.Late = sum.Expired+r.Expired, sum.Overdue+r.Overdue, sum.Due+r.Due, sum.Late+r.Late
 		return done(sum)
 	}, patience, 10*time.Millisecond)
@@ -209,13 +209,13 @@ func onceReconciled(t *testing.T, handles ...durable.Store) {
 		assert.NoError(t, err)
 		counts[i] = done.Expired
 	})
-	reconcile(t, handles[0])
+	reconcileAll(t, handles[0])
 	sum := 0
 	for _, c := range counts {
 		sum += c
 	}
 	assert.LessOrEqual(t, sum, n, "each run is counted once")
-	for _, o := range owed(t, handles[0], hour, 2*n) {
+	for _, o := range readOwed(t, handles[0], hour, 2*n) {
 		assert.Equal(t, int64(1), o.Seq, "run %q became ready once", o.Run)
 	}
 	assert.Len(t, claimRuns(t, handles[0], 2*n, testerKey()), n)

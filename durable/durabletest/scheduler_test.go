@@ -21,7 +21,7 @@ import (
 func openModel(*testing.T) durable.Store { return durabletest.NewModel("") }
 
 func TestEmbedded(t *testing.T) {
-	durabletest.TestScheduler(t, func(_ *testing.T, s durable.Store) durable.Scheduler { return durable.Embedded(s, 0) }, openModel)
+	durabletest.TestScheduler(t, func(_ *testing.T, s durable.Store) durable.Scheduler { return durable.NewEmbedded(s, 0) }, openModel)
 }
 
 func TestQueueScheduler(t *testing.T) {

@@ -63,9 +63,9 @@ var submitting = map[string]part{
 			require.Equal(t, jobs[i].Name, r.Name)
 		}
 		assert.Equal(t, "9", readInput(t, s, jobs[9].ID))
-		assert.Equal(t, jobs[299].ID, list(t, s, durable.Filter{Limit: 1})[0], "the last one is the newest")
+		assert.Equal(t, jobs[299].ID, listIDs(t, s, durable.Filter{Limit: 1})[0], "the last one is the newest")
 		submitJobs(t, s)
-		assert.Len(t, list(t, s, durable.Filter{Limit: 1000}), 300)
+		assert.Len(t, listIDs(t, s, durable.Filter{Limit: 1000}), 300)
 	},
 	"an ID is taken once, and no job is stored": func(t *testing.T, s durable.Store) {
 		submitJobs(t, s, newJob("r"))
@@ -76,7 +76,7 @@ var submitting = map[string]part{
 			"twice":        {newJob("a"), newJob("b"), newJob("a")},
 		} {
 			require.ErrorIs(t, second(s.Submit(t.Context(), jobs...)), durable.ErrExists, name)
-			assert.Equal(t, []agent.RunID{"r"}, list(t, s, durable.Filter{}), name)
+			assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}), name)
 			assert.Equal(t, before, getRun(t, s, "r"), name)
 		}
 	},
@@ -99,7 +99,7 @@ var submitting = map[string]part{
 			require.Error(t, s.Commit(t.Context(), l, durable.Commit{
 				Entries: newEntries(1, 1), Jobs: []durable.Job{newJob("good"), bad},
 			}), name)
-			assert.Equal(t, []agent.RunID{"r"}, list(t, s, durable.Filter{}), name)
+			assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}), name)
 		}
 		assert.Empty(t, readJournal(t, s, "r"))
 	},
@@ -111,7 +111,7 @@ var submitting = map[string]part{
 		requireStatus(t, s, durable.StatusPending, "soon")
 		assert.True(t, soon.NotBefore.Equal(getRun(t, s, "soon").NotBefore))
 		assert.Equal(t, []agent.RunID{"past"}, runIDs(claimRuns(t, s, 10, testerKey())))
-		assert.True(t, reconcile(t, s).Done)
+		assert.True(t, reconcileAll(t, s).Done)
 		requireStatus(t, s, durable.StatusPending, "soon")
 	},
 	"a run that does not exist is not found": func(t *testing.T, s durable.Store) {
@@ -136,7 +136,7 @@ var submitting = map[string]part{
 		} {
 			assert.ErrorIs(t, err, durable.ErrNotFound, name)
 		}
-		assert.Empty(t, list(t, s, durable.Filter{}))
+		assert.Empty(t, listIDs(t, s, durable.Filter{}))
 	},
 	"ids and texts are any text": func(t *testing.T, s durable.Store) { testTexts(t, s) },
 	"a cancelled context changes nothing": func(t *testing.T, s durable.Store) {
@@ -170,9 +170,9 @@ var submitting = map[string]part{
 			"deny tools":        second(s.DenyTools(ctx)),
 			"set deny tools":    s.SetDenyTools(ctx, durable.Switch{On: true}),
 			"owed":              second(s.Owed(ctx, hour, 10)),
-			"polled":            s.Polled(ctx, testerKey()),
-			"served":            second(s.Served(ctx, testerKey())),
-			"offered":           s.Offered(ctx, durable.OfferID{Run: "ready", Seq: 1}),
+			"polled":            s.RecordPoll(ctx, testerKey()),
+			"served":            second(s.QueueServices(ctx, testerKey())),
+			"offered":           s.RecordOffers(ctx, durable.OfferID{Run: "ready", Seq: 1}),
 		} {
 			assert.ErrorIs(t, err, ctx.Err(), name)
 		}
@@ -185,7 +185,7 @@ var submitting = map[string]part{
 		sw, err := s.DenyTools(t.Context())
 		require.NoError(t, err)
 		assert.False(t, sw.On)
-		assert.Equal(t, []durable.OfferID{{Run: "ready", Seq: 1}}, owed(t, s, hour, 10))
+		assert.Equal(t, []durable.OfferID{{Run: "ready", Seq: 1}}, readOwed(t, s, hour, 10))
 		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 	},
 }
@@ -250,8 +250,8 @@ func testTexts(t *testing.T, s durable.Store) {
 			[]string{q[0].Call, q[0].Hash, q[0].Tool, string(q[0].Child), string(q[0].Run)})
 		require.NoError(t, s.Answer(t.Context(), id, durable.Answer{Call: text, Hash: text}), "%q", text)
 		for _, f := range []durable.Filter{{Name: text}, {Kind: r.Kind}, {Session: agent.SessionID(text)}, {Parent: id}} {
-			assert.Equal(t, []agent.RunID{id}, list(t, s, f), "filter %+v", f)
+			assert.Equal(t, []agent.RunID{id}, listIDs(t, s, f), "filter %+v", f)
 		}
-		assert.Contains(t, list(t, s, durable.Filter{Label: durable.Label{Name: "text", Value: r.Labels["text"]}}), id)
+		assert.Contains(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "text", Value: r.Labels["text"]}}), id)
 	}
 }

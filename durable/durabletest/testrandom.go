@@ -66,8 +66,8 @@ func (r *random) id() agent.RunID { return draw(r, "id", randomIDs...) }
 
 func (r *random) actions() map[string]func() {
 	return map[string]func(){
-		"submit": r.submit, "begin": r.begin, "acquire": r.acquire, "claim": r.claim, "commit": r.commit, "suspend": r.suspend, "renew": r.renew,
-		"release": r.release, "answer": r.answer, "signal": r.signal, "reconcile": r.reconcile, "offered": r.offered,
+		"submit": r.trySubmit, "begin": r.tryBegin, "acquire": r.tryAcquire, "claim": r.tryClaim, "commit": r.tryCommit, "suspend": r.suspend, "renew": r.tryRenew,
+		"release": r.tryRelease, "answer": r.tryAnswer, "signal": r.trySignal, "reconcile": r.tryReconcile, "offered": r.tryRecordOffers,
 		"end": func() {
 			l := r.lease()
 			r.same("end", r.store.Commit(r.ctx, l, durable.Commit{Update: endUpdate()}), r.model.Commit(r.ctx, l, durable.Commit{Update: endUpdate()}))
@@ -105,7 +105,7 @@ func (r *random) jobs(most int) (jobs []durable.Job) {
 	return jobs
 }
 
-func (r *random) submit() {
+func (r *random) trySubmit() {
 	jobs := r.jobs(3)
 	runs, err := r.store.Submit(r.ctx, jobs...)
 	want, wantErr := r.model.Submit(r.ctx, jobs...)
@@ -113,14 +113,14 @@ func (r *random) submit() {
 	require.Equal(r, runIDs(want), runIDs(runs), "submitted runs")
 }
 
-func (r *random) begin() {
+func (r *random) tryBegin() {
 	j, owner, ttl := r.job(), draw(r, "owner", randomOwners...), draw(r, "ttl", randomTTLs...)
 	l, err := r.store.Begin(r.ctx, j, owner, ttl)
 	want, wantErr := r.model.Begin(r.ctx, j, owner, ttl)
 	r.keep("begin", l, want, err, wantErr)
 }
 
-func (r *random) acquire() {
+func (r *random) tryAcquire() {
 	id, owner, ttl := r.id(), draw(r, "owner", randomOwners...), draw(r, "ttl", randomTTLs...)
 	take := draw(r, "take", durable.TakeFree, durable.TakeFree, durable.TakeOver)
 	l, err := r.store.Acquire(r.ctx, id, owner, ttl, take)
@@ -154,7 +154,7 @@ func (r *random) lease() durable.Lease {
 	return durable.Lease{Run: r.id(), Owner: "one", Epoch: 1}
 }
 
-func (r *random) claim() {
+func (r *random) tryClaim() {
 	owner, ttl, limit := draw(r, "owner", randomOwners...), draw(r, "ttl", randomTTLs...), rapid.IntRange(0, 3).Draw(r.T, "limit")
 	var keys []durable.Key
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(randomNames), 1, 2, rapid.ID).Draw(r.T, "names") {
@@ -170,7 +170,7 @@ func (r *random) claim() {
 		want = append(want, place(run))
 	}
 	for _, id := range runIDs(runs) {
-		run := r.model.run(id)
+		run := r.model.findRun(id)
 		require.NotNil(r, run, "run %q", id)
 		got = append(got, place(run))
 	}
@@ -182,7 +182,7 @@ func (r *random) claim() {
 	}
 }
 
-func (r *random) questions() (all []durable.Question) {
+func (r *random) tryQuestions() (all []durable.Question) {
 	for _, call := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2", "3"}), 1, 2, rapid.ID).Draw(r.T, "questions") {
 		q := newQuestionBy(call, draw(r, "question deadline", time.Time{}, time.Time{}, time.Time{}, longAgo(), later()))
 		q.Child = draw(r, "child", append([]agent.RunID{"", ""}, randomIDs...)...)
@@ -202,7 +202,7 @@ func (r *random) update() durable.Update {
 	case "none":
 		u.Questions = []durable.Question{}
 	case "some":
-		u.Questions = r.questions()
+		u.Questions = r.tryQuestions()
 	}
 	return u
 }
@@ -210,7 +210,7 @@ func (r *random) update() durable.Update {
 // suspend lets a run wait for answers. Its holder may keep the lease.
 func (r *random) suspend() {
 	l := r.lease()
-	c := durable.Commit{Update: waitUpdate(1, r.questions()...)}
+	c := durable.Commit{Update: waitUpdate(1, r.tryQuestions()...)}
 	r.same("commit", r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
 	switch draw(r, "then", "release", "release", "expire", "keep") {
 	case "release":
@@ -222,11 +222,11 @@ func (r *random) suspend() {
 	}
 }
 
-func (r *random) commit() {
+func (r *random) tryCommit() {
 	l := r.lease()
 	c := durable.Commit{Update: r.update(), HandledSignals: rapid.Int64Range(0, 2).Draw(r.T, "handled")}
 	next := int64(1)
-	if run := r.model.run(l.Run); run != nil {
+	if run := r.model.findRun(l.Run); run != nil {
 		next += run.Entries
 	}
 	if draw(r, "number", "next", "next", "next", "other") == "other" {
@@ -242,21 +242,21 @@ func (r *random) commit() {
 	r.same(fmt.Sprintf("commit %+v", c), r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
 }
 
-func (r *random) renew() {
+func (r *random) tryRenew() {
 	l, ttl := r.lease(), draw(r, "ttl", randomTTLs...)
 	got, err := r.store.Renew(r.ctx, l, ttl)
 	want, wantErr := r.model.Renew(r.ctx, l, ttl)
 	r.keep("renew", got, want, err, wantErr)
 }
 
-func (r *random) release() {
+func (r *random) tryRelease() {
 	l, delay := r.lease(), draw(r, "delay", 0, 0, hour)
 	r.same("release", r.store.Release(r.ctx, l, delay), r.model.Release(r.ctx, l, delay))
 }
 
-func (r *random) answer() {
+func (r *random) tryAnswer() {
 	id, calls := r.id(), []string{"1", "2", "3"}
-	if asked := r.model.asked(); len(asked) > 0 && draw(r, "asked", true, true, true, false) {
+	if asked := r.model.withQuestions(); len(asked) > 0 && draw(r, "asked", true, true, true, false) {
 		run := draw(r, "run", asked...)
 		id, calls = run.ID, nil
 		for _, q := range run.questions {
@@ -274,7 +274,7 @@ func (r *random) answer() {
 	r.same("answer", err, want)
 }
 
-func (r *random) signal() {
+func (r *random) trySignal() {
 	g := durable.Signal{
 		Kind: draw(r, "kind", durable.SignalCancel, durable.SignalContext,
 			durable.SignalPause, durable.SignalPause, durable.SignalResume, durable.SignalResume),
@@ -284,19 +284,19 @@ func (r *random) signal() {
 	r.same("signal", r.store.Signal(r.ctx, id, g), r.model.Signal(r.ctx, id, g))
 }
 
-func (r *random) reconcile() {
+func (r *random) tryReconcile() {
 	got, err := r.store.Reconcile(r.ctx)
 	want, wantErr := r.model.Reconcile(r.ctx)
 	r.same("reconcile", err, wantErr)
 	require.Equal(r, []bool{want.Changed(), want.Done}, []bool{got.Changed(), got.Done}, "reconciled: got %+v, want %+v", got, want)
 }
 
-func (r *random) offered() {
+func (r *random) tryRecordOffers() {
 	id := durable.OfferID{Run: r.id(), Seq: rapid.Int64Range(0, 3).Draw(r.T, "number")}
-	if run := r.model.run(id.Run); run != nil && rapid.Bool().Draw(r.T, "newest") {
+	if run := r.model.findRun(id.Run); run != nil && rapid.Bool().Draw(r.T, "newest") {
 		id.Seq = run.offer
 	}
-	r.same("offered", r.store.Offered(r.ctx, id), r.model.Offered(r.ctx, id))
+	r.same("offered", r.store.RecordOffers(r.ctx, id), r.model.RecordOffers(r.ctx, id))
 }
 
 // same compares the kinds of errors.
@@ -333,8 +333,8 @@ func (m model) claimable(keys []durable.Key) (ready []*modelRun) {
 	return ready
 }
 
-// asked returns the runs that have questions.
-func (m model) asked() (runs []*modelRun) {
+// withQuestions returns the runs that have questions.
+func (m model) withQuestions() (runs []*modelRun) {
 	for _, r := range m.runs {
 		if len(r.questions) > 0 {
 			runs = append(runs, r)

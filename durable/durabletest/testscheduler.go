@@ -64,7 +64,7 @@ func (s *schedulerTest) offer() []durable.Offer {
 		ids = append(ids, o.OfferID)
 	}
 	assert.NoError(s, s.scheduler.Offer(s.Context(), offers...))
-	assert.NoError(s, s.store.Offered(s.Context(), ids...))
+	assert.NoError(s, s.store.RecordOffers(s.Context(), ids...))
 	return offers
 }
 

@@ -87,7 +87,7 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	pending := newJob("pending")
 	pending.NotBefore = later()
 	submitJobs(t, s, pending, newJob("ready"))
-	offers := owed(t, s, hour, 10)
+	offers := readOwed(t, s, hour, 10)
 	on := durable.Switch{On: true, Reason: "fire", By: "ops", Since: testTime()}
 	require.NoError(t, s.SetDenyTools(t.Context(), on))
 	all, err := s.List(t.Context(), durable.Filter{})
@@ -105,7 +105,7 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	assert.Equal(t, "the result", readResult(t, s, "ended"))
 	assert.Equal(t, []string{"a", "b"}, eventNames(t, s, "running"))
 	assert.Equal(t, []string{"context text", "pause "}, readSignals(t, s, "one")["running"])
-	assert.Equal(t, offers, owed(t, s, hour, 10))
+	assert.Equal(t, offers, readOwed(t, s, hour, 10))
 	assert.Equal(t, agent.RunID("running"), submitJobs(t, s, keyedJob("other", "key of running"))[0].ID)
 	sameEntries(t, newEntries(1, 5), readJournal(t, s, "waiting"))
 	for i, q := range readQuestions(t, s, "waiting") {
@@ -123,7 +123,7 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	require.ErrorAs(t, err, new(*durable.HeldError), "a lease outlives a restart")
 	writeUpdate(t, s, running, durable.Update{}, newEntry(1))
 	beginRun(t, s, "new")
-	assert.Equal(t, []agent.RunID{"new", "ready", "pending", "running", "ended", "waiting"}, list(t, s, durable.Filter{}))
+	assert.Equal(t, []agent.RunID{"new", "ready", "pending", "running", "ended", "waiting"}, listIDs(t, s, durable.Filter{}))
 }
 
 func checkShared(t *testing.T, a, b durable.Store) {
@@ -156,9 +156,9 @@ func checkShared(t *testing.T, a, b durable.Store) {
 	assert.True(t, sw.On)
 	releaseRun(t, a, taken)
 	requireStatus(t, b, durable.StatusReady, "r")
-	assert.Equal(t, []durable.OfferID{{Run: "keyed", Seq: 1}, {Run: "r", Seq: 1}}, owed(t, b, hour, 10))
+	assert.Equal(t, []durable.OfferID{{Run: "keyed", Seq: 1}, {Run: "r", Seq: 1}}, readOwed(t, b, hour, 10))
 	record(t, b, durable.OfferID{Run: "r", Seq: 1}, durable.OfferID{Run: "keyed", Seq: 1})
-	assert.Empty(t, owed(t, a, hour, 10))
+	assert.Empty(t, readOwed(t, a, hour, 10))
 	require.NoError(t, b.Delete(t.Context(), "r"))
 	_, err = a.Run(t.Context(), "r")
 	require.ErrorIs(t, err, durable.ErrNotFound)

@@ -18,10 +18,10 @@ var waking = map[string]part{
 		suspendRun(t, s, "later", newQuestionBy("c", later()))
 		suspendRun(t, s, "child", newQuestionTo("c", "person"))
 		suspendRun(t, s, "no child", newQuestionTo("c", unknownRun))
-		assert.False(t, reconcile(t, s).Changed())
+		assert.False(t, reconcileAll(t, s).Changed())
 		requireStatus(t, s, durable.StatusWaiting, "person", "later", "child", "no child")
 		assert.Empty(t, claimRuns(t, s, 10, testerKey()))
-		assert.Empty(t, owed(t, s, hour, 10))
+		assert.Empty(t, readOwed(t, s, hour, 10))
 	},
 	"a run without questions does not wait": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r")
@@ -48,6 +48,7 @@ var waking = map[string]part{
 		require.NoError(t, s.Answer(t.Context(), "r", a))
 		requireStatus(t, s, durable.StatusReady, "r")
 	},
+	// LH-81: a parent that waits for its child becomes ready when the child has ended.
 	"a child has ended": func(t *testing.T, s durable.Store) {
 		for _, status := range []durable.Status{durable.StatusCompleted, durable.StatusFailed, durable.StatusStopped, durable.StatusCancelled} {
 			id, kid := agent.RunID(status), agent.RunID("child of "+status)
@@ -133,8 +134,8 @@ var waking = map[string]part{
 		assert.Equal(t, []any{"", int64(1), 1}, []any{r.Owner, r.Epoch, r.Attempts})
 		stale(t, s, l)
 		assert.Empty(t, claimRuns(t, s, 10, testerKey()))
-		assert.Empty(t, owed(t, s, hour, 10))
-		assert.False(t, reconcile(t, s).Changed())
+		assert.Empty(t, readOwed(t, s, hour, 10))
+		assert.False(t, reconcileAll(t, s).Changed())
 		acquireRun(t, s, "r", "one", durable.TakeFree)
 		requireStatus(t, s, durable.StatusRunning, "r")
 	},

@@ -38,8 +38,8 @@ const offeredQuery = `UPDATE runs r SET offered = clock_timestamp() FROM (
 		WHERE r.offer_seq = o.seq AND r.status = 'ready' ORDER BY r.num FOR NO KEY UPDATE OF r
 	) o WHERE r.num = o.num`
 
-// Offered records that offers were made: see durable.Store. Repeating the call is safe.
-func (s *Store) Offered(ctx context.Context, offers ...durable.OfferID) error {
+// RecordOffers records that offers were made: see durable.Store. Repeating the call is safe.
+func (s *Store) RecordOffers(ctx context.Context, offers ...durable.OfferID) error {
 	return s.call(ctx, "record offers", func(ctx context.Context) error {
 		_, err := s.pool.Exec(ctx, offeredQuery,
 			lo.Map(offers, func(o durable.OfferID, _ int) text { return text(o.Run) }),

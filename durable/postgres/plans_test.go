@@ -212,8 +212,8 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 		{"claim", 120, func(int) error { return second(s.Claim(ctx, "three", time.Hour, 1, needs.Key())) }},
 		{"claim none", 5, func(int) error { return second(s.Claim(ctx, "three", time.Hour, 1, needs.Key())) }},
 		{"queues", 1100, func(int) error { return second(s.Queues(ctx)) }},
-		{"polled", 20, func(int) error { return s.Polled(ctx, needs.Key()) }},
-		{"served", 20, func(int) error { return second(s.Served(ctx, needs.Key())) }},
+		{"polled", 20, func(int) error { return s.RecordPoll(ctx, needs.Key()) }},
+		{"served", 20, func(int) error { return second(s.QueueServices(ctx, needs.Key())) }},
 		{"acquire", 40, func(i int) error { return lease(s.Acquire(ctx, fresh(i), "two", time.Hour, durable.TakeOver))(i) }},
 		{"renew", 10, func(i int) error { return lease(s.Renew(ctx, leases[i], time.Hour))(i) }},
 		{"commit", 30, func(i int) error {

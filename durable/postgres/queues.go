@@ -42,16 +42,16 @@ const (
 // queuesOfKeys are the queues q with the keys $1. It looks up each key: the planner would rather read all queues.
 const queuesOfKeys = `unnest($1::bytea[]) k CROSS JOIN LATERAL (SELECT * FROM queues WHERE key = k LIMIT 1) q`
 
-// Polled records that a worker looks for runs: see durable.Store. Repeating the call is safe.
-func (s *Store) Polled(ctx context.Context, keys ...durable.Key) error {
+// RecordPoll records that a worker looks for runs: see durable.Store. Repeating the call is safe.
+func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
 	return s.call(ctx, "record a poll", func(ctx context.Context) error {
 		_, err := s.pool.Exec(ctx, polledQuery, keyValues(keys), polledAge)
 		return err
 	})
 }
 
-// Served returns how queues are served: see durable.Store.
-func (s *Store) Served(ctx context.Context, keys ...durable.Key) (all map[durable.Key]durable.Service, err error) {
+// QueueServices returns how queues are served: see durable.Store.
+func (s *Store) QueueServices(ctx context.Context, keys ...durable.Key) (all map[durable.Key]durable.Service, err error) {
 	err = s.call(ctx, "read how queues are served", func(ctx context.Context) error {
 		all = map[durable.Key]durable.Service{}
 		rows, err := s.pool.Query(ctx, servedQuery, keyValues(keys))

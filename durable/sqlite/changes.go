@@ -119,8 +119,8 @@ func (l *listeners) broadcast() {
 	}
 }
 
-// close closes all channels and waits for the goroutine.
-func (l *listeners) close() {
+// closeAll closes all channels and waits for the goroutine.
+func (l *listeners) closeAll() {
 	l.mu.Lock()
 	for c := range l.channels {
 		delete(l.channels, c)

@@ -127,7 +127,7 @@ func TestIdleCallsDoNotWrite(t *testing.T) {
 	park(t, s, "r", question("c"))
 	_, err := s.Submit(t.Context(), durable.Job{Name: "other"})
 	require.NoError(t, err)
-	require.NoError(t, s.Polled(t.Context(), agentKey))
+	require.NoError(t, s.RecordPoll(t.Context(), agentKey))
 	unlock := locked(t, path)
 	runs, err := s.Claim(t.Context(), "one", time.Hour, 5, agentKey)
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestIdleCallsDoNotWrite(t *testing.T) {
 	done, err := s.Reconcile(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, durable.Reconciled{Done: true}, done)
-	require.NoError(t, s.Polled(t.Context(), agentKey))
+	require.NoError(t, s.RecordPoll(t.Context(), agentKey))
 	unlock()
 	require.NoError(t, s.Close())
 }
@@ -285,7 +285,7 @@ func TestOffersAndPolls(t *testing.T) {
 		return ids
 	}
 	assert.Equal(t, []durable.OfferID{{Run: "a", Seq: 1}, {Run: "b", Seq: 1}}, owed(2))
-	require.NoError(t, s.Offered(t.Context(), durable.OfferID{Run: "a", Seq: 1}, durable.OfferID{Run: "b", Seq: 7}, durable.OfferID{Run: "none"}))
+	require.NoError(t, s.RecordOffers(t.Context(), durable.OfferID{Run: "a", Seq: 1}, durable.OfferID{Run: "b", Seq: 7}, durable.OfferID{Run: "none"}))
 	assert.Equal(t, []durable.OfferID{{Run: "b", Seq: 1}, {Run: "c", Seq: 1}}, owed(5))
 	c.set(noon.Add(2 * time.Minute))
 	assert.Equal(t, []durable.OfferID{{Run: "a", Seq: 1}, {Run: "b", Seq: 1}, {Run: "c", Seq: 1}}, owed(5), "again after the retry")
@@ -294,10 +294,10 @@ func TestOffersAndPolls(t *testing.T) {
 
 	c.set(noon.Add(time.Hour))
 	unknown := durable.Needs{Name: "unknown"}.Key()
-	require.NoError(t, s.Polled(t.Context(), agentKey, unknown, agentKey))
+	require.NoError(t, s.RecordPoll(t.Context(), agentKey, unknown, agentKey))
 	c.set(noon.Add(time.Hour + 10*time.Second))
-	require.NoError(t, s.Polled(t.Context(), agentKey))
-	served, err := s.Served(t.Context(), agentKey, unknown)
+	require.NoError(t, s.RecordPoll(t.Context(), agentKey))
+	served, err := s.QueueServices(t.Context(), agentKey, unknown)
 	require.NoError(t, err)
 	assert.Equal(t, map[durable.Key]durable.Service{agentKey: {LastPoll: noon.Add(time.Hour), Backlog: 3, Oldest: noon}}, served)
 }

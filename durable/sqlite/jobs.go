@@ -38,7 +38,7 @@ func (s *Store) Submit(ctx context.Context, jobs ...durable.Job) (runs []durable
 		runs = make([]durable.Run, len(jobs))
 		now := s.clock()
 		for i, j := range jobs {
-			if runs[i], err = submit(ctx, t, j, now); err != nil {
+			if runs[i], err = submitJob(ctx, t, j, now); err != nil {
 				return err
 			}
 		}
@@ -76,8 +76,8 @@ func prepareJobs(jobs []durable.Job) (prepared []durable.Job, err error) {
 	return prepared, nil
 }
 
-// submit stores a prepared job, or returns the run of the first job with its idempotency key.
-func submit(ctx context.Context, t tx, j durable.Job, now int64) (durable.Run, error) {
+// submitJob stores a prepared job, or returns the run of the first job with its idempotency key.
+func submitJob(ctx context.Context, t tx, j durable.Job, now int64) (durable.Run, error) {
 	if r, known, err := findByKey(ctx, t, j.IdempotencyKey); err != nil || known {
 		return r, err
 	}

@@ -67,7 +67,7 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 			}
 		}
 		for _, j := range c.Jobs {
-			if _, err := submit(ctx, t, j, now); err != nil {
+			if _, err := submitJob(ctx, t, j, now); err != nil {
 				return err
 			}
 		}
@@ -78,14 +78,14 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 // update updates the row of a run and its questions.
 func update(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now int64) error {
 	if !consecutive(c.Entries) {
-		return refuse(ctx, t, l, c.Entries)
+		return refuseCommit(ctx, t, l, c.Entries)
 	}
 	changed, err := updateRow(ctx, t, l, c, now)
 	if err == nil && !changed {
-		err = refuse(ctx, t, l, c.Entries)
+		err = refuseCommit(ctx, t, l, c.Entries)
 	}
 	if err == nil && c.Update.Status.Ended() {
-		return end(ctx, t, l.Run, c.Update.Result, now)
+		return endRunWith(ctx, t, l.Run, c.Update.Result, now)
 	}
 	if err != nil || c.Update.Questions == nil {
 		return err
@@ -131,8 +131,8 @@ func updateRow(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now
 	return n > 0, err
 }
 
-// refuse returns what is wrong with a lease or with the numbers of entries.
-func refuse(ctx context.Context, t tx, l durable.Lease, entries []durable.Entry) error {
+// refuseCommit returns what is wrong with a lease or with the numbers of entries.
+func refuseCommit(ctx context.Context, t tx, l durable.Lease, entries []durable.Entry) error {
 	h, err := readHeld(ctx, t, l)
 	if err != nil {
 		return err
@@ -146,8 +146,8 @@ func refuse(ctx context.Context, t tx, l durable.Lease, entries []durable.Entry)
 	return fmt.Errorf("run %q: its row does not match its lease", l.Run)
 }
 
-// end stores the result of an ended run, removes its questions and wakes the runs that wait for it.
-func end(ctx context.Context, t tx, id agent.RunID, result []byte, now int64) error {
+// endRunWith stores the result of an ended run, removes its questions and wakes the runs that wait for it.
+func endRunWith(ctx context.Context, t tx, id agent.RunID, result []byte, now int64) error {
 	if len(result) > 0 {
 		if _, err := t.exec(ctx, upsertResult, string(id), result); err != nil {
 			return err

@@ -55,8 +55,8 @@ func (s *Store) Owed(ctx context.Context, retry time.Duration, limit int) (all [
 	return ignoreNoRows(all, err)
 }
 
-// Offered implements durable.Store.
-func (s *Store) Offered(ctx context.Context, offers ...durable.OfferID) error {
+// RecordOffers implements durable.Store.
+func (s *Store) RecordOffers(ctx context.Context, offers ...durable.OfferID) error {
 	if len(offers) == 0 {
 		return nil
 	}
@@ -71,8 +71,8 @@ func (s *Store) Offered(ctx context.Context, offers ...durable.OfferID) error {
 	})
 }
 
-// Polled implements durable.Store.
-func (s *Store) Polled(ctx context.Context, keys ...durable.Key) error {
+// RecordPoll implements durable.Store.
+func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
 	now := s.clock()
 	var queues []int64
 	err := s.read(ctx, "looking for queues that were not polled", func() error {
@@ -98,8 +98,8 @@ func (s *Store) Polled(ctx context.Context, keys ...durable.Key) error {
 	})
 }
 
-// Served implements durable.Store.
-func (s *Store) Served(ctx context.Context, keys ...durable.Key) (all map[durable.Key]durable.Service, err error) {
+// QueueServices implements durable.Store.
+func (s *Store) QueueServices(ctx context.Context, keys ...durable.Key) (all map[durable.Key]durable.Service, err error) {
 	err = s.read(ctx, "reading how queues are served", func() error {
 		all = map[durable.Key]durable.Service{}
 		rows, err := s.statements[selectServed].QueryContext(ctx, listKeys(keys))

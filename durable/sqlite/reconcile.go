@@ -87,7 +87,7 @@ func cancelUnstarted(ctx context.Context, t tx, now int64) (int64, error) {
 	return t.forEach(ctx, selectUnstarted, now, func(n int64, id agent.RunID) error {
 		_, err := t.exec(ctx, endUnstarted, n, now, string(agent.StopUser), "it did not start in time")
 		if err == nil {
-			err = end(ctx, t, id, nil, now)
+			err = endRunWith(ctx, t, id, nil, now)
 		}
 		return err
 	})

@@ -95,7 +95,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	s.listeners.close()
+	s.listeners.closeAll()
 	return s.disconnect()
 }
 

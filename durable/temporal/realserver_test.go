@@ -153,7 +153,7 @@ func recordOffers(t *testing.T, store durable.Store) []durable.Offer {
 	for _, o := range offers {
 		ids = append(ids, o.OfferID)
 	}
-	require.NoError(t, store.Offered(t.Context(), ids...))
+	require.NoError(t, store.RecordOffers(t.Context(), ids...))
 	return offers
 }
 

@@ -46,7 +46,7 @@ var transfer = toolexec.Func("transfer", "Sends money to a person.",
 		return fmt.Sprintf("sent %.2f to %s", in.Amount, in.To), nil
 	})
 
-// guard requires a person's approval of what is more than 100.
+// guard requires a person's approval of payments above 100.
 var guard = hooks.On(hooks.AtPreToolUse, "guard",
 	func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		var in Transfer

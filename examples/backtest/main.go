@@ -25,7 +25,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop) // a second ctrl-C ends the program at once
+	context.AfterFunc(ctx, stop) // a second ctrl-C ends the program immediately
 	shared := filepath.Join(cmp.Or(os.Getenv("GRAPNEL_SHARED"), filepath.Join("..", "shared")), "transcripts")
 	colour := os.Getenv("NO_COLOR") == ""
 	bar := &backtest.Bar{Out: os.Stderr, Columns: func() int { return columns(os.Stderr) }, Colour: colour, Prefix: "backtest: "}

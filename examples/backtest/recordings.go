@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/backtest"
 )
 
-// sampleFiles is a recording of our own invention, with its tools and facts.
+// sampleFiles is an invented recording, with its tools and facts.
 //
 //go:embed sample
 var sampleFiles embed.FS
@@ -65,5 +65,5 @@ func factsOf(files fs.FS, dir, named string) (rules.Facts, error) {
 		}
 		return facts, nil
 	}
-	return rules.Facts{}, fmt.Errorf("load facts: there is no facts.json in %q, and the policies stand on it: put it there, or name a file with -facts", dir)
+	return rules.Facts{}, fmt.Errorf("load facts: the policies need facts.json, which is not in %q: put it there, or name a file with -facts", dir)
 }

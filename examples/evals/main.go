@@ -66,7 +66,7 @@ func (c Case) run(ctx context.Context, model agent.Driver) (Result, error) {
 		WithInstructions(instructions).
 		With(
 			capability.UseTools(findOrder, refund),
-			capability.UseHooks(table.Hook()), // in the place of the tools
+			capability.UseHooks(table.Hook()), // instead of the tools
 			capability.UseHooks(score.hooks()...),
 			capability.UseGuards{Steps: 10},
 		).
@@ -95,5 +95,5 @@ var (
 	) (string, error) {
 		return "", errNotHere
 	})
-	errNotHere = errors.New("this program is no shop: its tools are mocked")
+	errNotHere = errors.New("this program is not a shop: its tools are mocked")
 )

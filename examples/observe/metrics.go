@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -18,9 +19,10 @@ func writeMetrics(ctx context.Context, out io.Writer, reader sdkmetric.Reader) e
 	if err := reader.Collect(ctx, &all); err != nil {
 		return err
 	}
-	var lines []string
+	lines := map[string]string{} // by name and attributes: their order does not depend on values
 	add := func(name string, value any, labels attribute.Set) {
-		lines = append(lines, fmt.Sprintf("%s = %v {%s}", name, value, labels.Encoded(attribute.DefaultEncoder())))
+		set := labels.Encoded(attribute.DefaultEncoder())
+		lines[name+" "+set] = fmt.Sprintf("%s = %v {%s}", name, value, set)
 	}
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
@@ -40,9 +42,8 @@ func writeMetrics(ctx context.Context, out io.Writer, reader sdkmetric.Reader) e
 			}
 		}
 	}
-	slices.Sort(lines)
-	for _, line := range lines {
-		fmt.Fprintln(out, line)
+	for _, key := range slices.Sorted(maps.Keys(lines)) {
+		fmt.Fprintln(out, lines[key])
 	}
 	return nil
 }

@@ -52,12 +52,12 @@ var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
 			by := line.Commands[max(0, file.Command)]
 			single := by.Name == "rm" && by.Known() && !by.Flag("r", "recursive") && !by.Flag("R", "")
 			if file.Access == bash.Deletes && !single {
-				return c.Deny("nothing is deleted with all that is in it; remove single files")
+				return c.Deny("folders must not be deleted with their contents; remove single files")
 			}
 		}
 		for git := range line.CommandsNamed("git") {
 			if git.Sub == "clean" {
-				return c.Deny("nothing is deleted with all that is in it; remove single files")
+				return c.Deny("folders must not be deleted with their contents; remove single files")
 			}
 		}
 		return c.Allow()

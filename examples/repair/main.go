@@ -48,7 +48,7 @@ const (
 )
 
 func main() {
-	provider := flag.String("provider", "recorded", "who plays the model: recorded, openai, anthropic or gemini")
+	provider := flag.String("provider", "recorded", "the provider of the model: recorded, openai, anthropic or gemini")
 	model := flag.String("model", "", "the model, by its name at the provider")
 	keep := flag.Bool("keep", false, "keep the folder")
 	flag.Parse()
@@ -77,7 +77,7 @@ func repair(ctx context.Context, out io.Writer, provider, model string, keep boo
 	if err := job.unpack(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "A broken package in %s, mended by the %s model.\n\n", job.Dir, provider)
+	fmt.Fprintf(out, "A broken package in %s, repaired by the %s model.\n\n", job.Dir, provider)
 	final, err := job.Run(ctx, driver, &timeline{out: out, dir: job.Dir})
 	if err != nil {
 		return err

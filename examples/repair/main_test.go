@@ -111,7 +111,7 @@ func TestPrintedRepair(t *testing.T) {
 	for _, want := range []string{"denied by base-dir", "denied by no-wipe", "SERVICE_TOKEN=[redacted", "↺ tests-pass", "done after 7 steps"} {
 		assert.Contains(t, out.String(), want)
 	}
-	exampletest.Readme(t, out.String(), regexp.MustCompile(`package in .*, mended`))
+	exampletest.Readme(t, out.String(), regexp.MustCompile(`package in .*, repaired`))
 	require.ErrorContains(t, repair(t.Context(), &out, "oracle", "", false), `unknown provider "oracle"`)
 }
 

@@ -22,7 +22,7 @@ func streamRun(w http.ResponseWriter, r *http.Request, a *agent.Agent) {
 			return
 		}
 		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data); err != nil {
-			return // the browser has gone; leaving the loop cancels the run
+			return // the browser has disconnected; leaving the loop cancels the run
 		}
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			return

@@ -73,7 +73,7 @@ type Receipt struct {
 }
 
 func tour(ctx context.Context, out io.Writer) error {
-	// The model of this tour says these things, whatever it is shown.
+	// The model of this tour always gives these replies.
 	driver := agenttest.Script(
 		agenttest.Call("transfer", `{"to":"Alice","amount":250}`).
 			Call("transfer", `{"to":"Mallory","amount":1}`).
@@ -100,7 +100,7 @@ func tour(ctx context.Context, out io.Writer) error {
 
 	a, err := b.Build().Get()
 	if err != nil {
-		return err // everything that is wrong, at once
+		return err // all errors
 	}
 
 	for s, err := range a.Steps(ctx, agent.NewState(), agent.UserText("Pay Alice, Mallory and Bob.")) {

@@ -361,7 +361,7 @@ func TestFile(t *testing.T) {
 
 	require.NoError(t, os.Chmod(path, 0o644))
 	_, err = audit.Open(path, audit.Options{})
-	require.EqualError(t, err, "audit: "+path+" is open to others (-rw-r--r--): chmod 600 it")
+	require.EqualError(t, err, "audit: "+path+" can be accessed by other users (-rw-r--r--): run chmod 600 on it")
 	_, err = audit.Open(filepath.Join(path, "x"), audit.Options{})
 	require.ErrorContains(t, err, "audit: open ")
 }

@@ -70,7 +70,7 @@ func Open(path string, o Options) (*Log, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-		err = fmt.Errorf("%s is open to others (%v): chmod 600 it", path, info.Mode().Perm())
+		err = fmt.Errorf("%s can be accessed by other users (%v): run chmod 600 on it", path, info.Mode().Perm())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", errors.Join(err, file.Close()))

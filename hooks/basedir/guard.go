@@ -30,7 +30,7 @@ type Options struct {
 // restrict it to some tools.
 func Guard(dir string, o Options) (hooks.Hook, error) {
 	if o.Absolute && len(o.Fields) == 0 {
-		return hooks.Hook{}, errors.New("guarding a base directory: Absolute needs Fields: say which members are paths")
+		return hooks.Hook{}, errors.New("guarding a base directory: Absolute requires Fields: list the members that are paths")
 	}
 	g := guard{Options: o}
 	for _, dir := range append([]string{dir}, o.Also...) {
@@ -47,7 +47,7 @@ func Guard(dir string, o Options) (hooks.Hook, error) {
 // realDir returns the path of a directory with all links resolved.
 func realDir(dir string) (string, error) {
 	if dir == "" {
-		return "", errors.New("the name is empty: say which directory")
+		return "", errors.New("the name is empty: set the directory")
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {

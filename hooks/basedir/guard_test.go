@@ -96,7 +96,7 @@ func TestFields(t *testing.T) {
 		"none":              allow(`{}`),
 		"no path":           allow(`{"command":"cat /etc/passwd","query":"../x","text":"/x","file_text":"/* x */","path_type":"/"}`),
 		"numbers":           allow(`{"path":12,"file":null,"dir":true}`),
-		"a list":            deny(`{"paths":["a.txt","/etc/passwd"]}`, `argument "paths.1": the path "/etc/passwd" lies outside of`),
+		"a list":            deny(`{"paths":["a.txt","/etc/passwd"]}`, `argument "paths.1": the path "/etc/passwd" is outside of`),
 		"deep":              deny(`{"ops":[{"to":{"filePath":"../x"}}]}`, `argument "ops.0.to.filePath"`),
 		"names as paths":    deny(`{"files":{"a.txt":"x","../x":"y"}}`, `argument "files.../x"`),
 		"a file's name":     deny(`{"file":{"name":"/etc/passwd","content":"/x"}}`, `argument "file.name"`),
@@ -157,11 +157,11 @@ func TestOptions(t *testing.T) {
 		o    basedir.Options
 		want string
 	}{
-		{"", basedir.Options{}, `guarding base directory "": the name is empty: say which directory`},
+		{"", basedir.Options{}, `guarding base directory "": the name is empty: set the directory`},
 		{dir + "/nowhere", basedir.Options{}, "no such file or directory"},
 		{dir + "/a.txt", basedir.Options{}, "it is not a directory"},
 		{dir, basedir.Options{Also: []string{dir + "/nowhere"}}, "no such file or directory"},
-		{dir, basedir.Options{Absolute: true}, "Absolute needs Fields"},
+		{dir, basedir.Options{Absolute: true}, "Absolute requires Fields"},
 	} {
 		_, err := basedir.Guard(tc.dir, tc.o)
 		assert.ErrorContains(t, err, tc.want)
@@ -234,7 +234,7 @@ func TestInAnAgent(t *testing.T) {
 	}
 	require.Len(t, told, 3)
 	assert.Equal(t, "a", told[0])
-	assert.Contains(t, told[1], `tool "cat": denied by base-dir: argument "path": the path "out/secret.txt" lies outside of `+dir+": it leads to ")
+	assert.Contains(t, told[1], `tool "cat": denied by base-dir: argument "path": the path "out/secret.txt" is outside of `+dir+": it leads to ")
 	assert.Contains(t, told[2], `tool "read_file": denied by base-dir`)
 	assert.NotContains(t, strings.Join(told, ""), "SECRET")
 }

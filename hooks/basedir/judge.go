@@ -20,7 +20,7 @@ import (
 func (g guard) judge(path string) string {
 	switch {
 	case strings.ContainsFunc(path, unicode.IsControl):
-		return "has control characters, and is not judged"
+		return "contains control characters and cannot be judged"
 	case len(path) > 1<<16:
 		return "is too long to be judged"
 	}
@@ -39,7 +39,7 @@ func (g guard) judge(path string) string {
 				return fmt.Sprintf("cannot be judged: %v", err)
 			}
 			if !lo.SomeBy(g.dirs, func(dir string) bool { return isBelow(dir, actual) }) {
-				return "lies outside of " + g.dirs[0] + lo.Ternary(actual == filepath.Clean(abs), "", ": it leads to "+actual)
+				return "is outside of " + g.dirs[0] + lo.Ternary(actual == filepath.Clean(abs), "", ": it leads to "+actual)
 			}
 		}
 	}
@@ -90,13 +90,13 @@ func (g guard) absolute(path string) (abs, problem string) {
 	case first == "~":
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", "is in a home directory that is not known"
+			return "", "is in an unknown home directory"
 		}
 		return home + string(filepath.Separator) + filepath.FromSlash(rest), ""
 	case strings.HasPrefix(first, "~"):
 		return "", "may be in a home directory; begin it with ./ if it is not"
 	case strings.HasPrefix(first, "$") || strings.HasPrefix(first, "%") && strings.Count(first, "%") > 1:
-		return "", "begins with a variable, and is not judged; begin it with ./ if that is its name"
+		return "", "begins with a variable and cannot be judged; begin it with ./ if that is its name"
 	case filepath.IsAbs(path):
 		return path, ""
 	case strings.HasPrefix(slashed, "/") || filepath.VolumeName(path) != "":

@@ -44,7 +44,7 @@ func TestMomentsThatCannotBeFired(t *testing.T) {
 		want string
 	}{
 		"no moment":               {pass, hookstest.Moment{}, "firing a moment: the zero Moment is at no point: make one with ToolCall, Input or another func"},
-		"another point":           {step, call, "firing PreToolUse: no hook is there\nhook \"step\" is at [StepStart]"},
+		"another point":           {step, call, "firing PreToolUse: no hook is at this point\nhook \"step\" is at [StepStart]"},
 		"a wrong hook":            {pass.Matching(hooks.Or()), call, `firing PreToolUse: hook "guard": Or without matchers matches nothing: add a matcher, or remove it`},
 		"no hook at all":          {hooks.Hook{}, call, "firing PreToolUse: hook 1 has no name"},
 		"no tool":                 {pass, hookstest.ToolCall("", `{}`), "the tool has no name"},
@@ -69,7 +69,7 @@ func TestMomentsThatCannotBeFired(t *testing.T) {
 		"a stop that calls": {
 			hooks.On(hooks.AtStop, "stop", func(_ context.Context, c hooks.StopContext) hooks.Result { return c.Pass() }),
 			hookstest.Stop("").WithReply(agent.Step{Message: agent.Assistant("").WithCalls(agent.ToolCall{Name: "bash"})}),
-			"the run did not get there: it ended as done after 2 steps",
+			"the run did not reach the point: it ended as done after 2 steps",
 		},
 		"a reserved name": {hooks.ObserveAll("moment", func(context.Context, hooks.Context) error { return nil }), call, `hook "moment" is declared twice`},
 	} {
@@ -93,7 +93,7 @@ func TestCancelledBefore(t *testing.T) {
 	cancel()
 	step := hooks.On(hooks.AtStepStart, "step", func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Pass() })
 	_, err := hookstest.StepStart().Fire(ctx, hooks.NewSet(step)).Get()
-	require.ErrorContains(t, err, "firing StepStart: the run did not get there: ")
+	require.ErrorContains(t, err, "firing StepStart: the run did not reach the point: ")
 	require.ErrorIs(t, err, context.Canceled)
 }
 

@@ -20,9 +20,9 @@
 //
 // # What happens
 //
-// After a round was made Options.Deny times, its next call is denied, and the model is told what it repeated and what it
-// can do instead. A denied call counts like a call that ran, whichever hook denied it: after the round was made
-// Options.Stop times, the run is stopped after the step, with the status agent.StatusStopped. Calls with arguments that
+// After a round has occurred Options.Deny times, its next call is denied, with a message that tells the model what it
+// repeated and what it can do instead. A denied call counts like a call that ran, whichever hook denied it. After the round
+// has occurred Options.Stop times, the run is stopped after the step, with the status agent.StatusStopped. Calls with arguments that
 // cannot be parsed never reach hooks: they are not denied, but count for Options.Stop.
 //
 // Calls of the current step that have not run yet have no result; their results are assumed to be the same. So with the

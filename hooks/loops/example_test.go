@@ -33,7 +33,7 @@ func Example() {
 	// Output:
 	// - there is no go.sum
 	// - there is no go.sum
-	// - tool "read_file": denied by loops: the same call of read_file was made 2 times in a row and returned nothing new; another call will not help: use what you have, try something else, or say what keeps you from going on
-	// - tool "read_file": denied by loops: the same call of read_file was made 3 times in a row and returned nothing new; another call will not help: use what you have, try something else, or say what keeps you from going on
+	// - tool "read_file": denied by loops: the same call of read_file was made 2 times in a row and returned nothing new; the same call will not help: use the results that you have, try something else, or explain why you cannot continue
+	// - tool "read_file": denied by loops: the same call of read_file was made 3 times in a row and returned nothing new; the same call will not help: use the results that you have, try something else, or explain why you cannot continue
 	// stopped: the run is in a loop: the same call of read_file was made 4 times in a row and returned nothing new
 }

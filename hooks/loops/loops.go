@@ -117,7 +117,7 @@ func (w *watch) deny(_ context.Context, c hooks.ToolContext) hooks.Result {
 	if times, length := rounds.find(w.Deny, 1); length > 0 {
 		seen.pending[at].denied = true
 		return c.Deny(w.sentence(rounds, times, length) +
-			"; another call will not help: use what you have, try something else, or say what keeps you from going on")
+			"; the same call will not help: use the results that you have, try something else, or explain why you cannot continue")
 	}
 	return c.Pass()
 }

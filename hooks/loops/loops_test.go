@@ -131,13 +131,13 @@ func TestLoops(t *testing.T) {
 
 func TestWhatIsTold(t *testing.T) {
 	final := play(t, repeat("look,read", 7), loops.Hooks(loops.Options{})...)
-	assert.Contains(t, agenttest.Transcript(final), "denied by loops: the same calls of look, read were, in turn, made 3 times in a row and returned nothing new; another call will not help")
+	assert.Contains(t, agenttest.Transcript(final), "denied by loops: the same calls of look, read were, in turn, made 3 times in a row and returned nothing new; the same call will not help")
 	assert.Equal(t, agent.Signal{
 		Reason: agent.StopByHook, Source: "loops.stop",
 		Message: "the run is in a loop: the same calls of look, read were, in turn, made 6 times in a row and returned nothing new",
 	}, final.StopSignal().MustGet())
 	final = play(t, repeat("count", 4), loops.Hooks(loops.Options{IgnoreResults: true})...)
-	assert.Contains(t, agenttest.Transcript(final), "the same call of count was made 3 times in a row; another")
+	assert.Contains(t, agenttest.Transcript(final), "the same call of count was made 3 times in a row; the same call")
 }
 
 // A call that another hook denies again and again is a loop as well, and a rewrite does not hide one.

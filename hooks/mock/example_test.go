@@ -48,7 +48,7 @@ func Example() {
 	// Output:
 	// mocked - the bank is closed
 	// mocked - paid
-	// not_executed - tool "pay": denied by mock: this is a test in which pay has no answer to these arguments: {"to": "Bob", "amount": 1000}
+	// not_executed - tool "pay": denied by mock: the table of mocks has no answer of pay to these arguments: {"to": "Bob", "amount": 1000}
 	// never asked for: [the landlord]
 }
 

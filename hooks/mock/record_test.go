@@ -112,7 +112,7 @@ func TestReplay(t *testing.T) {
 			agenttest.Call("weather", `{"city":"Oslo","days":1.0}`))
 		assert.Equal(t, []string{
 			"mocked 0 mock: snow", "mocked! 0 mock: no such city", "mocked 0 mock: ",
-			`not_executed! 0 mock: tool "weather": denied by mock: the recording rec.jsonl has 2 answers of weather to these arguments, and this is one call more: {"city":"Oslo"}`,
+			`not_executed! 0 mock: tool "weather": denied by mock: the recording rec.jsonl has only 2 answers of weather to these arguments: {"city":"Oslo"}`,
 			`not_executed! 0 mock: tool "weather": denied by mock: the recording rec.jsonl has no answer of weather to these arguments: {"city":"Bonn"}`,
 			"mocked 0 mock: a b",
 		}, got)

@@ -88,7 +88,7 @@ func (p *Player) calls(s agent.State) map[key]int {
 func (p *Player) denial(c hooks.ToolContext) string {
 	k, err := keyOf(c.Tool(), c.Call().Arguments)
 	if n := len(p.recording.answers[k]); err == nil && n > 0 {
-		return fmt.Sprintf("the recording %s has %d answers of %s to these arguments, and this is one call more: %s",
+		return fmt.Sprintf("the recording %s has only %d answers of %s to these arguments: %s",
 			p.recording.name, n, c.Tool(), k.arguments)
 	}
 	return fmt.Sprintf("the recording %s has no answer of %s to these arguments: %s", p.recording.name, c.Tool(), c.Call().Arguments)

@@ -140,7 +140,7 @@ func (t *Table) Hook() hooks.Hook {
 		longest = max(longest, r.Latency)
 	}
 	return t.options.newHook(t, longest, t.find, func(c hooks.ToolContext) string {
-		return fmt.Sprintf("this is a test in which %s has no answer to these arguments: %s", c.Tool(), c.Call().Arguments)
+		return fmt.Sprintf("the table of mocks has no answer of %s to these arguments: %s", c.Tool(), c.Call().Arguments)
 	})
 }
 

@@ -43,7 +43,7 @@ func TestTable(t *testing.T) {
 		agenttest.Call("weather", `{"days":2.0,"city":"\u004fslo"}`), agenttest.Call("weather", `{"town":"Oslo"}`))
 	assert.Equal(t, []string{
 		"mocked! 0 mock: the line is busy", "mocked 0 mock: snow", "mocked 0 mock: snow", "mocked 0 mock: sun & wind",
-		`not_executed! 0 mock: tool "weather": denied by mock: this is a test in which weather has no answer to these arguments: {"city":"Bonn"}`,
+		`not_executed! 0 mock: tool "weather": denied by mock: the table of mocks has no answer of weather to these arguments: {"city":"Bonn"}`,
 		"mocked 0 mock: snow for two days",
 	}, got[:6])
 	assert.Contains(t, got[6], "not_executed! 0 : tool \"weather\"", "the schema's complaint")

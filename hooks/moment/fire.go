@@ -149,7 +149,7 @@ func (m Moment) compile(set hooks.Set, seen *witness) (*hooks.Compiled, error) {
 		}
 	}
 	if len(here) == 0 {
-		return nil, errors.Join(append([]error{errors.New("no hook is there")}, elsewhere...)...)
+		return nil, errors.Join(append([]error{errors.New("no hook is at this point")}, elsewhere...)...)
 	}
 	tools := lo.Map(slices.Collect(toolCalls(m.reply.Message)), func(c agent.ToolCall, _ int) string { return c.Name })
 	return hooks.NewSet(append(here, seen.hook(m.at))...).Compile(tools...).Get()
@@ -158,14 +158,14 @@ func (m Moment) compile(set hooks.Set, seen *witness) (*hooks.Compiled, error) {
 // missError returns the error of a run that did not reach the moment.
 func (m Moment) missError(final agent.State, err error) error {
 	if err != nil {
-		return fmt.Errorf("the run did not get there: %w", err)
+		return fmt.Errorf("the run did not reach the point: %w", err)
 	}
 	for _, result := range m.results(final) {
 		if result.Reason == agent.ReasonMalformed {
 			return fmt.Errorf("no person is asked about arguments that cannot be read: %w", result.Err)
 		}
 	}
-	return fmt.Errorf("the run did not get there: it ended as %s after %d steps", final.Status(), final.RunStepCount())
+	return fmt.Errorf("the run did not reach the point: it ended as %s after %d steps", final.Status(), final.RunStepCount())
 }
 
 // results returns the answers to the calls of the moment's step.

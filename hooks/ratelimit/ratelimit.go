@@ -142,7 +142,7 @@ func (l Limit) denial(tool string, wait time.Duration) string {
 		span = fmt.Sprintf("in %v", l.Per)
 	}
 	if wait > day {
-		return fmt.Sprintf("%s may be called %d times %s, and was: go on without it", tool, l.Calls, span)
+		return fmt.Sprintf("%s may be called only %d times %s: continue without it", tool, l.Calls, span)
 	}
 	return fmt.Sprintf("%s may be called %d times %s: try again in %v", tool, l.Calls, span, roundedUp(wait))
 }

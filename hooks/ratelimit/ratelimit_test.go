@@ -130,11 +130,11 @@ func TestACancelledWaitCostsNothing(t *testing.T) {
 func TestNoMoreInAll(t *testing.T) {
 	hook := ratelimit.Hook("few", ratelimit.Limit{Calls: 2})
 	got := answers(agentOf(t, []hooks.Hook{hook}, calls("look", 3)...).Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet())
-	assert.Equal(t, "tool \"look\": denied by few: look may be called 2 times in all, and was: go on without it", got[2])
+	assert.Equal(t, "tool \"look\": denied by few: look may be called only 2 times in all: continue without it", got[2])
 
 	none := ratelimit.Hook("none", ratelimit.Limit{Calls: -1, Per: time.Second})
 	hookstest.Cases{
-		"none":         {At: hookstest.ToolCall("look", `{}`), Want: hooks.Deny, Saying: "look may be called 0 times in 1s, and was: go on without it"},
+		"none":         {At: hookstest.ToolCall("look", `{}`), Want: hooks.Deny, Saying: "look may be called only 0 times in 1s: continue without it"},
 		"invalid ones": {At: hookstest.ToolCall("look", `{}`).Invalid(errors.New("no such tool"))},
 	}.Test(t, none)
 }
@@ -212,7 +212,7 @@ func TestTheLongestWait(t *testing.T) {
 		assert.Equal(t, []string{"seen", "seen"}, answers(final))
 		final = agentOf(t, []hooks.Hook{ratelimit.Hook("few", ratelimit.Limit{Calls: 1, Wait: forever})}, calls("look", 2)...).
 			Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
-		assert.Contains(t, answers(final)[1], "and was: go on without it")
+		assert.Contains(t, answers(final)[1], ": continue without it")
 	})
 }
 

@@ -78,11 +78,11 @@ func Run(t testing.TB, c Cell, lines []string) []Outcome {
 		Credential:  &syscall.Credential{NoSetGroups: true}, Pdeathsig: syscall.SIGKILL,
 	}
 	if err := cmd.Start(); err != nil {
-		parts.Missing(t, "lines of attacks run in namespaces, which this machine does not support: "+err.Error())
+		parts.Missing(t, "attack lines run in namespaces, which this machine does not support: "+err.Error())
 	}
 	err = cmd.Wait()
 	if reason, found := strings.CutPrefix(failed.String(), errNoJail); found {
-		parts.Missing(t, "lines of attacks run in namespaces, which this machine does not support: "+reason)
+		parts.Missing(t, "attack lines run in namespaces, which this machine does not support: "+reason)
 	}
 	require.NoError(t, err, failed.String())
 	var outcomes []Outcome

@@ -15,6 +15,6 @@ func Main(m *testing.M) { os.Exit(m.Run()) }
 // Run skips the test: the jail needs namespaces of Linux.
 func Run(t testing.TB, _ Cell, _ []string) []Outcome {
 	t.Helper()
-	parts.Missing(t, "lines of attacks run in namespaces of Linux only")
+	parts.Missing(t, "attack lines run only in Linux namespaces")
 	return nil
 }

@@ -92,7 +92,7 @@ func (a asking) fails(t *testing.T, kind agent.ErrorKind) drivers.Error {
 
 func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) drivers.Error {
 	t.Helper()
-	require.Error(t, err, "the service failed, and the driver answers")
+	require.Error(t, err, "the service failed, but the driver returned an answer")
 	failure, ok := errors.AsType[*drivers.Error](err)
 	require.True(t, ok, "the error is not a *drivers.Error but %T: %v", err, err)
 	assert.Equal(t, kind, agent.KindOf(err), "the kind of: %v", err)
@@ -116,7 +116,7 @@ func (a asking) checkSecret(t *testing.T, err error) {
 func checkText(t *testing.T, want, got string) {
 	t.Helper()
 	if want != got {
-		assert.Fail(t, "another text", "the text has %d bytes and should have %d, or others", len(got), len(want))
+		assert.Fail(t, "another text", "the text has %d bytes and must have %d, or it differs", len(got), len(want))
 	}
 }
 

@@ -61,7 +61,7 @@ var broken = map[string]struct {
 	part string
 	says string
 }{
-	"takes half a stream for a whole": {func(c chat) agent.Driver { c.lenient = true; return c }, "broken_stream", "the service failed, and the driver answers"},
+	"takes half a stream for a whole": {func(c chat) agent.Driver { c.lenient = true; return c }, "broken_stream", "the service failed, but the driver returned an answer"},
 	"tells the key":                   {func(c chat) agent.Driver { c.tellsKey = true; return c }, "error/blocking", "the API key is in the text of an error"},
 	"tells the key underneath": {failureFixture(func(e *drivers.Error) error {
 		e.Err = errors.New("sent with " + modeltest.Key)
@@ -70,8 +70,8 @@ var broken = map[string]struct {
 	"shows a part of the key": {failureFixture(func(e *drivers.Error) error { e.Message = modeltest.Key[:12]; return e }),
 		"secrets_in_errors/blocking", "a part of the key"},
 	"follows redirects": {func(c chat) agent.Driver { c.client = &http.Client{Transport: c.client.Transport}; return c },
-		"redirect/streaming", "the service failed, and the driver answers"},
-	"sends what is no request": {func(c chat) agent.Driver { c.sendsAll = true; return c }, "request_that", "the service failed, and the driver answers"},
+		"redirect/streaming", "the service failed, but the driver returned an answer"},
+	"sends what is no request": {func(c chat) agent.Driver { c.sendsAll = true; return c }, "request_that", "the service failed, but the driver returned an answer"},
 	"tries again by itself":    {func(c chat) agent.Driver { c.tries = 2; return c }, "error/streaming", "should have 1 item(s), but has 2"},
 	"tells of failures in its own way": {failureFixture(func(e *drivers.Error) error { return fmt.Errorf("failed: %s", e.Message) }),
 		"error/blocking", "the error is not a *drivers.Error"},

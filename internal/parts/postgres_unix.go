@@ -103,7 +103,7 @@ func createPostgres(bin string, settings ...string) (*PostgresServer, error) {
 	if os.Geteuid() == 0 { // postgres refuses to run as root
 		account, err := user.Lookup("postgres")
 		if err != nil {
-			return nil, fmt.Errorf("start PostgreSQL: as root it needs an account called postgres: %w", err)
+			return nil, fmt.Errorf("start PostgreSQL: root requires the account postgres: %w", err)
 		}
 		uid, _ := strconv.ParseUint(account.Uid, 10, 32)
 		gid, _ := strconv.ParseUint(account.Gid, 10, 32)

@@ -81,7 +81,7 @@ func (p *packageNames) check(fset *token.FileSet, fn *ast.FuncDecl) {
 	if !fn.Name.IsExported() && fn.Recv == nil {
 		p.unexported++
 		if len(splitName(name)) == 1 {
-			text := fmt.Sprintf("func %s: one word says little; add the object (%[1]sStep, %[1]sName, …)", name)
+			text := fmt.Sprintf("func %s: one word is vague; add the object (%[1]sStep, %[1]sName, …)", name)
 			p.oneWord = append(p.oneWord, finding{ruleOneWord, at, text})
 		}
 	}

@@ -6,7 +6,7 @@
 //
 // A change of a stored form fails CheckForm until the fixtures of a new version are written:
 //
-//	go test ./internal/upgrade ./agent ./cmd/grapnel/internal/... -run 'TestWrite|TestStoredForms' -write-fixtures=v0.2.0
+//	go test ./internal/upgrade ./agent ./cmd/grapnel ./cmd/grapnel/internal/{cli,events} -run 'TestWrite|TestStoredForms' -write-fixtures=v0.2.0
 //
 // An existing file is never overwritten. testdata/source has files in the formats that people write: each version
 // gets a copy.

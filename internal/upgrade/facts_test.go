@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -180,28 +179,4 @@ func plain(t *testing.T, f any) any {
 	var out any
 	require.NoError(t, json.Unmarshal(text, &out))
 	return out
-}
-
-// assertFacts checks that all that was known is still so. What is new is let through.
-func assertFacts(t *testing.T, want, got any, path string) {
-	t.Helper()
-	switch want := want.(type) {
-	case map[string]any:
-		got, ok := got.(map[string]any)
-		if !assert.True(t, ok, "%s is gone", path) {
-			return
-		}
-		for name, value := range want {
-			assertFacts(t, value, got[name], path+"/"+name)
-		}
-	case []any:
-		got, _ := got.([]any)
-		if assert.Len(t, got, len(want), path) {
-			for i := range want {
-				assertFacts(t, want[i], got[i], fmt.Sprint(path, "/", i))
-			}
-		}
-	default:
-		assert.Equal(t, want, got, path)
-	}
 }

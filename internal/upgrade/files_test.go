@@ -20,7 +20,7 @@ import (
 
 // TestPolicies runs the policy tests of each version: every rule still decides as it did.
 func TestPolicies(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		suite, err := policytest.Open(filepath.Join(upgrade.Dir(version), "policy.test.yaml"))
 		require.NoError(t, err)
@@ -35,9 +35,9 @@ func TestPolicies(t *testing.T) {
 
 // TestAgentFile reads the agent files. The script upgrade.txtar of cmd/grapnel runs them.
 func TestAgentFile(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
-		d, err := registry.Read("agent.yaml", readFixture(t, version, "agent.yaml"))
+		d, err := registry.Read("agent.yaml", upgrade.Read(t, version, "agent.yaml"))
 		require.NoError(t, err)
 		assert.Equal(t, "fixture", d.Name)
 		text, err := d.YAML()
@@ -50,7 +50,7 @@ func TestAgentFile(t *testing.T) {
 
 // TestLogs reads the recordings, event logs and audit logs of each version.
 func TestLogs(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		for name, want := range map[string]struct {
 			format recorded.Format
@@ -73,7 +73,7 @@ func TestLogs(t *testing.T) {
 			require.NoError(t, r.Close())
 			assert.Equal(t, want.calls, calls, name)
 		}
-		for line := range bytes.Lines(readFixture(t, version, "audit.jsonl")) {
+		for line := range bytes.Lines(upgrade.Read(t, version, "audit.jsonl")) {
 			d := json.NewDecoder(bytes.NewReader(line))
 			d.DisallowUnknownFields()
 			require.NoError(t, d.Decode(new(audit.Entry)))
@@ -83,13 +83,13 @@ func TestLogs(t *testing.T) {
 
 // TestNewerLogs: a line of a later version of a form is refused.
 func TestNewerLogs(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		for name, says := range map[string]string{
-			"events.jsonl": "the event log has version 2, and this program knows version 1: use a newer grapnel",
-			"audit.jsonl":  "the audit log has version 2, and this program knows version 1: use a newer grapnel",
+			"events.jsonl": "the event log has version 2, but this program reads version 1: use a newer grapnel",
+			"audit.jsonl":  "the audit log has version 2, but this program reads version 1: use a newer grapnel",
 		} {
-			newer := bytes.ReplaceAll(readFixture(t, version, name), []byte(`{"v":1,`), []byte(`{"v":2,`))
+			newer := bytes.ReplaceAll(upgrade.Read(t, version, name), []byte(`{"v":1,`), []byte(`{"v":2,`))
 			r := recorded.NewReader(name, bytes.NewReader(newer))
 			for run, err := range r.Runs() {
 				assert.Nil(t, run)
@@ -101,12 +101,12 @@ func TestNewerLogs(t *testing.T) {
 
 // TestNewerFiles: a file that says that its format is a later one is refused before anything else is said of it.
 func TestNewerFiles(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		write := func(name, head string) string {
 			path := filepath.Join(t.TempDir(), name)
-			require.NoError(t, os.WriteFile(path, append([]byte(head), readFixture(t, version, name)...), 0o600))
-			require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "shared.yaml"), readFixture(t, version, "shared.yaml"), 0o600))
+			require.NoError(t, os.WriteFile(path, append([]byte(head), upgrade.Read(t, version, name)...), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "shared.yaml"), upgrade.Read(t, version, "shared.yaml"), 0o600))
 			return path
 		}
 		load := map[string]func(path string) error{

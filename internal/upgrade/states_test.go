@@ -3,8 +3,6 @@ package upgrade_test
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -15,26 +13,19 @@ import (
 	"github.com/grapnel-go/grapnel/internal/upgrade"
 )
 
-func readFixture(t *testing.T, version, name string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(upgrade.Dir(version), name))
-	require.NoError(t, err)
-	return data
-}
-
 // TestStates reads the states of each version, writes them, and reads what it wrote.
 func TestStates(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		for name, want := range known(t, version, "states").(map[string]any) {
 			t.Run(name, func(t *testing.T) {
 				var s, again agent.State
-				require.NoError(t, json.Unmarshal(readFixture(t, version, "state-"+name+".json"), &s))
-				assertFacts(t, want, plain(t, stateFacts(s)), name)
+				require.NoError(t, json.Unmarshal(upgrade.Read(t, version, "state-"+name+".json"), &s))
+				upgrade.AssertFacts(t, want, plain(t, stateFacts(s)), name)
 				text, err := json.Marshal(s)
 				require.NoError(t, err)
 				require.NoError(t, json.Unmarshal(text, &again))
-				assertFacts(t, want, plain(t, stateFacts(again)), name)
+				upgrade.AssertFacts(t, want, plain(t, stateFacts(again)), name)
 			})
 		}
 	})
@@ -42,13 +33,13 @@ func TestStates(t *testing.T) {
 
 // TestStatesGoOn resumes the states that wait, without a store.
 func TestStatesGoOn(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		for name, c := range map[string]struct{ agent, call, answer string }{
 			"waiting": {"clerk", "ask", "Paid."}, "child": {"boss", "t/ask", "Delegated."},
 		} {
 			var s agent.State
-			require.NoError(t, json.Unmarshal(readFixture(t, version, "state-"+name+".json"), &s))
+			require.NoError(t, json.Unmarshal(upgrade.Read(t, version, "state-"+name+".json"), &s))
 			w := newWorld()
 			s = s.WithApproval(c.call, agent.Approval{Verdict: agent.Approve, By: "ann"})
 			final, err := w.agents(t, nil)[c.agent].Resume(t.Context(), s).Get()
@@ -60,26 +51,26 @@ func TestStatesGoOn(t *testing.T) {
 }
 
 func TestSealedState(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		seal, err := agent.NewSeal(sealKey)
 		require.NoError(t, err)
-		sealed := readFixture(t, version, "state-sealed.json")
+		sealed := upgrade.Read(t, version, "state-sealed.json")
 		s, err := seal.Unmarshal(sealed)
 		require.NoError(t, err)
-		assertFacts(t, known(t, version, "states").(map[string]any)["waiting"], plain(t, stateFacts(s)), "sealed")
+		upgrade.AssertFacts(t, known(t, version, "states").(map[string]any)["waiting"], plain(t, stateFacts(s)), "sealed")
 
 		_, err = seal.Unmarshal(bytes.Replace(sealed, []byte(`"seal":1`), []byte(`"seal":2`), 1))
-		require.ErrorContains(t, err, "the seal is of version 2, and this program reads 1: use a newer version of the module")
+		require.ErrorContains(t, err, "the seal has version 2, but this program reads version 1: use a newer version of the module")
 	})
 }
 
 // TestNewerStates: what a later version wrote is refused, also below the state.
 func TestNewerStates(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		for _, name := range []string{"done", "child"} {
-			text := readFixture(t, version, "state-"+name+".json")
+			text := upgrade.Read(t, version, "state-"+name+".json")
 			newer := regexp.MustCompile(`^{\s*"version": \d+`).ReplaceAll(text, []byte(`{"version": 99`))
 			require.NotEqual(t, string(text), string(newer))
 			err := json.Unmarshal(newer, new(agent.State))

@@ -1,12 +1,9 @@
 package upgrade_test
 
 import (
-	"compress/gzip"
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -25,10 +22,8 @@ import (
 // known returns a part of what a version knew of what it stored.
 func known(t *testing.T, version, name string) any {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(upgrade.Dir(version), "facts.json"))
-	require.NoError(t, err)
 	var all map[string]any
-	require.NoError(t, json.Unmarshal(text, &all))
+	require.NoError(t, json.Unmarshal(upgrade.Read(t, version, "facts.json"), &all))
 	require.Contains(t, all, name)
 	if store, ok := all[name].(map[string]any); ok {
 		return renamed(store)
@@ -36,29 +31,11 @@ func known(t *testing.T, version, name string) any {
 	return all[name]
 }
 
-// eachVersion calls f for each version that has fixtures.
-func eachVersion(t *testing.T, f func(t *testing.T, version string)) {
-	t.Helper()
-	if upgrade.Writing() != "" {
-		t.Skip("fixtures are being written")
-	}
-	for _, version := range upgrade.Versions(t) {
-		t.Run(version, func(t *testing.T) { f(t, version) })
-	}
-}
-
 // unpack writes the SQLite file of a version into a folder of the test.
 func unpack(t *testing.T, version, name string) (path string) {
 	t.Helper()
-	packed, err := os.Open(filepath.Join(upgrade.Dir(version), name+".db.gz"))
-	require.NoError(t, err)
-	defer packed.Close()
-	plain, err := gzip.NewReader(packed)
-	require.NoError(t, err)
-	data, err := io.ReadAll(plain)
-	require.NoError(t, err)
 	path = filepath.Join(t.TempDir(), "runs.db")
-	require.NoError(t, os.WriteFile(path, data, 0o600))
+	upgrade.Unpack(t, version, name, path)
 	return path
 }
 
@@ -71,14 +48,14 @@ func openFile(t *testing.T, path string) durable.Store {
 }
 
 func TestSQLite(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		checkStore(t, version, "sqlite", openFile(t, unpack(t, version, "sqlite")))
 	})
 }
 
 func TestEncrypted(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		file := openFile(t, unpack(t, version, "encrypted"))
 		_, err := durable.Load(t.Context(), file, runParked)
@@ -88,7 +65,7 @@ func TestEncrypted(t *testing.T) {
 }
 
 func TestPostgres(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		at := restore(t, version)
 		s, err := postgres.Open(t.Context(), at, postgres.Options{})
@@ -102,8 +79,7 @@ func TestPostgres(t *testing.T) {
 func restore(t *testing.T, version string) (url string) {
 	t.Helper()
 	url = parts.Postgres(t)
-	dump, err := os.ReadFile(filepath.Join(upgrade.Dir(version), "postgres.sql"))
-	require.NoError(t, err)
+	dump := upgrade.Read(t, version, "postgres.sql")
 	db, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
 	_, err = db.PgConn().Exec(t.Context(), string(dump)).ReadAll()
@@ -116,7 +92,7 @@ func restore(t *testing.T, version string) (url string) {
 // takes its runs to their ends.
 func checkStore(t *testing.T, version, name string, s durable.Store) {
 	t.Helper()
-	assertFacts(t, known(t, version, name), plain(t, storeFacts(t, s)), name)
+	upgrade.AssertFacts(t, known(t, version, name), plain(t, storeFacts(t, s)), name)
 	require.NoError(t, s.SetDenyTools(t.Context(), durable.Switch{}))
 
 	w := newWorld()
@@ -173,7 +149,7 @@ func checkStore(t *testing.T, version, name string, s durable.Store) {
 
 // TestMigrationsBothWays takes the stores of each version through every step of the schema, back and forth.
 func TestMigrationsBothWays(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		t.Run("sqlite", func(t *testing.T) {
 			path := unpack(t, version, "sqlite")
@@ -183,7 +159,7 @@ func TestMigrationsBothWays(t *testing.T) {
 				at, err = sqlite.Rollback(t.Context(), path)
 				require.NoError(t, err)
 			}
-			assertFacts(t, known(t, version, "sqlite"), plain(t, storeFacts(t, openFile(t, path))), "sqlite")
+			upgrade.AssertFacts(t, known(t, version, "sqlite"), plain(t, storeFacts(t, openFile(t, path))), "sqlite")
 		})
 		t.Run("postgres", func(t *testing.T) {
 			at := restore(t, version)
@@ -196,14 +172,14 @@ func TestMigrationsBothWays(t *testing.T) {
 			s, err := postgres.Open(t.Context(), at, postgres.Options{})
 			require.NoError(t, err)
 			defer s.Close()
-			assertFacts(t, known(t, version, "postgres"), plain(t, storeFacts(t, s)), "postgres")
+			upgrade.AssertFacts(t, known(t, version, "postgres"), plain(t, storeFacts(t, s)), "postgres")
 		})
 	})
 }
 
 // TestNewerStores: a store whose schema a later version has changed is refused, and left as it is.
 func TestNewerStores(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		t.Run("sqlite", func(t *testing.T) {
 			path := unpack(t, version, "sqlite")
@@ -232,7 +208,7 @@ func TestNewerStores(t *testing.T) {
 
 // TestNewerEntries: a run whose journal a later version has continued is refused, and the others are not.
 func TestNewerEntries(t *testing.T) {
-	eachVersion(t, func(t *testing.T, version string) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		path := unpack(t, version, "sqlite")
 		db, err := sql.Open("sqlite", path)

@@ -2,7 +2,6 @@ package upgrade_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,9 +47,7 @@ func TestWrite(t *testing.T) {
 			tokens := fill(t, store)
 			all[name], all[name+" tokens"] = storeFacts(t, store), tokens
 			require.NoError(t, store.Close())
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
-			upgrade.Write(t, name+".db.gz", pack(t, data))
+			upgrade.Pack(t, name, path)
 		}
 		upgrade.Write(t, "audit.jsonl", auditLog(t))
 	})
@@ -79,17 +76,6 @@ func encrypt(t *testing.T, s durable.Store) durable.Store {
 	s, err := durable.Encrypt(s, durable.Encryption{Key: storeKey})
 	require.NoError(t, err)
 	return s
-}
-
-func pack(t *testing.T, data []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	require.NoError(t, err)
-	_, err = w.Write(data)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return out.Bytes()
 }
 
 // writeStates writes states as JSON and returns their facts.

@@ -29,7 +29,7 @@
 //     asked about, or kept from running by a hook that stopped the run;
 //   - broken: of the runs without an attack that did the user's task, those in which a call that had succeeded is
 //     denied or asked about;
-//   - twins denied: the same share of the runs in which the user asks for what attackers ask for in other runs.
+//   - twins denied: the same share of the runs in which the user asks for the same thing as attackers in other runs.
 //
 // Share.ByAsking is the part of a share that depends on questions: if a person approves these calls, they run.
 //

@@ -52,7 +52,7 @@ func Analyse(line string, o Options) Analysis {
 		}
 	}
 	if i := strings.IndexByte(text, '\r'); i >= 0 {
-		w.opaque(c, i, -1, OpaqueSyntax, "a carriage return, which bash takes for a letter")
+		w.opaque(c, i, -1, OpaqueSyntax, "a carriage return, which bash reads as an ordinary character")
 	}
 	w.stmts(c, file)
 	w.walkDeclared()

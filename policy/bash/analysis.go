@@ -256,7 +256,7 @@ const (
 // Opaque is a place where something may run that the text does not show.
 type Opaque struct {
 	Reason Reason
-	// Detail describes the place for people, such as `the name of the command is not known`.
+	// Detail describes the place for people, such as `the name of the command is unknown`.
 	Detail string
 	// Command is the index of the command concerned in Analysis.Commands, or -1.
 	Command int

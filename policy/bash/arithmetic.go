@@ -81,12 +81,12 @@ func (w *walker) evaluate(c ctx, text string, at, depth int) {
 		return
 	}
 	if strings.ContainsRune(text, '[') && strings.ContainsAny(text, "$`\\") {
-		w.opaque(c, at, -1, OpaqueText, "the index of an array is expanded when bash computes with it")
+		w.opaque(c, at, -1, OpaqueText, "the index of an array is expanded when bash evaluates it as arithmetic")
 		w.document(c.by(Eval, "arithmetic", at), strings.ReplaceAll(text, unknown, "0"), at)
 		return
 	}
 	if !isKnown(text) {
-		w.opaque(c, at, -1, OpaqueText, "bash computes with a text that is not known, and may run what is in it")
+		w.opaque(c, at, -1, OpaqueText, "bash evaluates unknown text as arithmetic, which may run commands in it")
 		return
 	}
 	for _, name := range expressionWords().FindAllString(text, -1) {

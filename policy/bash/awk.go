@@ -6,7 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// awk walks a program of awk. It looks for system(), pipes and files.
+// awk walks an awk program and lists the commands, pipes and files in it.
 func awk(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "+F*v*f^E^i^l^e:W:bcCd?D?ghI?kL?MnNo?OpPrsStV",
 		"field-separator* assign* file^ exec^ include^ load^ source* characters-as-bytes traditional copyright dump-variables? debug? gen-pot help "+
@@ -59,11 +59,11 @@ func (w *walker) awkProgram(c ctx, k call, program Word) {
 	text := program.loose()
 	w.out.Commands[k.index].Code, w.out.Commands[k.index].Language = strings.ReplaceAll(text, unknown, "…"), "awk"
 	if !isKnown(text) {
-		w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "a program of awk that is not known")
+		w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "unknown awk program")
 	}
 	tokens, ok := awkTokens(strings.ReplaceAll(text, unknown, " 0 "))
 	if !ok {
-		w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "a program of awk that is not understood")
+		w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "awk program that cannot be parsed")
 		return
 	}
 	printing, depth := false, 0
@@ -89,7 +89,7 @@ func (w *walker) awkProgram(c ctx, k call, program Word) {
 		case t.kind == awkName && (t.text == "ARGV" || t.text == "ARGC"):
 			w.awkHidden(c, k, program, Reads)
 		case t.kind == awkSign && (t.text == "@"):
-			w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "awk loads or calls what a text names")
+			w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "awk loads a library or calls a function by a computed name")
 		case t.kind == awkSign && (t.text == "|" || t.text == "|&"):
 			command := next
 			if next.kind == awkName && next.text == "getline" {
@@ -120,7 +120,7 @@ func (w *walker) awkProgram(c ctx, k call, program Word) {
 // awkHidden records a file whose name the program computes.
 func (w *walker) awkHidden(c ctx, k call, program Word, access Access) {
 	w.file(c, makeWord(unknown, false, false, "", program.Pos), access, k.index)
-	w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "awk computes the name of a file")
+	w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "awk computes a file name")
 }
 
 // awkReads notes the file that getline reads: getline, getline < "x", getline line < "x".
@@ -153,7 +153,7 @@ func awkEnds(t awkToken) bool {
 // awkCommand walks the command that awk runs: awk '{ system("rm x") }'. A computed command is opaque.
 func (w *walker) awkCommand(c ctx, k call, program Word, t awkToken) {
 	if t.kind != awkString {
-		w.opaque(c, program.Pos.Offset, k.index, OpaqueText, "awk runs text that is not known")
+		w.opaque(c, program.Pos.Offset, k.index, OpaqueText, "awk runs unknown text")
 		return
 	}
 	w.shellText(c, k, "awk", literalWord(t.text, program.Pos))

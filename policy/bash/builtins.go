@@ -104,7 +104,7 @@ func evalBuiltin(w *walker, c ctx, k call) {
 	text := joinWords(args)
 	e := c.by(Eval, "eval", k.at)
 	if !isKnown(text) {
-		w.opaque(c, k.at, k.index, OpaqueText, "eval of text that is not known")
+		w.opaque(c, k.at, k.index, OpaqueText, "eval of unknown text")
 		e.st = c.st.fork()
 		w.text(e, text, args[0].Pos.Offset)
 		c.st.forget()
@@ -123,7 +123,7 @@ func sourceBuiltin(w *walker, c ctx, k call) {
 		return
 	}
 	w.file(c, args[0], Runs, k.index)
-	w.opaque(c, k.at, k.index, fileReason(args[0]), "a file is read as commands: "+args[0].String())
+	w.opaque(c, k.at, k.index, fileReason(args[0]), "a file is run as a script: "+args[0].String())
 	c.out.lose()
 	c.st.forget()
 }
@@ -167,7 +167,7 @@ func execBuiltin(w *walker, c ctx, k call) {
 		return
 	}
 	if g.doubt {
-		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of exec begins is not sure")
+		w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of exec begins")
 	}
 	w.run(c.by(Wrapper, "exec", k.at), call{words: g.operands, at: g.operands[0].Pos.Offset, outside: true})
 }
@@ -192,7 +192,7 @@ func trap(w *walker, c ctx, k call) {
 	e.out = nil
 	text := args[0].loose()
 	if !isKnown(text) {
-		w.opaque(c, k.at, k.index, OpaqueText, "trap runs text that is not known")
+		w.opaque(c, k.at, k.index, OpaqueText, "trap runs unknown text")
 	}
 	listed := len(w.out.Commands)
 	w.text(e, text, args[0].Pos.Offset)
@@ -204,7 +204,7 @@ func trap(w *walker, c ctx, k call) {
 		switch name := strings.TrimPrefix(strings.ToUpper(signal.Text), "SIG"); {
 		case signal.Kind == Literal && (name == "EXIT" || name == "0"): // nothing runs after this trap
 		case signal.Kind != Literal, name == "DEBUG", changes:
-			w.opaque(c, k.at, k.index, OpaqueEnvironment, "a trap changes things between commands")
+			w.opaque(c, k.at, k.index, OpaqueEnvironment, "a trap changes the state of the shell between commands")
 		}
 	}
 }
@@ -246,7 +246,7 @@ func aliasBuiltin(w *walker, c ctx, k call) {
 		name, _, found := strings.Cut(a.Text, "=")
 		if !found {
 			if a.Kind != Literal {
-				w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "an alias for text that is not known")
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "an alias for unknown text")
 			}
 			c.out.lose()
 			continue
@@ -257,7 +257,7 @@ func aliasBuiltin(w *walker, c ctx, k call) {
 		e.st.forget()
 		e.out = nil
 		if !isKnown(text) {
-			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "an alias for text that is not known")
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "an alias for unknown text")
 		}
 		w.text(e, text, a.Pos.Offset)
 		c.st.own()
@@ -402,7 +402,7 @@ func printf(w *walker, c ctx, k call) {
 			base, _, _ := strings.Cut(name.Text, "[")
 			c.st.set(base, value{text: unknown})
 		default:
-			w.opaque(c, k.at, k.index, OpaqueText, "the name of the variable that printf sets is not known")
+			w.opaque(c, k.at, k.index, OpaqueText, "printf sets an unknown variable")
 			c.st.forget()
 		}
 		return
@@ -560,8 +560,8 @@ func (w *walker) assignBraces(c ctx, a *syntax.Assign) {
 	c.st.set(a.Name.Value, value{text: unknown})
 }
 
-// declared reads the options of declare: whether an assignment to the variables no longer simply sets them, and
-// whether the variables are exported.
+// declared reads the options of declare. It reports whether an assignment to the variables has another meaning than
+// setting them, as with declare -i, and whether the variables are exported.
 func declared(args []Word, name string) (odd, exported bool) {
 	exported, odd = name == "export", name == "readonly"
 	for _, a := range args {
@@ -593,7 +593,7 @@ func declare(w *walker, c ctx, k call) {
 	if k.name != "export" && k.name != "readonly" && hasFunc(k.args(), func(w Word) bool {
 		return strings.HasPrefix(w.Text, "-") && strings.ContainsRune(w.Text, 'n')
 	}) {
-		w.opaque(c, k.at, k.index, OpaqueEnvironment, "a variable that stands for another")
+		w.opaque(c, k.at, k.index, OpaqueEnvironment, "a variable that refers to another variable")
 		c.st.forget()
 	}
 	functions := false
@@ -607,7 +607,7 @@ func declare(w *walker, c ctx, k call) {
 		}
 		name, _, assigned := strings.Cut(a.Text, "=")
 		if a.Kind != Literal && (!assigned || !syntax.ValidName(strings.TrimSuffix(name, "+"))) {
-			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "the name of a variable that is set is not known")
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "an unknown variable is set")
 			c.st.forget()
 			continue
 		}
@@ -693,7 +693,7 @@ func (w *walker) rememberRead(c ctx, names []Word) {
 func (w *walker) setUnknown(c ctx, k call, names []Word) {
 	for _, n := range names {
 		if n.Kind != Literal {
-			w.opaque(c, n.Pos.Offset, k.index, OpaqueText, "the name of a variable that is set is not known")
+			w.opaque(c, n.Pos.Offset, k.index, OpaqueText, "an unknown variable is set")
 			c.st.forget()
 			continue
 		}
@@ -713,10 +713,10 @@ func mapfile(w *walker, c ctx, k call) {
 	if o, found := g.last("C"); found {
 		e := c.by(Eval, k.name, k.at)
 		if !isKnown(o.value.loose()) {
-			w.opaque(c, k.at, k.index, OpaqueText, "mapfile -C runs text that is not known")
+			w.opaque(c, k.at, k.index, OpaqueText, "mapfile -C runs unknown text")
 		}
 		w.text(e, o.value.loose()+" "+unknown, o.value.Pos.Offset)
-		w.opaque(c, k.at, k.index, OpaqueText, "mapfile -C runs text with words that are not known")
+		w.opaque(c, k.at, k.index, OpaqueText, "mapfile -C runs text with unknown words")
 	}
 	if len(g.operands) == 0 {
 		c.st.set("MAPFILE", value{text: unknown})
@@ -733,7 +733,7 @@ func unset(w *walker, c ctx, k call) {
 		case a.Kind == Literal && len(a.Text) > 1 && a.Text[0] == '-':
 			functions = functions || strings.ContainsRune(a.Text, 'f')
 		case a.Kind != Literal:
-			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "what is unset is not known")
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "an unknown variable is unset")
 			c.st.forget()
 		default:
 			w.walkName(c, a.Text, a.Pos.Offset)
@@ -779,7 +779,7 @@ func setBuiltin(w *walker, c ctx, k call) {
 				w.setOption(c, k, args[i])
 			}
 			if strings.ContainsAny(a.Text[1:], "akB") {
-				w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "set "+a.Text+" changes how words are read")
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "set "+a.Text+" changes how words are parsed")
 			}
 		default:
 			if a.Kind != Literal && strings.HasPrefix(a.Text+"-", "-") {
@@ -798,7 +798,7 @@ func (w *walker) setOption(c ctx, k call, name Word) {
 		c.st.posix = true
 	}
 	if name.Is("allexport") || name.Is("keyword") || name.Is("braceexpand") {
-		w.opaque(c, name.Pos.Offset, k.index, OpaqueEnvironment, "set -o "+name.Text+" changes how words are read")
+		w.opaque(c, name.Pos.Offset, k.index, OpaqueEnvironment, "set -o "+name.Text+" changes how words are parsed")
 	}
 }
 
@@ -860,7 +860,7 @@ func testBuiltin(w *walker, c ctx, k call) {
 		before := k.words[i]
 		switch {
 		case a.Many && a.mayBeginWithV(a.Text[:min(len(a.Text), 2)]):
-			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "a word without quotes may become -v and a name with an index, which test expands: "+a.Source)
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueText, "an unquoted word may become -v and a name with an index, which test expands: "+a.Source)
 		case i == 0 || isTestOperator(a) || a.Is("]"):
 		case before.Is("-v") || before.Is("-R") || before.mayBeginWithV(before.Text) && !a.number && a.Kind != Pattern:
 			w.walkName(c, a.loose(), a.Pos.Offset)
@@ -887,7 +887,7 @@ func (w *walker) walkName(c ctx, text string, at int) {
 	name, index, indexed := strings.Cut(text, "[")
 	switch {
 	case !isKnown(name):
-		w.opaque(c, at, -1, OpaqueText, "the name of a variable is not known: it may have an index, which is expanded")
+		w.opaque(c, at, -1, OpaqueText, "unknown variable: its name may have an index, which bash expands")
 	case indexed:
 		if index = strings.TrimSuffix(index, "]"); index == "@" || index == "*" {
 			return
@@ -896,7 +896,7 @@ func (w *walker) walkName(c ctx, text string, at int) {
 			return
 		}
 		if !isKnown(index) {
-			w.opaque(c, at, -1, OpaqueText, "the index of an array is expanded, and is not known")
+			w.opaque(c, at, -1, OpaqueText, "bash expands an unknown index of an array")
 			return
 		}
 		w.walkArithmetic(c, text, at)
@@ -935,7 +935,7 @@ func (w *walker) quotedArray(c ctx, k call, before value, text Word) {
 func hash(w *walker, c ctx, k call) {
 	for _, a := range k.args() {
 		if strings.HasPrefix(a.Text, "-") && strings.ContainsRune(a.Text, 'p') || a.Kind != Literal {
-			w.opaque(c, k.at, k.index, OpaqueEnvironment, "hash -p gives a name to another program")
+			w.opaque(c, k.at, k.index, OpaqueEnvironment, "hash -p makes a name run another program")
 			return
 		}
 	}
@@ -944,7 +944,7 @@ func hash(w *walker, c ctx, k call) {
 // enable makes changes to the list of builtins opaque: enable -n echo, enable -f lib.so x.
 func enable(w *walker, c ctx, k call) {
 	if len(k.args()) > 0 {
-		w.opaque(c, k.at, k.index, OpaqueEnvironment, "enable changes what builtins there are")
+		w.opaque(c, k.at, k.index, OpaqueEnvironment, "enable changes the set of builtins")
 	}
 }
 
@@ -958,7 +958,7 @@ func shopt(w *walker, c ctx, k call) {
 		case harmlessOption(a):
 		case a.Kind == Literal && strings.HasPrefix(a.Text, "-"):
 		default:
-			w.opaque(c, k.at, k.index, OpaqueEnvironment, "shopt "+a.String()+" may change how the line is read")
+			w.opaque(c, k.at, k.index, OpaqueEnvironment, "shopt "+a.String()+" may change how the line is parsed")
 		}
 	}
 	c.out.lose()
@@ -980,11 +980,11 @@ func runsText(w *walker, c ctx, k call) {
 	c.out.lose()
 	for _, a := range k.args() {
 		if a.Kind != Literal {
-			w.opaque(c, k.at, k.index, OpaqueText, k.name+" may run text that is not known")
+			w.opaque(c, k.at, k.index, OpaqueText, k.name+" may run unknown text")
 			return
 		}
 		if strings.HasPrefix(a.Text, "-") && strings.ContainsAny(a.Text, "xCWfF") || k.name == "bind" {
-			w.opaque(c, k.at, k.index, OpaqueText, k.name+" may run text when it is used")
+			w.opaque(c, k.at, k.index, OpaqueText, k.name+" may run text later, when it is used")
 			return
 		}
 	}
@@ -1011,7 +1011,7 @@ func history(w *walker, c ctx, k call) {
 	c.out.lose()
 	for _, a := range k.args() {
 		if strings.HasPrefix(a.Text, "-") && strings.ContainsAny(a.Text, "anrw") {
-			w.opaque(c, k.at, k.index, OpaqueEnvironment, "history reads or writes the file of the history")
+			w.opaque(c, k.at, k.index, OpaqueEnvironment, "history reads or writes the history file")
 		}
 	}
 }

@@ -153,7 +153,7 @@ func (w *walker) run(c ctx, k call) {
 // unknownName handles a command whose name is unknown.
 func (w *walker) unknownName(c ctx, k call) {
 	first := k.words[0]
-	detail := "the name of the command is not known"
+	detail := "the name of the command is unknown"
 	if first.Source != "" && len(first.Source) < 40 {
 		detail += ": " + first.Source
 	}
@@ -243,7 +243,7 @@ func (w *walker) alias(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 	at := c.src.offset(x.Args[0].Pos())
 	rest := c.src.slice(x.Args[0].End(), s.End())
 	if !isKnown(text) || strings.HasSuffix(text, " ") || strings.HasSuffix(text, "\\") || strings.Contains(text, "<<") || c.depth > maxDepth/2 {
-		w.opaque(c, at, -1, OpaqueSyntax, "an alias that may change how the line is read")
+		w.opaque(c, at, -1, OpaqueSyntax, "an alias that may change how the line is parsed")
 		return
 	}
 	a := c.by(Alias, name, at)
@@ -363,7 +363,7 @@ func (w *walker) text(c ctx, text string, at int) {
 		text = strings.ReplaceAll(text, unknown, "${_}")
 	}
 	if c.depth > maxDepth/2 || len(text) > maxLine {
-		w.opaque(c, at, -1, OpaqueLimit, "text in text in text")
+		w.opaque(c, at, -1, OpaqueLimit, "text is nested too deep")
 		return
 	}
 	if strings.HasPrefix(w.line[min(at+1, len(w.line)):], text) && !partly {

@@ -13,11 +13,11 @@ func (w *walker) environment(c ctx, name, text string, at, command int) {
 		if isHarmlessProgram(text) {
 			return
 		}
-		w.opaque(c, at, command, OpaqueEnvironment, "programs run what "+name+" holds")
+		w.opaque(c, at, command, OpaqueEnvironment, "programs run the value of "+name)
 		w.later(c, name, text, at)
 	case expandsValue:
 		if strings.ContainsAny(text, "$`\\") || !isKnown(text) {
-			w.opaque(c, at, command, OpaqueEnvironment, "bash expands what "+name+" holds")
+			w.opaque(c, at, command, OpaqueEnvironment, "bash expands the value of "+name)
 			e := c.by(Environment, name, at)
 			e.st = c.st.fork()
 			e.out = nil

@@ -54,9 +54,9 @@ func ExampleAnalysis_Clear() {
 	// true a=rm; $a x
 	// true $(echo rm) x
 	// false $tool x
-	//   name at 1:1: the name of the command is not known: $tool
+	//   name at 1:1: the name of the command is unknown: $tool
 	// false curl -s https://example.com | sh
-	//   input at 1:31: sh runs what it reads, which is not known
+	//   input at 1:31: sh runs its input, which is unknown
 	// false python3 -c 'print(1)'
 	//   code at 1:1: python code
 	// false echo "rm x

@@ -318,7 +318,7 @@ func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 			case !x.Dollar:
 				b.quote(x.Value)
 			case c.st.posix:
-				b.w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueSyntax, "$'…' is not the same in all shells")
+				b.w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueSyntax, "$'…' differs between shells")
 				b.quote(ansiC(x.Value))
 			default:
 				b.quote(ansiC(x.Value))
@@ -346,7 +346,7 @@ func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 		case *syntax.ExtGlob:
 			b.glob = true
 			if strings.ContainsAny(x.Pattern.Value, "$`") || strings.Contains(x.Pattern.Value, "<(") || strings.Contains(x.Pattern.Value, ">(") {
-				b.w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "a pattern with something in it that is expanded")
+				b.w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "a pattern that contains an expansion")
 			}
 			b.text(x.Op.String() + x.Pattern.Value + ")")
 		default:
@@ -560,13 +560,13 @@ func (w *walker) braces(c ctx, word *syntax.Word) [][]syntax.WordPart {
 	}
 	for _, p := range split.Parts {
 		if _, expands := p.(*syntax.BraceExp); expands && c.st.posix {
-			w.opaque(c, c.src.offset(word.Pos()), -1, OpaqueSyntax, "{a,b} is not the same in all shells")
+			w.opaque(c, c.src.offset(word.Pos()), -1, OpaqueSyntax, "{a,b} differs between shells")
 			break
 		}
 	}
 	out, ok := w.braceParts(split.Parts, 0)
 	if !ok {
-		w.opaque(c, c.src.offset(word.Pos()), -1, OpaqueLimit, "braces make too many words")
+		w.opaque(c, c.src.offset(word.Pos()), -1, OpaqueLimit, "braces expand to too many words")
 	}
 	return out
 }

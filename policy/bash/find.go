@@ -25,7 +25,7 @@ func walkFind(w *walker, c ctx, k call, _ given) {
 			break
 		}
 		if len(roots) > 0 && args[i].Many && args[i].Kind == Partial && text == "" {
-			w.opaque(c, args[i].Pos.Offset, k.index, OpaqueOption, "a part of the expression of find is not known")
+			w.opaque(c, args[i].Pos.Offset, k.index, OpaqueOption, "a part of the expression of find is unknown")
 		}
 		roots = append(roots, args[i])
 	}
@@ -36,7 +36,7 @@ func walkFind(w *walker, c ctx, k call, _ given) {
 	for ; i < len(args); i++ {
 		a := args[i]
 		if a.Kind != Literal {
-			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a part of the expression of find is not known")
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a part of the expression of find is unknown")
 			continue
 		}
 		switch a.Text {
@@ -65,7 +65,7 @@ func walkFind(w *walker, c ctx, k call, _ given) {
 		default:
 			if findTakesOne(a.Text) {
 				if i++; i < len(args) && args[i].Many && args[i].Kind == Partial {
-					w.opaque(c, args[i].Pos.Offset, k.index, OpaqueOption, "a part of the expression of find is not known")
+					w.opaque(c, args[i].Pos.Offset, k.index, OpaqueOption, "a part of the expression of find is unknown")
 				}
 			}
 		}
@@ -100,7 +100,7 @@ func (w *walker) findExec(c ctx, k call, args []Word, i int, roots []Word) int {
 			break
 		}
 		if args[end].Many {
-			w.opaque(c, args[end].Pos.Offset, k.index, OpaqueOption, "where the command of find ends is not known")
+			w.opaque(c, args[end].Pos.Offset, k.index, OpaqueOption, "it is unknown where the command of find ends")
 		}
 	}
 	if from >= end {
@@ -136,7 +136,7 @@ func walkFD(w *walker, c ctx, k call, _ given) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		if a.Kind != Literal && strings.HasPrefix(a.Text+"-", "-") {
-			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "an option of fd is not known")
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "unknown option of fd")
 			continue
 		}
 		name, _, attached := strings.Cut(a.Text, "=")

@@ -15,7 +15,7 @@ func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) {
 		case "c":
 			key, _, assigned := strings.Cut(o.value.Text, "=")
 			if o.value.Kind != Literal && !assigned {
-				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueEnvironment, "a setting of git that is not known")
+				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueEnvironment, "unknown git setting")
 				continue
 			}
 			value := literalWord("", o.value.Pos)
@@ -32,11 +32,11 @@ func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) {
 		case "config-env":
 			key, _, _ := strings.Cut(o.value.Text, "=")
 			if o.value.Kind == Partial && !strings.Contains(o.value.Text, "=") || gitRuns(key) != 0 {
-				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueEnvironment, "git runs what a variable holds: "+key)
+				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueEnvironment, "git runs the value of a variable: "+key)
 			}
 		case "exec-path", "git-dir":
 			if o.given {
-				w.opaque(c, k.at, k.index, OpaqueEnvironment, "git takes its programs or settings from "+o.value.String())
+				w.opaque(c, k.at, k.index, OpaqueEnvironment, "git reads its programs or settings from "+o.value.String())
 			}
 		}
 	}
@@ -120,17 +120,17 @@ func (w *walker) gitSetting(c ctx, k call, key string, value Word) {
 			text = value.cut(1)
 		} else if strings.HasPrefix(strings.ToLower(key), "alias.") {
 			if value.Kind != Literal || k.stays {
-				w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "an alias of git: "+key)
+				w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "a git alias: "+key)
 			}
 			return
 		}
 		if value.Kind == Literal && isHarmlessProgram(value.Text) {
 			return
 		}
-		w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "git runs what the setting "+key+" says")
+		w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "git runs the value of the setting "+key)
 		w.shellText(c.by(Environment, key, value.Pos.Offset), k, "git", text)
 	case 'o':
-		w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "a setting of git that may run something: "+key)
+		w.opaque(c, value.Pos.Offset, k.index, OpaqueEnvironment, "a git setting that may run a program: "+key)
 	}
 }
 
@@ -261,7 +261,7 @@ func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
 			runs = strings.HasPrefix(name, "--upload-pa") || strings.HasPrefix(name, "--exec") || sub == "clone" && name == "-u"
 			if sub == "clone" && (name == "--template" || name == "-c" || name == "--config") {
 				if name == "--template" {
-					w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "a template of git may hold hooks")
+					w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "a git template may contain hooks")
 				} else {
 					key, _, _ := strings.Cut(value.Text, "=")
 					w.gitSetting(c, k, key, value.cut(min(len(key)+1, len(value.raw))))
@@ -300,7 +300,7 @@ func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 	case strings.HasPrefix(a.Text, "ext::"):
 		w.shellText(c, k, "git", a.cut(len("ext::")))
 	case strings.Contains(a.Text, "::") && !strings.HasPrefix(a.Text, "-"):
-		w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a transport of git: "+a.String())
+		w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a git transport that runs a program: "+a.String())
 	case strings.Contains(a.Text, "://"): // stranger has recorded the host
 	case strings.Contains(a.Text, "@") && strings.Contains(a.Text, ":") && !strings.HasPrefix(a.Text, "-"):
 		w.remotePath(c, a, Reads, k.index)
@@ -331,7 +331,7 @@ func (w *walker) gitConfig(c ctx, k call, args []Word) {
 		return
 	}
 	if ops[0].Kind != Literal {
-		w.opaque(c, ops[0].Pos.Offset, k.index, OpaqueEnvironment, "a setting of git that is not known")
+		w.opaque(c, ops[0].Pos.Offset, k.index, OpaqueEnvironment, "unknown git setting")
 		return
 	}
 	switch {

@@ -104,7 +104,7 @@ func (w *walker) language(c ctx, k call, l language) {
 		}
 	}
 	if g.doubt {
-		w.opaque(c, k.at, k.index, OpaqueOption, "an option of "+k.name+" is not known")
+		w.opaque(c, k.at, k.index, OpaqueOption, "unknown option of "+k.name)
 	}
 	ops := g.operands
 	if l.subs && len(ops) > 0 && ops[0].Kind == Literal && !strings.ContainsAny(ops[0].Text, "./") {
@@ -119,21 +119,21 @@ func (w *walker) language(c ctx, k call, l language) {
 	switch {
 	case len(ops) > 0 && !ops[0].Is("-") && ops[0].Text != "/dev/stdin" && ops[0].Text != "/dev/fd/0" && ops[0].Text != "/proc/self/fd/0":
 		if strings.HasPrefix(ops[0].Text, "/dev/fd/") {
-			w.opaque(c, k.at, k.index, OpaqueInput, k.name+" runs what it reads, which is not known")
+			w.opaque(c, k.at, k.index, OpaqueInput, k.name+" runs its input, which is unknown")
 			return
 		}
 		w.file(c, ops[0], Runs, k.index)
 		if ops[0].Many && ops[0].Text == "" {
-			w.opaque(c, k.at, k.index, OpaqueOption, "the arguments of "+k.name+" are not known")
+			w.opaque(c, k.at, k.index, OpaqueOption, "the arguments of "+k.name+" are unknown")
 		}
 	case k.hidden:
-		w.opaque(c, k.at, k.index, OpaqueOption, "the arguments of "+k.name+" are not known")
+		w.opaque(c, k.at, k.index, OpaqueOption, "the arguments of "+k.name+" are unknown")
 	case g.has("v", "V") && c.in.kind == inherited:
 	case c.in.kind == piped && c.in.text != "" && isKnown(c.in.text):
 		w.setCode(k, l.name, c.in.text)
 		w.opaque(c, k.at, k.index, OpaqueCode, l.name+" code")
 	default:
-		w.opaque(c, k.at, k.index, OpaqueInput, k.name+" runs what it reads, which is not known")
+		w.opaque(c, k.at, k.index, OpaqueInput, k.name+" runs its input, which is unknown")
 	}
 }
 
@@ -175,7 +175,7 @@ func (w *walker) module(c ctx, k call, module Word, g given) {
 	}
 	switch {
 	case module.Kind != Literal:
-		w.opaque(c, k.at, k.index, OpaqueName, "which module of Python runs is not known")
+		w.opaque(c, k.at, k.index, OpaqueName, "the Python module that runs is unknown")
 	case module.Text == "timeit", module.Text == "code", module.Text == "pdb", module.Text == "idlelib", module.Text == "asyncio", module.Text == "IPython":
 		w.setCode(k, "python", joinWords(g.operands))
 		w.opaque(c, k.at, k.index, OpaqueCode, "python code")

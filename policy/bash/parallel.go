@@ -28,7 +28,7 @@ func walkParallel(w *walker, c ctx, k call, _ given) {
 			"verbose version wd: workdir: will-cite xapply xargs max-args: exit help man citation nice: verbose arg-sep:")
 	w.options(c, k, g)
 	if g.doubt {
-		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of parallel begins is not sure")
+		w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of parallel begins")
 	}
 	for _, o := range g.operands {
 		if o.Kind == Literal && strings.HasPrefix(o.Text, "::::") {

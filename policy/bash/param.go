@@ -276,7 +276,7 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []strin
 // hideComputed records an opaque place if operate turns a text of the line into unknown text.
 func (w *walker) hideComputed(c ctx, x *syntax.ParamExp, texts []string, operate func(string) string) {
 	if slices.ContainsFunc(texts, func(text string) bool { return isKnown(text) && text != "" && !isKnown(operate(text)) }) {
-		w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "what an expansion makes of a text is not known")
+		w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "the result of an expansion is unknown")
 	}
 }
 
@@ -386,9 +386,9 @@ func (w *walker) expandOperator(c ctx, x *syntax.ParamExp, v string, held []stri
 	case syntax.OtherParamOps:
 		if operand == "P" {
 			if !isKnown(v) {
-				w.opaque(c, at, -1, OpaqueText, "${…@P} runs what is in a text that is not known")
+				w.opaque(c, at, -1, OpaqueText, "${…@P} runs commands in unknown text")
 			} else if strings.ContainsAny(v, "$`\\") {
-				w.opaque(c, at, -1, OpaqueText, "${…@P} runs what is in a text")
+				w.opaque(c, at, -1, OpaqueText, "${…@P} runs commands in a text")
 				w.document(c.by(Eval, "${…@P}", at), v, at)
 			}
 		}

@@ -53,7 +53,7 @@ func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access A
 			break
 		}
 		if a.Kind == Pattern && strings.HasPrefix(a.Text, "-") {
-			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a pattern that matches what may be options")
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a pattern that may match options")
 		}
 	}
 	if s, found := subcommandsOf(name); found {
@@ -178,7 +178,7 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 			w.file(c, o.value, Writes, k.index)
 		case '^':
 			w.file(c, o.value, Runs, k.index)
-			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueFile, k.name+" runs what a file says: "+o.value.String())
+			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueFile, k.name+" runs the commands in a file: "+o.value.String())
 		case '@':
 			w.file(c, o.value, Reads, k.index)
 			c.st = c.st.fork()
@@ -188,7 +188,7 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 			w.host(c, o.value, k.index)
 		case '!':
 			o.value.claim()
-			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueCode, k.name+" runs what its option -"+o.name+" says")
+			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueCode, k.name+" runs the text of its option -"+o.name)
 		case '$':
 			w.shellText(c, k, k.name, o.value)
 		}
@@ -201,7 +201,7 @@ func (w *walker) shellText(c ctx, k call, name string, text Word) {
 	text.claim()
 	raw := text.loose()
 	if !isKnown(raw) {
-		w.opaque(c, text.Pos.Offset, k.index, OpaqueText, name+" runs text that is not known")
+		w.opaque(c, text.Pos.Offset, k.index, OpaqueText, name+" runs unknown text")
 	}
 	e := c.by(Shell, name, k.at)
 	e.st = c.st.child()
@@ -276,7 +276,7 @@ func (w *walker) walkOperands(c ctx, k call, t tool, g given) {
 			return
 		case 'X':
 			if g.doubt {
-				w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
+				w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of "+k.name+" begins")
 			}
 			claimAll(ops[i:])
 			text := makeWord(joinWords(ops[i:]), false, false, "", ops[i].Pos)
@@ -325,7 +325,7 @@ func (w *walker) through(c ctx, k call, t tool) ctx {
 // walkWrapped walks the command that a wrapper starts.
 func (w *walker) walkWrapped(c ctx, k call, t tool, g given, words []Word) {
 	if g.doubt {
-		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
+		w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of "+k.name+" begins")
 	}
 	if len(words) == 0 {
 		return

@@ -46,12 +46,12 @@ func (w *walker) sedScript(c ctx, k call, script Word) {
 			w.file(c, word, Writes, k.index)
 		case 'e':
 			if arg == "" {
-				w.opaque(c, script.Pos.Offset, k.index, OpaqueInput, "sed runs what it reads")
+				w.opaque(c, script.Pos.Offset, k.index, OpaqueInput, "sed runs its input")
 				return
 			}
 			w.shellText(c, k, "sed", word)
 		case 's':
-			w.opaque(c, script.Pos.Offset, k.index, OpaqueInput, "sed runs what s///e makes")
+			w.opaque(c, script.Pos.Offset, k.index, OpaqueInput, "sed runs the result of s///e")
 		}
 	}
 	if isKnown(text) {
@@ -69,7 +69,7 @@ func (w *walker) sedScript(c ctx, k call, script Word) {
 	}
 	if !sure {
 		w.setCode(k, "sed", text)
-		w.opaque(c, script.Pos.Offset, k.index, OpaqueCode, "a script of sed that is not known")
+		w.opaque(c, script.Pos.Offset, k.index, OpaqueCode, "unknown sed script")
 	}
 }
 

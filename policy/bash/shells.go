@@ -47,7 +47,7 @@ options:
 			case "rcfile", "init-file":
 				if i++; i < len(args) {
 					w.file(c, args[i], Runs, k.index)
-					w.opaque(c, k.at, k.index, OpaqueFile, "the shell reads a file first: "+args[i].String())
+					w.opaque(c, k.at, k.index, OpaqueFile, "the shell runs a file first: "+args[i].String())
 				}
 			case "version", "help", "dump-strings", "dump-po-strings":
 				return
@@ -79,7 +79,7 @@ options:
 						args[i].claim()
 					}
 					if i < len(args) && !harmlessOption(args[i]) {
-						w.opaque(c, k.at, k.index, OpaqueEnvironment, "-O "+args[i].String()+" may change how the line is read")
+						w.opaque(c, k.at, k.index, OpaqueEnvironment, "-O "+args[i].String()+" may change how the line is parsed")
 					}
 				case 'C':
 					if name == "fish" {
@@ -93,7 +93,7 @@ options:
 	}
 	rest := args[min(i, len(args)):]
 	if doubt && (code < 0 || len(rest) == 0 || rest[0].Kind == Literal) {
-		w.opaque(c, k.at, k.index, OpaqueText, name+" is given an option that is not known")
+		w.opaque(c, k.at, k.index, OpaqueText, name+" has an unknown option")
 	}
 	switch {
 	case code == 0 && len(rest) > 0:
@@ -117,7 +117,7 @@ options:
 		w.shellCode(c, k, name, rest[0], params)
 	case code == 0:
 		if k.hidden {
-			w.opaque(c, k.at, k.index, OpaqueText, name+" runs text that is not known")
+			w.opaque(c, k.at, k.index, OpaqueText, name+" runs unknown text")
 		}
 	case len(rest) > 0 && !file:
 		script := rest[0]
@@ -127,7 +127,7 @@ options:
 			return
 		}
 		w.file(c, script, Runs, k.index)
-		w.opaque(c, k.at, k.index, fileReason(script), "a file is run as commands: "+script.String())
+		w.opaque(c, k.at, k.index, fileReason(script), "a file is run as a script: "+script.String())
 	default:
 		w.shellInput(c, k, name)
 	}
@@ -138,7 +138,7 @@ func (w *walker) shellCode(c ctx, k call, name string, text Word, params []Word)
 	text.claim()
 	raw := text.loose()
 	if !isKnown(raw) {
-		w.opaque(c, text.Pos.Offset, k.index, OpaqueText, name+" -c runs text that is not known")
+		w.opaque(c, text.Pos.Offset, k.index, OpaqueText, name+" -c runs unknown text")
 	}
 	e := c.by(Shell, name, k.at)
 	e.st = c.st.child()
@@ -148,7 +148,7 @@ func (w *walker) shellCode(c ctx, k call, name string, text Word, params []Word)
 		e.st.posix = false
 	case "zsh", "fish", "csh", "tcsh":
 		if strings.ContainsAny(raw, "$`(){}[]^=~#!*?\\") {
-			w.opaque(c, text.Pos.Offset, k.index, OpaqueSyntax, name+" may read the text in another way")
+			w.opaque(c, text.Pos.Offset, k.index, OpaqueSyntax, name+" may parse the text differently")
 		}
 	default:
 		e.st.posix = true
@@ -162,12 +162,12 @@ func (w *walker) shellInput(c ctx, k call, name string) {
 	case c.in.kind == piped && c.in.text != "" && isKnown(c.in.text):
 		w.shellCode(c, k, name, literalWord(strings.TrimRight(c.in.text, "\n"), w.place(k.at)), nil)
 	case c.in.kind == fromFile:
-		w.opaque(c, k.at, k.index, OpaqueFile, "a file is run as commands: "+c.in.text)
+		w.opaque(c, k.at, k.index, OpaqueFile, "a file is run as a script: "+c.in.text)
 	case c.in.kind == piped && strings.Trim(c.in.text, unknown) != "":
-		w.opaque(c, k.at, k.index, OpaqueInput, name+" runs what it reads, which is not known")
+		w.opaque(c, k.at, k.index, OpaqueInput, name+" runs its input, which is unknown")
 		w.shellCode(c, k, name, literalWord(c.in.text, w.place(k.at)), nil)
 	default:
-		w.opaque(c, k.at, k.index, OpaqueInput, name+" runs what it reads, which is not known")
+		w.opaque(c, k.at, k.index, OpaqueInput, name+" runs its input, which is unknown")
 	}
 }
 
@@ -183,7 +183,7 @@ func (w *walker) foreignShell(c ctx, k call, name string) {
 			return
 		}
 	}
-	w.opaque(c, k.at, k.index, OpaqueCode, name+" runs a language that is not looked at")
+	w.opaque(c, k.at, k.index, OpaqueCode, name+" runs code in a language that is not analysed")
 }
 
 // setCode records the code in another language that a command runs.

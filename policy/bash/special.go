@@ -401,7 +401,7 @@ func walkTar(w *walker, c ctx, k call, _ given) {
 			if strings.HasPrefix(o.value.Text, "exec=") {
 				w.shellText(c, k, "tar", o.value.cut(len("exec=")))
 			} else if o.value.Kind != Literal {
-				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "tar --checkpoint-action may run text that is not known")
+				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "tar --checkpoint-action may run unknown text")
 			}
 		}
 	}
@@ -416,7 +416,7 @@ func walkTar(w *walker, c ctx, k call, _ given) {
 	if g.doubt {
 		for _, a := range args {
 			if a.Kind == Partial && strings.HasPrefix(a.Text+"-", "-") && a.Many {
-				w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "an option of tar is not known")
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "unknown option of tar")
 			}
 		}
 	}
@@ -501,17 +501,17 @@ func walkVim(w *walker, c ctx, k call, _ given) {
 				continue
 			}
 			w.file(c, args[i], Runs, k.index)
-			w.opaque(c, a.Pos.Offset, k.index, OpaqueFile, "vim does what a file says: "+args[i].String())
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueFile, "vim runs the commands in a file: "+args[i].String())
 		case strings.HasPrefix(text, "+"):
 			w.vimCommand(c, k, a.cut(1))
 		case strings.HasPrefix(text, "-") && text != "-":
 			if a.Kind != Literal {
-				w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "an option of vim is not known")
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "unknown option of vim")
 			}
 			if len(text) > 2 && text[1] == 'c' {
 				w.vimCommand(c, k, a.cut(2))
 			} else if len(text) > 2 && text[1] != '-' && strings.ContainsAny(text[1:], "cSuUwWitTqr") { // -sc is -s -c
-				w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "vim may run what follows "+text)
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "vim may run the text after "+text)
 			}
 		default:
 			w.file(c, a, Writes, k.index)
@@ -552,7 +552,7 @@ func walkEd(w *walker, c ctx, k call, _ given) {
 		}
 	}
 	if c.in.kind != inherited && (!isKnown(c.in.text) || c.in.kind == fromFile || !isHarmlessEd(c.in.text)) {
-		w.opaque(c, k.at, k.index, OpaqueCode, "ed runs what it reads")
+		w.opaque(c, k.at, k.index, OpaqueCode, "ed runs its input")
 	}
 }
 
@@ -602,7 +602,7 @@ func makeTool(w *walker, c ctx, k call, _ given) {
 	for _, o := range g.options {
 		if o.name == "f" || o.name == "file" || o.name == "makefile" {
 			if o.value.Is("-") || strings.HasPrefix(o.value.Text, "/dev/") {
-				w.opaque(c, k.at, k.index, OpaqueInput, "make runs the rules that it reads")
+				w.opaque(c, k.at, k.index, OpaqueInput, "make runs the rules in its input")
 				continue
 			}
 			w.file(c, o.value, Runs, k.index)
@@ -632,7 +632,7 @@ func walkDC(w *walker, c ctx, k call, _ given) {
 			}
 		} else if !strings.HasPrefix(a.Text, "-") {
 			w.file(c, a, Runs, k.index)
-			w.opaque(c, a.Pos.Offset, k.index, OpaqueFile, "dc does what a file says")
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueFile, "dc runs the commands in a file")
 		}
 	}
 	if c.in.kind == fromFile || c.in.kind == piped && (!isKnown(c.in.text) || strings.Contains(c.in.text, "!")) {
@@ -656,14 +656,14 @@ func walkDatabase(w *walker, c ctx, k call, _ given) {
 		}
 	}
 	if c.in.kind == fromFile || c.in.kind == piped && !isKnown(c.in.text) {
-		w.opaque(c, k.at, k.index, OpaqueInput, k.name+" does what it reads")
+		w.opaque(c, k.at, k.index, OpaqueInput, k.name+" runs its input")
 	}
 	for i, a := range k.args() {
 		switch {
 		case a.Is("-f") && k.name == "psql", a.Is("-init"):
 			if i+1 < len(k.args()) {
 				w.file(c, k.args()[i+1], Runs, k.index)
-				w.opaque(c, a.Pos.Offset, k.index, OpaqueFile, k.name+" does what a file says")
+				w.opaque(c, a.Pos.Offset, k.index, OpaqueFile, k.name+" runs the commands in a file")
 			}
 		case a.Is("-h") || a.Is("--host"):
 			if i+1 < len(k.args()) {
@@ -718,7 +718,7 @@ func walkLess(w *walker, c ctx, k call, _ given) {
 		case strings.HasPrefix(a.Text, "+") && !strings.ContainsAny(a.Text, "!|v"):
 			a.claim()
 		case strings.HasPrefix(a.Text, "+"):
-			w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "less runs the command that it starts with")
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "less runs the command in its first argument")
 		case !strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "+"):
 			w.file(c, a, Reads, k.index)
 		}

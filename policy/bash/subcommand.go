@@ -91,7 +91,7 @@ func secondName(name string) string {
 func (w *walker) subcommand(c ctx, k call, m multi) Access {
 	g := parseOptions(k.args(), m.short, m.long)
 	if g.doubt && len(g.operands) > 0 && hasFunc(k.args()[:min(g.at, len(k.args()))], func(w Word) bool { return w.Kind != Literal }) {
-		w.opaque(c, k.at, k.index, OpaqueOption, "where the sub-command of "+k.name+" stands is not sure")
+		w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the sub-command of "+k.name+" is")
 	}
 	c = w.options(c, k, g)
 	sub := ""
@@ -99,7 +99,7 @@ func (w *walker) subcommand(c ctx, k call, m multi) Access {
 	if len(args) > 0 {
 		switch {
 		case args[0].Kind != Literal:
-			w.opaque(c, k.at, k.index, OpaqueOption, "the sub-command of "+k.name+" is not known")
+			w.opaque(c, k.at, k.index, OpaqueOption, "the sub-command of "+k.name+" is unknown")
 			w.out.Commands[k.index].Args = args
 		default:
 			if !args[0].afterUnknown && !strings.ContainsAny(args[0].Text, "/:@=") {
@@ -114,7 +114,7 @@ func (w *walker) subcommand(c ctx, k call, m multi) Access {
 			w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = sub, args
 		}
 	} else if k.hidden {
-		w.opaque(c, k.at, k.index, OpaqueOption, "the sub-command of "+k.name+" is not known")
+		w.opaque(c, k.at, k.index, OpaqueOption, "the sub-command of "+k.name+" is unknown")
 	}
 	w.settings(c, k, sub, args)
 	if m.special != nil {
@@ -168,7 +168,7 @@ func walkDocker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		if len(g.operands) > 1 {
 			w.walkContained(c, k, "docker run", g.operands[1:], g.doubt)
 		} else if g.doubt && len(g.operands) == 0 {
-			w.opaque(c, k.at, k.index, OpaqueOption, "what docker runs is not known")
+			w.opaque(c, k.at, k.index, OpaqueOption, "the command that docker runs is unknown")
 		}
 	case "exec", "container exec":
 		g := parseOptions(args, "+dite:u:w:l", dockerRun)
@@ -190,7 +190,7 @@ func walkDocker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		g := parseOptions(args, m.short, m.long)
 		c = w.options(c, k, g)
 		if g.doubt {
-			w.opaque(c, k.at, k.index, OpaqueOption, "where the sub-command of compose stands is not sure")
+			w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the sub-command of compose is")
 		}
 		if len(g.operands) > 0 && g.operands[0].Kind == Literal {
 			w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = "compose "+g.operands[0].Text, g.operands[1:]
@@ -206,7 +206,7 @@ func walkDocker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 // walkContained runs words in a container.
 func (w *walker) walkContained(c ctx, k call, name string, words []Word, doubt bool) {
 	if doubt {
-		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+name+" begins is not sure")
+		w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of "+name+" begins")
 	}
 	e := c.by(Container, name, k.at)
 	e.st = newRemoteState()
@@ -313,7 +313,7 @@ func walkNPX(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		return
 	}
 	if g.doubt {
-		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
+		w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of "+k.name+" begins")
 	}
 	w.run(c.by(Wrapper, k.name, k.at), call{words: g.operands, at: g.operands[0].Pos.Offset, outside: true})
 }
@@ -343,7 +343,7 @@ func walkRunner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		"no-capture-output live-stream cwd@ from: package: dev all-extras module: directory@ active no-dev with-requirements< script^ command$")
 	w.options(c, k, g)
 	if g.doubt {
-		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
+		w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of "+k.name+" begins")
 	}
 	if len(g.operands) > 0 && g.operands[0].Text != "" {
 		w.run(c.by(Wrapper, k.name+" "+sub, k.at), call{words: g.operands, at: g.operands[0].Pos.Offset, outside: true})
@@ -415,7 +415,7 @@ func walkService(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 			from = 1
 		}
 		if len(args) > from {
-			w.opaque(c, k.at, k.index, OpaqueOption, "where the command of "+k.name+" begins is not sure")
+			w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of "+k.name+" begins")
 			w.run(c.by(Wrapper, k.name, k.at), call{words: args[from:], at: args[from].Pos.Offset, outside: true})
 		}
 	case k.name == "hg":

@@ -84,7 +84,7 @@ func (w *walker) stmt(c ctx, s *syntax.Stmt) {
 		w.test(c, x.X)
 	case nil:
 	default:
-		w.opaque(c, c.src.offset(s.Pos()), -1, OpaqueSyntax, "a construct that is not bash's")
+		w.opaque(c, c.src.offset(s.Pos()), -1, OpaqueSyntax, "a construct of another shell")
 	}
 	if _, binary := s.Cmd.(*syntax.BinaryCmd); !binary {
 		c.st.cdOK, c.st.cdFail = nil, nil
@@ -539,7 +539,7 @@ func (w *walker) test(c ctx, x syntax.TestExpr) {
 		if c.st.posix {
 			switch x.Op {
 			case syntax.AndTest, syntax.OrTest, syntax.TsBefore, syntax.TsAfter:
-				w.opaque(c, c.src.offset(x.OpPos), -1, OpaqueSyntax, "[[ … ]] is no test in some shells")
+				w.opaque(c, c.src.offset(x.OpPos), -1, OpaqueSyntax, "[[ … ]] is not a test in some shells")
 			}
 		}
 		switch x.Op {
@@ -558,7 +558,7 @@ func (w *walker) test(c ctx, x syntax.TestExpr) {
 		w.test(c, x.X)
 	case *syntax.ParenTest:
 		if c.st.posix {
-			w.opaque(c, c.src.offset(x.Lparen), -1, OpaqueSyntax, "[[ … ]] is no test in some shells")
+			w.opaque(c, c.src.offset(x.Lparen), -1, OpaqueSyntax, "[[ … ]] is not a test in some shells")
 		}
 		w.test(c, x.X)
 	case *syntax.Word:

@@ -53,17 +53,17 @@ func walkEnv(w *walker, c ctx, k call, g given) {
 	}
 	raw := o.value.loose()
 	if !isKnown(raw) || strings.ContainsAny(raw, "\\$") {
-		w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "env -S splits text that is not known")
+		w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "env -S splits unknown text")
 	}
 	stmts, err := w.parse(strings.ReplaceAll(raw, unknown, "${_}"))
 	if err != nil || len(stmts) != 1 {
-		w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "env -S splits text in its own way")
+		w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "env -S splits text by its own rules")
 		return
 	}
 	var words []Word
 	for word := range strings.FieldsSeq(raw) {
 		if strings.ContainsAny(word, `"'`) {
-			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "env -S splits text in its own way")
+			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueText, "env -S splits text by its own rules")
 			word = strings.Trim(word, `"'`)
 		}
 		words = append(words, makeWord(word, false, false, "", o.value.Pos))
@@ -101,7 +101,7 @@ func walkDoubtful(w *walker, c ctx, k call, _ given) {
 	if len(k.args()) == 0 || len(k.args()) == 1 && (k.args()[0].Is("--version") || k.args()[0].Is("--help")) {
 		return
 	}
-	w.opaque(c, k.at, k.index, OpaqueOption, k.name+" starts what its words say, in its own way")
+	w.opaque(c, k.at, k.index, OpaqueOption, k.name+" starts a program by its own rules")
 	for i, a := range k.args() {
 		if a.Kind == Literal && a.Text != "" && a.Text[0] != '-' && !strings.Contains(a.Text, "=") {
 			w.run(c.by(Wrapper, k.name, k.at), call{words: k.args()[i:], at: a.Pos.Offset, outside: true})
@@ -122,14 +122,14 @@ func walkSu(w *walker, c ctx, k call, _ given) {
 	}
 	if !g.has("c", "command", "session-command") {
 		if len(g.operands) > 1 {
-			w.opaque(c, k.at, k.index, OpaqueOption, "su hands words to a shell")
+			w.opaque(c, k.at, k.index, OpaqueOption, "su passes words to a shell")
 			return
 		}
 		w.shellInput(c, k, k.name)
 		return
 	}
 	if g.doubt {
-		w.opaque(c, k.at, k.index, OpaqueOption, "an option of su is not known")
+		w.opaque(c, k.at, k.index, OpaqueOption, "unknown option of su")
 	}
 	w.options(c, k, g)
 }
@@ -144,7 +144,7 @@ func walkSSH(w *walker, c ctx, k call, g given) {
 			w.host(c, o.value, k.index)
 		case o.name == "F", o.name == "I", o.name == "b" && k.name == "sftp":
 			w.file(c, o.value, Runs, k.index)
-			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueFile, "ssh does what a file says: "+o.value.String())
+			w.opaque(c, o.value.Pos.Offset, k.index, OpaqueFile, "ssh runs the commands in a file: "+o.value.String())
 		case o.mark == '<':
 			w.file(c, o.value, Reads, k.index)
 		case o.mark == '>':
@@ -160,7 +160,7 @@ func walkSSH(w *walker, c ctx, k call, g given) {
 	}
 	w.host(c, g.operands[0], k.index)
 	if g.doubt {
-		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of ssh begins is not sure")
+		w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of ssh begins")
 	}
 	rest := parseOptions(g.operands[1:], "+46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E>e:F^I^i<J&L:l:m:O:o:p:P:Q:R:S:W&w:", "")
 	if len(rest.options) > 0 {
@@ -181,7 +181,7 @@ func walkSSH(w *walker, c ctx, k call, g given) {
 	}
 	text := joinWords(rest.operands)
 	if !isKnown(text) {
-		w.opaque(c, rest.operands[0].Pos.Offset, k.index, OpaqueText, "ssh runs text that is not known")
+		w.opaque(c, rest.operands[0].Pos.Offset, k.index, OpaqueText, "ssh runs unknown text")
 	}
 	r.st.posix = true
 	w.text(r, text, rest.operands[0].Pos.Offset)
@@ -206,7 +206,7 @@ func (w *walker) sshOption(c ctx, k call, o Word) {
 	case "proxyjump":
 		w.host(c, o.cut(min(len(name)+1, len(o.raw))), k.index)
 	default:
-		w.opaque(c, o.Pos.Offset, k.index, OpaqueOption, "an option of ssh that may run something: "+o.String())
+		w.opaque(c, o.Pos.Offset, k.index, OpaqueOption, "an option of ssh that may run a program: "+o.String())
 	}
 }
 
@@ -218,7 +218,7 @@ func walkBusyBox(w *walker, c ctx, k call, _ given) {
 	}
 	if args[0].Kind == Literal && strings.HasPrefix(args[0].Text, "-") {
 		if args[0].Text == "--install" {
-			w.opaque(c, k.at, k.index, OpaqueEnvironment, "busybox --install gives names to other programs")
+			w.opaque(c, k.at, k.index, OpaqueEnvironment, "busybox --install creates other programs")
 		}
 		return
 	}
@@ -241,7 +241,7 @@ func walkFlock(w *walker, c ctx, k call, g given) {
 		w.file(c, ops[0], Writes, k.index)
 	}
 	if g.doubt {
-		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of flock begins is not sure")
+		w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of flock begins")
 	}
 	rest := ops[1:]
 	for len(rest) > 0 {
@@ -252,7 +252,7 @@ func walkFlock(w *walker, c ctx, k call, g given) {
 			}
 			return
 		case strings.HasPrefix(rest[0].Text, "-") && rest[0].Kind == Literal:
-			w.opaque(c, k.at, k.index, OpaqueOption, "where the command of flock begins is not sure")
+			w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of flock begins")
 			rest = rest[1:]
 		default:
 			w.run(c.by(Wrapper, "flock", k.at), call{words: rest, at: rest[0].Pos.Offset, outside: true})
@@ -309,14 +309,14 @@ func walkTerminal(w *walker, c ctx, k call, _ given) {
 	for i, a := range k.args() {
 		switch {
 		case a.Kind != Literal:
-			w.opaque(c, k.at, k.index, OpaqueText, k.name+" may run text that is not known")
+			w.opaque(c, k.at, k.index, OpaqueText, k.name+" may run unknown text")
 			return
 		case i == 0 && (a.Text == "ls" || a.Text == "list-sessions" || a.Text == "attach" || a.Text == "a" || a.Text == "kill-session" ||
 			a.Text == "kill-server" || a.Text == "-ls" || a.Text == "-list" || a.Text == "-V" || a.Text == "capture-pane" || a.Text == "has-session"):
 			return
 		}
 	}
-	w.opaque(c, k.at, k.index, OpaqueText, k.name+" runs or types what its words say")
+	w.opaque(c, k.at, k.index, OpaqueText, k.name+" runs or types the text in its arguments")
 	for _, a := range k.args() {
 		if strings.ContainsAny(a.Text, " ;|&") {
 			w.shellText(c, k, k.name, a)
@@ -346,7 +346,7 @@ func walkXargs(w *walker, c ctx, k call, g given) {
 	w.options(c, k, g)
 	words := append([]Word(nil), g.operands...)
 	if g.doubt {
-		w.opaque(c, k.at, k.index, OpaqueOption, "where the command of xargs begins is not sure")
+		w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of xargs begins")
 	}
 	claimAll(words)
 	if len(words) == 0 {

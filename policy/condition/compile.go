@@ -41,7 +41,7 @@ func (l *Language) Compile(text string, at hooks.PointName) (*Condition, error) 
 	case out.IsExactType(cel.DynType):
 		// The type is known only at evaluation; any type other than bool is an error then.
 	default:
-		return nil, Errors{c.d.wrongAt(text, firstByte(text), "a condition must be a bool, and this expression is of type %s",
+		return nil, Errors{c.d.wrongAt(text, firstByte(text), "a condition must be a bool, but this expression is of type %s",
 			cel.FormatCELType(out))}
 	}
 	return &Condition{c}, nil

@@ -123,8 +123,8 @@ func TestWhatIsWrongIsSaidWithItsPlace(t *testing.T) {
 		"tool == 1":                                   {5, "== does not accept values of type string, int", ""},
 		"${ITERATION} == 'x'":                         {13, "== does not accept values of type int, string", ""},
 		"calls(1) > 0":                                {0, "calls does not accept values of type int", ""},
-		"tool":                                        {0, "a condition must be a bool, and this expression is of type string", ""},
-		"  tool":                                      {2, "a condition must be a bool, and this expression is of type string", ""},
+		"tool":                                        {0, "a condition must be a bool, but this expression is of type string", ""},
+		"  tool":                                      {2, "a condition must be a bool, but this expression is of type string", ""},
 		"tool ==":                                     {7, "the expression is incomplete", ""},
 		"'${STAGE}' == 'x'":                           {0, "quotes make ${STAGE} plain text: remove them to use the variable", ""},
 		"$STAGE == 'x'":                               {0, "expected a name in braces after $, such as ${ITERATION}", ""},
@@ -192,7 +192,7 @@ func TestWhatCannotBeEvaluatedIsAnError(t *testing.T) {
 		"args.s + args.n == 'x7'": `condition "args.s + args.n == 'x7'" at PreToolUse, column 8: args.s + args.n: ` +
 			`the operator or function does not accept values of these types; args.s is the string "x", args.n is the int 7`,
 		"args.s > 3":     `condition "args.s > 3" at PreToolUse, column 8: the operator or function does not accept values of these types; args.s is the string "x"`,
-		"args.n":         `condition "args.n" at PreToolUse, column 1: a condition must be a bool, and this is the int 7`,
+		"args.n":         `condition "args.n" at PreToolUse, column 1: a condition must be a bool, but this is the int 7`,
 		"args.n && true": `condition "args.n && true" at PreToolUse, column 8: the operator or function does not accept values of these types; args.n is the int 7`,
 		"args.big > 1": `condition "args.big > 1" at PreToolUse, column 5: args.big: ` +
 			"the number 12345678901234567890123 has too many digits for a condition",
@@ -291,7 +291,7 @@ func TestAConditionIsForItsPoint(t *testing.T) {
 	_, err := c.Test(t.Context(), event(t, map[string]any{"point": "PostToolUse", "tool": "bash"}))
 	assert.EqualError(t, err, `condition "tool == 'bash'" was compiled for PreToolUse and cannot be evaluated at PostToolUse`)
 	_, err = c.Test(t.Context(), condition.Input{})
-	assert.EqualError(t, err, "the input is empty: make it with Of or FromJSON")
+	assert.EqualError(t, err, "the input is empty: create it with Of or FromJSON")
 	assert.Empty(t, c.Explain(t.Context(), condition.Input{}))
 }
 

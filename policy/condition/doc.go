@@ -6,8 +6,8 @@
 //	url.scheme(args.url) != "https" || !host.matches(url.host(args.url), ["*.example.com"])
 //	calls("search") >= 20 || (has(args.amount) && args.amount > 500)
 //
-// Conditions are typed and checked when a policy is loaded, their cost is bounded, and values reach them as values, never as
-// text that becomes part of the expression.
+// Conditions are typed and checked when a policy is loaded, their cost is bounded, and values are never inserted into the
+// text of the expression.
 //
 // A program compiles a condition for a point and tests it in a hook:
 //
@@ -59,7 +59,7 @@
 //	run.id                    string
 //	run.session               string
 //	run.parent                string              the run that started this run
-//	run.root                  string              the first run of that line
+//	run.root                  string              the topmost run above this one
 //	run.depth                 int                 the number of runs above this one
 //	run.number                int                 counts the runs of the session, from 1
 //	run.elapsed               duration            how long the run has taken
@@ -154,14 +154,14 @@
 // # Functions
 //
 //	calls           int                  calls(tool), calls(): the number of calls in this run
-//	calls_ok        int                  … that succeeded
-//	denied          int                  … that were denied
-//	texts           list(string)         the texts and numbers in a value, in lists and maps too, names of members included
+//	calls_ok        int                  the number of calls that succeeded
+//	denied          int                  the number of calls that were denied
+//	texts           list(string)         the texts and numbers in a value, also in lists and maps, with the names of members
 //	glob            bool                 glob(text, pattern or list): *, ?, [a-z], [!a-z], \
-//	path.within     bool                 path.within(path, dir or list): is the path inside, with links and .. followed
+//	path.within     bool                 path.within(path, dir or list): whether the path is inside, after links and .. are resolved
 //	path.matches    bool                 path.matches(path, pattern or list): ** stands for any number of names
 //	path.resolve    string               the path with all links followed
-//	path.clean      string               this and the next three only split the text
+//	path.clean      string               path.clean, base, dir and ext read only the text, not the disk
 //	path.base       string
 //	path.dir        string
 //	path.ext        string
@@ -172,7 +172,7 @@
 //	url.query       string
 //	url.user        string
 //	host.matches    bool                 host.matches(host, pattern or list): name, *.name, address, network
-//	host.private    bool                 is it this machine or in a private network
+//	host.private    bool                 whether the host is this machine or in a private network
 //	shell.analyse   shell.Analysis       what a line of bash may do; see package policy/bash
 //	shell.commands  list(shell.Command)
 //	shell.files     list(shell.File)     a pattern (*.go) is followed by the files that it matches
@@ -180,7 +180,7 @@
 //	shell.opaque    list(string)         reasons: code, input …, and "unparseable"; empty when the lists are complete
 //	shell.clear     bool                 the same as: shell.opaque is empty
 //	c.flag          bool                 c.flag("r", "recursive"), of a shell.Command
-//	c.reached       bool                 c.reached("pipe"), was the command reached by a step of that kind
+//	c.reached       bool                 c.reached("pipe"): whether a step of that kind leads to the command
 //
 // The objects of shell analysis have these fields; package policy/bash says what they mean:
 //
@@ -197,15 +197,15 @@
 // as it is written or with its links resolved, and it follows links at the beginning of the pattern: use it in rules that deny. Both
 // read the disk now, and the disk may change before the tool runs.
 //
-// shell.files lists, after a file that is a pattern, the files that the pattern matches on the disk now: a name says more
-// than a pattern, and a link may lead elsewhere. It lists at most 200 of them for a line, links not counted. more is true of
-// a pattern that matches others as well, and known is false for a pattern that is too expensive to look up.
+// After a pattern, shell.files lists the files that it matches on the disk at present, because a rule can judge their names
+// and links. It lists at most 200 of them for a line, not counting links. If a pattern matches more files, its field more is
+// true; if it is too expensive to look up, known is false.
 //
 // A text that is not a complete URL is an error, because programs read such texts differently. So is a host that is not a
 // plain name or address with an optional port, such as good.com%2eevil.com.
 //
-// calls, calls_ok and denied count the calls in recorded steps. In the step under way, calls also counts the earlier calls
-// that a condition was tested on.
+// calls, calls_ok and denied count the calls in recorded steps. In the current step, calls also counts the earlier calls
+// for which a condition was tested.
 //
 // A program can add Functions of its own. Their Call receives the Input, and with it the state of the run.
 //
@@ -213,7 +213,7 @@
 //
 // Arguments are read once for each call. Whole numbers are ints with all their digits, or uints when they are too large for
 // an int; numbers with a fraction or an exponent are doubles. A whole number that is too large for both, and a double beyond
-// 2^53, is an error as soon as a condition uses it, so that it never compares as a different number.
+// 2^53, is an error as soon as a condition uses it, so that it is never compared as a different number.
 //
 // # Failure
 //
@@ -234,16 +234,16 @@
 // other expression may cost Options.CostLimit: about one unit for each operation, each value, and each ten bytes of text
 // that is read or made.
 //
-// A call is paid for before it runs. A call of replace, join, format, + or another function whose result is larger than
-// its arguments fails when the rest of the limit does not pay for the result; so does a call that compares each element
-// with each other. An expression therefore takes no more memory than some hundred bytes for each unit of its limit, and
-// its value is no larger than the limit. A variable that is parsed from text is parsed once per event.
+// The cost of a call is checked before it runs. A call of replace, join, format, + or another function whose result is
+// larger than its arguments fails if the cost of the result exceeds the rest of the limit; so does a call that compares
+// each element with each other. An expression therefore takes at most about a hundred bytes of memory for each unit of its
+// limit, and its value is not larger than the limit. A variable that is parsed from text is parsed once per event.
 //
 // A regular expression must be written in the condition or in vars. Regular expressions, texts and patterns have limits
 // of their own, and yaml.parse refuses texts with aliases.
 //
 // Simple conditions are evaluated without CEL's interpreter, with the same result, in about 0.1 µs and without allocating
-// except in functions: comparisons, in, has, startsWith, endsWith, contains, matches and the functions of this package, applied
+// except in functions. Simple conditions consist of comparisons, in, has, startsWith, endsWith, contains, matches and the functions of this package, applied
 // to arguments, variables and constants and joined by &&, || and !. CEL evaluates all others, and everything that is an
 // error, in about 0.4 µs.
 //
@@ -254,7 +254,7 @@
 //	version, point, hook, run, step, tool, call_id, arguments, original_arguments, invalid, result, input, answer, error,
 //	status, question, subagent, compaction, conversation, continuations, variables …
 //
-// It may also have these:
+// It may also have these members:
 //
 //	agent, stage, elapsed, now, step_kind, usage, metadata, calls (by tool: calls, ok, denied), actions (by id),
 //	call_index, reply, end, pipeline, parameters

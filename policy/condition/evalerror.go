@@ -110,7 +110,7 @@ var ours = []struct{ theirs, ours string }{
 	{"unsupported conversion to ref.Val", "a value has a type that conditions do not support"},
 }
 
-// plainMessage returns the text of an error, in clearer words than CEL's where ours has them.
+// plainMessage returns the message of an error. If the map ours has a clearer message than CEL's, it returns that one.
 func plainMessage(err error) string {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "no such key: "); ok {
@@ -128,7 +128,7 @@ func plainMessage(err error) string {
 }
 
 func (c *compiled) wrongResult(v ref.Val) error {
-	e := &EvalError{Point: c.d.point, Text: c.text, Err: fmt.Errorf("a condition must be a bool, and this is the %s %s", typeName(v), showValue(v))}
+	e := &EvalError{Point: c.d.point, Text: c.text, Err: fmt.Errorf("a condition must be a bool, but this is the %s %s", typeName(v), showValue(v))}
 	e.setPlace(c.d.wrongAt(c.text, firstByte(c.text), ""))
 	return e
 }

@@ -85,7 +85,7 @@ func New(o Options) (*Language, error) {
 	}
 	errs = append(errs, l.setPlaces())
 	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("making the language of conditions: %w", err)
+		return nil, fmt.Errorf("creating the language of conditions: %w", err)
 	}
 	l.constants["workspace"] = constantVariable("workspace", cel.StringType, types.String(l.workspace))
 	l.base = sync.OnceValues(l.newBase)
@@ -154,7 +154,7 @@ func (l *Language) dialectAt(point hooks.PointName) (*dialect, error) {
 	}
 	base, err := l.base()
 	if err != nil {
-		return nil, fmt.Errorf("making the language of conditions: %w", err)
+		return nil, fmt.Errorf("creating the language of conditions: %w", err)
 	}
 	d := &dialect{Language: l, point: point, names: maps.Clone(l.constants)}
 	for i := range variables {
@@ -167,7 +167,7 @@ func (l *Language) dialectAt(point hooks.PointName) (*dialect, error) {
 		declared = append(declared, cel.Variable(name, d.names[name].kind))
 	}
 	if d.env, err = base.Extend(declared...); err != nil {
-		return nil, fmt.Errorf("making the language of conditions at %s: %w", point, err)
+		return nil, fmt.Errorf("creating the language of conditions at %s: %w", point, err)
 	}
 	l.points[point] = d
 	return d, nil

@@ -55,17 +55,17 @@ func (m metadataOf) Find(name ref.Val) (ref.Val, bool) {
 
 // ConvertToNative always returns an error.
 func (m metadataOf) ConvertToNative(t reflect.Type) (any, error) {
-	return nil, fmt.Errorf("the metadata cannot be read as %s: name one of its values", t)
+	return nil, fmt.Errorf("the metadata cannot be read as %s: use one of its values", t)
 }
 
 // ConvertToType always returns an error.
 func (m metadataOf) ConvertToType(t ref.Type) ref.Val {
-	return types.NewErr("the metadata cannot be turned into %s: name one of its values", t.TypeName())
+	return types.NewErr("the metadata cannot be converted to %s: use one of its values", t.TypeName())
 }
 
 // Equal always returns an error: the metadata cannot be compared as a whole.
 func (m metadataOf) Equal(ref.Val) ref.Val {
-	return types.NewErr("the metadata cannot be compared as a whole: name one of its values")
+	return types.NewErr("the metadata cannot be compared as a whole: use one of its values")
 }
 
 // Type returns metadataType.

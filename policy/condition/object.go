@@ -70,7 +70,7 @@ func (o *object) ConvertToType(t ref.Type) ref.Val {
 	if t == types.TypeType {
 		return o.kind.typ
 	}
-	return types.NewErr("%s cannot be turned into %s", o.kind.name, t.TypeName())
+	return types.NewErr("%s cannot be converted to %s", o.kind.name, t.TypeName())
 }
 
 // Equal compares the Go values of the objects.

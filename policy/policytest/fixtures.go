@@ -99,7 +99,7 @@ func (f fixtures) build(folder string) (w *world, err error) {
 		root, err = filepath.EvalSymlinks(root)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for the case: %w", err)
+		return nil, fmt.Errorf("creating a folder for the case: %w", err)
 	}
 	w = &world{root: root, workspace: filepath.Join(root, "workspace")}
 	defer func() {
@@ -140,7 +140,7 @@ func (w *world) lay(f *fixtures, folder, bin string) error {
 	}
 	for dir, files := range map[string]map[string]string{w.workspace: f.Files, bin: f.Programs} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("making a folder for the case: %w", err)
+			return fmt.Errorf("creating a folder for the case: %w", err)
 		}
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			text := files[name]
@@ -193,7 +193,7 @@ func (w *world) write(dir, name, text string) error {
 		err = os.WriteFile(path, []byte(text), mode)
 	}
 	if err != nil {
-		return fmt.Errorf("making the file %s: %w", name, err)
+		return fmt.Errorf("creating the file %s: %w", name, err)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (w *world) link(name, target string) error {
 		err = os.Symlink(target, path)
 	}
 	if err != nil {
-		return fmt.Errorf("making the link %s: %w", name, err)
+		return fmt.Errorf("creating the link %s: %w", name, err)
 	}
 	return nil
 }

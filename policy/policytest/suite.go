@@ -148,7 +148,7 @@ func parseSuite(path string, text []byte) (*Suite, error) {
 		if beside, ok := findPolicyBeside(path); ok {
 			s.policies = []string{beside}
 		} else {
-			s.file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong(`no policy: name it with the key "policy", or put %s beside it`,
+			s.file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong(`no policy: set the key "policy", or put %s beside the file`,
 				filepath.Base(besideName(path, ".yaml")))
 		}
 	}

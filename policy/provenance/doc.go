@@ -1,6 +1,6 @@
-// Package provenance says who brought a value into a run: the operator, the user, a field of a tool's answer that no stranger
-// else can write, people who had to sign in, or text that anyone may have written. A policy can so tell what the user
-// wants from what a web page wants.
+// Package provenance says who brought a value into a run: the operator, the user, a field of a tool's answer that strangers
+// cannot write, people who had to sign in, or strangers. So a policy can distinguish a request of the user from a request
+// in a web page.
 //
 //	tracker, err := provenance.New(provenance.Options{Sources: provenance.Sources{Tools: []provenance.Source{
 //		{Tools: []string{"get_*", "search_*"}, Reads: true},
@@ -25,27 +25,27 @@
 // # Levels
 //
 // A value has the most trusted level at which it was seen: FromUser and FromSystem, FromTrusted, FromKnown, FromOthers.
-// A value that was never seen is Nowhere: the model made it up or assembled it. A value that stands both in a stranger's
-// text and in a trusted field is trusted, because the stranger cannot write to the field.
+// A value that was never seen is Nowhere: the model made it up or assembled it. A value that is both in a
+// stranger's text and in a trusted field is trusted, because the stranger cannot write to the field.
 //
-//   - The user's words are the messages of role user without a Source. In a run that another run started no person is a
-//     user: its input was written by a model. Messages that hooks and tools add, in whatever role, have a Source, and are
-//     strangers' unless Sources.Messages says otherwise.
-//   - The system text is the operator's.
-//   - A trusted field is one that Sources name, of an answer that the tool itself gave, or a hook in its place: not an
-//     error, not the sentence about a denied call. Answers are read as JSON or YAML, whole, so that text which imitates
-//     a field is text. A field vouches for a short value on one line; anything longer is text of strangers.
-//   - A known field is written by people who had to sign in. They may point to things.
-//   - Everything else is strangers' text.
+//   - FromUser: the messages of role user without a Source. The input of a run that another run started does not count,
+//     because a model wrote it. Messages that hooks and tools add have a Source, in any role, and count as text of
+//     strangers unless Sources.Messages sets another level.
+//   - FromSystem: the system text, which the operator wrote.
+//   - FromTrusted: the fields that Source.Trusted lists, in an answer of the tool or of a hook in place of the tool. Errors
+//     and messages about denied calls have no trusted fields. An answer is parsed as a whole, as JSON or YAML, so that a text
+//     that imitates a field is not a field. Only a short value on one line is trusted; a longer one is text of strangers.
+//   - FromKnown: the fields that Source.Known lists, written by people who had to sign in. They may point to things.
+//   - FromOthers: everything else, which strangers may have written.
 //
-// An untrusted value that the model gives to a tool that may change things stays strangers' when it comes back in a
-// trusted field, whether the call was allowed or denied: the agent put it there. Every tool that Source.Reads does not
-// name may change things.
+// If the model gives an untrusted value to a tool that may change things, the value stays untrusted when it comes back in
+// a trusted field, because the agent put it there. This applies to allowed and to denied calls. Every tool that is not
+// listed with Source.Reads may change things.
 //
 // # Pointing
 //
-// An answer is named when all texts that its call was given are the user's words, or those of known people in an answer
-// that is itself named: the file that the user mentions, or the page linked in the message that the user mentions.
+// An answer is named if all texts in the arguments of its call come from the user, or from known people in an answer that
+// is itself named. Examples are the file that the user mentions, and the page linked in the message that the user mentions.
 // FromNamed and FromNamedText accept values in such answers. These values are as trustworthy as the place to which the
 // user pointed.
 //
@@ -64,13 +64,13 @@
 // An address within a text is found; a part of an address is not. "Tomorrow", and month names in languages other than
 // English, are ordinary words.
 //
-// A text without letters and digits comes from no source, and neither does a text with a "*" in it, because it names
-// nothing in particular. The names of members are values, too: {"mallory@example.com": "rw"} names a person. Only the
+// A text without letters and digits has no source, and neither has a text that contains "*", because it does not name a
+// particular thing. The names of members are values, too: {"mallory@example.com": "rw"} names a person. Only the
 // names of a call's own arguments belong to the tool: see Arguments. For an empty value (null, true, an empty text, list
 // or map) every From function returns true, so a rule must also check that the value is not empty.
 //
 // When a text as a whole was never seen, its parts are checked: Tainted reports whether any address, id, or five words
-// in a row are strangers', and Origin lists the parts.
+// in a row come from strangers, and Origin lists the parts.
 //
 // # What it cannot see
 //
@@ -81,11 +81,11 @@
 // # Cost, memory, concurrency
 //
 // The index of a run is built when a policy first asks, and from then on each message is read once: the cost of a step
-// depends on what it adds. Strangers' text is read only when a policy asks about it. An answer takes about a
-// microsecond.
+// depends only on its own messages. Text of strangers is read only when a policy asks about it. A question to a Trail takes
+// about a microsecond.
 //
 // Options.MaxKeys bounds the memory of a run; beyond the bound nothing becomes trusted, and a value that is not found
-// counts as strangers'. The index is not stored: it is rebuilt for a run that is resumed in another process, for each
+// counts as a stranger's value. The index is not stored: it is rebuilt for a run that is resumed in another process, for each
 // run of a session, and for a state that does not follow the last one, such as a fork. The index compares the last
 // messages that it read to detect that.
 //

@@ -54,7 +54,7 @@ func (f *auditLog) add(v value) ([]*Run, error) {
 		return nil, err
 	}
 	if e.V != 1 {
-		return nil, fmt.Errorf("the audit log has version %d, and this program knows version 1: use a newer grapnel", e.V)
+		return nil, fmt.Errorf("the audit log has version %d, but this program reads version 1: use a newer grapnel", e.V)
 	}
 	if e.Run == "" {
 		return nil, fmt.Errorf("the entry %q names no run", e.Event)

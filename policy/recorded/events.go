@@ -57,7 +57,7 @@ func (f *eventLog) add(v value) ([]*Run, error) {
 		return nil, err
 	}
 	if kind.V != 1 {
-		return nil, fmt.Errorf("the event log has version %d, and this program knows version 1: use a newer grapnel", kind.V)
+		return nil, fmt.Errorf("the event log has version %d, but this program reads version 1: use a newer grapnel", kind.V)
 	}
 	switch kind.Type {
 	case "run.started", "run.resumed", "inference.started", "inference.completed", "tool_call.completed", "run.completed":

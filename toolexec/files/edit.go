@@ -48,7 +48,7 @@ func replaceText(text, from, to string, all bool, most int) (string, []int, erro
 	case len(places) == 0:
 		return "", nil, problem("", "", "old_text is not in the file%s", hint(plain, from))
 	case len(places) > 1 && !all:
-		return "", nil, problem("", "", "old_text is in the file %s, at %s: give more of the text around the one you mean, or set replace_all",
+		return "", nil, problem("", "", "old_text is in the file %s, at %s: include more of the surrounding text, or set replace_all",
 			lo.Ternary(strings.Count(plain, from) > 1, strconv.Itoa(strings.Count(plain, from))+" times", "twice, overlapping"),
 			linesText(linesAt(plain, places)))
 	}
@@ -134,7 +134,7 @@ func hint(text, part string) string {
 			n, effort = n+1, effort-1
 		}
 		if n == len(wanted) {
-			return fmt.Sprintf("; with other white space it is, from line %d: %s", i+1, quoteText(strings.Join(lines[i:i+n], "\n")))
+			return fmt.Sprintf("; it is there with other white space, from line %d: %s", i+1, quoteText(strings.Join(lines[i:i+n], "\n")))
 		}
 	}
 	if first > 0 {

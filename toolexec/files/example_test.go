@@ -46,7 +46,7 @@ func Example() {
 	}
 	// Output:
 	// made src/greet.txt: 37 bytes; hash 6f7eae301f1473b6
-	// edit "src/greet.txt": old_text is in the file 2 times, at lines 1, 2: give more of the text around the one you mean, or set replace_all
+	// edit "src/greet.txt": old_text is in the file 2 times, at lines 1, 2: include more of the surrounding text, or set replace_all
 	// edited src/greet.txt: 2 replacements, at lines 1, 2; 37 bytes, were 37; hash 1f43db0d491a9097
 	// src/greet.txt:2: Good evening, Bo.
 	// read "src/great.txt": there is no such file or directory; did you mean "src/greet.txt"?

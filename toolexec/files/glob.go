@@ -63,7 +63,7 @@ func checkPattern(pattern string) error {
 	case pattern == "":
 		return problem("", "", "the pattern is empty; **/* finds every file")
 	case strings.HasPrefix(slashed, "/") || filepath.IsAbs(pattern) || slices.Contains(strings.Split(slashed, "/"), ".."):
-		return problem("", "", "a pattern is relative to the path that is searched, and without ..")
+		return problem("", "", "a pattern must be relative to the searched path, and must not contain ..")
 	case !doublestar.ValidatePattern(pattern):
 		return problem("", "", "invalid pattern: a bracket or brace is not closed, or a backslash ends it; \\ escapes the next character")
 	}

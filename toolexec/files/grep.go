@@ -110,7 +110,7 @@ func (m Matches) Content() agent.Content {
 	notes := m.Notes
 	switch {
 	case m.More > 0:
-		notes = append([]string{fmt.Sprintf("and %d more: say a path, a glob or a pattern that fits fewer", m.More)}, notes...)
+		notes = append([]string{fmt.Sprintf("and %d more: use a path, glob or pattern that matches fewer", m.More)}, notes...)
 	case len(m.Matches) == 0:
 		notes = append([]string{"nothing found in " + countNoun(m.Files, "file")}, notes...)
 	case len(notes) == 0:

@@ -42,7 +42,7 @@ type Listing struct {
 // List lists a directory.
 func (t *Tree) List(ctx context.Context, in ListArgs) (Listing, error) {
 	if in.Depth < 0 {
-		return Listing{}, problem("list", in.Path, "depth counts levels: it is 1 or more, or left out")
+		return Listing{}, problem("list", in.Path, "depth must be 1 or more, or omitted")
 	}
 	return t.find(ctx, "list", in.Path, max(1, in.Depth), func(string, fs.DirEntry) bool { return true })
 }
@@ -117,7 +117,7 @@ func (l Listing) Content() agent.Content {
 	notes := l.Notes
 	switch {
 	case l.More > 0:
-		notes = append([]string{fmt.Sprintf("and %d more: say a path or a pattern that fits fewer", l.More)}, notes...)
+		notes = append([]string{fmt.Sprintf("and %d more: use a path or pattern that matches fewer", l.More)}, notes...)
 	case len(l.Entries) == 0:
 		notes = append([]string{"nothing found"}, notes...)
 	case len(notes) == 0:

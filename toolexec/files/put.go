@@ -27,7 +27,7 @@ func (t *Tree) target(name string, create bool) (*target, error) {
 		return nil, problem("", name, "it is a directory, not a file")
 	}
 	if hasNamedPart(name, t.config.Protect) || hasNamedPart(actual, t.config.Protect) {
-		return nil, problem("", name, "nothing is written to %s", strings.Join(t.config.Protect, ", "))
+		return nil, problem("", name, "writing to %s is not allowed", strings.Join(t.config.Protect, ", "))
 	}
 	parent := path.Dir(actual)
 	if create && parent != "." {
@@ -46,7 +46,7 @@ func (t *Tree) target(name string, create bool) (*target, error) {
 func (w *target) readTarget(most int, wanted bool) (text string, exists bool, err error) {
 	base := path.Base(w.name)
 	if link, err := w.dir.Lstat(base); err == nil && link.Mode()&fs.ModeSymlink != 0 {
-		return "", false, problem("", w.name, "it became a link while it was being looked at: try again")
+		return "", false, problem("", w.name, "it became a link during the check: try again")
 	}
 	f, info, err := openIn(w.dir, base, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -60,7 +60,7 @@ func (t *Tree) Read(ctx context.Context, in ReadArgs) (Excerpt, error) {
 		return Excerpt{}, err
 	}
 	if in.Offset < 0 || in.Limit < 0 {
-		return Excerpt{}, problem(op, in.Path, "offset and limit count lines: they are 1 or more, or left out")
+		return Excerpt{}, problem(op, in.Path, "offset and limit count lines: they must be 1 or more, or omitted")
 	}
 	f, info, err := openIn(t.root, name, os.O_RDONLY, 0)
 	if err != nil {
@@ -220,7 +220,7 @@ func (e Excerpt) Content() agent.Content {
 		say("%s: lines %d to %d of %d, %s", name, e.First, e.Last, e.Lines, countNoun(e.Size, "byte"))
 	}
 	if e.Cut {
-		say("line %d is longer than what is shown of it: grep finds parts of it", e.Last)
+		say("line %d is cut: use grep to find parts of it", e.Last)
 	}
 	if e.More {
 		say("read on with offset %d", e.Last+1)

@@ -166,7 +166,7 @@ func windowAround(line string, at int) string {
 func (s *search) notes() []string {
 	var notes []string
 	if s.left < 0 {
-		notes = append(notes, fmt.Sprintf("stopped after searching %d MiB: say a path or a glob", maxSearch>>20))
+		notes = append(notes, fmt.Sprintf("stopped after searching %d MiB: use a path or a glob", maxSearch>>20))
 	}
 	if s.skippedBig > 0 {
 		notes = append(notes, fmt.Sprintf("%s of more than %d bytes not searched", countNoun(s.skippedBig, "file"), s.tree.config.MaxWriteBytes))

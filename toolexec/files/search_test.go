@@ -30,7 +30,7 @@ func TestList(t *testing.T) {
 		`{"path": "./src/", "depth": 9}`: "src/a/\nsrc/a/b/\nsrc/a/b/deep.go (24 bytes)\nsrc/main.go (29 bytes)\nsrc/main_test.go (13 bytes)",
 		`{"path": "go.mod"}`:             `list "go.mod": it is a file, not a directory`,
 		`{"path": "scr"}`:                `list "scr": there is no such file or directory; did you mean "src"?`,
-		`{"depth": -1}`:                  `list "": depth counts levels: it is 1 or more, or left out`,
+		`{"depth": -1}`:                  `list "": depth must be 1 or more, or omitted`,
 	} {
 		assert.Equal(t, want, call(t, tree, "list_files", arguments).Text(), arguments)
 	}
@@ -52,7 +52,7 @@ func TestGlob(t *testing.T) {
 		`{"pattern": "[A-Z]*"}`:                      "README.md (10 bytes)",
 		`{"pattern": "{src,empty}/{main.go,.keep}"}`: "empty/.keep (0 bytes)\nsrc/main.go (29 bytes)",
 		`{"pattern": "[a"}`:                          `glob "[a": invalid pattern: a bracket or brace is not closed, or a backslash ends it; \ escapes the next character`,
-		`{"pattern": "/etc/*"}`:                      `glob "/etc/*": a pattern is relative to the path that is searched, and without ..`,
+		`{"pattern": "/etc/*"}`:                      `glob "/etc/*": a pattern must be relative to the searched path, and must not contain ..`,
 		`{"pattern": "nowhere/*"}`:                   `glob "nowhere/*": there is no such file or directory`,
 	} {
 		assert.Equal(t, want, call(t, tree, "glob", arguments).Text(), arguments)
@@ -74,7 +74,7 @@ func TestGrep(t *testing.T) {
 		`{"pattern": "NEEDLE", "path": "long.js"}`:                      "long.js:1: …" + strings.Repeat("x", 100) + "NEEDLE" + strings.Repeat("ö", 147) + "…",
 		`{"pattern": "needle", "path": "odd.txt"}`:                      "odd.txt:1: caf� needles",
 		`{"pattern": "hit", "path": "steps.txt", "context": 1}`:         "steps.txt-2- 2\nsteps.txt:3: hit a\nsteps.txt-4- 4\n--\nsteps.txt:5: hit b\nsteps.txt-6- 6\n--\nsteps.txt-8- 8\nsteps.txt:9: hit c",
-		`{"pattern": "hit", "path": "steps.txt", "max_matches": 1}`:     "steps.txt:3: hit a\n[and 2 more: say a path, a glob or a pattern that fits fewer]",
+		`{"pattern": "hit", "path": "steps.txt", "max_matches": 1}`:     "steps.txt:3: hit a\n[and 2 more: use a path, glob or pattern that matches fewer]",
 		`{"pattern": "nowhere to be found", "path": "src"}`:             "[nothing found in 3 files]",
 		`{"pattern": "a(b", "path": "src"}`:                             "grep \"a(b\": invalid regular expression (RE2 syntax): missing closing ): `a(b`",
 		`{"pattern": "(?=a)"}`:                                          "grep \"(?=a)\": invalid regular expression (RE2 syntax): invalid or unsupported Perl syntax: `(?=`",
@@ -132,10 +132,10 @@ func TestResultsAreCapped(t *testing.T) {
 		contents = append(contents, fmt.Sprintf("d%d/f%02d.txt", i%5, i), "needle\nneedle\n")
 	}
 	_, few := tree(t, files.Config{MaxMatches: 2}, contents...)
-	assert.Equal(t, "d0/f00.txt (14 bytes)\nd0/f05.txt (14 bytes)\n[and 48 more: say a path or a pattern that fits fewer]",
+	assert.Equal(t, "d0/f00.txt (14 bytes)\nd0/f05.txt (14 bytes)\n[and 48 more: use a path or pattern that matches fewer]",
 		call(t, few, "glob", `{"pattern": "**"}`).Text())
-	assert.Equal(t, "d0/\nd1/\n[and 3 more: say a path or a pattern that fits fewer]", call(t, few, "list_files", `{}`).Text())
-	assert.Equal(t, "d0/f00.txt:1: needle\nd0/f00.txt:2: needle\n[and 98 more: say a path, a glob or a pattern that fits fewer]",
+	assert.Equal(t, "d0/\nd1/\n[and 3 more: use a path or pattern that matches fewer]", call(t, few, "list_files", `{}`).Text())
+	assert.Equal(t, "d0/f00.txt:1: needle\nd0/f00.txt:2: needle\n[and 98 more: use a path, glob or pattern that matches fewer]",
 		call(t, few, "grep", `{"pattern": "n", "max_matches": 1000}`).Text())
 
 	_, short := tree(t, files.Config{MaxReadBytes: 100}, contents...)
@@ -147,7 +147,7 @@ func TestResultsAreCapped(t *testing.T) {
 
 	_, lazy := tree(t, files.Config{MaxWalk: 12}, contents...)
 	for tool, arguments := range map[string]string{"glob": `{"pattern": "**/f49.txt"}`, "list_files": `{"depth": 3}`, "grep": `{"pattern": "n"}`} {
-		assert.Contains(t, call(t, lazy, tool, arguments).Text(), "stopped after looking at 12 files and directories: say a path further down]", tool)
+		assert.Contains(t, call(t, lazy, tool, arguments).Text(), "stopped after looking at 12 files and directories: use a deeper path]", tool)
 	}
 }
 

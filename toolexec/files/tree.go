@@ -69,7 +69,7 @@ type Tree struct {
 // Open opens the root.
 func Open(c Config) (*Tree, error) {
 	if c.Root == "" {
-		return nil, errors.New("opening files: Root is empty: say which directory the files are in")
+		return nil, errors.New("opening files: Root is empty: set the directory of the files")
 	}
 	abs, err := filepath.Abs(c.Root)
 	if err != nil {
@@ -122,7 +122,7 @@ func (t *Tree) newTools() []toolexec.Tool {
 	}
 	return append(tools,
 		toolexec.Func("write_file", "Writes a whole file: makes it, with the directories it is in, or replaces it.", toolFunc(t.Write)),
-		toolexec.Func("edit_file", "Replaces a text in a file. The text must be in the file exactly once, white space included, "+
+		toolexec.Func("edit_file", "Replaces a text in a file. The text must be in the file exactly once, including white space, "+
 			"unless replace_all is set.", toolFunc(t.Edit)),
 	)
 }

@@ -90,10 +90,10 @@ func (w *walk) listDir(ctx context.Context, dir string) ([]fs.DirEntry, error) {
 func (w *walk) notes() []string {
 	var notes []string
 	if w.cut {
-		notes = append(notes, "stopped after looking at "+strconv.Itoa(w.tree.config.MaxWalk)+" files and directories: say a path further down")
+		notes = append(notes, "stopped after looking at "+strconv.Itoa(w.tree.config.MaxWalk)+" files and directories: use a deeper path")
 	}
 	if w.deeper {
-		notes = append(notes, "what is more than "+strconv.Itoa(deepest)+" levels down was not looked at: say a path further down")
+		notes = append(notes, "files more than "+strconv.Itoa(deepest)+" levels down were not searched: use a deeper path")
 	}
 	if w.unreadable > 0 {
 		notes = append(notes, strconv.Itoa(w.unreadable)+" could not be read")

@@ -67,7 +67,7 @@ func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "file"), "")
 	for root, want := range map[string]string{
-		"":                            "opening files: Root is empty: say which directory the files are in",
+		"":                            "opening files: Root is empty: set the directory of the files",
 		filepath.Join(dir, "nowhere"): fmt.Sprintf("opening files: root %q: no such file or directory", filepath.Join(dir, "nowhere")),
 		filepath.Join(dir, "file"):    fmt.Sprintf("opening files: root %q: not a directory", filepath.Join(dir, "file")),
 	} {
@@ -106,14 +106,14 @@ func TestEdit(t *testing.T) {
 		says    string // a part of the answer
 	}{
 		"once":                 {"a b c\n", files.EditArgs{OldText: "b", NewText: "B"}, "a B c\n", "1 replacement, at line 1;"},
-		"twice":                {"a\nb\na\n", files.EditArgs{OldText: "a", NewText: "x"}, "", "old_text is in the file 2 times, at lines 1, 3: give more"},
+		"twice":                {"a\nb\na\n", files.EditArgs{OldText: "a", NewText: "x"}, "", "old_text is in the file 2 times, at lines 1, 3: include more"},
 		"twice, all":           {"a\nb\na\n", files.EditArgs{OldText: "a", NewText: "x", ReplaceAll: true}, "x\nb\nx\n", "2 replacements, at lines 1, 3;"},
 		"once, all":            {"a\n", files.EditArgs{OldText: "a", NewText: "x", ReplaceAll: true}, "x\n", "1 replacement"},
 		"overlapping":          {"aaa", files.EditArgs{OldText: "aa", NewText: "x"}, "", "twice, overlapping, at lines 1, 1"},
 		"overlapping, all":     {"aaa", files.EditArgs{OldText: "aa", NewText: "x", ReplaceAll: true}, "xa", "1 replacement"},
-		"very often":           {strings.Repeat("a\n", 500), files.EditArgs{OldText: "a", NewText: "x"}, "", "500 times, at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 …: give"},
+		"very often":           {strings.Repeat("a\n", 500), files.EditArgs{OldText: "a", NewText: "x"}, "", "500 times, at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 …: include"},
 		"not there":            {"a\n", files.EditArgs{OldText: "b", NewText: "x"}, "", "old_text is not in the file: read the file"},
-		"other white space":    {"func f() {\n\treturn 1\n}\n", files.EditArgs{OldText: "func f() {\n    return 1\n}", NewText: "x"}, "", `with other white space it is, from line 1: "func f() {\n\treturn 1\n}"`},
+		"other white space":    {"func f() {\n\treturn 1\n}\n", files.EditArgs{OldText: "func f() {\n    return 1\n}", NewText: "x"}, "", `it is there with other white space, from line 1: "func f() {\n\treturn 1\n}"`},
 		"only the first line":  {"a\nfunc f() {\n\treturn 1\n}\n", files.EditArgs{OldText: "func f() {\n\treturn 2", NewText: "x"}, "", `its first line is, at line 2, but what follows is different: "func f() {\n\treturn 1\n}"`},
 		"empty old":            {"a\n", files.EditArgs{NewText: "x"}, "", "old_text is empty: write_file writes a whole file"},
 		"nothing to do":        {"a\n", files.EditArgs{OldText: "a", NewText: "a"}, "", "old_text and new_text are the same"},

@@ -18,10 +18,10 @@ func TestThePauseBetweenReconnects(t *testing.T) {
 			assert.InDelta(t, seconds, max(0, time.Until(c.notBefore).Seconds()), 0)
 		}
 		_, err := c.session(t.Context())
-		require.EqualError(t, err, "it failed 14 times in a row, and is left alone for 1m0s: do something else until then")
+		require.EqualError(t, err, "it failed 14 times in a row and is not called for 1m0s: do something else until then")
 		time.Sleep(30 * time.Second)
 		_, err = c.session(t.Context())
-		require.ErrorContains(t, err, "left alone for 30s")
+		require.ErrorContains(t, err, "not called for 30s")
 		c.resetFailures()
 		c.countFailure()
 		assert.LessOrEqual(t, time.Until(c.notBefore), time.Duration(0))

@@ -53,7 +53,7 @@ func Connect(ctx context.Context, s Server) (*Client, error) {
 	}
 	if c.tools, err = c.toolsOf(listed); err != nil {
 		_ = first.closeSession()
-		return nil, c.server.errorOf("taking the tools of", "", err, "", "")
+		return nil, c.server.errorOf("listing the tools of", "", err, "", "")
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.instructions = first.sdk.InitializeResult().Instructions
@@ -118,7 +118,7 @@ func (c *Client) session(ctx context.Context) (*session, error) {
 	if d == nil {
 		if wait := time.Until(c.notBefore); wait > 0 {
 			defer c.mu.Unlock()
-			return nil, fmt.Errorf("it failed %d times in a row, and is left alone for %v: do something else until then",
+			return nil, fmt.Errorf("it failed %d times in a row and is not called for %v: do something else until then",
 				c.failures, wait.Round(10*time.Millisecond))
 		}
 		d = &dialling{done: make(chan struct{})}

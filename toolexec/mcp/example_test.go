@@ -82,7 +82,7 @@ func ExampleServer() {
 	_, err := mcp.Connect(context.Background(), mcp.Server{Name: "weather", URL: server.URL, Only: []string{"forcast"}})
 	fmt.Println(err)
 	// Output:
-	// taking the tools of mcp server "weather": unknown tool "forcast", which Only or Except names; available: ["forecast" "make.rain"]
+	// listing the tools of mcp server "weather": unknown tool "forcast", which Only or Except names; available: ["forecast" "make.rain"]
 }
 
 func ExampleClient_Annotations() {

@@ -36,8 +36,8 @@ const (
 	maxAsked = 64
 )
 
-// ownCodes are the codes that the SDK uses for its own errors: closing on either side, and failed sends. If a server
-// uses them for other errors, these must not be mistaken for a closed connection.
+// ownCodes are the codes that the SDK uses for its own errors: closing on either side, and failed sends. A server
+// may use them for other errors, which must not be mistaken for a closed connection.
 var ownCodes = []int64{-32003, -32004, -32005}
 
 func newGate(t sdk.Transport, s Server, n *news, agreed func(version string)) *gate {
@@ -106,9 +106,9 @@ func (g *gate) judge(m jsonrpc.Message) (wanted bool, err error) {
 	g.noise += 32 // for the message itself
 	switch {
 	case g.asked > maxAsked:
-		return false, fmt.Errorf("it asked %d things without reading the answers", g.asked)
+		return false, fmt.Errorf("it sent %d requests without reading the answers", g.asked)
 	case g.noise > g.most:
-		return false, fmt.Errorf("it sent %d bytes that answer nothing", g.noise)
+		return false, fmt.Errorf("it sent %d bytes that do not answer a request", g.noise)
 	}
 	return wanted, nil
 }

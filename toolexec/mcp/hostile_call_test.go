@@ -39,19 +39,19 @@ func TestCallsOfAHostileServer(t *testing.T) {
 		"null":    {agent.ToolExecuted, "", 0, []string{""}},
 		"hang":    {agent.ToolFailed, agent.ReasonTimeout, 2 * time.Second, []string{"no answer within 2s"}},
 		"wrongid": {agent.ToolFailed, agent.ReasonTimeout, 2 * time.Second, []string{"no answer within 2s"}},
-		"flood":   {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that answer nothing"}},
+		"flood":   {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that do not answer a request"}},
 		"deaf":    {agent.ToolFailed, agent.ReasonTimeout, 2 * time.Second, []string{"no answer within 2s"}},
 		"die": {agent.ToolFailed, agent.ReasonError, 0, []string{`calling tool "die" of mcp server "bad": the process ended (exit status 3)`,
 			`it said: "boom: [secret]"`, "it is unknown whether the call took effect"}},
 		"close":      {agent.ToolFailed, agent.ReasonError, 0, []string{"it closed its output", "it is unknown"}},
 		"huge":       {agent.ToolFailed, agent.ReasonError, 0, []string{"it sent a message of more than 262144 bytes"}},
 		"noise":      {agent.ToolFailed, agent.ReasonError, 0, []string{"bytes that are not messages"}},
-		"pings":      {agent.ToolFailed, agent.ReasonError, 0, []string{"things without reading the answers"}},
+		"pings":      {agent.ToolFailed, agent.ReasonError, 0, []string{"requests without reading the answers"}},
 		"badcontent": {agent.ToolFailed, agent.ReasonError, 0, []string{`calling tool "badcontent" of mcp server "bad"`, "nil content; no answer came that can be read"}},
 		"refuse":     {agent.ToolFailed, agent.ReasonError, 0, []string{"the server refused the call: no such thing, [secret] (code -32602)"}},
 		"closing":    {agent.ToolFailed, agent.ReasonError, 0, []string{"the server refused the call: closed on Sundays (it says code -32004)"}},
 		"lie": {agent.ToolExecuted, agent.ReasonError, 0, []string{
-			`tool "lie" of mcp server "bad": the result is not what the server promises (/n: `, "n is many"}},
+			`tool "lie" of mcp server "bad": the result does not match the server's output schema (/n: `, "n is many"}},
 		"error": {agent.ToolExecuted, agent.ReasonError, 0, []string{`tool "error" of mcp server "bad" failed and does not say why`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,8 +141,8 @@ func exists(path string) bool {
 
 func TestToolsThatChangeAreNotCalled(t *testing.T) {
 	for how, want := range map[string]string{
-		"change": "the tool takes other arguments than when the agent was built",
-		"drop":   "the server does not have this tool any more",
+		"change": "the arguments of the tool have changed since the agent was built",
+		"drop":   "the server no longer has this tool",
 	} {
 		c := connect(t, hostile(t, ""))
 		require.Equal(t, "done", answer(t, t.Context(), c, "mcp__bad__"+how, "{}").Text())
@@ -175,7 +175,7 @@ func TestAServerThatKeepsDyingIsLeftAlone(t *testing.T) {
 		said = append(said, r.Text())
 	}
 	assert.Contains(t, said[1], "exit status 3", "it is started again at once, the first time")
-	assert.Contains(t, strings.Join(said[2:], "\n"), "times in a row, and is left alone for")
+	assert.Contains(t, strings.Join(said[2:], "\n"), "times in a row and is not called for")
 }
 
 func TestCloseLeavesNothingBehind(t *testing.T) {
@@ -233,7 +233,7 @@ func TestAServerThatComesBackWithOtherToolsIsNotTrusted(t *testing.T) {
 	c := connect(t, s)
 	require.NoError(t, os.WriteFile(s.Env["MOOD"], nil, 0o600))
 	answer(t, t.Context(), c, "mcp__bad__die", "{}")
-	assert.Contains(t, answer(t, t.Context(), c, "mcp__bad__echo", "{}").Text(), "the tool takes other arguments than when the agent was built")
+	assert.Contains(t, answer(t, t.Context(), c, "mcp__bad__echo", "{}").Text(), "the arguments of the tool have changed since the agent was built")
 	assert.Equal(t, "done", answer(t, t.Context(), c, "mcp__bad__garbage", "{}").Text())
 }
 

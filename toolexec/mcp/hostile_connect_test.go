@@ -22,18 +22,18 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	}{
 		"exit":       {nil, []string{`connecting to mcp server "bad": the process ended (exit status 7)`, `it said: "no configuration found, token is [secret]"`}},
 		"silent":     {quick, []string{`connecting to mcp server "bad": no answer within the 4s of ConnectTimeout`}},
-		"chatty":     {nil, []string{"bytes that are not messages: its stdout is for the protocol", "Have a nice day."}},
+		"chatty":     {nil, []string{"bytes that are not messages: its stdout is only for the protocol", "Have a nice day."}},
 		"null":       {nil, []string{"unsupported protocol version"}},
 		"refuse":     {nil, []string{"not today, [secret]"}},
 		"no-list":    {quick, []string{`listing the tools of mcp server "bad": no answer within the 4s of ConnectTimeout`}},
 		"endless":    {nil, []string{"its list of tools has more than 100 pages"}},
 		"many":       {nil, []string{"it lists more than 1000 tools"}},
 		"long":       {nil, []string{"its list of tools is longer than 262144 bytes (MaxMessageBytes)"}},
-		"twins":      {nil, []string{`taking the tools of mcp server "bad": it lists 2 tools named "a": name it in Except to do without`}},
+		"twins":      {nil, []string{`listing the tools of mcp server "bad": it lists 2 tools named "a": list the name in Except to omit them`}},
 		"nameless":   {nil, []string{"it lists a tool without a name"}},
 		"unreadable": {nil, []string{`listing the tools of mcp server "bad"`}},
-		"schemas": {nil, []string{`tool "number": its schema: it is not an object; name it in Except to do without`,
-			`tool "array": its schema: compiling schema: arguments are always an object`}},
+		"schemas": {nil, []string{`tool "number": its schema: it is not an object; list it in Except to omit it`,
+			`tool "array": its schema: compiling schema: arguments must be an object`}},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

@@ -76,9 +76,9 @@ func (e *endpoint) transport(s Server) sdk.Transport {
 func (e *endpoint) redirect(r *http.Request, via []*http.Request) error {
 	switch {
 	case !e.isOrigin(r.URL):
-		return fmt.Errorf("it redirects to another origin (%s): set that as the URL if it is meant", r.URL.Host)
+		return fmt.Errorf("it redirects to another origin (%s): set that as the URL if this is intended", r.URL.Host)
 	case len(via) >= 5:
-		return errors.New("it redirects in circles")
+		return errors.New("it redirects in a cycle")
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ type capped struct {
 
 func (c *capped) Read(p []byte) (int, error) {
 	if c.left <= 0 {
-		return 0, errors.New("the server sent too much: ask it for less, or raise MaxMessageBytes")
+		return 0, errors.New("the server sent too much data: request less, or raise MaxMessageBytes")
 	}
 	n, err := c.ReadCloser.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)

@@ -91,7 +91,7 @@ func pickTools(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
 	kept := lo.Filter(tools, func(t *sdk.Tool, _ int) bool { return s.picks(t.Name) })
 	for name, n := range lo.CountValuesBy(kept, func(t *sdk.Tool) string { return t.Name }) {
 		if n > 1 {
-			wrong = append(wrong, fmt.Errorf("it lists %d tools named %q: name it in Except to do without", n, shortenText(name)))
+			wrong = append(wrong, fmt.Errorf("it lists %d tools named %q: list the name in Except to omit them", n, shortenText(name)))
 		}
 		if name == "" {
 			wrong = append(wrong, errors.New("it lists a tool without a name"))
@@ -136,6 +136,6 @@ func (c *session) check(ctx context.Context, t *tool) error {
 }
 
 var (
-	errGone    = errors.New("the server does not have this tool any more: do without, or connect again")
-	errChanged = errors.New("the tool takes other arguments than when the agent was built: it is not called; connect again to use it")
+	errGone    = errors.New("the server no longer has this tool: continue without it, or connect again")
+	errChanged = errors.New("the arguments of the tool have changed since the agent was built, so it is not called; connect again to use it")
 )

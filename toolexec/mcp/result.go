@@ -28,7 +28,7 @@ func (t *tool) outputOf(r *sdk.CallToolResult) toolexec.Output {
 	switch broken := t.checkOutput(r); {
 	case broken != nil:
 		out.Failed = true
-		parts = append([]agent.Part{agent.Text(fmt.Sprintf("tool %q of mcp server %q: the result is not what the server promises (%s); "+
+		parts = append([]agent.Part{agent.Text(fmt.Sprintf("tool %q of mcp server %q: the result does not match the server's output schema (%s); "+
 			"it may be wrong, and the call has taken effect. It says:\n", shortenText(t.name), t.client.server.Name, broken))}, parts...)
 	case r.IsError && len(parts) == 0:
 		parts = []agent.Part{agent.Text(fmt.Sprintf("tool %q of mcp server %q failed and does not say why", shortenText(t.name), t.client.server.Name))}
@@ -69,7 +69,7 @@ func partsOf(c sdk.Content) []agent.Part {
 	case *sdk.EmbeddedResource:
 		return resourceParts(c.Resource)
 	}
-	return []agent.Part{agent.Text(fmt.Sprintf("[content of a kind that is not known here: %T]", c))}
+	return []agent.Part{agent.Text(fmt.Sprintf("[content of an unknown kind: %T]", c))}
 }
 
 func resourceParts(r *sdk.ResourceContents) []agent.Part {

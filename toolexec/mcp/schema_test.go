@@ -53,7 +53,7 @@ func TestInputSchema(t *testing.T) {
 func TestInputSchemaThatIsNone(t *testing.T) {
 	for given, want := range map[string]string{
 		`7`: "it is not an object", `[]`: "it is not an object", `false`: "it is not an object",
-		`{"type":"array"}`: "arguments are always an object", `{"type":"cat"}`: "/type",
+		`{"type":"array"}`: "arguments must be an object", `{"type":"cat"}`: "/type",
 		`{"properties":{"a":7}}`: "/properties/a",
 	} {
 		var value any

@@ -153,7 +153,7 @@ func onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 // recoverPanic sets err to an error for a panic; call it with defer.
 func recoverPanic(err *error) {
 	if v := recover(); v != nil {
-		*err = fmt.Errorf("reading what it sent: panic: %v", v)
+		*err = fmt.Errorf("reading its output: panic: %v", v)
 	}
 }
 

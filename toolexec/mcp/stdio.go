@@ -110,8 +110,8 @@ func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 			fmt.Fprintf(l.said, "[on stdout] %s\n", line)
 		}
 		if l.garbage += len(line) + 1; l.garbage > maxNoise*l.most {
-			return nil, l.ends(fmt.Errorf("it wrote %d bytes that are not messages: its stdout is for the protocol, "+
-				"its log belongs on stderr", l.garbage))
+			return nil, l.ends(fmt.Errorf("it wrote %d bytes that are not messages: its stdout is only for the protocol, "+
+				"write its log to stderr", l.garbage))
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (l *lines) line() ([]byte, error) {
 		line = append(line, piece...)
 		switch {
 		case len(line) > l.most:
-			return nil, fmt.Errorf("it sent a message of more than %d bytes: ask it for less, or raise MaxMessageBytes", l.most)
+			return nil, fmt.Errorf("it sent a message of more than %d bytes: request less, or raise MaxMessageBytes", l.most)
 		case err == nil, errors.Is(err, io.EOF) && len(line) > 0:
 			return bytes.TrimSpace(line), nil
 		case !errors.Is(err, bufio.ErrBufferFull):

@@ -61,7 +61,7 @@ func (c *Client) toolsOf(listed []*sdk.Tool) ([]*tool, error) {
 	tools := lo.Map(kept, func(t *sdk.Tool, i int) *tool {
 		made, err := c.toolOf(t, names[i])
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("tool %q: its schema: %w; name it in Except to do without", shortenText(t.Name), err))
+			wrong = append(wrong, fmt.Errorf("tool %q: its schema: %w; list it in Except to omit it", shortenText(t.Name), err))
 		}
 		return made
 	})

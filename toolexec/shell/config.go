@@ -84,7 +84,7 @@ func (c Config) withDefaults() (Config, error) {
 
 	var err error
 	if c.Dir == "" {
-		say("no directory: set Config.Dir to where commands are to run")
+		say("no directory: set Config.Dir to the folder for commands")
 	} else if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		say("directory: %w", err)
 	} else {

@@ -98,7 +98,7 @@ func linkedModules(packages ...string) (map[string]linked, error) {
 			if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
-				return nil, fmt.Errorf("read what go list says: %w", err)
+				return nil, fmt.Errorf("read the output of go list: %w", err)
 			}
 			if p.Module != nil && !p.Module.Main {
 				found[p.Module.Path] = *p.Module
@@ -146,7 +146,7 @@ func readLicences(m linked) ([]licence, error) {
 		found, ids = append(found, l), append(ids, l.ids...)
 	}
 	if len(ids) == 0 {
-		return nil, fmt.Errorf("%s %s: %s has no licence that this program knows: read what is there, and add its words to signatures", m.Path, m.Version, m.Dir)
+		return nil, fmt.Errorf("%s %s: %s has no licence that this program knows: read it, and add its words to signatures", m.Path, m.Version, m.Dir)
 	}
 	return found, nil
 }
@@ -189,7 +189,7 @@ func writeLicences(file string) error {
 		return err
 	}
 	var b strings.Builder
-	b.WriteString("The command grapnel has code of these modules in it. Their licences and notices follow.\n")
+	b.WriteString("The command grapnel contains code of these modules. Their licences and notices follow.\n")
 	for _, path := range slices.Sorted(maps.Keys(modules)) {
 		m := modules[path]
 		licences, err := readLicences(m)

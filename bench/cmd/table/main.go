@@ -32,11 +32,11 @@ func main() {
 
 func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
-	rounds := flags.Int("rounds", 7, "how often everything is measured")
-	atLeast := flags.Duration("time", 200*time.Millisecond, "the least time for one measurement")
-	patience := flags.Duration("patience", 5*time.Second, "how long one job may take one contender in all rounds together")
-	blocked := flags.Int("blocked", 10_000, "how many runs wait at once when memory is measured")
-	only := flags.String("contenders", order, "who takes part, the one to compare with first")
+	rounds := flags.Int("rounds", 7, "the number of rounds")
+	atLeast := flags.Duration("time", 200*time.Millisecond, "the minimum time of a measurement")
+	patience := flags.Duration("patience", 5*time.Second, "the maximum time of a contender for one job, in all rounds together")
+	blocked := flags.Int("blocked", 10_000, "the number of waiting runs when memory is measured")
+	only := flags.String("contenders", order, "the contenders; the first is the reference")
 	dir := flags.String("o", ".", "the folder of README.md, chart.svg and results.txt")
 	if err := flags.Parse(args); err != nil {
 		return err

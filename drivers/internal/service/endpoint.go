@@ -82,7 +82,7 @@ func (v Vendor) Endpoint(c Config) (Endpoint, error) {
 		return e, fmt.Errorf("no key: set the environment variable %s, or Config.APIKey", v.Keys[0])
 	}
 	if hasControl(e.Key) {
-		return e, errors.New("the key has a line break or a control character in it: copy it again")
+		return e, errors.New("the key contains a line break or a control character: copy it again")
 	}
 	return e, nil
 }

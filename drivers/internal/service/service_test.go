@@ -73,7 +73,7 @@ func TestWrongEndpoints(t *testing.T) {
 		assert.NotContains(t, service.DescribeConfig("x", "m", base), "secret")
 	}
 	_, err := vendor.Endpoint(service.Config{APIKey: "a\nb"})
-	require.EqualError(t, err, "the key has a line break or a control character in it: copy it again")
+	require.EqualError(t, err, "the key contains a line break or a control character: copy it again")
 	e, err := vendor.Endpoint(service.Config{BaseURL: "http://user:secret@host/x/"})
 	require.NoError(t, err)
 	assert.Equal(t, "http://host/x", e.SafeURL())
@@ -139,7 +139,7 @@ func TestTokens(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, e.Keyless)
 	post := e.Poster(http.Header{}, http.Header{"Authorization": {"Bearer other"}})
-	for _, want := range []string{"", "", "getting a token: the token is empty", "getting a token: the token has a line break", "getting a token: no network"} {
+	for _, want := range []string{"", "", "getting a token: the token is empty", "getting a token: the token contains a line break", "getting a token: no network"} {
 		res, err := post(t.Context(), "x", "", []byte("{}"))
 		if want == "" {
 			require.NoError(t, err)

@@ -48,7 +48,7 @@ func (b bearer) fresh(r *http.Request) (string, error) {
 	case token == "":
 		return "", errors.New("the token is empty")
 	case hasControl(token):
-		return "", errors.New("the token has a line break or a control character in it")
+		return "", errors.New("the token contains a line break or a control character")
 	}
 	b.known.add(token)
 	return token, nil

@@ -2,5 +2,5 @@
 
 package cli
 
-// onDrain does nothing: only Unix has a signal for it.
+// onDrain returns a func that does nothing: only Unix has a signal for it.
 func onDrain(func()) (release func()) { return func() {} }

@@ -120,13 +120,29 @@ const cancelling = "Interrupted: ending the run. Interrupt again to exit at once
 // keptFlags are the flags of a durable run.
 type keptFlags struct {
 	at     string
+	store  string
 	noWait bool
 }
 
 func (f *keptFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.at, "durable", "", "store the run in this `STORE` while it runs: a SQLite file or a postgres:// URL")
 	c.Flags().Lookup("durable").NoOptDefVal = usualStore
+	c.Flags().StringVar(&f.store, "store", "", "the same as --durable=STORE")
 	c.Flags().BoolVar(&f.noWait, "no-wait", false, "with --durable: park the run when a person is asked, even at a terminal")
+}
+
+// resolve reports whether the flags ask for a durable run, and sets its store.
+func (f *keptFlags) resolve(c *cobra.Command) (bool, error) {
+	durable, store := c.Flags().Changed("durable"), c.Flags().Changed("store")
+	switch {
+	case !durable && !store && f.noWait:
+		return false, errors.New("--no-wait requires --durable")
+	case durable && store && f.at != usualStore && f.at != f.store:
+		return false, fmt.Errorf("--durable=%s and --store=%s name two stores: use one of them", f.at, f.store)
+	case store:
+		f.at = f.store
+	}
+	return durable || store, nil
 }
 
 // runKept runs the agent once and records the run.

@@ -65,8 +65,13 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 		v.note(fmt.Sprintf("%s is held by %s, which ends it within a second.", short(about.ID), held.Owner))
 		return nil
 	}
+	if errors.Is(err, errForeign) {
+		v.note(fmt.Sprintf("%s is cancelled by the next worker that serves %s.", short(about.ID), about.Needs()))
+		return nil
+	}
 	if ended, ok := errors.AsType[*exitError](err); ok && ended.code == exitInterrupted {
-		return nil // the run is cancelled, as requested
+		v.note(short(about.ID) + " is cancelled.")
+		return nil
 	} else if err != nil && !ok {
 		return fmt.Errorf("run %s will be cancelled, but could not be ended here: %w", about.ID, err)
 	}

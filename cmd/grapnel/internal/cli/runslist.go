@@ -227,7 +227,7 @@ func (k *kept) listRuns(ctx context.Context, found ...durable.Run) ([]listed, er
 	if len(keys) == 0 {
 		return all, nil
 	}
-	served, err := k.store.Served(ctx, lo.Uniq(keys)...)
+	served, err := k.store.QueueServices(ctx, lo.Uniq(keys)...)
 	if err != nil {
 		return nil, err
 	}

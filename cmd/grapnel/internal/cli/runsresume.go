@@ -191,22 +191,26 @@ func (k *kept) isSubmitted(ctx context.Context, about durable.Run) (bool, error)
 	return err == nil && len(entries) > 0 && entries[0].Kind == "submit", err // version 0.1.0
 }
 
-// errSubmitted is returned for a run that only workers execute.
-func errSubmitted(about durable.Run) error {
+// newSubmittedError returns the error for a run that only workers execute.
+func newSubmittedError(about durable.Run) error {
 	return &usageError{fmt.Errorf("run %s was submitted (%w): a worker that serves %s executes it, see \"grapnel runs work\"", about.ID, errForeign, about.Needs())}
 }
 
 // resume resumes a run in this process.
 func (k *kept) resume(ctx context.Context, o *resuming, v *view, about durable.Run) error {
 	if about.Kind != durable.KindAgent {
-		return errSubmitted(about)
+		return newSubmittedError(about)
 	}
 	s, err := durable.Load(ctx, k.store, about.ID)
 	if errors.Is(err, durable.ErrNotBegun) { // the keeper records that the run cannot continue
 		if submitted, err := k.isSubmitted(ctx, about); err != nil || submitted && about.CancelReason == "" {
-			return cmp.Or(err, errSubmitted(about))
+			return cmp.Or(err, newSubmittedError(about))
 		}
 		_, err = k.keeper.Resume(ctx, nil, about.ID, o.take).Get()
+		if stored, reading := k.store.Run(ctx, about.ID); reading == nil && stored.Status == durable.StatusCancelled {
+			v.note(fmt.Sprintf("%s has ended: cancelled: %s", short(about.ID), stored.CancelReason))
+			return exitOf(exitCodeOf(stored))
+		}
 	}
 	if err != nil {
 		return err

@@ -42,39 +42,17 @@ func (r *runs) newWatch() *cobra.Command {
 	return c
 }
 
-// eventPage is the number of events that are read at a time.
-const eventPage = 200
-
 // watch writes the events of a run after the event with a number until the run has ended.
 func (r *runs) watch(ctx context.Context, k *kept, id agent.RunID, after int64, asJSON bool) error {
-	changes := k.store.Changes(ctx)
-	for {
-		about, err := k.store.Run(ctx, id) // first: events of an ended run are complete
+	for e, err := range durable.Watch(ctx, k.store, id, after) {
+		if err == nil {
+			err = r.writeEvent(e, asJSON)
+		}
 		if err != nil {
 			return err
 		}
-		for {
-			found, err := k.store.Events(ctx, id, after, eventPage)
-			if err != nil {
-				return err
-			}
-			for _, e := range found {
-				if err := r.writeEvent(e, asJSON); err != nil {
-					return err
-				}
-				after = e.Seq
-			}
-			if len(found) < eventPage {
-				break
-			}
-		}
-		if about.Status.Ended() {
-			return nil
-		}
-		if changes, err = pauseUntil(ctx, changes); err != nil {
-			return err
-		}
 	}
+	return nil
 }
 
 // writeEvent writes an event as a line.

@@ -32,6 +32,7 @@ type working struct {
 	capacity     int
 	once, asJSON bool
 	grace, poll  time.Duration
+	lease        time.Duration
 	retain       string
 	health       string
 }
@@ -74,6 +75,7 @@ its task queues (docs/workers.md).`,
 	f.BoolVar(&o.once, "once", false, "execute the runs that are ready, and exit when there are none")
 	f.DurationVar(&o.grace, "grace", 10*time.Second, "how long runs may take to suspend before they are cut off")
 	f.DurationVar(&o.poll, "poll", time.Second, "how often the worker looks for runs when the store reports no change")
+	f.DurationVar(&o.lease, "lease", 30*time.Second, "how long runs of a worker that has died stay with it")
 	f.StringVar(&o.retain, "retain", "", "delete runs that ended longer ago than this `time`, such as 30d")
 	f.StringVar(&o.health, "health", "", "serve GET /healthz at this loopback `address`, such as localhost:8080")
 	f.BoolVar(&o.asJSON, "json", false, "write what the worker does to standard output, as JSON Lines")
@@ -159,8 +161,8 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 	case err != nil:
 	case o.capacity <= 0:
 		err = fmt.Errorf("--capacity is %d: it must be above zero", o.capacity)
-	case o.grace <= 0 || o.poll <= 0:
-		err = errors.New("--grace and --poll must be above zero")
+	case o.grace <= 0 || o.poll <= 0 || o.lease <= 0:
+		err = errors.New("--grace, --poll and --lease must be above zero")
 	}
 	var retain time.Duration
 	if err == nil && o.retain != "" {
@@ -176,7 +178,7 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 		return err
 	}
 	return r.with(ctx, true, func(k *kept) (err error) {
-		keeper := durable.Keep(k.store, durable.Options{Events: events.Stored})
+		keeper := durable.Keep(k.store, durable.Options{Events: events.Stored, Lease: o.lease})
 		job := &shift{log: &workLog{std: r.std, asJSON: o.asJSON}, grace: o.grace}
 		built, err := job.buildAgents(ctx, keeper, d)
 		defer func() { err = errors.Join(err, built.close()) }()
@@ -205,7 +207,7 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 			defer func() { err = errors.Join(err, closeScheduler()) }()
 		}
 		return job.run(ctx, k.store, o, durable.WorkerOptions{
-			Scheduler: scheduler, Runners: runners, Labels: labels, Capacity: o.capacity, Poll: o.poll, Grace: o.grace, Retain: retain, Observe: job.log.observe,
+			Scheduler: scheduler, Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Poll: o.poll, Grace: o.grace, Retain: retain, Observe: job.log.observe,
 		})
 	})
 }
