@@ -490,7 +490,7 @@ func (o *offersTo) Offer(_ context.Context, offers ...durable.Offer) error {
 // A worker makes offers as soon as runs become ready, and makes refused ones again.
 func TestOffers(t *testing.T) {
 	store, w := openStore(t), newWorld()
-	s := &offersTo{Scheduler: durable.Embedded(store, time.Hour), refused: 3, made: map[agent.RunID]int{}}
+	s := &offersTo{Scheduler: durable.NewEmbedded(store, time.Hour), refused: 3, made: map[agent.RunID]int{}}
 	c := employ(t, store, func(k *durable.Keeper) *agent.Agent { return w.agent(t, k) },
 		durable.WorkerOptions{Scheduler: s, Poll: 20 * time.Millisecond}, durable.Options{})
 	var runs []agent.RunID
