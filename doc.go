@@ -40,6 +40,7 @@
 //   - durable records runs in a store while they run, so that they survive their process and can wait for
 //     people without a process: durable/sqlite and durable/postgres are stores, durable/durabletest tests
 //     other stores. Its workers execute jobs from a store: agents, and commands with durable/command.
+//     durable/temporal delivers ready runs to them through a Temporal server.
 //     durable/approval lets people answer questions about tool calls later: it has a page, a JSON endpoint
 //     and notifiers.
 //   - telemetry reports runs to OpenTelemetry: spans, metrics, log events. telemetry/otelsetup sends them to

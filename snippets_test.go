@@ -26,6 +26,7 @@ var (
 	store                durable.Store
 	keeper               *durable.Keeper
 	run                  agent.RunID
+	runners              map[durable.Kind]durable.Runner
 	workspace            string
 	j                    struct{ Dir string } // in docs/getting-started.md, which shows lines of examples/repair
 )

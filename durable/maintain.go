@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -65,30 +66,61 @@ func (w *Worker) maintainOnce(ctx context.Context) {
 	if err == nil && len(keys) > 0 && time.Since(w.measured) > queueInterval {
 		err = w.measureQueues(ctx, queues)
 	}
-	if _, own := w.options.Scheduler.(*embedded); err == nil && !own {
-		err = makeOffers(ctx, w.store, w.options.Scheduler)
+	if err == nil && !w.isEmbedded() {
+		err = w.makeOffers(ctx)
 	}
 	if ctx.Err() == nil {
 		w.noteContact(ctx, err)
 	}
 }
 
-// makeOffers makes the offers that a store owes.
-func makeOffers(ctx context.Context, store Store, s Scheduler) error {
-	for {
-		owed, err := store.Owed(ctx, offerRetry, 100)
-		if err != nil || len(owed) == 0 {
-			return err
-		}
-		if err := s.Offer(ctx, owed...); err != nil {
-			return err
-		}
-		ids := make([]OfferID, len(owed))
-		for i, o := range owed {
-			ids[i] = o.OfferID
-		}
-		if err := store.RecordOffers(ctx, ids...); err != nil {
-			return err
+// offerPause is the longest pause between a change of the store and the offers that it owes. It is random, so that of
+// several workers most find that another one has made the offers.
+const offerPause = 20 * time.Millisecond
+
+// offerChanges makes the offers that the store owes after each change, until ctx is done. Maintain makes those that fail.
+func (w *Worker) offerChanges(ctx context.Context) {
+	for range w.store.Changes(ctx) {
+		w.pauseFor(ctx, rand.N(offerPause))
+		if err := w.makeOffers(ctx); err != nil && ctx.Err() == nil {
+			w.noteContact(ctx, err)
+			w.pauseFor(ctx, w.options.Poll)
 		}
 	}
+}
+
+func (w *Worker) isEmbedded() bool {
+	_, own := w.options.Scheduler.(*embedded)
+	return own
+}
+
+// offerBatch is how many offers a worker makes at once. Other workers make the next ones at the same time.
+const offerBatch = 50
+
+// makeOffers makes the offers that the store owes. It records them first, so that of several workers one makes them. If the
+// scheduler fails, the worker makes them the next time; if the worker dies, the store owes them again after offerRetry.
+func (w *Worker) makeOffers(ctx context.Context) error {
+	w.offering.Lock()
+	defer w.offering.Unlock()
+	for ctx.Err() == nil {
+		if len(w.unmade) == 0 {
+			owed, err := w.store.Owed(ctx, offerRetry, offerBatch)
+			if err != nil || len(owed) == 0 {
+				return err
+			}
+			ids := make([]OfferID, len(owed))
+			for i, o := range owed {
+				ids[i] = o.OfferID
+			}
+			if err := w.store.RecordOffers(ctx, ids...); err != nil {
+				return err
+			}
+			w.unmade = owed
+		}
+		if err := w.options.Scheduler.Offer(context.WithoutCancel(ctx), w.unmade...); err != nil { // a worker that stops makes them, too
+			return err
+		}
+		w.unmade = nil
+	}
+	return nil
 }

@@ -51,6 +51,9 @@ type Worker struct {
 
 	free chan struct{} // receives when a run has ended
 	all  sync.WaitGroup
+
+	offering sync.Mutex
+	unmade   []Offer // offers that the store has recorded and the scheduler has not accepted
 }
 
 // NewWorker returns a worker on a store.
@@ -131,6 +134,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer cut(nil)
 	var passes sync.WaitGroup
 	passes.Go(func() { w.maintain(claiming) })
+	if !w.isEmbedded() {
+		passes.Go(func() { w.offerChanges(claiming) })
+	}
 	w.claimRuns(claiming, running)
 	passes.Wait()
 

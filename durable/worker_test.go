@@ -464,3 +464,47 @@ func TestAParentWaitsForItsChild(t *testing.T) {
 	assert.Equal(t, agent.RunID("parent"), e.Run.ID)
 	assert.Equal(t, durable.StatusCompleted, e.Run.Status)
 }
+
+// offersTo is the embedded scheduler, except that it records offers, and refuses the first ones.
+type offersTo struct {
+	durable.Scheduler
+
+	mu      sync.Mutex
+	refused int
+	made    map[agent.RunID]int
+}
+
+func (o *offersTo) Offer(_ context.Context, offers ...durable.Offer) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.refused > 0 {
+		o.refused--
+		return errors.New("no scheduler")
+	}
+	for _, offer := range offers {
+		o.made[offer.Run]++
+	}
+	return nil
+}
+
+// A worker makes offers as soon as runs become ready, and makes refused ones again.
+func TestOffers(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	s := &offersTo{Scheduler: durable.NewEmbedded(store, time.Hour), refused: 3, made: map[agent.RunID]int{}}
+	c := employ(t, store, func(k *durable.Keeper) *agent.Agent { return w.agent(t, k) },
+		durable.WorkerOptions{Scheduler: s, Poll: 20 * time.Millisecond}, durable.Options{})
+	var runs []agent.RunID
+	for range 3 {
+		runs = append(runs, submitClerk(t, store, nil).ID)
+	}
+	for range runs {
+		require.NoError(t, c.next(t, durable.WorkerReleased).Err)
+	}
+	late, err := store.Submit(t.Context(), durable.Job{Name: "stranger"})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.refused == 0 && s.made[late[0].ID] == 1
+	}, 30*time.Second, time.Millisecond)
+}

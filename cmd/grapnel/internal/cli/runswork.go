@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,7 +52,10 @@ continues them. A command runs to its end unless that takes longer than --grace.
 off all of them. SIGUSR1 drains the worker: it claims nothing more and exits when its runs have
 ended or wait. The exit code is then 0.
 
-When a person must be asked, the run waits in the store: "grapnel runs approve" answers.`,
+When a person must be asked, the run waits in the store: "grapnel runs approve" answers.
+
+Workers find ready runs in the store. If TEMPORAL_ADDRESS names a Temporal server, they get them through
+its task queues (docs/workers.md).`,
 		Example: `  grapnel runs work clerk.yaml commands.yaml --label gpu=a100 --capacity 4
   grapnel runs work clerk.yaml --once
   grapnel runs work commands.yaml --health localhost:8080 --json`,
@@ -194,8 +198,16 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 				return &usageError{err}
 			}
 		}
+		var scheduler durable.Scheduler
+		if !o.once { // which claims in the store
+			var closeScheduler func() error
+			if scheduler, closeScheduler, err = openScheduler(ctx, k.store, os.Getenv); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, closeScheduler()) }()
+		}
 		return job.run(ctx, k.store, o, durable.WorkerOptions{
-			Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Poll: o.poll, Grace: o.grace, Retain: retain, Observe: job.log.observe,
+			Scheduler: scheduler, Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Poll: o.poll, Grace: o.grace, Retain: retain, Observe: job.log.observe,
 		})
 	})
 }
