@@ -114,7 +114,7 @@ func TestDeadlineDetails(t *testing.T) {
 		})
 		require.NoError(t, err)
 		assert.Equal(t, agent.Signal{
-			Reason: agent.StopTimeLimit, Source: "processor.Deadline", Message: "the time limit of 1.5s is over",
+			Reason: agent.StopTimeLimit, Source: "processor.Deadline", Message: "the time limit of 1.5s has passed",
 			Details: map[string]any{"elapsedSeconds": 4.5, "maxSeconds": 1.5},
 		}, signal(t, final))
 	})

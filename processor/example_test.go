@@ -140,7 +140,7 @@ func ExampleDeadline() {
 	})
 	signal := final.StopSignal().MustGet()
 	fmt.Println(final.Status(), signal.Reason, signal.Message, err)
-	// Output: stopped time_limit the time limit of 10ms is over <nil>
+	// Output: stopped time_limit the time limit of 10ms has passed <nil>
 }
 
 // A meter over many runs, for each agent.

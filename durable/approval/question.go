@@ -56,7 +56,8 @@ func findQuestion(ctx context.Context, store durable.Store, token string) (*ques
 // over reports whether an answer would have no effect: the run has continued, is about to be cancelled, or ends because
 // of the decision about another call.
 func (q *question) over() bool {
-	return q.about.Status != durable.StatusWaiting || q.about.CancelReason != "" ||
+	waits := q.about.Status == durable.StatusWaiting || q.about.Status == durable.StatusReady // the deadline may have passed
+	return !waits || q.about.CancelReason != "" ||
 		lo.SomeBy(q.batch, func(sibling durable.Question) bool { return sibling.Answer != nil && sibling.Answer.Ends })
 }
 

@@ -234,7 +234,7 @@ func TestRewrittenCallsCountOnce(t *testing.T) {
 	require.NoError(t, err)
 	texts := answers(final)
 	assert.Equal(t, []string{"rewritten", "rewritten"}, texts[:2])
-	assert.Contains(t, texts[2], "may be called 2 times in all")
+	assert.Contains(t, texts[2], "may be called only 2 times in all")
 }
 
 // A call that waited for a person had its turn, however the limit is counted.
@@ -259,7 +259,7 @@ func TestCallsThatWaitedCountOnce(t *testing.T) {
 		require.Equal(t, agent.StatusDone, s.Status())
 		texts := answers(s)
 		assert.Equal(t, "seen", texts[0], "shared: %v", shared)
-		assert.Contains(t, texts[1], "may be called 1 times in all", "shared: %v", shared)
+		assert.Contains(t, texts[1], "may be called only 1 times in all", "shared: %v", shared)
 	}
 }
 
@@ -287,6 +287,6 @@ func TestTheLimitOfARunThatWaited(t *testing.T) {
 		s = s.WithApproval(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
 		s, err = build().Resume(t.Context(), s).Get() // another process
 		require.NoError(t, err)
-		assert.Contains(t, answers(s)[2], "may be called 1 times in all", name)
+		assert.Contains(t, answers(s)[2], "may be called only 1 times in all", name)
 	}
 }

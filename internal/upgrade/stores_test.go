@@ -147,6 +147,17 @@ func checkStore(t *testing.T, version, name string, s durable.Store) {
 	assert.Empty(t, ready)
 }
 
+// refusesRollback reports whether a store cannot be converted back because it holds runs that have not started, which the
+// first schemas cannot store. Any other error fails the test.
+func refusesRollback(t *testing.T, err error) bool {
+	t.Helper()
+	if err == nil {
+		return false
+	}
+	require.ErrorContains(t, err, "runs that have not started")
+	return true
+}
+
 // TestMigrationsBothWays takes the stores of each version through every step of the schema, back and forth.
 func TestMigrationsBothWays(t *testing.T) {
 	upgrade.EachVersion(t, func(t *testing.T, version string) {
@@ -156,8 +167,9 @@ func TestMigrationsBothWays(t *testing.T) {
 			newest, err := sqlite.Migrate(t.Context(), path)
 			require.NoError(t, err)
 			for at := newest; at > 1; {
-				at, err = sqlite.Rollback(t.Context(), path)
-				require.NoError(t, err)
+				if at, err = sqlite.Rollback(t.Context(), path); refusesRollback(t, err) {
+					break
+				}
 			}
 			upgrade.AssertFacts(t, known(t, version, "sqlite"), plain(t, storeFacts(t, openFile(t, path))), "sqlite")
 		})
@@ -166,8 +178,9 @@ func TestMigrationsBothWays(t *testing.T) {
 			newest, err := postgres.Migrate(t.Context(), at, postgres.Options{})
 			require.NoError(t, err)
 			for v := newest; v > 1; {
-				v, err = postgres.Rollback(t.Context(), at, postgres.Options{})
-				require.NoError(t, err)
+				if v, err = postgres.Rollback(t.Context(), at, postgres.Options{}); refusesRollback(t, err) {
+					break
+				}
 			}
 			s, err := postgres.Open(t.Context(), at, postgres.Options{})
 			require.NoError(t, err)
