@@ -185,7 +185,7 @@ func killUntilEnded(t *testing.T, store durable.Store, dir, at string, most int,
 		require.NoError(t, cmd.Start())
 		workers.Go(func() {
 			err := cmd.Wait()
-			assert.True(t, ctx.Err() != nil, "a worker ended by itself: %v: %s", err, &out)
+			assert.Error(t, ctx.Err(), "a worker ended by itself: %v: %s", err, &out)
 		})
 		return end
 	}

@@ -256,7 +256,7 @@ func (r Result) encode() []byte {
 	data, err := json.Marshal(r)
 	if err != nil { // Data is not JSON
 		r.Data = nil
-		data, _ = json.Marshal(r)
+		data, _ = json.Marshal(r) //nolint:errchkjson // it has no Data any more
 	}
 	return data
 }

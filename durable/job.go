@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -138,14 +140,9 @@ func (n Needs) Key() Key {
 
 // String returns the needs as text, such as `agent "clerk" gpu=a100`.
 func (n Needs) String() string {
-	text := fmt.Sprintf("%s %q", n.Kind, n.Name)
-	names := make([]string, 0, len(n.Demands))
-	for name := range n.Demands {
-		names = append(names, name)
+	words := []string{string(n.Kind), strconv.Quote(n.Name)}
+	for _, name := range slices.Sorted(maps.Keys(n.Demands)) {
+		words = append(words, name+"="+n.Demands[name])
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		text += " " + name + "=" + n.Demands[name]
-	}
-	return text
+	return strings.Join(words, " ")
 }

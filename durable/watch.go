@@ -26,16 +26,10 @@ func Watch(ctx context.Context, store Store, id agent.RunID, after int64) iter.S
 		defer every.Stop()
 		for {
 			run, err := store.Run(ctx, id) // before its events: those of a run that has ended are complete
-			for err == nil && run.Events > after {
-				var page []Event
-				if page, err = store.Events(ctx, id, after, watchPage); err == nil && len(page) == 0 {
-					break // they were deleted
-				}
-				for _, e := range page {
-					if !yield(e, nil) {
-						return
-					}
-					after = e.Seq
+			if err == nil {
+				var goOn bool
+				if after, goOn, err = yieldEvents(ctx, store, run, after, yield); !goOn {
+					return
 				}
 			}
 			if err == nil && run.Status.Ended() {
@@ -54,4 +48,21 @@ func Watch(ctx context.Context, store Store, id agent.RunID, after int64) iter.S
 			}
 		}
 	}
+}
+
+// yieldEvents yields the events that a run has, and returns the number of the last one. It reports whether the loop wants more.
+func yieldEvents(ctx context.Context, store Store, run Run, after int64, yield func(Event, error) bool) (last int64, goOn bool, err error) {
+	for run.Events > after {
+		page, err := store.Events(ctx, run.ID, after, watchPage)
+		if err != nil || len(page) == 0 { // they were deleted
+			return after, true, err
+		}
+		for _, e := range page {
+			if !yield(e, nil) {
+				return after, false, nil
+			}
+			after = e.Seq
+		}
+	}
+	return after, true, nil
 }

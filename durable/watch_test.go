@@ -17,7 +17,7 @@ import (
 )
 
 // Watchers of a run see each of its events once, in order, also those that continue from a number.
-func TestWatch(t *testing.T) {
+func TestWatch(t *testing.T) { //nolint:gocognit // one scenario: a writer, and watchers that come and go
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T) durable.Store{
 		"SQLite": openStore,

@@ -206,8 +206,10 @@ func TestSignals(t *testing.T) {
 	<-begun
 	require.NoError(t, store.Signal(t.Context(), run.ID, durable.Signal{Kind: durable.SignalContext, Text: "the bank is closed", By: "ann"}))
 	require.NoError(t, store.Signal(t.Context(), run.ID, durable.Signal{Kind: durable.SignalPause, By: "ann"}))
-	for seen := 0; seen < 2; seen++ { // the signals were delivered when the keeper looks again
-		for <-store.looks < 2 {
+	for range 2 { // the signals were delivered when the keeper looks again
+		found := 0
+		for found < 2 {
+			found = <-store.looks
 		}
 	}
 	release()

@@ -186,9 +186,8 @@ func TestCancelled(t *testing.T) {
 	c := shell("echo > begun; sleep 600")
 	c.Dir, c.Grace = dir, time.Millisecond
 	done := make(chan error, 1)
-	go func() {
-		done <- worker(t, store, c, durable.WorkerOptions{}).ExecuteReady(context.WithoutCancel(t.Context()))
-	}()
+	w := worker(t, store, c, durable.WorkerOptions{})
+	go func() { done <- w.ExecuteReady(context.WithoutCancel(t.Context())) }()
 	waitFor(t, filepath.Join(dir, "begun"))
 	require.NoError(t, store.Signal(t.Context(), run.ID, durable.Signal{Kind: durable.SignalCancel, Text: "not needed"}))
 	require.NoError(t, <-done)

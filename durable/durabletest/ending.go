@@ -121,6 +121,7 @@ var ending = map[string]part{
 		}
 		submitJobs(t, s, jobs...)
 		for !reconcileAll(t, s).Done {
+			continue
 		}
 		submitJobs(t, s, newJob("ready"))
 		pruned, err := s.Prune(t.Context(), later())

@@ -54,7 +54,8 @@ var (
 	// Frequent calls are named several times.
 	actionNames = []string{
 		"submit", "submit", "begin", "acquire", "acquire", "claim", "claim", "commit", "commit", "commit",
-		"renew", "release", "release", "suspend", "suspend", "suspend", "answer", "answer", "answer", "signal", "signal", "signal", "end", "reconcile", "reconcile", "offered", "delete", "prune",
+		"renew", "release", "release", "suspend", "suspend", "suspend", "answer", "answer", "answer", "signal", "signal", "signal",
+		"end", "reconcile", "reconcile", "offered", "delete", "prune",
 	}
 )
 
@@ -66,7 +67,8 @@ func (r *random) id() agent.RunID { return draw(r, "id", randomIDs...) }
 
 func (r *random) actions() map[string]func() {
 	return map[string]func(){
-		"submit": r.trySubmit, "begin": r.tryBegin, "acquire": r.tryAcquire, "claim": r.tryClaim, "commit": r.tryCommit, "suspend": r.suspend, "renew": r.tryRenew,
+		"submit": r.trySubmit, "begin": r.tryBegin, "acquire": r.tryAcquire, "claim": r.tryClaim, "commit": r.tryCommit,
+		"suspend": r.suspend, "renew": r.tryRenew,
 		"release": r.tryRelease, "answer": r.tryAnswer, "signal": r.trySignal, "reconcile": r.tryReconcile, "offered": r.tryRecordOffers,
 		"end": func() {
 			l := r.lease()

@@ -81,7 +81,8 @@ func TestChangesWithoutADatabase(t *testing.T) {
 	require.NoError(t, second(s.Submit(t.Context(), durable.Job{})))
 	receive(t, changed, "a new run")
 	cancel()
-	for range changed { //nolint:revive // until it is closed
+	for range changed {
+		continue // until it is closed
 	}
 	_, open := <-s.Changes(ctx)
 	assert.False(t, open, "a context that is done")

@@ -23,7 +23,7 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 		if err != nil {
 			return err
 		}
-		a := committing{l: l, c: c, jobs: jobs, print: fingerprint(l, c)}
+		a := committing{l: l, c: c, jobs: jobs, printed: fingerprint(l, c)}
 		if misplaced := a.checkNumbers(); misplaced != nil { // nothing will be written, but another error may take precedence
 			return s.refusal(ctx, &a, misplaced)
 		}
@@ -71,7 +71,7 @@ func (s *Store) refusal(ctx context.Context, a *committing, otherwise error) err
 	switch {
 	case !r.there:
 		return durable.ErrNotFound
-	case a.isRepeatable() && bytes.Equal(r.appended, a.print):
+	case a.isRepeatable() && bytes.Equal(r.appended, a.printed):
 		return nil
 	case r.epoch != a.l.Epoch || r.expires.IsZero():
 		return durable.ErrStale
@@ -83,10 +83,10 @@ func (s *Store) refusal(ctx context.Context, a *committing, otherwise error) err
 
 // committing is one call of Commit.
 type committing struct {
-	l     durable.Lease
-	c     durable.Commit
-	jobs  []durable.Job // c.Jobs, prepared
-	print []byte
+	l       durable.Lease
+	c       durable.Commit
+	jobs    []durable.Job // c.Jobs, prepared
+	printed []byte
 }
 
 // checkNumbers returns an error if the entries are not numbered consecutively.
@@ -121,11 +121,11 @@ func (a *committing) fit(more ...any) []any {
 	if len(a.c.Entries) > 0 {
 		before = new(a.c.Entries[0].Seq - 1)
 	}
-	var print []byte
+	var printed []byte
 	if a.isRepeatable() {
-		print = a.print
+		printed = a.printed
 	}
-	return append([]any{text(a.l.Run), a.l.Epoch, before, print}, more...)
+	return append([]any{text(a.l.Run), a.l.Epoch, before, printed}, more...)
 }
 
 func (a *committing) ends() bool { return a.c.Update.Status.Ended() }
@@ -195,7 +195,7 @@ func (a *committing) update(b *pgx.Batch) (done *bool) {
 	var (
 		u      = a.c.Update
 		events = int64(len(a.c.Events))
-		args   = a.fit(len(a.c.Entries), events, a.print, a.c.HandledSignals)
+		args   = a.fit(len(a.c.Entries), events, a.printed, a.c.HandledSignals)
 		set    string
 	)
 	if u.Status != "" {

@@ -139,6 +139,7 @@ func (l *listing) byStatus(f durable.Filter, column, value string) string {
 	}
 	l.and("(" + row + "r.num) >= (" + first + "wanted, 0)")
 	l.and("(" + row + "r.num) < (" + first + "wanted, " + l.behind + ")")
+	//nolint:unqueryvet // the inner query passes its rows on
 	return "SELECT " + runColumns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (SELECT r.* FROM runs r WHERE " +
 		strings.Join(l.where, " AND ") + " ORDER BY " + order + ", r.num DESC LIMIT " + l.limit + ") r ORDER BY r.num DESC LIMIT " + l.limit
 }
@@ -148,6 +149,7 @@ func (l *listing) byLabel(f durable.Filter) string {
 	name, value := l.arg(text(f.Label.Name)), l.arg(text(f.Label.Value))
 	l.and("(l.name, l.value, l.status, l.run) >= (" + name + ", " + value + ", wanted, 0)")
 	l.and("(l.name, l.value, l.status, l.run) < (" + name + ", " + value + ", wanted, " + l.behind + ")")
+	//nolint:unqueryvet // the inner query passes its rows on
 	return "SELECT " + runColumns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (" +
 		"SELECT r.* FROM labels l JOIN runs r ON r.num = l.run WHERE " + strings.Join(l.where, " AND ") +
 		" ORDER BY l.name DESC, l.value DESC, l.status DESC, l.run DESC LIMIT " + l.limit + ") r ORDER BY r.num DESC LIMIT " + l.limit

@@ -16,7 +16,7 @@ const owedQuery = `WITH owed AS (
 		UNION ALL
 		(SELECT num, ready FROM runs WHERE status = 'ready' AND offered IS NOT NULL AND offered < now() - $1::interval ORDER BY offered LIMIT $2)
 	)
-	SELECT r.id, r.offer_seq, q.key, r.priority FROM (SELECT * FROM owed ORDER BY ready, num LIMIT $2) o
+	SELECT r.id, r.offer_seq, q.key, r.priority FROM (SELECT num, ready FROM owed ORDER BY ready, num LIMIT $2) o
 	JOIN runs r ON r.num = o.num JOIN queues q ON q.id = r.queue ORDER BY o.ready, o.num`
 
 // Owed returns the owed offers: see durable.Store.

@@ -40,7 +40,7 @@ const (
 )
 
 // queuesOfKeys are the queues q with the keys $1. It looks up each key: the planner would rather read all queues.
-const queuesOfKeys = `unnest($1::bytea[]) k CROSS JOIN LATERAL (SELECT * FROM queues WHERE key = k LIMIT 1) q`
+const queuesOfKeys = `unnest($1::bytea[]) k CROSS JOIN LATERAL (SELECT id, key, polled FROM queues WHERE key = k LIMIT 1) q`
 
 // RecordPoll records that a worker looks for runs: see durable.Store. Repeating the call is safe.
 func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
@@ -104,7 +104,7 @@ func (q *queues) add(b *pgx.Batch, jobs []durable.Job) {
 	}
 	slices.SortFunc(missing, func(x, y durable.Job) int { return bytes.Compare(queueKey(x), queueKey(y)) }) // no deadlock
 	b.Queue(`INSERT INTO queues (key, kind, name, demands)
-		SELECT * FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) ON CONFLICT (key) DO NOTHING`,
+		SELECT k, kind, name, demands FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) n (k, kind, name, demands) ON CONFLICT (key) DO NOTHING`,
 		lo.Map(missing, func(j durable.Job, _ int) []byte { return queueKey(j) }),
 		lo.Map(missing, func(j durable.Job, _ int) text { return text(j.Kind) }),
 		lo.Map(missing, func(j durable.Job, _ int) text { return text(j.Name) }),

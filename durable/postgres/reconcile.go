@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/samber/lo"
@@ -38,11 +40,11 @@ const reconcileAtOnce = 1000
 
 // lookQuery returns the query that looks whether there are runs of each cause. It writes nothing and locks nothing.
 func lookQuery() string {
-	query := `SELECT `
+	looks := make([]string, len(causeConditions))
 	for c, condition := range causeConditions {
-		query += lo.Ternary(c == 0, ``, `, `) + `EXISTS (SELECT FROM runs r WHERE ` + condition + `)`
+		looks[c] = `EXISTS (SELECT FROM runs r WHERE ` + condition + `)`
 	}
-	return query
+	return `SELECT ` + strings.Join(looks, `, `)
 }
 
 // lockQuery returns the query that locks the first $1 runs of a cause. It skips runs that other sessions are changing.
@@ -120,7 +122,7 @@ func changeRuns(ctx context.Context, tx pgx.Tx, runs [causes][]int64) error {
 	if nums := runs[expired]; len(nums) > 0 {
 		batchMove(&b, these, afterRelease, nums)
 	}
-	if nums := append(runs[overdue], runs[due]...); len(nums) > 0 {
+	if nums := slices.Concat(runs[overdue], runs[due]); len(nums) > 0 {
 		batchMove(&b, these, `'ready'`, nums)
 	}
 	if nums := runs[late]; len(nums) > 0 {

@@ -71,7 +71,7 @@ const signalsQuery = `SELECT id, seq, kind, text, by, at FROM (
 
 // Signals returns the signals for the runs of an owner: see durable.Store.
 func (s *Store) Signals(ctx context.Context, owner string) (all []durable.Signal, err error) {
-	err = s.call(ctx, fmt.Sprintf("read the signals for %s", owner), func(ctx context.Context) error {
+	err = s.call(ctx, "read the signals for "+owner, func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, signalsQuery, text(owner))
 		if err != nil {
 			return err

@@ -186,6 +186,7 @@ func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
 	if at.running {
 		status, owner, expires, attempt = `'running'`, arg(text(at.owner)), `clock_timestamp() + `+arg(at.ttl)+`::interval`, `1`
 	}
+	//nolint:unqueryvet // the rows of j are passed on
 	query = `WITH j AS (
 			SELECT j.*, ` + status + ` AS status FROM ` + unnest + ` WITH ORDINALITY
 				j (id, session, kind, name, version, parent, root, labels, priority, not_before, start_by, deadline, idempotency_key, queue, input, place)

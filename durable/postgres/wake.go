@@ -47,8 +47,8 @@ func moveQuery(where, status, set string) string {
 }
 
 // batchMove moves runs in a batch: see moveQuery.
-func batchMove(b *pgx.Batch, where, status string, args ...any) (n *int) {
-	return batchMoveQuery(b, moveQuery(where, status, ""), args...)
+func batchMove(b *pgx.Batch, where, status string, args ...any) {
+	batchMoveQuery(b, moveQuery(where, status, ""), args...)
 }
 
 func batchMoveQuery(b *pgx.Batch, query string, args ...any) (n *int) {

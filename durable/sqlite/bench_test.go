@@ -140,7 +140,7 @@ func BenchmarkAcquire(b *testing.B) {
 
 // BenchmarkMany measures of a store with 100,000 waiting runs. Their making is measured as
 // well: see the time that the test as a whole takes.
-func BenchmarkMany(b *testing.B) {
+func BenchmarkMany(b *testing.B) { //nolint:gocognit // a table of measurements
 	const many = 100_000
 	path := tempFile(b)
 	s := open(b, path, sqlite.Options{Sync: sqlite.SyncNormal})

@@ -232,7 +232,7 @@ func TestListBySeveralFilters(t *testing.T) {
 			}
 			f.Before = page[len(page)-1].ID
 		}
-		require.Equal(t, len(want), len(got), "%+v", f)
+		require.Len(t, got, len(want), "%+v", f)
 		require.Equal(t, want, append([]durable.Run{}, got...), "%+v", f)
 	}
 }

@@ -93,7 +93,7 @@ type selection struct {
 }
 
 // page returns the query with one more condition, unless that is empty.
-func (l listing) page(condition string, args ...any) selection {
+func (l *listing) page(condition string, args ...any) selection {
 	where := slices.Clone(l.where)
 	if condition != "" {
 		where = append(where, condition)

@@ -121,6 +121,7 @@ var oldRuns = []struct {
 
 func TestMigrateOldRuns(t *testing.T) {
 	path := oldFile(t)
+	//nolint:unqueryvet // it compares whole rows in their order
 	const all = `SELECT group_concat(id || ' ' || agent || ' ' || status || ' ' || reason || ' ' || steps || ' ' || entries || ' ' || owner
 		|| ' ' || epoch || ' ' || cancel_reason || ' ' || ifnull(expires, '') || ' ' || ifnull(ready, '-'), char(10)) FROM (SELECT * FROM runs ORDER BY n)`
 	old := raw(t, path, all)

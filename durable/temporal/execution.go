@@ -35,10 +35,10 @@ const (
 // executions are the executions of the server that hold offers: workflows or activities. Each of its methods is one call
 // of the server.
 type executions interface {
-	// start starts the execution of an offer. If the run has one already, it returns its alreadyStarted error.
+	// start starts the execution of an offer. If the run has one already, it returns its alreadyStartedError error.
 	start(ctx context.Context, s start) error
 	// replace ends the execution that the error describes, and starts one for a newer offer.
-	replace(ctx context.Context, s start, old *alreadyStarted) error
+	replace(ctx context.Context, s start, old *alreadyStartedError) error
 	// poll waits for a task. It returns nil when there is none after a while.
 	poll(ctx context.Context, queue, identity string) (*task, error)
 	// complete ends the execution of a task.
@@ -62,15 +62,15 @@ type task struct {
 	input []byte // an encoded temporal.api.common.v1.Payloads
 }
 
-// alreadyStarted is returned when a run has an execution with another request ID.
-type alreadyStarted struct {
+// alreadyStartedError is returned when a run has an execution with another request ID.
+type alreadyStartedError struct {
 	request string
 	run     string // Temporal's ID of the execution
 }
 
-func (a *alreadyStarted) Error() string { return "execution " + a.run + " has started already" }
+func (a *alreadyStartedError) Error() string { return "execution " + a.run + " has started already" }
 
-// readAlreadyStarted returns the alreadyStarted error in an error of the server, or else the error. Name is the type of the detail
+// readAlreadyStarted returns the alreadyStartedError error in an error of the server, or else the error. Name is the type of the detail
 // that describes it, with the request ID in field 1 and the execution in field 2.
 func readAlreadyStarted(err error, name string) error {
 	if connect.CodeOf(err) != connect.CodeAlreadyExists {
@@ -82,11 +82,11 @@ func readAlreadyStarted(err error, name string) error {
 	if requestErr != nil || runErr != nil {
 		return errors.Join(err, requestErr, runErr)
 	}
-	return &alreadyStarted{request: string(request), run: string(run)}
+	return &alreadyStartedError{request: string(request), run: string(run)}
 }
 
 // requestID returns a new ID for starting the execution of an offer. Temporal stores it with the execution and returns it
-// in alreadyStarted, so that one call finds out whether a newer offer was made. It is not the same for each attempt,
+// in alreadyStartedError, so that one call finds out whether a newer offer was made. It is not the same for each attempt,
 // because then the server would not start an offer again whose execution an operator has terminated.
 func requestID(seq int64) string { return strconv.FormatInt(seq, 10) + "/" + rand.Text() }
 
@@ -184,7 +184,7 @@ func (w *workflows) start(ctx context.Context, s start) error {
 	return w.startWith(ctx, s, conflictFail)
 }
 
-func (w *workflows) replace(ctx context.Context, s start, _ *alreadyStarted) error {
+func (w *workflows) replace(ctx context.Context, s start, _ *alreadyStartedError) error {
 	return w.startWith(ctx, s, conflictTerminateExisting)
 }
 
@@ -239,7 +239,7 @@ func (a *activities) start(ctx context.Context, s start) error {
 	return readAlreadyStarted(err, "ActivityExecutionAlreadyStartedFailure")
 }
 
-func (a *activities) replace(ctx context.Context, s start, old *alreadyStarted) error {
+func (a *activities) replace(ctx context.Context, s start, old *alreadyStartedError) error {
 	_, err := a.client.call(ctx, callTimeout, "TerminateActivityExecution", message{}.
 		text(1, a.namespace).text(2, s.id).text(3, old.run).text(4, a.identity).text(5, s.request).text(6, "a newer offer"))
 	if err != nil && connect.CodeOf(err) != connect.CodeNotFound {

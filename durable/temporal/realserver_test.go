@@ -52,7 +52,11 @@ func inRealModes(t *testing.T, server *parts.TemporalServer, test func(t *testin
 func TestRealServerContract(t *testing.T) {
 	server := startReal(t)
 	inRealModes(t, server, func(t *testing.T, open func(t *testing.T, s durable.Store) *temporal.Scheduler) {
-		durabletest.TestScheduler(t, func(t *testing.T, s durable.Store) durable.Scheduler { return open(t, s) }, openStore)
+		t.Helper()
+		durabletest.TestScheduler(t, func(t *testing.T, s durable.Store) durable.Scheduler {
+			t.Helper()
+			return open(t, s)
+		}, openStore)
 	})
 }
 
@@ -162,6 +166,7 @@ func recordOffers(t *testing.T, store durable.Store) []durable.Offer {
 func TestRealServerLosesNothing(t *testing.T) {
 	server := startReal(t)
 	inRealModes(t, server, func(t *testing.T, open func(t *testing.T, s durable.Store) *temporal.Scheduler) {
+		t.Helper()
 		store := openStore(t)
 		t.Cleanup(func() { assert.NoError(t, store.Close()) })
 		s := open(t, store)
@@ -204,6 +209,7 @@ func TestRealServerLosesNothing(t *testing.T) {
 func TestRealServerRedelivers(t *testing.T) {
 	server := startReal(t)
 	inRealModes(t, server, func(t *testing.T, open func(t *testing.T, s durable.Store) *temporal.Scheduler) {
+		t.Helper()
 		store := openStore(t)
 		t.Cleanup(func() { assert.NoError(t, store.Close()) })
 		s := open(t, store)
@@ -249,6 +255,7 @@ func testReplaced(t *testing.T, store durable.Store, s *temporal.Scheduler, d du
 func TestRealServerFigures(t *testing.T) {
 	server := startReal(t)
 	inRealModes(t, server, func(t *testing.T, open func(t *testing.T, s durable.Store) *temporal.Scheduler) {
+		t.Helper()
 		store := openStore(t)
 		t.Cleanup(func() { assert.NoError(t, store.Close()) })
 		c := employ(t, store, open(t, store), 8)

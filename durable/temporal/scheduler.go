@@ -45,7 +45,7 @@ type Scheduler struct {
 	group      sync.WaitGroup // polls and returns
 
 	mu      sync.Mutex
-	running context.Context // of polls; done after Close
+	running context.Context //nolint:containedctx // of polls, which calls of Next start; done after Close
 	queues  []durable.Needs
 	read    time.Time             // when queues was read; zero for unknown
 	stale   chan struct{}         // closed when an offer for an unknown queue was made
@@ -136,7 +136,7 @@ func (s *Scheduler) makeOffer(ctx context.Context, o durable.Offer) error {
 		return err
 	}
 	err = s.executions.start(ctx, st)
-	old, started := errors.AsType[*alreadyStarted](err)
+	old, started := errors.AsType[*alreadyStartedError](err)
 	if !started || requestSeq(old.request) >= o.Seq {
 		if started {
 			return nil
@@ -146,7 +146,7 @@ func (s *Scheduler) makeOffer(ctx context.Context, o durable.Offer) error {
 	// Two processes may replace an execution at the same time, so that the older offer replaces the newer. That is
 	// harmless: a delivery of either offer leads to the lease of the same run.
 	err = s.executions.replace(ctx, st, old)
-	if _, started := errors.AsType[*alreadyStarted](err); started {
+	if _, started := errors.AsType[*alreadyStartedError](err); started {
 		return nil
 	}
 	return err

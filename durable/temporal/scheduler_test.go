@@ -91,8 +91,10 @@ func inBothModes(t *testing.T, test func(t *testing.T, f *fakeServer)) {
 
 func TestScheduler(t *testing.T) {
 	inBothModes(t, func(t *testing.T, f *fakeServer) {
+		t.Helper()
 		count := 0
 		durabletest.TestScheduler(t, func(t *testing.T, s durable.Store) durable.Scheduler {
+			t.Helper()
 			count++
 			opened := openScheduler(t, f.address, temporal.Options{Queues: s.Queues, Prefix: strconv.Itoa(count)})
 			assert.Equal(t, f.activities, temporal.UsesActivities(opened))
@@ -127,6 +129,7 @@ func TestOpenErrors(t *testing.T) {
 // An offer is one execution, however often it is made, and also one whose execution an operator has ended.
 func TestOfferStartsOneExecution(t *testing.T) {
 	inBothModes(t, func(t *testing.T, f *fakeServer) {
+		t.Helper()
 		s := openScheduler(t, f.address, temporal.Options{Queues: fixedQueues("a")})
 		first, second := offer("r", 1, "a"), offer("r", 2, "a")
 		require.NoError(t, s.Offer(t.Context(), first, first))
@@ -150,6 +153,7 @@ func TestOfferStartsOneExecution(t *testing.T) {
 // A delivery that another offer has replaced, or that the server has forgotten, can be acknowledged and returned.
 func TestForgottenDelivery(t *testing.T) {
 	inBothModes(t, func(t *testing.T, f *fakeServer) {
+		t.Helper()
 		s := openScheduler(t, f.address, temporal.Options{Queues: fixedQueues("a")})
 		require.NoError(t, s.Offer(t.Context(), offer("r", 1, "a")))
 		d := next(t, s)
@@ -190,6 +194,7 @@ func TestPolls(t *testing.T) {
 // What arrives while no worker waits is kept for a moment, and then returned, so that other workers get it.
 func TestSurplus(t *testing.T) {
 	inBothModes(t, func(t *testing.T, f *fakeServer) {
+		t.Helper()
 		s := openScheduler(t, f.address, temporal.Options{Queues: fixedQueues("a", "b", "c")})
 		other := openScheduler(t, f.address, temporal.Options{Queues: fixedQueues("a", "b", "c")})
 		var group sync.WaitGroup

@@ -45,5 +45,5 @@ func showHealth(out http.ResponseWriter, h durable.WorkerHealth) {
 	if h.State == durable.WorkerStopped || h.Error != "" {
 		out.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(out).Encode(h) // the client has gone
+	_ = json.NewEncoder(out).Encode(h) //nolint:errchkjson // an error says that the client has gone
 }

@@ -149,7 +149,7 @@ func labelsOf(flag string, texts []string) (map[string]string, error) {
 }
 
 // instantOf parses a time: RFC 3339, or a duration from now. Direction is -1 for the past and 1 for the future.
-func instantOf(flag, text string, now time.Time, direction time.Duration) (time.Time, error) {
+func instantOf(flag, text string, now time.Time, direction int) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
@@ -157,14 +157,17 @@ func instantOf(flag, text string, now time.Time, direction time.Duration) (time.
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%s is %q: it must be a duration such as 12h or 7d, or a time such as %s", flag, text, now.UTC().Format(time.RFC3339))
 	}
-	return now.Add(direction * age), nil
+	if direction < 0 {
+		age = -age
+	}
+	return now.Add(age), nil
 }
 
 // durationOf parses a duration that may be in days.
 func durationOf(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
-		return time.Duration(n) * 24 * time.Hour, err //nolint:gosec // at most 16 bits
+		return time.Duration(n) * 24 * time.Hour, err
 	}
 	age, err := time.ParseDuration(text)
 	if err == nil && age < 0 {

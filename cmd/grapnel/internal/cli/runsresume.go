@@ -193,7 +193,8 @@ func (k *kept) isSubmitted(ctx context.Context, about durable.Run) (bool, error)
 
 // newSubmittedError returns the error for a run that only workers execute.
 func newSubmittedError(about durable.Run) error {
-	return &usageError{fmt.Errorf("run %s was submitted (%w): a worker that serves %s executes it, see \"grapnel runs work\"", about.ID, errForeign, about.Needs())}
+	return &usageError{fmt.Errorf("run %s was submitted (%w): a worker that serves %s executes it, see \"grapnel runs work\"",
+		about.ID, errForeign, about.Needs())}
 }
 
 // resume resumes a run in this process.

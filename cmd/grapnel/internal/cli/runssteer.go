@@ -73,7 +73,7 @@ func (r *runs) signal(ctx context.Context, id string, s durable.Signal, sent str
 		if err := k.store.Signal(ctx, about.ID, s); err != nil {
 			return err
 		}
-		fmt.Fprintf(r.std.err, sent+"\n", short(about.ID)) //nolint:govet // the formats are constants
+		fmt.Fprintf(r.std.err, sent+"\n", short(about.ID))
 		return nil
 	})
 }

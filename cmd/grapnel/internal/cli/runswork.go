@@ -70,7 +70,8 @@ its task queues (docs/workers.md).`,
 		},
 	}
 	f := c.Flags()
-	f.StringArrayVarP(&o.labels, "label", "l", nil, "a label of the worker, as `NAME=VALUE`: it executes runs whose demands are among its labels (may be repeated)")
+	f.StringArrayVarP(&o.labels, "label", "l", nil,
+		"a label of the worker, as `NAME=VALUE`: it executes runs whose demands are among its labels (may be repeated)")
 	f.IntVar(&o.capacity, "capacity", 8, "the maximum number of concurrent runs")
 	f.BoolVar(&o.once, "once", false, "execute the runs that are ready, and exit when there are none")
 	f.DurationVar(&o.grace, "grace", 10*time.Second, "how long runs may take to suspend before they are cut off")
@@ -207,7 +208,8 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 			defer func() { err = errors.Join(err, closeScheduler()) }()
 		}
 		return job.run(ctx, k.store, o, durable.WorkerOptions{
-			Scheduler: scheduler, Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Poll: o.poll, Grace: o.grace, Retain: retain, Observe: job.log.observe,
+			Scheduler: scheduler, Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease,
+			Poll: o.poll, Grace: o.grace, Retain: retain, Observe: job.log.observe,
 		})
 	})
 }
@@ -394,7 +396,7 @@ func (l *workLog) line(w io.Writer, text string) {
 // observe reports an event.
 func (l *workLog) observe(e durable.WorkerEvent) {
 	if l.asJSON {
-		if text, err := json.Marshal(workEventOf(e)); err == nil {
+		if text, err := json.Marshal(workEventOf(e)); err == nil { //nolint:musttag // the run has the form of "runs list"
 			l.line(l.std.out, string(text))
 		}
 		return
