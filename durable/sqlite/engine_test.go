@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -300,4 +301,17 @@ func TestOffersAndPolls(t *testing.T) {
 	served, err := s.QueueServices(t.Context(), agentKey, unknown)
 	require.NoError(t, err)
 	assert.Equal(t, map[durable.Key]durable.Service{agentKey: {LastPoll: noon.Add(time.Hour), Backlog: 3, Oldest: noon}}, served)
+}
+
+// locked keeps the file locked as another process that writes would, until unlock.
+func locked(t *testing.T, path string) (unlock func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
+	require.NoError(t, err)
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	return func() {
+		require.NoError(t, tx.Rollback())
+		require.NoError(t, db.Close())
+	}
 }

@@ -4,7 +4,6 @@ package sqlite_test
 
 import (
 	"context"
-	"database/sql"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -204,19 +203,6 @@ func TestFileGoneForAWhile(t *testing.T) {
 	require.NoError(t, os.Rename(path+".away", path))
 	require.NoError(t, commit(t.Context(), s, l, durable.Update{}, entry(1)), "it is back")
 	require.NoError(t, s.Close())
-}
-
-// locked keeps the file locked as another process that writes would, until unlock.
-func locked(t *testing.T, path string) (unlock func()) {
-	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
-	require.NoError(t, err)
-	tx, err := db.BeginTx(t.Context(), nil)
-	require.NoError(t, err)
-	return func() {
-		require.NoError(t, tx.Rollback())
-		require.NoError(t, db.Close())
-	}
 }
 
 func TestLockedByAnother(t *testing.T) {
