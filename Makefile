@@ -10,15 +10,15 @@ LINT = $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | \
-		while IFS=$$'\t' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
+		while IFS=$$'\t' read -r name text; do printf '  %-13s %s\n' "$$name" "$$text"; done
 
 .PHONY: check
 check: ## everything that CI runs, without its installs
 	@.ci/run --without-install
 
 .PHONY: nightly
-nightly: ## what takes too long for every change: collector, peers, race on everything, crashes, fuzzing, attacks, vulnerabilities
-	@.ci/run vulnerabilities collector-again peers-again race-all crash fuzz attack
+nightly: ## what takes too long for every change: collector, peers, Temporal, race on everything, crashes, fuzzing, attacks, vulnerabilities
+	@.ci/run vulnerabilities collector-again peers-again temporal race-all crash fuzz attack
 
 .PHONY: fresh
 fresh: ## the tests as on a machine that has Go and nothing else
@@ -94,6 +94,10 @@ parts: ## install the servers that tests talk to (needs Node.js with npm); Postg
 .PHONY: collector
 collector: ## build the OpenTelemetry collector that tests send to; minutes at first
 	@scripts/collector
+
+.PHONY: parts-nightly
+parts-nightly: ## build Temporal's dev server that tests of "make nightly" talk to; minutes at first
+	@scripts/temporal
 
 .PHONY: fmt
 fmt: ## format the code

@@ -39,8 +39,10 @@
 //     whether to continue, hooks calls hooks at their points. These four do not depend on each other.
 //   - durable records runs in a store while they run, so that they survive their process and can wait for
 //     people without a process: durable/sqlite and durable/postgres are stores, durable/durabletest tests
-//     other stores. durable/approval lets people answer questions about tool calls later: it has a page, a
-//     JSON endpoint and notifiers.
+//     other stores. Its workers execute jobs from a store: agents, and commands with durable/command.
+//     durable/temporal delivers ready runs to them through a Temporal server.
+//     durable/approval lets people answer questions about tool calls later: it has a page, a JSON endpoint
+//     and notifiers.
 //   - telemetry reports runs to OpenTelemetry: spans, metrics, log events. telemetry/otelsetup sends them to
 //     the exporters that the OTEL_ variables name.
 //   - capability combines several of these under one name: UseTools, UseHooks, UseGuards and others;

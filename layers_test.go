@@ -112,7 +112,7 @@ var layers = map[string]layer{
 	},
 
 	"registry": {
-		Ours:    []string{"agent", "processor", "toolexec", "hooks", "capability", "builder", "internal/yamlfile"},
+		Ours:    []string{"agent", "processor", "toolexec", "hooks", "capability", "builder", "durable/command", "internal/yamlfile"},
 		Modules: values,
 	},
 
@@ -140,11 +140,14 @@ var layers = map[string]layer{
 	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/moment"}, Modules: core, Test: true},
 
 	// Durable runs.
-	"durable":             {Ours: []string{"agent", "hooks", "internal/once", "internal/strictjson"}, Modules: core},
+	"durable":             {Ours: []string{"agent", "internal/once", "internal/semconv", "internal/version"}, Modules: core},
+	"durable/command":     {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
 	"durable/approval":    {Ours: []string{"agent", "durable", "internal/strictjson"}, Modules: values},
 	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
 	"durable/sqlite":      {Ours: []string{"agent", "durable"}, Modules: append(values, "modernc.org/sqlite", "github.com/pressly/goose/v3")},
 	"durable/postgres":    {Ours: []string{"agent", "durable"}, Modules: append(values, "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3")},
+	"durable/temporal": {Ours: []string{"agent", "durable"}, Modules: append(values,
+		"connectrpc.com/connect", "google.golang.org/protobuf")}, // gRPC without Temporal's SDK: docs/adr/0033
 
 	// Drivers of models.
 	"drivers":                  {Ours: []string{"agent"}, Modules: core},
@@ -309,7 +312,7 @@ func TestArrowsOnlyGoDown(t *testing.T) {
 // after which the linker keeps every exported method of the program: this doubled the size of the command
 // (docs/adr/0022).
 var tooHeavy = []string{
-	"google.golang.org/grpc", "golang.org/x/net/trace", "google.golang.org/genai", "github.com/openai/openai-go/v3", "github.com/google/go-cmp",
+	"google.golang.org/grpc", "go.temporal.io", "golang.org/x/net/trace", "google.golang.org/genai", "github.com/openai/openai-go/v3", "github.com/google/go-cmp",
 	"cloud.google.com/go",
 }
 

@@ -24,7 +24,9 @@ var (
 	s                    agent.State
 	input                agent.Message
 	store                durable.Store
+	keeper               *durable.Keeper
 	run                  agent.RunID
+	runners              map[durable.Kind]durable.Runner
 	workspace            string
 	j                    struct{ Dir string } // in docs/getting-started.md, which shows lines of examples/repair
 )

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/samber/mo"
@@ -701,18 +702,18 @@ type dying struct {
 
 var errDead = errors.New("the process is dead")
 
-func (s *dying) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
-	had := s.left.Add(-int64(max(1, len(entries)))) + int64(max(1, len(entries)))
+func (s *dying) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
+	had := s.left.Add(-int64(max(1, len(c.Entries)))) + int64(max(1, len(c.Entries)))
 	switch {
 	case had <= 0:
 		return errDead
-	case int(had) < len(entries): // a commit of its own had the first ones
-		return errors.Join(errDead, s.Store.Append(ctx, l, durable.Update{}, entries[:had]...))
+	case int(had) < len(c.Entries): // a commit of its own had the first ones
+		return errors.Join(errDead, s.Store.Commit(ctx, l, durable.Commit{Entries: c.Entries[:had]}))
 	}
-	return s.Store.Append(ctx, l, u, entries...)
+	return s.Store.Commit(ctx, l, c)
 }
 
-func (s *dying) Release(context.Context, durable.Lease) error { return errDead }
+func (s *dying) Release(context.Context, durable.Lease, time.Duration) error { return errDead }
 
 // crash returns a run whose process dies after some number of entries, and another that
 // resumes it. What is to deny the call does so in that one.

@@ -107,9 +107,11 @@ var waysIn = map[string]wayIn{
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, store.Close()) })
 		k := durable.Keep(store, durable.Options{})
-		job, err := durable.NewStoreEngine(store, 0).Submit(t.Context(), durable.Job{Agent: "front", Input: []agent.Message{agent.UserText(text)}})
+		job, err := durable.AgentJob("front", agent.NewState(), agent.UserText(text))
 		require.NoError(t, err)
-		return ended(k.Resume(t.Context(), built(t, a.With(capability.UseDurability{Keeper: k})), job.ID, durable.TakeFree).Get())
+		runs, err := store.Submit(t.Context(), job)
+		require.NoError(t, err)
+		return ended(k.Resume(t.Context(), built(t, a.With(capability.UseDurability{Keeper: k})), runs[0].ID, durable.TakeFree).Get())
 	},
 	"sub-agent": func(t *testing.T, a builder.AgentBuilder, text string) agent.State {
 		t.Helper()

@@ -2,9 +2,11 @@ package capability
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/samber/mo"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -38,7 +40,7 @@ func (p Plan) keptWith(k *durable.Keeper) (Plan, error) {
 	return u.Install(p).Get()
 }
 
-// Install puts the keeper around run, step, driver and executor.
+// Install puts the keeper around run, step, driver and executor, and among the observers if it stores events.
 func (u UseDurability) Install(p Plan) mo.Result[Plan] {
 	k := u.Keeper
 	if k == nil {
@@ -46,6 +48,9 @@ func (u UseDurability) Install(p Plan) mo.Result[Plan] {
 	}
 	name := u.Name()
 	p.keeper = k
+	if k.ObservesEvents() && !slices.Contains(p.observers, agent.Observer(k)) { // a sub-agent may have it already
+		p = p.WithObserver(k)
+	}
 	p = p.AroundRun(Outside, name, k.AroundRun()).AroundRun(Inside, name, k.AroundRunInside())
 	return mo.Ok(p.AroundStep(Outside, name, k.AroundStep()).WrapDriver(Outside, name, k.WrapDriver).WrapExecutor(Outside, name, k.WrapExecutor))
 }

@@ -223,7 +223,7 @@ func TestSubagentsThatWait(t *testing.T) {
 			runs, err := store.List(t.Context(), durable.Filter{})
 			require.NoError(t, err)
 			require.Len(t, runs, 1)
-			assert.Equal(t, agent.StatusParked, runs[0].Status)
+			assert.Equal(t, durable.StatusWaiting, runs[0].Status)
 			assert.Empty(t, runs[0].Owner)
 			questions, err := store.Questions(t.Context(), "run")
 			require.NoError(t, err)
@@ -232,8 +232,7 @@ func TestSubagentsThatWait(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, "north leaf", about.Child.Agent)
 			assert.Equal(t, "n/l/a", about.CallID())
-			due, err := store.Due(t.Context(), 10)
-			require.NoError(t, err)
+			due := readyRuns(t, store)
 			assert.Empty(t, due)
 			assert.Equal(t, 1, f.effects["boss 0 a"], "what was asked for beside them has run")
 			assert.Equal(t, 1, f.effects["north leaf 0 b"])
@@ -246,8 +245,7 @@ func TestSubagentsThatWait(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, s.Waiting(), "one waits still")
 			require.NoError(t, durable.Approve(t.Context(), store, "run", "n/l/a", agent.Approval{Verdict: agent.RejectAndContinue}))
-			due, err = store.Due(t.Context(), 10)
-			require.NoError(t, err)
+			due = readyRuns(t, store)
 			require.Len(t, due, 1)
 			k, a = process()
 			s, err = k.Resume(t.Context(), a, "run", durable.TakeFree).Get()
@@ -292,7 +290,7 @@ func TestTheEndOfSubagentsThatWait(t *testing.T) {
 		}, agent.StatusInterrupted, "SubagentFailed of boss", familyCalls - 2},
 		"cancelled": {time.Hour, agent.RejectAndEnd, func(t *testing.T, store durable.Store) {
 			t.Helper()
-			require.NoError(t, store.Cancel(t.Context(), "run", "not needed"))
+			require.NoError(t, store.Signal(t.Context(), "run", durable.Signal{Kind: durable.SignalCancel, Text: "not needed"}))
 		}, agent.StatusCancelled, "SubagentFailed of boss", familyCalls - 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -303,8 +301,7 @@ func TestTheEndOfSubagentsThatWait(t *testing.T) {
 			if tc.what != nil {
 				tc.what(t, store)
 			}
-			due, err := store.Due(t.Context(), 10)
-			require.NoError(t, err)
+			due := readyRuns(t, store)
 			require.Len(t, due, 1)
 			k := durable.Keep(store, durable.Options{})
 			s, err := k.Resume(t.Context(), f.build(t, k), "run", durable.TakeFree).Get()
@@ -321,7 +318,7 @@ func TestTheEndOfSubagentsThatWait(t *testing.T) {
 			}
 			about, err := store.Run(t.Context(), "run")
 			require.NoError(t, err)
-			assert.Equal(t, tc.status, about.Status)
+			assert.Equal(t, tc.status, about.AgentStatus())
 			loaded, err := durable.Load(t.Context(), store, "run")
 			require.NoError(t, err)
 			assert.Equal(t, said(s), said(loaded))

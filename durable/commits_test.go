@@ -30,17 +30,17 @@ type commits struct {
 	kinds map[durable.EntryKind]chan struct{} // closed when an entry of the kind is in the journal
 }
 
-func (s *commits) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
-	err := s.Store.Append(ctx, l, u, entries...)
+func (s *commits) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
+	err := s.Store.Commit(ctx, l, c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range entries {
+	for _, e := range c.Entries {
 		if wrote := s.kinds[e.Kind]; wrote != nil {
 			close(wrote)
 			delete(s.kinds, e.Kind)
 		}
 	}
-	s.all = append(s.all, strings.Join(lo.Map(entries, func(e durable.Entry, _ int) string { return string(e.Kind) }), " "))
+	s.all = append(s.all, strings.Join(lo.Map(c.Entries, func(e durable.Entry, _ int) string { return string(e.Kind) }), " "))
 	return err
 }
 

@@ -247,10 +247,10 @@ type ticking struct {
 	c *cashier
 }
 
-func (s ticking) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+func (s ticking) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
 	s.c.tick("append")
 	defer s.c.tick("appended")
-	return s.Store.Append(ctx, l, u, entries...)
+	return s.Store.Commit(ctx, l, c)
 }
 
 // paying does the work of a process that is going to be killed.
@@ -357,7 +357,7 @@ func payOnce(t *testing.T, random *rand.Rand, all int, where func(t *testing.T, 
 	defer store.Close()
 	about, err := store.Run(t.Context(), crashRun)
 	require.NoError(t, err)
-	assert.Equal(t, agent.StatusDone, about.Status)
+	assert.Equal(t, durable.StatusCompleted, about.Status)
 	entries, err := store.Entries(t.Context(), crashRun, 0)
 	require.NoError(t, err)
 

@@ -88,6 +88,9 @@ func crashing(dir string) int {
 		if os.Getenv(crashPays) != "" {
 			return paying(ctx, store, dir)
 		}
+		if os.Getenv(crashWorks) != "" {
+			return working(ctx, store, dir)
+		}
 		k := durable.Keep(store, durable.Options{})
 		a, err := crashAgent(k, dir)
 		if err != nil {
@@ -241,7 +244,7 @@ func crashOnce(t *testing.T, random *rand.Rand, took time.Duration, where func(t
 	defer store.Close()
 	about, err := store.Run(t.Context(), crashRun)
 	require.NoError(t, err)
-	assert.Equal(t, agent.StatusDone, about.Status)
+	assert.Equal(t, durable.StatusCompleted, about.Status)
 	s, err := durable.Load(t.Context(), store, crashRun)
 	require.NoError(t, err)
 	assert.Equal(t, undisturbed(t), said(s))

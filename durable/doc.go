@@ -45,7 +45,8 @@
 //
 // With agent.ParkApprover, a call that needs approval parks its run: the state, the questions and
 // their deadlines are rows in the store, and nothing of the run is in memory. Any process can
-// answer with [Approve], and any process can resume the run. A [Notifier] is notified, with a
+// answer with [Approve], and any process can resume the run; a [Worker] does so by itself. A
+// [Notifier] is notified, with a
 // token for each question; the store has only the hashes of tokens.
 //
 // # Sub-agents
@@ -55,8 +56,23 @@
 // in the journal of the calling run. So both survive together, and when the started run waits,
 // both are one parked run.
 //
-// # Engines
+// # Jobs and workers
 //
-// [Embedded] drives runs in this process: jobs that were submitted, runs whose questions were
-// answered or have expired, and runs that another process left behind.
+// A program stores a [Job] with Store.Submit. A [Worker] claims ready runs whose kind, name and
+// demands it serves, executes them with a [Runner] for their kind, and suspends them when it stops:
+// jobs that were submitted, runs whose questions were answered or have expired, and runs that another
+// process left behind. [AgentRunner] runs agents, package durable/command runs commands.
+//
+//	worker, err := durable.NewWorker(store, durable.WorkerOptions{
+//		Runners: map[durable.Kind]durable.Runner{
+//			durable.KindAgent: durable.AgentRunner(keeper, durable.AgentMap{"clerk": a}),
+//		},
+//	})
+//	go worker.Run(ctx)
+//	job, err := durable.AgentJob("clerk", agent.NewState(), agent.UserText("go"))
+//	runs, err := store.Submit(ctx, job)
+//
+// A [Scheduler] brings ready runs to workers: [NewEmbedded] finds them in the store. Whatever a
+// scheduler delivers, the lease decides which worker executes a run. A [Signal] pauses, resumes or
+// cancels a run, or adds context to its conversation.
 package durable

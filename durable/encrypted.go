@@ -6,12 +6,14 @@ import (
 	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -39,8 +41,8 @@ type DecryptError struct {
 
 func (e *DecryptError) Error() string { return fmt.Sprintf("decrypting %s: %s", e.Of, e.Why) }
 
-// Encrypt returns a store that encrypts the data of entries, questions and answers with AES-256-GCM before
-// s stores it. Each is bound to its run and its place there, so that a changed or moved item is detected;
+// Encrypt returns a store that encrypts inputs, results, added context, and the data of entries, events, questions and
+// answers with AES-256-GCM before s stores it. Each is bound to its run and its place there, so that a changed or moved item is detected;
 // the loss of the end of a journal is not. Everything that the store must search stays unencrypted: ids,
 // statuses and reasons, kinds and keys of entries, names of tools, hashes, times; the length of the data
 // is visible, too. Each item grows by forty bytes. The same data at the same place encrypts to the same
@@ -163,20 +165,43 @@ func questionSpot(run agent.RunID, q Question) spot {
 	return spotOf(fmt.Sprintf("the question about call %q of run %q", q.Call, run), "question", string(run), q.Call, q.Hash, q.Tool)
 }
 
+// eventSpot returns the spot of an event. It has the time of the event and not its number, which the store gives it later.
+func eventSpot(run agent.RunID, e Event) spot {
+	at := strconv.FormatInt(e.At.UnixMicro(), 10)
+	return spotOf(fmt.Sprintf("an event %s of run %q", e.Name, run), "event", string(run), e.Name, at)
+}
+
+func runSpot(run agent.RunID, what string) spot {
+	return spotOf(fmt.Sprintf("the %s of run %q", what, run), what, string(run))
+}
+
+func signalSpot(run agent.RunID, s Signal) spot {
+	return spotOf(fmt.Sprintf("a signal to run %q", run), "signal", string(run), string(s.Kind), s.By)
+}
+
 func answerSpot(run agent.RunID, a Answer) spot {
 	return spotOf(fmt.Sprintf("the answer about call %q of run %q", a.Call, run), "answer", string(run), a.Call, a.Hash, strconv.FormatBool(a.Ends))
 }
 
-// Append implements Store.
-func (x encrypted) Append(ctx context.Context, l Lease, u Update, entries ...Entry) error {
-	sealed := make([]Entry, len(entries))
-	for i, e := range entries {
-		e.Data = x.sealData(e.Data, entrySpot(l.Run, e))
-		sealed[i] = e
+// Commit implements Store.
+func (x encrypted) Commit(ctx context.Context, l Lease, c Commit) (err error) {
+	c.Entries = slices.Clone(c.Entries)
+	for i, e := range c.Entries {
+		c.Entries[i].Data = x.sealData(e.Data, entrySpot(l.Run, e))
 	}
-	if u.Questions != nil {
-		questions := make([]Question, len(u.Questions))
-		for i, q := range u.Questions {
+	c.Events = slices.Clone(c.Events)
+	for i, e := range c.Events {
+		c.Events[i].Data = x.sealData(e.Data, eventSpot(l.Run, e))
+	}
+	if c.Update.Result != nil {
+		c.Update.Result = x.sealData(c.Update.Result, runSpot(l.Run, "result"))
+	}
+	if c.Jobs, err = x.sealJobs(c.Jobs); err != nil {
+		return err
+	}
+	if c.Update.Questions != nil {
+		questions := make([]Question, len(c.Update.Questions))
+		for i, q := range c.Update.Questions {
 			q.Data = x.sealData(q.Data, questionSpot(l.Run, q))
 			if q.Answer != nil {
 				a := *q.Answer
@@ -186,9 +211,106 @@ func (x encrypted) Append(ctx context.Context, l Lease, u Update, entries ...Ent
 			}
 			questions[i] = q
 		}
-		u.Questions = questions
+		c.Update.Questions = questions
 	}
-	return x.Store.Append(ctx, l, u, sealed...)
+	return x.Store.Commit(ctx, l, c)
+}
+
+// sealJobs returns the jobs with IDs and encrypted inputs.
+func (x encrypted) sealJobs(jobs []Job) ([]Job, error) {
+	jobs = slices.Clone(jobs)
+	for i, j := range jobs {
+		j, err := j.Prepare() // the input is bound to the ID of its run
+		if err != nil {
+			return nil, err
+		}
+		if j.Input != nil {
+			j.Input = x.sealData(j.Input, runSpot(j.ID, "input"))
+		}
+		jobs[i] = j
+	}
+	return jobs, nil
+}
+
+// Submit implements Store.
+func (x encrypted) Submit(ctx context.Context, jobs ...Job) ([]Run, error) {
+	jobs, err := x.sealJobs(jobs)
+	if err != nil {
+		return nil, err
+	}
+	return x.Store.Submit(ctx, jobs...)
+}
+
+// Begin implements Store.
+func (x encrypted) Begin(ctx context.Context, j Job, owner string, ttl time.Duration) (Lease, error) {
+	jobs, err := x.sealJobs([]Job{j})
+	if err != nil {
+		return Lease{}, err
+	}
+	return x.Store.Begin(ctx, jobs[0], owner, ttl)
+}
+
+// Input implements Store.
+func (x encrypted) Input(ctx context.Context, id agent.RunID) ([]byte, error) {
+	data, err := x.Store.Input(ctx, id)
+	if err != nil || len(data) == 0 {
+		return data, err
+	}
+	return x.decrypt(data, runSpot(id, "input"))
+}
+
+// Result implements Store.
+func (x encrypted) Result(ctx context.Context, id agent.RunID) ([]byte, error) {
+	data, err := x.Store.Result(ctx, id)
+	if err != nil || len(data) == 0 {
+		return data, err
+	}
+	return x.decrypt(data, runSpot(id, "result"))
+}
+
+// Events implements Store.
+func (x encrypted) Events(ctx context.Context, id agent.RunID, after int64, limit int) ([]Event, error) {
+	events, err := x.Store.Events(ctx, id, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range events {
+		if events[i].Data, err = x.decrypt(e.Data, eventSpot(id, e)); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
+}
+
+// Signal implements Store. Only the text of added context is encrypted: a store compares the other texts.
+func (x encrypted) Signal(ctx context.Context, id agent.RunID, s Signal) error {
+	if s.Kind == SignalContext || s.Kind == SignalResume && s.Text != "" {
+		s.Text = base64.StdEncoding.EncodeToString(x.sealData([]byte(s.Text), signalSpot(id, s)))
+	}
+	return x.Store.Signal(ctx, id, s)
+}
+
+// Signals implements Store.
+func (x encrypted) Signals(ctx context.Context, owner string) ([]Signal, error) {
+	signals, err := x.Store.Signals(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range signals {
+		if s.Kind != SignalContext && s.Kind != SignalResume {
+			continue
+		}
+		data, err := base64.StdEncoding.DecodeString(s.Text)
+		if err != nil || len(data) == 0 {
+			data = []byte(s.Text) // it is not encrypted
+		}
+		plain, err := x.decrypt(data, signalSpot(s.Run, s))
+		if err != nil {
+			return nil, err
+		}
+		signals[i].Text = string(plain)
+	}
+	return signals, nil
 }
 
 // Entries implements Store.

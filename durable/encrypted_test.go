@@ -59,13 +59,16 @@ func TestEncryptedSurvives(t *testing.T) {
 // that comes with its question.
 func tell(t *testing.T, s durable.Store, id agent.RunID, text string) durable.Lease {
 	t.Helper()
-	l, err := s.Create(t.Context(), durable.Run{ID: id}, "one", time.Hour)
+	l, err := s.Begin(t.Context(), durable.Job{ID: id}, "one", time.Hour)
 	require.NoError(t, err)
 	given := &durable.Answer{Call: "d", Hash: "hash", At: time.Now(), Data: []byte(text)}
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{Status: agent.StatusParked, Questions: []durable.Question{
-		{Call: "c", Hash: "hash", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte(text)},
-		{Call: "d", Hash: "hash", Tool: "bash", Data: []byte(text), Answer: given},
-	}}, durable.Entry{Seq: 1, Kind: "reply", Key: "k", Data: []byte(text)}, durable.Entry{Seq: 2, Kind: "reply", Key: "k", Data: []byte(text)}))
+	require.NoError(t, s.Commit(t.Context(), l, durable.Commit{
+		Update: durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{
+			{Call: "c", Hash: "hash", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte(text)},
+			{Call: "d", Hash: "hash", Tool: "bash", Data: []byte(text), Answer: given},
+		}},
+		Entries: []durable.Entry{{Seq: 1, Kind: "reply", Key: "k", Data: []byte(text)}, {Seq: 2, Kind: "reply", Key: "k", Data: []byte(text)}},
+	}))
 	require.NoError(t, s.Answer(t.Context(), id, durable.Answer{Call: "c", Hash: "hash", Data: []byte(text)}))
 	return l
 }
@@ -246,11 +249,11 @@ func ExampleEncrypt() {
 	if err != nil {
 		panic(err)
 	}
-	lease, err := store.Create(ctx, durable.Run{ID: "r1"}, "me", time.Minute)
+	lease, err := store.Begin(ctx, durable.Job{ID: "r1"}, "me", time.Minute)
 	if err != nil {
 		panic(err)
 	}
-	if err := store.Append(ctx, lease, durable.Update{}, durable.Entry{Seq: 1, Kind: "reply", Data: []byte("a secret")}); err != nil {
+	if err := store.Commit(ctx, lease, durable.Commit{Entries: []durable.Entry{{Seq: 1, Kind: "reply", Data: []byte("a secret")}}}); err != nil {
 		panic(err)
 	}
 

@@ -28,15 +28,22 @@ type held struct {
 	writing sync.Mutex // held during a commit; it is taken before mu
 
 	mu      sync.Mutex
-	last    agent.State // after the last staged entry
-	entries int64       // in the journal
-	staged  int64       // the number of the last staged entry
-	waiting []Entry     // staged entries that no commit has taken yet
-	update  Update      // committed with them
-	settle  *time.Timer // commits them soon; nil when no commit is planned
-	begins  *beginning  // nil while no calls begin together
-	lost    error       // the reason why nothing more is written
-	over    bool        // Once records nothing more: the run has ended or waits
+	last    agent.State      // after the last staged entry
+	events  []Event          // not committed yet
+	counts  map[string]int64 // of events that are only counted, not committed yet
+	paused  bool             // a signal pauses the run after its current step
+	added   []Signal         // added context that the conversation does not have yet
+	heard   int64            // the number of the last signal with added context that was received
+	adding  int64            // the number of the last signal whose context the state of the run has
+	handled int64            // the number of the last signal whose context a staged entry has
+	entries int64            // in the journal
+	staged  int64            // the number of the last staged entry
+	waiting []Entry          // staged entries that no commit has taken yet
+	update  Update           // committed with them
+	settle  *time.Timer      // commits them soon; nil when no commit is planned
+	begins  *beginning       // nil while no calls begin together
+	lost    error            // the reason why nothing more is written
+	over    bool             // Once records nothing more: the run has ended or waits
 	done    map[string][]byte
 	begun   map[string]bool
 	doing   map[string]*sync.Mutex // held while a func of Once runs
@@ -69,8 +76,18 @@ func (h *held) take(k *Keeper, c *claim) {
 
 // around runs the run while renewing the lease, and records its end.
 func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-	inside, lose := context.WithCancelCause(ctx)
+	inside, lose := context.WithCancelCause(context.WithValue(ctx, holding{}, h))
 	h.lose = lose
+	defer h.keeper.hold(h)()
+	if _, ok := ctx.Value(leased{}).(*claim); ok { // signals may have come while no process held the run
+		h.keeper.lookForSignals(ctx)
+	}
+	// The agent reports the beginning and the end outside of this processor, where the run is not known.
+	if agent.Checkpoint(s).Resumed() {
+		h.keeper.Observe(inside, agent.RunResumed{State: s})
+	} else {
+		h.keeper.Observe(inside, agent.RunStarted{Run: s.Run()})
+	}
 	var renewing sync.WaitGroup
 	over := make(chan struct{})
 	renewing.Go(func() { h.renewLease(inside, over) })
@@ -89,7 +106,7 @@ func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Re
 		return failedToKeep(final, lost)
 	}
 	// Every end is recorded, including that of the context.
-	if err := h.recordEnd(context.WithoutCancel(ctx), final, cut(ctx)); err != nil {
+	if err := h.recordEnd(context.WithoutCancel(ctx), final, result.Error(), cut(ctx)); err != nil {
 		return mo.Err[agent.State](&agent.RunError{State: final, Err: err})
 	}
 	return result
@@ -110,16 +127,20 @@ func failedToKeep(s agent.State, why error) mo.Result[agent.State] {
 }
 
 // recordEnd records how the run ended or what it waits for.
-func (h *held) recordEnd(ctx context.Context, final agent.State, cut bool) error {
+func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut bool) error {
 	h.mu.Lock()
 	h.over = true
 	h.mu.Unlock()
 	if !final.Parked() {
-		reason := final.StopSignal().OrEmpty().Reason
-		return h.note(ctx, EntryEnd, final, Update{Status: final.Status(), Reason: reason, Steps: final.RunStepCount()})
+		status, blocked := StatusOf(final.Status())
+		h.keeper.Observe(context.WithValue(ctx, holding{}, h), agent.RunCompleted{State: final, Err: err})
+		return h.note(ctx, EntryEnd, final, Update{
+			Status: status, Blocked: blocked, Reason: final.StopSignal().OrEmpty().Reason, Steps: final.RunStepCount(), Result: agentResult(final, err),
+		})
 	}
+	h.keeper.Observe(context.WithValue(ctx, holding{}, h), agent.RunParked{State: final})
 	if !final.Waiting() || cut { // suspended: any process may resume it at once from the journal
-		err := h.commitAll(ctx)
+		err := errors.Join(h.commitAll(ctx), h.commitEvents(ctx))
 		h.release(ctx)
 		return err
 	}
@@ -128,7 +149,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, cut bool) error
 	if err != nil {
 		return err
 	}
-	if err := h.note(ctx, EntryPark, final, Update{Status: agent.StatusParked, Steps: final.RunStepCount(), Questions: questions}); err != nil {
+	if err := h.note(ctx, EntryPark, final, Update{Status: StatusWaiting, Steps: final.RunStepCount(), Questions: questions}); err != nil {
 		return err
 	}
 	h.release(ctx)
@@ -143,7 +164,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, cut bool) error
 func (h *held) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_ = h.keeper.store.Release(ctx, h.lease) // otherwise the lease expires
+	_ = h.keeper.store.Release(ctx, h.lease, 0) // otherwise the lease expires
 }
 
 // settleTime is how long an entry that may wait is kept in memory for the entry that follows it, so that both share a
@@ -181,7 +202,7 @@ func (h *held) noteBegun(ctx context.Context, together int, p *agent.Prepared) e
 	if together > 1 {
 		h.awaitOthers(together)
 	}
-	return top.commit(ctx, e.Seq)
+	return top.commitThrough(ctx, e.Seq)
 }
 
 // beginning is calls that begin together.
@@ -255,7 +276,7 @@ func (h *held) stageChange(e *Entry, u Update, change func(agent.State) agent.St
 	if err := h.stage(e, u); err != nil {
 		return h, err
 	}
-	h.last = s
+	h.last, h.handled = s, h.adding
 	return h, nil
 }
 
@@ -276,20 +297,20 @@ func (h *held) stage(e *Entry, u Update) error {
 // commitStaged commits a staged entry, or plans its commit when it may wait.
 func (h *held) commitStaged(ctx context.Context, e Entry) error {
 	if !e.Kind.mayWait() {
-		return h.commit(ctx, e.Seq)
+		return h.commitThrough(ctx, e.Seq)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.settle == nil && len(h.waiting) > 0 {
 		ctx = context.WithoutCancel(ctx)
-		h.settle = time.AfterFunc(h.keeper.settle, func() { _ = h.commit(ctx, e.Seq) }) // its error ends the run: see give
+		h.settle = time.AfterFunc(h.keeper.settle, func() { _ = h.commitThrough(ctx, e.Seq) }) // its error ends the run: see give
 	}
 	return h.lost
 }
 
-// commit writes all waiting entries in one commit, unless another caller has written the one with this number. It retries
+// commitThrough writes all waiting entries in one commit, unless another caller has written the one with this number. It retries
 // a failing store for a while, independent of the context of the run, since the events have already happened.
-func (h *held) commit(ctx context.Context, seq int64) error {
+func (h *held) commitThrough(ctx context.Context, seq int64) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	h.mu.Lock()
@@ -297,7 +318,7 @@ func (h *held) commit(ctx context.Context, seq int64) error {
 		defer h.mu.Unlock()
 		return h.lost
 	}
-	entries, u, state := h.waiting, h.update, h.last
+	c, state := Commit{Entries: h.waiting, Events: h.takeEvents(), Update: h.update, HandledSignals: h.handled}, h.last
 	h.waiting, h.update = nil, Update{}
 	if h.settle != nil {
 		h.settle.Stop()
@@ -308,7 +329,7 @@ func (h *held) commit(ctx context.Context, seq int64) error {
 	ctx = context.WithoutCancel(ctx)
 	watch := watchCommit(ctx, state)
 	err := h.keeper.patiently(ctx, func(ctx context.Context) error {
-		return watch.note(h.keeper.store.Append(ctx, h.lease, u, entries...))
+		return watch.note(h.keeper.store.Commit(ctx, h.lease, c))
 	})
 	watch.stop(ctx, err)
 	h.mu.Lock()
@@ -316,7 +337,7 @@ func (h *held) commit(ctx context.Context, seq int64) error {
 	if err != nil {
 		return h.give(fmt.Errorf("writing to the journal of run %s: %w", h.lease.Run, err))
 	}
-	h.entries = entries[len(entries)-1].Seq
+	h.entries = c.Entries[len(c.Entries)-1].Seq
 	return nil
 }
 
@@ -325,7 +346,7 @@ func (h *held) commitAll(ctx context.Context) error {
 	h.mu.Lock()
 	last := h.staged
 	h.mu.Unlock()
-	return h.commit(ctx, last)
+	return h.commitThrough(ctx, last)
 }
 
 // give gives the run up: nothing more is written, and the run is cancelled.
@@ -356,8 +377,7 @@ func (h *held) whyLost() error {
 	return h.lost
 }
 
-// renewLease renews the lease until the run is over. It cancels the run when the store asks for
-// it.
+// renewLease renews the lease until the run is over.
 func (h *held) renewLease(ctx context.Context, over <-chan struct{}) {
 	every := time.NewTicker(h.keeper.options.Lease / 3)
 	defer every.Stop()
@@ -370,20 +390,15 @@ func (h *held) renewLease(ctx context.Context, over <-chan struct{}) {
 			return
 		case <-every.C:
 		}
-		switch _, err := h.keeper.store.Renew(ctx, h.lease, h.keeper.options.Lease); {
-		case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound):
+		if _, err := h.keeper.store.Renew(ctx, h.lease, h.keeper.options.Lease); errors.Is(err, ErrStale) || errors.Is(err, ErrNotFound) {
 			h.mu.Lock()
 			_ = h.give(err)
 			h.mu.Unlock()
-		case err == nil:
-			if about, err := h.keeper.store.Run(ctx, h.lease.Run); err == nil && about.CancelReason != "" {
-				h.lose(&CancelledError{Reason: about.CancelReason})
-			}
 		}
 	}
 }
 
-// CancelledError is the cause of a cancellation by request: see Store.Cancel.
+// CancelledError is the cause of a cancellation by request: see SignalCancel.
 type CancelledError struct{ Reason string }
 
 func (e *CancelledError) Error() string { return "cancelled: " + e.Reason }

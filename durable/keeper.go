@@ -28,6 +28,13 @@ type Options struct {
 	// Notify lists the notifiers to call for each run that waits for a person, after the wait
 	// was stored.
 	Notify []Notifier
+	// Events, unless nil, returns the stored form of an event of a run, or false for an event that is not
+	// stored. The agents must have the keeper as an observer, which capability.UseDurability sees to. It
+	// must be safe for concurrent use.
+	Events func(e agent.Event) (EventForm, bool)
+	// Demands are the demands of the runs that begin with this keeper, so that only workers with these
+	// labels claim the runs when this process has lost them.
+	Demands map[string]string
 	// Again, unless nil, reports whether a func of Keeper.Once that has run is run again when a
 	// run is resumed. It gets the name given to Keeper.Once: see action.Kept for the actions of
 	// rules. Names in a sub-agent are prefixed with the id of its run and a slash. It must be
@@ -54,6 +61,8 @@ type Keeper struct {
 
 	mu         sync.Mutex
 	suspending bool
+	holds      map[agent.RunID]*held // the runs of this process
+	quiet      func()                // ends the goroutine that receives their signals; nil while there are none
 }
 
 // Keep returns a keeper that writes to a store.
@@ -63,8 +72,11 @@ func Keep(store Store, o Options) *Keeper {
 	}
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
-	return &Keeper{store: store, options: o, runs: agent.NewScratch[held](nil), settle: settleTime}
+	return &Keeper{store: store, options: o, runs: agent.NewScratch[held](nil), settle: settleTime, holds: map[agent.RunID]*held{}}
 }
+
+// Owner returns the name of this process in leases.
+func (k *Keeper) Owner() string { return k.options.Owner }
 
 // Suspend parks the runs of this keeper at the end of their current step, and runs that begin
 // later before their first step, because the process is shutting down. Any other process can
@@ -89,7 +101,8 @@ type claim struct {
 	lease     Lease
 	entries   int64
 	state     agent.State       // as it was restored
-	submitted agent.State       // of a job that has not begun
+	submitted agent.State       // the input of a job that has not begun
+	input     []byte            // the same, as builds before version 0.1.0 stored it in the journal
 	done      map[string][]byte // results of Once
 	begun     map[string]bool   // started by Once, without a result
 }
@@ -106,7 +119,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 		if c, ok := ctx.Value(leased{}).(*claim); ok && c.lease.Run == s.Run().ID {
 			h.take(k, c)
 			if c.state.Parked() { // the answers are in the journal from here on, and nothing is asked any more
-				u := Update{Status: agent.StatusRunning, Steps: s.RunStepCount(), Questions: []Question{}}
+				u := Update{Status: StatusRunning, Steps: s.RunStepCount(), Questions: []Question{}}
 				if err := h.note(ctx, EntryResume, s, u); err != nil {
 					return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", s.Run().ID, err))
 				}
@@ -115,8 +128,9 @@ func (k *Keeper) AroundRun() agent.Processor {
 			return mo.Err[agent.State](fmt.Errorf("run %s is durable: continue it with Keeper.Resume", s.Run().ID))
 		} else {
 			about := s.Run()
-			lease, err := k.store.Create(ctx, Run{
-				ID: about.ID, Session: about.Session, Agent: about.Agent, Parent: about.Parent, Root: about.Root,
+			lease, err := k.store.Begin(ctx, Job{
+				ID: about.ID, Session: about.Session, Kind: KindAgent, Name: about.Agent, Parent: about.Parent, Root: about.Root,
+				Demands: k.options.Demands,
 			}, k.options.Owner, k.options.Lease)
 			if err != nil {
 				return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", about.ID, err))
@@ -133,7 +147,7 @@ func (k *Keeper) AroundRunInside() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		h := k.runs.Get(s)
 		if h.keeper != nil && !agent.Checkpoint(s).Resumed() {
-			if err := h.note(ctx, EntryBegin, agent.Checkpoint(s).AcceptInput(), Update{Status: agent.StatusRunning}); err != nil {
+			if err := h.note(ctx, EntryBegin, agent.Checkpoint(s).AcceptInput(), Update{Status: StatusRunning}); err != nil {
 				return mo.Err[agent.State](err)
 			}
 		}
@@ -149,9 +163,10 @@ func (k *Keeper) AroundStep() agent.Processor {
 		if h.keeper == nil {
 			return next(ctx, s)
 		}
-		if k.suspended() {
+		if k.suspended() || h.isPaused() {
 			return mo.Err[agent.State](agent.ErrSuspended)
 		}
+		s = h.addContext(s)
 		result := next(ctx, s)
 		taken, err := result.Get()
 		if failed, ok := errors.AsType[*agent.StepError](err); ok && failed.State.Run().ID == s.Run().ID {
@@ -163,7 +178,7 @@ func (k *Keeper) AroundStep() agent.Processor {
 		if cut(ctx) && hasCancelledCall(taken) {
 			return mo.Err[agent.State](agent.ErrSuspended)
 		}
-		if err := h.note(ctx, EntryStep, taken, Update{Status: agent.StatusRunning, Steps: taken.RunStepCount()}); err != nil {
+		if err := h.note(ctx, EntryStep, taken, Update{Status: StatusRunning, Steps: taken.RunStepCount()}); err != nil {
 			return mo.Err[agent.State](&agent.RunError{State: taken, Err: err})
 		}
 		return result

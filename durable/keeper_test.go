@@ -102,18 +102,19 @@ type brittle struct {
 
 var errDead = errors.New("the process is dead")
 
-func (s *brittle) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
-	had := s.left.Add(-int64(max(1, len(entries)))) + int64(max(1, len(entries)))
+func (s *brittle) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
+	had := s.left.Add(-int64(max(1, len(c.Entries)))) + int64(max(1, len(c.Entries)))
 	switch {
 	case had <= 0:
 		return errDead
-	case int(had) < len(entries): // a commit of its own had the first ones
-		return errors.Join(errDead, s.Store.Append(ctx, l, durable.Update{}, entries[:had]...))
+	case int(had) < len(c.Entries): // a commit of its own had the first ones
+		c.Entries, c.Update = c.Entries[:had], durable.Update{}
+		return errors.Join(errDead, s.Store.Commit(ctx, l, c))
 	}
-	return s.Store.Append(ctx, l, u, entries...)
+	return s.Store.Commit(ctx, l, c)
 }
 
-func (s *brittle) Release(context.Context, durable.Lease) error { return errDead }
+func (s *brittle) Release(context.Context, durable.Lease, time.Duration) error { return errDead }
 
 func said(s agent.State) string {
 	var b strings.Builder
@@ -139,7 +140,7 @@ func TestARunGoesOnFromWhereItWasCutOff(t *testing.T) {
 	require.Equal(t, agent.StatusDone, want.Status())
 	about, err := store.Run(t.Context(), want.Run().ID)
 	require.NoError(t, err)
-	assert.Equal(t, agent.StatusDone, about.Status)
+	assert.Equal(t, durable.StatusCompleted, about.Status)
 	assert.Equal(t, lastStep+1, about.Steps)
 	assert.Empty(t, about.Owner)
 
@@ -277,9 +278,9 @@ func TestAParkedRun(t *testing.T) {
 	assert.True(t, s.Waiting())
 	about, err := store.Run(t.Context(), id)
 	require.NoError(t, err)
-	assert.Equal(t, agent.StatusParked, about.Status)
+	assert.Equal(t, durable.StatusWaiting, about.Status)
 	assert.Empty(t, about.Owner)
-	assert.WithinDuration(t, time.Now().Add(time.Hour), about.Deadline, time.Minute)
+	assert.WithinDuration(t, time.Now().Add(time.Hour), about.AnswerBy, time.Minute)
 	require.Len(t, notices, 1)
 	require.Len(t, notices[0].Calls, 2)
 	token := notices[0].Calls[0].Token
@@ -289,8 +290,7 @@ func TestAParkedRun(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, notices[0].Calls[0].Call, i.Call)
 	assert.Equal(t, "it is add", i.Questions.Reason())
-	due, err := store.Due(t.Context(), 10)
-	require.NoError(t, err)
+	due := readyRuns(t, store)
 	assert.Empty(t, due)
 
 	other := durable.Keep(store, durable.Options{})
@@ -305,8 +305,7 @@ func TestAParkedRun(t *testing.T) {
 	assert.True(t, s.Waiting(), "one of two waits")
 	assert.Equal(t, 1, w.models[1])
 	require.NoError(t, durable.Approve(t.Context(), store, id, "b", agent.Approval{Verdict: agent.RejectAndContinue, By: "ann", Reason: "odd"}))
-	due, err = store.Due(t.Context(), 10)
-	require.NoError(t, err)
+	due = readyRuns(t, store)
 	require.Len(t, due, 1)
 	s, err = other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
 	require.NoError(t, err)
@@ -382,7 +381,7 @@ func TestCancel(t *testing.T) {
 	k := durable.Keep(store, durable.Options{Lease: 30 * time.Millisecond})
 	a := w.agent(t, k, capability.UseHooks(hooks.Observe(hooks.AtStepStart, "waits", func(ctx context.Context, c hooks.StepContext) error {
 		if c.StepIndex() == 1 {
-			assert.NoError(t, store.Cancel(ctx, c.Run().ID, "no longer wanted"))
+			assert.NoError(t, store.Signal(ctx, c.Run().ID, durable.Signal{Kind: durable.SignalCancel, Text: "no longer wanted"}))
 			<-ctx.Done()
 		}
 		return nil
@@ -394,21 +393,21 @@ func TestCancel(t *testing.T) {
 	require.ErrorAs(t, err, &broken)
 	about, err := store.Run(t.Context(), broken.State.Run().ID)
 	require.NoError(t, err)
-	assert.Equal(t, agent.StatusCancelled, about.Status)
+	assert.Equal(t, durable.StatusCancelled, about.Status)
 
 	ends := 0
 	parked := w.agent(t, k, asks("guard"), capability.UseApproval(agent.ParkApprover),
 		capability.UseHooks(hooks.Observe(hooks.AtExecutionEnd, "end", func(context.Context, hooks.EndContext) error { ends++; return nil })))
 	s, err := parked.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
-	require.NoError(t, store.Cancel(t.Context(), s.Run().ID, "too late"))
+	require.NoError(t, store.Signal(t.Context(), s.Run().ID, durable.Signal{Kind: durable.SignalCancel, Text: "too late"}))
 	_, err = k.Resume(t.Context(), parked, s.Run().ID, durable.TakeFree).Get()
 	require.ErrorAs(t, err, &wanted)
 	about, err = store.Run(t.Context(), s.Run().ID)
 	require.NoError(t, err)
-	assert.Equal(t, agent.StatusCancelled, about.Status)
+	assert.Equal(t, durable.StatusCancelled, about.Status)
 	assert.Equal(t, 1, ends)
-	assert.Empty(t, about.Deadline)
+	assert.Empty(t, about.AnswerBy)
 }
 
 // A process that goes away lets its runs go after the step that is under way.
@@ -428,8 +427,7 @@ func TestSuspend(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, s.Parked())
 	assert.Equal(t, 2, s.RunStepCount())
-	due, err := store.Due(t.Context(), 10)
-	require.NoError(t, err)
+	due := readyRuns(t, store)
 	require.Len(t, due, 1)
 	k = durable.Keep(store, durable.Options{})
 	s, err = k.Resume(t.Context(), w.agent(t, k), due[0].ID, durable.TakeFree).Get()
@@ -460,12 +458,12 @@ type failing struct {
 	n, failed int
 }
 
-func (s *failing) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+func (s *failing) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
 	if s.n++; s.n%4 == 0 {
 		s.failed++
 		return errors.New("connection refused")
 	}
-	return s.Store.Append(ctx, l, u, entries...)
+	return s.Store.Commit(ctx, l, c)
 }
 
 // The agent is one of a test script here, to see that scripts and stores go together.
@@ -484,6 +482,8 @@ func TestARunWithoutToolsIsKept(t *testing.T) {
 }
 
 // half is a store of which some reads fail.
+var errAway = errors.New("the database is away")
+
 type half struct {
 	durable.Store
 
@@ -574,7 +574,7 @@ func TestWhatIsStored(t *testing.T) {
 	}
 	about, err := store.Run(t.Context(), s.Run().ID)
 	require.NoError(t, err)
-	assert.Equal(t, agent.StatusInterrupted, about.Status)
+	assert.Equal(t, durable.StatusStopped, about.Status)
 	assert.Equal(t, agent.StopRejected, about.Reason)
 }
 
@@ -582,16 +582,15 @@ func TestWhatIsStored(t *testing.T) {
 func TestARunThatNeverBegan(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
-	lease, err := store.Create(t.Context(), durable.Run{ID: "run", Agent: "clerk"}, "gone", time.Hour)
+	lease, err := store.Begin(t.Context(), durable.Job{ID: "run", Name: "clerk"}, "gone", time.Hour)
 	require.NoError(t, err)
-	require.NoError(t, store.Release(t.Context(), lease))
+	require.NoError(t, store.Release(t.Context(), lease, 0))
 	_, err = k.Resume(t.Context(), w.agent(t, k), "run", durable.TakeFree).Get()
 	require.ErrorIs(t, err, durable.ErrNotBegun)
 	about, err := store.Run(t.Context(), "run")
 	require.NoError(t, err)
-	assert.Equal(t, agent.StatusFailed, about.Status)
-	due, err := store.Due(t.Context(), 10)
-	require.NoError(t, err)
+	assert.Equal(t, durable.StatusFailed, about.Status)
+	due := readyRuns(t, store)
 	assert.Empty(t, due)
 }
 
@@ -648,7 +647,7 @@ func TestAnAnsweredRunGoesOnFromWhereItWasCutOff(t *testing.T) {
 			require.ErrorIs(t, err, errDead)
 			about, err := inner.Run(t.Context(), "run")
 			require.NoError(t, err)
-			assert.Equal(t, writes > 0, about.Status == agent.StatusRunning)
+			assert.Equal(t, durable.StatusRunning, about.Status)
 			questions, err := inner.Questions(t.Context(), "run")
 			require.NoError(t, err)
 			assert.Equal(t, writes > 0, len(questions) == 0, "after %d writes", writes)
@@ -685,4 +684,14 @@ func TestOnceAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, s.Status())
 	assert.Equal(t, 1, done)
+}
+
+// readyRuns returns the runs that a worker could claim.
+func readyRuns(t *testing.T, store durable.Store) []durable.Run {
+	t.Helper()
+	_, err := store.Reconcile(t.Context())
+	require.NoError(t, err)
+	runs, err := store.List(t.Context(), durable.Filter{Status: []durable.Status{durable.StatusReady}})
+	require.NoError(t, err)
+	return runs
 }

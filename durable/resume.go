@@ -28,6 +28,12 @@ func Load(ctx context.Context, store Store, id agent.RunID) (agent.State, error)
 	return withAnswers(ctx, store, id, c.state)
 }
 
+// errNoAgent is returned for a run that only an agent can continue.
+var errNoAgent = errors.New("no agent: pass the agent that the run began with")
+
+// ErrPaused is returned when a run is paused.
+var ErrPaused = errors.New("the run is paused: resume it with a signal first")
+
 // ErrNotBegun is returned when the journal of a run has no beginning.
 var ErrNotBegun = errors.New("the run was interrupted before its input was accepted: start it again")
 
@@ -38,13 +44,10 @@ func restoreClaim(entries []Entry) (*claim, error) {
 	for _, e := range entries {
 		c.entries = e.Seq
 		switch {
-		case e.Kind == EntrySubmit:
-			var err error
-			if c.submitted, err = agent.Restore(e.Data); err != nil {
-				return c, fmt.Errorf("reading the job: %w", err)
-			}
 		case e.Kind.ofState():
 			changes = append(changes, e.Data)
+		case e.Kind == entrySubmit:
+			c.input = e.Data
 		case e.Kind == EntryOnce:
 			c.begun[e.Key] = true
 		case e.Kind == EntryDone:
@@ -87,47 +90,63 @@ func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State
 // again. It returns the state of a run that still waits or has ended without running it.
 //
 // It returns a *HeldError when another process has the run, unless take is TakeOver. A run whose
-// cancellation was requested ends as cancelled.
+// cancellation was requested ends as cancelled. A paused run is ErrPaused.
 func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, take Take) mo.Result[agent.State] {
-	fail := func(err error) mo.Result[agent.State] {
-		return mo.Err[agent.State](fmt.Errorf("resuming run %s: %w", id, err))
-	}
 	about, err := k.store.Run(ctx, id)
-	if err != nil {
-		return fail(err)
-	}
-	if about.Status.Terminal() {
+	if err == nil && about.Status.Ended() {
 		return mo.TupleToResult(Load(ctx, k.store, id))
 	}
-	lease, err := k.claimLease(ctx, id, take)
+	var lease Lease
+	if err == nil {
+		lease, err = k.acquire(ctx, id, take)
+	}
 	if errors.Is(err, ErrEnded) {
 		return mo.TupleToResult(Load(ctx, k.store, id))
 	}
+	if err == nil {
+		if about, err = k.store.Run(ctx, id); err != nil {
+			err = k.giveBack(ctx, lease, err)
+		}
+	}
 	if err != nil {
-		return fail(err)
+		return mo.Err[agent.State](fmt.Errorf("resuming run %s: %w", id, err))
+	}
+	about.Owner, about.Epoch, about.Expires = lease.Owner, lease.Epoch, lease.Expires
+	result := k.Execute(ctx, a, about)
+	if err := result.Error(); err != nil && !hasRun(err) {
+		return mo.Err[agent.State](k.giveBack(ctx, lease, err))
+	}
+	return result
+}
+
+// hasRun reports whether an error is that of a run, so that the run has given up its lease.
+func hasRun(err error) bool {
+	_, ran := errors.AsType[*agent.RunError](err)
+	return ran
+}
+
+// Execute works like Resume for a run whose lease this keeper's owner has, such as a run that a worker has
+// claimed. It starts a job that has not begun. An error that is not a *agent.RunError says that the run
+// was not executed; then the caller still has the lease.
+func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Result[agent.State] {
+	id, lease := about.ID, about.Lease()
+	fail := func(err error) mo.Result[agent.State] {
+		return mo.Err[agent.State](fmt.Errorf("resuming run %s: %w", id, err))
+	}
+	if about.Paused && about.CancelReason == "" {
+		return fail(ErrPaused)
 	}
 	entries, err := k.store.Entries(ctx, id, 0)
 	if err != nil {
-		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
+		return fail(err)
 	}
 	c, err := restoreClaim(entries)
 	c.lease = lease
 	if again := k.options.Again; again != nil {
 		maps.DeleteFunc(c.done, func(name string, _ []byte) bool { return again(name) })
 	}
-	if errors.Is(err, ErrNotBegun) && about.CancelReason == "" && len(entries) > 0 && entries[0].Kind == EntrySubmit {
-		settings := agent.RunSettings{ID: id}
-		if about.Parent != "" {
-			settings.Parent = agent.Run{ID: about.Parent, Root: about.Root}
-		}
-		return a.RunWith(context.WithValue(ctx, leased{}, c), settings, c.submitted)
-	}
 	if errors.Is(err, ErrNotBegun) {
-		status, reason := agent.StatusFailed, agent.StopError
-		if about.CancelReason != "" {
-			status, reason = agent.StatusCancelled, agent.StopUser
-		}
-		return fail(errors.Join(err, k.store.Append(ctx, lease, Update{Status: status, Reason: reason})))
+		return k.start(ctx, a, about, c)
 	}
 	s := agent.Checkpoint(c.state).AcceptInput() // a journal holds only accepted input; older ones do not record that
 	c.state = s
@@ -135,36 +154,87 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 		s, err = withAnswers(ctx, k.store, id, s)
 	}
 	if err != nil {
-		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
+		return fail(err)
 	}
-	s = agent.Checkpoint(s).WithExpired(time.Now())
-	if about, err = k.store.Run(ctx, id); err != nil { // its cancellation may have been requested since
-		return fail(errors.Join(err, k.store.Release(context.WithoutCancel(ctx), lease)))
+	now := time.Now()
+	if about.Updated.After(now) { // by the clock of the store, which has decided that the run is ready
+		now = about.Updated
 	}
+	s = agent.Checkpoint(s).WithExpired(now)
 	if about.CancelReason != "" {
 		cancelled, cancel := context.WithCancelCause(ctx)
 		cancel(&CancelledError{Reason: about.CancelReason})
 		ctx = cancelled
 	} else if s.Waiting() {
-		return mo.TupleToResult(s, k.store.Release(context.WithoutCancel(ctx), lease))
+		return mo.TupleToResult(s, k.keepWaiting(context.WithoutCancel(ctx), lease, s))
 	}
 	if s.Status().Terminal() { // contradiction: its end was written, but not its status
 		return fail(fmt.Errorf("the journal says that the run ended as %s", s.Status()))
 	}
-	result := a.Resume(context.WithValue(ctx, leased{}, c), s)
-	if _, ended := errors.AsType[*agent.RunError](result.Error()); result.IsError() && !ended { // it did not resume at all
-		return mo.Err[agent.State](errors.Join(result.Error(), k.store.Release(context.WithoutCancel(ctx), lease)))
+	if a == nil {
+		return fail(errNoAgent)
 	}
-	return result
+	return a.Resume(context.WithValue(ctx, leased{}, c), s)
 }
 
-// claimLease takes the lease of a run. It takes over at once a lease of a process on this machine
+// start starts a job that has not begun: its journal has no state.
+func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim) mo.Result[agent.State] {
+	input, err := c.input, error(nil)
+	if input == nil {
+		input, err = k.store.Input(ctx, about.ID)
+	}
+	if err != nil {
+		return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, err))
+	}
+	end := func(status Status, reason agent.StopReason, err error) mo.Result[agent.State] {
+		u := Update{Status: status, Reason: reason, Result: agentResult(agent.State{}, err)}
+		if e := k.store.Commit(context.WithoutCancel(ctx), c.lease, Commit{Update: u}); e != nil {
+			return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, errors.Join(err, e)))
+		}
+		return mo.Err[agent.State](&agent.RunError{Err: fmt.Errorf("starting run %s: %w", about.ID, err)})
+	}
+	switch {
+	case about.CancelReason != "":
+		return end(StatusCancelled, agent.StopUser, &CancelledError{Reason: about.CancelReason})
+	case len(input) == 0:
+		return end(StatusFailed, agent.StopError, ErrNotBegun)
+	}
+	if c.submitted, err = agent.Restore(input); err != nil {
+		return end(StatusFailed, agent.StopError, fmt.Errorf("reading its input: %w", err))
+	}
+	if a == nil {
+		return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, errNoAgent))
+	}
+	settings := agent.RunSettings{ID: about.ID}
+	if about.Parent != "" {
+		settings.Parent = agent.Run{ID: about.Parent, Root: about.Root}
+	}
+	return a.RunWith(context.WithValue(ctx, leased{}, c), settings, c.submitted)
+}
+
+// keepWaiting releases the lease of a run that still waits.
+func (k *Keeper) keepWaiting(ctx context.Context, l Lease, s agent.State) error {
+	if err := k.store.Commit(ctx, l, Commit{Update: Update{Status: StatusWaiting, Steps: s.RunStepCount()}}); err != nil {
+		return err
+	}
+	return k.store.Release(ctx, l, 0)
+}
+
+// giveBack releases a lease because of an error, and returns that error.
+func (k *Keeper) giveBack(ctx context.Context, l Lease, why error) error {
+	if err := k.store.Release(context.WithoutCancel(ctx), l, 0); err != nil && !errors.Is(err, ErrStale) {
+		return errors.Join(why, err)
+	}
+	return why
+}
+
+// acquire takes the lease of a run. It takes over at once a lease of a process on this machine
 // that has exited.
-func (k *Keeper) claimLease(ctx context.Context, id agent.RunID, take Take) (Lease, error) {
-	lease, err := k.store.Claim(ctx, id, k.options.Owner, k.options.Lease, take)
+func (k *Keeper) acquire(ctx context.Context, id agent.RunID, take Take) (Lease, error) {
+	lease, err := k.store.Acquire(ctx, id, k.options.Owner, k.options.Lease, take)
 	var other *HeldError
 	if errors.As(err, &other) && hasExited(other.Owner, k.options.Owner) {
-		lease, err = k.store.Claim(ctx, id, k.options.Owner, k.options.Lease, TakeOver)
+		lease, err = k.store.Acquire(ctx, id, k.options.Owner, k.options.Lease, TakeOver)
 	}
 	return lease, err
 }
@@ -231,7 +301,7 @@ func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt b
 	}
 	h.mu.Unlock()
 	if err == nil && begins {
-		err = h.commit(ctx, e.Seq)
+		err = h.commitThrough(ctx, e.Seq)
 	}
 	return doubt, data, done, err
 }
@@ -252,7 +322,7 @@ func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return h.commit(ctx, e.Seq)
+	return h.commitThrough(ctx, e.Seq)
 }
 
 // Approve records a person's answer about a call of a parked run. It returns ErrAnswered when

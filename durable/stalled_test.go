@@ -29,13 +29,13 @@ type stalling struct {
 
 var errDown = errors.New("the disk is away")
 
-func (s *stalling) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+func (s *stalling) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
 	if !s.fails {
 		<-s.told
 	}
 	select {
 	case <-s.told:
-		return s.Store.Append(ctx, l, u, entries...)
+		return s.Store.Commit(ctx, l, c)
 	default:
 		return errDown
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Store stores runs: a summary of each, its journal, the lease to write to it, the questions that
-// wait for a person, and one switch that denies every tool. The data of entries and questions is
-// opaque to it.
+// Store keeps runs of every kind: their jobs, leases, journals, events, signals and questions, and
+// one switch that denies every tool. The data of jobs, entries, events, signals and questions is opaque
+// to it.
 //
 // Every method is atomic: it takes effect completely or not at all. A reported success survives the
 // end of the process, and a crash of the machine if the store promises it. A Store must be safe for
 // concurrent use, by several processes at once as well. Errors that are not about the request, such
 // as a lost database, are returned unchanged: either nothing was done, or the same call may be
-// repeated with the same outcome. Every method that takes the id of a run returns ErrNotFound for an
+// repeated with the same outcome. Every method that takes the ID of a run returns ErrNotFound for an
 // unknown run.
 //
 // Package durabletest has the tests that every Store must pass.
@@ -26,58 +26,124 @@ type Store interface {
 	Journal
 	Catalogue
 	Inquiries
-	Switches
+	Offers
 
+	// Changes returns a channel that receives a value soon after runs may have become ready or a signal
+	// was sent, by any process; it holds one value at most. It is closed when ctx is done
+	// or the store is closed. Receivers also look by themselves now and then, because a store may miss
+	// changes of other processes while its connection is interrupted.
+	Changes(ctx context.Context) <-chan struct{}
 	// Close releases the resources of the store.
 	Close() error
 }
 
-// Leases is the part of a Store that grants the right to write to a run.
+// Leases is the part of a Store that accepts jobs and grants the right to execute their runs.
 type Leases interface {
-	// Create adds a run and leases it to owner. It returns ErrExists when the id is taken. The store
-	// sets r.Status, r.Created and the fields of the lease.
-	Create(ctx context.Context, r Run, owner string, ttl time.Duration) (Lease, error)
-	// Claim leases a run that has not ended. It returns a *HeldError for a run that another process
-	// holds, unless that lease has expired or take is TakeOver; then the epoch increases by one, and
-	// the process that held it before can no longer write. The same applies to an owner that claims a
-	// run it already holds. Claim returns ErrEnded when the run has ended.
-	Claim(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take Take) (Lease, error)
-	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
-	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// Release gives a lease up, so that the next Claim need not wait. It returns ErrStale when the
-	// lease is not the newest. A lease that was released, by Release or by the end of the run, is
-	// stale, too.
-	Release(ctx context.Context, l Lease) error
+	// Submit stores jobs as runs and returns the runs in the same order. Jobs with a NotBefore in the
+	// future are pending, others ready. For a job whose idempotency key is known it returns the run of
+	// the first job with that key, which may have any status. It returns ErrExists, and stores none of
+	// the jobs, when an ID is taken.
+	Submit(ctx context.Context, jobs ...Job) ([]Run, error)
+	// Begin stores a job as a running run and leases it to owner at once, whatever its demands and
+	// NotBefore are. It returns ErrExists when the ID or the idempotency key is taken.
+	Begin(ctx context.Context, j Job, owner string, ttl time.Duration) (Lease, error)
+	// Acquire leases one run that has not ended; a ready or pending run becomes running. It returns a
+	// *HeldError for a run that another process holds, unless that lease has expired or take is TakeOver;
+	// then the epoch increases by one, and the process that held it before can no longer write. The same
+	// applies to an owner that acquires a run it already holds. A run that has ended is ErrEnded.
+	Acquire(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take Take) (Lease, error)
+	// Claim leases at most limit ready runs whose needs have one of the keys, and returns them as
+	// running. Runs with a higher priority come first, then those that have been ready longest. Each ready
+	// run is claimed by one caller only.
+	Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys ...Key) ([]Run, error)
+	// Queues returns the needs of all runs that have not ended, in no particular order. A store may also
+	// return needs of runs that have ended.
+	Queues(ctx context.Context) ([]Needs, error)
+	// Reconcile makes runs ready whose lease has expired, whose open questions have passed their
+	// deadline, or whose NotBefore has come. It requests the cancellation of runs whose Deadline has
+	// passed, and cancels those that did not start by StartBy. It handles at most a few thousand runs;
+	// Done is false when there may be more.
+	Reconcile(ctx context.Context) (Reconciled, error)
 }
 
-// Journal is the part of a Store that keeps what happened in a run.
+// Reconciled counts the runs that a call of Reconcile has changed.
+type Reconciled struct {
+	// Expired had a lease that was not renewed.
+	Expired int
+	// Overdue had a question whose deadline has passed.
+	Overdue int
+	// Due were pending.
+	Due int
+	// Late have passed Job.StartBy or Job.Deadline.
+	Late int
+	// Done reports whether nothing was left to do.
+	Done bool
+}
+
+// Changed reports whether any run was changed.
+func (r Reconciled) Changed() bool { return r.Expired+r.Overdue+r.Due+r.Late > 0 }
+
+// Journal is the part of a Store that the holder of a lease uses while it executes the run. A process
+// that executes runs of a remote store needs nothing else of it.
 type Journal interface {
-	// Append adds entries to the journal of a leased run and updates its summary, both or neither.
-	// The Seqs of the entries must continue those of the journal; otherwise it returns a *SeqError.
-	// It returns ErrStale when the lease is not the newest; an expired lease that no other process
-	// has taken is still valid.
-	Append(ctx context.Context, l Lease, u Update, entries ...Entry) error
+	// Input returns the input of the job.
+	Input(ctx context.Context, id agent.RunID) ([]byte, error)
 	// Entries returns the journal of a run after the entry with the given number, in order; after
 	// zero, all of it.
 	Entries(ctx context.Context, id agent.RunID, after int64) ([]Entry, error)
+	// Questions returns the questions of a run in call order, including answered ones.
+	Questions(ctx context.Context, id agent.RunID) ([]Question, error)
+	// Commit adds to the journal and the events of a leased run, updates its summary, and submits
+	// jobs, all or nothing. The Seqs of the entries must continue those of the journal; otherwise it
+	// returns a *SeqError. It returns ErrStale when the lease is not the newest; an expired lease is
+	// valid until another process takes the run or Reconcile frees it.
+	Commit(ctx context.Context, l Lease, c Commit) error
+	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
+	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
+	// Release gives a lease up, so that the next process need not wait: a running run becomes ready, or
+	// pending until delay has passed when delay is above zero. A waiting run whose questions are answered
+	// becomes ready, and a paused run waits. It returns ErrStale when the lease is not the newest. A lease
+	// that was released, by Release or by the end of the run, is stale, too.
+	Release(ctx context.Context, l Lease, delay time.Duration) error
+	// Signals returns the signals for the runs that an owner holds and that they have not handled:
+	// pause and cancel as long as they apply, context until a Commit handles it. The signals of a run
+	// follow each other: added context in the order in which it was sent, then pause, then cancel.
+	Signals(ctx context.Context, owner string) ([]Signal, error)
+	// DenyTools returns the switch that denies every tool, of all runs of this store.
+	DenyTools(ctx context.Context) (Switch, error)
 }
 
-// Catalogue is the part of a Store that lists and removes runs.
-type Catalogue interface {
-	// Run returns the summary of a run. It returns ErrNotFound for an unknown id.
-	Run(ctx context.Context, id agent.RunID) (Run, error)
-	// List returns the runs that a filter lets through, newest first.
-	List(ctx context.Context, f Filter) ([]Run, error)
-	// Due returns at most limit runs that no process holds and that should run, those that wait
-	// longest first: parked runs whose questions are all answered, that an answer ends, that have
-	// expired, or whose child has ended; runs to be cancelled; and running ones whose lease has
-	// expired or was released.
-	Due(ctx context.Context, limit int) ([]Run, error)
+// Commit is what the holder of a lease writes in one transaction.
+type Commit struct {
+	// Entries are added to the journal.
+	Entries []Entry
+	// Events are added to the events of the run. The store numbers them.
+	Events []Event
+	// Update changes the summary of the run.
+	Update Update
+	// Jobs are submitted: children, and jobs that follow this run. Each must be valid and its ID free,
+	// or its idempotency key known; a known key submits nothing.
+	Jobs []Job
+	// HandledSignals, unless zero, is the number of the last signal with added context that the run has
+	// taken into account.
+	HandledSignals int64
+}
 
-	// Cancel requests the cancellation of a run. The process that holds it sees the request in Run,
-	// at the latest when it renews its lease. The first reason stays; an empty one is stored as
-	// "cancelled". Cancel does nothing and returns no error when the run has ended.
-	Cancel(ctx context.Context, id agent.RunID, reason string) error
+// Catalogue is the part of a Store that shows, steers and removes runs.
+type Catalogue interface {
+	// Run returns the summary of a run.
+	Run(ctx context.Context, id agent.RunID) (Run, error)
+	// List returns the runs that a filter selects, newest first.
+	List(ctx context.Context, f Filter) ([]Run, error)
+	// Result returns the data that the run ended with: see Update.Result. It is empty before the end.
+	Result(ctx context.Context, id agent.RunID) ([]byte, error)
+	// Events returns at most limit events of a run after the event with the given number, in order.
+	Events(ctx context.Context, id agent.RunID, after int64, limit int) ([]Event, error)
+	// Signal sends a signal to a run: see SignalKind. It does nothing and returns no error when the run
+	// has ended. The store sets the number and the time.
+	Signal(ctx context.Context, id agent.RunID, s Signal) error
+	// SetDenyTools sets the switch that denies every tool.
+	SetDenyTools(ctx context.Context, s Switch) error
 	// Delete removes a run with all its data. It returns a *HeldError while a process holds the run.
 	Delete(ctx context.Context, id agent.RunID) error
 	// Prune deletes the runs that ended before a time, and returns their number. It may delete in
@@ -85,57 +151,89 @@ type Catalogue interface {
 	Prune(ctx context.Context, before time.Time) (int, error)
 }
 
-// Inquiries is the part of a Store that keeps the questions of runs.
+// Inquiries is the part of a Store through which people answer the questions of runs.
 type Inquiries interface {
-	// Questions returns the questions of a run in call order, including answered ones.
-	Questions(ctx context.Context, id agent.RunID) ([]Question, error)
 	// QuestionByToken finds the question that a token was made for, by the SHA-256 of the token. It
 	// returns ErrNotFound when there is none.
 	QuestionByToken(ctx context.Context, tokenHash [32]byte) (Question, error)
-	// Answer records answers to questions of one parked run, all or none. It returns ErrAnswered when
-	// one of them is already answered, and ErrNotFound unless the run is parked and has a question
-	// with the call and hash of each answer.
+	// Answer records answers to questions of one waiting run, all or none. It returns ErrAnswered when
+	// one of them is already answered, even if the run does not wait any more, and otherwise ErrNotFound
+	// unless the run waits and has a question with the call and hash of each answer.
 	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
 }
 
-// Switches is the part of a Store with the switch that denies every tool.
-type Switches interface {
-	// DenyTools returns the switch that denies every tool, of all runs of this store.
-	DenyTools(ctx context.Context) (Switch, error)
-	// SetDenyTools sets it.
-	SetDenyTools(ctx context.Context, s Switch) error
+// Offers is the part of a Store for what delivers ready runs to workers. Each time a run becomes ready,
+// the store owes it one offer with the next number: to a Scheduler that delivers through a system of its
+// own.
+type Offers interface {
+	// Owed returns at most limit offers of ready runs, those that are owed longest first: offers that
+	// Offered has not recorded, and those that it recorded more than retry ago.
+	Owed(ctx context.Context, retry time.Duration, limit int) ([]Offer, error)
+	// RecordOffers records that offers were made. It ignores offers that are not the newest of their run.
+	RecordOffers(ctx context.Context, offers ...OfferID) error
+	// RecordPoll records that a worker looks for runs with these keys: see Service.LastPoll. It ignores keys
+	// that no run has had.
+	RecordPoll(ctx context.Context, keys ...Key) error
+	// QueueServices returns how the queues of the keys are served. It has no entry for a key that no run has had.
+	QueueServices(ctx context.Context, keys ...Key) (map[Key]Service, error)
 }
 
 // Run is the summary of a run, which a store returns without reading its journal.
 type Run struct {
 	ID      agent.RunID     `json:"id"`
 	Session agent.SessionID `json:"session"`
-	// Agent is the name of the agent that runs it.
-	Agent string `json:"agent,omitempty"`
+	Kind    Kind            `json:"kind"`
+	// Name and Version are those of the job.
+	Name    string `json:"name,omitempty"`
+	Version string `json:"version,omitempty"`
 	// Parent is the run that started this one, and Root the topmost ancestor.
 	Parent agent.RunID `json:"parent,omitempty"`
 	Root   agent.RunID `json:"root,omitempty"`
-	// Status is running, parked or how the run ended; Reason is why it ended.
-	Status agent.Status     `json:"status"`
+	// Status is what the run is doing or how it ended; Reason is why it ended.
+	Status Status           `json:"status"`
 	Reason agent.StopReason `json:"reason,omitempty"`
-	// Steps is how many steps the run has taken.
-	Steps int `json:"steps"`
-	// Entries is the number of the last entry of the journal.
-	Entries int64 `json:"entries"`
-	// Created and Updated are by the clock of the store; Updated is when the journal
-	// was last written to.
-	Created time.Time `json:"created"`
-	Updated time.Time `json:"updated"`
-	// Deadline is when the first open question expires; zero for none.
-	Deadline time.Time `json:"deadline,omitzero"`
+	// Blocked is set when the run failed because a hook did not accept it.
+	Blocked bool `json:"blocked,omitempty"`
+	// Paused is set while the run is paused: no process executes it until SignalResume.
+	Paused bool `json:"paused,omitempty"`
 	// CancelReason is the reason of a requested cancellation; empty when none is requested.
 	CancelReason string `json:"cancel_reason,omitempty"`
+	// Demands, Labels, Priority and IdempotencyKey are those of the job.
+	Demands        map[string]string `json:"demands,omitempty"`
+	Labels         map[string]string `json:"labels,omitempty"`
+	Priority       int8              `json:"priority,omitempty"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty"`
+	// Steps is how many steps the run has taken, Attempts how often a process began to execute it.
+	Steps    int `json:"steps"`
+	Attempts int `json:"attempts"`
+	// Entries is the number of the last entry of the journal, Events that of the last event.
+	Entries int64 `json:"entries"`
+	Events  int64 `json:"events"`
+	// Created and Updated are by the clock of the store; Updated is when the run last changed. Ready is
+	// since when it has been ready; zero while it is not.
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+	Ready   time.Time `json:"ready,omitzero"`
+	// NotBefore, StartBy and Deadline are those of the job; a Release with a delay sets NotBefore.
+	NotBefore time.Time `json:"not_before,omitzero"`
+	StartBy   time.Time `json:"start_by,omitzero"`
+	Deadline  time.Time `json:"deadline,omitzero"`
+	// AnswerBy is when the first open question expires; zero for never.
+	AnswerBy time.Time `json:"answer_by,omitzero"`
 	// Owner holds the newest lease, Epoch is its number, counted from one, and Expires
 	// when it runs out. Owner is empty when it was released.
 	Owner   string    `json:"owner,omitempty"`
 	Epoch   int64     `json:"epoch"`
 	Expires time.Time `json:"expires,omitzero"`
 }
+
+// Lease returns the newest lease of the run; its Owner is empty when it was released.
+func (r Run) Lease() Lease {
+	return Lease{Run: r.ID, Owner: r.Owner, Epoch: r.Epoch, Expires: r.Expires}
+}
+
+// Needs returns what a worker must offer to run it.
+func (r Run) Needs() Needs { return Needs{Kind: r.Kind, Name: r.Name, Demands: r.Demands} }
 
 // Lease is the right to write to the journal of one run. Of two leases of a run only the one with the
 // higher epoch is valid.
@@ -146,14 +244,14 @@ type Lease struct {
 	Expires time.Time
 }
 
-// Take says how Claim treats a run that another process holds.
+// Take says how Acquire treats a run that another process holds.
 type Take uint8
 
-// The modes of Claim.
+// The modes of Acquire.
 const (
-	// TakeFree claims only a run that no process holds.
+	// TakeFree acquires only a run that no process holds.
 	TakeFree Take = iota
-	// TakeOver claims in any case: the caller knows that the holder has exited.
+	// TakeOver acquires in any case: the caller knows that the holder has exited.
 	TakeOver
 )
 
@@ -174,13 +272,18 @@ type Entry struct {
 	Data []byte `json:"data,omitempty"`
 }
 
-// Update is the change that an Append makes to the summary of a run.
+// Update is the change that a Commit makes to the summary of a run. Its zero value changes nothing.
 type Update struct {
-	// Status, Reason and Steps replace the old ones; an empty Status leaves all three unchanged. A
-	// status that ends the run releases the lease, too, and removes the questions.
-	Status agent.Status
-	Reason agent.StopReason
-	Steps  int
+	// Status, Reason, Blocked and Steps replace the old ones; an empty Status leaves all four unchanged.
+	// Status is StatusRunning, StatusWaiting or an end. An end releases the lease, too, removes the
+	// questions, and makes runs ready that wait for this one. A waiting run keeps its lease until
+	// Release.
+	Status  Status
+	Reason  agent.StopReason
+	Blocked bool
+	Steps   int
+	// Result is what the run ended with, opaque to the store. It is stored with an end only.
+	Result []byte
 	// Questions, unless nil, replaces all questions of the run: an empty list removes them. The
 	// answer recorded for the same call and hash is kept; otherwise the answer given here is stored.
 	Questions []Question
@@ -223,17 +326,27 @@ type Answer struct {
 // Filter selects runs. The zero Filter selects all.
 type Filter struct {
 	// Status, unless empty, lists the selected statuses.
-	Status []agent.Status
-	// Agent, Session and Parent, unless empty, must be equal.
-	Agent   string
+	Status []Status
+	// Kind, Name, Session and Parent, unless empty, must be equal.
+	Kind    Kind
+	Name    string
 	Session agent.SessionID
 	Parent  agent.RunID
+	// Label, unless its Name is empty, selects runs with this label.
+	Label Label
+	// Blocked selects only runs that a hook has blocked.
+	Blocked bool
+	// Since and Until, unless zero, select runs created at or after Since, and before Until.
+	Since, Until time.Time
 	// Before, the last run of the previous page, selects only runs that follow it in the order of
 	// List. A deleted run is ErrNotFound.
 	Before agent.RunID
 	// Limit is the maximum number of runs; zero means 100.
 	Limit int
 }
+
+// Label is a label of a run.
+type Label struct{ Name, Value string }
 
 // DefaultLimit is the maximum number of runs that List returns for a Filter without a Limit.
 const DefaultLimit = 100
@@ -250,8 +363,8 @@ type Switch struct {
 var (
 	// ErrNotFound is returned for an unknown run or question.
 	ErrNotFound = errors.New("no such run or question")
-	// ErrExists is returned when a run with the same id exists.
-	ErrExists = errors.New("a run with this id already exists")
+	// ErrExists is returned when a run with the same ID or idempotency key exists.
+	ErrExists = errors.New("a run with this ID or idempotency key already exists")
 	// ErrEnded is returned when the run has ended.
 	ErrEnded = errors.New("the run has ended")
 	// ErrStale is returned when another process has claimed the run since.

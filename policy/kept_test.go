@@ -188,23 +188,23 @@ type brittle struct {
 	after func(e durable.Entry) bool // the last entry that is written
 }
 
-func (s *brittle) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+func (s *brittle) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
 	if s.after != nil {
-		if i := slices.IndexFunc(entries, s.after); i >= 0 && s.left.Load() > int64(i) {
+		if i := slices.IndexFunc(c.Entries, s.after); i >= 0 && s.left.Load() > int64(i) {
 			s.left.Store(int64(i) + 1)
 		}
 	}
-	had := s.left.Add(-int64(max(1, len(entries)))) + int64(max(1, len(entries)))
+	had := s.left.Add(-int64(max(1, len(c.Entries)))) + int64(max(1, len(c.Entries)))
 	switch {
 	case had <= 0:
 		return errDead
-	case int(had) < len(entries): // a commit of its own had the first ones
-		return errors.Join(errDead, s.Store.Append(ctx, l, durable.Update{}, entries[:had]...))
+	case int(had) < len(c.Entries): // a commit of its own had the first ones
+		return errors.Join(errDead, s.Store.Commit(ctx, l, durable.Commit{Entries: c.Entries[:had]}))
 	}
-	return s.Store.Append(ctx, l, u, entries...)
+	return s.Store.Commit(ctx, l, c)
 }
 
-func (s *brittle) Release(context.Context, durable.Lease) error { return errDead }
+func (s *brittle) Release(context.Context, durable.Lease, time.Duration) error { return errDead }
 
 // Wherever a run is cut off, what its rules did is done: what was written down as ended once and no more, what was under
 // way again, with the same key; and the run says what an undisturbed one does, decisions of actions included.
@@ -532,9 +532,10 @@ hooks:
 `
 	for writes := int64(1); writes <= 4; writes++ {
 		w := newKeptWorld(t)
-		_, err := durable.NewStoreEngine(w.store, time.Second).Submit(t.Context(), durable.Job{
-			ID: keptRun, State: agent.NewState(), Input: []agent.Message{agent.UserText("go")},
-		})
+		job, err := durable.AgentJob("", agent.NewState(), agent.UserText("go"))
+		require.NoError(t, err)
+		job.ID = keptRun
+		_, err = w.store.Submit(t.Context(), job)
 		require.NoError(t, err)
 		dies := &brittle{Store: w.store}
 		dies.left.Store(writes)

@@ -169,9 +169,9 @@ type storeJournal struct {
 
 func openJournal(t *testing.T, store durable.Store, id agent.RunID) *storeJournal {
 	t.Helper()
-	lease, err := store.Create(t.Context(), durable.Run{ID: id}, "engine", time.Minute)
+	lease, err := store.Begin(t.Context(), durable.Job{ID: id}, "engine", time.Minute)
 	if errors.Is(err, durable.ErrExists) {
-		lease, err = store.Claim(t.Context(), id, "engine", time.Minute, durable.TakeOver)
+		lease, err = store.Acquire(t.Context(), id, "engine", time.Minute, durable.TakeOver)
 	}
 	require.NoError(t, err)
 	entries, err := store.Entries(t.Context(), id, 0)
@@ -189,8 +189,9 @@ func (j *storeJournal) add(ctx context.Context, kind durable.EntryKind, name str
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.seq++
-	return j.store.Append(context.WithoutCancel(ctx), j.lease, durable.Update{},
-		durable.Entry{Seq: j.seq, Kind: kind, Key: name, At: time.Now(), Data: data})
+	return j.store.Commit(context.WithoutCancel(ctx), j.lease, durable.Commit{
+		Entries: []durable.Entry{{Seq: j.seq, Kind: kind, Key: name, At: time.Now(), Data: data}},
+	})
 }
 
 // Once does something once in the life of the run.

@@ -61,7 +61,7 @@ func (r Registry) Build(ctx context.Context, d Definition) (*Built, error) {
 
 // BuildFile works like Build for a definition with the text that it was read from.
 func (r Registry) BuildFile(ctx context.Context, file *File) (*Built, error) {
-	if err := r.check(file); err != nil {
+	if err := r.checkFile(file); err != nil {
 		return nil, err
 	}
 	built := &Built{}

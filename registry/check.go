@@ -19,8 +19,8 @@ type checker struct {
 	once    map[string]map[string]bool // by kind, the parts that may occur only once
 }
 
-// check reports all mistakes in a definition that can be found before any part is made.
-func (r Registry) check(file *File) error {
+// checkFile reports all mistakes in a definition that can be found before any part is made.
+func (r Registry) checkFile(file *File) error {
 	c := &checker{Registry: r, file: file, once: map[string]map[string]bool{}}
 	if file.source != nil {
 		c.sources = append(c.sources, file.source)

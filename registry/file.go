@@ -67,7 +67,7 @@ func (r Registry) Parse(path string, text []byte) (*File, error) {
 	if file.newer {
 		return nil, file.source.Err()
 	}
-	if err := r.check(file); err != nil {
+	if err := r.checkFile(file); err != nil {
 		return nil, err
 	}
 	return file, nil

@@ -50,13 +50,13 @@ func (l *Servers) ReadNode(n yamlfile.Node) {
 				server.Name)
 		}
 		if e.Value.Kind() == yamlfile.NullNode || e.Value.Decode(&server) {
-			server.check(e.Key)
+			server.checkServer(e.Key)
 		}
 		*l = append(*l, server)
 	}
 }
 
-func (s Server) check(key yamlfile.Node) {
+func (s Server) checkServer(key yamlfile.Node) {
 	switch {
 	case len(s.Command) > 0 && s.URL != "":
 		key.Wrong("the server %q has a command and a url: remove one of them", s.Name)

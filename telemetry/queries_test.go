@@ -65,6 +65,8 @@ func (s series) add(m metricdata.Metrics) {
 		lo.ForEach(d.DataPoints, func(p metricdata.HistogramDataPoint[float64], _ int) { histogram(p.Attributes) })
 	case metricdata.Histogram[int64]:
 		lo.ForEach(d.DataPoints, func(p metricdata.HistogramDataPoint[int64], _ int) { histogram(p.Attributes) })
+	case metricdata.Gauge[float64]:
+		lo.ForEach(d.DataPoints, func(p metricdata.DataPoint[float64], _ int) { put(name, labels(p.Attributes)) })
 	case metricdata.Sum[int64]:
 		lo.ForEach(d.DataPoints, func(p metricdata.DataPoint[int64], _ int) { put(name+"_total", labels(p.Attributes)) })
 	}
@@ -153,6 +155,7 @@ func expressions(t *testing.T) map[string][]string {
 func TestQueriesFindSomething(t *testing.T) {
 	var measured series
 	synctest.Test(t, func(t *testing.T) { measured = everythingMeasured(t) })
+	measured.addWorker(t)
 	queries := expressions(t)
 	require.Greater(t, len(queries), 25)
 	selector := regexp.MustCompile(`\b((?:gen_ai|grapnel)_[a-z_]+)(?:\{([^}]*)\})?[\[\s)]`)

@@ -63,7 +63,7 @@ func refuses(t *testing.T, c bench.Contender) {
 		"steps":            {bench.Job{Steps: -1}, "-1 steps"},
 		"calls":            {bench.Job{Calls: -1}, "-1 calls in a step"},
 		"hook pairs":       {bench.Job{HookPairs: -1}, "-1 hook pairs"},
-		"an odd history":   {bench.Job{History: 3}, "a history of 3 messages: want an even number"},
+		"an odd history":   {bench.Job{History: 3}, "a history of 3 messages: must be an even number"},
 		"negative history": {bench.Job{History: -2}, "a history of -2 messages"},
 	} {
 		_, err := c.Prepare(tc.job)

@@ -37,7 +37,7 @@ func TestWorkerMeasures(t *testing.T) {
 
 func TestWorkerNamesWhatIsWrong(t *testing.T) {
 	for want, args := range map[string][]string{
-		`measure "nobody": no such contender`: {"-contender", "nobody"},
+		`measure "nobody": unknown contender`: {"-contender", "nobody"},
 		"read job {":                          {"-contender", "bare", "-job", "{"},
 		"measure bare: a job without steps":   {"-contender", "bare", "-job", "{}"},
 		"flag provided but not defined":       {"-what"},

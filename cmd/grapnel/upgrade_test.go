@@ -137,14 +137,39 @@ func unpackKept(t *testing.T, version, name string) (dir string) {
 	return dir
 }
 
+// renameRun gives the names of this version to what builds before version 0.1.0 showed of a run.
+func renameRun(shown any) {
+	run, _ := shown.(map[string]any)
+	name, old := run["agent"]
+	if !old {
+		return
+	}
+	delete(run, "agent")
+	run["kind"], run["name"] = "agent", name
+	switch status := run["status"]; {
+	case status == "done":
+		run["status"] = "completed"
+	case status == "interrupted":
+		run["status"] = "stopped"
+	case status == "parked" && run["waiting"] != nil:
+		run["status"] = "waiting"
+	case status == "parked", status == "running" && run["owner"] == nil:
+		run["status"] = "ready"
+	}
+}
+
 // The runs that the command line of each version stored are listed and shown as they were.
 func TestKeptByEarlierVersionsIsListed(t *testing.T) {
 	t.Parallel()
 	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		dir, facts := unpackKept(t, version, "kept"), decode[keptFacts](t, string(upgrade.Read(t, version, "kept.json")))
+		for _, run := range facts.List {
+			renameRun(run)
+		}
 		upgrade.AssertFacts(t, facts.List, decode[any](t, inFolder(t, nil, dir, "runs", "list", "--json").output(0)), "list")
 		for name, want := range facts.Show {
+			renameRun(want)
 			upgrade.AssertFacts(t, want, decode[any](t, inFolder(t, nil, dir, "runs", "show", facts.Runs[name], "--json").output(0)), name)
 			assert.NotEmpty(t, inFolder(t, nil, dir, "runs", "show", facts.Runs[name]).output(0), name)
 			assert.NotEmpty(t, inFolder(t, nil, dir, "runs", "show", facts.Runs[name], "--journal").output(0), name)
@@ -152,8 +177,10 @@ func TestKeptByEarlierVersionsIsListed(t *testing.T) {
 		}
 		list := inFolder(t, nil, dir, "runs", "list").output(0)
 		for name, about := range map[string]string{
-			"done": "done +fixture", "parked": "parked +fixture .*waits for approval of bash \\(c0\\)", "answered": "parked +fixture .*to be resumed",
-			"rejected": "interrupted +fixture", "cancelled": "cancelled +fixture", "suspended": "running +agent .*to be resumed", "cut": "running +agent",
+			"done": "completed +agent +fixture", "parked": "waiting +agent +fixture .*waits for approval of bash \\(c0\\)",
+			"answered": "ready +agent +fixture .*to be resumed",
+			"rejected": "stopped +agent +fixture", "cancelled": "cancelled +agent +fixture",
+			"suspended": "ready +agent +agent .*to be resumed", "cut": "running +agent +agent",
 		} {
 			assert.Regexp(t, facts.Runs[name][:12]+" +"+about, list, name)
 		}
@@ -188,7 +215,7 @@ func TestKeptByEarlierVersionsGoesOn(t *testing.T) {
 		inFolder(t, nil, dir, "runs", "resume", "--all").output(0)
 		ended := decode[[]struct{ ID, Status string }](t, inFolder(t, nil, dir, "runs", "list", "--json").output(0))
 		for _, r := range ended {
-			assert.False(t, slices.Contains([]string{"running", "parked"}, r.Status), "%s: %s", r.ID, r.Status)
+			assert.False(t, slices.Contains([]string{"running", "ready", "waiting"}, r.Status), "%s: %s", r.ID, r.Status)
 		}
 	})
 }

@@ -150,12 +150,12 @@ func (s lax) QuestionByToken(ctx context.Context, _ [32]byte) (durable.Question,
 // Of the calls of a run that an approver ended, none can be decided any more once it goes on.
 func TestARunThatIsRunning(t *testing.T) {
 	d := park(t, asking{question: soon})
-	lease, err := d.store.Claim(t.Context(), d.notice.Run.ID, "other", 1<<40, durable.TakeFree)
+	lease, err := d.store.Acquire(t.Context(), d.notice.Run.ID, "other", 1<<40, durable.TakeFree)
 	require.NoError(t, err)
-	require.NoError(t, d.store.Append(t.Context(), lease, durable.Update{Status: agent.StatusRunning}))
+	require.NoError(t, d.store.Commit(t.Context(), lease, durable.Commit{Update: durable.Update{Status: durable.StatusRunning}}))
 	assert.Equal(t, http.StatusNotFound, see(t, d.link(0)).StatusCode)
 	assert.Equal(t, http.StatusNotFound, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
-	require.NoError(t, d.store.Release(t.Context(), lease))
+	require.NoError(t, d.store.Release(t.Context(), lease, 0))
 	require.NoError(t, d.store.Delete(t.Context(), d.notice.Run.ID))
 	assert.Equal(t, http.StatusNotFound, see(t, d.link(0)).StatusCode)
 }

@@ -305,16 +305,16 @@ func TestTooLate(t *testing.T) {
 func TestTheQuestionChanged(t *testing.T) {
 	d := park(t, asking{question: soon})
 	shown, run := d.hash(0), d.notice.Run.ID
-	lease, err := d.store.Claim(t.Context(), run, "other", time.Minute, durable.TakeFree)
+	lease, err := d.store.Acquire(t.Context(), run, "other", time.Minute, durable.TakeFree)
 	require.NoError(t, err)
 	changed := d.notice.Calls[0].Intervention
 	changed.Call.Arguments = `{"to":"Mallory","amount":250}`
 	data, err := json.Marshal(changed)
 	require.NoError(t, err)
 	ask := func(hash string) {
-		require.NoError(t, d.store.Append(t.Context(), lease, durable.Update{Status: agent.StatusParked, Questions: []durable.Question{{
+		require.NoError(t, d.store.Commit(t.Context(), lease, durable.Commit{Update: durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{
 			Call: "c1", Hash: hash, Tool: "pay", Asked: time.Now(), Data: data, TokenHash: durable.TokenHash(d.notice.Calls[0].Token),
-		}}}))
+		}}}}))
 	}
 	ask(changed.Call.Hash())
 	got := postOnce(t, d.link(0), d.form(0, "approve", "hash", shown))
@@ -353,7 +353,7 @@ func TestWithdrawn(t *testing.T) {
 	assert.Empty(t, d.ran)
 
 	d = park(t, asking{question: soon})
-	require.NoError(t, d.store.Cancel(t.Context(), d.notice.Run.ID, "no longer wanted"))
+	require.NoError(t, d.store.Signal(t.Context(), d.notice.Run.ID, durable.Signal{Kind: durable.SignalCancel, Text: "no longer wanted"}))
 	assert.Equal(t, http.StatusNotFound, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
 	d.undecided(t, 0)
 }

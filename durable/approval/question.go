@@ -56,7 +56,8 @@ func findQuestion(ctx context.Context, store durable.Store, token string) (*ques
 // over reports whether an answer would have no effect: the run has continued, is about to be cancelled, or ends because
 // of the decision about another call.
 func (q *question) over() bool {
-	return q.about.Status != agent.StatusParked || q.about.CancelReason != "" ||
+	waits := q.about.Status == durable.StatusWaiting || q.about.Status == durable.StatusReady // the deadline may have passed
+	return !waits || q.about.CancelReason != "" ||
 		lo.SomeBy(q.batch, func(sibling durable.Question) bool { return sibling.Answer != nil && sibling.Answer.Ends })
 }
 
@@ -131,7 +132,7 @@ type other struct {
 func (q *question) pageData(now time.Time) *shown {
 	call := q.asked.Call
 	s := &shown{
-		Run: q.kept.Run, Agent: cmp.Or(q.asked.Child.Agent, q.about.Agent), Call: q.kept.Call, Tool: call.Name, Hash: q.kept.Hash,
+		Run: q.kept.Run, Agent: cmp.Or(q.asked.Child.Agent, q.about.Name), Call: q.kept.Call, Tool: call.Name, Hash: q.kept.Hash,
 		Questions: questionsOf(q.asked), Asked: q.kept.Asked, Deadline: q.kept.Deadline,
 		Original: arguments(q.asked.Original.Arguments), Arguments: arguments(call.Arguments), Begun: q.asked.Begun,
 		State: stateOpen, Decided: decisionOn(q.asked, q.kept), now: now,

@@ -7,13 +7,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
 var answering = map[string]part{
 	"is kept": func(t *testing.T, s durable.Store) {
-		parkRun(t, s, "r", newQuestion("c"), newQuestion("d"))
+		suspendRun(t, s, "r", newQuestion("c"), newQuestion("d"))
 		a := newAnswer("d")
 		a.Ends, a.Data, a.At = true, []byte("no\x00"), testTime().AddDate(-20, 0, 0)
 		require.NoError(t, s.Answer(t.Context(), "r", a))
@@ -23,16 +22,15 @@ var answering = map[string]part{
 		assert.Equal(t, []any{"d", "hash of d", true, "no\x00"},
 			[]any{got[1].Answer.Call, got[1].Answer.Hash, got[1].Answer.Ends, string(got[1].Answer.Data)})
 		assert.WithinDuration(t, getRun(t, s, "r").Created, got[1].Answer.At, time.Minute, "the store says when")
-		assert.Equal(t, agent.StatusParked, getRun(t, s, "r").Status)
 	},
 	"with no data": func(t *testing.T, s durable.Store) {
-		parkRun(t, s, "r", newQuestion("c"))
+		suspendRun(t, s, "r", newQuestion("c"))
 		require.NoError(t, s.Answer(t.Context(), "r", durable.Answer{Call: "c", Hash: "hash of c"}))
 		require.NotNil(t, readQuestions(t, s, "r")[0].Answer)
 		assert.Empty(t, readQuestions(t, s, "r")[0].Answer.Data)
 	},
 	"is given once": func(t *testing.T, s durable.Store) {
-		parkRun(t, s, "r", newQuestion("c"), newQuestion("d"))
+		suspendRun(t, s, "r", newQuestion("c"), newQuestion("d"))
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("c")))
 		other := newAnswer("c")
 		other.Data, other.Ends = []byte("no"), true
@@ -42,8 +40,8 @@ var answering = map[string]part{
 		assert.Equal(t, []any{"yes", false}, []any{string(a.Data), a.Ends})
 	},
 	"fits the question": func(t *testing.T, s durable.Store) {
-		parkRun(t, s, "r", newQuestion("c"))
-		parkRun(t, s, "other", newQuestion("d"))
+		suspendRun(t, s, "r", newQuestion("c"))
+		suspendRun(t, s, "other", newQuestion("d"))
 		for name, a := range map[string]durable.Answer{
 			"wrong hash":     {Call: "c", Hash: "hash of d"},
 			"no hash":        {Call: "c"},
@@ -56,7 +54,7 @@ var answering = map[string]part{
 		assert.Nil(t, readQuestions(t, s, "r")[0].Answer)
 	},
 	"all or none": func(t *testing.T, s durable.Store) {
-		parkRun(t, s, "r", newQuestion("c"), newQuestion("d"), newQuestion("e"))
+		suspendRun(t, s, "r", newQuestion("c"), newQuestion("d"), newQuestion("e"))
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c"), newAnswer("x")), durable.ErrNotFound)
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("d")))
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c"), newAnswer("d"), newAnswer("e")), durable.ErrAnswered)
@@ -69,25 +67,46 @@ var answering = map[string]part{
 			assert.Equal(t, []string{q.Call, q.Hash}, []string{q.Answer.Call, q.Answer.Hash})
 		}
 	},
-	"only a parked run is answered": func(t *testing.T, s durable.Store) {
-		createRun(t, s, "running")
+	"an answered question goes first": func(t *testing.T, s durable.Store) {
+		suspendRun(t, s, "r", newQuestion("c"), newQuestion("d"))
+		answerRun(t, s, "r", "d")
+		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("x"), newAnswer("d")), durable.ErrAnswered)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("d"), newAnswer("x")), durable.ErrAnswered)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c"), newAnswer("x")), durable.ErrNotFound)
+		assert.Nil(t, readQuestions(t, s, "r")[0].Answer)
+	},
+	"only a waiting run is answered": func(t *testing.T, s durable.Store) {
+		beginRun(t, s, "running")
 		require.ErrorIs(t, s.Answer(t.Context(), "running", newAnswer("c")), durable.ErrNotFound)
-		parkRun(t, s, "went on", newQuestion("c"))
-		writeUpdate(t, s, claimRun(t, s, "went on", "one", durable.TakeFree), durable.Update{Status: agent.StatusRunning})
+		suspendRun(t, s, "went on", newQuestion("c"))
+		writeUpdate(t, s, acquireRun(t, s, "went on", "one", durable.TakeFree), durable.Update{Status: durable.StatusRunning})
 		require.ErrorIs(t, s.Answer(t.Context(), "went on", newAnswer("c")), durable.ErrNotFound)
-		writeUpdate(t, s, createRun(t, s, "ended"), endUpdate())
+		writeUpdate(t, s, beginRun(t, s, "ended"), endUpdate())
 		require.ErrorIs(t, s.Answer(t.Context(), "ended", newAnswer("c")), durable.ErrNotFound)
 	},
 	"a question that is asked no longer": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
-		writeUpdate(t, s, l, parkUpdate(1, newQuestion("c")))
-		writeUpdate(t, s, l, parkUpdate(1, newQuestion("d")))
+		l := beginRun(t, s, "r")
+		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")))
+		writeUpdate(t, s, l, waitUpdate(1, newQuestion("d")))
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrNotFound)
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("d")))
 	},
+	"after the run became ready": func(t *testing.T, s durable.Store) {
+		suspendRun(t, s, "r", newQuestion("c"), newQuestion("d"))
+		a := newAnswer("c")
+		a.Ends = true
+		require.NoError(t, s.Answer(t.Context(), "r", a))
+		requireStatus(t, s, durable.StatusReady, "r")
+		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered, "the answer stays known")
+		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("d")), durable.ErrNotFound, "the run does not wait")
+		acquireRun(t, s, "r", "two", durable.TakeFree)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("d")), durable.ErrNotFound)
+		assert.Nil(t, readQuestions(t, s, "r")[1].Answer)
+	},
 	"a run that a process holds can be answered": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
-		writeUpdate(t, s, l, parkUpdate(1, newQuestion("c")))
+		l := beginRun(t, s, "r")
+		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")))
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("c")))
 		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 	},

@@ -26,7 +26,7 @@ var asking = map[string]part{
 			want = append(want, q)
 		}
 		want[1].Deadline = time.Time{}
-		parkRun(t, s, "r", want...)
+		suspendRun(t, s, "r", want...)
 		got := readQuestions(t, s, "r")
 		require.Len(t, got, len(want))
 		for i := range want {
@@ -35,58 +35,58 @@ var asking = map[string]part{
 		}
 	},
 	"none": func(t *testing.T, s durable.Store) {
-		createRun(t, s, "r")
+		beginRun(t, s, "r")
 		assert.Empty(t, readQuestions(t, s, "r"))
 	},
 	"belong to the run they are of": func(t *testing.T, s durable.Store) {
 		q := newQuestion("c")
 		q.Run = "another"
-		parkRun(t, s, "r", q)
-		createRun(t, s, "another")
+		suspendRun(t, s, "r", q)
+		beginRun(t, s, "another")
 		assert.Equal(t, agent.RunID("r"), readQuestions(t, s, "r")[0].Run)
 		assert.Empty(t, readQuestions(t, s, "another"))
 	},
 	"take the place of those before": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
-		writeUpdate(t, s, l, parkUpdate(1, newQuestion("c"), newQuestion("d")))
-		writeUpdate(t, s, l, parkUpdate(1, newQuestion("e"), newQuestion("c")))
+		l := beginRun(t, s, "r")
+		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c"), newQuestion("d")))
+		writeUpdate(t, s, l, waitUpdate(1, newQuestion("e"), newQuestion("c")))
 		assert.Equal(t, []string{"e", "c"}, calls(readQuestions(t, s, "r")))
 		writeUpdate(t, s, l, durable.Update{Questions: []durable.Question{newQuestion("f")}})
 		assert.Equal(t, []string{"f"}, calls(readQuestions(t, s, "r")), "also where the status stays")
-		writeUpdate(t, s, l, durable.Update{Status: agent.StatusParked, Questions: []durable.Question{}})
+		writeUpdate(t, s, l, durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{}})
 		assert.Empty(t, readQuestions(t, s, "r"))
 	},
 	"keep their answers": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
+		l := beginRun(t, s, "r")
 		c, d := newQuestion("c"), newQuestion("d")
 		c.Deadline, d.Deadline = testTime(), testTime().Add(hour)
-		writeUpdate(t, s, l, parkUpdate(1, c, d))
+		writeUpdate(t, s, l, waitUpdate(1, c, d))
 		a := newAnswer("c")
 		a.Ends = true
 		require.NoError(t, s.Answer(t.Context(), "r", a))
 		before := readQuestions(t, s, "r")
 
-		writeUpdate(t, s, l, parkUpdate(1, d, c, newQuestion("e")))
+		writeUpdate(t, s, l, waitUpdate(1, d, c, newQuestion("e")))
 		after := readQuestions(t, s, "r")
 		require.Equal(t, []string{"d", "c", "e"}, calls(after))
 		assert.Nil(t, after[0].Answer)
 		assert.Nil(t, after[2].Answer)
 		sameQuestion(t, before[0], after[1])
-		assert.True(t, d.Deadline.Equal(getRun(t, s, "r").Deadline), "what is answered has no deadline any more")
+		assert.True(t, d.Deadline.Equal(getRun(t, s, "r").AnswerBy), "what is answered has no deadline any more")
 		assert.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
 
 		changed := c
 		changed.Hash = "another hash"
-		writeUpdate(t, s, l, parkUpdate(1, d, changed))
+		writeUpdate(t, s, l, waitUpdate(1, d, changed))
 		assert.Nil(t, readQuestions(t, s, "r")[1].Answer, "an answer to other arguments is none")
 	},
 	"may be given with their answers": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
+		l := beginRun(t, s, "r")
 		c, d := newQuestion("c"), newQuestion("d")
 		given := newAnswer("c")
 		given.At, given.Ends = testTime(), true
 		c.Answer = &given
-		writeUpdate(t, s, l, parkUpdate(1, c, d))
+		writeUpdate(t, s, l, waitUpdate(1, c, d))
 		got := readQuestions(t, s, "r")
 		c.Run = "r"
 		sameQuestion(t, c, got[0])
@@ -97,24 +97,24 @@ var asking = map[string]part{
 		other := newAnswer("d")
 		other.Data, other.At = []byte("no"), testTime()
 		d.Answer = &other
-		writeUpdate(t, s, l, parkUpdate(1, c, d))
+		writeUpdate(t, s, l, waitUpdate(1, c, d))
 		assert.Equal(t, "yes", string(readQuestions(t, s, "r")[1].Answer.Data), "what was recorded goes before what is given")
 	},
 	"the first deadline is the run's": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
+		l := beginRun(t, s, "r")
 		c, d, e := newQuestion("c"), newQuestion("d"), newQuestion("e")
 		c.Deadline, e.Deadline = testTime().Add(hour), testTime()
-		writeUpdate(t, s, l, parkUpdate(1, c, d, e))
-		assert.True(t, testTime().Equal(getRun(t, s, "r").Deadline), "deadline %v", getRun(t, s, "r").Deadline)
+		writeUpdate(t, s, l, waitUpdate(1, c, d, e))
+		assert.True(t, testTime().Equal(getRun(t, s, "r").AnswerBy), "deadline %v", getRun(t, s, "r").AnswerBy)
 		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
-		assert.True(t, testTime().Equal(getRun(t, s, "r").Deadline), "deadline %v", getRun(t, s, "r").Deadline)
-		writeUpdate(t, s, l, parkUpdate(1, c, d))
-		assert.True(t, c.Deadline.Equal(getRun(t, s, "r").Deadline), "deadline %v", getRun(t, s, "r").Deadline)
-		writeUpdate(t, s, l, parkUpdate(1, d))
-		assert.True(t, getRun(t, s, "r").Deadline.IsZero())
-		writeUpdate(t, s, l, parkUpdate(1, c))
-		writeUpdate(t, s, l, durable.Update{Status: agent.StatusRunning, Questions: []durable.Question{}})
-		assert.True(t, getRun(t, s, "r").Deadline.IsZero())
+		assert.True(t, testTime().Equal(getRun(t, s, "r").AnswerBy), "deadline %v", getRun(t, s, "r").AnswerBy)
+		writeUpdate(t, s, l, waitUpdate(1, c, d))
+		assert.True(t, c.Deadline.Equal(getRun(t, s, "r").AnswerBy), "deadline %v", getRun(t, s, "r").AnswerBy)
+		writeUpdate(t, s, l, waitUpdate(1, d))
+		assert.True(t, getRun(t, s, "r").AnswerBy.IsZero())
+		writeUpdate(t, s, l, waitUpdate(1, c))
+		writeUpdate(t, s, l, durable.Update{Status: durable.StatusRunning, Questions: []durable.Question{}})
+		assert.True(t, getRun(t, s, "r").AnswerBy.IsZero())
 	},
 	"are found by token": func(t *testing.T, s durable.Store) {
 		var tokens [3][32]byte
@@ -122,7 +122,7 @@ var asking = map[string]part{
 			tokens[i] = sha256.Sum256(fmt.Append(nil, "token ", i))
 			q := newQuestion("c")
 			q.TokenHash = tokens[i]
-			parkRun(t, s, agent.RunID(strconv.Itoa(i)), newQuestion("b"), q)
+			suspendRun(t, s, agent.RunID(strconv.Itoa(i)), newQuestion("b"), q)
 		}
 		for i := range tokens {
 			q, err := s.QuestionByToken(t.Context(), tokens[i])
@@ -135,7 +135,7 @@ var asking = map[string]part{
 		require.NotNil(t, q.Answer, "an answered one, too")
 		assert.Equal(t, "yes", string(q.Answer.Data))
 
-		writeUpdate(t, s, claimRun(t, s, "2", "one", durable.TakeFree), endUpdate())
+		writeUpdate(t, s, acquireRun(t, s, "2", "one", durable.TakeFree), endUpdate())
 		near := tokens[0]
 		near[31]++
 		for name, token := range map[string][32]byte{"none": {}, "near": near, "of a run that ended": tokens[2]} {

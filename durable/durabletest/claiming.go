@@ -1,6 +1,10 @@
 package durabletest
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,117 +16,205 @@ import (
 )
 
 var claiming = map[string]part{
-	"a claimed run stays claimed": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
-		_, err := s.Claim(t.Context(), "r", "two", hour, durable.TakeFree)
-		var held *durable.HeldError
-		require.ErrorAs(t, err, &held)
-		assert.Equal(t, []any{agent.RunID("r"), "one"}, []any{held.Run, held.Owner})
-		assert.True(t, l.Expires.Equal(held.Expires), "held until %v, want %v", held.Expires, l.Expires)
-		assert.Equal(t, int64(1), getRun(t, s, "r").Epoch)
-		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
+	"a ready run becomes running": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, fullJob("r"))
+		runs := claimRuns(t, s, 10, keyOf(fullJob("r")))
+		require.Len(t, runs, 1)
+		r := runs[0]
+		sameJob(t, fullJob("r"), r)
+		assert.Equal(t, []any{durable.StatusRunning, "two", int64(1), 1}, []any{r.Status, r.Owner, r.Epoch, r.Attempts})
+		assert.True(t, r.Ready.IsZero(), "ready")
+		assert.WithinDuration(t, r.Created.Add(hour), r.Expires, time.Minute)
+		assert.Equal(t, getRun(t, s, "r"), r)
+		_, err := s.Acquire(t.Context(), "r", "three", hour, durable.TakeFree)
+		require.ErrorAs(t, err, new(*durable.HeldError))
+		assert.Empty(t, claimRuns(t, s, 10, keyOf(fullJob("r"))), "once")
+		writeUpdate(t, s, r.Lease(), durable.Update{}, newEntry(1))
 	},
-	"what ran out is free": func(t *testing.T, s durable.Store) {
-		old := createAs(t, s, durable.Run{ID: "r"}, "one", gone)
-		l := claimRun(t, s, "r", "two", durable.TakeFree)
-		assert.Equal(t, []any{agent.RunID("r"), "two", int64(2)}, []any{l.Run, l.Owner, l.Epoch})
-		stale(t, s, old)
+	"only ready runs": func(t *testing.T, s durable.Store) {
+		pending := newJob("pending")
+		pending.NotBefore = later()
+		submitJobs(t, s, pending, newJob("ready"))
+		beginRun(t, s, "running")
+		beginAs(t, s, newJob("expired"), "one", gone)
+		suspendRun(t, s, "waiting", newQuestion("c"))
+		endRun(t, s, beginRun(t, s, "ended"))
+		assert.Equal(t, []agent.RunID{"ready"}, runIDs(claimRuns(t, s, 10, testerKey())))
 	},
-	"what was released is free": func(t *testing.T, s durable.Store) {
-		old := createRun(t, s, "r")
-		releaseRun(t, s, old)
-		r := getRun(t, s, "r")
-		assert.Empty(t, r.Owner)
-		assert.Equal(t, int64(1), r.Epoch)
-		l := claimRun(t, s, "r", "two", durable.TakeFree)
-		assert.Equal(t, int64(2), l.Epoch)
-		stale(t, s, old)
-	},
-	"take over takes what is held": func(t *testing.T, s durable.Store) {
-		old := createRun(t, s, "r")
-		l := claimRun(t, s, "r", "two", durable.TakeOver)
-		assert.Equal(t, []any{"two", int64(2)}, []any{l.Owner, l.Epoch})
-		r := getRun(t, s, "r")
-		assert.Equal(t, []any{"two", int64(2)}, []any{r.Owner, r.Epoch})
-		assert.True(t, l.Expires.Equal(r.Expires))
-		stale(t, s, old)
-		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
-	},
-	"an owner may claim what it holds": func(t *testing.T, s durable.Store) {
-		old := createRun(t, s, "r")
-		l := claimRun(t, s, "r", "one", durable.TakeFree)
-		assert.Equal(t, int64(2), l.Epoch)
-		stale(t, s, old)
-		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
-	},
-	"what is parked can be claimed": func(t *testing.T, s durable.Store) {
-		parkRun(t, s, "r", newQuestion("c"))
-		l := claimRun(t, s, "r", "two", durable.TakeFree)
-		assert.Equal(t, agent.StatusParked, getRun(t, s, "r").Status, "a claim is no change of status")
-		writeUpdate(t, s, l, durable.Update{Status: agent.StatusRunning, Steps: 1}, newEntry(1))
-	},
-	"what has ended cannot": func(t *testing.T, s durable.Store) {
-		writeUpdate(t, s, createRun(t, s, "r"), endUpdate())
-		for _, take := range []durable.Take{durable.TakeFree, durable.TakeOver} {
-			_, err := s.Claim(t.Context(), "r", "two", hour, take)
-			require.ErrorIs(t, err, durable.ErrEnded)
+	"only the given keys": func(t *testing.T, s durable.Store) {
+		jobs := map[agent.RunID]durable.Job{
+			"agent a":   {Name: "a"},
+			"command a": {Name: "a", Kind: durable.KindCommand},
+			"agent b":   {Name: "b"},
+			"gpu":       {Name: "a", Demands: map[string]string{"gpu": "a100"}},
+			"gpus":      {Name: "a", Demands: map[string]string{"gpu": "a100", "zone": "1"}},
+			"other gpu": {Name: "a", Demands: map[string]string{"gpu": "h100"}},
+			"no name":   {},
+		}
+		for id, j := range jobs {
+			j.ID = id
+			submitJobs(t, s, j)
+		}
+		assert.Empty(t, claimRuns(t, s, 10), "no keys")
+		assert.Empty(t, claimRuns(t, s, 10, testerKey()), "a key without runs")
+		assert.ElementsMatch(t, []agent.RunID{"agent b", "gpus"}, runIDs(claimRuns(t, s, 10, keyOf(jobs["agent b"]), keyOf(jobs["gpus"]), testerKey())))
+		for _, id := range []agent.RunID{"agent a", "command a", "gpu", "other gpu", "no name"} {
+			assert.Equal(t, []agent.RunID{id}, runIDs(claimRuns(t, s, 10, keyOf(jobs[id]), keyOf(jobs[id]))), "a key may be given twice")
 		}
 	},
-	"a lease that ran out and no process took is good": func(t *testing.T, s durable.Store) {
-		l := createAs(t, s, durable.Run{ID: "r"}, "one", gone)
-		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
-		renewed, err := s.Renew(t.Context(), l, hour)
-		require.NoError(t, err)
-		_, err = s.Claim(t.Context(), "r", "two", hour, durable.TakeFree)
-		require.ErrorAs(t, err, new(*durable.HeldError), "it is held again")
-		releaseRun(t, s, renewed)
-	},
-	"renew counts from now": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
-		longer, err := s.Renew(t.Context(), l, 3*hour)
-		require.NoError(t, err)
-		assert.Equal(t, []any{l.Run, l.Owner, l.Epoch}, []any{longer.Run, longer.Owner, longer.Epoch})
-		assert.WithinDuration(t, l.Expires.Add(2*hour), longer.Expires, time.Minute)
-		assert.True(t, longer.Expires.Equal(getRun(t, s, "r").Expires))
-		shorter, err := s.Renew(t.Context(), longer, gone)
-		require.NoError(t, err)
-		assert.True(t, shorter.Expires.Before(l.Expires))
-		claimRun(t, s, "r", "two", durable.TakeFree)
-	},
-	"an epoch that is to come is no lease": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
-		l.Epoch++
-		stale(t, s, l)
-	},
-	"each claim is an epoch": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
-		var old []durable.Lease
-		for range 5 {
-			old = append(old, l)
-			next := claimRun(t, s, "r", "two", durable.TakeOver)
-			require.Equal(t, l.Epoch+1, next.Epoch)
-			l = next
+	"at most limit": func(t *testing.T, s durable.Store) {
+		for i := range 10 {
+			submitJobs(t, s, durable.Job{ID: agent.RunID(strconv.Itoa(i)), Name: strconv.Itoa(i % 2)})
 		}
-		for _, o := range old {
-			stale(t, s, o)
+		keys := []durable.Key{keyOf(durable.Job{Name: "0"}), keyOf(durable.Job{Name: "1"})}
+		assert.Empty(t, claimRuns(t, s, 0, keys...))
+		assert.Empty(t, claimRuns(t, s, -1, keys...))
+		assert.Equal(t, []agent.RunID{"0"}, runIDs(claimRuns(t, s, 1, keys...)))
+		assert.Equal(t, []agent.RunID{"1", "2", "3"}, runIDs(claimRuns(t, s, 3, keys...)), "over all keys")
+		assert.Equal(t, []agent.RunID{"4", "6"}, runIDs(claimRuns(t, s, 2, keys[0])))
+		assert.Equal(t, []agent.RunID{"5", "7", "8", "9"}, runIDs(claimRuns(t, s, 100, keys...)))
+	},
+	"a higher priority first, then the longest ready": func(t *testing.T, s durable.Store) {
+		// Neither the names nor the order of submission are the order of claims.
+		for i, c := range []struct {
+			id       agent.RunID
+			priority int8
+		}{{"low", -128}, {"m", 0}, {"z", 0}, {"high", 127}, {"a", 0}, {"five", 5}, {"minus", -1}, {"five again", 5}} {
+			j := newJob(c.id)
+			j.Priority, j.Name = c.priority, strconv.Itoa(i%2)
+			submitJobs(t, s, j)
 		}
+		// A run that becomes ready again waits behind the others of its priority.
+		releaseRun(t, s, acquireRun(t, s, "m", "one", durable.TakeFree))
+		want := []agent.RunID{"high", "five", "five again", "z", "a", "m", "minus", "low"}
+		var got []agent.RunID
+		for _, limit := range []int{1, 3, 1, 2, 10} {
+			got = append(got, runIDs(claimRuns(t, s, limit, keyOf(durable.Job{Name: "0"}), keyOf(durable.Job{Name: "1"})))...)
+		}
+		assert.Equal(t, want, got)
+	},
+	"jobs of one call in their order": func(t *testing.T, s durable.Store) {
+		var jobs []durable.Job
+		var want []agent.RunID
+		for i := range 20 {
+			j := newJob(agent.RunID(strconv.Itoa(i * 7 % 20)))
+			jobs, want = append(jobs, j), append(want, j.ID)
+		}
+		submitJobs(t, s, jobs...)
+		assert.Equal(t, want, slices.Concat(runIDs(claimRuns(t, s, 3, testerKey())), runIDs(claimRuns(t, s, 30, testerKey()))))
+	},
+	"one run and many claimers":   func(t *testing.T, s durable.Store) { oneClaims(t, s) },
+	"many runs and many claimers": func(t *testing.T, s durable.Store) { allClaimed(t, s) },
+	"queues are the needs of runs": func(t *testing.T, s durable.Store) {
+		assert.Empty(t, queueKeys(t, s))
+		jobs := []durable.Job{
+			{Name: "a"},
+			{Name: "a", Kind: durable.KindCommand},
+			{Name: "b", Demands: map[string]string{"x": "1", "y": "2"}},
+		}
+		var want []durable.Key
+		for _, j := range jobs {
+			want = append(want, keyOf(j))
+		}
+		submitJobs(t, s, jobs[0], jobs[1], jobs[0])
+		beginAs(t, s, jobs[0], "one", hour)
+		l := beginAs(t, s, jobs[2], "one", hour)
+		assert.ElementsMatch(t, want, queueKeys(t, s), "each once")
+
+		child, pending := durable.Job{Name: "child"}, durable.Job{Name: "pending", NotBefore: later()}
+		want = append(want, keyOf(child), keyOf(pending))
+		writeCommit(t, s, l, durable.Commit{Jobs: []durable.Job{child}, Update: waitUpdate(1, newQuestion("c"))})
+		submitJobs(t, s, pending)
+		assert.ElementsMatch(t, want, queueKeys(t, s))
 		releaseRun(t, s, l)
-		stale(t, s, l)
+		assert.ElementsMatch(t, want, queueKeys(t, s), "a waiting run has needs, too")
+	},
+	"queues after the end": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		submitJobs(t, s, durable.Job{ID: "other", Name: "other"})
+		endRun(t, s, l)
+		assert.Contains(t, queueKeys(t, s), keyOf(durable.Job{Name: "other"}))
+		_, err := s.Prune(t.Context(), later())
+		require.NoError(t, err)
+		assert.Contains(t, queueKeys(t, s), keyOf(durable.Job{Name: "other"}))
+		submitJobs(t, s, newJob("again"))
+		assert.Contains(t, queueKeys(t, s), testerKey())
+		assert.Len(t, claimRuns(t, s, 10, testerKey()), 1)
 	},
 }
 
-// stale checks that a lease is rejected everywhere, and that trying to use it changes nothing.
-func stale(t *testing.T, s durable.Store, l durable.Lease) {
+// queueKeys returns the keys of all queues, each of which is listed once.
+func queueKeys(t *testing.T, s durable.Store) []durable.Key {
 	t.Helper()
-	before := getRun(t, s, l.Run)
-	next := newEntry(before.Entries + 1)
-	require.ErrorIs(t, s.Append(t.Context(), l, durable.Update{}, next), durable.ErrStale, "append with epoch %d", l.Epoch)
-	require.ErrorIs(t, s.Append(t.Context(), l, durable.Update{}), durable.ErrStale, "append nothing with epoch %d", l.Epoch)
-	require.ErrorIs(t, s.Append(t.Context(), l, parkUpdate(9, newQuestion("stale"))), durable.ErrStale, "update with epoch %d", l.Epoch)
-	require.ErrorIs(t, s.Append(t.Context(), l, endUpdate()), durable.ErrStale, "end with epoch %d", l.Epoch)
-	_, err := s.Renew(t.Context(), l, 5*hour)
-	require.ErrorIs(t, err, durable.ErrStale, "renew with epoch %d", l.Epoch)
-	require.ErrorIs(t, s.Release(t.Context(), l), durable.ErrStale, "release with epoch %d", l.Epoch)
-	assert.Equal(t, before, getRun(t, s, l.Run), "the run is as it was")
-	assert.Len(t, readJournal(t, s, l.Run), int(before.Entries))
+	needs, err := s.Queues(t.Context())
+	require.NoError(t, err)
+	keys := []durable.Key{}
+	for _, n := range needs {
+		require.NotContains(t, keys, n.Key(), "queue %v is listed twice", n)
+		keys = append(keys, n.Key())
+	}
+	return keys
+}
+
+// oneClaims lets eight claimers compete for one ready run.
+func oneClaims(t *testing.T, handles ...durable.Store) {
+	t.Helper()
+	for round := range 5 {
+		id := agent.RunID(fmt.Sprint("r", round))
+		submitJobs(t, handles[0], newJob(id))
+		var mu sync.Mutex
+		var won []durable.Run
+		atOnce(8, func(i int) {
+			runs, err := handles[i%len(handles)].Claim(t.Context(), strconv.Itoa(i), hour, 10, testerKey())
+			assert.NoError(t, err)
+			mu.Lock()
+			defer mu.Unlock()
+			won = append(won, runs...)
+		})
+		require.Len(t, won, 1, "leases of one run")
+		assert.Equal(t, getRun(t, handles[0], id), won[0])
+		assert.Equal(t, int64(1), won[0].Epoch)
+	}
+}
+
+// allClaimed lets eight claimers share many ready runs.
+func allClaimed(t *testing.T, handles ...durable.Store) {
+	t.Helper()
+	const n = 100
+	var jobs []durable.Job
+	var keys []durable.Key
+	for i := range n {
+		jobs = append(jobs, durable.Job{ID: agent.RunID(strconv.Itoa(i)), Name: strconv.Itoa(i % 3), Priority: int8(i % 2)})
+	}
+	for _, j := range jobs[:3] {
+		keys = append(keys, keyOf(j))
+	}
+	submitJobs(t, handles[0], jobs...)
+	var mu sync.Mutex
+	owners := map[agent.RunID]string{}
+	atOnce(8, func(i int) {
+		for misses := 0; misses < 3; { // a claimer may miss runs that another one is about to take
+			runs, err := handles[i%len(handles)].Claim(t.Context(), strconv.Itoa(i), hour, 3, keys...)
+			if !assert.NoError(t, err) {
+				return
+			}
+			assert.LessOrEqual(t, len(runs), 3)
+			if len(runs) == 0 {
+				misses++
+			}
+			mu.Lock()
+			for _, r := range runs {
+				assert.Empty(t, owners[r.ID], "run %q is claimed twice", r.ID)
+				owners[r.ID] = r.Owner
+			}
+			mu.Unlock()
+		}
+	})
+	for _, r := range claimRuns(t, handles[0], n, keys...) {
+		owners[r.ID] = r.Owner
+	}
+	require.Len(t, owners, n)
+	for id, owner := range owners {
+		assert.Equal(t, owner, getRun(t, handles[0], id).Owner)
+	}
 }

@@ -9,12 +9,14 @@
 //		})
 //	}
 //
-// For a store whose data survives a restart or is shared by several processes, run TestShared as well.
+// TestRandom compares a store with a model in memory over random sequences of calls. For a store whose data survives a
+// restart or is shared by several processes, run TestShared as well. TestScheduler tests a durable.Scheduler.
 //
 // # Rules
 //
-// Open must return an empty store each time; the tests close it. The tests do not wait for time to pass: expired leases
-// are created with a ttl of a nanosecond. Times passed to the store are whole microseconds, and the store may return them
-// in any time zone. Texts are valid UTF-8 without zero bytes; data may be any bytes. Run the tests with the race
-// detector, because some of them make concurrent calls.
+// Open must return an empty store each time; the tests close it. The tests hardly wait for time to pass: expired leases
+// are created with a ttl of a nanosecond, and deadlines lie in the past or a century ahead. They wait for up to thirty
+// seconds for what must happen, and do not test how soon it happens. Times passed to the store are whole microseconds,
+// and the store may return them in any time zone. Texts are valid UTF-8 without zero bytes; data may be any bytes. Run
+// the tests with the race detector, because some of them make concurrent calls.
 package durabletest

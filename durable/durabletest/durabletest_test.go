@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,67 +15,168 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	durabletest.TestStore(t, func(*testing.T) durable.Store { return newMemory("") })
+	durabletest.TestStore(t, func(*testing.T) durable.Store { return durabletest.NewModel("") })
 }
 
 func TestShared(t *testing.T) {
 	durabletest.TestShared(t, func(*testing.T) func(*testing.T) durable.Store {
-		m := newMemory("")
+		m := durabletest.NewModel("")
 		return func(*testing.T) durable.Store { return m }
 	})
 }
 
-// faults are ways to break the contract, and the part of it that finds each out.
-var faults = map[string]string{
-	"context":             "create/a_context_that_is_over",
-	"exists":              "create/an_id_is_taken_once",
-	"created":             "create/what_the_store_sets",
-	"claim ended":         "claim/what_has_ended_cannot",
-	"held":                "claim/a_claimed_run_stays_claimed",
-	"eternal":             "claim/what_ran_out_is_free",
-	"same epoch":          "claim/take_over_takes",
-	"renew":               "claim/each_claim_is_an_epoch",
-	"release":             "claim/each_claim_is_an_epoch",
-	"append":              "claim/each_claim_is_an_epoch",
-	"expired":             "claim/a_lease_that_ran_out_and_no_process_took",
-	"renew adds":          "claim/renew_counts_from_now",
-	"clone":               "append/what_was_given_may_be_changed",
-	"seq":                 "append/a_number_that_is_not_the_next",
-	"half":                "append/a_number_that_is_not_the_next",
-	"binary":              "append/data_is_any_bytes",
-	"empty status":        "append/an_empty_status",
-	"end keeps lease":     "append/a_status_that_ends_the_run",
-	"end keeps questions": "append/a_status_that_ends_the_run",
-	"after":               "append/entries_behind_a_number",
-	"oldest first":        "list/newest_first",
-	"page":                "list/filters",
-	"page gone":           "list/a_page_behind",
-	"limit":               "list/filters",
-	"due held":            "due/a_claimed_run_is_not_due_for_others",
-	"due cancelled":       "due/one_that_is_to_be_cancelled",
-	"due running":         "due/running_ones",
-	"due ends":            "due/an_answer_ends",
-	"due child":           "due/a_child_has_ended",
-	"due deadline":        "due/the_time_of_one",
-	"due answered":        "due/all_questions",
-	"due order":           "due/those_that_wait",
-	"call order":          "questions/come_back_in_call_order",
-	"forgets answers":     "questions/keep_their_answers",
-	"answer of old hash":  "questions/keep_their_answers",
-	"no token":            "questions/are_found_by_token",
-	"answer running":      "answer/only_a_parked_run",
-	"answer half":         "answer/all_or_none",
-	"answer hash":         "answer/fits_the_question",
-	"answer twice":        "answer/is_given_once",
-	"answer at":           "answer/is_kept",
-	"cancel ended":        "end/cancel_what_has_ended",
-	"delete held":         "end/delete_spares",
-	"prune running":       "end/prune_takes",
-	"switch":              "switch/is_what_it_was_set_to",
+func TestRandom(t *testing.T) {
+	durabletest.TestRandom(t, func(*testing.T) durable.Store { return durabletest.NewModel("") })
 }
 
-// TestFaults runs the contract over each broken store in a process of its own, for
-// a test that fails fails all above it.
+// faults are ways to break the contract, with the part of the suite that detects each.
+var faults = map[string]string{
+	"context":               "submit/a_cancelled_context_changes",
+	"exists":                "submit/an_ID_is_taken_once",
+	"submit half":           "submit/an_ID_is_taken_once",
+	"submit order":          "submit/many_jobs_at_once",
+	"invalid":               "submit/an_invalid_job",
+	"not before":            "submit/a_job_for_later",
+	"labels":                "submit/a_job_is_a_ready_run",
+	"demands":               "submit/a_job_is_a_ready_run",
+	"version":               "submit/the_job_survives",
+	"input":                 "submit/a_job_is_a_ready_run",
+	"begin pending":         "begin/demands_and_NotBefore",
+	"begin offers":          "begin/a_run_is_running_and_leased",
+	"key":                   "once/submitted_twice",
+	"key in one call":       "once/twice_in_one_call",
+	"begin known key":       "once/begin",
+	"delete keeps key":      "once/a_deleted_run_frees",
+	"acquire ended":         "acquire/an_ended_run",
+	"held":                  "acquire/a_held_run_stays_held",
+	"eternal":               "acquire/an_expired_lease_is_free",
+	"same epoch":            "acquire/take_over_takes",
+	"acquire ready":         "acquire/a_ready_run_becomes_running",
+	"acquire pending":       "acquire/a_pending_run_becomes_running",
+	"acquire waiting":       "acquire/a_waiting_run_keeps",
+	"attempts":              "acquire/attempts_count",
+	"renew":                 "acquire/each_lease_is_an_epoch",
+	"release":               "acquire/each_lease_is_an_epoch",
+	"commit":                "acquire/each_lease_is_an_epoch",
+	"expired is stale":      "acquire/an_expired_lease_that_no_process_took",
+	"renew adds":            "acquire/renew_counts_from_now",
+	"claim pending":         "claim/only_ready_runs",
+	"claim keys":            "claim/only_the_given_keys",
+	"claim limit":           "claim/at_most_limit",
+	"claim priority":        "claim/a_higher_priority_first",
+	"claim order":           "claim/a_higher_priority_first",
+	"claim twice":           "claim/one_run_and_many_claimers",
+	"queue twice":           "claim/queues_are_the_needs",
+	"prune queues":          "claim/queues_after_the_end",
+	"clone":                 "commit/what_was_given_may_be_changed",
+	"seq":                   "commit/a_number_that_is_not_the_next",
+	"half":                  "commit/a_number_that_is_not_the_next",
+	"binary":                "commit/data_is_any_bytes",
+	"empty status":          "commit/an_empty_status",
+	"end keeps lease":       "commit/a_status_that_ends_the_run",
+	"end keeps questions":   "commit/a_status_that_ends_the_run",
+	"after":                 "commit/entries_after_a_number",
+	"early result":          "commit/a_result_is_stored",
+	"blocked":               "commit/blocked_is_kept",
+	"event number":          "follow-ups/events_are_numbered",
+	"event run":             "follow-ups/events_are_numbered",
+	"events after":          "follow-ups/events_after_a_number",
+	"events limit":          "follow-ups/events_after_a_number",
+	"jobs":                  "follow-ups/jobs_of_a_commit",
+	"jobs last":             "follow-ups/all_or_nothing",
+	"events first":          "follow-ups/all_or_nothing",
+	"handled first":         "follow-ups/all_or_nothing",
+	"oldest first":          "list/newest_first",
+	"page":                  "list/filters",
+	"page gone":             "list/a_page_behind",
+	"limit":                 "list/filters",
+	"filter status":         "list/filters",
+	"filter kind":           "list/filters",
+	"filter name":           "list/filters",
+	"filter session":        "list/filters",
+	"filter parent":         "list/filters",
+	"filter label":          "list/filters",
+	"filter blocked":        "list/filters",
+	"filter since":          "list/since_and_until",
+	"filter until":          "list/since_and_until",
+	"answer wakes":          "ready/all_questions",
+	"answer ends":           "ready/an_answer_ends",
+	"child ends":            "ready/a_child_ended_before",
+	"parents":               "ready/a_child_has_ended",
+	"wake held":             "ready/an_answer_while_the_run_is_held",
+	"wake paused":           "pause/a_waiting_run_stays",
+	"release overdue":       "ready/a_deadline_passed_before",
+	"delay":                 "ready/a_release_with_a_delay",
+	"release cancelled":     "pause/cancel_beats_pause_at_the_release",
+	"release paused":        "pause/a_running_run_goes_on",
+	"expired":               "reconcile/a_running_run_whose_lease",
+	"expired waiting":       "reconcile/a_waiting_run_whose_lease",
+	"expired keeps owner":   "reconcile/a_running_run_whose_lease",
+	"overdue":               "reconcile/a_question_whose_deadline",
+	"overdue held":          "reconcile/an_overdue_question",
+	"overdue paused":        "pause/a_deadline_does_not_wake",
+	"due":                   "reconcile/a_pending_run_whose_time",
+	"due early":             "submit/a_job_for_later",
+	"deadline":              "reconcile/a_deadline_cancels",
+	"deadline again":        "reconcile/a_deadline_cancels",
+	"start by":              "reconcile/a_run_that_did_not_start",
+	"start by started":      "reconcile/a_run_that_did_not_start",
+	"reconcile done":        "reconcile/thousands_of_runs",
+	"call order":            "questions/come_back_in_call_order",
+	"forgets answers":       "questions/keep_their_answers",
+	"answer of old hash":    "questions/keep_their_answers",
+	"no token":              "questions/are_found_by_token",
+	"answer running":        "answer/only_a_waiting_run",
+	"answered is forgotten": "answer/after_the_run_became_ready",
+	"answered later":        "answer/an_answered_question_goes_first",
+	"answer half":           "answer/all_or_none",
+	"answer hash":           "answer/fits_the_question",
+	"answer twice":          "answer/is_given_once",
+	"answer at":             "answer/is_kept",
+	"last reason":           "signal/cancel_is_a_request",
+	"cancel held":           "signal/cancel_of_a_waiting_run_that_a_process_holds",
+	"cancel wakes":          "signal/cancel_makes_a_run_ready",
+	"cancel pending":        "signal/cancel_makes_a_run_ready",
+	"signal ended":          "signal/none_after_the_end",
+	"signal kind":           "signal/an_unknown_kind",
+	"signal by":             "signal/context_is_numbered",
+	"no owner":              "signal/context_waits",
+	"handled falls":         "signal/context_is_handled_once",
+	"pause signal":          "signal/cancel_and_pause_stay",
+	"cancel signal":         "signal/cancel_and_pause_stay",
+	"signals of expired":    "signal/an_expired_lease",
+	"signals of waiting":    "signal/a_waiting_run",
+	"pause ready":           "pause/a_ready_run_waits",
+	"pause pending":         "pause/a_pending_run_waits",
+	"pause cancelled":       "pause/cancel_beats_pause",
+	"resume":                "pause/a_ready_run_waits",
+	"resume pending":        "pause/a_pending_run_waits",
+	"resume waiting":        "pause/a_waiting_run_stays",
+	"resume held":           "pause/a_waiting_run_that_a_process_holds",
+	"resume text":           "pause/a_text_of_resume",
+	"end keeps pause":       "pause/an_end_clears_it",
+	"offer number":          "offers/each_time_a_run_becomes_ready",
+	"offered":               "offers/a_recorded_offer",
+	"retry":                 "offers/it_is_owed_again",
+	"old offer":             "offers/an_offer_that_is_not_the_newest",
+	"owed order":            "offers/the_longest_owed",
+	"owed limit":            "offers/the_longest_owed",
+	"polled":                "offers/how_queues_are_served",
+	"served keys":           "offers/how_queues_are_served",
+	"backlog":               "offers/how_queues_are_served",
+	"oldest":                "offers/how_queues_are_served",
+	"changes of ready runs": "changes/a_value_for_every_cause",
+	"changes of signals":    "changes/a_value_for_every_cause",
+	"one listener":          "changes/all_receivers",
+	"many values":           "changes/one_value_at_most",
+	"never closed":          "changes/closed_with_its_context",
+	"close":                 "closed_with_the_store",
+	"delete held":           "end/delete_refuses",
+	"prune running":         "end/prune_deletes_runs",
+	"switch":                "switch/is_what_it_was_set_to",
+}
+
+// TestFaults tests each broken store in a process of its own, because a failing test fails its parents.
 func TestFaults(t *testing.T) {
 	if os.Getenv("DURABLETEST_FAULT") != "" {
 		t.Skip("this is the process of one fault")
@@ -92,11 +194,37 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestBroken runs what TestFaults starts.
+// TestBroken runs in the processes of TestFaults.
 func TestBroken(t *testing.T) {
 	fault := os.Getenv("DURABLETEST_FAULT")
 	if fault == "" {
 		t.Skip("run by TestFaults")
 	}
-	durabletest.TestStore(t, func(*testing.T) durable.Store { return newMemory(fault) })
+	durabletest.SetPatience(2 * time.Second)
+	open := func(*testing.T) durable.Store { return durabletest.NewModel(fault) }
+	if os.Getenv("DURABLETEST_RANDOM") != "" {
+		durabletest.TestRandom(t, open)
+		return
+	}
+	durabletest.TestStore(t, open)
+}
+
+// TestRandomFaults tests that random calls detect faults that need several calls in a certain order.
+func TestRandomFaults(t *testing.T) {
+	if os.Getenv("DURABLETEST_FAULT") != "" {
+		t.Skip("this is the process of one fault")
+	}
+	for _, fault := range []string{
+		"same epoch", "key in one call", "claim priority", "end keeps lease", "end keeps questions", "handled falls", "answer wakes", "wake held",
+		"release paused", "release cancelled", "expired waiting", "pause cancelled", "offer number", "last reason", "attempts",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBroken$", "-rapid.nofailfile", "-rapid.shrinktime=0s", "-rapid.checks=300")
+			cmd.Env = append(os.Environ(), "DURABLETEST_FAULT="+fault, "DURABLETEST_RANDOM=1")
+			out, err := cmd.CombinedOutput()
+			require.Error(t, err, "random calls do not detect a store that is broken at %q", fault)
+			assert.Contains(t, string(out), "--- FAIL: TestBroken")
+		})
+	}
 }

@@ -2,6 +2,7 @@ package durabletest
 
 import (
 	"crypto/sha256"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,35 +14,14 @@ import (
 )
 
 var ending = map[string]part{
-	"cancel is a wish": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
-		require.NoError(t, s.Cancel(t.Context(), "r", "enough"))
-		require.NoError(t, s.Cancel(t.Context(), "r", "another reason"))
-		r := getRun(t, s, "r")
-		assert.Equal(t, []any{agent.StatusRunning, "enough", "one"}, []any{r.Status, r.CancelReason, r.Owner})
-		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
-		_, err := s.Renew(t.Context(), l, hour)
-		require.NoError(t, err)
-		assert.Equal(t, "enough", getRun(t, s, "r").CancelReason)
-	},
-	"cancel without a reason": func(t *testing.T, s durable.Store) {
-		createRun(t, s, "r")
-		require.NoError(t, s.Cancel(t.Context(), "r", ""))
-		assert.Equal(t, "cancelled", getRun(t, s, "r").CancelReason)
-	},
-	"cancel what has ended": func(t *testing.T, s durable.Store) {
-		writeUpdate(t, s, createRun(t, s, "r"), endUpdate())
-		before := getRun(t, s, "r")
-		require.NoError(t, s.Cancel(t.Context(), "r", "enough"))
-		assert.Equal(t, before, getRun(t, s, "r"))
-	},
 	"delete removes everything": func(t *testing.T, s durable.Store) {
 		q := newQuestion("c")
 		q.TokenHash = sha256.Sum256([]byte("token"))
-		l := createRun(t, s, "r")
-		writeUpdate(t, s, l, parkUpdate(1, q), newEntries(1, 9)...)
-		other := createRun(t, s, "other")
-		writeUpdate(t, s, other, parkUpdate(1, newQuestion("c")), newEntry(1))
+		l := beginAs(t, s, fullJob("r"), "one", hour)
+		sendSignal(t, s, "r", durable.SignalContext, "text")
+		writeCommit(t, s, l, durable.Commit{Entries: newEntries(1, 9), Events: []durable.Event{newEvent("e")}, Update: waitUpdate(1, q)})
+		other := beginRun(t, s, "other")
+		writeUpdate(t, s, other, waitUpdate(1, newQuestion("c")), newEntry(1))
 		releaseRun(t, s, l)
 		require.NoError(t, s.Delete(t.Context(), "r"))
 
@@ -50,17 +30,27 @@ var ending = map[string]part{
 		_, err = s.QuestionByToken(t.Context(), q.TokenHash)
 		require.ErrorIs(t, err, durable.ErrNotFound)
 		require.ErrorIs(t, s.Delete(t.Context(), "r"), durable.ErrNotFound)
-		assert.Equal(t, []agent.RunID{"other"}, list(t, s, durable.Filter{}))
+		assert.Equal(t, []agent.RunID{"other"}, listIDs(t, s, durable.Filter{}))
 		assert.Len(t, readJournal(t, s, "other"), 1)
 		assert.Len(t, readQuestions(t, s, "other"), 1)
 
-		createRun(t, s, "r")
+		assert.Empty(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
+
+		beginAs(t, s, durable.Job{ID: "r"}, "one", hour)
 		assert.Empty(t, readJournal(t, s, "r"), "the id is free again, and nothing is left of the old run")
+		assert.Empty(t, eventNames(t, s, "r"))
+		assert.Empty(t, readSignals(t, s, "one")["r"])
+		assert.Empty(t, readInput(t, s, "r"))
+		assert.Empty(t, readResult(t, s, "r"))
+		assert.Empty(t, getRun(t, s, "r").Labels)
+		assert.Empty(t, getRun(t, s, "r").Demands)
+		assert.Empty(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
+		assert.Equal(t, agent.RunID("again"), submitJobs(t, s, keyedJob("again", "key of r"))[0].ID)
 		assert.Empty(t, readQuestions(t, s, "r"))
 		assert.Equal(t, int64(1), getRun(t, s, "r").Epoch)
 	},
-	"delete spares what is held": func(t *testing.T, s durable.Store) {
-		l := createRun(t, s, "r")
+	"delete refuses a held run": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
 		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 		err := s.Delete(t.Context(), "r")
 		var held *durable.HeldError
@@ -71,19 +61,38 @@ var ending = map[string]part{
 
 		_, err = s.Renew(t.Context(), l, gone)
 		require.NoError(t, err)
-		require.NoError(t, s.Delete(t.Context(), "r"), "a lease that ran out holds nothing")
+		require.NoError(t, s.Delete(t.Context(), "r"), "an expired lease holds nothing")
 	},
-	"delete what has ended": func(t *testing.T, s durable.Store) {
-		writeUpdate(t, s, createRun(t, s, "r"), endUpdate(), newEntry(1))
+	"delete of an ended run": func(t *testing.T, s durable.Store) {
+		writeUpdate(t, s, beginRun(t, s, "r"), endUpdate(), newEntry(1))
 		require.NoError(t, s.Delete(t.Context(), "r"))
 	},
-	"prune takes what ended before": func(t *testing.T, s durable.Store) {
-		for _, id := range []agent.RunID{"a", "b"} {
-			writeUpdate(t, s, createRun(t, s, id), endUpdate(), newEntries(1, 3)...)
+	"delete of runs that no process holds": func(t *testing.T, s durable.Store) {
+		pending := newJob("pending")
+		pending.NotBefore = later()
+		submitJobs(t, s, newJob("ready"), pending)
+		suspendRun(t, s, "waiting", newQuestion("c"))
+		for _, id := range []agent.RunID{"ready", "pending", "waiting"} {
+			require.NoError(t, s.Delete(t.Context(), id), id)
 		}
-		createRun(t, s, "running")
-		createAs(t, s, durable.Run{ID: "ran out"}, "one", gone)
-		parkRun(t, s, "parked", newQuestion("c"))
+		assert.Empty(t, listIDs(t, s, durable.Filter{}))
+		assert.Empty(t, claimRuns(t, s, 10, testerKey()))
+		assert.Empty(t, readOwed(t, s, hour, 10))
+	},
+	"prune deletes runs that ended before": func(t *testing.T, s durable.Store) {
+		for _, id := range []agent.RunID{"a", "b"} {
+			l := beginAs(t, s, fullJob(id), "one", hour)
+			sendSignal(t, s, id, durable.SignalContext, "text")
+			u := endUpdate()
+			u.Result = []byte("result")
+			writeCommit(t, s, l, durable.Commit{Entries: newEntries(1, 3), Events: []durable.Event{newEvent("e")}, Update: u})
+		}
+		beginRun(t, s, "running")
+		beginAs(t, s, newJob("expired"), "one", gone)
+		suspendRun(t, s, "waiting", newQuestion("c"))
+		pending := newJob("pending")
+		pending.NotBefore = later()
+		submitJobs(t, s, newJob("ready"), pending)
 		last := getRun(t, s, "b").Updated
 
 		n, err := s.Prune(t.Context(), last.Add(-hour))
@@ -92,11 +101,33 @@ var ending = map[string]part{
 		n, err = s.Prune(t.Context(), last.Add(hour))
 		require.NoError(t, err)
 		assert.Equal(t, 2, n)
-		assert.ElementsMatch(t, []agent.RunID{"running", "ran out", "parked"}, list(t, s, durable.Filter{}))
-		_, err = s.Entries(t.Context(), "a", 0)
-		require.ErrorIs(t, err, durable.ErrNotFound)
-		createRun(t, s, "a")
+		assert.ElementsMatch(t, []agent.RunID{"running", "expired", "waiting", "ready", "pending"}, listIDs(t, s, durable.Filter{}))
+		require.ErrorIs(t, second(s.Entries(t.Context(), "a", 0)), durable.ErrNotFound)
+		require.ErrorIs(t, second(s.Events(t.Context(), "a", 0, 1)), durable.ErrNotFound)
+		assert.Empty(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
+		beginAs(t, s, durable.Job{ID: "a"}, "one", hour)
 		assert.Empty(t, readJournal(t, s, "a"))
+		assert.Empty(t, eventNames(t, s, "a"))
+		assert.Empty(t, readInput(t, s, "a"))
+		assert.Empty(t, readResult(t, s, "a"))
+		assert.Empty(t, getRun(t, s, "a").Labels)
+		assert.Equal(t, agent.RunID("again"), submitJobs(t, s, keyedJob("again", "key of b"))[0].ID)
+	},
+	"prune deletes thousands": func(t *testing.T, s durable.Store) {
+		const n = 1500
+		var jobs []durable.Job
+		for i := range n {
+			jobs = append(jobs, durable.Job{ID: agent.RunID(strconv.Itoa(i)), StartBy: longAgo(), Labels: map[string]string{"team": "red"}})
+		}
+		submitJobs(t, s, jobs...)
+		for !reconcileAll(t, s).Done {
+			continue
+		}
+		submitJobs(t, s, newJob("ready"))
+		pruned, err := s.Prune(t.Context(), later())
+		require.NoError(t, err)
+		assert.Equal(t, n, pruned)
+		assert.Equal(t, []agent.RunID{"ready"}, listIDs(t, s, durable.Filter{}))
 	},
 }
 

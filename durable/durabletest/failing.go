@@ -19,7 +19,7 @@ import (
 var failing = map[string]part{
 	"of the model": func(t *testing.T, s durable.Store) {
 		failAfterTwo(t, s, s, func(context.Context, agent.State) error { return errors.New("out of paper") })
-		assert.Equal(t, agent.StatusFailed, getRun(t, s, failingRun).Status)
+		assert.Equal(t, durable.StatusFailed, getRun(t, s, failingRun).Status)
 	},
 	"of a cancelled context": func(t *testing.T, s durable.Store) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -27,14 +27,14 @@ var failing = map[string]part{
 			cancel()
 			return context.Cause(ctx)
 		})
-		assert.Equal(t, agent.StatusCancelled, getRun(t, s, failingRun).Status)
+		assert.Equal(t, durable.StatusCancelled, getRun(t, s, failingRun).Status)
 	},
 	"whose lease is lost": func(t *testing.T, s durable.Store) {
 		failAfterTwo(t, s, s, func(_ context.Context, state agent.State) error {
-			claimRun(t, s, state.Run().ID, "two", durable.TakeOver)
+			acquireRun(t, s, state.Run().ID, "two", durable.TakeOver)
 			return nil
 		})
-		assert.Equal(t, agent.StatusRunning, getRun(t, s, failingRun).Status, "it is another's")
+		assert.Equal(t, durable.StatusRunning, getRun(t, s, failingRun).Status, "it is another's")
 	},
 	"whose store refuses a reply": func(t *testing.T, s durable.Store) {
 		failAfterTwo(t, s, &refusingStore{s, durable.EntryReply, 3}, nil)
@@ -139,14 +139,14 @@ type refusingStore struct {
 	left int
 }
 
-func (s *refusingStore) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
-	for _, e := range entries {
+func (s *refusingStore) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
+	for _, e := range c.Entries {
 		if e.Kind == s.kind {
 			s.left--
 		}
 	}
 	if s.left <= 0 {
-		return errors.New("no room left")
+		return errors.New("no space left")
 	}
-	return s.Store.Append(ctx, l, u, entries...)
+	return s.Store.Commit(ctx, l, c)
 }

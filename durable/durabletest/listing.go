@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,56 +19,100 @@ var listing = map[string]part{
 		want := []agent.RunID{}
 		// Neither the names nor the later changes are in the order of creation.
 		for _, id := range []agent.RunID{"m", "z", "a", "k", "b"} {
-			createRun(t, s, id)
+			beginRun(t, s, id)
 			want = append(want, id)
 		}
-		writeUpdate(t, s, claimRun(t, s, "m", "one", durable.TakeOver), durable.Update{}, newEntry(1))
+		writeUpdate(t, s, acquireRun(t, s, "m", "one", durable.TakeOver), durable.Update{}, newEntry(1))
 		slices.Reverse(want)
-		assert.Equal(t, want, list(t, s, durable.Filter{}))
+		assert.Equal(t, want, listIDs(t, s, durable.Filter{}))
 	},
-	"what is listed is what is known": func(t *testing.T, s durable.Store) {
+	"a listed run equals the run": func(t *testing.T, s durable.Store) {
 		q := newQuestion("c")
 		q.Deadline = testTime()
-		writeUpdate(t, s, createRun(t, s, "r"), parkUpdate(2, q), newEntry(1))
-		require.NoError(t, s.Cancel(t.Context(), "r", "enough"))
+		writeUpdate(t, s, beginAs(t, s, fullJob("r"), "one", hour), waitUpdate(2, q), newEntry(1))
+		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
 		got, err := s.List(t.Context(), durable.Filter{})
 		require.NoError(t, err)
 		assert.Equal(t, []durable.Run{getRun(t, s, "r")}, got)
 	},
 	"filters": func(t *testing.T, s durable.Store) {
-		add := func(r durable.Run, u durable.Update) {
-			writeUpdate(t, s, createAs(t, s, r, "one", hour), u)
+		begin := func(j durable.Job, u durable.Update) {
+			writeUpdate(t, s, beginAs(t, s, j, "one", hour), u)
 		}
-		add(durable.Run{ID: "1", Agent: "a", Session: "s"}, durable.Update{})
-		add(durable.Run{ID: "2", Agent: "b", Session: "s", Parent: "1"}, parkUpdate(1, newQuestion("c")))
-		add(durable.Run{ID: "3", Agent: "a", Session: "u", Parent: "1"}, endUpdate())
-		add(durable.Run{ID: "4", Agent: "b", Session: "u", Parent: "2"}, durable.Update{Status: agent.StatusFailed})
-		add(durable.Run{ID: "5"}, durable.Update{})
+		red, blue := map[string]string{"team": "red", "env": "prod"}, map[string]string{"team": "blue"}
+		begin(durable.Job{ID: "1", Name: "a", Session: "s", Labels: red}, durable.Update{})
+		begin(durable.Job{ID: "2", Name: "b", Session: "s", Parent: "1", Labels: blue}, waitUpdate(1, newQuestion("c")))
+		begin(durable.Job{ID: "3", Name: "a", Session: "u", Parent: "1", Labels: red, Kind: durable.KindCommand}, endUpdate())
+		begin(durable.Job{ID: "4", Name: "b", Session: "u", Parent: "2"}, durable.Update{Status: durable.StatusFailed, Blocked: true})
+		begin(durable.Job{ID: "5", Labels: map[string]string{"team": ""}}, durable.Update{Status: durable.StatusFailed})
+		submitJobs(t, s, durable.Job{ID: "6", Name: "c"}, durable.Job{ID: "7", Name: "c", NotBefore: later()})
+		label := func(name, value string) durable.Label { return durable.Label{Name: name, Value: value} }
 		for _, c := range []struct {
 			filter durable.Filter
 			want   []agent.RunID
 		}{
-			{durable.Filter{}, []agent.RunID{"5", "4", "3", "2", "1"}},
-			{durable.Filter{Status: []agent.Status{agent.StatusRunning}}, []agent.RunID{"5", "1"}},
-			{durable.Filter{Status: []agent.Status{agent.StatusParked, agent.StatusDone}}, []agent.RunID{"3", "2"}},
-			{durable.Filter{Status: []agent.Status{agent.StatusCancelled}}, []agent.RunID{}},
-			{durable.Filter{Agent: "a"}, []agent.RunID{"3", "1"}},
+			{durable.Filter{}, []agent.RunID{"7", "6", "5", "4", "3", "2", "1"}},
+			{durable.Filter{Status: []durable.Status{durable.StatusRunning}}, []agent.RunID{"1"}},
+			{durable.Filter{Status: []durable.Status{durable.StatusWaiting, durable.StatusCompleted}}, []agent.RunID{"3", "2"}},
+			{durable.Filter{Status: []durable.Status{durable.StatusReady}}, []agent.RunID{"6"}},
+			{durable.Filter{Status: []durable.Status{durable.StatusPending}}, []agent.RunID{"7"}},
+			{durable.Filter{Status: []durable.Status{durable.StatusCancelled}}, []agent.RunID{}},
+			{durable.Filter{Status: durable.Statuses}, []agent.RunID{"7", "6", "5", "4", "3", "2", "1"}},
+			{durable.Filter{Kind: durable.KindCommand}, []agent.RunID{"3"}},
+			{durable.Filter{Kind: durable.KindAgent, Name: "a"}, []agent.RunID{"1"}},
+			{durable.Filter{Name: "a"}, []agent.RunID{"3", "1"}},
+			{durable.Filter{Name: "c", Status: []durable.Status{durable.StatusPending}}, []agent.RunID{"7"}},
 			{durable.Filter{Session: "u"}, []agent.RunID{"4", "3"}},
 			{durable.Filter{Parent: "1"}, []agent.RunID{"3", "2"}},
-			{durable.Filter{Parent: "1", Agent: "b"}, []agent.RunID{"2"}},
-			{durable.Filter{Parent: "1", Agent: "b", Session: "u"}, []agent.RunID{}},
-			{durable.Filter{Agent: "a", Status: []agent.Status{agent.StatusDone}, Session: "u", Parent: "1"}, []agent.RunID{"3"}},
+			{durable.Filter{Parent: "1", Name: "b"}, []agent.RunID{"2"}},
+			{durable.Filter{Parent: "1", Name: "b", Session: "u"}, []agent.RunID{}},
+			{durable.Filter{Name: "a", Status: []durable.Status{durable.StatusCompleted}, Session: "u", Parent: "1"}, []agent.RunID{"3"}},
+			{durable.Filter{Label: label("team", "red")}, []agent.RunID{"3", "1"}},
+			{durable.Filter{Label: label("team", "blue")}, []agent.RunID{"2"}},
+			{durable.Filter{Label: label("team", "")}, []agent.RunID{"5"}},
+			{durable.Filter{Label: label("env", "prod")}, []agent.RunID{"3", "1"}},
+			{durable.Filter{Label: label("env", "red")}, []agent.RunID{}},
+			{durable.Filter{Label: label("team", "red"), Status: []durable.Status{durable.StatusRunning}}, []agent.RunID{"1"}},
+			{durable.Filter{Label: label("team", "red"), Before: "3"}, []agent.RunID{"1"}},
+			{durable.Filter{Label: label("team", "red"), Limit: 1}, []agent.RunID{"3"}},
+			{durable.Filter{Label: label("", "red")}, []agent.RunID{"7", "6", "5", "4", "3", "2", "1"}},
+			{durable.Filter{Blocked: true}, []agent.RunID{"4"}},
+			{durable.Filter{Blocked: true, Name: "a"}, []agent.RunID{}},
 			{durable.Filter{Before: "4"}, []agent.RunID{"3", "2", "1"}},
-			{durable.Filter{Before: "4", Agent: "a"}, []agent.RunID{"3", "1"}},
+			{durable.Filter{Before: "4", Name: "a"}, []agent.RunID{"3", "1"}},
+			{durable.Filter{Before: "3", Name: "b"}, []agent.RunID{"2"}},
 			{durable.Filter{Before: "4", Limit: 2}, []agent.RunID{"3", "2"}},
 			{durable.Filter{Before: "1"}, []agent.RunID{}},
-			{durable.Filter{Limit: 1}, []agent.RunID{"5"}},
+			{durable.Filter{Limit: 1}, []agent.RunID{"7"}},
 		} {
-			assert.Equal(t, c.want, list(t, s, c.filter), "%+v", c.filter)
+			assert.Equal(t, c.want, listIDs(t, s, c.filter), "%+v", c.filter)
+		}
+	},
+	"since and until": func(t *testing.T, s durable.Store) {
+		var at []time.Time
+		for _, id := range []agent.RunID{"a", "b", "c"} {
+			time.Sleep(2 * time.Millisecond) // the runs must not have the same time
+			at = append(at, submitJobs(t, s, newJob(id))[0].Created)
+		}
+		for _, c := range []struct {
+			filter durable.Filter
+			want   []agent.RunID
+		}{
+			{durable.Filter{Since: at[1]}, []agent.RunID{"c", "b"}},
+			{durable.Filter{Until: at[1]}, []agent.RunID{"a"}},
+			{durable.Filter{Since: at[1], Until: at[2]}, []agent.RunID{"b"}},
+			{durable.Filter{Since: at[1], Until: at[1]}, []agent.RunID{}},
+			{durable.Filter{Since: longAgo(), Until: later()}, []agent.RunID{"c", "b", "a"}},
+			{durable.Filter{Since: later()}, []agent.RunID{}},
+			{durable.Filter{Until: longAgo()}, []agent.RunID{}},
+			{durable.Filter{Since: at[0], Before: "c", Limit: 1}, []agent.RunID{"b"}},
+			{durable.Filter{Since: at[1].Add(time.Microsecond), Name: "tester"}, []agent.RunID{"c"}},
+		} {
+			assert.Equal(t, c.want, listIDs(t, s, c.filter), "%+v", c.filter)
 		}
 	},
 	"a page behind a run that is gone": func(t *testing.T, s durable.Store) {
-		releaseRun(t, s, createRun(t, s, "r"))
+		releaseRun(t, s, beginRun(t, s, "r"))
 		require.NoError(t, s.Delete(t.Context(), "r"))
 		_, err := s.List(t.Context(), durable.Filter{Before: "r"})
 		require.ErrorIs(t, err, durable.ErrNotFound)
@@ -77,18 +122,19 @@ var listing = map[string]part{
 		var group sync.WaitGroup
 		for w := range 4 {
 			group.Go(func() {
+				var jobs []durable.Job
 				for i := w; i < n; i += 4 {
-					_, err := s.Create(t.Context(), durable.Run{ID: agent.RunID(strconv.Itoa(i)), Agent: strconv.Itoa(i % 2)}, "one", hour)
-					assert.NoError(t, err)
+					jobs = append(jobs, durable.Job{ID: agent.RunID(strconv.Itoa(i)), Name: strconv.Itoa(i % 2)})
 				}
+				assert.NoError(t, second(s.Submit(t.Context(), jobs...)))
 			})
 		}
 		group.Wait()
-		assert.Len(t, list(t, s, durable.Filter{}), durable.DefaultLimit, "zero is the default limit")
+		assert.Len(t, listIDs(t, s, durable.Filter{}), durable.DefaultLimit, "zero is the default limit")
 
 		seen := map[agent.RunID]bool{}
-		for f := (durable.Filter{Agent: "1", Limit: 300}); ; {
-			page := list(t, s, f)
+		for f := (durable.Filter{Name: "1", Limit: 300}); ; {
+			page := listIDs(t, s, f)
 			if len(page) == 0 {
 				break
 			}
@@ -98,14 +144,14 @@ var listing = map[string]part{
 			}
 			f.Before = page[len(page)-1]
 			// A run that is added while a reader pages is listed before the pages read so far.
-			createAs(t, s, durable.Run{ID: "new " + f.Before, Agent: "1"}, "one", hour)
+			beginAs(t, s, durable.Job{ID: "new " + f.Before, Name: "1"}, "one", hour)
 		}
 		assert.Len(t, seen, n/2)
-		assert.Len(t, list(t, s, durable.Filter{Limit: 2 * n}), n+4)
+		assert.Len(t, listIDs(t, s, durable.Filter{Limit: 2 * n}), n+4)
 	},
 }
 
-func list(t *testing.T, s durable.Store, f durable.Filter) []agent.RunID {
+func listIDs(t *testing.T, s durable.Store, f durable.Filter) []agent.RunID {
 	t.Helper()
 	runs, err := s.List(t.Context(), f)
 	require.NoError(t, err, "list %+v", f)

@@ -16,14 +16,15 @@ import (
 )
 
 var racing = map[string]part{
-	"one of many creates": func(t *testing.T, s durable.Store) { oneCreates(t, s) },
-	"one of many claims":  func(t *testing.T, s durable.Store) { oneClaims(t, s) },
+	"one of many begins":   func(t *testing.T, s durable.Store) { oneBegins(t, s) },
+	"one of many acquires": func(t *testing.T, s durable.Store) { oneAcquires(t, s) },
+	"one job of a key":     func(t *testing.T, s durable.Store) { oneKey(t, s) },
 	"all of many take over, one after another": func(t *testing.T, s durable.Store) {
-		first := createRun(t, s, "r")
+		first := beginRun(t, s, "r")
 		var mu sync.Mutex
 		leases := []durable.Lease{first}
 		atOnce(8, func(i int) {
-			l, err := s.Claim(t.Context(), "r", strconv.Itoa(i), hour, durable.TakeOver)
+			l, err := s.Acquire(t.Context(), "r", strconv.Itoa(i), hour, durable.TakeOver)
 			assert.NoError(t, err)
 			mu.Lock()
 			defer mu.Unlock()
@@ -39,22 +40,22 @@ var racing = map[string]part{
 		}
 		writeUpdate(t, s, last, durable.Update{}, newEntry(1))
 	},
-	"one of many writes an entry":       func(t *testing.T, s durable.Store) { oneAppends(t, s) },
-	"one of many answers":               func(t *testing.T, s durable.Store) { oneAnswers(t, s) },
-	"who reads sees whole writes":       func(t *testing.T, s durable.Store) { wholeWrites(t, s, s) },
-	"who was taken over writes no more": func(t *testing.T, s durable.Store) { testFencing(t, s, s) },
+	"one of many writes an entry":                  func(t *testing.T, s durable.Store) { oneCommits(t, s) },
+	"one of many answers":                          func(t *testing.T, s durable.Store) { oneAnswers(t, s) },
+	"readers see whole writes":                     func(t *testing.T, s durable.Store) { wholeWrites(t, s, s) },
+	"a process that was taken over writes no more": func(t *testing.T, s durable.Store) { testFencing(t, s, s) },
 	"runs do not disturb each other": func(t *testing.T, s durable.Store) {
 		const steps = 15
 		atOnce(8, func(i int) {
 			id := agent.RunID(strconv.Itoa(i))
-			l, err := s.Create(t.Context(), durable.Run{ID: id}, "one", hour)
+			l, err := s.Begin(t.Context(), durable.Job{ID: id}, "one", hour)
 			assert.NoError(t, err)
 			for n := range steps {
-				assert.NoError(t, s.Append(t.Context(), l, durable.Update{}, newEntry(int64(n+1))))
+				assert.NoError(t, add(t.Context(), s, l, durable.Update{}, newEntry(int64(n+1))))
 				_, err := s.Run(t.Context(), id)
 				assert.NoError(t, err)
 			}
-			assert.NoError(t, s.Append(t.Context(), l, endUpdate()))
+			assert.NoError(t, add(t.Context(), s, l, endUpdate()))
 		})
 		for i := range 8 {
 			sameEntries(t, newEntries(1, steps), readJournal(t, s, agent.RunID(strconv.Itoa(i))))
@@ -64,33 +65,49 @@ var racing = map[string]part{
 
 // The races below use one handle, or several in TestShared.
 
-func oneCreates(t *testing.T, handles ...durable.Store) {
+func oneBegins(t *testing.T, handles ...durable.Store) {
 	t.Helper()
 	won := race(t, durable.ErrExists, func(i int) error {
-		return second(handles[i%len(handles)].Create(t.Context(), durable.Run{ID: "r", Agent: strconv.Itoa(i)}, strconv.Itoa(i), hour))
+		return second(handles[i%len(handles)].Begin(t.Context(), durable.Job{ID: "r", Name: strconv.Itoa(i)}, strconv.Itoa(i), hour))
 	})
 	r := getRun(t, handles[0], "r")
-	assert.Equal(t, []string{strconv.Itoa(won), strconv.Itoa(won)}, []string{r.Agent, r.Owner})
+	assert.Equal(t, []string{strconv.Itoa(won), strconv.Itoa(won)}, []string{r.Name, r.Owner})
 }
 
-func oneClaims(t *testing.T, handles ...durable.Store) {
+func oneAcquires(t *testing.T, handles ...durable.Store) {
 	t.Helper()
-	parkRun(t, handles[0], "r", newQuestion("c"))
+	suspendRun(t, handles[0], "r", newQuestion("c"))
 	won := race(t, new(durable.HeldError), func(i int) error {
-		return second(handles[i%len(handles)].Claim(t.Context(), "r", strconv.Itoa(i), hour, durable.TakeFree))
+		return second(handles[i%len(handles)].Acquire(t.Context(), "r", strconv.Itoa(i), hour, durable.TakeFree))
 	})
 	r := getRun(t, handles[0], "r")
 	assert.Equal(t, []any{strconv.Itoa(won), int64(2)}, []any{r.Owner, r.Epoch})
 }
 
-func oneAppends(t *testing.T, handles ...durable.Store) {
+// oneKey submits jobs with one idempotency key at once.
+func oneKey(t *testing.T, handles ...durable.Store) {
 	t.Helper()
-	l := createRun(t, handles[0], "r")
+	var ids [8]agent.RunID
+	atOnce(len(ids), func(i int) {
+		runs, err := handles[i%len(handles)].Submit(t.Context(), newJob(agent.RunID(fmt.Sprint("n", i))), keyedJob(agent.RunID(strconv.Itoa(i)), "k"))
+		if assert.NoError(t, err) && assert.Len(t, runs, 2) {
+			ids[i] = runs[1].ID
+		}
+	})
+	for _, id := range ids {
+		assert.Equal(t, ids[0], id, "all callers get the same run")
+	}
+	assert.Len(t, listIDs(t, handles[0], durable.Filter{}), len(ids)+1)
+}
+
+func oneCommits(t *testing.T, handles ...durable.Store) {
+	t.Helper()
+	l := beginRun(t, handles[0], "r")
 	for seq := int64(1); seq <= 5; seq++ {
 		won := race(t, new(durable.SeqError), func(i int) error {
 			e := newEntry(seq)
 			e.Data = fmt.Append(nil, i)
-			return handles[i%len(handles)].Append(t.Context(), l, durable.Update{Status: agent.StatusRunning, Steps: i}, e)
+			return add(t.Context(), handles[i%len(handles)], l, durable.Update{Status: durable.StatusRunning, Steps: i}, e)
 		})
 		assert.Equal(t, won, getRun(t, handles[0], "r").Steps)
 		assert.Equal(t, strconv.Itoa(won), string(readJournal(t, handles[0], "r")[seq-1].Data))
@@ -101,7 +118,7 @@ func oneAnswers(t *testing.T, handles ...durable.Store) {
 	t.Helper()
 	for round := range 5 {
 		id := agent.RunID(fmt.Sprint("r", round))
-		parkRun(t, handles[0], id, newQuestion("c"), newQuestion("d"))
+		suspendRun(t, handles[0], id, newQuestion("c"), newQuestion("d"))
 		won := race(t, durable.ErrAnswered, func(i int) error {
 			c, d := newAnswer("c"), newAnswer("d")
 			c.Data, d.Data = fmt.Append(nil, i), fmt.Append(nil, i)
@@ -120,17 +137,17 @@ func oneAnswers(t *testing.T, handles ...durable.Store) {
 // wholeWrites reads through one handle while another writes: the journal must never be behind the record of the run.
 func wholeWrites(t *testing.T, writer, reader durable.Store) {
 	t.Helper()
-	l := createRun(t, writer, "r")
+	l := beginRun(t, writer, "r")
 	done := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {
 		defer close(done)
 		for i := range 40 {
-			u := durable.Update{Status: agent.StatusRunning, Steps: 2 * (i + 1), Questions: []durable.Question{newQuestion("c"), newQuestion("d")}}
+			u := durable.Update{Status: durable.StatusRunning, Steps: 2 * (i + 1), Questions: []durable.Question{newQuestion("c"), newQuestion("d")}}
 			if i%2 == 0 {
 				u.Questions = []durable.Question{}
 			}
-			assert.NoError(t, writer.Append(t.Context(), l, u, newEntry(int64(2*i+1)), newEntry(int64(2*i+2))))
+			assert.NoError(t, add(t.Context(), writer, l, u, newEntry(int64(2*i+1)), newEntry(int64(2*i+2))))
 		}
 	})
 	for over := false; !over; {
@@ -158,14 +175,14 @@ func wholeWrites(t *testing.T, writer, reader durable.Store) {
 // of the second.
 func testFencing(t *testing.T, first, other durable.Store) {
 	t.Helper()
-	l := createRun(t, first, "r")
+	l := beginRun(t, first, "r")
 	started := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {
 		for seq := int64(1); ; seq++ {
 			e := newEntry(seq)
 			e.Key = "old"
-			err := first.Append(t.Context(), l, durable.Update{}, e)
+			err := add(t.Context(), first, l, durable.Update{}, e)
 			if err != nil {
 				assert.ErrorIs(t, err, durable.ErrStale)
 				return
@@ -176,7 +193,7 @@ func testFencing(t *testing.T, first, other durable.Store) {
 		}
 	})
 	<-started
-	taken := claimRun(t, other, "r", "two", durable.TakeOver)
+	taken := acquireRun(t, other, "r", "two", durable.TakeOver)
 	seq := getRun(t, other, "r").Entries
 	for i := range int64(5) {
 		e := newEntry(seq + 1 + i)

@@ -1,6 +1,8 @@
 package durabletest
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,30 +34,65 @@ func TestShared(t *testing.T, place func(t *testing.T) (open func(t *testing.T) 
 	}
 
 	t.Run("everything survives a restart", func(t *testing.T) { testSurvival(t, place(t)) })
-	t.Run("each sees what the other did", shared(checkShared))
-	t.Run("one of many creates", shared(func(t *testing.T, a, b durable.Store) { oneCreates(t, a, b) }))
-	t.Run("one of many claims", shared(func(t *testing.T, a, b durable.Store) { oneClaims(t, a, b) }))
-	t.Run("one of many writes an entry", shared(func(t *testing.T, a, b durable.Store) { oneAppends(t, a, b) }))
-	t.Run("one of many answers", shared(func(t *testing.T, a, b durable.Store) { oneAnswers(t, a, b) }))
-	t.Run("who reads sees whole writes", shared(wholeWrites))
-	t.Run("who was taken over writes no more", shared(testFencing))
+	for name, test := range map[string]func(t *testing.T, a, b durable.Store){
+		"each sees what the other did":                 checkShared,
+		"one of many begins":                           func(t *testing.T, a, b durable.Store) { oneBegins(t, a, b) },
+		"one of many acquires":                         func(t *testing.T, a, b durable.Store) { oneAcquires(t, a, b) },
+		"one job of a key":                             func(t *testing.T, a, b durable.Store) { oneKey(t, a, b) },
+		"one run and many claimers":                    func(t *testing.T, a, b durable.Store) { oneClaims(t, a, b) },
+		"many runs and many claimers":                  func(t *testing.T, a, b durable.Store) { allClaimed(t, a, b) },
+		"one of many writes an entry":                  func(t *testing.T, a, b durable.Store) { oneCommits(t, a, b) },
+		"one of many answers":                          func(t *testing.T, a, b durable.Store) { oneAnswers(t, a, b) },
+		"many reconcile at once":                       func(t *testing.T, a, b durable.Store) { onceReconciled(t, a, b) },
+		"readers see whole writes":                     wholeWrites,
+		"a process that was taken over writes no more": testFencing,
+		"changes of the other":                         testChanges,
+		"a change wakes a claimer":                     testWakes,
+	} {
+		t.Run(name, shared(test))
+	}
+}
+
+// testWakes claims a run in one handle that another handle submits.
+func testWakes(t *testing.T, a, b durable.Store) {
+	changes := b.Changes(t.Context())
+	for round := range 5 {
+		id := agent.RunID(fmt.Sprint("r", round))
+		var group sync.WaitGroup
+		group.Go(func() { assert.NoError(t, second(a.Submit(t.Context(), newJob(id)))) })
+		for runs := []durable.Run(nil); len(runs) == 0; {
+			awaitChange(t, changes, "submit")
+			runs = claimRuns(t, b, 1, testerKey())
+		}
+		group.Wait()
+		requireStatus(t, a, durable.StatusRunning, id)
+	}
 }
 
 func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	s := open(t)
 	q := newQuestion("c")
 	q.TokenHash, q.Deadline, q.Child = [32]byte{1, 2, 3}, testTime(), "child"
-	l := createRun(t, s, "parked")
-	writeUpdate(t, s, l, parkUpdate(2, q, newQuestion("d")), newEntries(1, 5)...)
-	require.NoError(t, s.Answer(t.Context(), "parked", newAnswer("d")))
-	require.NoError(t, s.Cancel(t.Context(), "parked", "enough"))
-	writeUpdate(t, s, createRun(t, s, "ended"), endUpdate(), newEntry(1))
-	running := createRun(t, s, "running")
+	l := beginRun(t, s, "waiting")
+	writeUpdate(t, s, l, waitUpdate(2, q, newQuestion("d")), newEntries(1, 5)...)
+	require.NoError(t, s.Answer(t.Context(), "waiting", newAnswer("d")))
+	require.NoError(t, s.Signal(t.Context(), "waiting", cancelSignal("enough")))
+	ended := endUpdate()
+	ended.Result = []byte("the result")
+	writeUpdate(t, s, beginRun(t, s, "ended"), ended, newEntry(1))
+	running := beginAs(t, s, fullJob("running"), "one", hour)
+	writeCommit(t, s, running, durable.Commit{Events: []durable.Event{newEvent("a"), newEvent("b")}})
+	sendSignal(t, s, "running", durable.SignalContext, "text")
+	sendSignal(t, s, "running", durable.SignalPause, "")
+	pending := newJob("pending")
+	pending.NotBefore = later()
+	submitJobs(t, s, pending, newJob("ready"))
+	offers := readOwed(t, s, hour, 10)
 	on := durable.Switch{On: true, Reason: "fire", By: "ops", Since: testTime()}
 	require.NoError(t, s.SetDenyTools(t.Context(), on))
 	all, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
-	asked := readQuestions(t, s, "parked")
+	asked := readQuestions(t, s, "waiting")
 	require.NoError(t, s.Close())
 
 	s = open(t)
@@ -63,8 +100,15 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	again, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
 	assert.Equal(t, all, again)
-	sameEntries(t, newEntries(1, 5), readJournal(t, s, "parked"))
-	for i, q := range readQuestions(t, s, "parked") {
+	sameJob(t, fullJob("running"), getRun(t, s, "running"))
+	assert.Equal(t, string(fullJob("running").Input), readInput(t, s, "running"))
+	assert.Equal(t, "the result", readResult(t, s, "ended"))
+	assert.Equal(t, []string{"a", "b"}, eventNames(t, s, "running"))
+	assert.Equal(t, []string{"context text", "pause "}, readSignals(t, s, "one")["running"])
+	assert.Equal(t, offers, readOwed(t, s, hour, 10))
+	assert.Equal(t, agent.RunID("running"), submitJobs(t, s, keyedJob("other", "key of running"))[0].ID)
+	sameEntries(t, newEntries(1, 5), readJournal(t, s, "waiting"))
+	for i, q := range readQuestions(t, s, "waiting") {
 		sameQuestion(t, asked[i], q)
 	}
 	found, err := s.QuestionByToken(t.Context(), q.TokenHash)
@@ -75,26 +119,35 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	assert.True(t, on.Since.Equal(sw.Since))
 	assert.Equal(t, []any{on.On, on.Reason, on.By}, []any{sw.On, sw.Reason, sw.By})
 
-	_, err = s.Claim(t.Context(), "running", "two", hour, durable.TakeFree)
+	_, err = s.Acquire(t.Context(), "running", "two", hour, durable.TakeFree)
 	require.ErrorAs(t, err, new(*durable.HeldError), "a lease outlives a restart")
 	writeUpdate(t, s, running, durable.Update{}, newEntry(1))
-	createRun(t, s, "new")
-	assert.Equal(t, []agent.RunID{"new", "running", "ended", "parked"}, list(t, s, durable.Filter{}))
+	beginRun(t, s, "new")
+	assert.Equal(t, []agent.RunID{"new", "ready", "pending", "running", "ended", "waiting"}, listIDs(t, s, durable.Filter{}))
 }
 
 func checkShared(t *testing.T, a, b durable.Store) {
-	l := createRun(t, a, "r")
+	l := beginRun(t, a, "r")
 	assert.Equal(t, getRun(t, a, "r"), getRun(t, b, "r"))
-	_, err := b.Claim(t.Context(), "r", "two", hour, durable.TakeFree)
+	_, err := b.Acquire(t.Context(), "r", "two", hour, durable.TakeFree)
 	require.ErrorAs(t, err, new(*durable.HeldError))
-	writeUpdate(t, a, l, parkUpdate(1, newQuestion("c")), newEntry(1))
+	writeUpdate(t, a, l, waitUpdate(1, newQuestion("c")), newEntry(1))
 	sameEntries(t, readJournal(t, a, "r"), readJournal(t, b, "r"))
 	require.NoError(t, b.Answer(t.Context(), "r", newAnswer("c")))
 	require.ErrorIs(t, a.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
-	require.NoError(t, b.Cancel(t.Context(), "r", "enough"))
+	require.NoError(t, b.Signal(t.Context(), "r", cancelSignal("enough")))
 	assert.Equal(t, "enough", getRun(t, a, "r").CancelReason)
 
-	taken := claimRun(t, b, "r", "two", durable.TakeOver)
+	require.NoError(t, b.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalContext, Text: "text"}))
+	assert.Equal(t, []string{"context text", "cancel enough"}, readSignals(t, a, "one")["r"])
+	writeCommit(t, a, l, durable.Commit{Events: []durable.Event{newEvent("e")}, HandledSignals: 1})
+	assert.Equal(t, []string{"e"}, eventNames(t, b, "r"))
+	assert.Equal(t, []string{"cancel enough"}, readSignals(t, b, "one")["r"])
+	submitJobs(t, a, keyedJob("keyed", "k"))
+	assert.Equal(t, agent.RunID("keyed"), submitJobs(t, b, keyedJob("other", "k"))[0].ID)
+	assert.Equal(t, queueKeys(t, a), queueKeys(t, b))
+
+	taken := acquireRun(t, b, "r", "two", durable.TakeOver)
 	stale(t, a, l)
 	writeUpdate(t, a, taken, durable.Update{}, newEntry(2)) // a lease is good in any process
 	require.NoError(t, b.SetDenyTools(t.Context(), durable.Switch{On: true}))
@@ -102,7 +155,10 @@ func checkShared(t *testing.T, a, b durable.Store) {
 	require.NoError(t, err)
 	assert.True(t, sw.On)
 	releaseRun(t, a, taken)
-	due(t, a, "r")
+	requireStatus(t, b, durable.StatusReady, "r")
+	assert.Equal(t, []durable.OfferID{{Run: "keyed", Seq: 1}, {Run: "r", Seq: 1}}, readOwed(t, b, hour, 10))
+	record(t, b, durable.OfferID{Run: "r", Seq: 1}, durable.OfferID{Run: "keyed", Seq: 1})
+	assert.Empty(t, readOwed(t, a, hour, 10))
 	require.NoError(t, b.Delete(t.Context(), "r"))
 	_, err = a.Run(t.Context(), "r")
 	require.ErrorIs(t, err, durable.ErrNotFound)

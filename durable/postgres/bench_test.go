@@ -29,7 +29,7 @@ func BenchmarkStore(b *testing.B) {
 		e := durable.Entry{Kind: "reply", Key: "call", At: time.Now(), Data: bytes.Repeat([]byte("x"), 1000)}
 		for b.Loop() {
 			e.Seq++
-			require.NoError(b, s.Append(ctx, l, durable.Update{Status: agent.StatusRunning, Steps: int(e.Seq)}, e))
+			require.NoError(b, s.Commit(ctx, l, commit(durable.Update{Status: durable.StatusRunning, Steps: int(e.Seq)}, e)))
 		}
 	})
 	b.Run("append, 16 runs at once", func(b *testing.B) {
@@ -39,16 +39,16 @@ func BenchmarkStore(b *testing.B) {
 			e := durable.Entry{Kind: "reply", Key: "call", At: time.Now(), Data: bytes.Repeat([]byte("x"), 1000)}
 			for pb.Next() {
 				e.Seq++
-				if err := s.Append(ctx, l, durable.Update{Status: agent.StatusRunning, Steps: int(e.Seq)}, e); err != nil {
+				if err := s.Commit(ctx, l, commit(durable.Update{Status: durable.StatusRunning, Steps: int(e.Seq)}, e)); err != nil {
 					b.Error(err)
 					return
 				}
 			}
 		})
 	})
-	b.Run("claim", func(b *testing.B) {
+	b.Run("acquire", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			_, err := s.Claim(ctx, agent.RunID(fmt.Sprint("run ", 10*(i%9000)+11)), "two", time.Hour, durable.TakeOver)
+			_, err := s.Acquire(ctx, agent.RunID(fmt.Sprint("run ", 100*(i%900)+61)), "two", time.Hour, durable.TakeOver)
 			require.NoError(b, err)
 		}
 	})
@@ -61,11 +61,11 @@ func BenchmarkStore(b *testing.B) {
 	})
 	b.Run("park and answer", func(b *testing.B) {
 		l := fresh(b, s)
-		u := durable.Update{Status: agent.StatusParked, Questions: []durable.Question{{Call: "c", Data: bytes.Repeat([]byte("x"), 1000)}}}
+		u := durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "c", Data: bytes.Repeat([]byte("x"), 1000)}}}
 		for seq := int64(1); b.Loop(); seq++ {
 			hash := fmt.Sprint(seq)
 			u.Questions[0].Hash = hash
-			require.NoError(b, s.Append(ctx, l, u, entry(seq)))
+			require.NoError(b, s.Commit(ctx, l, commit(u, entry(seq))))
 			require.NoError(b, s.Answer(ctx, l.Run, durable.Answer{Call: "c", Hash: hash}))
 		}
 	})
@@ -76,8 +76,8 @@ func BenchmarkStore(b *testing.B) {
 	})
 	for name, f := range map[string]durable.Filter{
 		"list page, all":               {Limit: 50},
-		"list page, parked":            {Limit: 50, Status: []agent.Status{agent.StatusParked}},
-		"list page, parked, in middle": {Limit: 50, Status: []agent.Status{agent.StatusParked}, Before: "run 50000"},
+		"list page, parked":            {Limit: 50, Status: []durable.Status{durable.StatusWaiting}},
+		"list page, parked, in middle": {Limit: 50, Status: []durable.Status{durable.StatusWaiting}, Before: "run 50000"},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
@@ -87,16 +87,25 @@ func BenchmarkStore(b *testing.B) {
 			}
 		})
 	}
-	b.Run("due", func(b *testing.B) {
+	b.Run("claim none of 10 queues", func(b *testing.B) {
+		keys := lo.Times(10, func(i int) durable.Key { return durable.Needs{Name: fmt.Sprint(i)}.Key() })
 		for b.Loop() {
-			runs, err := s.Due(ctx, 10)
+			runs, err := s.Claim(ctx, "two", time.Hour, 10, keys...)
 			require.NoError(b, err)
-			require.Len(b, runs, 10)
+			require.Empty(b, runs)
+		}
+	})
+	b.Run("reconcile", func(b *testing.B) {
+		require.NoError(b, second(s.Reconcile(ctx)))
+		for b.Loop() {
+			done, err := s.Reconcile(ctx)
+			require.NoError(b, err)
+			require.False(b, done.Changed())
 		}
 	})
 	b.Run("entries, 50", func(b *testing.B) {
 		l := fresh(b, s)
-		require.NoError(b, s.Append(ctx, l, durable.Update{}, entries(1, 50)...))
+		require.NoError(b, s.Commit(ctx, l, commit(durable.Update{}, entries(1, 50)...)))
 		for b.Loop() {
 			all, err := s.Entries(ctx, l.Run, 0)
 			require.NoError(b, err)
@@ -120,7 +129,7 @@ func BenchmarkConcurrentAppend(b *testing.B) {
 			for i, l := range leases {
 				group.Go(func() {
 					for seq := 1; seq <= (b.N+c.runs-1-i)/c.runs; seq++ {
-						if err := s.Append(b.Context(), l, durable.Update{}, benchEntry(int64(seq))); err != nil {
+						if err := s.Commit(b.Context(), l, commit(durable.Update{}, benchEntry(int64(seq)))); err != nil {
 							b.Error(err)
 							return
 						}

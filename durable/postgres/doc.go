@@ -19,12 +19,17 @@
 //
 // # Many processes
 //
-// Every change of a run locks its row, in one transaction that is sent as one message; an Answer takes three. So if many
-// processes want the same thing, exactly one gets it. Reads wait for no lock. Due uses one index in the order of waiting,
-// so it does not visit parked runs that are not due, even a million of them.
+// Every change of a run locks its row, in one transaction that is sent as one message; an Answer takes three, and a Reconcile
+// that finds something to do four. So if many processes want the same thing, exactly one gets it. Reads wait for no lock. Claim
+// reads the first ready runs of each queue and skips those that another process is claiming, so its cost depends neither on the
+// number of ready runs nor on that of waiting ones.
+//
+// Transactions that make a run ready or send a signal notify the other processes (NOTIFY, on a channel named after the schema).
+// PostgreSQL commits such transactions one after the other, so the steps of runs do not notify. Changes listens on one
+// connection for all its callers, beside the pool.
 //
 // Leases, deadlines and all times that a store sets use the clock of the database, so the clocks of the processes may
-// differ. If the database clock is set back, leases last longer by that amount and runs become due later; TakeOver does
+// differ. If the database clock is set back, leases last longer by that amount and runs become ready later; TakeOver does
 // not wait for a lease. The store keeps times given by callers to the microsecond.
 //
 // # Durability
@@ -39,10 +44,13 @@
 // that never reached the database. Any error that is not one of package durable concerns the database: the call was done
 // completely or not at all, and repeating it is safe.
 //
-//   - Append: the same call with the same entries succeeds whether or not the first one was done, and changes nothing
-//     twice. A call without entries that ended the run returns ErrStale.
-//   - Create: ErrExists means that it was done. The same owner then claims the run.
-//   - Claim: the same owner gets another lease, with the next epoch.
+//   - Commit: the same call with the same entries, or with jobs that have an ID, succeeds whether or not the first one was done,
+//     and changes nothing twice. Without either, events are added again, and a call that ended the run returns ErrStale.
+//   - Submit: a job with an idempotency key is stored once. For other jobs, ErrExists means that it was done if they have an ID.
+//   - Begin: ErrExists means that it was done. The same owner then acquires the run.
+//   - Acquire: the same owner gets another lease, with the next epoch.
+//   - Claim: the claimed runs become ready again when their leases expire.
+//   - Signal: an added context is added again.
 //   - Release and Delete: ErrStale and ErrNotFound mean that it was done, by this process or by another.
 //   - Answer: ErrAnswered means that an answer is stored; Questions returns it.
 //   - All other calls have the same result again.
@@ -52,7 +60,8 @@
 // The tables are in a schema of their own, "grapnel" unless Options.Schema names another. Open creates and migrates the
 // schema; processes that start at the same time wait for each other. A role that may only read and write rows can open a
 // store that Migrate has migrated under a role with more rights. Rollback reverts one migration, to go back to an older
-// version of the program. Open refuses a schema of a newer version.
+// version of the program; it refuses to if there are runs that the older version cannot store. Open refuses a schema of a newer
+// version.
 //
 // Texts may contain any bytes. Texts that PostgreSQL does not accept, with zero bytes or invalid UTF-8, are stored as \x
 // and hexadecimal digits.

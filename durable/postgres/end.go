@@ -7,28 +7,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
-
-// Cancel requests the cancellation of a run: see durable.Store. Repeating the call is safe.
-func (s *Store) Cancel(ctx context.Context, id agent.RunID, reason string) error {
-	return s.call(ctx, fmt.Sprintf("cancel run %s", id), func(ctx context.Context) error {
-		var (
-			b     pgx.Batch
-			there bool
-		)
-		b.Queue(`UPDATE runs SET cancel_reason = $2, ready = least(ready, clock_timestamp())
-			WHERE id = $1 AND ended IS NULL AND cancel_reason = ''`, text(id), text(lo.CoalesceOrEmpty(reason, "cancelled")))
-		b.Queue(`SELECT true FROM runs WHERE id = $1`, text(id)).QueryRow(scanOptional(&there))
-		if err := s.batch(ctx, &b); err != nil || there {
-			return err
-		}
-		return durable.ErrNotFound
-	})
-}
 
 // Delete removes a run: see durable.Store. If the reply of the database was lost, a repeated call returns ErrNotFound
 // once the run is deleted.
@@ -50,7 +32,7 @@ func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 		case !r.there:
 			return durable.ErrNotFound
 		}
-		return &durable.HeldError{Run: id, Owner: r.Owner, Expires: r.Expires}
+		return &durable.HeldError{Run: id, Owner: r.owner, Expires: r.expires}
 	})
 }
 
@@ -71,8 +53,24 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (n int, err error) 
 			return err
 		})
 		n += int(gone)
-		if err != nil || gone < pruneAtOnce {
+		if err != nil {
 			return n, err
 		}
+		if gone < pruneAtOnce {
+			return n, s.pruneQueues(ctx)
+		}
 	}
+}
+
+// pruneQueuesQuery deletes the queues without runs. It skips a queue for which another session is storing a run.
+const pruneQueuesQuery = `DELETE FROM queues WHERE id IN (
+	SELECT q.id FROM queues q LEFT JOIN LATERAL (SELECT true AS used FROM runs r WHERE r.queue = q.id LIMIT 1) r ON true
+	WHERE r.used IS NULL FOR UPDATE OF q SKIP LOCKED)`
+
+// pruneQueues deletes the queues without runs.
+func (s *Store) pruneQueues(ctx context.Context) error {
+	return s.call(ctx, "prune queues", func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, pruneQueuesQuery)
+		return err
+	})
 }

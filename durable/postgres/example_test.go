@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/postgres"
 	"github.com/grapnel-go/grapnel/internal/parts"
@@ -29,34 +28,34 @@ func Example() { //nolint:testableexamples // TestExample looks at what it says,
 		log.Fatal(err)
 	}
 
-	first, err := store.Create(ctx, durable.Run{ID: "run_1", Agent: "banker"}, "machine a", time.Minute)
+	first, err := store.Begin(ctx, durable.Job{ID: "run_1", Name: "banker"}, "machine a", time.Minute)
 	if err != nil {
 		log.Fatal(err)
 	}
 	reply := durable.Entry{Seq: 1, Kind: "reply", At: time.Now(), Data: []byte(`"Pay Alice?"`)}
-	if err := store.Append(ctx, first, durable.Update{Status: agent.StatusRunning, Steps: 1}, reply); err != nil {
+	if err := store.Commit(ctx, first, commit(durable.Update{Status: durable.StatusRunning, Steps: 1}, reply)); err != nil {
 		log.Fatal(err)
 	}
 
-	_, err = store.Claim(ctx, "run_1", "machine b", time.Minute, durable.TakeFree)
+	_, err = store.Acquire(ctx, "run_1", "machine b", time.Minute, durable.TakeFree)
 	if held, ok := errors.AsType[*durable.HeldError](err); ok {
 		fmt.Println("held by", held.Owner)
 	}
-	second, err := store.Claim(ctx, "run_1", "machine b", time.Minute, durable.TakeOver)
+	second, err := store.Acquire(ctx, "run_1", "machine b", time.Minute, durable.TakeOver)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("taken over with epoch", second.Epoch)
 
 	late := durable.Entry{Seq: 2, Kind: "reply", At: time.Now()}
-	fmt.Println(store.Append(ctx, first, durable.Update{}, late))
+	fmt.Println(store.Commit(ctx, first, commit(durable.Update{}, late)))
 	if err := store.Close(); err != nil {
 		log.Fatal(err)
 	}
 	// The output is:
 	//	held by machine a
 	//	taken over with epoch 2
-	//	append to run run_1: another process has claimed the run: this process must not write to it
+	//	commit to run run_1: another process has claimed the run: this process must not write to it
 }
 
 // TestExample runs the example where there is a server.
@@ -79,5 +78,5 @@ func TestExample(t *testing.T) {
 	got, err := os.ReadFile(said.Name())
 	require.NoError(t, err)
 	assert.Equal(t, "held by machine a\ntaken over with epoch 2\n"+
-		"append to run run_1: another process has claimed the run: this process must not write to it\n", string(got))
+		"commit to run run_1: another process has claimed the run: this process must not write to it\n", string(got))
 }

@@ -7,12 +7,30 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // Queries whose plans are looked at.
 const (
-	DueQuery       = dueQuery
-	EntriesQuery   = entriesQuery
-	QuestionsQuery = questionsQuery
-	TokenQuery     = tokenQuery
-	PruneQuery     = pruneQuery
+	ClaimQuery       = claimQuery
+	OwedQuery        = owedQuery
+	SignalsQuery     = signalsQuery
+	ServedQuery      = servedQuery
+	PolledQuery      = polledQuery
+	EventsQuery      = eventsQuery
+	PruneQueuesQuery = pruneQueuesQuery
+	EntriesQuery     = entriesQuery
+	QuestionsQuery   = questionsQuery
+	TokenQuery       = tokenQuery
+	PruneQuery       = pruneQuery
 )
 
 // Listing is the query of a list.
 var Listing = listQuery
+
+// Looking is the query with which Reconcile looks for work, and Locking are those with which it finds it, by the column of the time.
+func Locking() map[string]string {
+	all := map[string]string{}
+	for c := range causes {
+		all[causeTimes[c]] = lockQuery(c)
+	}
+	return all
+}
+
+// Looking returns the query with which Reconcile looks for work.
+func Looking() string { return lookQuery() }

@@ -11,27 +11,30 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// fingerprint returns the SHA-256 of all arguments of an Append, which identifies a repeated call.
-func fingerprint(l durable.Lease, u durable.Update, entries []durable.Entry) []byte {
+// fingerprint returns the SHA-256 of all arguments of a Commit, which identifies a repeated call.
+func fingerprint(l durable.Lease, c durable.Commit) []byte {
 	p := printer{sha256.New()}
-	p.number(l.Epoch, int64(u.Steps), int64(len(u.Questions)), int64(len(entries)), lo.Ternary[int64](u.Questions == nil, 1, 0))
+	u := c.Update
+	p.number(l.Epoch, int64(u.Steps), c.HandledSignals, lo.Ternary[int64](u.Blocked, 1, 0), lo.Ternary[int64](u.Questions == nil, 1, 0))
+	p.number(int64(len(u.Questions)), int64(len(c.Entries)), int64(len(c.Events)), int64(len(c.Jobs)))
 	p.strings(string(l.Run), string(u.Status), string(u.Reason))
+	p.bytes(u.Result)
 	for _, q := range u.Questions {
-		p.strings(q.Call, q.Hash, q.Tool, string(q.Child), string(q.TokenHash[:]))
-		p.bytes(q.Data)
-		p.time(q.Asked, q.Deadline)
-		p.number(lo.Ternary[int64](q.Answer == nil, 0, 1))
-		if a := q.Answer; a != nil {
-			p.bytes(a.Data)
-			p.time(a.At)
-			p.number(lo.Ternary[int64](a.Ends, 1, 0))
-		}
+		p.question(q)
 	}
-	for _, e := range entries {
+	for _, e := range c.Entries {
 		p.number(e.Seq)
 		p.strings(string(e.Kind), e.Key)
 		p.time(e.At)
 		p.bytes(e.Data)
+	}
+	for _, e := range c.Events {
+		p.strings(e.Name)
+		p.time(e.At)
+		p.bytes(e.Data)
+	}
+	for _, j := range c.Jobs {
+		p.job(j)
 	}
 	return p.Sum(nil)
 }
@@ -60,4 +63,24 @@ func (p printer) time(all ...time.Time) {
 	for _, t := range all {
 		p.number(t.Unix(), int64(t.Nanosecond()))
 	}
+}
+
+func (p printer) question(q durable.Question) {
+	p.strings(q.Call, q.Hash, q.Tool, string(q.Child), string(q.TokenHash[:]))
+	p.bytes(q.Data)
+	p.time(q.Asked, q.Deadline)
+	p.number(lo.Ternary[int64](q.Answer == nil, 0, 1))
+	if a := q.Answer; a != nil {
+		p.bytes(a.Data)
+		p.time(a.At)
+		p.number(lo.Ternary[int64](a.Ends, 1, 0))
+	}
+}
+
+func (p printer) job(j durable.Job) {
+	p.strings(string(j.ID), string(j.Kind), j.Name, j.Version, string(j.Session), string(j.Parent), string(j.Root), j.IdempotencyKey,
+		pairsText(j.Demands), pairsText(j.Labels))
+	p.bytes(j.Input)
+	p.number(int64(j.Priority))
+	p.time(j.NotBefore, j.StartBy, j.Deadline)
 }

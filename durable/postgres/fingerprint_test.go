@@ -13,18 +13,21 @@ import (
 func TestFingerprint(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	type call struct {
-		l       durable.Lease
-		u       durable.Update
-		entries []durable.Entry
+		l durable.Lease
+		c durable.Commit
 	}
 	make := func() call {
 		return call{
 			durable.Lease{Run: "r", Owner: "one", Epoch: 1, Expires: at},
-			durable.Update{Status: "parked", Reason: "why", Steps: 1, Questions: []durable.Question{
-				{Call: "c", Hash: "h", Tool: "bash", Asked: at, Deadline: at, Child: "k", Data: []byte("d"), Answer: &durable.Answer{At: at, Data: []byte("a")}},
+			durable.Commit{Update: durable.Update{Status: "waiting", Reason: "why", Steps: 1, Result: []byte("r"), Questions: []durable.Question{
+				{Call: "c", Hash: "h", Tool: "bash", Asked: at, Deadline: at, Child: "k", Data: []byte("d"),
+					Answer: &durable.Answer{At: at, Data: []byte("a")}},
 				{Call: "e"},
 			}},
-			[]durable.Entry{{Seq: 1, Kind: "reply", Key: "k", At: at, Data: []byte("d")}, {Seq: 2}},
+				Entries: []durable.Entry{{Seq: 1, Kind: "reply", Key: "k", At: at, Data: []byte("d")}, {Seq: 2}},
+				Events:  []durable.Event{{Name: "e", At: at, Data: []byte("d")}},
+				Jobs:    []durable.Job{{ID: "j", Labels: map[string]string{"a": "b"}, Input: []byte("i")}},
+			},
 		}
 	}
 	seen := map[string]int{}
@@ -32,40 +35,53 @@ func TestFingerprint(t *testing.T) {
 		func(c *call) {},
 		func(c *call) { c.l.Run = "s" },
 		func(c *call) { c.l.Epoch++ },
-		func(c *call) { c.u.Status = "running" },
-		func(c *call) { c.u.Reason = "" },
-		func(c *call) { c.u.Steps++ },
-		func(c *call) { c.u.Questions = nil },
-		func(c *call) { c.u.Questions = []durable.Question{} },
-		func(c *call) { c.u.Questions = c.u.Questions[:1] },
-		func(c *call) { c.u.Questions[0].Call, c.u.Questions[0].Hash = "", "ch" },
-		func(c *call) { c.u.Questions[0].Tool = "sh" },
-		func(c *call) { c.u.Questions[0].Asked = time.Time{} },
-		func(c *call) { c.u.Questions[0].Deadline = at.Add(1) },
-		func(c *call) { c.u.Questions[0].Child = "" },
-		func(c *call) { c.u.Questions[0].TokenHash[31] = 1 },
-		func(c *call) { c.u.Questions[0].Data = nil },
-		func(c *call) { c.u.Questions[0].Answer = nil },
-		func(c *call) { c.u.Questions[0].Answer.Ends = true },
-		func(c *call) { c.u.Questions[0].Answer.At = time.Time{} },
-		func(c *call) { c.u.Questions[0].Answer.Data = nil },
-		func(c *call) { c.entries = c.entries[:1] },
-		func(c *call) { c.entries[0].Seq = 0 },
-		func(c *call) { c.entries[0].Kind, c.entries[0].Key = "replyk", "" },
-		func(c *call) { c.entries[0].At = at.Add(1) },
-		func(c *call) { c.entries[0].Data = []byte("e") },
-		func(c *call) { c.entries[0], c.entries[1] = c.entries[1], c.entries[0] },
+		func(c *call) { c.c.Update.Status = "running" },
+		func(c *call) { c.c.Update.Reason = "" },
+		func(c *call) { c.c.Update.Steps++ },
+		func(c *call) { c.c.Update.Questions = nil },
+		func(c *call) { c.c.Update.Questions = []durable.Question{} },
+		func(c *call) { c.c.Update.Questions = c.c.Update.Questions[:1] },
+		func(c *call) { c.c.Update.Questions[0].Call, c.c.Update.Questions[0].Hash = "", "ch" },
+		func(c *call) { c.c.Update.Questions[0].Tool = "sh" },
+		func(c *call) { c.c.Update.Questions[0].Asked = time.Time{} },
+		func(c *call) { c.c.Update.Questions[0].Deadline = at.Add(1) },
+		func(c *call) { c.c.Update.Questions[0].Child = "" },
+		func(c *call) { c.c.Update.Questions[0].TokenHash[31] = 1 },
+		func(c *call) { c.c.Update.Questions[0].Data = nil },
+		func(c *call) { c.c.Update.Questions[0].Answer = nil },
+		func(c *call) { c.c.Update.Questions[0].Answer.Ends = true },
+		func(c *call) { c.c.Update.Questions[0].Answer.At = time.Time{} },
+		func(c *call) { c.c.Update.Questions[0].Answer.Data = nil },
+		func(c *call) { c.c.Entries = c.c.Entries[:1] },
+		func(c *call) { c.c.Entries[0].Seq = 0 },
+		func(c *call) { c.c.Entries[0].Kind, c.c.Entries[0].Key = "replyk", "" },
+		func(c *call) { c.c.Entries[0].At = at.Add(1) },
+		func(c *call) { c.c.Entries[0].Data = []byte("e") },
+		func(c *call) { c.c.Entries[0], c.c.Entries[1] = c.c.Entries[1], c.c.Entries[0] },
+		func(c *call) { c.c.Update.Blocked = true },
+		func(c *call) { c.c.Update.Result = nil },
+		func(c *call) { c.c.HandledSignals++ },
+		func(c *call) { c.c.Events = nil },
+		func(c *call) { c.c.Events[0].Name = "f" },
+		func(c *call) { c.c.Events[0].At = at.Add(1) },
+		func(c *call) { c.c.Events[0].Data = nil },
+		func(c *call) { c.c.Jobs = nil },
+		func(c *call) { c.c.Jobs[0].ID = "k" },
+		func(c *call) { c.c.Jobs[0].Input = nil },
+		func(c *call) { c.c.Jobs[0].Labels["a"] = "c" },
+		func(c *call) { c.c.Jobs[0].Demands = map[string]string{"a": "b"} },
+		func(c *call) { c.c.Jobs[0].Deadline = at },
 	} {
 		c := make()
 		change(&c)
-		made := string(fingerprint(c.l, c.u, c.entries))
+		made := string(fingerprint(c.l, c.c))
 		other, there := seen[made]
 		assert.False(t, there, "change %d looks like change %d", i, other)
 		seen[made] = i
 	}
 	c := make()
 	c.l.Owner, c.l.Expires = "two", at.Add(1)
-	assert.Contains(t, seen, string(fingerprint(c.l, c.u, c.entries)), "a lease is its run and its epoch")
-	c.entries[0].At = at.In(time.FixedZone("", 3600))
-	assert.Contains(t, seen, string(fingerprint(c.l, c.u, c.entries)), "a time is the same in any zone")
+	assert.Contains(t, seen, string(fingerprint(c.l, c.c)), "a lease is its run and its epoch")
+	c.c.Entries[0].At = at.In(time.FixedZone("", 3600))
+	assert.Contains(t, seen, string(fingerprint(c.l, c.c)), "a time is the same in any zone")
 }

@@ -25,7 +25,7 @@ func TestADatabaseThatIsGoneForAWhile(t *testing.T) {
 	at := server.Database(t)
 	s := openClosed(t, at, postgres.Options{})
 	l := create(t, s, "r")
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entries(1, 3)...))
+	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{}, entries(1, 3)...)))
 	before := everything(t, s)
 
 	server.Stop(t)
@@ -41,8 +41,8 @@ func TestADatabaseThatIsGoneForAWhile(t *testing.T) {
 		}
 		withoutPassword(t, at, err)
 	}
-	err := s.Append(t.Context(), l, durable.Update{}, entry(4))
-	require.ErrorContains(t, err, "append to run r: ")
+	err := s.Commit(t.Context(), l, commit(durable.Update{}, entry(4)))
+	require.ErrorContains(t, err, "commit to run r: ")
 	require.ErrorContains(t, err, "failed to connect")
 	_, err = postgres.Open(t.Context(), at, postgres.Options{})
 	require.ErrorContains(t, err, "open the postgres store: ")
@@ -50,7 +50,7 @@ func TestADatabaseThatIsGoneForAWhile(t *testing.T) {
 
 	server.Start(t)
 	assert.Equal(t, before, everything(t, s), "nothing was done")
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(4)))
+	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{}, entry(4))))
 }
 
 // TestTheServerCrashesAgainAndAgain has a writer that repeats what failed, as it is,
@@ -68,8 +68,8 @@ func TestTheServerCrashesAgainAndAgain(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	group.Go(func() {
 		for seq := int64(1); ctx.Err() == nil; seq++ {
-			u := durable.Update{Status: agent.StatusRunning, Steps: int(seq)}
-			for err := s.Append(t.Context(), l, u, entry(seq)); err != nil; err = s.Append(t.Context(), l, u, entry(seq)) {
+			u := durable.Update{Status: durable.StatusRunning, Steps: int(seq)}
+			for err := s.Commit(t.Context(), l, commit(u, entry(seq))); err != nil; err = s.Commit(t.Context(), l, commit(u, entry(seq))) {
 				if ours := new(durable.SeqError); errors.As(err, &ours) || errors.Is(err, durable.ErrStale) {
 					assert.NoError(t, err, "entry %d belongs to this writer", seq)
 					return
@@ -96,20 +96,20 @@ func TestTheServerCrashesAgainAndAgain(t *testing.T) {
 func TestAConnectionThatIsKilled(t *testing.T) {
 	s := openClosed(t, parts.Postgres(t), postgres.Options{})
 	l := create(t, s, "r")
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(1)))
+	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{}, entry(1))))
 	before := everything(t, s)
-	u := durable.Update{Status: agent.StatusParked, Steps: 1, Questions: []durable.Question{{Call: "c", Hash: "h"}}}
+	u := durable.Update{Status: durable.StatusWaiting, Steps: 1, Questions: []durable.Question{{Call: "c", Hash: "h"}}}
 
 	unlock := lockRun(t, s, "r")
 	done := make(chan error)
-	go func() { done <- s.Append(t.Context(), l, u, entry(2)) }()
+	go func() { done <- s.Commit(t.Context(), l, commit(u, entry(2))) }()
 	kill(t, s)
 	err := <-done
-	require.ErrorContains(t, err, "append to run r: FATAL: terminating connection due to administrator command")
+	require.ErrorContains(t, err, "commit to run r: FATAL: terminating connection due to administrator command")
 	unlock()
 	assert.Equal(t, before, everything(t, s), "nothing was done")
 
-	require.NoError(t, s.Append(t.Context(), l, u, entry(2)), "the same call again")
+	require.NoError(t, s.Commit(t.Context(), l, commit(u, entry(2))), "the same call again")
 	assert.Equal(t, entries(1, 2), journal(t, s, "r"))
 
 	// An Answer asks first and writes then, with its connection in a transaction.
@@ -138,16 +138,16 @@ func TestACallThatIsCancelled(t *testing.T) {
 	unlock := lockRun(t, s, "r")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- s.Append(ctx, l, durable.Update{}, entry(1)) }()
+	go func() { done <- s.Commit(ctx, l, commit(durable.Update{}, entry(1))) }()
 	waiting(t, s)
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 	require.Eventually(t, func() bool { return len(column(t, s, waitingQuery)) == 0 }, time.Minute, 10*time.Millisecond,
 		"the database does not go on with it")
 
-	err := hasty.Append(t.Context(), l, durable.Update{}, entry(1))
+	err := hasty.Commit(t.Context(), l, commit(durable.Update{}, entry(1)))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "append to run r: the database did not answer within 1.5s: ")
+	require.ErrorContains(t, err, "commit to run r: the database did not answer within 1.5s: ")
 	_, err = hasty.Run(t.Context(), "r")
 	require.NoError(t, err, "readers do not wait")
 	unlock()
@@ -157,21 +157,37 @@ func TestACallThatIsCancelled(t *testing.T) {
 // every returns every call of a store about a run "r".
 func every(s durable.Store, l durable.Lease) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
-		"create":  func(ctx context.Context) error { return second(s.Create(ctx, durable.Run{ID: "x"}, "one", time.Hour)) },
-		"claim":   func(ctx context.Context) error { return second(s.Claim(ctx, "r", "one", time.Hour, durable.TakeOver)) },
-		"renew":   func(ctx context.Context) error { return second(s.Renew(ctx, l, time.Hour)) },
-		"release": func(ctx context.Context) error { return s.Release(ctx, l) },
-		"append": func(ctx context.Context) error {
-			return s.Append(ctx, l, durable.Update{Status: agent.StatusDone}, entry(4))
+		"submit": func(ctx context.Context) error { return second(s.Submit(ctx, durable.Job{ID: "x"})) },
+		"begin":  func(ctx context.Context) error { return second(s.Begin(ctx, durable.Job{ID: "x"}, "one", time.Hour)) },
+		"acquire": func(ctx context.Context) error {
+			return second(s.Acquire(ctx, "r", "one", time.Hour, durable.TakeOver))
 		},
-		"entries":  func(ctx context.Context) error { return second(s.Entries(ctx, "r", 0)) },
-		"run":      func(ctx context.Context) error { return second(s.Run(ctx, "r")) },
-		"list":     func(ctx context.Context) error { return second(s.List(ctx, durable.Filter{Before: "r"})) },
-		"due":      func(ctx context.Context) error { return second(s.Due(ctx, 1)) },
-		"question": func(ctx context.Context) error { return second(s.Questions(ctx, "r")) },
-		"token":    func(ctx context.Context) error { return second(s.QuestionByToken(ctx, [32]byte{1})) },
-		"answer":   func(ctx context.Context) error { return s.Answer(ctx, "r", durable.Answer{Call: "c"}) },
-		"cancel":   func(ctx context.Context) error { return s.Cancel(ctx, "r", "why") },
+		"claim":   func(ctx context.Context) error { return second(s.Claim(ctx, "one", time.Hour, 1, key())) },
+		"renew":   func(ctx context.Context) error { return second(s.Renew(ctx, l, time.Hour)) },
+		"release": func(ctx context.Context) error { return s.Release(ctx, l, 0) },
+		"commit": func(ctx context.Context) error {
+			return s.Commit(ctx, l, commit(durable.Update{Status: durable.StatusCompleted}, entry(4)))
+		},
+		"reconcile": func(ctx context.Context) error { return second(s.Reconcile(ctx)) },
+		"queues":    func(ctx context.Context) error { return second(s.Queues(ctx)) },
+		"polled":    func(ctx context.Context) error { return s.RecordPoll(ctx, key()) },
+		"served":    func(ctx context.Context) error { return second(s.QueueServices(ctx, key())) },
+		"owed":      func(ctx context.Context) error { return second(s.Owed(ctx, time.Minute, 1)) },
+		"offered":   func(ctx context.Context) error { return s.RecordOffers(ctx, durable.OfferID{Run: "r", Seq: 1}) },
+		"entries":   func(ctx context.Context) error { return second(s.Entries(ctx, "r", 0)) },
+		"events":    func(ctx context.Context) error { return second(s.Events(ctx, "r", 0, 1)) },
+		"input":     func(ctx context.Context) error { return second(s.Input(ctx, "r")) },
+		"result":    func(ctx context.Context) error { return second(s.Result(ctx, "r")) },
+		"run":       func(ctx context.Context) error { return second(s.Run(ctx, "r")) },
+		"list":      func(ctx context.Context) error { return second(s.List(ctx, durable.Filter{Before: "r"})) },
+		"question":  func(ctx context.Context) error { return second(s.Questions(ctx, "r")) },
+		"token":     func(ctx context.Context) error { return second(s.QuestionByToken(ctx, [32]byte{1})) },
+		"answer":    func(ctx context.Context) error { return s.Answer(ctx, "r", durable.Answer{Call: "c"}) },
+		"cancel":    func(ctx context.Context) error { return s.Signal(ctx, "r", durable.Signal{Kind: durable.SignalCancel}) },
+		"context": func(ctx context.Context) error {
+			return s.Signal(ctx, "r", durable.Signal{Kind: durable.SignalContext})
+		},
+		"signals":  func(ctx context.Context) error { return second(s.Signals(ctx, "one")) },
 		"delete":   func(ctx context.Context) error { return s.Delete(ctx, "r") },
 		"prune":    func(ctx context.Context) error { return second(s.Prune(ctx, time.Now())) },
 		"deny":     func(ctx context.Context) error { return second(s.DenyTools(ctx)) },
@@ -241,5 +257,5 @@ func TestWhatASessionBeginsWith(t *testing.T) {
 		assert.Equal(t, []string{want}, column(t, s, `SELECT current_setting($1)`, name), name)
 	}
 	l := create(t, s, "r")
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(1)))
+	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{}, entry(1))))
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/samber/lo"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -34,35 +33,124 @@ func (s *Store) List(ctx context.Context, f durable.Filter) (all []durable.Run, 
 	return all, err
 }
 
-// listQuery returns the query of a list. It contains only the conditions of the filter, so that the database can use the
-// index in the order of the list. For several statuses it merges one such list per status. Row comparisons in place of an
-// equals sign rule out the other indexes: the planner might otherwise scan the newest runs in the hope of finding the few
-// that match.
+// listing is a query of a list while it is composed. It contains only the conditions of the filter, so that the database can
+// use an index in the order of the list.
+type listing struct {
+	args   []any
+	where  []string
+	behind string // the argument with the number that the runs must be below
+	limit  string
+}
+
+func (l *listing) arg(v any) string {
+	l.args = append(l.args, v)
+	return fmt.Sprintf("$%d", len(l.args))
+}
+
+func (l *listing) and(condition string) { l.where = append(l.where, condition) }
+
+func (l *listing) equal(column, value string) {
+	if value != "" {
+		l.and("r." + column + " = " + l.arg(text(value)))
+	}
+}
+
+// listQuery returns the query of a list. The filter decides which index it reads:
+//
+//   - session, parent: the index of that column, because there are few runs;
+//   - label, name, kind, status: an index that ends with the status and the number. The query merges one list per status. Row
+//     comparisons in place of equals signs rule out the other indexes: the planner might otherwise scan the newest runs in the
+//     hope of finding the few that match;
+//   - blocked: the index of blocked runs;
+//   - otherwise the numbers of all runs, between those of the first and the last run of the time.
 func listQuery(f durable.Filter, before *int64) (query string, args []any) {
-	arg := func(v any) string {
-		args = append(args, v)
-		return fmt.Sprintf("$%d", len(args))
-	}
-	var where []string
-	equal := func(column, value string) {
-		if value != "" {
-			where = append(where, "r."+column+" = "+arg(text(value)))
-		}
-	}
-	equal("agent", f.Agent)
-	equal("session", string(f.Session))
-	equal("parent", string(f.Parent))
+	l := &listing{}
+	l.limit = l.arg(lo.Ternary(f.Limit > 0, f.Limit, durable.DefaultLimit))
+	l.behind = l.arg(lo.FromPtrOr(before, math.MaxInt64)) + "::bigint"
+	l.equal("session", string(f.Session))
+	l.equal("parent", string(f.Parent))
 	if f.Parent != "" {
-		where = append(where, "r.parent <> ''") // the index covers only these rows
+		l.and("r.parent <> ''") // the index covers only these rows
 	}
-	limit := " LIMIT " + arg(lo.Ternary(f.Limit > 0, f.Limit, durable.DefaultLimit))
-	behind := arg(lo.FromPtrOr(before, math.MaxInt64))
-	rows := "SELECT " + runColumns + " FROM "
-	if len(f.Status) == 0 {
-		return rows + "runs r WHERE " + strings.Join(append(where, "r.num < "+behind), " AND ") + " ORDER BY r.num DESC" + limit, args
+	if f.Blocked {
+		l.and("r.blocked")
 	}
-	statuses := arg(lo.Map(lo.Uniq(f.Status), func(s agent.Status, _ int) text { return text(s) }))
-	where = append(where, "r.status >= wanted", "(r.status, r.num) < (wanted, "+behind+"::bigint)")
-	return rows + "unnest(" + statuses + "::text[]) wanted CROSS JOIN LATERAL (SELECT r.num, " + runColumns + " FROM runs r WHERE " +
-		strings.Join(where, " AND ") + " ORDER BY r.status DESC, r.num DESC" + limit + ") r ORDER BY r.num DESC" + limit, args
+	l.addTimes(f)
+	few := f.Session != "" || f.Parent != ""
+	switch {
+	case f.Label.Name != "" && !few:
+		l.equal("name", f.Name)
+		l.equal("kind", string(f.Kind))
+		return l.byLabel(f), l.args
+	case f.Name != "" && !few && !f.Blocked:
+		l.equal("kind", string(f.Kind))
+		return l.byStatus(f, "name", f.Name), l.args
+	case f.Kind != "" && !few && !f.Blocked:
+		return l.byStatus(f, "kind", string(f.Kind)), l.args
+	case len(f.Status) > 0 && !few && !f.Blocked:
+		return l.byStatus(f, "", ""), l.args
+	}
+	l.equal("name", f.Name)
+	l.equal("kind", string(f.Kind))
+	if len(f.Status) > 0 {
+		l.and("r.status = ANY (" + l.statuses(f) + ")")
+	}
+	if f.Label.Name != "" {
+		l.and("EXISTS (SELECT FROM labels l WHERE l.run = r.num AND l.name = " + l.arg(text(f.Label.Name)) +
+			" AND l.value = " + l.arg(text(f.Label.Value)) + ")")
+	}
+	l.and("r.num < " + l.behind)
+	return "SELECT " + runColumns + " FROM runs r WHERE " + strings.Join(l.where, " AND ") + " ORDER BY r.num DESC LIMIT " + l.limit, l.args
+}
+
+// maxReordered is how many runs may be stored between a run and an older one with a higher number: the numbers of runs follow
+// their times except among those that are stored at the same time.
+const maxReordered = "1000"
+
+// addTimes adds the conditions of a time, and those of the numbers that runs of this time have.
+func (l *listing) addTimes(f durable.Filter) {
+	if !f.Since.IsZero() {
+		since := l.arg(f.Since)
+		l.and("r.created >= " + since)
+		l.and("r.num >= (SELECT min(num) FROM (SELECT num FROM runs WHERE created >= " + since + " ORDER BY created, num LIMIT " + maxReordered + ") x)")
+	}
+	if !f.Until.IsZero() {
+		until := l.arg(f.Until)
+		l.and("r.created < " + until)
+		l.and("r.num <= (SELECT max(num) FROM (SELECT num FROM runs WHERE created < " + until +
+			" ORDER BY created DESC, num DESC LIMIT " + maxReordered + ") x)")
+	}
+}
+
+// statuses returns the argument with the statuses that a filter selects.
+func (l *listing) statuses(f durable.Filter) string {
+	all := lo.Uniq(f.Status)
+	if len(all) == 0 {
+		all = durable.Statuses
+	}
+	return l.arg(texts(all)) + "::text[]"
+}
+
+// byStatus returns a query that merges the lists of each status. A column with a value is the first column of the index.
+func (l *listing) byStatus(f durable.Filter, column, value string) string {
+	row, first, order := "r.status, ", "", "r.status DESC"
+	if column != "" {
+		row, first, order = "r."+column+", r.status, ", l.arg(text(value))+", ", "r."+column+" DESC, r.status DESC"
+	}
+	l.and("(" + row + "r.num) >= (" + first + "wanted, 0)")
+	l.and("(" + row + "r.num) < (" + first + "wanted, " + l.behind + ")")
+	//nolint:unqueryvet // the inner query passes its rows on
+	return "SELECT " + runColumns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (SELECT r.* FROM runs r WHERE " +
+		strings.Join(l.where, " AND ") + " ORDER BY " + order + ", r.num DESC LIMIT " + l.limit + ") r ORDER BY r.num DESC LIMIT " + l.limit
+}
+
+// byLabel returns a query that merges the lists of a label with each status.
+func (l *listing) byLabel(f durable.Filter) string {
+	name, value := l.arg(text(f.Label.Name)), l.arg(text(f.Label.Value))
+	l.and("(l.name, l.value, l.status, l.run) >= (" + name + ", " + value + ", wanted, 0)")
+	l.and("(l.name, l.value, l.status, l.run) < (" + name + ", " + value + ", wanted, " + l.behind + ")")
+	//nolint:unqueryvet // the inner query passes its rows on
+	return "SELECT " + runColumns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (" +
+		"SELECT r.* FROM labels l JOIN runs r ON r.num = l.run WHERE " + strings.Join(l.where, " AND ") +
+		" ORDER BY l.name DESC, l.value DESC, l.status DESC, l.run DESC LIMIT " + l.limit + ") r ORDER BY r.num DESC LIMIT " + l.limit
 }

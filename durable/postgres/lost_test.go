@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/postgres"
 	"github.com/grapnel-go/grapnel/internal/parts"
@@ -30,39 +29,58 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 
 	for seq, u := range []durable.Update{
 		{},
-		{Status: agent.StatusRunning, Steps: 1},
-		{Status: agent.StatusParked, Steps: 2, Questions: []durable.Question{{Call: "c", Hash: "h"}}},
-		{Status: agent.StatusDone, Steps: 3},
+		{Status: durable.StatusRunning, Steps: 1},
+		{Status: durable.StatusWaiting, Steps: 2, Questions: []durable.Question{{Call: "c", Hash: "h"}}},
+		{Status: durable.StatusCompleted, Steps: 3},
 	} {
 		e := entry(int64(seq + 1))
 		lose()
-		require.Error(t, s.Append(t.Context(), l, u, e))
+		require.Error(t, s.Commit(t.Context(), l, commit(u, e)))
 		before := everything(t, s)
 		require.Equal(t, entries(1, e.Seq), journal(t, s, "r"), "it was done")
-		require.NoError(t, s.Append(t.Context(), l, u, e), "the same again, with update %v", u)
-		require.NoError(t, s.Append(t.Context(), l, u, e), "and again")
+		require.NoError(t, s.Commit(t.Context(), l, commit(u, e)), "the same again, with update %v", u)
+		require.NoError(t, s.Commit(t.Context(), l, commit(u, e)), "and again")
 		assert.Equal(t, before, everything(t, s), "it was not done twice")
 
 		other := e
 		other.Data = []byte("other")
-		require.Error(t, s.Append(t.Context(), l, u, other), "another entry of the same number is no repetition")
+		require.Error(t, s.Commit(t.Context(), l, commit(u, other)), "another entry of the same number is no repetition")
 		u.Steps++
-		require.Error(t, s.Append(t.Context(), l, u, e), "nor is another update")
+		require.Error(t, s.Commit(t.Context(), l, commit(u, e)), "nor is another update")
 	}
 
 	lose()
-	_, err := s.Create(t.Context(), durable.Run{ID: "c"}, "one", time.Hour)
-	require.Error(t, err)
-	_, err = s.Create(t.Context(), durable.Run{ID: "c"}, "one", time.Hour)
-	require.ErrorIs(t, err, durable.ErrExists)
-	_, err = s.Claim(t.Context(), "c", "one", time.Hour, durable.TakeFree)
-	require.NoError(t, err, "its owner claims what it has made")
+	job := durable.Job{ID: "c", Name: "a"}
+	require.Error(t, second(s.Begin(t.Context(), job, "one", time.Hour)))
+	require.ErrorIs(t, second(s.Begin(t.Context(), job, "one", time.Hour)), durable.ErrExists)
+	require.NoError(t, second(s.Acquire(t.Context(), "c", "one", time.Hour, durable.TakeFree)), "its owner acquires what it has made")
 	lose()
-	_, err = s.Claim(t.Context(), "c", "one", time.Hour, durable.TakeFree)
-	require.Error(t, err)
-	l, err = s.Claim(t.Context(), "c", "one", time.Hour, durable.TakeFree)
+	require.Error(t, second(s.Acquire(t.Context(), "c", "one", time.Hour, durable.TakeFree)))
+	l, err := s.Acquire(t.Context(), "c", "one", time.Hour, durable.TakeFree)
 	require.NoError(t, err)
 	assert.Equal(t, int64(4), l.Epoch)
+
+	// A Commit with everything: the same again adds nothing.
+	all := durable.Commit{
+		Entries: entries(1, 2), Events: []durable.Event{{Name: "e", At: time.Now()}}, HandledSignals: 1,
+		Jobs: []durable.Job{{Name: "no id"}, {ID: "id"}, {IdempotencyKey: "key"}},
+	}
+	lose()
+	require.Error(t, s.Commit(t.Context(), l, all))
+	before := everything(t, s)
+	require.NoError(t, s.Commit(t.Context(), l, all))
+	assert.Equal(t, before, everything(t, s), "it was not done twice")
+	all.Events[0].Name = "f"
+	require.Error(t, s.Commit(t.Context(), l, all), "another Commit is no repetition")
+
+	keyed := durable.Job{IdempotencyKey: "submitted"}
+	lose()
+	require.Error(t, second(s.Submit(t.Context(), keyed)))
+	count := len(everything(t, s).all)
+	runs, err := s.Submit(t.Context(), keyed)
+	require.NoError(t, err)
+	assert.Equal(t, "submitted", runs[0].IdempotencyKey)
+	assert.Len(t, everything(t, s).all, count)
 }
 
 // lossy returns the URL of a database behind a socket of its own. After lose, the next
@@ -118,7 +136,8 @@ func answer(client, server net.Conn, armed *atomic.Bool) {
 			return
 		}
 		if said = append(said, b[:n]...); bytes.HasSuffix(said, ready) {
-			wrote := bytes.Contains(said, []byte("UPDATE 1\x00")) || bytes.Contains(said, []byte("INSERT 0 1\x00"))
+			wrote := bytes.Contains(said, []byte("UPDATE 1\x00")) || bytes.Contains(said, []byte("INSERT 0 1\x00")) ||
+				bytes.Contains(said, []byte("SELECT 1\x00")) // of a query that writes
 			if wrote && armed.CompareAndSwap(true, false) {
 				return
 			}

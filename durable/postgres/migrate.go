@@ -96,7 +96,12 @@ func (o Options) withProvider(
 	if err != nil {
 		return 0, err
 	}
+	engine, err := engineMigration(sources)
+	if err != nil {
+		return 0, err
+	}
 	p, err := goose.NewProvider(goose.DialectPostgres, db, sources, goose.WithTableName("migrations"),
+		goose.WithExcludeNames([]string{engineFile}), goose.WithGoMigrations(engine),
 		goose.WithLogger(goose.NopLogger()), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return 0, err

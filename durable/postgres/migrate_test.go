@@ -24,7 +24,7 @@ func TestProcessesThatStartAtOnce(t *testing.T) {
 	const address, number = "GRAPNEL_TEST_POSTGRES_URL", "GRAPNEL_TEST_POSTGRES_NUMBER"
 	if at := os.Getenv(address); at != "" {
 		s := open(t, at, postgres.Options{})
-		_, err := s.Create(t.Context(), durable.Run{ID: agent.RunID(os.Getenv(number))}, "one", time.Hour)
+		_, err := s.Begin(t.Context(), durable.Job{ID: agent.RunID(os.Getenv(number))}, "one", time.Hour)
 		require.NoError(t, err)
 		require.NoError(t, s.Close())
 		return
@@ -46,7 +46,7 @@ func TestProcessesThatStartAtOnce(t *testing.T) {
 	runs, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
 	assert.Len(t, runs, n)
-	assert.Equal(t, []string{"0", "1", "2"}, column(t, s, `SELECT version_id::text FROM migrations ORDER BY id`), "each step was taken once")
+	assert.Equal(t, []string{"0", "1", "2", "3"}, column(t, s, `SELECT version_id::text FROM migrations ORDER BY id`), "each step was taken once")
 }
 
 func TestMigrateBothWaysWithData(t *testing.T) {
@@ -54,18 +54,36 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	at, o := parts.Postgres(t), postgres.Options{Schema: `it's "ours"`}
 	version, err := postgres.Migrate(t.Context(), at, o)
 	require.NoError(t, err)
-	assert.Equal(t, int64(2), version)
+	assert.Equal(t, int64(3), version)
 	s := open(t, at, o)
-	l := create(t, s, "parked")
+	l := create(t, s, "answered")
 	asked := durable.Question{Call: "c", Hash: "h", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte("may I?")}
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{Status: agent.StatusParked, Steps: 3, Questions: []durable.Question{asked}}, entries(1, 3)...))
-	require.NoError(t, s.Answer(t.Context(), "parked", durable.Answer{Call: "c", Hash: "h", Data: []byte("yes")}))
-	require.NoError(t, s.Release(t.Context(), l))
+	waits := durable.Update{Status: durable.StatusWaiting, Steps: 3, Questions: []durable.Question{asked}}
+	require.NoError(t, s.Commit(t.Context(), l, commit(waits, entries(1, 3)...)))
+	require.NoError(t, s.Answer(t.Context(), "answered", durable.Answer{Call: "c", Hash: "h", Data: []byte("yes")}))
+	require.NoError(t, s.Release(t.Context(), l, 0))
+	l = create(t, s, "waiting")
+	require.NoError(t, s.Commit(t.Context(), l, commit(waits)))
+	require.NoError(t, s.Release(t.Context(), l, 0))
 	create(t, s, "held")
+	require.NoError(t, s.Release(t.Context(), create(t, s, "released"), 0))
+	for id, u := range map[agent.RunID]durable.Update{
+		"completed": {Status: durable.StatusCompleted, Reason: agent.StopCompleted},
+		"failed":    {Status: durable.StatusFailed, Reason: agent.StopError},
+		"blocked":   {Status: durable.StatusFailed, Blocked: true, Reason: agent.StopDenied},
+		"rejected":  {Status: durable.StatusStopped, Reason: agent.StopRejected},
+		"stopped":   {Status: durable.StatusStopped, Reason: agent.StopByHook},
+		"cancelled": {Status: durable.StatusCancelled, Reason: agent.StopUser},
+	} {
+		require.NoError(t, s.Commit(t.Context(), create(t, s, id), commit(u, entry(1))))
+	}
 	before := everything(t, s)
-	require.Len(t, before.due, 1)
+	require.Len(t, before.all, 10)
 	require.NoError(t, s.Close())
 
+	version, err = postgres.Rollback(t.Context(), at, o)
+	require.NoError(t, err)
+	assert.Equal(t, int64(2), version)
 	version, err = postgres.Rollback(t.Context(), at, o)
 	require.NoError(t, err)
 	assert.Equal(t, int64(1), version)
@@ -73,37 +91,132 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.ErrorContains(t, err, "first version")
 
 	s = openClosed(t, at, o)
-	assert.Equal(t, before, everything(t, s), "a step back and a step forward")
+	assert.Equal(t, before, everything(t, s), "two steps back and two steps forward")
 	_, err = s.Pool().Exec(t.Context(), `INSERT INTO migrations (version_id, is_applied) VALUES (99, true)`)
 	require.NoError(t, err)
 	_, err = postgres.Open(t.Context(), at, o)
-	require.ErrorContains(t, err, "version 99 and this program supports versions up to 2")
+	require.ErrorContains(t, err, "version 99 and this program supports versions up to 3")
 	_, err = postgres.Rollback(t.Context(), at, o)
 	require.ErrorContains(t, err, "downgrade with the program that created it")
+}
+
+// versionTwo are the runs of a store of version 2.
+const versionTwo = `
+	INSERT INTO runs (id, session, agent, parent, root, status, reason, steps, entries, ended, deadline, cancel_reason, owner, epoch, expires, ready) VALUES
+	('running',     's', 'a', '', '', 'running',     '',         1, 2, NULL,  NULL, '', 'one', 1, now() + interval '1 hour', now()),
+	('expired',     's', 'a', '', '', 'running',     '',         1, 0, NULL,  NULL, '', 'one', 3, now() - interval '1 hour', now()),
+	('released',    's', 'b', '', '', 'running',     '',         1, 0, NULL,  NULL, '', '',    4, NULL, now() - interval '1 day'),
+	('parked',      's', 'a', '', '', 'parked',      '',         1, 0, NULL,  NULL, '', '',    1, NULL, NULL),
+	('held parked', 's', 'a', '', '', 'parked',      '',         1, 0, NULL,  NULL, '', 'one', 1, now() + interval '1 hour', NULL),
+	('deadline',    's', 'a', '', '', 'parked',      '',         1, 0, NULL,  now() + interval '1 hour', '', '', 1, NULL, now() + interval '1 hour'),
+	('overdue',     's', 'a', '', '', 'parked',      '',         1, 0, NULL,  now() - interval '1 hour', '', '', 1, NULL, now() - interval '1 hour'),
+	('answered',    's', '\x00', '', '', 'parked',  '',         1, 0, NULL,  NULL, '', '',    1, NULL, now() - interval '1 hour'),
+	('to cancel',   's', 'a<b', '', '', 'parked',    '',         1, 0, NULL,  NULL, 'why', '', 1, NULL, now() - interval '1 hour'),
+	('done',        's', 'a', '', '', 'done',        'completed', 1, 0, now(), NULL, '', '',   1, NULL, NULL),
+	('failed',      's', 'a', '', '', 'failed',      'error',    1, 0, now(), NULL, '', '',    1, NULL, NULL),
+	('denied',      's', 'a', '', '', 'denied',      'denied',   1, 0, now(), NULL, '', '',    1, NULL, NULL),
+	('stopped',     's', 'a', '', '', 'stopped',     'hook',     1, 0, now(), NULL, '', '',    1, NULL, NULL),
+	('interrupted', 's', 'a', '', '', 'interrupted', 'rejected', 1, 0, now(), NULL, '', '',    1, NULL, NULL),
+	('cancelled',   's', 'a', '', '', 'cancelled',   'user_requested', 1, 0, now(), NULL, 'why', '', 1, NULL, NULL);
+	INSERT INTO entries (run, seq, kind, key, at, data) SELECT num, seq, 'reply', '', now(), 'data' FROM runs, generate_series(1, 2) seq WHERE id = 'running';
+	INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, data, answered, ends)
+	SELECT num, 1, 'c', 'h', 'bash', now(), deadline, '', 'may I?', CASE WHEN id = 'answered' THEN now() END, false FROM runs WHERE status = 'parked';
+`
+
+// TestRunsOfVersionTwo converts a database of version 2, and back.
+func TestRunsOfVersionTwo(t *testing.T) {
+	t.Parallel()
+	at := parts.Postgres(t)
+	s := openClosed(t, at, postgres.Options{Conns: 2})
+	_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+	require.NoError(t, err)
+	_, err = s.Pool().Exec(t.Context(), versionTwo)
+	require.NoError(t, err)
+	const dump = `SELECT (r.id, r.session, r.agent, r.status, r.reason, r.steps, r.entries, r.ended, r.deadline, r.cancel_reason, r.owner, r.epoch,
+		r.expires, r.due <= now())::text FROM runs r WHERE r.id NOT IN ('answered') ORDER BY r.id`
+	before := column(t, s, dump)
+	_, err = postgres.Migrate(t.Context(), at, postgres.Options{})
+	require.NoError(t, err)
+
+	got := map[agent.RunID]durable.Status{}
+	for _, r := range everything(t, s).all {
+		got[r.ID] = r.Status
+		assert.Equal(t, durable.KindAgent, r.Kind, r.ID)
+		assert.Equal(t, r.ID == "denied", r.Blocked, r.ID)
+		assert.Equal(t, int(r.Epoch), r.Attempts, r.ID)
+		assert.Equal(t, r.Status == durable.StatusReady, !r.Ready.IsZero(), r.ID)
+	}
+	assert.Equal(t, map[agent.RunID]durable.Status{
+		"running": "running", "expired": "running", "released": "ready", "parked": "waiting", "held parked": "waiting", "deadline": "waiting",
+		"overdue": "ready", "answered": "ready", "to cancel": "ready", "done": "completed", "failed": "failed", "denied": "failed",
+		"stopped": "stopped", "interrupted": "stopped", "cancelled": "cancelled",
+	}, got)
+	assert.Equal(t, agent.StatusInterrupted, run(t, s, "interrupted").AgentStatus())
+	assert.Equal(t, agent.StatusDenied, run(t, s, "denied").AgentStatus())
+	assert.Len(t, journal(t, s, "running"), 2)
+	needs, err := s.Queues(t.Context())
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []durable.Needs{
+		{Kind: "agent", Name: "a"}, {Kind: "agent", Name: "b"}, {Kind: "agent", Name: "\x00"}, {Kind: "agent", Name: "a<b"},
+	}, needs)
+	owed, err := s.Owed(t.Context(), time.Hour, 10)
+	require.NoError(t, err)
+	assert.Len(t, owed, 4)
+	assert.Equal(t, durable.OfferID{Run: "released", Seq: 1}, owed[0].OfferID)
+
+	_, err = postgres.Rollback(t.Context(), at, postgres.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, before, column(t, s, dump))
+	_, err = postgres.Migrate(t.Context(), at, postgres.Options{})
+	require.NoError(t, err)
+	for _, needs := range needs {
+		runs, err := s.Claim(t.Context(), "two", time.Hour, 10, needs.Key())
+		require.NoError(t, err)
+		assert.Len(t, runs, 1, needs)
+	}
+}
+
+// TestRunsThatAnOlderVersionCannotStore keeps the schema.
+func TestRunsThatAnOlderVersionCannotStore(t *testing.T) {
+	t.Parallel()
+	at := parts.Postgres(t)
+	s := openClosed(t, at, postgres.Options{Conns: 2})
+	for want, job := range map[string]durable.Job{
+		"version 2 cannot store runs that are not runs of agents, and there are 1: delete them first": {ID: "r", Kind: durable.KindCommand},
+		"version 2 cannot store runs that have not started, and there are 1":                          {ID: "r"},
+	} {
+		require.NoError(t, second(s.Submit(t.Context(), job)))
+		_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+		require.ErrorContains(t, err, want)
+		assert.Equal(t, []agent.RunID{"r"}, ready(t, s))
+		require.NoError(t, s.Delete(t.Context(), "r"))
+	}
+	_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+	require.NoError(t, err)
 }
 
 // TestAStepBackUnderAProgram looks at a store whose schema changes below it: what it
 // had prepared fits no longer, and that is not for its users to know.
 func TestAStepBackUnderAProgram(t *testing.T) {
 	at := parts.Postgres(t)
-	s := openClosed(t, at, postgres.Options{})
-	create(t, s, "r")
+	s := openClosed(t, at, postgres.Options{Conns: 2})
+	require.NoError(t, s.Release(t.Context(), create(t, s, "r"), 0))
 	list := func() []agent.RunID {
-		runs, err := s.List(t.Context(), durable.Filter{Status: []agent.Status{agent.StatusRunning}})
+		runs, err := s.List(t.Context(), durable.Filter{Session: "s"})
 		require.NoError(t, err)
 		return ids(runs)
 	}
 	assert.Equal(t, []agent.RunID{"r"}, list())
 	_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
 	require.NoError(t, err)
-	assert.Equal(t, []agent.RunID{"r"}, list())
-	_, err = s.Due(t.Context(), 1)
-	require.ErrorContains(t, err, `look for due runs: ERROR: column r.due does not exist`)
+	_, err = s.Reconcile(t.Context())
+	require.ErrorContains(t, err, `reconcile runs: ERROR: column r.start_by does not exist`)
 	_, err = postgres.Migrate(t.Context(), at, postgres.Options{})
 	require.NoError(t, err)
-	_, err = s.Due(t.Context(), 1)
+	_, err = s.Reconcile(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []agent.RunID{"r"}, list())
+	assert.Len(t, claim(t, s, 1), 1)
 }
 
 // TestARoleThatMayOnlyWriteRows opens a store that another role has made.
@@ -123,7 +236,7 @@ func TestARoleThatMayOnlyWriteRows(t *testing.T) {
 	u.User = url.UserPassword(role, "pa/ss@word")
 	limited := openClosed(t, u.String(), postgres.Options{})
 	l := create(t, limited, "r")
-	require.NoError(t, limited.Append(t.Context(), l, durable.Update{Status: agent.StatusDone}, entries(1, 2)...))
+	require.NoError(t, limited.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusCompleted}, entries(1, 2)...)))
 	require.NoError(t, limited.Delete(t.Context(), "r"))
 
 	_, err = postgres.Open(t.Context(), u.String(), postgres.Options{Schema: "other"})
@@ -137,21 +250,22 @@ func TestARoleThatMayOnlyWriteRows(t *testing.T) {
 
 // whole is what a store says of everything in it.
 type whole struct {
-	all, due  []durable.Run
+	all       []durable.Run
 	journals  map[agent.RunID][]durable.Entry
 	questions map[agent.RunID][]durable.Question
+	events    map[agent.RunID][]durable.Event
 }
 
 func everything(t *testing.T, s durable.Store) whole {
 	t.Helper()
-	w := whole{journals: map[agent.RunID][]durable.Entry{}, questions: map[agent.RunID][]durable.Question{}}
+	w := whole{journals: map[agent.RunID][]durable.Entry{}, questions: map[agent.RunID][]durable.Question{}, events: map[agent.RunID][]durable.Event{}}
 	var err error
 	w.all, err = s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
-	w.due, err = s.Due(t.Context(), 100)
-	require.NoError(t, err)
 	for _, r := range w.all {
 		w.journals[r.ID], err = s.Entries(t.Context(), r.ID, 0)
+		require.NoError(t, err)
+		w.events[r.ID], err = s.Events(t.Context(), r.ID, 0, 100)
 		require.NoError(t, err)
 		w.questions[r.ID], err = s.Questions(t.Context(), r.ID)
 		require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,30 +19,47 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// fill adds n runs, of which few match a query: nine of ten have ended,
-// most others are parked and wait for a person, one in a thousand runs or is due.
+// fill adds n runs, of which few match a query: nine of ten have ended, most others wait for a person, one in a thousand runs or
+// is ready. They are in 1,000 queues. Each time for which Reconcile looks has come for one in 10,000.
 func fill(t testing.TB, s *postgres.Store, n int) {
 	t.Helper()
 	for _, statement := range []string{
-		`INSERT INTO runs (id, session, agent, parent, root, status, reason, steps, entries, created, updated, ended, owner, expires, ready, deadline)
-		SELECT 'run ' || i, 'session ' || i / 5, 'agent ' || i % 1000, CASE WHEN i % 20 = 0 THEN 'run ' || i - 1 ELSE '' END, '',
-			CASE WHEN i % 1000 = 1 THEN 'running' WHEN i % 10 = 1 THEN 'parked' WHEN i % 50 = 2 THEN 'failed' ELSE 'done' END,
-			'', 10, 10, at, at, CASE WHEN i % 10 <> 1 THEN at END, CASE WHEN i % 2000 = 1 THEN 'one' ELSE '' END,
-			CASE WHEN i % 2000 = 1 THEN now() + interval '1 day' END,
-			CASE WHEN i % 1000 = 1 OR i % 1000 = 11 THEN at WHEN i % 100 = 21 THEN now() + interval '1 day' END,
-			CASE WHEN i % 100 = 21 THEN now() + interval '1 day' END
-		FROM (SELECT i, now() - interval '1 day' + i * interval '1 millisecond' AS at FROM generate_series(1, $1::int) i) x`,
+		`INSERT INTO queues (key, kind, name, demands) SELECT sha256(i::text::bytea), 'agent', 'agent ' || i, ''
+		FROM generate_series(0, 999) i WHERE $1::int > 0`,
+		`INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, entries, created, updated, ended, owner, expires, ready, answer_by,
+			queue, labels, blocked, epoch, attempts, offer_seq, offered, not_before, deadline, start_by, cancel_reason, handled, signals)
+		SELECT 'run ' || i, 'session ' || i / 5, CASE WHEN i % 5000 = 3 THEN 'command' ELSE 'agent' END, 'agent ' || i % 1000,
+			CASE WHEN i % 20 = 0 THEN 'run ' || i - 1 ELSE '' END, '', status, '', 10, 10, at, at,
+			CASE WHEN status IN ('completed', 'failed') THEN at END, CASE status WHEN 'running' THEN 'owner ' || i % 7 ELSE '' END,
+			CASE status WHEN 'running' THEN now() + CASE WHEN i % 10000 = 1 THEN -1 ELSE 1 END * interval '1 day' END,
+			CASE status WHEN 'ready' THEN at END,
+			CASE WHEN status = 'waiting' AND i % 100 = 21 THEN now() + CASE WHEN i % 10000 = 21 THEN -1 ELSE 1 END * interval '1 day' END,
+			q.id, '{}', i % 500 = 2, 1, CASE status WHEN 'pending' THEN 0 ELSE 1 END, CASE status WHEN 'ready' THEN 1 ELSE 0 END,
+			CASE WHEN i % 2000 = 11 THEN at END, CASE status WHEN 'pending' THEN now() + CASE WHEN i % 10000 = 31 THEN -1 ELSE 1 END * interval '1 day' END,
+			CASE WHEN i % 10 = 1 THEN now() + CASE WHEN i % 10000 = 41 THEN -1 ELSE 1 END * interval '1 day' END,
+			CASE status WHEN 'pending' THEN now() + CASE WHEN i % 10000 = 131 THEN -1 ELSE 1 END * interval '1 day' END,
+			'', i % 2, i % 2
+		FROM (SELECT i, now() - interval '1 day' + i * interval '1 millisecond' AS at, CASE
+			WHEN i % 1000 = 1 THEN 'running' WHEN i % 1000 = 11 THEN 'ready' WHEN i % 100 = 31 THEN 'pending' WHEN i % 10 = 1 THEN 'waiting'
+			WHEN i % 50 = 2 THEN 'failed' ELSE 'completed' END AS status
+			FROM generate_series(1, $1::int) i) x JOIN queues q ON q.name = 'agent ' || i % 1000 ORDER BY i`,
+		`INSERT INTO labels (run, name, value, status)
+		SELECT num, 'team', 'team ' || num % 10, status FROM runs WHERE $1::int > 0 UNION ALL SELECT num, 'site', 'site ' || num % 2, status FROM runs`,
 		`INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, ends)
-		SELECT num, 1, 'call', 'hash', 'bash', created, deadline, CASE WHEN num % 40 = 1 THEN 'run ' || num + 1 ELSE '' END,
+		SELECT num, 1, 'call', 'hash', 'bash', created, answer_by, CASE WHEN num % 40 = 1 THEN 'run ' || num + 1 ELSE '' END,
 			sha256(id::bytea), 'may I?', false
-		FROM runs WHERE status = 'parked' AND $1::int > 0`,
+		FROM runs WHERE status = 'waiting' AND $1::int > 0`,
 		`INSERT INTO entries (run, seq, kind, key, at, data)
 		SELECT num, seq, 'reply', '', created, 'data' FROM runs, generate_series(1, 10) seq WHERE num % 10 = 1 AND $1::int > 0`,
+		`INSERT INTO events (run, seq, at, name, data)
+		SELECT num, seq, created, 'event', 'data' FROM runs, generate_series(1, 10) seq WHERE num % 10 = 1 AND $1::int > 0`,
+		`INSERT INTO signals (run, seq, kind, text, by, at)
+		SELECT num, 1, 'context', 'text', '', created FROM runs WHERE num % 10 = 1 AND $1::int > 0`,
 	} {
 		_, err := s.Pool().Exec(t.Context(), statement, n)
 		require.NoError(t, err)
 	}
-	_, err := s.Pool().Exec(t.Context(), `VACUUM ANALYZE runs, questions, entries`)
+	_, err := s.Pool().Exec(t.Context(), `VACUUM ANALYZE`)
 	require.NoError(t, err)
 }
 
@@ -57,25 +75,56 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		want string // the index
 		most int    // rows that it may read
 	}
-	queries := map[string]query{
-		"due":       {postgres.DueQuery, []any{20}, "runs_due", 20},
-		"entries":   {postgres.EntriesQuery, []any{"run 50001", int64(5)}, "entries_pkey", 6},
-		"questions": {postgres.QuestionsQuery, []any{"run 50011"}, "questions_run", 2},
-		"token":     {postgres.TokenQuery, []any{[]byte("no such token")}, "questions_token", 2},
-		"prune":     {postgres.PruneQuery, []any{time.Now().Add(-23 * time.Hour), 50}, "runs_ended", 200},
+	var keys [][]byte
+	for _, name := range []string{"agent 11", "agent 1", "agent 500"} {
+		rows, err := s.Pool().Query(t.Context(), `SELECT key FROM queues WHERE name = $1`, name)
+		require.NoError(t, err)
+		some, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		require.NoError(t, err)
+		keys = append(keys, some...)
 	}
+	queries := map[string]query{
+		"claim":        {postgres.ClaimQuery, []any{keys, "one", time.Hour, 10, 14}, "runs_queue", 90},
+		"served":       {postgres.ServedQuery, []any{keys}, "runs_queue", 80},
+		"polled":       {postgres.PolledQuery, []any{keys, time.Minute}, "queues_key_key", 10},
+		"owed":         {postgres.OwedQuery, []any{time.Minute, 10}, "runs_owed", 60},
+		"owed again":   {postgres.OwedQuery, []any{time.Minute, 10}, "runs_offered", 60},
+		"signals":      {postgres.SignalsQuery, []any{"owner 3"}, "runs_owner", 50},
+		"entries":      {postgres.EntriesQuery, []any{"run 50001", int64(5)}, "entries_pkey", 6},
+		"events":       {postgres.EventsQuery, []any{"run 50001", int64(5), 3}, "events_pkey", 6},
+		"questions":    {postgres.QuestionsQuery, []any{"run 50011"}, "questions_run", 2},
+		"token":        {postgres.TokenQuery, []any{[]byte("no such token")}, "questions_token", 2},
+		"prune":        {postgres.PruneQuery, []any{time.Now().Add(-23 * time.Hour), 50}, "runs_ended", 200},
+		"prune queues": {postgres.PruneQueuesQuery, nil, "runs_queue", 4000},
+	}
+	for column, sql := range postgres.Locking() {
+		queries["reconcile "+column] = query{sql, []any{1000}, "runs_" + column, 20}
+		queries["look "+column] = query{postgres.Looking(), nil, "runs_" + column, 20}
+	}
+	one := func(status durable.Status) []durable.Status { return []durable.Status{status} }
 	for name, list := range map[string]struct {
 		filter durable.Filter
 		index  string
 		most   int
 	}{
 		"all":                {durable.Filter{}, "runs_pkey", 20},
-		"one status":         {durable.Filter{Status: []agent.Status{agent.StatusRunning}}, "runs_status", 20},
-		"several":            {durable.Filter{Status: []agent.Status{agent.StatusParked, agent.StatusFailed}}, "runs_status", 60},
-		"an agent":           {durable.Filter{Agent: "agent 7"}, "runs_agent", 20},
+		"one status":         {durable.Filter{Status: one(durable.StatusRunning)}, "runs_status", 60},
+		"several":            {durable.Filter{Status: []durable.Status{durable.StatusWaiting, durable.StatusFailed}}, "runs_status", 100},
+		"a kind":             {durable.Filter{Kind: durable.KindCommand}, "runs_kind", 100},
+		"a kind, a status":   {durable.Filter{Kind: durable.KindAgent, Status: one(durable.StatusReady)}, "runs_kind", 60},
+		"a name":             {durable.Filter{Name: "agent 7"}, "runs_name", 100},
+		"a name, a status":   {durable.Filter{Name: "agent 11", Status: one(durable.StatusWaiting)}, "runs_name", 60},
 		"a session":          {durable.Filter{Session: "session 7"}, "runs_session", 5},
 		"a parent":           {durable.Filter{Parent: "run 19"}, "runs_parent", 1},
-		"an agent, a status": {durable.Filter{Agent: "agent 11", Status: []agent.Status{agent.StatusParked}}, "runs_agent", 101},
+		"blocked":            {durable.Filter{Blocked: true}, "runs_blocked", 60},
+		"a label":            {durable.Filter{Label: durable.Label{Name: "site", Value: "site 1"}}, "labels_value", 400},
+		"a label, no run":    {durable.Filter{Label: durable.Label{Name: "site", Value: "site 2"}}, "labels_value", 5},
+		"a label, a status":  {durable.Filter{Label: durable.Label{Name: "team", Value: "team 1"}, Status: one(durable.StatusReady)}, "labels_value", 100},
+		"a label, status no": {durable.Filter{Label: durable.Label{Name: "team", Value: "team 2"}, Status: one(durable.StatusReady)}, "labels_value", 5},
+		"since":              {durable.Filter{Since: time.Now().Add(-24*time.Hour + 50*time.Second)}, "runs_created", 1050},
+		"since lately":       {durable.Filter{Since: time.Now()}, "runs_created", 5},
+		"until":              {durable.Filter{Until: time.Now().Add(-24*time.Hour + 20*time.Second)}, "runs_created", 1050},
+		"until long ago":     {durable.Filter{Until: time.Now().Add(-25 * time.Hour)}, "runs_created", 5},
 	} {
 		list.filter.Limit = 20
 		for behind, before := range map[string]*int64{"": nil, ", a page behind": new(int64(60_000))} {
@@ -86,6 +135,9 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 	for name, q := range queries {
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 			plan, read := explain(t, s, mode, q.sql, q.args)
+			if name == "prune queues" {
+				plan = strings.ReplaceAll(plan, "Seq Scan on queues", "") // all of them, once
+			}
 			assert.NotContains(t, plan, "Seq Scan", "%s, %s", name, mode)
 			assert.Contains(t, plan, q.want, "%s, %s", name, mode)
 			assert.LessOrEqual(t, read, q.most, "%s, %s reads this many rows:\n%s", name, mode, plan)
@@ -133,7 +185,7 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 	fill(t, s, 20_000)
 	ctx := t.Context()
 	const times = 12
-	id := func(i int) agent.RunID { return agent.RunID(fmt.Sprint("run ", 10*i+31)) } // parked
+	id := func(i int) agent.RunID { return agent.RunID(fmt.Sprint("run ", 100*i+61)) } // waiting
 	fresh := func(i int) agent.RunID { return agent.RunID(fmt.Sprint("fresh ", i)) }
 	leases := map[int]durable.Lease{}
 	lease := func(l durable.Lease, err error) func(i int) error {
@@ -142,40 +194,63 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 			return err
 		}
 	}
-	question := []durable.Question{{Call: "c", Hash: "h", Child: id(900)}, {Call: "d", Hash: "h"}}
+	label := map[string]string{"team": "new"}
+	question := []durable.Question{{Call: "c", Hash: "h", Child: id(90)}, {Call: "d", Hash: "h"}}
+	needs := durable.Needs{Kind: durable.KindAgent, Name: "a"}
 	for _, call := range []struct {
 		name string
 		most int64 // rows that a call may read
 		do   func(i int) error
 	}{
-		{"create", 2, func(i int) error {
-			return lease(s.Create(ctx, durable.Run{ID: fresh(i), Agent: "a", Session: "s", Parent: "p"}, "one", time.Hour))(i)
+		{"begin", 20, func(i int) error {
+			return lease(s.Begin(ctx, durable.Job{ID: fresh(i), Name: "a", Session: "s", Parent: "p", Labels: label}, "one", time.Hour))(i)
 		}},
-		{"claim", 4, func(i int) error { return lease(s.Claim(ctx, fresh(i), "two", time.Hour, durable.TakeOver))(i) }},
+		{"submit", 30, func(i int) error {
+			return second(s.Submit(ctx, durable.Job{Name: "a", IdempotencyKey: fmt.Sprint(i), Labels: label}))
+		}},
+		{"submit again", 30, func(i int) error { return second(s.Submit(ctx, durable.Job{Name: "a", IdempotencyKey: fmt.Sprint(i)})) }},
+		{"claim", 120, func(int) error { return second(s.Claim(ctx, "three", time.Hour, 1, needs.Key())) }},
+		{"claim none", 5, func(int) error { return second(s.Claim(ctx, "three", time.Hour, 1, needs.Key())) }},
+		{"queues", 1100, func(int) error { return second(s.Queues(ctx)) }},
+		{"polled", 20, func(int) error { return s.RecordPoll(ctx, needs.Key()) }},
+		{"served", 20, func(int) error { return second(s.QueueServices(ctx, needs.Key())) }},
+		{"acquire", 40, func(i int) error { return lease(s.Acquire(ctx, fresh(i), "two", time.Hour, durable.TakeOver))(i) }},
 		{"renew", 10, func(i int) error { return lease(s.Renew(ctx, leases[i], time.Hour))(i) }},
-		{"append", 20, func(i int) error {
-			return s.Append(ctx, leases[i], durable.Update{Status: agent.StatusRunning}, entries(1, 3)...)
+		{"commit", 30, func(i int) error {
+			c := commit(durable.Update{Status: durable.StatusRunning}, entries(1, 3)...)
+			c.Events = []durable.Event{{Name: "e"}}
+			return s.Commit(ctx, leases[i], c)
 		}},
-		{"park", 60, func(i int) error {
-			return s.Append(ctx, leases[i], durable.Update{Status: agent.StatusParked, Questions: question}, entries(4, 4)...)
+		{"wait", 60, func(i int) error {
+			return s.Commit(ctx, leases[i], commit(durable.Update{Status: durable.StatusWaiting, Questions: question}, entries(4, 4)...))
 		}},
-		{"answer", 40, func(i int) error { return s.Answer(ctx, fresh(i), durable.Answer{Call: "c", Hash: "h"}) }},
-		{"run", 4, func(i int) error { return second(s.Run(ctx, fresh(i))) }},
+		{"answer", 50, func(i int) error { return s.Answer(ctx, fresh(i), durable.Answer{Call: "c", Hash: "h"}) }},
+		{"run", 8, func(i int) error { return second(s.Run(ctx, fresh(i))) }},
 		{"entries", 10, func(i int) error { return second(s.Entries(ctx, fresh(i), 2)) }},
+		{"events", 10, func(i int) error { return second(s.Events(ctx, fresh(i), 0, 10)) }},
+		{"input", 10, func(i int) error { return second(s.Input(ctx, fresh(i))) }},
 		{"questions", 10, func(i int) error { return second(s.Questions(ctx, fresh(i))) }},
-		{"list", 60, func(i int) error {
-			return second(s.List(ctx, durable.Filter{Status: []agent.Status{agent.StatusParked}, Limit: 20, Before: id(i)}))
+		{"list", 100, func(i int) error {
+			return second(s.List(ctx, durable.Filter{Status: []durable.Status{durable.StatusWaiting}, Limit: 20, Before: id(i)}))
 		}},
-		{"due", 20, func(i int) error { return second(s.Due(ctx, 10)) }},
-		{"cancel", 10, func(i int) error { return s.Cancel(ctx, fresh(i), "why") }},
-		{"end", 60, func(i int) error {
-			return s.Append(ctx, leases[i], durable.Update{Status: agent.StatusDone}, entries(5, 5)...)
+		{"reconcile", 60, func(int) error { return second(s.Reconcile(ctx)) }},
+		{"owed", 100, func(int) error { return second(s.Owed(ctx, time.Minute, 10)) }},
+		{"context", 20, func(i int) error {
+			return s.Signal(ctx, fresh(i), durable.Signal{Kind: durable.SignalContext, Text: "t"})
 		}},
-		{"release", 10, func(i int) error {
-			l, err := s.Claim(ctx, id(i), "two", time.Hour, durable.TakeOver)
-			return lo.CoalesceOrEmpty(err, s.Release(ctx, l))
+		{"pause", 20, func(i int) error { return s.Signal(ctx, fresh(i), durable.Signal{Kind: durable.SignalPause}) }},
+		{"signals", 200, func(int) error { return second(s.Signals(ctx, "two")) }},
+		{"resume", 40, func(i int) error { return s.Signal(ctx, fresh(i), durable.Signal{Kind: durable.SignalResume}) }},
+		{"cancel", 20, func(i int) error { return s.Signal(ctx, fresh(i), durable.Signal{Kind: durable.SignalCancel}) }},
+		{"end", 80, func(i int) error {
+			u := durable.Update{Status: durable.StatusCompleted, Result: []byte("r")}
+			return s.Commit(ctx, leases[i], commit(u, entries(5, 5)...))
 		}},
-		{"delete", 60, func(i int) error { return s.Delete(ctx, fresh(i)) }},
+		{"release", 60, func(i int) error {
+			l, err := s.Acquire(ctx, id(i), "two", time.Hour, durable.TakeOver)
+			return lo.CoalesceOrEmpty(err, s.Release(ctx, l, 0))
+		}},
+		{"delete", 80, func(i int) error { return s.Delete(ctx, fresh(i)) }},
 		{"switch", 4, func(i int) error { return s.SetDenyTools(ctx, durable.Switch{On: i%2 == 0}) }},
 	} {
 		before := rowsRead(t, s)

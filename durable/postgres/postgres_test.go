@@ -27,7 +27,7 @@ func TestStore(t *testing.T) {
 	durabletest.TestStore(t, func(t *testing.T) durable.Store {
 		t.Helper()
 		s := open(t, url, postgres.Options{})
-		_, err := s.Pool().Exec(t.Context(), `TRUNCATE runs, switches CASCADE`) // a new schema takes a tenth of a second each time
+		_, err := s.Pool().Exec(t.Context(), `DELETE FROM runs; DELETE FROM switches; DELETE FROM queues`) // a new schema takes a tenth of a second each time
 		require.NoError(t, err)
 		return s
 	})
@@ -66,9 +66,13 @@ func openClosed(t testing.TB, url string, o postgres.Options) *postgres.Store {
 
 func create(t testing.TB, s durable.Store, id agent.RunID) durable.Lease {
 	t.Helper()
-	l, err := s.Create(t.Context(), durable.Run{ID: id, Session: "s", Agent: "a", Root: id}, "one", time.Hour)
+	l, err := s.Begin(t.Context(), durable.Job{ID: id, Session: "s", Name: "a"}, "one", time.Hour)
 	require.NoError(t, err)
 	return l
+}
+
+func commit(u durable.Update, entries ...durable.Entry) durable.Commit {
+	return durable.Commit{Update: u, Entries: entries}
 }
 
 func entry(seq int64) durable.Entry {
@@ -87,6 +91,25 @@ func journal(t testing.TB, s durable.Store, id agent.RunID) []durable.Entry {
 	all, err := s.Entries(t.Context(), id, 0)
 	require.NoError(t, err)
 	return all
+}
+
+// key is the key of the queue of the runs that create creates.
+func key() durable.Key { return durable.Needs{Kind: durable.KindAgent, Name: "a"}.Key() }
+
+// claim claims ready runs of that queue.
+func claim(t testing.TB, s durable.Store, limit int) []durable.Run {
+	t.Helper()
+	runs, err := s.Claim(t.Context(), "two", time.Hour, limit, key())
+	require.NoError(t, err)
+	return runs
+}
+
+// ready returns the ready runs, newest first.
+func ready(t testing.TB, s durable.Store) []agent.RunID {
+	t.Helper()
+	runs, err := s.List(t.Context(), durable.Filter{Status: []durable.Status{durable.StatusReady}})
+	require.NoError(t, err)
+	return ids(runs)
 }
 
 func run(t testing.TB, s durable.Store, id agent.RunID) durable.Run {

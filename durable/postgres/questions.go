@@ -56,10 +56,11 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 	return s.call(ctx, fmt.Sprintf("answer run %s", id), func(ctx context.Context) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			var (
-				b     pgx.Batch
-				asked []durable.Question
+				b      pgx.Batch
+				asked  []durable.Question
+				status durable.Status
 			)
-			r := batchLock(&b, id)
+			b.Queue(`SELECT status FROM runs WHERE id = $1 FOR NO KEY UPDATE`, text(id)).QueryRow(scanOptional((*text)(&status)))
 			b.Queue(questionsQuery, text(id)).Query(func(rows pgx.Rows) (err error) {
 				asked, err = pgx.CollectRows(rows, collectQuestion)
 				return err
@@ -67,10 +68,10 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 			if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 				return err
 			}
-			if !r.there {
+			if status == "" {
 				return durable.ErrNotFound
 			}
-			if err := checkAnswers(r.Run, asked, answers); err != nil {
+			if err := checkAnswers(status, asked, answers); err != nil {
 				return err
 			}
 			b = pgx.Batch{}
@@ -82,21 +83,19 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 				lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Hash) }),
 				lo.Map(answers, func(a durable.Answer, _ int) bool { return a.Ends }),
 				lo.Map(answers, func(a durable.Answer, _ int) []byte { return a.Data }))
-			updateDue(&b, id)
+			b.Queue(`UPDATE runs r SET answer_by = `+firstDeadline+` WHERE r.id = $1`, text(id))
+			batchMove(&b, `r.id = $1 AND r.status = 'waiting' AND NOT r.paused AND `+notHeld+` AND `+isSatisfied, `'ready'`, text(id))
 			return tx.SendBatch(ctx, &b).Close()
 		})
 	})
 }
 
-// checkAnswers returns an error for each invalid answer to the questions of a run.
-func checkAnswers(r durable.Run, asked []durable.Question, answers []durable.Answer) error {
+// checkAnswers returns an error for each invalid answer to the questions of a run with that status.
+func checkAnswers(status durable.Status, asked []durable.Question, answers []durable.Answer) error {
 	type form struct{ call, hash string }
 	open := map[form]bool{}
 	for _, q := range asked {
 		open[form{q.Call, q.Hash}] = q.Answer == nil
-	}
-	if len(answers) > 0 && r.Status != agent.StatusParked {
-		return fmt.Errorf("the run is %s: %w", r.Status, durable.ErrNotFound)
 	}
 	var wrong []error
 	for _, a := range answers {
@@ -106,6 +105,8 @@ func checkAnswers(r durable.Run, asked []durable.Question, answers []durable.Ans
 			wrong = append(wrong, fmt.Errorf("call %s: %w", a.Call, durable.ErrNotFound))
 		case !is:
 			wrong = append(wrong, fmt.Errorf("call %s: %w", a.Call, durable.ErrAnswered))
+		case status != durable.StatusWaiting:
+			wrong = append(wrong, fmt.Errorf("call %s: the run is %s: %w", a.Call, status, durable.ErrNotFound))
 		default:
 			open[form{a.Call, a.Hash}] = false // a question takes one answer
 		}

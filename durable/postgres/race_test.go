@@ -25,17 +25,15 @@ func TestAChildThatEndsWhileItsParentParks(t *testing.T) {
 	for i := range 40 {
 		parent, child := agent.RunID(fmt.Sprint("parent ", i)), agent.RunID(fmt.Sprint("child ", i))
 		p, c := create(t, here, parent), create(t, there, child)
-		waits := durable.Update{Status: agent.StatusParked, Questions: []durable.Question{{Call: "c", Hash: "h", Child: child}, {Call: "d"}}}
+		waits := durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "c", Hash: "h", Child: child}, {Call: "d"}}}
 		var group sync.WaitGroup
-		group.Go(func() { assert.NoError(t, here.Append(t.Context(), p, waits, entry(1))) })
+		group.Go(func() { assert.NoError(t, here.Commit(t.Context(), p, commit(waits, entry(1)))) })
 		group.Go(func() {
-			assert.NoError(t, there.Append(t.Context(), c, durable.Update{Status: agent.StatusDone}, entry(1)))
+			assert.NoError(t, there.Commit(t.Context(), c, commit(durable.Update{Status: durable.StatusCompleted}, entry(1))))
 		})
 		group.Wait()
-		require.NoError(t, here.Release(t.Context(), p))
-		runs, err := there.Due(t.Context(), 100)
-		require.NoError(t, err)
-		require.Equal(t, []agent.RunID{parent}, ids(runs), "round %d", i)
+		require.NoError(t, here.Release(t.Context(), p, 0))
+		require.Equal(t, []agent.RunID{parent}, ready(t, there), "round %d", i)
 		require.NoError(t, there.Delete(t.Context(), parent))
 	}
 }
@@ -45,9 +43,9 @@ func TestAChildThatEndsWhileItsParentParks(t *testing.T) {
 func TestADeadlock(t *testing.T) {
 	s := openClosed(t, parts.Postgres(t), postgres.Options{})
 	p, c := create(t, s, "parent"), create(t, s, "child")
-	waits := durable.Update{Status: agent.StatusParked, Questions: []durable.Question{{Call: "c", Child: "child"}}}
-	require.NoError(t, s.Append(t.Context(), p, waits))
-	require.NoError(t, s.Release(t.Context(), p))
+	waits := durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "c", Child: "child"}}}
+	require.NoError(t, s.Commit(t.Context(), p, commit(waits)))
+	require.NoError(t, s.Release(t.Context(), p, 0))
 
 	other, err := s.Pool().Begin(t.Context())
 	require.NoError(t, err)
@@ -59,7 +57,9 @@ func TestADeadlock(t *testing.T) {
 		require.NoError(t, err)
 	}
 	done := make(chan error)
-	go func() { done <- s.Append(t.Context(), c, durable.Update{Status: agent.StatusDone}, entry(1)) }()
+	go func() {
+		done <- s.Commit(t.Context(), c, commit(durable.Update{Status: durable.StatusCompleted}, entry(1)))
+	}()
 	waiting(t, s) // the call has the child and waits for the parent
 	_, err = other.Exec(t.Context(), `SELECT FROM runs WHERE id = 'child' FOR UPDATE`)
 	require.NoError(t, err)
@@ -67,9 +67,7 @@ func TestADeadlock(t *testing.T) {
 	require.NoError(t, <-done)
 	// Twice, when the call is back at the child before the other transaction is awake.
 	assert.NotEqual(t, []string{"0"}, column(t, s, `SELECT deadlocks::text FROM pg_stat_database WHERE datname = current_database()`))
-	runs, err := s.Due(t.Context(), 10)
-	require.NoError(t, err)
-	assert.Equal(t, []agent.RunID{"parent"}, ids(runs))
+	assert.Equal(t, []agent.RunID{"parent"}, ready(t, s))
 	assert.Equal(t, []durable.Entry{entry(1)}, journal(t, s, "child"))
 }
 
@@ -100,15 +98,13 @@ func TestAnAnswerThatComesWithItsQuestion(t *testing.T) {
 	s := openClosed(t, parts.Postgres(t), postgres.Options{})
 	l := create(t, s, "r")
 	asked := []durable.Question{{Call: "c", Answer: &durable.Answer{Ends: true, Data: []byte("no")}}, {Call: "d"}}
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{Status: agent.StatusParked, Questions: asked}))
-	require.NoError(t, s.Release(t.Context(), l))
+	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusWaiting, Questions: asked})))
+	require.NoError(t, s.Release(t.Context(), l, 0))
 	got, err := s.Questions(t.Context(), "r")
 	require.NoError(t, err)
 	require.NotNil(t, got[0].Answer)
 	assert.WithinDuration(t, run(t, s, "r").Created, got[0].Answer.At, time.Minute)
 	assert.Equal(t, []any{"c", true, "no"}, []any{got[0].Answer.Call, got[0].Answer.Ends, string(got[0].Answer.Data)})
 	assert.Nil(t, got[1].Answer)
-	due, err := s.Due(t.Context(), 1)
-	require.NoError(t, err)
-	assert.Equal(t, []agent.RunID{"r"}, ids(due), "an answer that ends the run")
+	assert.Equal(t, []agent.RunID{"r"}, ready(t, s), "an answer that ends the run")
 }

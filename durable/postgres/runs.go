@@ -33,22 +33,35 @@ func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) (all [
 	return all, err
 }
 
-// dueQuery reads the first due runs of one index. It locks no rows, because a search must not write to the table. It does
-// not skip rows that another session has locked: if two processes claim the same run, one gets an error that the run is
-// held.
-const dueQuery = `SELECT ` + runColumns + ` FROM runs r WHERE r.due <= now() ORDER BY r.due LIMIT $1`
+// eventsQuery reads some events of one run.
+const eventsQuery = `SELECT $1::text, e.seq, e.at, e.name, e.data FROM events e
+	WHERE e.run = (SELECT num FROM runs WHERE id = $1) AND e.seq > $2 ORDER BY e.seq LIMIT $3`
 
-// Due returns the runs that are ready to be claimed: see durable.Store.
-func (s *Store) Due(ctx context.Context, limit int) (all []durable.Run, err error) {
-	err = s.call(ctx, "look for due runs", func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, dueQuery, max(0, limit))
-		if err != nil {
-			return err
-		}
-		all, err = pgx.CollectRows(rows, collectRun)
+// Events returns events of a run after a number: see durable.Store.
+func (s *Store) Events(ctx context.Context, id agent.RunID, after int64, limit int) (all []durable.Event, err error) {
+	err = s.call(ctx, fmt.Sprintf("read the events of run %s", id), func(ctx context.Context) error {
+		all, err = ofRun(ctx, s, id, scanEvent, eventsQuery, after, max(0, limit))
 		return err
 	})
 	return all, err
+}
+
+// Input returns the input of the job of a run: see durable.Store.
+func (s *Store) Input(ctx context.Context, id agent.RunID) ([]byte, error) {
+	return s.payload(ctx, fmt.Sprintf("read the input of run %s", id), id, "input")
+}
+
+// Result returns what a run ended with: see durable.Store.
+func (s *Store) Result(ctx context.Context, id agent.RunID) ([]byte, error) {
+	return s.payload(ctx, fmt.Sprintf("read the result of run %s", id), id, "result")
+}
+
+func (s *Store) payload(ctx context.Context, what string, id agent.RunID, column string) (data []byte, err error) {
+	err = s.call(ctx, what, func(ctx context.Context) error {
+		query := `SELECT p.` + column + ` FROM runs r LEFT JOIN payloads p ON p.run = r.num WHERE r.id = $1`
+		return notFound(s.pool.QueryRow(ctx, query, text(id)).Scan(&data))
+	})
+	return data, err
 }
 
 // ofRun reads rows that belong to a run, which must exist.

@@ -44,6 +44,9 @@ type Store struct {
 	pool    *pgxpool.Pool
 	schema  string
 	timeout time.Duration
+	queues  queues
+	changes *changes
+	claims  *claims
 }
 
 var _ durable.Store = (*Store)(nil)
@@ -64,7 +67,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the postgres store: %w", err)
 	}
-	return &Store{pool: pool, schema: o.schema(), timeout: o.timeout()}, nil
+	return &Store{
+		pool: pool, schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema()), claims: newClaims(),
+	}, nil
 }
 
 // parse parses a URL. It hides the parser's error, because that quotes the URL, and a parser cannot know which part of an
@@ -113,6 +118,7 @@ func (o Options) session(timeout time.Duration) pgconn.AfterConnectFunc {
 		"SET statement_timeout = " + ms,
 		"SET search_path = " + pgx.Identifier{o.schema()}.Sanitize(),
 		"SET default_transaction_isolation = 'read committed'", // a statement after a lock must see the changes that the lock waited for
+		"SET plan_cache_mode = force_generic_plan",             // planning a statement that touches a few rows takes longer than executing it
 		"SET idle_in_transaction_session_timeout = " + ms,
 		"SET tcp_keepalives_idle = 10", "SET tcp_keepalives_interval = 5", "SET tcp_keepalives_count = 3",
 	}, "; ")
@@ -125,8 +131,9 @@ func (o Options) session(timeout time.Duration) pgconn.AfterConnectFunc {
 // password, but the parser reads it as a path.
 var strayAt = regexp.MustCompile(`^[a-z]+://[^/?#]*[/?#].*@`)
 
-// Close waits for running calls and closes the connections.
+// Close waits for running calls and closes the connections and the channels of Changes.
 func (s *Store) Close() error {
+	s.changes.closeAll()
 	s.pool.Close()
 	return nil
 }
@@ -176,11 +183,18 @@ func hadNoEffect(err error) bool {
 		return slices.Contains([]string{
 			"40001", "40P01", // another session goes first: serialization failure, deadlock
 			"0A000", // a statement was prepared before the schema changed
+			missingValue, missingRow,
 		}, said.Code)
 	}
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	return pgconn.SafeToRetry(err) && !connecting
 }
+
+// The codes of errors that say that a queue was deleted since it was read, or that a new run uses a queue: see queues.
+const (
+	missingValue = "23502"
+	missingRow   = "23503"
+)
 
 // batch sends several statements at once. They form one transaction.
 func (s *Store) batch(ctx context.Context, b *pgx.Batch) error {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/samber/lo"
 )
 
 // text is a string of any bytes in a column of type text. PostgreSQL accepts no zero byte and only UTF-8 there, and the
@@ -38,4 +39,9 @@ func (t *text) ScanText(v pgtype.Text) error {
 	}
 	*t = text(b)
 	return nil
+}
+
+// texts returns the stored forms of strings.
+func texts[S ~string](all []S) []text {
+	return lo.Map(all, func(s S, _ int) text { return text(s) })
 }

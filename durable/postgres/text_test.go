@@ -23,25 +23,27 @@ func TestTextsAreAnyBytes(t *testing.T) {
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 12), func(b []byte) string { return string(b) }),
 	)
 	rapid.Check(t, func(r *rapid.T) {
-		want := durable.Run{
+		want := durable.Job{
 			ID: agent.NewRunID() + agent.RunID(texts.Draw(r, "id")), Session: agent.SessionID(texts.Draw(r, "session")),
-			Agent: texts.Draw(r, "agent"), Parent: agent.RunID(texts.Draw(r, "parent")), Root: agent.RunID(texts.Draw(r, "root")),
+			Name: texts.Draw(r, "name"), Parent: agent.RunID(texts.Draw(r, "parent")), Root: agent.RunID(texts.Draw(r, "root")),
 		}
-		l, err := s.Create(t.Context(), want, "one", time.Hour)
+		want, err := want.Prepare()
+		require.NoError(r, err)
+		l, err := s.Begin(t.Context(), want, "one", time.Hour)
 		require.NoError(r, err)
 		e := durable.Entry{Seq: 1, Kind: durable.EntryKind(texts.Draw(r, "kind")), Key: texts.Draw(r, "key"), At: time.Unix(1, 0).UTC()}
 		q := durable.Question{Run: want.ID, Call: texts.Draw(r, "call"), Hash: texts.Draw(r, "hash"), Tool: texts.Draw(r, "tool"), Asked: e.At}
-		u := durable.Update{Status: agent.StatusParked, Reason: agent.StopReason(texts.Draw(r, "reason")), Questions: []durable.Question{q}}
-		require.NoError(r, s.Append(t.Context(), l, u, e))
+		u := durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(texts.Draw(r, "reason")), Questions: []durable.Question{q}}
+		require.NoError(r, s.Commit(t.Context(), l, commit(u, e)))
 		got := run(t, s, want.ID)
-		assert.Equal(r, []any{want.Session, want.Agent, want.Parent, want.Root, u.Reason}, []any{got.Session, got.Agent, got.Parent, got.Root, got.Reason})
+		assert.Equal(r, []any{want.Session, want.Name, want.Parent, want.Root, u.Reason}, []any{got.Session, got.Name, got.Parent, got.Root, got.Reason})
 		assert.Equal(r, []durable.Entry{e}, journal(t, s, want.ID))
 		asked, err := s.Questions(t.Context(), want.ID)
 		require.NoError(r, err)
 		assert.Equal(r, []durable.Question{q}, asked)
 		require.NoError(r, s.Answer(t.Context(), want.ID, durable.Answer{Call: q.Call, Hash: q.Hash}))
-		if want.Agent != "" {
-			found, err := s.List(t.Context(), durable.Filter{Agent: want.Agent, Limit: 1})
+		if want.Name != "" {
+			found, err := s.List(t.Context(), durable.Filter{Name: want.Name, Limit: 1})
 			require.NoError(r, err)
 			assert.Equal(r, []agent.RunID{want.ID}, ids(found), "the newest of that name")
 		}

@@ -15,10 +15,10 @@ import (
 func TestBackup(t *testing.T) {
 	s := open(t, tempFile(t), sqlite.Options{})
 	l := park(t, s, "r", question("c"))
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(1)))
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{}, entry(1)))
 	path := filepath.Join(t.TempDir(), "it's a copy?.db")
 	require.NoError(t, s.Backup(t.Context(), path))
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(2)))
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{}, entry(2)))
 	err := s.Backup(t.Context(), path)
 	require.ErrorIs(t, err, os.ErrExist, "a backup replaces no file")
 	require.NoError(t, s.Close())
@@ -30,6 +30,6 @@ func TestBackup(t *testing.T) {
 	entries, err := b.Entries(t.Context(), "r", 0)
 	require.NoError(t, err)
 	assert.Len(t, entries, 1)
-	require.NoError(t, b.Append(t.Context(), l, durable.Update{}, entry(2)))
+	require.NoError(t, commit(t.Context(), b, l, durable.Update{}, entry(2)))
 	require.NoError(t, b.Close())
 }

@@ -24,14 +24,14 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s := open(b, tempFile(b), sqlite.Options{Sync: sync})
 			defer s.Close()
-			l, err := s.Create(b.Context(), durable.Run{ID: "r"}, "one", time.Hour)
+			l, err := s.Begin(b.Context(), durable.Job{ID: "r"}, "one", time.Hour)
 			require.NoError(b, err)
 			e := entry(0)
 			e.Data = []byte(strings.Repeat("x", 500))
 			b.ReportAllocs()
 			for b.Loop() {
 				e.Seq++
-				if err := s.Append(b.Context(), l, durable.Update{}, e); err != nil {
+				if err := commit(b.Context(), s, l, durable.Update{}, e); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -53,7 +53,7 @@ func BenchmarkConcurrentAppend(b *testing.B) {
 				for i, l := range leases {
 					group.Go(func() {
 						for seq := int64(1); seq <= share(b.N, runs, i); seq++ {
-							if err := s.Append(b.Context(), l, durable.Update{}, benchEntry(seq)); err != nil {
+							if err := commit(b.Context(), s, l, durable.Update{}, benchEntry(seq)); err != nil {
 								b.Error(err)
 								return
 							}
@@ -87,7 +87,7 @@ func share(n, runs, number int) int64 { return int64((n + runs - 1 - number) / r
 func createRuns(b *testing.B, s *sqlite.Store, n int) (leases []durable.Lease) {
 	b.Helper()
 	for i := range n {
-		l, err := s.Create(b.Context(), durable.Run{ID: agent.RunID(fmt.Sprint("r", i))}, "one", time.Hour)
+		l, err := s.Begin(b.Context(), durable.Job{ID: agent.RunID(fmt.Sprint("r", i))}, "one", time.Hour)
 		require.NoError(b, err)
 		leases = append(leases, l)
 	}
@@ -122,7 +122,7 @@ func appendBare(b *testing.B, db *sql.DB, seq int64, n int) {
 	require.NoError(b, t.Commit())
 }
 
-func BenchmarkClaim(b *testing.B) {
+func BenchmarkAcquire(b *testing.B) {
 	for name, sync := range syncs {
 		b.Run(name, func(b *testing.B) {
 			s := open(b, tempFile(b), sqlite.Options{Sync: sync})
@@ -130,7 +130,7 @@ func BenchmarkClaim(b *testing.B) {
 			park(b, s, "r", question("c"))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.Claim(b.Context(), "r", "two", time.Hour, durable.TakeOver); err != nil {
+				if _, err := s.Acquire(b.Context(), "r", "two", time.Hour, durable.TakeOver); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -138,9 +138,9 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkMany measures of a store with 100,000 parked runs. Their making is measured as
+// BenchmarkMany measures of a store with 100,000 waiting runs. Their making is measured as
 // well: see the time that the test as a whole takes.
-func BenchmarkMany(b *testing.B) {
+func BenchmarkMany(b *testing.B) { //nolint:gocognit // a table of measurements
 	const many = 100_000
 	path := tempFile(b)
 	s := open(b, path, sqlite.Options{Sync: sqlite.SyncNormal})
@@ -151,7 +151,7 @@ func BenchmarkMany(b *testing.B) {
 	}
 	b.Run("list a page", func(b *testing.B) {
 		for b.Loop() {
-			runs, err := s.List(b.Context(), durable.Filter{Status: []agent.Status{agent.StatusParked}, Agent: "a", Before: "run50000"})
+			runs, err := s.List(b.Context(), durable.Filter{Status: []durable.Status{durable.StatusWaiting}, Name: "a", Before: "run50000"})
 			if err != nil || len(runs) != durable.DefaultLimit {
 				b.Fatal(len(runs), err)
 			}
@@ -159,17 +159,33 @@ func BenchmarkMany(b *testing.B) {
 	})
 	b.Run("list several statuses", func(b *testing.B) {
 		for b.Loop() {
-			runs, err := s.List(b.Context(), durable.Filter{Status: []agent.Status{agent.StatusParked, agent.StatusRunning}})
+			runs, err := s.List(b.Context(), durable.Filter{Status: []durable.Status{durable.StatusWaiting, durable.StatusRunning}})
 			if err != nil || len(runs) != durable.DefaultLimit {
 				b.Fatal(len(runs), err)
 			}
 		}
 	})
-	b.Run("due", func(b *testing.B) {
+	for name, f := range map[string]durable.Filter{
+		"name": {Name: "a"}, "kind": {Kind: durable.KindAgent}, "until": {Until: time.UnixMicro(many / 2)}, "since": {Since: time.UnixMicro(many / 2)},
+	} {
+		b.Run("list by "+name, func(b *testing.B) {
+			for b.Loop() {
+				runs, err := s.List(b.Context(), f)
+				if err != nil || len(runs) != durable.DefaultLimit {
+					b.Fatal(len(runs), err)
+				}
+			}
+		})
+	}
+	b.Run("claim nothing and reconcile nothing", func(b *testing.B) {
+		key := durable.Needs{Kind: durable.KindAgent, Name: "b"}.Key()
 		for b.Loop() {
-			runs, err := s.Due(b.Context(), 100)
-			if err != nil || len(runs) != 10 {
+			runs, err := s.Claim(b.Context(), "one", time.Hour, 1, key)
+			if err != nil || len(runs) != 0 {
 				b.Fatal(len(runs), err)
+			}
+			if r, err := s.Reconcile(b.Context()); err != nil || r.Changed() {
+				b.Fatal(r, err)
 			}
 		}
 	})
@@ -180,9 +196,9 @@ func BenchmarkMany(b *testing.B) {
 			}
 		}
 	})
-	b.Run("claim", func(b *testing.B) {
+	b.Run("acquire", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := s.Claim(b.Context(), "run77777", "one", time.Hour, durable.TakeFree); err != nil {
+			if _, err := s.Acquire(b.Context(), "run77777", "one", time.Hour, durable.TakeFree); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 )
@@ -20,8 +19,8 @@ func TestContextEndsMidway(t *testing.T) {
 	seq, failed := int64(0), 0
 	for i := range 400 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Microsecond)
-		err := s.Append(ctx, l, durable.Update{
-			Status: agent.StatusParked, Steps: int(seq) + 2, Questions: []durable.Question{question("c")},
+		err := commit(ctx, s, l, durable.Update{
+			Status: durable.StatusWaiting, Steps: int(seq) + 2, Questions: []durable.Question{question("c")},
 		}, entry(seq+1), entry(seq+2))
 		cancel()
 		if err == nil {
@@ -39,6 +38,6 @@ func TestContextEndsMidway(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, entries, int(seq))
 	assert.Positive(t, failed)
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(seq+1)), "the store is as good as before")
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{}, entry(seq+1)), "the store is as good as before")
 	require.NoError(t, s.Close())
 }

@@ -171,7 +171,7 @@ func (s *Store) leadGroup(ctx context.Context, own *queuedWrite) error {
 		}
 		switch {
 		case err == nil:
-			s.runGroup(context.WithoutCancel(ctx), tx{t, s, map[string]*sql.Stmt{}})
+			s.runGroup(context.WithoutCancel(ctx), tx{t, s, map[string]*sql.Stmt{}, new(bool)})
 		case isBusy(err):
 			s.queue.expire(time.Now().Add(-s.wait), err)
 		default:
@@ -214,7 +214,9 @@ func (s *Store) runGroup(ctx context.Context, t tx) {
 		}
 	}
 	s.queue.manyWriters = len(group) > 1
-	outcome = t.Commit()
+	if outcome = t.Commit(); outcome == nil && *t.notifies {
+		s.listeners.broadcast()
+	}
 }
 
 // within calls do in a savepoint. A refusal is an error of do, which is undone; with any other

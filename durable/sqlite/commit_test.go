@@ -72,9 +72,14 @@ func runTogether(t *testing.T, s *Store, writes ...func(ctx context.Context, t t
 
 func makeRun(t *testing.T, s *Store, id agent.RunID) durable.Lease {
 	t.Helper()
-	l, err := s.Create(t.Context(), durable.Run{ID: id}, "one", time.Hour)
+	l, err := s.Begin(t.Context(), durable.Job{ID: id}, "one", time.Hour)
 	require.NoError(t, err)
 	return l
+}
+
+// commit commits entries and an update.
+func commit(ctx context.Context, s *Store, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+	return s.Commit(ctx, l, durable.Commit{Entries: entries, Update: u})
 }
 
 // addSteps adds to the number of steps of a run.
@@ -214,18 +219,18 @@ func TestManyWritersSomeRefused(t *testing.T) {
 		old.Epoch = 7
 		group.Go(func() {
 			for seq := int64(1); seq <= entries; seq++ {
-				assert.NoError(t, s.Append(t.Context(), l, durable.Update{Status: agent.StatusRunning, Steps: int(seq)}, newStep(seq)))
+				assert.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusRunning, Steps: int(seq)}, newStep(seq)))
 			}
 		})
 		group.Go(func() {
 			for range entries {
-				assert.ErrorIs(t, s.Append(t.Context(), old, durable.Update{}, newStep(1)), durable.ErrStale)
-				assert.ErrorAs(t, s.Append(t.Context(), l, durable.Update{}, newStep(99)), new(*durable.SeqError))
-				_, err := s.Create(t.Context(), durable.Run{ID: id}, "two", time.Hour)
+				assert.ErrorIs(t, commit(t.Context(), s, old, durable.Update{}, newStep(1)), durable.ErrStale)
+				assert.ErrorAs(t, commit(t.Context(), s, l, durable.Update{}, newStep(99)), new(*durable.SeqError))
+				_, err := s.Begin(t.Context(), durable.Job{ID: id}, "two", time.Hour)
 				assert.ErrorIs(t, err, durable.ErrExists)
-				_, err = s.Claim(t.Context(), id, "two", time.Hour, durable.TakeFree)
+				_, err = s.Acquire(t.Context(), id, "two", time.Hour, durable.TakeFree)
 				assert.ErrorAs(t, err, new(*durable.HeldError))
-				assert.ErrorIs(t, s.Cancel(t.Context(), "none", ""), durable.ErrNotFound)
+				assert.ErrorIs(t, s.Signal(t.Context(), "none", durable.Signal{Kind: durable.SignalCancel, Text: ""}), durable.ErrNotFound)
 			}
 		})
 	}
@@ -340,7 +345,7 @@ func TestContextsOfAGroup(t *testing.T) {
 	}
 	require.NoError(t, errs[3])
 	assert.Equal(t, want, stepsOf(t, s, "r"), "what was reported is what happened: %v", errs)
-	require.NoError(t, s.Cancel(t.Context(), "r", ""), "the store is as good as before")
+	require.NoError(t, s.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalCancel, Text: ""}), "the store is as good as before")
 }
 
 // A file that stays locked fails each write when its time is over.
@@ -351,13 +356,13 @@ func TestGroupWaitsForAnotherProcess(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 8 {
 		callers.Go(func() {
-			err := s.Append(t.Context(), l, durable.Update{}, newStep(1))
+			err := commit(t.Context(), s, l, durable.Update{}, newStep(1))
 			assert.ErrorContains(t, err, "another process has kept it locked for 1ms")
 		})
 	}
 	callers.Wait()
 	unlock()
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, newStep(1)))
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{}, newStep(1)))
 }
 
 // Close waits for the writes that wait, and refuses those that come later.
@@ -367,7 +372,7 @@ func TestCloseWhileWritesWait(t *testing.T) {
 	unlock := lockFile(t, s)
 	var callers sync.WaitGroup
 	for seq := range int64(8) {
-		callers.Go(func() { assert.NoError(t, s.Append(t.Context(), l, durable.Update{}, newStep(seq+1))) })
+		callers.Go(func() { assert.NoError(t, commit(t.Context(), s, l, durable.Update{}, newStep(seq+1))) })
 		awaitQueue(s, int(seq)+1)
 	}
 	callers.Go(func() { assert.NoError(t, s.Close()) })
@@ -377,7 +382,7 @@ func TestCloseWhileWritesWait(t *testing.T) {
 	}
 	unlock()
 	callers.Wait()
-	require.ErrorContains(t, s.Append(t.Context(), l, durable.Update{}, newStep(9)), "the store is closed")
+	require.ErrorContains(t, commit(t.Context(), s, l, durable.Update{}, newStep(9)), "the store is closed")
 	again, err := Open(t.Context(), s.path, Options{})
 	require.NoError(t, err)
 	defer again.Close()
@@ -392,14 +397,14 @@ func TestPruneLetsOthersWrite(t *testing.T) {
 	left := -1 // the runs that were there when the other write ran
 	s = openTest(t, Options{Wait: time.Hour, Now: func() time.Time {
 		if left == 0 {
-			assert.NoError(t, s.readers.QueryRowContext(t.Context(), `SELECT count(*) FROM runs WHERE status = 'done'`).Scan(&left))
+			assert.NoError(t, s.readers.QueryRowContext(t.Context(), `SELECT count(*) FROM runs WHERE status = 'completed'`).Scan(&left))
 		}
 		return time.Now()
 	}})
 	l := makeRun(t, s, "r")
 	_, err := s.writer.ExecContext(t.Context(), `WITH RECURSIVE all_n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM all_n WHERE i < 1000)
-		INSERT INTO runs (id, session, agent, parent, root, status, created, updated, owner, epoch)
-		SELECT 'run' || i, '', '', '', '', 'done', i, i, '', 1 FROM all_n`)
+		INSERT INTO runs (id, session, name, parent, root, status, created, updated, owner, epoch)
+		SELECT 'run' || i, '', '', '', '', 'completed', i, i, '', 1 FROM all_n`)
 	require.NoError(t, err)
 	unlock := lockFile(t, s)
 	var callers sync.WaitGroup
@@ -410,7 +415,7 @@ func TestPruneLetsOthersWrite(t *testing.T) {
 	})
 	awaitQueue(s, 1)
 	left = 0
-	callers.Go(func() { assert.NoError(t, s.Append(t.Context(), l, durable.Update{}, newStep(1))) })
+	callers.Go(func() { assert.NoError(t, commit(t.Context(), s, l, durable.Update{}, newStep(1))) })
 	awaitQueue(s, 2)
 	unlock()
 	callers.Wait()
@@ -429,7 +434,7 @@ func TestPanicLeavesTheStoreUsable(t *testing.T) {
 			panic("oops")
 		})
 	})
-	require.NoError(t, s.Cancel(t.Context(), "r", ""))
+	require.NoError(t, s.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalCancel, Text: ""}))
 	assert.Zero(t, stepsOf(t, s, "r"))
 }
 

@@ -1,10 +1,7 @@
 package sqlite_test
 
 import (
-	"path/filepath"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
@@ -27,16 +24,4 @@ func TestShared(t *testing.T) {
 			return open(t, path, sqlite.Options{})
 		}
 	})
-}
-
-func tempFile(t testing.TB) string {
-	t.Helper()
-	return filepath.Join(t.TempDir(), "runs.db")
-}
-
-func open(t testing.TB, path string, o sqlite.Options) *sqlite.Store {
-	t.Helper()
-	s, err := sqlite.Open(t.Context(), path, o)
-	require.NoError(t, err)
-	return s
 }

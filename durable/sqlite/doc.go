@@ -20,12 +20,17 @@
 // # Concurrent runs
 //
 // One write at a time runs. Writes that wait meanwhile share the next transaction and its write to
-// the disk, each as atomic as if it had one of its own: 64 runs append many times as fast as one.
+// the disk, each as atomic as if it had one of its own: 64 runs commit many times as fast as one.
 // A write that does not have to wait starts at once. When a transaction cannot be committed, every
 // write in it fails, and none is done.
 //
 // A context that ends while a call waits for its turn ends the call. A write that has begun runs to
 // its end and returns its outcome.
+//
+// # Claims and changes
+//
+// Claim, Reconcile and Polled look before they write, so that idle workers do not keep others from writing. Changes sends
+// at once for changes that the same Store made, and within a fifth of a second after any commit of another process.
 //
 // # Durability
 //
@@ -36,10 +41,10 @@
 //
 // Times come from the clock of the process, to the microsecond. A clock that is set back cannot make a lease eternal: a
 // lease granted more than a few seconds in the future counts as expired. Runs are listed in the order of their creation,
-// whatever the clock said.
+// whatever the clock said. Only a list that is limited by time alone follows the clock.
 //
 // # Schema
 //
 // Open migrates a file of an older version. Rollback reverts one migration, to go back to an older version of the
-// program. Open refuses a file of a newer version.
+// program; it refuses when that version cannot hold the runs of the file. Open refuses a file of a newer version.
 package sqlite

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,37 +11,15 @@ import (
 )
 
 const (
-	updateCancel = `UPDATE runs SET cancel_reason = ?2, ready = coalesce(ready, ?3)
-		WHERE n = ?1 AND cancel_reason = '' AND status IN ('running', 'parked')`
 	deleteRun = `DELETE FROM runs WHERE n = ?`
 	pruneRuns = `DELETE FROM runs WHERE n IN
-		(SELECT n FROM runs WHERE status NOT IN ('running', 'parked') AND updated < ? ORDER BY updated LIMIT ?)`
+		(SELECT n FROM runs INDEXED BY runs_by_end WHERE status NOT IN ` + live + ` AND updated < ? ORDER BY updated LIMIT ?)`
+	pruneQueues = `DELETE FROM queues WHERE NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_by_queue WHERE queue = queues.id)`
 
 	selectDeny = `SELECT is_on, reason, who, since FROM deny_tools`
 	upsertDeny = `INSERT INTO deny_tools (only, is_on, reason, who, since) VALUES (1, ?1, ?2, ?3, ?4)
 		ON CONFLICT (only) DO UPDATE SET is_on = ?1, reason = ?2, who = ?3, since = ?4`
 )
-
-// reads and writes are all prepared statements.
-var (
-	reads  = []string{selectRun, selectN, selectDue, selectEntries, selectQuestions, selectByToken, selectDeny}
-	writes = []string{
-		insertRun, selectLease, updateLease, insertEntry, updateWrote, updateState, endLease, wakeParents, settleRun,
-		selectAnswered, deleteQuestions, insertQuestion, updateAnswer, hasQuestion, updateCancel, deleteRun, pruneRuns, upsertDeny,
-	}
-)
-
-// Cancel implements durable.Store.
-func (s *Store) Cancel(ctx context.Context, id agent.RunID, reason string) error {
-	return s.write(ctx, "cancelling a run", func(ctx context.Context, t tx) error {
-		h, err := readRun(ctx, t, id)
-		if err != nil {
-			return err
-		}
-		_, err = t.exec(ctx, updateCancel, h.n, cmp.Or(reason, "cancelled"), s.clock())
-		return err
-	})
-}
 
 // Delete implements durable.Store.
 func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
@@ -74,6 +51,12 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (n int, err error) 
 		if err == nil {
 			n += int(deleted)
 		}
+	}
+	if err == nil && n > 0 {
+		err = s.write(ctx, "deleting empty queues", func(ctx context.Context, t tx) error {
+			_, err := t.exec(ctx, pruneQueues)
+			return err
+		})
 	}
 	return n, err
 }

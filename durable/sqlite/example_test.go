@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 )
@@ -25,11 +24,11 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	lease, err := store.Create(ctx, durable.Run{ID: "r1", Agent: "helper"}, "process 1", time.Minute)
+	lease, err := store.Begin(ctx, durable.Job{ID: "r1", Name: "helper"}, "process 1", time.Minute)
 	if err != nil {
 		panic(err)
 	}
-	if err := store.Append(ctx, lease, durable.Update{Status: agent.StatusRunning, Steps: 1},
+	if err := commit(ctx, store, lease, durable.Update{Status: durable.StatusRunning, Steps: 1},
 		durable.Entry{Seq: 1, Kind: "reply", At: time.Now(), Data: []byte("hello")}); err != nil {
 		panic(err)
 	}
@@ -41,13 +40,13 @@ func Example() {
 		panic(err)
 	}
 	defer store.Close()
-	newer, err := store.Claim(ctx, "r1", "process 2", time.Minute, durable.TakeOver)
+	newer, err := store.Acquire(ctx, "r1", "process 2", time.Minute, durable.TakeOver)
 	if err != nil {
 		panic(err)
 	}
 	entries, err := store.Entries(ctx, "r1", 0)
 	fmt.Println(newer.Epoch, string(entries[0].Data), err)
-	fmt.Println(store.Append(ctx, lease, durable.Update{}, durable.Entry{Seq: 2, Kind: "late"}))
+	fmt.Println(commit(ctx, store, lease, durable.Update{}, durable.Entry{Seq: 2, Kind: "late"}))
 
 	// Output:
 	// <nil>

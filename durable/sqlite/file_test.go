@@ -4,7 +4,6 @@ package sqlite_test
 
 import (
 	"context"
-	"database/sql"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,7 +86,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		"a folder":          {dir, "is a directory"},
 		"text":              {write("text", strings.Repeat("this is no database\n", 100)), "the file is not a SQLite database: use another file"},
 		"another program's": {foreign, "the file is a database of another program: use another file"},
-		"newer":             {newer, "the file has schema version 7 and this program supports 2: use the newer program"},
+		"newer":             {newer, "the file has schema version 7 and this program supports 3: use the newer program"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := sqlite.Open(t.Context(), c.path, sqlite.Options{})
@@ -168,7 +167,7 @@ func TestDiskFull(t *testing.T) {
 	e.Data = make([]byte, 100<<10)
 	var err error
 	for ; err == nil && e.Seq < 100; e.Seq++ {
-		err = s.Append(t.Context(), l, durable.Update{Status: "running", Steps: int(e.Seq)}, e)
+		err = commit(t.Context(), s, l, durable.Update{Status: "running", Steps: int(e.Seq)}, e)
 	}
 	e.Seq--
 	require.ErrorContains(t, err, "sqlite store "+path+": writing to a journal: ")
@@ -179,7 +178,7 @@ func TestDiskFull(t *testing.T) {
 	assert.Equal(t, []int{int(e.Seq) - 1, int(e.Seq) - 1}, []int{int(r.Entries), r.Steps}, "what failed is not there by halves")
 
 	remount("size=4m")
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, e), "and so does writing, when there is space")
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{}, e), "and so does writing, when there is space")
 	entries, err := s.Entries(t.Context(), "r", 0)
 	require.NoError(t, err)
 	assert.Len(t, entries, int(e.Seq))
@@ -192,31 +191,18 @@ func TestFileGoneForAWhile(t *testing.T) {
 	s := open(t, path, sqlite.Options{})
 	l := park(t, s, "r")
 	require.NoError(t, os.Rename(path, path+".away"))
-	err := s.Append(t.Context(), l, durable.Update{}, entry(1))
+	err := commit(t.Context(), s, l, durable.Update{}, entry(1))
 	require.ErrorContains(t, err, "sqlite store "+path+": writing to a journal: the file was removed while it was open: restore it")
 	_, err = s.Run(t.Context(), "r")
 	require.ErrorContains(t, err, "the file was removed")
 
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
-	err = s.Append(t.Context(), l, durable.Update{}, entry(1))
+	err = commit(t.Context(), s, l, durable.Update{}, entry(1))
 	require.ErrorContains(t, err, "the file was replaced while it was open: open the store again")
 
 	require.NoError(t, os.Rename(path+".away", path))
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(1)), "it is back")
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{}, entry(1)), "it is back")
 	require.NoError(t, s.Close())
-}
-
-// locked keeps the file locked as another process that writes would, until unlock.
-func locked(t *testing.T, path string) (unlock func()) {
-	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
-	require.NoError(t, err)
-	tx, err := db.BeginTx(t.Context(), nil)
-	require.NoError(t, err)
-	return func() {
-		require.NoError(t, tx.Rollback())
-		require.NoError(t, db.Close())
-	}
 }
 
 func TestLockedByAnother(t *testing.T) {
@@ -226,7 +212,7 @@ func TestLockedByAnother(t *testing.T) {
 	patient := open(t, path, sqlite.Options{Wait: time.Hour})
 	unlock := locked(t, path)
 
-	err := s.Append(t.Context(), l, durable.Update{}, entry(1))
+	err := commit(t.Context(), s, l, durable.Update{}, entry(1))
 	require.ErrorContains(t, err, "another process has kept it locked for 1ms")
 	_, err = s.Run(t.Context(), "r")
 	require.NoError(t, err, "who reads need not wait")
@@ -234,11 +220,11 @@ func TestLockedByAnother(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
-	require.ErrorIs(t, patient.Append(ctx, l, durable.Update{}, entry(1)), context.DeadlineExceeded)
+	require.ErrorIs(t, commit(ctx, patient, l, durable.Update{}, entry(1)), context.DeadlineExceeded)
 	assert.Less(t, time.Since(begun), time.Minute, "a context is looked at while waiting")
 
 	done := make(chan error)
-	go func() { done <- patient.Append(t.Context(), l, durable.Update{}, entry(1)) }()
+	go func() { done <- commit(t.Context(), patient, l, durable.Update{}, entry(1)) }()
 	unlock()
 	require.NoError(t, <-done, "who waits gets its turn")
 	require.NoError(t, s.Close())
@@ -251,7 +237,7 @@ func TestClose(t *testing.T) {
 	l := park(t, s, "r")
 	unlock := locked(t, path)
 	wrote, closed := make(chan error), make(chan error)
-	go func() { wrote <- s.Append(t.Context(), l, durable.Update{}, entry(1)) }()
+	go func() { wrote <- commit(t.Context(), s, l, durable.Update{}, entry(1)) }()
 	for s.InUse() == 0 { // until the write has begun
 		runtime.Gosched()
 	}
@@ -266,7 +252,7 @@ func TestClose(t *testing.T) {
 	require.NoError(t, <-closed)
 	require.NoError(t, s.Close(), "again")
 
-	require.ErrorContains(t, s.Append(t.Context(), l, durable.Update{}, entry(2)), "writing to a journal: the store is closed")
+	require.ErrorContains(t, commit(t.Context(), s, l, durable.Update{}, entry(2)), "writing to a journal: the store is closed")
 	_, err := s.List(t.Context(), durable.Filter{})
 	require.ErrorContains(t, err, "the store is closed")
 	s = open(t, path, sqlite.Options{})

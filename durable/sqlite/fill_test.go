@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fill adds parked runs, each with a question and three entries, in one statement a
+// fill adds waiting runs, each with a question and three entries, in one statement a
 // table: through the store it would take minutes.
 func fill(t testing.TB, path string, n int) {
 	t.Helper()
@@ -17,8 +17,8 @@ func fill(t testing.TB, path string, n int) {
 	defer func() { require.NoError(t, db.Close()) }()
 	const numbers = `WITH RECURSIVE all_n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM all_n WHERE i < ?1) `
 	for _, query := range []string{
-		numbers + `INSERT INTO runs (id, session, agent, parent, root, status, steps, entries, created, updated, owner, epoch)
-			SELECT 'run' || i, 's' || i, 'a', '', 'run' || i, 'parked', 3, 3, i, i, '', 1 FROM all_n`,
+		numbers + `INSERT INTO runs (id, session, name, parent, root, status, steps, entries, created, updated, owner, epoch)
+			SELECT 'run' || i, 's' || i, 'a', '', 'run' || i, 'waiting', 3, 3, i, i, '', 1 FROM all_n`,
 		numbers + `INSERT INTO questions (run, place, call, hash, tool, asked, child, token, data)
 			SELECT n, 0, 'c', 'hash', 'bash', i, '', unhex(format('%064x', i)), randomblob(300) FROM all_n JOIN runs ON id = 'run' || i`,
 		numbers + `INSERT INTO entries (run, seq, kind, key, at, data)

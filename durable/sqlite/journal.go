@@ -9,75 +9,130 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
+// byLease is the condition that the newest lease of a run is the given one, and that its journal ends before
+// the first given entry.
+const byLease = `id = ?1 AND owner = ?2 AND owner <> '' AND epoch = ?3 AND entries = coalesce(?4, entries)`
+
 const (
 	insertEntry = `INSERT INTO entries (run, seq, kind, key, at, data) SELECT n, ?2, ?3, ?4, ?5, ?6 FROM runs WHERE id = ?1`
-	updateWrote = `UPDATE runs SET entries = entries + ?5, updated = ?6
-		WHERE id = ?1 AND owner = ?2 AND owner <> '' AND epoch = ?3 AND entries = coalesce(?4, entries)`
-	updateState = `UPDATE runs SET status = ?2, reason = ?3, steps = ?4 WHERE n = ?1`
-	endLease    = `UPDATE runs SET owner = '', leased = NULL, expires = NULL WHERE n = ?`
+	// insertEvent is executed after the events are counted: ?2 events follow this one.
+	insertEvent = `INSERT INTO events (run, seq, at, name, data) SELECT n, events - ?2, ?3, ?4, ?5 FROM runs WHERE id = ?1`
 
-	// wakeParents marks the runs that wait for an ended run as ready.
-	wakeParents = `UPDATE runs SET ready = coalesce(ready, ?2) WHERE status = 'parked' AND n IN
-		(SELECT run FROM questions WHERE child = ?1 AND child <> '' AND answered IS NULL)`
+	// updateRun updates a run whose status does not change. It sets no column of an index, so that the
+	// commit of a step costs little.
+	updateRun = `UPDATE runs SET entries = entries + ?5, events = events + ?6, handled = max(handled, ?7), updated = ?8,
+			steps = coalesce(?9, steps), reason = coalesce(?10, reason)
+		WHERE ` + byLease + ` AND status = coalesce(?11, status) AND blocked = coalesce(?12, blocked)`
+	updateStatus = `UPDATE runs SET status = ?2, blocked = ?3 WHERE id = ?1`
+	endRun       = `UPDATE runs SET entries = entries + ?5, events = events + ?6, handled = max(handled, ?7), updated = ?8,
+			steps = ?9, reason = ?10, status = ?11, blocked = ?12, paused = 0, answer_by = NULL, ` + noLease + `
+		WHERE ` + byLease
+	upsertResult = `INSERT INTO payloads (run, result) SELECT n, ?2 FROM runs WHERE id = ?1
+		ON CONFLICT (run) DO UPDATE SET result = excluded.result`
 
-	// settleRun computes the columns that follow from the rest of the record of a run:
-	// its deadline, and the time since when it is ready to continue.
-	settleRun = `UPDATE runs SET
-		deadline = (SELECT min(deadline) FROM questions WHERE run = runs.n AND answered IS NULL),
-		ready = CASE
-			WHEN status NOT IN ('running', 'parked') THEN NULL
-			WHEN cancel_reason <> '' THEN coalesce(ready, ?2)
-			WHEN status = 'running' THEN CASE WHEN owner = '' THEN coalesce(ready, ?2) END
-			WHEN NOT EXISTS (SELECT 1 FROM questions WHERE run = runs.n AND answered IS NULL)
-				OR EXISTS (SELECT 1 FROM questions WHERE run = runs.n AND answered IS NOT NULL AND ends)
-				OR EXISTS (SELECT 1 FROM questions q JOIN runs c ON c.id = q.child
-					WHERE q.run = runs.n AND q.answered IS NULL AND c.status NOT IN ('running', 'parked'))
-			THEN coalesce(ready, ?2)
-		END
-		WHERE n = ?1`
+	// wakeParents makes the runs ready that wait for an ended run.
+	wakeParents = `UPDATE runs SET ` + becomesReady + ` WHERE status = 'waiting' AND paused = 0 AND ` + free + ` AND n IN
+		(SELECT run FROM questions WHERE child = ?3 AND child <> '' AND answered IS NULL)`
 
 	// A run without entries gives one row of NULLs, which shows that the run exists.
 	selectEntries = `SELECT e.seq, e.kind, e.key, e.at, e.data FROM runs r LEFT JOIN entries e ON e.run = r.n AND e.seq > ?2
 		WHERE r.id = ?1 ORDER BY e.seq`
 )
 
-// Append implements durable.Store.
-func (s *Store) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+// Commit implements durable.Store.
+func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (err error) {
+	switch u := c.Update.Status; u {
+	case "", durable.StatusRunning, durable.StatusWaiting:
+	default:
+		if !u.Ended() {
+			return fmt.Errorf("run %q: a commit cannot set status %q", l.Run, u)
+		}
+	}
+	if c.Jobs, err = prepareJobs(c.Jobs); err != nil {
+		return err
+	}
 	return s.write(ctx, "writing to a journal", func(ctx context.Context, t tx) error {
 		now := s.clock()
-		if err := countEntries(ctx, t, l, entries, now); err != nil {
+		if err := update(ctx, t, l, c, now); err != nil {
 			return err
 		}
-		for _, e := range entries {
-			if _, err := t.exec(ctx, insertEntry, l.Run, e.Seq, string(e.Kind), e.Key, micros{e.At}, e.Data); err != nil {
+		for _, e := range c.Entries {
+			if _, err := t.exec(ctx, insertEntry, string(l.Run), e.Seq, string(e.Kind), e.Key, micros{e.At}, e.Data); err != nil {
 				return err
 			}
 		}
-		return update(ctx, t, l.Run, u, now)
+		for i, e := range c.Events {
+			if _, err := t.exec(ctx, insertEvent, string(l.Run), len(c.Events)-1-i, micros{e.At}, e.Name, e.Data); err != nil {
+				return err
+			}
+		}
+		for _, j := range c.Jobs {
+			if _, err := submitJob(ctx, t, j, now); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
-// countEntries adds the number of entries to that of their run, unless the lease or the numbers of
-// the entries are wrong. It asks for no row, so that the statement costs less than a query.
-func countEntries(ctx context.Context, t tx, l durable.Lease, entries []durable.Entry, now int64) error {
-	var before any
-	if len(entries) > 0 {
-		before = entries[0].Seq - 1
+// update updates the row of a run and its questions.
+func update(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now int64) error {
+	if !consecutive(c.Entries) {
+		return refuseCommit(ctx, t, l, c.Entries)
 	}
-	for i, e := range entries {
-		if e.Seq != entries[0].Seq+int64(i) {
-			return refuseEntries(ctx, t, l, entries)
-		}
+	changed, err := updateRow(ctx, t, l, c, now)
+	if err == nil && !changed {
+		err = refuseCommit(ctx, t, l, c.Entries)
 	}
-	changed, err := t.exec(ctx, updateWrote, l.Run, l.Owner, l.Epoch, before, len(entries), now)
-	if err == nil && changed == 0 {
-		return refuseEntries(ctx, t, l, entries)
+	if err == nil && c.Update.Status.Ended() {
+		return endRunWith(ctx, t, l.Run, c.Update.Result, now)
 	}
-	return err
+	if err != nil || c.Update.Questions == nil {
+		return err
+	}
+	h, err := readRun(ctx, t, l.Run)
+	if err != nil {
+		return err
+	}
+	return replaceQuestions(ctx, t, h.n, c.Update.Questions)
 }
 
-// refuseEntries returns what is wrong with a lease or with the numbers of entries.
-func refuseEntries(ctx context.Context, t tx, l durable.Lease, entries []durable.Entry) error {
+func consecutive(entries []durable.Entry) bool {
+	for i, e := range entries {
+		if e.Seq != entries[0].Seq+int64(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// updateRow updates the row of a run, and reports whether the lease and the numbers of the entries are
+// right. It asks for no row, so that the statement costs less than a query.
+func updateRow(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now int64) (changed bool, err error) {
+	args := []any{string(l.Run), l.Owner, l.Epoch, nil, len(c.Entries), len(c.Events), c.HandledSignals, now, nil, nil, nil, nil}
+	if len(c.Entries) > 0 {
+		args[3] = c.Entries[0].Seq - 1
+	}
+	u, query := c.Update, updateRun
+	if u.Status != "" {
+		args[8], args[9], args[10], args[11] = u.Steps, string(u.Reason), string(u.Status), u.Blocked
+	}
+	if u.Status.Ended() {
+		query = endRun
+	}
+	n, err := t.exec(ctx, query, args...)
+	if err != nil || n > 0 || u.Status == "" || u.Status.Ended() {
+		return n > 0, err
+	}
+	args[10], args[11] = nil, nil
+	if n, err = t.exec(ctx, updateRun, args...); n > 0 && err == nil {
+		_, err = t.exec(ctx, updateStatus, string(l.Run), string(u.Status), u.Blocked)
+	}
+	return n > 0, err
+}
+
+// refuseCommit returns what is wrong with a lease or with the numbers of entries.
+func refuseCommit(ctx context.Context, t tx, l durable.Lease, entries []durable.Entry) error {
 	h, err := readHeld(ctx, t, l)
 	if err != nil {
 		return err
@@ -91,39 +146,20 @@ func refuseEntries(ctx context.Context, t tx, l durable.Lease, entries []durable
 	return fmt.Errorf("run %q: its row does not match its lease", l.Run)
 }
 
-// update updates the record of a run.
-func update(ctx context.Context, t tx, id agent.RunID, u durable.Update, now int64) error {
-	if u.Status == "" && u.Questions == nil {
-		return nil
+// endRunWith stores the result of an ended run, removes its questions and wakes the runs that wait for it.
+func endRunWith(ctx context.Context, t tx, id agent.RunID, result []byte, now int64) error {
+	if len(result) > 0 {
+		if _, err := t.exec(ctx, upsertResult, string(id), result); err != nil {
+			return err
+		}
 	}
-	h, err := readRun(ctx, t, id)
-	if err != nil {
+	if _, err := t.exec(ctx, removeQuestions, string(id)); err != nil {
 		return err
 	}
-	if u.Status != "" {
-		if _, err := t.exec(ctx, updateState, h.n, string(u.Status), string(u.Reason), u.Steps); err != nil {
-			return err
-		}
+	woken, err := t.exec(ctx, wakeParents, now, now+skew, string(id))
+	if woken > 0 {
+		t.notify()
 	}
-	if u.Status.Terminal() {
-		u.Questions = []durable.Question{}
-		if _, err := t.exec(ctx, endLease, h.n); err != nil {
-			return err
-		}
-		if _, err := t.exec(ctx, wakeParents, id, now); err != nil {
-			return err
-		}
-	}
-	if u.Questions != nil {
-		if err := replaceQuestions(ctx, t, h.n, u.Questions); err != nil {
-			return err
-		}
-	}
-	return updateDue(ctx, t, h.n, now)
-}
-
-func updateDue(ctx context.Context, t tx, n, now int64) error {
-	_, err := t.exec(ctx, settleRun, n, now)
 	return err
 }
 

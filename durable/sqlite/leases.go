@@ -16,23 +16,27 @@ import (
 const skew = int64(5 * time.Second / time.Microsecond)
 
 const (
-	insertRun = `INSERT INTO runs (id, session, agent, parent, root, status, created, updated, owner, epoch, leased, expires)
-		VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?6, ?7, 1, ?6, ?8) ON CONFLICT (id) DO NOTHING`
-	selectLease = `SELECT n, status, entries, owner, epoch, leased, expires FROM runs WHERE id = ?`
-	updateLease = `UPDATE runs SET owner = ?2, epoch = ?3, leased = ?4, expires = ?5 WHERE n = ?1`
+	selectHeld     = `SELECT n, status, entries, owner, epoch, leased, expires FROM runs WHERE id = ?`
+	updateAcquired = `UPDATE runs SET owner = ?2, epoch = ?3, leased = ?4, updated = ?4, expires = ?5, ready = NULL,
+		status = iif(status = 'waiting', status, 'running'), attempts = attempts + (status <> 'waiting') WHERE n = ?1`
+	updateRenewed = `UPDATE runs SET leased = ?4, expires = ?5 WHERE id = ?1 AND owner = ?2 AND owner <> '' AND epoch = ?3`
+	// delayRun releases a running run that is to continue later.
+	delayRun = `UPDATE runs SET ` + noLease + `, status = 'pending', not_before = ?2, updated = ?1
+		WHERE n = ?3 AND status = 'running' AND paused = 0 AND cancel_reason = ''`
+	releaseRun = `UPDATE runs SET ` + givesUp + ` FROM (` + continues + ` WHERE n = ?2) WHERE n = given_up RETURNING status`
 )
 
 // held is the record of a run that a process wants to change.
 type held struct {
 	n, entries, epoch int64
-	status            agent.Status
+	status            durable.Status
 	owner             string
 	leased, expires   micros
 }
 
 // readRun reads a run in a transaction.
 func readRun(ctx context.Context, t tx, id agent.RunID) (h held, err error) {
-	err = t.one(ctx, selectLease, id).Scan(&h.n, &h.status, &h.entries, &h.owner, &h.epoch, &h.leased, &h.expires)
+	err = t.one(ctx, selectHeld, string(id)).Scan(&h.n, &h.status, &h.entries, &h.owner, &h.epoch, &h.leased, &h.expires)
 	if errors.Is(err, sql.ErrNoRows) {
 		return held{}, notFound(id)
 	}
@@ -53,36 +57,23 @@ func (h held) good(now int64) bool {
 	return h.owner != "" && now < h.expires.UnixMicro() && h.leased.UnixMicro() <= now+skew
 }
 
-// Create implements durable.Store.
-func (s *Store) Create(ctx context.Context, r durable.Run, owner string, ttl time.Duration) (durable.Lease, error) {
-	now := s.clock()
-	l := durable.Lease{Run: r.ID, Owner: owner, Epoch: 1, Expires: fromMicros(now + ttl.Microseconds())}
-	err := s.write(ctx, "creating a run", func(ctx context.Context, t tx) error {
-		made, err := t.exec(ctx, insertRun, r.ID, r.Session, r.Agent, r.Parent, r.Root, now, owner, micros{l.Expires})
-		if err == nil && made == 0 {
-			return fmt.Errorf("run %q: %w", r.ID, durable.ErrExists)
-		}
-		return err
-	})
-	return ignoreNoRows(l, err)
-}
-
-// Claim implements durable.Store.
-func (s *Store) Claim(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take durable.Take) (l durable.Lease, err error) {
-	err = s.write(ctx, "claiming a run", func(ctx context.Context, t tx) error {
+// Acquire implements durable.Store.
+func (s *Store) Acquire(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take durable.Take) (l durable.Lease, err error) {
+	err = s.write(ctx, "acquiring a run", func(ctx context.Context, t tx) error {
 		h, err := readRun(ctx, t, id)
 		if err != nil {
 			return err
 		}
 		now := s.clock()
 		switch {
-		case h.status.Terminal():
+		case h.status.Ended():
 			return fmt.Errorf("run %q: %w", id, durable.ErrEnded)
 		case h.good(now) && h.owner != owner && take != durable.TakeOver:
 			return &durable.HeldError{Run: id, Owner: h.owner, Expires: h.expires.Time}
 		}
 		l = durable.Lease{Run: id, Owner: owner, Epoch: h.epoch + 1, Expires: fromMicros(now + ttl.Microseconds())}
-		return writeLease(ctx, t, h.n, l, now)
+		_, err = t.exec(ctx, updateAcquired, h.n, owner, l.Epoch, now, micros{l.Expires})
+		return err
 	})
 	return ignoreNoRows(l, err)
 }
@@ -90,36 +81,37 @@ func (s *Store) Claim(ctx context.Context, id agent.RunID, owner string, ttl tim
 // Renew implements durable.Store.
 func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (durable.Lease, error) {
 	err := s.write(ctx, "renewing a lease", func(ctx context.Context, t tx) error {
-		h, err := readHeld(ctx, t, l)
-		if err != nil {
-			return err
-		}
 		now := s.clock()
 		l.Expires = fromMicros(now + ttl.Microseconds())
-		return writeLease(ctx, t, h.n, l, now)
+		renewed, err := t.exec(ctx, updateRenewed, string(l.Run), l.Owner, l.Epoch, now, micros{l.Expires})
+		if err == nil && renewed == 0 {
+			_, err = readHeld(ctx, t, l)
+		}
+		return err
 	})
 	return ignoreNoRows(l, err)
 }
 
 // Release implements durable.Store.
-func (s *Store) Release(ctx context.Context, l durable.Lease) error {
+func (s *Store) Release(ctx context.Context, l durable.Lease, delay time.Duration) error {
 	return s.write(ctx, "releasing a run", func(ctx context.Context, t tx) error {
 		h, err := readHeld(ctx, t, l)
 		if err != nil {
 			return err
 		}
-		if _, err := t.exec(ctx, updateLease, h.n, "", h.epoch, nil, nil); err != nil {
-			return err
+		now := s.clock()
+		if later := delay.Microseconds(); later > 0 {
+			if delayed, err := t.exec(ctx, delayRun, now, now+later, h.n); err != nil || delayed > 0 {
+				return err
+			}
 		}
-		return updateDue(ctx, t, h.n, s.clock())
-	})
-}
-
-func writeLease(ctx context.Context, t tx, n int64, l durable.Lease, now int64) error {
-	if _, err := t.exec(ctx, updateLease, n, l.Owner, l.Epoch, now, micros{l.Expires}); err != nil {
+		var status durable.Status
+		err = t.one(ctx, releaseRun, now, h.n).Scan(&status)
+		if status == durable.StatusReady {
+			t.notify()
+		}
 		return err
-	}
-	return updateDue(ctx, t, n, now)
+	})
 }
 
 // ignoreNoRows returns v and err, but no error for sql.ErrNoRows.

@@ -10,58 +10,18 @@ import (
 
 	"github.com/samber/lo"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-const runColumns = `id, session, agent, parent, root, status, reason, steps, entries, created, updated, deadline, cancel_reason, owner, epoch, expires`
-
-const (
-	selectRun = `SELECT ` + runColumns + ` FROM runs WHERE id = ?`
-	selectN   = `SELECT n FROM runs WHERE id = ?`
-
-	// free is the condition that no process holds a run: ?1 is now and ?2 the latest start
-	// that a valid lease can have.
-	free = `(owner = '' OR expires <= ?1 OR leased > ?2)`
-
-	// selectDue reads each cause by its own index, so that its cost depends on the due runs
-	// and not on all runs: by default, SQLite would use the index by status. ?3 is the
-	// limit.
-	selectDue = `SELECT ` + runColumns + ` FROM runs JOIN (
-		SELECT n AS due, min(since) AS since FROM (
-			SELECT n, since FROM (SELECT n, ready AS since FROM runs INDEXED BY runs_ready
-				WHERE ready IS NOT NULL AND ` + free + ` ORDER BY ready LIMIT ?3)
-			UNION ALL
-			SELECT n, deadline FROM (SELECT n, deadline FROM runs INDEXED BY runs_by_deadline
-				WHERE status = 'parked' AND deadline <= ?1 AND ` + free + ` ORDER BY deadline LIMIT ?3)
-			UNION ALL
-			SELECT n, expires FROM (SELECT n, expires FROM runs INDEXED BY runs_by_expiry
-				WHERE status = 'running' AND owner <> '' AND expires <= ?1 ORDER BY expires LIMIT ?3)
-			UNION ALL
-			SELECT n, leased FROM (SELECT n, leased FROM runs INDEXED BY runs_by_lease
-				WHERE status = 'running' AND owner <> '' AND leased > ?2 ORDER BY leased LIMIT ?3)
-		) GROUP BY n ORDER BY since LIMIT ?3
-	) ON n = due ORDER BY since`
-)
-
-// Run implements durable.Store.
-func (s *Store) Run(ctx context.Context, id agent.RunID) (r durable.Run, err error) {
-	err = s.read(ctx, "reading a run", func() error {
-		r, err = scanRun(s.statements[selectRun].QueryRowContext(ctx, id).Scan)
-		if errors.Is(err, sql.ErrNoRows) {
-			return notFound(id)
-		}
-		return err
-	})
-	return ignoreNoRows(r, err)
-}
+// position is the place of a run in lists.
+type position struct{ n, created int64 }
 
 // List implements durable.Store.
 func (s *Store) List(ctx context.Context, f durable.Filter) (runs []durable.Run, err error) {
 	err = s.read(ctx, "listing runs", func() error {
-		before := int64(math.MaxInt64)
+		before := position{math.MaxInt64, math.MaxInt64}
 		if f.Before != "" {
-			err := s.statements[selectN].QueryRowContext(ctx, f.Before).Scan(&before)
+			err := s.statements[selectPosition].QueryRowContext(ctx, f.Before).Scan(&before.n, &before.created)
 			if errors.Is(err, sql.ErrNoRows) {
 				return notFound(f.Before)
 			}
@@ -77,70 +37,130 @@ func (s *Store) List(ctx context.Context, f durable.Filter) (runs []durable.Run,
 	return ignoreNoRows(runs, err)
 }
 
-// selectList reads each status separately, in the order of an index, so that a page costs a page and not all runs of
-// several statuses. Where several conditions could use an index, a plus sign disables the index for the less selective
-// ones.
-func selectList(f durable.Filter, before int64) (query string, args []any) {
+// listing is a query for the numbers of the runs of a page.
+type listing struct {
+	from, order string
+	where       []string
+	args        []any
+	// perStatus says that the index that the query reads needs a status.
+	perStatus bool
+}
+
+// and adds a condition.
+func (l *listing) and(condition string, args ...any) {
+	l.where = append(l.where, condition)
+	l.args = append(l.args, args...)
+}
+
+// selectList reads one index in the order of the list, so that a page costs a page and not all runs. An index
+// whose second column is the status is read once for each status. Other conditions are checked in each row.
+func selectList(f durable.Filter, before position) (query string, args []any) {
 	limit := f.Limit
 	if limit <= 0 {
 		limit = durable.DefaultLimit
 	}
-	where := []string{"n < ?"}
-	plus := ""
-	is := func(column, value string) {
-		if value != "" {
-			where = append(where, plus+column+" = ?")
-			args = append(args, value)
+	l := listBy(f, before)
+	statuses := lo.Uniq(f.Status)
+	if l.perStatus {
+		if len(statuses) == 0 {
+			statuses = durable.Statuses
+		}
+		column := lo.Ternary(f.Label.Name != "" && strings.HasPrefix(l.from, "labels"), "labels.status", "runs.status")
+		var parts []string
+		for _, status := range statuses {
+			part := l.page(column+" = ?", string(status))
+			parts = append(parts, "SELECT listed FROM ("+part.text+" LIMIT ?)")
+			args = append(args, append(part.args, limit)...)
+		}
+		query = strings.Join(parts, " UNION ALL ") + " ORDER BY listed DESC"
+	} else {
+		var part selection
+		if len(statuses) > 0 {
+			part = l.page("runs.status IN (?"+strings.Repeat(", ?", len(statuses)-1)+")", lo.ToAnySlice(statuses)...)
+		} else {
+			part = l.page("")
+		}
+		query, args = part.text, part.args
+	}
+	return "SELECT " + runColumns + " FROM (" + query + " LIMIT ?) CROSS JOIN runs ON runs.n = listed ORDER BY " +
+		strings.ReplaceAll(l.order, "labels.run", "runs.n"), append(args, limit)
+}
+
+// selection is a query with its arguments.
+type selection struct {
+	text string
+	args []any
+}
+
+// page returns the query with one more condition, unless that is empty.
+func (l *listing) page(condition string, args ...any) selection {
+	where := slices.Clone(l.where)
+	if condition != "" {
+		where = append(where, condition)
+	}
+	return selection{
+		"SELECT runs.n AS listed FROM " + l.from + " WHERE " + strings.Join(where, " AND ") + " ORDER BY " + l.order,
+		slices.Concat(l.args, args),
+	}
+}
+
+// listBy selects the index for a filter: the one that leaves the fewest runs, as far as the store can tell.
+func listBy(f durable.Filter, before position) (l listing) {
+	l.order = "runs.n DESC"
+	timed := !f.Since.IsZero() || !f.Until.IsZero()
+	by := func(index string) string { return "runs INDEXED BY " + index }
+	switch {
+	case f.Parent != "":
+		l.from = by("runs_by_parent")
+	case f.Session != "":
+		l.from = by("runs_by_session")
+	case f.Label.Name != "":
+		l.from, l.order, l.perStatus = "labels INDEXED BY labels_by_value CROSS JOIN runs ON runs.n = labels.run", "labels.run DESC", true
+	case f.Blocked:
+		l.from = by("runs_by_block")
+	case f.Name != "":
+		l.from, l.perStatus = by("runs_by_name"), true
+	case f.Kind != "":
+		l.from, l.perStatus = by("runs_by_kind"), true
+	case len(f.Status) > 0:
+		l.from, l.perStatus = by("runs_by_status"), true
+	case timed:
+		l.from, l.order = by("runs_by_creation"), "runs.created DESC, runs.n DESC"
+	default:
+		l.from = "runs"
+	}
+	if f.Parent != "" {
+		l.and("parent = ? AND parent <> ''", string(f.Parent))
+	}
+	if f.Session != "" {
+		l.and("session = ? AND session <> ''", string(f.Session))
+	}
+	if f.Label.Name != "" {
+		if l.perStatus {
+			l.and("labels.name = ? AND labels.value = ?", f.Label.Name, f.Label.Value)
+		} else {
+			l.and("EXISTS (SELECT 1 FROM labels WHERE run = runs.n AND name = ? AND value = ?)", f.Label.Name, f.Label.Value)
 		}
 	}
-	args = append(args, before)
-	is("parent", string(f.Parent))
-	plus = lo.Ternary(f.Parent != "", "+", "")
-	is("session", string(f.Session))
-	plus = lo.Ternary(f.Parent != "" || f.Session != "", "+", "")
-	is("agent", f.Agent)
-
-	var parts []string
-	var all []any
-	for _, status := range lo.Uniq(f.Status) {
-		parts = append(parts, strings.Join(append(slices.Clip(where), plus+"status = ?"), " AND "))
-		all = append(all, append(slices.Clip(args), string(status), limit)...)
+	if f.Blocked {
+		l.and("runs.blocked = 1 AND runs.blocked <> 0")
 	}
-	if len(parts) == 0 {
-		parts, all = []string{strings.Join(where, " AND ")}, slices.Concat(args, []any{limit})
+	if f.Name != "" {
+		l.and("runs.name = ?", f.Name)
 	}
-	for i, part := range parts {
-		parts[i] = "SELECT n, " + runColumns + " FROM (SELECT n, " + runColumns + " FROM runs WHERE " + part + " ORDER BY n DESC LIMIT ?)"
+	if f.Kind != "" {
+		l.and("runs.kind = ?", string(f.Kind))
 	}
-	return "SELECT " + runColumns + " FROM (" + strings.Join(parts, " UNION ALL ") + ") ORDER BY n DESC LIMIT ?", append(all, limit)
-}
-
-// Due implements durable.Store.
-func (s *Store) Due(ctx context.Context, limit int) (runs []durable.Run, err error) {
-	err = s.read(ctx, "looking for runs to resume", func() error {
-		now := s.clock()
-		rows, err := s.statements[selectDue].QueryContext(ctx, now, now+skew, max(limit, 0))
-		runs, err = scanRuns(rows, err)
-		return err
-	})
-	return ignoreNoRows(runs, err)
-}
-
-func scanRuns(rows *sql.Rows, err error) (runs []durable.Run, _ error) {
-	err = scanRows(rows, err, func(rows *sql.Rows) error {
-		r, err := scanRun(rows.Scan)
-		runs = append(runs, r)
-		return err
-	})
-	return runs, err
-}
-
-// scanRun reads a row of runColumns.
-func scanRun(scan func(...any) error) (durable.Run, error) {
-	var r durable.Run
-	var created, updated, deadline, expires micros
-	err := scan(&r.ID, &r.Session, &r.Agent, &r.Parent, &r.Root, &r.Status, &r.Reason, &r.Steps, &r.Entries,
-		&created, &updated, &deadline, &r.CancelReason, &r.Owner, &r.Epoch, &expires)
-	r.Created, r.Updated, r.Deadline, r.Expires = created.Time, updated.Time, deadline.Time, expires.Time
-	return r, err
+	if !f.Since.IsZero() {
+		l.and("runs.created >= ?", f.Since.UnixMicro())
+	}
+	if !f.Until.IsZero() {
+		l.and("runs.created < ?", f.Until.UnixMicro())
+	}
+	if strings.HasPrefix(l.order, "runs.created") {
+		l.and("(runs.created, runs.n) < (?, ?)", before.created, before.n)
+	} else {
+		l.and(strings.TrimSuffix(l.order, " DESC")+" < ?", before.n)
+	}
+	return l
 }

@@ -11,6 +11,14 @@ type micros struct{ time.Time } //nolint:recvcheck // a Valuer is a value, a Sca
 
 func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
+// wholeMicros returns a time as it is after it was stored.
+func wholeMicros(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return fromMicros(t.UnixMicro())
+}
+
 // Value implements driver.Valuer.
 func (m micros) Value() (driver.Value, error) {
 	if m.IsZero() {

@@ -119,7 +119,8 @@ func schemaVersions(ctx context.Context, db *sql.DB) (steps *goose.Provider, ver
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	steps, err = goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true))
+	steps, err = goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true),
+		goose.WithGoMigrations(engineMigration()))
 	if err != nil {
 		return nil, 0, 0, err
 	}

@@ -1,7 +1,10 @@
 package sqlite_test
 
 import (
+	"database/sql"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,7 +21,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	s := open(t, path, sqlite.Options{})
 	q := question("c")
 	q.TokenHash = [32]byte{1}
-	require.NoError(t, s.Append(t.Context(), park(t, s, "r", q), durable.Update{}, entry(1), entry(2)))
+	require.NoError(t, commit(t.Context(), s, park(t, s, "r", q), durable.Update{}, entry(1), entry(2)))
 	require.NoError(t, s.Answer(t.Context(), "r", answer("c")))
 	require.NoError(t, s.SetDenyTools(t.Context(), durable.Switch{On: true, Reason: "fire"}))
 	find := func(s *sqlite.Store) []any {
@@ -30,7 +33,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 		require.NoError(t, err)
 		sw, err := s.DenyTools(t.Context())
 		require.NoError(t, err)
-		runs, err := s.List(t.Context(), durable.Filter{Status: []agent.Status{agent.StatusParked}})
+		runs, err := s.List(t.Context(), durable.Filter{Status: []durable.Status{durable.StatusWaiting}})
 		require.NoError(t, err)
 		return []any{run, entries, found, sw, runs}
 	}
@@ -38,17 +41,19 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.NoError(t, s.Close())
 	indexes := raw(t, path, countIndexes)
 
-	version, err := sqlite.Rollback(t.Context(), path)
-	require.NoError(t, err)
-	assert.Equal(t, int64(1), version)
+	for _, want := range []int64{2, 1} {
+		version, err := sqlite.Rollback(t.Context(), path)
+		require.NoError(t, err)
+		assert.Equal(t, want, version)
+	}
 	assert.Equal(t, "0", raw(t, path, countIndexes))
 	assert.Equal(t, "2", raw(t, path, "SELECT count(*) FROM entries"), "no data is lost")
-	_, err = sqlite.Rollback(t.Context(), path)
+	_, err := sqlite.Rollback(t.Context(), path)
 	require.ErrorContains(t, err, "the schema has its first version: there is no earlier one")
 
-	version, err = sqlite.Migrate(t.Context(), path)
+	version, err := sqlite.Migrate(t.Context(), path)
 	require.NoError(t, err)
-	assert.Equal(t, int64(2), version)
+	assert.Equal(t, int64(3), version)
 	assert.Equal(t, indexes, raw(t, path, countIndexes))
 	_, err = sqlite.Rollback(t.Context(), path)
 	require.NoError(t, err)
@@ -59,4 +64,119 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	assert.Equal(t, indexes, raw(t, path, countIndexes))
 	assert.Equal(t, "ok", raw(t, path, "PRAGMA integrity_check"))
 	assert.Empty(t, raw(t, path, "PRAGMA foreign_key_check"))
+}
+
+// oldFile makes a file of version 2 with runs of every status, and returns its path.
+func oldFile(t *testing.T) (path string) {
+	t.Helper()
+	path = tempFile(t)
+	require.NoError(t, open(t, path, sqlite.Options{}).Close())
+	version, err := sqlite.Rollback(t.Context(), path)
+	require.NoError(t, err)
+	require.Equal(t, int64(2), version)
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	now := time.Now().UnixMicro()
+	for i, r := range oldRuns {
+		var leased, expires any
+		if r.owner != "" {
+			leased, expires = now, now+int64(time.Hour/time.Microsecond)
+		}
+		_, err := db.ExecContext(t.Context(), `INSERT INTO runs (id, session, agent, parent, root, status, reason, steps, entries, created,
+			updated, deadline, cancel_reason, owner, epoch, leased, expires, ready) VALUES (?, 's', ?, '', ?, ?, ?, 2, 1, ?, ?, NULL, ?, ?, 3, ?, ?, ?)`,
+			r.id, fmt.Sprint("agent", i%2), r.id, r.status, r.reason, i+1, i+1, r.cancel, r.owner, leased, expires, r.ready)
+		require.NoError(t, err)
+		_, err = db.ExecContext(t.Context(), `INSERT INTO entries (run, seq, kind, key, at, data) VALUES (?, 1, 'note', '', 1, x'01')`, i+1)
+		require.NoError(t, err)
+		if r.answered != nil {
+			_, err = db.ExecContext(t.Context(), `INSERT INTO questions (run, place, call, hash, tool, child, token, answered)
+				VALUES (?, 0, 'c', 'hash', 'bash', '', ?, ?)`, i+1, []byte(r.id), r.answered)
+			require.NoError(t, err)
+		}
+	}
+	return path
+}
+
+// oldRuns are runs as version 2 stores them, with what version 3 makes of them.
+var oldRuns = []struct {
+	id, status, reason, owner, cancel string
+	ready, answered                   any // answered is 0 for an open question here
+	want                              durable.Status
+	blocked                           bool
+}{
+	{id: "running", status: "running", owner: "one", want: durable.StatusRunning},
+	{id: "released", status: "running", ready: 7, want: durable.StatusReady},
+	{id: "parked", status: "parked", answered: sql.NullInt64{}, want: durable.StatusWaiting},
+	{id: "parked and held", status: "parked", owner: "one", answered: sql.NullInt64{}, want: durable.StatusWaiting},
+	{id: "answered", status: "parked", answered: 5, ready: 7, want: durable.StatusReady},
+	{id: "to be cancelled", status: "parked", cancel: "enough", ready: 7, answered: sql.NullInt64{}, want: durable.StatusReady},
+	{id: "done", status: "done", reason: "completed", want: durable.StatusCompleted},
+	{id: "failed", status: "failed", reason: "error", want: durable.StatusFailed},
+	{id: "denied", status: "denied", reason: "denied", want: durable.StatusFailed, blocked: true},
+	{id: "stopped", status: "stopped", reason: "hook", want: durable.StatusStopped},
+	{id: "interrupted", status: "interrupted", reason: "rejected", want: durable.StatusStopped},
+	{id: "cancelled", status: "cancelled", reason: "user_requested", want: durable.StatusCancelled},
+}
+
+func TestMigrateOldRuns(t *testing.T) {
+	path := oldFile(t)
+	//nolint:unqueryvet // it compares whole rows in their order
+	const all = `SELECT group_concat(id || ' ' || agent || ' ' || status || ' ' || reason || ' ' || steps || ' ' || entries || ' ' || owner
+		|| ' ' || epoch || ' ' || cancel_reason || ' ' || ifnull(expires, '') || ' ' || ifnull(ready, '-'), char(10)) FROM (SELECT * FROM runs ORDER BY n)`
+	old := raw(t, path, all)
+
+	s := open(t, path, sqlite.Options{})
+	for i, old := range oldRuns {
+		r, err := s.Run(t.Context(), agent.RunID(old.id))
+		require.NoError(t, err)
+		assert.Equal(t, old.want, r.Status, old.id)
+		assert.Equal(t, old.blocked, r.Blocked, old.id)
+		assert.Equal(t, durable.Needs{Kind: durable.KindAgent, Name: fmt.Sprint("agent", i%2)}, r.Needs(), old.id)
+		assert.Equal(t, []any{2, 3, int64(1), int64(3), old.owner}, []any{r.Steps, r.Attempts, r.Entries, r.Epoch, r.Owner}, old.id)
+		assert.Equal(t, old.want == durable.StatusReady, !r.Ready.IsZero(), old.id)
+		if old.want != durable.StatusReady {
+			assert.Equal(t, old.status, string(r.AgentStatus()), old.id)
+		}
+	}
+	queues, err := s.Queues(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, queues, 2)
+	owed, err := s.Owed(t.Context(), time.Hour, 10)
+	require.NoError(t, err)
+	assert.Len(t, owed, 3)
+	require.NoError(t, s.Close())
+
+	_, err = sqlite.Rollback(t.Context(), path)
+	require.NoError(t, err)
+	assert.Equal(t, old, raw(t, path, all), "the way back leads to the same runs")
+
+	s = open(t, path, sqlite.Options{})
+	claimed, err := s.Claim(t.Context(), "two", time.Hour, 10, queues[0].Key(), queues[1].Key())
+	require.NoError(t, err)
+	assert.Len(t, claimed, 3)
+	require.NoError(t, s.Answer(t.Context(), "parked", answer("c")))
+	require.NoError(t, s.Close())
+}
+
+func TestRollbackRefusesWhatTheOlderVersionCannotHold(t *testing.T) {
+	path := tempFile(t)
+	s := open(t, path, sqlite.Options{})
+	_, err := s.Submit(t.Context(), durable.Job{ID: "a"}, durable.Job{ID: "c", Kind: durable.KindCommand})
+	require.NoError(t, err)
+	for _, says := range []string{
+		"version 2 holds runs of agents only, and 1 runs are of another kind: delete them first",
+		"version 2 holds no runs that have not started, and 1 runs have not: cancel or delete them first",
+	} {
+		require.NoError(t, s.Close())
+		_, err = sqlite.Rollback(t.Context(), path)
+		require.ErrorContains(t, err, says)
+		s = open(t, path, sqlite.Options{})
+		_ = s.Delete(t.Context(), "c")
+	}
+	_, err = s.Acquire(t.Context(), "a", "one", time.Hour, durable.TakeFree)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	_, err = sqlite.Rollback(t.Context(), path)
+	require.NoError(t, err)
 }

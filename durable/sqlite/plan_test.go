@@ -6,11 +6,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -21,59 +21,84 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 
-	// What a table may be read by without an index: the one row of the switch, and the
-	// short lists that a subquery made.
-	small := regexp.MustCompile(`^SCAN (deny_tools|\(subquery-\d+\)|CONSTANT ROW)$`)
-	check := func(t *testing.T, query string, sorts bool) {
-		t.Helper()
+	// What may be read without an index: the row of the switch, the queues, which are few, and the short lists
+	// that a subquery or a parameter made.
+	small := regexp.MustCompile(`^SCAN (deny_tools|queues|k VIRTUAL TABLE.*|\(subquery-\d+\)|CONSTANT ROW)$`)
+	// Statements that sort no more rows than their limit, than the owner holds, or than there are keys.
+	sorts := []string{selectOwed, selectSignals, selectServed}
+	for _, query := range append(reads, writes...) {
 		plan := explainPlan(t, s, query)
 		for _, line := range plan {
 			if strings.HasPrefix(line, "SCAN") && !small.MatchString(line) {
 				assert.Contains(t, line, "USING", "%s\n%s", query, strings.Join(plan, "\n"))
 			}
 			if strings.Contains(line, "TEMP B-TREE") {
-				assert.True(t, sorts, "%s\n%s", query, strings.Join(plan, "\n"))
+				assert.Contains(t, sorts, query, "%s", strings.Join(plan, "\n"))
 			}
 			assert.NotContains(t, line, "AUTOMATIC", "%s", query)
 		}
 	}
-	for _, query := range append(reads, writes...) {
-		check(t, query, query == selectDue) // which sorts four lists, each as long as the limit
-	}
 
-	parked, done := []agent.Status{agent.StatusParked}, []agent.Status{agent.StatusParked, agent.StatusDone}
+	waiting, ends := []durable.Status{durable.StatusWaiting}, []durable.Status{durable.StatusWaiting, durable.StatusCompleted}
+	label := durable.Label{Name: "team", Value: "a"}
 	for name, c := range map[string]struct {
 		filter durable.Filter
 		by     string
+		parts  int // how often the index is read
 	}{
-		"all":               {durable.Filter{}, "INTEGER PRIMARY KEY"},
-		"status":            {durable.Filter{Status: parked}, "runs_by_status (status=? AND rowid<?)"},
-		"statuses":          {durable.Filter{Status: done}, "runs_by_status (status=? AND rowid<?)"},
-		"agent":             {durable.Filter{Agent: "a"}, "runs_by_agent (agent=? AND rowid<?)"},
-		"agent, status":     {durable.Filter{Agent: "a", Status: parked}, "runs_by_agent_status (agent=? AND status=? AND rowid<?)"},
-		"agent, statuses":   {durable.Filter{Agent: "a", Status: done}, "runs_by_agent_status (agent=? AND status=? AND rowid<?)"},
-		"session":           {durable.Filter{Session: "s"}, "runs_by_session (session=? AND rowid<?)"},
-		"session, statuses": {durable.Filter{Session: "s", Agent: "a", Status: done}, "runs_by_session (session=? AND rowid<?)"},
-		"parent":            {durable.Filter{Parent: "p"}, "runs_by_parent (parent=? AND rowid<?)"},
-		"everything":        {durable.Filter{Parent: "p", Session: "s", Agent: "a", Status: parked}, "runs_by_parent (parent=? AND rowid<?)"},
+		"all":               {durable.Filter{}, "INTEGER PRIMARY KEY (rowid<?)", 1},
+		"status":            {durable.Filter{Status: waiting}, "runs_by_status (status=? AND rowid<?)", 1},
+		"statuses":          {durable.Filter{Status: ends}, "runs_by_status (status=? AND rowid<?)", 2},
+		"kind":              {durable.Filter{Kind: "agent"}, "runs_by_kind (kind=? AND status=? AND rowid<?)", 8},
+		"kind, status":      {durable.Filter{Kind: "agent", Status: waiting}, "runs_by_kind (kind=? AND status=? AND rowid<?)", 1},
+		"name":              {durable.Filter{Name: "a"}, "runs_by_name (name=? AND status=? AND rowid<?)", 8},
+		"name, status":      {durable.Filter{Name: "a", Status: waiting}, "runs_by_name (name=? AND status=? AND rowid<?)", 1},
+		"name, statuses":    {durable.Filter{Name: "a", Status: ends}, "runs_by_name (name=? AND status=? AND rowid<?)", 2},
+		"label":             {durable.Filter{Label: label}, "labels_by_value (name=? AND value=? AND status=? AND run<?)", 8},
+		"label, status":     {durable.Filter{Label: label, Status: waiting}, "labels_by_value (name=? AND value=? AND status=? AND run<?)", 1},
+		"session":           {durable.Filter{Session: "s"}, "runs_by_session (session=? AND rowid<?)", 1},
+		"session, statuses": {durable.Filter{Session: "s", Name: "a", Status: ends}, "runs_by_session (session=? AND rowid<?)", 1},
+		"parent":            {durable.Filter{Parent: "p"}, "runs_by_parent (parent=? AND rowid<?)", 1},
+		"blocked":           {durable.Filter{Blocked: true}, "runs_by_block (blocked=? AND rowid<?)", 1},
+		"since":             {durable.Filter{Since: time.Now()}, "runs_by_creation (created>? AND created<?)", 1},
+		"until":             {durable.Filter{Until: time.Now()}, "runs_by_creation (created<?)", 1},
+		"everything": {durable.Filter{
+			Parent: "p", Session: "s", Name: "a", Kind: "agent", Label: label, Blocked: true, Status: ends, Since: time.Now(), Until: time.Now(),
+		}, "runs_by_parent (parent=? AND rowid<?)", 1},
 	} {
 		t.Run("list by "+name, func(t *testing.T) {
-			query, _ := selectList(c.filter, 1<<40)
-			plan := strings.Join(explainPlan(t, s, query), "\n")
-			assert.Contains(t, plan, c.by)
-			assert.NotContains(t, strings.ReplaceAll(plan, c.by, ""), "runs_by_", "one index does it all")
+			query, _ := selectList(c.filter, position{1 << 40, 1 << 60})
+			lines := explainPlan(t, s, query)
+			plan := strings.Join(lines, "\n")
+			assert.Equal(t, c.parts, strings.Count(plan, c.by), "%s", plan)
+			for _, index := range regexp.MustCompile(`\b(runs|labels)_by_\w+`).FindAllString(plan, -1) {
+				assert.Contains(t, c.by, index, "one index does it all:\n%s", plan)
+			}
 			assert.NotContains(t, plan, "SCAN runs")
-			assert.Equal(t, len(c.filter.Status) > 1, strings.Contains(plan, "TEMP B-TREE"),
-				"only the pages of several statuses are sorted:\n%s", plan)
+			if page, _, ok := strings.Cut(plan, "SCAN (subquery"); assert.True(t, ok, "%s", plan) && c.parts == 1 {
+				assert.NotContains(t, page, "TEMP B-TREE", "only the pages of several statuses are sorted")
+			}
 		})
 	}
-	due := strings.Join(explainPlan(t, s, selectDue), "\n")
-	for _, index := range []string{"runs_ready", "runs_by_deadline", "runs_by_expiry", "runs_by_lease"} {
-		assert.Contains(t, due, index, "each cause by its own index:\n%s", due)
+
+	for query, index := range map[string]string{
+		selectReadyQueues: "runs_ready (queue=?)", selectReady: "runs_ready (queue=?)", selectServed: "runs_ready (queue=?)",
+		selectByKey: "runs_by_key", selectByToken: "questions_by_token", wakeParents: "questions_by_child", pruneRuns: "runs_by_end",
+		pruneQueues: "runs_by_queue (queue=?)", selectSignals: "runs_held (owner=?)",
+		reconcileExpired: "runs_held", reconcileOverdue: "runs_overdue (answer_by>? AND answer_by<?)", reconcileDue: "runs_due (not_before<?)",
+		selectUnstarted: "runs_unstarted (start_by>? AND start_by<?)", selectLate: "runs_late (deadline>? AND deadline<?)",
+	} {
+		assert.Contains(t, strings.Join(explainPlan(t, s, query), "\n"), index, "%s", query)
 	}
-	assert.Contains(t, strings.Join(explainPlan(t, s, selectByToken), "\n"), "questions_by_token")
-	assert.Contains(t, strings.Join(explainPlan(t, s, wakeParents), "\n"), "questions_by_child")
-	assert.Contains(t, strings.Join(explainPlan(t, s, pruneRuns), "\n"), "runs_by_end")
+	for query, indexes := range map[string][]string{
+		selectOwed:  {"runs_owed (offered=?)", "runs_owed (offered<?)", "runs_owed (offered>?)"},
+		lookForWork: {"COVERING INDEX runs_held", "runs_overdue (", "runs_due (", "runs_unstarted (", "runs_late ("},
+	} {
+		plan := strings.Join(explainPlan(t, s, query), "\n")
+		for _, index := range indexes {
+			assert.Contains(t, plan, index, "each cause by its own index")
+		}
+	}
 }
 
 func explainPlan(t *testing.T, s *Store, query string) (plan []string) {

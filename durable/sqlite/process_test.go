@@ -37,16 +37,16 @@ var roles = map[string]func(path string) int{
 		if err != nil {
 			return err
 		}
-		return s.Append(ctx, durable.Lease{Run: "r", Owner: r.Owner, Epoch: r.Epoch}, durable.Update{}, entry(1))
+		return commit(ctx, s, durable.Lease{Run: "r", Owner: r.Owner, Epoch: r.Epoch}, durable.Update{}, entry(1))
 	}),
 	"write until killed": func(path string) int {
 		s, err := sqlite.Open(context.Background(), path, sqlite.Options{Sync: sqlite.SyncNormal})
 		if err != nil {
 			return say(err)
 		}
-		l, err := s.Create(context.Background(), durable.Run{ID: "r"}, "two", time.Hour)
+		l, err := s.Begin(context.Background(), durable.Job{ID: "r"}, "two", time.Hour)
 		for seq := int64(1); err == nil; seq += 2 {
-			err = s.Append(context.Background(), l, durable.Update{Status: agent.StatusRunning, Steps: int(seq) + 1}, entry(seq), entry(seq+1))
+			err = commit(context.Background(), s, l, durable.Update{Status: durable.StatusRunning, Steps: int(seq) + 1}, entry(seq), entry(seq+1))
 			fmt.Println(seq + 1)
 		}
 		return say(err)
@@ -54,7 +54,7 @@ var roles = map[string]func(path string) int{
 }
 
 func claims(ctx context.Context, s *sqlite.Store) error {
-	_, err := s.Claim(ctx, "r", fmt.Sprint(os.Getpid()), time.Hour, durable.TakeFree)
+	_, err := s.Acquire(ctx, "r", fmt.Sprint(os.Getpid()), time.Hour, durable.TakeFree)
 	return err
 }
 
@@ -140,9 +140,9 @@ func TestProcesses(t *testing.T) {
 		}},
 		"answer": {durable.ErrAnswered.Error(), func(t *testing.T, s *sqlite.Store) {
 			t.Helper()
-			due, err := s.Due(t.Context(), 10)
+			ready, err := s.List(t.Context(), durable.Filter{Status: []durable.Status{durable.StatusReady}})
 			require.NoError(t, err)
-			assert.Len(t, due, 1)
+			assert.Len(t, ready, 1)
 		}},
 		"append": {"got journal entry 1, expected entry 2", func(t *testing.T, s *sqlite.Store) {
 			t.Helper()
@@ -156,7 +156,7 @@ func TestProcesses(t *testing.T) {
 			s := open(t, path, sqlite.Options{Sync: sqlite.SyncNormal})
 			l := park(t, s, "r", question("c"), question("d"))
 			if role != "append" {
-				require.NoError(t, s.Release(t.Context(), l))
+				require.NoError(t, s.Release(t.Context(), l, 0))
 			}
 			said := together(t, 4, role, path)
 			won := 0
@@ -208,10 +208,10 @@ func TestKill(t *testing.T) {
 		assert.LessOrEqual(t, len(entries), last+2)
 		assert.Zero(t, len(entries)%2, "two entries are written together")
 		assert.Equal(t, []int{len(entries), len(entries)}, []int{int(r.Entries), r.Steps})
-		l, err := s.Claim(t.Context(), "r", "me", time.Hour, durable.TakeOver)
+		l, err := s.Acquire(t.Context(), "r", "me", time.Hour, durable.TakeOver)
 		require.NoError(t, err)
-		require.NoError(t, s.Append(t.Context(), l, durable.Update{}, entry(r.Entries+1)))
-		require.NoError(t, s.Release(t.Context(), l))
+		require.NoError(t, commit(t.Context(), s, l, durable.Update{}, entry(r.Entries+1)))
+		require.NoError(t, s.Release(t.Context(), l, 0))
 		require.NoError(t, s.Delete(t.Context(), "r"))
 		require.NoError(t, s.Close())
 		assert.Equal(t, "ok", raw(t, path, "PRAGMA integrity_check"))
@@ -231,6 +231,11 @@ func raw(t testing.TB, path, query string) (answer string) {
 	return answer
 }
 
+// commit commits entries and an update.
+func commit(ctx context.Context, s *sqlite.Store, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+	return s.Commit(ctx, l, durable.Commit{Entries: entries, Update: u})
+}
+
 func entry(seq int64) durable.Entry {
 	return durable.Entry{Seq: seq, Kind: "note", At: time.Now(), Data: []byte("data")}
 }
@@ -244,8 +249,8 @@ func answer(call string) durable.Answer { return durable.Answer{Call: call, Hash
 // park makes a parked run, which its lease still holds.
 func park(t testing.TB, s *sqlite.Store, id agent.RunID, questions ...durable.Question) durable.Lease {
 	t.Helper()
-	l, err := s.Create(t.Context(), durable.Run{ID: id, Agent: "tester"}, "one", time.Hour)
+	l, err := s.Begin(t.Context(), durable.Job{ID: id, Name: "tester"}, "one", time.Hour)
 	require.NoError(t, err)
-	require.NoError(t, s.Append(t.Context(), l, durable.Update{Status: agent.StatusParked, Questions: questions}))
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusWaiting, Questions: questions}))
 	return l
 }

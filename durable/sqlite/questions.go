@@ -20,8 +20,12 @@ const (
 	deleteQuestions = `DELETE FROM questions WHERE run = ?`
 	insertQuestion  = `INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, answered, ends, answer)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	updateAnswer = `UPDATE questions SET answered = ?4, ends = ?5, answer = ?6 WHERE run = ?1 AND call = ?2 AND hash = ?3 AND answered IS NULL`
-	hasQuestion  = `SELECT EXISTS (SELECT 1 FROM questions WHERE run = ? AND call = ? AND hash = ?)`
+	updateAnswer    = `UPDATE questions SET answered = ?4, ends = ?5, answer = ?6 WHERE run = ?1 AND call = ?2 AND hash = ?3 AND answered IS NULL`
+	isAnswered      = `SELECT EXISTS (SELECT 1 FROM questions WHERE run = ? AND call = ? AND hash = ? AND answered IS NOT NULL)`
+	removeQuestions = `DELETE FROM questions WHERE run = (SELECT n FROM runs WHERE id = ?)`
+	updateAnswerBy  = `UPDATE runs SET answer_by = (SELECT min(deadline) FROM questions WHERE run = runs.n AND answered IS NULL) WHERE n = ?`
+	// wakeAnswered makes a run ready whose questions need no more answers.
+	wakeAnswered = `UPDATE runs SET ` + becomesReady + ` WHERE n = ?3 AND status = 'waiting' AND paused = 0 AND ` + free + ` AND ` + satisfied
 )
 
 // replaceQuestions replaces the questions of a run and keeps the answers to unchanged ones.
@@ -60,7 +64,8 @@ func replaceQuestions(ctx context.Context, t tx, n int64, questions []durable.Qu
 			return err
 		}
 	}
-	return nil
+	_, err = t.exec(ctx, updateAnswerBy, n)
+	return err
 }
 
 // Answer implements durable.Store.
@@ -70,31 +75,53 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 		if err != nil {
 			return err
 		}
-		if h.status != agent.StatusParked {
+		if err := refuseAnswered(ctx, t, id, h.n, answers); err != nil {
+			return err
+		}
+		if h.status != durable.StatusWaiting {
 			return fmt.Errorf("run %q does not wait for an answer: %w", id, durable.ErrNotFound)
 		}
 		now := s.clock()
 		for _, a := range answers {
-			if err := recordAnswer(ctx, t, h.n, a, now); err != nil {
-				return fmt.Errorf("run %q, call %q: %w", id, a.Call, err)
+			done, err := t.exec(ctx, updateAnswer, h.n, a.Call, a.Hash, now, a.Ends, a.Data)
+			if err != nil {
+				return err
+			}
+			if done == 0 {
+				return fmt.Errorf("run %q, call %q: %w", id, a.Call, refuseAnswer(ctx, t, h.n, a))
 			}
 		}
-		return updateDue(ctx, t, h.n, now)
+		if _, err := t.exec(ctx, updateAnswerBy, h.n); err != nil {
+			return err
+		}
+		woken, err := t.exec(ctx, wakeAnswered, now, now+skew, h.n)
+		if woken > 0 {
+			t.notify()
+		}
+		return err
 	})
 }
 
-func recordAnswer(ctx context.Context, t tx, n int64, a durable.Answer, now int64) error {
-	if done, err := t.exec(ctx, updateAnswer, n, a.Call, a.Hash, now, a.Ends, a.Data); err != nil || done > 0 {
+// refuseAnswer returns why an answer cannot be recorded.
+func refuseAnswer(ctx context.Context, t tx, n int64, a durable.Answer) error {
+	var answered bool
+	if err := t.one(ctx, isAnswered, n, a.Call, a.Hash).Scan(&answered); err != nil {
 		return err
 	}
-	var asked bool
-	if err := t.one(ctx, hasQuestion, n, a.Call, a.Hash).Scan(&asked); err != nil {
-		return err
-	}
-	if asked {
+	if answered {
 		return durable.ErrAnswered
 	}
 	return durable.ErrNotFound
+}
+
+// refuseAnswered returns durable.ErrAnswered when one of the questions is already answered.
+func refuseAnswered(ctx context.Context, t tx, id agent.RunID, n int64, answers []durable.Answer) error {
+	for _, a := range answers {
+		if err := refuseAnswer(ctx, t, n, a); !errors.Is(err, durable.ErrNotFound) {
+			return fmt.Errorf("run %q, call %q: %w", id, a.Call, err)
+		}
+	}
+	return nil
 }
 
 // Questions implements durable.Store.

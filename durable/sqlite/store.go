@@ -27,6 +27,8 @@ type Store struct {
 	// statements are the prepared statements of writer and readers, by text.
 	statements map[string]*sql.Stmt
 
+	listeners listeners
+
 	// open is read-locked while a call runs.
 	open   sync.RWMutex
 	closed bool
@@ -93,6 +95,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
+	s.listeners.closeAll()
 	return s.disconnect()
 }
 
@@ -159,7 +162,11 @@ type tx struct {
 
 	store      *Store
 	statements map[string]*sql.Stmt // those used so far
+	notifies   *bool                // the commit is a change for Changes
 }
+
+// notify tells the receivers of Changes about the transaction when it is committed.
+func (t tx) notify() { *t.notifies = true }
 
 // prepare returns one of the write statements for the transaction, which closes it at the end.
 func (t tx) prepare(ctx context.Context, query string) *sql.Stmt {

@@ -70,6 +70,11 @@ const (
 
 // Attributes of Grapnel.
 const (
+	// KeyRunKind is agent or command, and KeyRunName the name of the agent or command, for a run that a worker executes.
+	KeyRunKind = attribute.Key("grapnel.run.kind")
+	KeyRunName = attribute.Key("grapnel.run.name")
+	// KeyReconcileCause is why a worker has changed a run that no process holds: one of the Cause constants.
+	KeyReconcileCause = attribute.Key("grapnel.reconcile.cause")
 	// KeyRun, KeyParentRun and KeyRootRun are ids of runs. KeyDepth is the number of runs above the run.
 	KeyRun       = attribute.Key("grapnel.run.id")
 	KeyParentRun = attribute.Key("grapnel.run.parent.id")
@@ -164,6 +169,20 @@ const (
 	MetricHookDecisions     = "grapnel.hook.decisions"
 	MetricHookErrors        = "grapnel.hook.errors"
 	MetricApprovalWait      = "grapnel.approval.wait"
+	MetricWorkerRunDuration = "grapnel.worker.run.duration"
+	MetricWorkerActive      = "grapnel.worker.runs.active"
+	MetricWorkerReconciled  = "grapnel.worker.reconciled"
+	MetricWorkerErrors      = "grapnel.worker.errors"
+	MetricQueueReady        = "grapnel.queue.ready"
+	MetricQueueAge          = "grapnel.queue.age"
+)
+
+// The causes for which a worker changes a run that no process holds: the values of KeyReconcileCause.
+const (
+	CauseLeaseExpired  = "lease_expired"
+	CauseAnswerOverdue = "answer_overdue"
+	CauseTimeCame      = "time_came"
+	CauseTooLate       = "too_late"
 )
 
 // The names of log events. All except the last two report a decision of a hook or of a person.

@@ -100,7 +100,11 @@ func storeFacts(t *testing.T, s durable.Store) facts {
 	all := facts{}
 	runs, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
+	var ready []string
 	for _, r := range runs {
+		if r.Status == durable.StatusReady && r.ID != runCut { // ready when its lease has expired
+			ready = append(ready, string(r.ID))
+		}
 		entries, err := s.Entries(t.Context(), r.ID, 0)
 		require.NoError(t, err)
 		var journal []string
@@ -119,7 +123,7 @@ func storeFacts(t *testing.T, s durable.Store) facts {
 			})
 		}
 		f := facts{
-			"session": r.Session, "agent": r.Agent, "parent": r.Parent, "root": r.Root, "status": r.Status, "reason": r.Reason, "steps": r.Steps,
+			"session": r.Session, "kind": r.Kind, "name": r.Name, "parent": r.Parent, "root": r.Root, "status": r.Status, "reason": r.Reason, "steps": r.Steps,
 			"entries": r.Entries, "cancel": r.CancelReason, "owner": r.Owner, "epoch": r.Epoch, "journal": journal, "questions": asked,
 			"created": r.Created.UTC(), "updated": r.Updated.UTC(), "expires": r.Expires.UTC(),
 		}
@@ -134,17 +138,36 @@ func storeFacts(t *testing.T, s durable.Store) facts {
 	}
 	deny, err := s.DenyTools(t.Context())
 	require.NoError(t, err)
-	due, err := s.Due(t.Context(), 100)
-	require.NoError(t, err)
-	var ready []string
-	for _, r := range due {
-		if r.ID != runCut { // due when its lease has run out
-			ready = append(ready, string(r.ID))
-		}
-	}
 	slices.Sort(ready)
 	all["deny tools"] = facts{"on": deny.On, "reason": deny.Reason, "by": deny.By}
 	all["due"] = ready
+	return all
+}
+
+// renamed returns the facts of builds before version 0.1.0 about a store with the names of this version.
+func renamed(all map[string]any) map[string]any {
+	if _, ok := all["due"]; !ok { // not a store
+		return all
+	}
+	due, _ := all["due"].([]any)
+	for id, f := range all {
+		run, _ := f.(map[string]any)
+		name, old := run["agent"]
+		if !old {
+			continue
+		}
+		delete(run, "agent")
+		run["kind"], run["name"] = string(durable.KindAgent), name
+		switch run["status"] {
+		case "done":
+			run["status"] = string(durable.StatusCompleted)
+		case "parked":
+			run["status"] = string(durable.StatusWaiting)
+		}
+		if slices.Contains(due, any(id)) {
+			run["status"] = string(durable.StatusReady)
+		}
+	}
 	return all
 }
 

@@ -25,6 +25,9 @@ func known(t *testing.T, version, name string) any {
 	var all map[string]any
 	require.NoError(t, json.Unmarshal(upgrade.Read(t, version, "facts.json"), &all))
 	require.Contains(t, all, name)
+	if store, ok := all[name].(map[string]any); ok {
+		return renamed(store)
+	}
 	return all[name]
 }
 
@@ -99,7 +102,7 @@ func checkStore(t *testing.T, version, name string, s durable.Store) {
 		t.Helper()
 		about, err := s.Run(t.Context(), id)
 		require.NoError(t, err)
-		final, err := keeper.Resume(t.Context(), agents[about.Agent], id, durable.TakeFree).Get()
+		final, err := keeper.Resume(t.Context(), agents[about.Name], id, durable.TakeFree).Get()
 		require.NoError(t, err, "%s", id)
 		return final
 	}
@@ -123,7 +126,7 @@ func checkStore(t *testing.T, version, name string, s durable.Store) {
 	require.ErrorContains(t, err, "not needed")
 	cancelled, err := s.Run(t.Context(), runCancelled)
 	require.NoError(t, err)
-	assert.Equal(t, agent.StatusCancelled, cancelled.Status)
+	assert.Equal(t, durable.StatusCancelled, cancelled.Status)
 	answered, err := durable.Load(t.Context(), s, runAnswered)
 	require.NoError(t, err)
 	assert.Contains(t, fmt.Sprint(plain(t, stateFacts(answered))), `{"amount":3}`, "the arguments that were approved")
@@ -137,9 +140,22 @@ func checkStore(t *testing.T, version, name string, s durable.Store) {
 		assert.Equal(t, 1, done[what], what)
 	}
 	assert.Equal(t, "run_cut/0/b", w.keys["run_cut b"])
-	due, err := s.Due(t.Context(), 100)
+	_, err = s.Reconcile(t.Context())
 	require.NoError(t, err)
-	assert.Empty(t, due)
+	ready, err := s.List(t.Context(), durable.Filter{Status: []durable.Status{durable.StatusReady, durable.StatusRunning}})
+	require.NoError(t, err)
+	assert.Empty(t, ready)
+}
+
+// refusesRollback reports whether a store cannot be converted back because it holds runs that have not started, which the
+// first schemas cannot store. Any other error fails the test.
+func refusesRollback(t *testing.T, err error) bool {
+	t.Helper()
+	if err == nil {
+		return false
+	}
+	require.ErrorContains(t, err, "runs that have not started")
+	return true
 }
 
 // TestMigrationsBothWays takes the stores of each version through every step of the schema, back and forth.
@@ -151,8 +167,9 @@ func TestMigrationsBothWays(t *testing.T) {
 			newest, err := sqlite.Migrate(t.Context(), path)
 			require.NoError(t, err)
 			for at := newest; at > 1; {
-				at, err = sqlite.Rollback(t.Context(), path)
-				require.NoError(t, err)
+				if at, err = sqlite.Rollback(t.Context(), path); refusesRollback(t, err) {
+					break
+				}
 			}
 			upgrade.AssertFacts(t, known(t, version, "sqlite"), plain(t, storeFacts(t, openFile(t, path))), "sqlite")
 		})
@@ -161,8 +178,9 @@ func TestMigrationsBothWays(t *testing.T) {
 			newest, err := postgres.Migrate(t.Context(), at, postgres.Options{})
 			require.NoError(t, err)
 			for v := newest; v > 1; {
-				v, err = postgres.Rollback(t.Context(), at, postgres.Options{})
-				require.NoError(t, err)
+				if v, err = postgres.Rollback(t.Context(), at, postgres.Options{}); refusesRollback(t, err) {
+					break
+				}
 			}
 			s, err := postgres.Open(t.Context(), at, postgres.Options{})
 			require.NoError(t, err)

@@ -176,26 +176,26 @@ type mortal struct {
 
 var errKilled = errors.New("the process is gone")
 
-func (m *mortal) Append(ctx context.Context, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+func (m *mortal) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
 	m.mu.Lock()
-	m.dead = m.dead || lo.SomeBy(entries, m.cut)
+	m.dead = m.dead || lo.SomeBy(c.Entries, m.cut)
 	dead := m.dead
 	m.mu.Unlock()
 	if dead {
 		return errKilled
 	}
-	return m.Store.Append(ctx, l, u, entries...)
+	return m.Store.Commit(ctx, l, c)
 }
 
 func (m *mortal) Renew(context.Context, durable.Lease, time.Duration) (durable.Lease, error) {
 	return durable.Lease{}, errKilled
 }
 
-func (m *mortal) Release(ctx context.Context, l durable.Lease) error {
+func (m *mortal) Release(ctx context.Context, l durable.Lease, delay time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead {
 		return errKilled
 	}
-	return m.Store.Release(ctx, l)
+	return m.Store.Release(ctx, l, delay)
 }

@@ -139,13 +139,12 @@ func fill(t *testing.T, store durable.Store) map[string]string {
 		}
 	}
 	require.NoError(t, durable.Approve(t.Context(), store, runAnswered, "ask", agent.Approval{Verdict: agent.Approve, By: "ann", Arguments: `{"amount":3}`}))
-	require.NoError(t, store.Cancel(t.Context(), runCancelled, "not needed"))
-	engine := durable.NewStoreEngine(store, 0)
-	job := durable.Job{ID: runJob, Agent: "reader", State: agent.NewState(), Input: []agent.Message{input()}}
-	_, err := engine.Submit(t.Context(), job)
+	require.NoError(t, store.Signal(t.Context(), runCancelled, durable.Signal{Kind: durable.SignalCancel, Text: "not needed"}))
+	job, err := durable.AgentJob("reader", agent.NewState(), input())
 	require.NoError(t, err)
-	job.ID = runChild
-	_, err = engine.Child(t.Context(), runBoss, job)
+	child := job
+	job.ID, child.ID, child.Parent, child.Root = runJob, runChild, runBoss, runBoss
+	_, err = store.Submit(t.Context(), job, child)
 	require.NoError(t, err)
 	require.NoError(t, store.SetDenyTools(t.Context(), durable.Switch{On: true, Reason: "an exercise", By: "ann"}))
 	return tokens

@@ -29,7 +29,7 @@ func Clean(text string) string {
 	}, strings.ReplaceAll(text, "\t", "    "))
 }
 
-// line returns a text cleaned, on one line and shortened to at most most characters.
+// line returns a text cleaned, on one line and shortened to a number of characters.
 func line(text string, most int) string {
 	text = strings.Join(strings.Fields(Clean(text)), " ")
 	if letters := []rune(text); len(letters) > most {

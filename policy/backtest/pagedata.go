@@ -98,7 +98,8 @@ func (r *Report) pageLegend() []string {
 	}
 	left := map[string]int{}
 	for _, l := range r.LeftOut {
-		left[lo.Ternary(l.File != "", "files that are not recordings", "runs that "+line(l.Policy, 60)+" has no rules for: "+line(l.Why, 120))] += max(l.Runs, 1)
+		left[lo.Ternary(l.File != "", "files that are not recordings",
+			"runs that "+line(l.Policy, 60)+" has no rules for: "+line(l.Why, 120))] += max(l.Runs, 1)
 	}
 	for _, what := range slices.Sorted(maps.Keys(left)) {
 		out = append(out, "Left out: "+formatNumber(left[what])+" "+what+".")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
@@ -16,11 +17,20 @@ func completions() map[string]cobra.CompletionFunc {
 	return map[string]cobra.CompletionFunc{
 		"agent":         filesOf("yaml", "yml", "json"),
 		"color":         cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp),
-		"kind":          cobra.FixedCompletions(slices.Sorted(maps.Keys(kinds)), cobra.ShellCompDirectiveNoFileComp),
+		"kind":          completeKind,
 		"model":         completeModel,
 		"output-schema": filesOf("json"),
 		"policy":        completePolicy,
+		"status":        cobra.FixedCompletions(textsOf(durable.Statuses), cobra.ShellCompDirectiveNoFileComp),
 	}
+}
+
+// completeKind offers the kinds of runs, or of files with hooks.
+func completeKind(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if c.HasParent() && c.Parent().Name() == "runs" {
+		return textsOf(runKinds), cobra.ShellCompDirectiveNoFileComp
+	}
+	return slices.Sorted(maps.Keys(kinds)), cobra.ShellCompDirectiveNoFileComp
 }
 
 // registerCompletions registers the values of flags for a command and those below it.

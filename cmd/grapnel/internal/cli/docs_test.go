@@ -15,6 +15,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/policy/policytest"
+	"github.com/grapnel-go/grapnel/registry"
 )
 
 // fragment is a form of YAML that stands in documents and is a part of a file: how it begins, and what makes a file of it.
@@ -50,6 +51,9 @@ func load(dir, text string) error {
 	switch {
 	case has("policy: "):
 		_, err := policy.Parse("block.yaml", []byte(text), policy.Options{})
+		return err
+	case has("commands:"):
+		_, err := registry.ParseCommands("block.yaml", []byte(text))
 		return err
 	case has("cases:"):
 		return loadCases(dir, text)
@@ -122,6 +126,7 @@ func TestBrokenYAMLInDocs(t *testing.T) {
 		"- name: a\n  event: {tool: b}\n  expect: perhaps",
 		"name: a\ntools: [shel]",
 		"something: else",
+		"commands: {report: {argw: [report]}}",
 		"a: [",
 	} {
 		t.Run(fmt.Sprintf("%.20q", text), func(t *testing.T) { assert.Error(t, load(t.TempDir(), text)) })

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/registry"
 )
@@ -29,6 +30,15 @@ type kept struct {
 	running atomic.Bool
 }
 
+// beganDemand is the demand of runs that the command line begins, so that no worker claims them: they are resumed with
+// the definition that is stored with them.
+const beganDemand = "grapnel.cli"
+
+// keeperOptions returns the options of the keeper of runs that the command line begins.
+func keeperOptions() durable.Options {
+	return durable.Options{Demands: map[string]string{beganDemand: "run"}, Events: events.Stored}
+}
+
 // openKept opens the store at a place.
 func openKept(ctx context.Context, at string, create bool) (*kept, error) {
 	p, err := placeOf(at)
@@ -39,7 +49,7 @@ func openKept(ctx context.Context, at string, create bool) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{place: p, store: store, keeper: durable.Keep(store, durable.Options{})}
+	k := &kept{place: p, store: store, keeper: durable.Keep(store, keeperOptions())}
 	k.going, k.suspend = context.WithCancel(context.WithoutCancel(ctx))
 	return k, nil
 }
@@ -110,13 +120,29 @@ const cancelling = "Interrupted: ending the run. Interrupt again to exit at once
 // keptFlags are the flags of a durable run.
 type keptFlags struct {
 	at     string
+	store  string
 	noWait bool
 }
 
 func (f *keptFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.at, "durable", "", "store the run in this `STORE` while it runs: a SQLite file or a postgres:// URL")
 	c.Flags().Lookup("durable").NoOptDefVal = usualStore
+	c.Flags().StringVar(&f.store, "store", "", "the same as --durable=STORE")
 	c.Flags().BoolVar(&f.noWait, "no-wait", false, "with --durable: park the run when a person is asked, even at a terminal")
+}
+
+// resolve reports whether the flags ask for a durable run, and sets its store.
+func (f *keptFlags) resolve(c *cobra.Command) (bool, error) {
+	durable, store := c.Flags().Changed("durable"), c.Flags().Changed("store")
+	switch {
+	case !durable && !store && f.noWait:
+		return false, errors.New("--no-wait requires --durable")
+	case durable && store && f.at != usualStore && f.at != f.store:
+		return false, fmt.Errorf("--durable=%s and --store=%s name two stores: use one of them", f.at, f.store)
+	case store:
+		f.at = f.store
+	}
+	return durable || store, nil
 }
 
 // runKept runs the agent once and records the run.

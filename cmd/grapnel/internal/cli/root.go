@@ -70,6 +70,7 @@ func isClosedOutput(err error) bool {
 func Root() *cobra.Command { return newRoot(streams{os.Stdin, os.Stdout, os.Stderr}) }
 
 func newRoot(std streams) *cobra.Command {
+	var showVersion bool
 	root := &cobra.Command{
 		Use:   "grapnel",
 		Short: "Run agents with hooks you can trust",
@@ -82,14 +83,20 @@ Without a key for a model service, it plays a recording that ships with it, and 
 ` + exitHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       readBuild().String(),
 		Args:          unknownCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !showVersion {
+				return c.Help()
+			}
+			_, err := fmt.Fprintln(c.OutOrStdout(), readBuild())
+			return err
+		},
 	}
+	// Cobra's own flag with a text of ours would link text/template, which adds 20 MB: docs/adr/0022.
+	root.Flags().BoolVarP(&showVersion, "version", "v", false, "version for grapnel")
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(std), newChat(std), newRuns(std), newHooks(std), newVersion())

@@ -55,11 +55,12 @@ end of its step, the second cancels it.
 			if err != nil {
 				return &usageError{err}
 			}
-			if !c.Flags().Changed("durable") && keep.noWait {
-				return &usageError{errors.New("--no-wait requires --durable")}
+			isDurable, err := keep.resolve(c)
+			if err != nil {
+				return &usageError{err}
 			}
 			return withTelemetry(c.Context(), trace, std.err, func(ctx context.Context) error {
-				if v := newView(std, &o, asJSON, true); c.Flags().Changed("durable") {
+				if v := newView(std, &o, asJSON, true); isDurable {
 					return runKept(ctx, keep, &o, c, file, prompt, v)
 				}
 				return runAgent(ctx, file, o.rules, prompt, newView(std, &o, asJSON, true))

@@ -27,26 +27,29 @@ func newRuns(std streams) *cobra.Command {
 	r := &runs{std: std}
 	c := &cobra.Command{
 		Use:   "runs",
-		Short: "List, answer, resume and remove stored runs",
+		Short: "Submit, execute, list, answer, resume and remove stored runs",
 		Long: `Runs of "grapnel run --durable" are kept in a store. These commands show their
 status, answer their questions, and resume them: in this process, with the agent
-that they began with, in the folder that they began in.
+that they began with, in the folder that they began in. "grapnel runs submit" stores
+runs of agents and commands that a worker executes: "grapnel runs work".
 
 A run's ID may be shortened to any unique prefix.
 
 ` + exitHelp,
-		Example: `  grapnel runs list --status parked
+		Example: `  grapnel runs list --status waiting
   grapnel runs show run_7GHK2MWQ
   grapnel runs approve run_7GHK2MWQ
-  grapnel runs resume --all`,
+  grapnel runs resume --all
+  grapnel runs submit agent fixer "Fix the build"
+  grapnel runs work fixer.yaml`,
 		Args: unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SuggestionsMinimumDistance = 2
 	registerStore(c, &r.at)
 	c.AddCommand(
-		r.newList(), r.newShow(), r.newResume(), r.newApprove(), r.newReject(), r.newCancel(), r.newExport(), r.newDelete(), r.newPrune(),
-		r.newDenyTools(), r.newSchema("migrate"), r.newSchema("rollback"),
+		r.newSubmit(), r.newWork(), r.newList(), r.newShow(), r.newWatch(), r.newResume(), r.newApprove(), r.newReject(), r.newPause(), r.newTell(),
+		r.newCancel(), r.newExport(), r.newDelete(), r.newPrune(), r.newDenyTools(), r.newSchema("migrate"), r.newSchema("rollback"),
 	)
 	return c
 }

@@ -119,9 +119,17 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 			return err
 		case s.Waiting(): // other calls wait; this one is answered
 			v.note(timeline.Verdict(s, nil) + "\n" + k.howToGoOn(s))
-			return &exitError{exitParked}
+			return nil
+		}
+		if _, known := definitionKey.From(s); !known {
+			v.note(fmt.Sprintf("A worker that serves %s resumes %s.", about.Needs(), short(about.ID)))
+			return nil
 		}
 		err = k.resume(ctx, &o.resuming, v, about)
+		if held, ok := errors.AsType[*durable.HeldError](err); ok {
+			v.note(fmt.Sprintf("%s is held by %s, which resumes it.", short(about.ID), held.Owner))
+			return nil
+		}
 		if _, ended := errors.AsType[*exitError](err); err != nil && !ended {
 			return fmt.Errorf("the answer is recorded, but the run was not resumed: %w", err)
 		}
@@ -132,7 +140,7 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 // waitingCall returns the named call of a parked run, or the only one if none is named.
 func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string) (agent.Intervention, error) {
 	var none agent.Intervention
-	if about.Status != agent.StatusParked {
+	if about.Status != durable.StatusWaiting && about.Status != durable.StatusReady { // a ready run may have answered questions
 		return none, &usageError{fmt.Errorf("run %s does not wait for an answer: its status is %s", about.ID, about.Status)}
 	}
 	questions, err := k.store.Questions(ctx, about.ID)

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +23,7 @@ func (r *runs) newCancel() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a run",
-		Long: `Cancel a run. A process that holds it notices that within ten seconds. A run
+		Long: `Cancel a run. A process that holds it notices that within a second. A run
 that no process holds is ended at once, unless --no-resume leaves that to another process.`,
 		Args: someRun,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -44,7 +42,7 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 	if err != nil {
 		return err
 	}
-	if about.Status.Terminal() {
+	if about.Status.Ended() {
 		return fmt.Errorf("run %s has already ended with status %s", about.ID, about.Status)
 	}
 	if reason == "" {
@@ -52,7 +50,7 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 	} else {
 		reason += ", by " + o.by
 	}
-	if err := k.store.Cancel(ctx, about.ID, reason); err != nil {
+	if err := k.store.Signal(ctx, about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: o.by}); err != nil {
 		return err
 	}
 	if about, err = k.store.Run(ctx, about.ID); err != nil {
@@ -64,11 +62,16 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 	}
 	err = k.resume(ctx, &o.resuming, v, about)
 	if held, ok := errors.AsType[*durable.HeldError](err); ok {
-		v.note(fmt.Sprintf("%s is held by %s, which ends it within ten seconds.", short(about.ID), held.Owner))
+		v.note(fmt.Sprintf("%s is held by %s, which ends it within a second.", short(about.ID), held.Owner))
+		return nil
+	}
+	if errors.Is(err, errForeign) {
+		v.note(fmt.Sprintf("%s is cancelled by the next worker that serves %s.", short(about.ID), about.Needs()))
 		return nil
 	}
 	if ended, ok := errors.AsType[*exitError](err); ok && ended.code == exitInterrupted {
-		return nil // the run is cancelled, as requested
+		v.note(short(about.ID) + " is cancelled.")
+		return nil
 	} else if err != nil && !ok {
 		return fmt.Errorf("run %s will be cancelled, but could not be ended here: %w", about.ID, err)
 	}
@@ -198,12 +201,12 @@ func (r *runs) newPrune() *cobra.Command {
 		Example: "  grapnel runs prune --older-than 30d",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			age, err := ageOf(older)
+			before, err := instantOf("--older-than", older, time.Now(), -1)
 			if err != nil {
 				return &usageError{err}
 			}
 			return r.with(c.Context(), false, func(k *kept) error {
-				n, err := k.store.Prune(c.Context(), time.Now().Add(-age))
+				n, err := k.store.Prune(c.Context(), before)
 				if n > 0 || err == nil {
 					fmt.Fprintf(r.std.err, "Runs removed: %d.\n", n)
 				}
@@ -211,20 +214,8 @@ func (r *runs) newPrune() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&older, "older-than", "", "remove runs that ended longer ago than this `time`, such as 30d or 12h")
+	c.Flags().StringVar(&older, "older-than", "", "remove runs that ended longer ago than this `time`, such as 30d or 12h, or before an RFC 3339 time")
 	return c
-}
-
-// ageOf parses a duration that may be in days.
-func ageOf(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			return time.Duration(n) * 24 * time.Hour, nil
-		}
-	} else if age, err := time.ParseDuration(text); err == nil && age >= 0 {
-		return age, nil
-	}
-	return 0, fmt.Errorf("--older-than is %q: it must be a time with its unit, such as 30d or 12h", text)
 }
 
 // newSchema returns the command migrate or rollback.

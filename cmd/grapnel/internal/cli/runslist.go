@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -10,17 +12,13 @@ import (
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// statuses are the possible statuses of a stored run.
-var statuses = []agent.Status{
-	agent.StatusRunning, agent.StatusParked, agent.StatusDone, agent.StatusStopped, agent.StatusFailed, agent.StatusDenied,
-	agent.StatusCancelled, agent.StatusInterrupted,
-}
+// runKinds are the kinds of stored runs.
+var runKinds = []durable.Kind{durable.KindAgent, durable.KindCommand}
 
 // listed is a run in a list.
 type listed struct {
@@ -28,6 +26,8 @@ type listed struct {
 
 	// Waiting are the calls that wait for a person.
 	Waiting []listedCall `json:"waiting,omitempty"`
+	// Unserved is set for a ready run that no worker looks for.
+	Unserved bool `json:"unserved,omitempty"`
 }
 
 type listedCall struct {
@@ -35,55 +35,155 @@ type listedCall struct {
 	Tool string `json:"tool"`
 }
 
+// filtering are the flags that select runs.
+type filtering struct {
+	status             []string
+	kind, label, since string
+	filter             durable.Filter
+}
+
+func (f *filtering) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringSliceVar(&f.status, "status", nil, "only runs with this status: "+strings.Join(textsOf(durable.Statuses), ", "))
+	flags.StringVar(&f.kind, "kind", "", "only runs of this kind: "+strings.Join(textsOf(runKinds), ", "))
+	flags.StringVar(&f.filter.Name, "name", "", "only runs of the agent or command with this `name`")
+	flags.StringVar(&f.label, "label", "", "only runs with this label, as `NAME=VALUE`")
+	flags.BoolVar(&f.filter.Blocked, "blocked", false, "only runs that a hook has blocked")
+	flags.StringVar((*string)(&f.filter.Session), "session", "", "only runs of this session")
+	flags.StringVar((*string)(&f.filter.Parent), "parent", "", "only runs that this run has started")
+	flags.StringVar(&f.since, "since", "", "only runs created since this `time`: a duration such as 12h or 7d, or an RFC 3339 time")
+	flags.IntVarP(&f.filter.Limit, "limit", "n", 20, "the maximum number of runs")
+}
+
+// build returns the filter of the flags.
+func (f *filtering) build(now time.Time) (_ durable.Filter, err error) {
+	out := f.filter
+	if out.Limit <= 0 {
+		return out, fmt.Errorf("--limit is %d: it must be above zero", out.Limit)
+	}
+	for _, text := range f.status {
+		status, err := oneOf("--status", "status", text, durable.Statuses)
+		if err != nil {
+			return out, err
+		}
+		out.Status = append(out.Status, status)
+	}
+	if f.kind != "" {
+		if out.Kind, err = oneOf("--kind", "kind", f.kind, runKinds); err != nil {
+			return out, err
+		}
+	}
+	if f.label != "" {
+		name, value, err := labelOf("--label", f.label)
+		if err != nil {
+			return out, err
+		}
+		out.Label = durable.Label{Name: name, Value: value}
+	}
+	if f.since != "" {
+		out.Since, err = instantOf("--since", f.since, now, -1)
+	}
+	return out, err
+}
+
 func (r *runs) newList() *cobra.Command {
-	var filter durable.Filter
-	var status []string
+	var f filtering
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the stored runs, newest first",
-		Example: "  grapnel runs list --status parked,running\n  grapnel runs list --json | jq -r '.[] | select(.waiting) | .id'",
+		Example: "  grapnel runs list --status waiting,running\n  grapnel runs list --json | jq -r '.[] | select(.waiting) | .id'",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			for _, text := range status {
-				s, err := statusOf(text)
-				if err != nil {
-					return &usageError{err}
-				}
-				filter.Status = append(filter.Status, s)
+			filter, err := f.build(time.Now())
+			if err != nil {
+				return &usageError{err}
 			}
 			return r.with(c.Context(), false, func(k *kept) error { return r.list(c.Context(), k, filter, asJSON) })
 		},
 	}
-	known := lo.Map(statuses, func(s agent.Status, _ int) string { return string(s) })
-	c.Flags().StringSliceVar(&status, "status", nil, "only runs with this status: "+strings.Join(known, ", "))
-	c.Flags().StringVar(&filter.Agent, "agent", "", "only runs of the agent of this `name`")
-	c.Flags().IntVarP(&filter.Limit, "limit", "n", 20, "the maximum number of runs")
+	f.register(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "write them as a JSON array")
 	return c
 }
 
-func statusOf(text string) (agent.Status, error) {
-	if s := agent.Status(text); lo.Contains(statuses, s) {
-		return s, nil
+func textsOf[T ~string](values []T) []string {
+	return lo.Map(values, func(v T, _ int) string { return string(v) })
+}
+
+// oneOf returns the value with a name.
+func oneOf[T ~string](flag, what, text string, values []T) (T, error) {
+	if v := T(text); lo.Contains(values, v) {
+		return v, nil
 	}
-	near, ok := yamlfile.Nearest(text, lo.Map(statuses, func(s agent.Status, _ int) string { return string(s) }))
-	return "", fmt.Errorf("--status: unknown status %q%s", text, lo.Ternary(ok, fmt.Sprintf(" (did you mean %q?)", near), ""))
+	near, ok := yamlfile.Nearest(text, textsOf(values))
+	return "", fmt.Errorf("%s: unknown %s %q%s", flag, what, text, lo.Ternary(ok, fmt.Sprintf(" (did you mean %q?)", near), ""))
+}
+
+// labelOf parses NAME=VALUE.
+func labelOf(flag, text string) (name, value string, err error) {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return "", "", fmt.Errorf("%s is %q: it must be NAME=VALUE", flag, text)
+	}
+	return name, value, nil
+}
+
+// labelsOf parses a list of NAME=VALUE.
+func labelsOf(flag string, texts []string) (map[string]string, error) {
+	if len(texts) == 0 {
+		return nil, nil //nolint:nilnil // no labels
+	}
+	labels := map[string]string{}
+	for _, text := range texts {
+		name, value, err := labelOf(flag, text)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := labels[name]; twice {
+			return nil, fmt.Errorf("%s: %q is given twice", flag, name)
+		}
+		labels[name] = value
+	}
+	return labels, nil
+}
+
+// instantOf parses a time: RFC 3339, or a duration from now. Direction is -1 for the past and 1 for the future.
+func instantOf(flag, text string, now time.Time, direction int) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	age, err := durationOf(text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s is %q: it must be a duration such as 12h or 7d, or a time such as %s", flag, text, now.UTC().Format(time.RFC3339))
+	}
+	if direction < 0 {
+		age = -age
+	}
+	return now.Add(age), nil
+}
+
+// durationOf parses a duration that may be in days.
+func durationOf(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	age, err := time.ParseDuration(text)
+	if err == nil && age < 0 {
+		err = errors.New("it is negative")
+	}
+	return age, err
 }
 
 func (r *runs) list(ctx context.Context, k *kept, filter durable.Filter, asJSON bool) error {
-	if filter.Limit <= 0 {
-		return &usageError{fmt.Errorf("--limit is %d: it must be above zero", filter.Limit)}
-	}
 	found, err := k.store.List(ctx, filter)
 	if err != nil {
 		return err
 	}
-	all := make([]listed, len(found))
-	for i, about := range found {
-		if all[i], err = k.listRun(ctx, about); err != nil {
-			return err
-		}
+	all, err := k.listRuns(ctx, found...)
+	if err != nil {
+		return err
 	}
 	if asJSON {
 		return writeJSON(r.std.out, all)
@@ -93,46 +193,89 @@ func (r *runs) list(ctx context.Context, k *kept, filter durable.Filter, asJSON 
 		return nil
 	}
 	table := tabwriter.NewWriter(r.std.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tSTATUS\tAGENT\tSTEPS\tBEGAN\t")
+	fmt.Fprintln(table, "RUN\tSTATUS\tKIND\tNAME\tSTEPS\tBEGAN\t")
 	for _, l := range all {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", timeline.Clean(short(l.ID)), l.Status, timeline.Clean(l.Agent), l.Steps,
-			timeline.Ago(l.Created, time.Now()), timeline.Clean(l.standing(time.Now())))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", timeline.Clean(short(l.ID)), l.Status, timeline.Clean(string(l.Kind)),
+			timeline.Clean(l.Name), l.Steps, timeline.Ago(l.Created, time.Now()), timeline.Clean(l.standing(time.Now())))
 	}
 	return table.Flush()
 }
 
-// listRun returns the list entry of a run.
-func (k *kept) listRun(ctx context.Context, about durable.Run) (listed, error) {
-	l := listed{Run: about}
-	if about.Status != agent.StatusParked {
-		return l, nil
-	}
-	questions, err := k.store.Questions(ctx, about.ID)
-	for _, q := range questions {
-		if q.Answer == nil {
-			l.Waiting = append(l.Waiting, listedCall{q.Call, q.Tool})
+// unservedAfter is how long a queue counts as served after a worker last looked for its runs. Workers record that they
+// look about every thirty seconds.
+const unservedAfter = 70 * time.Second
+
+// listRuns returns the list entries of runs.
+func (k *kept) listRuns(ctx context.Context, found ...durable.Run) ([]listed, error) {
+	all := make([]listed, len(found))
+	var keys []durable.Key
+	for i, about := range found {
+		all[i].Run = about
+		if about.Status == durable.StatusReady {
+			keys = append(keys, about.Needs().Key())
+		}
+		if about.Status != durable.StatusWaiting {
+			continue
+		}
+		questions, err := k.store.Questions(ctx, about.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, q := range questions {
+			if q.Answer == nil {
+				all[i].Waiting = append(all[i].Waiting, listedCall{q.Call, q.Tool})
+			}
 		}
 	}
-	return l, err
+	if len(keys) == 0 {
+		return all, nil
+	}
+	served, err := k.store.QueueServices(ctx, lo.Uniq(keys)...)
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range all {
+		all[i].Unserved = l.Status == durable.StatusReady && !byCommandLine(l.Run) &&
+			time.Since(served[l.Needs().Key()].LastPoll) > unservedAfter
+	}
+	return all, nil
+}
+
+// byCommandLine reports whether the run was begun by a command such as "grapnel run", which resumes it, too. Runs of
+// builds before version 0.1.0 have no demands.
+func byCommandLine(r durable.Run) bool {
+	return r.Demands[beganDemand] != "" || r.Kind == durable.KindAgent && len(r.Demands) == 0 && r.Entries > 0
 }
 
 // standing describes the state of a run in addition to its status.
 func (l listed) standing(now time.Time) string {
 	switch {
-	case l.Status.Terminal() && l.Status != agent.StatusDone:
-		return string(l.Reason)
-	case l.Status.Terminal():
+	case l.Status == durable.StatusCompleted:
 		return ""
+	case l.Status.Ended() && l.Blocked:
+		return "blocked: " + string(l.Reason)
+	case l.Status.Ended():
+		return string(l.Reason)
 	case l.CancelReason != "":
 		return "will be cancelled: " + l.CancelReason
+	case l.Paused && l.Status == durable.StatusWaiting:
+		return "paused"
+	case l.Paused:
+		return "pauses after its step"
 	case len(l.Waiting) > 0:
 		text := "waits for approval of " + strings.Join(lo.Map(l.Waiting, func(c listedCall, _ int) string { return c.Tool + " (" + c.Call + ")" }), ", ")
-		if left := l.Deadline.Sub(now); left > 0 && !l.Deadline.IsZero() {
+		if left := l.AnswerBy.Sub(now); left > 0 && !l.AnswerBy.IsZero() {
 			text += ", for " + timeline.Rough(left)
 		}
 		return text
+	case l.Status == durable.StatusPending && !l.NotBefore.IsZero():
+		return "not before " + l.NotBefore.Local().Format("2006-01-02 15:04:05")
 	case l.Owner != "" && l.Expires.After(now):
 		return "held by " + l.Owner
+	case l.Unserved:
+		return "no worker serves " + l.Needs().String()
+	case byCommandLine(l.Run):
+		return "to be resumed"
 	}
-	return "to be resumed"
+	return ""
 }

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/samber/lo"
@@ -59,7 +61,9 @@ ended.`,
 			}
 			return r.resuming(c.Context(), &o, func(ctx context.Context, k *kept, v *view) error {
 				if redo {
-					k.keeper = durable.Keep(k.store, durable.Options{Again: action.Kept})
+					redoing := keeperOptions()
+					redoing.Again = action.Kept
+					k.keeper = durable.Keep(k.store, redoing)
 				}
 				if all {
 					return k.resumeAll(ctx, &o, v)
@@ -68,7 +72,16 @@ ended.`,
 				if err != nil {
 					return err
 				}
-				return k.resume(ctx, &o, v, about)
+				paused := about.Paused
+				if about, err = k.unpause(ctx, v, about); err != nil {
+					return err
+				}
+				err = k.resume(ctx, &o, v, about)
+				if paused && errors.Is(err, errForeign) {
+					v.note(fmt.Sprintf("A worker that serves %s continues it.", about.Needs()))
+					return nil
+				}
+				return err
 			})
 		},
 	}
@@ -96,13 +109,13 @@ func (r *runs) resuming(ctx context.Context, o *resuming, do func(ctx context.Co
 // with the others.
 func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 	tried := map[agent.RunID]bool{}
-	failed := 0
+	failed, foreign := 0, 0
 	for {
-		due, err := k.store.Due(ctx, len(tried)+page)
+		ready, err := k.ready(ctx)
 		if err != nil {
 			return err
 		}
-		due = lo.Filter(due, func(r durable.Run, _ int) bool { return !tried[r.ID] })
+		due := lo.Filter(ready, func(r durable.Run, _ int) bool { return !tried[r.ID] })
 		if len(due) == 0 {
 			break
 		}
@@ -113,13 +126,15 @@ func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 			switch {
 			case isEnd && (ended.code == exitSuspended || ended.code > 128): // a signal ended the run, so no other run is resumed
 				return err
+			case errors.Is(err, errForeign):
+				foreign++
 			case err != nil && !isEnd:
 				failed++
 				v.note(fmt.Sprintf("%s could not be resumed: %s", short(about.ID), explainError(err)))
 			}
 		}
 	}
-	if len(tried) == 0 {
+	if len(tried) == foreign {
 		v.note("There is nothing to resume.")
 	}
 	if failed > 0 {
@@ -128,23 +143,87 @@ func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 	return nil
 }
 
+// ready returns the ready runs that the command line has begun, the oldest first.
+func (k *kept) ready(ctx context.Context) (found []durable.Run, err error) {
+	for done := false; !done; {
+		r, err := k.store.Reconcile(ctx)
+		if err != nil {
+			return nil, err
+		}
+		done = r.Done
+	}
+	for f := (durable.Filter{Status: []durable.Status{durable.StatusReady}, Kind: durable.KindAgent, Limit: page}); ; {
+		list, err := k.store.List(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, lo.Filter(list, func(r durable.Run, _ int) bool { return byCommandLine(r) })...)
+		if len(list) < page {
+			slices.Reverse(found)
+			return found, nil
+		}
+		f.Before = list[len(list)-1].ID
+	}
+}
+
+// unpause ends the pause of a run, if it is paused.
+func (k *kept) unpause(ctx context.Context, v *view, about durable.Run) (durable.Run, error) {
+	if !about.Paused {
+		return about, nil
+	}
+	if err := k.store.Signal(ctx, about.ID, durable.Signal{Kind: durable.SignalResume, By: userName()}); err != nil {
+		return about, err
+	}
+	v.note(short(about.ID) + " is no longer paused.")
+	return k.store.Run(ctx, about.ID)
+}
+
+// errForeign is wrapped by the errors for runs that the command line has not begun.
+var errForeign = errors.New("the command line did not begin it")
+
+// isSubmitted reports whether a run that has not begun is a submitted job.
+func (k *kept) isSubmitted(ctx context.Context, about durable.Run) (bool, error) {
+	input, err := k.store.Input(ctx, about.ID)
+	if err != nil || len(input) > 0 {
+		return err == nil, err
+	}
+	entries, err := k.store.Entries(ctx, about.ID, 0)
+	return err == nil && len(entries) > 0 && entries[0].Kind == "submit", err // stored by a build before version 0.1.0
+}
+
+// newSubmittedError returns the error for a run that only workers execute.
+func newSubmittedError(about durable.Run) error {
+	return &usageError{fmt.Errorf("run %s was submitted (%w): a worker that serves %s executes it, see \"grapnel runs work\"",
+		about.ID, errForeign, about.Needs())}
+}
+
 // resume resumes a run in this process.
 func (k *kept) resume(ctx context.Context, o *resuming, v *view, about durable.Run) error {
+	if about.Kind != durable.KindAgent {
+		return newSubmittedError(about)
+	}
 	s, err := durable.Load(ctx, k.store, about.ID)
 	if errors.Is(err, durable.ErrNotBegun) { // the keeper records that the run cannot continue
+		if submitted, err := k.isSubmitted(ctx, about); err != nil || submitted && about.CancelReason == "" {
+			return cmp.Or(err, newSubmittedError(about))
+		}
 		_, err = k.keeper.Resume(ctx, nil, about.ID, o.take).Get()
+		if stored, reading := k.store.Run(ctx, about.ID); reading == nil && stored.Status == durable.StatusCancelled {
+			v.note(fmt.Sprintf("%s has ended: cancelled: %s", short(about.ID), stored.CancelReason))
+			return exitOf(exitCodeOf(stored))
+		}
 	}
 	if err != nil {
 		return err
 	}
-	if about.Status.Terminal() {
+	if about.Status.Ended() {
 		v.note(fmt.Sprintf("%s has ended: %s", short(about.ID), timeline.Verdict(s, nil)))
 		return exitOf(exitCode(s, nil, nil))
 	}
 	d, known := definitionKey.From(s)
 	if !known {
-		return &usageError{fmt.Errorf("run %s was not begun by the command line, so its agent is unknown here: "+
-			"resume it with the program that began it", about.ID)}
+		return &usageError{fmt.Errorf("run %s has an agent that is unknown here (%w): "+
+			"resume it with the program that began it, or with a worker (\"grapnel runs work\")", about.ID, errForeign)}
 	}
 	in := newInput(v.std)
 	ctx, release := k.suspendable(ctx, v, in.restore)

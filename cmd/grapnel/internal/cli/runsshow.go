@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -26,6 +30,8 @@ type shownRun struct {
 	Doubt  []string     `json:"in_doubt,omitempty"`
 	Answer string       `json:"answer,omitempty"`
 	Usage  *agent.Usage `json:"usage,omitempty"`
+	// Result is what the run ended with.
+	Result *durable.Result `json:"result,omitempty"`
 	// Began is the definition of the agent.
 	Began *definition `json:"began_with,omitempty"`
 }
@@ -55,43 +61,110 @@ func (r *runs) newShow() *cobra.Command {
 }
 
 func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool) error {
-	l, err := k.listRun(ctx, about)
+	all, err := k.listRuns(ctx, about)
 	if err != nil {
 		return err
 	}
-	s, err := durable.Load(ctx, k.store, about.ID)
-	unbegun := errors.Is(err, durable.ErrNotBegun)
-	if err != nil && !unbegun {
-		return err
+	out := shownRun{listed: all[0]}
+	var s agent.State
+	begun := about.Kind == durable.KindAgent
+	if begun {
+		s, err = durable.Load(ctx, k.store, about.ID)
+		if begun = !errors.Is(err, durable.ErrNotBegun); begun && err != nil {
+			return err
+		}
 	}
-	out := shownRun{listed: l, Questions: s.Interventions(), Doubt: agent.Checkpoint(s).CallsInDoubt()}
+	out.Questions, out.Doubt = s.Interventions(), agent.Checkpoint(s).CallsInDoubt()
 	d, known := definitionKey.From(s)
 	if known {
 		out.Began = &d
+	}
+	if about.Status.Ended() {
+		result, err := durable.ResultOf(ctx, k.store, about.ID)
+		if err != nil {
+			return err
+		}
+		out.Result = &result
+		out.Answer = s.Answer()
 	}
 	if asJSON {
 		if u := s.RunUsage(); u != (agent.Usage{}) {
 			out.Usage = &u
 		}
-		if about.Status.Terminal() {
-			out.Answer = s.Answer()
-		}
 		return writeJSON(r.std.out, out)
 	}
 	now := time.Now()
-	fmt.Fprintf(r.std.out, "%s  %s", timeline.Clean(string(about.ID)), about.Status)
-	if standing := l.standing(now); standing != "" {
-		fmt.Fprintf(r.std.out, "  (%s)", timeline.Clean(standing))
-	}
-	fmt.Fprintf(r.std.out, "\nagent %s, began %s, %d steps, last heard of %s\n", timeline.Clean(about.Agent),
-		about.Created.Local().Format("2006-01-02 15:04:05"), about.Steps, timeline.Ago(about.Updated, now))
+	r.showHead(out, now)
 	if known {
 		fmt.Fprintf(r.std.out, "in %s: grapnel run %s\n", timeline.Clean(d.Dir), timeline.Clean(d.summary()))
 	}
-	if unbegun {
-		fmt.Fprintln(r.std.out, "It was interrupted before its input was accepted.")
+	if begun {
+		r.showSteps(k, out, s, now)
 		return nil
 	}
+	switch {
+	case out.Result != nil:
+		r.showResult(out)
+	case about.Kind == durable.KindAgent && about.Attempts > 0:
+		fmt.Fprintln(r.std.out, "It was interrupted before its input was accepted.")
+	}
+	return nil
+}
+
+// showHead shows the summary of a run.
+func (r *runs) showHead(out shownRun, now time.Time) {
+	about := out.Run
+	fmt.Fprintf(r.std.out, "%s  %s", timeline.Clean(string(about.ID)), about.Status)
+	if standing := out.standing(now); standing != "" {
+		fmt.Fprintf(r.std.out, "  (%s)", timeline.Clean(standing))
+	}
+	fmt.Fprintf(r.std.out, "\n%s %s, began %s, %d steps, %d attempts, last heard of %s\n", about.Kind, timeline.Clean(about.Name),
+		about.Created.Local().Format("2006-01-02 15:04:05"), about.Steps, about.Attempts, timeline.Ago(about.Updated, now))
+	show := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(r.std.out, "%s %s\n", name, timeline.Clean(value))
+		}
+	}
+	show("labels", labelText(about.Labels))
+	show("demands", labelText(about.Demands))
+	instant := func(name string, at time.Time) {
+		if !at.IsZero() {
+			show(name, at.Local().Format("2006-01-02 15:04:05"))
+		}
+	}
+	instant("not before", about.NotBefore)
+	instant("start by", about.StartBy)
+	instant("deadline", about.Deadline)
+	show("idempotency key", about.IdempotencyKey)
+	if about.Priority != 0 {
+		show("priority", strconv.Itoa(int(about.Priority)))
+	}
+}
+
+// labelText returns labels in the order of their names.
+func labelText(labels map[string]string) string {
+	names := slices.Sorted(maps.Keys(labels))
+	return strings.Join(lo.Map(names, func(name string, _ int) string { return name + "=" + labels[name] }), " ")
+}
+
+// showResult shows what a run ended with that has no steps to show.
+func (r *runs) showResult(out shownRun) {
+	result := *out.Result
+	if result.ExitCode != nil {
+		fmt.Fprintf(r.std.out, "exit code %d\n", *result.ExitCode)
+	}
+	for _, text := range []string{result.Text, string(result.Data), result.Error} {
+		if text = strings.TrimRight(text, "\n"); text != "" {
+			fmt.Fprintf(r.std.out, "\n%s\n", timeline.Clean(text))
+		}
+	}
+	if result.Cut {
+		fmt.Fprintln(r.std.out, "\nThe output was longer than what is stored.")
+	}
+}
+
+// showSteps shows the steps of a run of an agent, and how it ended or what it waits for.
+func (r *runs) showSteps(k *kept, out shownRun, s agent.State, now time.Time) {
 	fmt.Fprintln(r.std.out)
 	t := timeline.New(timeline.Config{Out: r.std.out, Width: func() int { return widthOf(r.std.out) }, Colour: wantsColour(r.std.out, "auto")})
 	t.Replay(s)
@@ -101,14 +174,13 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 	for _, id := range out.Doubt {
 		fmt.Fprintf(r.std.out, "  The call %s began before the run was interrupted, and its outcome is unknown.\n", timeline.Clean(id))
 	}
-	if about.Status.Terminal() {
+	if out.Status.Ended() {
 		fmt.Fprintf(r.std.out, "\n%s\n", timeline.Clean(timeline.Verdict(s, nil)))
-		return nil
+		return
 	}
-	if s.Parked() {
+	if s.Parked() && !out.Paused {
 		fmt.Fprintln(r.std.out, "\n"+k.howToGoOn(s))
 	}
-	return nil
 }
 
 // entryShown is a journal entry with its data as JSON, not as bytes.

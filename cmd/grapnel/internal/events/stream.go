@@ -79,53 +79,56 @@ func (s *Stream) Delta(d agent.Delta) {
 
 // Observe writes an event.
 func (s *Stream) Observe(_ context.Context, e agent.Event) {
-	s.write(e.EventName(), func(h head) any {
-		switch e := e.(type) {
-		case agent.RunStarted:
-			return runStarted{h, of(e.Run), e.Run.Session, e.Run.Agent, e.Run.Number, e.Run.Parent, e.Run.Depth}
-		case agent.StepStarted:
-			return stepStarted{h, in(e.Run, e.Index)}
-		case agent.InferenceStarted:
-			request := e.State.Request()
-			return inferenceStarted{
-				h, in(e.Run, e.Step), e.Inference, request.Model, e.State.MessageCount(), request.Tools.Len(), inputOf(e),
-			}
-		case agent.InferenceCompleted:
-			return completedInference(h, e)
-		case processor.Retrying:
-			return retrying{h, in(e.Run, e.Step), e.Attempt, e.Wait.Milliseconds(), failureOf(e.Err)}
-		case agent.ToolCallStarted:
-			return toolCallStarted{h, in(e.Run, e.Step), callOf(e.Call), textUnless(e.Original.Arguments, e.Call.Arguments), e.Runs}
-		case agent.ToolCallCompleted:
-			return completedCall(h, e)
-		case agent.ApprovalRequested:
-			return approvalRequested{h, in(e.Run, e.Step), callOf(e.Call), lo.Map(e.Questions, questionOf)}
-		case agent.ApprovalCompleted:
-			return approvalCompleted{h, in(e.Run, e.Step), callOf(e.Call), sayOf(&e.Approval)}
-		case mcp.ProgressReported:
-			return progress{h, in(e.Run, e.Step), e.Call.ID, e.Call.Name, e.Progress, e.Total, e.Message}
-		case agent.StepCompleted:
-			r := e.Record
-			return stepCompleted{h, in(e.Run, r.Index()), r.Kind(), r.Duration().Milliseconds(), usageOf(r.Usage()), failureOf(orNil(r.Failure()))}
-		case agent.Judged:
-			return judged{h, of(e.Run), e.Step, e.Evaluation.Verdict.String(), signalOf(e.Evaluation.Signal)}
-		case hooks.Event:
-			return hookEvent(h, e)
-		case agent.RunParked:
-			return parkedRun(h, e.State)
-		case agent.RunResumed:
-			return resumedRun(h, e.State)
-		case durable.NotifyFailed:
-			return notifyFailed{h, of(e.Run), failureOf(e.Err)}
-		case durable.StoreStalled:
-			return storeStalled{h, of(e.Run), failureOf(e.Err)}
-		case durable.StoreRecovered:
-			return storeRecovered{h, of(e.Run), e.After.Milliseconds()}
-		case agent.RunCompleted:
-			return completedRun(h, e)
+	s.write(e.EventName(), func(h head) any { return objectOf(h, e) })
+}
+
+// objectOf returns the object of an event.
+func objectOf(h head, e agent.Event) any {
+	switch e := e.(type) {
+	case agent.RunStarted:
+		return runStarted{h, of(e.Run), e.Run.Session, e.Run.Agent, e.Run.Number, e.Run.Parent, e.Run.Depth}
+	case agent.StepStarted:
+		return stepStarted{h, in(e.Run, e.Index)}
+	case agent.InferenceStarted:
+		request := e.State.Request()
+		return inferenceStarted{
+			h, in(e.Run, e.Step), e.Inference, request.Model, e.State.MessageCount(), request.Tools.Len(), inputOf(e),
 		}
-		return ofCapability(h, e)
-	})
+	case agent.InferenceCompleted:
+		return completedInference(h, e)
+	case processor.Retrying:
+		return retrying{h, in(e.Run, e.Step), e.Attempt, e.Wait.Milliseconds(), failureOf(e.Err)}
+	case agent.ToolCallStarted:
+		return toolCallStarted{h, in(e.Run, e.Step), callOf(e.Call), textUnless(e.Original.Arguments, e.Call.Arguments), e.Runs}
+	case agent.ToolCallCompleted:
+		return completedCall(h, e)
+	case agent.ApprovalRequested:
+		return approvalRequested{h, in(e.Run, e.Step), callOf(e.Call), lo.Map(e.Questions, questionOf)}
+	case agent.ApprovalCompleted:
+		return approvalCompleted{h, in(e.Run, e.Step), callOf(e.Call), sayOf(&e.Approval)}
+	case mcp.ProgressReported:
+		return progress{h, in(e.Run, e.Step), e.Call.ID, e.Call.Name, e.Progress, e.Total, e.Message}
+	case agent.StepCompleted:
+		r := e.Record
+		return stepCompleted{h, in(e.Run, r.Index()), r.Kind(), r.Duration().Milliseconds(), usageOf(r.Usage()), failureOf(orNil(r.Failure()))}
+	case agent.Judged:
+		return judged{h, of(e.Run), e.Step, e.Evaluation.Verdict.String(), signalOf(e.Evaluation.Signal)}
+	case hooks.Event:
+		return hookEvent(h, e)
+	case agent.RunParked:
+		return parkedRun(h, e.State)
+	case agent.RunResumed:
+		return resumedRun(h, e.State)
+	case durable.NotifyFailed:
+		return notifyFailed{h, of(e.Run), failureOf(e.Err)}
+	case durable.StoreStalled:
+		return storeStalled{h, of(e.Run), failureOf(e.Err)}
+	case durable.StoreRecovered:
+		return storeRecovered{h, of(e.Run), e.After.Milliseconds()}
+	case agent.RunCompleted:
+		return completedRun(h, e)
+	}
+	return ofCapability(h, e)
 }
 
 // orNil converts a failure to an error, and a nil pointer to a nil error.

@@ -1,0 +1,75 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec/mcp"
+)
+
+// Stored returns the form in which a store keeps an event: the fields that follow the head of its object. Passes of
+// hooks are only counted. Calls of hooks and progress reports are not stored. It is the func for durable.Options.Events.
+func Stored(e agent.Event) (durable.EventForm, bool) {
+	switch e := e.(type) {
+	case hooks.Event:
+		switch {
+		case e.Kind == hooks.HookStart:
+			return durable.EventForm{}, false
+		case e.Kind == hooks.HookComplete && (e.Decision == "" || e.Decision == hooks.Pass):
+			return durable.EventForm{Counter: e.Hook + " pass"}, true
+		}
+	case mcp.ProgressReported:
+		return durable.EventForm{}, false
+	}
+	h := head{Type: e.EventName()}
+	before, err := encode(h)
+	if err != nil {
+		return durable.EventForm{}, false
+	}
+	object, err := encode(objectOf(h, e))
+	if err != nil {
+		return durable.EventForm{}, false
+	}
+	rest, ok := bytes.CutPrefix(object, bytes.TrimSuffix(before, []byte("}")))
+	if !ok { // every object begins with its head
+		return durable.EventForm{}, false
+	}
+	return durable.EventForm{Name: h.Type, Data: append([]byte("{"), bytes.TrimPrefix(rest, []byte(","))...)}, true
+}
+
+// Object returns the object of a stored event. Its seq is the number of the event in the run.
+func Object(e durable.Event) ([]byte, error) {
+	h, err := encode(head{Version, int(e.Seq), e.At.UTC(), e.Name})
+	if err != nil {
+		return nil, err
+	}
+	data := bytes.TrimSpace(e.Data)
+	switch {
+	case e.Name == durable.EventCounts && len(data) > 0:
+		data = fmt.Appendf(nil, `{"run":%q,"counts":%s}`, e.Run, data)
+	case len(data) == 0:
+		data = []byte("{}")
+	}
+	if !json.Valid(data) || data[0] != '{' {
+		return nil, fmt.Errorf("event %d of run %s is not a JSON object", e.Seq, e.Run)
+	}
+	if rest := data[1:]; !bytes.HasPrefix(bytes.TrimSpace(rest), []byte("}")) {
+		return append(append(bytes.TrimSuffix(h, []byte("}")), ','), rest...), nil
+	}
+	return h, nil
+}
+
+// encode returns a value as JSON without HTML escapes.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(out.Bytes(), "\n"), nil
+}

@@ -1,0 +1,67 @@
+package events_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/toolexec/mcp"
+)
+
+// A stored event is shown as the stream writes it, besides its number and time.
+func TestStored(t *testing.T) {
+	run := agent.Run{ID: "run_1", Session: "ses_1", Agent: "clerk", Number: 1}
+	for _, e := range []agent.Event{
+		agent.RunStarted{Run: run},
+		agent.StepStarted{Run: run, Index: 2},
+		hooks.Event{Kind: hooks.HookBlocked, Run: run, Hook: "guard", Decision: hooks.Deny, Reason: "a < b & \"c\""},
+		agent.RunParked{},
+	} {
+		var stream bytes.Buffer
+		events.New(&stream).Observe(context.Background(), e)
+		form, ok := events.Stored(e)
+		require.True(t, ok)
+		require.Equal(t, e.EventName(), form.Name)
+		require.True(t, json.Valid(form.Data), "%s", form.Data)
+		object, err := events.Object(durable.Event{Run: "run_1", Seq: 1, At: time.Now(), Name: form.Name, Data: form.Data})
+		require.NoError(t, err)
+		assert.Equal(t, withoutTime(t, stream.Bytes()), withoutTime(t, object))
+	}
+}
+
+func withoutTime(t *testing.T, object []byte) map[string]any {
+	t.Helper()
+	var fields map[string]any
+	require.NoError(t, json.Unmarshal(object, &fields), "%s", object)
+	delete(fields, "time")
+	return fields
+}
+
+// Passes are counted, and what would only repeat other events is left out.
+func TestNotStored(t *testing.T) {
+	form, ok := events.Stored(hooks.Event{Kind: hooks.HookComplete, Hook: "guard", Decision: hooks.Pass})
+	require.True(t, ok)
+	assert.Equal(t, durable.EventForm{Counter: "guard pass"}, form)
+	for _, e := range []agent.Event{hooks.Event{Kind: hooks.HookStart, Hook: "guard"}, mcp.ProgressReported{}} {
+		_, ok := events.Stored(e)
+		assert.False(t, ok)
+	}
+	object, err := events.Object(durable.Event{Run: "run_1", Seq: 7, Name: durable.EventCounts, Data: []byte(`{"guard pass":3}`)})
+	require.NoError(t, err)
+	assert.Contains(t, string(object), `"seq":7,`)
+	assert.Contains(t, string(object), `"type":"counts","run":"run_1","counts":{"guard pass":3}}`)
+	_, err = events.Object(durable.Event{Data: []byte("[")})
+	require.Error(t, err)
+	empty, err := events.Object(durable.Event{Seq: 1, Name: "a"})
+	require.NoError(t, err)
+	assert.True(t, json.Valid(empty))
+}

@@ -1,0 +1,117 @@
+package durabletest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+var beginning = map[string]part{
+	"a run is running and leased": func(t *testing.T, s durable.Store) {
+		l, err := s.Begin(t.Context(), fullJob("r"), "one", hour)
+		require.NoError(t, err)
+		assert.Equal(t, []any{agent.RunID("r"), "one", int64(1)}, []any{l.Run, l.Owner, l.Epoch}, "lease")
+
+		r := getRun(t, s, "r")
+		sameJob(t, fullJob("r"), r)
+		assert.Equal(t, []any{durable.StatusRunning, "one", int64(1), 1}, []any{r.Status, r.Owner, r.Epoch, r.Attempts})
+		assert.True(t, l.Expires.Equal(r.Expires), "the lease says %v, the run %v", l.Expires, r.Expires)
+		assert.WithinDuration(t, r.Created.Add(hour), r.Expires, time.Minute)
+		assert.False(t, r.Created.IsZero(), "created")
+		assert.Equal(t, []any{int64(0), int64(0), time.Time{}, "", time.Time{}}, []any{r.Entries, r.Events, r.AnswerBy, r.CancelReason, r.Ready})
+		assert.Equal(t, string(fullJob("r").Input), readInput(t, s, "r"))
+	},
+	"demands and NotBefore do not matter": func(t *testing.T, s durable.Store) {
+		j := newJob("r")
+		j.NotBefore, j.Demands = later(), map[string]string{"gpu": "none has it"}
+		beginAs(t, s, j, "one", hour)
+		requireStatus(t, s, durable.StatusRunning, "r")
+	},
+	"an ID is taken once": func(t *testing.T, s durable.Store) {
+		beginRun(t, s, "r")
+		_, err := s.Begin(t.Context(), durable.Job{ID: "r", Name: "other"}, "two", hour)
+		require.ErrorIs(t, err, durable.ErrExists)
+		r := getRun(t, s, "r")
+		assert.Equal(t, []any{"tester", "one", int64(1)}, []any{r.Name, r.Owner, r.Epoch}, "the first run is as it was")
+	},
+	"no worker can claim it": func(t *testing.T, s durable.Store) {
+		beginRun(t, s, "r")
+		assert.Empty(t, claimRuns(t, s, 10, testerKey()))
+		assert.Empty(t, readOwed(t, s, hour, 10))
+	},
+}
+
+// repeating tests idempotency keys.
+var repeating = map[string]part{
+	"submitted twice is the first run": func(t *testing.T, s durable.Store) {
+		first := submitJobs(t, s, keyedJob("r", "k"))[0]
+		for name, j := range map[string]durable.Job{
+			"the same job": keyedJob("r", "k"),
+			"another ID":   keyedJob("other", "k"),
+			"no ID":        keyedJob("", "k"),
+			"another name": {ID: "x", Name: "other", IdempotencyKey: "k", Input: []byte("other")},
+			"another kind": {Kind: durable.KindCommand, IdempotencyKey: "k", NotBefore: later()},
+		} {
+			assert.Equal(t, first, submitJobs(t, s, j)[0], name)
+		}
+		assert.Equal(t, "input of r", readInput(t, s, "r"))
+		assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}))
+	},
+	"twice in one call": func(t *testing.T, s durable.Store) {
+		runs := submitJobs(t, s, newJob("a"), keyedJob("b", "k"), newJob("c"), keyedJob("d", "k"), keyedJob("e", "l"))
+		assert.Equal(t, []agent.RunID{"a", "b", "c", "b", "e"}, runIDs(runs))
+		assert.ElementsMatch(t, []agent.RunID{"a", "b", "c", "e"}, listIDs(t, s, durable.Filter{}))
+		assert.Equal(t, []agent.RunID{"f", "e", "b"}, runIDs(submitJobs(t, s, newJob("f"), keyedJob("g", "l"), keyedJob("h", "k"))))
+	},
+	"no key means that every job is new": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, keyedJob("a", ""), keyedJob("b", ""))
+		beginAs(t, s, keyedJob("c", ""), "one", hour)
+		assert.Len(t, listIDs(t, s, durable.Filter{}), 3)
+	},
+	"in every status": func(t *testing.T, s durable.Store) {
+		l := beginAs(t, s, keyedJob("r", "k"), "one", hour)
+		check := func(want durable.Status) {
+			r := submitJobs(t, s, keyedJob("other", "k"))[0]
+			assert.Equal(t, []any{agent.RunID("r"), want}, []any{r.ID, r.Status})
+			assert.Equal(t, getRun(t, s, "r"), r)
+		}
+		check(durable.StatusRunning)
+		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")))
+		check(durable.StatusWaiting)
+		endRun(t, s, l)
+		check(durable.StatusCompleted)
+		require.ErrorIs(t, second(s.Begin(t.Context(), keyedJob("other", "k"), "one", hour)), durable.ErrExists)
+	},
+	"begin": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, keyedJob("r", "k"))
+		require.ErrorIs(t, second(s.Begin(t.Context(), keyedJob("other", "k"), "one", hour)), durable.ErrExists)
+		assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}))
+		requireStatus(t, s, durable.StatusReady, "r")
+	},
+	"a commit submits a known key no more": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, keyedJob("first", "k"))
+		l := beginRun(t, s, "r")
+		writeCommit(t, s, l, durable.Commit{
+			Entries: newEntries(1, 1), Jobs: []durable.Job{keyedJob("a", "k"), keyedJob("b", "l"), keyedJob("c", "l"), keyedJob("first", "k")},
+		})
+		assert.ElementsMatch(t, []agent.RunID{"first", "r", "b"}, listIDs(t, s, durable.Filter{}))
+		assert.Len(t, readJournal(t, s, "r"), 1)
+	},
+	"a deleted run frees its key": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, keyedJob("r", "k"))
+		require.NoError(t, s.Delete(t.Context(), "r"))
+		assert.Equal(t, agent.RunID("other"), submitJobs(t, s, keyedJob("other", "k"))[0].ID)
+	},
+}
+
+// keyedJob returns a job with an idempotency key.
+func keyedJob(id agent.RunID, key string) durable.Job {
+	j := newJob(id)
+	j.IdempotencyKey = key
+	return j
+}

@@ -1,0 +1,136 @@
+package durabletest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// changing tests Changes. How soon a value comes is not tested.
+var changing = map[string]part{
+	"a value for every cause": func(t *testing.T, s durable.Store) { testChanges(t, s, s) },
+	"one value at most": func(t *testing.T, s durable.Store) {
+		changes := s.Changes(t.Context())
+		submitJobs(t, s, newJob("a"), newJob("b"))
+		for _, id := range []agent.RunID{"c", "d", "e"} {
+			submitJobs(t, s, newJob(id))
+			sendSignal(t, s, id, durable.SignalContext, "text")
+		}
+		assert.LessOrEqual(t, cap(changes), 1)
+		awaitChange(t, changes, "a receiver that was late")
+	},
+	"all receivers": func(t *testing.T, s durable.Store) {
+		a, b := s.Changes(t.Context()), s.Changes(t.Context())
+		submitJobs(t, s, newJob("r"))
+		awaitChange(t, a, "the first receiver")
+		awaitChange(t, b, "the second receiver")
+	},
+	"a receiver that does not receive disturbs none": func(t *testing.T, s durable.Store) {
+		s.Changes(t.Context())
+		changes := s.Changes(t.Context())
+		for range 3 {
+			submitJobs(t, s, newJob(""))
+			awaitChange(t, changes, "the other receiver")
+		}
+	},
+	"closed with its context": func(t *testing.T, s durable.Store) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done, other := s.Changes(ctx), s.Changes(t.Context())
+		cancel()
+		awaitClosed(t, done)
+		submitJobs(t, s, newJob("r"))
+		awaitChange(t, other, "the other receiver")
+		awaitClosed(t, s.Changes(newCancelledContext(t)))
+	},
+}
+
+// testClosedChanges checks that the channel is closed with the store.
+func testClosedChanges(t *testing.T, s durable.Store) {
+	changes := s.Changes(t.Context())
+	require.NoError(t, s.Close())
+	awaitClosed(t, changes)
+}
+
+// testChanges checks that each cause in one store is seen through the other.
+func testChanges(t *testing.T, writer, reader durable.Store) {
+	held := beginRun(t, writer, "held")
+	pausable := newJob("paused")
+	submitJobs(t, writer, pausable)
+	pauseRun(t, writer, "paused")
+	suspendRun(t, writer, "waiting", newQuestion("c"))
+	suspendRun(t, writer, "cancelled", newQuestion("c"))
+	kid := beginRun(t, writer, "kid")
+	suspendRun(t, writer, "parent", newQuestionTo("c", "kid"))
+	expired := beginRun(t, writer, "expired")
+
+	changes := reader.Changes(t.Context())
+	for _, c := range []struct {
+		what string
+		do   func()
+	}{
+		{"submit", func() { submitJobs(t, writer, newJob("new")) }},
+		{"a job in a commit", func() { writeCommit(t, writer, held, durable.Commit{Jobs: []durable.Job{newJob("child")}}) }},
+		{"context for a held run", func() { sendSignal(t, writer, "held", durable.SignalContext, "text") }},
+		{"pause of a held run", func() { sendSignal(t, writer, "held", durable.SignalPause, "") }},
+		{"resume of a held run", func() { sendSignal(t, writer, "held", durable.SignalResume, "") }},
+		{"cancel of a held run", func() { sendSignal(t, writer, "held", durable.SignalCancel, "") }},
+		{"release", func() { releaseRun(t, writer, held) }},
+		{"resume", func() { resumeRun(t, writer, "paused") }},
+		{"answer", func() { answerRun(t, writer, "waiting", "c") }},
+		{"cancel", func() { sendSignal(t, writer, "cancelled", durable.SignalCancel, "") }},
+		{"the end of a child", func() { endRun(t, writer, kid) }},
+		{"reconcile", func() {
+			expireLease(t, writer, expired)
+			reconcileAll(t, writer)
+		}},
+	} {
+		drain(changes)
+		c.do()
+		awaitChange(t, changes, c.what)
+	}
+}
+
+// drain receives until no value has come for a while.
+func drain(changes <-chan struct{}) {
+	for {
+		select {
+		case _, open := <-changes:
+			if !open {
+				return
+			}
+		case <-time.After(20 * time.Millisecond):
+			return
+		}
+	}
+}
+
+func awaitChange(t *testing.T, changes <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case _, open := <-changes:
+		require.True(t, open, "%s: the channel is closed", what)
+	case <-time.After(patience):
+		require.Fail(t, "no value came", what)
+	}
+}
+
+func awaitClosed(t *testing.T, changes <-chan struct{}) {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case _, open := <-changes:
+			if !open {
+				return
+			}
+		case <-timeout:
+			require.Fail(t, "the channel is not closed")
+		}
+	}
+}

@@ -1,0 +1,307 @@
+package durabletest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+const (
+	// hour is a lease longer than any test.
+	hour = time.Hour
+	// gone is a lease that has expired as soon as it is granted.
+	gone = time.Nanosecond
+	// unknownRun is the id of a run that does not exist.
+	unknownRun agent.RunID = "unknown"
+)
+
+// patience is how long the tests wait for something that must happen.
+var patience = 30 * time.Second
+
+// testTime returns a time in the past that every store can represent.
+func testTime() time.Time { return time.Date(2026, 11, 21, 12, 5, 8, 123456000, time.UTC) }
+
+// longAgo returns a time in the past for every clock, and later one in the future.
+func longAgo() time.Time { return testTime().AddDate(-5, 0, 0) }
+func later() time.Time   { return testTime().AddDate(100, 0, 0) }
+
+// newJob returns a small job. Its queue is that of all jobs of newJob.
+func newJob(id agent.RunID) durable.Job {
+	return durable.Job{ID: id, Name: "tester", Session: "s", Input: []byte("input of " + id)}
+}
+
+// testerKey returns the key of the jobs that newJob returns.
+func testerKey() durable.Key { return keyOf(newJob("")) }
+
+// keyOf returns the key of a job.
+func keyOf(j durable.Job) durable.Key {
+	if j.Kind == "" {
+		j.Kind = durable.KindAgent
+	}
+	return j.Needs().Key()
+}
+
+// beginRun begins a run that one owner holds for an hour.
+func beginRun(t *testing.T, s durable.Store, id agent.RunID) durable.Lease {
+	t.Helper()
+	return beginAs(t, s, newJob(id), "one", hour)
+}
+
+func beginAs(t *testing.T, s durable.Store, j durable.Job, owner string, ttl time.Duration) durable.Lease {
+	t.Helper()
+	l, err := s.Begin(t.Context(), j, owner, ttl)
+	require.NoError(t, err, "begin run %q", j.ID)
+	return l
+}
+
+func submitJobs(t *testing.T, s durable.Store, jobs ...durable.Job) []durable.Run {
+	t.Helper()
+	runs, err := s.Submit(t.Context(), jobs...)
+	require.NoError(t, err, "submit jobs")
+	require.Len(t, runs, len(jobs), "submitted runs")
+	return runs
+}
+
+// getRun returns the record of a run, which must exist.
+func getRun(t *testing.T, s durable.Store, id agent.RunID) durable.Run {
+	t.Helper()
+	r, err := s.Run(t.Context(), id)
+	require.NoError(t, err, "look at run %q", id)
+	return r
+}
+
+// requireStatus checks the status of a run, and that it has a Ready exactly while it is ready.
+func requireStatus(t *testing.T, s durable.Store, want durable.Status, ids ...agent.RunID) {
+	t.Helper()
+	for _, id := range ids {
+		r := getRun(t, s, id)
+		require.Equal(t, want, r.Status, "status of run %q", id)
+		require.Equal(t, want == durable.StatusReady, !r.Ready.IsZero(), "run %q is %s since %v", id, r.Status, r.Ready)
+	}
+}
+
+func acquireRun(t *testing.T, s durable.Store, id agent.RunID, owner string, take durable.Take) durable.Lease {
+	t.Helper()
+	l, err := s.Acquire(t.Context(), id, owner, hour, take)
+	require.NoError(t, err, "acquire run %q", id)
+	return l
+}
+
+// claimRuns claims runs for an hour as "two".
+func claimRuns(t *testing.T, s durable.Store, limit int, keys ...durable.Key) []durable.Run {
+	t.Helper()
+	runs, err := s.Claim(t.Context(), "two", hour, limit, keys...)
+	require.NoError(t, err, "claim runs")
+	return runs
+}
+
+// add commits an update and entries.
+func add(ctx context.Context, s durable.Store, l durable.Lease, u durable.Update, entries ...durable.Entry) error {
+	return s.Commit(ctx, l, durable.Commit{Entries: entries, Update: u})
+}
+
+func writeUpdate(t *testing.T, s durable.Store, l durable.Lease, u durable.Update, entries ...durable.Entry) {
+	t.Helper()
+	writeCommit(t, s, l, durable.Commit{Entries: entries, Update: u})
+}
+
+func writeCommit(t *testing.T, s durable.Store, l durable.Lease, c durable.Commit) {
+	t.Helper()
+	require.NoError(t, s.Commit(t.Context(), l, c), "commit to run %q", l.Run)
+}
+
+func endRun(t *testing.T, s durable.Store, l durable.Lease) {
+	t.Helper()
+	writeUpdate(t, s, l, endUpdate())
+}
+
+func releaseRun(t *testing.T, s durable.Store, l durable.Lease) {
+	t.Helper()
+	require.NoError(t, s.Release(t.Context(), l, 0), "release run %q", l.Run)
+}
+
+// expireLease makes a lease expire at once.
+func expireLease(t *testing.T, s durable.Store, l durable.Lease) {
+	t.Helper()
+	_, err := s.Renew(t.Context(), l, gone)
+	require.NoError(t, err, "renew the lease of run %q", l.Run)
+}
+
+func reconcileAll(t *testing.T, s durable.Store) durable.Reconciled {
+	t.Helper()
+	done, err := s.Reconcile(t.Context())
+	require.NoError(t, err, "reconcile")
+	return done
+}
+
+// suspendRun begins a run that waits for answers and that no process holds.
+func suspendRun(t *testing.T, s durable.Store, id agent.RunID, questions ...durable.Question) {
+	t.Helper()
+	l := beginRun(t, s, id)
+	writeUpdate(t, s, l, waitUpdate(1, questions...))
+	releaseRun(t, s, l)
+}
+
+func waitUpdate(steps int, questions ...durable.Question) durable.Update {
+	return durable.Update{Status: durable.StatusWaiting, Steps: steps, Questions: questions}
+}
+
+// endUpdate returns an update that ends a run.
+func endUpdate() durable.Update {
+	return durable.Update{Status: durable.StatusCompleted, Reason: agent.StopCompleted, Steps: 3}
+}
+
+// newEntry returns a small entry with that number.
+func newEntry(seq int64) durable.Entry {
+	return durable.Entry{Seq: seq, Kind: "note", At: testTime(), Data: []byte("data")}
+}
+
+// newEntries returns small entries with those numbers.
+func newEntries(from, to int64) []durable.Entry {
+	var all []durable.Entry
+	for seq := from; seq <= to; seq++ {
+		all = append(all, newEntry(seq))
+	}
+	return all
+}
+
+// newEvent returns a small event.
+func newEvent(name string) durable.Event {
+	return durable.Event{At: testTime(), Name: name, Data: []byte("data of " + name)}
+}
+
+func readEvents(t *testing.T, s durable.Store, id agent.RunID, after int64, limit int) []durable.Event {
+	t.Helper()
+	all, err := s.Events(t.Context(), id, after, limit)
+	require.NoError(t, err, "read the events of run %q", id)
+	return all
+}
+
+// eventNames returns the names of all events of a run.
+func eventNames(t *testing.T, s durable.Store, id agent.RunID) []string {
+	t.Helper()
+	names := []string{}
+	for _, e := range readEvents(t, s, id, 0, 10_000) {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// readJournal returns the whole journal of a run.
+func readJournal(t *testing.T, s durable.Store, id agent.RunID) []durable.Entry {
+	t.Helper()
+	all, err := s.Entries(t.Context(), id, 0)
+	require.NoError(t, err, "read the journal of run %q", id)
+	return all
+}
+
+func readInput(t *testing.T, s durable.Store, id agent.RunID) string {
+	t.Helper()
+	data, err := s.Input(t.Context(), id)
+	require.NoError(t, err, "read the input of run %q", id)
+	return string(data)
+}
+
+func readResult(t *testing.T, s durable.Store, id agent.RunID) string {
+	t.Helper()
+	data, err := s.Result(t.Context(), id)
+	require.NoError(t, err, "read the result of run %q", id)
+	return string(data)
+}
+
+// newQuestion returns a question about a call, with the hash that newAnswer uses.
+func newQuestion(call string) durable.Question {
+	return durable.Question{Call: call, Hash: "hash of " + call, Tool: "bash", Asked: testTime(), Data: []byte("may I?")}
+}
+
+// newQuestionBy returns a question with a deadline.
+func newQuestionBy(call string, deadline time.Time) durable.Question {
+	q := newQuestion(call)
+	q.Deadline = deadline
+	return q
+}
+
+// newQuestionTo returns a question that the end of a child answers.
+func newQuestionTo(call string, child agent.RunID) durable.Question {
+	q := newQuestion(call)
+	q.Child = child
+	return q
+}
+
+func newAnswer(call string) durable.Answer {
+	return durable.Answer{Call: call, Hash: "hash of " + call, Data: []byte("yes")}
+}
+
+func answerRun(t *testing.T, s durable.Store, id agent.RunID, calls ...string) {
+	t.Helper()
+	for _, call := range calls {
+		require.NoError(t, s.Answer(t.Context(), id, newAnswer(call)), "answer %q of run %q", call, id)
+	}
+}
+
+func readQuestions(t *testing.T, s durable.Store, id agent.RunID) []durable.Question {
+	t.Helper()
+	all, err := s.Questions(t.Context(), id)
+	require.NoError(t, err, "read the questions of run %q", id)
+	return all
+}
+
+func cancelSignal(reason string) durable.Signal {
+	return durable.Signal{Kind: durable.SignalCancel, Text: reason, By: "ops"}
+}
+
+func sendSignal(t *testing.T, s durable.Store, id agent.RunID, kind durable.SignalKind, text string) {
+	t.Helper()
+	require.NoError(t, s.Signal(t.Context(), id, durable.Signal{Kind: kind, Text: text, By: "ops"}), "send %s to run %q", kind, id)
+}
+
+// readSignals returns the kinds and texts of the signals for an owner, by run.
+func readSignals(t *testing.T, s durable.Store, owner string) map[agent.RunID][]string {
+	t.Helper()
+	signals, err := s.Signals(t.Context(), owner)
+	require.NoError(t, err, "read the signals for %q", owner)
+	all := map[agent.RunID][]string{}
+	for i, g := range signals {
+		if i > 0 && signals[i-1].Run != g.Run {
+			require.NotContains(t, all, g.Run, "the signals of a run are together")
+		}
+		all[g.Run] = append(all[g.Run], string(g.Kind)+" "+g.Text)
+	}
+	return all
+}
+
+func runIDs(runs []durable.Run) []agent.RunID {
+	all := []agent.RunID{}
+	for _, r := range runs {
+		all = append(all, r.ID)
+	}
+	return all
+}
+
+// newCancelledContext returns a cancelled context.
+func newCancelledContext(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// second returns the error of a call that returns something else as well.
+func second[T any](_ T, err error) error { return err }
+
+// sameEntries compares journals: a time is equal in any zone, no data is empty data.
+func sameEntries(t *testing.T, want, got []durable.Entry) {
+	t.Helper()
+	require.Len(t, got, len(want), "entries")
+	for i, w := range want {
+		g := got[i]
+		assert.Equal(t, []any{w.Seq, w.Kind, w.Key}, []any{g.Seq, g.Kind, g.Key}, "entry %d", i)
+		assert.True(t, w.At.Equal(g.At), "entry %d: at %v, want %v", i, g.At, w.At)
+		assert.Equal(t, string(w.Data), string(g.Data), "data of entry %d", i)
+	}
+}

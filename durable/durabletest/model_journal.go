@@ -1,0 +1,361 @@
+package durabletest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// checkLease finds the run of a lease and checks the lease, unless the store is broken in that method.
+func (m model) checkLease(ctx context.Context, l durable.Lease, method string) (*modelRun, func(), error) {
+	r, done, err := m.find(ctx, l.Run)
+	if err == nil && (r.Epoch != l.Epoch || r.Owner == "" || r.Owner != l.Owner) && m.broken != method {
+		return nil, done, durable.ErrStale
+	}
+	if err == nil && m.broken == "expired is stale" && !r.isHeld() {
+		return nil, done, durable.ErrStale
+	}
+	return r, done, err
+}
+
+// Renew implements durable.Store.
+func (m model) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (durable.Lease, error) {
+	r, done, err := m.checkLease(ctx, l, "renew")
+	defer done()
+	if err != nil {
+		return durable.Lease{}, err
+	}
+	r.Expires = m.at.Add(ttl)
+	if m.broken == "renew adds" {
+		r.Expires = l.Expires.Add(ttl)
+	}
+	return r.Lease(), nil
+}
+
+// Release implements durable.Store.
+func (m model) Release(ctx context.Context, l durable.Lease, delay time.Duration) error {
+	r, done, err := m.checkLease(ctx, l, "release")
+	defer done()
+	if err != nil {
+		return err
+	}
+	m.giveUp(r, delay)
+	return nil
+}
+
+// Commit implements durable.Store.
+func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
+	r, done, err := m.checkLease(ctx, l, "commit")
+	defer done()
+	if err != nil {
+		return err
+	}
+	journal := slices.Clip(r.journal)
+	for i, e := range c.Entries {
+		if want := r.Entries + int64(i) + 1; e.Seq != want && m.broken != "seq" {
+			return &durable.SeqError{Run: l.Run, Got: e.Seq, Want: want}
+		}
+		if m.broken != "clone" {
+			e.Data = bytes.Clone(e.Data)
+		}
+		if m.broken == "binary" {
+			e.Data, _, _ = bytes.Cut(e.Data, []byte{0})
+		}
+		journal = append(journal, e)
+		if m.broken == "half" {
+			r.journal = journal
+		}
+	}
+	if m.broken == "events first" {
+		m.addEvents(r, c.Events)
+	}
+	if m.broken == "handled first" {
+		r.handled = max(r.handled, c.HandledSignals)
+	}
+	_, jobs, err := m.prepareJobs(c.Jobs)
+	if err != nil && m.broken != "jobs last" {
+		return err
+	}
+	r.journal, r.Entries, r.Updated = journal, r.Entries+int64(len(c.Entries)), m.at
+	m.addEvents(r, c.Events)
+	if m.broken != "jobs" {
+		m.store(jobs)
+		m.changed = m.changed || len(jobs) > 0
+	}
+	r.handled = max(r.handled, c.HandledSignals)
+	if m.broken == "handled falls" {
+		r.handled = c.HandledSignals
+	}
+	m.update(r, c.Update)
+	return err
+}
+
+func (m model) update(r *modelRun, u durable.Update) {
+	if u.Questions != nil {
+		m.ask(r, u.Questions)
+	}
+	if u.Status != "" || m.broken == "empty status" {
+		r.Reason, r.Blocked, r.Steps = u.Reason, u.Blocked && m.broken != "blocked", u.Steps
+		m.setStatus(r, u.Status)
+	}
+	if u.Result != nil && (u.Status.Ended() || m.broken == "early result") {
+		r.result = bytes.Clone(u.Result)
+	}
+	if r.Status.Ended() {
+		m.end(r, u.Status)
+	}
+	r.setAnswerBy()
+}
+
+func (m model) addEvents(r *modelRun, events []durable.Event) {
+	for _, e := range events {
+		if m.broken != "event run" {
+			e.Run = r.ID
+		}
+		r.Events++
+		if m.broken != "event number" {
+			e.Seq = r.Events
+		}
+		e.Data = bytes.Clone(e.Data)
+		r.events = append(r.events, e)
+	}
+}
+
+func (m model) ask(r *modelRun, asked []durable.Question) {
+	old := r.questions
+	r.questions = nil
+	for _, q := range asked {
+		q.Run, q.Data = r.ID, bytes.Clone(q.Data)
+		for _, o := range old {
+			if o.Call == q.Call && (o.Hash == q.Hash || m.broken == "answer of old hash") && o.Answer != nil && m.broken != "forgets answers" {
+				q.Answer = o.Answer
+			}
+		}
+		r.questions = append(r.questions, q)
+	}
+	if m.broken == "call order" {
+		slices.SortFunc(r.questions, func(a, b durable.Question) int { return cmp.Compare(a.Call, b.Call) })
+	}
+}
+
+// Entries implements durable.Store.
+func (m model) Entries(ctx context.Context, id agent.RunID, after int64) ([]durable.Entry, error) {
+	r, done, err := m.find(ctx, id)
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	var all []durable.Entry
+	for _, e := range r.journal {
+		if e.Seq > after || m.broken == "after" && e.Seq == after {
+			e.Data = bytes.Clone(e.Data)
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// Events implements durable.Store.
+func (m model) Events(ctx context.Context, id agent.RunID, after int64, limit int) ([]durable.Event, error) {
+	r, done, err := m.find(ctx, id)
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	var all []durable.Event
+	for _, e := range r.events {
+		if (e.Seq > after || m.broken == "events after") && (len(all) < limit || m.broken == "events limit") {
+			e.Data = bytes.Clone(e.Data)
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// Questions implements durable.Store.
+func (m model) Questions(ctx context.Context, id agent.RunID) ([]durable.Question, error) {
+	r, done, err := m.find(ctx, id)
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	var all []durable.Question
+	for _, q := range r.questions {
+		q.Data = bytes.Clone(q.Data)
+		if q.Answer != nil {
+			a := *q.Answer
+			a.Data = bytes.Clone(a.Data)
+			q.Answer = &a
+		}
+		all = append(all, q)
+	}
+	return all, nil
+}
+
+// QuestionByToken implements durable.Store.
+func (m model) QuestionByToken(ctx context.Context, tokenHash [32]byte) (durable.Question, error) {
+	done, err := m.lock(ctx)
+	defer done()
+	if err != nil {
+		return durable.Question{}, err
+	}
+	for _, r := range m.runs {
+		for _, q := range r.questions {
+			if q.TokenHash == tokenHash && (tokenHash != [32]byte{} || m.broken == "no token") {
+				return q, nil
+			}
+		}
+	}
+	return durable.Question{}, durable.ErrNotFound
+}
+
+// Answer implements durable.Store.
+func (m model) Answer(ctx context.Context, id agent.RunID, answers ...durable.Answer) error {
+	r, done, err := m.find(ctx, id)
+	defer done()
+	if err != nil {
+		return err
+	}
+	all := slices.Clone(r.questions)
+	if m.broken == "answer half" {
+		all = r.questions
+	}
+	find := func(a durable.Answer) int {
+		return slices.IndexFunc(all, func(q durable.Question) bool {
+			return q.Call == a.Call && (q.Hash == a.Hash || m.broken == "answer hash")
+		})
+	}
+	isAnswered := func(a durable.Answer) bool {
+		i := find(a)
+		return i >= 0 && all[i].Answer != nil && m.broken != "answer twice"
+	}
+	if slices.ContainsFunc(answers, isAnswered) && (r.Status == durable.StatusWaiting || m.broken != "answered is forgotten") && m.broken != "answered later" {
+		return durable.ErrAnswered
+	}
+	for _, a := range answers {
+		i := find(a)
+		switch {
+		case i < 0, r.Status != durable.StatusWaiting && m.broken != "answer running":
+			return durable.ErrNotFound
+		case isAnswered(a): // the same question twice
+			return durable.ErrAnswered
+		}
+		if m.broken != "answer at" {
+			a.At = m.at
+		}
+		a.Data = bytes.Clone(a.Data)
+		all[i].Answer = &a
+	}
+	r.questions, r.Updated = all, m.at
+	r.setAnswerBy()
+	if m.broken != "answer wakes" {
+		m.wake(r)
+	}
+	return nil
+}
+
+// cancel requests the end of a run.
+func (m model) cancel(r *modelRun, reason string) {
+	if r.CancelReason == "" || m.broken == "last reason" {
+		r.CancelReason = cmp.Or(reason, "cancelled")
+	}
+	r.Updated, m.changed = m.at, true
+	switch {
+	case r.isHeld() && m.broken != "cancel held", m.broken == "cancel wakes",
+		r.Status == durable.StatusPending && m.broken == "cancel pending":
+	case r.Status == durable.StatusPending, r.Status == durable.StatusWaiting:
+		r.clearOwner()
+		m.setStatus(r, durable.StatusReady)
+	}
+}
+
+// Signal implements durable.Store.
+func (m model) Signal(ctx context.Context, id agent.RunID, g durable.Signal) error {
+	r, done, err := m.find(ctx, id)
+	defer done()
+	if err != nil || r.Status.Ended() && m.broken != "signal ended" {
+		return err
+	}
+	switch g.Kind {
+	case durable.SignalCancel:
+		m.cancel(r, g.Text)
+	case durable.SignalPause:
+		m.pause(r)
+	case durable.SignalResume:
+		m.resume(r)
+	case durable.SignalContext:
+	default:
+		if m.broken == "signal kind" {
+			return nil
+		}
+		return errors.New("unknown kind of signal")
+	}
+	if g.Kind == durable.SignalContext || g.Kind == durable.SignalResume && g.Text != "" && m.broken != "resume text" {
+		r.sent++
+		g.Run, g.Seq, g.At = id, r.sent, m.at
+		if m.broken == "signal by" {
+			g.By = ""
+		}
+		r.signals = append(r.signals, g)
+	}
+	m.changed = m.changed || m.broken != "changes of signals"
+	return nil
+}
+
+func (m model) pause(r *modelRun) {
+	r.Paused, r.Updated = true, m.at
+	switch {
+	case r.isHeld(), r.CancelReason != "" && m.broken != "pause cancelled":
+	case r.Status == durable.StatusPending && m.broken != "pause pending", r.Status == durable.StatusReady && m.broken != "pause ready":
+		m.setStatus(r, durable.StatusWaiting)
+	}
+}
+
+func (m model) resume(r *modelRun) {
+	was := r.Paused
+	r.Paused, r.Updated = false, m.at
+	switch {
+	case !was, r.Status != durable.StatusWaiting, r.isHeld() && m.broken != "resume held", m.broken == "resume":
+	case r.Attempts == 0 && r.NotBefore.After(time.Now()) && m.broken != "resume pending":
+		r.clearOwner()
+		m.setStatus(r, durable.StatusPending)
+	case r.Attempts == 0, m.isSatisfied(r), m.broken == "resume waiting":
+		r.clearOwner()
+		m.setStatus(r, durable.StatusReady)
+	}
+}
+
+// Signals implements durable.Store.
+func (m model) Signals(ctx context.Context, owner string) ([]durable.Signal, error) {
+	done, err := m.lock(ctx)
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	var all []durable.Signal
+	for _, r := range m.runs {
+		switch {
+		case r.Owner != owner, owner == "" && m.broken != "no owner", m.broken == "signals of expired" && !r.isHeld(),
+			m.broken == "signals of waiting" && r.Status == durable.StatusWaiting:
+			continue
+		}
+		for _, g := range r.signals {
+			if g.Seq > r.handled {
+				all = append(all, g)
+			}
+		}
+		if r.Paused && m.broken != "pause signal" {
+			all = append(all, durable.Signal{Run: r.ID, Kind: durable.SignalPause})
+		}
+		if r.CancelReason != "" && m.broken != "cancel signal" {
+			all = append(all, durable.Signal{Run: r.ID, Kind: durable.SignalCancel, Text: r.CancelReason})
+		}
+	}
+	return all, nil
+}

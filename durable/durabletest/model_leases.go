@@ -1,0 +1,267 @@
+package durabletest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// prepareJobs returns the runs of jobs in their order, and those of them that are new, without storing them.
+// Known runs are nil unless keep is set.
+func (m model) prepareJobs(jobs []durable.Job) (all, added []*modelRun, err error) {
+	for _, j := range jobs {
+		if j, err = j.Prepare(); err != nil && m.broken != "invalid" {
+			return nil, nil, err
+		}
+		both := slices.Concat(m.runs, added)
+		hasKey := func(r *modelRun) bool { return j.IdempotencyKey != "" && r.IdempotencyKey == j.IdempotencyKey }
+		if m.broken == "key in one call" {
+			both = m.runs
+		}
+		if i := slices.IndexFunc(both, hasKey); i >= 0 && m.broken != "key" {
+			all = append(all, both[i])
+			continue
+		}
+		if slices.ContainsFunc(slices.Concat(m.runs, added), func(r *modelRun) bool { return r.ID == j.ID }) && m.broken != "exists" {
+			if m.broken == "submit half" {
+				m.store(added)
+			}
+			return nil, nil, fmt.Errorf("run %q: %w", j.ID, durable.ErrExists)
+		}
+		r := m.newRun(j)
+		all, added = append(all, r), append(added, r)
+	}
+	return all, added, nil
+}
+
+func (m model) newRun(j durable.Job) *modelRun {
+	r := &modelRun{input: bytes.Clone(j.Input), Run: durable.Run{
+		ID: j.ID, Session: j.Session, Kind: j.Kind, Name: j.Name, Version: j.Version, Parent: j.Parent, Root: j.Root,
+		Demands: maps.Clone(j.Demands), Labels: maps.Clone(j.Labels), Priority: j.Priority, IdempotencyKey: j.IdempotencyKey,
+		Created: m.at, Updated: m.at, NotBefore: j.NotBefore, StartBy: j.StartBy, Deadline: j.Deadline, Status: durable.StatusPending,
+	}}
+	switch m.broken {
+	case "labels":
+		r.Labels = nil
+	case "version":
+		r.Version = ""
+	case "demands":
+		r.Demands = nil
+	}
+	if m.broken == "not before" || !j.NotBefore.After(m.at) {
+		m.setStatus(r, durable.StatusReady)
+	}
+	return r
+}
+
+// store adds runs and their queues.
+func (m model) store(added []*modelRun) {
+	for _, r := range added {
+		m.runs = append(m.runs, r)
+		if !slices.ContainsFunc(m.queues, func(q modelQueue) bool { return q.needs.Key() == r.Needs().Key() }) || m.broken == "queue twice" {
+			m.queues = append(m.queues, modelQueue{needs: r.Needs()})
+		}
+	}
+}
+
+// Submit implements durable.Store.
+func (m model) Submit(ctx context.Context, jobs ...durable.Job) ([]durable.Run, error) {
+	done, err := m.lock(ctx)
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	all, added, err := m.prepareJobs(jobs)
+	if err != nil {
+		return nil, err
+	}
+	if m.broken == "submit order" {
+		slices.Reverse(added)
+	}
+	m.store(added)
+	runs := make([]durable.Run, len(all))
+	for i, r := range all {
+		runs[i] = r.copy()
+	}
+	return runs, nil
+}
+
+// Begin implements durable.Store.
+func (m model) Begin(ctx context.Context, j durable.Job, owner string, ttl time.Duration) (durable.Lease, error) {
+	done, err := m.lock(ctx)
+	defer done()
+	if err != nil {
+		return durable.Lease{}, err
+	}
+	_, added, err := m.prepareJobs([]durable.Job{j})
+	if err != nil {
+		return durable.Lease{}, err
+	}
+	if len(added) == 0 {
+		if m.broken == "begin known key" {
+			return durable.Lease{}, nil
+		}
+		return durable.Lease{}, fmt.Errorf("key %q: %w", j.IdempotencyKey, durable.ErrExists)
+	}
+	m.store(added)
+	r := added[0]
+	if m.broken != "begin offers" {
+		r.offer, r.Ready = 0, time.Time{}
+	}
+	if r.Status == durable.StatusPending && m.broken == "begin pending" {
+		return r.Lease(), nil
+	}
+	r.Status = durable.StatusRunning
+	r.Attempts = 1
+	return m.lease(r, owner, ttl), nil
+}
+
+// lease gives the next lease of a run.
+func (m model) lease(r *modelRun, owner string, ttl time.Duration) durable.Lease {
+	r.Owner, r.Expires = owner, m.at.Add(ttl)
+	if m.broken != "same epoch" || r.Epoch == 0 {
+		r.Epoch++
+	}
+	return r.Lease()
+}
+
+// Acquire implements durable.Store.
+func (m model) Acquire(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take durable.Take) (durable.Lease, error) {
+	r, done, err := m.find(ctx, id)
+	defer done()
+	if err != nil {
+		return durable.Lease{}, err
+	}
+	switch {
+	case r.Status.Ended() && m.broken != "acquire ended":
+		return durable.Lease{}, durable.ErrEnded
+	case r.isHeld() && r.Owner != owner && take == durable.TakeFree && m.broken != "held",
+		take == durable.TakeFree && r.Owner != "" && r.Owner != owner && m.broken == "eternal":
+		return durable.Lease{}, &durable.HeldError{Run: id, Owner: r.Owner, Expires: r.Expires}
+	}
+	switch {
+	case r.Status == durable.StatusWaiting && m.broken != "acquire waiting":
+	case r.Status == durable.StatusReady && m.broken == "acquire ready", r.Status == durable.StatusPending && m.broken == "acquire pending":
+	default:
+		m.setStatus(r, durable.StatusRunning)
+		if m.broken != "attempts" {
+			r.Attempts++
+		}
+	}
+	r.Updated = m.at
+	return m.lease(r, owner, ttl), nil
+}
+
+// sortReady sorts ready runs in the order of claims.
+func (m model) sortReady(ready []*modelRun) {
+	slices.SortStableFunc(ready, func(a, b *modelRun) int {
+		if m.broken == "claim priority" {
+			return a.Ready.Compare(b.Ready)
+		}
+		if m.broken == "claim order" {
+			return cmp.Compare(b.Priority, a.Priority)
+		}
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Ready.Compare(b.Ready))
+	})
+}
+
+// Claim implements durable.Store.
+func (m model) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys ...durable.Key) ([]durable.Run, error) {
+	done, err := m.lock(ctx)
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	var ready []*modelRun
+	for _, r := range m.runs {
+		if (r.Status == durable.StatusReady || r.Status == durable.StatusPending && m.broken == "claim pending") &&
+			(slices.Contains(keys, r.Needs().Key()) || m.broken == "claim keys") {
+			ready = append(ready, r)
+		}
+	}
+	m.sortReady(ready)
+	var runs []durable.Run
+	for _, r := range ready {
+		if len(runs) >= limit && m.broken != "claim limit" {
+			break
+		}
+		if m.broken != "claim twice" {
+			m.setStatus(r, durable.StatusRunning)
+		}
+		r.Attempts, r.Updated = r.Attempts+1, m.at
+		m.lease(r, owner, ttl)
+		runs = append(runs, r.copy())
+	}
+	return runs, nil
+}
+
+// Queues implements durable.Store.
+func (m model) Queues(ctx context.Context) ([]durable.Needs, error) {
+	done, err := m.lock(ctx)
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	var all []durable.Needs
+	for _, q := range m.queues {
+		q.needs.Demands = maps.Clone(q.needs.Demands)
+		all = append(all, q.needs)
+	}
+	return all, nil
+}
+
+const modelBatch = 1000
+
+// Reconcile implements durable.Store.
+func (m model) Reconcile(ctx context.Context) (durable.Reconciled, error) {
+	done, err := m.lock(ctx)
+	defer done()
+	if err != nil {
+		return durable.Reconciled{}, err
+	}
+	passed := func(t time.Time) bool { return !t.IsZero() && !t.After(m.at) }
+	each := func(cause string, applies func(*modelRun) bool, do func(*modelRun)) (n int) {
+		for _, r := range m.runs {
+			if n < modelBatch && !r.Status.Ended() && m.broken != cause && applies(r) {
+				do(r)
+				n++
+			}
+		}
+		return n
+	}
+	var out durable.Reconciled
+	out.Expired = each("expired", func(r *modelRun) bool {
+		return r.Owner != "" && !r.isHeld() && (r.Status == durable.StatusRunning || m.broken != "expired waiting")
+	}, func(r *modelRun) {
+		m.giveUp(r, 0)
+		if m.broken == "expired keeps owner" {
+			r.Owner = "one"
+		}
+	})
+	out.Overdue = each("overdue", func(r *modelRun) bool {
+		return r.Status == durable.StatusWaiting && (!r.isHeld() || m.broken == "overdue held") &&
+			(!r.Paused || m.broken == "overdue paused") && passed(r.AnswerBy)
+	}, func(r *modelRun) { m.setStatus(r, durable.StatusReady) })
+	out.Due = each("due", func(r *modelRun) bool {
+		return r.Status == durable.StatusPending && (passed(r.NotBefore) || m.broken == "due early")
+	}, func(r *modelRun) { m.setStatus(r, durable.StatusReady) })
+	late := each("deadline", func(r *modelRun) bool {
+		return passed(r.Deadline) && (r.CancelReason == "" || m.broken == "deadline again")
+	}, func(r *modelRun) { m.cancel(r, "the deadline has passed") })
+	unstarted := each("start by", func(r *modelRun) bool {
+		return passed(r.StartBy) && (r.Attempts == 0 || m.broken == "start by started")
+	}, func(r *modelRun) {
+		r.CancelReason, r.Reason, r.Updated = cmp.Or(r.CancelReason, "it did not start in time"), agent.StopUser, m.at
+		m.end(r, durable.StatusCancelled)
+	})
+	out.Late = late + unstarted
+	out.Done = max(out.Expired, out.Overdue, out.Due, late, unstarted) < modelBatch || m.broken == "reconcile done"
+	return out, nil
+}

@@ -1,0 +1,222 @@
+package durabletest
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+var reconciling = map[string]part{
+	"nothing to do": func(t *testing.T, s durable.Store) {
+		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
+		past, all := longAgo(), []agent.RunID{"ready", "held", "waiting", "pending", "ended", "started"}
+		ready, pending, started := newJob("ready"), newJob("pending"), newJob("started")
+		ready.StartBy, ready.Deadline, pending.NotBefore = later(), later(), later()
+		started.StartBy = past
+		submitJobs(t, s, ready, pending)
+		beginAs(t, s, started, "one", hour)
+		beginRun(t, s, "held")
+		suspendRun(t, s, "waiting", newQuestionBy("c", later()))
+		late := newJob("ended")
+		late.Deadline = past
+		endRun(t, s, beginAs(t, s, late, "one", hour))
+		before := map[agent.RunID]durable.Run{}
+		for _, id := range all {
+			before[id] = getRun(t, s, id)
+		}
+		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
+		for _, id := range all {
+			assert.Equal(t, before[id], getRun(t, s, id))
+		}
+	},
+	"a running run whose lease has expired is ready": func(t *testing.T, s durable.Store) {
+		l := beginAs(t, s, newJob("r"), "one", gone)
+		requireStatus(t, s, durable.StatusRunning, "r")
+		done := reconcileAll(t, s)
+		assert.Equal(t, 1, done.Expired)
+		assert.True(t, done.Changed())
+		requireStatus(t, s, durable.StatusReady, "r")
+		r := getRun(t, s, "r")
+		assert.Equal(t, []any{"", int64(1), 1}, []any{r.Owner, r.Epoch, r.Attempts})
+		stale(t, s, l)
+		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
+		assert.Equal(t, int64(2), claimRuns(t, s, 1, testerKey())[0].Epoch)
+	},
+	"a waiting run whose lease has expired is released": func(t *testing.T, s durable.Store) {
+		kid := beginRun(t, s, "kid")
+		for id, q := range map[agent.RunID]durable.Question{
+			"open": newQuestion("c"), "answered": newQuestion("c"), "child": newQuestionTo("c", "kid"), "overdue": newQuestionBy("c", longAgo()),
+		} {
+			l := beginRun(t, s, id)
+			writeUpdate(t, s, l, waitUpdate(1, q))
+			if id == "answered" {
+				answerRun(t, s, id, "c")
+			}
+			if id == "child" {
+				endRun(t, s, kid)
+			}
+			expireLease(t, s, l)
+		}
+		assert.GreaterOrEqual(t, reconcileAll(t, s).Expired, 1)
+		requireStatus(t, s, durable.StatusWaiting, "open")
+		requireStatus(t, s, durable.StatusReady, "answered", "child", "overdue")
+		for _, id := range []agent.RunID{"open", "answered", "child", "overdue"} {
+			assert.Empty(t, getRun(t, s, id).Owner, id)
+		}
+		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
+	},
+	"a question whose deadline has passed": func(t *testing.T, s durable.Store) {
+		soon := time.Now().Add(300 * time.Millisecond).UTC().Truncate(time.Microsecond)
+		suspendRun(t, s, "r", newQuestion("c"), newQuestionBy("d", soon))
+		suspendRun(t, s, "other", newQuestionBy("c", later()))
+		if getRun(t, s, "r").Status == durable.StatusWaiting { // a slow machine may have released it after the deadline
+			sum := reconcileUntil(t, s, func(r durable.Reconciled) bool { return r.Overdue > 0 })
+			assert.Equal(t, durable.Reconciled{Overdue: 1}, sum)
+		}
+		requireStatus(t, s, durable.StatusReady, "r")
+		requireStatus(t, s, durable.StatusWaiting, "other")
+	},
+	"an overdue question of a run that a process holds": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		writeUpdate(t, s, l, waitUpdate(1, newQuestionBy("c", longAgo())))
+		assert.False(t, reconcileAll(t, s).Changed())
+		requireStatus(t, s, durable.StatusWaiting, "r")
+		answerRun(t, s, "r", "c")
+		assert.True(t, getRun(t, s, "r").AnswerBy.IsZero())
+		releaseRun(t, s, l)
+		requireStatus(t, s, durable.StatusReady, "r")
+	},
+	"a pending run whose time has come": func(t *testing.T, s durable.Store) {
+		for wait := 300 * time.Millisecond; ; wait *= 2 {
+			j := newJob("")
+			j.NotBefore = time.Now().Add(wait).UTC().Truncate(time.Microsecond)
+			r := submitJobs(t, s, j)[0]
+			if r.Status != durable.StatusPending && wait < patience {
+				continue // a slow machine
+			}
+			assert.Equal(t, durable.Reconciled{Due: 1}, reconcileUntil(t, s, func(r durable.Reconciled) bool { return r.Due > 0 }))
+			requireStatus(t, s, durable.StatusReady, r.ID)
+			assert.False(t, getRun(t, s, r.ID).Ready.Before(j.NotBefore), "it was not ready before its time")
+			assert.Contains(t, runIDs(claimRuns(t, s, 10, testerKey())), r.ID)
+			return
+		}
+	},
+	"a deadline cancels": func(t *testing.T, s durable.Store) {
+		held, waiting, ready, pending, ended := newJob("held"), newJob("waiting"), newJob("ready"), newJob("pending"), newJob("ended")
+		for _, j := range []*durable.Job{&held, &waiting, &ready, &pending, &ended} {
+			j.Deadline = longAgo()
+		}
+		pending.NotBefore = later()
+		l := beginAs(t, s, held, "one", hour)
+		w := beginAs(t, s, waiting, "two", hour)
+		writeUpdate(t, s, w, waitUpdate(1, newQuestion("c")))
+		releaseRun(t, s, w)
+		endRun(t, s, beginAs(t, s, ended, "one", hour))
+		submitJobs(t, s, ready, pending)
+
+		done := reconcileAll(t, s)
+		assert.Equal(t, 4, done.Late)
+		requireStatus(t, s, durable.StatusRunning, "held")
+		requireStatus(t, s, durable.StatusReady, "waiting", "ready", "pending")
+		for _, id := range []agent.RunID{"held", "waiting", "ready", "pending"} {
+			assert.Equal(t, "the deadline has passed", getRun(t, s, id).CancelReason, id)
+		}
+		assert.Empty(t, getRun(t, s, "ended").CancelReason)
+		assert.Equal(t, []string{"cancel the deadline has passed"}, readSignals(t, s, "one")["held"])
+		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s), "each run once")
+		writeUpdate(t, s, l, durable.Update{Status: durable.StatusCancelled})
+	},
+	"a deadline does not replace the reason": func(t *testing.T, s durable.Store) {
+		j := newJob("r")
+		j.Deadline = longAgo()
+		beginAs(t, s, j, "one", hour)
+		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
+		assert.False(t, reconcileAll(t, s).Changed())
+		assert.Equal(t, "enough", getRun(t, s, "r").CancelReason)
+	},
+	"a run that did not start in time": func(t *testing.T, s durable.Store) {
+		ready, paused, started, given := newJob("ready"), newJob("paused"), newJob("started"), newJob("given back")
+		for _, j := range []*durable.Job{&ready, &paused, &started, &given} {
+			j.StartBy = longAgo()
+		}
+		submitJobs(t, s, ready, paused, given)
+		sendSignal(t, s, "paused", durable.SignalPause, "")
+		beginAs(t, s, started, "one", hour)
+		releaseRun(t, s, acquireRun(t, s, "given back", "one", durable.TakeFree))
+		suspendRun(t, s, "parent", newQuestionTo("c", "ready"))
+		requireStatus(t, s, durable.StatusWaiting, "parent")
+
+		assert.Equal(t, 2, reconcileAll(t, s).Late)
+		requireStatus(t, s, durable.StatusCancelled, "ready", "paused")
+		for _, id := range []agent.RunID{"ready", "paused"} {
+			r := getRun(t, s, id)
+			assert.Equal(t, []any{agent.StopUser, "it did not start in time", 0, ""}, []any{r.Reason, r.CancelReason, r.Attempts, r.Owner}, id)
+			assert.False(t, r.Paused, id)
+			assert.ErrorIs(t, second(s.Acquire(t.Context(), id, "one", hour, durable.TakeOver)), durable.ErrEnded)
+		}
+		requireStatus(t, s, durable.StatusRunning, "started")
+		requireStatus(t, s, durable.StatusReady, "given back", "parent")
+		assert.ElementsMatch(t, []agent.RunID{"given back", "parent"}, runIDs(claimRuns(t, s, 10, testerKey())))
+		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
+	},
+	"thousands of runs, in several calls": func(t *testing.T, s durable.Store) {
+		const n = 2500
+		var jobs []durable.Job
+		for i := range n {
+			jobs = append(jobs, durable.Job{ID: agent.RunID(strconv.Itoa(i)), StartBy: longAgo()})
+		}
+		submitJobs(t, s, jobs...)
+		late, calls := 0, 0
+		for done := (durable.Reconciled{}); !done.Done; calls++ {
+			require.Less(t, calls, n, "calls")
+			done = reconcileAll(t, s)
+			late += done.Late
+			assert.True(t, done.Changed() || done.Done, "a call that does nothing is the last")
+		}
+		assert.Equal(t, n, late)
+		assert.Len(t, listIDs(t, s, durable.Filter{Status: []durable.Status{durable.StatusCancelled}, Limit: 2 * n}), n)
+	},
+	"many at once": func(t *testing.T, s durable.Store) { onceReconciled(t, s) },
+}
+
+// reconcileUntil reconciles until a call has changed what the test waits for, and returns the sum of all calls.
+func reconcileUntil(t *testing.T, s durable.Store, done func(durable.Reconciled) bool) (sum durable.Reconciled) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		r := reconcileAll(t, s)
+		sum.Expired, sum.Overdue, sum.Due, sum.Late = sum.Expired+r.Expired, sum.Overdue+r.Overdue, sum.Due+r.Due, sum.Late+r.Late
+		return done(sum)
+	}, patience, 10*time.Millisecond)
+	return sum
+}
+
+// onceReconciled lets several processes reconcile the same runs: each becomes ready once.
+func onceReconciled(t *testing.T, handles ...durable.Store) {
+	t.Helper()
+	const n = 20
+	for i := range n {
+		beginAs(t, handles[0], newJob(agent.RunID(strconv.Itoa(i))), "one", gone)
+	}
+	var counts [8]int
+	atOnce(len(counts), func(i int) {
+		done, err := handles[i%len(handles)].Reconcile(t.Context())
+		assert.NoError(t, err)
+		counts[i] = done.Expired
+	})
+	reconcileAll(t, handles[0])
+	sum := 0
+	for _, c := range counts {
+		sum += c
+	}
+	assert.LessOrEqual(t, sum, n, "each run is counted once")
+	for _, o := range readOwed(t, handles[0], hour, 2*n) {
+		assert.Equal(t, int64(1), o.Seq, "run %q became ready once", o.Run)
+	}
+	assert.Len(t, claimRuns(t, handles[0], 2*n, testerKey()), n)
+}

@@ -1,0 +1,257 @@
+package durabletest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+var submitting = map[string]part{
+	"a job is a ready run": func(t *testing.T, s durable.Store) {
+		want := fullJob("r")
+		r := submitJobs(t, s, want)[0]
+		sameJob(t, want, r)
+		assert.Equal(t, durable.StatusReady, r.Status)
+		assert.Equal(t, []any{"", int64(0), 0, int64(0), int64(0), 0}, []any{r.Owner, r.Epoch, r.Attempts, r.Entries, r.Events, r.Steps})
+		assert.False(t, r.Created.IsZero(), "created")
+		assert.False(t, r.Ready.IsZero(), "ready")
+		assert.Equal(t, []any{time.Time{}, time.Time{}, "", false, false}, []any{r.Expires, r.AnswerBy, r.CancelReason, r.Paused, r.Blocked})
+		assert.Equal(t, r, getRun(t, s, "r"))
+		assert.Equal(t, string(want.Input), readInput(t, s, "r"))
+		assert.Empty(t, readResult(t, s, "r"))
+		assert.Empty(t, readJournal(t, s, "r"))
+		assert.Empty(t, eventNames(t, s, "r"))
+	},
+	"the job survives the run": func(t *testing.T, s durable.Store) {
+		want := fullJob("r")
+		submitJobs(t, s, want)
+		l := acquireRun(t, s, "r", "one", durable.TakeFree)
+		sameJob(t, want, getRun(t, s, "r"))
+		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")), newEntry(1))
+		sameJob(t, want, getRun(t, s, "r"))
+		endRun(t, s, l)
+		sameJob(t, want, getRun(t, s, "r"))
+		assert.Equal(t, string(want.Input), readInput(t, s, "r"))
+	},
+	"defaults are filled in": func(t *testing.T, s durable.Store) {
+		runs := submitJobs(t, s, durable.Job{}, durable.Job{ID: "child", Parent: "p"}, durable.Job{Kind: durable.KindCommand})
+		assert.NotEmpty(t, runs[0].ID)
+		assert.NotEqual(t, runs[0].ID, runs[2].ID)
+		assert.Equal(t, []any{durable.KindAgent, runs[0].ID}, []any{runs[0].Kind, runs[0].Root})
+		assert.Equal(t, agent.RunID("p"), runs[1].Root)
+		assert.Equal(t, durable.KindCommand, runs[2].Kind)
+		assert.Empty(t, readInput(t, s, runs[0].ID))
+		l := beginAs(t, s, durable.Job{}, "one", hour)
+		assert.NotEmpty(t, l.Run)
+		assert.Equal(t, l.Run, getRun(t, s, l.Run).Root)
+	},
+	"many jobs at once, in order": func(t *testing.T, s durable.Store) {
+		var jobs []durable.Job
+		for i := range 300 {
+			jobs = append(jobs, durable.Job{ID: agent.RunID(strconv.Itoa(i * 7 % 300)), Name: strconv.Itoa(i % 3), Input: fmt.Append(nil, i)})
+		}
+		for i, r := range submitJobs(t, s, jobs...) {
+			require.Equal(t, jobs[i].ID, r.ID)
+			require.Equal(t, jobs[i].Name, r.Name)
+		}
+		assert.Equal(t, "9", readInput(t, s, jobs[9].ID))
+		assert.Equal(t, jobs[299].ID, listIDs(t, s, durable.Filter{Limit: 1})[0], "the last one is the newest")
+		submitJobs(t, s)
+		assert.Len(t, listIDs(t, s, durable.Filter{Limit: 1000}), 300)
+	},
+	"an ID is taken once, and no job is stored": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, newJob("r"))
+		before := getRun(t, s, "r")
+		for name, jobs := range map[string][]durable.Job{
+			"known":        {newJob("a"), {ID: "r", Name: "other"}, newJob("b")},
+			"known, first": {newJob("r"), newJob("a")},
+			"twice":        {newJob("a"), newJob("b"), newJob("a")},
+		} {
+			require.ErrorIs(t, second(s.Submit(t.Context(), jobs...)), durable.ErrExists, name)
+			assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}), name)
+			assert.Equal(t, before, getRun(t, s, "r"), name)
+		}
+	},
+	"an ID stays taken when the run has ended": func(t *testing.T, s durable.Store) {
+		endRun(t, s, beginRun(t, s, "r"))
+		require.ErrorIs(t, second(s.Begin(t.Context(), newJob("r"), "two", hour)), durable.ErrExists)
+		require.ErrorIs(t, second(s.Submit(t.Context(), newJob("r"))), durable.ErrExists)
+	},
+	"an invalid job is refused": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		for name, bad := range map[string]durable.Job{
+			"label":           {ID: "bad", Labels: map[string]string{"a b": "c"}},
+			"demand":          {ID: "bad", Demands: map[string]string{"": "c"}},
+			"name":            {ID: "bad", Name: strings.Repeat("x", 257)},
+			"idempotency key": {ID: "bad", IdempotencyKey: strings.Repeat("x", 257)},
+			"start":           {ID: "bad", NotBefore: testTime(), StartBy: testTime().Add(-hour)},
+		} {
+			require.Error(t, second(s.Submit(t.Context(), newJob("good"), bad)), name)
+			require.Error(t, second(s.Begin(t.Context(), bad, "one", hour)), name)
+			require.Error(t, s.Commit(t.Context(), l, durable.Commit{
+				Entries: newEntries(1, 1), Jobs: []durable.Job{newJob("good"), bad},
+			}), name)
+			assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}), name)
+		}
+		assert.Empty(t, readJournal(t, s, "r"))
+	},
+	"a job for later is pending": func(t *testing.T, s durable.Store) {
+		soon, past := newJob("soon"), newJob("past")
+		soon.NotBefore, past.NotBefore = later(), longAgo()
+		runs := submitJobs(t, s, soon, past)
+		assert.Equal(t, []durable.Status{durable.StatusPending, durable.StatusReady}, []durable.Status{runs[0].Status, runs[1].Status})
+		requireStatus(t, s, durable.StatusPending, "soon")
+		assert.True(t, soon.NotBefore.Equal(getRun(t, s, "soon").NotBefore))
+		assert.Equal(t, []agent.RunID{"past"}, runIDs(claimRuns(t, s, 10, testerKey())))
+		assert.True(t, reconcileAll(t, s).Done)
+		requireStatus(t, s, durable.StatusPending, "soon")
+	},
+	"a run that does not exist is not found": func(t *testing.T, s durable.Store) {
+		ctx, l := t.Context(), durable.Lease{Run: unknownRun, Owner: "one", Epoch: 1}
+		for name, err := range map[string]error{
+			"acquire":   second(s.Acquire(ctx, unknownRun, "one", hour, durable.TakeFree)),
+			"take over": second(s.Acquire(ctx, unknownRun, "one", hour, durable.TakeOver)),
+			"renew":     second(s.Renew(ctx, l, hour)),
+			"release":   s.Release(ctx, l, 0),
+			"commit":    add(ctx, s, l, durable.Update{}, newEntry(1)),
+			"input":     second(s.Input(ctx, unknownRun)),
+			"result":    second(s.Result(ctx, unknownRun)),
+			"entries":   second(s.Entries(ctx, unknownRun, 0)),
+			"events":    second(s.Events(ctx, unknownRun, 0, 1)),
+			"run":       second(s.Run(ctx, unknownRun)),
+			"questions": second(s.Questions(ctx, unknownRun)),
+			"answer":    s.Answer(ctx, unknownRun, newAnswer("c")),
+			"cancel":    s.Signal(ctx, unknownRun, cancelSignal("why")),
+			"pause":     s.Signal(ctx, unknownRun, durable.Signal{Kind: durable.SignalPause}),
+			"context":   s.Signal(ctx, unknownRun, durable.Signal{Kind: durable.SignalContext, Text: "by the way"}),
+			"delete":    s.Delete(ctx, unknownRun),
+		} {
+			assert.ErrorIs(t, err, durable.ErrNotFound, name)
+		}
+		assert.Empty(t, listIDs(t, s, durable.Filter{}))
+	},
+	"ids and texts are any text": func(t *testing.T, s durable.Store) { testTexts(t, s) },
+	"a cancelled context changes nothing": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		suspendRun(t, s, "p", newQuestion("c"))
+		submitJobs(t, s, newJob("ready"))
+		ctx := newCancelledContext(t)
+		for name, err := range map[string]error{
+			"submit":            second(s.Submit(ctx, newJob("new"))),
+			"begin":             second(s.Begin(ctx, newJob("new"), "one", hour)),
+			"acquire":           second(s.Acquire(ctx, "r", "two", hour, durable.TakeOver)),
+			"claim":             second(s.Claim(ctx, "two", hour, 1, testerKey())),
+			"queues":            second(s.Queues(ctx)),
+			"reconcile":         second(s.Reconcile(ctx)),
+			"renew":             second(s.Renew(ctx, l, hour)),
+			"release":           s.Release(ctx, l, 0),
+			"commit":            add(ctx, s, l, durable.Update{Status: durable.StatusWaiting}, newEntry(1)),
+			"signals":           second(s.Signals(ctx, "one")),
+			"input":             second(s.Input(ctx, "r")),
+			"result":            second(s.Result(ctx, "r")),
+			"entries":           second(s.Entries(ctx, "r", 0)),
+			"events":            second(s.Events(ctx, "r", 0, 1)),
+			"run":               second(s.Run(ctx, "r")),
+			"list":              second(s.List(ctx, durable.Filter{})),
+			"questions":         second(s.Questions(ctx, "p")),
+			"question by token": second(s.QuestionByToken(ctx, [32]byte{1})),
+			"answer":            s.Answer(ctx, "p", newAnswer("c")),
+			"signal":            s.Signal(ctx, "r", cancelSignal("why")),
+			"delete":            s.Delete(ctx, "p"),
+			"prune":             second(s.Prune(ctx, time.Now().Add(hour))),
+			"deny tools":        second(s.DenyTools(ctx)),
+			"set deny tools":    s.SetDenyTools(ctx, durable.Switch{On: true}),
+			"owed":              second(s.Owed(ctx, hour, 10)),
+			"polled":            s.RecordPoll(ctx, testerKey()),
+			"served":            second(s.QueueServices(ctx, testerKey())),
+			"offered":           s.RecordOffers(ctx, durable.OfferID{Run: "ready", Seq: 1}),
+		} {
+			assert.ErrorIs(t, err, ctx.Err(), name)
+		}
+
+		r := getRun(t, s, "r")
+		assert.Equal(t, []any{durable.StatusRunning, int64(0), "", "one", int64(1)},
+			[]any{r.Status, r.Entries, r.CancelReason, r.Owner, r.Epoch})
+		assert.Nil(t, readQuestions(t, s, "p")[0].Answer)
+		require.ErrorIs(t, second(s.Run(t.Context(), "new")), durable.ErrNotFound)
+		sw, err := s.DenyTools(t.Context())
+		require.NoError(t, err)
+		assert.False(t, sw.On)
+		assert.Equal(t, []durable.OfferID{{Run: "ready", Seq: 1}}, readOwed(t, s, hour, 10))
+		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
+	},
+}
+
+// fullJob returns a job with every field set.
+func fullJob(id agent.RunID) durable.Job {
+	return durable.Job{
+		ID: id, Kind: durable.KindCommand, Name: "deploy", Version: "v1.2", Session: "s", Parent: "p", Root: "top",
+		Input: []byte("input\x00\xff"), Demands: map[string]string{"gpu": "a100", "zone": "ü"}, Labels: map[string]string{"team": "red", "x/y": ""},
+		Priority: -7, NotBefore: longAgo(), StartBy: later(), Deadline: later().Add(hour), IdempotencyKey: "key of " + string(id),
+	}
+}
+
+// sameJob compares a run with its job.
+func sameJob(t *testing.T, want durable.Job, got durable.Run) {
+	t.Helper()
+	assert.Equal(t, []any{want.ID, want.Kind, want.Name, want.Version, want.Session, want.Parent, want.Root, want.Priority, want.IdempotencyKey},
+		[]any{got.ID, got.Kind, got.Name, got.Version, got.Session, got.Parent, got.Root, got.Priority, got.IdempotencyKey})
+	assert.Equal(t, want.Demands, got.Demands)
+	assert.Equal(t, want.Labels, got.Labels)
+	for i, times := range [][2]time.Time{{want.NotBefore, got.NotBefore}, {want.StartBy, got.StartBy}, {want.Deadline, got.Deadline}} {
+		assert.True(t, times[0].Equal(times[1]), "time %d: %v, want %v", i, times[1], times[0])
+	}
+}
+
+// testTexts stores, reads and lists runs whose texts a store may treat specially.
+func testTexts(t *testing.T, s durable.Store) {
+	odd := []string{
+		"it's", `"quoted"`, "a;DROP TABLE runs;--", "%", "_", "*", "a b\tc\n", "../../etc", "Ünïcödé",
+		"日本語", "🦑", //nolint:gosmopolitan // as many languages as possible
+		"e\u0301", "\u00e9", "NULL", "0", "00", "1e3", "case", "CASE", " case", `back\slash`, "$1 ?1 :id @p",
+	}
+	for _, text := range odd {
+		id := agent.RunID(text)
+		l := beginAs(t, s, durable.Job{
+			ID: id, Session: agent.SessionID(text), Kind: durable.Kind(text), Name: text, Version: text, Parent: id, Root: id, IdempotencyKey: text,
+			Labels: map[string]string{"text": strings.NewReplacer("\n", " ", "\t", " ").Replace(text)},
+		}, text, hour)
+		writeCommit(t, s, l, durable.Commit{
+			Entries: []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}},
+			Events:  []durable.Event{{Name: text, At: testTime()}},
+			Update: durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(text), Questions: []durable.Question{
+				{Call: text, Hash: text, Tool: text, Asked: testTime(), Child: agent.RunID("c" + text)},
+			}},
+		})
+		require.NoError(t, s.Signal(t.Context(), id, cancelSignal(text)))
+		require.NoError(t, s.Signal(t.Context(), id, durable.Signal{Kind: durable.SignalContext, Text: text, By: text}))
+	}
+	for _, text := range odd {
+		id := agent.RunID(text)
+		r := getRun(t, s, id)
+		assert.Equal(t, []string{text, text, text, text, text, text, text, text, text, text, text}, []string{
+			string(r.ID), string(r.Session), string(r.Kind), r.Name, r.Version, string(r.Parent), string(r.Root), string(r.Reason),
+			r.CancelReason, r.Owner, r.IdempotencyKey,
+		}, "%q", text)
+		sameEntries(t, []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}}, readJournal(t, s, id))
+		assert.Equal(t, []string{text}, eventNames(t, s, id))
+		assert.Equal(t, []string{"context " + text, "cancel " + text}, readSignals(t, s, text)[id])
+		q := readQuestions(t, s, id)
+		require.Len(t, q, 1, "%q", text)
+		assert.Equal(t, []string{text, text, text, "c" + text, text},
+			[]string{q[0].Call, q[0].Hash, q[0].Tool, string(q[0].Child), string(q[0].Run)})
+		require.NoError(t, s.Answer(t.Context(), id, durable.Answer{Call: text, Hash: text}), "%q", text)
+		for _, f := range []durable.Filter{{Name: text}, {Kind: r.Kind}, {Session: agent.SessionID(text)}, {Parent: id}} {
+			assert.Equal(t, []agent.RunID{id}, listIDs(t, s, f), "filter %+v", f)
+		}
+		assert.Contains(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "text", Value: r.Labels["text"]}}), id)
+	}
+}

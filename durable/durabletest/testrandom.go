@@ -1,0 +1,346 @@
+package durabletest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// TestRandom compares a store with a model of the contract: both get the same random calls, and after each call their runs
+// must be equal. Open returns an empty store for each of the sequences of calls, and TestRandom closes it. The flags of
+// package rapid set the number of sequences and replay one of them.
+func TestRandom(t *testing.T, open func(t *testing.T) durable.Store) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := open(t)
+		defer func() { assert.NoError(t, s.Close(), "close the store") }()
+		r := &random{T: rt, ctx: t.Context(), store: s, model: newModel("")}
+		actions := r.actions()
+		for range rapid.IntRange(1, 80).Draw(rt, "calls") {
+			name := rapid.SampledFrom(actionNames).Draw(rt, "call")
+			actions[name]()
+			r.compare()
+		}
+	})
+}
+
+// random makes the same calls to a store and to a model.
+type random struct {
+	*rapid.T
+
+	ctx    context.Context //nolint:containedctx // of the test
+	store  durable.Store
+	model  model
+	leases []durable.Lease
+}
+
+// The values that the calls choose from are few, so that calls meet each other's runs.
+var (
+	randomIDs    = []agent.RunID{"a", "b", "c", "d", "e"}
+	randomNames  = []string{"x", "y"}
+	randomOwners = []string{"one", "two"}
+	// randomTTLs have expired at once, or do not expire during the test.
+	randomTTLs = []time.Duration{gone, hour, hour}
+	// Frequent calls are named several times.
+	actionNames = []string{
+		"submit", "submit", "begin", "acquire", "acquire", "claim", "claim", "commit", "commit", "commit",
+		"renew", "release", "release", "suspend", "suspend", "suspend", "answer", "answer", "answer", "signal", "signal", "signal",
+		"end", "reconcile", "reconcile", "offered", "delete", "prune",
+	}
+)
+
+func draw[T any](r *random, what string, values ...T) T {
+	return rapid.SampledFrom(values).Draw(r.T, what)
+}
+
+func (r *random) id() agent.RunID { return draw(r, "id", randomIDs...) }
+
+func (r *random) actions() map[string]func() {
+	return map[string]func(){
+		"submit": r.trySubmit, "begin": r.tryBegin, "acquire": r.tryAcquire, "claim": r.tryClaim, "commit": r.tryCommit,
+		"suspend": r.suspend, "renew": r.tryRenew,
+		"release": r.tryRelease, "answer": r.tryAnswer, "signal": r.trySignal, "reconcile": r.tryReconcile, "offered": r.tryRecordOffers,
+		"end": func() {
+			l := r.lease()
+			r.same("end", r.store.Commit(r.ctx, l, durable.Commit{Update: endUpdate()}), r.model.Commit(r.ctx, l, durable.Commit{Update: endUpdate()}))
+		},
+		"delete": func() {
+			id := r.id()
+			r.same("delete", r.store.Delete(r.ctx, id), r.model.Delete(r.ctx, id))
+		},
+		"prune": func() {
+			n, err := r.store.Prune(r.ctx, later())
+			want, _ := r.model.Prune(r.ctx, later())
+			r.same("prune", err, nil)
+			require.Equal(r, want, n, "pruned runs")
+		},
+	}
+}
+
+func (r *random) job() durable.Job {
+	j := durable.Job{
+		ID: r.id(), Name: draw(r, "name", randomNames...), Priority: draw[int8](r, "priority", 0, 0, 1, -1),
+		IdempotencyKey: draw(r, "key", "", "", "", "k", "l"), Parent: draw(r, "parent", append([]agent.RunID{""}, randomIDs...)...),
+		NotBefore: draw(r, "not before", time.Time{}, time.Time{}, longAgo(), later()),
+		StartBy:   draw(r, "start by", time.Time{}, time.Time{}, time.Time{}, time.Time{}, longAgo(), later()),
+		Deadline:  draw(r, "deadline", time.Time{}, time.Time{}, time.Time{}, time.Time{}, longAgo(), later()),
+		Labels:    map[string]string{"team": draw(r, "team", "red", "blue")},
+	}
+	j.Input = []byte("input of " + j.Name)
+	return j
+}
+
+func (r *random) jobs(most int) (jobs []durable.Job) {
+	for range rapid.IntRange(0, most).Draw(r.T, "jobs") {
+		jobs = append(jobs, r.job())
+	}
+	return jobs
+}
+
+func (r *random) trySubmit() {
+	jobs := r.jobs(3)
+	runs, err := r.store.Submit(r.ctx, jobs...)
+	want, wantErr := r.model.Submit(r.ctx, jobs...)
+	r.same(fmt.Sprintf("submit %+v", jobs), err, wantErr)
+	require.Equal(r, runIDs(want), runIDs(runs), "submitted runs")
+}
+
+func (r *random) tryBegin() {
+	j, owner, ttl := r.job(), draw(r, "owner", randomOwners...), draw(r, "ttl", randomTTLs...)
+	l, err := r.store.Begin(r.ctx, j, owner, ttl)
+	want, wantErr := r.model.Begin(r.ctx, j, owner, ttl)
+	r.keep("begin", l, want, err, wantErr)
+}
+
+func (r *random) tryAcquire() {
+	id, owner, ttl := r.id(), draw(r, "owner", randomOwners...), draw(r, "ttl", randomTTLs...)
+	take := draw(r, "take", durable.TakeFree, durable.TakeFree, durable.TakeOver)
+	l, err := r.store.Acquire(r.ctx, id, owner, ttl, take)
+	want, wantErr := r.model.Acquire(r.ctx, id, owner, ttl, take)
+	r.keep("acquire", l, want, err, wantErr)
+}
+
+// keep compares leases and keeps them for later calls.
+func (r *random) keep(what string, got, want durable.Lease, err, wantErr error) {
+	r.same(what, err, wantErr)
+	require.Equal(r, []any{want.Run, want.Owner, want.Epoch}, []any{got.Run, got.Owner, got.Epoch}, "lease")
+	if err == nil {
+		r.leases = append(r.leases, want)
+	}
+}
+
+// lease chooses a lease, which may be stale.
+func (r *random) lease() durable.Lease {
+	var held []durable.Lease
+	for _, run := range r.model.runs {
+		if run.Owner != "" {
+			held = append(held, run.Lease())
+		}
+	}
+	switch {
+	case len(held) > 0 && draw(r, "valid", true, true, true, false):
+		return draw(r, "lease", held...)
+	case len(r.leases) > 0:
+		return draw(r, "lease", r.leases...)
+	}
+	return durable.Lease{Run: r.id(), Owner: "one", Epoch: 1}
+}
+
+func (r *random) tryClaim() {
+	owner, ttl, limit := draw(r, "owner", randomOwners...), draw(r, "ttl", randomTTLs...), rapid.IntRange(0, 3).Draw(r.T, "limit")
+	var keys []durable.Key
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(randomNames), 1, 2, rapid.ID).Draw(r.T, "names") {
+		keys = append(keys, keyOf(durable.Job{Name: name}))
+	}
+	runs, err := r.store.Claim(r.ctx, owner, ttl, limit, keys...)
+	r.same("claim", err, nil)
+
+	// Runs that became ready in one call have the same place in the order: the model claims those that the store chose.
+	place := func(run *modelRun) string { return fmt.Sprintf("priority %d, ready %v", run.Priority, run.Ready) }
+	var want, got []string
+	for _, run := range r.model.claimable(keys)[:min(limit, len(r.model.claimable(keys)))] {
+		want = append(want, place(run))
+	}
+	for _, id := range runIDs(runs) {
+		run := r.model.findRun(id)
+		require.NotNil(r, run, "run %q", id)
+		got = append(got, place(run))
+	}
+	require.Equal(r, want, got, "claimed runs")
+	for _, run := range runs {
+		l, err := r.model.Acquire(r.ctx, run.ID, owner, ttl, durable.TakeFree)
+		require.NoError(r, err)
+		r.keep("claim", run.Lease(), l, nil, nil)
+	}
+}
+
+func (r *random) tryQuestions() (all []durable.Question) {
+	for _, call := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2", "3"}), 1, 2, rapid.ID).Draw(r.T, "questions") {
+		q := newQuestionBy(call, draw(r, "question deadline", time.Time{}, time.Time{}, time.Time{}, longAgo(), later()))
+		q.Child = draw(r, "child", append([]agent.RunID{"", ""}, randomIDs...)...)
+		all = append(all, q)
+	}
+	return all
+}
+
+func (r *random) update() durable.Update {
+	end := draw(r, "end", durable.StatusCompleted, durable.StatusFailed, durable.StatusStopped, durable.StatusCancelled)
+	u := durable.Update{
+		Status: draw(r, "status", "", "", durable.StatusRunning, durable.StatusWaiting, durable.StatusWaiting, end, end),
+		Reason: draw[agent.StopReason](r, "reason", "", agent.StopCompleted), Blocked: rapid.Bool().Draw(r.T, "blocked"),
+		Steps: rapid.IntRange(0, 9).Draw(r.T, "steps"), Result: []byte(draw(r, "result", "", "result")),
+	}
+	switch draw(r, "ask", "no", "none", "some", "some") {
+	case "none":
+		u.Questions = []durable.Question{}
+	case "some":
+		u.Questions = r.tryQuestions()
+	}
+	return u
+}
+
+// suspend lets a run wait for answers. Its holder may keep the lease.
+func (r *random) suspend() {
+	l := r.lease()
+	c := durable.Commit{Update: waitUpdate(1, r.tryQuestions()...)}
+	r.same("commit", r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
+	switch draw(r, "then", "release", "release", "expire", "keep") {
+	case "release":
+		r.same("release", r.store.Release(r.ctx, l, 0), r.model.Release(r.ctx, l, 0))
+	case "expire":
+		got, err := r.store.Renew(r.ctx, l, gone)
+		want, wantErr := r.model.Renew(r.ctx, l, gone)
+		r.keep("renew", got, want, err, wantErr)
+	}
+}
+
+func (r *random) tryCommit() {
+	l := r.lease()
+	c := durable.Commit{Update: r.update(), HandledSignals: rapid.Int64Range(0, 2).Draw(r.T, "handled")}
+	next := int64(1)
+	if run := r.model.findRun(l.Run); run != nil {
+		next += run.Entries
+	}
+	if draw(r, "number", "next", "next", "next", "other") == "other" {
+		next += draw[int64](r, "wrong", -1, 1)
+	} else {
+		c.Jobs = r.jobs(1) // a commit has one reason to fail
+	}
+	count := rapid.Int64Range(0, 2).Draw(r.T, "entries")
+	c.Entries = newEntries(next, next+count-1)
+	for range rapid.IntRange(0, 2).Draw(r.T, "events") {
+		c.Events = append(c.Events, newEvent(draw(r, "event", "e", "f")))
+	}
+	r.same(fmt.Sprintf("commit %+v", c), r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
+}
+
+func (r *random) tryRenew() {
+	l, ttl := r.lease(), draw(r, "ttl", randomTTLs...)
+	got, err := r.store.Renew(r.ctx, l, ttl)
+	want, wantErr := r.model.Renew(r.ctx, l, ttl)
+	r.keep("renew", got, want, err, wantErr)
+}
+
+func (r *random) tryRelease() {
+	l, delay := r.lease(), draw(r, "delay", 0, 0, hour)
+	r.same("release", r.store.Release(r.ctx, l, delay), r.model.Release(r.ctx, l, delay))
+}
+
+func (r *random) tryAnswer() {
+	id, calls := r.id(), []string{"1", "2", "3"}
+	if asked := r.model.withQuestions(); len(asked) > 0 && draw(r, "asked", true, true, true, false) {
+		run := draw(r, "run", asked...)
+		id, calls = run.ID, nil
+		for _, q := range run.questions {
+			calls = append(calls, q.Call)
+		}
+	}
+	var answers []durable.Answer
+	for _, call := range rapid.SliceOfNDistinct(rapid.SampledFrom(calls), 1, min(2, len(calls)), rapid.ID).Draw(r.T, "answers") {
+		a := newAnswer(call)
+		a.Ends = draw(r, "ends", false, false, false, true)
+		a.Hash = draw(r, "hash", a.Hash, a.Hash, a.Hash, a.Hash, "other")
+		answers = append(answers, a)
+	}
+	err, want := r.store.Answer(r.ctx, id, answers...), r.model.Answer(r.ctx, id, answers...)
+	r.same("answer", err, want)
+}
+
+func (r *random) trySignal() {
+	g := durable.Signal{
+		Kind: draw(r, "kind", durable.SignalCancel, durable.SignalContext,
+			durable.SignalPause, durable.SignalPause, durable.SignalResume, durable.SignalResume),
+		Text: draw(r, "text", "", "text"), By: "ops",
+	}
+	id := r.id()
+	r.same("signal", r.store.Signal(r.ctx, id, g), r.model.Signal(r.ctx, id, g))
+}
+
+func (r *random) tryReconcile() {
+	got, err := r.store.Reconcile(r.ctx)
+	want, wantErr := r.model.Reconcile(r.ctx)
+	r.same("reconcile", err, wantErr)
+	require.Equal(r, []bool{want.Changed(), want.Done}, []bool{got.Changed(), got.Done}, "reconciled: got %+v, want %+v", got, want)
+}
+
+func (r *random) tryRecordOffers() {
+	id := durable.OfferID{Run: r.id(), Seq: rapid.Int64Range(0, 3).Draw(r.T, "number")}
+	if run := r.model.findRun(id.Run); run != nil && rapid.Bool().Draw(r.T, "newest") {
+		id.Seq = run.offer
+	}
+	r.same("offered", r.store.RecordOffers(r.ctx, id), r.model.RecordOffers(r.ctx, id))
+}
+
+// same compares the kinds of errors.
+func (r *random) same(what string, got, want error) {
+	kind := func(err error) string {
+		for _, known := range []error{durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered} {
+			if errors.Is(err, known) {
+				return known.Error()
+			}
+		}
+		switch {
+		case err == nil:
+			return ""
+		case errors.As(err, new(*durable.HeldError)):
+			return "held"
+		case errors.As(err, new(*durable.SeqError)):
+			return "number"
+		case strings.Contains(err.Error(), "must start by"):
+			return "invalid job"
+		}
+		return err.Error()
+	}
+	require.Equal(r, kind(want), kind(got), "%s: got error %v, want %v", what, got, want)
+}
+
+// claimable returns the ready runs with the keys, in the order of claims.
+func (m model) claimable(keys []durable.Key) (ready []*modelRun) {
+	for _, r := range m.runs {
+		if r.Status == durable.StatusReady && slices.Contains(keys, r.Needs().Key()) {
+			ready = append(ready, r)
+		}
+	}
+	m.sortReady(ready)
+	return ready
+}
+
+// withQuestions returns the runs that have questions.
+func (m model) withQuestions() (runs []*modelRun) {
+	for _, r := range m.runs {
+		if len(r.questions) > 0 {
+			runs = append(runs, r)
+		}
+	}
+	return runs
+}

@@ -1,0 +1,54 @@
+package durable
+
+import (
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Event is something that observers of a run are told. Events are written in the commit of the journal
+// entry that they belong to, and nothing is lost for a run that continues without them.
+type Event struct {
+	Run agent.RunID `json:"run"`
+	// Seq counts the events of a run from one.
+	Seq int64 `json:"seq"`
+	// At is when it happened, by the clock of the writer.
+	At time.Time `json:"at"`
+	// Name is the name of the event, such as "hook.blocked".
+	Name string `json:"name"`
+	// Data is the content of the event, opaque to the store.
+	Data []byte `json:"data,omitempty"`
+}
+
+// SignalKind is the kind of a signal.
+type SignalKind string
+
+// The kinds of signals.
+const (
+	// SignalCancel requests the end of the run as cancelled. A run that no process holds becomes ready, so
+	// that a worker ends it. Text is the reason: the first one stays, and an empty one is stored as
+	// "cancelled".
+	SignalCancel SignalKind = "cancel"
+	// SignalPause pauses the run: the process that holds it releases it after the current step, and a
+	// run that no process holds waits. It has no effect on a paused run.
+	SignalPause SignalKind = "pause"
+	// SignalResume ends a pause. It has no effect on a run that is not paused, except that a Text is added
+	// as with SignalContext.
+	SignalResume SignalKind = "resume"
+	// SignalContext adds Text to the conversation of the run before its next step.
+	SignalContext SignalKind = "context"
+)
+
+// Signal is something said to a run that is not an answer to a question.
+type Signal struct {
+	Run agent.RunID `json:"run"`
+	// Seq counts the signals of a run from one. It is zero for pause and cancel.
+	Seq  int64      `json:"seq,omitempty"`
+	Kind SignalKind `json:"kind"`
+	// Text is the reason, or the added context. An encrypted store encrypts added context.
+	Text string `json:"text,omitempty"`
+	// By is who sent the signal.
+	By string `json:"by,omitempty"`
+	// At is when the store recorded it. It is zero for pause and cancel.
+	At time.Time `json:"at,omitzero"`
+}

@@ -1,0 +1,88 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Execution is a run that this process executes by other means than an agent, such as a command. While it
+// is open, the lease is renewed and signals are received. Its methods may be called concurrently.
+type Execution struct {
+	h     *held
+	stop  func()
+	close sync.Once
+}
+
+// Open opens the execution of a run whose lease this keeper's owner has. The returned context is done when
+// ctx is, when the lease is lost, and when the cancellation of the run is requested: the cause is then a
+// *CancelledError. The caller closes the execution.
+func (k *Keeper) Open(ctx context.Context, r Run) (context.Context, *Execution) {
+	h := &held{}
+	h.take(k, &claim{lease: r.Lease(), entries: r.Entries})
+	inside, lose := context.WithCancelCause(ctx)
+	h.lose = lose
+	release := k.hold(h)
+	over := make(chan struct{})
+	var renewing sync.WaitGroup
+	renewing.Go(func() { h.renewLease(inside, over) })
+	if r.CancelReason != "" {
+		lose(&CancelledError{Reason: r.CancelReason})
+	}
+	return inside, &Execution{h: h, stop: func() {
+		close(over)
+		renewing.Wait()
+		release()
+		lose(nil)
+	}}
+}
+
+// Input returns the input of the job.
+func (x *Execution) Input(ctx context.Context) ([]byte, error) {
+	return x.h.keeper.store.Input(ctx, x.h.lease.Run)
+}
+
+// Entries returns the journal of the run.
+func (x *Execution) Entries(ctx context.Context) ([]Entry, error) {
+	return x.h.keeper.store.Entries(ctx, x.h.lease.Run, 0)
+}
+
+// Commit writes to the run. It numbers the entries and sets their times, and retries a failing store for
+// Options.Patience, independent of ctx, since what it records has happened. After an error nothing more
+// can be written.
+func (x *Execution) Commit(ctx context.Context, c Commit) error {
+	h := x.h
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	if lost := h.whyLost(); lost != nil {
+		return lost
+	}
+	h.mu.Lock()
+	seq := h.entries
+	h.mu.Unlock()
+	for i := range c.Entries {
+		seq++
+		c.Entries[i].Seq, c.Entries[i].At = seq, time.Now()
+	}
+	ctx = context.WithoutCancel(ctx)
+	err := h.keeper.patiently(ctx, func(ctx context.Context) error { return h.keeper.store.Commit(ctx, h.lease, c) })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		return h.give(fmt.Errorf("writing to run %s: %w", h.lease.Run, err))
+	}
+	h.entries = seq
+	return nil
+}
+
+// End ends the run with a result.
+func (x *Execution) End(ctx context.Context, status Status, reason agent.StopReason, result Result, entries ...Entry) error {
+	return x.Commit(ctx, Commit{Entries: entries, Update: Update{Status: status, Reason: reason, Steps: 1, Result: result.encode()}})
+}
+
+// Close stops renewing the lease and receiving signals. It does not release the lease: the worker does,
+// unless the run has ended. Further calls do nothing.
+func (x *Execution) Close() { x.close.Do(x.stop) }

@@ -1,0 +1,148 @@
+package durable
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Kind says how a run is executed.
+type Kind string
+
+// The kinds of runs.
+const (
+	// KindAgent: an agent runs, by its loop.
+	KindAgent Kind = "agent"
+	// KindCommand: a command runs once as a process.
+	KindCommand Kind = "command"
+)
+
+// Job describes a run to be stored: see Leases.
+type Job struct {
+	// ID is the ID of the run. Empty means a new one.
+	ID agent.RunID
+	// Kind is the kind of the run. Empty means KindAgent.
+	Kind Kind
+	// Name is the name of the agent or command in the registry of the worker, and Version its version
+	// at the time of the job, if it has one.
+	Name    string
+	Version string
+	// Session is the session of the run.
+	Session agent.SessionID
+	// Parent is the run that starts this one, and Root the topmost ancestor. An empty Root means
+	// Parent, or the run itself when Parent is empty, too.
+	Parent agent.RunID
+	Root   agent.RunID
+	// Input is what the run begins with: see AgentJob and CommandJob. It is opaque to the store.
+	Input []byte
+	// Demands are labels that a worker must have to run the job: label names with their values.
+	Demands map[string]string
+	// Labels are names and values by which runs are listed.
+	Labels map[string]string
+	// Priority orders ready runs: workers claim those with a higher priority first.
+	Priority int8
+	// NotBefore is when the run may start; zero for at once.
+	NotBefore time.Time
+	// StartBy is when the run is cancelled unless it has started; zero for never.
+	StartBy time.Time
+	// Deadline is when the run is cancelled unless it has ended; zero for never.
+	Deadline time.Time
+	// IdempotencyKey identifies the job among all jobs of the store. Submitting a second job with the
+	// key returns the run of the first. Empty means that every job is new.
+	IdempotencyKey string
+}
+
+// maxLabel is the maximum length of a label name, a label value, a definition name and a version, in bytes.
+const maxLabel = 256
+
+var labelName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$`)
+
+// Prepare returns the job with its defaults filled in. It returns an error for a job that a store must
+// not accept. Stores call it first.
+func (j Job) Prepare() (Job, error) {
+	if j.ID == "" {
+		j.ID = agent.NewRunID()
+	}
+	if j.Kind == "" {
+		j.Kind = KindAgent
+	}
+	if j.Root == "" {
+		j.Root = j.Parent
+	}
+	if j.Root == "" {
+		j.Root = j.ID
+	}
+	err := errors.Join(checkLabels("demand", j.Demands), checkLabels("label", j.Labels))
+	switch {
+	case err != nil:
+	case len(j.Name) > maxLabel || len(j.Version) > maxLabel || len(j.IdempotencyKey) > maxLabel:
+		err = fmt.Errorf("a name, a version and an idempotency key have at most %d bytes", maxLabel)
+	case !j.StartBy.IsZero() && j.StartBy.Before(j.NotBefore):
+		err = fmt.Errorf("the job must start by %s, but not before %s", j.StartBy.UTC().Format(time.RFC3339), j.NotBefore.UTC().Format(time.RFC3339))
+	}
+	if err != nil {
+		return j, fmt.Errorf("job %q of kind %s: %w", j.Name, j.Kind, err)
+	}
+	return j, nil
+}
+
+func checkLabels(what string, labels map[string]string) error {
+	for name, value := range labels {
+		switch {
+		case len(name) > maxLabel || !labelName.MatchString(name):
+			return fmt.Errorf("%s %q: a name has letters, digits, and . _ / - between them", what, name)
+		case len(value) > maxLabel || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0xFFFD }):
+			return fmt.Errorf("%s %s: the value has more than %d bytes, or control characters", what, name, maxLabel)
+		}
+	}
+	return nil
+}
+
+// Needs returns what a worker must offer to run the job.
+func (j Job) Needs() Needs {
+	if j.Kind == "" {
+		j.Kind = KindAgent
+	}
+	return Needs{Kind: j.Kind, Name: j.Name, Demands: j.Demands}
+}
+
+// Needs are what a worker must offer to run a job: runs with equal needs are in one queue.
+type Needs struct {
+	Kind    Kind              `json:"kind"`
+	Name    string            `json:"name"`
+	Demands map[string]string `json:"demands,omitempty"`
+}
+
+// Key identifies Needs, in a store and in a scheduler.
+type Key [16]byte
+
+// Key returns the key of the needs: a hash, equal in all processes.
+func (n Needs) Key() Key {
+	if len(n.Demands) == 0 {
+		n.Demands = nil
+	}
+	text, err := json.Marshal(n) // maps are written in the order of their keys
+	if err != nil {
+		panic(err) // strings can always be written
+	}
+	sum := sha256.Sum256(text)
+	return Key(sum[:16])
+}
+
+// String returns the needs as text, such as `agent "clerk" gpu=a100`.
+func (n Needs) String() string {
+	words := []string{string(n.Kind), strconv.Quote(n.Name)}
+	for _, name := range slices.Sorted(maps.Keys(n.Demands)) {
+		words = append(words, name+"="+n.Demands[name])
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,126 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// maintain reconciles the store regularly until ctx is done.
+func (w *Worker) maintain(ctx context.Context) {
+	every := time.NewTicker(w.options.Poll)
+	defer every.Stop()
+	var pruned time.Time
+	for ctx.Err() == nil {
+		w.maintainOnce(ctx)
+		if w.options.Retain > 0 && time.Since(pruned) > time.Minute {
+			pruned = time.Now()
+			if _, err := w.store.Prune(ctx, pruned.Add(-w.options.Retain)); err != nil && ctx.Err() == nil {
+				w.noteContact(ctx, fmt.Errorf("deleting old runs: %w", err))
+			}
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// queueInterval is how often a worker measures its queues.
+const queueInterval = 10 * time.Second
+
+// measureQueues records how the queues of the worker are served.
+func (w *Worker) measureQueues(ctx context.Context, queues []Needs) error {
+	w.measured = time.Now()
+	for _, needs := range queues {
+		if !w.Serves(needs) {
+			continue
+		}
+		services, err := w.store.QueueServices(ctx, needs.Key())
+		if err != nil {
+			return err
+		}
+		w.metrics.recordQueue(ctx, needs, services[needs.Key()])
+	}
+	return nil
+}
+
+// offerRetry is how long an offer that was made and did not lead to a lease is trusted.
+const offerRetry = time.Minute
+
+// maintainOnce reconciles the store, makes the offers that it owes, and records that the worker looks for runs.
+func (w *Worker) maintainOnce(ctx context.Context) {
+	done, err := w.store.Reconcile(ctx)
+	if err == nil && done.Changed() {
+		w.report(ctx, WorkerEvent{Kind: WorkerReconciled, Reconciled: done})
+	}
+	var queues []Needs
+	if err == nil {
+		queues, err = w.store.Queues(ctx)
+	}
+	keys := w.keysOf(queues)
+	if err == nil && len(keys) > 0 {
+		err = w.store.RecordPoll(ctx, keys...)
+	}
+	if err == nil && len(keys) > 0 && time.Since(w.measured) > queueInterval {
+		err = w.measureQueues(ctx, queues)
+	}
+	if err == nil && !w.isEmbedded() {
+		err = w.makeOffers(ctx)
+	}
+	if ctx.Err() == nil {
+		w.noteContact(ctx, err)
+	}
+}
+
+// offerPause is the longest pause between a change of the store and the offers that it owes. It is random, so that of
+// several workers most find that another one has made the offers.
+const offerPause = 20 * time.Millisecond
+
+// offerChanges makes the offers that the store owes after each change, until ctx is done. Maintain makes those that fail.
+func (w *Worker) offerChanges(ctx context.Context) {
+	for range w.store.Changes(ctx) {
+		w.pauseFor(ctx, rand.N(offerPause))
+		if err := w.makeOffers(ctx); err != nil && ctx.Err() == nil {
+			w.noteContact(ctx, err)
+			w.pauseFor(ctx, w.options.Poll)
+		}
+	}
+}
+
+func (w *Worker) isEmbedded() bool {
+	_, own := w.options.Scheduler.(*embedded)
+	return own
+}
+
+// offerBatch is how many offers a worker makes at once. Other workers make the next ones at the same time.
+const offerBatch = 50
+
+// makeOffers makes the offers that the store owes. It records them first, so that of several workers one makes them. If the
+// scheduler fails, the worker makes them the next time; if the worker dies, the store owes them again after offerRetry.
+func (w *Worker) makeOffers(ctx context.Context) error {
+	w.offering.Lock()
+	defer w.offering.Unlock()
+	for ctx.Err() == nil {
+		if len(w.unmade) == 0 {
+			owed, err := w.store.Owed(ctx, offerRetry, offerBatch)
+			if err != nil || len(owed) == 0 {
+				return err
+			}
+			ids := make([]OfferID, len(owed))
+			for i, o := range owed {
+				ids[i] = o.OfferID
+			}
+			if err := w.store.RecordOffers(ctx, ids...); err != nil {
+				return err
+			}
+			w.unmade = owed
+		}
+		if err := w.options.Scheduler.Offer(context.WithoutCancel(ctx), w.unmade...); err != nil { // a worker that stops makes them, too
+			return err
+		}
+		w.unmade = nil
+	}
+	return nil
+}

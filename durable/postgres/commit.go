@@ -1,0 +1,252 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Commit adds to the journal and the events of a run: see durable.Store. It is one transaction, sent in one message. If the
+// reply of the database is lost, the caller may repeat the call: if the last completed Commit was the same one, the repeated
+// call succeeds and changes nothing. A repeated call without entries and without jobs that have an ID runs again, or returns
+// ErrStale if it has ended the run.
+func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
+	return s.call(ctx, fmt.Sprintf("commit to run %s", l.Run), func(ctx context.Context) error {
+		jobs, err := prepare(c.Jobs)
+		if err != nil {
+			return err
+		}
+		a := committing{l: l, c: c, jobs: jobs, printed: fingerprint(l, c)}
+		if misplaced := a.checkNumbers(); misplaced != nil { // nothing will be written, but another error may take precedence
+			return s.refusal(ctx, &a, misplaced)
+		}
+		var b pgx.Batch
+		if a.isPlain() {
+			done := a.update(&b)
+			if err := s.batch(ctx, &b); err != nil || *done {
+				return err
+			}
+			return s.refusal(ctx, &a, errChanged)
+		}
+		lockChildren(&b, c.Update.Questions)
+		s.queues.add(&b, jobs)
+		batchLock(&b, l.Run)
+		a.storeJobs(&b)
+		a.ask(&b)
+		a.keepResult(&b)
+		done := a.update(&b)
+		if a.ends() {
+			batchWakeParents(&b, l.Run)
+		}
+		if err := s.batch(ctx, &b); err != nil {
+			return s.queues.explain(err)
+		}
+		if *done {
+			s.queues.remember(jobs)
+			return nil
+		}
+		return s.refusal(ctx, &a, errChanged)
+	})
+}
+
+// errChanged is returned when a Commit was refused for a reason that no longer applies.
+var errChanged = errors.New("another call with the same lease has changed the run: commit again")
+
+// refusal returns the reason why a Commit changed nothing, or nil if it is the last completed Commit again. Otherwise is the reason
+// if it fits the run.
+func (s *Store) refusal(ctx context.Context, a *committing, otherwise error) error {
+	var b pgx.Batch
+	r := batchLock(&b, a.l.Run)
+	if err := s.batch(ctx, &b); err != nil {
+		return err
+	}
+	entries := a.c.Entries
+	switch {
+	case !r.there:
+		return durable.ErrNotFound
+	case a.isRepeatable() && bytes.Equal(r.appended, a.printed):
+		return nil
+	case r.epoch != a.l.Epoch || r.expires.IsZero():
+		return durable.ErrStale
+	case len(entries) > 0 && entries[0].Seq != r.entries+1:
+		return &durable.SeqError{Run: a.l.Run, Got: entries[0].Seq, Want: r.entries + 1}
+	}
+	return otherwise
+}
+
+// committing is one call of Commit.
+type committing struct {
+	l       durable.Lease
+	c       durable.Commit
+	jobs    []durable.Job // c.Jobs, prepared
+	printed []byte
+}
+
+// checkNumbers returns an error if the entries are not numbered consecutively.
+func (a *committing) checkNumbers() error {
+	for i, e := range a.c.Entries {
+		if want := a.c.Entries[0].Seq + int64(i); e.Seq != want {
+			return &durable.SeqError{Run: a.l.Run, Got: e.Seq, Want: want}
+		}
+	}
+	return nil
+}
+
+// isPlain reports whether the Commit consists of entries, events and changes of the run alone: such a Commit is one statement.
+func (a *committing) isPlain() bool {
+	return len(a.jobs) == 0 && a.c.Update.Questions == nil && !a.ends()
+}
+
+// isRepeatable reports whether an equal Commit right after this one is this one again, after a lost reply. Equal updates have
+// the same outcome twice; equal events, and equal jobs without an ID, are different ones.
+func (a *committing) isRepeatable() bool {
+	return len(a.c.Entries) > 0 || lo.SomeBy(a.c.Jobs, func(j durable.Job) bool { return j.ID != "" })
+}
+
+// fits is the condition that the lease is valid, that the run has exactly the entries that precede the new ones, and that this
+// Commit is not the last one again. All statements of a Commit do nothing where it is false.
+const fits = `r.id = $1 AND r.epoch = $2 AND r.expires IS NOT NULL AND r.entries = coalesce($3, r.entries)
+	AND ($4::bytea IS NULL OR r.appended IS DISTINCT FROM $4)`
+
+// fit returns the arguments of fits.
+func (a *committing) fit(more ...any) []any {
+	var before *int64
+	if len(a.c.Entries) > 0 {
+		before = new(a.c.Entries[0].Seq - 1)
+	}
+	var printed []byte
+	if a.isRepeatable() {
+		printed = a.printed
+	}
+	return append([]any{text(a.l.Run), a.l.Epoch, before, printed}, more...)
+}
+
+func (a *committing) ends() bool { return a.c.Update.Status.Ended() }
+
+// storeJobs stores the jobs.
+func (a *committing) storeJobs(b *pgx.Batch) {
+	if len(a.jobs) > 0 {
+		query, args := insertQuery(a.jobs, start{commit: a})
+		b.Queue(query, args...)
+	}
+}
+
+// ask replaces the questions of the run and keeps the answers to unchanged ones.
+func (a *committing) ask(b *pgx.Batch) {
+	questions := a.c.Update.Questions
+	if a.ends() {
+		questions = []durable.Question{}
+	}
+	if questions == nil {
+		return
+	}
+	given := lo.Map(questions, func(q durable.Question, _ int) durable.Answer { return lo.FromPtr(q.Answer) })
+	b.Queue(`
+		WITH old AS (DELETE FROM questions q USING runs r WHERE q.run = r.num AND `+fits+` RETURNING q.call, q.hash, q.answered, q.ends, q.answer)
+		INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, answered, ends, answer)
+		SELECT r.num, n.place, n.call, n.hash, n.tool, n.asked, n.deadline, n.child, n.token, n.data,
+			coalesce(o.answered, n.answered, CASE WHEN n.told THEN clock_timestamp() END), coalesce(o.ends, n.ends),
+			CASE WHEN o.answered IS NULL THEN n.answer ELSE o.answer END
+		FROM runs r,
+			unnest($5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::bytea[], $12::bytea[],
+				$13::boolean[], $14::timestamptz[], $15::boolean[], $16::bytea[]) WITH ORDINALITY
+				n (call, hash, tool, asked, deadline, child, token, data, told, answered, ends, answer, place)
+			LEFT JOIN LATERAL (
+				SELECT answered, ends, answer FROM old WHERE old.call = n.call AND old.hash = n.hash AND old.answered IS NOT NULL LIMIT 1
+			) o ON true
+		WHERE `+fits,
+		a.fit(
+			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Call) }),
+			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Hash) }),
+			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Tool) }),
+			lo.Map(questions, func(q durable.Question, _ int) time.Time { return q.Asked.Truncate(time.Microsecond) }),
+			lo.Map(questions, func(q durable.Question, _ int) *time.Time { return orNull(q.Deadline) }),
+			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Child) }),
+			lo.Map(questions, func(q durable.Question, _ int) []byte { return tokenValue(q.TokenHash) }),
+			lo.Map(questions, func(q durable.Question, _ int) []byte { return q.Data }),
+			lo.Map(questions, func(q durable.Question, _ int) bool { return q.Answer != nil }),
+			lo.Map(given, func(a durable.Answer, _ int) *time.Time { return orNull(a.At) }),
+			lo.Map(given, func(a durable.Answer, _ int) bool { return a.Ends }),
+			lo.Map(given, func(a durable.Answer, _ int) []byte { return a.Data }),
+		)...)
+}
+
+// keepResult stores what the run ended with.
+func (a *committing) keepResult(b *pgx.Batch) {
+	if a.ends() && len(a.c.Update.Result) > 0 {
+		b.Queue(`INSERT INTO payloads (run, result) SELECT r.num, $5::bytea FROM runs r WHERE `+fits+`
+			ON CONFLICT (run) DO UPDATE SET result = excluded.result`, a.fit(a.c.Update.Result)...)
+	}
+}
+
+// firstDeadline is the first deadline of the open questions of the run r.
+const firstDeadline = `(SELECT min(q.deadline) FROM questions q WHERE q.run = r.num AND q.answered IS NULL)`
+
+// update updates the row of the run and adds the entries and the events. It reports whether the run was changed. It is the
+// last statement of the Commit for which fits is true. A step changes no indexed column.
+func (a *committing) update(b *pgx.Batch) (done *bool) {
+	var (
+		u      = a.c.Update
+		events = int64(len(a.c.Events))
+		args   = a.fit(len(a.c.Entries), events, a.printed, a.c.HandledSignals)
+		set    string
+	)
+	if u.Status != "" {
+		set += `, status = $9, reason = $10, blocked = $11, steps = $12`
+		args = append(args, text(u.Status), text(u.Reason), u.Blocked, u.Steps)
+	}
+	switch {
+	case a.ends():
+		set += `, ended = clock_timestamp(), ready = NULL, answer_by = NULL, owner = '', expires = NULL, paused = false`
+	case u.Questions != nil:
+		set += `, answer_by = ` + firstDeadline
+	}
+	query := `WITH r AS (
+		UPDATE runs r SET entries = r.entries + $5, events = r.events + $6, appended = $7, handled = greatest(r.handled, $8),
+			updated = clock_timestamp()` + set + ` WHERE ` + fits + ` RETURNING r.num, r.events - $6 AS events
+	)`
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	if len(a.c.Entries) > 0 {
+		query += `, e AS (` + insertEntries(a.c.Entries, arg) + `)`
+	}
+	if events > 0 {
+		query += `, v AS (` + insertEvents(a.c.Events, arg) + `)`
+	}
+	done = new(bool)
+	b.Queue(query+` SELECT true FROM r`, args...).QueryRow(scanOptional(done))
+	return done
+}
+
+// insertEntries returns the statement that adds the entries of a run r.
+func insertEntries(entries []durable.Entry, arg func(any) string) string {
+	insert := `INSERT INTO entries (run, seq, kind, key, at, data) SELECT r.num, `
+	if len(entries) == 1 {
+		e := entries[0]
+		return insert + arg(e.Seq) + `::bigint, ` + arg(text(e.Kind)) + `::text, ` + arg(text(e.Key)) + `::text, ` +
+			arg(e.At.Truncate(time.Microsecond)) + `::timestamptz, ` + arg(e.Data) + `::bytea FROM r`
+	}
+	return insert + `e.* FROM r, unnest(` +
+		arg(lo.Map(entries, func(e durable.Entry, _ int) int64 { return e.Seq })) + `::bigint[], ` +
+		arg(lo.Map(entries, func(e durable.Entry, _ int) text { return text(e.Kind) })) + `::text[], ` +
+		arg(lo.Map(entries, func(e durable.Entry, _ int) text { return text(e.Key) })) + `::text[], ` +
+		arg(lo.Map(entries, func(e durable.Entry, _ int) time.Time { return e.At.Truncate(time.Microsecond) })) + `::timestamptz[], ` +
+		arg(lo.Map(entries, func(e durable.Entry, _ int) []byte { return e.Data })) + `::bytea[]) e`
+}
+
+// insertEvents returns the statement that adds the events of a run r, numbered after its last event.
+func insertEvents(events []durable.Event, arg func(any) string) string {
+	return `INSERT INTO events (run, seq, at, name, data) SELECT r.num, r.events + e.place, e.at, e.name, e.data FROM r, unnest(` +
+		arg(lo.Map(events, func(e durable.Event, _ int) time.Time { return e.At.Truncate(time.Microsecond) })) + `::timestamptz[], ` +
+		arg(lo.Map(events, func(e durable.Event, _ int) text { return text(e.Name) })) + `::text[], ` +
+		arg(lo.Map(events, func(e durable.Event, _ int) []byte { return e.Data })) + `::bytea[]) WITH ORDINALITY e (at, name, data, place)`
+}

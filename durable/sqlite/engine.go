@@ -1,0 +1,66 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	_ "embed" // for the statements of the migration
+	"fmt"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+var (
+	//go:embed migrations/engine/up.sql
+	engineUp string
+	//go:embed migrations/engine/down.sql
+	engineDown string
+)
+
+// engineMigration returns migration 3, which turns runs of agents into runs of every kind.
+func engineMigration() *goose.Migration {
+	return goose.NewGoMigration(3, &goose.GoFunc{RunTx: migrateEngine}, &goose.GoFunc{RunTx: revertEngine})
+}
+
+// migrateEngine executes up.sql and gives each run a queue. SQL cannot compute the key of a queue.
+func migrateEngine(ctx context.Context, t *sql.Tx) error {
+	if _, err := t.ExecContext(ctx, engineUp); err != nil {
+		return err
+	}
+	var names []string
+	rows, err := t.QueryContext(ctx, `SELECT DISTINCT name FROM runs INDEXED BY runs_by_name`)
+	err = scanRows(rows, err, func(rows *sql.Rows) error {
+		var name string
+		err := rows.Scan(&name)
+		names = append(names, name)
+		return err
+	})
+	for _, name := range names {
+		if err != nil {
+			break
+		}
+		key := durable.Needs{Kind: durable.KindAgent, Name: name}.Key()
+		if _, err = t.ExecContext(ctx, insertQueue, key[:], durable.KindAgent, name, ""); err == nil {
+			_, err = t.ExecContext(ctx, `UPDATE runs SET queue = (SELECT id FROM queues WHERE key = ?1) WHERE name = ?2`, key[:], name)
+		}
+	}
+	return err
+}
+
+// revertEngine executes down.sql, unless there are runs that the older version cannot hold.
+func revertEngine(ctx context.Context, t *sql.Tx) error {
+	var others, unstarted int
+	err := t.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE kind <> 'agent'),
+		count(*) FILTER (WHERE kind = 'agent' AND attempts = 0 AND status IN `+live+`) FROM runs`).Scan(&others, &unstarted)
+	switch {
+	case err != nil:
+		return err
+	case others > 0:
+		return fmt.Errorf("version 2 holds runs of agents only, and %d runs are of another kind: delete them first", others)
+	case unstarted > 0:
+		return fmt.Errorf("version 2 holds no runs that have not started, and %d runs have not: cancel or delete them first", unstarted)
+	}
+	_, err = t.ExecContext(ctx, engineDown)
+	return err
+}

@@ -1,0 +1,96 @@
+package durable
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// WorkerOptions configures a worker.
+type WorkerOptions struct {
+	// Runners execute the runs of each kind. Required. All must have the same Owner, which is the name of
+	// the worker in leases.
+	Runners map[Kind]Runner
+	// Labels are the labels of the worker. It executes jobs whose demands it has among them.
+	Labels map[string]string
+	// Capacity is the maximum number of concurrent runs. Zero means 8.
+	Capacity int
+	// Scheduler delivers ready runs. Nil means that of NewEmbedded.
+	Scheduler Scheduler
+	// Lease is the duration of the leases of claimed runs. Zero means 30 seconds.
+	Lease time.Duration
+	// Poll is how often the worker reconciles the store and looks for runs when the store reports no
+	// change. Zero means one second.
+	Poll time.Duration
+	// Grace is how long runs may take to suspend when the worker stops; those that take longer are cut
+	// off, and can be resumed from their journals. Zero means 10 seconds.
+	Grace time.Duration
+	// Retain is how long ended runs are stored; older ones are deleted. Zero means for ever.
+	Retain time.Duration
+	// Meters receives the metrics of the worker: docs/observability.md lists them. Nil means the global
+	// provider.
+	Meters metric.MeterProvider
+	// Observe, unless nil, is called with what the worker does. It must be safe for concurrent use and
+	// return soon.
+	Observe func(WorkerEvent)
+}
+
+// WorkerEvent is something that a worker did: see its kinds.
+type WorkerEvent struct {
+	Kind WorkerEventKind
+	// Run is the run; empty for WorkerFailed and WorkerReconciled.
+	Run Run
+	// Took is how long the run was executed, for WorkerReleased.
+	Took time.Duration
+	// Reconciled is what WorkerReconciled has changed.
+	Reconciled Reconciled
+	// Err is the error of WorkerReleased or WorkerFailed.
+	Err error
+}
+
+// WorkerEventKind is the kind of a WorkerEvent.
+type WorkerEventKind string
+
+// The kinds of events of a worker.
+const (
+	// WorkerClaimed: the worker begins to execute a run.
+	WorkerClaimed WorkerEventKind = "claimed"
+	// WorkerReleased: the worker has executed a run. Its Run is as it was stored then.
+	WorkerReleased WorkerEventKind = "released"
+	// WorkerReconciled: a call of Reconcile has changed runs, such as those with an expired lease.
+	WorkerReconciled WorkerEventKind = "reconciled"
+	// WorkerFailed: the store or the scheduler failed. The worker tries again.
+	WorkerFailed WorkerEventKind = "failed"
+)
+
+// Activity is a run that a worker executes.
+type Activity struct {
+	Run   agent.RunID `json:"run"`
+	Kind  Kind        `json:"kind"`
+	Name  string      `json:"name"`
+	Since time.Time   `json:"since"`
+}
+
+// WorkerState is what a worker is doing.
+type WorkerState string
+
+// The states of a worker.
+const (
+	WorkerRunning  WorkerState = "running"
+	WorkerDraining WorkerState = "draining"
+	WorkerStopped  WorkerState = "stopped"
+)
+
+// WorkerHealth describes a worker, for a health check.
+type WorkerHealth struct {
+	State    WorkerState `json:"state"`
+	Owner    string      `json:"owner"`
+	Capacity int         `json:"capacity"`
+	Active   []Activity  `json:"active"`
+	// LastContact is when the store last answered.
+	LastContact time.Time `json:"last_contact,omitzero"`
+	// Error is the last error of the store or the scheduler; empty once it works again.
+	Error string `json:"error,omitempty"`
+}

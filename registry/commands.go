@@ -1,0 +1,109 @@
+package registry
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/grapnel-go/grapnel/durable/command"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// Command is the definition of a command that workers run: see package durable/command.
+type Command struct {
+	// Argv is the program and its arguments. No shell reads them.
+	Argv []string `key:"argv,required"`
+	// Dir is the working directory; empty means that of the worker.
+	Dir string `key:"dir"`
+	// Env is the environment of the program. It gets nothing of the environment of the worker.
+	Env map[string]string `key:"env"`
+	// Timeout is the maximum duration. Zero means ten minutes.
+	Timeout time.Duration `key:"timeout,positive"`
+	// Grace is the time between SIGTERM and SIGKILL. Zero means two seconds.
+	Grace time.Duration `key:"grace,positive"`
+	// MaxOutput is the maximum number of bytes of the output that are stored. Zero means 1 MiB.
+	MaxOutput int `key:"max_output,positive"`
+	// MaxProcesses is the maximum number of simultaneous processes. Zero means no limit.
+	MaxProcesses int `key:"max_processes,positive"`
+	// Repeat says that the program may run again when it is unknown what it has done.
+	Repeat bool `key:"repeat"`
+	// Parameters is the schema of the parameters of a job. Empty means that every JSON object is valid.
+	Parameters Schema `key:"parameters"`
+}
+
+// Check reports an empty program.
+func (c *Command) Check(n yamlfile.Node) {
+	if len(c.Argv) > 0 && c.Argv[0] == "" {
+		n.Find("argv").Wrong("argv: name a program, such as [/usr/bin/make, test]")
+	}
+}
+
+// Validate reports what is wrong with the parameters of a job.
+func (c *Command) Validate(params json.RawMessage) error {
+	schema := c.Parameters
+	if schema == "" {
+		schema = `{"type":"object"}`
+	}
+	compiled, err := toolexec.CompileSchema(string(schema))
+	if err != nil {
+		return err
+	}
+	return compiled.Validate(string(params))
+}
+
+// Command returns the command for a runner. The parameters of each job are checked.
+func (c *Command) Command() command.Command {
+	return command.Command{
+		Argv: c.Argv, Dir: c.Dir, Env: c.Env, Timeout: c.Timeout, Grace: c.Grace, MaxOutput: c.MaxOutput, MaxProcesses: c.MaxProcesses,
+		Repeat: c.Repeat, Check: c.Validate,
+	}
+}
+
+// commandFile is a file with commands.
+type commandFile struct {
+	Commands map[string]*Command `key:"commands,required"`
+}
+
+// commandFormat is the format of command files that this version reads.
+const commandFormat = 1
+
+// IsCommandFile reports whether a text has the key commands, and so is a file for ParseCommands and not the definition
+// of an agent.
+func IsCommandFile(path string, text []byte) bool {
+	root, ok := yamlfile.Parse(path, text).Root()
+	return ok && root.Kind() == yamlfile.MappingNode && root.Find("commands").Kind() != yamlfile.AbsentNode
+}
+
+// ParseCommands reads commands by their names, as JSON if the path ends in .json and otherwise as YAML:
+//
+//	commands:
+//	  report:
+//	    argv: [/usr/local/bin/report, --json]
+//	    timeout: 1m
+//	    parameters: {properties: {month: {type: string}}, required: [month]}
+//
+// The error joins all mistakes, each with its line and column.
+func ParseCommands(path string, text []byte) (map[string]*Command, error) {
+	source := yamlfile.Parse(path, text)
+	file := commandFile{}
+	if source.CheckFormat(commandFormat) {
+		if root, ok := source.Root(); ok {
+			root.Decode(&file)
+		} else if source.Err() == nil {
+			source.At(yamlfile.Position{Line: 1, Column: 1}).Wrong("the file is empty: begin with the line commands:")
+		}
+	}
+	if err := source.Err(); err != nil {
+		return nil, err
+	}
+	return file.Commands, nil
+}
+
+// LoadCommands works like ParseCommands for the file at a path.
+func LoadCommands(path string) (map[string]*Command, error) {
+	text, err := ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCommands(path, text)
+}

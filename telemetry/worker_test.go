@@ -1,0 +1,82 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+)
+
+// endingRunner ends the runs that it gets.
+type endingRunner struct{ store durable.Store }
+
+func (endingRunner) Owner() string   { return "worker" }
+func (endingRunner) Has(string) bool { return true }
+func (endingRunner) Suspend()        {}
+
+func (r endingRunner) Execute(ctx context.Context, about durable.Run) error {
+	return r.store.Commit(ctx, about.Lease(), durable.Commit{Update: durable.Update{Status: durable.StatusCompleted, Reason: agent.StopCompleted}})
+}
+
+// failsOnce is a store that is away once.
+type failsOnce struct {
+	durable.Store
+
+	once sync.Once
+}
+
+func (s *failsOnce) Queues(ctx context.Context) (needs []durable.Needs, err error) {
+	s.once.Do(func() { err = errors.New("away") })
+	if err != nil {
+		return nil, err
+	}
+	return s.Store.Queues(ctx)
+}
+
+// addWorker adds what a worker measures that takes a run over from a dead one.
+func (s series) addWorker(t *testing.T) {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
+	require.NoError(t, err)
+	defer store.Close()
+	runs, err := store.Submit(t.Context(), durable.Job{Name: "clerk"})
+	require.NoError(t, err)
+	claimed, err := store.Claim(t.Context(), "dead", time.Nanosecond, 1, runs[0].Needs().Key())
+	require.NoError(t, err)
+	require.Len(t, claimed, 1)
+	reader := sdkmetric.NewManualReader()
+	released := make(chan struct{}, 1)
+	w, err := durable.NewWorker(&failsOnce{Store: store}, durable.WorkerOptions{
+		Runners: map[durable.Kind]durable.Runner{durable.KindAgent: endingRunner{store}}, Poll: 5 * time.Millisecond,
+		Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
+		Observe: func(e durable.WorkerEvent) {
+			if e.Kind == durable.WorkerReleased {
+				released <- struct{}{}
+			}
+		},
+	})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	var over sync.WaitGroup
+	over.Go(func() { assert.NoError(t, w.Run(ctx)) })
+	<-released
+	stop()
+	over.Wait()
+	var all metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &all))
+	for _, scope := range all.ScopeMetrics {
+		lo.ForEach(scope.Metrics, func(m metricdata.Metrics, _ int) { s.add(m) })
+	}
+}
