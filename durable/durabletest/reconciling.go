@@ -188,12 +188,14 @@ var reconciling = map[string]part{
 // reconcileUntil reconciles until a call has changed what the test waits for, and returns the sum of all calls.
 func reconcileUntil(t *testing.T, s durable.Store, done func(durable.Reconciled) bool) (sum durable.Reconciled) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	for late := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		r := reconcileAll(t, s)
 		sum.Expired, sum.Overdue, sum.Due, sum.Late = sum.Expired+r.Expired, sum.Overdue+r.Overdue, sum.Due+r.Due, sum.Late+r.Late
-		return done(sum)
-	}, patience, 10*time.Millisecond)
-	return sum
+		if done(sum) {
+			return sum
+		}
+		require.True(t, time.Now().Before(late), "Reconcile has changed only %+v", sum)
+	}
 }
 
 // onceReconciled lets several processes reconcile the same runs: each becomes ready once.
