@@ -176,7 +176,7 @@ func TestSignalsToARunOfAWorker(t *testing.T) {
 	p.waitFor("begun")
 	p.outputOf("runs", "pause", id)
 	p.waitForRun(id, `"paused": true`)
-	time.Sleep(time.Second) // signals arrive within a second
+	time.Sleep(5 * time.Second) // the worker looks for signals twice a second, and nothing shows that it has
 	p.write("on", "")
 	p.waitForRun(id, `"status": "waiting"`)
 	assert.Equal(t, "once\n", p.read("made.txt"))
