@@ -164,6 +164,12 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 		case changed:
 			return a.prepareEdited(ctx, s, p, answer, round)
 		}
+		if open := q.Questions().Open(); len(open) > 0 {
+			q.Disposition = DisposeAnswer
+			q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, open[0].By,
+				fmt.Sprintf("tool %q: denied by %s: the approval of %s does not suffice: %s", p.Call.Name, open[0].By, orPerson(answer.By), open[0].Needs()))
+			return &q, nil
+		}
 		q.approveBy(answer)
 	case NobodyToAsk:
 		q.Disposition = DisposeAnswer

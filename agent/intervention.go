@@ -213,9 +213,15 @@ func (i *Intervention) timeout() *Approval {
 }
 
 // Takes reports whether the call accepts this answer: the arguments of a call that has
-// begun cannot be changed.
+// begun cannot be changed, and neither can those of a call that needs several people, or others than the
+// author of the answer: each of them approves what they were shown.
 func (i Intervention) Takes(answer Approval) bool {
-	return !i.Begun && !i.Questions.InDoubt() || answer.Arguments == "" || answer.Arguments == i.Call.Arguments
+	if answer.Arguments == "" || answer.Arguments == i.Call.Arguments {
+		return true
+	}
+	return !i.Begun && !i.Questions.InDoubt() && !slices.ContainsFunc(i.Questions, func(q Question) bool {
+		return q.Kind == QuestionGate || q.Quorum > 1 || !q.Admits(answer)
+	})
 }
 
 // withAnswers adds answers about the calls that wait.

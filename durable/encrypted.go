@@ -161,8 +161,8 @@ func entrySpot(run agent.RunID, e Entry) spot {
 	return spotOf(fmt.Sprintf("entry %d of run %q", e.Seq, run), "entry", string(run), strconv.FormatInt(e.Seq, 10), string(e.Kind), e.Key)
 }
 
-func questionSpot(run agent.RunID, q Question) spot {
-	return spotOf(fmt.Sprintf("the question about call %q of run %q", q.Call, run), "question", string(run), q.Call, q.Hash, q.Tool)
+func questionSpot(run agent.RunID, q Wait) spot {
+	return spotOf(fmt.Sprintf("the question about call %q of run %q", q.ID, run), "question", string(run), q.ID, q.Hash, q.Tool)
 }
 
 // eventSpot returns the spot of an event. It has the time of the event and not its number, which the store gives it later.
@@ -180,7 +180,7 @@ func signalSpot(run agent.RunID, s Signal) spot {
 }
 
 func answerSpot(run agent.RunID, a Answer) spot {
-	return spotOf(fmt.Sprintf("the answer about call %q of run %q", a.Call, run), "answer", string(run), a.Call, a.Hash, strconv.FormatBool(a.Ends))
+	return spotOf(fmt.Sprintf("the answer about call %q of run %q", a.Wait, run), "answer", string(run), a.Wait, a.Hash, strconv.FormatBool(a.Ends))
 }
 
 // Commit implements Store.
@@ -199,19 +199,19 @@ func (x encrypted) Commit(ctx context.Context, l Lease, c Commit) (err error) {
 	if c.Jobs, err = x.sealJobs(c.Jobs); err != nil {
 		return err
 	}
-	if c.Update.Questions != nil {
-		questions := make([]Question, len(c.Update.Questions))
-		for i, q := range c.Update.Questions {
+	if c.Update.Waits != nil {
+		questions := make([]Wait, len(c.Update.Waits))
+		for i, q := range c.Update.Waits {
 			q.Data = x.sealData(q.Data, questionSpot(l.Run, q))
 			if q.Answer != nil {
 				a := *q.Answer
-				a.Call, a.Hash = q.Call, q.Hash
+				a.Wait, a.Hash = q.ID, q.Hash
 				a.Data = x.sealData(a.Data, answerSpot(l.Run, a))
 				q.Answer = &a
 			}
 			questions[i] = q
 		}
-		c.Update.Questions = questions
+		c.Update.Waits = questions
 	}
 	return x.Store.Commit(ctx, l, c)
 }
@@ -328,9 +328,9 @@ func (x encrypted) Entries(ctx context.Context, id agent.RunID, after int64) ([]
 	return entries, nil
 }
 
-// Questions implements Store.
-func (x encrypted) Questions(ctx context.Context, id agent.RunID) ([]Question, error) {
-	questions, err := x.Store.Questions(ctx, id)
+// Waits implements Store.
+func (x encrypted) Waits(ctx context.Context, id agent.RunID) ([]Wait, error) {
+	questions, err := x.Store.Waits(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -342,16 +342,16 @@ func (x encrypted) Questions(ctx context.Context, id agent.RunID) ([]Question, e
 	return questions, nil
 }
 
-// QuestionByToken implements Store.
-func (x encrypted) QuestionByToken(ctx context.Context, tokenHash [32]byte) (Question, error) {
-	q, err := x.Store.QuestionByToken(ctx, tokenHash)
+// WaitByToken implements Store.
+func (x encrypted) WaitByToken(ctx context.Context, tokenHash [32]byte) (Wait, error) {
+	q, err := x.Store.WaitByToken(ctx, tokenHash)
 	if err != nil {
-		return Question{}, err
+		return Wait{}, err
 	}
 	return x.question(q)
 }
 
-func (x encrypted) question(q Question) (_ Question, err error) {
+func (x encrypted) question(q Wait) (_ Wait, err error) {
 	var wrong error
 	q.Data, wrong = x.decrypt(q.Data, questionSpot(q.Run, q))
 	if q.Answer != nil {
@@ -360,7 +360,7 @@ func (x encrypted) question(q Question) (_ Question, err error) {
 		q.Answer = &a
 	}
 	if err := errors.Join(wrong, err); err != nil {
-		return Question{}, err
+		return Wait{}, err
 	}
 	return q, nil
 }

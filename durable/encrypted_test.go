@@ -63,7 +63,7 @@ func tell(t *testing.T, s durable.Store, id agent.RunID, text string) durable.Le
 	require.NoError(t, err)
 	given := &durable.Answer{Call: "d", Hash: "hash", At: time.Now(), Data: []byte(text)}
 	require.NoError(t, s.Commit(t.Context(), l, durable.Commit{
-		Update: durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{
+		Update: durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{
 			{Call: "c", Hash: "hash", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte(text)},
 			{Call: "d", Hash: "hash", Tool: "bash", Data: []byte(text), Answer: given},
 		}},
@@ -82,7 +82,7 @@ func heard(ctx context.Context, s durable.Store, id agent.RunID) (texts []string
 	if err != nil {
 		return texts, err
 	}
-	questions, err := s.Questions(ctx, id)
+	questions, err := s.Waits(ctx, id)
 	for _, q := range questions {
 		texts = append(texts, string(q.Data), string(q.Answer.Data))
 	}
@@ -155,10 +155,10 @@ func TestPlainDataIsRefusedUnlessAllowed(t *testing.T) {
 	strict := encrypt(t, s, durable.Encryption{Key: keyA})
 	_, err := strict.Entries(t.Context(), "r", 0)
 	require.EqualError(t, err, `decrypting entry 1 of run "r": not encrypted: set AllowPlain if it was written before encryption was switched on`)
-	_, err = strict.Questions(t.Context(), "r")
+	_, err = strict.Waits(t.Context(), "r")
 	require.ErrorContains(t, err, `decrypting the question about call "c" of run "r": not encrypted`)
 	require.ErrorContains(t, err, `decrypting the answer about call "c" of run "r": not encrypted`)
-	_, err = strict.QuestionByToken(t.Context(), [32]byte{1})
+	_, err = strict.WaitByToken(t.Context(), [32]byte{1})
 	require.ErrorContains(t, err, "not encrypted")
 
 	lenient := encrypt(t, s, durable.Encryption{Key: keyA, AllowPlain: true})

@@ -145,11 +145,11 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut 
 		return err
 	}
 	notice := noticeOf(final, len(h.keeper.options.Notify) > 0)
-	questions, err := notice.storedQuestions()
+	waits, err := notice.waits()
 	if err != nil {
 		return err
 	}
-	if err := h.note(ctx, EntryPark, final, Update{Status: StatusWaiting, Steps: final.RunStepCount(), Questions: questions}); err != nil {
+	if err := h.note(ctx, EntryPark, final, Update{Status: StatusWaiting, Steps: final.RunStepCount(), Waits: waits}); err != nil {
 		return err
 	}
 	h.release(ctx)
@@ -288,7 +288,7 @@ func (h *held) stage(e *Entry, u Update) error {
 	h.staged++
 	e.Seq, e.At = h.staged, time.Now()
 	h.waiting = append(h.waiting, *e)
-	if u.Status != "" || u.Questions != nil {
+	if u.Status != "" || u.Waits != nil {
 		h.update = u
 	}
 	return nil

@@ -119,7 +119,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 		if c, ok := ctx.Value(leased{}).(*claim); ok && c.lease.Run == s.Run().ID {
 			h.take(k, c)
 			if c.state.Parked() { // the answers are in the journal from here on, and nothing is asked any more
-				u := Update{Status: StatusRunning, Steps: s.RunStepCount(), Questions: []Question{}}
+				u := Update{Status: StatusRunning, Steps: s.RunStepCount(), Waits: []Wait{}}
 				if err := h.note(ctx, EntryResume, s, u); err != nil {
 					return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", s.Run().ID, err))
 				}

@@ -25,7 +25,8 @@ type Store interface {
 	Leases
 	Journal
 	Catalogue
-	Inquiries
+	Waiting
+	Audits
 	Offers
 
 	// Changes returns a channel that receives a value soon after runs may have become ready or a signal
@@ -91,8 +92,8 @@ type Journal interface {
 	// Entries returns the journal of a run after the entry with the given number, in order; after
 	// zero, all of it.
 	Entries(ctx context.Context, id agent.RunID, after int64) ([]Entry, error)
-	// Questions returns the questions of a run in call order, including answered ones.
-	Questions(ctx context.Context, id agent.RunID) ([]Question, error)
+	// Waits returns what a run waits for, in order, including what has happened.
+	Waits(ctx context.Context, id agent.RunID) ([]Wait, error)
 	// Commit adds to the journal and the events of a leased run, updates its summary, and submits
 	// jobs, all or nothing. The Seqs of the entries must continue those of the journal; otherwise it
 	// returns a *SeqError. It returns ErrStale when the lease is not the newest; an expired lease is
@@ -151,17 +152,6 @@ type Catalogue interface {
 	Prune(ctx context.Context, before time.Time) (int, error)
 }
 
-// Inquiries is the part of a Store through which people answer the questions of runs.
-type Inquiries interface {
-	// QuestionByToken finds the question that a token was made for, by the SHA-256 of the token. It
-	// returns ErrNotFound when there is none.
-	QuestionByToken(ctx context.Context, tokenHash [32]byte) (Question, error)
-	// Answer records answers to questions of one waiting run, all or none. It returns ErrAnswered when
-	// one of them is already answered, even if the run does not wait any more, and otherwise ErrNotFound
-	// unless the run waits and has a question with the call and hash of each answer.
-	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
-}
-
 // Offers is the part of a Store for what delivers ready runs to workers. Each time a run becomes ready,
 // the store owes it one offer with the next number: to a Scheduler that delivers through a system of its
 // own.
@@ -218,7 +208,9 @@ type Run struct {
 	NotBefore time.Time `json:"not_before,omitzero"`
 	StartBy   time.Time `json:"start_by,omitzero"`
 	Deadline  time.Time `json:"deadline,omitzero"`
-	// AnswerBy is when the first open question expires; zero for never.
+	// By is who submitted the job: see Job.By.
+	By string `json:"by,omitempty"`
+	// AnswerBy is when the first open wait expires; zero for never.
 	AnswerBy time.Time `json:"answer_by,omitzero"`
 	// Owner holds the newest lease, Epoch is its number, counted from one, and Expires
 	// when it runs out. Owner is empty when it was released.
@@ -284,43 +276,11 @@ type Update struct {
 	Steps   int
 	// Result is what the run ended with, opaque to the store. It is stored with an end only.
 	Result []byte
-	// Questions, unless nil, replaces all questions of the run: an empty list removes them. The
-	// answer recorded for the same call and hash is kept; otherwise the answer given here is stored.
-	Questions []Question
-}
-
-// Question is a call that waits for an answer of a person, or of another run.
-type Question struct {
-	Run agent.RunID `json:"run"`
-	// Call is the id of the call, Hash the hash of what would run: see agent.ToolCall.Hash.
-	Call string `json:"call"`
-	Hash string `json:"hash"`
-	Tool string `json:"tool"`
-	// Asked is when the question was asked, Deadline when it expires; zero for never.
-	Asked    time.Time `json:"asked"`
-	Deadline time.Time `json:"deadline,omitzero"`
-	// Child is the run whose end answers the question; empty for one that a person
-	// answers.
-	Child agent.RunID `json:"child,omitempty"`
-	// TokenHash is the SHA-256 of the token that a link carries; all zero for none.
-	TokenHash [32]byte `json:"-"`
-	// Data is everything that a person sees, opaque to the store.
-	Data []byte `json:"data,omitempty"`
-	// Answer is the recorded answer; nil until there is one.
-	Answer *Answer `json:"answer,omitempty"`
-}
-
-// Answer is the answer to the question about a call.
-type Answer struct {
-	// Call and Hash identify the question.
-	Call string `json:"call"`
-	Hash string `json:"hash"`
-	// Ends is set when the answer ends the run, whatever the other answers are.
-	Ends bool `json:"ends,omitempty"`
-	// At is the time of the answer; set by the store.
-	At time.Time `json:"at"`
-	// Data is the rest, opaque to the store.
-	Data []byte `json:"data,omitempty"`
+	// Waits, unless nil, replaces all waits of the run: an empty list removes them. The
+	// answers recorded for the same wait and hash are kept; otherwise those given here are stored.
+	Waits []Wait
+	// AnyWait, with Waits, says that the run is ready when one of them has happened, instead of all.
+	AnyWait bool
 }
 
 // Filter selects runs. The zero Filter selects all.
@@ -348,7 +308,7 @@ type Filter struct {
 // Label is a label of a run.
 type Label struct{ Name, Value string }
 
-// DefaultLimit is the maximum number of runs that List returns for a Filter without a Limit.
+// DefaultLimit is the maximum number of items that a list has when its filter has no Limit.
 const DefaultLimit = 100
 
 // Switch is the switch that denies every tool.
@@ -371,6 +331,8 @@ var (
 	ErrStale = errors.New("another process has claimed the run: this process must not write to it")
 	// ErrAnswered is returned when another answer came first.
 	ErrAnswered = errors.New("the question is already answered")
+	// ErrMoreAnswers is returned when another answer came that did not decide: look again and repeat.
+	ErrMoreAnswers = errors.New("another answer came meanwhile")
 )
 
 // HeldError is returned when another process holds a run.

@@ -94,7 +94,7 @@ func TestWorker(t *testing.T) {
 		e := c.next(t, durable.WorkerReleased)
 		require.NoError(t, e.Err)
 		assert.Equal(t, durable.StatusWaiting, e.Run.Status)
-		questions, err := store.Questions(t.Context(), e.Run.ID)
+		questions, err := store.Waits(t.Context(), e.Run.ID)
 		require.NoError(t, err)
 		var answers []durable.Answer
 		for _, q := range questions {
@@ -431,7 +431,7 @@ func (r *parentRunner) Execute(ctx context.Context, about durable.Run) error {
 	if about.Attempts == 1 {
 		r.child.Parent = about.ID
 		c.Jobs = []durable.Job{r.child}
-		c.Update = durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "child", Hash: "h", Child: r.child.ID}}}
+		c.Update = durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{Call: "child", Hash: "h", Child: r.child.ID}}}
 	}
 	return r.store.Commit(ctx, about.Lease(), c)
 }

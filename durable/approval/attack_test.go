@@ -117,8 +117,8 @@ func TestTokensAreNeverLogged(t *testing.T) {
 // gone is a store that is away.
 type gone struct{ durable.Store }
 
-func (gone) QuestionByToken(context.Context, [32]byte) (durable.Question, error) {
-	return durable.Question{}, errors.New("connection refused")
+func (gone) WaitByToken(context.Context, [32]byte) (durable.Wait, error) {
+	return durable.Wait{}, errors.New("connection refused")
 }
 
 // A store that finds the wrong question, or finds one for a token that is no token, is
@@ -143,8 +143,8 @@ type lax struct {
 	only [32]byte
 }
 
-func (s lax) QuestionByToken(ctx context.Context, _ [32]byte) (durable.Question, error) {
-	return s.Store.QuestionByToken(ctx, s.only)
+func (s lax) WaitByToken(ctx context.Context, _ [32]byte) (durable.Wait, error) {
+	return s.Store.WaitByToken(ctx, s.only)
 }
 
 // Of the calls of a run that an approver ended, none can be decided any more once it goes on.

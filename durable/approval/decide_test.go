@@ -312,7 +312,7 @@ func TestTheQuestionChanged(t *testing.T) {
 	data, err := json.Marshal(changed)
 	require.NoError(t, err)
 	ask := func(hash string) {
-		require.NoError(t, d.store.Commit(t.Context(), lease, durable.Commit{Update: durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{
+		require.NoError(t, d.store.Commit(t.Context(), lease, durable.Commit{Update: durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{
 			Call: "c1", Hash: hash, Tool: "pay", Asked: time.Now(), Data: data, TokenHash: durable.TokenHash(d.notice.Calls[0].Token),
 		}}}}))
 	}

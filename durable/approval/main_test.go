@@ -176,7 +176,7 @@ func postJSON(t *testing.T, link, format string, args ...any) answer {
 // undecided fails the test when call i has an answer.
 func (d *desk) undecided(t *testing.T, i int) {
 	t.Helper()
-	all, err := d.store.Questions(t.Context(), d.notice.Run.ID)
+	all, err := d.store.Waits(t.Context(), d.notice.Run.ID)
 	require.NoError(t, err)
 	assert.Nil(t, all[i].Answer, "an answer was recorded")
 }

@@ -16,17 +16,17 @@ import (
 
 // question is a stored question with its call, run and batch.
 type question struct {
-	kept  durable.Question
+	kept  durable.Wait
 	asked agent.Intervention
 	about durable.Run
-	batch []durable.Question // all of the run, in call order
+	batch []durable.Wait // all of the run, in call order
 }
 
 // findQuestion returns the question for a token. It returns ErrNotFound when there is none, or when the run no longer
 // waits for its answer. To avoid timing differences, every token is hashed, looked up and compared.
 func findQuestion(ctx context.Context, store durable.Store, token string) (*question, error) {
 	hash := durable.TokenHash(token)
-	q, err := store.QuestionByToken(ctx, hash)
+	q, err := store.WaitByToken(ctx, hash)
 	same := subtle.ConstantTimeCompare(hash[:], q.TokenHash[:]) == 1
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func findQuestion(ctx context.Context, store durable.Store, token string) (*ques
 	if found.about, err = store.Run(ctx, q.Run); err != nil {
 		return nil, err
 	}
-	if found.batch, err = store.Questions(ctx, q.Run); err != nil {
+	if found.batch, err = store.Waits(ctx, q.Run); err != nil {
 		return nil, err
 	}
 	if q.Answer == nil && found.over() {
@@ -58,7 +58,7 @@ func findQuestion(ctx context.Context, store durable.Store, token string) (*ques
 func (q *question) over() bool {
 	waits := q.about.Status == durable.StatusWaiting || q.about.Status == durable.StatusReady // the deadline may have passed
 	return !waits || q.about.CancelReason != "" ||
-		lo.SomeBy(q.batch, func(sibling durable.Question) bool { return sibling.Answer != nil && sibling.Answer.Ends })
+		lo.SomeBy(q.batch, func(sibling durable.Wait) bool { return sibling.Answer != nil && sibling.Answer.Ends })
 }
 
 // expired reports whether the deadline passed before an answer arrived.
@@ -136,7 +136,7 @@ func (q *question) pageData(now time.Time) *shown {
 		Questions: questionsOf(q.asked), Asked: q.kept.Asked, Deadline: q.kept.Deadline,
 		Original: arguments(q.asked.Original.Arguments), Arguments: arguments(call.Arguments), Begun: q.asked.Begun,
 		State: stateOpen, Decided: decisionOn(q.asked, q.kept), now: now,
-		Others: lo.FilterMap(q.batch, func(sibling durable.Question, _ int) (other, bool) {
+		Others: lo.FilterMap(q.batch, func(sibling durable.Wait, _ int) (other, bool) {
 			i, err := durable.InterventionOf(sibling)
 			return other{
 				Call: sibling.Call, Tool: sibling.Tool, Reason: i.Questions.Reason(),
@@ -158,7 +158,7 @@ func (q *question) pageData(now time.Time) *shown {
 }
 
 // decisionOn returns the decision; nil before there is an answer.
-func decisionOn(i agent.Intervention, q durable.Question) *decided {
+func decisionOn(i agent.Intervention, q durable.Wait) *decided {
 	answer := i.Answer()
 	if answer == nil || q.Answer == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 
 var asking = map[string]part{
 	"come back in call order": func(t *testing.T, s durable.Store) {
-		var want []durable.Question
+		var want []durable.Wait
 		for _, call := range []string{"m", "z", "a", "c10", "c9"} {
 			q := newQuestion(call)
 			q.Tool, q.Data = "tool "+call, []byte("data\x00"+call)
@@ -51,9 +51,9 @@ var asking = map[string]part{
 		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c"), newQuestion("d")))
 		writeUpdate(t, s, l, waitUpdate(1, newQuestion("e"), newQuestion("c")))
 		assert.Equal(t, []string{"e", "c"}, calls(readQuestions(t, s, "r")))
-		writeUpdate(t, s, l, durable.Update{Questions: []durable.Question{newQuestion("f")}})
+		writeUpdate(t, s, l, durable.Update{Waits: []durable.Wait{newQuestion("f")}})
 		assert.Equal(t, []string{"f"}, calls(readQuestions(t, s, "r")), "also where the status stays")
-		writeUpdate(t, s, l, durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{}})
+		writeUpdate(t, s, l, durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{}})
 		assert.Empty(t, readQuestions(t, s, "r"))
 	},
 	"keep their answers": func(t *testing.T, s durable.Store) {
@@ -113,7 +113,7 @@ var asking = map[string]part{
 		writeUpdate(t, s, l, waitUpdate(1, d))
 		assert.True(t, getRun(t, s, "r").AnswerBy.IsZero())
 		writeUpdate(t, s, l, waitUpdate(1, c))
-		writeUpdate(t, s, l, durable.Update{Status: durable.StatusRunning, Questions: []durable.Question{}})
+		writeUpdate(t, s, l, durable.Update{Status: durable.StatusRunning, Waits: []durable.Wait{}})
 		assert.True(t, getRun(t, s, "r").AnswerBy.IsZero())
 	},
 	"are found by token": func(t *testing.T, s durable.Store) {
@@ -125,12 +125,12 @@ var asking = map[string]part{
 			suspendRun(t, s, agent.RunID(strconv.Itoa(i)), newQuestion("b"), q)
 		}
 		for i := range tokens {
-			q, err := s.QuestionByToken(t.Context(), tokens[i])
+			q, err := s.WaitByToken(t.Context(), tokens[i])
 			require.NoError(t, err)
 			sameQuestion(t, readQuestions(t, s, agent.RunID(strconv.Itoa(i)))[1], q)
 		}
 		require.NoError(t, s.Answer(t.Context(), "1", newAnswer("c")))
-		q, err := s.QuestionByToken(t.Context(), tokens[1])
+		q, err := s.WaitByToken(t.Context(), tokens[1])
 		require.NoError(t, err)
 		require.NotNil(t, q.Answer, "an answered one, too")
 		assert.Equal(t, "yes", string(q.Answer.Data))
@@ -139,13 +139,13 @@ var asking = map[string]part{
 		near := tokens[0]
 		near[31]++
 		for name, token := range map[string][32]byte{"none": {}, "near": near, "of a run that ended": tokens[2]} {
-			_, err := s.QuestionByToken(t.Context(), token)
+			_, err := s.WaitByToken(t.Context(), token)
 			require.ErrorIs(t, err, durable.ErrNotFound, name)
 		}
 	},
 }
 
-func calls(all []durable.Question) []string {
+func calls(all []durable.Wait) []string {
 	names := []string{}
 	for _, q := range all {
 		names = append(names, q.Call)
@@ -154,7 +154,7 @@ func calls(all []durable.Question) []string {
 }
 
 // sameQuestion compares questions: a time is equal in any zone, no data is empty data.
-func sameQuestion(t *testing.T, want, got durable.Question) {
+func sameQuestion(t *testing.T, want, got durable.Wait) {
 	t.Helper()
 	assert.Equal(t, []any{want.Run, want.Call, want.Hash, want.Tool, want.Child, want.TokenHash, string(want.Data)},
 		[]any{got.Run, got.Call, got.Hash, got.Tool, got.Child, got.TokenHash, string(got.Data)}, "question")

@@ -86,7 +86,7 @@ var committing = map[string]part{
 	},
 	"an empty status leaves things as they are": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, durable.Update{Status: durable.StatusWaiting, Reason: "because", Steps: 4, Questions: []durable.Question{newQuestion("c")}})
+		writeUpdate(t, s, l, durable.Update{Status: durable.StatusWaiting, Reason: "because", Steps: 4, Waits: []durable.Wait{newQuestion("c")}})
 		writeUpdate(t, s, l, durable.Update{Reason: "other", Steps: 9, Blocked: true, Result: []byte("no")}, newEntry(1))
 		r := getRun(t, s, "r")
 		assert.Equal(t, []any{durable.StatusWaiting, agent.StopReason("because"), 4, int64(1), false},
@@ -98,7 +98,7 @@ var committing = map[string]part{
 			id := agent.RunID(status)
 			l := beginRun(t, s, id)
 			writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")), newEntry(1))
-			writeUpdate(t, s, l, durable.Update{Status: status, Reason: "over", Steps: 2, Questions: []durable.Question{newQuestion("d")}}, newEntry(2))
+			writeUpdate(t, s, l, durable.Update{Status: status, Reason: "over", Steps: 2, Waits: []durable.Wait{newQuestion("d")}}, newEntry(2))
 			r := getRun(t, s, id)
 			assert.Equal(t, []any{status, agent.StopReason("over"), 2, int64(2), "", int64(1)},
 				[]any{r.Status, r.Reason, r.Steps, r.Entries, r.Owner, r.Epoch})

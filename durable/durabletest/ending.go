@@ -27,7 +27,7 @@ var ending = map[string]part{
 
 		_, err := s.Run(t.Context(), "r")
 		require.ErrorIs(t, err, durable.ErrNotFound)
-		_, err = s.QuestionByToken(t.Context(), q.TokenHash)
+		_, err = s.WaitByToken(t.Context(), q.TokenHash)
 		require.ErrorIs(t, err, durable.ErrNotFound)
 		require.ErrorIs(t, s.Delete(t.Context(), "r"), durable.ErrNotFound)
 		assert.Equal(t, []agent.RunID{"other"}, listIDs(t, s, durable.Filter{}))

@@ -141,15 +141,15 @@ func reconcileAll(t *testing.T, s durable.Store) durable.Reconciled {
 }
 
 // suspendRun begins a run that waits for answers and that no process holds.
-func suspendRun(t *testing.T, s durable.Store, id agent.RunID, questions ...durable.Question) {
+func suspendRun(t *testing.T, s durable.Store, id agent.RunID, questions ...durable.Wait) {
 	t.Helper()
 	l := beginRun(t, s, id)
 	writeUpdate(t, s, l, waitUpdate(1, questions...))
 	releaseRun(t, s, l)
 }
 
-func waitUpdate(steps int, questions ...durable.Question) durable.Update {
-	return durable.Update{Status: durable.StatusWaiting, Steps: steps, Questions: questions}
+func waitUpdate(steps int, questions ...durable.Wait) durable.Update {
+	return durable.Update{Status: durable.StatusWaiting, Steps: steps, Waits: questions}
 }
 
 // endUpdate returns an update that ends a run.
@@ -216,19 +216,19 @@ func readResult(t *testing.T, s durable.Store, id agent.RunID) string {
 }
 
 // newQuestion returns a question about a call, with the hash that newAnswer uses.
-func newQuestion(call string) durable.Question {
-	return durable.Question{Call: call, Hash: "hash of " + call, Tool: "bash", Asked: testTime(), Data: []byte("may I?")}
+func newQuestion(call string) durable.Wait {
+	return durable.Wait{Call: call, Hash: "hash of " + call, Tool: "bash", Asked: testTime(), Data: []byte("may I?")}
 }
 
 // newQuestionBy returns a question with a deadline.
-func newQuestionBy(call string, deadline time.Time) durable.Question {
+func newQuestionBy(call string, deadline time.Time) durable.Wait {
 	q := newQuestion(call)
 	q.Deadline = deadline
 	return q
 }
 
 // newQuestionTo returns a question that the end of a child answers.
-func newQuestionTo(call string, child agent.RunID) durable.Question {
+func newQuestionTo(call string, child agent.RunID) durable.Wait {
 	q := newQuestion(call)
 	q.Child = child
 	return q
@@ -245,9 +245,9 @@ func answerRun(t *testing.T, s durable.Store, id agent.RunID, calls ...string) {
 	}
 }
 
-func readQuestions(t *testing.T, s durable.Store, id agent.RunID) []durable.Question {
+func readQuestions(t *testing.T, s durable.Store, id agent.RunID) []durable.Wait {
 	t.Helper()
-	all, err := s.Questions(t.Context(), id)
+	all, err := s.Waits(t.Context(), id)
 	require.NoError(t, err, "read the questions of run %q", id)
 	return all
 }

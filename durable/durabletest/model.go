@@ -39,7 +39,7 @@ type modelRun struct {
 	input, result []byte
 	journal       []durable.Entry
 	events        []durable.Event
-	questions     []durable.Question
+	questions     []durable.Wait
 	signals       []durable.Signal
 	sent, handled int64
 	offer         int64
@@ -192,7 +192,7 @@ func (m model) end(r *modelRun, s durable.Status) {
 	}
 	r.setAnswerBy()
 	for _, parent := range m.runs {
-		waits := slices.ContainsFunc(parent.questions, func(q durable.Question) bool {
+		waits := slices.ContainsFunc(parent.questions, func(q durable.Wait) bool {
 			return q.Child == r.ID && q.Answer == nil
 		})
 		if waits && m.broken != "parents" {

@@ -97,8 +97,8 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 }
 
 func (m model) update(r *modelRun, u durable.Update) {
-	if u.Questions != nil {
-		m.ask(r, u.Questions)
+	if u.Waits != nil {
+		m.ask(r, u.Waits)
 	}
 	if u.Status != "" || m.broken == "empty status" {
 		r.Reason, r.Blocked, r.Steps = u.Reason, u.Blocked && m.broken != "blocked", u.Steps
@@ -127,7 +127,7 @@ func (m model) addEvents(r *modelRun, events []durable.Event) {
 	}
 }
 
-func (m model) ask(r *modelRun, asked []durable.Question) {
+func (m model) ask(r *modelRun, asked []durable.Wait) {
 	old := r.questions
 	r.questions = nil
 	for _, q := range asked {
@@ -140,7 +140,7 @@ func (m model) ask(r *modelRun, asked []durable.Question) {
 		r.questions = append(r.questions, q)
 	}
 	if m.broken == "call order" {
-		slices.SortFunc(r.questions, func(a, b durable.Question) int { return cmp.Compare(a.Call, b.Call) })
+		slices.SortFunc(r.questions, func(a, b durable.Wait) int { return cmp.Compare(a.Call, b.Call) })
 	}
 }
 
@@ -179,13 +179,13 @@ func (m model) Events(ctx context.Context, id agent.RunID, after int64, limit in
 }
 
 // Questions implements durable.Store.
-func (m model) Questions(ctx context.Context, id agent.RunID) ([]durable.Question, error) {
+func (m model) Waits(ctx context.Context, id agent.RunID) ([]durable.Wait, error) {
 	r, done, err := m.find(ctx, id)
 	defer done()
 	if err != nil {
 		return nil, err
 	}
-	var all []durable.Question
+	var all []durable.Wait
 	for _, q := range r.questions {
 		q.Data = bytes.Clone(q.Data)
 		if q.Answer != nil {
@@ -198,12 +198,12 @@ func (m model) Questions(ctx context.Context, id agent.RunID) ([]durable.Questio
 	return all, nil
 }
 
-// QuestionByToken implements durable.Store.
-func (m model) QuestionByToken(ctx context.Context, tokenHash [32]byte) (durable.Question, error) {
+// WaitByToken implements durable.Store.
+func (m model) WaitByToken(ctx context.Context, tokenHash [32]byte) (durable.Wait, error) {
 	done, err := m.lock(ctx)
 	defer done()
 	if err != nil {
-		return durable.Question{}, err
+		return durable.Wait{}, err
 	}
 	for _, r := range m.runs {
 		for _, q := range r.questions {
@@ -212,7 +212,7 @@ func (m model) QuestionByToken(ctx context.Context, tokenHash [32]byte) (durable
 			}
 		}
 	}
-	return durable.Question{}, durable.ErrNotFound
+	return durable.Wait{}, durable.ErrNotFound
 }
 
 // Answer implements durable.Store.
@@ -227,7 +227,7 @@ func (m model) Answer(ctx context.Context, id agent.RunID, answers ...durable.An
 		all = r.questions
 	}
 	find := func(a durable.Answer) int {
-		return slices.IndexFunc(all, func(q durable.Question) bool {
+		return slices.IndexFunc(all, func(q durable.Wait) bool {
 			return q.Call == a.Call && (q.Hash == a.Hash || m.broken == "answer hash")
 		})
 	}

@@ -143,9 +143,9 @@ func wholeWrites(t *testing.T, writer, reader durable.Store) {
 	group.Go(func() {
 		defer close(done)
 		for i := range 40 {
-			u := durable.Update{Status: durable.StatusRunning, Steps: 2 * (i + 1), Questions: []durable.Question{newQuestion("c"), newQuestion("d")}}
+			u := durable.Update{Status: durable.StatusRunning, Steps: 2 * (i + 1), Waits: []durable.Wait{newQuestion("c"), newQuestion("d")}}
 			if i%2 == 0 {
-				u.Questions = []durable.Question{}
+				u.Waits = []durable.Wait{}
 			}
 			assert.NoError(t, add(t.Context(), writer, l, u, newEntry(int64(2*i+1)), newEntry(int64(2*i+2))))
 		}
@@ -163,7 +163,7 @@ func wholeWrites(t *testing.T, writer, reader durable.Store) {
 		assert.NoError(t, err)
 		assert.GreaterOrEqual(t, int64(len(all)), r.Entries)
 		assert.Zero(t, len(all)%2, "two entries are written together, and %d are there", len(all))
-		asked, err := reader.Questions(t.Context(), "r")
+		asked, err := reader.Waits(t.Context(), "r")
 		assert.NoError(t, err)
 		assert.Contains(t, []int{0, 2}, len(asked), "questions")
 	}

@@ -50,7 +50,7 @@ var reconciling = map[string]part{
 	},
 	"a waiting run whose lease has expired is released": func(t *testing.T, s durable.Store) {
 		kid := beginRun(t, s, "kid")
-		for id, q := range map[agent.RunID]durable.Question{
+		for id, q := range map[agent.RunID]durable.Wait{
 			"open": newQuestion("c"), "answered": newQuestion("c"), "child": newQuestionTo("c", "kid"), "overdue": newQuestionBy("c", longAgo()),
 		} {
 			l := beginRun(t, s, id)

@@ -127,7 +127,7 @@ var submitting = map[string]part{
 			"entries":   second(s.Entries(ctx, unknownRun, 0)),
 			"events":    second(s.Events(ctx, unknownRun, 0, 1)),
 			"run":       second(s.Run(ctx, unknownRun)),
-			"questions": second(s.Questions(ctx, unknownRun)),
+			"questions": second(s.Waits(ctx, unknownRun)),
 			"answer":    s.Answer(ctx, unknownRun, newAnswer("c")),
 			"cancel":    s.Signal(ctx, unknownRun, cancelSignal("why")),
 			"pause":     s.Signal(ctx, unknownRun, durable.Signal{Kind: durable.SignalPause}),
@@ -161,8 +161,8 @@ var submitting = map[string]part{
 			"events":            second(s.Events(ctx, "r", 0, 1)),
 			"run":               second(s.Run(ctx, "r")),
 			"list":              second(s.List(ctx, durable.Filter{})),
-			"questions":         second(s.Questions(ctx, "p")),
-			"question by token": second(s.QuestionByToken(ctx, [32]byte{1})),
+			"questions":         second(s.Waits(ctx, "p")),
+			"question by token": second(s.WaitByToken(ctx, [32]byte{1})),
 			"answer":            s.Answer(ctx, "p", newAnswer("c")),
 			"signal":            s.Signal(ctx, "r", cancelSignal("why")),
 			"delete":            s.Delete(ctx, "p"),
@@ -227,7 +227,7 @@ func testTexts(t *testing.T, s durable.Store) {
 		writeCommit(t, s, l, durable.Commit{
 			Entries: []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}},
 			Events:  []durable.Event{{Name: text, At: testTime()}},
-			Update: durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(text), Questions: []durable.Question{
+			Update: durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(text), Waits: []durable.Wait{
 				{Call: text, Hash: text, Tool: text, Asked: testTime(), Child: agent.RunID("c" + text)},
 			}},
 		})

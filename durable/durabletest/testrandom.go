@@ -184,7 +184,7 @@ func (r *random) tryClaim() {
 	}
 }
 
-func (r *random) tryQuestions() (all []durable.Question) {
+func (r *random) tryQuestions() (all []durable.Wait) {
 	for _, call := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2", "3"}), 1, 2, rapid.ID).Draw(r.T, "questions") {
 		q := newQuestionBy(call, draw(r, "question deadline", time.Time{}, time.Time{}, time.Time{}, longAgo(), later()))
 		q.Child = draw(r, "child", append([]agent.RunID{"", ""}, randomIDs...)...)
@@ -202,9 +202,9 @@ func (r *random) update() durable.Update {
 	}
 	switch draw(r, "ask", "no", "none", "some", "some") {
 	case "none":
-		u.Questions = []durable.Question{}
+		u.Waits = []durable.Wait{}
 	case "some":
-		u.Questions = r.tryQuestions()
+		u.Waits = r.tryQuestions()
 	}
 	return u
 }

@@ -111,7 +111,7 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	for i, q := range readQuestions(t, s, "waiting") {
 		sameQuestion(t, asked[i], q)
 	}
-	found, err := s.QuestionByToken(t.Context(), q.TokenHash)
+	found, err := s.WaitByToken(t.Context(), q.TokenHash)
 	require.NoError(t, err)
 	assert.Equal(t, "c", found.Call)
 	sw, err := s.DenyTools(t.Context())

@@ -39,7 +39,7 @@ func TestChangesOfAnotherHandle(t *testing.T) {
 	l := create(t, there, "r")
 	require.NoError(t, there.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusRunning}, entry(1))))
 	require.NoError(t, there.Commit(t.Context(), l, commit(durable.Update{
-		Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "c", Hash: "h"}},
+		Status: durable.StatusWaiting, Waits: []durable.Wait{{Call: "c", Hash: "h"}},
 	})))
 	select {
 	case <-changed:

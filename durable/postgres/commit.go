@@ -35,7 +35,7 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 			}
 			return s.refusal(ctx, &a, errChanged)
 		}
-		lockChildren(&b, c.Update.Questions)
+		lockChildren(&b, c.Update.Waits)
 		s.queues.add(&b, jobs)
 		batchLock(&b, l.Run)
 		a.storeJobs(&b)
@@ -101,7 +101,7 @@ func (a *committing) checkNumbers() error {
 
 // isPlain reports whether the Commit consists of entries, events and changes of the run alone: such a Commit is one statement.
 func (a *committing) isPlain() bool {
-	return len(a.jobs) == 0 && a.c.Update.Questions == nil && !a.ends()
+	return len(a.jobs) == 0 && a.c.Update.Waits == nil && !a.ends()
 }
 
 // isRepeatable reports whether an equal Commit right after this one is this one again, after a lost reply. Equal updates have
@@ -140,14 +140,14 @@ func (a *committing) storeJobs(b *pgx.Batch) {
 
 // ask replaces the questions of the run and keeps the answers to unchanged ones.
 func (a *committing) ask(b *pgx.Batch) {
-	questions := a.c.Update.Questions
+	questions := a.c.Update.Waits
 	if a.ends() {
-		questions = []durable.Question{}
+		questions = []durable.Wait{}
 	}
 	if questions == nil {
 		return
 	}
-	given := lo.Map(questions, func(q durable.Question, _ int) durable.Answer { return lo.FromPtr(q.Answer) })
+	given := lo.Map(questions, func(q durable.Wait, _ int) durable.Answer { return lo.FromPtr(q.Answer) })
 	b.Queue(`
 		WITH old AS (DELETE FROM questions q USING runs r WHERE q.run = r.num AND `+fits+` RETURNING q.call, q.hash, q.answered, q.ends, q.answer)
 		INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, answered, ends, answer)
@@ -163,15 +163,15 @@ func (a *committing) ask(b *pgx.Batch) {
 			) o ON true
 		WHERE `+fits,
 		a.fit(
-			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Call) }),
-			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Hash) }),
-			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Tool) }),
-			lo.Map(questions, func(q durable.Question, _ int) time.Time { return q.Asked.Truncate(time.Microsecond) }),
-			lo.Map(questions, func(q durable.Question, _ int) *time.Time { return orNull(q.Deadline) }),
-			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Child) }),
-			lo.Map(questions, func(q durable.Question, _ int) []byte { return tokenValue(q.TokenHash) }),
-			lo.Map(questions, func(q durable.Question, _ int) []byte { return q.Data }),
-			lo.Map(questions, func(q durable.Question, _ int) bool { return q.Answer != nil }),
+			lo.Map(questions, func(q durable.Wait, _ int) text { return text(q.Call) }),
+			lo.Map(questions, func(q durable.Wait, _ int) text { return text(q.Hash) }),
+			lo.Map(questions, func(q durable.Wait, _ int) text { return text(q.Tool) }),
+			lo.Map(questions, func(q durable.Wait, _ int) time.Time { return q.Asked.Truncate(time.Microsecond) }),
+			lo.Map(questions, func(q durable.Wait, _ int) *time.Time { return orNull(q.Deadline) }),
+			lo.Map(questions, func(q durable.Wait, _ int) text { return text(q.Child) }),
+			lo.Map(questions, func(q durable.Wait, _ int) []byte { return tokenValue(q.TokenHash) }),
+			lo.Map(questions, func(q durable.Wait, _ int) []byte { return q.Data }),
+			lo.Map(questions, func(q durable.Wait, _ int) bool { return q.Answer != nil }),
 			lo.Map(given, func(a durable.Answer, _ int) *time.Time { return orNull(a.At) }),
 			lo.Map(given, func(a durable.Answer, _ int) bool { return a.Ends }),
 			lo.Map(given, func(a durable.Answer, _ int) []byte { return a.Data }),
@@ -205,7 +205,7 @@ func (a *committing) update(b *pgx.Batch) (done *bool) {
 	switch {
 	case a.ends():
 		set += `, ended = clock_timestamp(), ready = NULL, answer_by = NULL, owner = '', expires = NULL, paused = false`
-	case u.Questions != nil:
+	case u.Waits != nil:
 		set += `, answer_by = ` + firstDeadline
 	}
 	query := `WITH r AS (

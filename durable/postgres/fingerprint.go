@@ -15,11 +15,11 @@ import (
 func fingerprint(l durable.Lease, c durable.Commit) []byte {
 	p := printer{sha256.New()}
 	u := c.Update
-	p.number(l.Epoch, int64(u.Steps), c.HandledSignals, lo.Ternary[int64](u.Blocked, 1, 0), lo.Ternary[int64](u.Questions == nil, 1, 0))
-	p.number(int64(len(u.Questions)), int64(len(c.Entries)), int64(len(c.Events)), int64(len(c.Jobs)))
+	p.number(l.Epoch, int64(u.Steps), c.HandledSignals, lo.Ternary[int64](u.Blocked, 1, 0), lo.Ternary[int64](u.Waits == nil, 1, 0))
+	p.number(int64(len(u.Waits)), int64(len(c.Entries)), int64(len(c.Events)), int64(len(c.Jobs)))
 	p.strings(string(l.Run), string(u.Status), string(u.Reason))
 	p.bytes(u.Result)
-	for _, q := range u.Questions {
+	for _, q := range u.Waits {
 		p.question(q)
 	}
 	for _, e := range c.Entries {
@@ -65,7 +65,7 @@ func (p printer) time(all ...time.Time) {
 	}
 }
 
-func (p printer) question(q durable.Question) {
+func (p printer) question(q durable.Wait) {
 	p.strings(q.Call, q.Hash, q.Tool, string(q.Child), string(q.TokenHash[:]))
 	p.bytes(q.Data)
 	p.time(q.Asked, q.Deadline)

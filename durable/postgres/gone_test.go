@@ -98,7 +98,7 @@ func TestAConnectionThatIsKilled(t *testing.T) {
 	l := create(t, s, "r")
 	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{}, entry(1))))
 	before := everything(t, s)
-	u := durable.Update{Status: durable.StatusWaiting, Steps: 1, Questions: []durable.Question{{Call: "c", Hash: "h"}}}
+	u := durable.Update{Status: durable.StatusWaiting, Steps: 1, Waits: []durable.Wait{{Call: "c", Hash: "h"}}}
 
 	unlock := lockRun(t, s, "r")
 	done := make(chan error)
@@ -180,8 +180,8 @@ func every(s durable.Store, l durable.Lease) map[string]func(ctx context.Context
 		"result":    func(ctx context.Context) error { return second(s.Result(ctx, "r")) },
 		"run":       func(ctx context.Context) error { return second(s.Run(ctx, "r")) },
 		"list":      func(ctx context.Context) error { return second(s.List(ctx, durable.Filter{Before: "r"})) },
-		"question":  func(ctx context.Context) error { return second(s.Questions(ctx, "r")) },
-		"token":     func(ctx context.Context) error { return second(s.QuestionByToken(ctx, [32]byte{1})) },
+		"question":  func(ctx context.Context) error { return second(s.Waits(ctx, "r")) },
+		"token":     func(ctx context.Context) error { return second(s.WaitByToken(ctx, [32]byte{1})) },
 		"answer":    func(ctx context.Context) error { return s.Answer(ctx, "r", durable.Answer{Call: "c"}) },
 		"cancel":    func(ctx context.Context) error { return s.Signal(ctx, "r", durable.Signal{Kind: durable.SignalCancel}) },
 		"context": func(ctx context.Context) error {

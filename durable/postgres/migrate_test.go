@@ -57,8 +57,8 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	assert.Equal(t, int64(3), version)
 	s := open(t, at, o)
 	l := create(t, s, "answered")
-	asked := durable.Question{Call: "c", Hash: "h", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte("may I?")}
-	waits := durable.Update{Status: durable.StatusWaiting, Steps: 3, Questions: []durable.Question{asked}}
+	asked := durable.Wait{Call: "c", Hash: "h", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte("may I?")}
+	waits := durable.Update{Status: durable.StatusWaiting, Steps: 3, Waits: []durable.Wait{asked}}
 	require.NoError(t, s.Commit(t.Context(), l, commit(waits, entries(1, 3)...)))
 	require.NoError(t, s.Answer(t.Context(), "answered", durable.Answer{Call: "c", Hash: "h", Data: []byte("yes")}))
 	require.NoError(t, s.Release(t.Context(), l, 0))
@@ -252,13 +252,13 @@ func TestARoleThatMayOnlyWriteRows(t *testing.T) {
 type whole struct {
 	all       []durable.Run
 	journals  map[agent.RunID][]durable.Entry
-	questions map[agent.RunID][]durable.Question
+	questions map[agent.RunID][]durable.Wait
 	events    map[agent.RunID][]durable.Event
 }
 
 func everything(t *testing.T, s durable.Store) whole {
 	t.Helper()
-	w := whole{journals: map[agent.RunID][]durable.Entry{}, questions: map[agent.RunID][]durable.Question{}, events: map[agent.RunID][]durable.Event{}}
+	w := whole{journals: map[agent.RunID][]durable.Entry{}, questions: map[agent.RunID][]durable.Wait{}, events: map[agent.RunID][]durable.Event{}}
 	var err error
 	w.all, err = s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
@@ -267,7 +267,7 @@ func everything(t *testing.T, s durable.Store) whole {
 		require.NoError(t, err)
 		w.events[r.ID], err = s.Events(t.Context(), r.ID, 0, 100)
 		require.NoError(t, err)
-		w.questions[r.ID], err = s.Questions(t.Context(), r.ID)
+		w.questions[r.ID], err = s.Waits(t.Context(), r.ID)
 		require.NoError(t, err)
 	}
 	return w

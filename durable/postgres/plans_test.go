@@ -195,7 +195,7 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 		}
 	}
 	label := map[string]string{"team": "new"}
-	question := []durable.Question{{Call: "c", Hash: "h", Child: id(90)}, {Call: "d", Hash: "h"}}
+	question := []durable.Wait{{Call: "c", Hash: "h", Child: id(90)}, {Call: "d", Hash: "h"}}
 	needs := durable.Needs{Kind: durable.KindAgent, Name: "a"}
 	for _, call := range []struct {
 		name string
@@ -222,14 +222,14 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 			return s.Commit(ctx, leases[i], c)
 		}},
 		{"wait", 60, func(i int) error {
-			return s.Commit(ctx, leases[i], commit(durable.Update{Status: durable.StatusWaiting, Questions: question}, entries(4, 4)...))
+			return s.Commit(ctx, leases[i], commit(durable.Update{Status: durable.StatusWaiting, Waits: question}, entries(4, 4)...))
 		}},
 		{"answer", 50, func(i int) error { return s.Answer(ctx, fresh(i), durable.Answer{Call: "c", Hash: "h"}) }},
 		{"run", 8, func(i int) error { return second(s.Run(ctx, fresh(i))) }},
 		{"entries", 10, func(i int) error { return second(s.Entries(ctx, fresh(i), 2)) }},
 		{"events", 10, func(i int) error { return second(s.Events(ctx, fresh(i), 0, 10)) }},
 		{"input", 10, func(i int) error { return second(s.Input(ctx, fresh(i))) }},
-		{"questions", 10, func(i int) error { return second(s.Questions(ctx, fresh(i))) }},
+		{"questions", 10, func(i int) error { return second(s.Waits(ctx, fresh(i))) }},
 		{"list", 100, func(i int) error {
 			return second(s.List(ctx, durable.Filter{Status: []durable.Status{durable.StatusWaiting}, Limit: 20, Before: id(i)}))
 		}},

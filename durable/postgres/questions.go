@@ -18,7 +18,7 @@ const (
 )
 
 // Questions returns the questions of a run: see durable.Store.
-func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Question, err error) {
+func (s *Store) Waits(ctx context.Context, id agent.RunID) (all []durable.Wait, err error) {
 	err = s.call(ctx, fmt.Sprintf("read the questions of run %s", id), func(ctx context.Context) error {
 		all, err = ofRun(ctx, s, id, collectQuestion, questionsQuery)
 		return err
@@ -26,8 +26,8 @@ func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Qu
 	return all, err
 }
 
-// QuestionByToken returns the question for a token: see durable.Store.
-func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q durable.Question, err error) {
+// WaitByToken returns the question for a token: see durable.Store.
+func (s *Store) WaitByToken(ctx context.Context, tokenHash [32]byte) (q durable.Wait, err error) {
 	err = s.call(ctx, "find a question by its token", func(ctx context.Context) error {
 		hash := tokenValue(tokenHash)
 		if hash == nil {
@@ -37,7 +37,7 @@ func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q dura
 		return notFound(err)
 	})
 	if err != nil {
-		return durable.Question{}, err
+		return durable.Wait{}, err
 	}
 	return q, nil
 }
@@ -57,7 +57,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			var (
 				b      pgx.Batch
-				asked  []durable.Question
+				asked  []durable.Wait
 				status durable.Status
 			)
 			b.Queue(`SELECT status FROM runs WHERE id = $1 FOR NO KEY UPDATE`, text(id)).QueryRow(scanOptional((*text)(&status)))
@@ -91,7 +91,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 }
 
 // checkAnswers returns an error for each invalid answer to the questions of a run with that status.
-func checkAnswers(status durable.Status, asked []durable.Question, answers []durable.Answer) error {
+func checkAnswers(status durable.Status, asked []durable.Wait, answers []durable.Answer) error {
 	type form struct{ call, hash string }
 	open := map[form]bool{}
 	for _, q := range asked {

@@ -85,9 +85,9 @@ func scanOffer(row pgx.CollectableRow) (o durable.Offer, err error) {
 // questionColumns are the columns that scanQuestion reads, of q and its run r.
 const questionColumns = `r.id, q.call, q.hash, q.tool, q.asked, q.deadline, q.child, q.token, q.data, q.answered, q.ends, q.answer`
 
-func collectQuestion(row pgx.CollectableRow) (durable.Question, error) { return scanQuestion(row) }
+func collectQuestion(row pgx.CollectableRow) (durable.Wait, error) { return scanQuestion(row) }
 
-func scanQuestion(row pgx.Row) (q durable.Question, err error) {
+func scanQuestion(row pgx.Row) (q durable.Wait, err error) {
 	var (
 		token []byte
 		a     durable.Answer

@@ -32,15 +32,15 @@ func TestTextsAreAnyBytes(t *testing.T) {
 		l, err := s.Begin(t.Context(), want, "one", time.Hour)
 		require.NoError(r, err)
 		e := durable.Entry{Seq: 1, Kind: durable.EntryKind(texts.Draw(r, "kind")), Key: texts.Draw(r, "key"), At: time.Unix(1, 0).UTC()}
-		q := durable.Question{Run: want.ID, Call: texts.Draw(r, "call"), Hash: texts.Draw(r, "hash"), Tool: texts.Draw(r, "tool"), Asked: e.At}
-		u := durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(texts.Draw(r, "reason")), Questions: []durable.Question{q}}
+		q := durable.Wait{Run: want.ID, Call: texts.Draw(r, "call"), Hash: texts.Draw(r, "hash"), Tool: texts.Draw(r, "tool"), Asked: e.At}
+		u := durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(texts.Draw(r, "reason")), Waits: []durable.Wait{q}}
 		require.NoError(r, s.Commit(t.Context(), l, commit(u, e)))
 		got := run(t, s, want.ID)
 		assert.Equal(r, []any{want.Session, want.Name, want.Parent, want.Root, u.Reason}, []any{got.Session, got.Name, got.Parent, got.Root, got.Reason})
 		assert.Equal(r, []durable.Entry{e}, journal(t, s, want.ID))
-		asked, err := s.Questions(t.Context(), want.ID)
+		asked, err := s.Waits(t.Context(), want.ID)
 		require.NoError(r, err)
-		assert.Equal(r, []durable.Question{q}, asked)
+		assert.Equal(r, []durable.Wait{q}, asked)
 		require.NoError(r, s.Answer(t.Context(), want.ID, durable.Answer{Call: q.Call, Hash: q.Hash}))
 		if want.Name != "" {
 			found, err := s.List(t.Context(), durable.Filter{Name: want.Name, Limit: 1})

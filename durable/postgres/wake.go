@@ -75,7 +75,7 @@ func batchWakeParents(b *pgx.Batch, ended ...agent.RunID) {
 // lockChildren keeps the child runs in the questions from ending at the same time: either this Commit sees that a child
 // has ended, or the child's last Commit sees the question. It locks the children before the run itself, as the end of a child
 // does, to avoid a deadlock.
-func lockChildren(b *pgx.Batch, questions []durable.Question) {
+func lockChildren(b *pgx.Batch, questions []durable.Wait) {
 	var children []text
 	for _, q := range questions {
 		if q.Child != "" {

@@ -191,7 +191,7 @@ func BenchmarkMany(b *testing.B) { //nolint:gocognit // a table of measurements
 	})
 	b.Run("question by token", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := s.QuestionByToken(b.Context(), tokenOf(77_777)); err != nil {
+			if _, err := s.WaitByToken(b.Context(), tokenOf(77_777)); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -92,7 +92,7 @@ func TestClockSetBack(t *testing.T) {
 func TestReconcileCauses(t *testing.T) {
 	s, c := atNoon(t)
 	minute := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
-	waiting := func(id agent.RunID, q durable.Question) durable.Lease {
+	waiting := func(id agent.RunID, q durable.Wait) durable.Lease {
 		l := park(t, s, id, q)
 		require.NoError(t, s.Release(t.Context(), l, 0))
 		return l

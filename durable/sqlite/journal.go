@@ -87,14 +87,14 @@ func update(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now in
 	if err == nil && c.Update.Status.Ended() {
 		return endRunWith(ctx, t, l.Run, c.Update.Result, now)
 	}
-	if err != nil || c.Update.Questions == nil {
+	if err != nil || c.Update.Waits == nil {
 		return err
 	}
 	h, err := readRun(ctx, t, l.Run)
 	if err != nil {
 		return err
 	}
-	return replaceQuestions(ctx, t, h.n, c.Update.Questions)
+	return replaceQuestions(ctx, t, h.n, c.Update.Waits)
 }
 
 func consecutive(entries []durable.Entry) bool {

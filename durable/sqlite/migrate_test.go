@@ -29,7 +29,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 		require.NoError(t, err)
 		entries, err := s.Entries(t.Context(), "r", 0)
 		require.NoError(t, err)
-		found, err := s.QuestionByToken(t.Context(), q.TokenHash)
+		found, err := s.WaitByToken(t.Context(), q.TokenHash)
 		require.NoError(t, err)
 		sw, err := s.DenyTools(t.Context())
 		require.NoError(t, err)

@@ -240,17 +240,17 @@ func entry(seq int64) durable.Entry {
 	return durable.Entry{Seq: seq, Kind: "note", At: time.Now(), Data: []byte("data")}
 }
 
-func question(call string) durable.Question {
-	return durable.Question{Call: call, Hash: "hash", Tool: "bash"}
+func question(call string) durable.Wait {
+	return durable.Wait{Call: call, Hash: "hash", Tool: "bash"}
 }
 
 func answer(call string) durable.Answer { return durable.Answer{Call: call, Hash: "hash"} }
 
 // park makes a parked run, which its lease still holds.
-func park(t testing.TB, s *sqlite.Store, id agent.RunID, questions ...durable.Question) durable.Lease {
+func park(t testing.TB, s *sqlite.Store, id agent.RunID, questions ...durable.Wait) durable.Lease {
 	t.Helper()
 	l, err := s.Begin(t.Context(), durable.Job{ID: id, Name: "tester"}, "one", time.Hour)
 	require.NoError(t, err)
-	require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusWaiting, Questions: questions}))
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusWaiting, Waits: questions}))
 	return l
 }

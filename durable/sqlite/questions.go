@@ -29,7 +29,7 @@ const (
 )
 
 // replaceQuestions replaces the questions of a run and keeps the answers to unchanged ones.
-func replaceQuestions(ctx context.Context, t tx, n int64, questions []durable.Question) error {
+func replaceQuestions(ctx context.Context, t tx, n int64, questions []durable.Wait) error {
 	type form struct{ call, hash string }
 	answers := map[form]durable.Answer{}
 	rows, err := t.prepare(ctx, selectAnswered).QueryContext(ctx, n) //nolint:sqlclosecheck // closed with the transaction
@@ -125,7 +125,7 @@ func refuseAnswered(ctx context.Context, t tx, id agent.RunID, n int64, answers 
 }
 
 // Questions implements durable.Store.
-func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Question, err error) {
+func (s *Store) Waits(ctx context.Context, id agent.RunID) (all []durable.Wait, err error) {
 	err = s.read(ctx, "reading questions", func() error {
 		all = nil
 		there := false
@@ -146,8 +146,8 @@ func (s *Store) Questions(ctx context.Context, id agent.RunID) (all []durable.Qu
 	return ignoreNoRows(all, err)
 }
 
-// QuestionByToken implements durable.Store.
-func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q durable.Question, err error) {
+// WaitByToken implements durable.Store.
+func (s *Store) WaitByToken(ctx context.Context, tokenHash [32]byte) (q durable.Wait, err error) {
 	err = s.read(ctx, "looking for a question", func() error {
 		q, _, err = scanQuestion(s.statements[selectByToken].QueryRowContext(ctx, tokenHash[:]).Scan)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -159,7 +159,7 @@ func (s *Store) QuestionByToken(ctx context.Context, tokenHash [32]byte) (q dura
 }
 
 // scanQuestion reads a row of questionColumns; asked reports whether it contains a question.
-func scanQuestion(scan func(...any) error) (q durable.Question, asked bool, err error) {
+func scanQuestion(scan func(...any) error) (q durable.Wait, asked bool, err error) {
 	var run string
 	var call, hash, tool, child sql.NullString
 	var when, deadline micros
@@ -167,7 +167,7 @@ func scanQuestion(scan func(...any) error) (q durable.Question, asked bool, err 
 	var ends sql.NullBool
 	var token, answer []byte
 	if err := scan(&run, &call, &hash, &tool, &when, &deadline, &child, &token, &q.Data, &answered, &ends, &answer); err != nil || !call.Valid {
-		return durable.Question{}, false, err
+		return durable.Wait{}, false, err
 	}
 	q.Run, q.Call, q.Hash, q.Tool, q.Child = agent.RunID(run), call.String, hash.String, tool.String, agent.RunID(child.String)
 	q.Asked, q.Deadline = when.Time, deadline.Time

@@ -111,7 +111,7 @@ func storeFacts(t *testing.T, s durable.Store) facts {
 		for _, e := range entries {
 			journal = append(journal, fmt.Sprint(e.Seq, " ", e.Kind, " ", e.Key))
 		}
-		questions, err := s.Questions(t.Context(), r.ID)
+		questions, err := s.Waits(t.Context(), r.ID)
 		require.NoError(t, err)
 		var asked []facts
 		for _, q := range questions {

@@ -143,7 +143,7 @@ func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string)
 	if about.Status != durable.StatusWaiting && about.Status != durable.StatusReady { // a ready run may have answered questions
 		return none, &usageError{fmt.Errorf("run %s does not wait for an answer: its status is %s", about.ID, about.Status)}
 	}
-	questions, err := k.store.Questions(ctx, about.ID)
+	questions, err := k.store.Waits(ctx, about.ID)
 	if err != nil {
 		return none, err
 	}
