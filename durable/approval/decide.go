@@ -104,7 +104,7 @@ func (h *handler) record(ctx context.Context, q *question, approval agent.Approv
 	if err := h.store.Answer(storing, q.kept.Run, answer); err != nil {
 		return err
 	}
-	h.options.Log.InfoContext(ctx, "approval: decided", "run", q.kept.Run, "call", q.kept.Call, "tool", q.kept.Tool,
+	h.options.Log.InfoContext(ctx, "approval: decided", "run", q.kept.Run, "call", q.kept.ID, "tool", q.kept.Tool,
 		"verdict", approval.Verdict.String(), "edited", approval.Arguments != "", "by", approval.By)
 	if h.options.Decided != nil {
 		h.options.Decided(ctx, q.kept.Run)

@@ -39,7 +39,7 @@ func findQuestion(ctx context.Context, store durable.Store, token string) (*ques
 		return nil, err
 	}
 	if found.asked.Call.Hash() != q.Hash {
-		return nil, fmt.Errorf("call %s of run %s: the recorded question does not match the call", q.Call, q.Run)
+		return nil, fmt.Errorf("call %s of run %s: the recorded question does not match the call", q.ID, q.Run)
 	}
 	if found.about, err = store.Run(ctx, q.Run); err != nil {
 		return nil, err
@@ -132,16 +132,16 @@ type other struct {
 func (q *question) pageData(now time.Time) *shown {
 	call := q.asked.Call
 	s := &shown{
-		Run: q.kept.Run, Agent: cmp.Or(q.asked.Child.Agent, q.about.Name), Call: q.kept.Call, Tool: call.Name, Hash: q.kept.Hash,
+		Run: q.kept.Run, Agent: cmp.Or(q.asked.Child.Agent, q.about.Name), Call: q.kept.ID, Tool: call.Name, Hash: q.kept.Hash,
 		Questions: questionsOf(q.asked), Asked: q.kept.Asked, Deadline: q.kept.Deadline,
 		Original: arguments(q.asked.Original.Arguments), Arguments: arguments(call.Arguments), Begun: q.asked.Begun,
 		State: stateOpen, Decided: decisionOn(q.asked, q.kept), now: now,
 		Others: lo.FilterMap(q.batch, func(sibling durable.Wait, _ int) (other, bool) {
 			i, err := durable.InterventionOf(sibling)
 			return other{
-				Call: sibling.Call, Tool: sibling.Tool, Reason: i.Questions.Reason(),
+				Call: sibling.ID, Tool: sibling.Tool, Reason: i.Questions.Reason(),
 				Arguments: arguments(i.Call.Arguments), Decided: decisionOn(i, sibling),
-			}, err == nil && sibling.Call != q.kept.Call
+			}, err == nil && sibling.ID != q.kept.ID
 		}),
 	}
 	if !s.Deadline.IsZero() {

@@ -20,12 +20,12 @@ var answering = map[string]part{
 		assert.Nil(t, got[0].Answer)
 		require.NotNil(t, got[1].Answer)
 		assert.Equal(t, []any{"d", "hash of d", true, "no\x00"},
-			[]any{got[1].Answer.Call, got[1].Answer.Hash, got[1].Answer.Ends, string(got[1].Answer.Data)})
+			[]any{got[1].Answer.Wait, got[1].Answer.Hash, got[1].Answer.Ends, string(got[1].Answer.Data)})
 		assert.WithinDuration(t, getRun(t, s, "r").Created, got[1].Answer.At, time.Minute, "the store says when")
 	},
 	"with no data": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newQuestion("c"))
-		require.NoError(t, s.Answer(t.Context(), "r", durable.Answer{Call: "c", Hash: "hash of c"}))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answer{Wait: "c", Hash: "hash of c"}))
 		require.NotNil(t, readQuestions(t, s, "r")[0].Answer)
 		assert.Empty(t, readQuestions(t, s, "r")[0].Answer.Data)
 	},
@@ -43,9 +43,9 @@ var answering = map[string]part{
 		suspendRun(t, s, "r", newQuestion("c"))
 		suspendRun(t, s, "other", newQuestion("d"))
 		for name, a := range map[string]durable.Answer{
-			"wrong hash":     {Call: "c", Hash: "hash of d"},
-			"no hash":        {Call: "c"},
-			"wrong call":     {Call: "C", Hash: "hash of c"},
+			"wrong hash":     {Wait: "c", Hash: "hash of d"},
+			"no hash":        {Wait: "c"},
+			"wrong call":     {Wait: "C", Hash: "hash of c"},
 			"no call":        {Hash: "hash of c"},
 			"of another run": newAnswer("d"),
 		} {
@@ -63,8 +63,8 @@ var answering = map[string]part{
 		assert.Equal(t, []bool{false, true, false}, []bool{got[0].Answer != nil, got[1].Answer != nil, got[2].Answer != nil})
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("e"), newAnswer("c")))
 		for _, q := range readQuestions(t, s, "r") {
-			require.NotNil(t, q.Answer, q.Call)
-			assert.Equal(t, []string{q.Call, q.Hash}, []string{q.Answer.Call, q.Answer.Hash})
+			require.NotNil(t, q.Answer, q.ID)
+			assert.Equal(t, []string{q.ID, q.Hash}, []string{q.Answer.Wait, q.Answer.Hash})
 		}
 	},
 	"an answered question goes first": func(t *testing.T, s durable.Store) {

@@ -148,7 +148,7 @@ var asking = map[string]part{
 func calls(all []durable.Wait) []string {
 	names := []string{}
 	for _, q := range all {
-		names = append(names, q.Call)
+		names = append(names, q.ID)
 	}
 	return names
 }
@@ -156,8 +156,8 @@ func calls(all []durable.Wait) []string {
 // sameQuestion compares questions: a time is equal in any zone, no data is empty data.
 func sameQuestion(t *testing.T, want, got durable.Wait) {
 	t.Helper()
-	assert.Equal(t, []any{want.Run, want.Call, want.Hash, want.Tool, want.Child, want.TokenHash, string(want.Data)},
-		[]any{got.Run, got.Call, got.Hash, got.Tool, got.Child, got.TokenHash, string(got.Data)}, "question")
+	assert.Equal(t, []any{want.Run, want.ID, want.Hash, want.Tool, want.Child, want.TokenHash, string(want.Data)},
+		[]any{got.Run, got.ID, got.Hash, got.Tool, got.Child, got.TokenHash, string(got.Data)}, "question")
 	assert.True(t, want.Asked.Equal(got.Asked), "asked %v, want %v", got.Asked, want.Asked)
 	assert.True(t, want.Deadline.Equal(got.Deadline), "deadline %v, want %v", got.Deadline, want.Deadline)
 	if want.Answer == nil {
@@ -165,7 +165,7 @@ func sameQuestion(t *testing.T, want, got durable.Wait) {
 		return
 	}
 	require.NotNil(t, got.Answer, "answer")
-	assert.Equal(t, []any{want.Answer.Call, want.Answer.Hash, want.Answer.Ends, string(want.Answer.Data)},
-		[]any{got.Answer.Call, got.Answer.Hash, got.Answer.Ends, string(got.Answer.Data)}, "answer")
+	assert.Equal(t, []any{want.Answer.Wait, want.Answer.Hash, want.Answer.Ends, string(want.Answer.Data)},
+		[]any{got.Answer.Wait, got.Answer.Hash, got.Answer.Ends, string(got.Answer.Data)}, "answer")
 	assert.True(t, want.Answer.At.Equal(got.Answer.At), "answered at %v, want %v", got.Answer.At, want.Answer.At)
 }

@@ -57,7 +57,7 @@ func describe(r *random, s durable.Store, id agent.RunID) []string {
 	if unstarted {
 		lines[0] = fmt.Sprintf("status %s, reason %q, cancelled %v", run.Status, run.Reason, run.CancelReason != "")
 	}
-	questions, err := s.Questions(r.ctx, id)
+	questions, err := s.Waits(r.ctx, id)
 	require.NoError(r, err)
 	for _, q := range questions {
 		line := fmt.Sprintf("question %q by %v, child %q", q.Call, describeTime(q.Deadline), q.Child)

@@ -217,7 +217,7 @@ func readResult(t *testing.T, s durable.Store, id agent.RunID) string {
 
 // newQuestion returns a question about a call, with the hash that newAnswer uses.
 func newQuestion(call string) durable.Wait {
-	return durable.Wait{Call: call, Hash: "hash of " + call, Tool: "bash", Asked: testTime(), Data: []byte("may I?")}
+	return durable.Wait{ID: call, Hash: "hash of " + call, Tool: "bash", Asked: testTime(), Data: []byte("may I?")}
 }
 
 // newQuestionBy returns a question with a deadline.
@@ -235,7 +235,7 @@ func newQuestionTo(call string, child agent.RunID) durable.Wait {
 }
 
 func newAnswer(call string) durable.Answer {
-	return durable.Answer{Call: call, Hash: "hash of " + call, Data: []byte("yes")}
+	return durable.Answer{Wait: call, Hash: "hash of " + call, Data: []byte("yes")}
 }
 
 func answerRun(t *testing.T, s durable.Store, id agent.RunID, calls ...string) {

@@ -133,14 +133,14 @@ func (m model) ask(r *modelRun, asked []durable.Wait) {
 	for _, q := range asked {
 		q.Run, q.Data = r.ID, bytes.Clone(q.Data)
 		for _, o := range old {
-			if o.Call == q.Call && (o.Hash == q.Hash || m.broken == "answer of old hash") && o.Answer != nil && m.broken != "forgets answers" {
+			if o.ID == q.ID && (o.Hash == q.Hash || m.broken == "answer of old hash") && o.Answer != nil && m.broken != "forgets answers" {
 				q.Answer = o.Answer
 			}
 		}
 		r.questions = append(r.questions, q)
 	}
 	if m.broken == "call order" {
-		slices.SortFunc(r.questions, func(a, b durable.Wait) int { return cmp.Compare(a.Call, b.Call) })
+		slices.SortFunc(r.questions, func(a, b durable.Wait) int { return cmp.Compare(a.ID, b.ID) })
 	}
 }
 
@@ -228,7 +228,7 @@ func (m model) Answer(ctx context.Context, id agent.RunID, answers ...durable.An
 	}
 	find := func(a durable.Answer) int {
 		return slices.IndexFunc(all, func(q durable.Wait) bool {
-			return q.Call == a.Call && (q.Hash == a.Hash || m.broken == "answer hash")
+			return q.ID == a.Wait && (q.Hash == a.Hash || m.broken == "answer hash")
 		})
 	}
 	isAnswered := func(a durable.Answer) bool {

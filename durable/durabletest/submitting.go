@@ -228,7 +228,7 @@ func testTexts(t *testing.T, s durable.Store) {
 			Entries: []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}},
 			Events:  []durable.Event{{Name: text, At: testTime()}},
 			Update: durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(text), Waits: []durable.Wait{
-				{Call: text, Hash: text, Tool: text, Asked: testTime(), Child: agent.RunID("c" + text)},
+				{ID: text, Hash: text, Tool: text, Asked: testTime(), Child: agent.RunID("c" + text)},
 			}},
 		})
 		require.NoError(t, s.Signal(t.Context(), id, cancelSignal(text)))
@@ -247,8 +247,8 @@ func testTexts(t *testing.T, s durable.Store) {
 		q := readQuestions(t, s, id)
 		require.Len(t, q, 1, "%q", text)
 		assert.Equal(t, []string{text, text, text, "c" + text, text},
-			[]string{q[0].Call, q[0].Hash, q[0].Tool, string(q[0].Child), string(q[0].Run)})
-		require.NoError(t, s.Answer(t.Context(), id, durable.Answer{Call: text, Hash: text}), "%q", text)
+			[]string{q[0].ID, q[0].Hash, q[0].Tool, string(q[0].Child), string(q[0].Run)})
+		require.NoError(t, s.Answer(t.Context(), id, durable.Answer{Wait: text, Hash: text}), "%q", text)
 		for _, f := range []durable.Filter{{Name: text}, {Kind: r.Kind}, {Session: agent.SessionID(text)}, {Parent: id}} {
 			assert.Equal(t, []agent.RunID{id}, listIDs(t, s, f), "filter %+v", f)
 		}

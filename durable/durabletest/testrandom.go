@@ -262,7 +262,7 @@ func (r *random) tryAnswer() {
 		run := draw(r, "run", asked...)
 		id, calls = run.ID, nil
 		for _, q := range run.questions {
-			calls = append(calls, q.Call)
+			calls = append(calls, q.ID)
 		}
 	}
 	var answers []durable.Answer

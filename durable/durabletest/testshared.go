@@ -113,7 +113,7 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	}
 	found, err := s.WaitByToken(t.Context(), q.TokenHash)
 	require.NoError(t, err)
-	assert.Equal(t, "c", found.Call)
+	assert.Equal(t, "c", found.ID)
 	sw, err := s.DenyTools(t.Context())
 	require.NoError(t, err)
 	assert.True(t, on.Since.Equal(sw.Since))

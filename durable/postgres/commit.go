@@ -163,7 +163,7 @@ func (a *committing) ask(b *pgx.Batch) {
 			) o ON true
 		WHERE `+fits,
 		a.fit(
-			lo.Map(questions, func(q durable.Wait, _ int) text { return text(q.Call) }),
+			lo.Map(questions, func(q durable.Wait, _ int) text { return text(q.ID) }),
 			lo.Map(questions, func(q durable.Wait, _ int) text { return text(q.Hash) }),
 			lo.Map(questions, func(q durable.Wait, _ int) text { return text(q.Tool) }),
 			lo.Map(questions, func(q durable.Wait, _ int) time.Time { return q.Asked.Truncate(time.Microsecond) }),

@@ -66,7 +66,7 @@ func (p printer) time(all ...time.Time) {
 }
 
 func (p printer) question(q durable.Wait) {
-	p.strings(q.Call, q.Hash, q.Tool, string(q.Child), string(q.TokenHash[:]))
+	p.strings(q.ID, q.Hash, q.Tool, string(q.Child), string(q.TokenHash[:]))
 	p.bytes(q.Data)
 	p.time(q.Asked, q.Deadline)
 	p.number(lo.Ternary[int64](q.Answer == nil, 0, 1))

@@ -79,7 +79,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 				FROM runs r, unnest($2::text[], $3::text[], $4::boolean[], $5::bytea[]) a (call, hash, ends, data)
 				WHERE r.id = $1 AND q.run = r.num AND q.call = a.call AND q.hash = a.hash`,
 				text(id),
-				lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Call) }),
+				lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Wait) }),
 				lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Hash) }),
 				lo.Map(answers, func(a durable.Answer, _ int) bool { return a.Ends }),
 				lo.Map(answers, func(a durable.Answer, _ int) []byte { return a.Data }))
@@ -95,20 +95,20 @@ func checkAnswers(status durable.Status, asked []durable.Wait, answers []durable
 	type form struct{ call, hash string }
 	open := map[form]bool{}
 	for _, q := range asked {
-		open[form{q.Call, q.Hash}] = q.Answer == nil
+		open[form{q.ID, q.Hash}] = q.Answer == nil
 	}
 	var wrong []error
 	for _, a := range answers {
-		is, there := open[form{a.Call, a.Hash}]
+		is, there := open[form{a.Wait, a.Hash}]
 		switch {
 		case !there:
-			wrong = append(wrong, fmt.Errorf("call %s: %w", a.Call, durable.ErrNotFound))
+			wrong = append(wrong, fmt.Errorf("call %s: %w", a.Wait, durable.ErrNotFound))
 		case !is:
-			wrong = append(wrong, fmt.Errorf("call %s: %w", a.Call, durable.ErrAnswered))
+			wrong = append(wrong, fmt.Errorf("call %s: %w", a.Wait, durable.ErrAnswered))
 		case status != durable.StatusWaiting:
-			wrong = append(wrong, fmt.Errorf("call %s: the run is %s: %w", a.Call, status, durable.ErrNotFound))
+			wrong = append(wrong, fmt.Errorf("call %s: the run is %s: %w", a.Wait, status, durable.ErrNotFound))
 		default:
-			open[form{a.Call, a.Hash}] = false // a question takes one answer
+			open[form{a.Wait, a.Hash}] = false // a question takes one answer
 		}
 	}
 	return errors.Join(wrong...)

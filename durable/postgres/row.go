@@ -92,11 +92,11 @@ func scanQuestion(row pgx.Row) (q durable.Wait, err error) {
 		token []byte
 		a     durable.Answer
 	)
-	err = row.Scan((*text)(&q.Run), (*text)(&q.Call), (*text)(&q.Hash), (*text)(&q.Tool), when{&q.Asked}, when{&q.Deadline},
+	err = row.Scan((*text)(&q.Run), (*text)(&q.ID), (*text)(&q.Hash), (*text)(&q.Tool), when{&q.Asked}, when{&q.Deadline},
 		(*text)(&q.Child), &token, &q.Data, when{&a.At}, &a.Ends, &a.Data)
 	copy(q.TokenHash[:], token)
 	if !a.At.IsZero() {
-		a.Call, a.Hash = q.Call, q.Hash
+		a.Wait, a.Hash = q.ID, q.Hash
 		q.Answer = &a
 	}
 	return q, err

@@ -36,9 +36,9 @@ func replaceQuestions(ctx context.Context, t tx, n int64, questions []durable.Wa
 	err = scanRows(rows, err, func(rows *sql.Rows) error {
 		var a durable.Answer
 		var said micros
-		err := rows.Scan(&a.Call, &a.Hash, &said, &a.Ends, &a.Data)
+		err := rows.Scan(&a.Wait, &a.Hash, &said, &a.Ends, &a.Data)
 		a.At = said.Time
-		answers[form{a.Call, a.Hash}] = a
+		answers[form{a.Wait, a.Hash}] = a
 		return err
 	})
 	if err != nil {
@@ -56,10 +56,10 @@ func replaceQuestions(ctx context.Context, t tx, n int64, questions []durable.Wa
 		if q.Answer != nil {
 			a, answered = *q.Answer, q.Answer.At.UnixMicro()
 		}
-		if kept, ok := answers[form{q.Call, q.Hash}]; ok {
+		if kept, ok := answers[form{q.ID, q.Hash}]; ok {
 			a, answered = kept, kept.At.UnixMicro()
 		}
-		if _, err := t.exec(ctx, insertQuestion, n, place, q.Call, q.Hash, q.Tool, micros{q.Asked}, micros{q.Deadline}, string(q.Child),
+		if _, err := t.exec(ctx, insertQuestion, n, place, q.ID, q.Hash, q.Tool, micros{q.Asked}, micros{q.Deadline}, string(q.Child),
 			token, q.Data, answered, a.Ends, a.Data); err != nil {
 			return err
 		}
@@ -83,12 +83,12 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 		}
 		now := s.clock()
 		for _, a := range answers {
-			done, err := t.exec(ctx, updateAnswer, h.n, a.Call, a.Hash, now, a.Ends, a.Data)
+			done, err := t.exec(ctx, updateAnswer, h.n, a.Wait, a.Hash, now, a.Ends, a.Data)
 			if err != nil {
 				return err
 			}
 			if done == 0 {
-				return fmt.Errorf("run %q, call %q: %w", id, a.Call, refuseAnswer(ctx, t, h.n, a))
+				return fmt.Errorf("run %q, call %q: %w", id, a.Wait, refuseAnswer(ctx, t, h.n, a))
 			}
 		}
 		if _, err := t.exec(ctx, updateAnswerBy, h.n); err != nil {
@@ -105,7 +105,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 // refuseAnswer returns why an answer cannot be recorded.
 func refuseAnswer(ctx context.Context, t tx, n int64, a durable.Answer) error {
 	var answered bool
-	if err := t.one(ctx, isAnswered, n, a.Call, a.Hash).Scan(&answered); err != nil {
+	if err := t.one(ctx, isAnswered, n, a.Wait, a.Hash).Scan(&answered); err != nil {
 		return err
 	}
 	if answered {
@@ -118,7 +118,7 @@ func refuseAnswer(ctx context.Context, t tx, n int64, a durable.Answer) error {
 func refuseAnswered(ctx context.Context, t tx, id agent.RunID, n int64, answers []durable.Answer) error {
 	for _, a := range answers {
 		if err := refuseAnswer(ctx, t, n, a); !errors.Is(err, durable.ErrNotFound) {
-			return fmt.Errorf("run %q, call %q: %w", id, a.Call, err)
+			return fmt.Errorf("run %q, call %q: %w", id, a.Wait, err)
 		}
 	}
 	return nil
@@ -169,11 +169,11 @@ func scanQuestion(scan func(...any) error) (q durable.Wait, asked bool, err erro
 	if err := scan(&run, &call, &hash, &tool, &when, &deadline, &child, &token, &q.Data, &answered, &ends, &answer); err != nil || !call.Valid {
 		return durable.Wait{}, false, err
 	}
-	q.Run, q.Call, q.Hash, q.Tool, q.Child = agent.RunID(run), call.String, hash.String, tool.String, agent.RunID(child.String)
+	q.Run, q.ID, q.Hash, q.Tool, q.Child = agent.RunID(run), call.String, hash.String, tool.String, agent.RunID(child.String)
 	q.Asked, q.Deadline = when.Time, deadline.Time
 	copy(q.TokenHash[:], token)
 	if answered.Valid {
-		q.Answer = &durable.Answer{Call: q.Call, Hash: q.Hash, Ends: ends.Bool, At: fromMicros(answered.Int64), Data: answer}
+		q.Answer = &durable.Answer{Wait: q.ID, Hash: q.Hash, Ends: ends.Bool, At: fromMicros(answered.Int64), Data: answer}
 	}
 	return q, true, nil
 }
