@@ -52,7 +52,7 @@
 //   - Claim: the claimed runs become ready again when their leases expire.
 //   - Signal: an added context is added again.
 //   - Release and Delete: ErrStale and ErrNotFound mean that it was done, by this process or by another.
-//   - Answer: ErrAnswered means that an answer is stored; Questions returns it.
+//   - Answer: ErrAnswered means that an answer is stored; Waits returns it.
 //   - All other calls have the same result again.
 //
 // # Schema

@@ -136,7 +136,7 @@ func changeRuns(ctx context.Context, tx pgx.Tx, runs [causes][]int64) error {
 			})
 			return err
 		})
-		b.Queue(`DELETE FROM questions WHERE run = ANY ($1)`, nums)
+		b.Queue(`DELETE FROM waits WHERE run = ANY ($1)`, nums)
 	}
 	if b.Len() == 0 {
 		return nil

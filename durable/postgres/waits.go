@@ -1,0 +1,155 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// waitColumns are the columns that scanWait reads, of w.
+const waitColumns = `w.run_id, w.id, w.kind, w.hash, w.tool, w.asked, w.deadline, w.child, w.host, w.token, w.data, w.partial,
+	w.answered, w.ends, w.who, w.answer`
+
+const (
+	waitsQuery = `SELECT ` + waitColumns + ` FROM waits w JOIN runs r ON r.num = w.run WHERE r.id = $1 ORDER BY w.place`
+	tokenQuery = `SELECT ` + waitColumns + ` FROM waits w WHERE w.token = $1`
+)
+
+// Waits returns what a run waits for: see durable.Store.
+func (s *Store) Waits(ctx context.Context, id agent.RunID) (all []durable.Wait, err error) {
+	err = s.call(ctx, fmt.Sprintf("read the waits of run %s", id), func(ctx context.Context) error {
+		all, err = ofRun(ctx, s, id, collectWait, waitsQuery)
+		return err
+	})
+	return all, err
+}
+
+// WaitByToken returns the wait for a token: see durable.Store.
+func (s *Store) WaitByToken(ctx context.Context, tokenHash [32]byte) (w durable.Wait, err error) {
+	err = s.call(ctx, "find a wait by its token", func(ctx context.Context) error {
+		hash := tokenValue(tokenHash)
+		if hash == nil {
+			return durable.ErrNotFound
+		}
+		w, err = scanWait(s.pool.QueryRow(ctx, tokenQuery, hash))
+		return notFound(err)
+	})
+	if err != nil {
+		return durable.Wait{}, err
+	}
+	return w, nil
+}
+
+// SetToken sets the token of an open wait: see durable.Store. If the reply of the database was lost, a repeated call returns
+// ErrExists once a token is set, and WaitByToken tells whether it is this one.
+func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error {
+	return s.call(ctx, fmt.Sprintf("set the token of %s of run %s", wait, id), func(ctx context.Context) error {
+		var (
+			b           pgx.Batch
+			open, isSet bool
+		)
+		batchLock(&b, id)
+		b.Queue(`WITH old AS (SELECT w.num, w.token FROM waits w JOIN runs r ON r.num = w.run
+				WHERE r.id = $1 AND w.id = $2 AND w.hash = $3 AND w.answered IS NULL LIMIT 1),
+			new AS (UPDATE waits w SET token = $4 FROM old WHERE w.num = old.num AND old.token IS NULL RETURNING true)
+			SELECT true, EXISTS (SELECT FROM new) FROM old`, text(id), text(wait), text(hash), tokenValue(tokenHash)).
+			QueryRow(scanOptional(&open, &isSet))
+		switch err := s.batch(ctx, &b); {
+		case err != nil || isSet:
+			return err
+		case open:
+			return durable.ErrExists
+		}
+		return durable.ErrNotFound
+	})
+}
+
+// OpenWaits returns open waits: see durable.Store. Waits that began in the same microsecond are in the order of their runs.
+func (s *Store) OpenWaits(ctx context.Context, f durable.WaitFilter) (all []durable.Wait, err error) {
+	err = s.call(ctx, "list open waits", func(ctx context.Context) error {
+		query, args := openQuery(f)
+		rows, err := s.pool.Query(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, collectWait)
+		return err
+	})
+	return all, err
+}
+
+// openOrder is the order of open waits.
+const openOrder = ` ORDER BY w.asked, w.run_id, w.id`
+
+// openQuery returns the query of a list of open waits. The filter decides which index it reads: that of a run, that of the
+// deadlines, as few have passed, or those that have the order of the list. It merges one list per kind.
+func openQuery(f durable.WaitFilter) (query string, args []any) {
+	l := &listing{where: []string{"w.answered IS NULL"}}
+	l.limit = l.arg(lo.Ternary(f.Limit > 0, f.Limit, durable.DefaultLimit))
+	if f.After != nil {
+		l.and(fmt.Sprintf("(w.asked, w.run_id, w.id) > (%s, %s, %s)",
+			l.arg(orNull(f.After.Asked)), l.arg(text(f.After.Run)), l.arg(text(f.After.ID))))
+	}
+	if f.Expired {
+		l.and("w.deadline <= now() AND w.deadline IS NOT NULL")
+	}
+	kinds := ""
+	if len(f.Kinds) > 0 {
+		kinds = l.arg(texts(lo.Uniq(f.Kinds))) + "::text[]"
+	}
+	few := f.Expired || f.Run != ""
+	if f.Run != "" {
+		l.and("w.run = (SELECT num FROM runs WHERE id = " + l.arg(text(f.Run)) + ")")
+	}
+	if kinds != "" && few {
+		l.and("w.kind = ANY (" + kinds + ")")
+	}
+	from := "SELECT " + waitColumns + " FROM "
+	where := " WHERE " + strings.Join(l.where, " AND ")
+	end := openOrder + " LIMIT " + l.limit
+	switch {
+	case few:
+		//nolint:unqueryvet // the inner query passes its rows on
+		return "WITH w AS MATERIALIZED (SELECT w.* FROM waits w" + where + ") " + from + "w" + end, l.args
+	case kinds != "":
+		//nolint:unqueryvet // the inner query passes its rows on
+		return from + "unnest(" + kinds + ") wanted CROSS JOIN LATERAL (SELECT w.* FROM waits w" + where + " AND w.kind = wanted" + end + ") w" + end, l.args
+	}
+	return from + "waits w" + where + end, l.args
+}
+
+// tokenValue returns the stored form of a hash: null for the zero hash.
+func tokenValue(hash [32]byte) []byte {
+	if hash == [32]byte{} {
+		return nil
+	}
+	return hash[:]
+}
+
+func collectWait(row pgx.CollectableRow) (durable.Wait, error) { return scanWait(row) }
+
+func scanWait(row pgx.Row, more ...any) (w durable.Wait, err error) {
+	var (
+		token []byte
+		a     durable.Answer
+	)
+	err = row.Scan(append([]any{
+		(*text)(&w.Run), (*text)(&w.ID), (*text)(&w.Kind), (*text)(&w.Hash), (*text)(&w.Tool), when{&w.Asked}, when{&w.Deadline},
+		(*text)(&w.Child), (*text)(&w.Host), &token, &w.Data, partial{&w.Partial}, when{&a.At}, &a.Ends, (*text)(&a.By), &a.Data,
+	}, more...)...)
+	copy(w.TokenHash[:], token)
+	for i := range w.Partial {
+		w.Partial[i].Wait, w.Partial[i].Hash = w.ID, w.Hash
+	}
+	if !a.At.IsZero() {
+		a.Wait, a.Hash = w.ID, w.Hash
+		w.Answer = &a
+	}
+	return w, err
+}
