@@ -54,47 +54,53 @@ type answering struct {
 	at      time.Time
 	waits   []durable.Wait // of the run, with the answers
 	records []durable.AuditRecord
-	changed []int // the places in waits of those that have got an answer
 }
 
-// apply adds the answers to the waits of a run with that status. When it cannot, it returns an error for each answer that is
-// rejected for the first of these reasons: the wait is decided, there is no such wait, there are more answers.
+// apply adds the answers to the waits of a run with that status.
 func (a *answering) apply(status durable.Status, answers []durable.Answer) error {
-	var answered, missing, more []error
+	var answered, missing []error
 	for _, given := range answers {
-		about := func(w durable.Wait) bool { return w.ID == given.Wait && w.Hash == given.Hash }
-		place := slices.IndexFunc(a.waits, func(w durable.Wait) bool { return about(w) && w.Answer == nil })
-		switch {
-		case place < 0 && slices.ContainsFunc(a.waits, about):
-			answered = append(answered, fmt.Errorf("%s: %w", given.Wait, durable.ErrAnswered))
+		switch place := a.find(given); {
 		case place < 0:
 			missing = append(missing, fmt.Errorf("%s: %w", given.Wait, durable.ErrNotFound))
-		case status != durable.StatusWaiting:
-			missing = append(missing, fmt.Errorf("%s: the run is %s: %w", given.Wait, status, durable.ErrNotFound))
-		case given.Seen != len(a.waits[place].Partial):
-			more = append(more, fmt.Errorf("%s: %w", given.Wait, durable.ErrMoreAnswers))
-		default:
-			a.add(place, given)
+		case a.waits[place].Answer != nil:
+			answered = append(answered, fmt.Errorf("%s: %w", given.Wait, durable.ErrAnswered))
 		}
 	}
-	for _, wrong := range [][]error{answered, missing, more} {
-		if len(wrong) > 0 {
-			return errors.Join(wrong...)
+	switch {
+	case len(answered) > 0:
+		return errors.Join(answered...)
+	case status != durable.StatusWaiting:
+		return fmt.Errorf("the run is %s: %w", status, durable.ErrNotFound)
+	case len(missing) > 0:
+		return errors.Join(missing...)
+	}
+	for _, given := range answers {
+		w := &a.waits[a.find(given)]
+		switch {
+		case w.Answer != nil: // by an answer before
+			return fmt.Errorf("%s: %w", given.Wait, durable.ErrAnswered)
+		case given.Seen != len(w.Partial):
+			return fmt.Errorf("%s has %d answers, not %d: %w", given.Wait, len(w.Partial), given.Seen, durable.ErrMoreAnswers)
 		}
+		a.add(w, given)
 	}
 	return nil
 }
 
+// find returns the place of the wait that an answer is about; below zero if there is none.
+func (a *answering) find(given durable.Answer) int {
+	return slices.IndexFunc(a.waits, func(w durable.Wait) bool { return w.ID == given.Wait && w.Hash == given.Hash })
+}
+
 // add adds an answer to a wait.
-func (a *answering) add(place int, given durable.Answer) {
-	w := &a.waits[place]
+func (a *answering) add(w *durable.Wait, given durable.Answer) {
 	given.At = a.at
 	if given.More {
 		w.Partial = append(w.Partial, given)
 	} else {
 		w.Answer = &given
 	}
-	a.changed = append(a.changed, place)
 	a.records = append(a.records, durable.AuditRecord{
 		At: a.at, Kind: durable.AuditAnswer, Run: a.run, Subject: lo.CoalesceOrEmpty(w.Tool, w.ID), By: given.By, Answer: &given,
 	})
@@ -102,7 +108,8 @@ func (a *answering) add(place int, given durable.Answer) {
 
 // store stores the answers and makes the run ready if it has what it waits for.
 func (a *answering) store(b *pgx.Batch) {
-	changed := lo.Map(lo.Uniq(a.changed), func(place, _ int) durable.Wait { return a.waits[place] })
+	changed := lo.Map(lo.Uniq(lo.Map(a.records, func(r durable.AuditRecord, _ int) int { return a.find(*r.Answer) })),
+		func(place, _ int) durable.Wait { return a.waits[place] })
 	decided := lo.Map(changed, func(w durable.Wait, _ int) durable.Answer { return lo.FromPtr(w.Answer) })
 	b.Queue(`UPDATE waits w SET partial = a.partial, answered = a.answered, ends = a.ends, who = a.who, answer = a.data
 		FROM runs r, unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::boolean[], $7::text[], $8::bytea[])

@@ -107,11 +107,11 @@ func scanRecord(row pgx.CollectableRow) (r durable.AuditRecord, err error) {
 func (s *Store) AddWaiver(ctx context.Context, w durable.Waiver) error {
 	return s.call(ctx, fmt.Sprintf("add waiver %s", w.ID), func(ctx context.Context) error {
 		var b pgx.Batch
-		b.Queue(`INSERT INTO waivers (id, at, who, expires, data) VALUES ($1, coalesce($2, clock_timestamp()), $3, $4, $5)`,
-			text(w.ID), orNull(w.Created), text(w.By), orNull(w.Expires), w.Data)
+		b.Queue(`INSERT INTO waivers (id, at, who, expires, revoked, revoked_by, data) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			text(w.ID), orNull(w.Created), text(w.By), orNull(w.Expires), orNull(w.Revoked), text(w.RevokedBy), w.Data)
 		batchRecord(&b, durable.AuditRecord{Kind: durable.AuditWaiver, Subject: w.ID, By: w.By})
 		err := s.batch(ctx, &b)
-		if said, ok := errors.AsType[*pgconn.PgError](err); ok && said.ConstraintName == "waivers_id_key" {
+		if said, ok := errors.AsType[*pgconn.PgError](err); ok && said.ConstraintName == "waivers_pkey" {
 			return durable.ErrExists
 		}
 		return err
@@ -148,7 +148,7 @@ func (s *Store) Waivers(ctx context.Context, all bool) (waivers []durable.Waiver
 		if !all {
 			query += ` WHERE revoked IS NULL AND expires > now()`
 		}
-		rows, err := s.pool.Query(ctx, query+` ORDER BY at, num`)
+		rows, err := s.pool.Query(ctx, query+` ORDER BY at NULLS FIRST, id`)
 		if err != nil {
 			return err
 		}

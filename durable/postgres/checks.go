@@ -11,23 +11,23 @@ import (
 )
 
 // checksQuery reads the waits that an owner $1 may watch: those that it or no owner watches, and those of owners whose claims
-// have run out. Each list of a kind and a host is in the order of the result. It returns whether the owner must write its claim:
+// have run out. Those that it watches already come first where they are too many. It returns whether the owner must write its claim:
 // when the claim is new, or less than half of the time $2 is left.
 const checksQuery = `WITH places AS (SELECT kind, host FROM unnest($4::text[]) kind, unnest($5::text[]) host),
 	mine AS (
-		SELECT w.num, w.asked, w.run_id, w.id FROM places p CROSS JOIN unnest(ARRAY['', $1::text]) checker CROSS JOIN LATERAL (
+		SELECT w.num, w.asked, w.run_id, w.id, checker <> '' AS own FROM places p CROSS JOIN unnest(ARRAY['', $1::text]) checker CROSS JOIN LATERAL (
 			SELECT w.num, w.asked, w.run_id, w.id FROM waits w
 			WHERE w.answered IS NULL AND w.checker = checker AND w.kind = p.kind AND w.host = p.host AND ` + isChecked + openOrder + ` LIMIT $3
 		) w
 	),
 	lapsed AS (
-		SELECT w.num, w.asked, w.run_id, w.id FROM places p CROSS JOIN LATERAL (
+		SELECT w.num, w.asked, w.run_id, w.id, false FROM places p CROSS JOIN LATERAL (
 			SELECT w.num, w.asked, w.run_id, w.id FROM waits w
 			WHERE w.answered IS NULL AND w.kind = p.kind AND w.host = p.host AND w.checked_until <= now() AND w.checked_until IS NOT NULL
 				AND w.checker <> $1 AND ` + isChecked + openOrder + ` LIMIT $3
 		) w
 	),
-	picked AS (SELECT w.num FROM (SELECT * FROM mine UNION ALL SELECT * FROM lapsed) w` + openOrder + ` LIMIT $3)
+	picked AS (SELECT w.num FROM (SELECT * FROM mine UNION ALL SELECT * FROM lapsed) w ORDER BY w.own DESC, w.asked, w.run_id, w.id LIMIT $3)
 	SELECT ` + waitColumns + `, w.num, w.checker = $1 AND w.checked_until > now(), w.checker <> $1 OR w.checked_until < now() + $2::interval / 2
 	FROM picked p JOIN waits w ON w.num = p.num` + openOrder
 

@@ -157,7 +157,8 @@ func (a *committing) replaceWaits(b *pgx.Batch) {
 		INSERT INTO waits (run, run_id, place, id, kind, hash, tool, asked, deadline, child, host, token, data, checker, checked_until,
 			partial, answered, ends, who, answer)
 		SELECT r.num, r.id, n.place, n.id, n.kind, n.hash, n.tool, n.asked, n.deadline, n.child, n.host, coalesce(n.token, o.token), n.data,
-			coalesce(o.checker, ''), o.checked_until, coalesce(nullif(o.partial, ''), n.partial),
+			coalesce(o.checker, ''), o.checked_until,
+			CASE WHEN o.partial <> '' OR o.answered IS NOT NULL THEN o.partial ELSE n.partial END,
 			coalesce(o.answered, n.answered, CASE WHEN n.decided THEN clock_timestamp() END),
 			CASE WHEN o.answered IS NULL THEN n.ends ELSE o.ends END,
 			CASE WHEN o.answered IS NULL THEN n.who ELSE o.who END,

@@ -15,7 +15,7 @@ const (
 	EventsQuery      = eventsQuery
 	PruneQueuesQuery = pruneQueuesQuery
 	EntriesQuery     = entriesQuery
-	QuestionsQuery   = questionsQuery
+	WaitsQuery       = waitsQuery
 	TokenQuery       = tokenQuery
 	PruneQuery       = pruneQuery
 )

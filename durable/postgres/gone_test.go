@@ -98,7 +98,7 @@ func TestAConnectionThatIsKilled(t *testing.T) {
 	l := create(t, s, "r")
 	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{}, entry(1))))
 	before := everything(t, s)
-	u := durable.Update{Status: durable.StatusWaiting, Steps: 1, Waits: []durable.Wait{{Call: "c", Hash: "h"}}}
+	u := durable.Update{Status: durable.StatusWaiting, Steps: 1, Waits: []durable.Wait{{ID: "c", Hash: "h"}}}
 
 	unlock := lockRun(t, s, "r")
 	done := make(chan error)
@@ -114,7 +114,7 @@ func TestAConnectionThatIsKilled(t *testing.T) {
 
 	// An Answer asks first and writes then, with its connection in a transaction.
 	unlock = lockRun(t, s, "r")
-	a := durable.Answer{Call: "c", Hash: "h"}
+	a := durable.Answer{Wait: "c", Hash: "h"}
 	go func() { done <- s.Answer(t.Context(), "r", a) }()
 	kill(t, s)
 	require.Error(t, <-done)
@@ -182,7 +182,7 @@ func every(s durable.Store, l durable.Lease) map[string]func(ctx context.Context
 		"list":      func(ctx context.Context) error { return second(s.List(ctx, durable.Filter{Before: "r"})) },
 		"question":  func(ctx context.Context) error { return second(s.Waits(ctx, "r")) },
 		"token":     func(ctx context.Context) error { return second(s.WaitByToken(ctx, [32]byte{1})) },
-		"answer":    func(ctx context.Context) error { return s.Answer(ctx, "r", durable.Answer{Call: "c"}) },
+		"answer":    func(ctx context.Context) error { return s.Answer(ctx, "r", durable.Answer{Wait: "c"}) },
 		"cancel":    func(ctx context.Context) error { return s.Signal(ctx, "r", durable.Signal{Kind: durable.SignalCancel}) },
 		"context": func(ctx context.Context) error {
 			return s.Signal(ctx, "r", durable.Signal{Kind: durable.SignalContext})

@@ -30,7 +30,7 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 	for seq, u := range []durable.Update{
 		{},
 		{Status: durable.StatusRunning, Steps: 1},
-		{Status: durable.StatusWaiting, Steps: 2, Questions: []durable.Wait{{Call: "c", Hash: "h"}}},
+		{Status: durable.StatusWaiting, Steps: 2, Waits: []durable.Wait{{ID: "c", Hash: "h"}}},
 		{Status: durable.StatusCompleted, Steps: 3},
 	} {
 		e := entry(int64(seq + 1))

@@ -57,10 +57,10 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	assert.Equal(t, int64(3), version)
 	s := open(t, at, o)
 	l := create(t, s, "answered")
-	asked := durable.Wait{Call: "c", Hash: "h", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte("may I?")}
+	asked := durable.Wait{ID: "c", Hash: "h", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte("may I?")}
 	waits := durable.Update{Status: durable.StatusWaiting, Steps: 3, Waits: []durable.Wait{asked}}
 	require.NoError(t, s.Commit(t.Context(), l, commit(waits, entries(1, 3)...)))
-	require.NoError(t, s.Answer(t.Context(), "answered", durable.Answer{Call: "c", Hash: "h", Data: []byte("yes")}))
+	require.NoError(t, s.Answer(t.Context(), "answered", durable.Answer{Wait: "c", Hash: "h", Data: []byte("yes")}))
 	require.NoError(t, s.Release(t.Context(), l, 0))
 	l = create(t, s, "waiting")
 	require.NoError(t, s.Commit(t.Context(), l, commit(waits)))

@@ -45,7 +45,7 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 			FROM generate_series(1, $1::int) i) x JOIN queues q ON q.name = 'agent ' || i % 1000 ORDER BY i`,
 		`INSERT INTO labels (run, name, value, status)
 		SELECT num, 'team', 'team ' || num % 10, status FROM runs WHERE $1::int > 0 UNION ALL SELECT num, 'site', 'site ' || num % 2, status FROM runs`,
-		`INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, ends)
+		`INSERT INTO waits (run, run_id, place, id, kind, hash, tool, asked, deadline, child, token, data, ends)
 		SELECT num, 1, 'call', 'hash', 'bash', created, answer_by, CASE WHEN num % 40 = 1 THEN 'run ' || num + 1 ELSE '' END,
 			sha256(id::bytea), 'may I?', false
 		FROM runs WHERE status = 'waiting' AND $1::int > 0`,
@@ -92,8 +92,8 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"signals":      {postgres.SignalsQuery, []any{"owner 3"}, "runs_owner", 50},
 		"entries":      {postgres.EntriesQuery, []any{"run 50001", int64(5)}, "entries_pkey", 6},
 		"events":       {postgres.EventsQuery, []any{"run 50001", int64(5), 3}, "events_pkey", 6},
-		"questions":    {postgres.QuestionsQuery, []any{"run 50011"}, "questions_run", 2},
-		"token":        {postgres.TokenQuery, []any{[]byte("no such token")}, "questions_token", 2},
+		"waits":        {postgres.WaitsQuery, []any{"run 50011"}, "waits_run", 2},
+		"token":        {postgres.TokenQuery, []any{[]byte("no such token")}, "waits_token", 2},
 		"prune":        {postgres.PruneQuery, []any{time.Now().Add(-23 * time.Hour), 50}, "runs_ended", 200},
 		"prune queues": {postgres.PruneQueuesQuery, nil, "runs_queue", 4000},
 	}
@@ -195,7 +195,7 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 		}
 	}
 	label := map[string]string{"team": "new"}
-	question := []durable.Wait{{Call: "c", Hash: "h", Child: id(90)}, {Call: "d", Hash: "h"}}
+	question := []durable.Wait{{ID: "c", Hash: "h", Child: id(90)}, {ID: "d", Hash: "h"}}
 	needs := durable.Needs{Kind: durable.KindAgent, Name: "a"}
 	for _, call := range []struct {
 		name string
@@ -224,12 +224,12 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 		{"wait", 60, func(i int) error {
 			return s.Commit(ctx, leases[i], commit(durable.Update{Status: durable.StatusWaiting, Waits: question}, entries(4, 4)...))
 		}},
-		{"answer", 50, func(i int) error { return s.Answer(ctx, fresh(i), durable.Answer{Call: "c", Hash: "h"}) }},
+		{"answer", 50, func(i int) error { return s.Answer(ctx, fresh(i), durable.Answer{Wait: "c", Hash: "h"}) }},
 		{"run", 8, func(i int) error { return second(s.Run(ctx, fresh(i))) }},
 		{"entries", 10, func(i int) error { return second(s.Entries(ctx, fresh(i), 2)) }},
 		{"events", 10, func(i int) error { return second(s.Events(ctx, fresh(i), 0, 10)) }},
 		{"input", 10, func(i int) error { return second(s.Input(ctx, fresh(i))) }},
-		{"questions", 10, func(i int) error { return second(s.Waits(ctx, fresh(i))) }},
+		{"waits", 10, func(i int) error { return second(s.Waits(ctx, fresh(i))) }},
 		{"list", 100, func(i int) error {
 			return second(s.List(ctx, durable.Filter{Status: []durable.Status{durable.StatusWaiting}, Limit: 20, Before: id(i)}))
 		}},

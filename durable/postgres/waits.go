@@ -87,10 +87,14 @@ func (s *Store) OpenWaits(ctx context.Context, f durable.WaitFilter) (all []dura
 // openOrder is the order of open waits.
 const openOrder = ` ORDER BY w.asked, w.run_id, w.id`
 
+// isOpen is the condition that the wait w has no decision and its run waits, or waited until a deadline passed.
+const isOpen = `w.answered IS NULL AND EXISTS (SELECT FROM runs r
+	WHERE r.num = w.run AND (r.status = 'waiting' OR r.status = 'ready' AND r.answer_by <= now()))`
+
 // openQuery returns the query of a list of open waits. The filter decides which index it reads: that of a run, that of the
 // deadlines, as few have passed, or those that have the order of the list. It merges one list per kind.
 func openQuery(f durable.WaitFilter) (query string, args []any) {
-	l := &listing{where: []string{"w.answered IS NULL"}}
+	l := &listing{where: []string{isOpen}}
 	l.limit = l.arg(lo.Ternary(f.Limit > 0, f.Limit, durable.DefaultLimit))
 	if f.After != nil {
 		l.and(fmt.Sprintf("(w.asked, w.run_id, w.id) > (%s, %s, %s)",

@@ -55,9 +55,8 @@ CREATE INDEX audit_subject ON audit (left(subject, 200), num); -- the name of a 
 CREATE INDEX audit_kind ON audit (kind, num) WHERE kind <> 'answer'; -- nearly all are answers
 
 CREATE TABLE waivers (
-	num        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	id         text COLLATE "C" NOT NULL UNIQUE,
-	at         timestamptz NOT NULL,
+	id         text COLLATE "C" PRIMARY KEY,
+	at         timestamptz, -- when it was created
 	who        text NOT NULL,
 	expires    timestamptz,
 	revoked    timestamptz, -- null while it is not
