@@ -11,25 +11,28 @@ import (
 )
 
 // checksQuery reads the waits that an owner $1 may watch: those that it or no owner watches, and those of owners whose claims
-// have run out. Those that it watches already come first where they are too many. It returns whether the owner must write its claim:
-// when the claim is new, or less than half of the time $2 is left.
+// have run out; if there are too many, those that it watches already come first. It returns whether the owner has a valid claim,
+// and whether it must write one: when the claim is new, or less than half of the time $2 is left. Row comparisons in place of
+// equals signs rule out other indexes: see listQuery. The planner would rather read all waits than look up each one.
 const checksQuery = `WITH places AS (SELECT kind, host FROM unnest($4::text[]) kind, unnest($5::text[]) host),
 	mine AS (
-		SELECT w.num, w.asked, w.run_id, w.id, checker <> '' AS own FROM places p CROSS JOIN unnest(ARRAY['', $1::text]) checker CROSS JOIN LATERAL (
+		SELECT w.num, w.asked, w.run_id, w.id, watcher <> '' AS own FROM places p CROSS JOIN unnest(ARRAY['', $1::text]) watcher CROSS JOIN LATERAL (
 			SELECT w.num, w.asked, w.run_id, w.id FROM waits w
-			WHERE w.answered IS NULL AND w.checker = checker AND w.kind = p.kind AND w.host = p.host AND ` + isChecked + openOrder + ` LIMIT $3
+			WHERE w.answered IS NULL AND (w.checker, w.kind, w.host) >= (watcher, p.kind, p.host)
+				AND (w.checker, w.kind, w.host) <= (watcher, p.kind, p.host) AND ` + isChecked + `
+			ORDER BY w.checker, w.kind, w.host, w.asked, w.run_id, w.id LIMIT $3
 		) w
 	),
 	lapsed AS (
 		SELECT w.num, w.asked, w.run_id, w.id, false FROM places p CROSS JOIN LATERAL (
 			SELECT w.num, w.asked, w.run_id, w.id FROM waits w
 			WHERE w.answered IS NULL AND w.kind = p.kind AND w.host = p.host AND w.checked_until <= now() AND w.checked_until IS NOT NULL
-				AND w.checker <> $1 AND ` + isChecked + openOrder + ` LIMIT $3
+				AND w.checker <> $1 AND ` + isChecked + ` ORDER BY w.asked, w.run_id, w.id LIMIT $3
 		) w
 	),
 	picked AS (SELECT w.num FROM (SELECT * FROM mine UNION ALL SELECT * FROM lapsed) w ORDER BY w.own DESC, w.asked, w.run_id, w.id LIMIT $3)
 	SELECT ` + waitColumns + `, w.num, w.checker = $1 AND w.checked_until > now(), w.checker <> $1 OR w.checked_until < now() + $2::interval / 2
-	FROM picked p JOIN waits w ON w.num = p.num` + openOrder
+	FROM picked p CROSS JOIN LATERAL (SELECT w.* FROM waits w WHERE w.num = p.num LIMIT 1) w ORDER BY w.asked, w.run_id, w.id`
 
 // isChecked is the condition that the run of the wait w waits for it.
 const isChecked = `EXISTS (SELECT FROM runs r WHERE r.num = w.run AND r.status = 'waiting' AND NOT r.paused)`
@@ -40,7 +43,8 @@ const watchQuery = `WITH picked AS MATERIALIZED (
 		WHERE w.num = ANY ($3) AND w.answered IS NULL AND (w.checker IN ('', $1) OR w.checked_until <= clock_timestamp())
 		ORDER BY w.num FOR NO KEY UPDATE SKIP LOCKED
 	)
-	UPDATE waits w SET checker = $1, checked_until = clock_timestamp() + $2::interval FROM picked p WHERE w.num = p.num RETURNING w.num`
+	UPDATE waits w SET checker = $1, checked_until = clock_timestamp() + $2::interval
+	WHERE w.num = ANY (ARRAY(SELECT num FROM picked)) RETURNING w.num`
 
 // ClaimChecks returns the waits that an owner must watch: see durable.Store. Without anything to claim or to renew it writes
 // nothing. If the reply of the database was lost, a repeated call returns the claimed waits.

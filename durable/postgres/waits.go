@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/samber/lo"
@@ -84,9 +85,6 @@ func (s *Store) OpenWaits(ctx context.Context, f durable.WaitFilter) (all []dura
 	return all, err
 }
 
-// openOrder is the order of open waits.
-const openOrder = ` ORDER BY w.asked, w.run_id, w.id`
-
 // isOpen is the condition that the wait w has no decision and its run waits, or waited until a deadline passed.
 const isOpen = `w.answered IS NULL AND EXISTS (SELECT FROM runs r
 	WHERE r.num = w.run AND (r.status = 'waiting' OR r.status = 'ready' AND r.answer_by <= now()))`
@@ -98,34 +96,36 @@ func openQuery(f durable.WaitFilter) (query string, args []any) {
 	l.limit = l.arg(lo.Ternary(f.Limit > 0, f.Limit, durable.DefaultLimit))
 	if f.After != nil {
 		l.and(fmt.Sprintf("(w.asked, w.run_id, w.id) > (%s, %s, %s)",
-			l.arg(orNull(f.After.Asked)), l.arg(text(f.After.Run)), l.arg(text(f.After.ID))))
-	}
-	if f.Expired {
-		l.and("w.deadline <= now() AND w.deadline IS NOT NULL")
+			l.arg(f.After.Asked.Truncate(time.Microsecond)), l.arg(text(f.After.Run)), l.arg(text(f.After.ID))))
 	}
 	kinds := ""
 	if len(f.Kinds) > 0 {
 		kinds = l.arg(texts(lo.Uniq(f.Kinds))) + "::text[]"
 	}
-	few := f.Expired || f.Run != ""
+	var few []string // conditions that select few waits
+	if f.Expired {
+		few = append(few, "w.deadline <= now() AND w.deadline IS NOT NULL")
+	}
 	if f.Run != "" {
-		l.and("w.run = (SELECT num FROM runs WHERE id = " + l.arg(text(f.Run)) + ")")
+		few = append(few, "w.run = (SELECT num FROM runs WHERE id = "+l.arg(text(f.Run))+")")
 	}
-	if kinds != "" && few {
-		l.and("w.kind = ANY (" + kinds + ")")
-	}
-	from := "SELECT " + waitColumns + " FROM "
-	where := " WHERE " + strings.Join(l.where, " AND ")
-	end := openOrder + " LIMIT " + l.limit
+	all := "SELECT " + waitColumns + " FROM "
+	end := " ORDER BY w.asked, w.run_id, w.id LIMIT " + l.limit
 	switch {
-	case few:
-		//nolint:unqueryvet // the inner query passes its rows on
-		return "WITH w AS MATERIALIZED (SELECT w.* FROM waits w" + where + ") " + from + "w" + end, l.args
+	case len(few) > 0:
+		if kinds != "" {
+			l.and("w.kind = ANY (" + kinds + ")")
+		}
+		//nolint:unqueryvet // the outer query selects columns
+		return "WITH w AS MATERIALIZED (SELECT w.* FROM waits w WHERE w.answered IS NULL AND " + strings.Join(few, " AND ") + ") " +
+			all + "w WHERE " + strings.Join(l.where, " AND ") + end, l.args
 	case kinds != "":
-		//nolint:unqueryvet // the inner query passes its rows on
-		return from + "unnest(" + kinds + ") wanted CROSS JOIN LATERAL (SELECT w.* FROM waits w" + where + " AND w.kind = wanted" + end + ") w" + end, l.args
+		l.and("w.kind = wanted")
+		//nolint:unqueryvet // the outer query selects columns
+		return all + "unnest(" + kinds + ") wanted CROSS JOIN LATERAL (SELECT w.* FROM waits w WHERE " + strings.Join(l.where, " AND ") + end +
+			") w" + end, l.args
 	}
-	return from + "waits w" + where + end, l.args
+	return all + "waits w WHERE " + strings.Join(l.where, " AND ") + end, l.args
 }
 
 // tokenValue returns the stored form of a hash: null for the zero hash.
