@@ -93,8 +93,8 @@ func TestHowManyConnections(t *testing.T) {
 	require.ErrorIs(t, err, durable.ErrNotFound)
 }
 
-// TestAnAnswerThatComesWithItsQuestion and does not say when it was given.
-func TestAnAnswerThatComesWithItsQuestion(t *testing.T) {
+// TestAnAnswerThatComesWithItsWait and does not say when it was given.
+func TestAnAnswerThatComesWithItsWait(t *testing.T) {
 	s := openClosed(t, parts.Postgres(t), postgres.Options{})
 	l := create(t, s, "r")
 	asked := []durable.Wait{{ID: "c", Answer: &durable.Answer{Ends: true, Data: []byte("no")}}, {ID: "d"}}
