@@ -174,7 +174,7 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 	if a == nil {
 		return fail(errNoAgent)
 	}
-	_, limits, err := InputOf(ctx, k.store, id)
+	_, limits, err := InputOf(context.WithoutCancel(ctx), k.store, id) // a cancelled run ends as cancelled
 	if err != nil {
 		return fail(err)
 	}
