@@ -202,7 +202,7 @@ func (o *submitting) complete(job *durable.Job, now time.Time) (err error) {
 	}
 	if job.Kind == durable.KindCommand {
 		if err := d.commands[job.Name].Validate(job.Input); err != nil {
-			return fmt.Errorf("command %q: %w", job.Name, err)
+			return fmt.Errorf("the parameters of command %q are invalid: %w", job.Name, err)
 		}
 	}
 	_, err = job.Prepare()
