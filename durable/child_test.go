@@ -42,7 +42,7 @@ func newFamily() *family {
 	return &family{effects: map[string]int{}, keys: map[string]map[string]bool{}, models: map[string]int{}, told: map[string]int{}}
 }
 
-// ofCalls is who works for which calls.
+// ofCalls names the agents by the calls that start them.
 var ofCalls = map[string]string{".": "boss", "n": "north", "s": "south", "n/l": "north leaf", "s/l": "south leaf"}
 
 func (f *family) build(t *testing.T, k *durable.Keeper) *agent.Agent {
@@ -202,7 +202,7 @@ func familyJournal(t *testing.T, store durable.Store) (begun, done, replies map[
 }
 
 // Sub-agents that wait are one row: the questions are those of the run that the caller
-// started, any process may answer, and another process goes on. The store may be encrypted.
+// started, any process may answer, and another process continues. The store may be encrypted.
 func TestSubagentsThatWait(t *testing.T) {
 	key := []byte(strings.Repeat("k", 32))
 	for _, encrypted := range []bool{false, true} {

@@ -33,7 +33,7 @@ import (
 // The crash test of payments: a run and its sub-agents pay invoices, with approvals that are given at once and approvals
 // that the run parks for, with hooks that rewrite calls (some in another way in each process), with retries, parallel
 // calls and a custom executor. The process is killed with SIGKILL again and again. Payments are lines of a ledger outside
-// of the run. No invoice is paid twice, none is lost, every call in doubt is told to the person, and no approval counts
+// of the run. No invoice is paid twice, none is lost, the person is asked about every call in doubt, and no approval counts
 // twice. "make crash" kills more than 300 such processes.
 
 // crashPays is set in the environment of a process that pays.
@@ -218,7 +218,7 @@ func (c *cashier) approve(_ context.Context, _ agent.State, p *agent.Prepared) (
 	return c.decide(*p.Call, p.Questions().InDoubt())
 }
 
-// decide returns what the person says, who looks into the ledger when a call is in doubt.
+// decide returns the answer of the person, which depends on the ledger when a call is in doubt.
 func (c *cashier) decide(call agent.ToolCall, doubt bool) (agent.Approval, error) {
 	var in payment
 	if err := json.Unmarshal([]byte(call.Arguments), &in); err != nil {
@@ -288,8 +288,8 @@ func paying(ctx context.Context, store durable.Store, dir string) error {
 	}
 }
 
-// payingProcess goes on with the run in a process of its own, which is killed when it has told so many things; it
-// reports how many it has told, and whether it ended by itself.
+// payingProcess continues the run in a process of its own, and kills that process after most ticks. It returns the
+// number of ticks, and whether the process ended by itself.
 func payingProcess(t *testing.T, dir, at string, most int) (told int, ended bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -322,11 +322,11 @@ func crashPayments(t *testing.T, runs int, where func(t *testing.T, dir string) 
 	for n := range runs {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { total.add(payOnce(t, random, all, where)) })
 	}
-	t.Logf("%d runs with %d payments each, %d SIGKILLs: %d calls in doubt, %d doubts told, %d repeated, %d of unknown outcome, %d delivered again with the same key, %d doubled, %d lost",
+	t.Logf("%d runs with %d payments each, %d SIGKILLs: %d calls in doubt, %d questions about them, %d repeated, %d of unknown outcome, %d delivered again with the same key, %d doubled, %d lost",
 		runs, len(invoices()), total.kills, total.doubts, total.told, total.repeated, total.unknown, total.again, total.doubled, total.lost)
 }
 
-// paid is what became of the payments of some runs.
+// paid counts the outcomes of the payments of some runs.
 type paid struct{ kills, doubts, told, repeated, unknown, again, doubled, lost int }
 
 func (p *paid) add(q paid) {
@@ -429,7 +429,7 @@ func inDoubt(t *testing.T, at string) []string {
 	return out
 }
 
-// lastResults returns what was told last of each invoice.
+// lastResults returns the last status of each invoice.
 func lastResults(t *testing.T, dir string) map[string]agent.ToolStatus {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "results"))

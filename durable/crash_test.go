@@ -52,7 +52,7 @@ func TestCrashPostgres(t *testing.T) {
 	crash(t, max(crashCount(4)/2, 2), func(t *testing.T, _ string) string { return parts.Postgres(t) })
 }
 
-// The same where the steps are those of a sub-agent of the run that is kept.
+// The same with the steps in a sub-agent of the durable run.
 func TestCrashSubagentSQLite(t *testing.T) {
 	t.Setenv(crashBelow, "yes")
 	crash(t, max(crashCount(4)/2, 2), func(t *testing.T, dir string) string { return filepath.Join(dir, "runs.db") })
@@ -75,8 +75,8 @@ func openAt(ctx context.Context, where string) (durable.Store, error) {
 	return sqlite.Open(ctx, where, sqlite.Options{Sync: sqlite.SyncNormal}) // a process is killed here, not the power cut off
 }
 
-// crashing returns what the process does that is going to be killed: it begins the run, or
-// goes on with it. What it does outside of the journal it notes in files, a line each.
+// crashing executes the process that is going to be killed, and returns its exit code: it begins the run, or
+// continues it. It writes a line into a file for each effect outside of the journal.
 func crashing(dir string) int {
 	ctx := context.Background()
 	err := func() error {
@@ -280,8 +280,8 @@ func crashOnce(t *testing.T, random *rand.Rand, took time.Duration, where func(t
 	return kills, again, twice
 }
 
-// process goes on with the run in a process of its own, which is killed after so long;
-// it reports whether it ended by itself.
+// process continues the run in a process of its own, and kills that process after patience. It
+// reports whether the process ended by itself.
 func process(t *testing.T, dir, at string, patience time.Duration) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

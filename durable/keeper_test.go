@@ -128,9 +128,9 @@ func said(s agent.State) string {
 	return b.String()
 }
 
-// Wherever a run is cut off, it goes on from there: the transcript is that of an
-// undisturbed run, every effect is there, what was written down as done is not done
-// again, and no reply is asked for twice that was written down.
+// Wherever a run is cut off, it continues from there: the transcript is that of an
+// undisturbed run, every effect is there, and nothing is done again that the journal
+// records as done, replies included.
 func TestARunGoesOnFromWhereItWasCutOff(t *testing.T) {
 	t.Parallel()
 	undisturbed := newWorld()
@@ -258,7 +258,7 @@ func asks(name string) capability.Capability {
 }
 
 // LH-63, LH-68, LH-69, LH-70: a run that waits is rows in a store and
-// nothing else; another process answers, a third goes on; what has ended is read as it
+// nothing else; another process answers, a third continues; a run that has ended is read as it
 // ended. Each call has one answer, behind the reply that asked for it.
 func TestAParkedRun(t *testing.T) {
 	store, w := openStore(t), newWorld()
@@ -538,8 +538,8 @@ func TestWhatCannotBeReadIsNoYes(t *testing.T) {
 	assert.Equal(t, agent.StatusDone, s.Status())
 }
 
-// LH-50, LH-72: what is stored is what the hooks let out; a person's no is stored when it
-// is told.
+// LH-50, LH-72: the store has what has passed the hooks; a rejection is stored before the model
+// reads it.
 func TestWhatIsStored(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
@@ -578,7 +578,7 @@ func TestWhatIsStored(t *testing.T) {
 	assert.Equal(t, agent.StopRejected, about.Reason)
 }
 
-// A run that never got its input in is no run: it is told so, once, and is over.
+// A run whose input was never accepted ends with ErrNotBegun when it is resumed.
 func TestARunThatNeverBegan(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
@@ -594,7 +594,7 @@ func TestARunThatNeverBegan(t *testing.T) {
 	assert.Empty(t, due)
 }
 
-// The agent itself cannot go on with a run that is kept, and says who can.
+// Agent.Resume refuses a durable run, and its error names Keeper.Resume.
 func TestAKeptRunIsResumedByItsKeeper(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
@@ -624,8 +624,8 @@ func TestAnAnswerThatComesTooLate(t *testing.T) {
 	assert.Equal(t, "timeout", last.Result(0).DecidedBy)
 }
 
-// Wherever a run is cut off that goes on after an answer, the answer stays what it was,
-// nothing is asked any more, and nothing is done twice that was written down.
+// Wherever a run is cut off after an answer, the answer stays the same, no question is asked
+// again, and nothing is done twice that the journal records as done.
 func TestAnAnsweredRunGoesOnFromWhereItWasCutOff(t *testing.T) {
 	t.Parallel()
 	for writes, ended := int64(0), false; !ended; writes++ {

@@ -162,9 +162,9 @@ func TestApprovalPausesTheWholeStep(t *testing.T) {
 	}
 }
 
-// when the run goes on, all controls are asked about every call of the step before
-// the approved one runs, also those that the agent did not have when it parked. What they
-// say now counts: an approval is no way around them.
+// when the run continues, all controls judge every call of the step before
+// the approved one runs, also controls that the agent did not have when it parked. Their
+// new decisions count: an approval does not bypass them.
 func TestControlsRunOnResume(t *testing.T) {
 	controls := []string{"control 1", "late 1", "control 2", "late 2", "control 3", "late 3"}
 	for name, tc := range map[string]struct {
