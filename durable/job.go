@@ -44,7 +44,7 @@ type Job struct {
 	Root   agent.RunID
 	// Input is what the run begins with: see AgentJob and CommandJob. It is opaque to the store.
 	Input []byte
-	// Limits, unless zero, are what is left of a budget: they limit the run and the runs below it, in
+	// Limits, unless zero, are the remaining budget: they limit the run and the runs below it, in
 	// addition to the limits of the agent; the stricter applies. What the run used before it was resumed
 	// counts, and Time begins with the first attempt. A run of a command has only a Time. See InputOf.
 	Limits agent.Limits
