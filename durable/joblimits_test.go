@@ -13,8 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// The limits of a job stop its run, together with those of its agent, whatever process executes it: each answer of this
-// test is given to another worker.
+// The limits of a job stop its run, together with those of its agent, in each process: another worker continues the run
+// after each answer.
 func TestJobLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		guards capability.UseGuards
