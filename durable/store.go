@@ -60,9 +60,9 @@ type Leases interface {
 	// return needs of runs that have ended.
 	Queues(ctx context.Context) ([]Needs, error)
 	// Reconcile makes runs ready whose lease has expired, whose open questions have passed their
-	// deadline, or whose NotBefore has come. It requests the cancellation of runs whose Deadline has
-	// passed, and cancels those that did not start by StartBy. It handles at most a few thousand runs;
-	// Done is false when there may be more.
+	// deadline, or whose NotBefore has come. It cancels runs whose Deadline has passed, as SignalCancel
+	// does, and those that did not start by StartBy and that no process holds. It handles at most a few
+	// thousand runs; Done is false when there may be more.
 	Reconcile(ctx context.Context) (Reconciled, error)
 }
 

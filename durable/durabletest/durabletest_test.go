@@ -121,6 +121,7 @@ var faults = map[string]string{
 	"deadline again":        "reconcile/a_deadline_cancels",
 	"start by":              "reconcile/a_run_that_did_not_start",
 	"start by started":      "reconcile/a_run_that_did_not_start",
+	"start by held":         "reconcile/a_run_that_did_not_start",
 	"reconcile done":        "reconcile/thousands_of_runs",
 	"call order":            "questions/come_back_in_call_order",
 	"forgets answers":       "questions/keep_their_answers",
@@ -135,8 +136,9 @@ var faults = map[string]string{
 	"answer at":             "answer/is_kept",
 	"last reason":           "signal/cancel_is_a_request",
 	"cancel held":           "signal/cancel_of_a_waiting_run_that_a_process_holds",
-	"cancel wakes":          "signal/cancel_makes_a_run_ready",
-	"cancel pending":        "signal/cancel_makes_a_run_ready",
+	"cancel wakes":          "signal/cancel_makes_a_started_run_ready",
+	"cancel pending":        "signal/cancel_makes_a_started_run_ready",
+	"cancel unstarted":      "signal/cancel_ends_a_run_that_has_never_started",
 	"signal ended":          "signal/none_after_the_end",
 	"signal kind":           "signal/an_unknown_kind",
 	"signal by":             "signal/context_is_numbered",
@@ -216,7 +218,7 @@ func TestRandomFaults(t *testing.T) {
 	}
 	for _, fault := range []string{
 		"same epoch", "key in one call", "claim priority", "end keeps lease", "end keeps questions", "handled falls", "answer wakes", "wake held",
-		"release paused", "release cancelled", "expired waiting", "pause cancelled", "offer number", "last reason", "attempts",
+		"release paused", "release cancelled", "expired waiting", "offer number", "last reason", "attempts",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
