@@ -167,7 +167,8 @@ type Inquiries interface {
 // own.
 type Offers interface {
 	// Owed returns at most limit offers of ready runs, those that are owed longest first: offers that
-	// Offered has not recorded, and those that it recorded more than retry ago.
+	// RecordOffers has not recorded, and those that it last recorded long enough ago. That is as long as the
+	// run had been ready then, so that the pauses double, but at least retry and otherwise at most an hour.
 	Owed(ctx context.Context, retry time.Duration, limit int) ([]Offer, error)
 	// RecordOffers records that offers were made. It ignores offers that are not the newest of their run.
 	RecordOffers(ctx context.Context, offers ...OfferID) error

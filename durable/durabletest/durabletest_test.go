@@ -160,6 +160,7 @@ var faults = map[string]string{
 	"offer number":          "offers/each_time_a_run_becomes_ready",
 	"offered":               "offers/a_recorded_offer",
 	"retry":                 "offers/it_is_owed_again",
+	"backoff":               "offers/the_pauses_between_offers",
 	"old offer":             "offers/an_offer_that_is_not_the_newest",
 	"owed order":            "offers/the_longest_owed",
 	"owed limit":            "offers/the_longest_owed",
