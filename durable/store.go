@@ -96,7 +96,9 @@ type Journal interface {
 	// Commit adds to the journal and the events of a leased run, updates its summary, and submits
 	// jobs, all or nothing. The Seqs of the entries must continue those of the journal; otherwise it
 	// returns a *SeqError. It returns ErrStale when the lease is not the newest; an expired lease is
-	// valid until another process takes the run or Reconcile frees it.
+	// valid until another process takes the run or Reconcile frees it. A store whose replies can be lost
+	// takes a Commit for a repetition of the last one, and changes nothing, if all its values are equal and
+	// it has entries, events, or jobs with IDs. Callers that may repeat a Commit give its jobs IDs.
 	Commit(ctx context.Context, l Lease, c Commit) error
 	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
