@@ -53,7 +53,7 @@ func (e *DecryptError) Error() string { return fmt.Sprintf("decrypting %s: %s", 
 // is visible, too. Each item grows by forty bytes. The same data at the same place encrypts to the same
 // bytes, so that a store call can be repeated.
 func Encrypt(s Store, e Encryption) (Store, error) {
-	x := encrypted{Store: s, keys: map[keyID]dataKey{}, allowPlain: e.AllowPlain}
+	x := &encrypted{Store: s, keys: map[keyID]dataKey{}, allowPlain: e.AllowPlain}
 	for i, key := range append([][]byte{e.Key}, e.Old...) {
 		if len(key) != 32 {
 			return nil, fmt.Errorf("encrypting a store: key %d has %d bytes: expected 32 random bytes", i, len(key))

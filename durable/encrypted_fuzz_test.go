@@ -12,7 +12,7 @@ func FuzzDecrypt(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	x := store.(encrypted)
+	x := store.(*encrypted)
 	here, there := entrySpot("r", Entry{Seq: 1}), entrySpot("r", Entry{Seq: 2})
 	for _, data := range []string{"", "\x00", cipherMark, cipherMark + "12345678", `{"a":1}`} {
 		f.Add([]byte(data))
