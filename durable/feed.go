@@ -132,7 +132,7 @@ func (f *feed) publish(events []Event, last int64) {
 		f.size -= len(f.events[0].Data)
 		f.events = f.events[1:]
 	}
-	f.notify()
+	f.wakeWatchers()
 }
 
 // finish says that nothing more is read.
@@ -143,11 +143,11 @@ func (f *feed) finish(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.done, f.err = true, err
-	f.notify()
+	f.wakeWatchers()
 }
 
-// notify wakes the watchers. The caller has locked the feed.
-func (f *feed) notify() {
+// wakeWatchers wakes the watchers. The caller has locked the feed.
+func (f *feed) wakeWatchers() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }

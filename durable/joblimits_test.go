@@ -53,7 +53,7 @@ func TestJobLimits(t *testing.T) {
 				questions, err := store.Waits(t.Context(), run.ID)
 				require.NoError(t, err)
 				for _, q := range questions {
-					require.NoError(t, durable.Approve(t.Context(), store, run.ID, q.Call, agent.Approval{Verdict: agent.Approve}))
+					require.NoError(t, durable.Approve(t.Context(), store, run.ID, q.ID, agent.Approval{Verdict: agent.Approve}))
 				}
 			}
 		})

@@ -46,6 +46,15 @@ type failsOnce struct {
 
 	once    sync.Once
 	stalled chan struct{} // closed when that was noticed
+
+	measuring sync.Once
+	measured  chan struct{} // closed when the worker measures its queues
+}
+
+func (s *failsOnce) QueueServices(ctx context.Context, keys ...durable.Key) (map[durable.Key]durable.Service, error) {
+	all, err := s.Store.QueueServices(ctx, keys...)
+	s.measuring.Do(func() { close(s.measured) })
+	return all, err
 }
 
 func (s *failsOnce) Reconcile(ctx context.Context) (durable.Reconciled, error) {
@@ -74,7 +83,7 @@ func (s series) addWorker(t *testing.T) {
 	require.Len(t, claimed, 1)
 	reader := sdkmetric.NewManualReader()
 	released := make(chan struct{}, 1)
-	away := &failsOnce{Store: store, stalled: make(chan struct{})}
+	away := &failsOnce{Store: store, stalled: make(chan struct{}), measured: make(chan struct{})}
 	w, err := durable.NewWorker(away, durable.WorkerOptions{
 		Runners: map[durable.Kind]durable.Runner{durable.KindAgent: endingRunner{store}}, Poll: 5 * time.Millisecond,
 		Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
@@ -94,6 +103,7 @@ func (s series) addWorker(t *testing.T) {
 	var over sync.WaitGroup
 	over.Go(func() { assert.NoError(t, w.Run(ctx)) })
 	<-released
+	<-away.measured
 	stop()
 	over.Wait()
 	var all metricdata.ResourceMetrics
