@@ -285,6 +285,9 @@ func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State
 		return s, nil
 	}
 	for _, i := range waitingCalls(s) {
+		if len(beyondTerminal(i.Questions)) > 0 {
+			continue
+		}
 		answer, err := in.ask(ctx, v, i.Call, i.Questions)
 		if err != nil {
 			return s, err
