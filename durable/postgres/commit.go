@@ -16,7 +16,7 @@ import (
 
 // Commit adds to the journal and the events of a run: see durable.Store. It is one transaction, sent in one message. If the
 // reply of the database is lost, the caller may repeat the call: if the last completed Commit was the same one, the repeated
-// call succeeds and changes nothing. A repeated call without entries and without jobs that have an ID runs again, or returns
+// call succeeds and changes nothing. A repeated call without entries, events and jobs that have an ID runs again, or returns
 // ErrStale if it has ended the run.
 func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
 	return s.call(ctx, fmt.Sprintf("commit to run %s", l.Run), func(ctx context.Context) error {
@@ -106,9 +106,9 @@ func (a *committing) isPlain() bool {
 }
 
 // isRepeatable reports whether an equal Commit right after this one is this one again, after a lost reply. Equal updates have
-// the same outcome twice; equal events, and equal jobs without an ID, are different ones.
+// the same outcome twice; events have times; equal jobs without an ID are different ones.
 func (a *committing) isRepeatable() bool {
-	return len(a.c.Entries) > 0 || lo.SomeBy(a.c.Jobs, func(j durable.Job) bool { return j.ID != "" })
+	return len(a.c.Entries) > 0 || len(a.c.Events) > 0 || lo.SomeBy(a.c.Jobs, func(j durable.Job) bool { return j.ID != "" })
 }
 
 // fits is the condition that the lease is valid, that the run has exactly the entries that precede the new ones, and that this

@@ -74,6 +74,36 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 	all.Events[0].Name = "f"
 	require.Error(t, s.Commit(t.Context(), l, all), "another Commit is no repetition")
 
+	// A Commit without entries: the same again adds nothing.
+	for what, c := range map[string]durable.Commit{
+		"events":              {Events: []durable.Event{{Name: "alone", At: time.Now()}}},
+		"events and a status": {Events: []durable.Event{{Name: "wait", At: time.Now()}}, Update: durable.Update{Status: durable.StatusWaiting, Steps: 7}},
+		"events and jobs":     {Events: []durable.Event{{Name: "follow", At: time.Now()}}, Jobs: []durable.Job{{Name: "no id"}}},
+		"jobs with an ID":     {Jobs: []durable.Job{{ID: "alone"}}},
+		"jobs with a key":     {Jobs: []durable.Job{{IdempotencyKey: "alone"}}},
+		"handled signals":     {HandledSignals: 1},
+	} {
+		lose()
+		require.Error(t, s.Commit(t.Context(), l, c), what)
+		before := everything(t, s)
+		events, err := s.Events(t.Context(), l.Run, 0, 100)
+		require.NoError(t, err)
+		for range 2 {
+			require.NoError(t, s.Commit(t.Context(), l, c), what)
+		}
+		again, err := s.Events(t.Context(), l.Run, 0, 100)
+		require.NoError(t, err)
+		assert.Equal(t, events, again, "%s: added once", what)
+		assert.Len(t, everything(t, s).all, len(before.all), "%s: submitted once", what)
+		if len(c.Events) > 0 {
+			c.Events[0].At = c.Events[0].At.Add(time.Microsecond)
+			require.NoError(t, s.Commit(t.Context(), l, c), what)
+			again, err = s.Events(t.Context(), l.Run, 0, 100)
+			require.NoError(t, err)
+			assert.Len(t, again, len(events)+1, "%s: a later event is another one", what)
+		}
+	}
+
 	w := durable.Wait{ID: "gate", Kind: durable.WaitCommand, Hash: "h"}
 	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{w}})))
 	lose()
