@@ -165,6 +165,7 @@ func allPages(t *testing.T, s durable.Store, f durable.WaitFilter, between func(
 			return names
 		}
 		names = append(names, waitNames(page)...)
+		require.Less(t, len(names), 1000, "the pages end")
 		f.After = &page[len(page)-1]
 		between(*f.After)
 	}
