@@ -128,7 +128,7 @@ type keptFlags struct {
 }
 
 func (f *keptFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.at, "durable", "", "store the run in this `STORE` while it runs: a SQLite file or a postgres:// URL")
+	c.Flags().StringVar(&f.at, "durable", "", "store the run in this `STORE` while it runs: a SQLite file, sqlite:FILE or a postgres:// URL")
 	c.Flags().Lookup("durable").NoOptDefVal = usualStore
 	c.Flags().StringVar(&f.store, "store", "", "the same as --durable=STORE")
 	c.Flags().BoolVar(&f.noWait, "no-wait", false, "with --durable: park the run when a person is asked, even at a terminal")
