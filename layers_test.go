@@ -140,7 +140,7 @@ var layers = map[string]layer{
 	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/moment"}, Modules: core, Test: true},
 
 	// Durable runs.
-	"durable":             {Ours: []string{"agent", "internal/once", "internal/semconv", "internal/version"}, Modules: core},
+	"durable":             {Ours: []string{"agent", "internal/once", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":     {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
 	"durable/approval":    {Ours: []string{"agent", "durable", "internal/strictjson"}, Modules: values},
 	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},

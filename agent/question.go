@@ -72,14 +72,14 @@ type Gate struct {
 // rejection takes precedence over an approval, a stricter rejection over another.
 func (q Question) Decision() *Approval {
 	decides := strictestAnswer(q.Answers)
-	if decides != nil && decides.Verdict == Approve && q.approvals() < max(q.Quorum, 1) {
+	if decides != nil && decides.Verdict == Approve && q.Approvals() < max(q.Quorum, 1) {
 		return nil
 	}
 	return decides
 }
 
-// approvals returns how many people have approved.
-func (q Question) approvals() int {
+// Approvals returns how many people have approved.
+func (q Question) Approvals() int {
 	identities := map[string]bool{}
 	for _, a := range q.Answers {
 		if a.Verdict == Approve {
