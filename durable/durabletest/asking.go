@@ -18,7 +18,7 @@ var asking = map[string]part{
 	"come back in call order": func(t *testing.T, s durable.Store) {
 		var want []durable.Wait
 		for _, call := range []string{"m", "z", "a", "c10", "c9"} {
-			q := newQuestion(call)
+			q := newWait(call)
 			q.Tool, q.Data = "tool "+call, []byte("data\x00"+call)
 			q.Deadline = time.Now().Add(hour).Truncate(time.Microsecond)
 			q.Child = agent.RunID("child of " + call)
@@ -27,69 +27,69 @@ var asking = map[string]part{
 		}
 		want[1].Deadline = time.Time{}
 		suspendRun(t, s, "r", want...)
-		got := readQuestions(t, s, "r")
+		got := readWaits(t, s, "r")
 		require.Len(t, got, len(want))
 		for i := range want {
 			want[i].Run = "r"
-			sameQuestion(t, want[i], got[i])
+			sameWait(t, want[i], got[i])
 		}
 	},
 	"none": func(t *testing.T, s durable.Store) {
 		beginRun(t, s, "r")
-		assert.Empty(t, readQuestions(t, s, "r"))
+		assert.Empty(t, readWaits(t, s, "r"))
 	},
 	"belong to the run they are of": func(t *testing.T, s durable.Store) {
-		q := newQuestion("c")
+		q := newWait("c")
 		q.Run = "another"
 		suspendRun(t, s, "r", q)
 		beginRun(t, s, "another")
-		assert.Equal(t, agent.RunID("r"), readQuestions(t, s, "r")[0].Run)
-		assert.Empty(t, readQuestions(t, s, "another"))
+		assert.Equal(t, agent.RunID("r"), readWaits(t, s, "r")[0].Run)
+		assert.Empty(t, readWaits(t, s, "another"))
 	},
 	"take the place of those before": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c"), newQuestion("d")))
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("e"), newQuestion("c")))
-		assert.Equal(t, []string{"e", "c"}, calls(readQuestions(t, s, "r")))
-		writeUpdate(t, s, l, durable.Update{Waits: []durable.Wait{newQuestion("f")}})
-		assert.Equal(t, []string{"f"}, calls(readQuestions(t, s, "r")), "also where the status stays")
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c"), newWait("d")))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("e"), newWait("c")))
+		assert.Equal(t, []string{"e", "c"}, calls(readWaits(t, s, "r")))
+		writeUpdate(t, s, l, durable.Update{Waits: []durable.Wait{newWait("f")}})
+		assert.Equal(t, []string{"f"}, calls(readWaits(t, s, "r")), "also where the status stays")
 		writeUpdate(t, s, l, durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{}})
-		assert.Empty(t, readQuestions(t, s, "r"))
+		assert.Empty(t, readWaits(t, s, "r"))
 	},
 	"keep their answers": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		c, d := newQuestion("c"), newQuestion("d")
+		c, d := newWait("c"), newWait("d")
 		c.Deadline, d.Deadline = testTime(), testTime().Add(hour)
 		writeUpdate(t, s, l, waitUpdate(1, c, d))
 		a := newAnswer("c")
 		a.Ends = true
 		require.NoError(t, s.Answer(t.Context(), "r", a))
-		before := readQuestions(t, s, "r")
+		before := readWaits(t, s, "r")
 
-		writeUpdate(t, s, l, waitUpdate(1, d, c, newQuestion("e")))
-		after := readQuestions(t, s, "r")
+		writeUpdate(t, s, l, waitUpdate(1, d, c, newWait("e")))
+		after := readWaits(t, s, "r")
 		require.Equal(t, []string{"d", "c", "e"}, calls(after))
 		assert.Nil(t, after[0].Answer)
 		assert.Nil(t, after[2].Answer)
-		sameQuestion(t, before[0], after[1])
+		sameWait(t, before[0], after[1])
 		assert.True(t, d.Deadline.Equal(getRun(t, s, "r").AnswerBy), "what is answered has no deadline any more")
 		assert.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
 
 		changed := c
 		changed.Hash = "another hash"
 		writeUpdate(t, s, l, waitUpdate(1, d, changed))
-		assert.Nil(t, readQuestions(t, s, "r")[1].Answer, "an answer to other arguments is none")
+		assert.Nil(t, readWaits(t, s, "r")[1].Answer, "an answer to other arguments is none")
 	},
 	"may be given with their answers": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		c, d := newQuestion("c"), newQuestion("d")
+		c, d := newWait("c"), newWait("d")
 		given := newAnswer("c")
 		given.At, given.Ends = testTime(), true
 		c.Answer = &given
 		writeUpdate(t, s, l, waitUpdate(1, c, d))
-		got := readQuestions(t, s, "r")
+		got := readWaits(t, s, "r")
 		c.Run = "r"
-		sameQuestion(t, c, got[0])
+		sameWait(t, c, got[0])
 		assert.Nil(t, got[1].Answer)
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
 
@@ -98,11 +98,11 @@ var asking = map[string]part{
 		other.Data, other.At = []byte("no"), testTime()
 		d.Answer = &other
 		writeUpdate(t, s, l, waitUpdate(1, c, d))
-		assert.Equal(t, "yes", string(readQuestions(t, s, "r")[1].Answer.Data), "what was recorded goes before what is given")
+		assert.Equal(t, "yes", string(readWaits(t, s, "r")[1].Answer.Data), "what was recorded goes before what is given")
 	},
 	"the first deadline is the run's": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		c, d, e := newQuestion("c"), newQuestion("d"), newQuestion("e")
+		c, d, e := newWait("c"), newWait("d"), newWait("e")
 		c.Deadline, e.Deadline = testTime().Add(hour), testTime()
 		writeUpdate(t, s, l, waitUpdate(1, c, d, e))
 		assert.True(t, testTime().Equal(getRun(t, s, "r").AnswerBy), "deadline %v", getRun(t, s, "r").AnswerBy)
@@ -120,14 +120,14 @@ var asking = map[string]part{
 		var tokens [3][32]byte
 		for i := range tokens {
 			tokens[i] = sha256.Sum256(fmt.Append(nil, "token ", i))
-			q := newQuestion("c")
+			q := newWait("c")
 			q.TokenHash = tokens[i]
-			suspendRun(t, s, agent.RunID(strconv.Itoa(i)), newQuestion("b"), q)
+			suspendRun(t, s, agent.RunID(strconv.Itoa(i)), newWait("b"), q)
 		}
 		for i := range tokens {
 			q, err := s.WaitByToken(t.Context(), tokens[i])
 			require.NoError(t, err)
-			sameQuestion(t, readQuestions(t, s, agent.RunID(strconv.Itoa(i)))[1], q)
+			sameWait(t, readWaits(t, s, agent.RunID(strconv.Itoa(i)))[1], q)
 		}
 		require.NoError(t, s.Answer(t.Context(), "1", newAnswer("c")))
 		q, err := s.WaitByToken(t.Context(), tokens[1])
@@ -153,11 +153,11 @@ func calls(all []durable.Wait) []string {
 	return names
 }
 
-// sameQuestion compares questions: a time is equal in any zone, no data is empty data.
-func sameQuestion(t *testing.T, want, got durable.Wait) {
+// sameWait compares waits: a time is equal in any zone, no data is empty data.
+func sameWait(t *testing.T, want, got durable.Wait) {
 	t.Helper()
 	assert.Equal(t, []any{want.Run, want.ID, want.Hash, want.Tool, want.Child, want.TokenHash, string(want.Data)},
-		[]any{got.Run, got.ID, got.Hash, got.Tool, got.Child, got.TokenHash, string(got.Data)}, "question")
+		[]any{got.Run, got.ID, got.Hash, got.Tool, got.Child, got.TokenHash, string(got.Data)}, "wait")
 	assert.True(t, want.Asked.Equal(got.Asked), "asked %v, want %v", got.Asked, want.Asked)
 	assert.True(t, want.Deadline.Equal(got.Deadline), "deadline %v, want %v", got.Deadline, want.Deadline)
 	if want.Answer == nil {

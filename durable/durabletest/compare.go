@@ -57,11 +57,11 @@ func describe(r *random, s durable.Store, id agent.RunID) []string {
 	if unstarted {
 		lines[0] = fmt.Sprintf("status %s, reason %q, cancelled %v", run.Status, run.Reason, run.CancelReason != "")
 	}
-	questions, err := s.Waits(r.ctx, id)
+	waits, err := s.Waits(r.ctx, id)
 	require.NoError(r, err)
-	for _, q := range questions {
-		line := fmt.Sprintf("question %q by %v, child %q", q.Call, describeTime(q.Deadline), q.Child)
-		if a := q.Answer; a != nil {
+	for _, w := range waits {
+		line := fmt.Sprintf("wait %q by %v, child %q", w.ID, describeTime(w.Deadline), w.Child)
+		if a := w.Answer; a != nil {
 			line += fmt.Sprintf(": answer %q, ends %v", a.Data, a.Ends)
 		}
 		lines = append(lines, line)

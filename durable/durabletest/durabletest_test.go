@@ -74,7 +74,7 @@ var faults = map[string]string{
 	"binary":                "commit/data_is_any_bytes",
 	"empty status":          "commit/an_empty_status",
 	"end keeps lease":       "commit/a_status_that_ends_the_run",
-	"end keeps questions":   "commit/a_status_that_ends_the_run",
+	"end keeps waits":       "commit/a_status_that_ends_the_run",
 	"after":                 "commit/entries_after_a_number",
 	"early result":          "commit/a_result_is_stored",
 	"blocked":               "commit/blocked_is_kept",
@@ -122,10 +122,10 @@ var faults = map[string]string{
 	"start by":              "reconcile/a_run_that_did_not_start",
 	"start by started":      "reconcile/a_run_that_did_not_start",
 	"reconcile done":        "reconcile/thousands_of_runs",
-	"call order":            "questions/come_back_in_call_order",
-	"forgets answers":       "questions/keep_their_answers",
-	"answer of old hash":    "questions/keep_their_answers",
-	"no token":              "questions/are_found_by_token",
+	"call order":            "waits/come_back_in_call_order",
+	"forgets answers":       "waits/keep_their_answers",
+	"answer of old hash":    "waits/keep_their_answers",
+	"no token":              "waits/are_found_by_token",
 	"answer running":        "answer/only_a_waiting_run",
 	"answered is forgotten": "answer/after_the_run_became_ready",
 	"answered later":        "answer/an_answered_question_goes_first",
@@ -215,7 +215,7 @@ func TestRandomFaults(t *testing.T) {
 		t.Skip("this is the process of one fault")
 	}
 	for _, fault := range []string{
-		"same epoch", "key in one call", "claim priority", "end keeps lease", "end keeps questions", "handled falls", "answer wakes", "wake held",
+		"same epoch", "key in one call", "claim priority", "end keeps lease", "end keeps waits", "handled falls", "answer wakes", "wake held",
 		"release paused", "release cancelled", "expired waiting", "pause cancelled", "offer number", "last reason", "attempts",
 	} {
 		t.Run(fault, func(t *testing.T) {

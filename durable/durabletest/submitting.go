@@ -35,7 +35,7 @@ var submitting = map[string]part{
 		submitJobs(t, s, want)
 		l := acquireRun(t, s, "r", "one", durable.TakeFree)
 		sameJob(t, want, getRun(t, s, "r"))
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")), newEntry(1))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c")), newEntry(1))
 		sameJob(t, want, getRun(t, s, "r"))
 		endRun(t, s, l)
 		sameJob(t, want, getRun(t, s, "r"))
@@ -127,7 +127,7 @@ var submitting = map[string]part{
 			"entries":   second(s.Entries(ctx, unknownRun, 0)),
 			"events":    second(s.Events(ctx, unknownRun, 0, 1)),
 			"run":       second(s.Run(ctx, unknownRun)),
-			"questions": second(s.Waits(ctx, unknownRun)),
+			"waits":     second(s.Waits(ctx, unknownRun)),
 			"answer":    s.Answer(ctx, unknownRun, newAnswer("c")),
 			"cancel":    s.Signal(ctx, unknownRun, cancelSignal("why")),
 			"pause":     s.Signal(ctx, unknownRun, durable.Signal{Kind: durable.SignalPause}),
@@ -141,38 +141,38 @@ var submitting = map[string]part{
 	"ids and texts are any text": func(t *testing.T, s durable.Store) { testTexts(t, s) },
 	"a cancelled context changes nothing": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		suspendRun(t, s, "p", newQuestion("c"))
+		suspendRun(t, s, "p", newWait("c"))
 		submitJobs(t, s, newJob("ready"))
 		ctx := newCancelledContext(t)
 		for name, err := range map[string]error{
-			"submit":            second(s.Submit(ctx, newJob("new"))),
-			"begin":             second(s.Begin(ctx, newJob("new"), "one", hour)),
-			"acquire":           second(s.Acquire(ctx, "r", "two", hour, durable.TakeOver)),
-			"claim":             second(s.Claim(ctx, "two", hour, 1, testerKey())),
-			"queues":            second(s.Queues(ctx)),
-			"reconcile":         second(s.Reconcile(ctx)),
-			"renew":             second(s.Renew(ctx, l, hour)),
-			"release":           s.Release(ctx, l, 0),
-			"commit":            add(ctx, s, l, durable.Update{Status: durable.StatusWaiting}, newEntry(1)),
-			"signals":           second(s.Signals(ctx, "one")),
-			"input":             second(s.Input(ctx, "r")),
-			"result":            second(s.Result(ctx, "r")),
-			"entries":           second(s.Entries(ctx, "r", 0)),
-			"events":            second(s.Events(ctx, "r", 0, 1)),
-			"run":               second(s.Run(ctx, "r")),
-			"list":              second(s.List(ctx, durable.Filter{})),
-			"questions":         second(s.Waits(ctx, "p")),
-			"question by token": second(s.WaitByToken(ctx, [32]byte{1})),
-			"answer":            s.Answer(ctx, "p", newAnswer("c")),
-			"signal":            s.Signal(ctx, "r", cancelSignal("why")),
-			"delete":            s.Delete(ctx, "p"),
-			"prune":             second(s.Prune(ctx, time.Now().Add(hour))),
-			"deny tools":        second(s.DenyTools(ctx)),
-			"set deny tools":    s.SetDenyTools(ctx, durable.Switch{On: true}),
-			"owed":              second(s.Owed(ctx, hour, 10)),
-			"polled":            s.RecordPoll(ctx, testerKey()),
-			"served":            second(s.QueueServices(ctx, testerKey())),
-			"offered":           s.RecordOffers(ctx, durable.OfferID{Run: "ready", Seq: 1}),
+			"submit":         second(s.Submit(ctx, newJob("new"))),
+			"begin":          second(s.Begin(ctx, newJob("new"), "one", hour)),
+			"acquire":        second(s.Acquire(ctx, "r", "two", hour, durable.TakeOver)),
+			"claim":          second(s.Claim(ctx, "two", hour, 1, testerKey())),
+			"queues":         second(s.Queues(ctx)),
+			"reconcile":      second(s.Reconcile(ctx)),
+			"renew":          second(s.Renew(ctx, l, hour)),
+			"release":        s.Release(ctx, l, 0),
+			"commit":         add(ctx, s, l, durable.Update{Status: durable.StatusWaiting}, newEntry(1)),
+			"signals":        second(s.Signals(ctx, "one")),
+			"input":          second(s.Input(ctx, "r")),
+			"result":         second(s.Result(ctx, "r")),
+			"entries":        second(s.Entries(ctx, "r", 0)),
+			"events":         second(s.Events(ctx, "r", 0, 1)),
+			"run":            second(s.Run(ctx, "r")),
+			"list":           second(s.List(ctx, durable.Filter{})),
+			"waits":          second(s.Waits(ctx, "p")),
+			"wait by token":  second(s.WaitByToken(ctx, [32]byte{1})),
+			"answer":         s.Answer(ctx, "p", newAnswer("c")),
+			"signal":         s.Signal(ctx, "r", cancelSignal("why")),
+			"delete":         s.Delete(ctx, "p"),
+			"prune":          second(s.Prune(ctx, time.Now().Add(hour))),
+			"deny tools":     second(s.DenyTools(ctx)),
+			"set deny tools": s.SetDenyTools(ctx, durable.Switch{On: true}),
+			"owed":           second(s.Owed(ctx, hour, 10)),
+			"polled":         s.RecordPoll(ctx, testerKey()),
+			"served":         second(s.QueueServices(ctx, testerKey())),
+			"offered":        s.RecordOffers(ctx, durable.OfferID{Run: "ready", Seq: 1}),
 		} {
 			assert.ErrorIs(t, err, ctx.Err(), name)
 		}
@@ -180,7 +180,7 @@ var submitting = map[string]part{
 		r := getRun(t, s, "r")
 		assert.Equal(t, []any{durable.StatusRunning, int64(0), "", "one", int64(1)},
 			[]any{r.Status, r.Entries, r.CancelReason, r.Owner, r.Epoch})
-		assert.Nil(t, readQuestions(t, s, "p")[0].Answer)
+		assert.Nil(t, readWaits(t, s, "p")[0].Answer)
 		require.ErrorIs(t, second(s.Run(t.Context(), "new")), durable.ErrNotFound)
 		sw, err := s.DenyTools(t.Context())
 		require.NoError(t, err)
@@ -244,7 +244,7 @@ func testTexts(t *testing.T, s durable.Store) {
 		sameEntries(t, []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}}, readJournal(t, s, id))
 		assert.Equal(t, []string{text}, eventNames(t, s, id))
 		assert.Equal(t, []string{"context " + text, "cancel " + text}, readSignals(t, s, text)[id])
-		q := readQuestions(t, s, id)
+		q := readWaits(t, s, id)
 		require.Len(t, q, 1, "%q", text)
 		assert.Equal(t, []string{text, text, text, "c" + text, text},
 			[]string{q[0].ID, q[0].Hash, q[0].Tool, string(q[0].Child), string(q[0].Run)})

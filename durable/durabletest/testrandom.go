@@ -184,9 +184,9 @@ func (r *random) tryClaim() {
 	}
 }
 
-func (r *random) tryQuestions() (all []durable.Wait) {
-	for _, call := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2", "3"}), 1, 2, rapid.ID).Draw(r.T, "questions") {
-		q := newQuestionBy(call, draw(r, "question deadline", time.Time{}, time.Time{}, time.Time{}, longAgo(), later()))
+func (r *random) drawWaits() (all []durable.Wait) {
+	for _, call := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2", "3"}), 1, 2, rapid.ID).Draw(r.T, "waits") {
+		q := newWaitBy(call, draw(r, "wait deadline", time.Time{}, time.Time{}, time.Time{}, longAgo(), later()))
 		q.Child = draw(r, "child", append([]agent.RunID{"", ""}, randomIDs...)...)
 		all = append(all, q)
 	}
@@ -204,7 +204,7 @@ func (r *random) update() durable.Update {
 	case "none":
 		u.Waits = []durable.Wait{}
 	case "some":
-		u.Waits = r.tryQuestions()
+		u.Waits = r.drawWaits()
 	}
 	return u
 }
@@ -212,7 +212,7 @@ func (r *random) update() durable.Update {
 // suspend lets a run wait for answers. Its holder may keep the lease.
 func (r *random) suspend() {
 	l := r.lease()
-	c := durable.Commit{Update: waitUpdate(1, r.tryQuestions()...)}
+	c := durable.Commit{Update: waitUpdate(1, r.drawWaits()...)}
 	r.same("commit", r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
 	switch draw(r, "then", "release", "release", "expire", "keep") {
 	case "release":
@@ -258,11 +258,11 @@ func (r *random) tryRelease() {
 
 func (r *random) tryAnswer() {
 	id, calls := r.id(), []string{"1", "2", "3"}
-	if asked := r.model.withQuestions(); len(asked) > 0 && draw(r, "asked", true, true, true, false) {
+	if asked := r.model.withWaits(); len(asked) > 0 && draw(r, "asked", true, true, true, false) {
 		run := draw(r, "run", asked...)
 		id, calls = run.ID, nil
-		for _, q := range run.questions {
-			calls = append(calls, q.ID)
+		for _, w := range run.waits {
+			calls = append(calls, w.ID)
 		}
 	}
 	var answers []durable.Answer
@@ -335,10 +335,10 @@ func (m model) claimable(keys []durable.Key) (ready []*modelRun) {
 	return ready
 }
 
-// withQuestions returns the runs that have questions.
-func (m model) withQuestions() (runs []*modelRun) {
+// withWaits returns the runs that have waits.
+func (m model) withWaits() (runs []*modelRun) {
 	for _, r := range m.runs {
-		if len(r.questions) > 0 {
+		if len(r.waits) > 0 {
 			runs = append(runs, r)
 		}
 	}

@@ -71,10 +71,10 @@ func testWakes(t *testing.T, a, b durable.Store) {
 
 func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	s := open(t)
-	q := newQuestion("c")
+	q := newWait("c")
 	q.TokenHash, q.Deadline, q.Child = [32]byte{1, 2, 3}, testTime(), "child"
 	l := beginRun(t, s, "waiting")
-	writeUpdate(t, s, l, waitUpdate(2, q, newQuestion("d")), newEntries(1, 5)...)
+	writeUpdate(t, s, l, waitUpdate(2, q, newWait("d")), newEntries(1, 5)...)
 	require.NoError(t, s.Answer(t.Context(), "waiting", newAnswer("d")))
 	require.NoError(t, s.Signal(t.Context(), "waiting", cancelSignal("enough")))
 	ended := endUpdate()
@@ -92,7 +92,7 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	require.NoError(t, s.SetDenyTools(t.Context(), on))
 	all, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
-	asked := readQuestions(t, s, "waiting")
+	asked := readWaits(t, s, "waiting")
 	require.NoError(t, s.Close())
 
 	s = open(t)
@@ -108,8 +108,8 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	assert.Equal(t, offers, readOwed(t, s, hour, 10))
 	assert.Equal(t, agent.RunID("running"), submitJobs(t, s, keyedJob("other", "key of running"))[0].ID)
 	sameEntries(t, newEntries(1, 5), readJournal(t, s, "waiting"))
-	for i, q := range readQuestions(t, s, "waiting") {
-		sameQuestion(t, asked[i], q)
+	for i, q := range readWaits(t, s, "waiting") {
+		sameWait(t, asked[i], q)
 	}
 	found, err := s.WaitByToken(t.Context(), q.TokenHash)
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func checkShared(t *testing.T, a, b durable.Store) {
 	assert.Equal(t, getRun(t, a, "r"), getRun(t, b, "r"))
 	_, err := b.Acquire(t.Context(), "r", "two", hour, durable.TakeFree)
 	require.ErrorAs(t, err, new(*durable.HeldError))
-	writeUpdate(t, a, l, waitUpdate(1, newQuestion("c")), newEntry(1))
+	writeUpdate(t, a, l, waitUpdate(1, newWait("c")), newEntry(1))
 	sameEntries(t, readJournal(t, a, "r"), readJournal(t, b, "r"))
 	require.NoError(t, b.Answer(t.Context(), "r", newAnswer("c")))
 	require.ErrorIs(t, a.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)

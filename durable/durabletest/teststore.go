@@ -28,7 +28,7 @@ func TestStore(t *testing.T, open func(t *testing.T) durable.Store) {
 		{"list", listing},
 		{"ready", waking},
 		{"reconcile", reconciling},
-		{"questions", asking},
+		{"waits", asking},
 		{"answer", answering},
 		{"signal", signalling},
 		{"pause", pausing},
