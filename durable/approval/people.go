@@ -83,8 +83,8 @@ func (i Instant) YAMLValue() any {
 	return i.UTC().Format(time.RFC3339)
 }
 
-// peopleFile is the form of a file of people.
-type peopleFile struct {
+// PeopleFile is the form of a file of People.
+type PeopleFile struct {
 	People []Person `key:"people,required"`
 }
 
@@ -106,7 +106,7 @@ func ParsePeople(name string, text []byte) (*People, error) {
 		}
 		return ""
 	}
-	var form peopleFile
+	var form PeopleFile
 	if root, ok := file.Root(); ok {
 		root.Decode(&form)
 	}
