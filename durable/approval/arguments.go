@@ -39,9 +39,9 @@ func (a Arguments) Text() string {
 	return visible(text)
 }
 
-// Same reports whether a text from the form equals the text that was shown. It ignores changes of line endings, which
+// isSame reports whether a text from the form equals the text that was shown. It ignores changes of line endings, which
 // browsers make.
-func (a Arguments) Same(text string) bool { return plain(text) == plain(a.Text()) }
+func (a Arguments) isSame(text string) bool { return plain(text) == plain(a.Text()) }
 
 func plain(text string) string {
 	var out bytes.Buffer

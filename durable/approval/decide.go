@@ -217,7 +217,7 @@ func readForm(body string) (said, error) {
 	return given, nil
 }
 
-// parseDecision validates a received decision of who, who may be nil, against the question.
+// parseDecision validates a received decision against the question. Who is its verified author, or nil.
 func parseDecision(q *question, given said, who *Principal, err error) (agent.Approval, error) {
 	var a agent.Approval
 	switch {
@@ -284,7 +284,7 @@ const verdictEdit = "edit"
 
 // fromForm returns the verdict of a form. A form always contains the arguments, whichever button was pressed.
 func fromForm(q *question, given *said) (verdict string, err error) {
-	same := Arguments(q.asked.Call.Arguments).Same(*given.text)
+	same := Arguments(q.asked.Call.Arguments).isSame(*given.text)
 	switch given.Verdict {
 	case verdictEdit:
 		if !same {

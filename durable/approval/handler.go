@@ -112,11 +112,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.replyFailure(w, r, "identifying the author of a request", err)
 		return
 	}
-	h.serve(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, who)), path)
+	h.route(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, who)), path)
 }
 
-// serve serves a page.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, path string) {
+// route serves the page that a path names.
+func (h *handler) route(w http.ResponseWriter, r *http.Request, path string) {
 	post := r.Method == http.MethodPost
 	find := func(ctx context.Context) (*question, error) { return findByToken(ctx, h.store, path) }
 	switch {
@@ -146,14 +146,14 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, path string) {
 		h.decide(w, r, find)
 		return
 	}
-	h.show(w, r, find)
+	h.showQuestion(w, r, find)
 }
 
 // finder finds the question that a request is about.
 type finder func(ctx context.Context) (*question, error)
 
-// show serves a question. It changes nothing.
-func (h *handler) show(w http.ResponseWriter, r *http.Request, find finder) {
+// showQuestion serves a question. It changes nothing.
+func (h *handler) showQuestion(w http.ResponseWriter, r *http.Request, find finder) {
 	q, err := find(r.Context())
 	if err != nil {
 		h.replyFailure(w, r, "showing a question", err)

@@ -102,7 +102,7 @@ func InboxKinds() []durable.WaitKind {
 }
 
 // Inbox returns open waits of all runs, oldest first: those of InboxKinds that a filter selects. Next is the last of them,
-// for WaitFilter.After; nil when there are no more.
+// for WaitFilter.After; nil at the end.
 func Inbox(ctx context.Context, store durable.Store, f durable.WaitFilter) (items []Item, next *durable.Wait, err error) {
 	if f.Kinds = lo.Intersect(InboxKinds(), f.Kinds); len(f.Kinds) == 0 {
 		f.Kinds = InboxKinds()

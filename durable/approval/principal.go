@@ -18,7 +18,7 @@ type Principal struct {
 // ErrUnidentified is returned by Options.Identify for a request without valid credentials.
 var ErrUnidentified = errors.New("the request has no valid credentials")
 
-// identifies reports whether the handler can verify anybody: without that, it has no inbox.
+// identifies reports whether the handler can verify people: without that, it has no inbox.
 func (h *handler) identifies() bool { return h.options.Identify != nil || h.options.People != nil }
 
 // identify returns the author of a request; nil if the request has no valid credentials.
@@ -33,18 +33,18 @@ func (h *handler) identify(r *http.Request) (*Principal, error) {
 		}
 	}
 	if h.options.People == nil {
-		return nil, nil //nolint:nilnil // nobody
+		return nil, nil //nolint:nilnil // no valid credentials
 	}
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		if p, ok := h.options.People.Find(strings.TrimSpace(token)); ok {
 			return &p, nil
 		}
-		return nil, nil //nolint:nilnil // nobody
+		return nil, nil //nolint:nilnil // no valid credentials
 	}
 	if cookie, err := r.Cookie(cookieName); err == nil {
-		return h.sessions.find(h.options.People, cookie.Value), nil
+		return h.sessions.author(h.options.People, cookie.Value), nil
 	}
-	return nil, nil //nolint:nilnil // nobody
+	return nil, nil //nolint:nilnil // no valid credentials
 }
 
 // principalKey is the key of a *Principal in the context of a request.

@@ -50,8 +50,8 @@ func (s *sessions) add(token string, now time.Time) string {
 	return value
 }
 
-// find returns the person of a cookie; nil if the session or the person's token has expired.
-func (s *sessions) find(people *People, cookie string) *Principal {
+// author returns the person of a cookie; nil if the session or the person's token has expired.
+func (s *sessions) author(people *People, cookie string) *Principal {
 	s.mu.Lock()
 	known, ok := s.known[durable.TokenHash(cookie)]
 	s.mu.Unlock()
@@ -96,7 +96,7 @@ func (h *handler) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	p, ok := h.options.People.Find(token)
 	if !ok {
-		h.reply(w, r, reply{Status: http.StatusUnauthorized, Message: "Nobody has this token, or it has expired.", SignIn: true})
+		h.reply(w, r, reply{Status: http.StatusUnauthorized, Message: "The token is unknown, or it has expired.", SignIn: true})
 		return
 	}
 	if r.Method != http.MethodHead {
