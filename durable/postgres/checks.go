@@ -31,9 +31,10 @@ const checksQuery = `WITH places AS (SELECT kind, host FROM unnest($4::text[]) k
 				AND w.checker <> $1 AND w.num <> ALL ($6) AND ` + isChecked + ` ORDER BY w.asked, w.run_id, w.id LIMIT $3
 		) w
 	),
-	picked AS (SELECT w.num FROM (SELECT * FROM mine UNION ALL SELECT * FROM lapsed) w ORDER BY w.own DESC, w.asked, w.run_id, w.id LIMIT $3)
-	SELECT ` + waitColumns + `, w.num, w.checker = $1 AND w.checked_until > now(), w.checker <> $1 OR w.checked_until < now() + $2::interval / 2
-	FROM picked p CROSS JOIN LATERAL (SELECT w.* FROM waits w WHERE w.num = p.num LIMIT 1) w ORDER BY w.asked, w.run_id, w.id`
+	picked AS (SELECT w.num FROM (TABLE mine UNION ALL TABLE lapsed) w ORDER BY w.own DESC, w.asked, w.run_id, w.id LIMIT $3)
+	SELECT ` + waitColumns + `, p.num, w.checker = $1 AND w.checked_until > now(), w.checker <> $1 OR w.checked_until < now() + $2::interval / 2
+	FROM picked p CROSS JOIN LATERAL (SELECT w.checker, w.checked_until, ` + waitColumns + ` FROM waits w WHERE w.num = p.num LIMIT 1) w
+	ORDER BY w.asked, w.run_id, w.id`
 
 // isChecked is the condition that the run of the wait w waits for it. It looks up the run: the planner might join all runs to
 // an EXISTS.
