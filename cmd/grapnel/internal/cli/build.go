@@ -42,6 +42,8 @@ type watchers struct {
 	keeper   *durable.Keeper
 	reasons  bool // spans contain reasons, too
 	rules    rules
+	// parks reports that the approver parks every call that needs approval.
+	parks bool
 }
 
 // observeAgent returns the capability that reports the agent to OpenTelemetry.
