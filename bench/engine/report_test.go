@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,9 +83,13 @@ func (r *report) note(version string) {
 
 // where describes the machine and the time.
 func (r *report) where() string {
-	return fmt.Sprintf("%s, %s/%s, %d cores%s, %s. %s, %s; load average %s before, %s after.",
+	text := fmt.Sprintf("%s, %s/%s, %d cores%s, %s. %s, %s; load average %s before, %s after.",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor(), strings.Join(r.version, ", "),
 		r.began.UTC().Format("2006-01-02 15:04 UTC"), time.Since(r.began).Round(time.Second), r.load, readLoad())
+	if load, err := strconv.ParseFloat(r.load, 64); err == nil && load >= float64(runtime.NumCPU()) {
+		text += " Other work kept the cores busy: rely on ratios only."
+	}
+	return text
 }
 
 // table returns the rows, those of a figure together.
