@@ -74,6 +74,7 @@ var (
 	sqliteFull      = backend{"sqlite-full", "SQLite, full sync", openSQLite(sqlite.SyncFull, "full")}
 	sqliteNormal    = backend{"sqlite-normal", "SQLite, normal sync", openSQLite(sqlite.SyncNormal, "normal")}
 	sqliteEncrypted = backend{"sqlite-encrypted", "SQLite, full sync, encrypted", func(t *testing.T) place {
+		t.Helper()
 		p := openSQLite(sqlite.SyncFull, "full")(t)
 		encrypted, err := durable.Encrypt(p.Store, durable.Encryption{Key: bytes.Repeat([]byte{1}, 32)})
 		require.NoError(t, err)
@@ -84,6 +85,7 @@ var (
 // openSQLite opens a file with the settings of the store for both of its sides.
 func openSQLite(sync sqlite.Sync, pragma string) func(t *testing.T) place {
 	return func(t *testing.T) place {
+		t.Helper()
 		path := filepath.Join(t.TempDir(), "runs.db")
 		store, err := sqlite.Open(t.Context(), path, sqlite.Options{Sync: sync})
 		require.NoError(t, err)
@@ -192,6 +194,7 @@ func (*bareSQLite) words() dialect {
 // postgresOn returns the backend whose databases are on a server.
 func postgresOn(server *parts.PostgresServer) backend {
 	return backend{"postgres", "PostgreSQL", func(t *testing.T) place {
+		t.Helper()
 		at := server.Database(t)
 		store, err := postgres.Open(t.Context(), at, postgres.Options{})
 		require.NoError(t, err)

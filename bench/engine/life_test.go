@@ -21,7 +21,7 @@ var (
 	lifeNeeds  = durable.Needs{Kind: durable.KindAgent, Name: "clerk"}
 )
 
-// The least statements for such a life. Each transaction of it has those of one line of measureLife.
+// The least statements for such a life, by name: measureLife says which of them form a transaction.
 var (
 	lifeSQLite = map[string]string{
 		"queue": `INSERT INTO queues (key, kind, name, demands) VALUES ($1, 'agent', 'clerk', '')`,
