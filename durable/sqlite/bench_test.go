@@ -127,7 +127,7 @@ func BenchmarkAcquire(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s := open(b, tempFile(b), sqlite.Options{Sync: sync})
 			defer s.Close()
-			park(b, s, "r", question("c"))
+			park(b, s, "r", wait("c"))
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := s.Acquire(b.Context(), "r", "two", time.Hour, durable.TakeOver); err != nil {

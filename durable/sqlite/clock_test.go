@@ -97,7 +97,7 @@ func TestReconcileCauses(t *testing.T) {
 		require.NoError(t, s.Release(t.Context(), l, 0))
 		return l
 	}
-	late := question("c")
+	late := wait("c")
 	late.Deadline = minute(2)
 	_, err := s.Begin(t.Context(), durable.Job{ID: "expires at 1"}, "one", time.Minute)
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestReconcileCauses(t *testing.T) {
 		durable.Job{ID: "not started at 5", NotBefore: minute(5), StartBy: minute(5)},
 	)
 	require.NoError(t, err)
-	parent := question("d")
+	parent := wait("d")
 	parent.Child = "not started at 5"
 	waiting("parent", parent)
 

@@ -162,7 +162,7 @@ func TestDiskFull(t *testing.T) {
 	dir, remount := tmpfs(t)
 	path := filepath.Join(dir, "runs.db")
 	s := open(t, path, sqlite.Options{})
-	l := park(t, s, "r", question("c"))
+	l := park(t, s, "r", wait("c"))
 	e := entry(1)
 	e.Data = make([]byte, 100<<10)
 	var err error

@@ -19,7 +19,7 @@ const countIndexes = "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AN
 func TestMigrateBothWaysWithData(t *testing.T) {
 	path := tempFile(t)
 	s := open(t, path, sqlite.Options{})
-	q := question("c")
+	q := wait("c")
 	q.TokenHash = [32]byte{1}
 	require.NoError(t, commit(t.Context(), s, park(t, s, "r", q), durable.Update{}, entry(1), entry(2)))
 	require.NoError(t, s.Answer(t.Context(), "r", answer("c")))

@@ -83,7 +83,7 @@ func TestPlans(t *testing.T) {
 
 	for query, index := range map[string]string{
 		selectReadyQueues: "runs_ready (queue=?)", selectReady: "runs_ready (queue=?)", selectServed: "runs_ready (queue=?)",
-		selectByKey: "runs_by_key", selectByToken: "questions_by_token", wakeParents: "questions_by_child", pruneRuns: "runs_by_end",
+		selectByKey: "runs_by_key", selectByToken: "waits_by_token", wakeParents: "waits_by_child", pruneRuns: "runs_by_end",
 		pruneQueues: "runs_by_queue (queue=?)", selectSignals: "runs_held (owner=?)",
 		reconcileExpired: "runs_held", reconcileOverdue: "runs_overdue (answer_by>? AND answer_by<?)", reconcileDue: "runs_due (not_before<?)",
 		selectUnstarted: "runs_unstarted (start_by>? AND start_by<?)", selectLate: "runs_late (deadline>? AND deadline<?)",
