@@ -227,7 +227,7 @@ func TestSubagentsThatWait(t *testing.T) {
 			assert.Empty(t, runs[0].Owner)
 			questions, err := store.Waits(t.Context(), "run")
 			require.NoError(t, err)
-			require.Equal(t, []string{"n/l/a", "s/l/a"}, lo.Map(questions, func(q durable.Wait, _ int) string { return q.Call }))
+			require.Equal(t, []string{"n/l/a", "s/l/a"}, lo.Map(questions, func(q durable.Wait, _ int) string { return q.ID }))
 			about, err := durable.InterventionOf(questions[0])
 			require.NoError(t, err)
 			assert.Equal(t, "north leaf", about.Child.Agent)

@@ -518,7 +518,7 @@ func TestWhatCannotBeReadIsNoYes(t *testing.T) {
 	for name, store := range map[string]*half{
 		"the questions":     {Store: inner, runs: 9, questions: func() ([]durable.Wait, error) { return nil, errAway }},
 		"no question":       {Store: inner, runs: 9, questions: func() ([]durable.Wait, error) { return nil, nil }},
-		"a spoilt question": {Store: inner, runs: 9, questions: func() ([]durable.Wait, error) { return []durable.Wait{{Call: "a", Data: []byte("?")}}, nil }},
+		"a spoilt question": {Store: inner, runs: 9, questions: func() ([]durable.Wait, error) { return []durable.Wait{{ID: "a", Data: []byte("?")}}, nil }},
 		"the cancelling":    {Store: inner, runs: 1},
 	} {
 		t.Run(name, func(t *testing.T) {

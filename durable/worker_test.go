@@ -94,17 +94,12 @@ func TestWorker(t *testing.T) {
 		e := c.next(t, durable.WorkerReleased)
 		require.NoError(t, e.Err)
 		assert.Equal(t, durable.StatusWaiting, e.Run.Status)
-		questions, err := store.Waits(t.Context(), e.Run.ID)
+		waits, err := store.Waits(t.Context(), e.Run.ID)
 		require.NoError(t, err)
-		var answers []durable.Answer
-		for _, q := range questions {
-			i, err := durable.InterventionOf(q)
+		for _, w := range waits {
+			_, err := durable.Decide(t.Context(), store, w, agent.Approval{Verdict: agent.Approve})
 			require.NoError(t, err)
-			answer, err := durable.AnswerOf(i, agent.Approval{Verdict: agent.Approve})
-			require.NoError(t, err)
-			answers = append(answers, answer)
 		}
-		require.NoError(t, store.Answer(t.Context(), e.Run.ID, answers...))
 	}
 	for completed := 0; completed < jobs; {
 		if e := c.next(t, durable.WorkerReleased); e.Run.Status == durable.StatusCompleted {
@@ -431,7 +426,7 @@ func (r *parentRunner) Execute(ctx context.Context, about durable.Run) error {
 	if about.Attempts == 1 {
 		r.child.Parent = about.ID
 		c.Jobs = []durable.Job{r.child}
-		c.Update = durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{Call: "child", Hash: "h", Child: r.child.ID}}}
+		c.Update = durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "child", Kind: durable.WaitChild, Hash: "h", Child: r.child.ID}}}
 	}
 	return r.store.Commit(ctx, about.Lease(), c)
 }

@@ -21,11 +21,11 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 
-	// What may be read without an index: the row of the switch, the queues, which are few, and the short lists
+	// What may be read without an index: the row of the switch, the queues and waivers, which are few, and the short lists
 	// that a subquery or a parameter made.
-	small := regexp.MustCompile(`^SCAN (deny_tools|queues|k VIRTUAL TABLE.*|\(subquery-\d+\)|CONSTANT ROW)$`)
-	// Statements that sort no more rows than their limit, than the owner holds, or than there are keys.
-	sorts := []string{selectOwed, selectSignals, selectServed}
+	small := regexp.MustCompile(`^SCAN (deny_tools|queues|waivers|k VIRTUAL TABLE.*|\(subquery-\d+\)|CONSTANT ROW)$`)
+	// Statements that sort no more rows than their limit, than the owner holds, or than there are keys or waivers.
+	sorts := []string{selectOwed, selectSignals, selectServed, selectWaivers}
 	for _, query := range append(reads, writes...) {
 		plan := explainPlan(t, s, query)
 		for _, line := range plan {
