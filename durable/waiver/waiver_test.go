@@ -139,6 +139,48 @@ func TestWaiversThatCannotBeRead(t *testing.T) {
 	assert.Equal(t, 1, asked)
 }
 
+// The effect of a waiver is known before there is one: from the answers that people gave.
+func TestPreview(t *testing.T) {
+	store := open(t)
+	tool := toolexec.Func("transfer", "Transfers money.", func(context.Context, struct {
+		To     string `json:"to"`
+		Amount int    `json:"amount"`
+	}) (string, error) {
+		return "paid", nil
+	})
+	answer := func(arguments string, verdict agent.ApprovalVerdict) {
+		a, err := builder.New().WithDriver(agenttest.Script(agenttest.Call("transfer", arguments), agenttest.Say("done"))).
+			With(capability.UseTools(tool), capability.UseHooks(asks(agent.Question{})), capability.UseApproval(agent.ParkApprover),
+				capability.UseDurability{Keeper: durable.Keep(store, durable.Options{})}).Build().Get()
+		require.NoError(t, err)
+		s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("pay")).Get()
+		require.NoError(t, err)
+		require.True(t, s.Parked())
+		waits, err := store.OpenWaits(t.Context(), durable.WaitFilter{Run: s.Run().ID})
+		require.NoError(t, err)
+		require.Len(t, waits, 1)
+		_, err = durable.Decide(t.Context(), store, waits[0], agent.Approval{Verdict: verdict, By: "bob"})
+		require.NoError(t, err)
+	}
+	answer(rent, agent.Approve)
+	answer(rent, agent.RejectAndContinue)
+	answer(`{"to":"mallory","amount":900}`, agent.RejectAndEnd)
+
+	scope := waiver.Scope{Rule: "payments/large", Tool: "transfer", Arguments: map[string]string{"to": "landlord"}}
+	effect, err := waiver.Preview(t.Context(), store, scope, time.Time{}, 1000)
+	require.NoError(t, err)
+	assert.Equal(t, 3, effect.Answers)
+	require.Len(t, effect.Covered, 2)
+	assert.Equal(t, 1, effect.Rejected)
+	assert.JSONEq(t, rent, effect.Covered[0].Call.Arguments)
+	effect, err = waiver.Preview(t.Context(), store, scope, time.Time{}, 1)
+	require.NoError(t, err)
+	assert.Equal(t, 1, effect.Answers)
+	effect, err = waiver.Preview(t.Context(), store, scope, time.Now().Add(time.Hour), 1000)
+	require.NoError(t, err)
+	assert.Zero(t, effect.Answers)
+}
+
 func TestNewIsStrict(t *testing.T) {
 	later := time.Now().Add(time.Hour)
 	for want, try := range map[string]func() (durable.Waiver, error){
