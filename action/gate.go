@@ -38,6 +38,10 @@ type Gate struct {
 	By GateBy
 	// Reason is a sentence for the person who is asked; ${NAME} in it stands for a variable.
 	Reason string
+	// Approvers and Quorum, for persons, are those of the agent.Question: who may answer, and how many must approve. They
+	// require a gate at PreToolUse.
+	Approvers []string
+	Quorum    int
 	// Webhook, for callbacks, is sent once the gate listens, with CALLBACK_URL among its variables. It must succeed, but
 	// the content of its response is ignored. Required for callbacks.
 	Webhook *HTTP
@@ -73,7 +77,7 @@ func (g Gate) Limit() time.Duration { return cmp.Or(g.Timeout, defaultGateTimeou
 func (g Gate) Validate() error {
 	var p problems
 	uses := map[GateBy][]string{
-		GatePerson: {}, GateCallback: {"webhook", "port"}, GateFile: {"file", "existing", "every"}, GateCommand: {"argv", "every"},
+		GatePerson: {"approvers", "quorum"}, GateCallback: {"webhook", "port"}, GateFile: {"file", "existing", "every"}, GateCommand: {"argv", "every"},
 	}
 	mine, known := uses[g.By]
 	if !known {
@@ -81,6 +85,7 @@ func (g Gate) Validate() error {
 	}
 	has := map[string]bool{
 		"webhook": g.Webhook != nil, "port": g.Port != 0, "file": g.File != "", "existing": g.Existing, "argv": len(g.Argv) > 0, "every": g.Every != 0,
+		"approvers": len(g.Approvers) > 0, "quorum": g.Quorum != 0,
 	}
 	for _, field := range slices.Sorted(maps.Keys(has)) {
 		if known && has[field] && !slices.Contains(mine, field) {
@@ -95,6 +100,9 @@ func (g Gate) Validate() error {
 		for _, f := range Fields(g.Webhook.Validate()) {
 			p.say("webhook."+f.Field, "%s", f.Message)
 		}
+	}
+	if g.Quorum < 0 {
+		p.say("quorum", "%d is negative: expected how many people must approve", g.Quorum)
 	}
 	if g.Port < 0 || g.Port > 65535 {
 		p.say("port", "%d is not a port: expected 0 to 65535", g.Port)
@@ -193,7 +201,7 @@ func (g Gate) reason(r *Request) string { return expandNames(g.Reason, r.lookup)
 
 // question returns the decision that asks a person, at a point where hooks can ask.
 func (g Gate) question(r *Request) *Decision {
-	d := &Decision{Decision: hooks.Ask, Reason: g.reason(r), Within: g.Timeout.Seconds()}
+	d := &Decision{Decision: hooks.Ask, Reason: g.reason(r), Within: g.Timeout.Seconds(), Approvers: g.Approvers, Quorum: g.Quorum}
 	if yes, ok := words[g.OnTimeout]; ok {
 		d.OnTimeout = map[bool]string{true: "approve", false: "reject"}[yes]
 	}

@@ -11,6 +11,9 @@ import (
 // askPerson asks a person at a point where hooks cannot ask: about the current call, or about a call of the gate that
 // describes the question.
 func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request) (said, error) {
+	if len(g.Approvers) > 0 || g.Quorum > 1 {
+		return said{}, newFault(g.Type(), FaultSetup, "approvers and quorum require a gate at PreToolUse, not at %s", r.Point)
+	}
 	call := agent.ToolCall{ID: r.CallID, Name: r.Tool, Arguments: string(r.Arguments)}
 	if r.Tool == "" {
 		text, err := strictjson.Marshal(map[string]string{"hook": r.Hook, "point": string(r.Point), "question": g.reason(r)})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/internal/errguard"
@@ -156,25 +157,26 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 	question := append(p.Questions().Open(), Question{})[0]
 	switch answer.Verdict {
 	case Approve:
-		switch changed := answer.Arguments != "" && answer.Arguments != p.Call.Arguments; {
-		case changed && p.Begun:
+		changed := answer.Arguments != "" && answer.Arguments != p.Call.Arguments
+		if changed && p.Begun {
 			q.Disposition = DisposeAnswer
 			q.Answer = NotExecuted(p.Call, ReasonRejected, answer.By, "the arguments of a call that has begun cannot be changed")
 			return &q, nil
-		case changed:
-			return a.prepareEdited(ctx, s, p, answer, round)
 		}
 		if open := q.Questions().Open(); len(open) > 0 {
 			q.Disposition = DisposeAnswer
 			q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, open[0].By,
-				fmt.Sprintf("tool %q: denied by %s: the approval of %s does not suffice: %s", p.Call.Name, open[0].By, orPerson(answer.By), open[0].Needs()))
+				fmt.Sprintf("tool %q: denied by %s: the approval of %s does not suffice: %s: only a durable run can wait for that",
+					p.Call.Name, open[0].By, orPerson(answer.By), open[0].Needs()))
 			return &q, nil
+		}
+		if changed {
+			return a.prepareEdited(ctx, s, p, answer, round)
 		}
 		q.approveBy(answer)
 	case NobodyToAsk:
 		q.Disposition = DisposeAnswer
-		q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, question.By,
-			fmt.Sprintf("tool %q: denied by %s: needs approval (%s) and there is no person to ask", p.Call.Name, question.By, orNoReason(question.Reason)))
+		q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, question.By, p.nobodyToAsk())
 	case RejectAndEnd, RejectAndContinue:
 		q.Disposition = DisposeAnswer
 		q.Answer = NotExecuted(p.Call, ReasonRejected, answer.By,
@@ -189,6 +191,19 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 		return nil, fmt.Errorf("the approver gave the undefined verdict %d", answer.Verdict)
 	}
 	return &q, nil
+}
+
+// nobodyToAsk returns the text for the model about a call that no person can be asked about.
+func (p *Prepared) nobodyToAsk() string {
+	open := p.Questions().Open()
+	anyone := Approval{Verdict: Approve}
+	if special, ok := lo.Find(open, func(q Question) bool { return !q.Admits(anyone) }); ok {
+		return fmt.Sprintf("tool %q: denied by %s: %s (%s): only a durable run can wait for that",
+			p.Call.Name, special.By, special.Needs(), orNoReason(special.Reason))
+	}
+	question := append(open, Question{})[0]
+	return fmt.Sprintf("tool %q: denied by %s: needs approval (%s) and there is no person to ask",
+		p.Call.Name, question.By, orNoReason(question.Reason))
 }
 
 // approveBy approves the call: it runs or, if it has a mock, is answered by the mock.

@@ -69,10 +69,11 @@ type Gate struct {
 }
 
 // Decision returns the answer that decides the question, or nil while it is open. A
-// rejection takes precedence over an approval, a stricter rejection over another.
+// rejection takes precedence over an approval, a stricter rejection over another. A passed deadline
+// decides without a quorum.
 func (q Question) Decision() *Approval {
 	decides := strictestAnswer(q.Answers)
-	if decides != nil && decides.Verdict == Approve && q.approvals() < max(q.Quorum, 1) {
+	if decides != nil && decides.Verdict == Approve && !decides.TimedOut() && q.approvals() < max(q.Quorum, 1) {
 		return nil
 	}
 	return decides
@@ -209,7 +210,7 @@ func (q Questions) Decision() *Approval {
 // Needs says in words what an answer to the question requires.
 func (q Question) Needs() string {
 	if q.Kind == QuestionGate {
-		return fmt.Sprintf("it waits for a %s, which needs a durable run", q.Gate.Kind)
+		return "it waits for a " + q.Gate.Kind
 	}
 	if !q.Restricted() {
 		return "it needs a person"
@@ -240,11 +241,18 @@ func (q Questions) WithAnswer(a Approval) Questions {
 }
 
 // withAnswerToThose returns the questions, with the answer added to each open question that is also
-// in asked.
+// in asked, after the approvals of the same arguments that were given there.
 func (q Questions) withAnswerToThose(asked Questions, a Approval) Questions {
 	return q.each(func(one *Question) {
-		if one.Decision() == nil && one.Admits(a) && slices.ContainsFunc(asked, one.SameAsker) {
-			one.Answers = append(slices.Clip(one.Answers), a)
+		known, ok := lo.Find(asked, one.SameAsker)
+		if !ok || one.Decision() != nil {
+			return
+		}
+		same := lo.Filter(known.Answers, func(given Approval, _ int) bool { return given.Verdict == Approve && given.Arguments == a.Arguments })
+		for _, given := range append(same, a) {
+			if one.Admits(given) && !one.has(given) {
+				one.Answers = append(slices.Clip(one.Answers), given)
+			}
 		}
 	})
 }

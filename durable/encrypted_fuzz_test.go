@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// Whatever a store holds: what is not encrypted with the key, for this place, is
-// never taken for data.
+// Whatever a store holds, data that is not encrypted with the key, for this place, is
+// an error.
 func FuzzDecrypt(f *testing.F) {
 	store, err := Encrypt(nil, Encryption{Key: bytes.Repeat([]byte{1}, 32)})
 	if err != nil {
 		f.Fatal(err)
 	}
-	x := store.(encrypted)
+	x := store.(*encrypted)
 	here, there := entrySpot("r", Entry{Seq: 1}), entrySpot("r", Entry{Seq: 2})
 	for _, data := range []string{"", "\x00", cipherMark, cipherMark + "12345678", `{"a":1}`} {
 		f.Add([]byte(data))

@@ -25,9 +25,10 @@ type SignalKind string
 
 // The kinds of signals.
 const (
-	// SignalCancel requests the end of the run as cancelled. A run that no process holds becomes ready, so
-	// that a worker ends it. Text is the reason: the first one stays, and an empty one is stored as
-	// "cancelled".
+	// SignalCancel requests the end of the run as cancelled. A run that no process holds ends at once if it
+	// has never started (its Attempts are zero), with agent.StopUser as Reason; otherwise it becomes ready,
+	// so that a worker ends it. Text is the CancelReason: the first one stays, and an empty one is stored
+	// as "cancelled".
 	SignalCancel SignalKind = "cancel"
 	// SignalPause pauses the run: the process that holds it releases it after the current step, and a
 	// run that no process holds waits. It has no effect on a paused run.

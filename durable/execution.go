@@ -40,9 +40,9 @@ func (k *Keeper) Open(ctx context.Context, r Run) (context.Context, *Execution) 
 	}}
 }
 
-// Input returns the input of the job.
-func (x *Execution) Input(ctx context.Context) ([]byte, error) {
-	return x.h.keeper.store.Input(ctx, x.h.lease.Run)
+// Input returns the input of the job and its limits.
+func (x *Execution) Input(ctx context.Context) (input []byte, limits agent.Limits, err error) {
+	return InputOf(ctx, x.h.keeper.store, x.h.lease.Run)
 }
 
 // Entries returns the journal of the run.
@@ -50,7 +50,8 @@ func (x *Execution) Entries(ctx context.Context) ([]Entry, error) {
 	return x.h.keeper.store.Entries(ctx, x.h.lease.Run, 0)
 }
 
-// Commit writes to the run. It numbers the entries and sets their times, and retries a failing store for
+// Commit writes to the run. It numbers the entries and sets their times, sets the times of events and the
+// IDs of jobs that have none, so that a repeated call adds nothing twice, and retries a failing store for
 // Options.Patience, independent of ctx, since what it records has happened. After an error nothing more
 // can be written.
 func (x *Execution) Commit(ctx context.Context, c Commit) error {
@@ -66,6 +67,16 @@ func (x *Execution) Commit(ctx context.Context, c Commit) error {
 	for i := range c.Entries {
 		seq++
 		c.Entries[i].Seq, c.Entries[i].At = seq, time.Now()
+	}
+	for i, e := range c.Events {
+		if e.At.IsZero() {
+			c.Events[i].At = time.Now()
+		}
+	}
+	for i, j := range c.Jobs {
+		if j.ID == "" {
+			c.Jobs[i].ID = agent.NewRunID()
+		}
 	}
 	ctx = context.WithoutCancel(ctx)
 	err := h.keeper.patiently(ctx, func(ctx context.Context) error { return h.keeper.store.Commit(ctx, h.lease, c) })

@@ -27,44 +27,31 @@ func (w *Worker) maintain(ctx context.Context) {
 	}
 }
 
-// queueInterval is how often a worker measures its queues.
-const queueInterval = 10 * time.Second
-
-// measureQueues records how the queues of the worker are served.
-func (w *Worker) measureQueues(ctx context.Context, queues []Needs) error {
-	w.measured = time.Now()
-	for _, needs := range queues {
-		if !w.Serves(needs) {
-			continue
-		}
-		services, err := w.store.QueueServices(ctx, needs.Key())
-		if err != nil {
-			return err
-		}
-		w.metrics.recordQueue(ctx, needs, services[needs.Key()])
-	}
-	return nil
-}
-
 // offerRetry is how long an offer that was made and did not lead to a lease is trusted.
 const offerRetry = time.Minute
 
 // maintainOnce reconciles the store, makes the offers that it owes, and records that the worker looks for runs.
 func (w *Worker) maintainOnce(ctx context.Context) {
-	done, err := w.store.Reconcile(ctx)
+	var done Reconciled
+	var queues []Needs
+	err := w.watchStore(ctx, func() (err error) {
+		done, err = w.store.Reconcile(ctx)
+		return err
+	})
 	if err == nil && done.Changed() {
 		w.report(ctx, WorkerEvent{Kind: WorkerReconciled, Reconciled: done})
 	}
-	var queues []Needs
 	if err == nil {
-		queues, err = w.store.Queues(ctx)
+		err = w.watchStore(ctx, func() (err error) {
+			queues, err = w.store.Queues(ctx)
+			return err
+		})
 	}
-	keys := w.keysOf(queues)
-	if err == nil && len(keys) > 0 {
-		err = w.store.RecordPoll(ctx, keys...)
+	if keys := w.keysOf(queues); err == nil && len(keys) > 0 {
+		err = w.watchStore(ctx, func() error { return w.store.RecordPoll(ctx, keys...) })
 	}
-	if err == nil && len(keys) > 0 && time.Since(w.measured) > queueInterval {
-		err = w.measureQueues(ctx, queues)
+	if err == nil && time.Since(w.measured) > queueInterval {
+		err = w.watchStore(ctx, func() error { return w.measureQueues(ctx, queues) })
 	}
 	if err == nil && !w.isEmbedded() {
 		err = w.makeOffers(ctx)

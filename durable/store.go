@@ -61,9 +61,9 @@ type Leases interface {
 	// return needs of runs that have ended.
 	Queues(ctx context.Context) ([]Needs, error)
 	// Reconcile makes runs ready whose lease has expired, whose open questions have passed their
-	// deadline, or whose NotBefore has come. It requests the cancellation of runs whose Deadline has
-	// passed, and cancels those that did not start by StartBy. It handles at most a few thousand runs;
-	// Done is false when there may be more.
+	// deadline, or whose NotBefore has come. It cancels runs whose Deadline has passed, as SignalCancel
+	// does, and those that did not start by StartBy and that no process holds. It handles at most a few
+	// thousand runs; Done is false when there may be more.
 	Reconcile(ctx context.Context) (Reconciled, error)
 }
 
@@ -87,7 +87,7 @@ func (r Reconciled) Changed() bool { return r.Expired+r.Overdue+r.Due+r.Late > 0
 // Journal is the part of a Store that the holder of a lease uses while it executes the run. A process
 // that executes runs of a remote store needs nothing else of it.
 type Journal interface {
-	// Input returns the input of the job.
+	// Input returns the input of the job, as Job.Prepare returned it: see InputOf.
 	Input(ctx context.Context, id agent.RunID) ([]byte, error)
 	// Entries returns the journal of a run after the entry with the given number, in order; after
 	// zero, all of it.
@@ -97,7 +97,9 @@ type Journal interface {
 	// Commit adds to the journal and the events of a leased run, updates its summary, and submits
 	// jobs, all or nothing. The Seqs of the entries must continue those of the journal; otherwise it
 	// returns a *SeqError. It returns ErrStale when the lease is not the newest; an expired lease is
-	// valid until another process takes the run or Reconcile frees it.
+	// valid until another process takes the run or Reconcile frees it. A store whose replies can be lost
+	// takes a Commit for a repetition of the last one, and changes nothing, if all its values are equal and
+	// it has entries, events, or jobs with IDs. Callers that may repeat a Commit give its jobs IDs.
 	Commit(ctx context.Context, l Lease, c Commit) error
 	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
@@ -157,7 +159,8 @@ type Catalogue interface {
 // own.
 type Offers interface {
 	// Owed returns at most limit offers of ready runs, those that are owed longest first: offers that
-	// Offered has not recorded, and those that it recorded more than retry ago.
+	// RecordOffers has not recorded, and those that it last recorded long enough ago. That is as long as the
+	// run had been ready then, so that the pauses double, but at least retry and otherwise at most an hour.
 	Owed(ctx context.Context, retry time.Duration, limit int) ([]Offer, error)
 	// RecordOffers records that offers were made. It ignores offers that are not the newest of their run.
 	RecordOffers(ctx context.Context, offers ...OfferID) error

@@ -41,13 +41,15 @@ type Worker struct {
 	owner   string
 	metrics workerMetrics
 
-	mu       sync.Mutex
-	active   map[agent.RunID]Activity
-	state    WorkerState
-	lastErr  error
-	looked   time.Time          // when the store last answered
-	drain    context.CancelFunc // ends claiming; nil while Run does not run
-	measured time.Time          // when the queues were measured; only the goroutine that maintains the store uses it
+	mu      sync.Mutex
+	active  map[agent.RunID]Activity
+	state   WorkerState
+	lastErr error
+	looked  time.Time          // when the store last answered
+	drain   context.CancelFunc // ends claiming; nil while Run does not run
+	// measured is when the queues were measured, and queues are those. Only the goroutine that maintains the store uses them.
+	measured time.Time
+	queues   map[Key]measuredQueue
 
 	free chan struct{} // receives when a run has ended
 	all  sync.WaitGroup
@@ -302,6 +304,9 @@ func (w *Worker) start(ctx context.Context, r Run) {
 		select {
 		case w.free <- struct{}{}:
 		default:
+		}
+		if releaseErr == nil && stored.Status == StatusWaiting {
+			w.reportDoubt(after, stored)
 		}
 	})
 }

@@ -17,7 +17,8 @@ type workerMetrics struct {
 	duration           metric.Float64Histogram
 	active             metric.Int64UpDownCounter
 	reconciled, errors metric.Int64Counter
-	ready              metric.Int64Gauge
+	stalls, doubts     metric.Int64Counter
+	ready, unserved    metric.Int64Gauge
 	age                metric.Float64Gauge
 }
 
@@ -37,6 +38,11 @@ func newWorkerMetrics(p metric.MeterProvider) workerMetrics {
 	w.reconciled, _ = m.Int64Counter(semconv.MetricWorkerReconciled, metric.WithUnit("{run}"),
 		metric.WithDescription("Runs that the worker has changed although no process holds them, by cause."))
 	w.errors, _ = m.Int64Counter(semconv.MetricWorkerErrors, metric.WithUnit("{error}"), metric.WithDescription("Failures of the store or the scheduler."))
+	w.stalls, _ = m.Int64Counter(semconv.MetricWorkerStalls, metric.WithUnit("{stall}"),
+		metric.WithDescription("Times that the store did not answer the worker for a second."))
+	w.doubts, _ = m.Int64Counter(semconv.MetricWorkerDoubts, metric.WithUnit("{run}"),
+		metric.WithDescription("Times that a run began to wait for the answer whether a call in doubt runs again."))
+	w.unserved, _ = m.Int64Gauge(semconv.MetricQueueUnserved, metric.WithUnit("{run}"), metric.WithDescription("Ready runs that no worker looks for."))
 	w.ready, _ = m.Int64Gauge(semconv.MetricQueueReady, metric.WithUnit("{run}"), metric.WithDescription("Ready runs that the worker could execute."))
 	w.age, _ = m.Float64Gauge(semconv.MetricQueueAge, metric.WithUnit("s"), metric.WithDescription("How long the oldest of these runs has been ready."))
 	return w
@@ -62,6 +68,11 @@ func (m workerMetrics) record(ctx context.Context, e WorkerEvent) {
 		}
 	case WorkerFailed:
 		m.errors.Add(ctx, 1)
+	case WorkerStalled:
+		m.stalls.Add(ctx, 1)
+	case WorkerInDoubt:
+		m.doubts.Add(ctx, 1, metric.WithAttributeSet(needsAttributes(e.Run.Needs())))
+	case WorkerRecovered, WorkerUnserved: // the gauge says for how many runs
 	}
 }
 
@@ -74,6 +85,13 @@ func (m workerMetrics) recordQueue(ctx context.Context, n Needs, s Service) {
 	}
 	m.ready.Record(ctx, int64(s.Backlog), attributes)
 	m.age.Record(ctx, age.Seconds(), attributes)
+}
+
+// recordUnserved records how many ready runs no worker looks for, by the attributes of their queues.
+func (m workerMetrics) recordUnserved(ctx context.Context, runs map[attribute.Set]int) {
+	for attributes, n := range runs {
+		m.unserved.Record(ctx, int64(n), metric.WithAttributeSet(attributes))
+	}
 }
 
 // needsAttributes returns the attributes of a queue, without its demands: the number of their values is unlimited.

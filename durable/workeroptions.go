@@ -40,12 +40,16 @@ type WorkerOptions struct {
 // WorkerEvent is something that a worker did: see its kinds.
 type WorkerEvent struct {
 	Kind WorkerEventKind
-	// Run is the run; empty for WorkerFailed and WorkerReconciled.
+	// Run is the run, for WorkerClaimed, WorkerReleased and WorkerInDoubt.
 	Run Run
-	// Took is how long the run was executed, for WorkerReleased.
+	// Took is how long the run was executed, for WorkerReleased, or how long the store took to answer, for
+	// WorkerRecovered.
 	Took time.Duration
 	// Reconciled is what WorkerReconciled has changed.
 	Reconciled Reconciled
+	// Needs and Service describe the queue of WorkerUnserved.
+	Needs   Needs
+	Service Service
 	// Err is the error of WorkerReleased or WorkerFailed.
 	Err error
 }
@@ -63,6 +67,16 @@ const (
 	WorkerReconciled WorkerEventKind = "reconciled"
 	// WorkerFailed: the store or the scheduler failed. The worker tries again.
 	WorkerFailed WorkerEventKind = "failed"
+	// WorkerStalled: the store has not answered the worker for a second.
+	WorkerStalled WorkerEventKind = "stalled"
+	// WorkerRecovered: the store has answered the call that WorkerStalled was about.
+	WorkerRecovered WorkerEventKind = "recovered"
+	// WorkerInDoubt: a run that the worker has executed waits for the answer whether a call runs again that
+	// may have happened: see toolexec.Policy.
+	WorkerInDoubt WorkerEventKind = "in_doubt"
+	// WorkerUnserved: runs of a queue have been ready for 70 seconds, and no worker has looked for such runs
+	// for as long. Every other worker reports that once, until the queue is served or empty.
+	WorkerUnserved WorkerEventKind = "unserved"
 )
 
 // Activity is a run that a worker executes.

@@ -234,6 +234,7 @@ func (u *use) decide(ctx context.Context, c hooks.Context, in condition.Input) h
 		d.Decision = hooks.Allow
 	case "ask":
 		d.Decision, d.OnTimeout, d.Within = hooks.Ask, u.question.OnTimeout.String(), u.question.Within.Seconds()
+		d.Approvers, d.Quorum = u.question.Approvers, u.question.Quorum
 	case "mock", "replace":
 		text := u.result.in(ctx, in)
 		d.Decision, d.Result, d.IsError = hooks.Decision(u.kind), &text, u.isError

@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"sync"
@@ -19,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 )
 
-// endingRunner ends the runs that it gets.
+// endingRunner ends the runs that it gets, after it let them wait because a call is in doubt.
 type endingRunner struct{ store durable.Store }
 
 func (endingRunner) Owner() string   { return "worker" }
@@ -27,14 +28,38 @@ func (endingRunner) Has(string) bool { return true }
 func (endingRunner) Suspend()        {}
 
 func (r endingRunner) Execute(ctx context.Context, about durable.Run) error {
-	return r.store.Commit(ctx, about.Lease(), durable.Commit{Update: durable.Update{Status: durable.StatusCompleted, Reason: agent.StopCompleted}})
+	if about.Attempts > 2 {
+		return r.store.Commit(ctx, about.Lease(), durable.Commit{Update: durable.Update{Status: durable.StatusCompleted, Reason: agent.StopCompleted}})
+	}
+	data, err := json.Marshal(agent.Intervention{Questions: agent.Questions{{Kind: agent.QuestionDoubt}}})
+	if err != nil {
+		return err
+	}
+	return r.store.Commit(ctx, about.Lease(), durable.Commit{Update: durable.Update{
+		Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "pay", Hash: "h", Data: data}},
+	}})
 }
 
-// failsOnce is a store that is away once.
+// failsOnce is a store that is away once, after it has not answered for a while.
 type failsOnce struct {
 	durable.Store
 
-	once sync.Once
+	once    sync.Once
+	stalled chan struct{} // closed when that was noticed
+
+	measuring sync.Once
+	measured  chan struct{} // closed when the worker measures its queues
+}
+
+func (s *failsOnce) QueueServices(ctx context.Context, keys ...durable.Key) (map[durable.Key]durable.Service, error) {
+	all, err := s.Store.QueueServices(ctx, keys...)
+	s.measuring.Do(func() { close(s.measured) })
+	return all, err
+}
+
+func (s *failsOnce) Reconcile(ctx context.Context) (durable.Reconciled, error) {
+	<-s.stalled
+	return s.Store.Reconcile(ctx)
 }
 
 func (s *failsOnce) Queues(ctx context.Context) (needs []durable.Needs, err error) {
@@ -58,11 +83,17 @@ func (s series) addWorker(t *testing.T) {
 	require.Len(t, claimed, 1)
 	reader := sdkmetric.NewManualReader()
 	released := make(chan struct{}, 1)
-	w, err := durable.NewWorker(&failsOnce{Store: store}, durable.WorkerOptions{
+	away := &failsOnce{Store: store, stalled: make(chan struct{}), measured: make(chan struct{})}
+	w, err := durable.NewWorker(away, durable.WorkerOptions{
 		Runners: map[durable.Kind]durable.Runner{durable.KindAgent: endingRunner{store}}, Poll: 5 * time.Millisecond,
 		Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
 		Observe: func(e durable.WorkerEvent) {
-			if e.Kind == durable.WorkerReleased {
+			switch {
+			case e.Kind == durable.WorkerStalled:
+				close(away.stalled)
+			case e.Kind == durable.WorkerInDoubt:
+				assert.NoError(t, store.Answer(t.Context(), e.Run.ID, durable.Answer{Call: "pay", Hash: "h"}))
+			case e.Kind == durable.WorkerReleased && e.Run.Status.Ended():
 				released <- struct{}{}
 			}
 		},
@@ -72,6 +103,7 @@ func (s series) addWorker(t *testing.T) {
 	var over sync.WaitGroup
 	over.Go(func() { assert.NoError(t, w.Run(ctx)) })
 	<-released
+	<-away.measured
 	stop()
 	over.Wait()
 	var all metricdata.ResourceMetrics

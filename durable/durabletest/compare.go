@@ -44,7 +44,6 @@ func describe(r *random, s durable.Store, id agent.RunID) []string {
 	require.NoError(r, err)
 	result, err := s.Result(r.ctx, id)
 	require.NoError(r, err)
-	unstarted := run.Reason == agent.StopUser && !run.StartBy.IsZero() // its CancelReason may be that of an earlier request
 	lines := []string{
 		fmt.Sprintf("status %s, reason %q, blocked %v, paused %v, cancelled %q", run.Status, run.Reason, run.Blocked, run.Paused, run.CancelReason),
 		fmt.Sprintf("job %s %q %q %v %v %d %q %q %q",
@@ -53,9 +52,6 @@ func describe(r *random, s durable.Store, id agent.RunID) []string {
 		fmt.Sprintf("owner %q, epoch %d, ready %v", run.Owner, run.Epoch, !run.Ready.IsZero()),
 		fmt.Sprintf("not before %v, start by %v, deadline %v, answer by %v",
 			describeTime(run.NotBefore), describeTime(run.StartBy), describeTime(run.Deadline), describeTime(run.AnswerBy)),
-	}
-	if unstarted {
-		lines[0] = fmt.Sprintf("status %s, reason %q, cancelled %v", run.Status, run.Reason, run.CancelReason != "")
 	}
 	waits, err := s.Waits(r.ctx, id)
 	require.NoError(r, err)

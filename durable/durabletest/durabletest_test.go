@@ -121,6 +121,7 @@ var faults = map[string]string{
 	"deadline again":        "reconcile/a_deadline_cancels",
 	"start by":              "reconcile/a_run_that_did_not_start",
 	"start by started":      "reconcile/a_run_that_did_not_start",
+	"start by held":         "reconcile/a_run_that_did_not_start",
 	"reconcile done":        "reconcile/thousands_of_runs",
 	"call order":            "waits/come_back_in_call_order",
 	"forgets answers":       "waits/keep_their_answers",
@@ -135,8 +136,9 @@ var faults = map[string]string{
 	"answer at":             "answer/is_kept",
 	"last reason":           "signal/cancel_is_a_request",
 	"cancel held":           "signal/cancel_of_a_waiting_run_that_a_process_holds",
-	"cancel wakes":          "signal/cancel_makes_a_run_ready",
-	"cancel pending":        "signal/cancel_makes_a_run_ready",
+	"cancel wakes":          "signal/cancel_makes_a_started_run_ready",
+	"cancel pending":        "signal/cancel_makes_a_started_run_ready",
+	"cancel unstarted":      "signal/cancel_ends_a_run_that_has_never_started",
 	"signal ended":          "signal/none_after_the_end",
 	"signal kind":           "signal/an_unknown_kind",
 	"signal by":             "signal/context_is_numbered",
@@ -158,6 +160,7 @@ var faults = map[string]string{
 	"offer number":          "offers/each_time_a_run_becomes_ready",
 	"offered":               "offers/a_recorded_offer",
 	"retry":                 "offers/it_is_owed_again",
+	"backoff":               "offers/the_pauses_between_offers",
 	"old offer":             "offers/an_offer_that_is_not_the_newest",
 	"owed order":            "offers/the_longest_owed",
 	"owed limit":            "offers/the_longest_owed",
@@ -216,7 +219,7 @@ func TestRandomFaults(t *testing.T) {
 	}
 	for _, fault := range []string{
 		"same epoch", "key in one call", "claim priority", "end keeps lease", "end keeps waits", "handled falls", "answer wakes", "wake held",
-		"release paused", "release cancelled", "expired waiting", "pause cancelled", "offer number", "last reason", "attempts",
+		"release paused", "release cancelled", "expired waiting", "offer number", "last reason", "attempts",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,7 @@ var following = map[string]part{
 				events, want = append(events, e), append(want, e.Name)
 			}
 			writeCommit(t, s, l, durable.Commit{Events: events})
-			writeCommit(t, s, other, durable.Commit{Events: []durable.Event{newEvent("other")}})
+			writeCommit(t, s, other, durable.Commit{Events: []durable.Event{newEvent(fmt.Sprint("other ", n))}})
 			assert.Equal(t, int64(len(want)), getRun(t, s, "r").Events)
 		}
 		all := readEvents(t, s, "r", 0, 100)

@@ -161,7 +161,7 @@ func (m model) Events(ctx context.Context, id agent.RunID, after int64, limit in
 	return all, nil
 }
 
-// cancel requests the end of a run.
+// cancel requests the end of a run. One that has never started, and that no process holds, ends.
 func (m model) cancel(r *modelRun, reason string) {
 	if r.CancelReason == "" || m.broken == "last reason" {
 		r.CancelReason = cmp.Or(reason, "cancelled")
@@ -170,6 +170,9 @@ func (m model) cancel(r *modelRun, reason string) {
 	switch {
 	case r.isHeld() && m.broken != "cancel held", m.broken == "cancel wakes",
 		r.Status == durable.StatusPending && m.broken == "cancel pending":
+	case r.Attempts == 0 && m.broken != "cancel unstarted":
+		r.Reason = agent.StopUser
+		m.end(r, durable.StatusCancelled)
 	case r.Status == durable.StatusPending, r.Status == durable.StatusWaiting:
 		r.clearOwner()
 		m.setStatus(r, durable.StatusReady)

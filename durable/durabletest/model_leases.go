@@ -254,15 +254,15 @@ func (m model) Reconcile(ctx context.Context) (durable.Reconciled, error) {
 	out.Due = each("due", func(r *modelRun) bool {
 		return r.Status == durable.StatusPending && (passed(r.NotBefore) || m.broken == "due early")
 	}, func(r *modelRun) { m.setStatus(r, durable.StatusReady) })
-	late := each("deadline", func(r *modelRun) bool {
-		return passed(r.Deadline) && (r.CancelReason == "" || m.broken == "deadline again")
-	}, func(r *modelRun) { m.cancel(r, "the deadline has passed") })
 	unstarted := each("start by", func(r *modelRun) bool {
-		return passed(r.StartBy) && (r.Attempts == 0 || m.broken == "start by started")
+		return passed(r.StartBy) && (r.Attempts == 0 || m.broken == "start by started") && (!r.isHeld() || m.broken == "start by held")
 	}, func(r *modelRun) {
 		r.CancelReason, r.Reason, r.Updated = cmp.Or(r.CancelReason, "it did not start in time"), agent.StopUser, m.at
 		m.end(r, durable.StatusCancelled)
 	})
+	late := each("deadline", func(r *modelRun) bool {
+		return passed(r.Deadline) && (r.CancelReason == "" || m.broken == "deadline again")
+	}, func(r *modelRun) { m.cancel(r, "the deadline has passed") })
 	out.Late = late + unstarted
 	out.Done = max(out.Expired, out.Overdue, out.Due, late, unstarted) < modelBatch || m.broken == "reconcile done"
 	return out, nil

@@ -17,7 +17,11 @@ func (m model) Owed(ctx context.Context, retry time.Duration, limit int) ([]dura
 	}
 	var ready []*modelRun
 	for _, r := range m.runs {
-		if r.Status == durable.StatusReady && (r.offered.IsZero() || r.offered.Before(m.at.Add(-retry)) && m.broken != "retry" || m.broken == "offered") {
+		pause := max(retry, min(r.offered.Sub(r.Ready), hour))
+		if m.broken == "backoff" {
+			pause = retry
+		}
+		if r.Status == durable.StatusReady && (r.offered.IsZero() || r.offered.Before(m.at.Add(-pause)) && m.broken != "retry" || m.broken == "offered") {
 			ready = append(ready, r)
 		}
 	}

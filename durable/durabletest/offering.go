@@ -82,6 +82,18 @@ var offering = map[string]part{
 		assert.Equal(t, []durable.OfferID{{Run: "a", Seq: 1}}, readOwed(t, s, time.Nanosecond, 10))
 		assert.Empty(t, readOwed(t, s, hour, 10))
 	},
+	"the pauses between offers of a run double": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, newJob("r"))
+		submitted := time.Now()
+		time.Sleep(300 * time.Millisecond)
+		recorded := time.Now()
+		record(t, s, durable.OfferID{Run: "r", Seq: 1})
+		assert.Empty(t, readOwed(t, s, hour, 10))
+		for late := time.Now().Add(patience); len(readOwed(t, s, time.Nanosecond, 10)) == 0; time.Sleep(time.Millisecond) {
+			require.True(t, time.Now().Before(late), "nothing is owed again")
+		}
+		assert.GreaterOrEqual(t, time.Since(recorded), recorded.Sub(submitted), "owed again after a shorter time than it had been ready")
+	},
 	"a new offer is owed at once": func(t *testing.T, s durable.Store) {
 		submitJobs(t, s, newJob("r"))
 		record(t, s, durable.OfferID{Run: "r", Seq: 1})

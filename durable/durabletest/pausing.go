@@ -137,7 +137,8 @@ var pausing = map[string]part{
 		assert.Equal(t, []string{"context more"}, readSignals(t, s, "one")["r"])
 	},
 	"cancel beats pause": func(t *testing.T, s durable.Store) {
-		submitJobs(t, s, newJob("paused first"), newJob("cancelled first"))
+		releaseRun(t, s, beginRun(t, s, "paused first"))
+		releaseRun(t, s, beginRun(t, s, "cancelled first"))
 		pauseRun(t, s, "paused first")
 		require.NoError(t, s.Signal(t.Context(), "paused first", cancelSignal("enough")))
 		require.NoError(t, s.Signal(t.Context(), "cancelled first", cancelSignal("enough")))

@@ -123,7 +123,9 @@ var reconciling = map[string]part{
 		done := reconcileAll(t, s)
 		assert.Equal(t, 4, done.Late)
 		requireStatus(t, s, durable.StatusRunning, "held")
-		requireStatus(t, s, durable.StatusReady, "waiting", "ready", "pending")
+		requireStatus(t, s, durable.StatusReady, "waiting")
+		requireStatus(t, s, durable.StatusCancelled, "ready", "pending")
+		assert.Equal(t, agent.StopUser, getRun(t, s, "ready").Reason)
 		for _, id := range []agent.RunID{"held", "waiting", "ready", "pending"} {
 			assert.Equal(t, "the deadline has passed", getRun(t, s, id).CancelReason, id)
 		}
@@ -141,12 +143,14 @@ var reconciling = map[string]part{
 		assert.Equal(t, "enough", getRun(t, s, "r").CancelReason)
 	},
 	"a run that did not start in time": func(t *testing.T, s durable.Store) {
-		ready, paused, started, given := newJob("ready"), newJob("paused"), newJob("started"), newJob("given back")
-		for _, j := range []*durable.Job{&ready, &paused, &started, &given} {
+		ready, paused, started, given, held := newJob("ready"), newJob("paused"), newJob("started"), newJob("given back"), newJob("held")
+		for _, j := range []*durable.Job{&ready, &paused, &started, &given, &held} {
 			j.StartBy = longAgo()
 		}
-		submitJobs(t, s, ready, paused, given)
-		sendSignal(t, s, "paused", durable.SignalPause, "")
+		submitJobs(t, s, ready, paused, given, held)
+		pauseRun(t, s, "paused")
+		pauseRun(t, s, "held")
+		acquireRun(t, s, "held", "one", durable.TakeFree)
 		beginAs(t, s, started, "one", hour)
 		releaseRun(t, s, acquireRun(t, s, "given back", "one", durable.TakeFree))
 		suspendRun(t, s, "parent", newWaitTo("c", "ready"))
@@ -161,6 +165,7 @@ var reconciling = map[string]part{
 			assert.ErrorIs(t, second(s.Acquire(t.Context(), id, "one", hour, durable.TakeOver)), durable.ErrEnded)
 		}
 		requireStatus(t, s, durable.StatusRunning, "started")
+		requireStatus(t, s, durable.StatusWaiting, "held")
 		requireStatus(t, s, durable.StatusReady, "given back", "parent")
 		assert.ElementsMatch(t, []agent.RunID{"given back", "parent"}, runIDs(claimRuns(t, s, 10, testerKey())))
 		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))

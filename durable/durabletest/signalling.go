@@ -33,10 +33,9 @@ var signalling = map[string]part{
 		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("too late")))
 		assert.Equal(t, "cancelled", getRun(t, s, "r").CancelReason)
 	},
-	"cancel makes a run ready that no process holds": func(t *testing.T, s durable.Store) {
-		pending := newJob("pending")
-		pending.NotBefore = later()
-		submitJobs(t, s, pending, newJob("ready"))
+	"cancel makes a started run ready that no process holds": func(t *testing.T, s durable.Store) {
+		require.NoError(t, s.Release(t.Context(), beginRun(t, s, "pending"), hour))
+		releaseRun(t, s, beginRun(t, s, "ready"))
 		suspendRun(t, s, "waiting", newWait("c"))
 		l := beginRun(t, s, "expired")
 		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
@@ -52,6 +51,43 @@ var signalling = map[string]part{
 		assert.True(t, before.Ready.Equal(getRun(t, s, "ready").Ready), "it was ready already")
 		assert.ElementsMatch(t, ids, runIDs(claimRuns(t, s, 10, testerKey())))
 		assert.Equal(t, []string{"cancel enough"}, readSignals(t, s, "two")["pending"])
+	},
+	"cancel ends a run that has never started": func(t *testing.T, s durable.Store) {
+		pending := newJob("pending")
+		pending.NotBefore = later()
+		submitJobs(t, s, pending, newJob("ready"), newJob("paused"), newJob("expired"))
+		pauseRun(t, s, "paused")
+		pauseRun(t, s, "expired")
+		expired := acquireRun(t, s, "expired", "one", durable.TakeFree)
+		expireLease(t, s, expired)
+		suspendRun(t, s, "parent", newWaitTo("c", "pending"))
+		ids := []agent.RunID{"pending", "ready", "paused", "expired"}
+		for _, id := range ids {
+			require.NoError(t, s.Signal(t.Context(), id, cancelSignal("enough")))
+			r := getRun(t, s, id)
+			assert.Equal(t, []any{durable.StatusCancelled, agent.StopUser, "enough", 0, "", false},
+				[]any{r.Status, r.Reason, r.CancelReason, r.Attempts, r.Owner, r.Paused}, id)
+		}
+		requireStatus(t, s, durable.StatusCancelled, ids...)
+		stale(t, s, expired)
+		requireStatus(t, s, durable.StatusReady, "parent")
+		assert.Equal(t, []agent.RunID{"parent"}, runIDs(claimRuns(t, s, 10, testerKey())))
+		before := getRun(t, s, "ready")
+		require.NoError(t, s.Signal(t.Context(), "ready", cancelSignal("again")))
+		assert.Equal(t, before, getRun(t, s, "ready"))
+	},
+	"cancel of a run that has never started and that a process holds": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, newJob("r"))
+		pauseRun(t, s, "r")
+		l := acquireRun(t, s, "r", "one", durable.TakeFree)
+		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
+		requireStatus(t, s, durable.StatusWaiting, "r")
+		assert.Equal(t, []string{"pause ", "cancel enough"}, readSignals(t, s, "one")["r"])
+		releaseRun(t, s, l)
+		requireStatus(t, s, durable.StatusReady, "r")
+		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("again")))
+		requireStatus(t, s, durable.StatusCancelled, "r")
+		assert.Equal(t, "enough", getRun(t, s, "r").CancelReason)
 	},
 	"cancel of a waiting run that a process holds": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")

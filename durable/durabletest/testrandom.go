@@ -42,6 +42,7 @@ type random struct {
 	store  durable.Store
 	model  model
 	leases []durable.Lease
+	events int // how many have been written
 }
 
 // The values that the calls choose from are few, so that calls meet each other's runs.
@@ -239,7 +240,10 @@ func (r *random) tryCommit() {
 	count := rapid.Int64Range(0, 2).Draw(r.T, "entries")
 	c.Entries = newEntries(next, next+count-1)
 	for range rapid.IntRange(0, 2).Draw(r.T, "events") {
-		c.Events = append(c.Events, newEvent(draw(r, "event", "e", "f")))
+		e := newEvent(draw(r, "event", "e", "f"))
+		r.events++
+		e.At = e.At.Add(time.Duration(r.events) * time.Microsecond) // an equal Commit would be a repetition
+		c.Events = append(c.Events, e)
 	}
 	r.same(fmt.Sprintf("commit %+v", c), r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
 }

@@ -107,17 +107,12 @@ const (
 	lateReason      text = "the deadline has passed"
 )
 
-// cancelQuery ends the runs that did not start in time.
-const cancelQuery = `UPDATE runs SET status = 'cancelled', reason = $2, cancel_reason = CASE cancel_reason WHEN '' THEN $3 ELSE cancel_reason END,
-		updated = clock_timestamp(), ended = clock_timestamp(), ready = NULL, answer_by = NULL, owner = '', expires = NULL, paused = false
-	WHERE num = ANY ($1) RETURNING id`
-
 // changeRuns changes locked runs.
 func changeRuns(ctx context.Context, tx pgx.Tx, runs [causes][]int64) error {
 	const these = `r.num = ANY ($1)`
 	var (
 		b         pgx.Batch
-		cancelled []agent.RunID
+		cancelled []*[]agent.RunID
 	)
 	if nums := runs[expired]; len(nums) > 0 {
 		batchMove(&b, these, afterRelease, nums)
@@ -126,25 +121,23 @@ func changeRuns(ctx context.Context, tx pgx.Tx, runs [causes][]int64) error {
 		batchMove(&b, these, `'ready'`, nums)
 	}
 	if nums := runs[late]; len(nums) > 0 {
-		batchCancel(&b, these, nums, lateReason)
+		cancelled = append(cancelled, batchCancel(&b, these, nums, lateReason))
 		b.Queue(`SELECT ` + wakeListeners) // a signal was sent
 	}
 	if nums := runs[unstarted]; len(nums) > 0 {
-		b.Queue(cancelQuery, nums, text(agent.StopUser), unstartedReason).Query(func(rows pgx.Rows) (err error) {
-			cancelled, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (id agent.RunID, err error) {
-				return id, row.Scan((*text)(&id))
-			})
-			return err
-		})
-		b.Queue(`DELETE FROM questions WHERE run = ANY ($1)`, nums)
+		cancelled = append(cancelled, batchCancel(&b, these, nums, unstartedReason))
 	}
 	if b.Len() == 0 {
 		return nil
 	}
-	if err := tx.SendBatch(ctx, &b).Close(); err != nil || len(cancelled) == 0 {
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return err
 	}
+	ended := lo.FlatMap(cancelled, func(ids *[]agent.RunID, _ int) []agent.RunID { return *ids })
+	if len(ended) == 0 {
+		return nil
+	}
 	b = pgx.Batch{}
-	batchWakeParents(&b, cancelled...)
+	batchWakeParents(&b, ended...)
 	return tx.SendBatch(ctx, &b).Close()
 }

@@ -16,9 +16,11 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, sig durable.Signal) 
 	return s.call(ctx, fmt.Sprintf("send signal %q to run %s", sig.Kind, id), func(ctx context.Context) error {
 		var b pgx.Batch
 		r := batchLock(&b, id)
+		b.Queue(`SELECT `+wakeListeners+` FROM runs WHERE id = $1 AND ended IS NULL`, text(id))
 		switch sig.Kind {
 		case durable.SignalCancel:
 			batchCancel(&b, `r.id = $1`, text(id), text(lo.CoalesceOrEmpty(sig.Text, "cancelled")))
+			batchWakeParents(&b, id)
 		case durable.SignalPause:
 			b.Queue(`UPDATE runs SET paused = true, updated = clock_timestamp() WHERE id = $1 AND ended IS NULL AND NOT paused`, text(id))
 			batchMove(&b, `r.id = $1 AND r.paused AND r.status IN ('pending', 'ready') AND r.cancel_reason = ''`, `'waiting'`, text(id))
@@ -35,7 +37,6 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, sig durable.Signal) 
 				INSERT INTO signals (run, seq, kind, text, by, at) SELECT num, signals, $2, $3, $4, clock_timestamp() FROM r`,
 				text(id), text(sig.Kind), text(sig.Text), text(sig.By))
 		}
-		b.Queue(`SELECT `+wakeListeners+` FROM runs WHERE id = $1 AND ended IS NULL`, text(id))
 		switch err := s.batch(ctx, &b); {
 		case err != nil:
 			return err
@@ -47,11 +48,25 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, sig durable.Signal) 
 }
 
 // batchCancel requests the cancellation of the runs of a condition on r and the argument $1, for the reason $2 or an earlier one.
-// It makes those ready that no process holds.
-func batchCancel(b *pgx.Batch, where string, which any, reason text) {
+// Of those that no process holds, it ends the ones that have never started, makes the others ready, and returns the IDs of
+// the ended ones once the batch was sent. The caller wakes their parents.
+func batchCancel(b *pgx.Batch, where string, which any, reason text) (ended *[]agent.RunID) {
+	ended = new([]agent.RunID)
 	b.Queue(`UPDATE runs r SET cancel_reason = $2, updated = clock_timestamp()
 		WHERE `+where+` AND r.ended IS NULL AND r.cancel_reason = ''`, which, reason)
+	b.Queue(`WITH r AS (
+			UPDATE runs r SET status = 'cancelled', reason = $2, ended = clock_timestamp(), updated = clock_timestamp(), ready = NULL,
+				answer_by = NULL, owner = '', expires = NULL, paused = false
+			WHERE `+where+` AND r.ended IS NULL AND r.attempts = 0 AND `+notHeld+` RETURNING r.num, r.id
+		), q AS (DELETE FROM waits q USING r WHERE q.run = r.num)
+		SELECT id FROM r`, which, text(agent.StopUser)).Query(func(rows pgx.Rows) (err error) {
+		*ended, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (id agent.RunID, err error) {
+			return id, row.Scan((*text)(&id))
+		})
+		return err
+	})
 	batchMove(b, where+` AND r.status IN ('pending', 'waiting') AND `+notHeld, `'ready'`, which)
+	return ended
 }
 
 // afterPause is the status of the waiting run r when its pause ends.

@@ -123,7 +123,7 @@ func TestReconcileCauses(t *testing.T) {
 		1: {durable.Reconciled{Expired: 1}, "expires at 1", durable.StatusReady, ""},
 		2: {durable.Reconciled{Overdue: 1}, "unanswered at 2", durable.StatusReady, ""},
 		3: {durable.Reconciled{Due: 1}, "due at 3", durable.StatusReady, ""},
-		4: {durable.Reconciled{Late: 1}, "late at 4", durable.StatusReady, "the deadline has passed"},
+		4: {durable.Reconciled{Late: 1}, "late at 4", durable.StatusCancelled, "the deadline has passed"},
 		5: {durable.Reconciled{Due: 1, Late: 1}, "not started at 5", durable.StatusCancelled, "it did not start in time"},
 	} {
 		if i == 0 {

@@ -290,6 +290,19 @@ func TestOffersAndPolls(t *testing.T) {
 	assert.Equal(t, []durable.OfferID{{Run: "b", Seq: 1}, {Run: "c", Seq: 1}}, owed(5))
 	c.set(noon.Add(2 * time.Minute))
 	assert.Equal(t, []durable.OfferID{{Run: "a", Seq: 1}, {Run: "b", Seq: 1}, {Run: "c", Seq: 1}}, owed(5), "again after the retry")
+	record := func(at time.Time) {
+		c.set(at)
+		require.NoError(t, s.RecordOffers(t.Context(), durable.OfferID{Run: "a", Seq: 1}, durable.OfferID{Run: "b", Seq: 1}, durable.OfferID{Run: "c", Seq: 1}))
+	}
+	for _, pause := range []struct{ ready, next time.Duration }{ // of a, which became ready at noon
+		{10 * time.Second, time.Minute}, {5 * time.Minute, 5 * time.Minute}, {40 * time.Minute, 40 * time.Minute}, {90 * time.Minute, time.Hour},
+	} {
+		record(noon.Add(pause.ready))
+		c.set(noon.Add(pause.ready + pause.next))
+		assert.NotContains(t, owed(5), durable.OfferID{Run: "a", Seq: 1}, "%v after it became ready", pause.ready)
+		c.set(noon.Add(pause.ready + pause.next + 2*time.Microsecond))
+		assert.Contains(t, owed(5), durable.OfferID{Run: "a", Seq: 1}, "%v after it became ready", pause.ready)
+	}
 	c.set(noon.AddDate(-1, 0, 0))
 	assert.Equal(t, []durable.OfferID{{Run: "a", Seq: 1}, {Run: "b", Seq: 1}, {Run: "c", Seq: 1}}, owed(5), "a clock that is set back loses no offer")
 

@@ -9,21 +9,24 @@ import (
 )
 
 const (
-	// selectOwed returns offers that are not recorded, those recorded before ?1, and those recorded after ?2,
-	// by a clock that was set back since. Each list is as long as the limit at most.
+	// selectOwed returns offers that are not recorded, those recorded long enough ago, and those that must not be made
+	// again before ?2, by a clock that was set back since. Each list is as long as the limit at most. The column offered is
+	// when an offer may be made again, as updateOffered computes it; offeredAt restores when it was made.
 	selectOwed = `SELECT r.id, r.offer_seq, q.key, r.priority FROM (
 			SELECT n AS owed, since FROM (
 				SELECT n, since FROM (SELECT n, ready AS since FROM runs INDEXED BY runs_owed
 					WHERE status = 'ready' AND offered IS NULL ORDER BY ready LIMIT ?3)
 				UNION ALL
 				SELECT n, since FROM (SELECT n, ready AS since FROM runs INDEXED BY runs_owed
-					WHERE status = 'ready' AND offered < ?1 ORDER BY offered, ready LIMIT ?3)
+					WHERE status = 'ready' AND offered < ?1 AND ` + offeredAt + ` < ?4 ORDER BY offered, ready LIMIT ?3)
 				UNION ALL
 				SELECT n, since FROM (SELECT n, ready AS since FROM runs INDEXED BY runs_owed
 					WHERE status = 'ready' AND offered > ?2 ORDER BY offered, ready LIMIT ?3)
 			) ORDER BY since, n LIMIT ?3
 		) CROSS JOIN runs r ON r.n = owed JOIN queues q ON q.id = r.queue ORDER BY since, owed`
-	updateOffered = `UPDATE runs SET offered = ?3 WHERE id = ?1 AND offer_seq = ?2 AND status = 'ready'`
+	offeredAt = `max(offered - 3600000000, ready + (offered - ready) / 2)`
+	// updateOffered records an offer: the next pause is as long as the run has been ready, and at most an hour.
+	updateOffered = `UPDATE runs SET offered = ?3 + min(max(?3 - ready, 0), 3600000000) WHERE id = ?1 AND offer_seq = ?2 AND status = 'ready'`
 
 	// Of the queues with the given keys, selectUnpolled selects those polled before ?2, and those polled after ?3, by a
 	// clock that was set back since.
@@ -34,6 +37,9 @@ const (
 		LEFT JOIN runs r INDEXED BY runs_ready ON r.queue = q.id AND r.status = 'ready' GROUP BY k.key`
 )
 
+// maxPause is the longest pause, in microseconds, between two offers of a run.
+const maxPause = int64(time.Hour / time.Microsecond)
+
 // pollPrecision is how old, in microseconds, the time of the last poll may be when a worker polls again.
 const pollPrecision = int64(20 * time.Second / time.Microsecond)
 
@@ -42,7 +48,7 @@ func (s *Store) Owed(ctx context.Context, retry time.Duration, limit int) (all [
 	err = s.read(ctx, "looking for owed offers", func() error {
 		all = nil
 		now := s.clock()
-		rows, err := s.statements[selectOwed].QueryContext(ctx, now-retry.Microseconds(), now+skew, max(limit, 0))
+		rows, err := s.statements[selectOwed].QueryContext(ctx, now, now+maxPause+skew, max(limit, 0), now-retry.Microseconds())
 		return scanRows(rows, err, func(rows *sql.Rows) error {
 			var o durable.Offer
 			var key []byte

@@ -121,11 +121,10 @@ func explainPlan(t *testing.T, s *Store, query string) (plan []string) {
 }
 
 func countParameters(query string) int {
-	most := strings.Count(query, "?")
-	for n := most; n > 0; n-- {
+	for n := 99; n > 0; n-- {
 		if strings.Contains(query, fmt.Sprint("?", n)) {
 			return n
 		}
 	}
-	return most
+	return strings.Count(query, "?")
 }

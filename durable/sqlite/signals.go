@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -12,6 +13,9 @@ import (
 
 const (
 	updateCancel = `UPDATE runs SET cancel_reason = ?2, updated = ?3 WHERE n = ?1 AND cancel_reason = ''`
+	// endUnstarted ends a run that has never started.
+	endUnstarted = `UPDATE runs SET ` + noLease + `, status = 'cancelled', reason = ?4, updated = ?1, ready = NULL, paused = 0,
+		answer_by = NULL WHERE n = ?3 AND attempts = 0 AND ` + free + ` AND status IN ` + live + ` RETURNING id`
 	// wakeCancelled makes a run ready, so that a worker ends it.
 	wakeCancelled = `UPDATE runs SET ` + becomesReady + ` WHERE n = ?3 AND status IN ('pending', 'waiting') AND ` + free
 
@@ -76,12 +80,21 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, signal durable.Signa
 	})
 }
 
-// requestCancel requests the cancellation of a run that has not ended.
+// requestCancel requests the cancellation of a run that has not ended. If no process holds it, the run ends when it has
+// never started, and becomes ready otherwise.
 func requestCancel(ctx context.Context, t tx, n int64, reason string, now int64) error {
 	if _, err := t.exec(ctx, updateCancel, n, reason, now); err != nil {
 		return err
 	}
-	_, err := t.exec(ctx, wakeCancelled, now, now+skew, n)
+	var id agent.RunID
+	err := t.one(ctx, endUnstarted, now, now+skew, n, string(agent.StopUser)).Scan(&id)
+	switch {
+	case err == nil:
+		return endRunWith(ctx, t, id, nil, now)
+	case !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	_, err = t.exec(ctx, wakeCancelled, now, now+skew, n)
 	return err
 }
 

@@ -173,8 +173,11 @@ const (
 	MetricWorkerActive      = "grapnel.worker.runs.active"
 	MetricWorkerReconciled  = "grapnel.worker.reconciled"
 	MetricWorkerErrors      = "grapnel.worker.errors"
+	MetricWorkerStalls      = "grapnel.worker.stalls"
+	MetricWorkerDoubts      = "grapnel.worker.doubts"
 	MetricQueueReady        = "grapnel.queue.ready"
 	MetricQueueAge          = "grapnel.queue.age"
+	MetricQueueUnserved     = "grapnel.queue.unserved"
 )
 
 // The causes for which a worker changes a run that no process holds: the values of KeyReconcileCause.

@@ -39,7 +39,7 @@ ALTER TABLE runs
 	ADD COLUMN signals         bigint NOT NULL DEFAULT 0, -- the number of the last signal
 	ADD COLUMN handled         bigint NOT NULL DEFAULT 0, -- the number of the last signal that the run has handled
 	ADD COLUMN offer_seq       bigint NOT NULL DEFAULT 0, -- how often the run has become ready
-	ADD COLUMN offered         timestamptz;               -- when the newest offer was last made; null while it is owed
+	ADD COLUMN offered         timestamptz;               -- when the newest offer may be made again: see offers.go; null while it is owed
 
 UPDATE runs r SET
 	queue = q.id,

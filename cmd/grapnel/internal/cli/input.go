@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/samber/lo"
 	"golang.org/x/term"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -208,7 +209,7 @@ func (in *input) restore() {
 }
 
 // approver returns an approver that asks the person at the terminal, or nil without a terminal, so that calls
-// that need approval are refused.
+// that need approval are refused. It refuses calls that the person cannot approve.
 func (in *input) approver(v *view) agent.Approver {
 	if in.terminal == nil {
 		return nil
@@ -219,7 +220,18 @@ func (in *input) approver(v *view) agent.Approver {
 		if ctx.Err() != nil {
 			return agent.Approval{}, context.Cause(ctx)
 		}
+		if len(beyondTerminal(p.Questions())) > 0 {
+			return agent.Approval{Verdict: agent.NobodyToAsk}, nil
+		}
 		return in.ask(ctx, v, *p.Call, p.Questions())
+	})
+}
+
+// beyondTerminal returns the open questions that the person at the terminal cannot approve: those for people whose
+// identity is verified, and gates.
+func beyondTerminal(q agent.Questions) agent.Questions {
+	return lo.Filter(q.Open(), func(one agent.Question, _ int) bool {
+		return !one.Admits(agent.Approval{Verdict: agent.Approve, By: person})
 	})
 }
 

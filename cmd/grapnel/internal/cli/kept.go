@@ -62,14 +62,17 @@ func (k *kept) close() error {
 	return nil
 }
 
-// approver asks the person at the terminal, until the run is suspended. Without a terminal, and with --no-wait,
-// the run parks.
+// approver asks the person at the terminal, until the run is suspended. Without a terminal, with --no-wait, and
+// for a call that the person cannot approve, the run parks.
 func (k *kept) approver(in *input, v *view) agent.Approver {
 	ask := in.approver(v)
 	if ask == nil || k.waits {
 		return agent.ParkApprover
 	}
 	return agent.ApproverFunc(func(ctx context.Context, s agent.State, p *agent.Prepared) (agent.Approval, error) {
+		if len(beyondTerminal(p.Questions())) > 0 {
+			return agent.Approval{Verdict: agent.Park}, nil
+		}
 		asking, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(k.going, cancel)()
@@ -125,7 +128,7 @@ type keptFlags struct {
 }
 
 func (f *keptFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.at, "durable", "", "store the run in this `STORE` while it runs: a SQLite file or a postgres:// URL")
+	c.Flags().StringVar(&f.at, "durable", "", "store the run in this `STORE` while it runs: a SQLite file, sqlite:FILE or a postgres:// URL")
 	c.Flags().Lookup("durable").NoOptDefVal = usualStore
 	c.Flags().StringVar(&f.store, "store", "", "the same as --durable=STORE")
 	c.Flags().BoolVar(&f.noWait, "no-wait", false, "with --durable: park the run when a person is asked, even at a terminal")
@@ -217,6 +220,11 @@ func (k *kept) howToGoOn(s agent.State) string {
 			ids[i] = w.CallID()
 		}
 		lines = append(lines, "where CALL is one of "+strings.Join(ids, ", ")+".")
+	}
+	for _, w := range waiting {
+		for _, q := range beyondTerminal(w.Questions) {
+			lines = append(lines, fmt.Sprintf("About %s, %s asks: %s.", w.CallID(), q.By, q.Needs()))
+		}
 	}
 	return strings.Join(lines, "\n")
 }

@@ -56,6 +56,10 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 	if about, err = k.store.Run(ctx, about.ID); err != nil {
 		return err
 	}
+	if about.Status.Ended() { // it had never started
+		v.note(short(about.ID) + " is cancelled.")
+		return nil
+	}
 	if o.noResume {
 		v.note(short(about.ID) + " will be cancelled by the process that holds or resumes it.")
 		return nil
@@ -237,7 +241,7 @@ automatically; use it to choose the time yourself.`,
 			}
 			version, err := p.schema(c.Context(), back)
 			if err != nil {
-				return err
+				return &usageError{err}
 			}
 			fmt.Fprintf(r.std.err, "The schema of %s has version %d.\n", p, version)
 			return nil

@@ -29,9 +29,12 @@ const (
 // usualStore is the name of the default store.
 const usualStore = "default"
 
+// sqlitePrefix may precede the path of a SQLite file.
+const sqlitePrefix = "sqlite:"
+
 // place is the location of a store.
 type place struct {
-	// at is a file, or the URL of a database.
+	// at is the path of a file, or the URL of a database.
 	at string
 	// named is the value of the flag. It is empty if the place comes from the environment or is the default.
 	named string
@@ -58,6 +61,12 @@ func placeOf(flag string) (place, error) {
 	}
 	if p.database() {
 		return p, nil
+	}
+	if p.at = strings.TrimPrefix(p.at, sqlitePrefix); p.at == "" {
+		return p, &usageError{fmt.Errorf("the store %s names no file", sqlitePrefix)}
+	}
+	if scheme, _, isURL := strings.Cut(p.at, "://"); isURL {
+		return p, &usageError{fmt.Errorf("the store %s://…: expected a file, sqlite:FILE or a postgres:// URL", scheme)}
 	}
 	at, err := filepath.Abs(p.at) // the working folder may be different when the run resumes
 	if err != nil {
@@ -121,8 +130,11 @@ func (p place) open(ctx context.Context, create bool) (durable.Store, error) {
 		return nil, err
 	}
 	store, err := p.connect(ctx)
-	if err != nil || keys == nil {
-		return store, err
+	switch {
+	case err != nil:
+		return nil, err
+	case keys == nil:
+		return durable.RequirePlain(store), nil
 	}
 	encrypted, err := durable.Encrypt(store, *keys)
 	if err != nil {
@@ -206,15 +218,21 @@ func storeKey(variable, text string) ([]byte, error) {
 
 // explainError adds advice for users of the command to an error of a store.
 func explainError(err error) error {
-	if _, ok := errors.AsType[*durable.DecryptError](err); ok {
-		return &usageError{fmt.Errorf("%w\nThe key is read from %s, and former keys from %s, separated by commas. "+
-			"Runs that were stored without a key are read without one", err, keyVariable, oldKeysVariable)}
+	refused, ok := errors.AsType[*durable.DecryptError](err)
+	switch {
+	case !ok:
+		return err
+	case refused.Key != "" && os.Getenv(keyVariable) == "":
+		return &usageError{fmt.Errorf("%s is encrypted: set %s to the key of the store", refused.Of, keyVariable)}
+	case refused.Key != "":
+		return &usageError{fmt.Errorf("the key in %s does not fit: %s is encrypted with another key: set that one; "+
+			"former keys go into %s, separated by commas", keyVariable, refused.Of, oldKeysVariable)}
 	}
-	return err
+	return &usageError{fmt.Errorf("%w; runs that were stored without a key are read without %s", err, keyVariable)}
 }
 
 // registerStore registers the flag that names the store.
 func registerStore(c *cobra.Command, at *string) {
 	c.PersistentFlags().StringVar(at, "store", "",
-		"the store of the runs: a SQLite `file` or a postgres:// URL (default: $GRAPNEL_STORE, or a file of the user's state)")
+		"the `STORE` of the runs: a SQLite file, sqlite:FILE or a postgres:// URL (default: $GRAPNEL_STORE, or a file of the user's state)")
 }

@@ -39,7 +39,7 @@ ALTER TABLE runs ADD COLUMN events          INTEGER NOT NULL DEFAULT 0; -- the n
 ALTER TABLE runs ADD COLUMN signals         INTEGER NOT NULL DEFAULT 0; -- the number of the last signal
 ALTER TABLE runs ADD COLUMN handled         INTEGER NOT NULL DEFAULT 0; -- the number of the last handled signal
 ALTER TABLE runs ADD COLUMN offer_seq       INTEGER NOT NULL DEFAULT 0; -- how often the run has become ready
-ALTER TABLE runs ADD COLUMN offered         INTEGER; -- when the newest offer was made
+ALTER TABLE runs ADD COLUMN offered         INTEGER; -- when the newest offer may be made again: see offers.go
 
 -- Inputs and results are apart from runs, so that the row that each step updates is small.
 CREATE TABLE payloads (

@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// checksQuery reads the waits that an owner $1 may watch: those that it or no owner watches, and those of owners whose claims
+// have run out; if there are too many, those that it watches already come first. It returns whether the owner has a valid claim,
+// and whether it must write one: when the claim is new, or less than half of the time $2 is left. Row comparisons in place of
+// equals signs rule out other indexes: see listQuery. The planner would rather read all waits than look up each one.
+const checksQuery = `WITH places AS (SELECT kind, host FROM unnest($4::text[]) kind, unnest($5::text[]) host),
+	mine AS (
+		SELECT w.num, w.asked, w.run_id, w.id, watcher <> '' AS own FROM places p CROSS JOIN unnest(ARRAY['', $1::text]) watcher CROSS JOIN LATERAL (
+			SELECT w.num, w.asked, w.run_id, w.id FROM waits w
+			WHERE w.answered IS NULL AND (w.checker, w.kind, w.host) >= (watcher, p.kind, p.host)
+				AND (w.checker, w.kind, w.host) <= (watcher, p.kind, p.host) AND ` + isChecked + `
+			ORDER BY w.checker, w.kind, w.host, w.asked, w.run_id, w.id LIMIT $3
+		) w
+	),
+	lapsed AS (
+		SELECT w.num, w.asked, w.run_id, w.id, false FROM places p CROSS JOIN LATERAL (
+			SELECT w.num, w.asked, w.run_id, w.id FROM waits w
+			WHERE w.answered IS NULL AND w.kind = p.kind AND w.host = p.host AND w.checked_until <= now() AND w.checked_until IS NOT NULL
+				AND w.checker <> $1 AND ` + isChecked + ` ORDER BY w.asked, w.run_id, w.id LIMIT $3
+		) w
+	),
+	picked AS (SELECT w.num FROM (SELECT * FROM mine UNION ALL SELECT * FROM lapsed) w ORDER BY w.own DESC, w.asked, w.run_id, w.id LIMIT $3)
+	SELECT ` + waitColumns + `, w.num, w.checker = $1 AND w.checked_until > now(), w.checker <> $1 OR w.checked_until < now() + $2::interval / 2
+	FROM picked p CROSS JOIN LATERAL (SELECT w.* FROM waits w WHERE w.num = p.num LIMIT 1) w ORDER BY w.asked, w.run_id, w.id`
+
+// isChecked is the condition that the run of the wait w waits for it.
+const isChecked = `EXISTS (SELECT FROM runs r WHERE r.num = w.run AND r.status = 'waiting' AND NOT r.paused)`
+
+// watchQuery claims those of the waits $3 that no other owner has claimed meanwhile, and returns them. It waits for no lock.
+const watchQuery = `WITH picked AS MATERIALIZED (
+		SELECT w.num FROM waits w
+		WHERE w.num = ANY ($3) AND w.answered IS NULL AND (w.checker IN ('', $1) OR w.checked_until <= clock_timestamp())
+		ORDER BY w.num FOR NO KEY UPDATE SKIP LOCKED
+	)
+	UPDATE waits w SET checker = $1, checked_until = clock_timestamp() + $2::interval
+	WHERE w.num = ANY (ARRAY(SELECT num FROM picked)) RETURNING w.num`
+
+// ClaimChecks returns the waits that an owner must watch: see durable.Store. Without anything to claim or to renew it writes
+// nothing. If the reply of the database was lost, a repeated call returns the claimed waits.
+func (s *Store) ClaimChecks(
+	ctx context.Context, owner string, ttl time.Duration, limit int, kinds []durable.WaitKind, hosts ...string,
+) (all []durable.Wait, err error) {
+	if limit <= 0 || len(kinds) == 0 {
+		return nil, nil
+	}
+	err = s.call(ctx, "claim waits to watch", func(ctx context.Context) error {
+		all = nil
+		rows, err := s.pool.Query(ctx, checksQuery, text(owner), ttl, limit, texts(lo.Uniq(kinds)), texts(lo.Uniq(append([]string{""}, hosts...))))
+		if err != nil {
+			return err
+		}
+		found, err := pgx.CollectRows(rows, scanCheck)
+		if err != nil {
+			return err
+		}
+		claim := lo.FilterMap(found, func(c check, _ int) (int64, bool) { return c.num, c.write })
+		claimed := map[int64]struct{}{}
+		if len(claim) > 0 {
+			rows, err := s.pool.Query(ctx, watchQuery, text(owner), ttl, claim)
+			if err != nil {
+				return err
+			}
+			nums, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+			if err != nil {
+				return err
+			}
+			claimed = lo.Keyify(nums)
+		}
+		for _, c := range found {
+			if _, mine := claimed[c.num]; mine || c.own {
+				all = append(all, c.wait)
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// check is a wait that an owner may watch.
+type check struct {
+	wait durable.Wait
+	num  int64
+	// own says that the owner watches the wait already, and write that it must write its claim.
+	own, write bool
+}
+
+func scanCheck(row pgx.CollectableRow) (c check, err error) {
+	c.wait, err = scanWait(row, &c.num, &c.own, &c.write)
+	return c, err
+}

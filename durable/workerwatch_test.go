@@ -1,0 +1,122 @@
+package durable_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// silentStore does not answer Reconcile until it is released.
+type silentStore struct {
+	durable.Store
+
+	release chan struct{}
+}
+
+func (s *silentStore) Reconcile(ctx context.Context) (durable.Reconciled, error) {
+	<-s.release
+	return s.Store.Reconcile(ctx)
+}
+
+// A worker reports that the store does not answer while that lasts, and when it answers again.
+func TestAWorkerReportsAStall(t *testing.T) {
+	store, w := &silentStore{openStore(t), make(chan struct{})}, newWorld()
+	c := employ(t, store, func(k *durable.Keeper) *agent.Agent { return w.agent(t, k) }, durable.WorkerOptions{}, durable.Options{})
+	c.next(t, durable.WorkerStalled)
+	assert.Contains(t, c.worker.Health().Error, "has not answered")
+	close(store.release)
+	e := c.next(t, durable.WorkerRecovered)
+	require.NoError(t, e.Err)
+	assert.GreaterOrEqual(t, e.Took, time.Second)
+	require.Eventually(t, func() bool { return c.worker.Health().Error == "" }, time.Minute, 10*time.Millisecond)
+}
+
+// askingRunner makes each run wait for the answer to a question of a kind.
+type askingRunner struct {
+	durable.Runner
+
+	store durable.Store
+	kind  func(durable.Run) agent.QuestionKind
+}
+
+func (r *askingRunner) Execute(ctx context.Context, about durable.Run) error {
+	data, err := json.Marshal(agent.Intervention{Questions: agent.Questions{{Kind: r.kind(about)}}})
+	if err != nil {
+		return err
+	}
+	return r.store.Commit(ctx, about.Lease(), durable.Commit{Update: durable.Update{
+		Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "pay", Hash: "h", Data: data}},
+	}})
+}
+
+// A worker reports a run that waits because a call may have happened, and no other run that waits.
+func TestAWorkerReportsDoubt(t *testing.T) {
+	store, w := openStore(t), newWorld()
+	keeper := durable.Keep(store, durable.Options{})
+	ordinary := submitClerk(t, store, nil)
+	kind := func(r durable.Run) agent.QuestionKind {
+		if r.ID == ordinary.ID {
+			return agent.QuestionOrdinary
+		}
+		return agent.QuestionDoubt
+	}
+	runner := &askingRunner{durable.AgentRunner(keeper, durable.AgentMap{"clerk": w.agent(t, keeper)}), store, kind}
+	c := employ(t, store, nil, durable.WorkerOptions{
+		Capacity: 1, Runners: map[durable.Kind]durable.Runner{durable.KindAgent: runner},
+	}, durable.Options{})
+	assert.Equal(t, ordinary.ID, c.next(t, durable.WorkerReleased).Run.ID)
+	doubtful := submitClerk(t, store, nil)
+	assert.Equal(t, doubtful.ID, c.next(t, durable.WorkerInDoubt).Run.ID, "the first of these events")
+}
+
+// agedStore returns how queues were served some time ago.
+type agedStore struct {
+	durable.Store
+
+	age atomic.Int64
+}
+
+func (s *agedStore) QueueServices(ctx context.Context, keys ...durable.Key) (map[durable.Key]durable.Service, error) {
+	all, err := s.Store.QueueServices(ctx, keys...)
+	for key, service := range all {
+		if service.LastPoll.IsZero() && service.Backlog > 0 {
+			service.Oldest = service.Oldest.Add(-time.Duration(s.age.Load()))
+			all[key] = service
+		}
+	}
+	return all, err
+}
+
+// A worker reports a queue that no worker serves once, and not while its runs have not waited for long.
+func TestAWorkerReportsUnservedRuns(t *testing.T) {
+	for _, age := range []time.Duration{time.Minute, 71 * time.Second} {
+		store, w := &agedStore{Store: openStore(t)}, newWorld()
+		store.age.Store(int64(age))
+		stranger := durable.Job{Name: "stranger", Demands: map[string]string{"gpu": "a100"}}
+		_, err := store.Submit(t.Context(), stranger)
+		require.NoError(t, err)
+		c := employ(t, store, func(k *durable.Keeper) *agent.Agent { return w.agent(t, k) }, durable.WorkerOptions{Poll: time.Millisecond}, durable.Options{})
+		if age < 70*time.Second {
+			submitClerk(t, store, nil)
+			c.next(t, durable.WorkerReleased) // the queues are measured before
+			c.stop()
+			close(c.events)
+			for e := range c.events {
+				assert.NotEqual(t, durable.WorkerUnserved, e.Kind)
+			}
+			continue
+		}
+		e := c.next(t, durable.WorkerUnserved)
+		assert.Equal(t, stranger.Needs(), e.Needs)
+		assert.Equal(t, 1, e.Service.Backlog)
+		assert.True(t, e.Service.LastPoll.IsZero())
+	}
+}
