@@ -21,7 +21,7 @@ import (
 func Hook(store durable.Audits) hooks.Hook {
 	return hooks.On(hooks.AtInterventionRequested, "waiver", func(ctx context.Context, c hooks.InterventionContext) hooks.Result {
 		open := c.Questions().Open()
-		if len(open) == 0 || !slices.ContainsFunc(open, canBeWaived) {
+		if len(open) == 0 || !slices.ContainsFunc(open, CanAnswer) {
 			return c.Allow()
 		}
 		waivers, err := store.Waivers(ctx, false)
@@ -40,13 +40,13 @@ func Hook(store durable.Audits) hooks.Hook {
 	}).WithPriority(math.MaxInt).WithFailure(hooks.Open)
 }
 
-// canBeWaived reports whether a waiver can answer a question.
-func canBeWaived(q agent.Question) bool {
+// CanAnswer reports whether a waiver may answer a question.
+func CanAnswer(q agent.Question) bool {
 	return q.Kind == agent.QuestionOrdinary && !q.Required && !q.Restricted()
 }
 
 // answers reports whether a waiver answers a question about a call. A waiver that cannot be read answers none.
 func answers(w durable.Waiver, q agent.Question, call agent.ToolCall) bool {
 	s, err := ScopeOf(w)
-	return err == nil && canBeWaived(q) && s.Covers(q.By, call)
+	return err == nil && CanAnswer(q) && s.Covers(q.By, call)
 }
