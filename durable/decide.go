@@ -188,7 +188,8 @@ func Decide(ctx context.Context, store Store, w Wait, a agent.Approval) (Wait, e
 		if err = store.Answer(ctx, w.Run, answers...); err == nil {
 			return decided, nil
 		}
-		if !errors.Is(err, ErrMoreAnswers) {
+		// Another answer came meanwhile, perhaps to another wait that a rejection answers, too: look again.
+		if !errors.Is(err, ErrMoreAnswers) && (!errors.Is(err, ErrAnswered) || len(answers) == 1) {
 			return w, fmt.Errorf("answering %s of run %s: %w", w.ID, w.Run, err)
 		}
 		hash := w.Hash
@@ -215,6 +216,8 @@ func formAnswers(ctx context.Context, store Store, w Wait, a agent.Approval) (Wa
 		return fail(ErrAnswered)
 	case !w.Deadline.IsZero() && time.Now().After(w.Deadline):
 		return fail(fmt.Errorf("%w, at %s", ErrExpired, w.Deadline.UTC().Format(time.RFC3339)))
+	case a.Verdict > agent.Approve:
+		return fail(fmt.Errorf("the verdict %q decides nothing: approve or reject the call", a.Verdict))
 	case a.TimedOut():
 		return fail(fmt.Errorf("the name %q stands for a passed deadline: give another name", a.By))
 	case !i.Takes(a):
@@ -267,12 +270,8 @@ func refuses(ctx context.Context, store Store, w Wait, questions agent.Questions
 	open := questions.Open()
 	restricted := slices.ContainsFunc(open, agent.Question.Restricted)
 	if restricted && a.Verdict == agent.Approve && a.Identity != "" {
-		about, err := store.Run(ctx, w.Run)
-		if err != nil {
-			return "", fmt.Errorf("answering %s of run %s: %w", w.ID, w.Run, err)
-		}
-		if about.By == a.Identity {
-			return a.Identity + " has submitted the run and cannot approve it", nil
+		if submitted, err := hasSubmitted(ctx, store, w.Run, a.Identity); err != nil || submitted {
+			return a.Identity + " has submitted the run and cannot approve it", err
 		}
 	}
 	if after := questions.WithAnswer(a); len(open) == 0 || !sameAnswers(questions, after) {
@@ -285,6 +284,22 @@ func refuses(ctx context.Context, store Store, w Wait, questions agent.Questions
 	}
 	needs := lo.Uniq(lo.Map(open, func(q agent.Question, _ int) string { return q.Needs() }))
 	return strings.Join(needs, "; "), nil
+}
+
+// hasSubmitted reports whether an identity has submitted a run, or the topmost run above it.
+func hasSubmitted(ctx context.Context, store Store, id agent.RunID, identity string) (bool, error) {
+	about, err := store.Run(ctx, id)
+	if err != nil {
+		return false, fmt.Errorf("looking for who submitted run %s: %w", id, err)
+	}
+	if about.By == identity || about.Root == "" || about.Root == id {
+		return about.By == identity, nil
+	}
+	root, err := store.Run(ctx, about.Root)
+	if err != nil && !errors.Is(err, ErrNotFound) { // the run above may be deleted, or in no store
+		return false, fmt.Errorf("looking for who submitted run %s: %w", about.Root, err)
+	}
+	return err == nil && root.By == identity, nil
 }
 
 // sameAnswers reports whether no question has got an answer.

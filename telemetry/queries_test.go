@@ -67,6 +67,8 @@ func (s series) add(m metricdata.Metrics) {
 		lo.ForEach(d.DataPoints, func(p metricdata.HistogramDataPoint[int64], _ int) { histogram(p.Attributes) })
 	case metricdata.Gauge[float64]:
 		lo.ForEach(d.DataPoints, func(p metricdata.DataPoint[float64], _ int) { put(name, labels(p.Attributes)) })
+	case metricdata.Gauge[int64]:
+		lo.ForEach(d.DataPoints, func(p metricdata.DataPoint[int64], _ int) { put(name, labels(p.Attributes)) })
 	case metricdata.Sum[int64]:
 		lo.ForEach(d.DataPoints, func(p metricdata.DataPoint[int64], _ int) { put(name+"_total", labels(p.Attributes)) })
 	}

@@ -18,6 +18,9 @@ func (m model) ask(r *modelRun, u durable.Update) {
 	for _, given := range u.Waits {
 		w := modelWait{Wait: copyWait(given)}
 		w.Run = r.ID
+		for i := range w.Partial {
+			w.Partial[i].Wait, w.Partial[i].Hash = w.ID, w.Hash
+		}
 		same := func(o modelWait) bool { return o.ID == w.ID && (o.Hash == w.Hash || m.broken == "answer of old hash") }
 		if i := slices.IndexFunc(old, same); i >= 0 {
 			m.keepRecorded(&w, old[i])
@@ -167,14 +170,14 @@ func (m model) ClaimChecks(
 			w := &r.waits[i]
 			checks := map[string]bool{
 				"check kinds": slices.Contains(kinds, w.Kind), "check answered": w.Answer == nil,
-				"check running": r.Status == durable.StatusWaiting || r.Paused, "check paused": !r.Paused,
+				"check running": r.Status == durable.StatusWaiting, "check paused": !r.Paused,
 				"check hosts": w.Host == "" || slices.Contains(hosts, w.Host),
 			}
 			switch {
 			case slices.ContainsFunc(mapKeys(checks), func(name string) bool { return !checks[name] && m.broken != name }):
 			case w.checker == owner:
 				own = append(own, w)
-			case w.checker == "", w.until.Before(m.at) && m.broken != "check expired", m.broken == "check twice":
+			case w.checker == "", !w.until.After(m.at) && m.broken != "check expired", m.broken == "check twice":
 				free = append(free, w)
 			}
 		}

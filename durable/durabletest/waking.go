@@ -48,6 +48,46 @@ var waking = map[string]part{
 		require.NoError(t, s.Answer(t.Context(), "r", a))
 		requireStatus(t, s, durable.StatusReady, "r")
 	},
+	"any of the waits": func(t *testing.T, s durable.Store) {
+		suspendAny := func(id agent.RunID, waits ...durable.Wait) durable.Lease {
+			l := beginRun(t, s, id)
+			u := waitUpdate(1, waits...)
+			u.AnyWait = true
+			writeUpdate(t, s, l, u)
+			return l
+		}
+		decided := newWait("d")
+		decided.Answer = new(newAnswer("d"))
+		for id, other := range map[agent.RunID]durable.Wait{
+			"answer": newWait("d"), "partial": newWait("d"), "given": decided, "overdue": newWaitBy("d", longAgo()), "later": newWaitBy("d", later()),
+		} {
+			releaseRun(t, s, suspendAny(id, newWait("c"), other))
+		}
+		requireStatus(t, s, durable.StatusWaiting, "answer", "partial", "later")
+		requireStatus(t, s, durable.StatusReady, "given", "overdue")
+		answerRun(t, s, "answer", "d")
+		partial := newAnswer("d")
+		partial.More = true
+		require.NoError(t, s.Answer(t.Context(), "partial", partial))
+		requireStatus(t, s, durable.StatusReady, "answer")
+		requireStatus(t, s, durable.StatusWaiting, "partial", "later")
+
+		l := suspendAny("all again", newWait("c"), newWait("d"))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c"), newWait("d")))
+		answerRun(t, s, "all again", "c")
+		releaseRun(t, s, l)
+		requireStatus(t, s, durable.StatusWaiting, "all again")
+		l = suspendAny("held", newWait("c"), newWait("d"))
+		answerRun(t, s, "held", "d")
+		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
+		requireStatus(t, s, durable.StatusWaiting, "held")
+		releaseRun(t, s, l)
+		requireStatus(t, s, durable.StatusReady, "held")
+		kid := beginRun(t, s, "kid")
+		releaseRun(t, s, suspendAny("child", newWait("c"), newWaitTo("d", "kid")))
+		endRun(t, s, kid)
+		requireStatus(t, s, durable.StatusReady, "child")
+	},
 	// LH-81: a parent that waits for its child becomes ready when the child has ended.
 	"a child has ended": func(t *testing.T, s durable.Store) {
 		for _, status := range []durable.Status{durable.StatusCompleted, durable.StatusFailed, durable.StatusStopped, durable.StatusCancelled} {
