@@ -19,6 +19,7 @@ import (
 type kept struct {
 	place  place
 	store  durable.Store
+	stored durable.Store // the same without decryption, for lists, which need no key
 	keeper *durable.Keeper
 
 	// waits reports whether questions park the run, because no person is asked at the terminal.
@@ -45,11 +46,11 @@ func openKept(ctx context.Context, at string, create bool) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := p.open(ctx, create)
+	store, stored, err := p.open(ctx, create)
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{place: p, store: store, keeper: durable.Keep(store, keeperOptions())}
+	k := &kept{place: p, store: store, stored: stored, keeper: durable.Keep(store, keeperOptions())}
 	k.going, k.suspend = context.WithCancel(context.WithoutCancel(ctx))
 	return k, nil
 }

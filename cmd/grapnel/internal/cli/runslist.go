@@ -217,7 +217,7 @@ func (k *kept) listRuns(ctx context.Context, found ...durable.Run) ([]listed, er
 		if about.Status != durable.StatusWaiting {
 			continue
 		}
-		questions, err := k.store.Waits(ctx, about.ID)
+		questions, err := k.stored.Waits(ctx, about.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -119,28 +119,26 @@ func shellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// open opens the store. If its file does not exist, open creates it when create is set or the place is the
-// default.
-func (p place) open(ctx context.Context, create bool) (durable.Store, error) {
+// open opens the store. Stored is the same store without decryption. If its file does not exist, open creates it when
+// create is set or the place is the default.
+func (p place) open(ctx context.Context, create bool) (store, stored durable.Store, err error) {
 	keys, err := storeKeys()
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, nil, &usageError{err}
 	}
 	if err := p.prepare(create); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	store, err := p.connect(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case keys == nil:
-		return durable.RequirePlain(store), nil
+	if stored, err = p.connect(ctx); err != nil {
+		return nil, nil, err
 	}
-	encrypted, err := durable.Encrypt(store, *keys)
-	if err != nil {
-		return nil, errors.Join(&usageError{err}, store.Close())
+	if keys == nil {
+		return durable.RequirePlain(stored), stored, nil
 	}
-	return encrypted, nil
+	if store, err = durable.Encrypt(stored, *keys); err != nil {
+		return nil, nil, errors.Join(&usageError{err}, stored.Close())
+	}
+	return store, stored, nil
 }
 
 func (p place) prepare(create bool) error {
