@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/toolexec"
 )
 
 // waits returns what the run of the notice waits for: for each call one wait for people, unless only gates ask about
@@ -175,7 +177,7 @@ func (e *NotAdmittedError) Error() string {
 // Decide records an answer to a wait about a call, as the author saw it: with its hash. It returns the wait with the
 // answer, which decides unless more people must answer. The errors are ErrAnswered when another answer
 // decided first, ErrNotFound when the run no longer waits for it, ErrExpired when the deadline has passed, so that its default
-// answer counts, and a *NotAdmittedError.
+// answer counts, a *NotAdmittedError, and an *agent.ArgumentsError when changed arguments do not fit the tool.
 //
 // A rejection answers all waits about the call. An approval by who submitted the job does not count for a question
 // with approvers or a quorum.
@@ -223,6 +225,9 @@ func formAnswers(ctx context.Context, store Store, w Wait, a agent.Approval) (Wa
 	case !i.Takes(a):
 		return fail(errors.New("its arguments cannot be changed: approve it unchanged, or reject it"))
 	}
+	if err := checkArguments(i, a); err != nil {
+		return fail(err)
+	}
 	if why, err := refuses(ctx, store, w, questionsOf(w, i), a); err != nil || why != "" {
 		if err == nil {
 			err = &NotAdmittedError{w.Run, w.ID, why}
@@ -258,6 +263,25 @@ func formAnswers(ctx context.Context, store Store, w Wait, a agent.Approval) (Wa
 	}
 	return w, answers, nil
 }
+
+// checkArguments returns what is wrong with the arguments of an answer: they must be one JSON object that fits the schema
+// of the tool, if that is known. A schema that cannot be compiled is left to the tool.
+func checkArguments(i agent.Intervention, a agent.Approval) error {
+	if a.Arguments == "" || a.Arguments == i.Call.Arguments {
+		return nil
+	}
+	schema, err := toolexec.CompileSchema(cmp.Or(i.Schema, anyObject))
+	if err != nil {
+		schema, err = toolexec.CompileSchema(anyObject)
+	}
+	if err != nil {
+		return err
+	}
+	return schema.Validate(a.Arguments)
+}
+
+// anyObject is the schema of the arguments of an unknown tool.
+const anyObject = `{"type":"object"}`
 
 // sameCall reports whether a wait is about the call of an intervention.
 func sameCall(w Wait, i agent.Intervention) bool {

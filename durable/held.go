@@ -153,6 +153,9 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut 
 		return err
 	}
 	h.release(ctx)
+	if notice = notice.forPeople(); len(notice.Calls) == 0 {
+		return nil
+	}
 	for _, n := range h.keeper.options.Notify {
 		if err := n.Notify(ctx, notice); err != nil {
 			final.Emit(ctx, NotifyFailed{final.Run(), err})

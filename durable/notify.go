@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -56,6 +57,12 @@ func noticeOf(s agent.State, tokens bool) Notice {
 		}
 		n.Calls = append(n.Calls, call)
 	}
+	return n
+}
+
+// forPeople returns the notice without the calls that only wait for gates.
+func (n Notice) forPeople() Notice {
+	n.Calls = slices.DeleteFunc(slices.Clone(n.Calls), func(c WaitingCall) bool { return len(forPeople(c.Questions)) == 0 })
 	return n
 }
 

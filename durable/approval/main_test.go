@@ -53,6 +53,7 @@ type asking struct {
 	options  approval.Options
 	notify   []durable.Notifier
 	name     string
+	schema   string // of the tool
 }
 
 func call(id, arguments string) agent.ToolCall {
@@ -75,7 +76,10 @@ func park(t *testing.T, how asking) *desk {
 	if how.name == "" {
 		how.name = "clerk"
 	}
-	pay := toolexec.Raw(agent.ToolSpec{Name: "pay", Parameters: `{"type":"object"}`}, d.pay)
+	if how.schema == "" {
+		how.schema = `{"type":"object"}`
+	}
+	pay := toolexec.Raw(agent.ToolSpec{Name: "pay", Parameters: how.schema}, d.pay)
 	d.agent, err = builder.New().WithName(how.name).WithDriver(agenttest.Script(
 		agenttest.Reply(agent.Step{Message: agent.Assistant("", how.calls...), FinishReason: agent.FinishToolCalls}), agenttest.Say("Done."))).
 		With(capability.UseTools(pay), capability.UseDurability{Keeper: d.keeper}, capability.UseApproval(agent.ParkApprover),

@@ -34,8 +34,9 @@ const checksQuery = `WITH places AS (SELECT kind, host FROM unnest($4::text[]) k
 	SELECT ` + waitColumns + `, w.num, w.checker = $1 AND w.checked_until > now(), w.checker <> $1 OR w.checked_until < now() + $2::interval / 2
 	FROM picked p CROSS JOIN LATERAL (SELECT w.* FROM waits w WHERE w.num = p.num LIMIT 1) w ORDER BY w.asked, w.run_id, w.id`
 
-// isChecked is the condition that the run of the wait w waits for it.
-const isChecked = `EXISTS (SELECT FROM runs r WHERE r.num = w.run AND r.status = 'waiting' AND NOT r.paused)`
+// isChecked is the condition that the run of the wait w waits for it. It looks up the run: the planner might join all runs to
+// an EXISTS.
+const isChecked = `(SELECT r.status = 'waiting' AND NOT r.paused FROM runs r WHERE r.num = w.run)`
 
 // watchQuery claims those of the waits $3 that no other owner has claimed meanwhile, and returns them. It waits for no lock.
 const watchQuery = `WITH picked AS MATERIALIZED (

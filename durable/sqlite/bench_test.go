@@ -189,7 +189,36 @@ func BenchmarkMany(b *testing.B) { //nolint:gocognit // a table of measurements
 			}
 		}
 	})
-	b.Run("question by token", func(b *testing.B) {
+	after := &durable.Wait{Run: "run50000", ID: "c", Asked: time.UnixMicro(50_000)}
+	for name, f := range map[string]durable.WaitFilter{
+		"all": {}, "after half": {After: after}, "kind": {Kinds: []durable.WaitKind{durable.WaitApproval}, After: after}, "run": {Run: "run77777"},
+	} {
+		b.Run("open waits by "+name, func(b *testing.B) {
+			for b.Loop() {
+				waits, err := s.OpenWaits(b.Context(), f)
+				if err != nil || len(waits) == 0 {
+					b.Fatal(len(waits), err)
+				}
+			}
+		})
+	}
+	b.Run("watch nothing", func(b *testing.B) {
+		for b.Loop() {
+			waits, err := s.ClaimChecks(b.Context(), "one", time.Hour, 10, []durable.WaitKind{durable.WaitFile, durable.WaitCallback}, "h")
+			if err != nil || len(waits) != 0 {
+				b.Fatal(len(waits), err)
+			}
+		}
+	})
+	b.Run("watch", func(b *testing.B) {
+		for b.Loop() {
+			waits, err := s.ClaimChecks(b.Context(), "one", time.Hour, 10, []durable.WaitKind{durable.WaitApproval}, "h")
+			if err != nil || len(waits) != 10 {
+				b.Fatal(len(waits), err)
+			}
+		}
+	})
+	b.Run("wait by token", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := s.WaitByToken(b.Context(), tokenOf(77_777)); err != nil {
 				b.Fatal(err)

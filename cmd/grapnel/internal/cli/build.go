@@ -43,6 +43,8 @@ type watchers struct {
 	keeper   *durable.Keeper
 	reasons  bool // spans contain reasons, too
 	rules    rules
+	// parks reports that the approver parks every call that needs approval.
+	parks bool
 	waivers  durable.Audits // answer questions in the place of people
 }
 

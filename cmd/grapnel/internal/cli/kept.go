@@ -63,13 +63,16 @@ func (k *kept) close() error {
 	return nil
 }
 
+// parks reports whether every call that needs approval parks the run.
+func (k *kept) parks(in *input) bool { return in.terminal == nil || k.waits }
+
 // approver asks the person at the terminal, until the run is suspended. Without a terminal, with --no-wait, and
 // for a call that the person cannot approve, the run parks.
 func (k *kept) approver(in *input, v *view) agent.Approver {
-	ask := in.approver(v)
-	if ask == nil || k.waits {
+	if k.parks(in) {
 		return agent.ParkApprover
 	}
+	ask := in.approver(v)
 	return agent.ApproverFunc(func(ctx context.Context, s agent.State, p *agent.Prepared) (agent.Approval, error) {
 		if len(beyondTerminal(p.Questions())) > 0 {
 			return agent.Approval{Verdict: agent.Park}, nil
@@ -172,7 +175,7 @@ func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command,
 	in := newInput(v.std)
 	ctx, release := k.suspendable(ctx, v, in.restore)
 	defer release()
-	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules, k.store})
+	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules, k.parks(in), k.store})
 	if err != nil {
 		return interruptedOr(ctx, err)
 	}
