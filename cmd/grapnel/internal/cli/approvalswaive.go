@@ -130,7 +130,7 @@ func (r *runs) waive(ctx context.Context, k *kept, o *waiving, args []string) er
 	if err != nil {
 		return err
 	}
-	w, err := waiver.New(s, userName(), until)
+	w, err := waiver.New(s, identityName(), until)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -265,7 +265,7 @@ func (r *runs) newRevoke() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.with(c.Context(), false, func(k *kept) error {
-				err := k.store.RevokeWaiver(c.Context(), args[0], userName())
+				err := k.store.RevokeWaiver(c.Context(), args[0], identityName())
 				if errors.Is(err, durable.ErrNotFound) {
 					return &usageError{fmt.Errorf(`no waiver %q: "grapnel approvals waivers --all" lists them`, args[0])}
 				}

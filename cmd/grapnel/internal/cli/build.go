@@ -44,8 +44,8 @@ type watchers struct {
 	reasons  bool // spans contain reasons, too
 	rules    rules
 	// parks reports that the approver parks every call that needs approval.
-	parks bool
-	waivers  durable.Audits // answer questions in the place of people
+	parks   bool
+	waivers durable.Audits // answer questions in the place of people
 }
 
 // observeAgent returns the capability that reports the agent to OpenTelemetry.
