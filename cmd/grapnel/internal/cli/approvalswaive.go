@@ -259,21 +259,32 @@ func (r *runs) newRevoke() *cobra.Command {
 		Short: "Revoke a waiver",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return &usageError{fmt.Errorf(`%s needs the ID of a waiver: "grapnel approvals waivers" lists them`, c.CommandPath())}
+				return &usageError{fmt.Errorf(`%s needs the ID of a waiver, or a unique beginning: "grapnel approvals waivers" lists them`, c.CommandPath())}
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.with(c.Context(), false, func(k *kept) error {
-				err := k.store.RevokeWaiver(c.Context(), args[0], identityName())
-				if errors.Is(err, durable.ErrNotFound) {
-					return &usageError{fmt.Errorf(`no waiver %q: "grapnel approvals waivers --all" lists them`, args[0])}
-				}
-				if err == nil {
-					fmt.Fprintf(r.std.out, "Waiver %s is revoked.\n", args[0])
-				}
-				return err
-			})
+			return r.with(c.Context(), false, func(k *kept) error { return r.revoke(c.Context(), k, args[0]) })
 		},
 	}
+}
+
+// revoke revokes the waiver whose ID begins with a text.
+func (r *runs) revoke(ctx context.Context, k *kept, id string) error {
+	all, err := k.store.Waivers(ctx, true)
+	if err != nil {
+		return err
+	}
+	found := lo.Filter(all, func(w durable.Waiver, _ int) bool { return strings.HasPrefix(w.ID, id) })
+	switch {
+	case len(found) == 0:
+		return &usageError{fmt.Errorf(`no waiver %q: "grapnel approvals waivers --all" lists them`, id)}
+	case len(found) > 1:
+		return &usageError{fmt.Errorf("%q is the beginning of %d waivers: write more of its ID", id, len(found))}
+	}
+	if err := k.store.RevokeWaiver(ctx, found[0].ID, identityName()); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.std.out, "Waiver %s is revoked.\n", found[0].ID)
+	return nil
 }
