@@ -16,9 +16,9 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// waits returns what the run of the notice waits for: for each call one wait for people, unless only gates ask about
+// newWaits returns what the run of the notice waits for: for each call one wait for people, unless only gates ask about
 // it, and one for each gate.
-func (n Notice) waits() ([]Wait, error) {
+func (n Notice) newWaits() ([]Wait, error) {
 	var all []Wait
 	for _, c := range n.Calls {
 		data, err := json.Marshal(c.Intervention)
@@ -117,7 +117,7 @@ func approvalsOf(w Wait) ([]agent.Approval, error) {
 	return all, nil
 }
 
-// NotAdmittedError is returned for an answer of somebody who may not answer.
+// NotAdmittedError is returned for an answer of a person who may not answer.
 type NotAdmittedError struct {
 	Run  agent.RunID
 	Wait string
