@@ -16,9 +16,9 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// newWaits returns what the run of the notice waits for: for each call one wait for people, unless only gates ask about
+// asWaits returns what the run of the notice waits for: for each call one wait for people, unless only gates ask about
 // it, and one for each gate.
-func (n Notice) newWaits() ([]Wait, error) {
+func (n Notice) asWaits() ([]Wait, error) {
 	var all []Wait
 	for _, c := range n.Calls {
 		data, err := json.Marshal(c.Intervention)
@@ -33,7 +33,7 @@ func (n Notice) newWaits() ([]Wait, error) {
 			w.Kind = WaitDoubt
 		}
 		if decision := c.Answer(); decision != nil {
-			if w.Answer, err = newAnswer(w, *decision); err != nil {
+			if w.Answer, err = newAnswer(w, c.Intervention, *decision); err != nil {
 				return nil, err
 			}
 			w.Answer.At = c.Asked
@@ -65,9 +65,23 @@ func forPeople(questions agent.Questions) agent.Questions {
 // gateID returns the ID of the wait for the gate of a call.
 func gateID(i agent.Intervention, q agent.Question) string { return i.CallID() + "#" + q.By }
 
+// storedApproval is the data of an answer: the approval, and what it is about, for the audit log.
+type storedApproval struct {
+	agent.Approval
+
+	About *storedCall `json:"about,omitempty"`
+}
+
+// storedCall is the call that an answer is about.
+type storedCall struct {
+	Arguments string   `json:"arguments,omitempty"`
+	AskedBy   []string `json:"asked_by,omitempty"`
+}
+
 // newAnswer returns an approval in its stored form.
-func newAnswer(w Wait, a agent.Approval) (*Answer, error) {
-	data, err := json.Marshal(a)
+func newAnswer(w Wait, i agent.Intervention, a agent.Approval) (*Answer, error) {
+	about := storedCall{i.Call.Arguments, lo.Uniq(lo.Map(questionsOf(w, i), func(q agent.Question, _ int) string { return q.By }))}
+	data, err := json.Marshal(storedApproval{a, &about})
 	if err != nil {
 		return nil, fmt.Errorf("recording the answer to %s of run %s: %w", w.ID, w.Run, err)
 	}
@@ -76,6 +90,37 @@ func newAnswer(w Wait, a agent.Approval) (*Answer, error) {
 		by = a.Identity
 	}
 	return &Answer{Wait: w.ID, Hash: w.Hash, Seen: len(w.Answers()), Ends: a.Verdict == agent.RejectAndEnd, By: by, Data: data}, nil
+}
+
+// Answered is what an answer in the audit log says.
+type Answered struct {
+	agent.Approval
+
+	// Call is the call that was shown, and AskedBy names the hooks that asked.
+	Call    agent.ToolCall
+	AskedBy []string
+}
+
+// AnsweredOf reads an AuditRecord of kind AuditAnswer. Everything but By, and the tool and id of the call, is missing
+// when the run was deleted.
+func AnsweredOf(r AuditRecord) (Answered, error) {
+	told := Answered{Approval: agent.Approval{By: r.By}, Call: agent.ToolCall{Name: r.Subject}}
+	if r.Answer == nil {
+		return told, fmt.Errorf("reading audit record %d: it is of kind %s and not an answer", r.Seq, r.Kind)
+	}
+	told.Call.ID = r.Answer.Wait
+	if len(r.Answer.Data) == 0 {
+		return told, nil
+	}
+	var stored storedApproval
+	if err := json.Unmarshal(r.Answer.Data, &stored); err != nil {
+		return told, fmt.Errorf("reading audit record %d: %w", r.Seq, err)
+	}
+	told.Approval = stored.Approval
+	if stored.About != nil {
+		told.Call.Arguments, told.AskedBy = stored.About.Arguments, stored.About.AskedBy
+	}
+	return told, nil
 }
 
 // InterventionOf returns the part of a wait about a call that a person sees, with the answers so far.
@@ -189,7 +234,7 @@ func formAnswers(ctx context.Context, store Store, w Wait, a agent.Approval) (Wa
 		}
 		return w, nil, err
 	}
-	answer, err := newAnswer(w, a)
+	answer, err := newAnswer(w, i, a)
 	if err != nil {
 		return w, nil, err
 	}
@@ -210,7 +255,7 @@ func formAnswers(ctx context.Context, store Store, w Wait, a agent.Approval) (Wa
 		if other.ID == w.ID || other.Answer != nil || !sameCall(other, i) {
 			continue
 		}
-		also, err := newAnswer(other, a)
+		also, err := newAnswer(other, i, a)
 		if err != nil {
 			return w, nil, err
 		}

@@ -54,6 +54,7 @@ type asking struct {
 	notify   []durable.Notifier
 	name     string
 	schema   string // of the tool
+	silent   bool   // no notifier
 }
 
 func call(id, arguments string) agent.ToolCall {
@@ -70,6 +71,9 @@ func park(t *testing.T, how asking) *desk {
 	d := &desk{store: store}
 	take := durable.NotifierFunc(func(_ context.Context, n durable.Notice) error { d.notice = n; return nil })
 	d.keeper = durable.Keep(store, durable.Options{Notify: append(how.notify, take)})
+	if how.silent {
+		d.keeper = durable.Keep(store, durable.Options{})
+	}
 	if how.calls == nil {
 		how.calls = []agent.ToolCall{call("c1", carol)}
 	}

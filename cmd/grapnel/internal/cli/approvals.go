@@ -67,7 +67,7 @@ and serve the same as pages and as an API for people on this machine.`,
 	}
 	c.SuggestionsMinimumDistance = 2
 	registerStore(c, &r.at)
-	c.AddCommand(r.newInbox(), r.newShowWait(), r.newAnswerWait(), r.newServeInbox(), r.newPersonToken())
+	c.AddCommand(r.newInbox(), r.newShowWait(), r.newAnswerWait(), r.newServeInbox(), r.newPersonToken(), r.newWaive(), r.newWaivers(), r.newRevoke())
 	return c
 }
 
