@@ -223,7 +223,7 @@ func (k *kept) listRuns(ctx context.Context, found ...durable.Run) ([]listed, er
 		}
 		for _, q := range questions {
 			if q.Answer == nil {
-				all[i].Waiting = append(all[i].Waiting, listedCall{q.Call, q.Tool})
+				all[i].Waiting = append(all[i].Waiting, listedCall{q.ID, q.Tool})
 			}
 		}
 	}

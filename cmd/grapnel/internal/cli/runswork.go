@@ -217,7 +217,7 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 		}
 		defer stop()
 		return job.run(ctx, k.store, o, durable.WorkerOptions{
-			Watch: watch,
+			Watch:     watch,
 			Scheduler: scheduler, Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease,
 			Poll: o.poll, Grace: o.grace, Retain: retain, Observe: job.log.observe,
 		})
