@@ -6,7 +6,7 @@
 //
 //	watcher := gate.NewWatcher(store, gate.Options{Host: action.Host{Secrets: secrets}, Callbacks: "https://desk.example.com"})
 //	worker, err := durable.NewWorker(store, durable.WorkerOptions{Runners: runners, Watch: watcher.Run})
-//	…
+//
 //	http.Handle(gate.Path, gate.Handler(store, gate.HandlerOptions{}))
 //
 // # What is watched, and by whom

@@ -121,6 +121,17 @@ func TestAnOldFileDoesNotCount(t *testing.T) {
 	old, changed := first.run(), first.run()
 	first.end()
 	second := start(t, dir, rule)
+	about, err := durable.InterventionOf(second.wait(old))
+	require.NoError(t, err)
+	q, ok := durable.GateOf(second.wait(old), about)
+	require.True(t, ok)
+	waits, err := action.ReadWaitingGate(q.Gate.Data, action.Host{})
+	require.NoError(t, err)
+	for range 3 {
+		answer, err := waits.Check(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, answer, "it is as it was")
+	}
 	require.NoError(t, os.WriteFile(path, []byte(`{"action":"reject","message":"changed"}`), 0o600))
 	second.watch(gate.Options{})
 	for _, id := range []agent.RunID{old, changed} {
