@@ -66,8 +66,11 @@ and serve the same as pages and as an API for people on this machine.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SuggestionsMinimumDistance = 2
-	registerStore(c, &r.at)
-	c.AddCommand(r.newInbox(), r.newShowWait(), r.newAnswerWait(), r.newServeInbox(), r.newPersonToken(), r.newWaive(), r.newWaivers(), r.newRevoke())
+	for _, below := range []*cobra.Command{r.newInbox(), r.newShowWait(), r.newAnswerWait(), r.newServeInbox(), r.newWaive(), r.newWaivers(), r.newRevoke()} {
+		registerStore(below, &r.at)
+		c.AddCommand(below)
+	}
+	c.AddCommand(r.newPersonToken()) // it needs no store
 	return c
 }
 
