@@ -128,7 +128,7 @@ func (w *WaitingGate) Check(ctx context.Context) (*agent.Approval, error) {
 	var err error
 	switch g.By {
 	case GateFile:
-		what, err = w.file.check()
+		what, err = w.file.checkFile()
 	case GateCommand:
 		what, err = g.checkCommand(ctx, g.program(w.stored.Dir), w.request)
 	case GateCallback, GatePerson:
@@ -148,8 +148,8 @@ func (w *WaitingGate) Announce(ctx context.Context, url string, deadline time.Ti
 	return err
 }
 
-// Failed returns the answer for a gate that has failed.
-func (w *WaitingGate) Failed(err error) agent.Approval {
+// FailureAnswer returns the answer for a gate that has failed.
+func (w *WaitingGate) FailureAnswer(err error) agent.Approval {
 	return agent.Approval{Verdict: w.stored.OnFailure, Reason: fmt.Sprintf("the gate failed: %v", err)}
 }
 

@@ -248,7 +248,7 @@ func (w *Watcher) check(ctx context.Context, g *watched) {
 			w.options.Log.ErrorContext(ctx, "gate: watching a gate failed", append(about, "error", err)...)
 		case err != nil:
 			w.options.Log.WarnContext(ctx, "gate: a gate failed", append(about, "error", err)...)
-			answer = new(g.failed(err))
+			answer = new(g.failureAnswer(err))
 		}
 		if answer != nil {
 			w.decide(ctx, g, *answer)
@@ -302,12 +302,12 @@ func (w *Watcher) look(ctx context.Context, g *watched) (*agent.Approval, error)
 	}
 }
 
-// failed returns the answer for a gate that has failed. A gate that cannot be read denies its call.
-func (g *watched) failed(err error) agent.Approval {
+// failureAnswer returns the answer for a gate that has failed. A gate that cannot be read denies its call.
+func (g *watched) failureAnswer(err error) agent.Approval {
 	if g.gate == nil {
 		return agent.Approval{Verdict: agent.RejectAndContinue, Reason: fmt.Sprintf("the gate failed: %v", err)}
 	}
-	return g.gate.Failed(err)
+	return g.gate.FailureAnswer(err)
 }
 
 // announce makes the token of a callback, unless it has one, and sends the webhook.

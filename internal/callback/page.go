@@ -37,7 +37,7 @@ func Serve(w http.ResponseWriter, r *http.Request, g *Gate) {
 			Reply(w, r, http.StatusConflict, "Already answered.")
 			return
 		}
-		reply(w, r, http.StatusOK, page{About: &g.About})
+		writeReply(w, r, http.StatusOK, page{About: &g.About})
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", "GET, HEAD, POST")
 		Reply(w, r, http.StatusMethodNotAllowed, "GET shows the question, POST answers it.")
@@ -70,7 +70,7 @@ func (g *Gate) accept(w http.ResponseWriter, r *http.Request) {
 
 // Reply answers a request with a message.
 func Reply(w http.ResponseWriter, r *http.Request, status int, message string) {
-	reply(w, r, status, page{Message: message})
+	writeReply(w, r, status, page{Message: message})
 }
 
 // pageHeaders are set on every response.
@@ -118,7 +118,7 @@ func (what page) html() string {
 	return p.String()
 }
 
-func reply(w http.ResponseWriter, r *http.Request, status int, what page) {
+func writeReply(w http.ResponseWriter, r *http.Request, status int, what page) {
 	body := what.html()
 	for name, value := range pageHeaders {
 		w.Header().Set(name, value)
