@@ -143,9 +143,10 @@ var layers = map[string]layer{
 	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/moment"}, Modules: core, Test: true},
 
 	// Durable runs.
-	"durable":             {Ours: []string{"agent", "internal/once", "internal/semconv", "internal/version"}, Modules: core},
+	"durable":             {Ours: []string{"agent", "internal/once", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":     {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
-	"durable/approval":    {Ours: []string{"agent", "durable", "internal/strictjson"}, Modules: values},
+	"durable/waiver":      {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
+	"durable/approval":    {Ours: []string{"agent", "durable", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
 	"durable/gate":        {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
 	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
 	"durable/sqlite":      {Ours: []string{"agent", "durable"}, Modules: append(values, "modernc.org/sqlite", "github.com/pressly/goose/v3")},

@@ -36,7 +36,7 @@ func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*P
 		if err != nil {
 			return settleCalls(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, fmt.Errorf("asking for approval: %w", err)
 		}
-		if parked := park(m, batch, answers, time.Now()); parked != nil {
+		if parked := park(m, batch, answers, a.toolsFor(s), time.Now()); parked != nil {
 			return nil, parked, nil
 		}
 		next := 0
@@ -94,7 +94,7 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 }
 
 // park returns the interventions that the step waits for if an answer was postponed, and nil otherwise.
-func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*Intervention {
+func park(m Message, batch []*Prepared, answers []Approval, tools []Tools, now time.Time) []*Intervention {
 	later, ends := false, false
 	for _, answer := range answers {
 		later = later || answer.Verdict == Park
@@ -123,9 +123,23 @@ func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*In
 		if answer.Arguments != "" && !asked.Begun { // a hook changed the call that the person is asked about
 			asked.Call.Arguments = answer.Arguments
 		}
+		asked.Schema = schemaOf(tools, asked.Call.Name)
 		waits[i] = asked
 	}
 	return waits
+}
+
+// toolsFor returns the tools that the agent knows in this step: those that the model was offered, and its own.
+func (a *Agent) toolsFor(s State) []Tools { return []Tools{s.Request().Tools, a.config.Request.Tools} }
+
+// schemaOf returns the schema of the arguments of a tool; empty when it is unknown.
+func schemaOf(tools []Tools, name string) string {
+	for _, known := range tools {
+		if spec, ok := known.ByName(name).Get(); ok {
+			return spec.Parameters
+		}
+	}
+	return ""
 }
 
 // interventionAbout returns the intervention that asks a person about a call.

@@ -47,6 +47,10 @@ type Intervention struct { //nolint:recvcheck // decoding needs a pointer
 	// cannot be changed any more.
 	Begun bool `json:"begun,omitempty"`
 
+	// Schema is the JSON Schema of the tool's arguments when the run parked, as JSON text; empty
+	// when it is unknown. An answer with other arguments must fit it.
+	Schema string `json:"schema,omitempty"`
+
 	prepared string     // hash of the call that the controls wanted approval for
 	used     bool       // the call has begun since, which used up the answer
 	earlier  []Question // answered before the call began

@@ -73,14 +73,14 @@ type Gate struct {
 // decides without a quorum.
 func (q Question) Decision() *Approval {
 	decides := strictestAnswer(q.Answers)
-	if decides != nil && decides.Verdict == Approve && !decides.TimedOut() && q.approvals() < max(q.Quorum, 1) {
+	if decides != nil && decides.Verdict == Approve && !decides.TimedOut() && q.Approvals() < max(q.Quorum, 1) {
 		return nil
 	}
 	return decides
 }
 
-// approvals returns how many people have approved.
-func (q Question) approvals() int {
+// Approvals returns how many people have approved.
+func (q Question) Approvals() int {
 	identities := map[string]bool{}
 	for _, a := range q.Answers {
 		if a.Verdict == Approve {

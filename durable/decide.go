@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,11 +13,12 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// waits returns what the run of the notice waits for: for each call one wait for people, unless only gates ask about
+// newWaits returns what the run of the notice waits for: for each call one wait for people, unless only gates ask about
 // it, and one for each gate.
-func (n Notice) waits() ([]Wait, error) {
+func (n Notice) newWaits() ([]Wait, error) {
 	var all []Wait
 	for _, c := range n.Calls {
 		data, err := json.Marshal(c.Intervention)
@@ -31,7 +33,7 @@ func (n Notice) waits() ([]Wait, error) {
 			w.Kind = WaitDoubt
 		}
 		if decision := c.Answer(); decision != nil {
-			if w.Answer, err = newAnswer(w, *decision); err != nil {
+			if w.Answer, err = newAnswer(w, c.Intervention, *decision); err != nil {
 				return nil, err
 			}
 			w.Answer.At = c.Asked
@@ -63,9 +65,23 @@ func forPeople(questions agent.Questions) agent.Questions {
 // gateID returns the ID of the wait for the gate of a call.
 func gateID(i agent.Intervention, q agent.Question) string { return i.CallID() + "#" + q.By }
 
+// storedApproval is the data of an answer: the approval, and what it is about, for the audit log.
+type storedApproval struct {
+	agent.Approval
+
+	About *storedCall `json:"about,omitempty"`
+}
+
+// storedCall is the call that an answer is about.
+type storedCall struct {
+	Arguments string   `json:"arguments,omitempty"`
+	AskedBy   []string `json:"asked_by,omitempty"`
+}
+
 // newAnswer returns an approval in its stored form.
-func newAnswer(w Wait, a agent.Approval) (*Answer, error) {
-	data, err := json.Marshal(a)
+func newAnswer(w Wait, i agent.Intervention, a agent.Approval) (*Answer, error) {
+	about := storedCall{i.Call.Arguments, lo.Uniq(lo.Map(questionsOf(w, i), func(q agent.Question, _ int) string { return q.By }))}
+	data, err := json.Marshal(storedApproval{a, &about})
 	if err != nil {
 		return nil, fmt.Errorf("recording the answer to %s of run %s: %w", w.ID, w.Run, err)
 	}
@@ -74,6 +90,37 @@ func newAnswer(w Wait, a agent.Approval) (*Answer, error) {
 		by = a.Identity
 	}
 	return &Answer{Wait: w.ID, Hash: w.Hash, Seen: len(w.Answers()), Ends: a.Verdict == agent.RejectAndEnd, By: by, Data: data}, nil
+}
+
+// Answered is what an answer in the audit log says.
+type Answered struct {
+	agent.Approval
+
+	// Call is the call that was shown, and AskedBy names the hooks that asked.
+	Call    agent.ToolCall
+	AskedBy []string
+}
+
+// AnsweredOf reads an AuditRecord of kind AuditAnswer. Everything but By, and the tool and id of the call, is missing
+// when the run was deleted.
+func AnsweredOf(r AuditRecord) (Answered, error) {
+	told := Answered{Approval: agent.Approval{By: r.By}, Call: agent.ToolCall{Name: r.Subject}}
+	if r.Answer == nil {
+		return told, fmt.Errorf("reading audit record %d: it is of kind %s and not an answer", r.Seq, r.Kind)
+	}
+	told.Call.ID = r.Answer.Wait
+	if len(r.Answer.Data) == 0 {
+		return told, nil
+	}
+	var stored storedApproval
+	if err := json.Unmarshal(r.Answer.Data, &stored); err != nil {
+		return told, fmt.Errorf("reading audit record %d: %w", r.Seq, err)
+	}
+	told.Approval = stored.Approval
+	if stored.About != nil {
+		told.Call.Arguments, told.AskedBy = stored.About.Arguments, stored.About.AskedBy
+	}
+	return told, nil
 }
 
 // InterventionOf returns the part of a wait about a call that a person sees, with the answers so far.
@@ -115,7 +162,7 @@ func approvalsOf(w Wait) ([]agent.Approval, error) {
 	return all, nil
 }
 
-// NotAdmittedError is returned for an answer of somebody who may not answer.
+// NotAdmittedError is returned for an answer of a person who may not answer.
 type NotAdmittedError struct {
 	Run  agent.RunID
 	Wait string
@@ -130,7 +177,7 @@ func (e *NotAdmittedError) Error() string {
 // Decide records an answer to a wait about a call, as the author saw it: with its hash. It returns the wait with the
 // answer, which decides unless more people must answer. The errors are ErrAnswered when another answer
 // decided first, ErrNotFound when the run no longer waits for it, ErrExpired when the deadline has passed, so that its default
-// answer counts, and a *NotAdmittedError.
+// answer counts, a *NotAdmittedError, and an *agent.ArgumentsError when changed arguments do not fit the tool.
 //
 // A rejection answers all waits about the call. An approval by who submitted the job does not count for a question
 // with approvers or a quorum.
@@ -178,13 +225,16 @@ func formAnswers(ctx context.Context, store Store, w Wait, a agent.Approval) (Wa
 	case !i.Takes(a):
 		return fail(errors.New("its arguments cannot be changed: approve it unchanged, or reject it"))
 	}
+	if err := checkArguments(i, a); err != nil {
+		return fail(err)
+	}
 	if why, err := refuses(ctx, store, w, questionsOf(w, i), a); err != nil || why != "" {
 		if err == nil {
 			err = &NotAdmittedError{w.Run, w.ID, why}
 		}
 		return w, nil, err
 	}
-	answer, err := newAnswer(w, a)
+	answer, err := newAnswer(w, i, a)
 	if err != nil {
 		return w, nil, err
 	}
@@ -205,7 +255,7 @@ func formAnswers(ctx context.Context, store Store, w Wait, a agent.Approval) (Wa
 		if other.ID == w.ID || other.Answer != nil || !sameCall(other, i) {
 			continue
 		}
-		also, err := newAnswer(other, a)
+		also, err := newAnswer(other, i, a)
 		if err != nil {
 			return w, nil, err
 		}
@@ -213,6 +263,25 @@ func formAnswers(ctx context.Context, store Store, w Wait, a agent.Approval) (Wa
 	}
 	return w, answers, nil
 }
+
+// checkArguments returns what is wrong with the arguments of an answer: they must be one JSON object that fits the schema
+// of the tool, if that is known. A schema that cannot be compiled is left to the tool.
+func checkArguments(i agent.Intervention, a agent.Approval) error {
+	if a.Arguments == "" || a.Arguments == i.Call.Arguments {
+		return nil
+	}
+	schema, err := toolexec.CompileSchema(cmp.Or(i.Schema, anyObject))
+	if err != nil {
+		schema, err = toolexec.CompileSchema(anyObject)
+	}
+	if err != nil {
+		return err
+	}
+	return schema.Validate(a.Arguments)
+}
+
+// anyObject is the schema of the arguments of an unknown tool.
+const anyObject = `{"type":"object"}`
 
 // sameCall reports whether a wait is about the call of an intervention.
 func sameCall(w Wait, i agent.Intervention) bool {

@@ -126,7 +126,7 @@ func TestDecideAdmitsApprovers(t *testing.T) {
 func TestDecideWithSeveralQuestions(t *testing.T) {
 	store := openStore(t)
 	ask(t, store, durable.Job{ID: "r"}, agent.Questions{plain, finance, {By: "legal", Approvers: []string{"legal"}}})
-	for i, a := range []agent.Approval{{Verdict: agent.Approve, By: "anybody"}, approval("bob", "finance"), approval("cid", "legal")} {
+	for i, a := range []agent.Approval{{Verdict: agent.Approve, By: "typed"}, approval("bob", "finance"), approval("cid", "legal")} {
 		requireStatus(t, store, "r", durable.StatusWaiting)
 		w, err := durable.Decide(t.Context(), store, waitsOf(t, store, "r")["c"], a)
 		require.NoError(t, err)
@@ -149,7 +149,7 @@ func TestDecideOwnJob(t *testing.T) {
 				require.ErrorAs(t, err, new(*durable.NotAdmittedError))
 				require.ErrorContains(t, err, "ann has submitted the run and cannot approve it")
 			}
-			require.NoError(t, durable.Approve(t.Context(), store, "r", "e", approval("ann")), "a question for anybody")
+			require.NoError(t, durable.Approve(t.Context(), store, "r", "e", approval("ann")), "a question without approvers")
 			require.NoError(t, durable.Approve(t.Context(), store, "r", "f", rejection("ann")))
 			require.NoError(t, durable.Approve(t.Context(), store, "r", "c", approval("bob", "finance")))
 		})
@@ -297,7 +297,7 @@ func TestDecideRefuses(t *testing.T) {
 		"other arguments for a quorum":  {waits["d"], edited, nil, "its arguments cannot be changed"},
 		"other arguments at a gate":     {waits["e"], edited, nil, "its arguments cannot be changed"},
 		"an answer for later":           {waits["e"], agent.Approval{Verdict: agent.Park}, nil, "decides nothing"},
-		"nobody to ask":                 {waits["e"], agent.Approval{Verdict: agent.NobodyToAsk}, nil, "decides nothing"},
+		"no person to ask":              {waits["e"], agent.Approval{Verdict: agent.NobodyToAsk}, nil, "decides nothing"},
 		"an undefined verdict":          {waits["e"], agent.Approval{Verdict: 99}, nil, "decides nothing"},
 	} {
 		_, err := durable.Decide(t.Context(), store, c.wait, c.answer)

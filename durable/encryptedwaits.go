@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// waitSpot has the names of the spots of questions, because stores hold waits that an earlier version encrypted as questions.
+// waitSpot returns the spot of a wait. It keeps the form of the spots of questions, as which earlier versions encrypted waits.
 func waitSpot(run agent.RunID, w Wait) spot {
 	return spotOf(fmt.Sprintf("wait %q of run %q", w.ID, run), "question", string(run), w.ID, w.Hash, w.Tool)
 }
@@ -47,8 +47,8 @@ func (x encrypted) sealWait(run agent.RunID, w Wait) Wait {
 	return w
 }
 
-// openWait returns a wait with decrypted data and answers.
-func (x encrypted) openWait(w Wait) (Wait, error) {
+// decryptWait returns a wait with decrypted data and answers.
+func (x encrypted) decryptWait(w Wait) (Wait, error) {
 	var errs []error
 	open := func(data []byte, p spot) []byte {
 		plain, err := x.decrypt(data, p)
@@ -71,13 +71,13 @@ func (x encrypted) openWait(w Wait) (Wait, error) {
 	return w, nil
 }
 
-// openWaits returns waits with decrypted data and answers.
-func (x encrypted) openWaits(waits []Wait, err error) ([]Wait, error) {
+// decryptWaits returns waits with decrypted data and answers.
+func (x encrypted) decryptWaits(waits []Wait, err error) ([]Wait, error) {
 	if err != nil {
 		return nil, err
 	}
 	for i, w := range waits {
-		if waits[i], err = x.openWait(w); err != nil {
+		if waits[i], err = x.decryptWait(w); err != nil {
 			return nil, err
 		}
 	}
@@ -86,19 +86,19 @@ func (x encrypted) openWaits(waits []Wait, err error) ([]Wait, error) {
 
 // Waits implements Store.
 func (x encrypted) Waits(ctx context.Context, id agent.RunID) ([]Wait, error) {
-	return x.openWaits(x.Store.Waits(ctx, id))
+	return x.decryptWaits(x.Store.Waits(ctx, id))
 }
 
 // OpenWaits implements Store.
 func (x encrypted) OpenWaits(ctx context.Context, f WaitFilter) ([]Wait, error) {
-	return x.openWaits(x.Store.OpenWaits(ctx, f))
+	return x.decryptWaits(x.Store.OpenWaits(ctx, f))
 }
 
 // ClaimChecks implements Store.
 func (x encrypted) ClaimChecks(
 	ctx context.Context, owner string, ttl time.Duration, limit int, kinds []WaitKind, hosts ...string,
 ) ([]Wait, error) {
-	return x.openWaits(x.Store.ClaimChecks(ctx, owner, ttl, limit, kinds, hosts...))
+	return x.decryptWaits(x.Store.ClaimChecks(ctx, owner, ttl, limit, kinds, hosts...))
 }
 
 // WaitByToken implements Store.
@@ -107,7 +107,7 @@ func (x encrypted) WaitByToken(ctx context.Context, tokenHash [32]byte) (Wait, e
 	if err != nil {
 		return Wait{}, err
 	}
-	return x.openWait(w)
+	return x.decryptWait(w)
 }
 
 // Answer implements Store.

@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Store keeps runs of every kind: their jobs, leases, journals, events, signals and questions, and
-// one switch that denies every tool. The data of jobs, entries, events, signals and questions is opaque
+// Store keeps runs of every kind: their jobs, leases, journals, events, signals and waits, an audit log, and
+// one switch that denies every tool. The data of jobs, entries, events, signals, waits and waivers is opaque
 // to it.
 //
 // Every method is atomic: it takes effect completely or not at all. A reported success survives the
@@ -60,7 +60,7 @@ type Leases interface {
 	// Queues returns the needs of all runs that have not ended, in no particular order. A store may also
 	// return needs of runs that have ended.
 	Queues(ctx context.Context) ([]Needs, error)
-	// Reconcile makes runs ready whose lease has expired, whose open questions have passed their
+	// Reconcile makes runs ready whose lease has expired, whose open waits have passed their
 	// deadline, or whose NotBefore has come. It cancels runs whose Deadline has passed, as SignalCancel
 	// does, and those that did not start by StartBy and that no process holds. It handles at most a few
 	// thousand runs; Done is false when there may be more.
@@ -104,7 +104,7 @@ type Journal interface {
 	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 	// Release gives a lease up, so that the next process need not wait: a running run becomes ready, or
-	// pending until delay has passed when delay is above zero. A waiting run whose questions are answered
+	// pending until delay has passed when delay is above zero. A waiting run whose waits have happened
 	// becomes ready, and a paused run waits. It returns ErrStale when the lease is not the newest. A lease
 	// that was released, by Release or by the end of the run, is stale, too.
 	Release(ctx context.Context, l Lease, delay time.Duration) error
@@ -271,7 +271,7 @@ type Entry struct {
 type Update struct {
 	// Status, Reason, Blocked and Steps replace the old ones; an empty Status leaves all four unchanged.
 	// Status is StatusRunning, StatusWaiting or an end. An end releases the lease, too, removes the
-	// questions, and makes runs ready that wait for this one. A waiting run keeps its lease until
+	// waits, and makes runs ready that wait for this one. A waiting run keeps its lease until
 	// Release.
 	Status  Status
 	Reason  agent.StopReason
@@ -279,8 +279,9 @@ type Update struct {
 	Steps   int
 	// Result is what the run ended with, opaque to the store. It is stored with an end only.
 	Result []byte
-	// Waits, unless nil, replaces all waits of the run: an empty list removes them. The
-	// answers recorded for the same wait and hash are kept; otherwise those given here are stored.
+	// Waits, unless nil, replaces all waits of the run: an empty list removes them. What was recorded for the same
+	// wait and hash is kept: the claim, the answers, and the token unless another is given. Answers given here are stored
+	// where none were recorded.
 	Waits []Wait
 	// AnyWait, with Waits, says that the run is ready when one of them has happened, instead of all.
 	AnyWait bool
@@ -324,10 +325,10 @@ type Switch struct {
 
 // The errors of a Store for requests that it rejects.
 var (
-	// ErrNotFound is returned for an unknown run or question.
-	ErrNotFound = errors.New("no such run or question")
-	// ErrExists is returned when a run with the same ID or idempotency key exists.
-	ErrExists = errors.New("a run with this ID or idempotency key already exists")
+	// ErrNotFound is returned for an unknown run, wait or waiver.
+	ErrNotFound = errors.New("no such run, wait or waiver")
+	// ErrExists is returned when a run has the ID or the idempotency key, a waiver has the ID, or a wait has a token.
+	ErrExists = errors.New("this ID, idempotency key or token already exists")
 	// ErrEnded is returned when the run has ended.
 	ErrEnded = errors.New("the run has ended")
 	// ErrStale is returned when another process has claimed the run since.

@@ -10,7 +10,8 @@ import (
 
 // Waiting is the part of a Store for what runs wait for.
 type Waiting interface {
-	// OpenWaits returns waits without a decision, of runs that have not ended: those that a filter selects, oldest first.
+	// OpenWaits returns the waits without a decision that a filter selects, of runs that wait, or that are ready because a
+	// deadline has passed. The oldest come first, those of one time in the order of runs and IDs.
 	OpenWaits(ctx context.Context, f WaitFilter) ([]Wait, error)
 	// WaitByToken finds the wait that a token was made for, by the SHA-256 of the token. It returns ErrNotFound when
 	// there is none.
@@ -24,9 +25,9 @@ type Waiting interface {
 	// a wait has another number of answers than Answer.Seen. Each answer becomes an AuditRecord.
 	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
 	// ClaimChecks returns open waits of the kinds that the owner must watch, at most limit, those that have waited
-	// longest first. It gives the owner those whose Host is empty or among hosts and that no other owner watches, and
-	// those whose owner has not renewed its claim within ttl; it renews the claims of the owner. A wait of a run that
-	// does not wait is not returned.
+	// longest first. It gives the owner those whose Host is empty or among hosts and that no other owner watches, or
+	// whose owner has not renewed its claim within ttl. It renews the claims of the owner, which keeps what it has before it gets
+	// more. A wait of a run that is paused or does not wait is not returned.
 	ClaimChecks(ctx context.Context, owner string, ttl time.Duration, limit int, kinds []WaitKind, hosts ...string) ([]Wait, error)
 }
 

@@ -17,7 +17,7 @@ import (
 var opening = map[string]part{
 	"none": func(t *testing.T, s durable.Store) {
 		beginRun(t, s, "r")
-		assert.Empty(t, openWaits(t, s, durable.WaitFilter{}))
+		assert.Empty(t, listOpen(t, s, durable.WaitFilter{}))
 	},
 	"are whole": func(t *testing.T, s durable.Store) {
 		w := newWatch("c", durable.WaitCommand, "host")
@@ -38,7 +38,7 @@ var opening = map[string]part{
 		unknown := newWait("c")
 		unknown.Asked = time.Time{}
 		suspendRun(t, s, "c", unknown)
-		assert.Equal(t, []string{"c/c", "a/2", "b/1", "b/2", "a/1", "b/0"}, openWaits(t, s, durable.WaitFilter{}), "by time, run and ID")
+		assert.Equal(t, []string{"c/c", "a/2", "b/1", "b/2", "a/1", "b/0"}, listOpen(t, s, durable.WaitFilter{}), "by time, run and ID")
 		all, err := s.OpenWaits(t.Context(), durable.WaitFilter{Limit: 1})
 		require.NoError(t, err)
 		assert.True(t, all[0].Asked.IsZero(), "an unknown time is the oldest")
@@ -49,7 +49,7 @@ var opening = map[string]part{
 		partial := newAnswer("e")
 		partial.More = true
 		require.NoError(t, s.Answer(t.Context(), "r", partial))
-		assert.Equal(t, []string{"r/c", "r/e"}, openWaits(t, s, durable.WaitFilter{}))
+		assert.Equal(t, []string{"r/c", "r/e"}, listOpen(t, s, durable.WaitFilter{}))
 	},
 	"of runs that wait": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "waits", newWait("c"))
@@ -70,7 +70,7 @@ var opening = map[string]part{
 		l := beginRun(t, s, "ended")
 		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
 		endRun(t, s, l)
-		assert.Equal(t, []string{"held/c", "overdue/c", "overdue/d", "paused/c", "waits/c"}, openWaits(t, s, durable.WaitFilter{}))
+		assert.Equal(t, []string{"held/c", "overdue/c", "overdue/d", "paused/c", "waits/c"}, listOpen(t, s, durable.WaitFilter{}))
 	},
 	"filters": func(t *testing.T, s durable.Store) {
 		file, command := newWatch("f", durable.WaitFile, ""), newWatch("x", durable.WaitCommand, "h")
@@ -98,7 +98,7 @@ var opening = map[string]part{
 			{durable.WaitFilter{Expired: true, Kinds: []durable.WaitKind{durable.WaitFile}}, []string{"c/f"}},
 			{durable.WaitFilter{Expired: true, Run: "b", Kinds: []durable.WaitKind{durable.WaitFile}}, []string{}},
 		} {
-			assert.Equal(t, c.want, openWaits(t, s, c.filter), "%+v", c.filter)
+			assert.Equal(t, c.want, listOpen(t, s, c.filter), "%+v", c.filter)
 		}
 	},
 	"page by page": func(t *testing.T, s durable.Store) {
@@ -139,8 +139,8 @@ var opening = map[string]part{
 			waits = append(waits, newWait(fmt.Sprint(i)))
 		}
 		suspendRun(t, s, "r", waits...)
-		assert.Len(t, openWaits(t, s, durable.WaitFilter{}), durable.DefaultLimit)
-		assert.Len(t, openWaits(t, s, durable.WaitFilter{Limit: 1000}), durable.DefaultLimit+1)
+		assert.Len(t, listOpen(t, s, durable.WaitFilter{}), durable.DefaultLimit)
+		assert.Len(t, listOpen(t, s, durable.WaitFilter{Limit: 1000}), durable.DefaultLimit+1)
 	},
 }
 
@@ -180,7 +180,7 @@ func waitNames(waits []durable.Wait) []string {
 	return names
 }
 
-func openWaits(t *testing.T, s durable.Store, f durable.WaitFilter) []string {
+func listOpen(t *testing.T, s durable.Store, f durable.WaitFilter) []string {
 	t.Helper()
 	all, err := s.OpenWaits(t.Context(), f)
 	require.NoError(t, err, "list waits %+v", f)

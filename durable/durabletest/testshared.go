@@ -96,7 +96,7 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	partial.More, partial.By = true, "ann"
 	suspendRun(t, s, "watched", newWatch("c", durable.WaitFile, "h"))
 	require.NoError(t, s.Answer(t.Context(), "watched", partial))
-	assert.Equal(t, []string{"watched/c"}, claimChecks(t, s, "one", hour, 1, watched, "h"))
+	assert.Equal(t, []string{"watched/c"}, claimWatches(t, s, "one", hour, 1, watched, "h"))
 	require.NoError(t, s.AddWaiver(t.Context(), newWaiver("w")))
 	require.NoError(t, s.RevokeWaiver(t.Context(), "w", "bob"))
 	all, err := s.List(t.Context(), durable.Filter{})
@@ -121,7 +121,7 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 		sameWait(t, asked[i], q)
 	}
 	sameWait(t, watch[0], readWaits(t, s, "watched")[0])
-	assert.Empty(t, claimChecks(t, s, "two", hour, 1, watched, "h"))
+	assert.Empty(t, claimWatches(t, s, "two", hour, 1, watched, "h"))
 	assert.Equal(t, records, readRecords(t, s, durable.AuditFilter{}))
 	assert.Equal(t, waivers, readWaivers(t, s, true))
 	found, err := s.WaitByToken(t.Context(), q.TokenHash)

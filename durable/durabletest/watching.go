@@ -20,8 +20,8 @@ var watching = map[string]part{
 	"waits of the kinds and hosts": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newWatch("1", durable.WaitFile, ""), newWatch("2", durable.WaitFile, "h"), newWatch("3", durable.WaitCommand, "i"),
 			newWatch("4", durable.WaitCallback, ""), newWait("5"))
-		assert.Empty(t, claimChecks(t, s, "one", gone, 10, nil))
-		assert.Empty(t, claimChecks(t, s, "one", gone, 0, watched))
+		assert.Empty(t, claimWatches(t, s, "one", gone, 10, nil))
+		assert.Empty(t, claimWatches(t, s, "one", gone, 0, watched))
 		for _, c := range []struct {
 			kinds []durable.WaitKind
 			hosts []string
@@ -33,7 +33,7 @@ var watching = map[string]part{
 			{[]durable.WaitKind{durable.WaitCommand}, nil, []string{}},
 			{[]durable.WaitKind{durable.WaitInput}, []string{"h"}, []string{}},
 		} {
-			assert.Equal(t, c.want, claimChecks(t, s, "one", gone, 10, c.kinds, c.hosts...), "%v %v", c.kinds, c.hosts)
+			assert.Equal(t, c.want, claimWatches(t, s, "one", gone, 10, c.kinds, c.hosts...), "%v %v", c.kinds, c.hosts)
 		}
 		all, err := s.ClaimChecks(t.Context(), "one", hour, 10, watched, "i")
 		require.NoError(t, err)
@@ -42,23 +42,23 @@ var watching = map[string]part{
 	"one owner at a time": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newWatch("c", durable.WaitFile, ""))
 		for range 2 {
-			assert.Equal(t, []string{"r/c"}, claimChecks(t, s, "one", hour, 10, watched))
-			assert.Empty(t, claimChecks(t, s, "two", hour, 10, watched))
+			assert.Equal(t, []string{"r/c"}, claimWatches(t, s, "one", hour, 10, watched))
+			assert.Empty(t, claimWatches(t, s, "two", hour, 10, watched))
 		}
 	},
 	"a claim expires": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newWatch("c", durable.WaitFile, "h"))
-		assert.Equal(t, []string{"r/c"}, claimChecks(t, s, "one", gone, 10, watched, "h"))
-		assert.Empty(t, claimChecks(t, s, "two", hour, 10, watched), "it is on another host")
-		assert.Equal(t, []string{"r/c"}, claimChecks(t, s, "two", hour, 10, watched, "h"))
-		assert.Empty(t, claimChecks(t, s, "one", hour, 10, watched, "h"))
+		assert.Equal(t, []string{"r/c"}, claimWatches(t, s, "one", gone, 10, watched, "h"))
+		assert.Empty(t, claimWatches(t, s, "two", hour, 10, watched), "it is on another host")
+		assert.Equal(t, []string{"r/c"}, claimWatches(t, s, "two", hour, 10, watched, "h"))
+		assert.Empty(t, claimWatches(t, s, "one", hour, 10, watched, "h"))
 	},
 	"a claim is renewed": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newWatch("c", durable.WaitFile, ""))
 		for _, ttl := range []time.Duration{gone, hour} {
-			assert.Equal(t, []string{"r/c"}, claimChecks(t, s, "one", ttl, 10, watched))
+			assert.Equal(t, []string{"r/c"}, claimWatches(t, s, "one", ttl, 10, watched))
 		}
-		assert.Empty(t, claimChecks(t, s, "two", hour, 10, watched))
+		assert.Empty(t, claimWatches(t, s, "two", hour, 10, watched))
 	},
 	"at most limit, the oldest first": func(t *testing.T, s durable.Store) {
 		watch := func(id string, hours int) durable.Wait {
@@ -67,12 +67,12 @@ var watching = map[string]part{
 			return w
 		}
 		suspendRun(t, s, "r", watch("4", 4), watch("3", 3), watch("5", 5))
-		assert.Equal(t, []string{"r/3", "r/4"}, claimChecks(t, s, "one", hour, 2, watched))
+		assert.Equal(t, []string{"r/3", "r/4"}, claimWatches(t, s, "one", hour, 2, watched))
 		suspendRun(t, s, "older", watch("1", 1), watch("2", 2))
-		assert.Equal(t, []string{"r/3", "r/4"}, claimChecks(t, s, "one", hour, 2, watched), "an owner keeps what it has")
-		assert.Equal(t, []string{"older/1", "r/3", "r/4"}, claimChecks(t, s, "one", hour, 3, watched))
-		assert.Equal(t, []string{"older/2"}, claimChecks(t, s, "two", hour, 1, watched))
-		assert.Equal(t, []string{"older/2", "r/5"}, claimChecks(t, s, "two", hour, 10, watched))
+		assert.Equal(t, []string{"r/3", "r/4"}, claimWatches(t, s, "one", hour, 2, watched), "an owner keeps what it has")
+		assert.Equal(t, []string{"older/1", "r/3", "r/4"}, claimWatches(t, s, "one", hour, 3, watched))
+		assert.Equal(t, []string{"older/2"}, claimWatches(t, s, "two", hour, 1, watched))
+		assert.Equal(t, []string{"older/2", "r/5"}, claimWatches(t, s, "two", hour, 10, watched))
 	},
 	"only of runs that wait": func(t *testing.T, s durable.Store) {
 		w := newWatch("c", durable.WaitFile, "")
@@ -84,25 +84,25 @@ var watching = map[string]part{
 		sendSignal(t, s, "ready", durable.SignalCancel, "")
 		suspendRun(t, s, "goes on", w)
 		writeUpdate(t, s, acquireRun(t, s, "goes on", "one", durable.TakeFree), durable.Update{Status: durable.StatusRunning})
-		assert.Empty(t, claimChecks(t, s, "one", hour, 10, watched))
+		assert.Empty(t, claimWatches(t, s, "one", hour, 10, watched))
 		writeUpdate(t, s, beginRun(t, s, "held"), waitUpdate(1, w))
-		assert.Equal(t, []string{"held/c"}, claimChecks(t, s, "one", hour, 10, watched), "it waits while its process releases it")
+		assert.Equal(t, []string{"held/c"}, claimWatches(t, s, "one", hour, 10, watched), "it waits while its process releases it")
 
 		sendSignal(t, s, "paused", durable.SignalResume, "")
-		assert.Equal(t, []string{"held/c", "paused/c"}, claimChecks(t, s, "one", hour, 10, watched))
+		assert.Equal(t, []string{"held/c", "paused/c"}, claimWatches(t, s, "one", hour, 10, watched))
 		answerRun(t, s, "paused", "c")
-		assert.Equal(t, []string{"held/c"}, claimChecks(t, s, "one", hour, 10, watched), "what has happened is not watched any more")
+		assert.Equal(t, []string{"held/c"}, claimWatches(t, s, "one", hour, 10, watched), "what has happened is not watched any more")
 	},
 	"a claim stays with the same wait": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
 		w := newWatch("c", durable.WaitFile, "")
 		writeUpdate(t, s, l, waitUpdate(1, w))
-		assert.Equal(t, []string{"r/c"}, claimChecks(t, s, "one", hour, 10, watched))
+		assert.Equal(t, []string{"r/c"}, claimWatches(t, s, "one", hour, 10, watched))
 		writeUpdate(t, s, l, waitUpdate(1, newWait("b"), w))
-		assert.Empty(t, claimChecks(t, s, "two", hour, 10, watched))
+		assert.Empty(t, claimWatches(t, s, "two", hour, 10, watched))
 		w.Hash = "another hash"
 		writeUpdate(t, s, l, waitUpdate(1, w))
-		assert.Equal(t, []string{"r/c"}, claimChecks(t, s, "two", hour, 10, watched))
+		assert.Equal(t, []string{"r/c"}, claimWatches(t, s, "two", hour, 10, watched))
 	},
 	"many owners at once": func(t *testing.T, s durable.Store) { oneWatches(t, s) },
 }
@@ -134,7 +134,7 @@ func oneWatches(t *testing.T, handles ...durable.Store) {
 	assert.Len(t, owners, 2*runs, "every wait is watched")
 }
 
-func claimChecks(
+func claimWatches(
 	t *testing.T, s durable.Store, owner string, ttl time.Duration, limit int, kinds []durable.WaitKind, hosts ...string,
 ) []string {
 	t.Helper()

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -105,7 +104,7 @@ func scanRecord(row pgx.CollectableRow) (r durable.AuditRecord, err error) {
 // AddWaiver stores a waiver: see durable.Store. If the reply of the database was lost, a repeated call returns ErrExists once the
 // waiver is stored.
 func (s *Store) AddWaiver(ctx context.Context, w durable.Waiver) error {
-	return s.call(ctx, fmt.Sprintf("add waiver %s", w.ID), func(ctx context.Context) error {
+	return s.call(ctx, "add waiver "+w.ID, func(ctx context.Context) error {
 		var b pgx.Batch
 		b.Queue(`INSERT INTO waivers (id, at, who, expires, revoked, revoked_by, data) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 			text(w.ID), orNull(w.Created), text(w.By), orNull(w.Expires), orNull(w.Revoked), text(w.RevokedBy), w.Data)
@@ -120,7 +119,7 @@ func (s *Store) AddWaiver(ctx context.Context, w durable.Waiver) error {
 
 // RevokeWaiver revokes a waiver: see durable.Store. Repeating the call is safe.
 func (s *Store) RevokeWaiver(ctx context.Context, id, by string) error {
-	return s.call(ctx, fmt.Sprintf("revoke waiver %s", id), func(ctx context.Context) error {
+	return s.call(ctx, "revoke waiver "+id, func(ctx context.Context) error {
 		var (
 			b     pgx.Batch
 			there bool

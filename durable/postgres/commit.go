@@ -168,7 +168,8 @@ func (a *committing) replaceWaits(b *pgx.Batch) {
 				$14::bytea[], $15::text[], $16::boolean[], $17::timestamptz[], $18::boolean[], $19::text[], $20::bytea[]) WITH ORDINALITY
 				n (id, kind, hash, tool, asked, deadline, child, host, token, data, partial, decided, answered, ends, who, answer, place)
 			LEFT JOIN LATERAL (
-				SELECT old.* FROM old WHERE old.id = n.id AND old.hash = n.hash ORDER BY old.answered LIMIT 1
+				SELECT token, checker, checked_until, partial, answered, ends, who, answer FROM old WHERE old.id = n.id AND old.hash = n.hash
+				ORDER BY old.answered LIMIT 1
 			) o ON true
 		WHERE `+fits,
 		a.fit(

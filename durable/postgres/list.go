@@ -147,8 +147,9 @@ func (l *listing) byStatus(f durable.Filter, column, value string) string {
 // byLabel returns a query that merges the lists of a label with each status.
 func (l *listing) byLabel(f durable.Filter) string {
 	name, value := l.arg(text(f.Label.Name)), l.arg(text(f.Label.Value))
-	l.and("(l.name, l.value, l.status, l.run) >= (" + name + ", " + value + ", wanted, 0)")
-	l.and("(l.name, l.value, l.status, l.run) < (" + name + ", " + value + ", wanted, " + l.behind + ")")
+	l.and("l.name = " + name + " AND l.value = " + value) // a scan stops only at the first column of a row comparison
+	l.and("(l.status, l.run) >= (wanted, 0)")
+	l.and("(l.status, l.run) < (wanted, " + l.behind + ")")
 	//nolint:unqueryvet // the inner query passes its rows on
 	return "SELECT " + runColumns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (" +
 		"SELECT r.* FROM labels l JOIN runs r ON r.num = l.run WHERE " + strings.Join(l.where, " AND ") +

@@ -268,8 +268,8 @@ func TestWaitsThatVersionThreeCannotStore(t *testing.T) {
 	at := parts.Postgres(t)
 	s := openClosed(t, at, postgres.Options{Conns: 2})
 	l := create(t, s, "r")
-	wait := func(any bool, kinds ...durable.WaitKind) {
-		u := durable.Update{Status: durable.StatusWaiting, AnyWait: any}
+	wait := func(anyWait bool, kinds ...durable.WaitKind) {
+		u := durable.Update{Status: durable.StatusWaiting, AnyWait: anyWait}
 		for _, kind := range kinds {
 			u.Waits = append(u.Waits, durable.Wait{ID: string(kind), Kind: kind})
 		}

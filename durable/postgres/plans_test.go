@@ -122,7 +122,7 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"of people": {"checker 1", []string{"approval"}, []string{""}, 300},
 		"none":      {"checker 1", []string{"file"}, []string{"", "host 7"}, 3},
 	} {
-		queries["checks "+name] = query{postgres.ChecksQuery, []any{checks.owner, time.Minute, 20, checks.kinds, checks.hosts}, "waits_checker", checks.most}
+		queries["checks "+name] = query{postgres.ChecksQuery, []any{checks.owner, time.Minute, 20, checks.kinds, checks.hosts, []int64{1}}, "waits_checker", checks.most}
 	}
 	after := &durable.Wait{Run: "run 50001", ID: "wait", Asked: time.Now().Add(-24*time.Hour + 50*time.Second)}
 	for name, list := range map[string]struct {

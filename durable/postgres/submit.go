@@ -190,7 +190,8 @@ func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
 	//nolint:unqueryvet // the rows of j are passed on
 	query = `WITH j AS (
 			SELECT j.*, ` + status + ` AS status FROM ` + unnest + ` WITH ORDINALITY
-				j (id, session, kind, name, version, parent, root, labels, priority, not_before, start_by, deadline, idempotency_key, submitted_by, queue, input, place)
+				j (id, session, kind, name, version, parent, root, labels, priority, not_before, start_by, deadline, idempotency_key,
+					submitted_by, queue, input, place)
 			` + from + `
 		),
 		added AS (

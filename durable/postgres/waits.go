@@ -85,18 +85,21 @@ func (s *Store) OpenWaits(ctx context.Context, f durable.WaitFilter) (all []dura
 	return all, err
 }
 
-// isOpen is the condition that the wait w has no decision and its run waits, or waited until a deadline passed.
-const isOpen = `w.answered IS NULL AND EXISTS (SELECT FROM runs r
-	WHERE r.num = w.run AND (r.status = 'waiting' OR r.status = 'ready' AND r.answer_by <= now()))`
+// isOpen is the condition that the wait w has no decision and its run waits, or waited until a deadline passed. It looks up the
+// run: the planner might join all runs to an EXISTS.
+const isOpen = `w.answered IS NULL
+	AND (SELECT r.status = 'waiting' OR r.status = 'ready' AND r.answer_by <= now() FROM runs r WHERE r.num = w.run)`
 
 // openQuery returns the query of a list of open waits. The filter decides which index it reads: that of a run, that of the
-// deadlines, as few have passed, or those that have the order of the list. It merges one list per kind.
+// deadlines, as few have passed, or those that have the order of the list. It merges one list per kind. Row comparisons in place of
+// an equals sign rule out other indexes: see listQuery.
 func openQuery(f durable.WaitFilter) (query string, args []any) {
 	l := &listing{where: []string{isOpen}}
 	l.limit = l.arg(lo.Ternary(f.Limit > 0, f.Limit, durable.DefaultLimit))
+	after := "'-infinity', '', ''"
 	if f.After != nil {
-		l.and(fmt.Sprintf("(w.asked, w.run_id, w.id) > (%s, %s, %s)",
-			l.arg(f.After.Asked.Truncate(time.Microsecond)), l.arg(text(f.After.Run)), l.arg(text(f.After.ID))))
+		after = fmt.Sprintf("%s::timestamptz, %s, %s",
+			l.arg(f.After.Asked.Truncate(time.Microsecond)), l.arg(text(f.After.Run)), l.arg(text(f.After.ID)))
 	}
 	kinds := ""
 	if len(f.Kinds) > 0 {
@@ -113,6 +116,7 @@ func openQuery(f durable.WaitFilter) (query string, args []any) {
 	end := " ORDER BY w.asked, w.run_id, w.id LIMIT " + l.limit
 	switch {
 	case len(few) > 0:
+		l.and("(w.asked, w.run_id, w.id) > (" + after + ")")
 		if kinds != "" {
 			l.and("w.kind = ANY (" + kinds + ")")
 		}
@@ -120,11 +124,12 @@ func openQuery(f durable.WaitFilter) (query string, args []any) {
 		return "WITH w AS MATERIALIZED (SELECT w.* FROM waits w WHERE w.answered IS NULL AND " + strings.Join(few, " AND ") + ") " +
 			all + "w WHERE " + strings.Join(l.where, " AND ") + end, l.args
 	case kinds != "":
-		l.and("w.kind = wanted")
+		l.and("(w.kind, w.asked, w.run_id, w.id) > (wanted, " + after + ") AND (w.kind, w.asked) <= (wanted, 'infinity')")
 		//nolint:unqueryvet // the outer query selects columns
-		return all + "unnest(" + kinds + ") wanted CROSS JOIN LATERAL (SELECT w.* FROM waits w WHERE " + strings.Join(l.where, " AND ") + end +
-			") w" + end, l.args
+		return all + "unnest(" + kinds + ") wanted CROSS JOIN LATERAL (SELECT w.* FROM waits w WHERE " + strings.Join(l.where, " AND ") +
+			" ORDER BY w.kind, w.asked, w.run_id, w.id LIMIT " + l.limit + ") w" + end, l.args
 	}
+	l.and("(w.asked, w.run_id, w.id) > (" + after + ")")
 	return all + "waits w WHERE " + strings.Join(l.where, " AND ") + end, l.args
 }
 

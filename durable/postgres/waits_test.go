@@ -26,6 +26,12 @@ func suspend(t testing.TB, s durable.Store, id agent.RunID, waits ...durable.Wai
 	require.NoError(t, s.Release(t.Context(), l, 0))
 }
 
+// allWait waits until n connections wait for locks.
+func allWait(t *testing.T, s *postgres.Store, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(column(t, s, waitingQuery)) == n }, time.Minute, 5*time.Millisecond)
+}
+
 var watched = []durable.WaitKind{durable.WaitFile, durable.WaitCommand}
 
 // TestTwoOwnersClaimChecks at the same time, through stores of their own: none gets a wait that the other has.
@@ -41,24 +47,35 @@ func TestTwoOwnersClaimChecks(t *testing.T) {
 			_, err := stores[0].Pool().Exec(t.Context(), `UPDATE waits SET checked_until = now() - interval '1 second'`)
 			require.NoError(t, err)
 		}
+		// Both look before one of them writes.
+		blocked, err := stores[0].Pool().Begin(t.Context())
+		require.NoError(t, err)
+		_, err = blocked.Exec(t.Context(), `LOCK TABLE waits IN SHARE MODE`)
+		require.NoError(t, err)
 		var (
 			group sync.WaitGroup
 			got   [2][]durable.Wait
 		)
 		for owner, s := range stores {
 			group.Go(func() {
-				for range 10 {
-					all, err := s.ClaimChecks(t.Context(), fmt.Sprint("owner ", owner), time.Hour, 10*n, watched)
-					assert.NoError(t, err)
-					got[owner] = all
-				}
+				all, err := s.ClaimChecks(t.Context(), fmt.Sprint("owner ", owner), time.Hour, 10*n, watched)
+				assert.NoError(t, err)
+				got[owner] = all
 			})
 		}
+		allWait(t, stores[0], 2)
+		require.NoError(t, blocked.Commit(t.Context()))
 		group.Wait()
 		names := func(all []durable.Wait) []agent.RunID {
 			return lo.Map(all, func(w durable.Wait, _ int) agent.RunID { return w.Run })
 		}
 		assert.Empty(t, lo.Intersect(names(got[0]), names(got[1])), "round %d: waits of both", round)
+		for owner, s := range stores {
+			all, err := s.ClaimChecks(t.Context(), fmt.Sprint("owner ", owner), time.Hour, 10*n, watched)
+			require.NoError(t, err)
+			assert.Subset(t, names(all), names(got[owner]), "round %d: it keeps what it has", round)
+			got[owner] = all
+		}
 		assert.Len(t, append(names(got[0]), names(got[1])...), n*(round+1), "round %d: each wait has an owner", round)
 	}
 }
@@ -87,10 +104,11 @@ func TestClaimChecksWritesNoMoreThanItMust(t *testing.T) {
 func TestAnswersAtTheSameTime(t *testing.T) {
 	at := parts.Postgres(t)
 	const people = 8
-	suspend(t, openClosed(t, at, postgres.Options{}), "r", durable.Wait{ID: "c", Hash: "h", Tool: "pay"})
+	s := openClosed(t, at, postgres.Options{Conns: people + 2})
+	suspend(t, s, "r", durable.Wait{ID: "c", Hash: "h", Tool: "pay"})
+	unlock := lockRun(t, s, "r")
 	var group sync.WaitGroup
 	for i := range people {
-		s := openClosed(t, at, postgres.Options{})
 		group.Go(func() {
 			for err := durable.ErrMoreAnswers; err != nil; {
 				all, reading := s.Waits(t.Context(), "r")
@@ -108,8 +126,9 @@ func TestAnswersAtTheSameTime(t *testing.T) {
 			}
 		})
 	}
+	allWait(t, s, people) // each has seen no answer
+	unlock()
 	group.Wait()
-	s := openClosed(t, at, postgres.Options{})
 	all, err := s.Waits(t.Context(), "r")
 	require.NoError(t, err)
 	answers := all[0].Answers()

@@ -188,3 +188,58 @@ func rollback(t *testing.T, path string, to int64) {
 		require.GreaterOrEqual(t, version, to)
 	}
 }
+
+// Version 3 has questions; version 4 has waits, of which version 3 can hold those for people and children.
+func TestMigrateQuestions(t *testing.T) {
+	path := tempFile(t)
+	s := open(t, path, sqlite.Options{})
+	for _, id := range []agent.RunID{"r", "other"} {
+		require.NoError(t, s.Release(t.Context(), park(t, s, id), 0))
+	}
+	require.NoError(t, s.Close())
+	rollback(t, path, 3)
+	raw(t, path, `UPDATE runs SET status = 'waiting' RETURNING ''`)
+	raw(t, path, `INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, answered, ends, answer) VALUES
+		(1, 0, 'c', 'hash', 'bash', NULL, NULL, '', x'01', x'02', NULL, 0, NULL),
+		(1, 1, 'd', 'hash', 'bash', 5, 6, '', NULL, NULL, 7, 1, x'03'),
+		(1, 2, 'k', 'hash', '', 5, NULL, 'kid', NULL, NULL, NULL, 0, NULL) RETURNING ''`)
+	const all = `SELECT group_concat(quote(run) || quote(place) || quote(call) || quote(hash) || quote(tool) || quote(asked) || quote(deadline)
+		|| quote(child) || quote(token) || quote(data) || quote(answered) || quote(ends) || quote(answer)) FROM (SELECT * FROM questions ORDER BY run, place)`
+	before := raw(t, path, all)
+
+	s = open(t, path, sqlite.Options{})
+	waits, err := s.Waits(t.Context(), "r")
+	require.NoError(t, err)
+	at := time.UnixMicro(5).UTC()
+	token := [32]byte{1}
+	assert.Equal(t, []durable.Wait{
+		{Run: "r", ID: "c", Kind: durable.WaitApproval, Hash: "hash", Tool: "bash", TokenHash: token, Data: []byte{2}},
+		{
+			Run: "r", ID: "d", Kind: durable.WaitApproval, Hash: "hash", Tool: "bash", Asked: at, Deadline: time.UnixMicro(6).UTC(),
+			Answer: &durable.Answer{Wait: "d", Hash: "hash", Ends: true, At: time.UnixMicro(7).UTC(), Data: []byte{3}},
+		},
+		{Run: "r", ID: "k", Kind: durable.WaitChild, Hash: "hash", Asked: at, Child: "kid"},
+	}, waits)
+	require.NoError(t, s.AddWaiver(t.Context(), durable.Waiver{ID: "w"}))
+	require.NoError(t, s.Close())
+	rollback(t, path, 3)
+	assert.Equal(t, before, raw(t, path, all))
+
+	s = open(t, path, sqlite.Options{})
+	partial := durable.Answer{Wait: "c", Hash: "hash", More: true, By: "ann"}
+	require.NoError(t, s.Answer(t.Context(), "r", partial))
+	l, err := s.Acquire(t.Context(), "other", "one", time.Hour, durable.TakeFree)
+	require.NoError(t, err)
+	file := wait("c")
+	file.Kind = durable.WaitFile
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{file, wait("d")}}))
+	require.NoError(t, s.Close())
+	_, err = sqlite.Rollback(t.Context(), path)
+	require.ErrorContains(t, err, "version 3 knows waits for people and for children only, and 1 runs wait for something else: "+
+		"let them go on, cancel or delete them first")
+	s = open(t, path, sqlite.Options{})
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusCompleted}))
+	require.NoError(t, s.Close())
+	rollback(t, path, 3)
+	assert.Equal(t, before, raw(t, path, all), "answers that do not decide are lost")
+}

@@ -61,7 +61,7 @@ func selectOpen(f durable.WaitFilter, now int64) (query string, args []any) {
 	}
 	switch {
 	case f.Run != "":
-		from = "runs r CROSS JOIN waits w ON w.run = r.n"
+		from = "runs r CROSS JOIN waits w INDEXED BY sqlite_autoindex_waits_1 ON w.run = r.n"
 		and("r.id = ?", string(f.Run))
 		inKinds()
 		query, args = page(), append(args, limit)

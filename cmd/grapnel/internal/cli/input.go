@@ -240,7 +240,7 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 	v.question(c, q)
 	in.keys.forget(in.std.in) // earlier input does not answer this question
 	in.renew()
-	prompt, read := "  y = yes, n = no, or say why not: ", approval
+	prompt, read := "  y = yes, n = no, or say why not: ", readApproval
 	if q.InDoubt() {
 		prompt, read = "  y = repeat it, n = do not repeat it, e = end the run: ", repetition
 	}
@@ -263,8 +263,8 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 // person is the name of the person at the terminal.
 const person = "the user"
 
-// approval converts an answer. An empty answer rejects the call.
-func approval(text string) agent.Approval {
+// readApproval converts an answer. An empty answer rejects the call.
+func readApproval(text string) agent.Approval {
 	switch text = strings.TrimSpace(text); strings.ToLower(text) {
 	case "y", "yes":
 		return agent.Approval{Verdict: agent.Approve, By: person}

@@ -266,6 +266,8 @@ func (l listed) standing(now time.Time) string {
 		text := "waits for approval of " + strings.Join(lo.Map(l.Waiting, func(c listedCall, _ int) string { return c.Tool + " (" + c.Call + ")" }), ", ")
 		if left := l.AnswerBy.Sub(now); left > 0 && !l.AnswerBy.IsZero() {
 			text += ", for " + timeline.Rough(left)
+		} else if !l.AnswerBy.IsZero() {
+			text += ", expired"
 		}
 		return text
 	case l.Status == durable.StatusPending && !l.NotBefore.IsZero():

@@ -185,7 +185,7 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 	return r.with(ctx, true, func(k *kept) (err error) {
 		keeper := durable.Keep(k.store, durable.Options{Events: events.Stored, Lease: o.lease})
 		job := &shift{log: &workLog{std: r.std, asJSON: o.asJSON}, grace: o.grace}
-		built, err := job.buildAgents(ctx, keeper, d)
+		built, err := job.buildAgents(ctx, keeper, k.store, d)
 		defer func() { err = errors.Join(err, built.close()) }()
 		if err != nil {
 			return err
@@ -255,7 +255,7 @@ type shift struct {
 }
 
 // buildAgents builds the agents of files. The result must be closed, also after an error.
-func (s *shift) buildAgents(ctx context.Context, keeper *durable.Keeper, d *definitions) (*builtAgents, error) {
+func (s *shift) buildAgents(ctx context.Context, keeper *durable.Keeper, waivers durable.Audits, d *definitions) (*builtAgents, error) {
 	all := &builtAgents{AgentMap: durable.AgentMap{}}
 	for _, name := range slices.Sorted(maps.Keys(d.agents)) {
 		o := &options{file: d.agents[name], color: "auto"}
@@ -264,7 +264,7 @@ func (s *shift) buildAgents(ctx context.Context, keeper *durable.Keeper, d *defi
 			return all, err
 		}
 		file.Name = name
-		m, err := build(ctx, file, watchers{approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true})
+		m, err := build(ctx, file, watchers{approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, waivers: waivers})
 		if err != nil {
 			return all, fmt.Errorf("agent %q: %w", name, err)
 		}
