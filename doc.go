@@ -41,6 +41,7 @@
 //     people without a process: durable/sqlite and durable/postgres are stores, durable/durabletest tests
 //     other stores. Its workers execute jobs from a store: agents, and commands with durable/command.
 //     durable/temporal delivers ready runs to them through a Temporal server.
+//     durable/gate watches the gates of policies for which runs wait.
 //     durable/approval lets people answer questions about tool calls later: it has a page, a JSON endpoint
 //     and notifiers.
 //   - telemetry reports runs to OpenTelemetry: spans, metrics, log events. telemetry/otelsetup sends them to

@@ -121,8 +121,8 @@ func (w *WaitingGate) Agent() string { return w.request.Run.Agent }
 // Every returns the interval between two checks.
 func (w *WaitingGate) Every() time.Duration { return cmp.Or(w.stored.Gate.Every, defaultGateEvery) }
 
-// Check checks once whether a gate by file or command is answered. It returns nil when it is not.
-func (w *WaitingGate) Check(ctx context.Context) (*agent.Approval, error) {
+// Poll checks once whether a gate by file or command is answered. It returns nil when it is not.
+func (w *WaitingGate) Poll(ctx context.Context) (*agent.Approval, error) {
 	g := w.stored.Gate
 	var what *callback.Answer
 	var err error
@@ -148,8 +148,8 @@ func (w *WaitingGate) Announce(ctx context.Context, url string, deadline time.Ti
 	return err
 }
 
-// Failed returns the answer for a gate that has failed.
-func (w *WaitingGate) Failed(err error) agent.Approval {
+// FailureAnswer returns the answer for a gate that has failed.
+func (w *WaitingGate) FailureAnswer(err error) agent.Approval {
 	return agent.Approval{Verdict: w.stored.OnFailure, Reason: fmt.Sprintf("the gate failed: %v", err)}
 }
 

@@ -170,7 +170,7 @@ func TestAPersonAtHandDoesNotSuffice(t *testing.T) {
 		"one person":       {restricted, verified("ann", "finance"), "it needs 2 approvals by finance"},
 		"an edit":          {restricted, agent.Approval{Verdict: agent.Approve, Identity: "ann", Roles: []string{"finance"}, Arguments: `{"n":2}`}, "does not suffice"},
 		"a closed gate":    {gate, yes, "it waits for a file"},
-		"nobody":           {restricted, agent.Approval{Verdict: agent.NobodyToAsk}, "it needs 2 approvals by finance"},
+		"no approver":      {restricted, agent.Approval{Verdict: agent.NobodyToAsk}, "it needs 2 approvals by finance"},
 		"the same, a gate": {gate, agent.Approval{Verdict: agent.NobodyToAsk}, "it waits for a file"},
 	} {
 		t.Run(name, func(t *testing.T) {

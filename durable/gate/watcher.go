@@ -298,7 +298,7 @@ func (w *Watcher) look(ctx context.Context, g *watched) (*agent.Approval, error)
 		g.done = err == nil
 		return nil, err
 	default:
-		return g.gate.Check(ctx)
+		return g.gate.Poll(ctx)
 	}
 }
 
@@ -307,7 +307,7 @@ func (g *watched) answerFailure(err error) agent.Approval {
 	if g.gate == nil {
 		return agent.Approval{Verdict: agent.RejectAndContinue, Reason: fmt.Sprintf("the gate failed: %v", err)}
 	}
-	return g.gate.Failed(err)
+	return g.gate.FailureAnswer(err)
 }
 
 // announce makes the token of a callback, unless it has one, and sends the webhook.
