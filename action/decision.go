@@ -88,7 +88,7 @@ func ParseDecision(text []byte) (*Decision, error) {
 	if _, ok := members["decision"]; !ok {
 		return nil, errors.New(`invalid decision: it has no member "decision"`)
 	}
-	return d, d.check(func(name string) bool { _, ok := members[name]; return ok })
+	return d, d.checkMembers(func(name string) bool { _, ok := members[name]; return ok })
 }
 
 // Validate checks a decision that was built in Go, not read by ParseDecision.
@@ -98,11 +98,11 @@ func (d *Decision) Validate() error {
 		"context": d.Context != "", "metadata": len(d.Metadata) > 0, "within": d.Within != 0, "on_timeout": d.OnTimeout != "",
 		"approvers": len(d.Approvers) > 0, "quorum": d.Quorum != 0, "gate": d.Gate != nil,
 	}
-	return d.check(func(name string) bool { return has[name] })
+	return d.checkMembers(func(name string) bool { return has[name] })
 }
 
-// check reports members that the decision does not use, and missing ones.
-func (d *Decision) check(has func(name string) bool) error {
+// checkMembers reports members that the decision does not use, and missing ones.
+func (d *Decision) checkMembers(has func(name string) bool) error {
 	takes, known := decisionKinds[d.Decision]
 	if !known {
 		return fmt.Errorf("invalid decision: unknown decision %q: expected one of %s", d.Decision, strings.Join(decisionNames(), ", "))

@@ -176,7 +176,7 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 			if err != nil {
 				return callback.Answer{}, err
 			}
-			return g.await(ctx, func(context.Context) (*callback.Answer, error) { return f.check() })
+			return g.await(ctx, func(context.Context) (*callback.Answer, error) { return f.checkFile() })
 		}
 	case GateCommand:
 		run := g.program(h.Dir)

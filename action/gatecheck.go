@@ -55,8 +55,8 @@ func (f *fileCheck) look() (*look, error) {
 	return &look{info.ModTime(), info.Size()}, nil
 }
 
-// check looks once. It returns nil when there is no answer yet.
-func (f *fileCheck) check() (*callback.Answer, error) {
+// checkFile looks once. It returns nil when there is no answer yet.
+func (f *fileCheck) checkFile() (*callback.Answer, error) {
 	now, err := f.look()
 	same := func(a *look) bool { return a != nil && a.Changed.Equal(now.Changed) && a.Size == now.Size }
 	switch {

@@ -121,14 +121,14 @@ func (w *WaitingGate) Agent() string { return w.request.Run.Agent }
 // Every returns the interval between two checks.
 func (w *WaitingGate) Every() time.Duration { return cmp.Or(w.stored.Gate.Every, defaultGateEvery) }
 
-// Poll checks once whether a gate by file or command is answered. It returns nil when it is not.
-func (w *WaitingGate) Poll(ctx context.Context) (*agent.Approval, error) {
+// Check checks once whether a gate by file or command is answered. It returns nil when it is not.
+func (w *WaitingGate) Check(ctx context.Context) (*agent.Approval, error) {
 	g := w.stored.Gate
 	var what *callback.Answer
 	var err error
 	switch g.By {
 	case GateFile:
-		what, err = w.file.check()
+		what, err = w.file.checkFile()
 	case GateCommand:
 		what, err = g.checkCommand(ctx, g.program(w.stored.Dir), w.request)
 	case GateCallback, GatePerson:

@@ -157,7 +157,7 @@ func askingAbout(q agent.Question, ran *[]string) agent.Executor {
 }
 
 // The answer of a person at hand satisfies neither approvers nor a quorum nor a gate, and the model is told why. Without
-// an approver, it is told the same.
+// a person to ask, it is told the same.
 func TestAPersonAtHandDoesNotSuffice(t *testing.T) {
 	restricted := agent.Question{By: "guard", Reason: "it pays", Approvers: []string{"finance"}, Quorum: 2}
 	gate := agent.Question{Kind: agent.QuestionGate, By: "guard", Gate: &agent.Gate{Kind: "file"}}
@@ -166,12 +166,12 @@ func TestAPersonAtHandDoesNotSuffice(t *testing.T) {
 		answer   agent.Approval
 		want     string
 	}{
-		"a typed name":     {restricted, agent.Approval{Verdict: agent.Approve, By: "finance"}, "it needs 2 approvals by finance"},
-		"one person":       {restricted, verified("ann", "finance"), "it needs 2 approvals by finance"},
-		"an edit":          {restricted, agent.Approval{Verdict: agent.Approve, Identity: "ann", Roles: []string{"finance"}, Arguments: `{"n":2}`}, "does not suffice"},
-		"a closed gate":    {gate, yes, "it waits for a file"},
-		"no approver":      {restricted, agent.Approval{Verdict: agent.NobodyToAsk}, "it needs 2 approvals by finance"},
-		"the same, a gate": {gate, agent.Approval{Verdict: agent.NobodyToAsk}, "it waits for a file"},
+		"a typed name":      {restricted, agent.Approval{Verdict: agent.Approve, By: "finance"}, "it needs 2 approvals by finance"},
+		"one person":        {restricted, verified("ann", "finance"), "it needs 2 approvals by finance"},
+		"an edit":           {restricted, agent.Approval{Verdict: agent.Approve, Identity: "ann", Roles: []string{"finance"}, Arguments: `{"n":2}`}, "does not suffice"},
+		"a closed gate":     {gate, yes, "it waits for a file"},
+		"no person":         {restricted, agent.Approval{Verdict: agent.NobodyToAsk}, "it needs 2 approvals by finance"},
+		"no person, a gate": {gate, agent.Approval{Verdict: agent.NobodyToAsk}, "it waits for a file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ran []string

@@ -16,9 +16,9 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// newWaits returns what the run of the notice waits for: for each call one wait for people, unless only gates ask about
+// asWaits returns what the run of the notice waits for: for each call one wait for people, unless only gates ask about
 // it, and one for each gate.
-func (n Notice) newWaits() ([]Wait, error) {
+func (n Notice) asWaits() ([]Wait, error) {
 	var all []Wait
 	for _, c := range n.Calls {
 		data, err := json.Marshal(c.Intervention)

@@ -240,7 +240,7 @@ func (l *loader) gate(r *rule, e *entry, limit time.Duration) action.Declared {
 	g.Approvers, g.Quorum = f.approvers()
 	for _, name := range []string{approversKey.name, quorumKey.name} {
 		if f.has(name) && (r.point.name != hooks.PreToolUse || r.observe) {
-			e.place(name).Wrong("%s: %s requires a gate at PreToolUse that decides: elsewhere a gate asks the person at hand", e.what, name)
+			e.place(name).Wrong("%s: %s requires a gate at PreToolUse that decides: elsewhere a gate asks the approver of the program", e.what, name)
 		}
 	}
 	if r.onTimeout == "reject" || r.onTimeout == "approve" {

@@ -58,11 +58,11 @@ func describe(r *random, s durable.Store, id agent.RunID) []string {
 	waits, err := s.Waits(r.ctx, id)
 	require.NoError(r, err)
 	for _, w := range waits {
-		line := fmt.Sprintf("%s wait %q by %v, child %q, host %q, token %d", w.Kind, w.ID, describeTime(w.Deadline), w.Child, w.Host, w.TokenHash[0])
-		for _, a := range w.Answers() {
-			line += fmt.Sprintf(": answer %q by %q, more %v, ends %v", a.Data, a.By, a.More, a.Ends)
+		lines = append(lines,
+			fmt.Sprintf("%s wait %q by %v, child %q, host %q, token %d", w.Kind, w.ID, describeTime(w.Deadline), w.Child, w.Host, w.TokenHash[0]))
+		for i, a := range w.Answers() {
+			lines = append(lines, fmt.Sprintf("answer %d to wait %q: %q by %q, more %v, ends %v", i, w.ID, a.Data, a.By, a.More, a.Ends))
 		}
-		lines = append(lines, line)
 	}
 	entries, err := s.Entries(r.ctx, id, 0)
 	require.NoError(r, err)

@@ -3,6 +3,7 @@ package durabletest
 import (
 	"crypto/sha256"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -107,7 +108,7 @@ var opening = map[string]part{
 			id := agent.RunID(fmt.Sprint("r", i))
 			var waits []durable.Wait
 			for j := range 5 {
-				w := newWaitAt(fmt.Sprint(j), i/2) // runs and waits of one time are on both sides of the ends of pages
+				w := newWaitAt(strconv.Itoa(j), i/2) // runs and waits of one time are on both sides of the ends of pages
 				if j%2 == 1 {
 					w.Kind = durable.WaitInput
 				}
@@ -136,7 +137,7 @@ var opening = map[string]part{
 	"a default limit": func(t *testing.T, s durable.Store) {
 		var waits []durable.Wait
 		for i := range durable.DefaultLimit + 1 {
-			waits = append(waits, newWait(fmt.Sprint(i)))
+			waits = append(waits, newWait(strconv.Itoa(i)))
 		}
 		suspendRun(t, s, "r", waits...)
 		assert.Len(t, listOpen(t, s, durable.WaitFilter{}), durable.DefaultLimit)

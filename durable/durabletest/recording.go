@@ -2,6 +2,7 @@ package durabletest
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -104,7 +105,7 @@ var recording = map[string]part{
 		var waits []durable.Wait
 		var answers []durable.Answer
 		for i := range n {
-			waits, answers = append(waits, newWait(fmt.Sprint(i))), append(answers, newAnswer(fmt.Sprint(i)))
+			waits, answers = append(waits, newWait(strconv.Itoa(i))), append(answers, newAnswer(strconv.Itoa(i)))
 		}
 		suspendRun(t, s, "r", waits...)
 		require.NoError(t, s.Answer(t.Context(), "r", answers...))

@@ -209,7 +209,7 @@ func (r *random) update() durable.Update {
 	case "none":
 		u.Waits = []durable.Wait{}
 	case "some":
-		u.Waits, u.AnyWait = r.drawWaits(), draw(r, "any", false, false, true)
+		u.Waits, u.AnyWait = r.drawWaits(), draw(r, "any", false, true)
 	}
 	return u
 }
@@ -218,7 +218,7 @@ func (r *random) update() durable.Update {
 func (r *random) suspend() {
 	l := r.lease()
 	c := durable.Commit{Update: waitUpdate(1, r.drawWaits()...)}
-	c.Update.AnyWait = draw(r, "any", false, false, true)
+	c.Update.AnyWait = draw(r, "any", false, true)
 	r.same("commit", r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
 	switch draw(r, "then", "release", "release", "expire", "keep") {
 	case "release":

@@ -128,7 +128,7 @@ func TestAnOldFileDoesNotCount(t *testing.T) {
 	waits, err := action.ReadWaitingGate(q.Gate.Data, action.Host{})
 	require.NoError(t, err)
 	for range 3 {
-		answer, err := waits.Poll(t.Context())
+		answer, err := waits.Check(t.Context())
 		require.NoError(t, err)
 		require.Nil(t, answer, "it is as it was")
 	}

@@ -248,7 +248,7 @@ func (w *Watcher) check(ctx context.Context, g *watched) {
 			w.options.Log.ErrorContext(ctx, "gate: watching a gate failed", append(about, "error", err)...)
 		case err != nil:
 			w.options.Log.WarnContext(ctx, "gate: a gate failed", append(about, "error", err)...)
-			answer = new(g.answerFailure(err))
+			answer = new(g.failureAnswer(err))
 		}
 		if answer != nil {
 			w.decide(ctx, g, *answer)
@@ -298,12 +298,12 @@ func (w *Watcher) look(ctx context.Context, g *watched) (*agent.Approval, error)
 		g.done = err == nil
 		return nil, err
 	default:
-		return g.gate.Poll(ctx)
+		return g.gate.Check(ctx)
 	}
 }
 
-// answerFailure returns the answer for a gate that has failed. A gate that cannot be read denies its call.
-func (g *watched) answerFailure(err error) agent.Approval {
+// failureAnswer returns the answer for a gate that has failed. A gate that cannot be read denies its call.
+func (g *watched) failureAnswer(err error) agent.Approval {
 	if g.gate == nil {
 		return agent.Approval{Verdict: agent.RejectAndContinue, Reason: fmt.Sprintf("the gate failed: %v", err)}
 	}

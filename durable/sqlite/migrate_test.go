@@ -204,7 +204,7 @@ func TestMigrateQuestions(t *testing.T) {
 		(1, 1, 'd', 'hash', 'bash', 5, 6, '', NULL, NULL, 7, 1, x'03'),
 		(1, 2, 'k', 'hash', '', 5, NULL, 'kid', NULL, NULL, NULL, 0, NULL) RETURNING ''`)
 	const all = `SELECT group_concat(quote(run) || quote(place) || quote(call) || quote(hash) || quote(tool) || quote(asked) || quote(deadline)
-		|| quote(child) || quote(token) || quote(data) || quote(answered) || quote(ends) || quote(answer)) FROM (SELECT * FROM questions ORDER BY run, place)`
+		|| quote(child) || quote(token) || quote(data) || quote(answered) || quote(ends) || quote(answer) ORDER BY run, place) FROM questions`
 	before := raw(t, path, all)
 
 	s = open(t, path, sqlite.Options{})

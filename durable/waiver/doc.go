@@ -6,7 +6,7 @@
 //	}, "ann", time.Now().Add(30*24*time.Hour))
 //	err = store.AddWaiver(ctx, w)
 //
-//	a, err := builder.New().With(capability.UseHooks(waiver.Hook(store)), …)
+//	b := builder.New().With(capability.UseHooks(waiver.Hook(store)))
 //
 // A waiver answers as a hook does, in the place of a person: see the rank of hooks at InterventionRequested. So it never
 // answers a question of a required policy, a question with approvers or a quorum, the question whether a call in doubt is

@@ -15,7 +15,7 @@ type About struct {
 	Hook, Agent, Reason string
 }
 
-// ErrUsed is returned for a gate that was answered before, or that waits no longer.
+// ErrUsed is returned by a Desk for a gate that was answered before, or that waits no longer.
 var ErrUsed = errors.New("already answered")
 
 // Gate is a gate that a token belongs to.
@@ -37,7 +37,7 @@ func Serve(w http.ResponseWriter, r *http.Request, g *Gate) {
 			Reply(w, r, http.StatusConflict, "Already answered.")
 			return
 		}
-		writePage(w, r, http.StatusOK, page{About: &g.About})
+		writeReply(w, r, http.StatusOK, page{About: &g.About})
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", "GET, HEAD, POST")
 		Reply(w, r, http.StatusMethodNotAllowed, "GET shows the question, POST answers it.")
@@ -70,7 +70,7 @@ func (g *Gate) accept(w http.ResponseWriter, r *http.Request) {
 
 // Reply answers a request with a message.
 func Reply(w http.ResponseWriter, r *http.Request, status int, message string) {
-	writePage(w, r, status, page{Message: message})
+	writeReply(w, r, status, page{Message: message})
 }
 
 // pageHeaders are set on every response.
@@ -118,8 +118,7 @@ func (what page) html() string {
 	return p.String()
 }
 
-// writePage answers a request with a page.
-func writePage(w http.ResponseWriter, r *http.Request, status int, what page) {
+func writeReply(w http.ResponseWriter, r *http.Request, status int, what page) {
 	body := what.html()
 	for name, value := range pageHeaders {
 		w.Header().Set(name, value)

@@ -37,7 +37,7 @@ const beganDemand = "grapnel.cli"
 
 // keeperOptions returns the options of the keeper of runs that the command line begins.
 func keeperOptions() durable.Options {
-	return durable.Options{Demands: map[string]string{beganDemand: "run"}, Events: events.Stored}
+	return durable.Options{Demands: map[string]string{beganDemand: "run"}, By: identityName(), Events: events.Stored}
 }
 
 // openKept opens the store at a place.
