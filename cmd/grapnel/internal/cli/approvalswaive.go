@@ -84,7 +84,7 @@ func (o *waiving) scopeOf(ctx context.Context, k *kept, args []string) (waiver.S
 	if err != nil {
 		return s, err
 	}
-	call, err := k.waitingCall(ctx, about, strings.Join(args[1:], ""))
+	_, call, err := k.openWait(ctx, about, strings.Join(args[1:], ""))
 	if err != nil {
 		return s, err
 	}
