@@ -4,10 +4,9 @@
 // set: the run waits in its store and holds no process. A Watcher then looks for what the gate waits for, in any process
 // that has the store:
 //
-//	watcher := gate.NewWatcher(store, gate.Options{Host: action.Host{Secrets: secrets}, Callbacks: "https://desk.example.com"})
+//	watcher, err := gate.NewWatcher(store, gate.Options{Callbacks: "https://desk.example.com"})
 //	worker, err := durable.NewWorker(store, durable.WorkerOptions{Runners: runners, Watch: watcher.Run})
-//
-//	http.Handle(gate.Path, gate.Handler(store, gate.HandlerOptions{}))
+//	http.Handle(gate.Path, gate.Handler(store, gate.HandlerOptions{Origins: []string{"https://desk.example.com"}}))
 //
 // # What is watched, and by whom
 //

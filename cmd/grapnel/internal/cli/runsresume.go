@@ -285,8 +285,8 @@ func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State
 		return s, nil
 	}
 	for _, i := range waitingCalls(s) {
-		if len(beyondTerminal(i.Questions)) > 0 {
-			continue
+		if !i.Questions.Admit(agent.Approval{Verdict: agent.Approve, By: person, Identity: identityName()}) {
+			continue // it waits for others, or for an event
 		}
 		answer, err := in.ask(ctx, v, i.Call, i.Questions)
 		if err != nil {
