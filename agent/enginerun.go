@@ -33,7 +33,7 @@ func NewEngineRun(ctx context.Context, run Run, o Observer) *EngineRun {
 		run.Started = time.Now()
 	}
 	r := &EngineRun{run, &live{observer: o}}
-	r.live.account.start(ctx, r.stateAt(State{}, run), Limits{})
+	r.live.account.start(ctx, r.stateAt(State{}, run), Limits{}, Limits{})
 	return r
 }
 

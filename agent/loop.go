@@ -45,6 +45,8 @@ func (a *Agent) takeSteps(ctx context.Context, s State) mo.Result[State] {
 	}
 	Checkpoint(s).RecordConversationStart() // also without hooks
 	s = s.keepRequest().acceptMessages()
+	ctx, cancel := s.read().live.account.withTimeLimit(ctx)
+	defer cancel()
 	for {
 		if !Checkpoint(s).StepOpen() { // the criteria judged an open step before it began
 			next, end := a.judge(ctx, s)
@@ -75,6 +77,9 @@ func (a *Agent) judge(ctx context.Context, s State) (next State, end *mo.Result[
 	verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
 	if err = errguard.Check(err); err != nil {
 		return s, endByError(ctx, s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))
+	}
+	if over == nil {
+		over = l.account.exceededExtra(s)
 	}
 	if over != nil {
 		verdict = Strongest(verdict, Evaluation{Verdict: Forbid, Signal: *over})

@@ -76,6 +76,11 @@ type RunSettings struct {
 	// Hooks, when set, are hooks that this run has in addition to those of the agent:
 	// see WithHooks.
 	Hooks HookSet
+	// Limits are limits of this run and the runs below it, in addition to those of the
+	// agent's criterion: the stricter applies. What the run used before it was resumed
+	// counts. Time also interrupts the current step. A state does not hold these limits,
+	// so they must be set again to resume the run.
+	Limits Limits
 
 	onStep  func(State) bool // called after each step; false ends the run
 	onDelta func(Delta)
@@ -90,7 +95,7 @@ func (a *Agent) beginRun(ctx context.Context, settings *RunSettings, s State) St
 	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onEvent: settings.onEvent, onStep: settings.onStep, conversation: settings.conversation}
 	run := a.identity(settings, s)
 	s = a.withControls(s.beginRun(run, a.requestOf(settings), l))
-	l.account.start(ctx, s, a.limits)
+	l.account.start(ctx, s, a.limits, settings.Limits)
 	l.tell(ctx, RunStarted{s.Run()})
 	return s
 }
@@ -179,7 +184,7 @@ func (a *Agent) resumeRun(ctx context.Context, settings RunSettings, s State) mo
 	}
 	l.tell(ctx, RunResumed{s})
 	s = a.withControls(s.resumeRun(a.requestOf(&settings), l))
-	l.account.start(ctx, s, a.limits)
+	l.account.start(ctx, s, a.limits, settings.Limits)
 	return a.finishRun(ctx, &settings, s, a.run(startedrun.Within(ctx, l), s))
 }
 

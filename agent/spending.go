@@ -3,12 +3,8 @@ package agent
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"math"
-	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/samber/mo"
 
@@ -129,9 +125,10 @@ func (o *openStep) childSpending() *Spending {
 // account counts the usage of a run and the runs below it while it runs.
 type account struct {
 	above  *live
-	limits Limits
-	simple bool // there is no limit except on steps
-	run    *Run // of the frame
+	limits Limits // those of the criterion and extra
+	extra  Limits // of RunSettings, which no criterion checks
+	simple bool   // there is no limit except on steps
+	run    *Run   // of the frame
 
 	children atomic.Pointer[Spending] // usage of the runs below; nil before their first model call
 
@@ -151,10 +148,11 @@ type account struct {
 }
 
 // start starts counting for a run that begins or resumes with s, below the run that ctx belongs to, if
-// any.
-func (a *account) start(ctx context.Context, s State, limits Limits) {
+// any. Limits are those of the criterion, and extra those of RunSettings.
+func (a *account) start(ctx context.Context, s State, limits, extra Limits) {
 	d := s.read()
-	a.limits, a.simple, a.run = limits, limits == (Limits{Steps: limits.Steps}), &d.run
+	limits = limits.Merge(extra)
+	a.limits, a.extra, a.simple, a.run = limits, extra, limits == (Limits{Steps: limits.Steps}), &d.run
 	a.above, _ = startedrun.Above(ctx).(*live)
 	a.at = d
 	if d.steps.Len() > d.first || d.open != nil {
@@ -368,20 +366,6 @@ func (a *account) free(tokens int64, end *live) {
 	}
 }
 
-// checkBelow returns a signal if the spending of this run and the runs below it, spent, has reached a limit of this
-// run, otherwise nil.
-func (a *account) checkBelow(spent *Spending) *Signal {
-	if a.limits == (Limits{}) {
-		return nil
-	}
-	over := a.limits.checkSpending(spent, a.run.Started, State{})
-	if over != nil {
-		over.Source = "limits of run " + string(a.run.ID)
-		over.Message = fmt.Sprintf("the run that this one belongs to, %s of agent %q: %s", a.run.ID, a.run.Agent, over.Message)
-	}
-	return over
-}
-
 // exceeded reports whether the run has reached one of its limits in s, the state after a step.
 func (a *account) exceeded(s State) bool {
 	if a.simple && a.children.Load() == nil { // most agents
@@ -403,145 +387,4 @@ func (a *account) exceededAbove() *Signal {
 		}
 	}
 	return nil
-}
-
-// Limits limits the usage of a run and of the runs below it: see Spending. Zero means no limit; a negative value or
-// NaN allows nothing. It is a plain value.
-//
-// If a criterion has a method Limits() (Limits, bool), its limits also apply to the runs that the run starts: these
-// runs are stopped when a limit is reached. The criteria of package continuation and of capability.UseGuards have
-// this method. See LimitsOf.
-type Limits struct {
-	// Steps is the maximum number of model turns.
-	Steps int
-	// Tokens is the maximum of input and output tokens together.
-	Tokens int64
-	// Cost is the maximum cost in US dollars.
-	Cost float64
-	// Time is the maximum time since the start of the run. Time that the run was parked counts.
-	Time time.Duration
-}
-
-// LimitsOf returns the limits of a criterion: the result of its method Limits, if it has one. Only reports that the
-// criterion has no other effect on a run that Base lets continue; the agent then does not ask it after steps whose
-// calls ran within the limits.
-func LimitsOf(c Criterion) (limits Limits, only bool) {
-	if limited, ok := c.(interface{ Limits() (Limits, bool) }); ok {
-		return limited.Limits()
-	}
-	return Limits{}, c == Base
-}
-
-// Merge returns limits that enforce both: the smaller of each.
-func (l Limits) Merge(m Limits) Limits {
-	return Limits{smaller(l.Steps, m.Steps), smaller(l.Tokens, m.Tokens), smaller(l.Cost, m.Cost), smaller(l.Time, m.Time)}
-}
-
-// smaller returns the smaller of two limits, where zero means no limit.
-func smaller[N int | int64 | float64 | time.Duration](a, b N) N {
-	if a == 0 || math.IsNaN(float64(b)) || b != 0 && b < a {
-		return b
-	}
-	return a
-}
-
-// StopFor returns the signal that ends the run of s because it has reached a limit; of several, the one whose
-// reason ranks highest. It returns None while the run may continue. The signal's Source is empty.
-func (l Limits) StopFor(s State) mo.Option[Signal] {
-	spent := s.Spending()
-	if over := l.checkSpending(&spent, s.Run().Started, s); over != nil {
-		return mo.Some(*over)
-	}
-	return mo.None[Signal]()
-}
-
-// checkSpending returns the signal for the usage of a run that began at began. S may be the zero State.
-func (l Limits) checkSpending(spent *Spending, began time.Time, s State) *Signal {
-	if spent.Usage.InputTokens < 0 || spent.Usage.OutputTokens < 0 || spent.Usage.Tokens() < 0 { // the sum overflowed
-		spent.Unclear = true
-	}
-	switch {
-	case l.Cost != 0 && l.costReached(spent):
-		return l.costSignal(spent, s)
-	case l.Tokens != 0 && (spent.Unclear || spent.Usage.Tokens() >= l.Tokens):
-		return l.tokenSignal(spent)
-	case l.Time != 0 && !began.IsZero() && time.Since(began) > l.Time:
-		passed := time.Since(began)
-		return &Signal{
-			Reason: StopTimeLimit, Message: fmt.Sprintf("%s of at most %s passed", passed.Round(time.Millisecond), max(l.Time, 0)),
-			Details: map[string]any{"elapsedSeconds": passed.Seconds(), "maxSeconds": max(l.Time, 0).Seconds()},
-		}
-	case l.Steps != 0 && spent.Steps >= l.Steps:
-		return &Signal{
-			Reason: StopStepsLimit, Message: fmt.Sprintf("%d of at most %d steps taken%s", spent.Steps, max(l.Steps, 0), spent.withBelow()),
-			Details: map[string]any{"currentSteps": spent.Steps, "maxSteps": max(l.Steps, 0)},
-		}
-	}
-	return nil
-}
-
-// withBelow returns a note that a figure includes the runs below, if it does.
-func (a *Spending) withBelow() string {
-	if a.Below {
-		return ", with the runs that it started"
-	}
-	return ""
-}
-
-func (l Limits) tokenSignal(spent *Spending) *Signal {
-	limit, used := max(l.Tokens, 0), spent.Usage
-	over := &Signal{Reason: StopTokenLimit, Details: map[string]any{"maxTokens": limit}}
-	if spent.Unclear {
-		over.Message = fmt.Sprintf("the token usage of the run is unknown, so the limit of %d cannot be enforced: a reply came "+
-			"without usage, or with a usage that is negative or too large; have the driver set Usage, or remove the token limit", limit)
-		return over
-	}
-	over.Message = fmt.Sprintf("%d of at most %d tokens used%s", used.Tokens(), limit, spent.withBelow())
-	over.Details["totalTokens"], over.Details["inputTokens"], over.Details["outputTokens"] = used.Tokens(), used.InputTokens, used.OutputTokens
-	return over
-}
-
-// costReached reports whether the cost limit is reached, or cannot be enforced.
-func (l Limits) costReached(spent *Spending) bool {
-	cost, known := spent.Usage.Cost.Get()
-	return !known || spent.Unclear || !(cost < l.Cost) // negated, so that the run does not continue if a value is NaN
-}
-
-func (l Limits) costSignal(spent *Spending, s State) *Signal {
-	limit := formatDollars(max(l.Cost, 0))
-	over := &Signal{Reason: StopCostLimit, Details: map[string]any{"maxCost": max(l.Cost, 0)}}
-	cost, known := spent.Usage.Cost.Get()
-	switch {
-	case !known:
-		over.Message = fmt.Sprintf("the cost of the run is unknown, so the limit of %s cannot be enforced: %s came without a cost; "+
-			"have the driver set Usage.Cost, or remove the cost limit", limit, s.firstWithoutCost())
-		return over
-	case spent.Unclear:
-		over.Message = fmt.Sprintf("the cost of the run is unknown, so the limit of %s cannot be enforced: a reply came with a usage "+
-			"that is negative or too large", limit)
-		return over
-	}
-	over.Message = fmt.Sprintf("%s of at most %s spent%s", formatDollars(cost), limit, spent.withBelow())
-	over.Details["currentCost"] = cost
-	return over
-}
-
-// formatDollars formats an amount without floating-point noise.
-func formatDollars(amount float64) string {
-	const dust = 1e6
-	return "$" + strconv.FormatFloat(math.Round(amount*dust)/dust, 'f', -1, 64)
-}
-
-// firstWithoutCost describes the first reply of the run that came without a cost.
-func (s State) firstWithoutCost() string {
-	for i, step := range s.RunSteps() {
-		if step.Message().Role() == "" || step.Usage().Cost.IsPresent() {
-			continue
-		}
-		if model := step.Reply().Model; model != "" {
-			return fmt.Sprintf("the reply of model %q in step %d", model, i)
-		}
-		return fmt.Sprintf("the model's reply in step %d", i)
-	}
-	return "a model's reply"
 }

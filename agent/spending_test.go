@@ -335,3 +335,74 @@ func TestStateOfVersionTwo(t *testing.T) {
 	require.NoError(t, json.Unmarshal(bytes.Replace(text, []byte(`"version": 3`), []byte(`"version": 2`), 1), &before))
 	assert.Equal(t, stored(t, now), stored(t, before))
 }
+
+// RunSettings.Limits stop a run and the runs below it, beside the limits of the criterion.
+func TestLimitsOfOneRun(t *testing.T) {
+	for name, tc := range map[string]struct {
+		criterion agent.Criterion
+		limits    agent.Limits
+		reason    agent.StopReason
+		says      string
+		steps     int
+		seconds   float64
+	}{
+		"steps":                  {nil, agent.Limits{Steps: 4}, agent.StopStepsLimit, "4 of at most 4 steps taken, with the runs that it started", 4, 3},
+		"tokens":                 {nil, agent.Limits{Tokens: 40}, agent.StopTokenLimit, "40 of at most 40 tokens used, with the runs that it started", 4, 4},
+		"cost":                   {nil, agent.Limits{Cost: 1.7}, agent.StopCostLimit, "$2 of at most $1.7 spent, with the runs that it started", 4, 4},
+		"time interrupts a step": {nil, agent.Limits{Time: 1500 * time.Millisecond}, agent.StopTimeLimit, "the time limit of 1.5s has passed", 1, 1.5},
+		"the stricter of both":   {limits{Steps: 3}, agent.Limits{Steps: 4}, agent.StopStepsLimit, "3 of at most 3 steps taken", 3, 2},
+		"the other is stricter":  {limits{Steps: 7}, agent.Limits{Steps: 4}, agent.StopStepsLimit, "4 of at most 4 steps taken", 4, 3},
+		"different ones":         {limits{Tokens: 1000}, agent.Limits{Steps: 4}, agent.StopStepsLimit, "4 of at most 4 steps taken", 4, 4},
+		"nothing is left":        {nil, agent.Limits{Tokens: -1}, agent.StopTokenLimit, "0 of at most 0 tokens used", 0, 0},
+		"no time is left":        {nil, agent.Limits{Time: -1}, agent.StopTimeLimit, "the time limit of 0s has passed", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				settings := agent.RunSettings{Limits: tc.limits}
+				final, err := family(t, tc.criterion).RunWith(t.Context(), settings, agent.NewState(), agent.UserText("go")).Get()
+				require.NoError(t, err)
+				assert.Equal(t, agent.StatusStopped, final.Status())
+				got := final.StopSignal().OrEmpty()
+				assert.Equal(t, tc.reason, got.Reason)
+				assert.Contains(t, got.Message, tc.says)
+				assert.Equal(t, tc.steps, final.Spending().Steps)
+				assert.InDelta(t, tc.seconds, time.Since(began).Seconds(), 0.01)
+			})
+		})
+	}
+}
+
+// What a run and the runs below it used before it was resumed counts, and so does the time that it was parked.
+func TestLimitsOfAResumedRun(t *testing.T) {
+	asks := made(t, agent.Config{Name: "child", Driver: counting("write", 1), Executor: &wantsYes{}, Approver: agent.ParkApprover})
+	parent := made(t, agent.Config{Name: "parent", Driver: counting("delegate", 1), Executor: &delegates{to: asks}, Parallel: 2})
+	for name, tc := range map[string]struct {
+		limits agent.Limits
+		reason agent.StopReason
+		steps  int
+	}{
+		"steps":  {agent.Limits{Steps: 3}, agent.StopStepsLimit, 3},
+		"tokens": {agent.Limits{Tokens: 30}, agent.StopTokenLimit, 3},
+		"time":   {agent.Limits{Time: time.Hour}, agent.StopTimeLimit, 3},
+		"enough": {agent.Limits{Steps: 7, Tokens: 70, Time: 3 * time.Hour}, agent.StopCompleted, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, err := parent.RunWith(t.Context(), agent.RunSettings{Limits: agent.Limits{Steps: 4}}, agent.NewState(), agent.UserText("go")).Get()
+				require.NoError(t, err)
+				time.Sleep(2 * time.Hour)
+				for s.Parked() {
+					require.NotEmpty(t, s.Interventions())
+					for _, i := range s.Interventions() {
+						s = s.WithApproval(i.CallID(), agent.Approval{Verdict: agent.Approve})
+					}
+					s, err = parent.RunWith(t.Context(), agent.RunSettings{Resume: true, Limits: tc.limits}, stored(t, s)).Get()
+					require.NoError(t, err)
+				}
+				assert.Equal(t, tc.reason, s.StopSignal().OrEmpty().Reason)
+				assert.Equal(t, tc.steps, s.Spending().Steps)
+			})
+		})
+	}
+}

@@ -43,7 +43,7 @@ var benchStores = []struct {
 }
 
 // BenchmarkStep measures a step with one tool call in a run of 100, without a store and with
-// each, side by side: what it takes, and what the slowest of a hundred does.
+// each, side by side: the mean, and the slowest of a hundred.
 func BenchmarkStep(b *testing.B) {
 	for _, s := range benchStores {
 		b.Run("store="+s.name, func(b *testing.B) {

@@ -42,7 +42,7 @@ func newFamily() *family {
 	return &family{effects: map[string]int{}, keys: map[string]map[string]bool{}, models: map[string]int{}, told: map[string]int{}}
 }
 
-// ofCalls is who works for which calls.
+// ofCalls names the agents by the calls that start them.
 var ofCalls = map[string]string{".": "boss", "n": "north", "s": "south", "n/l": "north leaf", "s/l": "south leaf"}
 
 func (f *family) build(t *testing.T, k *durable.Keeper) *agent.Agent {
@@ -117,9 +117,9 @@ func (f *family) member(name string, steps ...[]agent.ToolCall) builder.AgentBui
 
 const familyCalls = 1 + 2*3
 
-// Wherever a run with others below it is cut off, all of them go on from there: no call
-// that the journal has as answered is made again, at any depth, and no reply that it has
-// is asked for again. There is one run in the store.
+// Wherever a run with others below it is cut off, all of them continue from there: no call
+// that the journal records as answered runs again, at any depth, and the model is not asked
+// again for a recorded reply. There is one run in the store.
 func TestSubagentsGoOnFromWhereTheyWereCutOff(t *testing.T) {
 	t.Parallel()
 	undisturbed, store := newFamily(), openStore(t)
@@ -173,7 +173,7 @@ func TestSubagentsGoOnFromWhereTheyWereCutOff(t *testing.T) {
 	assert.Greater(t, cuts, 50)
 }
 
-// familyJournal returns what the journal says was begun, answered and replied.
+// familyJournal returns the calls that the journal records as begun and as answered, and the replies.
 func familyJournal(t *testing.T, store durable.Store) (begun, done, replies map[string]bool) {
 	t.Helper()
 	entries, err := store.Entries(t.Context(), "run", 0)
@@ -202,7 +202,7 @@ func familyJournal(t *testing.T, store durable.Store) (begun, done, replies map[
 }
 
 // Sub-agents that wait are one row: the questions are those of the run that the caller
-// started, any process may answer, and another process goes on. The store may be encrypted.
+// started, any process may answer, and another process continues. The store may be encrypted.
 func TestSubagentsThatWait(t *testing.T) {
 	key := []byte(strings.Repeat("k", 32))
 	for _, encrypted := range []bool{false, true} {
@@ -271,8 +271,8 @@ func TestSubagentsThatWait(t *testing.T) {
 	}
 }
 
-// What else may become of sub-agents that wait: their time is over, a person's no ends
-// the run, or an operator cancels it. All of them end, once.
+// Sub-agents that wait also end when their time is over, when a rejection ends the run, and
+// when an operator cancels it: each ends once.
 func TestTheEndOfSubagentsThatWait(t *testing.T) {
 	for name, tc := range map[string]struct {
 		within time.Duration
@@ -326,8 +326,8 @@ func TestTheEndOfSubagentsThatWait(t *testing.T) {
 	}
 }
 
-// A process that goes away lets sub-agents park at the end of their steps; another goes
-// on with them. Nothing is in doubt, so nothing is done twice.
+// A process that is suspended lets sub-agents park at the end of their steps, and another
+// continues them. No call is in doubt, so none runs twice.
 func TestSuspendedSubagents(t *testing.T) {
 	f, store := newFamily(), openStore(t)
 	k := durable.Keep(store, durable.Options{})
@@ -353,7 +353,7 @@ func TestSuspendedSubagents(t *testing.T) {
 }
 
 // A process that is cut off in the middle of a call of a sub-agent leaves the call open:
-// it is made again, and not answered with "cancelled".
+// the call runs again, and is not answered with "cancelled".
 func TestSubagentsThatAreCutOff(t *testing.T) {
 	want := func() string {
 		f := newFamily()
@@ -390,7 +390,7 @@ func TestSubagentsThatAreCutOff(t *testing.T) {
 	}
 }
 
-// An agent that keeps its runs is no sub-agent of one that does not.
+// An agent with a keeper cannot be a sub-agent of an agent without one.
 func TestASubagentIsKeptWithItsParentOrNotAtAll(t *testing.T) {
 	f := newFamily()
 	below := f.member("below").With(capability.UseDurability{Keeper: durable.Keep(openStore(t), durable.Options{})})
@@ -398,8 +398,8 @@ func TestASubagentIsKeptWithItsParentOrNotAtAll(t *testing.T) {
 	require.ErrorContains(t, err, `agent "below": its runs are durable but those of its parent agent are not`)
 }
 
-// A tool that starts a run by itself, and knows nothing of the one that it has started before, gets an error, and no second
-// run.
+// A tool that starts a run by itself, without looking for the run that it has started before, gets an error and no
+// second run.
 func TestARunThatHasBegunIsNotStartedAgain(t *testing.T) {
 	store := openStore(t)
 	starts := 0

@@ -21,7 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// commits is a store that notes the kinds of the entries of each commit.
+// commits is a store that records the kinds of the entries of each commit.
 type commits struct {
 	durable.Store
 
@@ -51,7 +51,7 @@ func (p parallel) Install(plan capability.Plan) mo.Result[capability.Plan] {
 	return mo.Ok(plan.WithParallel(p.calls))
 }
 
-// committer returns an agent of one step with so many calls and its store.
+// committer returns an agent of one step with a number of calls, and its store.
 func committer(t *testing.T, calls int, settle time.Duration, more ...capability.Capability) (*agent.Agent, *commits) {
 	t.Helper()
 	store := &commits{Store: openStore(t)}

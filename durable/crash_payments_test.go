@@ -33,7 +33,7 @@ import (
 // The crash test of payments: a run and its sub-agents pay invoices, with approvals that are given at once and approvals
 // that the run parks for, with hooks that rewrite calls (some in another way in each process), with retries, parallel
 // calls and a custom executor. The process is killed with SIGKILL again and again. Payments are lines of a ledger outside
-// of the run. No invoice is paid twice, none is lost, every call in doubt is told to the person, and no approval counts
+// of the run. No invoice is paid twice, none is lost, the person is asked about every call in doubt, and no approval counts
 // twice. "make crash" kills more than 300 such processes.
 
 // crashPays is set in the environment of a process that pays.
@@ -45,7 +45,7 @@ const (
 	payKills   = 8 // of one run
 )
 
-// invoices returns what is paid in a run: the tool that pays an invoice, by the invoice.
+// invoices returns the invoices of a run, with the tool that pays each.
 func invoices() map[string]string {
 	out := map[string]string{}
 	add := func(prefix string, steps int) {
@@ -78,7 +78,7 @@ type cashier struct {
 	start string // differs from process to process
 }
 
-// tick tells the process that kills this one how far it has come.
+// tick reports progress to the process that kills this one.
 func (c *cashier) tick(what string) { _, _ = os.Stdout.WriteString(what + "\n") }
 
 func (c *cashier) note(file string, words ...string) error {
@@ -97,7 +97,7 @@ func (c *cashier) pay(call toolexec.Call, p payment) (string, error) {
 	return "paid " + p.Invoice, c.note("ledger", p.Invoice, call.IdempotencyKey(), p.Memo)
 }
 
-// transfer pays, and keeps to the idempotency key as its bank does. At first it sometimes fails, before or after.
+// transfer pays once for each idempotency key, as a bank does. At first it sometimes fails, before or after the payment.
 func (c *cashier) transfer(_ context.Context, call toolexec.Call, p payment) (string, error) {
 	if call.Attempt < 3 && rand.IntN(3) == 0 {
 		return "", errors.New("the bank is away")
@@ -109,7 +109,7 @@ func (c *cashier) transfer(_ context.Context, call toolexec.Call, p payment) (st
 	return said, err
 }
 
-// till is a custom executor: it knows nothing of approvals and of doubt.
+// till is a custom executor, without code for approvals and calls in doubt.
 type till struct{ c *cashier }
 
 func (x till) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
@@ -210,7 +210,7 @@ func (c *cashier) guard() hooks.Hook {
 	})
 }
 
-// approve answers at once, or has the run park.
+// approve answers at once, or parks the run.
 func (c *cashier) approve(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
 	if p.Call.Name == "wire" {
 		return agent.Approval{Verdict: agent.Park}, nil
@@ -218,7 +218,7 @@ func (c *cashier) approve(_ context.Context, _ agent.State, p *agent.Prepared) (
 	return c.decide(*p.Call, p.Questions().InDoubt())
 }
 
-// decide returns what the person says, who looks into the ledger when a call is in doubt.
+// decide returns the answer of the person, which depends on the ledger when a call is in doubt.
 func (c *cashier) decide(call agent.ToolCall, doubt bool) (agent.Approval, error) {
 	var in payment
 	if err := json.Unmarshal([]byte(call.Arguments), &in); err != nil {
@@ -240,7 +240,7 @@ func (c *cashier) decide(call agent.ToolCall, doubt bool) (agent.Approval, error
 	return agent.Approval{Verdict: agent.Approve, By: "ann"}, c.note("approvals", what)
 }
 
-// ticking is a store that tells of each write.
+// ticking is a store that reports each write.
 type ticking struct {
 	durable.Store
 
@@ -288,8 +288,8 @@ func paying(ctx context.Context, store durable.Store, dir string) error {
 	}
 }
 
-// payingProcess goes on with the run in a process of its own, which is killed when it has told so many things; it
-// reports how many it has told, and whether it ended by itself.
+// payingProcess continues the run in a process of its own, and kills that process after most ticks. It returns the
+// number of ticks, and whether the process ended by itself.
 func payingProcess(t *testing.T, dir, at string, most int) (told int, ended bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -322,11 +322,11 @@ func crashPayments(t *testing.T, runs int, where func(t *testing.T, dir string) 
 	for n := range runs {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { total.add(payOnce(t, random, all, where)) })
 	}
-	t.Logf("%d runs with %d payments each, %d SIGKILLs: %d calls in doubt, %d doubts told, %d repeated, %d of unknown outcome, %d delivered again with the same key, %d doubled, %d lost",
+	t.Logf("%d runs with %d payments each, %d SIGKILLs: %d calls in doubt, %d questions about them, %d repeated, %d of unknown outcome, %d delivered again with the same key, %d doubled, %d lost",
 		runs, len(invoices()), total.kills, total.doubts, total.told, total.repeated, total.unknown, total.again, total.doubled, total.lost)
 }
 
-// paid is what became of the payments of some runs.
+// paid counts the outcomes of the payments of some runs.
 type paid struct{ kills, doubts, told, repeated, unknown, again, doubled, lost int }
 
 func (p *paid) add(q paid) {
@@ -334,7 +334,8 @@ func (p *paid) add(q paid) {
 	p.unknown, p.again, p.doubled, p.lost = p.unknown+q.unknown, p.again+q.again, p.doubled+q.doubled, p.lost+q.lost
 }
 
-// payOnce has one run killed again and again, and looks into the ledger when it has ended. Such a run tells about so many things.
+// payOnce kills one run again and again, and compares the ledger with the journal when the run has ended. All is the
+// number of ticks of such a run.
 func payOnce(t *testing.T, random *rand.Rand, all int, where func(t *testing.T, dir string) string) (p paid) {
 	dir := t.TempDir()
 	at := where(t, dir)
@@ -404,7 +405,7 @@ func payOnce(t *testing.T, random *rand.Rand, all int, where func(t *testing.T, 
 	return p
 }
 
-// inDoubt returns the invoices of the calls that the journal has as begun and not as answered, and that no key protects.
+// inDoubt returns the invoices of the calls that the journal records as begun and not as answered, and that no key protects.
 func inDoubt(t *testing.T, at string) []string {
 	t.Helper()
 	store, err := openAt(t.Context(), at)
@@ -429,7 +430,7 @@ func inDoubt(t *testing.T, at string) []string {
 	return out
 }
 
-// lastResults returns what was told last of each invoice.
+// lastResults returns the last status of each invoice.
 func lastResults(t *testing.T, dir string) map[string]agent.ToolStatus {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "results"))

@@ -29,7 +29,7 @@ import (
 )
 
 // The crash test: a process runs 50 steps and is killed with SIGKILL at a random moment,
-// others go on with the run until it is over. "make crash" does it 200 times on SQLite
+// others continue the run until it has ended. "make crash" does it 200 times on SQLite
 // and 50 times on PostgreSQL; a plain test a few times.
 const (
 	crashDir   = "GRAPNEL_CRASH_DIR"   // in which a process that is going to be killed works
@@ -52,7 +52,7 @@ func TestCrashPostgres(t *testing.T) {
 	crash(t, max(crashCount(4)/2, 2), func(t *testing.T, _ string) string { return parts.Postgres(t) })
 }
 
-// The same where the steps are those of a sub-agent of the run that is kept.
+// The same with the steps in a sub-agent of the durable run.
 func TestCrashSubagentSQLite(t *testing.T) {
 	t.Setenv(crashBelow, "yes")
 	crash(t, max(crashCount(4)/2, 2), func(t *testing.T, dir string) string { return filepath.Join(dir, "runs.db") })
@@ -75,8 +75,8 @@ func openAt(ctx context.Context, where string) (durable.Store, error) {
 	return sqlite.Open(ctx, where, sqlite.Options{Sync: sqlite.SyncNormal}) // a process is killed here, not the power cut off
 }
 
-// crashing returns what the process does that is going to be killed: it begins the run, or
-// goes on with it. What it does outside of the journal it notes in files, a line each.
+// crashing executes the process that is going to be killed, and returns its exit code: it begins the run, or
+// continues it. It writes a line into a file for each effect outside of the journal.
 func crashing(dir string) int {
 	ctx := context.Background()
 	err := func() error {
@@ -179,7 +179,7 @@ func crashMails() int {
 	return crashSteps/10 + 2
 }
 
-// counted returns the lines of a file with how often each is there.
+// counted returns the lines of a file with the number of their occurrences.
 func counted(t *testing.T, dir, file string) map[string]int {
 	t.Helper()
 	out := map[string]int{}
@@ -195,7 +195,7 @@ func counted(t *testing.T, dir, file string) map[string]int {
 	return out
 }
 
-// crashRandom says when processes are killed.
+// crashRandom determines when processes are killed.
 func crashRandom(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -222,8 +222,8 @@ func crash(t *testing.T, runs int, where func(t *testing.T, dir string) string) 
 	t.Logf("%d runs, %d kills, %d calls delivered again, %d replies asked for again", runs, kills, deliveries, asked)
 }
 
-// crashOnce runs one run through several processes, of which one takes about so long for
-// all of it, and holds what came of it against what the journal said after each.
+// crashOnce executes one run in several processes, and compares the effects with the journal
+// after each. One undisturbed process takes about as long as the given time.
 func crashOnce(t *testing.T, random *rand.Rand, took time.Duration, where func(t *testing.T, dir string) string) (kills, again, twice int) {
 	dir := t.TempDir()
 	at := where(t, dir)
@@ -280,8 +280,8 @@ func crashOnce(t *testing.T, random *rand.Rand, took time.Duration, where func(t
 	return kills, again, twice
 }
 
-// process goes on with the run in a process of its own, which is killed after so long;
-// it reports whether it ended by itself.
+// process continues the run in a process of its own, and kills that process after patience. It
+// reports whether the process ended by itself.
 func process(t *testing.T, dir, at string, patience time.Duration) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -296,7 +296,7 @@ func process(t *testing.T, dir, at string, patience time.Duration) bool {
 	return true
 }
 
-// journalAfter notes what the journal says has happened: of that nothing may happen
+// journalAfter records what the journal contains after a kill: none of it may happen
 // again.
 func journalAfter(t *testing.T, dir, at string, replied, done map[string]int, doubted map[string]bool, mailed map[string]int) {
 	t.Helper()

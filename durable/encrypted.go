@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -37,6 +38,9 @@ type DecryptError struct {
 	Of string
 	// Why says what is wrong and what to do.
 	Why string
+	// Key identifies the key with which the data is encrypted, if the store does not have that key.
+	// It reveals nothing about the key. It is empty if something else is wrong.
+	Key string
 }
 
 func (e *DecryptError) Error() string { return fmt.Sprintf("decrypting %s: %s", e.Of, e.Why) }
@@ -133,7 +137,9 @@ func (x encrypted) decrypt(data []byte, p spot) ([]byte, error) {
 	id := keyID(data[len(cipherMark):head])
 	key, known := x.keys[id]
 	if !known {
-		return fail(fmt.Sprintf("encrypted with key %s, which is not configured: add that key", id))
+		return nil, &DecryptError{
+			Of: p.name, Key: id.String(), Why: fmt.Sprintf("encrypted with key %s, which is not configured: add that key", id),
+		}
 	}
 	plain, err := key.Open(nil, data[head:head+nonceSize], data[head+nonceSize:], p.bound)
 	if err != nil {
@@ -301,7 +307,7 @@ func (x encrypted) Signals(ctx context.Context, owner string) ([]Signal, error) 
 			continue
 		}
 		data, err := base64.StdEncoding.DecodeString(s.Text)
-		if err != nil || len(data) == 0 {
+		if err != nil || !bytes.HasPrefix(data, []byte(cipherMark)) {
 			data = []byte(s.Text) // it is not encrypted
 		}
 		plain, err := x.decrypt(data, signalSpot(s.Run, s))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Whatever a store holds: what is not encrypted with the key, for this place, is
-// never taken for data.
+// Whatever a store holds, data that is not encrypted with the key, for this place, is
+// an error.
 func FuzzDecrypt(f *testing.F) {
 	store, err := Encrypt(nil, Encryption{Key: bytes.Repeat([]byte{1}, 32)})
 	if err != nil {

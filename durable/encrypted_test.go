@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -269,4 +270,49 @@ func ExampleEncrypt() {
 	// a secret <nil>
 	// false <nil>
 	// encrypting a store: key 0 has 9 bytes: expected 32 random bytes
+}
+
+// Without a key, encrypted data is an error that names its key, and plain data is read as it is.
+func TestRequirePlain(t *testing.T) {
+	inner := openStore(t)
+	encrypted, err := durable.Encrypt(inner, durable.Encryption{Key: make([]byte, 32)})
+	require.NoError(t, err)
+	secret, err := encrypted.Submit(t.Context(), durable.Job{Input: []byte("secret")})
+	require.NoError(t, err)
+	plain := durable.RequirePlain(inner)
+	_, err = plain.Input(t.Context(), secret[0].ID)
+	refused, ok := errors.AsType[*durable.DecryptError](err)
+	require.True(t, ok, "%v", err)
+	assert.NotEmpty(t, refused.Key)
+	assert.Contains(t, refused.Error(), "encrypted with key "+refused.Key)
+
+	open, err := plain.Submit(t.Context(), durable.Job{Input: []byte("open")})
+	require.NoError(t, err)
+	for _, s := range []durable.Store{inner, plain} {
+		input, err := s.Input(t.Context(), open[0].ID)
+		require.NoError(t, err)
+		assert.Equal(t, "open", string(input))
+	}
+}
+
+// A text that happens to be base64 is not taken for an encrypted one.
+func TestPlainContextThatLooksEncoded(t *testing.T) {
+	store := openStore(t)
+	run := submitClerk(t, store, nil)
+	_, err := store.Acquire(t.Context(), run.ID, "one", time.Hour, durable.TakeFree)
+	require.NoError(t, err)
+	require.NoError(t, store.Signal(t.Context(), run.ID, durable.Signal{Kind: durable.SignalContext, Text: "stop"}))
+	signals, err := durable.RequirePlain(store).Signals(t.Context(), "one")
+	require.NoError(t, err)
+	require.Len(t, signals, 1)
+	assert.Equal(t, "stop", signals[0].Text)
+}
+
+// A store that requires plain data is a store like any other.
+func TestRequirePlainIsAStore(t *testing.T) {
+	t.Parallel()
+	durabletest.TestStore(t, func(t *testing.T) durable.Store {
+		t.Helper()
+		return durable.RequirePlain(openPlain(t, filepath.Join(t.TempDir(), "runs.db")))
+	})
 }

@@ -40,9 +40,9 @@ func (k *Keeper) Open(ctx context.Context, r Run) (context.Context, *Execution) 
 	}}
 }
 
-// Input returns the input of the job.
-func (x *Execution) Input(ctx context.Context) ([]byte, error) {
-	return x.h.keeper.store.Input(ctx, x.h.lease.Run)
+// Input returns the input of the job and its limits.
+func (x *Execution) Input(ctx context.Context) (input []byte, limits agent.Limits, err error) {
+	return InputOf(ctx, x.h.keeper.store, x.h.lease.Run)
 }
 
 // Entries returns the journal of the run.

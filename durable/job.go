@@ -44,6 +44,10 @@ type Job struct {
 	Root   agent.RunID
 	// Input is what the run begins with: see AgentJob and CommandJob. It is opaque to the store.
 	Input []byte
+	// Limits, unless zero, are the remaining budget: they limit the run and the runs below it, in
+	// addition to the limits of the agent; the stricter applies. What the run used before it was resumed
+	// counts, and Time begins with the first attempt. A run of a command has only a Time. See InputOf.
+	Limits agent.Limits
 	// Demands are labels that a worker must have to run the job: label names with their values.
 	Demands map[string]string
 	// Labels are names and values by which runs are listed.
@@ -66,8 +70,8 @@ const maxLabel = 256
 
 var labelName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$`)
 
-// Prepare returns the job with its defaults filled in. It returns an error for a job that a store must
-// not accept. Stores call it first.
+// Prepare returns the job with its defaults filled in, and with its Limits as a part of its Input, which is
+// where a store keeps them. It returns an error for a job that a store must not accept. Stores call it first.
 func (j Job) Prepare() (Job, error) {
 	if j.ID == "" {
 		j.ID = agent.NewRunID()
@@ -81,7 +85,9 @@ func (j Job) Prepare() (Job, error) {
 	if j.Root == "" {
 		j.Root = j.ID
 	}
-	err := errors.Join(checkLabels("demand", j.Demands), checkLabels("label", j.Labels))
+	input, err := withLimits(j.Input, j.Limits)
+	j.Input, j.Limits = input, agent.Limits{}
+	err = errors.Join(err, checkLabels("demand", j.Demands), checkLabels("label", j.Labels))
 	switch {
 	case err != nil:
 	case len(j.Name) > maxLabel || len(j.Version) > maxLabel || len(j.IdempotencyKey) > maxLabel:

@@ -25,8 +25,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// openStore opens a new store that does not wait for the disk: what survives a loss of
-// power is not tried here.
+// openStore opens a new store that does not wait for the disk: these tests do not cover a loss
+// of power.
 func openStore(t *testing.T) durable.Store {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
@@ -35,8 +35,8 @@ func openStore(t *testing.T) durable.Store {
 	return store
 }
 
-// world is what a run changes outside of itself, and what it asked for: it outlives the
-// process that the run runs in.
+// world holds the effects of a run outside of itself, and counts its requests. It outlives the
+// process that executes the run.
 type world struct {
 	mu      sync.Mutex
 	effects map[string]int // by idempotency key
@@ -93,7 +93,7 @@ func (w *world) agent(t *testing.T, k *durable.Keeper, more ...capability.Capabi
 	return a
 }
 
-// brittle is a store of a process that dies after so many entries.
+// brittle is the store of a process that dies after a number of entries.
 type brittle struct {
 	durable.Store
 
@@ -128,9 +128,9 @@ func said(s agent.State) string {
 	return b.String()
 }
 
-// Wherever a run is cut off, it goes on from there: the transcript is that of an
-// undisturbed run, every effect is there, what was written down as done is not done
-// again, and no reply is asked for twice that was written down.
+// Wherever a run is cut off, it continues from there: the transcript is that of an
+// undisturbed run, every effect is there, and nothing is done again that the journal
+// records as done, replies included.
 func TestARunGoesOnFromWhereItWasCutOff(t *testing.T) {
 	t.Parallel()
 	undisturbed := newWorld()
@@ -202,7 +202,7 @@ func TestARunGoesOnFromWhereItWasCutOff(t *testing.T) {
 	}
 }
 
-// What a hook does once it does once, unless its outcome is unknown; then again, or not.
+// A func of Once runs once, unless its outcome is unknown: then it runs again, or not.
 func TestOnce(t *testing.T) {
 	inner := openStore(t)
 	w := newWorld()
@@ -258,7 +258,7 @@ func asks(name string) capability.Capability {
 }
 
 // LH-63, LH-68, LH-69, LH-70: a run that waits is rows in a store and
-// nothing else; another process answers, a third goes on; what has ended is read as it
+// nothing else; another process answers, a third continues; a run that has ended is read as it
 // ended. Each call has one answer, behind the reply that asked for it.
 func TestAParkedRun(t *testing.T) {
 	store, w := openStore(t), newWorld()
@@ -329,7 +329,7 @@ func TestAParkedRun(t *testing.T) {
 	assert.Equal(t, map[string]int{"a": lastStep, "b": lastStep}, answers)
 }
 
-// While the switch is on no tool runs, in runs that are under way as well.
+// While the switch is on, no tool runs, also in runs that have begun.
 func TestDenyTools(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
@@ -350,7 +350,7 @@ func TestDenyTools(t *testing.T) {
 	}
 }
 
-// A process that was thought dead writes no more, and its run says so.
+// A process that lost its run because it was taken for dead cannot write, and its run returns ErrStale.
 func TestAStaleProcess(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
@@ -375,7 +375,7 @@ func TestAStaleProcess(t *testing.T) {
 	}
 }
 
-// A run that is wanted cancelled ends as cancelled: one that runs, and one that waits.
+// A run whose cancellation is requested ends as cancelled: one that runs, and one that waits.
 func TestCancel(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{Lease: 30 * time.Millisecond})
@@ -410,7 +410,7 @@ func TestCancel(t *testing.T) {
 	assert.Empty(t, about.AnswerBy)
 }
 
-// A process that goes away lets its runs go after the step that is under way.
+// A process that is suspended releases its runs after their current step.
 func TestSuspend(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
@@ -437,7 +437,7 @@ func TestSuspend(t *testing.T) {
 	assert.Len(t, w.effects, 2*lastStep)
 }
 
-// A store that is away for a while holds a run up and does not end it.
+// A store that fails for a while delays a run and does not end it.
 func TestAStoreThatIsAwayForAWhile(t *testing.T) {
 	inner, w := openStore(t), newWorld()
 	flaky := &failing{Store: inner}
@@ -451,7 +451,7 @@ func TestAStoreThatIsAwayForAWhile(t *testing.T) {
 	assert.Positive(t, flaky.failed)
 }
 
-// failing is a store of which every fourth write fails.
+// failing is a store whose every fourth write fails.
 type failing struct {
 	durable.Store
 
@@ -466,7 +466,7 @@ func (s *failing) Commit(ctx context.Context, l durable.Lease, c durable.Commit)
 	return s.Store.Commit(ctx, l, c)
 }
 
-// The agent is one of a test script here, to see that scripts and stores go together.
+// The agent comes from a test script: scripts and stores work together.
 func TestARunWithoutToolsIsKept(t *testing.T) {
 	store := openStore(t)
 	a, err := builder.New().WithDriver(agenttest.Script(agenttest.Say("hello"))).
@@ -481,7 +481,7 @@ func TestARunWithoutToolsIsKept(t *testing.T) {
 	require.ErrorContains(t, err, "no keeper")
 }
 
-// half is a store of which some reads fail.
+// half is a store with some reads that fail.
 var errAway = errors.New("the database is away")
 
 type half struct {
@@ -505,8 +505,8 @@ func (s *half) Questions(ctx context.Context, id agent.RunID) ([]durable.Questio
 	return s.Store.Questions(ctx, id)
 }
 
-// LH-47, LH-54, LH-69: a run whose answers, or whose cancelling, cannot be read does not go
-// on; with no question on record nothing counts as answered. It can be resumed afterwards.
+// LH-47, LH-54, LH-69: a run whose answers or cancellation cannot be read does not continue;
+// without a stored question no answer counts. The run can be resumed afterwards.
 func TestWhatCannotBeReadIsNoYes(t *testing.T) {
 	inner, w := openStore(t), newWorld()
 	k := durable.Keep(inner, durable.Options{})
@@ -538,8 +538,8 @@ func TestWhatCannotBeReadIsNoYes(t *testing.T) {
 	assert.Equal(t, agent.StatusDone, s.Status())
 }
 
-// LH-50, LH-72: what is stored is what the hooks let out; a person's no is stored when it
-// is told.
+// LH-50, LH-72: the store has what has passed the hooks; a rejection is stored before the model
+// reads it.
 func TestWhatIsStored(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
@@ -578,7 +578,7 @@ func TestWhatIsStored(t *testing.T) {
 	assert.Equal(t, agent.StopRejected, about.Reason)
 }
 
-// A run that never got its input in is no run: it is told so, once, and is over.
+// A run whose input was never accepted ends with ErrNotBegun when it is resumed.
 func TestARunThatNeverBegan(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
@@ -594,7 +594,7 @@ func TestARunThatNeverBegan(t *testing.T) {
 	assert.Empty(t, due)
 }
 
-// The agent itself cannot go on with a run that is kept, and says who can.
+// Agent.Resume refuses a durable run, and its error names Keeper.Resume.
 func TestAKeptRunIsResumedByItsKeeper(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
@@ -605,7 +605,7 @@ func TestAKeptRunIsResumedByItsKeeper(t *testing.T) {
 	require.ErrorContains(t, err, "Keeper.Resume")
 }
 
-// An answer that comes too late is none: what the question said for that case counts.
+// An answer after the deadline does not count: OnTimeout of the question applies.
 func TestAnAnswerThatComesTooLate(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})
@@ -624,8 +624,8 @@ func TestAnAnswerThatComesTooLate(t *testing.T) {
 	assert.Equal(t, "timeout", last.Result(0).DecidedBy)
 }
 
-// Wherever a run is cut off that goes on after an answer, the answer stays what it was,
-// nothing is asked any more, and nothing is done twice that was written down.
+// Wherever a run is cut off after an answer, the answer stays the same, no question is asked
+// again, and nothing is done twice that the journal records as done.
 func TestAnAnsweredRunGoesOnFromWhereItWasCutOff(t *testing.T) {
 	t.Parallel()
 	for writes, ended := int64(0), false; !ended; writes++ {
@@ -667,7 +667,7 @@ func TestAnAnsweredRunGoesOnFromWhereItWasCutOff(t *testing.T) {
 	}
 }
 
-// Hooks of calls that run at once do a thing once, too.
+// A func of Once also runs once when hooks of parallel calls use the same name.
 func TestOnceAtOnce(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})

@@ -29,8 +29,8 @@ import (
 // parkedRuns is how many runs the test parks; "make parked" does it with 100,000.
 const parkedRuns = "GRAPNEL_PARKED_RUNS"
 
-// Parked runs are rows: no goroutine, nothing in memory. Each goes on when it was
-// approved, and of two who approve at once exactly one does.
+// Parked runs are rows: no goroutine, nothing in memory. Each continues when it was
+// approved, and of two approvals at once exactly one counts.
 func TestParkedRuns(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv(parkedRuns))
 	if err != nil {
@@ -104,7 +104,7 @@ func TestParkedRuns(t *testing.T) {
 		n, parking/time.Duration(n), int(more)/n, int(size)/n, took[len(took)/2], took[len(took)*99/100])
 }
 
-// Two who resume one run at once: one does, the other is told or finds it done.
+// Of two processes that resume one run at once, one resumes it; the other gets a HeldError or the ended run.
 func TestTwoResumeOneRun(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	k := durable.Keep(store, durable.Options{})

@@ -20,8 +20,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// threeCalls is a run of one step with three calls, of which some need approval. It notes what
-// happens, in all processes.
+// threeCalls is a run of one step with three calls, some of which need approval. It records the
+// events of all processes.
 type threeCalls struct {
 	gated    map[string]bool // by the N of the call
 	parallel int
@@ -36,7 +36,7 @@ func (x *threeCalls) note(format string, args ...any) {
 	x.log = append(x.log, fmt.Sprintf(format, args...))
 }
 
-// lines returns what was noted of a kind since the last call of logged.
+// lines returns the recorded events of a kind since the last call of logged.
 func (x *threeCalls) lines(kind string) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -92,7 +92,7 @@ func (x *threeCalls) agent(t *testing.T, k *durable.Keeper, more ...hooks.Hook) 
 	return a
 }
 
-// begun returns how many calls the journal of the run has as begun or answered.
+// begun returns the number of calls that the journal records as begun or answered.
 func begun(t *testing.T, store durable.Store, id agent.RunID) (n int) {
 	t.Helper()
 	entries, err := store.Entries(t.Context(), id, 0)
@@ -162,9 +162,9 @@ func TestApprovalPausesTheWholeStep(t *testing.T) {
 	}
 }
 
-// when the run goes on, all controls are asked about every call of the step before
-// the approved one runs, also those that the agent did not have when it parked. What they
-// say now counts: an approval is no way around them.
+// when the run continues, all controls judge every call of the step before
+// the approved one runs, also controls that the agent did not have when it parked. Their
+// new decisions count: an approval does not bypass them.
 func TestControlsRunOnResume(t *testing.T) {
 	controls := []string{"control 1", "late 1", "control 2", "late 2", "control 3", "late 3"}
 	for name, tc := range map[string]struct {

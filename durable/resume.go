@@ -174,14 +174,18 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 	if a == nil {
 		return fail(errNoAgent)
 	}
-	return a.Resume(context.WithValue(ctx, leased{}, c), s)
+	_, limits, err := InputOf(context.WithoutCancel(ctx), k.store, id) // a cancelled run ends as cancelled
+	if err != nil {
+		return fail(err)
+	}
+	return a.RunWith(context.WithValue(ctx, leased{}, c), agent.RunSettings{Resume: true, Limits: limits}, s)
 }
 
 // start starts a job that has not begun: its journal has no state.
 func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim) mo.Result[agent.State] {
-	input, err := c.input, error(nil)
+	input, limits, err := c.input, agent.Limits{}, error(nil)
 	if input == nil {
-		input, err = k.store.Input(ctx, about.ID)
+		input, limits, err = InputOf(ctx, k.store, about.ID)
 	}
 	if err != nil {
 		return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, err))
@@ -205,7 +209,7 @@ func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim)
 	if a == nil {
 		return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, errNoAgent))
 	}
-	settings := agent.RunSettings{ID: about.ID}
+	settings := agent.RunSettings{ID: about.ID, Limits: limits}
 	if about.Parent != "" {
 		settings.Parent = agent.Run{ID: about.Parent, Root: about.Root}
 	}

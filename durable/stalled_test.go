@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// stalling is a store whose first append does not answer, or fails, until its observer was told.
+// stalling is a store whose first append does not answer, or fails, until its observer was notified.
 type stalling struct {
 	durable.Store
 
@@ -54,7 +54,7 @@ func (s *stalling) Observe(_ context.Context, e agent.Event) {
 	s.event = append(s.event, e)
 }
 
-// Observers are told of a store that does not answer, or fails, and when it has recovered. The run loses nothing.
+// Observers get events when a store does not answer or fails, and when it has recovered. The run loses nothing.
 func TestAStalledStoreIsTold(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]error{"it does not answer": nil, "it fails": errDown} {

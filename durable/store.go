@@ -86,7 +86,7 @@ func (r Reconciled) Changed() bool { return r.Expired+r.Overdue+r.Due+r.Late > 0
 // Journal is the part of a Store that the holder of a lease uses while it executes the run. A process
 // that executes runs of a remote store needs nothing else of it.
 type Journal interface {
-	// Input returns the input of the job.
+	// Input returns the input of the job, as Job.Prepare returned it: see InputOf.
 	Input(ctx context.Context, id agent.RunID) ([]byte, error)
 	// Entries returns the journal of a run after the entry with the given number, in order; after
 	// zero, all of it.

@@ -2,8 +2,13 @@ package registry
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 	"time"
 
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable/command"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -38,7 +43,7 @@ func (c *Command) Check(n yamlfile.Node) {
 	}
 }
 
-// Validate reports what is wrong with the parameters of a job.
+// Validate returns an error that lists everything that is wrong with the parameters of a job.
 func (c *Command) Validate(params json.RawMessage) error {
 	schema := c.Parameters
 	if schema == "" {
@@ -48,7 +53,11 @@ func (c *Command) Validate(params json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	return compiled.Validate(string(params))
+	err = compiled.Validate(string(params))
+	if wrong, ok := errors.AsType[*agent.ArgumentsError](err); ok { // its text is for models: it has few problems, cut
+		return errors.New(strings.Join(lo.Map(wrong.Problems, func(p agent.ArgumentProblem, _ int) string { return p.String() }), "; "))
+	}
+	return err
 }
 
 // Command returns the command for a runner. The parameters of each job are checked.

@@ -50,6 +50,27 @@ commands:
 	require.Error(t, clean.Check([]byte(`1`)))
 }
 
+// The error of invalid parameters names every field that is wrong.
+func TestInvalidParameters(t *testing.T) {
+	text := "commands:\n  report:\n    argv: [report]\n    parameters:\n      additionalProperties: false\n      properties:\n"
+	params := `{"month":11`
+	text += "        month: {type: string}\n"
+	for i := range 12 {
+		text += fmt.Sprintf("        n%d: {type: integer}\n", i)
+		params += fmt.Sprintf(`,"n%d":"x"`, i)
+	}
+	text += "        day: {type: string}\n      required: [day]\n"
+	commands, err := registry.ParseCommands("commands.yaml", []byte(text))
+	require.NoError(t, err)
+	err = commands["report"].Command().Check([]byte(params + `,"colour":1}`))
+	require.Error(t, err)
+	for _, field := range []string{"/month: expected string", "/day: is missing", "/colour: ", "/n0: expected integer", "/n11: expected integer"} {
+		assert.Contains(t, err.Error(), field)
+	}
+	assert.NotContains(t, err.Error(), "arguments")
+	require.ErrorContains(t, commands["report"].Validate([]byte(`{"day":`)), "/day: the text ends")
+}
+
 // Mistakes are reported with their place.
 func TestCommandMistakes(t *testing.T) {
 	for text, want := range map[string]string{

@@ -126,7 +126,7 @@ func (r *runner) Execute(ctx context.Context, about durable.Run) error {
 	if len(entries) > 0 && !c.Repeat {
 		return end(ctx, x, durable.StatusFailed, agent.StopError, durable.Result{Error: inDoubt})
 	}
-	params, err := x.Input(ctx)
+	params, limits, err := x.Input(ctx)
 	if err != nil {
 		return err
 	}
@@ -135,21 +135,48 @@ func (r *runner) Execute(ctx context.Context, about durable.Run) error {
 			return end(ctx, x, durable.StatusFailed, agent.StopError, durable.Result{Error: fmt.Sprintf("the parameters are invalid: %v", err)})
 		}
 	}
+	allowed := allowance{limit: limits.Time, left: limits.Time}
+	if len(entries) > 0 { // the program has run before
+		allowed.left -= time.Since(entries[0].At)
+	}
+	if allowed.isUsed() {
+		return end(ctx, x, durable.StatusStopped, agent.StopTimeLimit, durable.Result{Error: allowed.message()})
+	}
 	if err := x.Commit(ctx, durable.Commit{Entries: []durable.Entry{{Kind: durable.EntryCall}}}); err != nil {
 		return nil // the run is lost to another process, or the store fails: the lease expires
 	}
-	return r.run(ctx, x, about, c, params)
+	return r.run(ctx, x, about, c, params, allowed)
+}
+
+// allowance is the time that Job.Limits allow a run.
+type allowance struct {
+	limit time.Duration // zero means no limit
+	left  time.Duration // of the limit, when the program starts
+}
+
+// isUsed reports whether no time is left.
+func (a allowance) isUsed() bool { return a.limit != 0 && a.left <= 0 }
+
+// isShorter reports whether the allowance ends before a time limit of the command.
+func (a allowance) isShorter(timeout time.Duration) bool { return a.limit != 0 && a.left < timeout }
+
+func (a allowance) message() string {
+	return fmt.Sprintf("the time limit of the job, %s, has passed", max(a.limit, 0))
 }
 
 const inDoubt = "the worker ended while the command ran, so it is unknown what the command did: " +
 	"it was not repeated, because its definition does not say that it may be"
 
 // run runs the program and records how it ended.
-func (r *runner) run(ctx context.Context, x *durable.Execution, about durable.Run, c Command, params []byte) error {
+func (r *runner) run(ctx context.Context, x *durable.Execution, about durable.Run, c Command, params []byte, allowed allowance) error {
+	timeout, ofJob := c.Timeout, allowed.isShorter(c.Timeout)
+	if ofJob {
+		timeout = allowed.left
+	}
 	stdout, stderr := &head{max: c.MaxOutput}, &tail{max: maxErrorOutput}
 	done, err := process.Run(ctx, process.Command{
 		Path: c.Argv[0], Args: c.Argv, Dir: c.Dir, Env: newEnvironment(c.Env, about), Stdin: params,
-		Stdout: stdout, Stderr: stderr, Timeout: c.Timeout, Grace: c.Grace, Most: c.MaxProcesses,
+		Stdout: stdout, Stderr: stderr, Timeout: timeout, Grace: c.Grace, Most: c.MaxProcesses,
 	})
 	result := durable.Result{Cut: stdout.cut}
 	if data := bytes.TrimSpace(stdout.text); !stdout.cut && json.Valid(data) {
@@ -174,6 +201,8 @@ func (r *runner) run(ctx context.Context, x *durable.Execution, about durable.Ru
 		default:
 			return nil // another process has the run
 		}
+	case done.Ended == process.TimedOut && ofJob:
+		status, reason, result.Error = durable.StatusStopped, agent.StopTimeLimit, allowed.message()
 	case done.Ended == process.TimedOut:
 		reason, result.Error = agent.StopTimeLimit, fmt.Sprintf("the command ran longer than %s", c.Timeout)
 	case done.Ended == process.Overran:

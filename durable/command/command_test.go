@@ -170,6 +170,51 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
+// The time limit of a job stops its command, if it is stricter than that of the command. What an earlier attempt used
+// counts.
+func TestJobTime(t *testing.T) {
+	const text = "the time limit of the job, 50ms, has passed"
+	for name, tc := range map[string]struct {
+		script  string
+		timeout time.Duration
+		limit   time.Duration
+		before  time.Duration // since an attempt of a worker that has died
+		status  durable.Status
+		error   string
+	}{
+		"stricter":           {"sleep 600", time.Hour, 50 * time.Millisecond, 0, durable.StatusStopped, text},
+		"not stricter":       {"sleep 600", 50 * time.Millisecond, time.Hour, 0, durable.StatusFailed, "the command ran longer than 50ms"},
+		"enough":             {"echo > ran", time.Hour, time.Hour, time.Minute, durable.StatusCompleted, ""},
+		"used before":        {"echo > ran", time.Hour, time.Minute, time.Hour, durable.StatusStopped, "the time limit of the job, 1m0s, has passed"},
+		"nothing is allowed": {"echo > ran", time.Hour, -1, 0, durable.StatusStopped, "the time limit of the job, 0s, has passed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, dir := openStore(t), t.TempDir()
+			job, err := command.Job("it", nil)
+			require.NoError(t, err)
+			job.Limits = agent.Limits{Time: tc.limit, Steps: 1}
+			runs, err := store.Submit(t.Context(), job)
+			require.NoError(t, err)
+			if tc.before != 0 {
+				claimed, err := store.Claim(t.Context(), "dead", time.Nanosecond, 1, runs[0].Needs().Key())
+				require.NoError(t, err)
+				begun := durable.Entry{Seq: 1, Kind: durable.EntryCall, At: time.Now().Add(-tc.before)}
+				require.NoError(t, store.Commit(t.Context(), claimed[0].Lease(), durable.Commit{Entries: []durable.Entry{begun}}))
+			}
+			c := shell(tc.script)
+			c.Dir, c.Timeout, c.Grace, c.Repeat = dir, tc.timeout, time.Millisecond, true
+			require.NoError(t, worker(t, store, c, durable.WorkerOptions{}).ExecuteReady(t.Context()))
+			about, result := outcome(t, store, runs[0].ID)
+			assert.Equal(t, tc.status, about.Status)
+			assert.Equal(t, tc.error, result.Error)
+			if tc.status != durable.StatusCompleted {
+				assert.Equal(t, agent.StopTimeLimit, about.Reason)
+				assert.NoFileExists(t, filepath.Join(dir, "ran"))
+			}
+		})
+	}
+}
+
 // waitFor waits until a file exists.
 func waitFor(t *testing.T, path string) {
 	t.Helper()

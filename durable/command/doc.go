@@ -17,6 +17,8 @@
 //   - Exit code 0 completes the run, another one fails it, with the end of the standard error as the error.
 //   - A run that is cancelled, that exceeds its time, or whose worker loses the lease, ends with all processes that the
 //     program has started.
+//   - A job whose Limits have a Time stops the program at the end of that time, counted from the first attempt. The
+//     other limits do not apply to commands.
 //   - When a worker dies, it is unknown what the program has done. A command with Repeat runs again; the
 //     run of another command fails.
 //   - A pause has no effect on a program that runs.

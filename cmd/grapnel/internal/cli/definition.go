@@ -89,6 +89,31 @@ func (d definition) options() (*options, error) {
 	return o, nil
 }
 
+// withPolicies returns the definition with other policies in place of those of the flag --policy. Their texts are read
+// again, and so are those of the policies that agent files name.
+func (d definition) withPolicies(files []string) definition {
+	texts := map[string]string{}
+	var flags []flagSaid
+	for _, f := range d.Flags {
+		if f.Name == "policy" {
+			continue
+		}
+		flags = append(flags, f)
+		path := f.Value
+		if f.Name == "rule-agent" {
+			_, path, _ = strings.Cut(path, "=")
+		}
+		if text, known := d.Files[path]; known {
+			texts[path] = text
+		}
+	}
+	for _, path := range files {
+		flags = append(flags, flagSaid{"policy", path})
+	}
+	d.Flags, d.Files, d.Library = flags, texts, nil
+	return d
+}
+
 // changedFiles describes the files that have changed since the run began. The working folder must be Dir. P is the
 // policies in force now.
 func (d definition) changedFiles(model string, p *policy.Policy) []string {

@@ -19,6 +19,7 @@ import (
 type kept struct {
 	place  place
 	store  durable.Store
+	stored durable.Store // the same without decryption, for lists, which need no key
 	keeper *durable.Keeper
 
 	// waits reports whether questions park the run, because no person is asked at the terminal.
@@ -45,11 +46,11 @@ func openKept(ctx context.Context, at string, create bool) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := p.open(ctx, create)
+	store, stored, err := p.open(ctx, create)
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{place: p, store: store, keeper: durable.Keep(store, keeperOptions())}
+	k := &kept{place: p, store: store, stored: stored, keeper: durable.Keep(store, keeperOptions())}
 	k.going, k.suspend = context.WithCancel(context.WithoutCancel(ctx))
 	return k, nil
 }
@@ -125,7 +126,7 @@ type keptFlags struct {
 }
 
 func (f *keptFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.at, "durable", "", "store the run in this `STORE` while it runs: a SQLite file or a postgres:// URL")
+	c.Flags().StringVar(&f.at, "durable", "", "store the run in this `STORE` while it runs: a SQLite file, sqlite:FILE or a postgres:// URL")
 	c.Flags().Lookup("durable").NoOptDefVal = usualStore
 	c.Flags().StringVar(&f.store, "store", "", "the same as --durable=STORE")
 	c.Flags().BoolVar(&f.noWait, "no-wait", false, "with --durable: park the run when a person is asked, even at a terminal")

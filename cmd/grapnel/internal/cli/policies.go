@@ -65,6 +65,27 @@ func secretsFile() string {
 	return path
 }
 
+// currentPolicies returns the absolute paths of policies, which must load. Policies of the library keep their names.
+func currentPolicies(files []string) ([]string, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	if _, err := loadPolicies(files, nil); err != nil {
+		return nil, err
+	}
+	out := make([]string, len(files))
+	for i, file := range files {
+		if out[i] = file; strings.HasPrefix(file, library.Prefix) {
+			continue
+		}
+		var err error
+		if out[i], err = filepath.Abs(file); err != nil {
+			return nil, fmt.Errorf("--policy %s: %w", file, err)
+		}
+	}
+	return out, nil
+}
+
 // policyNote describes the policies in force.
 func policyNote(p *policy.Policy) string {
 	note := fmt.Sprintf("In force: %s (%s).", p, p.Hash()[:12])

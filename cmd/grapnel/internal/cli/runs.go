@@ -64,6 +64,14 @@ func (r *runs) with(ctx context.Context, create bool, do func(k *kept) error) (e
 	return do(k)
 }
 
+// checkKey returns an error when the data of a run cannot be read with the configured keys, so that the executing
+// process could not read what this one writes, either.
+func (k *kept) checkKey(ctx context.Context, about durable.Run) error {
+	_, input := k.store.Input(ctx, about.ID)
+	_, last := k.store.Entries(ctx, about.ID, max(about.Entries-1, 0))
+	return errors.Join(input, last)
+}
+
 // page is the number of runs that are read at a time.
 const page = 1000
 

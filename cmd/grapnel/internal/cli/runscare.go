@@ -241,7 +241,7 @@ automatically; use it to choose the time yourself.`,
 			}
 			version, err := p.schema(c.Context(), back)
 			if err != nil {
-				return err
+				return &usageError{err}
 			}
 			fmt.Fprintf(r.std.err, "The schema of %s has version %d.\n", p, version)
 			return nil

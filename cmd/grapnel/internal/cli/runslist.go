@@ -217,7 +217,7 @@ func (k *kept) listRuns(ctx context.Context, found ...durable.Run) ([]listed, er
 		if about.Status != durable.StatusWaiting {
 			continue
 		}
-		questions, err := k.store.Questions(ctx, about.ID)
+		questions, err := k.stored.Questions(ctx, about.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -23,6 +23,8 @@ type resuming struct {
 	asJSON bool
 	noWait bool
 	take   durable.Take
+	// policies are files whose current texts apply in place of the policies with which the run began.
+	policies []string
 }
 
 func (o *resuming) register(c *cobra.Command) {
@@ -40,8 +42,12 @@ func (r *runs) newResume() *cobra.Command {
 		Long: `Resume a run at the end of its journal: one that was suspended, or interrupted with its
 process, or whose questions have answers. Completed calls are not repeated, and the
 model is not called again for recorded replies. The run keeps its own rules with which
-it began, and uses the current version of your own policy. --all resumes every run that
-can continue, one after the other, as a service does when it starts.
+it began, and uses the current version of your own policy. With --policy, the files replace
+those of --policy with which the run began, and all its policies apply as they are now, until
+it waits or ends.
+
+--all resumes every run that can continue, one after the other, as a service does when it
+starts.
 
 At a terminal, you are asked the questions of the run.
 
@@ -58,6 +64,10 @@ ended.`,
 			}
 			if over {
 				o.take = durable.TakeOver
+			}
+			var err error
+			if o.policies, err = currentPolicies(o.policies); err != nil {
+				return err
 			}
 			return r.resuming(c.Context(), &o, func(ctx context.Context, k *kept, v *view) error {
 				if redo {
@@ -87,6 +97,8 @@ ended.`,
 	}
 	o.register(c)
 	c.Flags().BoolVar(&all, "all", false, "every run that can continue")
+	c.Flags().StringArrayVarP(&o.policies, "policy", "p", nil,
+		"`file` with rules that replaces the policies with which the run began (docs/policies.md; may be repeated)")
 	c.Flags().BoolVar(&redo, "redo-actions", false, "repeat the actions of rules that were already executed in the current step, and let them decide again")
 	c.Flags().BoolVar(&over, "take-over", false, "resume the run although another process holds it: that process is gone, but its lease has not expired yet")
 	return c
@@ -109,7 +121,7 @@ func (r *runs) resuming(ctx context.Context, o *resuming, do func(ctx context.Co
 // with the others.
 func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 	tried := map[agent.RunID]bool{}
-	failed, foreign := 0, 0
+	failed, foreign, unreadable := 0, 0, 0
 	for {
 		ready, err := k.ready(ctx)
 		if err != nil {
@@ -130,6 +142,9 @@ func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 				foreign++
 			case err != nil && !isEnd:
 				failed++
+				if _, ok := errors.AsType[*durable.DecryptError](err); ok {
+					unreadable++
+				}
 				v.note(fmt.Sprintf("%s could not be resumed: %s", short(about.ID), explainError(err)))
 			}
 		}
@@ -137,7 +152,10 @@ func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 	if len(tried) == foreign {
 		v.note("There is nothing to resume.")
 	}
-	if failed > 0 {
+	switch {
+	case failed > 0 && failed == unreadable:
+		return &exitError{exitUsage}
+	case failed > 0:
 		return &exitError{exitFailed}
 	}
 	return nil
@@ -224,6 +242,9 @@ func (k *kept) resume(ctx context.Context, o *resuming, v *view, about durable.R
 	if !known {
 		return &usageError{fmt.Errorf("run %s has an agent that is unknown here (%w): "+
 			"resume it with the program that began it, or with a worker (\"grapnel runs work\")", about.ID, errForeign)}
+	}
+	if len(o.policies) > 0 {
+		d = d.withPolicies(o.policies)
 	}
 	in := newInput(v.std)
 	ctx, release := k.suspendable(ctx, v, in.restore)

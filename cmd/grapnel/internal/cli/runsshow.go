@@ -32,8 +32,50 @@ type shownRun struct {
 	Usage  *agent.Usage `json:"usage,omitempty"`
 	// Result is what the run ended with.
 	Result *durable.Result `json:"result,omitempty"`
+	// Limits are those of the job.
+	Limits *shownLimits `json:"limits,omitempty"`
 	// Began is the definition of the agent.
 	Began *definition `json:"began_with,omitempty"`
+}
+
+// shownLimits is the JSON form of the limits of a job.
+type shownLimits struct {
+	Steps  int     `json:"steps,omitempty"`
+	Tokens int64   `json:"tokens,omitempty"`
+	Cost   float64 `json:"cost,omitempty"`
+	// Time is a Go duration.
+	Time string `json:"time,omitempty"`
+}
+
+func newShownLimits(l agent.Limits) *shownLimits {
+	if l == (agent.Limits{}) {
+		return nil
+	}
+	out := &shownLimits{Steps: l.Steps, Tokens: l.Tokens, Cost: l.Cost}
+	if l.Time != 0 {
+		out.Time = l.Time.String()
+	}
+	return out
+}
+
+func (l *shownLimits) String() string {
+	if l == nil {
+		return ""
+	}
+	var words []string
+	if l.Steps != 0 {
+		words = append(words, fmt.Sprintf("%d steps", l.Steps))
+	}
+	if l.Tokens != 0 {
+		words = append(words, fmt.Sprintf("%d tokens", l.Tokens))
+	}
+	if l.Cost != 0 {
+		words = append(words, fmt.Sprintf("$%g", l.Cost))
+	}
+	if l.Time != "" {
+		words = append(words, l.Time)
+	}
+	return strings.Join(words, ", ")
 }
 
 func (r *runs) newShow() *cobra.Command {
@@ -66,6 +108,11 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 		return err
 	}
 	out := shownRun{listed: all[0]}
+	_, limits, err := durable.InputOf(ctx, k.store, about.ID)
+	if err != nil {
+		return err
+	}
+	out.Limits = newShownLimits(limits)
 	var s agent.State
 	begun := about.Kind == durable.KindAgent
 	if begun {
@@ -135,6 +182,7 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 	instant("not before", about.NotBefore)
 	instant("start by", about.StartBy)
 	instant("deadline", about.Deadline)
+	show("limits", out.Limits.String())
 	show("idempotency key", about.IdempotencyKey)
 	if about.Priority != 0 {
 		show("priority", strconv.Itoa(int(about.Priority)))

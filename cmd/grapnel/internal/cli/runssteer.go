@@ -69,6 +69,10 @@ func (r *runs) signal(ctx context.Context, id string, s durable.Signal, sent str
 			return fmt.Errorf("run %s has already ended with status %s", about.ID, about.Status)
 		case s.Kind == durable.SignalContext && about.Kind != durable.KindAgent:
 			return &usageError{fmt.Errorf("run %s is a run of a %s, which has no conversation", about.ID, about.Kind)}
+		case s.Kind == durable.SignalContext:
+			if err := k.checkKey(ctx, about); err != nil {
+				return err
+			}
 		}
 		if err := k.store.Signal(ctx, about.ID, s); err != nil {
 			return err

@@ -14,9 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/command"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
 // submitting are the flags of a submitted job.
@@ -28,6 +30,9 @@ type submitting struct {
 	files                        []string
 	wait, asJSON                 bool
 	params                       string // of a command
+	steps, tokens                yamlfile.Count
+	cost                         agentfile.Dollars
+	time                         yamlfile.Duration
 }
 
 func (o *submitting) register(c *cobra.Command) {
@@ -38,6 +43,7 @@ func (o *submitting) register(c *cobra.Command) {
 	f.StringVar(&o.notBefore, "not-before", "", "when the run may start: a `time` such as 10m or 2d from now, or an RFC 3339 time")
 	f.StringVar(&o.startBy, "start-by", "", "cancel the run unless it has started by this `time`")
 	f.StringVar(&o.deadline, "deadline", "", "cancel the run unless it has ended by this `time`")
+	f.Var(&o.time, "time", "stop the run after this time, such as 10m, counted from its start")
 	f.StringVar(&o.key, "idempotency-key", "", "identifies the job: submitting the `key` again returns the first run")
 	f.StringArrayVarP(&o.files, "file", "f", nil, "`file` of the worker that defines the agent or command: the job is checked against it (may be repeated)")
 	f.BoolVarP(&o.wait, "wait", "w", false, "wait until the run ends, write its result, and exit with its code")
@@ -68,7 +74,8 @@ func (r *runs) newSubmitAgent() *cobra.Command {
 		Use:   "agent NAME [PROMPT | -]",
 		Short: "Submit a run of an agent",
 		Long: `Submit a run of the agent with a name, as its worker knows it. The prompt is the arguments, or standard
-input if they end in "-" or if there are none and input is piped.
+input if they end in "-" or if there are none and input is piped. --steps, --tokens, --cost and --time limit
+the run together with the runs that it starts, in addition to the limits of the agent.
 
 ` + submitLong + exitHelp,
 		Example: `  grapnel runs submit agent fixer "Fix the build" --wait
@@ -90,6 +97,10 @@ input if they end in "-" or if there are none and input is piped.
 		},
 	}
 	o.register(c)
+	f := c.Flags()
+	f.Var(&o.steps, "steps", "stop the run after this number of model turns, including sub-agents")
+	f.Var(&o.tokens, "tokens", "stop the run after this number of tokens, input and output together")
+	f.Var(&o.cost, "cost", "stop the run at this cost in US dollars; an unknown cost counts as reached")
 	return c
 }
 
@@ -177,6 +188,7 @@ func (o *submitting) complete(job *durable.Job, now time.Time) (err error) {
 		}
 	}
 	job.Priority, job.IdempotencyKey = o.priority, o.key
+	job.Limits = agent.Limits{Steps: int(o.steps), Tokens: int64(o.tokens), Cost: float64(o.cost), Time: time.Duration(o.time)}
 	if len(o.files) == 0 {
 		_, err = job.Prepare()
 		return err
@@ -190,7 +202,7 @@ func (o *submitting) complete(job *durable.Job, now time.Time) (err error) {
 	}
 	if job.Kind == durable.KindCommand {
 		if err := d.commands[job.Name].Validate(job.Input); err != nil {
-			return fmt.Errorf("command %q: %w", job.Name, err)
+			return fmt.Errorf("the parameters of command %q are invalid: %w", job.Name, err)
 		}
 	}
 	_, err = job.Prepare()

@@ -412,14 +412,14 @@ func (l *workLog) observe(e durable.WorkerEvent) {
 	case durable.WorkerReleased:
 		text := fmt.Sprintf("released  %s: %s after %s", about, e.Run.Status, e.Took.Round(time.Millisecond))
 		if e.Err != nil {
-			text += ": " + e.Err.Error()
+			text += ": " + explainError(e.Err).Error()
 		}
 		l.note(text)
 	case durable.WorkerReconciled:
 		r := e.Reconciled
 		l.note(fmt.Sprintf("reconciled: %d expired leases, %d expired questions, %d due, %d late", r.Expired, r.Overdue, r.Due, r.Late))
 	case durable.WorkerFailed:
-		l.note(fmt.Sprintf("the worker tries again: %v", e.Err))
+		l.note(fmt.Sprintf("the worker tries again: %v", explainError(e.Err)))
 	}
 }
 
@@ -432,7 +432,7 @@ func workEventOf(e durable.WorkerEvent) workEvent {
 		out.Reconciled = &e.Reconciled
 	}
 	if e.Err != nil {
-		out.Error = e.Err.Error()
+		out.Error = explainError(e.Err).Error()
 	}
 	return out
 }

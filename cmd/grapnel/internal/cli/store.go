@@ -29,9 +29,12 @@ const (
 // usualStore is the name of the default store.
 const usualStore = "default"
 
+// sqlitePrefix may precede the path of a SQLite file.
+const sqlitePrefix = "sqlite:"
+
 // place is the location of a store.
 type place struct {
-	// at is a file, or the URL of a database.
+	// at is the path of a file, or the URL of a database.
 	at string
 	// named is the value of the flag. It is empty if the place comes from the environment or is the default.
 	named string
@@ -58,6 +61,12 @@ func placeOf(flag string) (place, error) {
 	}
 	if p.database() {
 		return p, nil
+	}
+	if p.at = strings.TrimPrefix(p.at, sqlitePrefix); p.at == "" {
+		return p, &usageError{fmt.Errorf("the store %s names no file", sqlitePrefix)}
+	}
+	if scheme, _, isURL := strings.Cut(p.at, "://"); isURL {
+		return p, &usageError{fmt.Errorf("the store %s://…: expected a file, sqlite:FILE or a postgres:// URL", scheme)}
 	}
 	at, err := filepath.Abs(p.at) // the working folder may be different when the run resumes
 	if err != nil {
@@ -110,25 +119,26 @@ func shellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// open opens the store. If its file does not exist, open creates it when create is set or the place is the
-// default.
-func (p place) open(ctx context.Context, create bool) (durable.Store, error) {
+// open opens the store. Stored is the same store without decryption. If its file does not exist, open creates it when
+// create is set or the place is the default.
+func (p place) open(ctx context.Context, create bool) (store, stored durable.Store, err error) {
 	keys, err := storeKeys()
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, nil, &usageError{err}
 	}
 	if err := p.prepare(create); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	store, err := p.connect(ctx)
-	if err != nil || keys == nil {
-		return store, err
+	if stored, err = p.connect(ctx); err != nil {
+		return nil, nil, err
 	}
-	encrypted, err := durable.Encrypt(store, *keys)
-	if err != nil {
-		return nil, errors.Join(&usageError{err}, store.Close())
+	if keys == nil {
+		return durable.RequirePlain(stored), stored, nil
 	}
-	return encrypted, nil
+	if store, err = durable.Encrypt(stored, *keys); err != nil {
+		return nil, nil, errors.Join(&usageError{err}, stored.Close())
+	}
+	return store, stored, nil
 }
 
 func (p place) prepare(create bool) error {
@@ -206,15 +216,21 @@ func storeKey(variable, text string) ([]byte, error) {
 
 // explainError adds advice for users of the command to an error of a store.
 func explainError(err error) error {
-	if _, ok := errors.AsType[*durable.DecryptError](err); ok {
-		return &usageError{fmt.Errorf("%w\nThe key is read from %s, and former keys from %s, separated by commas. "+
-			"Runs that were stored without a key are read without one", err, keyVariable, oldKeysVariable)}
+	refused, ok := errors.AsType[*durable.DecryptError](err)
+	switch {
+	case !ok:
+		return err
+	case refused.Key != "" && os.Getenv(keyVariable) == "":
+		return &usageError{fmt.Errorf("%s is encrypted: set %s to the key of the store", refused.Of, keyVariable)}
+	case refused.Key != "":
+		return &usageError{fmt.Errorf("the key in %s does not fit: %s is encrypted with another key: set that one; "+
+			"former keys go into %s, separated by commas", keyVariable, refused.Of, oldKeysVariable)}
 	}
-	return err
+	return &usageError{fmt.Errorf("%w; runs that were stored without a key are read without %s", err, keyVariable)}
 }
 
 // registerStore registers the flag that names the store.
 func registerStore(c *cobra.Command, at *string) {
 	c.PersistentFlags().StringVar(at, "store", "",
-		"the store of the runs: a SQLite `file` or a postgres:// URL (default: $GRAPNEL_STORE, or a file of the user's state)")
+		"the `STORE` of the runs: a SQLite file, sqlite:FILE or a postgres:// URL (default: $GRAPNEL_STORE, or a file of the user's state)")
 }

@@ -1,0 +1,107 @@
+package durable_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// The limits of a job stop its run, together with those of its agent, in each process: another worker continues the run
+// after each answer.
+func TestJobLimits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		guards capability.UseGuards
+		limits agent.Limits
+		status durable.Status
+		reason agent.StopReason
+		steps  int
+	}{
+		"none":                  {capability.UseGuards{}, agent.Limits{}, durable.StatusCompleted, agent.StopCompleted, lastStep + 1},
+		"enough":                {capability.UseGuards{}, agent.Limits{Steps: lastStep + 2, Time: time.Hour}, durable.StatusCompleted, agent.StopCompleted, lastStep + 1},
+		"steps":                 {capability.UseGuards{}, agent.Limits{Steps: 2}, durable.StatusStopped, agent.StopStepsLimit, 2},
+		"tokens":                {capability.UseGuards{}, agent.Limits{Tokens: 20}, durable.StatusStopped, agent.StopTokenLimit, 2},
+		"the agent is stricter": {capability.UseGuards{Steps: 2}, agent.Limits{Steps: 3}, durable.StatusStopped, agent.StopStepsLimit, 2},
+		"the job is stricter":   {capability.UseGuards{Steps: 3}, agent.Limits{Steps: 2}, durable.StatusStopped, agent.StopStepsLimit, 2},
+		"nothing is left":       {capability.UseGuards{}, agent.Limits{Steps: -1}, durable.StatusStopped, agent.StopStepsLimit, 0},
+		"no time is left":       {capability.UseGuards{}, agent.Limits{Time: -1}, durable.StatusStopped, agent.StopTimeLimit, 0},
+		"the cost is not known": {capability.UseGuards{}, agent.Limits{Cost: 1}, durable.StatusStopped, agent.StopCostLimit, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, w := openStore(t), newWorld()
+			run := submitClerk(t, store, func(j *durable.Job) { j.Limits = tc.limits })
+			for {
+				keeper := durable.Keep(store, durable.Options{})
+				clerk := w.agent(t, keeper, asks("guard"), tc.guards, capability.UseApproval(agent.ParkApprover))
+				worker, err := durable.NewWorker(store, durable.WorkerOptions{Runners: map[durable.Kind]durable.Runner{
+					durable.KindAgent: durable.AgentRunner(keeper, durable.AgentMap{"clerk": clerk}),
+				}})
+				require.NoError(t, err)
+				require.NoError(t, worker.ExecuteReady(t.Context()))
+				about, err := store.Run(t.Context(), run.ID)
+				require.NoError(t, err)
+				if about.Status != durable.StatusWaiting {
+					assert.Equal(t, []any{tc.status, tc.reason, tc.steps}, []any{about.Status, about.Reason, about.Steps})
+					return
+				}
+				questions, err := store.Questions(t.Context(), run.ID)
+				require.NoError(t, err)
+				for _, q := range questions {
+					require.NoError(t, durable.Approve(t.Context(), store, run.ID, q.Call, agent.Approval{Verdict: agent.Approve}))
+				}
+			}
+		})
+	}
+}
+
+// Limits are stored with the input, in every store and encrypted too, and do not change the input.
+func TestLimitsAreStoredWithTheInput(t *testing.T) {
+	encrypted, err := durable.Encrypt(openStore(t), durable.Encryption{Key: make([]byte, 32)})
+	require.NoError(t, err)
+	limits := agent.Limits{Steps: 7, Tokens: 1_000_000, Cost: 0.25, Time: 90 * time.Second}
+	for name, store := range map[string]durable.Store{"plain": openStore(t), "encrypted": encrypted} {
+		t.Run(name, func(t *testing.T) {
+			runs, err := store.Submit(t.Context(), durable.Job{Input: []byte("in"), Limits: limits}, durable.Job{Input: []byte("in")}, durable.Job{Limits: limits})
+			require.NoError(t, err)
+			for i, want := range []struct {
+				input  string
+				limits agent.Limits
+			}{{"in", limits}, {"in", agent.Limits{}}, {"", limits}} {
+				input, got, err := durable.InputOf(t.Context(), store, runs[i].ID)
+				require.NoError(t, err)
+				assert.Equal(t, want.input, string(input))
+				assert.Equal(t, want.limits, got)
+			}
+		})
+	}
+	for _, cost := range []float64{math.NaN(), math.Inf(1)} {
+		_, err := durable.Job{Name: "clerk", Limits: agent.Limits{Cost: cost}}.Prepare()
+		require.ErrorContains(t, err, `job "clerk" of kind agent: the cost limit is`)
+	}
+	twice, err := durable.Job{Input: []byte("in"), Limits: limits}.Prepare()
+	require.NoError(t, err)
+	again, err := twice.Prepare()
+	require.NoError(t, err)
+	assert.Equal(t, twice, again)
+}
+
+// Damaged limits are an error and not no limits.
+func TestDamagedLimits(t *testing.T) {
+	good, err := durable.Job{Input: []byte("in"), Limits: agent.Limits{Steps: 7}}.Prepare()
+	require.NoError(t, err)
+	for name, input := range map[string][]byte{"no length": good.Input[:4], "cut": good.Input[:8], "no JSON": append([]byte("\x00gl1\x01"), "x"...)} {
+		t.Run(name, func(t *testing.T) {
+			store := openStore(t)
+			runs, err := store.Submit(t.Context(), durable.Job{Input: input})
+			require.NoError(t, err)
+			_, _, err = durable.InputOf(t.Context(), store, runs[0].ID)
+			require.ErrorContains(t, err, "its limits")
+		})
+	}
+}
