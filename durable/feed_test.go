@@ -106,7 +106,8 @@ func TestWatchersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &watchedStore{run: durable.Run{ID: "run", Status: durable.StatusRunning}}
 		s.add(3, durable.StatusRunning)
-		for range durable.Watch(t.Context(), s, "run", 0) {
+		for _, err := range durable.Watch(t.Context(), s, "run", 0) {
+			require.NoError(t, err)
 			break
 		}
 		before, _ := s.counts()

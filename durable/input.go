@@ -48,7 +48,7 @@ func splitInput(data []byte) (input []byte, limits agent.Limits, err error) {
 		return data, limits, nil
 	}
 	size, n := binary.Uvarint(rest)
-	if n <= 0 || size > uint64(len(rest)-n) {
+	if n <= 0 || size > uint64(len(rest[n:])) {
 		return nil, limits, errors.New("its limits are truncated")
 	}
 	text, input := rest[n:n+int(size)], rest[n+int(size):] //nolint:gosec // at most the length of rest

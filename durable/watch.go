@@ -30,10 +30,7 @@ func Watch(ctx context.Context, store Store, id agent.RunID, after int64) iter.S
 		f := joinFeed(ctx, store, id)
 		defer f.leave()
 		for {
-			v, err := f.look(after), error(nil)
-			if v.behind {
-				v.events, err = store.Events(ctx, id, after, watchPage)
-			}
+			v, err := f.lookOrRead(ctx, after)
 			for _, e := range v.events {
 				e.Data = bytes.Clone(e.Data) // other watchers have the same
 				if !yield(e, nil) {
@@ -42,15 +39,10 @@ func Watch(ctx context.Context, store Store, id agent.RunID, after int64) iter.S
 				after = e.Seq
 			}
 			if err == nil && len(v.events) == 0 {
-				if err = v.err; v.done && err == nil {
+				if v.done && v.err == nil {
 					return
 				}
-				if err == nil {
-					select {
-					case <-v.changed:
-					case <-ctx.Done():
-					}
-				}
+				err = v.await(ctx)
 			}
 			if err == nil {
 				err = context.Cause(ctx)
@@ -61,4 +53,25 @@ func Watch(ctx context.Context, store Store, id agent.RunID, after int64) iter.S
 			}
 		}
 	}
+}
+
+// lookOrRead returns what follows the event with the given number: from the feed, or from the store when the feed has
+// dropped it.
+func (f *feed) lookOrRead(ctx context.Context, after int64) (v feedView, err error) {
+	if v = f.look(after); v.behind {
+		v.events, err = f.key.store.Events(ctx, f.key.run, after, watchPage)
+	}
+	return v, err
+}
+
+// await waits until the feed has more, or ctx is done. It returns the error of the feed.
+func (v feedView) await(ctx context.Context) error {
+	if v.err != nil {
+		return v.err
+	}
+	select {
+	case <-v.changed:
+	case <-ctx.Done():
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,7 +99,7 @@ func TestEveryCommandFindsTheStore(t *testing.T) {
 		for name, form := range forms {
 			t.Run(strings.TrimPrefix(path, "grapnel ")+"/"+name, func(t *testing.T) {
 				t.Setenv(storeVariable, form.variable)
-				all := append(strings.Fields(path)[1:], args...)
+				all := slices.Concat(strings.Fields(path)[1:], args)
 				if form.flag != "" || path == "grapnel run" {
 					all = append(all, "--store="+form.flag)
 				}
