@@ -142,7 +142,11 @@ func (w *Watcher) Run(ctx context.Context) {
 // does not answer before the claims may have expired.
 func (w *Watcher) claim(ctx context.Context) {
 	asked := time.Now()
-	within, cancel := context.WithDeadline(ctx, lo.Latest(w.valid, asked.Add(w.options.Poll)))
+	until := asked.Add(w.options.Claim)
+	if asked.Before(w.valid) {
+		until = w.valid // then the checks must end
+	}
+	within, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	waits, err := w.store.ClaimChecks(within, w.options.Owner, w.options.Claim, w.options.Limit, w.kinds, w.options.Hosts...)
 	if err != nil && ctx.Err() == nil {
