@@ -59,8 +59,8 @@ func (l *listing) equal(column, value string) {
 //
 //   - session, parent: the index of that column, because there are few runs;
 //   - label, name, kind, status: an index that ends with the status and the number. The query merges one list per status. Row
-//     comparisons in place of equals signs rule out the other indexes: the planner might otherwise scan the newest runs in the
-//     hope of finding the few that match;
+//     comparisons of these two in place of equals signs rule out the index of the numbers: the planner might otherwise scan the
+//     newest runs in the hope of finding the few that match;
 //   - blocked: the index of blocked runs;
 //   - otherwise the numbers of all runs, between those of the first and the last run of the time.
 func listQuery(f durable.Filter, before *int64) (query string, args []any) {
@@ -132,25 +132,24 @@ func (l *listing) statuses(f durable.Filter) string {
 }
 
 // byStatus returns a query that merges the lists of each status. A column with a value is the first column of the index.
+// It is not part of the row comparisons, because a scan stops only at the end of their first column.
 func (l *listing) byStatus(f durable.Filter, column, value string) string {
-	row, first, order := "r.status, ", "", "r.status DESC"
-	if column != "" {
-		row, first, order = "r."+column+", r.status, ", l.arg(text(value))+", ", "r."+column+" DESC, r.status DESC"
-	}
-	l.and("(" + row + "r.num) >= (" + first + "wanted, 0)")
-	l.and("(" + row + "r.num) < (" + first + "wanted, " + l.behind + ")")
+	l.equal(column, value)
+	l.and("(r.status, r.num) >= (wanted, 0)")
+	l.and("(r.status, r.num) < (wanted, " + l.behind + ")")
 	//nolint:unqueryvet // the inner query passes its rows on
 	return "SELECT " + runColumns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (SELECT r.* FROM runs r WHERE " +
-		strings.Join(l.where, " AND ") + " ORDER BY " + order + ", r.num DESC LIMIT " + l.limit + ") r ORDER BY r.num DESC LIMIT " + l.limit
+		strings.Join(l.where, " AND ") + " ORDER BY r.status DESC, r.num DESC LIMIT " + l.limit + ") r ORDER BY r.num DESC LIMIT " + l.limit
 }
 
 // byLabel returns a query that merges the lists of a label with each status.
 func (l *listing) byLabel(f durable.Filter) string {
-	name, value := l.arg(text(f.Label.Name)), l.arg(text(f.Label.Value))
-	l.and("(l.name, l.value, l.status, l.run) >= (" + name + ", " + value + ", wanted, 0)")
-	l.and("(l.name, l.value, l.status, l.run) < (" + name + ", " + value + ", wanted, " + l.behind + ")")
+	l.and("l.name = " + l.arg(text(f.Label.Name)))
+	l.and("l.value = " + l.arg(text(f.Label.Value)))
+	l.and("(l.status, l.run) >= (wanted, 0)")
+	l.and("(l.status, l.run) < (wanted, " + l.behind + ")")
 	//nolint:unqueryvet // the inner query passes its rows on
 	return "SELECT " + runColumns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (" +
 		"SELECT r.* FROM labels l JOIN runs r ON r.num = l.run WHERE " + strings.Join(l.where, " AND ") +
-		" ORDER BY l.name DESC, l.value DESC, l.status DESC, l.run DESC LIMIT " + l.limit + ") r ORDER BY r.num DESC LIMIT " + l.limit
+		" ORDER BY l.status DESC, l.run DESC LIMIT " + l.limit + ") r ORDER BY r.num DESC LIMIT " + l.limit
 }

@@ -145,6 +145,33 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 	}
 }
 
+// A list of a status that no run with a label, kind or name has reads nothing of the other statuses. Rows that a scan of an
+// index skips are in no count of rows, so this counts the pages that the query reads.
+func TestAListReadsNoOtherStatus(t *testing.T) {
+	t.Parallel()
+	s := openClosed(t, parts.Postgres(t), postgres.Options{Conns: 1})
+	fill(t, s, 70_000)
+	pages := func(f durable.Filter) (n int) {
+		sql, args := postgres.Listing(f, nil)
+		var plan []struct {
+			Plan struct {
+				Hit  int `json:"Shared Hit Blocks"`
+				Read int `json:"Shared Read Blocks"`
+			} `json:"Plan"`
+		}
+		require.NoError(t, s.Pool().QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, args...).Scan(&plan))
+		require.Len(t, plan, 1)
+		return plan[0].Plan.Hit + plan[0].Plan.Read
+	}
+	stopped := []durable.Status{durable.StatusStopped} // a status after most others in the indexes
+	for name, f := range map[string]durable.Filter{
+		"a label": {Label: durable.Label{Name: "site", Value: "site 1"}}, "a kind": {Kind: durable.KindAgent}, "a name": {Name: "agent 2"},
+	} {
+		f.Status = stopped
+		assert.LessOrEqual(t, pages(f), 8, name)
+	}
+}
+
 // explain returns the plan of a query, and how many rows it reads from tables when it runs.
 func explain(t *testing.T, s *postgres.Store, mode, query string, args []any) (plan string, read int) {
 	t.Helper()
