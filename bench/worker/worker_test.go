@@ -37,7 +37,7 @@ func TestWorkerMeasures(t *testing.T) {
 
 func TestWorkerNamesWhatIsWrong(t *testing.T) {
 	for want, args := range map[string][]string{
-		`measure "nobody": unknown contender`: {"-contender", "nobody"},
+		`measure "absent": unknown contender`: {"-contender", "absent"},
 		"read job {":                          {"-contender", "bare", "-job", "{"},
 		"measure bare: a job without steps":   {"-contender", "bare", "-job", "{}"},
 		"flag provided but not defined":       {"-what"},

@@ -168,15 +168,18 @@ func TestAWorkerDrains(t *testing.T) {
 	assert.Contains(t, p.outputOf("runs", "show", later, "--json"), `"status": "ready"`)
 }
 
-// A run that a worker executes is paused after its step, told something, resumed, and cancelled.
+// Of two runs that a worker executes, one is cancelled; the other is paused after its step, told something, and resumed.
 func TestSignalsToARunOfAWorker(t *testing.T) {
 	t.Parallel()
 	p, id := atWork(t, slow+"\n", "agent", "clerk", "go")
 	p.start()
 	p.waitFor("begun")
+	other := p.outputOf("runs", "submit", "command", "once", "--deadline", "24h")
+	p.waitForRun(other, `"status": "running"`)
 	p.outputOf("runs", "pause", id)
 	p.waitForRun(id, `"paused": true`)
-	time.Sleep(5 * time.Second) // the worker looks for signals twice a second, and nothing shows that it has
+	p.outputOf("runs", "cancel", other, "--reason", "enough", "--no-resume")
+	assert.Contains(t, p.waitForRun(other, `"status": "cancelled"`), "enough") // the worker has received the pause with this signal
 	p.write("on", "")
 	p.waitForRun(id, `"status": "waiting"`)
 	assert.Equal(t, "once\n", p.read("made.txt"))
@@ -186,10 +189,6 @@ func TestSignalsToARunOfAWorker(t *testing.T) {
 	assert.Equal(t, "once\ntwice\n", p.read("made.txt"))
 	assert.Contains(t, p.outputOf("runs", "export", id), "Use the staging server.")
 
-	other := p.outputOf("runs", "submit", "command", "once", "--deadline", "24h")
-	p.waitForRun(other, `"status": "running"`)
-	p.outputOf("runs", "cancel", other, "--reason", "enough", "--no-resume")
-	assert.Contains(t, p.waitForRun(other, `"status": "cancelled"`), "enough")
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, 0, p.code(), p.written())
 }
