@@ -41,8 +41,9 @@
 //     people without a process: durable/sqlite and durable/postgres are stores, durable/durabletest tests
 //     other stores. Its workers execute jobs from a store: agents, and commands with durable/command.
 //     durable/temporal delivers ready runs to them through a Temporal server.
-//     durable/approval lets people answer questions about tool calls later: it has a page, a JSON endpoint
-//     and notifiers.
+//     durable/approval lets people answer what runs wait for: it has an inbox with pages and a JSON endpoint,
+//     and notifiers. durable/waiver holds standing answers, and durable/gate watches for callbacks, files and
+//     commands that runs wait for.
 //   - telemetry reports runs to OpenTelemetry: spans, metrics, log events. telemetry/otelsetup sends them to
 //     the exporters that the OTEL_ variables name.
 //   - capability combines several of these under one name: UseTools, UseHooks, UseGuards and others;

@@ -84,6 +84,9 @@ var layers = map[string]layer{
 	// Running programs and ending all processes that they start.
 	"internal/process": {Modules: append(core, "golang.org/x/sys")},
 
+	// The page where a gate is answered.
+	"internal/callback": {Ours: []string{"agent", "internal/markup", "internal/strictjson"}},
+
 	// The journal that connects durable runs with the actions inside them.
 	"internal/once": {Ours: []string{"agent"}},
 
@@ -140,9 +143,11 @@ var layers = map[string]layer{
 	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/moment"}, Modules: core, Test: true},
 
 	// Durable runs.
-	"durable":             {Ours: []string{"agent", "internal/once", "internal/semconv", "internal/version"}, Modules: core},
+	"durable":             {Ours: []string{"agent", "internal/once", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":     {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
-	"durable/approval":    {Ours: []string{"agent", "durable", "internal/strictjson"}, Modules: values},
+	"durable/waiver":      {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
+	"durable/approval":    {Ours: []string{"agent", "durable", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
+	"durable/gate":        {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
 	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
 	"durable/sqlite":      {Ours: []string{"agent", "durable"}, Modules: append(values, "modernc.org/sqlite", "github.com/pressly/goose/v3")},
 	"durable/postgres":    {Ours: []string{"agent", "durable"}, Modules: append(values, "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3")},
@@ -186,7 +191,7 @@ var layers = map[string]layer{
 	"action": {
 		Ours: []string{
 			"agent", "toolexec", "hooks", "hooks/judge", "capability",
-			"internal/markup", "internal/once", "internal/process", "internal/strictjson",
+			"internal/callback", "internal/once", "internal/process", "internal/strictjson",
 		},
 		Modules: append(values, "mvdan.cc/sh/v3"),
 	},

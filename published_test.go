@@ -97,6 +97,7 @@ var tried = map[string]string{
 	"docs/policies.md style":                           "no guard: it adds context at the start of a conversation",
 	"docs/policies.md no-fetch":                        "no guard of arguments: it denies every call of its tools",
 	"docs/policies.md no-wipe":                         "policy/guards_test.go TestPublishedPoliciesHold",
+	"docs/approvals.md pay":                            "no guard of arguments: it asks about every call of its tool",
 	"docs/policies.md offline":                         "policy/guards_test.go TestPublishedPoliciesHold",
 	"docs/policies.md readable":                        "policy/guards_test.go TestPublishedPoliciesHold",
 	"docs/policies.md scan":                            "no guard: a program decides",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/grapnel-go/grapnel/internal/callback"
 )
 
 // Callbacks listens on the loopback interface for gates that wait for a callback. It listens as long as at least one
@@ -37,20 +38,15 @@ type desk struct {
 // ticket is the right to answer one gate once.
 type ticket struct {
 	token string
-	about about
+	about callback.About
 	// said receives the first answer; used is set from then on.
-	said chan said
+	said chan callback.Answer
 	used bool
-}
-
-// about describes a gate for its page.
-type about struct {
-	Hook, Agent, Reason string
 }
 
 // open starts a listener on the port unless one exists, and returns a ticket with its URL. Close the ticket with
 // shut.
-func (c *Callbacks) open(port int, what about) (t *ticket, url string, err error) {
+func (c *Callbacks) open(port int, what callback.About) (t *ticket, url string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.ports[port]
@@ -69,18 +65,15 @@ func (c *Callbacks) open(port int, what about) (t *ticket, url string, err error
 		}
 		c.ports[port] = d
 	}
-	t = &ticket{token: rand.Text(), about: what, said: make(chan said, 1)}
+	t = &ticket{token: rand.Text(), about: what, said: make(chan callback.Answer, 1)}
 	d.tickets = append(d.tickets, t)
 	d.open++
 	base := "http://" + d.listener.Addr().String()
 	if c.Base != "" {
 		base = strings.TrimRight(c.Base, "/")
 	}
-	return t, base + callbackPath + t.token, nil
+	return t, base + callback.Path + t.token, nil
 }
-
-// callbackPath is the part of the path before the token.
-const callbackPath = "/callback/"
 
 // shut invalidates a ticket. When the last ticket of a port is shut, the listener is closed.
 func (c *Callbacks) shut(port int, t *ticket) {
@@ -118,14 +111,12 @@ func (c *Callbacks) find(port int, token string) (found *ticket) {
 	return found
 }
 
-var errUsed = errors.New("already answered")
-
 // answer stores the answer of a gate, unless it already has one.
-func (c *Callbacks) answer(t *ticket, what said) error {
+func (c *Callbacks) answer(t *ticket, what callback.Answer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if t.used {
-		return errUsed
+		return callback.ErrUsed
 	}
 	t.used = true
 	t.said <- what
@@ -136,4 +127,24 @@ func (c *Callbacks) isUsed(t *ticket) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return t.used
+}
+
+// handler handles the HTTP requests to callback URLs.
+type handler struct {
+	desks *Callbacks
+	port  int
+}
+
+// ServeHTTP shows the question for GET, and accepts the answer for POST.
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token, _ := strings.CutPrefix(r.URL.Path, callback.Path)
+	t := h.desks.find(h.port, token)
+	if t == nil {
+		callback.Serve(w, r, nil)
+		return
+	}
+	callback.Serve(w, r, &callback.Gate{
+		About: t.about, Used: h.desks.isUsed(t),
+		Answer: func(_ *http.Request, what callback.Answer) error { return h.desks.answer(t, what) },
+	})
 }

@@ -36,13 +36,18 @@ type Decision struct {
 	// reject, reject_and_continue or approve.
 	Within    float64 `json:"within,omitempty"`
 	OnTimeout string  `json:"on_timeout,omitempty"`
+	// Approvers, Quorum and Gate, with ask, are those of the agent.Question. The answer of a process, a service or a model
+	// cannot set them.
+	Approvers []string    `json:"-"`
+	Quorum    int         `json:"-"`
+	Gate      *agent.Gate `json:"-"`
 }
 
 // decisionKinds maps decisions to the members that they take in addition to reason; + stands for context and metadata.
 var decisionKinds = map[hooks.Decision]string{
 	hooks.Allow:        "+",
 	hooks.Deny:         "+",
-	hooks.Ask:          "+ within on_timeout",
+	hooks.Ask:          "+ within on_timeout approvers quorum gate",
 	hooks.StopRun:      "+",
 	hooks.Rewrite:      "+ arguments input",
 	hooks.Mock:         "+ result is_error",
@@ -83,7 +88,7 @@ func ParseDecision(text []byte) (*Decision, error) {
 	if _, ok := members["decision"]; !ok {
 		return nil, errors.New(`invalid decision: it has no member "decision"`)
 	}
-	return d, d.check(func(name string) bool { _, ok := members[name]; return ok })
+	return d, d.checkMembers(func(name string) bool { _, ok := members[name]; return ok })
 }
 
 // Validate checks a decision that was built in Go, not read by ParseDecision.
@@ -91,18 +96,19 @@ func (d *Decision) Validate() error {
 	has := map[string]bool{
 		"arguments": d.Arguments != nil, "input": d.Input != nil, "result": d.Result != nil, "is_error": d.IsError,
 		"context": d.Context != "", "metadata": len(d.Metadata) > 0, "within": d.Within != 0, "on_timeout": d.OnTimeout != "",
+		"approvers": len(d.Approvers) > 0, "quorum": d.Quorum != 0, "gate": d.Gate != nil,
 	}
-	return d.check(func(name string) bool { return has[name] })
+	return d.checkMembers(func(name string) bool { return has[name] })
 }
 
-// check reports members that the decision does not use, and missing ones.
-func (d *Decision) check(has func(name string) bool) error {
+// checkMembers reports members that the decision does not use, and missing ones.
+func (d *Decision) checkMembers(has func(name string) bool) error {
 	takes, known := decisionKinds[d.Decision]
 	if !known {
 		return fmt.Errorf("invalid decision: unknown decision %q: expected one of %s", d.Decision, strings.Join(decisionNames(), ", "))
 	}
 	takes = " decision reason " + strings.Replace(takes, "+", "context metadata", 1) + " "
-	for _, name := range []string{"arguments", "input", "result", "is_error", "context", "metadata", "within", "on_timeout"} {
+	for _, name := range []string{"arguments", "input", "result", "is_error", "context", "metadata", "within", "on_timeout", "approvers", "quorum", "gate"} {
 		if has(name) && !strings.Contains(takes, " "+name+" ") {
 			return fmt.Errorf("invalid decision: %s does not take %q", d.Decision, name)
 		}
@@ -134,7 +140,12 @@ func (d *Decision) check(has func(name string) bool) error {
 
 // question returns the question for a person.
 func (d *Decision) question() (agent.Question, error) {
-	q := agent.Question{Reason: d.Reason, Within: time.Duration(d.Within * float64(time.Second))}
+	q := agent.Question{
+		Reason: d.Reason, Within: time.Duration(d.Within * float64(time.Second)), Approvers: d.Approvers, Quorum: d.Quorum, Gate: d.Gate,
+	}
+	if q.Gate != nil {
+		q.Kind = agent.QuestionGate
+	}
 	if d.OnTimeout == "" {
 		return q, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,8 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/callback"
+	"github.com/grapnel-go/grapnel/internal/once"
 )
 
 // GateBy names what opens a gate.
@@ -38,6 +39,10 @@ type Gate struct {
 	By GateBy
 	// Reason is a sentence for the person who is asked; ${NAME} in it stands for a variable.
 	Reason string
+	// Approvers and Quorum, for persons, are those of the agent.Question: who may answer, and how many must approve. They
+	// require a gate at PreToolUse.
+	Approvers []string
+	Quorum    int
 	// Webhook, for callbacks, is sent once the gate listens, with CALLBACK_URL among its variables. It must succeed, but
 	// the content of its response is ignored. Required for callbacks.
 	Webhook *HTTP
@@ -73,7 +78,7 @@ func (g Gate) Limit() time.Duration { return cmp.Or(g.Timeout, defaultGateTimeou
 func (g Gate) Validate() error {
 	var p problems
 	uses := map[GateBy][]string{
-		GatePerson: {}, GateCallback: {"webhook", "port"}, GateFile: {"file", "existing", "every"}, GateCommand: {"argv", "every"},
+		GatePerson: {"approvers", "quorum"}, GateCallback: {"webhook", "port"}, GateFile: {"file", "existing", "every"}, GateCommand: {"argv", "every"},
 	}
 	mine, known := uses[g.By]
 	if !known {
@@ -81,6 +86,7 @@ func (g Gate) Validate() error {
 	}
 	has := map[string]bool{
 		"webhook": g.Webhook != nil, "port": g.Port != 0, "file": g.File != "", "existing": g.Existing, "argv": len(g.Argv) > 0, "every": g.Every != 0,
+		"approvers": len(g.Approvers) > 0, "quorum": g.Quorum != 0,
 	}
 	for _, field := range slices.Sorted(maps.Keys(has)) {
 		if known && has[field] && !slices.Contains(mine, field) {
@@ -96,13 +102,16 @@ func (g Gate) Validate() error {
 			p.say("webhook."+f.Field, "%s", f.Message)
 		}
 	}
+	if g.Quorum < 0 {
+		p.say("quorum", "%d is negative: expected how many people must approve", g.Quorum)
+	}
 	if g.Port < 0 || g.Port > 65535 {
 		p.say("port", "%d is not a port: expected 0 to 65535", g.Port)
 	}
 	if strings.Contains(g.File+strings.Join(g.Argv, ""), "\x00") {
 		p.say("file", "contains a NUL byte")
 	}
-	if _, ok := words[g.OnTimeout]; !ok && g.OnTimeout != "" {
+	if _, ok := callback.Approves(g.OnTimeout); !ok && g.OnTimeout != "" {
 		p.say("on_timeout", "unknown value %q: expected reject (or abort) or approve (or continue); omit it to fail", g.OnTimeout)
 	}
 	p.times(map[string]time.Duration{"timeout": g.Timeout, "every": g.Every})
@@ -141,10 +150,10 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 	if err := errors.Join(g.Validate(), p.join()); err != nil {
 		return mo.Err[Action](err)
 	}
-	var wait func(ctx context.Context, r *Request) (said, error)
+	var wait func(ctx context.Context, r *Request) (callback.Answer, error)
 	switch g.By {
 	case GatePerson:
-		wait = func(ctx context.Context, r *Request) (said, error) { return g.askPerson(ctx, h.Approver, r) }
+		wait = func(ctx context.Context, r *Request) (callback.Answer, error) { return g.askPerson(ctx, h.Approver, r) }
 	case GateCallback:
 		s, err := g.Webhook.sender(g.Type(), h)
 		if err != nil {
@@ -154,25 +163,40 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 		if desks == nil {
 			desks = &ownCallbacks
 		}
-		wait = func(ctx context.Context, r *Request) (said, error) { return g.awaitCallback(ctx, desks, s, r) }
+		wait = func(ctx context.Context, r *Request) (callback.Answer, error) {
+			return g.awaitCallback(ctx, desks, s, r)
+		}
 	case GateFile:
 		path, err := filepath.Abs(h.directory(g.File))
 		if err != nil {
 			return mo.Err[Action](&FieldError{"file", err.Error()})
 		}
-		wait = func(ctx context.Context, _ *Request) (said, error) { return g.awaitFile(ctx, path) }
+		wait = func(ctx context.Context, _ *Request) (callback.Answer, error) {
+			f, err := g.newFileCheck(path)
+			if err != nil {
+				return callback.Answer{}, err
+			}
+			return g.await(ctx, func(context.Context) (*callback.Answer, error) { return f.checkFile() })
+		}
 	case GateCommand:
-		run := program{kind: g.Type(), argv: slices.Clone(g.Argv), dir: h.Dir, timeout: cmp.Or(g.Timeout, defaultGateTimeout)}
-		wait = func(ctx context.Context, r *Request) (said, error) { return g.poll(ctx, run, r) }
+		run := g.program(h.Dir)
+		wait = func(ctx context.Context, r *Request) (callback.Answer, error) {
+			return g.await(ctx, func(ctx context.Context) (*callback.Answer, error) { return g.checkCommand(ctx, run, r) })
+		}
 	}
-	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) { return g.answerFor(ctx, r, wait) }))
+	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+		if h.Parks && g.By != GatePerson && canPark(ctx, r) {
+			return g.park(h, r)
+		}
+		return g.answerFor(ctx, r, wait)
+	}))
 }
 
 // ownCallbacks serves the gates whose host has no Callbacks. The process has one, so that its gates share ports.
 var ownCallbacks Callbacks
 
 // answerFor waits for an answer and converts it into an Answer.
-func (g Gate) answerFor(ctx context.Context, r *Request, wait func(ctx context.Context, r *Request) (said, error)) (*Answer, error) {
+func (g Gate) answerFor(ctx context.Context, r *Request, wait func(ctx context.Context, r *Request) (callback.Answer, error)) (*Answer, error) {
 	if g.By == GatePerson && slices.Contains(r.Decisions, hooks.Ask) && r.Decides {
 		return &Answer{Decision: g.question(r)}, nil
 	}
@@ -180,12 +204,17 @@ func (g Gate) answerFor(ctx context.Context, r *Request, wait func(ctx context.C
 	defer cancel()
 	what, err := wait(limit, r)
 	if late, ok := errors.AsType[*Error](err); ok && late.Fault == FaultTimeout && ctx.Err() == nil && limit.Err() != nil && g.OnTimeout != "" {
-		what, err = saidIn(g.OnTimeout, fmt.Sprintf("no answer within %s", cmp.Or(g.Timeout, defaultGateTimeout)))
+		what, err = callback.Say(g.OnTimeout, fmt.Sprintf("no answer within %s", cmp.Or(g.Timeout, defaultGateTimeout)))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return r.verdict(g.Type(), what.yes, what.message, what.text)
+	return r.verdict(g.Type(), what.Approved, what.Message, what.Text)
+}
+
+// canPark reports whether the run can wait for a gate in its store: it is durable, and the point is one where hooks ask.
+func canPark(ctx context.Context, r *Request) bool {
+	return r.Decides && slices.Contains(r.Decisions, hooks.Ask) && once.From(ctx) != nil && !IsStarted(ctx)
 }
 
 // reason returns the sentence that tells the person why they are asked.
@@ -193,115 +222,45 @@ func (g Gate) reason(r *Request) string { return expandNames(g.Reason, r.lookup)
 
 // question returns the decision that asks a person, at a point where hooks can ask.
 func (g Gate) question(r *Request) *Decision {
-	d := &Decision{Decision: hooks.Ask, Reason: g.reason(r), Within: g.Timeout.Seconds()}
-	if yes, ok := words[g.OnTimeout]; ok {
+	d := &Decision{Decision: hooks.Ask, Reason: g.reason(r), Within: g.Timeout.Seconds(), Approvers: g.Approvers, Quorum: g.Quorum}
+	if yes, ok := callback.Approves(g.OnTimeout); ok {
 		d.OnTimeout = map[bool]string{true: "approve", false: "reject"}[yes]
 	}
 	return d
 }
 
 // awaitCallback listens, sends the URL with the webhook, and waits for the answer.
-func (g Gate) awaitCallback(ctx context.Context, desks *Callbacks, s *sender, r *Request) (said, error) {
-	t, url, err := desks.open(g.Port, about{Hook: r.Hook, Agent: r.Run.Agent, Reason: g.reason(r)})
+func (g Gate) awaitCallback(ctx context.Context, desks *Callbacks, s *sender, r *Request) (callback.Answer, error) {
+	t, url, err := desks.open(g.Port, callback.About{Hook: r.Hook, Agent: r.Run.Agent, Reason: g.reason(r)})
 	if err != nil {
-		return said{}, &Error{g.Type(), FaultStart, err}
+		return callback.Answer{}, &Error{g.Type(), FaultStart, err}
 	}
 	defer desks.shut(g.Port, t)
 	deadline, _ := ctx.Deadline()
 	told := r.until(deadline)
 	told.Variables.CallbackURL, told.Question, told.Decides = url, cmp.Or(g.reason(r), r.Question), false
 	if _, _, err := s.send(ctx, told); err != nil {
-		return said{}, err
+		return callback.Answer{}, err
 	}
 	select {
 	case what := <-t.said:
 		return what, nil
 	case <-ctx.Done():
-		return said{}, contextError(ctx, g.Type())
+		return callback.Answer{}, contextError(ctx, g.Type())
 	}
 }
 
-// awaitFile waits until the file contains an answer. It accepts a text only if two checks in a row found it unchanged, so
-// that it does not read a file while it is being written.
-func (g Gate) awaitFile(ctx context.Context, path string) (said, error) {
-	type look struct {
-		changed time.Time
-		size    int64
-	}
-	at := func() (look, bool, error) {
-		info, err := os.Stat(path)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-			return look{}, false, nil
-		case err != nil:
-			return look{}, false, newFault(g.Type(), FaultStart, "checking %s: %w", path, err)
-		case !info.Mode().IsRegular():
-			return look{}, false, newFault(g.Type(), FaultStart, "checking %s: not a regular file", path)
-		case info.Size() > DefaultMaxBytes:
-			return look{}, false, newFault(g.Type(), FaultTooMuch, "%s has %d bytes: the limit for an answer is %d", path, info.Size(), DefaultMaxBytes)
-		}
-		return look{info.ModTime(), info.Size()}, true, nil
-	}
-	first, there, err := at()
-	if err != nil {
-		return said{}, err
-	}
-	if g.Existing {
-		there = false
-	}
-	var last *look
+// await checks regularly whether there is an answer, until ctx is done. A nil answer means not yet.
+func (g Gate) await(ctx context.Context, check func(ctx context.Context) (*callback.Answer, error)) (callback.Answer, error) {
 	for {
-		now, is, err := at()
-		switch {
+		switch what, err := check(ctx); {
 		case err != nil:
-			return said{}, err
-		case !is:
-			last, there = nil, false
-		case there && now == first:
-		case last != nil && *last == now:
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return said{}, newFault(g.Type(), FaultStart, "%w", err)
-			}
-			return g.read(string(text))
-		default:
-			last = &now
+			return callback.Answer{}, err
+		case what != nil:
+			return *what, nil
 		}
 		if !sleepFor(ctx, cmp.Or(g.Every, defaultGateEvery)) {
-			return said{}, contextError(ctx, g.Type())
-		}
-	}
-}
-
-// read parses an answer. An empty text approves.
-func (g Gate) read(text string) (said, error) {
-	if strings.TrimSpace(text) == "" {
-		return saidIn("approve", "")
-	}
-	what, err := readSaid(text)
-	if err != nil {
-		return said{}, &Error{g.Type(), FaultAnswer, err}
-	}
-	return what, nil
-}
-
-// poll runs the command repeatedly until it gives an answer.
-func (g Gate) poll(ctx context.Context, run program, r *Request) (said, error) {
-	for {
-		o, err := run.run(ctx, r)
-		switch {
-		case err != nil:
-			return said{}, err
-		case o.truncated:
-			return said{}, newFault(g.Type(), FaultTooMuch, "%s printed more than %d bytes, the limit for an answer", run.argv[0], DefaultMaxBytes)
-		case o.code == 0:
-			return g.read(o.output)
-		case o.code != 1:
-			return said{}, withComplaint(newFault(g.Type(), FaultExit,
-				"%s ended with exit code %d: expected 0 (answered) or 1 (not yet)", run.argv[0], o.code), o.complaint)
-		}
-		if !sleepFor(ctx, cmp.Or(g.Every, defaultGateEvery)) {
-			return said{}, contextError(ctx, g.Type())
+			return callback.Answer{}, contextError(ctx, g.Type())
 		}
 	}
 }

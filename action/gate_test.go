@@ -90,7 +90,7 @@ func TestCallback(t *testing.T) {
 	base, _, _ := strings.Cut(first.url, "/callback")
 	for _, wrong := range []string{"/", "/callback", "/callback/", "/callback/WRONG", at.Path + "x", strings.TrimSuffix(at.Path, at.Path[len(at.Path)-1:]), "/callback?token=" + at.Path[10:]} {
 		status, _ := send(t, http.MethodPost, base+wrong, asJSON, `{"action":"approve"}`)
-		assert.Equal(t, http.StatusForbidden, status, wrong)
+		assert.Equal(t, http.StatusNotFound, status, wrong)
 	}
 	status, page := send(t, http.MethodGet, first.url+"?action=approve", "", "")
 	assert.Equal(t, http.StatusOK, status)
@@ -122,7 +122,7 @@ func TestCallback(t *testing.T) {
 	assert.Equal(t, &action.Decision{Decision: hooks.Deny, Reason: "not yet"}, answer.Decision)
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		status, _ = send(t, method, first.url, asJSON, `{"action":"approve"}`)
-		assert.Equal(t, http.StatusGone, status)
+		assert.Equal(t, http.StatusConflict, status)
 	}
 	status, _ = send(t, http.MethodPost, second.url, asForm, "action=approve&message=go")
 	assert.Equal(t, http.StatusOK, status)

@@ -5,17 +5,21 @@ import (
 	"errors"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/callback"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
 // askPerson asks a person at a point where hooks cannot ask: about the current call, or about a call of the gate that
 // describes the question.
-func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request) (said, error) {
+func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request) (callback.Answer, error) {
+	if len(g.Approvers) > 0 || g.Quorum > 1 {
+		return callback.Answer{}, newFault(g.Type(), FaultSetup, "approvers and quorum require a gate at PreToolUse, not at %s", r.Point)
+	}
 	call := agent.ToolCall{ID: r.CallID, Name: r.Tool, Arguments: string(r.Arguments)}
 	if r.Tool == "" {
 		text, err := strictjson.Marshal(map[string]string{"hook": r.Hook, "point": string(r.Point), "question": g.reason(r)})
 		if err != nil {
-			return said{}, &Error{g.Type(), FaultSetup, err}
+			return callback.Answer{}, &Error{g.Type(), FaultSetup, err}
 		}
 		call = agent.ToolCall{ID: "gate-" + r.Hook, Name: "gate", Arguments: text}
 	}
@@ -25,25 +29,25 @@ func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request
 		return approver.Approve(ctx, r.state, []*agent.Prepared{pending}).Get()
 	})
 	if err != nil {
-		return said{}, err
+		return callback.Answer{}, err
 	}
 	if len(answers) != 1 {
-		return said{}, newFault(g.Type(), FaultAnswer, "the approver returned %d answers to one question", len(answers))
+		return callback.Answer{}, newFault(g.Type(), FaultAnswer, "the approver returned %d answers to one question", len(answers))
 	}
 	return g.person(answers[0])
 }
 
 // person converts the answer of a person.
-func (g Gate) person(a agent.Approval) (said, error) {
+func (g Gate) person(a agent.Approval) (callback.Answer, error) {
 	switch a.Verdict {
 	case agent.Approve, agent.RejectAndEnd, agent.RejectAndContinue:
 	case agent.Park:
-		return said{}, &Error{g.Type(), FaultExit, errors.New("the approver postponed the answer: only a gate at PreToolUse can wait for it")}
+		return callback.Answer{}, &Error{g.Type(), FaultExit, errors.New("the approver postponed the answer: only a gate at PreToolUse can wait for it")}
 	default:
-		return said{}, &Error{g.Type(), FaultExit, errors.New("no person can be asked")}
+		return callback.Answer{}, &Error{g.Type(), FaultExit, errors.New("no person can be asked")}
 	}
 	if a.Arguments != "" {
-		return said{}, &Error{g.Type(), FaultAnswer, errors.New("the person changed the arguments, which is not supported here")}
+		return callback.Answer{}, &Error{g.Type(), FaultAnswer, errors.New("the person changed the arguments, which is not supported here")}
 	}
 	word := "reject"
 	if a.Verdict == agent.Approve {
@@ -51,7 +55,7 @@ func (g Gate) person(a agent.Approval) (said, error) {
 	}
 	text, err := strictjson.Marshal(map[string]string{"action": word, "message": a.Reason, "by": a.By})
 	if err != nil {
-		return said{}, &Error{g.Type(), FaultAnswer, err}
+		return callback.Answer{}, &Error{g.Type(), FaultAnswer, err}
 	}
-	return said{yes: a.Verdict == agent.Approve, message: a.Reason, text: text}, nil
+	return callback.Answer{Approved: a.Verdict == agent.Approve, Message: a.Reason, Text: text}, nil
 }

@@ -31,6 +31,10 @@ type Host struct {
 	Driver agent.Driver
 	// Approver asks a person for gates.
 	Approver agent.Approver
+	// Parks says that the questions of durable runs wait in their store: the approver of the agent is agent.ParkApprover, and
+	// workers watch the gates (package durable/gate). A gate by callback, file or command at PreToolUse of such a run is
+	// then a question, and holds no process. Other gates block.
+	Parks bool
 	// Callbacks listens for gates that wait for a callback. Nil means a loopback listener that is open while such gates
 	// wait.
 	Callbacks *Callbacks

@@ -110,6 +110,9 @@ func readWritten(name string, data []byte) (*Answer, error) {
 	if w.Fault != nil {
 		return nil, &Error{w.Fault.Type, w.Fault.Fault, errors.New(w.Fault.Text)}
 	}
+	if d := w.Decision; d != nil {
+		d.Approvers, d.Quorum, d.Gate = w.Approvers, w.Quorum, w.Gate
+	}
 	return &Answer{w.Decision, w.Output, w.Truncated, w.Off}, nil
 }
 
@@ -141,10 +144,14 @@ func (r *Request) beforeFilters() bool {
 
 // written is the recorded form of an Answer: encoded as it is shown to others, with secrets removed.
 type written struct {
-	Decision  *Decision `json:"decision,omitempty"`
-	Output    string    `json:"output,omitempty"`
-	Truncated bool      `json:"truncated,omitempty"`
-	Off       bool      `json:"off,omitempty"`
+	Decision *Decision `json:"decision,omitempty"`
+	// Approvers, Quorum and Gate are those of the decision, whose own JSON form does not have them.
+	Approvers []string    `json:"approvers,omitempty"`
+	Quorum    int         `json:"quorum,omitempty"`
+	Gate      *agent.Gate `json:"gate,omitempty"`
+	Output    string      `json:"output,omitempty"`
+	Truncated bool        `json:"truncated,omitempty"`
+	Off       bool        `json:"off,omitempty"`
 	// Fault is how the action failed; nil when it did not.
 	Fault *writtenFault `json:"fault,omitempty"`
 }
@@ -157,7 +164,11 @@ type writtenFault struct {
 }
 
 func writtenAnswer(a *Answer) written {
-	return written{Decision: a.Decision, Output: a.Output, Truncated: a.Truncated, Off: a.Off}
+	w := written{Decision: a.Decision, Output: a.Output, Truncated: a.Truncated, Off: a.Off}
+	if d := a.Decision; d != nil {
+		w.Approvers, w.Quorum, w.Gate = d.Approvers, d.Quorum, d.Gate
+	}
+	return w
 }
 
 // cursor returns the journal name of the question that r asks. A recorded answer is used only for the same question:

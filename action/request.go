@@ -96,8 +96,14 @@ type Request struct {
 	// Edition distinguishes versions of a hook with the same name, for example by the hash of its policy. A recorded
 	// answer is used only for the same edition. It is not part of the JSON form.
 	Edition string `json:"-"`
+	// OnTimeout and OnFailure are the verdicts about a call whose gate waits in the store of the run, as the text of an
+	// agent.ApprovalVerdict: when no answer comes in time, unless the gate says that itself, and when the gate fails. Empty
+	// means reject_and_continue. They are not part of the JSON form.
+	OnTimeout string `json:"-"`
+	OnFailure string `json:"-"`
 
-	state agent.State
+	stored []byte // the JSON form of a restored request; nil for others
+	state  agent.State
 	// firing identifies the firing of a point around runs; it is zero at other points.
 	firing hooks.Firing
 	// strict is set when every output must be a valid decision.
@@ -216,6 +222,9 @@ func cutPath(path, first string) (rest string, ok bool) {
 
 // json returns the JSON form of the request.
 func (r *Request) json() ([]byte, error) {
+	if r.stored != nil {
+		return r.storedJSON()
+	}
 	form := *r
 	if !form.Decides {
 		form.Decisions = nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/internal/errguard"
@@ -35,7 +36,7 @@ func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*P
 		if err != nil {
 			return settleCalls(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, fmt.Errorf("asking for approval: %w", err)
 		}
-		if parked := park(m, batch, answers, time.Now()); parked != nil {
+		if parked := park(m, batch, answers, a.toolsFor(s), time.Now()); parked != nil {
 			return nil, parked, nil
 		}
 		next := 0
@@ -93,7 +94,7 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 }
 
 // park returns the interventions that the step waits for if an answer was postponed, and nil otherwise.
-func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*Intervention {
+func park(m Message, batch []*Prepared, answers []Approval, tools []Tools, now time.Time) []*Intervention {
 	later, ends := false, false
 	for _, answer := range answers {
 		later = later || answer.Verdict == Park
@@ -122,9 +123,23 @@ func park(m Message, batch []*Prepared, answers []Approval, now time.Time) []*In
 		if answer.Arguments != "" && !asked.Begun { // a hook changed the call that the person is asked about
 			asked.Call.Arguments = answer.Arguments
 		}
+		asked.Schema = schemaOf(tools, asked.Call.Name)
 		waits[i] = asked
 	}
 	return waits
+}
+
+// toolsFor returns the tools that the agent knows in this step: those that the model was offered, and its own.
+func (a *Agent) toolsFor(s State) []Tools { return []Tools{s.Request().Tools, a.config.Request.Tools} }
+
+// schemaOf returns the schema of the arguments of a tool; empty when it is unknown.
+func schemaOf(tools []Tools, name string) string {
+	for _, known := range tools {
+		if spec, ok := known.ByName(name).Get(); ok {
+			return spec.Parameters
+		}
+	}
+	return ""
 }
 
 // interventionAbout returns the intervention that asks a person about a call.
@@ -156,19 +171,26 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 	question := append(p.Questions().Open(), Question{})[0]
 	switch answer.Verdict {
 	case Approve:
-		switch changed := answer.Arguments != "" && answer.Arguments != p.Call.Arguments; {
-		case changed && p.Begun:
+		changed := answer.Arguments != "" && answer.Arguments != p.Call.Arguments
+		if changed && p.Begun {
 			q.Disposition = DisposeAnswer
 			q.Answer = NotExecuted(p.Call, ReasonRejected, answer.By, "the arguments of a call that has begun cannot be changed")
 			return &q, nil
-		case changed:
+		}
+		if open := q.Questions().Open(); len(open) > 0 {
+			q.Disposition = DisposeAnswer
+			q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, open[0].By,
+				fmt.Sprintf("tool %q: denied by %s: the approval of %s does not suffice: %s: only a durable run can wait for that",
+					p.Call.Name, open[0].By, orPerson(answer.By), open[0].Needs()))
+			return &q, nil
+		}
+		if changed {
 			return a.prepareEdited(ctx, s, p, answer, round)
 		}
 		q.approveBy(answer)
 	case NobodyToAsk:
 		q.Disposition = DisposeAnswer
-		q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, question.By,
-			fmt.Sprintf("tool %q: denied by %s: needs approval (%s) and there is no person to ask", p.Call.Name, question.By, orNoReason(question.Reason)))
+		q.Answer = NotExecuted(p.Call, ReasonNobodyToAsk, question.By, p.nobodyToAsk())
 	case RejectAndEnd, RejectAndContinue:
 		q.Disposition = DisposeAnswer
 		q.Answer = NotExecuted(p.Call, ReasonRejected, answer.By,
@@ -183,6 +205,19 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 		return nil, fmt.Errorf("the approver gave the undefined verdict %d", answer.Verdict)
 	}
 	return &q, nil
+}
+
+// nobodyToAsk returns the text for the model about a call that no person can be asked about.
+func (p *Prepared) nobodyToAsk() string {
+	open := p.Questions().Open()
+	anyone := Approval{Verdict: Approve}
+	if special, ok := lo.Find(open, func(q Question) bool { return !q.Admits(anyone) }); ok {
+		return fmt.Sprintf("tool %q: denied by %s: %s (%s): only a durable run can wait for that",
+			p.Call.Name, special.By, special.Needs(), orNoReason(special.Reason))
+	}
+	question := append(open, Question{})[0]
+	return fmt.Sprintf("tool %q: denied by %s: needs approval (%s) and there is no person to ask",
+		p.Call.Name, question.By, orNoReason(question.Reason))
 }
 
 // approveBy approves the call: it runs or, if it has a mock, is answered by the mock.

@@ -47,6 +47,10 @@ type Intervention struct { //nolint:recvcheck // decoding needs a pointer
 	// cannot be changed any more.
 	Begun bool `json:"begun,omitempty"`
 
+	// Schema is the JSON Schema of the tool's arguments when the run parked, as JSON text; empty
+	// when it is unknown. An answer with other arguments must fit it.
+	Schema string `json:"schema,omitempty"`
+
 	prepared string     // hash of the call that the controls wanted approval for
 	used     bool       // the call has begun since, which used up the answer
 	earlier  []Question // answered before the call began
@@ -213,9 +217,15 @@ func (i *Intervention) timeout() *Approval {
 }
 
 // Takes reports whether the call accepts this answer: the arguments of a call that has
-// begun cannot be changed.
+// begun cannot be changed, and neither can those of a call that needs several people, or others than the
+// author of the answer: each of them approves what they were shown.
 func (i Intervention) Takes(answer Approval) bool {
-	return !i.Begun && !i.Questions.InDoubt() || answer.Arguments == "" || answer.Arguments == i.Call.Arguments
+	if answer.Arguments == "" || answer.Arguments == i.Call.Arguments {
+		return true
+	}
+	return !i.Begun && !i.Questions.InDoubt() && !slices.ContainsFunc(i.Questions, func(q Question) bool {
+		return q.Kind == QuestionGate || q.Quorum > 1 || !q.Admits(answer)
+	})
 }
 
 // withAnswers adds answers about the calls that wait.

@@ -53,6 +53,8 @@ type interventionJSON struct {
 	Begun   bool       `json:"begun,omitempty"`
 	Used    bool       `json:"used,omitempty"`
 	Earlier []Question `json:"earlier,omitempty"`
+	// Schema is the schema of the arguments.
+	Schema string `json:"schema,omitempty"`
 }
 
 // effectJSON is the JSON form of an effect: a message, a context or a key.
@@ -97,7 +99,7 @@ func (c *openCall) form(old *openCall) (openCallJSON, error) {
 		form.Asked = &interventionJSON{
 			Call: a.Call, Prepared: a.prepared, Questions: a.Questions,
 			Asked: a.Asked.UTC(), Deadline: a.Deadline.UTC(),
-			Begun: a.Begun, Used: a.used, Earlier: a.earlier,
+			Begun: a.Begun, Used: a.used, Earlier: a.earlier, Schema: a.Schema,
 		}
 	}
 	var err error
@@ -172,7 +174,7 @@ func (f *openCallJSON) toOpenCall(original ToolCall) openCall {
 		call.Index = original.Index
 		c.asked = &Intervention{
 			Original: original, Call: call, Questions: migratedQuestions(a.Questions, a.Question, a.Answer),
-			Asked: a.Asked, Deadline: a.Deadline, prepared: a.Prepared, Begun: a.Begun, earlier: a.Earlier,
+			Asked: a.Asked, Deadline: a.Deadline, prepared: a.Prepared, Begun: a.Begun, earlier: a.Earlier, Schema: a.Schema,
 			used: a.Used || f.Begun != nil && !a.Begun && a.Answer != nil, // version 1 does not record it
 		}
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ const (
 	// repeated? The framework asks it. Hooks can neither create, answer, replace nor hide
 	// it, and an answer to it cannot change the arguments.
 	QuestionDoubt QuestionKind = "doubt"
+	// QuestionGate waits for an event instead of a person: see Question.Gate. People can only reject it.
+	QuestionGate QuestionKind = "gate"
 )
 
 // Question asks a person about a call. A call may have several: each hook that asks adds one, and
@@ -42,14 +45,75 @@ type Question struct {
 	Required bool `json:"required,omitempty"`
 	Layer    int  `json:"layer,omitempty"`
 	Priority int  `json:"priority,omitempty"`
+	// Approvers, unless empty, are the names and roles of those who may answer: the answer of another
+	// person, or of one whose identity was not verified, does not count.
+	Approvers []string `json:"approvers,omitempty"`
+	// Quorum is the number of people who must approve; zero and one mean one person. Several answers of one
+	// verified identity count as one.
+	Quorum int `json:"quorum,omitempty"`
+	// Gate says what a QuestionGate waits for.
+	Gate *Gate `json:"gate,omitempty"`
 	// Answers are the answers to this question. One rejection decides it; without a
-	// rejection, one approval does.
+	// rejection, the approvals of as many people as Quorum says do.
 	Answers []Approval `json:"answers,omitempty"`
 }
 
+// Gate is what a QuestionGate waits for.
+type Gate struct {
+	// Kind is the kind of the event, such as "callback", "file" or "command".
+	Kind string `json:"kind"`
+	// Host, unless empty, is the host whose worker must watch for the event.
+	Host string `json:"host,omitempty"`
+	// Data describes the event. The framework does not interpret it.
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
 // Decision returns the answer that decides the question, or nil while it is open. A
-// rejection takes precedence over an approval, a stricter rejection over another.
-func (q Question) Decision() *Approval { return strictestAnswer(q.Answers) }
+// rejection takes precedence over an approval, a stricter rejection over another. A passed deadline
+// decides without a quorum.
+func (q Question) Decision() *Approval {
+	decides := strictestAnswer(q.Answers)
+	if decides != nil && decides.Verdict == Approve && !decides.TimedOut() && q.Approvals() < max(q.Quorum, 1) {
+		return nil
+	}
+	return decides
+}
+
+// Approvals returns how many people have approved.
+func (q Question) Approvals() int {
+	identities := map[string]bool{}
+	for _, a := range q.Answers {
+		if a.Verdict == Approve {
+			identities[a.Identity] = true
+		}
+	}
+	return len(identities)
+}
+
+// has reports whether the answer is recorded: the approval of a verified identity counts once.
+func (q Question) has(a Approval) bool {
+	return a.Identity != "" && a.Verdict == Approve && slices.ContainsFunc(q.Answers, func(known Approval) bool {
+		return known.Identity == a.Identity && known.Verdict == Approve
+	})
+}
+
+// Restricted reports whether the question requires verified identities: it has approvers or a quorum.
+func (q Question) Restricted() bool { return len(q.Approvers) > 0 || q.Quorum > 1 }
+
+// Admits reports whether an answer to the question counts.
+func (q Question) Admits(a Approval) bool {
+	switch {
+	case q.Kind == QuestionGate:
+		return a.Gate == q.By || a.Gate == "" && (a.Verdict != Approve || a.TimedOut())
+	case a.Gate != "":
+		return false
+	case !q.Restricted() || a.TimedOut():
+		return true
+	case a.Identity == "":
+		return false
+	}
+	return len(q.Approvers) == 0 || slices.Contains(q.Approvers, a.Identity) || lo.Some(q.Approvers, a.Roles)
+}
 
 // strictestAnswer returns the strictest of some answers: RejectAndEnd, then RejectAndContinue, then
 // the last approval; nil when there are none.
@@ -143,22 +207,52 @@ func (q Questions) Decision() *Approval {
 	return nil
 }
 
-// WithAnswer returns the questions with an answer to those that are open.
+// Needs says in words what an answer to the question requires.
+func (q Question) Needs() string {
+	if q.Kind == QuestionGate {
+		return "it waits for a " + q.Gate.Kind
+	}
+	if !q.Restricted() {
+		return "it needs a person"
+	}
+	text := "it needs an approval"
+	if q.Quorum > 1 {
+		text = fmt.Sprintf("it needs %d approvals", q.Quorum)
+	}
+	if len(q.Approvers) > 0 {
+		text += " by " + strings.Join(q.Approvers, ", ")
+	}
+	return text + ", by people whose identity is verified"
+}
+
+// Admit reports whether an answer counts for one of the open questions.
+func (q Questions) Admit(a Approval) bool {
+	return slices.ContainsFunc(q.Open(), func(one Question) bool { return one.Admits(a) })
+}
+
+// WithAnswer returns the questions with an answer to those that are open and admit it.
 func (q Questions) WithAnswer(a Approval) Questions {
 	a.Questions = nil
 	return q.each(func(one *Question) {
-		if one.Decision() == nil {
+		if one.Decision() == nil && one.Admits(a) && !one.has(a) {
 			one.Answers = append(slices.Clip(one.Answers), a)
 		}
 	})
 }
 
 // withAnswerToThose returns the questions, with the answer added to each open question that is also
-// in asked.
+// in asked, after the approvals of the same arguments that were given there.
 func (q Questions) withAnswerToThose(asked Questions, a Approval) Questions {
 	return q.each(func(one *Question) {
-		if one.Decision() == nil && slices.ContainsFunc(asked, one.SameAsker) {
-			one.Answers = append(slices.Clip(one.Answers), a)
+		known, ok := lo.Find(asked, one.SameAsker)
+		if !ok || one.Decision() != nil {
+			return
+		}
+		same := lo.Filter(known.Answers, func(given Approval, _ int) bool { return given.Verdict == Approve && given.Arguments == a.Arguments })
+		for _, given := range append(same, a) {
+			if one.Admits(given) && !one.has(given) {
+				one.Answers = append(slices.Clip(one.Answers), given)
+			}
 		}
 	})
 }
@@ -174,7 +268,12 @@ func (q Questions) asPrepared() Questions {
 	if len(q) == 0 {
 		return Questions{{}}
 	}
-	return q.each(func(one *Question) { one.Kind, one.Answers = QuestionOrdinary, nil })
+	return q.each(func(one *Question) {
+		one.Answers = nil
+		if one.Kind != QuestionGate || one.Gate == nil {
+			one.Kind, one.Gate = QuestionOrdinary, nil
+		}
+	})
 }
 
 // withAnswersOf returns the questions with the answers that the same questions have in
@@ -204,8 +303,12 @@ func (q Questions) each(change func(*Question)) Questions {
 func (q Questions) check() error {
 	for i, one := range q {
 		switch {
-		case one.Kind != QuestionOrdinary && one.Kind != QuestionDoubt:
+		case one.Kind != QuestionOrdinary && one.Kind != QuestionDoubt && one.Kind != QuestionGate:
 			return formError(fmt.Sprintf("/%d/kind", i), "unknown kind of question %q", one.Kind)
+		case (one.Kind == QuestionGate) != (one.Gate != nil):
+			return formError(fmt.Sprintf("/%d/gate", i), "a question of kind gate needs a gate, and no other has one")
+		case one.Quorum < 0:
+			return formError(fmt.Sprintf("/%d/quorum", i), "the quorum is negative")
 		case one.Within < 0:
 			return formError(fmt.Sprintf("/%d/within_ns", i), "the time for an answer is negative")
 		}

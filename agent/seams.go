@@ -211,6 +211,13 @@ type Approval struct {
 	Verdict ApprovalVerdict `json:"verdict"`
 	// By names the person.
 	By string `json:"by,omitempty"`
+	// Identity is who the person is, if that was verified: the name that Question.Approvers and quorums go by.
+	// Roles are the roles of the person. A program sets them only from what it has checked, such as a token.
+	Identity string   `json:"identity,omitempty"`
+	Roles    []string `json:"roles,omitempty"`
+	// Gate, when not empty, says that the event has come that a QuestionGate waits for: it is Question.By of that
+	// question, and the Approval answers no other.
+	Gate string `json:"gate,omitempty"`
 	// Reason is shown to the model when the call is rejected.
 	Reason string `json:"reason,omitempty"`
 	// Arguments, when not empty, replaces the arguments of the call that is approved. The

@@ -225,9 +225,9 @@ func TestSubagentsThatWait(t *testing.T) {
 			require.Len(t, runs, 1)
 			assert.Equal(t, durable.StatusWaiting, runs[0].Status)
 			assert.Empty(t, runs[0].Owner)
-			questions, err := store.Questions(t.Context(), "run")
+			questions, err := store.Waits(t.Context(), "run")
 			require.NoError(t, err)
-			require.Equal(t, []string{"n/l/a", "s/l/a"}, lo.Map(questions, func(q durable.Question, _ int) string { return q.Call }))
+			require.Equal(t, []string{"n/l/a", "s/l/a"}, lo.Map(questions, func(q durable.Wait, _ int) string { return q.ID }))
 			about, err := durable.InterventionOf(questions[0])
 			require.NoError(t, err)
 			assert.Equal(t, "north leaf", about.Child.Agent)
@@ -264,7 +264,7 @@ func TestSubagentsThatWait(t *testing.T) {
 			} {
 				assert.Equal(t, n, f.told[what], what)
 			}
-			questions, err = store.Questions(t.Context(), "run")
+			questions, err = store.Waits(t.Context(), "run")
 			require.NoError(t, err)
 			assert.Empty(t, questions)
 		})

@@ -10,11 +10,12 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -34,7 +35,7 @@ type Encryption struct {
 
 // DecryptError is returned for stored data that cannot be decrypted. None of the data is returned.
 type DecryptError struct {
-	// Of names the data: an entry, a question or an answer of a run.
+	// Of names the data, such as an entry, a wait or an answer of a run.
 	Of string
 	// Why says what is wrong and what to do.
 	Why string
@@ -45,8 +46,8 @@ type DecryptError struct {
 
 func (e *DecryptError) Error() string { return fmt.Sprintf("decrypting %s: %s", e.Of, e.Why) }
 
-// Encrypt returns a store that encrypts inputs, results, added context, and the data of entries, events, questions and
-// answers with AES-256-GCM before s stores it. Each is bound to its run and its place there, so that a changed or moved item is detected;
+// Encrypt returns a store that encrypts inputs, results, added context, and the data of entries, events, waits, answers
+// and waivers with AES-256-GCM before s stores it. Each is bound to its run and its place there, so that a changed or moved item is detected;
 // the loss of the end of a journal is not. Everything that the store must search stays unencrypted: ids,
 // statuses and reasons, kinds and keys of entries, names of tools, hashes, times; the length of the data
 // is visible, too. Each item grows by forty bytes. The same data at the same place encrypts to the same
@@ -167,10 +168,6 @@ func entrySpot(run agent.RunID, e Entry) spot {
 	return spotOf(fmt.Sprintf("entry %d of run %q", e.Seq, run), "entry", string(run), strconv.FormatInt(e.Seq, 10), string(e.Kind), e.Key)
 }
 
-func questionSpot(run agent.RunID, q Question) spot {
-	return spotOf(fmt.Sprintf("the question about call %q of run %q", q.Call, run), "question", string(run), q.Call, q.Hash, q.Tool)
-}
-
 // eventSpot returns the spot of an event. It has the time of the event and not its number, which the store gives it later.
 func eventSpot(run agent.RunID, e Event) spot {
 	at := strconv.FormatInt(e.At.UnixMicro(), 10)
@@ -183,10 +180,6 @@ func runSpot(run agent.RunID, what string) spot {
 
 func signalSpot(run agent.RunID, s Signal) spot {
 	return spotOf(fmt.Sprintf("a signal to run %q", run), "signal", string(run), string(s.Kind), s.By)
-}
-
-func answerSpot(run agent.RunID, a Answer) spot {
-	return spotOf(fmt.Sprintf("the answer about call %q of run %q", a.Call, run), "answer", string(run), a.Call, a.Hash, strconv.FormatBool(a.Ends))
 }
 
 // Commit implements Store.
@@ -205,19 +198,8 @@ func (x encrypted) Commit(ctx context.Context, l Lease, c Commit) (err error) {
 	if c.Jobs, err = x.sealJobs(c.Jobs); err != nil {
 		return err
 	}
-	if c.Update.Questions != nil {
-		questions := make([]Question, len(c.Update.Questions))
-		for i, q := range c.Update.Questions {
-			q.Data = x.sealData(q.Data, questionSpot(l.Run, q))
-			if q.Answer != nil {
-				a := *q.Answer
-				a.Call, a.Hash = q.Call, q.Hash
-				a.Data = x.sealData(a.Data, answerSpot(l.Run, a))
-				q.Answer = &a
-			}
-			questions[i] = q
-		}
-		c.Update.Questions = questions
+	if c.Update.Waits != nil {
+		c.Update.Waits = lo.Map(c.Update.Waits, func(w Wait, _ int) Wait { return x.sealWait(l.Run, w) })
 	}
 	return x.Store.Commit(ctx, l, c)
 }
@@ -332,51 +314,4 @@ func (x encrypted) Entries(ctx context.Context, id agent.RunID, after int64) ([]
 		}
 	}
 	return entries, nil
-}
-
-// Questions implements Store.
-func (x encrypted) Questions(ctx context.Context, id agent.RunID) ([]Question, error) {
-	questions, err := x.Store.Questions(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	for i, q := range questions {
-		if questions[i], err = x.question(q); err != nil {
-			return nil, err
-		}
-	}
-	return questions, nil
-}
-
-// QuestionByToken implements Store.
-func (x encrypted) QuestionByToken(ctx context.Context, tokenHash [32]byte) (Question, error) {
-	q, err := x.Store.QuestionByToken(ctx, tokenHash)
-	if err != nil {
-		return Question{}, err
-	}
-	return x.question(q)
-}
-
-func (x encrypted) question(q Question) (_ Question, err error) {
-	var wrong error
-	q.Data, wrong = x.decrypt(q.Data, questionSpot(q.Run, q))
-	if q.Answer != nil {
-		a := *q.Answer
-		a.Data, err = x.decrypt(a.Data, answerSpot(q.Run, a))
-		q.Answer = &a
-	}
-	if err := errors.Join(wrong, err); err != nil {
-		return Question{}, err
-	}
-	return q, nil
-}
-
-// Answer implements Store.
-func (x encrypted) Answer(ctx context.Context, id agent.RunID, answers ...Answer) error {
-	sealed := make([]Answer, len(answers))
-	for i, a := range answers {
-		a.Data = x.sealData(a.Data, answerSpot(id, a))
-		sealed[i] = a
-	}
-	return x.Store.Answer(ctx, id, sealed...)
 }

@@ -62,15 +62,15 @@ func tell(t *testing.T, s durable.Store, id agent.RunID, text string) durable.Le
 	t.Helper()
 	l, err := s.Begin(t.Context(), durable.Job{ID: id}, "one", time.Hour)
 	require.NoError(t, err)
-	given := &durable.Answer{Call: "d", Hash: "hash", At: time.Now(), Data: []byte(text)}
+	given := &durable.Answer{Wait: "d", Hash: "hash", At: time.Now(), Data: []byte(text)}
 	require.NoError(t, s.Commit(t.Context(), l, durable.Commit{
-		Update: durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{
-			{Call: "c", Hash: "hash", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte(text)},
-			{Call: "d", Hash: "hash", Tool: "bash", Data: []byte(text), Answer: given},
+		Update: durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{
+			{ID: "c", Hash: "hash", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte(text)},
+			{ID: "d", Hash: "hash", Tool: "bash", Data: []byte(text), Answer: given},
 		}},
 		Entries: []durable.Entry{{Seq: 1, Kind: "reply", Key: "k", Data: []byte(text)}, {Seq: 2, Kind: "reply", Key: "k", Data: []byte(text)}},
 	}))
-	require.NoError(t, s.Answer(t.Context(), id, durable.Answer{Call: "c", Hash: "hash", Data: []byte(text)}))
+	require.NoError(t, s.Answer(t.Context(), id, durable.Answer{Wait: "c", Hash: "hash", Data: []byte(text)}))
 	return l
 }
 
@@ -83,7 +83,7 @@ func heard(ctx context.Context, s durable.Store, id agent.RunID) (texts []string
 	if err != nil {
 		return texts, err
 	}
-	questions, err := s.Questions(ctx, id)
+	questions, err := s.Waits(ctx, id)
 	for _, q := range questions {
 		texts = append(texts, string(q.Data), string(q.Answer.Data))
 	}
@@ -156,10 +156,10 @@ func TestPlainDataIsRefusedUnlessAllowed(t *testing.T) {
 	strict := encrypt(t, s, durable.Encryption{Key: keyA})
 	_, err := strict.Entries(t.Context(), "r", 0)
 	require.EqualError(t, err, `decrypting entry 1 of run "r": not encrypted: set AllowPlain if it was written before encryption was switched on`)
-	_, err = strict.Questions(t.Context(), "r")
-	require.ErrorContains(t, err, `decrypting the question about call "c" of run "r": not encrypted`)
-	require.ErrorContains(t, err, `decrypting the answer about call "c" of run "r": not encrypted`)
-	_, err = strict.QuestionByToken(t.Context(), [32]byte{1})
+	_, err = strict.Waits(t.Context(), "r")
+	require.ErrorContains(t, err, `decrypting wait "c" of run "r": not encrypted`)
+	require.ErrorContains(t, err, `decrypting an answer to wait "c" of run "r": not encrypted`)
+	_, err = strict.WaitByToken(t.Context(), [32]byte{1})
 	require.ErrorContains(t, err, "not encrypted")
 
 	lenient := encrypt(t, s, durable.Encryption{Key: keyA, AllowPlain: true})
@@ -184,11 +184,11 @@ func TestTamperedDataIsRefused(t *testing.T) {
 		"another kind":                  {"UPDATE entries SET kind = 'call' WHERE seq = 2", "entry 2 of run \"r\": " + changed},
 		"another key":                   {"UPDATE entries SET key = '' WHERE seq = 2", "entry 2 of run \"r\": " + changed},
 		"kind and key shifted":          {"UPDATE entries SET kind = 'repl', key = 'yk' WHERE seq = 2", "entry 2 of run \"r\": " + changed},
-		"a question of another call":    {"UPDATE questions SET data = (SELECT data FROM questions WHERE call = 'd' AND run = 1) WHERE call = 'c'", "the question about call \"c\" of run \"r\": " + changed},
-		"a question about other hashes": {"UPDATE questions SET hash = 'other' WHERE call = 'c'", "the question about call \"c\" of run \"r\": " + changed},
-		"an answer of another call":     {"UPDATE questions SET answer = (SELECT answer FROM questions WHERE call = 'd' AND run = 1) WHERE call = 'c'", "the answer about call \"c\" of run \"r\": " + changed},
-		"an answer from a question":     {"UPDATE questions SET answer = data WHERE call = 'c'", "the answer about call \"c\" of run \"r\": " + changed},
-		"an answer that ends the run":   {"UPDATE questions SET ends = 1 WHERE call = 'c'", "the answer about call \"c\" of run \"r\": " + changed},
+		"a question of another call":    {"UPDATE waits SET data = (SELECT data FROM waits WHERE id = 'd' AND run = 1) WHERE id = 'c'", "wait \"c\" of run \"r\": " + changed},
+		"a question about other hashes": {"UPDATE waits SET hash = 'other' WHERE id = 'c'", "wait \"c\" of run \"r\": " + changed},
+		"an answer of another call":     {"UPDATE waits SET answer = (SELECT answer FROM waits WHERE id = 'd' AND run = 1) WHERE id = 'c'", "an answer to wait \"c\" of run \"r\": " + changed},
+		"an answer from a question":     {"UPDATE waits SET answer = data WHERE id = 'c'", "an answer to wait \"c\" of run \"r\": " + changed},
+		"an answer that ends the run":   {"UPDATE waits SET ends = 1 WHERE id = 'c'", "an answer to wait \"c\" of run \"r\": " + changed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "runs.db")

@@ -145,14 +145,17 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut 
 		return err
 	}
 	notice := noticeOf(final, len(h.keeper.options.Notify) > 0)
-	questions, err := notice.storedQuestions()
+	waits, err := notice.asWaits()
 	if err != nil {
 		return err
 	}
-	if err := h.note(ctx, EntryPark, final, Update{Status: StatusWaiting, Steps: final.RunStepCount(), Questions: questions}); err != nil {
+	if err := h.note(ctx, EntryPark, final, Update{Status: StatusWaiting, Steps: final.RunStepCount(), Waits: waits}); err != nil {
 		return err
 	}
 	h.release(ctx)
+	if notice = notice.forPeople(); len(notice.Calls) == 0 {
+		return nil
+	}
 	for _, n := range h.keeper.options.Notify {
 		if err := n.Notify(ctx, notice); err != nil {
 			final.Emit(ctx, NotifyFailed{final.Run(), err})
@@ -288,7 +291,7 @@ func (h *held) stage(e *Entry, u Update) error {
 	h.staged++
 	e.Seq, e.At = h.staged, time.Now()
 	h.waiting = append(h.waiting, *e)
-	if u.Status != "" || u.Questions != nil {
+	if u.Status != "" || u.Waits != nil {
 		h.update = u
 	}
 	return nil

@@ -44,6 +44,9 @@ type Job struct {
 	Root   agent.RunID
 	// Input is what the run begins with: see AgentJob and CommandJob. It is opaque to the store.
 	Input []byte
+	// By is the verified name of who submits the job; empty when it is not known. That person's approval does not count
+	// where a question has approvers or a quorum.
+	By string
 	// Limits, unless zero, are the remaining budget: they limit the run and the runs below it, in
 	// addition to the limits of the agent; the stricter applies. What the run used before it was resumed
 	// counts, and Time begins with the first attempt. A run of a command has only a Time. See InputOf.
@@ -90,8 +93,8 @@ func (j Job) Prepare() (Job, error) {
 	err = errors.Join(err, checkLabels("demand", j.Demands), checkLabels("label", j.Labels))
 	switch {
 	case err != nil:
-	case len(j.Name) > maxLabel || len(j.Version) > maxLabel || len(j.IdempotencyKey) > maxLabel:
-		err = fmt.Errorf("a name, a version and an idempotency key have at most %d bytes", maxLabel)
+	case len(j.Name) > maxLabel || len(j.Version) > maxLabel || len(j.IdempotencyKey) > maxLabel || len(j.By) > maxLabel:
+		err = fmt.Errorf("a name, a version, an idempotency key and a submitter have at most %d bytes", maxLabel)
 	case !j.StartBy.IsZero() && j.StartBy.Before(j.NotBefore):
 		err = fmt.Errorf("the job must start by %s, but not before %s", j.StartBy.UTC().Format(time.RFC3339), j.NotBefore.UTC().Format(time.RFC3339))
 	}

@@ -50,10 +50,10 @@ func TestJobLimits(t *testing.T) {
 					assert.Equal(t, []any{tc.status, tc.reason, tc.steps}, []any{about.Status, about.Reason, about.Steps})
 					return
 				}
-				questions, err := store.Questions(t.Context(), run.ID)
+				questions, err := store.Waits(t.Context(), run.ID)
 				require.NoError(t, err)
 				for _, q := range questions {
-					require.NoError(t, durable.Approve(t.Context(), store, run.ID, q.Call, agent.Approval{Verdict: agent.Approve}))
+					require.NoError(t, durable.Approve(t.Context(), store, run.ID, q.ID, agent.Approval{Verdict: agent.Approve}))
 				}
 			}
 		})

@@ -35,6 +35,8 @@ type Options struct {
 	// Demands are the demands of the runs that begin with this keeper, so that only workers with these
 	// labels claim the runs when this process has lost them.
 	Demands map[string]string
+	// By is the verified name of who starts the runs that begin with this keeper: see Job.By.
+	By string
 	// Again, unless nil, reports whether a func of Keeper.Once that has run is run again when a
 	// run is resumed. It gets the name given to Keeper.Once: see action.Kept for the actions of
 	// rules. Names in a sub-agent are prefixed with the id of its run and a slash. It must be
@@ -119,7 +121,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 		if c, ok := ctx.Value(leased{}).(*claim); ok && c.lease.Run == s.Run().ID {
 			h.take(k, c)
 			if c.state.Parked() { // the answers are in the journal from here on, and nothing is asked any more
-				u := Update{Status: StatusRunning, Steps: s.RunStepCount(), Questions: []Question{}}
+				u := Update{Status: StatusRunning, Steps: s.RunStepCount(), Waits: []Wait{}}
 				if err := h.note(ctx, EntryResume, s, u); err != nil {
 					return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", s.Run().ID, err))
 				}
@@ -130,7 +132,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 			about := s.Run()
 			lease, err := k.store.Begin(ctx, Job{
 				ID: about.ID, Session: about.Session, Kind: KindAgent, Name: about.Agent, Parent: about.Parent, Root: about.Root,
-				Demands: k.options.Demands,
+				Demands: k.options.Demands, By: k.options.By,
 			}, k.options.Owner, k.options.Lease)
 			if err != nil {
 				return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", about.ID, err))

@@ -284,7 +284,7 @@ func TestAParkedRun(t *testing.T) {
 	require.Len(t, notices, 1)
 	require.Len(t, notices[0].Calls, 2)
 	token := notices[0].Calls[0].Token
-	q, err := store.QuestionByToken(t.Context(), durable.TokenHash(token))
+	q, err := store.WaitByToken(t.Context(), durable.TokenHash(token))
 	require.NoError(t, err)
 	i, err := durable.InterventionOf(q)
 	require.NoError(t, err)
@@ -488,7 +488,7 @@ type half struct {
 	durable.Store
 
 	runs      int // how many reads of what is known of a run work
-	questions func() ([]durable.Question, error)
+	questions func() ([]durable.Wait, error)
 }
 
 func (s *half) Run(ctx context.Context, id agent.RunID) (durable.Run, error) {
@@ -498,11 +498,11 @@ func (s *half) Run(ctx context.Context, id agent.RunID) (durable.Run, error) {
 	return s.Store.Run(ctx, id)
 }
 
-func (s *half) Questions(ctx context.Context, id agent.RunID) ([]durable.Question, error) {
+func (s *half) Waits(ctx context.Context, id agent.RunID) ([]durable.Wait, error) {
 	if s.questions != nil {
 		return s.questions()
 	}
-	return s.Store.Questions(ctx, id)
+	return s.Store.Waits(ctx, id)
 }
 
 // LH-47, LH-54, LH-69: a run whose answers or cancellation cannot be read does not continue;
@@ -516,9 +516,9 @@ func TestWhatCannotBeReadIsNoYes(t *testing.T) {
 	require.NoError(t, durable.Approve(t.Context(), inner, id, "a", agent.Approval{Verdict: agent.Approve}))
 	require.NoError(t, durable.Approve(t.Context(), inner, id, "b", agent.Approval{Verdict: agent.Approve}))
 	for name, store := range map[string]*half{
-		"the questions":     {Store: inner, runs: 9, questions: func() ([]durable.Question, error) { return nil, errAway }},
-		"no question":       {Store: inner, runs: 9, questions: func() ([]durable.Question, error) { return nil, nil }},
-		"a spoilt question": {Store: inner, runs: 9, questions: func() ([]durable.Question, error) { return []durable.Question{{Call: "a", Data: []byte("?")}}, nil }},
+		"the questions":     {Store: inner, runs: 9, questions: func() ([]durable.Wait, error) { return nil, errAway }},
+		"no question":       {Store: inner, runs: 9, questions: func() ([]durable.Wait, error) { return nil, nil }},
+		"a spoilt question": {Store: inner, runs: 9, questions: func() ([]durable.Wait, error) { return []durable.Wait{{ID: "a", Data: []byte("?")}}, nil }},
 		"the cancelling":    {Store: inner, runs: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -648,7 +648,7 @@ func TestAnAnsweredRunGoesOnFromWhereItWasCutOff(t *testing.T) {
 			about, err := inner.Run(t.Context(), "run")
 			require.NoError(t, err)
 			assert.Equal(t, durable.StatusRunning, about.Status)
-			questions, err := inner.Questions(t.Context(), "run")
+			questions, err := inner.Waits(t.Context(), "run")
 			require.NoError(t, err)
 			assert.Equal(t, writes > 0, len(questions) == 0, "after %d writes", writes)
 		}

@@ -5,8 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
+	"slices"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -61,6 +60,12 @@ func noticeOf(s agent.State, tokens bool) Notice {
 	return n
 }
 
+// forPeople returns the notice without the calls that only wait for gates.
+func (n Notice) forPeople() Notice {
+	n.Calls = slices.DeleteFunc(slices.Clone(n.Calls), func(c WaitingCall) bool { return len(forPeople(c.Questions)) == 0 })
+	return n
+}
+
 // newToken returns 32 random bytes as text.
 func newToken() string {
 	var raw [32]byte
@@ -70,65 +75,3 @@ func newToken() string {
 
 // TokenHash returns the hash of a token, which a store keeps instead of the token.
 func TokenHash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
-
-// storedQuestions returns the questions of the notice in their stored form.
-func (n Notice) storedQuestions() ([]Question, error) {
-	out := make([]Question, 0, len(n.Calls))
-	for _, c := range n.Calls {
-		data, err := json.Marshal(c.Intervention)
-		if err != nil {
-			return nil, fmt.Errorf("recording the question about call %s: %w", c.CallID(), err)
-		}
-		q := Question{
-			Run: n.Run.ID, Call: c.CallID(), Hash: c.Call.Hash(), Tool: c.Call.Name,
-			Asked: c.Asked, Deadline: c.Deadline, Data: data,
-		}
-		if c.Token != "" {
-			q.TokenHash = TokenHash(c.Token)
-		}
-		if decision := c.Answer(); decision != nil {
-			answer, err := AnswerOf(c.Intervention, *decision)
-			if err != nil {
-				return nil, err
-			}
-			answer.At = c.Asked
-			q.Answer = &answer
-		}
-		out = append(out, q)
-	}
-	return out, nil
-}
-
-// AnswerOf returns an approval in its stored form.
-func AnswerOf(i agent.Intervention, a agent.Approval) (Answer, error) {
-	data, err := json.Marshal(a)
-	if err != nil {
-		return Answer{}, fmt.Errorf("recording the answer about call %s: %w", i.CallID(), err)
-	}
-	return Answer{Call: i.CallID(), Hash: i.Call.Hash(), Ends: a.Verdict == agent.RejectAndEnd, Data: data}, nil
-}
-
-// InterventionOf returns the part of a question that a person sees.
-func InterventionOf(q Question) (agent.Intervention, error) {
-	var i agent.Intervention
-	if err := json.Unmarshal(q.Data, &i); err != nil {
-		return i, fmt.Errorf("reading the question about call %s of run %s: %w", q.Call, q.Run, err)
-	}
-	answer, err := approvalOf(q)
-	if answer != nil {
-		i = i.WithAnswer(*answer)
-	}
-	return i, err
-}
-
-// approvalOf returns the recorded answer to a question; nil while there is none.
-func approvalOf(q Question) (*agent.Approval, error) {
-	if q.Answer == nil {
-		return nil, nil //nolint:nilnil // no answer is no error
-	}
-	answer := new(agent.Approval)
-	if err := json.Unmarshal(q.Answer.Data, answer); err != nil {
-		return nil, fmt.Errorf("reading the answer about call %s of run %s: %w", q.Call, q.Run, err)
-	}
-	return answer, nil
-}

@@ -38,3 +38,8 @@ func (x plainStore) Signal(ctx context.Context, id agent.RunID, s Signal) error 
 func (x plainStore) Answer(ctx context.Context, id agent.RunID, answers ...Answer) error {
 	return x.Store.Answer(ctx, id, answers...)
 }
+
+// AddWaiver implements Store.
+func (x plainStore) AddWaiver(ctx context.Context, w Waiver) error {
+	return x.Store.AddWaiver(ctx, w)
+}

@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,23 +62,27 @@ func restoreClaim(entries []Entry) (*claim, error) {
 	return c, err
 }
 
-// withAnswers returns the state with the answers to the questions of the run.
+// withAnswers returns the state with the answers to the waits of the run.
 func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State) (agent.State, error) {
 	if !s.Parked() {
 		return s, nil
 	}
-	questions, err := store.Questions(ctx, id)
+	waits, err := store.Waits(ctx, id)
 	if err != nil {
-		return s, fmt.Errorf("loading the questions of run %s: %w", id, err)
+		return s, fmt.Errorf("loading the waits of run %s: %w", id, err)
 	}
-	for _, q := range questions {
-		_, broken := InterventionOf(q) // a question that cannot be read was not shown, so its answer does not count
-		answer, err := approvalOf(q)
+	for _, w := range waits {
+		i, broken := InterventionOf(w) // a question that cannot be read was not shown, so its answer does not count
+		approvals, err := approvalsOf(w)
 		if err = errors.Join(broken, err); err != nil {
 			return s, err
 		}
-		if asked, ok := agent.Checkpoint(s).Intervention(q.Call); ok && answer != nil && asked.Call.Hash() == q.Hash {
-			s = s.WithApprovalAt(q.Call, *answer, q.Answer.At)
+		asked, ok := agent.Checkpoint(s).Intervention(i.CallID())
+		if !ok || asked.Call.Hash() != w.Hash {
+			continue
+		}
+		for n, answer := range w.Answers() {
+			s = s.WithApprovalAt(i.CallID(), approvals[n], answer.At)
 		}
 	}
 	return s, nil
@@ -327,38 +330,4 @@ func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
 		return err
 	}
 	return h.commitThrough(ctx, e.Seq)
-}
-
-// Approve records a person's answer about a call of a parked run. It returns ErrAnswered when
-// another answer came first, ErrNotFound when no person is asked about that call, and ErrExpired
-// when the question has expired, so that its default answer counts.
-func Approve(ctx context.Context, store Store, id agent.RunID, callID string, a agent.Approval) error {
-	questions, err := store.Questions(ctx, id)
-	if err != nil {
-		return fmt.Errorf("answering for run %s: %w", id, err)
-	}
-	for _, q := range questions {
-		if q.Call != callID {
-			continue
-		}
-		i, err := InterventionOf(q)
-		if err != nil {
-			return err
-		}
-		if i.Answer() == nil && !q.Deadline.IsZero() && time.Now().After(q.Deadline) {
-			return fmt.Errorf("answering about call %s of run %s: %w, at %s", callID, id, ErrExpired, q.Deadline.UTC().Format(time.RFC3339))
-		}
-		if !i.Takes(a) {
-			return fmt.Errorf("answering about call %s of run %s: a call that has started cannot be changed: approve it unchanged, or reject it", callID, id)
-		}
-		answer, err := AnswerOf(i, a)
-		if err != nil {
-			return err
-		}
-		if err := store.Answer(ctx, id, answer); err != nil {
-			return fmt.Errorf("answering about call %s of run %s: %w", callID, id, err)
-		}
-		return nil
-	}
-	return fmt.Errorf("answering about call %s of run %s: %w", cmp.Or(callID, `""`), id, ErrNotFound)
 }

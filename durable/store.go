@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Store keeps runs of every kind: their jobs, leases, journals, events, signals and questions, and
-// one switch that denies every tool. The data of jobs, entries, events, signals and questions is opaque
+// Store keeps runs of every kind: their jobs, leases, journals, events, signals and waits, an audit log, and
+// one switch that denies every tool. The data of jobs, entries, events, signals, waits and waivers is opaque
 // to it.
 //
 // Every method is atomic: it takes effect completely or not at all. A reported success survives the
@@ -25,7 +25,8 @@ type Store interface {
 	Leases
 	Journal
 	Catalogue
-	Inquiries
+	Waiting
+	Audits
 	Offers
 
 	// Changes returns a channel that receives a value soon after runs may have become ready or a signal
@@ -59,7 +60,7 @@ type Leases interface {
 	// Queues returns the needs of all runs that have not ended, in no particular order. A store may also
 	// return needs of runs that have ended.
 	Queues(ctx context.Context) ([]Needs, error)
-	// Reconcile makes runs ready whose lease has expired, whose open questions have passed their
+	// Reconcile makes runs ready whose lease has expired, whose open waits have passed their
 	// deadline, or whose NotBefore has come. It cancels runs whose Deadline has passed, as SignalCancel
 	// does, and those that did not start by StartBy and that no process holds. It handles at most a few
 	// thousand runs; Done is false when there may be more.
@@ -91,8 +92,8 @@ type Journal interface {
 	// Entries returns the journal of a run after the entry with the given number, in order; after
 	// zero, all of it.
 	Entries(ctx context.Context, id agent.RunID, after int64) ([]Entry, error)
-	// Questions returns the questions of a run in call order, including answered ones.
-	Questions(ctx context.Context, id agent.RunID) ([]Question, error)
+	// Waits returns what a run waits for, in order, including what has happened.
+	Waits(ctx context.Context, id agent.RunID) ([]Wait, error)
 	// Commit adds to the journal and the events of a leased run, updates its summary, and submits
 	// jobs, all or nothing. The Seqs of the entries must continue those of the journal; otherwise it
 	// returns a *SeqError. It returns ErrStale when the lease is not the newest; an expired lease is
@@ -103,7 +104,7 @@ type Journal interface {
 	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 	// Release gives a lease up, so that the next process need not wait: a running run becomes ready, or
-	// pending until delay has passed when delay is above zero. A waiting run whose questions are answered
+	// pending until delay has passed when delay is above zero. A waiting run whose waits have happened
 	// becomes ready, and a paused run waits. It returns ErrStale when the lease is not the newest. A lease
 	// that was released, by Release or by the end of the run, is stale, too.
 	Release(ctx context.Context, l Lease, delay time.Duration) error
@@ -151,17 +152,6 @@ type Catalogue interface {
 	// Prune deletes the runs that ended before a time, and returns their number. It may delete in
 	// batches, so that other processes need not wait: then an error may come with a count.
 	Prune(ctx context.Context, before time.Time) (int, error)
-}
-
-// Inquiries is the part of a Store through which people answer the questions of runs.
-type Inquiries interface {
-	// QuestionByToken finds the question that a token was made for, by the SHA-256 of the token. It
-	// returns ErrNotFound when there is none.
-	QuestionByToken(ctx context.Context, tokenHash [32]byte) (Question, error)
-	// Answer records answers to questions of one waiting run, all or none. It returns ErrAnswered when
-	// one of them is already answered, even if the run does not wait any more, and otherwise ErrNotFound
-	// unless the run waits and has a question with the call and hash of each answer.
-	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
 }
 
 // Offers is the part of a Store for what delivers ready runs to workers. Each time a run becomes ready,
@@ -221,7 +211,9 @@ type Run struct {
 	NotBefore time.Time `json:"not_before,omitzero"`
 	StartBy   time.Time `json:"start_by,omitzero"`
 	Deadline  time.Time `json:"deadline,omitzero"`
-	// AnswerBy is when the first open question expires; zero for never.
+	// By is who submitted the job: see Job.By.
+	By string `json:"by,omitempty"`
+	// AnswerBy is when the first open wait expires; zero for never.
 	AnswerBy time.Time `json:"answer_by,omitzero"`
 	// Owner holds the newest lease, Epoch is its number, counted from one, and Expires
 	// when it runs out. Owner is empty when it was released.
@@ -279,7 +271,7 @@ type Entry struct {
 type Update struct {
 	// Status, Reason, Blocked and Steps replace the old ones; an empty Status leaves all four unchanged.
 	// Status is StatusRunning, StatusWaiting or an end. An end releases the lease, too, removes the
-	// questions, and makes runs ready that wait for this one. A waiting run keeps its lease until
+	// waits, and makes runs ready that wait for this one. A waiting run keeps its lease until
 	// Release.
 	Status  Status
 	Reason  agent.StopReason
@@ -287,43 +279,12 @@ type Update struct {
 	Steps   int
 	// Result is what the run ended with, opaque to the store. It is stored with an end only.
 	Result []byte
-	// Questions, unless nil, replaces all questions of the run: an empty list removes them. The
-	// answer recorded for the same call and hash is kept; otherwise the answer given here is stored.
-	Questions []Question
-}
-
-// Question is a call that waits for an answer of a person, or of another run.
-type Question struct {
-	Run agent.RunID `json:"run"`
-	// Call is the id of the call, Hash the hash of what would run: see agent.ToolCall.Hash.
-	Call string `json:"call"`
-	Hash string `json:"hash"`
-	Tool string `json:"tool"`
-	// Asked is when the question was asked, Deadline when it expires; zero for never.
-	Asked    time.Time `json:"asked"`
-	Deadline time.Time `json:"deadline,omitzero"`
-	// Child is the run whose end answers the question; empty for one that a person
-	// answers.
-	Child agent.RunID `json:"child,omitempty"`
-	// TokenHash is the SHA-256 of the token that a link carries; all zero for none.
-	TokenHash [32]byte `json:"-"`
-	// Data is everything that a person sees, opaque to the store.
-	Data []byte `json:"data,omitempty"`
-	// Answer is the recorded answer; nil until there is one.
-	Answer *Answer `json:"answer,omitempty"`
-}
-
-// Answer is the answer to the question about a call.
-type Answer struct {
-	// Call and Hash identify the question.
-	Call string `json:"call"`
-	Hash string `json:"hash"`
-	// Ends is set when the answer ends the run, whatever the other answers are.
-	Ends bool `json:"ends,omitempty"`
-	// At is the time of the answer; set by the store.
-	At time.Time `json:"at"`
-	// Data is the rest, opaque to the store.
-	Data []byte `json:"data,omitempty"`
+	// Waits, unless nil, replaces all waits of the run: an empty list removes them. What was recorded for the same
+	// wait and hash is kept: the claim, the answers, and the token unless another is given. Answers given here are stored
+	// where none were recorded.
+	Waits []Wait
+	// AnyWait, with Waits, says that the run is ready when one of them has happened, instead of all.
+	AnyWait bool
 }
 
 // Filter selects runs. The zero Filter selects all.
@@ -351,7 +312,7 @@ type Filter struct {
 // Label is a label of a run.
 type Label struct{ Name, Value string }
 
-// DefaultLimit is the maximum number of runs that List returns for a Filter without a Limit.
+// DefaultLimit is the maximum number of items that a list has when its filter has no Limit.
 const DefaultLimit = 100
 
 // Switch is the switch that denies every tool.
@@ -364,16 +325,18 @@ type Switch struct {
 
 // The errors of a Store for requests that it rejects.
 var (
-	// ErrNotFound is returned for an unknown run or question.
-	ErrNotFound = errors.New("no such run or question")
-	// ErrExists is returned when a run with the same ID or idempotency key exists.
-	ErrExists = errors.New("a run with this ID or idempotency key already exists")
+	// ErrNotFound is returned for an unknown run, wait or waiver.
+	ErrNotFound = errors.New("no such run, wait or waiver")
+	// ErrExists is returned when a run has the ID or the idempotency key, a waiver has the ID, or a wait has a token.
+	ErrExists = errors.New("this ID, idempotency key or token already exists")
 	// ErrEnded is returned when the run has ended.
 	ErrEnded = errors.New("the run has ended")
 	// ErrStale is returned when another process has claimed the run since.
 	ErrStale = errors.New("another process has claimed the run: this process must not write to it")
 	// ErrAnswered is returned when another answer came first.
 	ErrAnswered = errors.New("the question is already answered")
+	// ErrMoreAnswers is returned when another answer came that did not decide: look again and repeat.
+	ErrMoreAnswers = errors.New("another answer came meanwhile")
 )
 
 // HeldError is returned when another process holds a run.

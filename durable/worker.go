@@ -136,6 +136,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer cut(nil)
 	var passes sync.WaitGroup
 	passes.Go(func() { w.maintain(claiming) })
+	if w.options.Watch != nil {
+		passes.Go(func() { w.options.Watch(claiming) })
+	}
 	if !w.isEmbedded() {
 		passes.Go(func() { w.offerChanges(claiming) })
 	}

@@ -103,17 +103,12 @@ func TestWorker(t *testing.T) {
 		}
 		require.Equal(t, durable.StatusWaiting, e.Run.Status)
 		waited++
-		questions, err := store.Questions(t.Context(), e.Run.ID)
+		waits, err := store.Waits(t.Context(), e.Run.ID)
 		require.NoError(t, err)
-		var answers []durable.Answer
-		for _, q := range questions {
-			i, err := durable.InterventionOf(q)
+		for _, w := range waits {
+			_, err := durable.Decide(t.Context(), store, w, agent.Approval{Verdict: agent.Approve})
 			require.NoError(t, err)
-			answer, err := durable.AnswerOf(i, agent.Approval{Verdict: agent.Approve})
-			require.NoError(t, err)
-			answers = append(answers, answer)
 		}
-		require.NoError(t, store.Answer(t.Context(), e.Run.ID, answers...))
 	}
 	assert.Equal(t, jobs, waited)
 	assert.Len(t, w.effects, jobs*2*lastStep)
@@ -433,7 +428,7 @@ func (r *parentRunner) Execute(ctx context.Context, about durable.Run) error {
 	if about.Attempts == 1 {
 		r.child.Parent = about.ID
 		c.Jobs = []durable.Job{r.child}
-		c.Update = durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "child", Hash: "h", Child: r.child.ID}}}
+		c.Update = durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "child", Kind: durable.WaitChild, Hash: "h", Child: r.child.ID}}}
 	}
 	return r.store.Commit(ctx, about.Lease(), c)
 }

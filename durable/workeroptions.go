@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -27,6 +28,9 @@ type WorkerOptions struct {
 	// Grace is how long runs may take to suspend when the worker stops; those that take longer are cut
 	// off, and can be resumed from their journals. Zero means 10 seconds.
 	Grace time.Duration
+	// Watch, unless nil, runs beside the worker while it claims runs, until its context is done: it watches the waits of
+	// the store, such as gate.Watcher does.
+	Watch func(ctx context.Context)
 	// Retain is how long ended runs are stored; older ones are deleted. Zero means for ever.
 	Retain time.Duration
 	// Meters receives the metrics of the worker: docs/observability.md lists them. Nil means the global

@@ -36,15 +36,11 @@ func (w *Worker) watchStore(ctx context.Context, call func() error) error {
 
 // reportDoubt reports a waiting run if it waits for the answer whether a call in doubt runs again.
 func (w *Worker) reportDoubt(ctx context.Context, r Run) {
-	questions, err := w.store.Questions(ctx, r.ID)
+	waits, err := w.store.Waits(ctx, r.ID)
 	if err != nil && !errors.Is(err, ErrNotFound) { // it was not deleted
-		w.noteContact(ctx, fmt.Errorf("reading the questions of run %s: %w", r.ID, err))
+		w.noteContact(ctx, fmt.Errorf("reading the waits of run %s: %w", r.ID, err))
 	}
-	isDoubt := func(q Question) bool {
-		i, err := InterventionOf(q)
-		return err == nil && q.Answer == nil && i.Questions.InDoubt()
-	}
-	if slices.ContainsFunc(questions, isDoubt) {
+	if slices.ContainsFunc(waits, func(one Wait) bool { return one.Kind == WaitDoubt && one.Answer == nil }) {
 		w.report(ctx, WorkerEvent{Kind: WorkerInDoubt, Run: r})
 	}
 }

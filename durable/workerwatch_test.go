@@ -2,7 +2,6 @@ package durable_test
 
 import (
 	"context"
-	"encoding/json"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,21 +38,17 @@ func TestAWorkerReportsAStall(t *testing.T) {
 	require.Eventually(t, func() bool { return c.worker.Health().Error == "" }, time.Minute, 10*time.Millisecond)
 }
 
-// askingRunner makes each run wait for the answer to a question of a kind.
+// askingRunner makes each run wait for an answer, of a kind.
 type askingRunner struct {
 	durable.Runner
 
 	store durable.Store
-	kind  func(durable.Run) agent.QuestionKind
+	kind  func(durable.Run) durable.WaitKind
 }
 
 func (r *askingRunner) Execute(ctx context.Context, about durable.Run) error {
-	data, err := json.Marshal(agent.Intervention{Questions: agent.Questions{{Kind: r.kind(about)}}})
-	if err != nil {
-		return err
-	}
 	return r.store.Commit(ctx, about.Lease(), durable.Commit{Update: durable.Update{
-		Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "pay", Hash: "h", Data: data}},
+		Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "pay", Kind: r.kind(about), Hash: "h"}},
 	}})
 }
 
@@ -62,11 +57,11 @@ func TestAWorkerReportsDoubt(t *testing.T) {
 	store, w := openStore(t), newWorld()
 	keeper := durable.Keep(store, durable.Options{})
 	ordinary := submitClerk(t, store, nil)
-	kind := func(r durable.Run) agent.QuestionKind {
+	kind := func(r durable.Run) durable.WaitKind {
 		if r.ID == ordinary.ID {
-			return agent.QuestionOrdinary
+			return durable.WaitApproval
 		}
-		return agent.QuestionDoubt
+		return durable.WaitDoubt
 	}
 	runner := &askingRunner{durable.AgentRunner(keeper, durable.AgentMap{"clerk": w.agent(t, keeper)}), store, kind}
 	c := employ(t, store, nil, durable.WorkerOptions{

@@ -103,9 +103,10 @@ func (c ToolContext) Ask(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Ask, reason: reason}, effects)
 }
 
-// AskAbout works like Ask, but the Question can also set how long the person has, and the
-// verdict if there is no answer in time. The name of the hook is filled in. A question with a
-// Kind or with Answers is a failure of the hook.
+// AskAbout works like Ask, but the Question can also set how long the person has, the
+// verdict if there is no answer in time, who may answer, and how many people must approve. The name of
+// the hook is filled in. A Question with a Gate waits for its event instead of a person; its Kind is then
+// agent.QuestionGate. A question with another Kind or with Answers is a failure of the hook.
 func (c ToolContext) AskAbout(q agent.Question, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Ask, reason: q.Reason, question: &q, invalid: wrongQuestion(q)}, effects)
 }
@@ -114,8 +115,12 @@ func wrongQuestion(q agent.Question) error {
 	if q.Within < 0 || q.OnTimeout > agent.Approve {
 		return fmt.Errorf("invalid question: within %s, on timeout %s", q.Within, q.OnTimeout)
 	}
-	if q.Kind != agent.QuestionOrdinary || len(q.Answers) > 0 {
+	gate := q.Kind == agent.QuestionGate
+	if q.Kind != agent.QuestionOrdinary && !gate || len(q.Answers) > 0 {
 		return fmt.Errorf("invalid question: a hook must not set its kind (%q) or its answers (%d)", q.Kind, len(q.Answers))
+	}
+	if gate != (q.Gate != nil) || gate && q.Restricted() || q.Quorum < 0 {
+		return fmt.Errorf("invalid question: kind %q, gate %t, approvers %q, quorum %d", q.Kind, q.Gate != nil, q.Approvers, q.Quorum)
 	}
 	return nil
 }

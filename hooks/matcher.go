@@ -395,3 +395,13 @@ func joinMatchers(op operator, parts []Matcher, m Matcher) Matcher {
 	m.err = errors.Join(errs...)
 	return m
 }
+
+// MatchesCall reports whether a matcher of tools and arguments matches a call. A matcher that needs more
+// of the run than the call, such as When, matches no call here.
+func (m Matcher) MatchesCall(call agent.ToolCall) bool {
+	if m.err != nil || m.needsContext || m.needsStep {
+		return false
+	}
+	info, _ := infoOf(PreToolUse)
+	return matchesMoment(&m, occasion{point: info, call: &call})
+}

@@ -17,6 +17,8 @@ func (e *entry[C]) mayNotAnswer(q agent.Question) string {
 	switch {
 	case q.Kind != agent.QuestionOrdinary:
 		return fmt.Sprintf("a question of kind %q is for a person", q.Kind)
+	case q.Restricted():
+		return fmt.Sprintf("the question of %s is for people whose identity is verified", q.By)
 	case q.Required && (e.origin == nil || !e.origin.Required):
 		return fmt.Sprintf("the question of %s is of a required policy", q.By)
 	case q.Required && e.origin.Layer > q.Layer:

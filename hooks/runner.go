@@ -240,6 +240,7 @@ func (e *entry[C]) questionOf(o *Outcome) *agent.Question {
 	q := agent.Question{Reason: o.reason}
 	if o.question != nil {
 		q.Within, q.OnTimeout = o.question.Within, o.question.OnTimeout
+		q.Kind, q.Gate, q.Approvers, q.Quorum = o.question.Kind, o.question.Gate, o.question.Approvers, o.question.Quorum
 	}
 	q.By, q.Priority = e.name, e.priority
 	if e.origin != nil {

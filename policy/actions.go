@@ -7,6 +7,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
@@ -62,6 +63,7 @@ var actionKeys = map[string][]key{
 		{"argv", list(textForm), "By command: the program to run repeatedly; exit code 0 opens the gate, 1 means not yet."},
 		{"every", timeForm, "The time between two checks."},
 		{"reason", textForm, "A sentence for the person who must approve; ${NAME} stands for a value."},
+		approversKey, quorumKey,
 	},
 	"prompt": {
 		{"rule", textForm, "The rule by which the model judges."},
@@ -234,6 +236,12 @@ func (l *loader) gate(r *rule, e *entry, limit time.Duration) action.Declared {
 		By: action.GateBy(f.oneOf("by", "person", "callback", "file", "command")), Reason: f.text("reason"),
 		Port: f.number("port", 1, 65535, 0), File: f.text("file"), Existing: f.flag("existing", false),
 		Argv: f.argv(), Every: f.duration("every"), Timeout: limit,
+	}
+	g.Approvers, g.Quorum = f.approvers()
+	for _, name := range []string{approversKey.name, quorumKey.name} {
+		if f.has(name) && (r.point.name != hooks.PreToolUse || r.observe) {
+			e.place(name).Wrong("%s: %s requires a gate at PreToolUse that decides: elsewhere a gate asks the approver of the program", e.what, name)
+		}
 	}
 	if r.onTimeout == "reject" || r.onTimeout == "approve" {
 		g.OnTimeout, r.onTimeout = r.onTimeout, ""

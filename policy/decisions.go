@@ -36,6 +36,7 @@ func (l *loader) decision(r *rule, e *entry) {
 	switch r.kind {
 	case "ask":
 		r.question = agent.Question{Within: e.duration("within")}
+		r.question.Approvers, r.question.Quorum = e.approvers()
 		if word := e.oneOf("on_timeout", "reject", "reject_and_continue", "approve"); word != "" {
 			if err := r.question.OnTimeout.UnmarshalText([]byte(word)); err != nil {
 				e.place("on_timeout").Wrong("%w", err)

@@ -167,6 +167,29 @@ func (f fields) texts(key string) []string {
 	return nil
 }
 
+// approvers returns who may answer a question, and how many of them must approve.
+func (f fields) approvers() (names []string, quorum int) {
+	n := f.at("approvers")
+	names = f.texts("approvers")
+	places := []yamlfile.Node{n}
+	if n.Kind() == yamlfile.ListNode {
+		places = n.Items()
+	}
+	if len(places) == len(names) { // otherwise a value is no text, which is reported already
+		for i, name := range names {
+			switch {
+			case name == "":
+				places[i].Wrong("approvers: expected the name or the role of a person, got an empty text")
+			case strings.TrimSpace(name) != name:
+				places[i].Wrong("approvers: %q begins or ends with a space: remove it", name)
+			case slices.Contains(names[:i], name):
+				places[i].Wrong("approvers: %q is listed twice: remove one of them", name)
+			}
+		}
+	}
+	return names, f.number("quorum", 1, mostApprovals, 0)
+}
+
 // argv returns a program with its arguments. It must be a list, because the arguments in a single text are not separated
 // clearly.
 func (f fields) argv() []string {

@@ -119,6 +119,18 @@ var decisionCommon = []key{
 	{"metadata", newMapping(celForm), "Values to keep with the run, each a CEL expression."},
 }
 
+// mostApprovals is the largest quorum.
+const mostApprovals = 100
+
+// The keys that restrict who answers a question.
+var (
+	approversKey = key{
+		"approvers", textsForm,
+		"Names and roles of those who may answer. Their identity must be verified, so the run must be durable.",
+	}
+	quorumKey = key{"quorum", wholeForm(1, mostApprovals), "How many different people must approve; the default is 1."}
+)
+
 // decisionKeys returns the keys of each decision. It is built on first use, because listing all kinds of secrets takes
 // time.
 var decisionKeys = sync.OnceValue(func() map[string][]key {
@@ -126,6 +138,7 @@ var decisionKeys = sync.OnceValue(func() map[string][]key {
 		"ask": {
 			{"within", timeForm, "The time limit for the person's answer."},
 			{"on_timeout", oneOf("reject", "reject_and_continue", "approve"), "The answer to assume when none comes in time."},
+			approversKey, quorumKey,
 		},
 		"rewrite": {
 			{"set", newMapping(celForm), "New values by dotted path, each a CEL expression."},

@@ -10,6 +10,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -136,6 +137,10 @@ type Rule struct {
 	Decision string `json:"decision,omitempty"`
 	Action   string `json:"action,omitempty"`
 	Await    bool   `json:"await"`
+	// Approvers are the names and roles of those who may answer its question, and Quorum is how many of them must
+	// approve. Anyone may answer if both are empty.
+	Approvers []string `json:"approvers,omitempty"`
+	Quorum    int      `json:"quorum,omitempty"`
 	// Mode is enforce, shadow, waived, or observe for a rule that only observes.
 	Mode     string  `json:"mode"`
 	Waiver   *Waiver `json:"waiver,omitempty"`
@@ -146,6 +151,15 @@ type Rule struct {
 
 // Hook returns the name of the rule's hook.
 func (r Rule) Hook() string { return r.Policy + "/" + r.ID }
+
+// Needs says in words who must answer the rule's question: "2 approvals by finance, ann". It is empty if anyone may
+// answer it.
+func (r Rule) Needs() string {
+	if q := (agent.Question{Approvers: r.Approvers, Quorum: r.Quorum}); q.Restricted() {
+		return q.Needs()
+	}
+	return ""
+}
 
 // Rules returns the rules in force, by point, in the order in which they are asked.
 func (p *Policy) Rules() []Rule {
@@ -162,9 +176,12 @@ func (r *rule) publicRule() Rule {
 		out.When = r.when.String()
 	}
 	if r.act == nil {
-		out.Decision = r.kind
+		out.Decision, out.Approvers, out.Quorum = r.kind, slices.Clone(r.question.Approvers), r.question.Quorum
 	} else {
 		out.Action = r.kind
+	}
+	if gate, ok := r.act.(action.Gate); ok {
+		out.Approvers, out.Quorum = slices.Clone(gate.Approvers), gate.Quorum
 	}
 	return out
 }

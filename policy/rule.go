@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/grapnel-go/grapnel/action"
@@ -234,6 +235,7 @@ func (u *use) decide(ctx context.Context, c hooks.Context, in condition.Input) h
 		d.Decision = hooks.Allow
 	case "ask":
 		d.Decision, d.OnTimeout, d.Within = hooks.Ask, u.question.OnTimeout.String(), u.question.Within.Seconds()
+		d.Approvers, d.Quorum = u.question.Approvers, u.question.Quorum
 	case "mock", "replace":
 		text := u.result.in(ctx, in)
 		d.Decision, d.Result, d.IsError = hooks.Decision(u.kind), &text, u.isError
@@ -315,6 +317,7 @@ func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, p
 	request := action.NewRequest(c, u.name())
 	request.Vars, request.Edition = u.doc.variables, u.doc.hash
 	request.Decides, request.Observer = request.Decides && u.judges(), u.observe
+	request.OnTimeout, request.OnFailure = u.verdictsOfGate()
 	request.Attempt = past.attempt(u.name())
 	request.Variables = past.variables(request.Variables, c)
 	do := action.Keep(ctx, u.do, request)
@@ -334,6 +337,19 @@ func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, p
 		return u.late(ctx, c, err)
 	}
 	return failRule(c, err)
+}
+
+// verdictsOfGate returns the verdicts when a gate that waits in the store gets no answer in time, and when it fails.
+func (u *use) verdictsOfGate() (onTimeout, onFailure string) {
+	onFailure = agent.RejectAndContinue.String()
+	switch policy := u.failure.String(); {
+	case strings.Contains(policy, hooks.Open.String()):
+		onFailure = agent.Approve.String()
+	case strings.Contains(policy, hooks.Abort.String()):
+		onFailure = agent.RejectAndEnd.String()
+	}
+	onTimeout = map[string]string{"continue": agent.Approve.String(), "abort": agent.RejectAndEnd.String()}[u.onTimeout]
+	return cmp.Or(onTimeout, onFailure), onFailure
 }
 
 // late returns the answer when an action took too long.

@@ -9,18 +9,18 @@ import (
 	"unicode/utf16"
 )
 
-// arguments is the text of a call's arguments.
-type arguments string
+// Arguments is the text of the arguments of a call.
+type Arguments string
 
 // MarshalJSON returns the arguments unchanged, or as a JSON string if they are not valid JSON.
-func (a arguments) MarshalJSON() ([]byte, error) {
+func (a Arguments) MarshalJSON() ([]byte, error) {
 	if text := a.orEmpty(); json.Valid([]byte(text)) {
 		return []byte(text), nil
 	}
 	return json.Marshal(string(a))
 }
 
-func (a arguments) orEmpty() string {
+func (a Arguments) orEmpty() string {
 	if a == "" {
 		return "{}"
 	}
@@ -29,7 +29,7 @@ func (a arguments) orEmpty() string {
 
 // Text returns the arguments in the form that people see: indented, with invisible characters written as escapes, which
 // have the same meaning in JSON.
-func (a arguments) Text() string {
+func (a Arguments) Text() string {
 	text := a.orEmpty()
 	if json.Valid([]byte(text)) && layoutBytes(text) <= 4*len(text)+64<<10 {
 		var out bytes.Buffer
@@ -39,9 +39,9 @@ func (a arguments) Text() string {
 	return visible(text)
 }
 
-// Same reports whether a text from the form equals the text that was shown. It ignores changes of line endings, which
+// isSame reports whether a text from the form equals the text that was shown. It ignores changes of line endings, which
 // browsers make.
-func (a arguments) Same(text string) bool { return plain(text) == plain(a.Text()) }
+func (a Arguments) isSame(text string) bool { return plain(text) == plain(a.Text()) }
 
 func plain(text string) string {
 	var out bytes.Buffer

@@ -66,6 +66,7 @@ func TestHugeBodies(t *testing.T) {
 	} {
 		body := strings.NewReader(tc.body)
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/approvals/"+tc.token, body)
+		request.Host = "localhost"
 		request.Header.Set("Content-Type", tc.media)
 		got := httptest.NewRecorder()
 		handler.ServeHTTP(got, request)
@@ -92,10 +93,11 @@ func TestTokensAreNeverLogged(t *testing.T) {
 	see(t, d.link(0))
 	postOnce(t, d.link(0), d.form(0, "approve", "hash", "x"))
 	postOnce(t, d.link(0), nil, "Origin", "null")
-	assert.Empty(t, out.String())
+	assert.Contains(t, out.String(), `"msg":"approval: refused","method":"POST","status":409,"reason":"The question has changed since you saw it. Nothing was decided: reload the page.","run":"`+string(d.notice.Run.ID)+`","wait":"c1"`)
+	assert.Contains(t, out.String(), `"status":403`)
 	assert.Equal(t, http.StatusUnprocessableEntity, postOnce(t, d.link(0), d.form(0, "approve", "by", "ann\tx")).StatusCode)
 	assert.Equal(t, http.StatusInternalServerError, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
-	assert.Contains(t, out.String(), `"msg":"approval: decided","run":"`+string(d.notice.Run.ID)+`","call":"c1","tool":"pay","verdict":"approve","edited":false,"by":"ann"`)
+	assert.Contains(t, out.String(), `"msg":"approval: decided","run":"`+string(d.notice.Run.ID)+`","wait":"c1","tool":"pay","verdict":"approve","edited":false,"by":"ann","identity":"","decides":true`)
 	assert.Contains(t, out.String(), "out of paper")
 	broken = false
 	assert.Equal(t, http.StatusConflict, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode, "it was recorded before")
@@ -117,8 +119,8 @@ func TestTokensAreNeverLogged(t *testing.T) {
 // gone is a store that is away.
 type gone struct{ durable.Store }
 
-func (gone) QuestionByToken(context.Context, [32]byte) (durable.Question, error) {
-	return durable.Question{}, errors.New("connection refused")
+func (gone) WaitByToken(context.Context, [32]byte) (durable.Wait, error) {
+	return durable.Wait{}, errors.New("connection refused")
 }
 
 // A store that finds the wrong question, or finds one for a token that is no token, is
@@ -143,8 +145,8 @@ type lax struct {
 	only [32]byte
 }
 
-func (s lax) QuestionByToken(ctx context.Context, _ [32]byte) (durable.Question, error) {
-	return s.Store.QuestionByToken(ctx, s.only)
+func (s lax) WaitByToken(ctx context.Context, _ [32]byte) (durable.Wait, error) {
+	return s.Store.WaitByToken(ctx, s.only)
 }
 
 // Of the calls of a run that an approver ended, none can be decided any more once it goes on.
@@ -153,8 +155,8 @@ func TestARunThatIsRunning(t *testing.T) {
 	lease, err := d.store.Acquire(t.Context(), d.notice.Run.ID, "other", 1<<40, durable.TakeFree)
 	require.NoError(t, err)
 	require.NoError(t, d.store.Commit(t.Context(), lease, durable.Commit{Update: durable.Update{Status: durable.StatusRunning}}))
-	assert.Equal(t, http.StatusNotFound, see(t, d.link(0)).StatusCode)
-	assert.Equal(t, http.StatusNotFound, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
+	assert.Equal(t, http.StatusConflict, see(t, d.link(0)).StatusCode)
+	assert.Equal(t, http.StatusConflict, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
 	require.NoError(t, d.store.Release(t.Context(), lease, 0))
 	require.NoError(t, d.store.Delete(t.Context(), d.notice.Run.ID))
 	assert.Equal(t, http.StatusNotFound, see(t, d.link(0)).StatusCode)
@@ -172,7 +174,7 @@ func (s gap) Answer(context.Context, agent.RunID, ...durable.Answer) error { ret
 func TestBetweenLookingAndAnswering(t *testing.T) {
 	d := park(t, asking{question: soon})
 	for want, err := range map[int]error{
-		http.StatusNotFound: durable.ErrNotFound, http.StatusConflict: durable.ErrAnswered, http.StatusServiceUnavailable: errors.New("disk full"),
+		http.StatusConflict: durable.ErrNotFound, http.StatusServiceUnavailable: errors.New("disk full"),
 	} {
 		server := httptest.NewServer(approval.Handler(gap{d.store, err}, approval.Options{}))
 		got := postOnce(t, approval.Links(server.URL).To(d.notice.Calls[0].Token), d.form(0, "approve"))

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -44,72 +47,125 @@ type said struct {
 type refusal struct {
 	status  int
 	message string
+	again   bool // show the question as it is now
 }
 
 func (r *refusal) Error() string { return r.message }
 
 func refuse(status int, format string, args ...any) error {
-	return &refusal{status, fmt.Sprintf(format, args...)}
+	return &refusal{status, fmt.Sprintf(format, args...), false}
 }
 
 // decide handles a posted decision.
-func (h *handler) decide(w http.ResponseWriter, r *http.Request, token string) {
-	q, err := findQuestion(r.Context(), h.store, token)
+func (h *handler) decide(w http.ResponseWriter, r *http.Request, find finder) {
+	q, err := find(r.Context())
 	if err != nil {
 		h.replyFailure(w, r, "looking for a question", err)
+		return
+	}
+	if q.isOver() {
+		h.replyQuestion(w, r, q, http.StatusConflict, "")
 		return
 	}
 	given, err := readAnswer(w, r, bodyBytes+int64(8*len(q.kept.Data)))
-	approval, err := parseDecision(q, given, err)
-	if refused, ok := errors.AsType[*refusal](err); ok {
-		answer := q.reply(refused.status, refused.message)
-		answer.said = given
-		h.reply(w, r, answer)
-		return
+	approval, err := parseDecision(q, given, author(r.Context()), err)
+	var recorded durable.Wait
+	if err == nil {
+		recorded, err = h.record(r.Context(), q, approval)
+		err = h.explain(err)
 	}
-	if err := h.record(r.Context(), q, approval); err != nil {
-		if errors.Is(err, durable.ErrAnswered) {
-			h.replyTaken(w, r, token)
+	switch refused, isRefusal := errors.AsType[*refusal](err); {
+	case isRefusal && refused.again:
+		h.replyAgain(w, r, find, refused)
+	case isRefusal:
+		if refused.status == http.StatusForbidden && author(r.Context()) == nil && h.identifies() {
+			refused.message += " Sign in, so that your identity is verified."
+		}
+		answer, err := h.replyWith(r.Context(), q, refused.status, refused.message)
+		if err != nil {
+			h.replyFailure(w, r, "showing a question", err)
 			return
 		}
+		answer.said = given
+		h.reply(w, r, answer)
+	case err != nil:
 		h.replyFailure(w, r, "recording a decision", err)
-		return
+	default:
+		message := "Decided. You can close this page."
+		if more := StillNeeds(recorded); more != "" {
+			message = "Recorded. " + more
+		}
+		q.kept = recorded
+		if q.asked, err = durable.InterventionOf(recorded); err != nil {
+			h.replyFailure(w, r, "showing a question", err)
+			return
+		}
+		h.replyQuestion(w, r, q, http.StatusOK, message)
 	}
-	answer := q.reply(http.StatusOK, "Decided. You can close this page.")
-	answer.Question.Decided, answer.Question.State = decidedAt(approval, time.Now()), stateDecided
-	h.reply(w, r, answer)
 }
 
-// replyTaken replies to a person whose decision came second.
-func (h *handler) replyTaken(w http.ResponseWriter, r *http.Request, token string) {
-	q, err := findQuestion(r.Context(), h.store, token)
-	if err != nil {
-		h.replyFailure(w, r, "looking for a question", err)
-		return
+// explain returns the refusal that an error of durable.Decide stands for.
+func (h *handler) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, durable.ErrAnswered):
+		return &refusal{http.StatusConflict, alreadyDecided, true}
+	case errors.Is(err, durable.ErrExpired), errors.Is(err, durable.ErrNotFound):
+		return &refusal{http.StatusConflict, over.Message, true}
 	}
-	h.reply(w, r, q.reply(http.StatusConflict, alreadyDecided))
+	if denied, ok := errors.AsType[*durable.NotAdmittedError](err); ok {
+		return refuse(http.StatusForbidden, "Your answer does not count: %s. Nothing was decided.", denied.Why)
+	}
+	if invalid, ok := errors.AsType[*agent.ArgumentsError](err); ok {
+		lines := lo.Map(invalid.Problems, func(p agent.ArgumentProblem, _ int) string { return visible(p.String()) })
+		return refuse(http.StatusUnprocessableEntity, "The arguments do not fit the tool. Nothing was decided.\n%s", strings.Join(lines, "\n"))
+	}
+	return err
+}
+
+// replyAgain replies to a person whose decision came too late with the question as it is now.
+func (h *handler) replyAgain(w http.ResponseWriter, r *http.Request, find finder, refused *refusal) {
+	q, err := find(r.Context())
+	switch {
+	case errors.Is(err, durable.ErrNotFound), err == nil && q.kept.Answer == nil && !q.isExpired(time.Now()):
+		h.reply(w, r, over)
+	case err != nil:
+		h.replyFailure(w, r, "looking for a question", err)
+	default:
+		h.replyQuestion(w, r, q, refused.status, refused.message)
+	}
 }
 
 const alreadyDecided = "Already decided: your decision was ignored."
 
-// record stores the answer and calls Options.Decided.
-func (h *handler) record(ctx context.Context, q *question, approval agent.Approval) error {
+// record stores the answer, calls Options.Decided and returns the wait with the answer.
+func (h *handler) record(ctx context.Context, q *question, approval agent.Approval) (durable.Wait, error) {
 	ctx = context.WithoutCancel(ctx) // the person may close the page early
-	answer, err := durable.AnswerOf(q.asked, approval)
-	if err != nil {
-		return err
-	}
 	storing, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if err := h.store.Answer(storing, q.kept.Run, answer); err != nil {
-		return err
+	recorded, err := durable.Decide(storing, h.store, q.kept, approval)
+	if err != nil {
+		return recorded, err
 	}
-	h.options.Log.InfoContext(ctx, "approval: decided", "run", q.kept.Run, "call", q.kept.Call, "tool", q.kept.Tool,
-		"verdict", approval.Verdict.String(), "edited", approval.Arguments != "", "by", approval.By)
-	if h.options.Decided != nil {
+	h.options.Log.InfoContext(ctx, "approval: decided", "run", q.kept.Run, "wait", q.kept.ID, "tool", q.kept.Tool,
+		"verdict", approval.Verdict.String(), "edited", approval.Arguments != "", "by", approval.By, "identity", approval.Identity,
+		"decides", recorded.Answer != nil)
+	now := time.Now() // the store sets the time, and the reply need not read it
+	if recorded.Answer != nil && recorded.Answer.At.IsZero() {
+		stamped := *recorded.Answer
+		stamped.At = now
+		recorded.Answer = &stamped
+	}
+	for i := range recorded.Partial {
+		if recorded.Partial[i].At.IsZero() {
+			recorded.Partial[i].At = now
+		}
+	}
+	if h.options.Decided != nil && recorded.Answer != nil {
 		h.options.Decided(ctx, q.kept.Run)
 	}
-	return nil
+	return recorded, nil
 }
 
 // readAnswer parses the body of a POST.
@@ -161,8 +217,8 @@ func readForm(body string) (said, error) {
 	return given, nil
 }
 
-// parseDecision validates a received decision against the question.
-func parseDecision(q *question, given said, err error) (agent.Approval, error) {
+// parseDecision validates a received decision against the question. Who is its verified author, or nil.
+func parseDecision(q *question, given said, who *Principal, err error) (agent.Approval, error) {
 	var a agent.Approval
 	switch {
 	case err != nil:
@@ -173,14 +229,20 @@ func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 		return a, refuse(http.StatusConflict, "The question has changed since you saw it. Nothing was decided: reload the page.")
 	case q.kept.Answer != nil:
 		return a, refuse(http.StatusConflict, alreadyDecided)
-	case q.expired(time.Now()):
-		return a, refuse(http.StatusGone, "") // the question says so itself
+	case q.isExpired(time.Now()):
+		return a, refuse(http.StatusConflict, "") // the question says so itself
 	}
 	if !isSpeakable(given.By, byBytes, "") || !isSpeakable(given.Reason, reasonBytes, "\n\t") {
 		return a, refuse(http.StatusUnprocessableEntity,
 			"A name may have %d bytes and a reason %d, without invisible characters. Nothing was decided.", byBytes, reasonBytes)
 	}
 	a.By, a.Reason = strings.TrimSpace(given.By), strings.TrimSpace(given.Reason)
+	if a.TimedOut() {
+		return a, refuse(http.StatusUnprocessableEntity, "The name %q stands for a passed deadline: give another one. Nothing was decided.", a.By)
+	}
+	if who != nil {
+		a.By, a.Identity, a.Roles = cmp.Or(a.By, who.Name), who.Name, who.Roles
+	}
 	verdict := given.Verdict
 	if given.text != nil {
 		if verdict, err = fromForm(q, &given); err != nil {
@@ -189,6 +251,9 @@ func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 	}
 	if err := a.Verdict.UnmarshalText([]byte(verdict)); err != nil {
 		return a, refuse(http.StatusUnprocessableEntity, "Unknown verdict: expected approve, reject or reject_and_continue. Nothing was decided.")
+	}
+	if _, gate := durable.GateOf(q.kept, q.asked); gate && a.Verdict == agent.Approve {
+		return a, refuse(http.StatusForbidden, "People cannot approve this: it waits for an event. They can only reject it. Nothing was decided.")
 	}
 	if given.Arguments == nil {
 		return a, nil
@@ -203,8 +268,13 @@ func parseDecision(q *question, given said, err error) (agent.Approval, error) {
 	if err != nil {
 		return a, refuse(http.StatusUnprocessableEntity, "The arguments must be one JSON object: %v. Nothing was decided.", err)
 	}
-	if !q.asked.Takes(a) {
+	switch {
+	case q.asked.Takes(a):
+	case q.asked.Begun:
 		return a, refuse(http.StatusUnprocessableEntity, "This call may have happened already: repeat it unchanged or reject it. Nothing was decided.")
+	default:
+		return a, refuse(http.StatusUnprocessableEntity,
+			"The arguments cannot be changed, because others must approve them, too: approve the call unchanged or reject it. Nothing was decided.")
 	}
 	return a, nil
 }
@@ -214,7 +284,7 @@ const verdictEdit = "edit"
 
 // fromForm returns the verdict of a form. A form always contains the arguments, whichever button was pressed.
 func fromForm(q *question, given *said) (verdict string, err error) {
-	same := arguments(q.asked.Call.Arguments).Same(*given.text)
+	same := Arguments(q.asked.Call.Arguments).isSame(*given.text)
 	switch given.Verdict {
 	case verdictEdit:
 		if !same {

@@ -290,7 +290,7 @@ func TestTooLate(t *testing.T) {
 	for _, got := range []answer{
 		see(t, d.link(0)), postOnce(t, d.link(0), d.form(0, "approve")), postJSON(t, d.link(0), `{"verdict":"approve","hash":%q}`, d.hash(0)),
 	} {
-		assert.Equal(t, http.StatusGone, got.StatusCode)
+		assert.Equal(t, http.StatusConflict, got.StatusCode)
 		assert.Contains(t, got.body, "deadline has passed")
 		assert.Contains(t, got.body, "reject and continue without the call")
 		assert.NotContains(t, got.body, "<form")
@@ -312,8 +312,8 @@ func TestTheQuestionChanged(t *testing.T) {
 	data, err := json.Marshal(changed)
 	require.NoError(t, err)
 	ask := func(hash string) {
-		require.NoError(t, d.store.Commit(t.Context(), lease, durable.Commit{Update: durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{
-			Call: "c1", Hash: hash, Tool: "pay", Asked: time.Now(), Data: data, TokenHash: durable.TokenHash(d.notice.Calls[0].Token),
+		require.NoError(t, d.store.Commit(t.Context(), lease, durable.Commit{Update: durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{
+			ID: "c1", Kind: durable.WaitApproval, Hash: hash, Tool: "pay", Asked: time.Now(), Data: data, TokenHash: durable.TokenHash(d.notice.Calls[0].Token),
 		}}}}))
 	}
 	ask(changed.Call.Hash())
@@ -345,8 +345,8 @@ func TestALinkStaysGood(t *testing.T) {
 func TestWithdrawn(t *testing.T) {
 	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "reject")).StatusCode)
-	assert.Equal(t, http.StatusNotFound, see(t, d.link(1)).StatusCode)
-	assert.Equal(t, http.StatusNotFound, postOnce(t, d.link(1), d.form(1, "approve")).StatusCode)
+	assert.Equal(t, http.StatusConflict, see(t, d.link(1)).StatusCode)
+	assert.Equal(t, http.StatusConflict, postOnce(t, d.link(1), d.form(1, "approve")).StatusCode)
 	assert.Equal(t, http.StatusOK, see(t, d.link(0)).StatusCode, "what was said is shown")
 	d.undecided(t, 1)
 	assert.Equal(t, agent.StatusInterrupted, d.goOn(t).Status())
@@ -354,6 +354,6 @@ func TestWithdrawn(t *testing.T) {
 
 	d = park(t, asking{question: soon})
 	require.NoError(t, d.store.Signal(t.Context(), d.notice.Run.ID, durable.Signal{Kind: durable.SignalCancel, Text: "no longer wanted"}))
-	assert.Equal(t, http.StatusNotFound, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
+	assert.Equal(t, http.StatusConflict, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
 	d.undecided(t, 0)
 }

@@ -38,15 +38,23 @@
 //
 //   - 200: shown, or decided.
 //   - 400, 415, 413, 422: the decision is invalid; nothing was decided.
-//   - 403: a browser sent it from a page of another site.
-//   - 404: no open question has this token, for whatever reason.
-//   - 409: another person decided first, and the reply shows the decision; or the hash does not match.
-//   - 410: the deadline has passed.
+//   - 401: the inbox, without a sign-in.
+//   - 403: a browser sent it from a page of another site; or the answer does not count, for the reason given.
+//   - 404: there is no such question.
+//   - 409: another person decided first, and the reply shows the decision; the deadline has passed; the run has gone on; or
+//     the hash does not match.
+//   - 421: the request is for a host that is not one of the server: see Options.Origins.
 //   - 503: the store does not respond.
+//
+// # Inbox and identities
+//
+// With Options.People or Options.Identify the handler verifies who sends a request. It then serves an inbox of what all runs
+// wait for: GET /approvals/ lists it, and /approvals/wait?run=…&wait=… shows and decides one, as a link does. Questions with
+// approvers or a quorum count only answers with an identity; a link proves none.
 //
 // # Security
 //
 // Links are secrets: this package does not log them, and pages are not cached and send no referrer. HTTP without TLS is
 // only for the loopback; Server refuses other addresses unless Remote is set. Behind a proxy that serves HTTPS, set Links
-// to the origin of the proxy, and add it to Options.Origins if the proxy changes the Host header. See docs/approvals.md.
+// to the origin of the proxy, and add it to Options.Origins. See docs/approvals.md.
 package approval

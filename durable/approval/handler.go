@@ -17,16 +17,23 @@ type Options struct {
 	// Decided is called with each run for which an answer was stored, so that an engine can continue the run at once. The
 	// page waits for it, so it should return quickly. If it is nil, a worker that polls for due runs finds the run.
 	Decided func(ctx context.Context, run agent.RunID)
-	// Log receives decisions (run, call, verdict, and the name entered) and failures of the store, but never tokens. Nil
-	// disables logging.
+	// Log receives decisions (run, wait, verdict, name and identity), refused attempts and failures of the store, but never
+	// tokens. Nil disables logging.
 	Log *slog.Logger
-	// Origins lists further origins whose pages may post decisions, such as "https://desk.example.com". Add the origin of
-	// a proxy that changes the Host header.
+	// Origins lists further origins of this server, such as "https://desk.example.com": requests for their hosts are
+	// answered, and their pages may post decisions. Without them, only names of the loopback and the address of the connection
+	// are accepted in the Host header.
 	Origins []string
+	// People may sign in with a token: on a page, which sets a cookie, or with "Authorization: Bearer …".
+	People *People
+	// Identify verifies the author of a request in another way, such as the header of a proxy that signs people in. It is
+	// asked before People. It returns ErrUnidentified for a request without valid credentials.
+	Identify func(r *http.Request) (Principal, error)
 }
 
 // Handler serves the question of a token on GET /approvals/{token} and accepts the decision on POST; the package comment
-// describes the protocol. It may be mounted below any path with http.StripPrefix and is safe for concurrent use. It
+// describes the protocol. If Options can identify people, it also serves the inbox, /approvals/, and what runs wait for,
+// /approvals/wait?run=…&wait=…. It may be mounted below any path with http.StripPrefix and is safe for concurrent use. It
 // panics if one of Options.Origins is not an origin.
 func Handler(store durable.Store, o Options) http.Handler {
 	h := &handler{store: store, options: o, cross: http.NewCrossOriginProtection()}
@@ -38,13 +45,17 @@ func Handler(store durable.Store, o Options) http.Handler {
 			panic("approval: Options.Origins: " + err.Error())
 		}
 	}
+	h.addHosts(o.Origins)
 	return h
 }
 
 type handler struct {
-	store   durable.Store
-	options Options
-	cross   *http.CrossOriginProtection
+	store    durable.Store
+	options  Options
+	cross    *http.CrossOriginProtection
+	hosts    map[string]bool // of Options.Origins
+	secure   map[string]bool // those with HTTPS
+	sessions sessions
 }
 
 // guards are headers that every response has.
@@ -59,50 +70,112 @@ var guards = map[string]string{
 	"X-Robots-Tag":                 "noindex, nofollow",
 }
 
-// prefix is the path prefix of questions.
-const prefix = "/approvals/"
+// prefix is the path prefix of all pages. The words below are pages; every other word is the token of a link.
+const (
+	prefix      = "/approvals/"
+	pathInbox   = ""
+	pathWait    = "wait"
+	pathSignIn  = "sign-in"
+	pathSignOut = "sign-out"
+)
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range guards {
 		w.Header().Set(name, value)
 	}
 	defer h.recoverPanic(w, r)
-	token, ok := strings.CutPrefix(r.URL.Path, prefix)
+	if !h.isOwnHost(r) {
+		h.reply(w, r, reply{Status: http.StatusMisdirectedRequest, Message: "This server does not answer for the host of the request. " +
+			"If it is the address of this page, its operator must add it to the origins of the server."})
+		return
+	}
+	path, ok := strings.CutPrefix(r.URL.Path, prefix)
 	if !ok {
 		h.reply(w, r, nothing)
 		return
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
-		h.show(w, r, token)
 	case http.MethodPost:
 		if h.cross.Check(r) != nil {
 			h.reply(w, r, reply{Status: http.StatusForbidden, Message: "The request came from another site. Nothing was decided. " +
 				"Open the link itself, over HTTPS if it is not on this machine, and decide there."})
 			return
 		}
-		h.decide(w, r, token)
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
 		h.reply(w, r, reply{Status: http.StatusMethodNotAllowed, Message: "GET shows a question, POST decides it; other methods are not supported."})
+		return
 	}
+	who, err := h.identify(r)
+	if err != nil {
+		h.replyFailure(w, r, "identifying the author of a request", err)
+		return
+	}
+	h.route(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, who)), path)
 }
 
-// show serves a question. It changes nothing.
-func (h *handler) show(w http.ResponseWriter, r *http.Request, token string) {
-	asked, err := findQuestion(r.Context(), h.store, token)
+// route serves the page that a path names.
+func (h *handler) route(w http.ResponseWriter, r *http.Request, path string) {
+	post := r.Method == http.MethodPost
+	find := func(ctx context.Context) (*question, error) { return findByToken(ctx, h.store, path) }
+	switch {
+	case !h.identifies(): // there are only links
+	case path == pathSignIn:
+		h.signIn(w, r)
+		return
+	case path == pathSignOut && post:
+		h.signOut(w, r)
+		return
+	case path == pathInbox, path == pathWait:
+		if author(r.Context()) == nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			h.reply(w, r, reply{Status: http.StatusUnauthorized, Message: "Sign in to see what waits for people.", SignIn: h.options.People != nil})
+			return
+		}
+		if path == pathInbox {
+			h.showInbox(w, r)
+			return
+		}
+		query := r.URL.Query()
+		find = func(ctx context.Context) (*question, error) {
+			return findWait(ctx, h.store, agent.RunID(query.Get("run")), query.Get("wait"))
+		}
+	}
+	if post {
+		h.decide(w, r, find)
+		return
+	}
+	h.showQuestion(w, r, find)
+}
+
+// finder finds the question that a request is about.
+type finder func(ctx context.Context) (*question, error)
+
+// showQuestion serves a question. It changes nothing.
+func (h *handler) showQuestion(w http.ResponseWriter, r *http.Request, find finder) {
+	q, err := find(r.Context())
 	if err != nil {
 		h.replyFailure(w, r, "showing a question", err)
 		return
 	}
-	h.reply(w, r, asked.reply(http.StatusOK, ""))
+	h.replyQuestion(w, r, q, http.StatusOK, "")
 }
 
-// nothing is the reply for every token without an open question, whatever the cause.
+// replyQuestion replies with a question.
+func (h *handler) replyQuestion(w http.ResponseWriter, r *http.Request, q *question, status int, message string) {
+	answer, err := h.replyWith(r.Context(), q, status, message)
+	if err != nil {
+		h.replyFailure(w, r, "showing a question", err)
+		return
+	}
+	h.reply(w, r, answer)
+}
+
+// nothing is the reply for every token without a question, whatever the cause.
 var nothing = reply{
-	Status: http.StatusNotFound,
-	Message: "Nothing to decide here. The link may be incomplete, or the question was decided or withdrawn " +
-		"and the run has gone on or ended.",
+	Status:  http.StatusNotFound,
+	Message: "Nothing to decide here. The link may be incomplete, or the question was withdrawn and the run has gone on or ended.",
 }
 
 // replyFailure replies that an operation failed.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/samber/lo"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -38,9 +39,11 @@ func Log(w io.Writer, links Links) durable.Notifier {
 	})
 }
 
-// openCalls returns the unanswered calls of a notice.
+// openCalls returns the calls of a notice that a person must answer about: not those that only wait for events.
 func openCalls(n durable.Notice) []durable.WaitingCall {
-	return lo.Filter(n.Calls, func(c durable.WaitingCall, _ int) bool { return c.Token != "" })
+	return lo.Filter(n.Calls, func(c durable.WaitingCall, _ int) bool {
+		return c.Token != "" && lo.SomeBy(c.Questions, func(q agent.Question) bool { return q.Kind != agent.QuestionGate })
+	})
 }
 
 func noticeName(n durable.Notice) string {

@@ -53,6 +53,8 @@ type asking struct {
 	options  approval.Options
 	notify   []durable.Notifier
 	name     string
+	schema   string // of the tool
+	silent   bool   // no notifier
 }
 
 func call(id, arguments string) agent.ToolCall {
@@ -69,13 +71,19 @@ func park(t *testing.T, how asking) *desk {
 	d := &desk{store: store}
 	take := durable.NotifierFunc(func(_ context.Context, n durable.Notice) error { d.notice = n; return nil })
 	d.keeper = durable.Keep(store, durable.Options{Notify: append(how.notify, take)})
+	if how.silent {
+		d.keeper = durable.Keep(store, durable.Options{})
+	}
 	if how.calls == nil {
 		how.calls = []agent.ToolCall{call("c1", carol)}
 	}
 	if how.name == "" {
 		how.name = "clerk"
 	}
-	pay := toolexec.Raw(agent.ToolSpec{Name: "pay", Parameters: `{"type":"object"}`}, d.pay)
+	if how.schema == "" {
+		how.schema = `{"type":"object"}`
+	}
+	pay := toolexec.Raw(agent.ToolSpec{Name: "pay", Parameters: how.schema}, d.pay)
 	d.agent, err = builder.New().WithName(how.name).WithDriver(agenttest.Script(
 		agenttest.Reply(agent.Step{Message: agent.Assistant("", how.calls...), FinishReason: agent.FinishToolCalls}), agenttest.Say("Done."))).
 		With(capability.UseTools(pay), capability.UseDurability{Keeper: d.keeper}, capability.UseApproval(agent.ParkApprover),
@@ -176,7 +184,7 @@ func postJSON(t *testing.T, link, format string, args ...any) answer {
 // undecided fails the test when call i has an answer.
 func (d *desk) undecided(t *testing.T, i int) {
 	t.Helper()
-	all, err := d.store.Questions(t.Context(), d.notice.Run.ID)
+	all, err := d.store.Waits(t.Context(), d.notice.Run.ID)
 	require.NoError(t, err)
 	assert.Nil(t, all[i].Answer, "an answer was recorded")
 }

@@ -41,8 +41,8 @@ type MessageCall struct {
 
 // MessageQuestion is one question about a call.
 type MessageQuestion struct {
-	// Kind is empty for the question of a hook, and "doubt" for the question whether to repeat a call that may already
-	// have run.
+	// Kind is empty for the question of a hook, "doubt" for the question whether to repeat a call that may already
+	// have run, and "gate" for what an event answers.
 	Kind string `json:"kind,omitempty"`
 	// AskedBy names the asking hook, Rule the policy rule behind it.
 	AskedBy string `json:"asked_by,omitempty"`
@@ -50,12 +50,21 @@ type MessageQuestion struct {
 	Reason  string `json:"reason,omitempty"`
 	// AnsweredBy names the hook that answered instead of a person.
 	AnsweredBy string `json:"answered_by,omitempty"`
+	// Approvers are the names and roles of those who may answer; none means anyone. Quorum, above one, is the number of
+	// people who must approve, Approvals how many have.
+	Approvers []string `json:"approvers,omitempty"`
+	Quorum    int      `json:"quorum,omitempty"`
+	Approvals int      `json:"approvals,omitempty"`
 }
 
 // questionsOf returns the questions about a call in the form shown to people and programs.
 func questionsOf(i agent.Intervention) []MessageQuestion {
 	return lo.Map(i.Questions, func(q agent.Question, _ int) MessageQuestion {
-		return MessageQuestion{string(q.Kind), q.By, q.Rule, q.Reason, lo.FromPtr(q.Decision()).By}
+		m := MessageQuestion{Kind: string(q.Kind), AskedBy: q.By, Rule: q.Rule, Reason: q.Reason, AnsweredBy: lo.FromPtr(q.Decision()).By, Approvers: q.Approvers}
+		if q.Quorum > 1 {
+			m.Quorum, m.Approvals = q.Quorum, q.Approvals()
+		}
+		return m
 	})
 }
 

@@ -30,7 +30,7 @@ func TestThePage(t *testing.T) {
 	assert.Equal(t, "text/html; charset=utf-8", got.Header.Get("Content-Type"))
 	for _, want := range []string{
 		"May “pay” run?", "guard", "it is more than 100", "clerk", string(d.notice.Run.ID), "59 min left", "reject and continue without the call",
-		"&#34;amount&#34;: 1000", "&#34;amount&#34;: 250", `<span class="mark">changed</span>`, "The other calls of this step", "&#34;to&#34;: &#34;Dan&#34;",
+		"&#34;amount&#34;: 1000", "&#34;amount&#34;: 250", `<span class="mark">changed</span>`, "What else this step waits for", "&#34;to&#34;: &#34;Dan&#34;",
 		`<input type="hidden" name="hash" value="` + d.hash(0) + `">`,
 		`name="verdict" value="approve"`, `value="edit"`, `value="reject"`, `value="reject_and_continue"`, `name="by"`, `name="reason"`,
 	} {
@@ -60,13 +60,15 @@ func TestTheQuestionAsJSON(t *testing.T) {
 		delete(q, name)
 	}
 	assert.Equal(t, map[string]any{
-		"run": string(d.notice.Run.ID), "agent": "clerk", "call": "c1", "tool": "pay", "hash": d.hash(0),
+		"run": string(d.notice.Run.ID), "agent": "clerk", "wait": "c1", "kind": "approval", "call": "c1", "needs": "it needs a person",
+		"diff": "  {\n    \"to\": \"Carol\",\n-   \"amount\": 1000.0\n+   \"amount\": 250\n  }\n",
+		"tool": "pay", "hash": d.hash(0),
 		"questions":  []any{map[string]any{"asked_by": "guard", "reason": "it is more than 100"}},
 		"on_timeout": "reject_and_continue", "state": "open",
 		"original":  map[string]any{"to": "Carol", "amount": 1000.0},
 		"arguments": map[string]any{"to": "Carol", "amount": 250.0},
 		"others": []any{map[string]any{
-			"call": "c2", "tool": "pay", "reason": "it is more than 100", "arguments": map[string]any{},
+			"wait": "c2", "kind": "approval", "tool": "pay", "reason": "it is more than 100", "arguments": map[string]any{},
 		}},
 	}, q)
 	assert.Contains(t, got.body, `"amount": 1000.0`, "numbers are as the model wrote them")
@@ -145,7 +147,7 @@ func TestScriptsInEveryField(t *testing.T) {
 		shown += got.body
 		body := regexp.MustCompile(`(?s)<style>.*?</style>`).ReplaceAllString(got.body, "")
 		for _, tag := range regexp.MustCompile(`<[^>]*>`).FindAllString(body, -1) {
-			assert.Regexp(t, `^</?(!DOCTYPE html|html|head|meta|title|body|main|h1|h2|p|section|dl|dt|dd|code|span|br|div|pre|details|summary|form|button|input|label|textarea)\b`,
+			assert.Regexp(t, `^</?(!DOCTYPE html|html|head|meta|title|body|main|h1|h2|p|section|dl|dt|dd|code|span|br|div|pre|details|summary|form|button|input|label|textarea|del|ins)\b`,
 				tag, "page %d", i)
 			bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`)
 			assert.NotRegexp(t, `(?i)[\s"]on\w+\s*=|src=|href=|['<]$`, bare, "page %d", i)

@@ -1,11 +1,11 @@
 package approval
 
 import (
-	"cmp"
 	"context"
 	"crypto/subtle"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/samber/lo"
@@ -14,158 +14,88 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// question is a stored question with its call, run and batch.
+// question is a stored wait with its call, run and batch.
 type question struct {
-	kept  durable.Question
+	kept  durable.Wait
 	asked agent.Intervention
 	about durable.Run
-	batch []durable.Question // all of the run, in call order
+	batch []durable.Wait // all of the run, in call order
 }
 
-// findQuestion returns the question for a token. It returns ErrNotFound when there is none, or when the run no longer
-// waits for its answer. To avoid timing differences, every token is hashed, looked up and compared.
-func findQuestion(ctx context.Context, store durable.Store, token string) (*question, error) {
+// findByToken returns the question for the token of a link. It returns ErrNotFound when there is none. To avoid timing
+// differences, every token is hashed, looked up and compared.
+func findByToken(ctx context.Context, store durable.Store, token string) (*question, error) {
 	hash := durable.TokenHash(token)
-	q, err := store.QuestionByToken(ctx, hash)
-	same := subtle.ConstantTimeCompare(hash[:], q.TokenHash[:]) == 1
+	w, err := store.WaitByToken(ctx, hash)
+	same := subtle.ConstantTimeCompare(hash[:], w.TokenHash[:]) == 1
 	if err != nil {
 		return nil, err
 	}
 	if !same {
 		return nil, durable.ErrNotFound
 	}
-	found := &question{kept: q}
-	if found.asked, err = durable.InterventionOf(q); err != nil {
+	return newQuestion(ctx, store, w)
+}
+
+// findWait returns the question for a wait of a run. It returns ErrNotFound when there is none.
+func findWait(ctx context.Context, store durable.Store, run agent.RunID, wait string) (*question, error) {
+	all, err := store.Waits(ctx, run)
+	if err != nil {
 		return nil, err
 	}
-	if found.asked.Call.Hash() != q.Hash {
-		return nil, fmt.Errorf("call %s of run %s: the recorded question does not match the call", q.Call, q.Run)
-	}
-	if found.about, err = store.Run(ctx, q.Run); err != nil {
-		return nil, err
-	}
-	if found.batch, err = store.Questions(ctx, q.Run); err != nil {
-		return nil, err
-	}
-	if q.Answer == nil && found.over() {
+	w, ok := lo.Find(all, func(w durable.Wait) bool { return w.ID == wait && slices.Contains(InboxKinds(), w.Kind) })
+	if !ok {
 		return nil, durable.ErrNotFound
+	}
+	return newQuestion(ctx, store, w)
+}
+
+func newQuestion(ctx context.Context, store durable.Store, w durable.Wait) (found *question, err error) {
+	found = &question{kept: w}
+	if found.asked, err = durable.InterventionOf(w); err != nil {
+		return nil, err
+	}
+	if found.asked.Call.Hash() != w.Hash {
+		return nil, fmt.Errorf("call %s of run %s: the recorded question does not match the call", w.ID, w.Run)
+	}
+	if found.about, err = store.Run(ctx, w.Run); err != nil {
+		return nil, err
+	}
+	if found.batch, err = store.Waits(ctx, w.Run); err != nil {
+		return nil, err
 	}
 	return found, nil
 }
 
-// over reports whether an answer would have no effect: the run has continued, is about to be cancelled, or ends because
+// isOver reports whether an answer would have no effect: the run has continued, is about to be cancelled, or ends because
 // of the decision about another call.
-func (q *question) over() bool {
+func (q *question) isOver() bool {
 	waits := q.about.Status == durable.StatusWaiting || q.about.Status == durable.StatusReady // the deadline may have passed
-	return !waits || q.about.CancelReason != "" ||
-		lo.SomeBy(q.batch, func(sibling durable.Question) bool { return sibling.Answer != nil && sibling.Answer.Ends })
+	return q.kept.Answer == nil && (!waits || q.about.CancelReason != "" ||
+		lo.SomeBy(q.batch, func(sibling durable.Wait) bool { return sibling.Answer != nil && sibling.Answer.Ends }))
 }
 
-// expired reports whether the deadline passed before an answer arrived.
-func (q *question) expired(now time.Time) bool {
+// isExpired reports whether the deadline passed before an answer arrived.
+func (q *question) isExpired(now time.Time) bool {
 	return q.kept.Answer == nil && !q.kept.Deadline.IsZero() && !now.Before(q.kept.Deadline)
 }
 
-// reply returns the reply that shows the current question; status is used if the question is still open.
-func (q *question) reply(status int, message string) reply {
-	now := time.Now()
-	if q.expired(now) {
-		status = http.StatusGone
+// over is the reply for a question that nothing can be decided about any more.
+var over = reply{
+	Status:  http.StatusConflict,
+	Message: "Nothing to decide here any more: the run has gone on or ended, or is to be cancelled.",
+}
+
+// replyWith returns the reply that shows a question; status is used if the question is still open.
+func (h *handler) replyWith(ctx context.Context, q *question, status int, message string) (reply, error) {
+	if q.isOver() {
+		return over, nil
+	}
+	if q.isExpired(time.Now()) {
+		status = http.StatusConflict
 		message = "The deadline has passed. The answer defined for that case applies: " + verdictNames[q.asked.Questions.OnTimeout()] + "."
 	}
-	return reply{Status: status, Message: message, Question: q.pageData(now)}
-}
-
-// shown is a question in the form shown to people and programs.
-type shown struct {
-	Run   agent.RunID `json:"run"`
-	Agent string      `json:"agent,omitempty"`
-	Call  string      `json:"call"`
-	Tool  string      `json:"tool"`
-	// Hash must be sent with the decision: it proves which question was seen.
-	Hash      string            `json:"hash"`
-	Questions []MessageQuestion `json:"questions"`
-	Asked     time.Time         `json:"asked"`
-	Deadline  time.Time         `json:"deadline,omitzero"`
-	OnTimeout string            `json:"on_timeout,omitempty"`
-	// Original are the arguments that the model sent, Arguments the ones that would run.
-	Original  arguments `json:"original"`
-	Arguments arguments `json:"arguments"`
-	// Begun is set when the call may already have run, so that its arguments cannot be changed.
-	Begun bool `json:"begun,omitempty"`
-	// State is open, decided or expired.
-	State   string   `json:"state"`
-	Decided *decided `json:"decided,omitempty"`
-	// Others are the other calls of the step that need approval.
-	Others []other `json:"others"`
-
-	Timeout agent.ApprovalVerdict `json:"-"`
-
-	now time.Time
-}
-
-// The states of a question.
-const (
-	stateOpen    = "open"
-	stateDecided = "decided"
-	stateExpired = "expired"
-)
-
-// decided is the decision about a call.
-type decided struct {
-	Verdict   agent.ApprovalVerdict `json:"verdict"`
-	By        string                `json:"by,omitempty"`
-	Reason    string                `json:"reason,omitempty"`
-	Arguments arguments             `json:"arguments,omitempty"`
-	At        time.Time             `json:"at"`
-}
-
-// other is another call of the step that needs approval.
-type other struct {
-	Call      string    `json:"call"`
-	Tool      string    `json:"tool"`
-	Reason    string    `json:"reason,omitempty"`
-	Arguments arguments `json:"arguments"`
-	Decided   *decided  `json:"decided,omitempty"`
-}
-
-func (q *question) pageData(now time.Time) *shown {
-	call := q.asked.Call
-	s := &shown{
-		Run: q.kept.Run, Agent: cmp.Or(q.asked.Child.Agent, q.about.Name), Call: q.kept.Call, Tool: call.Name, Hash: q.kept.Hash,
-		Questions: questionsOf(q.asked), Asked: q.kept.Asked, Deadline: q.kept.Deadline,
-		Original: arguments(q.asked.Original.Arguments), Arguments: arguments(call.Arguments), Begun: q.asked.Begun,
-		State: stateOpen, Decided: decisionOn(q.asked, q.kept), now: now,
-		Others: lo.FilterMap(q.batch, func(sibling durable.Question, _ int) (other, bool) {
-			i, err := durable.InterventionOf(sibling)
-			return other{
-				Call: sibling.Call, Tool: sibling.Tool, Reason: i.Questions.Reason(),
-				Arguments: arguments(i.Call.Arguments), Decided: decisionOn(i, sibling),
-			}, err == nil && sibling.Call != q.kept.Call
-		}),
-	}
-	if !s.Deadline.IsZero() {
-		s.Timeout = q.asked.Questions.OnTimeout()
-		s.OnTimeout = s.Timeout.String()
-	}
-	switch {
-	case s.Decided != nil:
-		s.State = stateDecided
-	case q.expired(now):
-		s.State = stateExpired
-	}
-	return s
-}
-
-// decisionOn returns the decision; nil before there is an answer.
-func decisionOn(i agent.Intervention, q durable.Question) *decided {
-	answer := i.Answer()
-	if answer == nil || q.Answer == nil {
-		return nil
-	}
-	return decidedAt(*answer, q.Answer.At)
-}
-
-func decidedAt(a agent.Approval, at time.Time) *decided {
-	return &decided{a.Verdict, a.By, a.Reason, arguments(a.Arguments), at}
+	who := author(ctx)
+	detail, err := q.detail(ctx, h.store, who != nil)
+	return reply{Status: status, Message: message, Question: detail, asked: q}, err
 }

@@ -3,10 +3,9 @@ package approval
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // for the page and its style
+	_ "embed" // for the style
 	"encoding/base64"
 	"encoding/json"
-	"html/template"
 	"mime"
 	"net/http"
 	"strconv"
@@ -20,37 +19,62 @@ import (
 type reply struct {
 	Status   int
 	Message  string
-	Question *shown
+	Question *Detail
+	Inbox    *inbox
+	// SignIn asks for a token. Forward is the address that a page leads to.
+	SignIn  bool
+	Forward string
 
-	said said // values to keep in the form
+	asked *question
+	said  said       // values to keep in the form
+	who   *Principal // set by handler.reply
+	// canSignIn is set when there is a page for signing in.
+	canSignIn bool
 }
 
 // replyJSON is the JSON form of a reply.
 type replyJSON struct {
-	Message  string `json:"message,omitempty"`
-	Question *shown `json:"question,omitempty"`
+	Message  string  `json:"message,omitempty"`
+	Question *Detail `json:"question,omitempty"`
+	*inbox
 }
 
 func (h *handler) reply(w http.ResponseWriter, r *http.Request, answer reply) {
+	answer.who, answer.canSignIn = author(r.Context()), h.options.People != nil
+	h.logRefusal(r, answer)
 	var body bytes.Buffer
-	var err error
 	if wantsJSON(r) {
 		w.Header().Set("Content-Type", mediaJSON)
 		encoder := json.NewEncoder(&body)
 		encoder.SetIndent("", "  ")
-		err = encoder.Encode(replyJSON{answer.Message, answer.Question})
+		if err := encoder.Encode(replyJSON{answer.Message, answer.Question, answer.Inbox}); err != nil {
+			panic(err) // the reply cannot be encoded
+		}
 	} else {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		err = page.Execute(&body, answer)
-	}
-	if err != nil { // the reply cannot be encoded
-		panic(err)
+		body.WriteString(answer.page())
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(answer.Status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body.Bytes()) // the client may have disconnected
 	}
+}
+
+// logRefusal logs an attempt that was refused. The path of a request may be a token and is not logged.
+func (h *handler) logRefusal(r *http.Request, answer reply) {
+	if answer.Status < http.StatusBadRequest || answer.Status >= http.StatusInternalServerError {
+		return
+	}
+	reason, _, _ := strings.Cut(answer.Message, "\n")
+	attributes := []any{"method", r.Method, "status", answer.Status, "reason", reason}
+	if answer.who != nil {
+		attributes = append(attributes, "identity", answer.who.Name)
+	}
+	if q := answer.asked; q != nil {
+		attributes = append(attributes, "run", q.kept.Run, "wait", q.kept.ID)
+	}
+	h.options.Log.WarnContext(r.Context(), "approval: refused", attributes...)
 }
 
 // wantsJSON reports whether the client is a program: it accepts JSON and no HTML, or posts JSON.
@@ -64,8 +88,6 @@ func wantsJSON(r *http.Request) bool {
 }
 
 var (
-	//go:embed page.html
-	pageText string
 	//go:embed style.css
 	styleText string
 
@@ -74,13 +96,6 @@ var (
 		sum := sha256.Sum256([]byte(styleText))
 		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}()
-
-	page = template.Must(template.New("page").Funcs(template.FuncMap{
-		"style":   func() template.CSS { return template.CSS(styleText) }, //nolint:gosec // the text is embedded
-		"visible": visible,
-		"verdict": func(v agent.ApprovalVerdict) string { return verdictNames[v] },
-		"when":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	}).Parse(pageText))
 )
 
 // verdictNames are the verdicts in words.
@@ -90,54 +105,18 @@ var verdictNames = map[agent.ApprovalVerdict]string{
 	agent.RejectAndContinue: "reject and continue without the call",
 }
 
-// Title returns the title of the page.
-func (r reply) Title() string {
+// formatTime returns a time in the form that pages show.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// formatAge returns a duration in words.
+func formatAge(d time.Duration) string {
 	switch {
-	case r.Question == nil:
-		return "Nothing to decide"
-	case r.Question.State == stateDecided:
-		return "Decided"
-	case r.Question.State == stateExpired:
-		return "Too late"
+	case d < time.Minute:
+		return "less than a minute"
+	case d < 2*time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + " min"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + " hours"
 	}
-	if r.Question.Begun {
-		return "Run “" + visible(r.Question.Tool) + "” again?"
-	}
-	return "May “" + visible(r.Question.Tool) + "” run?"
-}
-
-// By returns the initial value of the form field. Reason and Arguments do the same for theirs.
-func (r reply) By() string { return r.said.By }
-
-// Reason returns the initial value of the reason field.
-func (r reply) Reason() string { return r.said.Reason }
-
-// Arguments returns the arguments that the person entered, or else the current ones.
-func (r reply) Arguments() string {
-	if r.said.text != nil {
-		return *r.said.text
-	}
-	return r.Question.Arguments.Text()
-}
-
-// Open reports whether the question can still be answered.
-func (s *shown) Open() bool { return s.State == stateOpen }
-
-// Changed reports whether the arguments differ from those that the model sent.
-func (s *shown) Changed() bool { return s.Original.Text() != s.Arguments.Text() }
-
-// TimeLeft returns the remaining time in words.
-func (s *shown) TimeLeft() string {
-	left := s.Deadline.Sub(s.now)
-	switch {
-	case left <= 0:
-		return "over"
-	case left < time.Minute:
-		return "less than a minute left"
-	case left < 2*time.Hour:
-		return strconv.Itoa(int(left.Minutes())) + " min left"
-	case left < 48*time.Hour:
-		return strconv.Itoa(int(left.Hours())) + " hours left"
-	}
-	return strconv.Itoa(int(left.Hours()/24)) + " days left"
+	return strconv.Itoa(int(d.Hours()/24)) + " days"
 }

@@ -63,7 +63,7 @@ var acquiring = map[string]part{
 		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 	},
 	"a waiting run keeps its status": func(t *testing.T, s durable.Store) {
-		suspendRun(t, s, "r", newQuestion("c"))
+		suspendRun(t, s, "r", newWait("c"))
 		l := acquireRun(t, s, "r", "two", durable.TakeFree)
 		r := getRun(t, s, "r")
 		assert.Equal(t, []any{durable.StatusWaiting, "two", int64(2), 1}, []any{r.Status, r.Owner, r.Epoch, r.Attempts})
@@ -159,7 +159,7 @@ func stale(t *testing.T, s durable.Store, l durable.Lease) {
 	next := newEntry(before.Entries + 1)
 	require.ErrorIs(t, add(t.Context(), s, l, durable.Update{}, next), durable.ErrStale, "commit with epoch %d", l.Epoch)
 	require.ErrorIs(t, add(t.Context(), s, l, durable.Update{}), durable.ErrStale, "commit nothing with epoch %d", l.Epoch)
-	require.ErrorIs(t, add(t.Context(), s, l, waitUpdate(9, newQuestion("stale"))), durable.ErrStale, "update with epoch %d", l.Epoch)
+	require.ErrorIs(t, add(t.Context(), s, l, waitUpdate(9, newWait("stale"))), durable.ErrStale, "update with epoch %d", l.Epoch)
 	require.ErrorIs(t, add(t.Context(), s, l, endUpdate()), durable.ErrStale, "end with epoch %d", l.Epoch)
 	require.ErrorIs(t, s.Commit(t.Context(), l, durable.Commit{
 		Events: []durable.Event{newEvent("stale")}, Jobs: []durable.Job{newJob("stale")}, HandledSignals: 1000,

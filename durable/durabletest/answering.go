@@ -12,73 +12,73 @@ import (
 
 var answering = map[string]part{
 	"is kept": func(t *testing.T, s durable.Store) {
-		suspendRun(t, s, "r", newQuestion("c"), newQuestion("d"))
+		suspendRun(t, s, "r", newWait("c"), newWait("d"))
 		a := newAnswer("d")
 		a.Ends, a.Data, a.At = true, []byte("no\x00"), testTime().AddDate(-20, 0, 0)
 		require.NoError(t, s.Answer(t.Context(), "r", a))
-		got := readQuestions(t, s, "r")
+		got := readWaits(t, s, "r")
 		assert.Nil(t, got[0].Answer)
 		require.NotNil(t, got[1].Answer)
 		assert.Equal(t, []any{"d", "hash of d", true, "no\x00"},
-			[]any{got[1].Answer.Call, got[1].Answer.Hash, got[1].Answer.Ends, string(got[1].Answer.Data)})
+			[]any{got[1].Answer.Wait, got[1].Answer.Hash, got[1].Answer.Ends, string(got[1].Answer.Data)})
 		assert.WithinDuration(t, getRun(t, s, "r").Created, got[1].Answer.At, time.Minute, "the store says when")
 	},
 	"with no data": func(t *testing.T, s durable.Store) {
-		suspendRun(t, s, "r", newQuestion("c"))
-		require.NoError(t, s.Answer(t.Context(), "r", durable.Answer{Call: "c", Hash: "hash of c"}))
-		require.NotNil(t, readQuestions(t, s, "r")[0].Answer)
-		assert.Empty(t, readQuestions(t, s, "r")[0].Answer.Data)
+		suspendRun(t, s, "r", newWait("c"))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answer{Wait: "c", Hash: "hash of c"}))
+		require.NotNil(t, readWaits(t, s, "r")[0].Answer)
+		assert.Empty(t, readWaits(t, s, "r")[0].Answer.Data)
 	},
 	"is given once": func(t *testing.T, s durable.Store) {
-		suspendRun(t, s, "r", newQuestion("c"), newQuestion("d"))
+		suspendRun(t, s, "r", newWait("c"), newWait("d"))
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("c")))
 		other := newAnswer("c")
 		other.Data, other.Ends = []byte("no"), true
 		require.ErrorIs(t, s.Answer(t.Context(), "r", other), durable.ErrAnswered)
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered, "the same again, too")
-		a := readQuestions(t, s, "r")[0].Answer
+		a := readWaits(t, s, "r")[0].Answer
 		assert.Equal(t, []any{"yes", false}, []any{string(a.Data), a.Ends})
 	},
 	"fits the question": func(t *testing.T, s durable.Store) {
-		suspendRun(t, s, "r", newQuestion("c"))
-		suspendRun(t, s, "other", newQuestion("d"))
+		suspendRun(t, s, "r", newWait("c"))
+		suspendRun(t, s, "other", newWait("d"))
 		for name, a := range map[string]durable.Answer{
-			"wrong hash":     {Call: "c", Hash: "hash of d"},
-			"no hash":        {Call: "c"},
-			"wrong call":     {Call: "C", Hash: "hash of c"},
+			"wrong hash":     {Wait: "c", Hash: "hash of d"},
+			"no hash":        {Wait: "c"},
+			"wrong call":     {Wait: "C", Hash: "hash of c"},
 			"no call":        {Hash: "hash of c"},
 			"of another run": newAnswer("d"),
 		} {
 			require.ErrorIs(t, s.Answer(t.Context(), "r", a), durable.ErrNotFound, name)
 		}
-		assert.Nil(t, readQuestions(t, s, "r")[0].Answer)
+		assert.Nil(t, readWaits(t, s, "r")[0].Answer)
 	},
 	"all or none": func(t *testing.T, s durable.Store) {
-		suspendRun(t, s, "r", newQuestion("c"), newQuestion("d"), newQuestion("e"))
+		suspendRun(t, s, "r", newWait("c"), newWait("d"), newWait("e"))
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c"), newAnswer("x")), durable.ErrNotFound)
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("d")))
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c"), newAnswer("d"), newAnswer("e")), durable.ErrAnswered)
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c"), newAnswer("c")), durable.ErrAnswered, "twice in one")
-		got := readQuestions(t, s, "r")
+		got := readWaits(t, s, "r")
 		assert.Equal(t, []bool{false, true, false}, []bool{got[0].Answer != nil, got[1].Answer != nil, got[2].Answer != nil})
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("e"), newAnswer("c")))
-		for _, q := range readQuestions(t, s, "r") {
-			require.NotNil(t, q.Answer, q.Call)
-			assert.Equal(t, []string{q.Call, q.Hash}, []string{q.Answer.Call, q.Answer.Hash})
+		for _, q := range readWaits(t, s, "r") {
+			require.NotNil(t, q.Answer, q.ID)
+			assert.Equal(t, []string{q.ID, q.Hash}, []string{q.Answer.Wait, q.Answer.Hash})
 		}
 	},
 	"an answered question goes first": func(t *testing.T, s durable.Store) {
-		suspendRun(t, s, "r", newQuestion("c"), newQuestion("d"))
+		suspendRun(t, s, "r", newWait("c"), newWait("d"))
 		answerRun(t, s, "r", "d")
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("x"), newAnswer("d")), durable.ErrAnswered)
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("d"), newAnswer("x")), durable.ErrAnswered)
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c"), newAnswer("x")), durable.ErrNotFound)
-		assert.Nil(t, readQuestions(t, s, "r")[0].Answer)
+		assert.Nil(t, readWaits(t, s, "r")[0].Answer)
 	},
 	"only a waiting run is answered": func(t *testing.T, s durable.Store) {
 		beginRun(t, s, "running")
 		require.ErrorIs(t, s.Answer(t.Context(), "running", newAnswer("c")), durable.ErrNotFound)
-		suspendRun(t, s, "went on", newQuestion("c"))
+		suspendRun(t, s, "went on", newWait("c"))
 		writeUpdate(t, s, acquireRun(t, s, "went on", "one", durable.TakeFree), durable.Update{Status: durable.StatusRunning})
 		require.ErrorIs(t, s.Answer(t.Context(), "went on", newAnswer("c")), durable.ErrNotFound)
 		writeUpdate(t, s, beginRun(t, s, "ended"), endUpdate())
@@ -86,13 +86,13 @@ var answering = map[string]part{
 	},
 	"a question that is asked no longer": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")))
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("d")))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("d")))
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrNotFound)
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("d")))
 	},
 	"after the run became ready": func(t *testing.T, s durable.Store) {
-		suspendRun(t, s, "r", newQuestion("c"), newQuestion("d"))
+		suspendRun(t, s, "r", newWait("c"), newWait("d"))
 		a := newAnswer("c")
 		a.Ends = true
 		require.NoError(t, s.Answer(t.Context(), "r", a))
@@ -102,11 +102,11 @@ var answering = map[string]part{
 		acquireRun(t, s, "r", "two", durable.TakeFree)
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("d")), durable.ErrNotFound)
-		assert.Nil(t, readQuestions(t, s, "r")[1].Answer)
+		assert.Nil(t, readWaits(t, s, "r")[1].Answer)
 	},
 	"a run that a process holds can be answered": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
 		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("c")))
 		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 	},

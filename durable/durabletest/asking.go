@@ -16,80 +16,81 @@ import (
 
 var asking = map[string]part{
 	"come back in call order": func(t *testing.T, s durable.Store) {
-		var want []durable.Question
+		var want []durable.Wait
 		for _, call := range []string{"m", "z", "a", "c10", "c9"} {
-			q := newQuestion(call)
+			q := newWait(call)
 			q.Tool, q.Data = "tool "+call, []byte("data\x00"+call)
 			q.Deadline = time.Now().Add(hour).Truncate(time.Microsecond)
 			q.Child = agent.RunID("child of " + call)
 			q.TokenHash = sha256.Sum256([]byte(call))
+			q.Kind, q.Host = durable.WaitKind("kind of "+call), "host of "+call
 			want = append(want, q)
 		}
 		want[1].Deadline = time.Time{}
 		suspendRun(t, s, "r", want...)
-		got := readQuestions(t, s, "r")
+		got := readWaits(t, s, "r")
 		require.Len(t, got, len(want))
 		for i := range want {
 			want[i].Run = "r"
-			sameQuestion(t, want[i], got[i])
+			sameWait(t, want[i], got[i])
 		}
 	},
 	"none": func(t *testing.T, s durable.Store) {
 		beginRun(t, s, "r")
-		assert.Empty(t, readQuestions(t, s, "r"))
+		assert.Empty(t, readWaits(t, s, "r"))
 	},
 	"belong to the run they are of": func(t *testing.T, s durable.Store) {
-		q := newQuestion("c")
+		q := newWait("c")
 		q.Run = "another"
 		suspendRun(t, s, "r", q)
 		beginRun(t, s, "another")
-		assert.Equal(t, agent.RunID("r"), readQuestions(t, s, "r")[0].Run)
-		assert.Empty(t, readQuestions(t, s, "another"))
+		assert.Equal(t, agent.RunID("r"), readWaits(t, s, "r")[0].Run)
+		assert.Empty(t, readWaits(t, s, "another"))
 	},
 	"take the place of those before": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c"), newQuestion("d")))
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("e"), newQuestion("c")))
-		assert.Equal(t, []string{"e", "c"}, calls(readQuestions(t, s, "r")))
-		writeUpdate(t, s, l, durable.Update{Questions: []durable.Question{newQuestion("f")}})
-		assert.Equal(t, []string{"f"}, calls(readQuestions(t, s, "r")), "also where the status stays")
-		writeUpdate(t, s, l, durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{}})
-		assert.Empty(t, readQuestions(t, s, "r"))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c"), newWait("d")))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("e"), newWait("c")))
+		assert.Equal(t, []string{"e", "c"}, calls(readWaits(t, s, "r")))
+		writeUpdate(t, s, l, durable.Update{Waits: []durable.Wait{newWait("f")}})
+		assert.Equal(t, []string{"f"}, calls(readWaits(t, s, "r")), "also where the status stays")
+		writeUpdate(t, s, l, durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{}})
+		assert.Empty(t, readWaits(t, s, "r"))
 	},
 	"keep their answers": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		c, d := newQuestion("c"), newQuestion("d")
+		c, d := newWait("c"), newWait("d")
 		c.Deadline, d.Deadline = testTime(), testTime().Add(hour)
 		writeUpdate(t, s, l, waitUpdate(1, c, d))
 		a := newAnswer("c")
 		a.Ends = true
 		require.NoError(t, s.Answer(t.Context(), "r", a))
-		before := readQuestions(t, s, "r")
+		before := readWaits(t, s, "r")
 
-		writeUpdate(t, s, l, waitUpdate(1, d, c, newQuestion("e")))
-		after := readQuestions(t, s, "r")
+		writeUpdate(t, s, l, waitUpdate(1, d, c, newWait("e")))
+		after := readWaits(t, s, "r")
 		require.Equal(t, []string{"d", "c", "e"}, calls(after))
 		assert.Nil(t, after[0].Answer)
 		assert.Nil(t, after[2].Answer)
-		sameQuestion(t, before[0], after[1])
+		sameWait(t, before[0], after[1])
 		assert.True(t, d.Deadline.Equal(getRun(t, s, "r").AnswerBy), "what is answered has no deadline any more")
 		assert.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
 
 		changed := c
 		changed.Hash = "another hash"
 		writeUpdate(t, s, l, waitUpdate(1, d, changed))
-		assert.Nil(t, readQuestions(t, s, "r")[1].Answer, "an answer to other arguments is none")
+		assert.Nil(t, readWaits(t, s, "r")[1].Answer, "an answer to other arguments is none")
 	},
 	"may be given with their answers": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		c, d := newQuestion("c"), newQuestion("d")
+		c, d := newWait("c"), newWait("d")
 		given := newAnswer("c")
 		given.At, given.Ends = testTime(), true
 		c.Answer = &given
 		writeUpdate(t, s, l, waitUpdate(1, c, d))
-		got := readQuestions(t, s, "r")
+		got := readWaits(t, s, "r")
 		c.Run = "r"
-		sameQuestion(t, c, got[0])
+		sameWait(t, c, got[0])
 		assert.Nil(t, got[1].Answer)
 		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
 
@@ -98,11 +99,11 @@ var asking = map[string]part{
 		other.Data, other.At = []byte("no"), testTime()
 		d.Answer = &other
 		writeUpdate(t, s, l, waitUpdate(1, c, d))
-		assert.Equal(t, "yes", string(readQuestions(t, s, "r")[1].Answer.Data), "what was recorded goes before what is given")
+		assert.Equal(t, "yes", string(readWaits(t, s, "r")[1].Answer.Data), "what was recorded goes before what is given")
 	},
 	"the first deadline is the run's": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		c, d, e := newQuestion("c"), newQuestion("d"), newQuestion("e")
+		c, d, e := newWait("c"), newWait("d"), newWait("e")
 		c.Deadline, e.Deadline = testTime().Add(hour), testTime()
 		writeUpdate(t, s, l, waitUpdate(1, c, d, e))
 		assert.True(t, testTime().Equal(getRun(t, s, "r").AnswerBy), "deadline %v", getRun(t, s, "r").AnswerBy)
@@ -113,24 +114,24 @@ var asking = map[string]part{
 		writeUpdate(t, s, l, waitUpdate(1, d))
 		assert.True(t, getRun(t, s, "r").AnswerBy.IsZero())
 		writeUpdate(t, s, l, waitUpdate(1, c))
-		writeUpdate(t, s, l, durable.Update{Status: durable.StatusRunning, Questions: []durable.Question{}})
+		writeUpdate(t, s, l, durable.Update{Status: durable.StatusRunning, Waits: []durable.Wait{}})
 		assert.True(t, getRun(t, s, "r").AnswerBy.IsZero())
 	},
 	"are found by token": func(t *testing.T, s durable.Store) {
 		var tokens [3][32]byte
 		for i := range tokens {
 			tokens[i] = sha256.Sum256(fmt.Append(nil, "token ", i))
-			q := newQuestion("c")
+			q := newWait("c")
 			q.TokenHash = tokens[i]
-			suspendRun(t, s, agent.RunID(strconv.Itoa(i)), newQuestion("b"), q)
+			suspendRun(t, s, agent.RunID(strconv.Itoa(i)), newWait("b"), q)
 		}
 		for i := range tokens {
-			q, err := s.QuestionByToken(t.Context(), tokens[i])
+			q, err := s.WaitByToken(t.Context(), tokens[i])
 			require.NoError(t, err)
-			sameQuestion(t, readQuestions(t, s, agent.RunID(strconv.Itoa(i)))[1], q)
+			sameWait(t, readWaits(t, s, agent.RunID(strconv.Itoa(i)))[1], q)
 		}
 		require.NoError(t, s.Answer(t.Context(), "1", newAnswer("c")))
-		q, err := s.QuestionByToken(t.Context(), tokens[1])
+		q, err := s.WaitByToken(t.Context(), tokens[1])
 		require.NoError(t, err)
 		require.NotNil(t, q.Answer, "an answered one, too")
 		assert.Equal(t, "yes", string(q.Answer.Data))
@@ -139,33 +140,38 @@ var asking = map[string]part{
 		near := tokens[0]
 		near[31]++
 		for name, token := range map[string][32]byte{"none": {}, "near": near, "of a run that ended": tokens[2]} {
-			_, err := s.QuestionByToken(t.Context(), token)
+			_, err := s.WaitByToken(t.Context(), token)
 			require.ErrorIs(t, err, durable.ErrNotFound, name)
 		}
 	},
 }
 
-func calls(all []durable.Question) []string {
+func calls(all []durable.Wait) []string {
 	names := []string{}
 	for _, q := range all {
-		names = append(names, q.Call)
+		names = append(names, q.ID)
 	}
 	return names
 }
 
-// sameQuestion compares questions: a time is equal in any zone, no data is empty data.
-func sameQuestion(t *testing.T, want, got durable.Question) {
+// sameWait compares waits: a time is equal in any zone, no data is empty data.
+func sameWait(t *testing.T, want, got durable.Wait) {
 	t.Helper()
-	assert.Equal(t, []any{want.Run, want.Call, want.Hash, want.Tool, want.Child, want.TokenHash, string(want.Data)},
-		[]any{got.Run, got.Call, got.Hash, got.Tool, got.Child, got.TokenHash, string(got.Data)}, "question")
+	assert.Equal(t, []any{want.Run, want.ID, want.Kind, want.Hash, want.Tool, want.Child, want.Host, want.TokenHash, string(want.Data)},
+		[]any{got.Run, got.ID, got.Kind, got.Hash, got.Tool, got.Child, got.Host, got.TokenHash, string(got.Data)}, "wait")
 	assert.True(t, want.Asked.Equal(got.Asked), "asked %v, want %v", got.Asked, want.Asked)
 	assert.True(t, want.Deadline.Equal(got.Deadline), "deadline %v, want %v", got.Deadline, want.Deadline)
-	if want.Answer == nil {
-		assert.Nil(t, got.Answer, "answer")
-		return
+	require.Equal(t, want.Answer != nil, got.Answer != nil, "answer")
+	require.Len(t, got.Answers(), len(want.Answers()), "answers")
+	for i, a := range want.Answers() {
+		sameAnswer(t, a, got.Answers()[i])
+		assert.True(t, a.At.Equal(got.Answers()[i].At), "answered at %v, want %v", got.Answers()[i].At, a.At)
 	}
-	require.NotNil(t, got.Answer, "answer")
-	assert.Equal(t, []any{want.Answer.Call, want.Answer.Hash, want.Answer.Ends, string(want.Answer.Data)},
-		[]any{got.Answer.Call, got.Answer.Hash, got.Answer.Ends, string(got.Answer.Data)}, "answer")
-	assert.True(t, want.Answer.At.Equal(got.Answer.At), "answered at %v, want %v", got.Answer.At, want.Answer.At)
+}
+
+// sameAnswer compares answers, except for the time, which the store sets.
+func sameAnswer(t *testing.T, want, got durable.Answer) {
+	t.Helper()
+	assert.Equal(t, []any{want.Wait, want.Hash, want.More, want.Ends, want.By, string(want.Data)},
+		[]any{got.Wait, got.Hash, got.More, got.Ends, got.By, string(got.Data)}, "answer")
 }

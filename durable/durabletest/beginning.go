@@ -81,7 +81,7 @@ var repeating = map[string]part{
 			assert.Equal(t, getRun(t, s, "r"), r)
 		}
 		check(durable.StatusRunning)
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
 		check(durable.StatusWaiting)
 		endRun(t, s, l)
 		check(durable.StatusCompleted)

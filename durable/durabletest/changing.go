@@ -63,10 +63,10 @@ func testChanges(t *testing.T, writer, reader durable.Store) {
 	pausable := newJob("paused")
 	submitJobs(t, writer, pausable)
 	pauseRun(t, writer, "paused")
-	suspendRun(t, writer, "waiting", newQuestion("c"))
-	suspendRun(t, writer, "cancelled", newQuestion("c"))
+	suspendRun(t, writer, "waiting", newWait("c"))
+	suspendRun(t, writer, "cancelled", newWait("c"))
 	kid := beginRun(t, writer, "kid")
-	suspendRun(t, writer, "parent", newQuestionTo("c", "kid"))
+	suspendRun(t, writer, "parent", newWaitTo("c", "kid"))
 	expired := beginRun(t, writer, "expired")
 
 	changes := reader.Changes(t.Context())

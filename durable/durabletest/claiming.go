@@ -37,7 +37,7 @@ var claiming = map[string]part{
 		submitJobs(t, s, pending, newJob("ready"))
 		beginRun(t, s, "running")
 		beginAs(t, s, newJob("expired"), "one", gone)
-		suspendRun(t, s, "waiting", newQuestion("c"))
+		suspendRun(t, s, "waiting", newWait("c"))
 		endRun(t, s, beginRun(t, s, "ended"))
 		assert.Equal(t, []agent.RunID{"ready"}, runIDs(claimRuns(t, s, 10, testerKey())))
 	},
@@ -123,7 +123,7 @@ var claiming = map[string]part{
 
 		child, pending := durable.Job{Name: "child"}, durable.Job{Name: "pending", NotBefore: later()}
 		want = append(want, keyOf(child), keyOf(pending))
-		writeCommit(t, s, l, durable.Commit{Jobs: []durable.Job{child}, Update: waitUpdate(1, newQuestion("c"))})
+		writeCommit(t, s, l, durable.Commit{Jobs: []durable.Job{child}, Update: waitUpdate(1, newWait("c"))})
 		submitJobs(t, s, pending)
 		assert.ElementsMatch(t, want, queueKeys(t, s))
 		releaseRun(t, s, l)

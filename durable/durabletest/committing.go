@@ -56,7 +56,7 @@ var committing = map[string]part{
 			"backwards":    {[]durable.Entry{newEntry(4), newEntry(5), newEntry(4)}, 4, 6},
 		} {
 			err := s.Commit(t.Context(), l, durable.Commit{
-				Entries: c.entries, Events: []durable.Event{newEvent("e")}, Update: waitUpdate(2, newQuestion("c")),
+				Entries: c.entries, Events: []durable.Event{newEvent("e")}, Update: waitUpdate(2, newWait("c")),
 				Jobs: []durable.Job{newJob("child")}, HandledSignals: 1,
 			})
 			var wrong *durable.SeqError
@@ -66,7 +66,7 @@ var committing = map[string]part{
 		r := getRun(t, s, "r")
 		assert.Equal(t, []any{durable.StatusRunning, 0, int64(3)}, []any{r.Status, r.Steps, r.Entries}, "nothing of it was done")
 		sameEntries(t, newEntries(1, 3), readJournal(t, s, "r"))
-		assert.Empty(t, readQuestions(t, s, "r"))
+		assert.Empty(t, readWaits(t, s, "r"))
 		assert.Empty(t, eventNames(t, s, "r"))
 		assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}))
 		assert.Len(t, readSignals(t, s, "one")["r"], 1, "no signal was handled")
@@ -86,24 +86,24 @@ var committing = map[string]part{
 	},
 	"an empty status leaves things as they are": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, durable.Update{Status: durable.StatusWaiting, Reason: "because", Steps: 4, Questions: []durable.Question{newQuestion("c")}})
+		writeUpdate(t, s, l, durable.Update{Status: durable.StatusWaiting, Reason: "because", Steps: 4, Waits: []durable.Wait{newWait("c")}})
 		writeUpdate(t, s, l, durable.Update{Reason: "other", Steps: 9, Blocked: true, Result: []byte("no")}, newEntry(1))
 		r := getRun(t, s, "r")
 		assert.Equal(t, []any{durable.StatusWaiting, agent.StopReason("because"), 4, int64(1), false},
 			[]any{r.Status, r.Reason, r.Steps, r.Entries, r.Blocked})
-		assert.Len(t, readQuestions(t, s, "r"), 1, "nil leaves the questions")
+		assert.Len(t, readWaits(t, s, "r"), 1, "nil leaves the waits")
 	},
 	"a status that ends the run releases it": func(t *testing.T, s durable.Store) {
 		for _, status := range []durable.Status{durable.StatusCompleted, durable.StatusFailed, durable.StatusStopped, durable.StatusCancelled} {
 			id := agent.RunID(status)
 			l := beginRun(t, s, id)
-			writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")), newEntry(1))
-			writeUpdate(t, s, l, durable.Update{Status: status, Reason: "over", Steps: 2, Questions: []durable.Question{newQuestion("d")}}, newEntry(2))
+			writeUpdate(t, s, l, waitUpdate(1, newWait("c")), newEntry(1))
+			writeUpdate(t, s, l, durable.Update{Status: status, Reason: "over", Steps: 2, Waits: []durable.Wait{newWait("d")}}, newEntry(2))
 			r := getRun(t, s, id)
 			assert.Equal(t, []any{status, agent.StopReason("over"), 2, int64(2), "", int64(1)},
 				[]any{r.Status, r.Reason, r.Steps, r.Entries, r.Owner, r.Epoch})
 			assert.True(t, r.Deadline.IsZero(), "deadline")
-			assert.Empty(t, readQuestions(t, s, id))
+			assert.Empty(t, readWaits(t, s, id))
 			stale(t, s, l)
 		}
 	},
@@ -137,19 +137,19 @@ var committing = map[string]part{
 	},
 	"what was given may be changed afterwards": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		e, q, a := newEntry(1), newQuestion("c"), newAnswer("c")
+		e, q, a := newEntry(1), newWait("c"), newAnswer("c")
 		writeUpdate(t, s, l, waitUpdate(1, q), e)
 		require.NoError(t, s.Answer(t.Context(), "r", a))
 		e.Data[0], q.Data[0], a.Data[0] = '!', '!', '!'
 		got := readJournal(t, s, "r")
 		assert.Equal(t, "data", string(got[0].Data))
-		asked := readQuestions(t, s, "r")
+		asked := readWaits(t, s, "r")
 		assert.Equal(t, "may I?", string(asked[0].Data))
 		assert.Equal(t, "yes", string(asked[0].Answer.Data))
 		got[0].Data[0], asked[0].Data[0], asked[0].Answer.Data[0] = '?', '?', '?'
 		assert.Equal(t, "data", string(readJournal(t, s, "r")[0].Data))
-		assert.Equal(t, "may I?", string(readQuestions(t, s, "r")[0].Data))
-		assert.Equal(t, "yes", string(readQuestions(t, s, "r")[0].Answer.Data))
+		assert.Equal(t, "may I?", string(readWaits(t, s, "r")[0].Data))
+		assert.Equal(t, "yes", string(readWaits(t, s, "r")[0].Answer.Data))
 	},
 	"a result is stored with an end only": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")

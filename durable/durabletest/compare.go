@@ -34,6 +34,8 @@ func (r *random) compare() {
 	}
 	require.ElementsMatch(r, describeOffers(r, r.model), describeOffers(r, r.store), "owed offers")
 	require.Equal(r, describeServed(r, r.model), describeServed(r, r.store), "backlog")
+	require.Equal(r, describeOpenWaits(r, r.model), describeOpenWaits(r, r.store), "open waits")
+	require.Equal(r, describeRecords(r, r.model), describeRecords(r, r.store), "audit records and waivers")
 }
 
 // describe returns what two stores must agree on: not the times of their clocks.
@@ -53,14 +55,14 @@ func describe(r *random, s durable.Store, id agent.RunID) []string {
 		fmt.Sprintf("not before %v, start by %v, deadline %v, answer by %v",
 			describeTime(run.NotBefore), describeTime(run.StartBy), describeTime(run.Deadline), describeTime(run.AnswerBy)),
 	}
-	questions, err := s.Questions(r.ctx, id)
+	waits, err := s.Waits(r.ctx, id)
 	require.NoError(r, err)
-	for _, q := range questions {
-		line := fmt.Sprintf("question %q by %v, child %q", q.Call, describeTime(q.Deadline), q.Child)
-		if a := q.Answer; a != nil {
-			line += fmt.Sprintf(": answer %q, ends %v", a.Data, a.Ends)
+	for _, w := range waits {
+		lines = append(lines,
+			fmt.Sprintf("%s wait %q by %v, child %q, host %q, token %d", w.Kind, w.ID, describeTime(w.Deadline), w.Child, w.Host, w.TokenHash[0]))
+		for i, a := range w.Answers() {
+			lines = append(lines, fmt.Sprintf("answer %d to wait %q: %q by %q, more %v, ends %v", i, w.ID, a.Data, a.By, a.More, a.Ends))
 		}
-		lines = append(lines, line)
 	}
 	entries, err := s.Entries(r.ctx, id, 0)
 	require.NoError(r, err)
@@ -121,4 +123,38 @@ func describeServed(r *random, s durable.Store) map[string]int {
 		}
 	}
 	return backlog
+}
+
+func describeOpenWaits(r *random, s durable.Store) [][]string {
+	var lists [][]string
+	after := newWait("2")
+	after.Run = "b"
+	for _, f := range []durable.WaitFilter{
+		{}, {Kinds: []durable.WaitKind{durable.WaitFile, durable.WaitApproval}}, {Run: "a"}, {Expired: true}, {Limit: 2}, {After: &after},
+	} {
+		all, err := s.OpenWaits(r.ctx, f)
+		require.NoError(r, err)
+		lists = append(lists, waitNames(all))
+	}
+	return lists
+}
+
+func describeRecords(r *random, s durable.Store) (lines []string) {
+	records, err := s.AuditRecords(r.ctx, durable.AuditFilter{})
+	require.NoError(r, err)
+	for _, record := range records {
+		line := fmt.Sprintf("%s of run %q, %q by %q", record.Kind, record.Run, record.Subject, record.By)
+		if a := record.Answer; a != nil {
+			line += fmt.Sprintf(": %q %q %q more %v, ends %v", a.Wait, a.Hash, a.Data, a.More, a.Ends)
+		}
+		lines = append(lines, line)
+	}
+	for _, all := range []bool{true, false} {
+		waivers, err := s.Waivers(r.ctx, all)
+		require.NoError(r, err)
+		for _, w := range waivers {
+			lines = append(lines, fmt.Sprintf("waiver %q by %q, revoked %v by %q, %q", w.ID, w.By, !w.Revoked.IsZero(), w.RevokedBy, w.Data))
+		}
+	}
+	return lines
 }

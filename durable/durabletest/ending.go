@@ -15,24 +15,24 @@ import (
 
 var ending = map[string]part{
 	"delete removes everything": func(t *testing.T, s durable.Store) {
-		q := newQuestion("c")
+		q := newWait("c")
 		q.TokenHash = sha256.Sum256([]byte("token"))
 		l := beginAs(t, s, fullJob("r"), "one", hour)
 		sendSignal(t, s, "r", durable.SignalContext, "text")
 		writeCommit(t, s, l, durable.Commit{Entries: newEntries(1, 9), Events: []durable.Event{newEvent("e")}, Update: waitUpdate(1, q)})
 		other := beginRun(t, s, "other")
-		writeUpdate(t, s, other, waitUpdate(1, newQuestion("c")), newEntry(1))
+		writeUpdate(t, s, other, waitUpdate(1, newWait("c")), newEntry(1))
 		releaseRun(t, s, l)
 		require.NoError(t, s.Delete(t.Context(), "r"))
 
 		_, err := s.Run(t.Context(), "r")
 		require.ErrorIs(t, err, durable.ErrNotFound)
-		_, err = s.QuestionByToken(t.Context(), q.TokenHash)
+		_, err = s.WaitByToken(t.Context(), q.TokenHash)
 		require.ErrorIs(t, err, durable.ErrNotFound)
 		require.ErrorIs(t, s.Delete(t.Context(), "r"), durable.ErrNotFound)
 		assert.Equal(t, []agent.RunID{"other"}, listIDs(t, s, durable.Filter{}))
 		assert.Len(t, readJournal(t, s, "other"), 1)
-		assert.Len(t, readQuestions(t, s, "other"), 1)
+		assert.Len(t, readWaits(t, s, "other"), 1)
 
 		assert.Empty(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
 
@@ -46,7 +46,7 @@ var ending = map[string]part{
 		assert.Empty(t, getRun(t, s, "r").Demands)
 		assert.Empty(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
 		assert.Equal(t, agent.RunID("again"), submitJobs(t, s, keyedJob("again", "key of r"))[0].ID)
-		assert.Empty(t, readQuestions(t, s, "r"))
+		assert.Empty(t, readWaits(t, s, "r"))
 		assert.Equal(t, int64(1), getRun(t, s, "r").Epoch)
 	},
 	"delete refuses a held run": func(t *testing.T, s durable.Store) {
@@ -71,7 +71,7 @@ var ending = map[string]part{
 		pending := newJob("pending")
 		pending.NotBefore = later()
 		submitJobs(t, s, newJob("ready"), pending)
-		suspendRun(t, s, "waiting", newQuestion("c"))
+		suspendRun(t, s, "waiting", newWait("c"))
 		for _, id := range []agent.RunID{"ready", "pending", "waiting"} {
 			require.NoError(t, s.Delete(t.Context(), id), id)
 		}
@@ -89,7 +89,7 @@ var ending = map[string]part{
 		}
 		beginRun(t, s, "running")
 		beginAs(t, s, newJob("expired"), "one", gone)
-		suspendRun(t, s, "waiting", newQuestion("c"))
+		suspendRun(t, s, "waiting", newWait("c"))
 		pending := newJob("pending")
 		pending.NotBefore = later()
 		submitJobs(t, s, newJob("ready"), pending)

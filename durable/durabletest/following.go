@@ -97,7 +97,7 @@ var following = map[string]part{
 	},
 	"a parent may wait for a child of the same commit": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		writeCommit(t, s, l, durable.Commit{Jobs: []durable.Job{newJob("child")}, Update: waitUpdate(1, newQuestionTo("c", "child"))})
+		writeCommit(t, s, l, durable.Commit{Jobs: []durable.Job{newJob("child")}, Update: waitUpdate(1, newWaitTo("c", "child"))})
 		releaseRun(t, s, l)
 		requireStatus(t, s, durable.StatusWaiting, "r")
 		endRun(t, s, acquireRun(t, s, "child", "one", durable.TakeFree))
@@ -115,7 +115,7 @@ var following = map[string]part{
 			"an invalid label": {Entries: newEntries(1, 2), Jobs: []durable.Job{newJob("new"), {Labels: map[string]string{"": ""}}}},
 		} {
 			before := getRun(t, s, "r")
-			c.Events, c.Update, c.HandledSignals = []durable.Event{newEvent("e")}, waitUpdate(9, newQuestion("c")), 1
+			c.Events, c.Update, c.HandledSignals = []durable.Event{newEvent("e")}, waitUpdate(9, newWait("c")), 1
 			err := s.Commit(t.Context(), l, c)
 			require.Error(t, err, name)
 			if strings.Contains(name, "ID") {
@@ -124,7 +124,7 @@ var following = map[string]part{
 			assert.Equal(t, before, getRun(t, s, "r"), name)
 			assert.Empty(t, readJournal(t, s, "r"), name)
 			assert.Empty(t, eventNames(t, s, "r"), name)
-			assert.Empty(t, readQuestions(t, s, "r"), name)
+			assert.Empty(t, readWaits(t, s, "r"), name)
 			assert.Equal(t, []agent.RunID{"r", "taken"}, listIDs(t, s, durable.Filter{}), name)
 			assert.Len(t, readSignals(t, s, "one")["r"], 1, name)
 		}
@@ -133,14 +133,14 @@ var following = map[string]part{
 		l := beginRun(t, s, "r")
 		sendSignal(t, s, "r", durable.SignalContext, "text")
 		writeCommit(t, s, l, durable.Commit{
-			Entries: newEntries(1, 3), Events: []durable.Event{newEvent("a"), newEvent("b")}, Update: waitUpdate(4, newQuestion("c")),
+			Entries: newEntries(1, 3), Events: []durable.Event{newEvent("a"), newEvent("b")}, Update: waitUpdate(4, newWait("c")),
 			Jobs: []durable.Job{newJob("child")}, HandledSignals: 1,
 		})
 		r := getRun(t, s, "r")
 		assert.Equal(t, []any{durable.StatusWaiting, 4, int64(3), int64(2), "one"}, []any{r.Status, r.Steps, r.Entries, r.Events, r.Owner})
 		assert.Len(t, readJournal(t, s, "r"), 3)
 		assert.Equal(t, []string{"a", "b"}, eventNames(t, s, "r"))
-		assert.Len(t, readQuestions(t, s, "r"), 1)
+		assert.Len(t, readWaits(t, s, "r"), 1)
 		assert.Empty(t, readSignals(t, s, "one"))
 		requireStatus(t, s, durable.StatusReady, "child")
 	},

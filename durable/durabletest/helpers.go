@@ -141,15 +141,15 @@ func reconcileAll(t *testing.T, s durable.Store) durable.Reconciled {
 }
 
 // suspendRun begins a run that waits for answers and that no process holds.
-func suspendRun(t *testing.T, s durable.Store, id agent.RunID, questions ...durable.Question) {
+func suspendRun(t *testing.T, s durable.Store, id agent.RunID, waits ...durable.Wait) {
 	t.Helper()
 	l := beginRun(t, s, id)
-	writeUpdate(t, s, l, waitUpdate(1, questions...))
+	writeUpdate(t, s, l, waitUpdate(1, waits...))
 	releaseRun(t, s, l)
 }
 
-func waitUpdate(steps int, questions ...durable.Question) durable.Update {
-	return durable.Update{Status: durable.StatusWaiting, Steps: steps, Questions: questions}
+func waitUpdate(steps int, waits ...durable.Wait) durable.Update {
+	return durable.Update{Status: durable.StatusWaiting, Steps: steps, Waits: waits}
 }
 
 // endUpdate returns an update that ends a run.
@@ -215,27 +215,27 @@ func readResult(t *testing.T, s durable.Store, id agent.RunID) string {
 	return string(data)
 }
 
-// newQuestion returns a question about a call, with the hash that newAnswer uses.
-func newQuestion(call string) durable.Question {
-	return durable.Question{Call: call, Hash: "hash of " + call, Tool: "bash", Asked: testTime(), Data: []byte("may I?")}
+// newWait returns a wait for an approval, with the hash that newAnswer uses.
+func newWait(id string) durable.Wait {
+	return durable.Wait{ID: id, Kind: durable.WaitApproval, Hash: "hash of " + id, Tool: "bash", Asked: testTime(), Data: []byte("may I?")}
 }
 
-// newQuestionBy returns a question with a deadline.
-func newQuestionBy(call string, deadline time.Time) durable.Question {
-	q := newQuestion(call)
-	q.Deadline = deadline
-	return q
+// newWaitBy returns a wait with a deadline.
+func newWaitBy(id string, deadline time.Time) durable.Wait {
+	w := newWait(id)
+	w.Deadline = deadline
+	return w
 }
 
-// newQuestionTo returns a question that the end of a child answers.
-func newQuestionTo(call string, child agent.RunID) durable.Question {
-	q := newQuestion(call)
-	q.Child = child
-	return q
+// newWaitTo returns a wait for the end of a child.
+func newWaitTo(id string, child agent.RunID) durable.Wait {
+	w := newWait(id)
+	w.Kind, w.Child = durable.WaitChild, child
+	return w
 }
 
 func newAnswer(call string) durable.Answer {
-	return durable.Answer{Call: call, Hash: "hash of " + call, Data: []byte("yes")}
+	return durable.Answer{Wait: call, Hash: "hash of " + call, Data: []byte("yes")}
 }
 
 func answerRun(t *testing.T, s durable.Store, id agent.RunID, calls ...string) {
@@ -245,10 +245,10 @@ func answerRun(t *testing.T, s durable.Store, id agent.RunID, calls ...string) {
 	}
 }
 
-func readQuestions(t *testing.T, s durable.Store, id agent.RunID) []durable.Question {
+func readWaits(t *testing.T, s durable.Store, id agent.RunID) []durable.Wait {
 	t.Helper()
-	all, err := s.Questions(t.Context(), id)
-	require.NoError(t, err, "read the questions of run %q", id)
+	all, err := s.Waits(t.Context(), id)
+	require.NoError(t, err, "read the waits of run %q", id)
 	return all
 }
 

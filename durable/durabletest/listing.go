@@ -27,7 +27,7 @@ var listing = map[string]part{
 		assert.Equal(t, want, listIDs(t, s, durable.Filter{}))
 	},
 	"a listed run equals the run": func(t *testing.T, s durable.Store) {
-		q := newQuestion("c")
+		q := newWait("c")
 		q.Deadline = testTime()
 		writeUpdate(t, s, beginAs(t, s, fullJob("r"), "one", hour), waitUpdate(2, q), newEntry(1))
 		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
@@ -41,7 +41,7 @@ var listing = map[string]part{
 		}
 		red, blue := map[string]string{"team": "red", "env": "prod"}, map[string]string{"team": "blue"}
 		begin(durable.Job{ID: "1", Name: "a", Session: "s", Labels: red}, durable.Update{})
-		begin(durable.Job{ID: "2", Name: "b", Session: "s", Parent: "1", Labels: blue}, waitUpdate(1, newQuestion("c")))
+		begin(durable.Job{ID: "2", Name: "b", Session: "s", Parent: "1", Labels: blue}, waitUpdate(1, newWait("c")))
 		begin(durable.Job{ID: "3", Name: "a", Session: "u", Parent: "1", Labels: red, Kind: durable.KindCommand}, endUpdate())
 		begin(durable.Job{ID: "4", Name: "b", Session: "u", Parent: "2"}, durable.Update{Status: durable.StatusFailed, Blocked: true})
 		begin(durable.Job{ID: "5", Labels: map[string]string{"team": ""}}, durable.Update{Status: durable.StatusFailed})

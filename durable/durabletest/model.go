@@ -26,6 +26,8 @@ type modelData struct {
 	runs      []*modelRun // in the order of creation
 	queues    []modelQueue
 	deny      durable.Switch
+	records   []durable.AuditRecord
+	waivers   []durable.Waiver
 	listeners map[chan struct{}]struct{}
 	changed   bool      // since the lock was acquired
 	at        time.Time // when the lock was acquired
@@ -39,11 +41,20 @@ type modelRun struct {
 	input, result []byte
 	journal       []durable.Entry
 	events        []durable.Event
-	questions     []durable.Question
+	waits         []modelWait
+	anyWait       bool
 	signals       []durable.Signal
 	sent, handled int64
 	offer         int64
 	offered       time.Time
+}
+
+// modelWait is a wait with the claim of the owner that checks it.
+type modelWait struct {
+	durable.Wait
+
+	checker string
+	until   time.Time
 }
 
 type modelQueue struct {
@@ -137,10 +148,10 @@ func (r *modelRun) clearOwner() { r.Owner, r.Expires = "", time.Time{} }
 // isSatisfied reports whether a waiting run has nothing to wait for.
 func (m model) isSatisfied(r *modelRun) bool {
 	open := 0
-	for _, q := range r.questions {
-		switch child := m.findRun(q.Child); {
-		case q.Answer != nil:
-			if q.Answer.Ends && m.broken != "answer ends" {
+	for _, w := range r.waits {
+		switch child := m.findRun(w.Child); {
+		case w.Answer != nil:
+			if w.Answer.Ends && m.broken != "answer ends" || r.anyWait && m.broken != "any wait" {
 				return true
 			}
 			continue
@@ -187,13 +198,13 @@ func (m model) end(r *modelRun, s durable.Status) {
 	if m.broken != "end keeps lease" {
 		r.clearOwner()
 	}
-	if m.broken != "end keeps questions" {
-		r.questions = nil
+	if m.broken != "end keeps waits" {
+		r.waits = nil
 	}
 	r.setAnswerBy()
 	for _, parent := range m.runs {
-		waits := slices.ContainsFunc(parent.questions, func(q durable.Question) bool {
-			return q.Child == r.ID && q.Answer == nil
+		waits := slices.ContainsFunc(parent.waits, func(w modelWait) bool {
+			return w.Child == r.ID && w.Answer == nil
 		})
 		if waits && m.broken != "parents" {
 			m.wake(parent)
@@ -203,9 +214,9 @@ func (m model) end(r *modelRun, s durable.Status) {
 
 func (r *modelRun) setAnswerBy() {
 	r.AnswerBy = time.Time{}
-	for _, q := range r.questions {
-		if q.Answer == nil && !q.Deadline.IsZero() && (r.AnswerBy.IsZero() || q.Deadline.Before(r.AnswerBy)) {
-			r.AnswerBy = q.Deadline
+	for _, w := range r.waits {
+		if w.Answer == nil && !w.Deadline.IsZero() && (r.AnswerBy.IsZero() || w.Deadline.Before(r.AnswerBy)) {
+			r.AnswerBy = w.Deadline
 		}
 	}
 }
@@ -307,6 +318,7 @@ func (m model) Delete(ctx context.Context, id agent.RunID) error {
 		return nil
 	}
 	m.runs = slices.DeleteFunc(m.runs, func(k *modelRun) bool { return k == r })
+	m.forgetAnswers(r)
 	return nil
 }
 
@@ -319,7 +331,11 @@ func (m model) Prune(ctx context.Context, before time.Time) (int, error) {
 	}
 	n := len(m.runs)
 	m.runs = slices.DeleteFunc(m.runs, func(r *modelRun) bool {
-		return (r.Status.Ended() || m.broken == "prune running") && r.Updated.Before(before)
+		old := (r.Status.Ended() || m.broken == "prune running") && r.Updated.Before(before)
+		if old && m.broken != "prune keeps answers" {
+			m.forgetAnswers(r)
+		}
+		return old
 	})
 	if m.broken == "prune queues" {
 		m.queues = nil

@@ -97,8 +97,8 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 }
 
 func (m model) update(r *modelRun, u durable.Update) {
-	if u.Questions != nil {
-		m.ask(r, u.Questions)
+	if u.Waits != nil {
+		m.ask(r, u)
 	}
 	if u.Status != "" || m.broken == "empty status" {
 		r.Reason, r.Blocked, r.Steps = u.Reason, u.Blocked && m.broken != "blocked", u.Steps
@@ -124,23 +124,6 @@ func (m model) addEvents(r *modelRun, events []durable.Event) {
 		}
 		e.Data = bytes.Clone(e.Data)
 		r.events = append(r.events, e)
-	}
-}
-
-func (m model) ask(r *modelRun, asked []durable.Question) {
-	old := r.questions
-	r.questions = nil
-	for _, q := range asked {
-		q.Run, q.Data = r.ID, bytes.Clone(q.Data)
-		for _, o := range old {
-			if o.Call == q.Call && (o.Hash == q.Hash || m.broken == "answer of old hash") && o.Answer != nil && m.broken != "forgets answers" {
-				q.Answer = o.Answer
-			}
-		}
-		r.questions = append(r.questions, q)
-	}
-	if m.broken == "call order" {
-		slices.SortFunc(r.questions, func(a, b durable.Question) int { return cmp.Compare(a.Call, b.Call) })
 	}
 }
 
@@ -176,88 +159,6 @@ func (m model) Events(ctx context.Context, id agent.RunID, after int64, limit in
 		}
 	}
 	return all, nil
-}
-
-// Questions implements durable.Store.
-func (m model) Questions(ctx context.Context, id agent.RunID) ([]durable.Question, error) {
-	r, done, err := m.find(ctx, id)
-	defer done()
-	if err != nil {
-		return nil, err
-	}
-	var all []durable.Question
-	for _, q := range r.questions {
-		q.Data = bytes.Clone(q.Data)
-		if q.Answer != nil {
-			a := *q.Answer
-			a.Data = bytes.Clone(a.Data)
-			q.Answer = &a
-		}
-		all = append(all, q)
-	}
-	return all, nil
-}
-
-// QuestionByToken implements durable.Store.
-func (m model) QuestionByToken(ctx context.Context, tokenHash [32]byte) (durable.Question, error) {
-	done, err := m.lock(ctx)
-	defer done()
-	if err != nil {
-		return durable.Question{}, err
-	}
-	for _, r := range m.runs {
-		for _, q := range r.questions {
-			if q.TokenHash == tokenHash && (tokenHash != [32]byte{} || m.broken == "no token") {
-				return q, nil
-			}
-		}
-	}
-	return durable.Question{}, durable.ErrNotFound
-}
-
-// Answer implements durable.Store.
-func (m model) Answer(ctx context.Context, id agent.RunID, answers ...durable.Answer) error {
-	r, done, err := m.find(ctx, id)
-	defer done()
-	if err != nil {
-		return err
-	}
-	all := slices.Clone(r.questions)
-	if m.broken == "answer half" {
-		all = r.questions
-	}
-	find := func(a durable.Answer) int {
-		return slices.IndexFunc(all, func(q durable.Question) bool {
-			return q.Call == a.Call && (q.Hash == a.Hash || m.broken == "answer hash")
-		})
-	}
-	isAnswered := func(a durable.Answer) bool {
-		i := find(a)
-		return i >= 0 && all[i].Answer != nil && m.broken != "answer twice"
-	}
-	if slices.ContainsFunc(answers, isAnswered) && (r.Status == durable.StatusWaiting || m.broken != "answered is forgotten") && m.broken != "answered later" {
-		return durable.ErrAnswered
-	}
-	for _, a := range answers {
-		i := find(a)
-		switch {
-		case i < 0, r.Status != durable.StatusWaiting && m.broken != "answer running":
-			return durable.ErrNotFound
-		case isAnswered(a): // the same question twice
-			return durable.ErrAnswered
-		}
-		if m.broken != "answer at" {
-			a.At = m.at
-		}
-		a.Data = bytes.Clone(a.Data)
-		all[i].Answer = &a
-	}
-	r.questions, r.Updated = all, m.at
-	r.setAnswerBy()
-	if m.broken != "answer wakes" {
-		m.wake(r)
-	}
-	return nil
 }
 
 // cancel requests the end of a run. One that has never started, and that no process holds, ends.

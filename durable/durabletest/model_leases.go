@@ -44,7 +44,7 @@ func (m model) prepareJobs(jobs []durable.Job) (all, added []*modelRun, err erro
 func (m model) newRun(j durable.Job) *modelRun {
 	r := &modelRun{input: bytes.Clone(j.Input), Run: durable.Run{
 		ID: j.ID, Session: j.Session, Kind: j.Kind, Name: j.Name, Version: j.Version, Parent: j.Parent, Root: j.Root,
-		Demands: maps.Clone(j.Demands), Labels: maps.Clone(j.Labels), Priority: j.Priority, IdempotencyKey: j.IdempotencyKey,
+		Demands: maps.Clone(j.Demands), Labels: maps.Clone(j.Labels), Priority: j.Priority, IdempotencyKey: j.IdempotencyKey, By: j.By,
 		Created: m.at, Updated: m.at, NotBefore: j.NotBefore, StartBy: j.StartBy, Deadline: j.Deadline, Status: durable.StatusPending,
 	}}
 	switch m.broken {
@@ -54,6 +54,8 @@ func (m model) newRun(j durable.Job) *modelRun {
 		r.Version = ""
 	case "demands":
 		r.Demands = nil
+	case "submitter":
+		r.By = ""
 	}
 	if m.broken == "not before" || !j.NotBefore.After(m.at) {
 		m.setStatus(r, durable.StatusReady)

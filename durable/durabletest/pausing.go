@@ -67,7 +67,7 @@ var pausing = map[string]part{
 		requireStatus(t, s, durable.StatusReady, "r")
 	},
 	"a waiting run stays waiting": func(t *testing.T, s durable.Store) {
-		suspendRun(t, s, "r", newQuestion("c"))
+		suspendRun(t, s, "r", newWait("c"))
 		pauseRun(t, s, "r")
 		requireStatus(t, s, durable.StatusWaiting, "r")
 		resumeRun(t, s, "r")
@@ -80,7 +80,7 @@ var pausing = map[string]part{
 	},
 	"a child does not wake a paused run": func(t *testing.T, s durable.Store) {
 		kid := beginRun(t, s, "kid")
-		suspendRun(t, s, "r", newQuestionTo("c", "kid"))
+		suspendRun(t, s, "r", newWaitTo("c", "kid"))
 		pauseRun(t, s, "r")
 		endRun(t, s, kid)
 		requireStatus(t, s, durable.StatusWaiting, "r")
@@ -90,7 +90,7 @@ var pausing = map[string]part{
 	"a deadline does not wake a paused run": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
 		pauseRun(t, s, "r")
-		writeUpdate(t, s, l, waitUpdate(1, newQuestionBy("c", longAgo())))
+		writeUpdate(t, s, l, waitUpdate(1, newWaitBy("c", longAgo())))
 		releaseRun(t, s, l)
 		assert.False(t, reconcileAll(t, s).Changed())
 		requireStatus(t, s, durable.StatusWaiting, "r")
@@ -100,7 +100,7 @@ var pausing = map[string]part{
 	},
 	"a waiting run that a process holds": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
 		pauseRun(t, s, "r")
 		answerRun(t, s, "r", "c")
 		releaseRun(t, s, l)
@@ -116,7 +116,7 @@ var pausing = map[string]part{
 		pending := newJob("pending")
 		pending.NotBefore = later()
 		submitJobs(t, s, pending, newJob("ready"))
-		suspendRun(t, s, "waiting", newQuestion("c"))
+		suspendRun(t, s, "waiting", newWait("c"))
 		beginRun(t, s, "running")
 		for _, id := range []agent.RunID{"pending", "ready", "waiting", "running"} {
 			before := getRun(t, s, id)

@@ -76,7 +76,7 @@ func oneBegins(t *testing.T, handles ...durable.Store) {
 
 func oneAcquires(t *testing.T, handles ...durable.Store) {
 	t.Helper()
-	suspendRun(t, handles[0], "r", newQuestion("c"))
+	suspendRun(t, handles[0], "r", newWait("c"))
 	won := race(t, new(durable.HeldError), func(i int) error {
 		return second(handles[i%len(handles)].Acquire(t.Context(), "r", strconv.Itoa(i), hour, durable.TakeFree))
 	})
@@ -118,7 +118,7 @@ func oneAnswers(t *testing.T, handles ...durable.Store) {
 	t.Helper()
 	for round := range 5 {
 		id := agent.RunID(fmt.Sprint("r", round))
-		suspendRun(t, handles[0], id, newQuestion("c"), newQuestion("d"))
+		suspendRun(t, handles[0], id, newWait("c"), newWait("d"))
 		won := race(t, durable.ErrAnswered, func(i int) error {
 			c, d := newAnswer("c"), newAnswer("d")
 			c.Data, d.Data = fmt.Append(nil, i), fmt.Append(nil, i)
@@ -127,7 +127,7 @@ func oneAnswers(t *testing.T, handles ...durable.Store) {
 			}
 			return handles[i%len(handles)].Answer(t.Context(), id, c, d)
 		})
-		for _, q := range readQuestions(t, handles[0], id) {
+		for _, q := range readWaits(t, handles[0], id) {
 			require.NotNil(t, q.Answer)
 			assert.Equal(t, strconv.Itoa(won), string(q.Answer.Data), "both answers are the winner's")
 		}
@@ -143,9 +143,9 @@ func wholeWrites(t *testing.T, writer, reader durable.Store) {
 	group.Go(func() {
 		defer close(done)
 		for i := range 40 {
-			u := durable.Update{Status: durable.StatusRunning, Steps: 2 * (i + 1), Questions: []durable.Question{newQuestion("c"), newQuestion("d")}}
+			u := durable.Update{Status: durable.StatusRunning, Steps: 2 * (i + 1), Waits: []durable.Wait{newWait("c"), newWait("d")}}
 			if i%2 == 0 {
-				u.Questions = []durable.Question{}
+				u.Waits = []durable.Wait{}
 			}
 			assert.NoError(t, add(t.Context(), writer, l, u, newEntry(int64(2*i+1)), newEntry(int64(2*i+2))))
 		}
@@ -163,9 +163,9 @@ func wholeWrites(t *testing.T, writer, reader durable.Store) {
 		assert.NoError(t, err)
 		assert.GreaterOrEqual(t, int64(len(all)), r.Entries)
 		assert.Zero(t, len(all)%2, "two entries are written together, and %d are there", len(all))
-		asked, err := reader.Questions(t.Context(), "r")
+		asked, err := reader.Waits(t.Context(), "r")
 		assert.NoError(t, err)
-		assert.Contains(t, []int{0, 2}, len(asked), "questions")
+		assert.Contains(t, []int{0, 2}, len(asked), "waits")
 	}
 	group.Wait()
 	assert.Len(t, readJournal(t, reader, "r"), 80)

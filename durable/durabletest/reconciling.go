@@ -22,7 +22,7 @@ var reconciling = map[string]part{
 		submitJobs(t, s, ready, pending)
 		beginAs(t, s, started, "one", hour)
 		beginRun(t, s, "held")
-		suspendRun(t, s, "waiting", newQuestionBy("c", later()))
+		suspendRun(t, s, "waiting", newWaitBy("c", later()))
 		late := newJob("ended")
 		late.Deadline = past
 		endRun(t, s, beginAs(t, s, late, "one", hour))
@@ -50,8 +50,8 @@ var reconciling = map[string]part{
 	},
 	"a waiting run whose lease has expired is released": func(t *testing.T, s durable.Store) {
 		kid := beginRun(t, s, "kid")
-		for id, q := range map[agent.RunID]durable.Question{
-			"open": newQuestion("c"), "answered": newQuestion("c"), "child": newQuestionTo("c", "kid"), "overdue": newQuestionBy("c", longAgo()),
+		for id, q := range map[agent.RunID]durable.Wait{
+			"open": newWait("c"), "answered": newWait("c"), "child": newWaitTo("c", "kid"), "overdue": newWaitBy("c", longAgo()),
 		} {
 			l := beginRun(t, s, id)
 			writeUpdate(t, s, l, waitUpdate(1, q))
@@ -73,8 +73,8 @@ var reconciling = map[string]part{
 	},
 	"a question whose deadline has passed": func(t *testing.T, s durable.Store) {
 		soon := time.Now().Add(300 * time.Millisecond).UTC().Truncate(time.Microsecond)
-		suspendRun(t, s, "r", newQuestion("c"), newQuestionBy("d", soon))
-		suspendRun(t, s, "other", newQuestionBy("c", later()))
+		suspendRun(t, s, "r", newWait("c"), newWaitBy("d", soon))
+		suspendRun(t, s, "other", newWaitBy("c", later()))
 		if getRun(t, s, "r").Status == durable.StatusWaiting { // a slow machine may have released it after the deadline
 			sum := reconcileUntil(t, s, func(r durable.Reconciled) bool { return r.Overdue > 0 })
 			assert.Equal(t, durable.Reconciled{Overdue: 1}, sum)
@@ -84,7 +84,7 @@ var reconciling = map[string]part{
 	},
 	"an overdue question of a run that a process holds": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, waitUpdate(1, newQuestionBy("c", longAgo())))
+		writeUpdate(t, s, l, waitUpdate(1, newWaitBy("c", longAgo())))
 		assert.False(t, reconcileAll(t, s).Changed())
 		requireStatus(t, s, durable.StatusWaiting, "r")
 		answerRun(t, s, "r", "c")
@@ -115,7 +115,7 @@ var reconciling = map[string]part{
 		pending.NotBefore = later()
 		l := beginAs(t, s, held, "one", hour)
 		w := beginAs(t, s, waiting, "two", hour)
-		writeUpdate(t, s, w, waitUpdate(1, newQuestion("c")))
+		writeUpdate(t, s, w, waitUpdate(1, newWait("c")))
 		releaseRun(t, s, w)
 		endRun(t, s, beginAs(t, s, ended, "one", hour))
 		submitJobs(t, s, ready, pending)
@@ -153,7 +153,7 @@ var reconciling = map[string]part{
 		acquireRun(t, s, "held", "one", durable.TakeFree)
 		beginAs(t, s, started, "one", hour)
 		releaseRun(t, s, acquireRun(t, s, "given back", "one", durable.TakeFree))
-		suspendRun(t, s, "parent", newQuestionTo("c", "ready"))
+		suspendRun(t, s, "parent", newWaitTo("c", "ready"))
 		requireStatus(t, s, durable.StatusWaiting, "parent")
 
 		assert.Equal(t, 2, reconcileAll(t, s).Late)

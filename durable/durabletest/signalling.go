@@ -36,9 +36,9 @@ var signalling = map[string]part{
 	"cancel makes a started run ready that no process holds": func(t *testing.T, s durable.Store) {
 		require.NoError(t, s.Release(t.Context(), beginRun(t, s, "pending"), hour))
 		releaseRun(t, s, beginRun(t, s, "ready"))
-		suspendRun(t, s, "waiting", newQuestion("c"))
+		suspendRun(t, s, "waiting", newWait("c"))
 		l := beginRun(t, s, "expired")
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
 		expireLease(t, s, l)
 		before := getRun(t, s, "ready")
 		ids := []agent.RunID{"pending", "ready", "waiting", "expired"}
@@ -60,7 +60,7 @@ var signalling = map[string]part{
 		pauseRun(t, s, "expired")
 		expired := acquireRun(t, s, "expired", "one", durable.TakeFree)
 		expireLease(t, s, expired)
-		suspendRun(t, s, "parent", newQuestionTo("c", "pending"))
+		suspendRun(t, s, "parent", newWaitTo("c", "pending"))
 		ids := []agent.RunID{"pending", "ready", "paused", "expired"}
 		for _, id := range ids {
 			require.NoError(t, s.Signal(t.Context(), id, cancelSignal("enough")))
@@ -91,7 +91,7 @@ var signalling = map[string]part{
 	},
 	"cancel of a waiting run that a process holds": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
 		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
 		requireStatus(t, s, durable.StatusWaiting, "r")
 		releaseRun(t, s, l)
@@ -135,7 +135,7 @@ var signalling = map[string]part{
 		pending := newJob("pending")
 		pending.NotBefore = later()
 		submitJobs(t, s, pending, newJob("ready"))
-		suspendRun(t, s, "waiting", newQuestion("c"))
+		suspendRun(t, s, "waiting", newWait("c"))
 		for id, status := range map[agent.RunID]durable.Status{
 			"pending": durable.StatusPending, "ready": durable.StatusReady, "waiting": durable.StatusWaiting,
 		} {
@@ -213,7 +213,7 @@ var signalling = map[string]part{
 		assert.Empty(t, readSignals(t, s, "one"))
 	},
 	"a waiting run that a process holds": func(t *testing.T, s durable.Store) {
-		writeUpdate(t, s, beginRun(t, s, "r"), waitUpdate(1, newQuestion("c")))
+		writeUpdate(t, s, beginRun(t, s, "r"), waitUpdate(1, newWait("c")))
 		sendSignal(t, s, "r", durable.SignalContext, "text")
 		sendSignal(t, s, "r", durable.SignalPause, "")
 		sendSignal(t, s, "r", durable.SignalCancel, "enough")

@@ -35,7 +35,7 @@ var submitting = map[string]part{
 		submitJobs(t, s, want)
 		l := acquireRun(t, s, "r", "one", durable.TakeFree)
 		sameJob(t, want, getRun(t, s, "r"))
-		writeUpdate(t, s, l, waitUpdate(1, newQuestion("c")), newEntry(1))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c")), newEntry(1))
 		sameJob(t, want, getRun(t, s, "r"))
 		endRun(t, s, l)
 		sameJob(t, want, getRun(t, s, "r"))
@@ -127,8 +127,9 @@ var submitting = map[string]part{
 			"entries":   second(s.Entries(ctx, unknownRun, 0)),
 			"events":    second(s.Events(ctx, unknownRun, 0, 1)),
 			"run":       second(s.Run(ctx, unknownRun)),
-			"questions": second(s.Questions(ctx, unknownRun)),
+			"waits":     second(s.Waits(ctx, unknownRun)),
 			"answer":    s.Answer(ctx, unknownRun, newAnswer("c")),
+			"token":     s.SetToken(ctx, unknownRun, "c", "hash of c", [32]byte{1}),
 			"cancel":    s.Signal(ctx, unknownRun, cancelSignal("why")),
 			"pause":     s.Signal(ctx, unknownRun, durable.Signal{Kind: durable.SignalPause}),
 			"context":   s.Signal(ctx, unknownRun, durable.Signal{Kind: durable.SignalContext, Text: "by the way"}),
@@ -141,38 +142,45 @@ var submitting = map[string]part{
 	"ids and texts are any text": func(t *testing.T, s durable.Store) { testTexts(t, s) },
 	"a cancelled context changes nothing": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		suspendRun(t, s, "p", newQuestion("c"))
+		suspendRun(t, s, "p", newWait("c"))
 		submitJobs(t, s, newJob("ready"))
 		ctx := newCancelledContext(t)
 		for name, err := range map[string]error{
-			"submit":            second(s.Submit(ctx, newJob("new"))),
-			"begin":             second(s.Begin(ctx, newJob("new"), "one", hour)),
-			"acquire":           second(s.Acquire(ctx, "r", "two", hour, durable.TakeOver)),
-			"claim":             second(s.Claim(ctx, "two", hour, 1, testerKey())),
-			"queues":            second(s.Queues(ctx)),
-			"reconcile":         second(s.Reconcile(ctx)),
-			"renew":             second(s.Renew(ctx, l, hour)),
-			"release":           s.Release(ctx, l, 0),
-			"commit":            add(ctx, s, l, durable.Update{Status: durable.StatusWaiting}, newEntry(1)),
-			"signals":           second(s.Signals(ctx, "one")),
-			"input":             second(s.Input(ctx, "r")),
-			"result":            second(s.Result(ctx, "r")),
-			"entries":           second(s.Entries(ctx, "r", 0)),
-			"events":            second(s.Events(ctx, "r", 0, 1)),
-			"run":               second(s.Run(ctx, "r")),
-			"list":              second(s.List(ctx, durable.Filter{})),
-			"questions":         second(s.Questions(ctx, "p")),
-			"question by token": second(s.QuestionByToken(ctx, [32]byte{1})),
-			"answer":            s.Answer(ctx, "p", newAnswer("c")),
-			"signal":            s.Signal(ctx, "r", cancelSignal("why")),
-			"delete":            s.Delete(ctx, "p"),
-			"prune":             second(s.Prune(ctx, time.Now().Add(hour))),
-			"deny tools":        second(s.DenyTools(ctx)),
-			"set deny tools":    s.SetDenyTools(ctx, durable.Switch{On: true}),
-			"owed":              second(s.Owed(ctx, hour, 10)),
-			"polled":            s.RecordPoll(ctx, testerKey()),
-			"served":            second(s.QueueServices(ctx, testerKey())),
-			"offered":           s.RecordOffers(ctx, durable.OfferID{Run: "ready", Seq: 1}),
+			"submit":          second(s.Submit(ctx, newJob("new"))),
+			"begin":           second(s.Begin(ctx, newJob("new"), "one", hour)),
+			"acquire":         second(s.Acquire(ctx, "r", "two", hour, durable.TakeOver)),
+			"claim":           second(s.Claim(ctx, "two", hour, 1, testerKey())),
+			"queues":          second(s.Queues(ctx)),
+			"reconcile":       second(s.Reconcile(ctx)),
+			"renew":           second(s.Renew(ctx, l, hour)),
+			"release":         s.Release(ctx, l, 0),
+			"commit":          add(ctx, s, l, durable.Update{Status: durable.StatusWaiting}, newEntry(1)),
+			"signals":         second(s.Signals(ctx, "one")),
+			"input":           second(s.Input(ctx, "r")),
+			"result":          second(s.Result(ctx, "r")),
+			"entries":         second(s.Entries(ctx, "r", 0)),
+			"events":          second(s.Events(ctx, "r", 0, 1)),
+			"run":             second(s.Run(ctx, "r")),
+			"list":            second(s.List(ctx, durable.Filter{})),
+			"waits":           second(s.Waits(ctx, "p")),
+			"wait by token":   second(s.WaitByToken(ctx, [32]byte{1})),
+			"answer":          s.Answer(ctx, "p", newAnswer("c")),
+			"open waits":      second(s.OpenWaits(ctx, durable.WaitFilter{})),
+			"token":           s.SetToken(ctx, "p", "c", "hash of c", [32]byte{1}),
+			"watch":           second(s.ClaimChecks(ctx, "one", hour, 1, []durable.WaitKind{durable.WaitApproval})),
+			"audit records":   second(s.AuditRecords(ctx, durable.AuditFilter{})),
+			"add a waiver":    s.AddWaiver(ctx, newWaiver("w")),
+			"revoke a waiver": s.RevokeWaiver(ctx, "w", "ops"),
+			"waivers":         second(s.Waivers(ctx, true)),
+			"signal":          s.Signal(ctx, "r", cancelSignal("why")),
+			"delete":          s.Delete(ctx, "p"),
+			"prune":           second(s.Prune(ctx, time.Now().Add(hour))),
+			"deny tools":      second(s.DenyTools(ctx)),
+			"set deny tools":  s.SetDenyTools(ctx, durable.Switch{On: true}),
+			"owed":            second(s.Owed(ctx, hour, 10)),
+			"polled":          s.RecordPoll(ctx, testerKey()),
+			"served":          second(s.QueueServices(ctx, testerKey())),
+			"offered":         s.RecordOffers(ctx, durable.OfferID{Run: "ready", Seq: 1}),
 		} {
 			assert.ErrorIs(t, err, ctx.Err(), name)
 		}
@@ -180,7 +188,10 @@ var submitting = map[string]part{
 		r := getRun(t, s, "r")
 		assert.Equal(t, []any{durable.StatusRunning, int64(0), "", "one", int64(1)},
 			[]any{r.Status, r.Entries, r.CancelReason, r.Owner, r.Epoch})
-		assert.Nil(t, readQuestions(t, s, "p")[0].Answer)
+		assert.Nil(t, readWaits(t, s, "p")[0].Answer)
+		assert.Equal(t, [32]byte{}, readWaits(t, s, "p")[0].TokenHash)
+		assert.Empty(t, readRecords(t, s, durable.AuditFilter{}))
+		assert.Empty(t, readWaivers(t, s, true))
 		require.ErrorIs(t, second(s.Run(t.Context(), "new")), durable.ErrNotFound)
 		sw, err := s.DenyTools(t.Context())
 		require.NoError(t, err)
@@ -195,15 +206,15 @@ func fullJob(id agent.RunID) durable.Job {
 	return durable.Job{
 		ID: id, Kind: durable.KindCommand, Name: "deploy", Version: "v1.2", Session: "s", Parent: "p", Root: "top",
 		Input: []byte("input\x00\xff"), Demands: map[string]string{"gpu": "a100", "zone": "ü"}, Labels: map[string]string{"team": "red", "x/y": ""},
-		Priority: -7, NotBefore: longAgo(), StartBy: later(), Deadline: later().Add(hour), IdempotencyKey: "key of " + string(id),
+		Priority: -7, NotBefore: longAgo(), StartBy: later(), Deadline: later().Add(hour), IdempotencyKey: "key of " + string(id), By: "ann",
 	}
 }
 
 // sameJob compares a run with its job.
 func sameJob(t *testing.T, want durable.Job, got durable.Run) {
 	t.Helper()
-	assert.Equal(t, []any{want.ID, want.Kind, want.Name, want.Version, want.Session, want.Parent, want.Root, want.Priority, want.IdempotencyKey},
-		[]any{got.ID, got.Kind, got.Name, got.Version, got.Session, got.Parent, got.Root, got.Priority, got.IdempotencyKey})
+	assert.Equal(t, []any{want.ID, want.Kind, want.Name, want.Version, want.Session, want.Parent, want.Root, want.Priority, want.IdempotencyKey, want.By},
+		[]any{got.ID, got.Kind, got.Name, got.Version, got.Session, got.Parent, got.Root, got.Priority, got.IdempotencyKey, got.By})
 	assert.Equal(t, want.Demands, got.Demands)
 	assert.Equal(t, want.Labels, got.Labels)
 	for i, times := range [][2]time.Time{{want.NotBefore, got.NotBefore}, {want.StartBy, got.StartBy}, {want.Deadline, got.Deadline}} {
@@ -221,34 +232,43 @@ func testTexts(t *testing.T, s durable.Store) {
 	for _, text := range odd {
 		id := agent.RunID(text)
 		l := beginAs(t, s, durable.Job{
-			ID: id, Session: agent.SessionID(text), Kind: durable.Kind(text), Name: text, Version: text, Parent: id, Root: id, IdempotencyKey: text,
+			ID: id, Session: agent.SessionID(text), Kind: durable.Kind(text), Name: text, Version: text, Parent: id, Root: id, IdempotencyKey: text, By: text,
 			Labels: map[string]string{"text": strings.NewReplacer("\n", " ", "\t", " ").Replace(text)},
 		}, text, hour)
 		writeCommit(t, s, l, durable.Commit{
 			Entries: []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}},
 			Events:  []durable.Event{{Name: text, At: testTime()}},
-			Update: durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(text), Questions: []durable.Question{
-				{Call: text, Hash: text, Tool: text, Asked: testTime(), Child: agent.RunID("c" + text)},
+			Update: durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(text), Waits: []durable.Wait{
+				{ID: text, Kind: durable.WaitKind(text), Hash: text, Tool: text, Asked: testTime(), Child: agent.RunID("c" + text), Host: text},
 			}},
 		})
 		require.NoError(t, s.Signal(t.Context(), id, cancelSignal(text)))
 		require.NoError(t, s.Signal(t.Context(), id, durable.Signal{Kind: durable.SignalContext, Text: text, By: text}))
+		require.NoError(t, s.AddWaiver(t.Context(), durable.Waiver{ID: text, By: text, Expires: later(), Data: []byte(text)}))
+		require.NoError(t, s.RevokeWaiver(t.Context(), text, text))
 	}
 	for _, text := range odd {
 		id := agent.RunID(text)
 		r := getRun(t, s, id)
-		assert.Equal(t, []string{text, text, text, text, text, text, text, text, text, text, text}, []string{
+		assert.Equal(t, []string{text, text, text, text, text, text, text, text, text, text, text, text}, []string{
 			string(r.ID), string(r.Session), string(r.Kind), r.Name, r.Version, string(r.Parent), string(r.Root), string(r.Reason),
-			r.CancelReason, r.Owner, r.IdempotencyKey,
+			r.CancelReason, r.Owner, r.IdempotencyKey, r.By,
 		}, "%q", text)
 		sameEntries(t, []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}}, readJournal(t, s, id))
 		assert.Equal(t, []string{text}, eventNames(t, s, id))
 		assert.Equal(t, []string{"context " + text, "cancel " + text}, readSignals(t, s, text)[id])
-		q := readQuestions(t, s, id)
+		q := readWaits(t, s, id)
 		require.Len(t, q, 1, "%q", text)
-		assert.Equal(t, []string{text, text, text, "c" + text, text},
-			[]string{q[0].Call, q[0].Hash, q[0].Tool, string(q[0].Child), string(q[0].Run)})
-		require.NoError(t, s.Answer(t.Context(), id, durable.Answer{Call: text, Hash: text}), "%q", text)
+		assert.Equal(t, []string{text, text, text, text, text, "c" + text, text},
+			[]string{q[0].ID, string(q[0].Kind), q[0].Hash, q[0].Tool, q[0].Host, string(q[0].Child), string(q[0].Run)})
+		partial := durable.Answer{Wait: text, Hash: text, More: true, By: text, Data: []byte(text)}
+		require.NoError(t, s.Answer(t.Context(), id, partial), "%q", text)
+		sameAnswer(t, partial, readWaits(t, s, id)[0].Partial[0])
+		decides := durable.Answer{Wait: text, Hash: text, Seen: 1, By: text}
+		require.NoError(t, s.Answer(t.Context(), id, decides), "%q", text)
+		sameAnswer(t, decides, *readWaits(t, s, id)[0].Answer)
+		assert.Equal(t, []string{"answer " + text + " " + text, "answer " + text + " " + text}, recordNames(readRecords(t, s, durable.AuditFilter{Run: id})))
+		assert.Len(t, readRecords(t, s, durable.AuditFilter{Subject: text}), 4)
 		for _, f := range []durable.Filter{{Name: text}, {Kind: r.Kind}, {Session: agent.SessionID(text)}, {Parent: id}} {
 			assert.Equal(t, []agent.RunID{id}, listIDs(t, s, f), "filter %+v", f)
 		}

@@ -56,7 +56,7 @@ var (
 	actionNames = []string{
 		"submit", "submit", "begin", "acquire", "acquire", "claim", "claim", "commit", "commit", "commit",
 		"renew", "release", "release", "suspend", "suspend", "suspend", "answer", "answer", "answer", "signal", "signal", "signal",
-		"end", "reconcile", "reconcile", "offered", "delete", "prune",
+		"end", "reconcile", "reconcile", "offered", "delete", "prune", "token", "watch", "watch", "watch", "waiver",
 	}
 )
 
@@ -71,6 +71,7 @@ func (r *random) actions() map[string]func() {
 		"submit": r.trySubmit, "begin": r.tryBegin, "acquire": r.tryAcquire, "claim": r.tryClaim, "commit": r.tryCommit,
 		"suspend": r.suspend, "renew": r.tryRenew,
 		"release": r.tryRelease, "answer": r.tryAnswer, "signal": r.trySignal, "reconcile": r.tryReconcile, "offered": r.tryRecordOffers,
+		"token": r.trySetToken, "watch": r.tryClaimChecks, "waiver": r.tryWaiver,
 		"end": func() {
 			l := r.lease()
 			r.same("end", r.store.Commit(r.ctx, l, durable.Commit{Update: endUpdate()}), r.model.Commit(r.ctx, l, durable.Commit{Update: endUpdate()}))
@@ -185,11 +186,14 @@ func (r *random) tryClaim() {
 	}
 }
 
-func (r *random) tryQuestions() (all []durable.Question) {
-	for _, call := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2", "3"}), 1, 2, rapid.ID).Draw(r.T, "questions") {
-		q := newQuestionBy(call, draw(r, "question deadline", time.Time{}, time.Time{}, time.Time{}, longAgo(), later()))
-		q.Child = draw(r, "child", append([]agent.RunID{"", ""}, randomIDs...)...)
-		all = append(all, q)
+func (r *random) drawWaits() (all []durable.Wait) {
+	for _, call := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2", "3"}), 1, 2, rapid.ID).Draw(r.T, "waits") {
+		w := newWaitBy(call, draw(r, "wait deadline", time.Time{}, time.Time{}, time.Time{}, longAgo(), later()))
+		w.Child = draw(r, "child", append([]agent.RunID{"", ""}, randomIDs...)...)
+		w.Kind = draw(r, "kind of wait", durable.WaitApproval, durable.WaitFile, durable.WaitCommand)
+		w.Host = draw(r, "host", "", "", "h")
+		w.Asked = draw(r, "asked", time.Time{}, testTime(), longAgo())
+		all = append(all, w)
 	}
 	return all
 }
@@ -203,9 +207,9 @@ func (r *random) update() durable.Update {
 	}
 	switch draw(r, "ask", "no", "none", "some", "some") {
 	case "none":
-		u.Questions = []durable.Question{}
+		u.Waits = []durable.Wait{}
 	case "some":
-		u.Questions = r.tryQuestions()
+		u.Waits, u.AnyWait = r.drawWaits(), draw(r, "any", false, true)
 	}
 	return u
 }
@@ -213,7 +217,8 @@ func (r *random) update() durable.Update {
 // suspend lets a run wait for answers. Its holder may keep the lease.
 func (r *random) suspend() {
 	l := r.lease()
-	c := durable.Commit{Update: waitUpdate(1, r.tryQuestions()...)}
+	c := durable.Commit{Update: waitUpdate(1, r.drawWaits()...)}
+	c.Update.AnyWait = draw(r, "any", false, true)
 	r.same("commit", r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
 	switch draw(r, "then", "release", "release", "expire", "keep") {
 	case "release":
@@ -262,11 +267,11 @@ func (r *random) tryRelease() {
 
 func (r *random) tryAnswer() {
 	id, calls := r.id(), []string{"1", "2", "3"}
-	if asked := r.model.withQuestions(); len(asked) > 0 && draw(r, "asked", true, true, true, false) {
+	if asked := r.model.withWaits(); len(asked) > 0 && draw(r, "asked", true, true, true, false) {
 		run := draw(r, "run", asked...)
 		id, calls = run.ID, nil
-		for _, q := range run.questions {
-			calls = append(calls, q.Call)
+		for _, w := range run.waits {
+			calls = append(calls, w.ID)
 		}
 	}
 	var answers []durable.Answer
@@ -274,10 +279,40 @@ func (r *random) tryAnswer() {
 		a := newAnswer(call)
 		a.Ends = draw(r, "ends", false, false, false, true)
 		a.Hash = draw(r, "hash", a.Hash, a.Hash, a.Hash, a.Hash, "other")
+		a.More, a.By = draw(r, "more", false, false, true), draw(r, "by", "", "ann")
+		a.Seen = draw(r, "seen", 0, 0, 1, 2)
+		if w := r.model.findWait(id, call); w != nil && draw(r, "all seen", true, true, true, false) {
+			a.Seen = len(w.Answers())
+		}
 		answers = append(answers, a)
 	}
 	err, want := r.store.Answer(r.ctx, id, answers...), r.model.Answer(r.ctx, id, answers...)
 	r.same("answer", err, want)
+}
+
+func (r *random) trySetToken() {
+	id, wait := r.id(), draw(r, "wait", "1", "2", "3")
+	token := [32]byte{draw[byte](r, "token", 1, 2, 3)}
+	r.same("token", r.store.SetToken(r.ctx, id, wait, "hash of "+wait, token), r.model.SetToken(r.ctx, id, wait, "hash of "+wait, token))
+}
+
+func (r *random) tryClaimChecks() {
+	owner, ttl, limit := draw(r, "owner", randomOwners...), draw(r, "ttl", gone, hour), draw(r, "limit", 3, 3, 3, 1, 0)
+	kinds, hosts := draw(r, "kinds", watched, watched, []durable.WaitKind{durable.WaitFile}), draw(r, "hosts", []string{"h"}, []string{"h"}, nil)
+	got, err := r.store.ClaimChecks(r.ctx, owner, ttl, limit, kinds, hosts...)
+	want, wantErr := r.model.ClaimChecks(r.ctx, owner, ttl, limit, kinds, hosts...)
+	r.same("watch", err, wantErr)
+	require.Equal(r, waitNames(want), waitNames(got), "waits to watch")
+}
+
+func (r *random) tryWaiver() {
+	w := newWaiver(draw(r, "waiver", "1", "2", "3"))
+	w.Expires = draw(r, "expires", longAgo(), later())
+	if draw(r, "revoke", false, true) {
+		r.same("revoke a waiver", r.store.RevokeWaiver(r.ctx, w.ID, "ops"), r.model.RevokeWaiver(r.ctx, w.ID, "ops"))
+		return
+	}
+	r.same("add a waiver", r.store.AddWaiver(r.ctx, w), r.model.AddWaiver(r.ctx, w))
 }
 
 func (r *random) trySignal() {
@@ -308,7 +343,7 @@ func (r *random) tryRecordOffers() {
 // same compares the kinds of errors.
 func (r *random) same(what string, got, want error) {
 	kind := func(err error) string {
-		for _, known := range []error{durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered} {
+		for _, known := range []error{durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered, durable.ErrMoreAnswers} {
 			if errors.Is(err, known) {
 				return known.Error()
 			}
@@ -339,10 +374,22 @@ func (m model) claimable(keys []durable.Key) (ready []*modelRun) {
 	return ready
 }
 
-// withQuestions returns the runs that have questions.
-func (m model) withQuestions() (runs []*modelRun) {
+// findWait returns a wait of a run, or nil.
+func (m model) findWait(id agent.RunID, wait string) *modelWait {
+	if r := m.findRun(id); r != nil {
+		for i := range r.waits {
+			if r.waits[i].ID == wait {
+				return &r.waits[i]
+			}
+		}
+	}
+	return nil
+}
+
+// withWaits returns the runs that have waits.
+func (m model) withWaits() (runs []*modelRun) {
 	for _, r := range m.runs {
-		if len(r.questions) > 0 {
+		if len(r.waits) > 0 {
 			runs = append(runs, r)
 		}
 	}

@@ -43,6 +43,8 @@ func TestShared(t *testing.T, place func(t *testing.T) (open func(t *testing.T) 
 		"many runs and many claimers":                  func(t *testing.T, a, b durable.Store) { allClaimed(t, a, b) },
 		"one of many writes an entry":                  func(t *testing.T, a, b durable.Store) { oneCommits(t, a, b) },
 		"one of many answers":                          func(t *testing.T, a, b durable.Store) { oneAnswers(t, a, b) },
+		"one of many answers comes next":               func(t *testing.T, a, b durable.Store) { oneCounts(t, a, b) },
+		"many owners watch at once":                    func(t *testing.T, a, b durable.Store) { oneWatches(t, a, b) },
 		"many reconcile at once":                       func(t *testing.T, a, b durable.Store) { onceReconciled(t, a, b) },
 		"readers see whole writes":                     wholeWrites,
 		"a process that was taken over writes no more": testFencing,
@@ -71,10 +73,10 @@ func testWakes(t *testing.T, a, b durable.Store) {
 
 func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	s := open(t)
-	q := newQuestion("c")
+	q := newWait("c")
 	q.TokenHash, q.Deadline, q.Child = [32]byte{1, 2, 3}, testTime(), "child"
 	l := beginRun(t, s, "waiting")
-	writeUpdate(t, s, l, waitUpdate(2, q, newQuestion("d")), newEntries(1, 5)...)
+	writeUpdate(t, s, l, waitUpdate(2, q, newWait("d")), newEntries(1, 5)...)
 	require.NoError(t, s.Answer(t.Context(), "waiting", newAnswer("d")))
 	require.NoError(t, s.Signal(t.Context(), "waiting", cancelSignal("enough")))
 	ended := endUpdate()
@@ -90,9 +92,16 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	offers := readOwed(t, s, hour, 10)
 	on := durable.Switch{On: true, Reason: "fire", By: "ops", Since: testTime()}
 	require.NoError(t, s.SetDenyTools(t.Context(), on))
+	partial := newAnswer("c")
+	partial.More, partial.By = true, "ann"
+	suspendRun(t, s, "watched", newWatch("c", durable.WaitFile, "h"))
+	require.NoError(t, s.Answer(t.Context(), "watched", partial))
+	assert.Equal(t, []string{"watched/c"}, claimWatches(t, s, "one", hour, 1, watched, "h"))
+	require.NoError(t, s.AddWaiver(t.Context(), newWaiver("w")))
+	require.NoError(t, s.RevokeWaiver(t.Context(), "w", "bob"))
 	all, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
-	asked := readQuestions(t, s, "waiting")
+	asked, watch, records, waivers := readWaits(t, s, "waiting"), readWaits(t, s, "watched"), readRecords(t, s, durable.AuditFilter{}), readWaivers(t, s, true)
 	require.NoError(t, s.Close())
 
 	s = open(t)
@@ -108,12 +117,16 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	assert.Equal(t, offers, readOwed(t, s, hour, 10))
 	assert.Equal(t, agent.RunID("running"), submitJobs(t, s, keyedJob("other", "key of running"))[0].ID)
 	sameEntries(t, newEntries(1, 5), readJournal(t, s, "waiting"))
-	for i, q := range readQuestions(t, s, "waiting") {
-		sameQuestion(t, asked[i], q)
+	for i, q := range readWaits(t, s, "waiting") {
+		sameWait(t, asked[i], q)
 	}
-	found, err := s.QuestionByToken(t.Context(), q.TokenHash)
+	sameWait(t, watch[0], readWaits(t, s, "watched")[0])
+	assert.Empty(t, claimWatches(t, s, "two", hour, 1, watched, "h"))
+	assert.Equal(t, records, readRecords(t, s, durable.AuditFilter{}))
+	assert.Equal(t, waivers, readWaivers(t, s, true))
+	found, err := s.WaitByToken(t.Context(), q.TokenHash)
 	require.NoError(t, err)
-	assert.Equal(t, "c", found.Call)
+	assert.Equal(t, "c", found.ID)
 	sw, err := s.DenyTools(t.Context())
 	require.NoError(t, err)
 	assert.True(t, on.Since.Equal(sw.Since))
@@ -123,7 +136,7 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	require.ErrorAs(t, err, new(*durable.HeldError), "a lease outlives a restart")
 	writeUpdate(t, s, running, durable.Update{}, newEntry(1))
 	beginRun(t, s, "new")
-	assert.Equal(t, []agent.RunID{"new", "ready", "pending", "running", "ended", "waiting"}, listIDs(t, s, durable.Filter{}))
+	assert.Equal(t, []agent.RunID{"new", "watched", "ready", "pending", "running", "ended", "waiting"}, listIDs(t, s, durable.Filter{}))
 }
 
 func checkShared(t *testing.T, a, b durable.Store) {
@@ -131,7 +144,7 @@ func checkShared(t *testing.T, a, b durable.Store) {
 	assert.Equal(t, getRun(t, a, "r"), getRun(t, b, "r"))
 	_, err := b.Acquire(t.Context(), "r", "two", hour, durable.TakeFree)
 	require.ErrorAs(t, err, new(*durable.HeldError))
-	writeUpdate(t, a, l, waitUpdate(1, newQuestion("c")), newEntry(1))
+	writeUpdate(t, a, l, waitUpdate(1, newWait("c")), newEntry(1))
 	sameEntries(t, readJournal(t, a, "r"), readJournal(t, b, "r"))
 	require.NoError(t, b.Answer(t.Context(), "r", newAnswer("c")))
 	require.ErrorIs(t, a.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)

@@ -3,11 +3,9 @@ package postgres_test
 import (
 	"bytes"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
 
@@ -61,12 +59,12 @@ func BenchmarkStore(b *testing.B) {
 	})
 	b.Run("park and answer", func(b *testing.B) {
 		l := fresh(b, s)
-		u := durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "c", Data: bytes.Repeat([]byte("x"), 1000)}}}
+		u := durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "c", Data: bytes.Repeat([]byte("x"), 1000)}}}
 		for seq := int64(1); b.Loop(); seq++ {
 			hash := fmt.Sprint(seq)
-			u.Questions[0].Hash = hash
+			u.Waits[0].Hash = hash
 			require.NoError(b, s.Commit(ctx, l, commit(u, entry(seq))))
-			require.NoError(b, s.Answer(ctx, l.Run, durable.Answer{Call: "c", Hash: hash}))
+			require.NoError(b, s.Answer(ctx, l.Run, durable.Answer{Wait: "c", Hash: hash}))
 		}
 	})
 	b.Run("run", func(b *testing.B) {
@@ -112,63 +110,6 @@ func BenchmarkStore(b *testing.B) {
 			require.Len(b, all, 50)
 		}
 	})
-}
-
-// BenchmarkConcurrentAppend measures what one run appends a second, and what 64 runs do at once,
-// on a server that waits for the disk. Beside them stands a loop of bare SQL that writes the same
-// rows, as many in a transaction, sent in one message.
-func BenchmarkConcurrentAppend(b *testing.B) {
-	server := parts.NewPostgres(b, "fsync=on", "synchronous_commit=on")
-	// conns=0 is the default of a store.
-	for _, c := range []struct{ runs, conns int }{{1, 0}, {64, 4}, {64, 0}, {64, 64}} {
-		b.Run(fmt.Sprintf("runs=%d/conns=%d", c.runs, c.conns), func(b *testing.B) {
-			s := openClosed(b, server.Database(b), postgres.Options{Conns: c.conns})
-			leases := lo.Times(c.runs, func(int) durable.Lease { return fresh(b, s) })
-			b.ResetTimer()
-			var group sync.WaitGroup
-			for i, l := range leases {
-				group.Go(func() {
-					for seq := 1; seq <= (b.N+c.runs-1-i)/c.runs; seq++ {
-						if err := s.Commit(b.Context(), l, commit(durable.Update{}, benchEntry(int64(seq)))); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			group.Wait()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
-		})
-	}
-	for _, runs := range []int{1, 64} {
-		b.Run(fmt.Sprintf("bare-sql=%d", runs), func(b *testing.B) {
-			s := openClosed(b, server.Database(b), postgres.Options{})
-			for range runs {
-				fresh(b, s)
-			}
-			b.ResetTimer()
-			for written := 0; written < b.N; written += runs {
-				appendBare(b, s, int64(written/runs+1), min(runs, b.N-written))
-			}
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
-		})
-	}
-}
-
-func benchEntry(seq int64) durable.Entry {
-	return durable.Entry{Seq: seq, Kind: "reply", Key: "call", At: time.Now(), Data: bytes.Repeat([]byte("x"), 500)}
-}
-
-// appendBare writes an entry of each of the first n runs in one transaction.
-func appendBare(b *testing.B, s *postgres.Store, seq int64, n int) {
-	b.Helper()
-	var batch pgx.Batch
-	for run := 1; run <= n; run++ {
-		e := benchEntry(seq)
-		batch.Queue(`INSERT INTO entries (run, seq, kind, key, at, data) VALUES ($1, $2, $3, $4, $5, $6)`, run, e.Seq, string(e.Kind), e.Key, e.At, e.Data)
-		batch.Queue(`UPDATE runs SET entries = $2, updated = clock_timestamp() WHERE num = $1`, run, e.Seq)
-	}
-	require.NoError(b, s.Pool().SendBatch(b.Context(), &batch).Close())
 }
 
 // fresh returns the lease of a new run.

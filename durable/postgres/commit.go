@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,11 +36,11 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 			}
 			return s.refusal(ctx, &a, errChanged)
 		}
-		lockChildren(&b, c.Update.Questions)
+		lockChildren(&b, c.Update.Waits)
 		s.queues.add(&b, jobs)
 		batchLock(&b, l.Run)
 		a.storeJobs(&b)
-		a.ask(&b)
+		a.replaceWaits(&b)
 		a.keepResult(&b)
 		done := a.update(&b)
 		if a.ends() {
@@ -101,7 +102,7 @@ func (a *committing) checkNumbers() error {
 
 // isPlain reports whether the Commit consists of entries, events and changes of the run alone: such a Commit is one statement.
 func (a *committing) isPlain() bool {
-	return len(a.jobs) == 0 && a.c.Update.Questions == nil && !a.ends()
+	return len(a.jobs) == 0 && a.c.Update.Waits == nil && !a.ends()
 }
 
 // isRepeatable reports whether an equal Commit right after this one is this one again, after a lost reply. Equal updates have
@@ -138,42 +139,55 @@ func (a *committing) storeJobs(b *pgx.Batch) {
 	}
 }
 
-// ask replaces the questions of the run and keeps the answers to unchanged ones.
-func (a *committing) ask(b *pgx.Batch) {
-	questions := a.c.Update.Questions
+// replaceWaits replaces the waits of the run. Those that stay keep their answers, token and checker.
+func (a *committing) replaceWaits(b *pgx.Batch) {
+	waits := a.c.Update.Waits
 	if a.ends() {
-		questions = []durable.Question{}
+		waits = []durable.Wait{}
 	}
-	if questions == nil {
+	if waits == nil {
 		return
 	}
-	given := lo.Map(questions, func(q durable.Question, _ int) durable.Answer { return lo.FromPtr(q.Answer) })
+	given := lo.Map(waits, func(w durable.Wait, _ int) durable.Answer { return lo.FromPtr(w.Answer) })
 	b.Queue(`
-		WITH old AS (DELETE FROM questions q USING runs r WHERE q.run = r.num AND `+fits+` RETURNING q.call, q.hash, q.answered, q.ends, q.answer)
-		INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, answered, ends, answer)
-		SELECT r.num, n.place, n.call, n.hash, n.tool, n.asked, n.deadline, n.child, n.token, n.data,
-			coalesce(o.answered, n.answered, CASE WHEN n.told THEN clock_timestamp() END), coalesce(o.ends, n.ends),
+		WITH old AS (
+			DELETE FROM waits w USING runs r WHERE w.run = r.num AND `+fits+`
+			RETURNING w.id, w.hash, w.token, w.checker, w.checked_until, w.partial, w.answered, w.ends, w.who, w.answer
+		)
+		INSERT INTO waits (run, run_id, place, id, kind, hash, tool, asked, deadline, child, host, token, data, checker, checked_until,
+			partial, answered, ends, who, answer)
+		SELECT r.num, r.id, n.place, n.id, n.kind, n.hash, n.tool, n.asked, n.deadline, n.child, n.host, coalesce(n.token, o.token), n.data,
+			coalesce(o.checker, ''), o.checked_until,
+			CASE WHEN o.partial <> '' OR o.answered IS NOT NULL THEN o.partial ELSE n.partial END,
+			coalesce(o.answered, n.answered, CASE WHEN n.decided THEN clock_timestamp() END),
+			CASE WHEN o.answered IS NULL THEN n.ends ELSE o.ends END,
+			CASE WHEN o.answered IS NULL THEN n.who ELSE o.who END,
 			CASE WHEN o.answered IS NULL THEN n.answer ELSE o.answer END
 		FROM runs r,
-			unnest($5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::bytea[], $12::bytea[],
-				$13::boolean[], $14::timestamptz[], $15::boolean[], $16::bytea[]) WITH ORDINALITY
-				n (call, hash, tool, asked, deadline, child, token, data, told, answered, ends, answer, place)
+			unnest($5::text[], $6::text[], $7::text[], $8::text[], $9::timestamptz[], $10::timestamptz[], $11::text[], $12::text[], $13::bytea[],
+				$14::bytea[], $15::text[], $16::boolean[], $17::timestamptz[], $18::boolean[], $19::text[], $20::bytea[]) WITH ORDINALITY
+				n (id, kind, hash, tool, asked, deadline, child, host, token, data, partial, decided, answered, ends, who, answer, place)
 			LEFT JOIN LATERAL (
-				SELECT answered, ends, answer FROM old WHERE old.call = n.call AND old.hash = n.hash AND old.answered IS NOT NULL LIMIT 1
+				SELECT token, checker, checked_until, partial, answered, ends, who, answer FROM old WHERE old.id = n.id AND old.hash = n.hash
+				ORDER BY old.answered LIMIT 1
 			) o ON true
 		WHERE `+fits,
 		a.fit(
-			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Call) }),
-			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Hash) }),
-			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Tool) }),
-			lo.Map(questions, func(q durable.Question, _ int) time.Time { return q.Asked.Truncate(time.Microsecond) }),
-			lo.Map(questions, func(q durable.Question, _ int) *time.Time { return orNull(q.Deadline) }),
-			lo.Map(questions, func(q durable.Question, _ int) text { return text(q.Child) }),
-			lo.Map(questions, func(q durable.Question, _ int) []byte { return tokenValue(q.TokenHash) }),
-			lo.Map(questions, func(q durable.Question, _ int) []byte { return q.Data }),
-			lo.Map(questions, func(q durable.Question, _ int) bool { return q.Answer != nil }),
+			lo.Map(waits, func(w durable.Wait, _ int) text { return text(w.ID) }),
+			lo.Map(waits, func(w durable.Wait, _ int) text { return text(w.Kind) }),
+			lo.Map(waits, func(w durable.Wait, _ int) text { return text(w.Hash) }),
+			lo.Map(waits, func(w durable.Wait, _ int) text { return text(w.Tool) }),
+			lo.Map(waits, func(w durable.Wait, _ int) time.Time { return w.Asked.Truncate(time.Microsecond) }),
+			lo.Map(waits, func(w durable.Wait, _ int) *time.Time { return orNull(w.Deadline) }),
+			lo.Map(waits, func(w durable.Wait, _ int) text { return text(w.Child) }),
+			lo.Map(waits, func(w durable.Wait, _ int) text { return text(w.Host) }),
+			lo.Map(waits, func(w durable.Wait, _ int) []byte { return tokenValue(w.TokenHash) }),
+			lo.Map(waits, func(w durable.Wait, _ int) []byte { return w.Data }),
+			lo.Map(waits, func(w durable.Wait, _ int) string { return partialText(w.Partial) }),
+			lo.Map(waits, func(w durable.Wait, _ int) bool { return w.Answer != nil }),
 			lo.Map(given, func(a durable.Answer, _ int) *time.Time { return orNull(a.At) }),
 			lo.Map(given, func(a durable.Answer, _ int) bool { return a.Ends }),
+			lo.Map(given, func(a durable.Answer, _ int) text { return text(a.By) }),
 			lo.Map(given, func(a durable.Answer, _ int) []byte { return a.Data }),
 		)...)
 }
@@ -186,8 +200,8 @@ func (a *committing) keepResult(b *pgx.Batch) {
 	}
 }
 
-// firstDeadline is the first deadline of the open questions of the run r.
-const firstDeadline = `(SELECT min(q.deadline) FROM questions q WHERE q.run = r.num AND q.answered IS NULL)`
+// firstDeadline is the first deadline of the open waits of the run r.
+const firstDeadline = `(SELECT min(w.deadline) FROM waits w WHERE w.run = r.num AND w.answered IS NULL)`
 
 // update updates the row of the run and adds the entries and the events. It reports whether the run was changed. It is the
 // last statement of the Commit for which fits is true. A step changes no indexed column.
@@ -205,8 +219,8 @@ func (a *committing) update(b *pgx.Batch) (done *bool) {
 	switch {
 	case a.ends():
 		set += `, ended = clock_timestamp(), ready = NULL, answer_by = NULL, owner = '', expires = NULL, paused = false`
-	case u.Questions != nil:
-		set += `, answer_by = ` + firstDeadline
+	case u.Waits != nil:
+		set += `, answer_by = ` + firstDeadline + `, any_wait = ` + strconv.FormatBool(u.AnyWait)
 	}
 	query := `WITH r AS (
 		UPDATE runs r SET entries = r.entries + $5, events = r.events + $6, appended = $7, handled = greatest(r.handled, $8),

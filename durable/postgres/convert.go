@@ -13,33 +13,40 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-const (
-	engineVersion = 3
-	engineFile    = "00003_engine.sql"
-)
+// A conversion is a migration whose file needs help from Go: up runs before the first part of the file and down before the second.
+type conversion struct {
+	version  int64
+	file     string
+	up, down func(context.Context, *sql.Tx) error
+}
 
-// engineMigration returns the migration to runs of every kind. It executes the two parts of its file, because SQL cannot
-// compute the keys of queues.
-func engineMigration(sources fs.FS) (*goose.Migration, error) {
-	file, err := fs.ReadFile(sources, engineFile)
+// conversions are the migrations with Go code.
+var conversions = []conversion{
+	// SQL cannot compute the keys of queues.
+	{version: 3, file: "00003_engine.sql", up: insertNeeds, down: checkRevert},
+	{version: 4, file: "00004_waits.sql", down: checkWaits},
+}
+
+// migration returns the migration that executes the two parts of its file.
+func (c conversion) migration(sources fs.FS) (*goose.Migration, error) {
+	file, err := fs.ReadFile(sources, c.file)
 	if err != nil {
 		return nil, err
 	}
 	up, down, _ := strings.Cut(string(file), "-- +goose Down\n")
-	return goose.NewGoMigration(engineVersion,
-		&goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
-			if err := insertNeeds(ctx, tx); err != nil {
+	return goose.NewGoMigration(c.version, runAfter(c.up, up), runAfter(c.down, down)), nil
+}
+
+// runAfter returns a step that calls first, unless it is nil, and then executes statements.
+func runAfter(first func(context.Context, *sql.Tx) error, statements string) *goose.GoFunc {
+	return &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+		if first != nil {
+			if err := first(ctx, tx); err != nil {
 				return err
 			}
-			return execute(ctx, tx, up)
-		}},
-		&goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
-			if err := checkRevert(ctx, tx); err != nil {
-				return err
-			}
-			return execute(ctx, tx, down)
-		}},
-	), nil
+		}
+		return execute(ctx, tx, statements)
+	}}
 }
 
 // execute executes several statements.
@@ -87,7 +94,7 @@ func agentNames(ctx context.Context, tx *sql.Tx) (names []string, err error) {
 	return names, rows.Err()
 }
 
-// checkRevert returns an error if there are runs that the version before cannot store.
+// checkRevert returns an error if there are runs that version 2 cannot store.
 func checkRevert(ctx context.Context, tx *sql.Tx) error {
 	var other, unstarted int
 	err := tx.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE kind <> 'agent'),
@@ -96,10 +103,28 @@ func checkRevert(ctx context.Context, tx *sql.Tx) error {
 	case err != nil:
 		return err
 	case other > 0:
-		return fmt.Errorf("version %d cannot store runs that are not runs of agents, and there are %d: delete them first", engineVersion-1, other)
+		return fmt.Errorf("version 2 cannot store runs that are not runs of agents, and there are %d: delete them first", other)
 	case unstarted > 0:
-		return fmt.Errorf("version %d cannot store runs that have not started, and there are %d: let them start or delete them first",
-			engineVersion-1, unstarted)
+		return fmt.Errorf("version 2 cannot store runs that have not started, and there are %d: let them start or delete them first", unstarted)
+	}
+	return nil
+}
+
+// checkWaits returns an error if runs wait for what version 3 does not know.
+func checkWaits(ctx context.Context, tx *sql.Tx) error {
+	var other, anyOf int
+	err := tx.QueryRowContext(ctx, `SELECT
+		(SELECT count(DISTINCT run) FROM waits WHERE kind NOT IN ('approval', 'doubt', 'child', '')),
+		(SELECT count(*) FROM runs r WHERE any_wait AND EXISTS (SELECT FROM waits w WHERE w.run = r.num))`).Scan(&other, &anyOf)
+	switch {
+	case err != nil:
+		return err
+	case other > 0:
+		return fmt.Errorf("version 3 knows only approvals, doubts and children, and %d runs wait for something else: "+
+			"let them go on or delete them first", other)
+	case anyOf > 0:
+		return fmt.Errorf("version 3 cannot store runs that wait for one of several things, and there are %d: "+
+			"let them go on or delete them first", anyOf)
 	}
 	return nil
 }

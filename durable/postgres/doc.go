@@ -52,7 +52,10 @@
 //   - Claim: the claimed runs become ready again when their leases expire.
 //   - Signal: an added context is added again.
 //   - Release and Delete: ErrStale and ErrNotFound mean that it was done, by this process or by another.
-//   - Answer: ErrAnswered means that an answer is stored; Questions returns it.
+//   - Answer: ErrAnswered and ErrMoreAnswers mean that an answer is stored; Waits returns it.
+//   - SetToken: ErrExists means that the wait has a token; WaitByToken tells whether it is this one.
+//   - ClaimChecks: the same owner gets the claimed waits again.
+//   - AddWaiver: ErrExists means that it was done.
 //   - All other calls have the same result again.
 //
 // # Schema
@@ -60,8 +63,8 @@
 // The tables are in a schema of their own, "grapnel" unless Options.Schema names another. Open creates and migrates the
 // schema; processes that start at the same time wait for each other. A role that may only read and write rows can open a
 // store that Migrate has migrated under a role with more rights. Rollback reverts one migration, to go back to an older
-// version of the program; it refuses to if there are runs that the older version cannot store. Open refuses a schema of a newer
-// version.
+// version of the program; it refuses to if there are runs that the older version cannot store. Version 3 has no audit log, no
+// waivers and no answers that do not decide: they are lost. Open refuses a schema of a newer version.
 //
 // Texts may contain any bytes. Texts that PostgreSQL does not accept, with zero bytes or invalid UTF-8, are stored as \x
 // and hexadecimal digits.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -21,11 +20,8 @@ func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 			done bool
 		)
 		r := batchLock(&b, id)
-		b.Queue(`DELETE FROM runs WHERE id = $1 AND (expires IS NULL OR expires <= clock_timestamp())`, text(id)).
-			Exec(func(tag pgconn.CommandTag) error {
-				done = tag.RowsAffected() > 0
-				return nil
-			})
+		b.Queue(`WITH gone AS (DELETE FROM runs r WHERE r.id = $1 AND `+notHeld+` RETURNING r.id), `+clearAudit+` SELECT true FROM gone`, text(id)).
+			QueryRow(scanOptional(&done))
 		switch err := s.batch(ctx, &b); {
 		case err != nil || done:
 			return err
@@ -36,9 +32,14 @@ func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 	})
 }
 
-// pruneQuery deletes some of the runs that ended before a time. It skips runs that another process is deleting.
-const pruneQuery = `DELETE FROM runs WHERE num IN (
-	SELECT num FROM runs WHERE ended < $1 ORDER BY ended LIMIT $2 FOR UPDATE SKIP LOCKED)`
+// clearAudit is a part of a statement that deletes runs and returns their IDs as gone: it removes the data of their audit records.
+const clearAudit = `cleared AS (UPDATE audit a SET data = NULL FROM gone WHERE a.run = gone.id AND a.run <> '' AND a.data IS NOT NULL)`
+
+// pruneQuery deletes some of the runs that ended before a time, and returns their number. It skips runs that another process is
+// deleting.
+const pruneQuery = `WITH gone AS (
+		DELETE FROM runs WHERE num IN (SELECT num FROM runs WHERE ended < $1 ORDER BY ended LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id
+	), ` + clearAudit + ` SELECT count(*) FROM gone`
 
 const pruneAtOnce = 1000
 
@@ -46,13 +47,11 @@ const pruneAtOnce = 1000
 // so that the statement timeout does not limit their number. With an error it returns the number of runs deleted so far.
 func (s *Store) Prune(ctx context.Context, before time.Time) (n int, err error) {
 	for {
-		var gone int64
+		var gone int
 		err := s.call(ctx, "prune runs", func(ctx context.Context) error {
-			tag, err := s.pool.Exec(ctx, pruneQuery, before, pruneAtOnce)
-			gone = tag.RowsAffected()
-			return err
+			return s.pool.QueryRow(ctx, pruneQuery, before, pruneAtOnce).Scan(&gone)
 		})
-		n += int(gone)
+		n += gone
 		if err != nil {
 			return n, err
 		}

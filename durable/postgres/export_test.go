@@ -15,9 +15,17 @@ const (
 	EventsQuery      = eventsQuery
 	PruneQueuesQuery = pruneQueuesQuery
 	EntriesQuery     = entriesQuery
-	QuestionsQuery   = questionsQuery
+	WaitsQuery       = waitsQuery
 	TokenQuery       = tokenQuery
 	PruneQuery       = pruneQuery
+	ChecksQuery      = checksQuery
+	WatchQuery       = watchQuery
+)
+
+// Opening is the query of a list of open waits, and Auditing that of a list of audit records.
+var (
+	Opening  = openQuery
+	Auditing = auditQuery
 )
 
 // Listing is the query of a list.

@@ -15,12 +15,13 @@ import (
 func fingerprint(l durable.Lease, c durable.Commit) []byte {
 	p := printer{sha256.New()}
 	u := c.Update
-	p.number(l.Epoch, int64(u.Steps), c.HandledSignals, lo.Ternary[int64](u.Blocked, 1, 0), lo.Ternary[int64](u.Questions == nil, 1, 0))
-	p.number(int64(len(u.Questions)), int64(len(c.Entries)), int64(len(c.Events)), int64(len(c.Jobs)))
+	p.number(l.Epoch, int64(u.Steps), c.HandledSignals, lo.Ternary[int64](u.Blocked, 1, 0), lo.Ternary[int64](u.Waits == nil, 1, 0),
+		lo.Ternary[int64](u.AnyWait, 1, 0))
+	p.number(int64(len(u.Waits)), int64(len(c.Entries)), int64(len(c.Events)), int64(len(c.Jobs)))
 	p.strings(string(l.Run), string(u.Status), string(u.Reason))
 	p.bytes(u.Result)
-	for _, q := range u.Questions {
-		p.question(q)
+	for _, w := range u.Waits {
+		p.wait(w)
 	}
 	for _, e := range c.Entries {
 		p.number(e.Seq)
@@ -65,20 +66,21 @@ func (p printer) time(all ...time.Time) {
 	}
 }
 
-func (p printer) question(q durable.Question) {
-	p.strings(q.Call, q.Hash, q.Tool, string(q.Child), string(q.TokenHash[:]))
-	p.bytes(q.Data)
-	p.time(q.Asked, q.Deadline)
-	p.number(lo.Ternary[int64](q.Answer == nil, 0, 1))
-	if a := q.Answer; a != nil {
+func (p printer) wait(w durable.Wait) {
+	p.strings(w.ID, string(w.Kind), w.Hash, w.Tool, string(w.Child), w.Host, string(w.TokenHash[:]))
+	p.bytes(w.Data)
+	p.time(w.Asked, w.Deadline)
+	p.number(int64(len(w.Partial)), lo.Ternary[int64](w.Answer == nil, 0, 1))
+	for _, a := range w.Answers() {
+		p.strings(a.By)
 		p.bytes(a.Data)
 		p.time(a.At)
-		p.number(lo.Ternary[int64](a.Ends, 1, 0))
+		p.number(lo.Ternary[int64](a.More, 1, 0), lo.Ternary[int64](a.Ends, 1, 0))
 	}
 }
 
 func (p printer) job(j durable.Job) {
-	p.strings(string(j.ID), string(j.Kind), j.Name, j.Version, string(j.Session), string(j.Parent), string(j.Root), j.IdempotencyKey,
+	p.strings(string(j.ID), string(j.Kind), j.Name, j.Version, string(j.Session), string(j.Parent), string(j.Root), j.IdempotencyKey, j.By,
 		pairsText(j.Demands), pairsText(j.Labels))
 	p.bytes(j.Input)
 	p.number(int64(j.Priority))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -30,7 +31,7 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 	for seq, u := range []durable.Update{
 		{},
 		{Status: durable.StatusRunning, Steps: 1},
-		{Status: durable.StatusWaiting, Steps: 2, Questions: []durable.Question{{Call: "c", Hash: "h"}}},
+		{Status: durable.StatusWaiting, Steps: 2, Waits: []durable.Wait{{ID: "c", Hash: "h"}}},
 		{Status: durable.StatusCompleted, Steps: 3},
 	} {
 		e := entry(int64(seq + 1))
@@ -102,6 +103,34 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 			assert.Len(t, again, len(events)+1, "%s: a later event is another one", what)
 		}
 	}
+
+	w := durable.Wait{ID: "gate", Kind: durable.WaitCommand, Hash: "h"}
+	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{w}})))
+	lose()
+	require.Error(t, second(s.ClaimChecks(t.Context(), "one", time.Hour, 1, []durable.WaitKind{w.Kind})))
+	checks, err := s.ClaimChecks(t.Context(), "one", time.Hour, 1, []durable.WaitKind{w.Kind})
+	require.NoError(t, err)
+	assert.Len(t, checks, 1, "the owner has what it claimed")
+	lose()
+	require.Error(t, s.SetToken(t.Context(), "c", "gate", "h", [32]byte{1}))
+	require.ErrorIs(t, s.SetToken(t.Context(), "c", "gate", "h", [32]byte{1}), durable.ErrExists)
+	require.NoError(t, second(s.WaitByToken(t.Context(), [32]byte{1})), "WaitByToken tells that it was done")
+	for _, a := range []durable.Answer{{Wait: "gate", Hash: "h", More: true}, {Wait: "gate", Hash: "h", Seen: 1}} {
+		lose()
+		require.Error(t, s.Answer(t.Context(), "c", a))
+		require.ErrorIs(t, s.Answer(t.Context(), "c", a), lo.Ternary(a.More, durable.ErrMoreAnswers, durable.ErrAnswered))
+	}
+	waiver := durable.Waiver{ID: "w", Expires: time.Now().Add(time.Hour)}
+	lose()
+	require.Error(t, s.AddWaiver(t.Context(), waiver))
+	require.ErrorIs(t, s.AddWaiver(t.Context(), waiver), durable.ErrExists)
+	lose()
+	require.Error(t, s.RevokeWaiver(t.Context(), "w", "ann"))
+	require.NoError(t, s.RevokeWaiver(t.Context(), "w", "ann"))
+	records, err := s.AuditRecords(t.Context(), durable.AuditFilter{})
+	require.NoError(t, err)
+	assert.Equal(t, []durable.AuditKind{durable.AuditWaiverRevoked, durable.AuditWaiver, durable.AuditAnswer, durable.AuditAnswer},
+		lo.Map(records, func(r durable.AuditRecord, _ int) durable.AuditKind { return r.Kind }), "each was recorded once")
 
 	keyed := durable.Job{IdempotencyKey: "submitted"}
 	lose()

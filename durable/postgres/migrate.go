@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/samber/lo"
 )
 
 //go:embed migrations/*.sql
@@ -96,12 +97,16 @@ func (o Options) withProvider(
 	if err != nil {
 		return 0, err
 	}
-	engine, err := engineMigration(sources)
-	if err != nil {
-		return 0, err
+	var converted []*goose.Migration
+	for _, c := range conversions {
+		m, err := c.migration(sources)
+		if err != nil {
+			return 0, err
+		}
+		converted = append(converted, m)
 	}
 	p, err := goose.NewProvider(goose.DialectPostgres, db, sources, goose.WithTableName("migrations"),
-		goose.WithExcludeNames([]string{engineFile}), goose.WithGoMigrations(engine),
+		goose.WithExcludeNames(lo.Map(conversions, func(c conversion, _ int) string { return c.file })), goose.WithGoMigrations(converted...),
 		goose.WithLogger(goose.NopLogger()), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return 0, err

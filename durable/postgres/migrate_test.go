@@ -46,7 +46,7 @@ func TestProcessesThatStartAtOnce(t *testing.T) {
 	runs, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
 	assert.Len(t, runs, n)
-	assert.Equal(t, []string{"0", "1", "2", "3"}, column(t, s, `SELECT version_id::text FROM migrations ORDER BY id`), "each step was taken once")
+	assert.Equal(t, []string{"0", "1", "2", "3", "4"}, column(t, s, `SELECT version_id::text FROM migrations ORDER BY id`), "each step was taken once")
 }
 
 func TestMigrateBothWaysWithData(t *testing.T) {
@@ -54,13 +54,13 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	at, o := parts.Postgres(t), postgres.Options{Schema: `it's "ours"`}
 	version, err := postgres.Migrate(t.Context(), at, o)
 	require.NoError(t, err)
-	assert.Equal(t, int64(3), version)
+	assert.Equal(t, int64(4), version)
 	s := open(t, at, o)
 	l := create(t, s, "answered")
-	asked := durable.Question{Call: "c", Hash: "h", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte("may I?")}
-	waits := durable.Update{Status: durable.StatusWaiting, Steps: 3, Questions: []durable.Question{asked}}
+	asked := durable.Wait{ID: "c", Kind: durable.WaitApproval, Hash: "h", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte("may I?")}
+	waits := durable.Update{Status: durable.StatusWaiting, Steps: 3, Waits: []durable.Wait{asked}}
 	require.NoError(t, s.Commit(t.Context(), l, commit(waits, entries(1, 3)...)))
-	require.NoError(t, s.Answer(t.Context(), "answered", durable.Answer{Call: "c", Hash: "h", Data: []byte("yes")}))
+	require.NoError(t, s.Answer(t.Context(), "answered", durable.Answer{Wait: "c", Hash: "h", Data: []byte("yes")}))
 	require.NoError(t, s.Release(t.Context(), l, 0))
 	l = create(t, s, "waiting")
 	require.NoError(t, s.Commit(t.Context(), l, commit(waits)))
@@ -81,9 +81,11 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.Len(t, before.all, 10)
 	require.NoError(t, s.Close())
 
-	version, err = postgres.Rollback(t.Context(), at, o)
-	require.NoError(t, err)
-	assert.Equal(t, int64(2), version)
+	for _, want := range []int64{3, 2} {
+		version, err = postgres.Rollback(t.Context(), at, o)
+		require.NoError(t, err)
+		assert.Equal(t, want, version)
+	}
 	version, err = postgres.Rollback(t.Context(), at, o)
 	require.NoError(t, err)
 	assert.Equal(t, int64(1), version)
@@ -91,11 +93,11 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.ErrorContains(t, err, "first version")
 
 	s = openClosed(t, at, o)
-	assert.Equal(t, before, everything(t, s), "two steps back and two steps forward")
+	assert.Equal(t, before, everything(t, s), "three steps back and three steps forward")
 	_, err = s.Pool().Exec(t.Context(), `INSERT INTO migrations (version_id, is_applied) VALUES (99, true)`)
 	require.NoError(t, err)
 	_, err = postgres.Open(t.Context(), at, o)
-	require.ErrorContains(t, err, "version 99 and this program supports versions up to 3")
+	require.ErrorContains(t, err, "version 99 and this program supports versions up to 4")
 	_, err = postgres.Rollback(t.Context(), at, o)
 	require.ErrorContains(t, err, "downgrade with the program that created it")
 }
@@ -128,9 +130,8 @@ func TestRunsOfVersionTwo(t *testing.T) {
 	t.Parallel()
 	at := parts.Postgres(t)
 	s := openClosed(t, at, postgres.Options{Conns: 2})
-	_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
-	require.NoError(t, err)
-	_, err = s.Pool().Exec(t.Context(), versionTwo)
+	rollback(t, at, 2)
+	_, err := s.Pool().Exec(t.Context(), versionTwo)
 	require.NoError(t, err)
 	const dump = `SELECT (r.id, r.session, r.agent, r.status, r.reason, r.steps, r.entries, r.ended, r.deadline, r.cancel_reason, r.owner, r.epoch,
 		r.expires, r.due <= now())::text FROM runs r WHERE r.id NOT IN ('answered') ORDER BY r.id`
@@ -164,8 +165,7 @@ func TestRunsOfVersionTwo(t *testing.T) {
 	assert.Len(t, owed, 4)
 	assert.Equal(t, durable.OfferID{Run: "released", Seq: 1}, owed[0].OfferID)
 
-	_, err = postgres.Rollback(t.Context(), at, postgres.Options{})
-	require.NoError(t, err)
+	rollback(t, at, 2)
 	assert.Equal(t, before, column(t, s, dump))
 	_, err = postgres.Migrate(t.Context(), at, postgres.Options{})
 	require.NoError(t, err)
@@ -186,13 +186,105 @@ func TestRunsThatAnOlderVersionCannotStore(t *testing.T) {
 		"version 2 cannot store runs that have not started, and there are 1":                          {ID: "r"},
 	} {
 		require.NoError(t, second(s.Submit(t.Context(), job)))
+		rollback(t, at, 3)
 		_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
 		require.ErrorContains(t, err, want)
+		_, err = postgres.Migrate(t.Context(), at, postgres.Options{})
+		require.NoError(t, err)
 		assert.Equal(t, []agent.RunID{"r"}, ready(t, s))
 		require.NoError(t, s.Delete(t.Context(), "r"))
 	}
-	_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+	rollback(t, at, 2)
+}
+
+// rollback reverts the schema to a version.
+func rollback(t *testing.T, at string, version int64) {
+	t.Helper()
+	for {
+		got, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+		require.NoError(t, err)
+		if got == version {
+			return
+		}
+	}
+}
+
+// versionThree are runs and questions of a store of version 3.
+const versionThree = `
+	INSERT INTO queues (key, kind, name, demands) VALUES ('k', 'agent', 'a', '');
+	INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, owner, epoch, attempts, queue)
+	SELECT r.id, 's', 'agent', 'a', '', '', status, '', 1, '', 1, 1, q.id
+	FROM queues q, (VALUES ('asks', 'waiting'), ('answered', 'ready'), ('parent', 'waiting')) r (id, status);
+	INSERT INTO questions (run, place, call, hash, tool, asked, child, token, data, answered, ends, answer)
+	SELECT num, 1, 'c', 'h', 'bash', now(), CASE id WHEN 'parent' THEN 'asks' ELSE '' END, sha256(id::bytea), 'may I?',
+		CASE id WHEN 'answered' THEN now() END, id = 'answered', CASE id WHEN 'answered' THEN 'yes'::bytea END FROM runs;
+`
+
+// TestRunsOfVersionThree converts a database of version 3, and back.
+func TestRunsOfVersionThree(t *testing.T) {
+	t.Parallel()
+	at := parts.Postgres(t)
+	s := openClosed(t, at, postgres.Options{Conns: 2})
+	rollback(t, at, 3)
+	_, err := s.Pool().Exec(t.Context(), versionThree)
 	require.NoError(t, err)
+	const dump = `SELECT q::text FROM questions q ORDER BY id`
+	before := column(t, s, dump)
+	_, err = postgres.Migrate(t.Context(), at, postgres.Options{})
+	require.NoError(t, err)
+
+	all := everything(t, s)
+	for id, kind := range map[agent.RunID]durable.WaitKind{
+		"asks": durable.WaitApproval, "answered": durable.WaitApproval, "parent": durable.WaitChild,
+	} {
+		w := all.waits[id][0]
+		assert.Equal(t, []any{id, "c", kind, "h", "may I?"}, []any{w.Run, w.ID, w.Kind, w.Hash, string(w.Data)})
+		found, err := s.WaitByToken(t.Context(), w.TokenHash)
+		require.NoError(t, err)
+		assert.Equal(t, w, found)
+	}
+	assert.Equal(t, []any{true, "yes"}, []any{all.waits["answered"][0].Answer.Ends, string(all.waits["answered"][0].Answer.Data)})
+	open, err := s.OpenWaits(t.Context(), durable.WaitFilter{})
+	require.NoError(t, err)
+	assert.Len(t, open, 2)
+
+	// What version 3 cannot store is gone afterwards, and nothing else.
+	require.NoError(t, s.Answer(t.Context(), "asks", durable.Answer{Wait: "c", Hash: "h", More: true, By: "ann"}))
+	require.NoError(t, s.AddWaiver(t.Context(), durable.Waiver{ID: "w", Expires: time.Now().Add(time.Hour)}))
+	rollback(t, at, 3)
+	assert.Equal(t, before, column(t, s, dump))
+	_, err = postgres.Migrate(t.Context(), at, postgres.Options{})
+	require.NoError(t, err)
+	records, err := s.AuditRecords(t.Context(), durable.AuditFilter{})
+	require.NoError(t, err)
+	assert.Empty(t, records)
+	require.NoError(t, s.Answer(t.Context(), "asks", durable.Answer{Wait: "c", Hash: "h"}))
+	assert.ElementsMatch(t, []agent.RunID{"asks", "answered"}, ready(t, s))
+}
+
+// TestWaitsThatVersionThreeCannotStore keeps the schema.
+func TestWaitsThatVersionThreeCannotStore(t *testing.T) {
+	t.Parallel()
+	at := parts.Postgres(t)
+	s := openClosed(t, at, postgres.Options{Conns: 2})
+	l := create(t, s, "r")
+	wait := func(anyWait bool, kinds ...durable.WaitKind) {
+		u := durable.Update{Status: durable.StatusWaiting, AnyWait: anyWait}
+		for _, kind := range kinds {
+			u.Waits = append(u.Waits, durable.Wait{ID: string(kind), Kind: kind})
+		}
+		require.NoError(t, s.Commit(t.Context(), l, commit(u)))
+	}
+	for _, kind := range []durable.WaitKind{durable.WaitInput, durable.WaitCallback, durable.WaitFile, durable.WaitCommand, durable.WaitTime} {
+		wait(false, durable.WaitApproval, kind)
+		_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+		require.ErrorContains(t, err, "version 3 knows only approvals, doubts and children, and 1 runs wait for something else", kind)
+	}
+	wait(true, durable.WaitApproval, durable.WaitDoubt)
+	_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+	require.ErrorContains(t, err, "version 3 cannot store runs that wait for one of several things, and there are 1")
+	wait(false, durable.WaitApproval, durable.WaitDoubt, durable.WaitChild)
+	rollback(t, at, 3)
 }
 
 // TestAStepBackUnderAProgram looks at a store whose schema changes below it: what it
@@ -207,9 +299,8 @@ func TestAStepBackUnderAProgram(t *testing.T) {
 		return ids(runs)
 	}
 	assert.Equal(t, []agent.RunID{"r"}, list())
-	_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
-	require.NoError(t, err)
-	_, err = s.Reconcile(t.Context())
+	rollback(t, at, 2)
+	_, err := s.Reconcile(t.Context())
 	require.ErrorContains(t, err, `reconcile runs: ERROR: column r.start_by does not exist`)
 	_, err = postgres.Migrate(t.Context(), at, postgres.Options{})
 	require.NoError(t, err)
@@ -250,15 +341,15 @@ func TestARoleThatMayOnlyWriteRows(t *testing.T) {
 
 // whole is what a store says of everything in it.
 type whole struct {
-	all       []durable.Run
-	journals  map[agent.RunID][]durable.Entry
-	questions map[agent.RunID][]durable.Question
-	events    map[agent.RunID][]durable.Event
+	all      []durable.Run
+	journals map[agent.RunID][]durable.Entry
+	waits    map[agent.RunID][]durable.Wait
+	events   map[agent.RunID][]durable.Event
 }
 
 func everything(t *testing.T, s durable.Store) whole {
 	t.Helper()
-	w := whole{journals: map[agent.RunID][]durable.Entry{}, questions: map[agent.RunID][]durable.Question{}, events: map[agent.RunID][]durable.Event{}}
+	w := whole{journals: map[agent.RunID][]durable.Entry{}, waits: map[agent.RunID][]durable.Wait{}, events: map[agent.RunID][]durable.Event{}}
 	var err error
 	w.all, err = s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
@@ -267,7 +358,7 @@ func everything(t *testing.T, s durable.Store) whole {
 		require.NoError(t, err)
 		w.events[r.ID], err = s.Events(t.Context(), r.ID, 0, 100)
 		require.NoError(t, err)
-		w.questions[r.ID], err = s.Questions(t.Context(), r.ID)
+		w.waits[r.ID], err = s.Waits(t.Context(), r.ID)
 		require.NoError(t, err)
 	}
 	return w

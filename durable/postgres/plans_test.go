@@ -45,10 +45,19 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 			FROM generate_series(1, $1::int) i) x JOIN queues q ON q.name = 'agent ' || i % 1000 ORDER BY i`,
 		`INSERT INTO labels (run, name, value, status)
 		SELECT num, 'team', 'team ' || num % 10, status FROM runs WHERE $1::int > 0 UNION ALL SELECT num, 'site', 'site ' || num % 2, status FROM runs`,
-		`INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, ends)
-		SELECT num, 1, 'call', 'hash', 'bash', created, answer_by, CASE WHEN num % 40 = 1 THEN 'run ' || num + 1 ELSE '' END,
+		`INSERT INTO waits (run, run_id, place, id, kind, hash, tool, asked, deadline, child, host, checker, checked_until, token, data, ends)
+		SELECT num, id, 1, 'wait', kind, 'hash', 'bash', created, answer_by, CASE WHEN kind = 'child' THEN 'run ' || num + 1 ELSE '' END,
+			CASE kind WHEN 'file' THEN 'host ' || num / 100 % 3 ELSE '' END,
+			CASE WHEN kind <> 'file' OR num % 400 = 261 THEN '' ELSE 'checker ' || num / 100 % 5 END,
+			CASE WHEN kind = 'file' AND num % 400 <> 261 THEN now() + CASE WHEN num % 1600 = 61 THEN -1 ELSE 1 END * interval '1 day' END,
 			sha256(id::bytea), 'may I?', false
-		FROM runs WHERE status = 'waiting' AND $1::int > 0`,
+		FROM (SELECT num, id, created, answer_by,
+			CASE WHEN num % 40 = 1 THEN 'child' WHEN num % 100 = 61 THEN 'file' WHEN num % 1000 = 71 THEN 'input' ELSE 'approval' END AS kind
+			FROM runs WHERE status = 'waiting' AND $1::int > 0) r`,
+		`INSERT INTO audit (at, kind, run, subject, who, wait, hash, more, ends, data)
+		SELECT created, CASE WHEN num % 5000 = 1 THEN 'waiver' ELSE 'answer' END, CASE WHEN num % 5000 = 1 THEN '' ELSE id END,
+			CASE WHEN num % 5000 = 1 THEN 'waiver ' || num WHEN num % 1000 = 2 THEN 'rare' ELSE 'bash' END, 'ann', 'wait', 'hash', false, false, 'yes'
+		FROM runs WHERE $1::int > 0 ORDER BY num`,
 		`INSERT INTO entries (run, seq, kind, key, at, data)
 		SELECT num, seq, 'reply', '', created, 'data' FROM runs, generate_series(1, 10) seq WHERE num % 10 = 1 AND $1::int > 0`,
 		`INSERT INTO events (run, seq, at, name, data)
@@ -92,14 +101,70 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"signals":      {postgres.SignalsQuery, []any{"owner 3"}, "runs_owner", 50},
 		"entries":      {postgres.EntriesQuery, []any{"run 50001", int64(5)}, "entries_pkey", 6},
 		"events":       {postgres.EventsQuery, []any{"run 50001", int64(5), 3}, "events_pkey", 6},
-		"questions":    {postgres.QuestionsQuery, []any{"run 50011"}, "questions_run", 2},
-		"token":        {postgres.TokenQuery, []any{[]byte("no such token")}, "questions_token", 2},
+		"waits":        {postgres.WaitsQuery, []any{"run 50011"}, "waits_run", 2},
+		"token":        {postgres.TokenQuery, []any{[]byte("no such token")}, "waits_token", 2},
+		"watch":        {postgres.WatchQuery, []any{"checker 1", time.Minute, []int64{50_061, 50_161}}, "waits_pkey", 2},
 		"prune":        {postgres.PruneQuery, []any{time.Now().Add(-23 * time.Hour), 50}, "runs_ended", 200},
 		"prune queues": {postgres.PruneQueuesQuery, nil, "runs_queue", 4000},
 	}
 	for column, sql := range postgres.Locking() {
 		queries["reconcile "+column] = query{sql, []any{1000}, "runs_" + column, 20}
 		queries["look "+column] = query{postgres.Looking(), nil, "runs_" + column, 20}
+	}
+	for name, checks := range map[string]struct {
+		owner string
+		kinds []string
+		hosts []string
+		most  int
+	}{
+		"own":       {"checker 1", []string{"file", "command"}, []string{"", "host 1"}, 300},
+		"new":       {"checker 9", []string{"file", "command", "callback"}, []string{"", "host 0", "host 1", "host 2"}, 300},
+		"of people": {"checker 1", []string{"approval"}, []string{""}, 300},
+		"none":      {"checker 1", []string{"file"}, []string{"", "host 7"}, 3},
+	} {
+		queries["checks "+name] = query{postgres.ChecksQuery, []any{checks.owner, time.Minute, 20, checks.kinds, checks.hosts, []int64{1}}, "waits_checker", checks.most}
+	}
+	after := &durable.Wait{Run: "run 50001", ID: "wait", Asked: time.Now().Add(-24*time.Hour + 50*time.Second)}
+	for name, list := range map[string]struct {
+		filter durable.WaitFilter
+		index  string
+		most   int
+	}{
+		"all":             {durable.WaitFilter{}, "waits_open", 100},
+		"a kind":          {durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitInput}}, "waits_kind", 100},
+		"kinds":           {durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitInput, durable.WaitApproval, "none"}}, "waits_kind", 150},
+		"expired":         {durable.WaitFilter{Expired: true}, "waits_deadline", 50},
+		"expired, a kind": {durable.WaitFilter{Expired: true, Kinds: []durable.WaitKind{durable.WaitInput}}, "waits_deadline", 50},
+		"of a run":        {durable.WaitFilter{Run: "run 50011"}, "waits_run", 5},
+		"a kind of a run": {durable.WaitFilter{Run: "run 50011", Kinds: []durable.WaitKind{durable.WaitChild}}, "waits_run", 5},
+	} {
+		list.filter.Limit = 20
+		for behind, after := range map[string]*durable.Wait{"": nil, ", a page behind": after} {
+			list.filter.After = after
+			sql, args := postgres.Opening(list.filter)
+			queries["open "+name+behind] = query{sql, args, list.index, list.most}
+		}
+	}
+	for name, list := range map[string]struct {
+		filter durable.AuditFilter
+		index  string
+		most   int
+	}{
+		"all":            {durable.AuditFilter{}, "audit_pkey", 20},
+		"answers":        {durable.AuditFilter{Kind: durable.AuditAnswer}, "audit_pkey", 25},
+		"waivers":        {durable.AuditFilter{Kind: durable.AuditWaiver}, "audit_kind", 20},
+		"a run":          {durable.AuditFilter{Run: "run 50011"}, "audit_run", 1},
+		"a run, a kind":  {durable.AuditFilter{Run: "run 50011", Kind: durable.AuditAnswer}, "audit_run", 1},
+		"a tool":         {durable.AuditFilter{Subject: "rare"}, "audit_subject", 20},
+		"a tool, a kind": {durable.AuditFilter{Subject: "rare", Kind: durable.AuditAnswer}, "audit_subject", 20},
+		"a waiver":       {durable.AuditFilter{Subject: "waiver 50001", Kind: durable.AuditWaiver}, "audit_subject", 1},
+	} {
+		list.filter.Limit = 20
+		for behind, before := range map[string]int64{"": 0, ", a page behind": 60_000} {
+			list.filter.Before = before
+			sql, args := postgres.Auditing(list.filter)
+			queries["audit "+name+behind] = query{sql, args, list.index, list.most}
+		}
 	}
 	one := func(status durable.Status) []durable.Status { return []durable.Status{status} }
 	for name, list := range map[string]struct {
@@ -222,7 +287,8 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 		}
 	}
 	label := map[string]string{"team": "new"}
-	question := []durable.Question{{Call: "c", Hash: "h", Child: id(90)}, {Call: "d", Hash: "h"}}
+	waits := []durable.Wait{{ID: "c", Hash: "h", Child: id(90)}, {ID: "d", Hash: "h", Kind: durable.WaitCommand}}
+	checks := []durable.WaitKind{durable.WaitCommand, durable.WaitCallback}
 	needs := durable.Needs{Kind: durable.KindAgent, Name: "a"}
 	for _, call := range []struct {
 		name string
@@ -249,14 +315,19 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 			return s.Commit(ctx, leases[i], c)
 		}},
 		{"wait", 60, func(i int) error {
-			return s.Commit(ctx, leases[i], commit(durable.Update{Status: durable.StatusWaiting, Questions: question}, entries(4, 4)...))
+			return s.Commit(ctx, leases[i], commit(durable.Update{Status: durable.StatusWaiting, Waits: waits}, entries(4, 4)...))
 		}},
-		{"answer", 50, func(i int) error { return s.Answer(ctx, fresh(i), durable.Answer{Call: "c", Hash: "h"}) }},
+		{"token", 60, func(i int) error { return s.SetToken(ctx, fresh(i), "d", "h", [32]byte{byte(i), 1}) }},
+		{"claim checks", 80, func(i int) error { return second(s.ClaimChecks(ctx, fmt.Sprint("checker ", i), time.Hour, 1, checks)) }},
+		{"claim no checks", 30, func(int) error { return second(s.ClaimChecks(ctx, "idle", time.Hour, 10, checks, "host")) }},
+		{"open waits", 60, func(int) error { return second(s.OpenWaits(ctx, durable.WaitFilter{Kinds: checks, Limit: 10})) }},
+		{"answer", 70, func(i int) error { return s.Answer(ctx, fresh(i), durable.Answer{Wait: "c", Hash: "h"}) }},
+		{"audit", 10, func(i int) error { return second(s.AuditRecords(ctx, durable.AuditFilter{Run: fresh(i)})) }},
 		{"run", 8, func(i int) error { return second(s.Run(ctx, fresh(i))) }},
 		{"entries", 10, func(i int) error { return second(s.Entries(ctx, fresh(i), 2)) }},
 		{"events", 10, func(i int) error { return second(s.Events(ctx, fresh(i), 0, 10)) }},
 		{"input", 10, func(i int) error { return second(s.Input(ctx, fresh(i))) }},
-		{"questions", 10, func(i int) error { return second(s.Questions(ctx, fresh(i))) }},
+		{"waits", 10, func(i int) error { return second(s.Waits(ctx, fresh(i))) }},
 		{"list", 100, func(i int) error {
 			return second(s.List(ctx, durable.Filter{Status: []durable.Status{durable.StatusWaiting}, Limit: 20, Before: id(i)}))
 		}},

@@ -25,7 +25,7 @@ func TestAChildThatEndsWhileItsParentParks(t *testing.T) {
 	for i := range 40 {
 		parent, child := agent.RunID(fmt.Sprint("parent ", i)), agent.RunID(fmt.Sprint("child ", i))
 		p, c := create(t, here, parent), create(t, there, child)
-		waits := durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "c", Hash: "h", Child: child}, {Call: "d"}}}
+		waits := durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "c", Hash: "h", Child: child}, {ID: "d"}}}
 		var group sync.WaitGroup
 		group.Go(func() { assert.NoError(t, here.Commit(t.Context(), p, commit(waits, entry(1)))) })
 		group.Go(func() {
@@ -43,7 +43,7 @@ func TestAChildThatEndsWhileItsParentParks(t *testing.T) {
 func TestADeadlock(t *testing.T) {
 	s := openClosed(t, parts.Postgres(t), postgres.Options{})
 	p, c := create(t, s, "parent"), create(t, s, "child")
-	waits := durable.Update{Status: durable.StatusWaiting, Questions: []durable.Question{{Call: "c", Child: "child"}}}
+	waits := durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "c", Child: "child"}}}
 	require.NoError(t, s.Commit(t.Context(), p, commit(waits)))
 	require.NoError(t, s.Release(t.Context(), p, 0))
 
@@ -93,18 +93,18 @@ func TestHowManyConnections(t *testing.T) {
 	require.ErrorIs(t, err, durable.ErrNotFound)
 }
 
-// TestAnAnswerThatComesWithItsQuestion and does not say when it was given.
-func TestAnAnswerThatComesWithItsQuestion(t *testing.T) {
+// TestAnAnswerThatComesWithItsWait and does not say when it was given.
+func TestAnAnswerThatComesWithItsWait(t *testing.T) {
 	s := openClosed(t, parts.Postgres(t), postgres.Options{})
 	l := create(t, s, "r")
-	asked := []durable.Question{{Call: "c", Answer: &durable.Answer{Ends: true, Data: []byte("no")}}, {Call: "d"}}
-	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusWaiting, Questions: asked})))
+	asked := []durable.Wait{{ID: "c", Answer: &durable.Answer{Ends: true, Data: []byte("no")}}, {ID: "d"}}
+	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusWaiting, Waits: asked})))
 	require.NoError(t, s.Release(t.Context(), l, 0))
-	got, err := s.Questions(t.Context(), "r")
+	got, err := s.Waits(t.Context(), "r")
 	require.NoError(t, err)
 	require.NotNil(t, got[0].Answer)
 	assert.WithinDuration(t, run(t, s, "r").Created, got[0].Answer.At, time.Minute)
-	assert.Equal(t, []any{"c", true, "no"}, []any{got[0].Answer.Call, got[0].Answer.Ends, string(got[0].Answer.Data)})
+	assert.Equal(t, []any{"c", true, "no"}, []any{got[0].Answer.Wait, got[0].Answer.Ends, string(got[0].Answer.Data)})
 	assert.Nil(t, got[1].Answer)
 	assert.Equal(t, []agent.RunID{"r"}, ready(t, s), "an answer that ends the run")
 }

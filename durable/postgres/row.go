@@ -13,14 +13,14 @@ import (
 // runColumns are the columns that scanRun reads, of a table or alias named r.
 const runColumns = `r.id, r.session, r.kind, r.name, r.version, r.parent, r.root, r.status, r.reason, r.blocked, r.paused, r.cancel_reason,
 	(SELECT q.demands FROM queues q WHERE q.id = r.queue), r.labels, r.priority, r.idempotency_key, r.steps, r.attempts, r.entries, r.events,
-	r.created, r.updated, r.ready, r.not_before, r.start_by, r.deadline, r.answer_by, r.owner, r.epoch, r.expires`
+	r.created, r.updated, r.ready, r.not_before, r.start_by, r.deadline, r.submitted_by, r.answer_by, r.owner, r.epoch, r.expires`
 
 func scanRun(row pgx.Row, more ...any) (r durable.Run, err error) {
 	err = row.Scan(append([]any{
 		(*text)(&r.ID), (*text)(&r.Session), (*text)(&r.Kind), (*text)(&r.Name), (*text)(&r.Version), (*text)(&r.Parent), (*text)(&r.Root),
 		(*text)(&r.Status), (*text)(&r.Reason), &r.Blocked, &r.Paused, (*text)(&r.CancelReason),
 		pairs{&r.Demands}, pairs{&r.Labels}, &r.Priority, (*text)(&r.IdempotencyKey), &r.Steps, &r.Attempts, &r.Entries, &r.Events,
-		when{&r.Created}, when{&r.Updated}, when{&r.Ready}, when{&r.NotBefore}, when{&r.StartBy}, when{&r.Deadline}, when{&r.AnswerBy},
+		when{&r.Created}, when{&r.Updated}, when{&r.Ready}, when{&r.NotBefore}, when{&r.StartBy}, when{&r.Deadline}, (*text)(&r.By), when{&r.AnswerBy},
 		(*text)(&r.Owner), &r.Epoch, when{&r.Expires},
 	}, more...)...)
 	return r, err
@@ -80,24 +80,4 @@ func scanOffer(row pgx.CollectableRow) (o durable.Offer, err error) {
 	err = row.Scan((*text)(&o.Run), &o.Seq, &key, &o.Priority)
 	copy(o.Key[:], key)
 	return o, err
-}
-
-// questionColumns are the columns that scanQuestion reads, of q and its run r.
-const questionColumns = `r.id, q.call, q.hash, q.tool, q.asked, q.deadline, q.child, q.token, q.data, q.answered, q.ends, q.answer`
-
-func collectQuestion(row pgx.CollectableRow) (durable.Question, error) { return scanQuestion(row) }
-
-func scanQuestion(row pgx.Row) (q durable.Question, err error) {
-	var (
-		token []byte
-		a     durable.Answer
-	)
-	err = row.Scan((*text)(&q.Run), (*text)(&q.Call), (*text)(&q.Hash), (*text)(&q.Tool), when{&q.Asked}, when{&q.Deadline},
-		(*text)(&q.Child), &token, &q.Data, when{&a.At}, &a.Ends, &a.Data)
-	copy(q.TokenHash[:], token)
-	if !a.At.IsZero() {
-		a.Call, a.Hash = q.Call, q.Hash
-		q.Answer = &a
-	}
-	return q, err
 }

@@ -119,6 +119,7 @@ func (o Options) session(timeout time.Duration) pgconn.AfterConnectFunc {
 		"SET search_path = " + pgx.Identifier{o.schema()}.Sanitize(),
 		"SET default_transaction_isolation = 'read committed'", // a statement after a lock must see the changes that the lock waited for
 		"SET plan_cache_mode = force_generic_plan",             // planning a statement that touches a few rows takes longer than executing it
+		"SET jit = off", // compiling takes longer than any of the statements
 		"SET idle_in_transaction_session_timeout = " + ms,
 		"SET tcp_keepalives_idle = 10", "SET tcp_keepalives_interval = 5", "SET tcp_keepalives_count = 3",
 	}, "; ")

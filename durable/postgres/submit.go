@@ -180,6 +180,7 @@ func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
 		times(func(j durable.Job) time.Time { return j.StartBy }) + `, ` +
 		times(func(j durable.Job) time.Time { return j.Deadline }) + `, ` +
 		list(func(j durable.Job) string { return j.IdempotencyKey }) + `, ` +
+		list(func(j durable.Job) string { return j.By }) + `, ` +
 		arg(lo.Map(jobs, func(j durable.Job, _ int) []byte { return queueKey(j) })) + `::bytea[], ` +
 		arg(lo.Map(jobs, func(j durable.Job, _ int) []byte { return orNil(j.Input) })) + `::bytea[])`
 	status, owner, expires, attempt := `CASE WHEN j.not_before > clock_timestamp() THEN 'pending' ELSE 'ready' END`, `''`, `NULL`, `0`
@@ -189,14 +190,15 @@ func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
 	//nolint:unqueryvet // the rows of j are passed on
 	query = `WITH j AS (
 			SELECT j.*, ` + status + ` AS status FROM ` + unnest + ` WITH ORDINALITY
-				j (id, session, kind, name, version, parent, root, labels, priority, not_before, start_by, deadline, idempotency_key, queue, input, place)
+				j (id, session, kind, name, version, parent, root, labels, priority, not_before, start_by, deadline, idempotency_key,
+					submitted_by, queue, input, place)
 			` + from + `
 		),
 		added AS (
 			INSERT INTO runs (id, session, kind, name, version, parent, root, labels, priority, not_before, start_by, deadline,
-				idempotency_key, queue, status, reason, steps, ready, offer_seq, owner, epoch, attempts, expires)
+				idempotency_key, submitted_by, queue, status, reason, steps, ready, offer_seq, owner, epoch, attempts, expires)
 			SELECT j.id, j.session, j.kind, j.name, j.version, j.parent, j.root, j.labels, j.priority, j.not_before, j.start_by, j.deadline,
-				nullif(j.idempotency_key, ''), (SELECT q.id FROM queues q WHERE q.key = j.queue), j.status, '', 0,
+				nullif(j.idempotency_key, ''), j.submitted_by, (SELECT q.id FROM queues q WHERE q.key = j.queue), j.status, '', 0,
 				CASE WHEN j.status = 'ready' THEN clock_timestamp() END, CASE WHEN j.status = 'ready' THEN 1 ELSE 0 END,
 				` + owner + `, ` + attempt + `, ` + attempt + `, ` + expires + `
 			FROM j ORDER BY j.place

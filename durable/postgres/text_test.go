@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -26,22 +27,35 @@ func TestTextsAreAnyBytes(t *testing.T) {
 		want := durable.Job{
 			ID: agent.NewRunID() + agent.RunID(texts.Draw(r, "id")), Session: agent.SessionID(texts.Draw(r, "session")),
 			Name: texts.Draw(r, "name"), Parent: agent.RunID(texts.Draw(r, "parent")), Root: agent.RunID(texts.Draw(r, "root")),
+			By: texts.Draw(r, "submitter"),
 		}
 		want, err := want.Prepare()
 		require.NoError(r, err)
 		l, err := s.Begin(t.Context(), want, "one", time.Hour)
 		require.NoError(r, err)
 		e := durable.Entry{Seq: 1, Kind: durable.EntryKind(texts.Draw(r, "kind")), Key: texts.Draw(r, "key"), At: time.Unix(1, 0).UTC()}
-		q := durable.Question{Run: want.ID, Call: texts.Draw(r, "call"), Hash: texts.Draw(r, "hash"), Tool: texts.Draw(r, "tool"), Asked: e.At}
-		u := durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(texts.Draw(r, "reason")), Questions: []durable.Question{q}}
+		w := durable.Wait{
+			Run: want.ID, ID: texts.Draw(r, "wait"), Kind: durable.WaitKind(texts.Draw(r, "wait kind")), Hash: texts.Draw(r, "hash"),
+			Tool: texts.Draw(r, "tool"), Host: texts.Draw(r, "host"), Asked: e.At,
+		}
+		u := durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(texts.Draw(r, "reason")), Waits: []durable.Wait{w}}
 		require.NoError(r, s.Commit(t.Context(), l, commit(u, e)))
 		got := run(t, s, want.ID)
-		assert.Equal(r, []any{want.Session, want.Name, want.Parent, want.Root, u.Reason}, []any{got.Session, got.Name, got.Parent, got.Root, got.Reason})
+		assert.Equal(r, []any{want.Session, want.Name, want.Parent, want.Root, want.By, u.Reason}, []any{got.Session, got.Name, got.Parent, got.Root, got.By, got.Reason})
 		assert.Equal(r, []durable.Entry{e}, journal(t, s, want.ID))
-		asked, err := s.Questions(t.Context(), want.ID)
+		asked, err := s.Waits(t.Context(), want.ID)
 		require.NoError(r, err)
-		assert.Equal(r, []durable.Question{q}, asked)
-		require.NoError(r, s.Answer(t.Context(), want.ID, durable.Answer{Call: q.Call, Hash: q.Hash}))
+		assert.Equal(r, []durable.Wait{w}, asked)
+		first := durable.Answer{Wait: w.ID, Hash: w.Hash, More: true, By: texts.Draw(r, "by")}
+		last := durable.Answer{Wait: w.ID, Hash: w.Hash, Seen: 1, By: texts.Draw(r, "by")}
+		require.NoError(r, s.Answer(t.Context(), want.ID, first, last))
+		asked, err = s.Waits(t.Context(), want.ID)
+		require.NoError(r, err)
+		assert.Equal(r, []string{first.By, last.By}, []string{asked[0].Partial[0].By, asked[0].Answer.By})
+		records, err := s.AuditRecords(t.Context(), durable.AuditFilter{Run: want.ID, Subject: cmp.Or(w.Tool, w.ID)})
+		require.NoError(r, err)
+		require.Len(r, records, 2)
+		assert.Equal(r, []string{last.By, w.ID, w.Hash}, []string{records[0].By, records[0].Answer.Wait, records[0].Answer.Hash})
 		if want.Name != "" {
 			found, err := s.List(t.Context(), durable.Filter{Name: want.Name, Limit: 1})
 			require.NoError(r, err)

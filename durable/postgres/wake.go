@@ -8,17 +8,17 @@ import (
 )
 
 // The columns status and ready say whether a worker may claim a run. Every statement that changes what a run waits for moves
-// the run in the same transaction, so a search for ready runs reads neither questions nor leases. Statements that decide by
-// questions or by other runs follow a statement that has locked the run: they see what the lock waited for.
+// the run in the same transaction, so a search for ready runs reads neither waits nor leases. Statements that decide by
+// waits or by other runs follow a statement that has locked the run: they see what the lock waited for.
 
 // notHeld is the condition that no process holds the run r.
 const notHeld = `(r.expires IS NULL OR r.expires <= clock_timestamp())`
 
-// isSatisfied is the condition that the run r has what it waits for: no open question, an answer that ends it, or a child that
-// has ended.
-const isSatisfied = `(SELECT count(*) FILTER (WHERE q.answered IS NULL) = 0 OR coalesce(bool_or(
-		CASE WHEN q.answered IS NULL THEN EXISTS (SELECT FROM runs c WHERE c.id = q.child AND c.ended IS NOT NULL) ELSE q.ends END), false)
-	FROM questions q WHERE q.run = r.num)`
+// isSatisfied is the condition that the run r has what it waits for: no open wait, an answer that ends it or, where one wait is
+// enough, any answer, or a child that has ended.
+const isSatisfied = `(SELECT count(*) FILTER (WHERE w.answered IS NULL) = 0 OR coalesce(bool_or(
+		CASE WHEN w.answered IS NULL THEN EXISTS (SELECT FROM runs c WHERE c.id = w.child AND c.ended IS NOT NULL) ELSE w.ends OR r.any_wait END), false)
+	FROM waits w WHERE w.run = r.num)`
 
 // afterRelease is the status of the run r when its lease is given up or lost.
 const afterRelease = `CASE
@@ -60,8 +60,8 @@ func batchMoveQuery(b *pgx.Batch, query string, args ...any) (n *int) {
 	return n
 }
 
-// isParent is the condition that the run r has an open question on one of the runs $1.
-const isParent = `r.num IN (SELECT q.run FROM questions q WHERE q.child = ANY ($1) AND q.child <> '' AND q.answered IS NULL)`
+// isParent is the condition that the run r has an open wait for one of the runs $1.
+const isParent = `r.num IN (SELECT w.run FROM waits w WHERE w.child = ANY ($1) AND w.child <> '' AND w.answered IS NULL)`
 
 // batchWakeParents makes the runs ready that wait for runs which have ended. It first locks all of them, including those that a
 // process holds: either that process sees the end when it releases its run, or the run is seen here as released.
@@ -72,14 +72,14 @@ func batchWakeParents(b *pgx.Batch, ended ...agent.RunID) {
 		AND EXISTS (SELECT FROM runs c WHERE c.id = ANY ($1) AND c.ended IS NOT NULL)`, `'ready'`, children)
 }
 
-// lockChildren keeps the child runs in the questions from ending at the same time: either this Commit sees that a child
-// has ended, or the child's last Commit sees the question. It locks the children before the run itself, as the end of a child
+// lockChildren keeps the runs that waits are for from ending at the same time: either this Commit sees that a child
+// has ended, or the child's last Commit sees the wait. It locks the children before the run itself, as the end of a child
 // does, to avoid a deadlock.
-func lockChildren(b *pgx.Batch, questions []durable.Question) {
+func lockChildren(b *pgx.Batch, waits []durable.Wait) {
 	var children []text
-	for _, q := range questions {
-		if q.Child != "" {
-			children = append(children, text(q.Child))
+	for _, w := range waits {
+		if w.Child != "" {
+			children = append(children, text(w.Child))
 		}
 	}
 	if len(children) > 0 {

@@ -14,7 +14,7 @@ import (
 
 func TestBackup(t *testing.T) {
 	s := open(t, tempFile(t), sqlite.Options{})
-	l := park(t, s, "r", question("c"))
+	l := park(t, s, "r", wait("c"))
 	require.NoError(t, commit(t.Context(), s, l, durable.Update{}, entry(1)))
 	path := filepath.Join(t.TempDir(), "it's a copy?.db")
 	require.NoError(t, s.Backup(t.Context(), path))

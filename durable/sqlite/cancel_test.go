@@ -20,7 +20,7 @@ func TestContextEndsMidway(t *testing.T) {
 	for i := range 400 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Microsecond)
 		err := commit(ctx, s, l, durable.Update{
-			Status: durable.StatusWaiting, Steps: int(seq) + 2, Questions: []durable.Question{question("c")},
+			Status: durable.StatusWaiting, Steps: int(seq) + 2, Waits: []durable.Wait{wait("c")},
 		}, entry(seq+1), entry(seq+2))
 		cancel()
 		if err == nil {

@@ -92,12 +92,12 @@ func TestClockSetBack(t *testing.T) {
 func TestReconcileCauses(t *testing.T) {
 	s, c := atNoon(t)
 	minute := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
-	waiting := func(id agent.RunID, q durable.Question) durable.Lease {
+	waiting := func(id agent.RunID, q durable.Wait) durable.Lease {
 		l := park(t, s, id, q)
 		require.NoError(t, s.Release(t.Context(), l, 0))
 		return l
 	}
-	late := question("c")
+	late := wait("c")
 	late.Deadline = minute(2)
 	_, err := s.Begin(t.Context(), durable.Job{ID: "expires at 1"}, "one", time.Minute)
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestReconcileCauses(t *testing.T) {
 		durable.Job{ID: "not started at 5", NotBefore: minute(5), StartBy: minute(5)},
 	)
 	require.NoError(t, err)
-	parent := question("d")
+	parent := wait("d")
 	parent.Child = "not started at 5"
 	waiting("parent", parent)
 

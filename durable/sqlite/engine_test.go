@@ -57,7 +57,7 @@ func TestReleaseWithDelay(t *testing.T) {
 		require.NoError(t, err)
 		return r.Status
 	}
-	later, cancelled, paused, asks := begin("later"), begin("cancelled"), begin("paused"), park(t, s, "asks", question("c"))
+	later, cancelled, paused, asks := begin("later"), begin("cancelled"), begin("paused"), park(t, s, "asks", wait("c"))
 	require.NoError(t, s.Signal(t.Context(), "cancelled", durable.Signal{Kind: durable.SignalCancel}))
 	require.NoError(t, s.Signal(t.Context(), "paused", durable.Signal{Kind: durable.SignalPause}))
 	for _, l := range []durable.Lease{later, cancelled, paused, asks} {
@@ -125,7 +125,7 @@ func TestClaimInOrderByMany(t *testing.T) {
 func TestIdleCallsDoNotWrite(t *testing.T) {
 	path := tempFile(t)
 	s := open(t, path, sqlite.Options{Wait: time.Hour})
-	park(t, s, "r", question("c"))
+	park(t, s, "r", wait("c"))
 	_, err := s.Submit(t.Context(), durable.Job{Name: "other"})
 	require.NoError(t, err)
 	require.NoError(t, s.RecordPoll(t.Context(), agentKey))

@@ -40,7 +40,9 @@ func (s *Store) explain(ctx context.Context, doing string, err error) error {
 
 // isAnswer reports whether an error is a defined answer of a working store, not a failure.
 func isAnswer(err error) bool {
-	for _, answer := range []error{durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered} {
+	for _, answer := range []error{
+		durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered, durable.ErrMoreAnswers,
+	} {
 		if errors.Is(err, answer) {
 			return true
 		}

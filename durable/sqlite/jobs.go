@@ -15,8 +15,8 @@ import (
 
 const (
 	insertRun = `INSERT INTO runs (id, session, kind, name, version, parent, root, queue, status, priority, not_before, start_by,
-			deadline, idempotency_key, attempts, created, updated, ready, offer_seq, owner, epoch, leased, expires)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19, ?20, ?21, ?22)
+			deadline, idempotency_key, attempts, created, updated, ready, offer_seq, owner, epoch, leased, expires, submitted_by)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)
 		ON CONFLICT (id) DO NOTHING`
 	selectByKey = `SELECT ` + runColumns + ` FROM runs WHERE idempotency_key = ? AND idempotency_key <> ''`
 	selectQueue = `SELECT id FROM queues WHERE key = ?`
@@ -104,7 +104,7 @@ func findByKey(ctx context.Context, t tx, key string) (r durable.Run, known bool
 func newRun(j durable.Job, now int64) durable.Run {
 	r := durable.Run{
 		ID: j.ID, Session: j.Session, Kind: j.Kind, Name: j.Name, Version: j.Version, Parent: j.Parent, Root: j.Root,
-		Status: durable.StatusReady, Priority: j.Priority, IdempotencyKey: j.IdempotencyKey,
+		Status: durable.StatusReady, Priority: j.Priority, IdempotencyKey: j.IdempotencyKey, By: j.By,
 		Created: fromMicros(now), Updated: fromMicros(now), Ready: fromMicros(now),
 		NotBefore: wholeMicros(j.NotBefore), StartBy: wholeMicros(j.StartBy), Deadline: wholeMicros(j.Deadline),
 	}
@@ -136,7 +136,7 @@ func insert(ctx context.Context, t tx, r durable.Run, input []byte) error {
 	}
 	made, err := t.exec(ctx, insertRun, string(r.ID), string(r.Session), string(r.Kind), r.Name, r.Version, string(r.Parent), string(r.Root),
 		queue, string(r.Status), r.Priority, micros{r.NotBefore}, micros{r.StartBy}, micros{r.Deadline}, r.IdempotencyKey, r.Attempts,
-		micros{r.Created}, micros{r.Ready}, offers, r.Owner, r.Epoch, leased, micros{r.Expires})
+		micros{r.Created}, micros{r.Ready}, offers, r.Owner, r.Epoch, leased, micros{r.Expires}, r.By)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ const (
 
 	// wakeParents makes the runs ready that wait for an ended run.
 	wakeParents = `UPDATE runs SET ` + becomesReady + ` WHERE status = 'waiting' AND paused = 0 AND ` + free + ` AND n IN
-		(SELECT run FROM questions WHERE child = ?3 AND child <> '' AND answered IS NULL)`
+		(SELECT run FROM waits WHERE child = ?3 AND child <> '' AND answered IS NULL)`
 
 	// A run without entries gives one row of NULLs, which shows that the run exists.
 	selectEntries = `SELECT e.seq, e.kind, e.key, e.at, e.data FROM runs r LEFT JOIN entries e ON e.run = r.n AND e.seq > ?2
@@ -75,7 +75,7 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 	})
 }
 
-// update updates the row of a run and its questions.
+// update updates the row of a run and its waits.
 func update(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now int64) error {
 	if !consecutive(c.Entries) {
 		return refuseCommit(ctx, t, l, c.Entries)
@@ -87,14 +87,14 @@ func update(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now in
 	if err == nil && c.Update.Status.Ended() {
 		return endRunWith(ctx, t, l.Run, c.Update.Result, now)
 	}
-	if err != nil || c.Update.Questions == nil {
+	if err != nil || c.Update.Waits == nil {
 		return err
 	}
 	h, err := readRun(ctx, t, l.Run)
 	if err != nil {
 		return err
 	}
-	return replaceQuestions(ctx, t, h.n, c.Update.Questions)
+	return replaceWaits(ctx, t, h.n, c.Update)
 }
 
 func consecutive(entries []durable.Entry) bool {
@@ -146,14 +146,14 @@ func refuseCommit(ctx context.Context, t tx, l durable.Lease, entries []durable.
 	return fmt.Errorf("run %q: its row does not match its lease", l.Run)
 }
 
-// endRunWith stores the result of an ended run, removes its questions and wakes the runs that wait for it.
+// endRunWith stores the result of an ended run, removes its waits and wakes the runs that wait for it.
 func endRunWith(ctx context.Context, t tx, id agent.RunID, result []byte, now int64) error {
 	if len(result) > 0 {
 		if _, err := t.exec(ctx, upsertResult, string(id), result); err != nil {
 			return err
 		}
 	}
-	if _, err := t.exec(ctx, removeQuestions, string(id)); err != nil {
+	if _, err := t.exec(ctx, removeWaits, string(id)); err != nil {
 		return err
 	}
 	woken, err := t.exec(ctx, wakeParents, now, now+skew, string(id))

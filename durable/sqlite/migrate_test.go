@@ -19,7 +19,7 @@ const countIndexes = "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AN
 func TestMigrateBothWaysWithData(t *testing.T) {
 	path := tempFile(t)
 	s := open(t, path, sqlite.Options{})
-	q := question("c")
+	q := wait("c")
 	q.TokenHash = [32]byte{1}
 	require.NoError(t, commit(t.Context(), s, park(t, s, "r", q), durable.Update{}, entry(1), entry(2)))
 	require.NoError(t, s.Answer(t.Context(), "r", answer("c")))
@@ -29,7 +29,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 		require.NoError(t, err)
 		entries, err := s.Entries(t.Context(), "r", 0)
 		require.NoError(t, err)
-		found, err := s.QuestionByToken(t.Context(), q.TokenHash)
+		found, err := s.WaitByToken(t.Context(), q.TokenHash)
 		require.NoError(t, err)
 		sw, err := s.DenyTools(t.Context())
 		require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.NoError(t, s.Close())
 	indexes := raw(t, path, countIndexes)
 
-	for _, want := range []int64{2, 1} {
+	for _, want := range []int64{3, 2, 1} {
 		version, err := sqlite.Rollback(t.Context(), path)
 		require.NoError(t, err)
 		assert.Equal(t, want, version)
@@ -53,7 +53,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 
 	version, err := sqlite.Migrate(t.Context(), path)
 	require.NoError(t, err)
-	assert.Equal(t, int64(3), version)
+	assert.Equal(t, int64(4), version)
 	assert.Equal(t, indexes, raw(t, path, countIndexes))
 	_, err = sqlite.Rollback(t.Context(), path)
 	require.NoError(t, err)
@@ -71,9 +71,7 @@ func oldFile(t *testing.T) (path string) {
 	t.Helper()
 	path = tempFile(t)
 	require.NoError(t, open(t, path, sqlite.Options{}).Close())
-	version, err := sqlite.Rollback(t.Context(), path)
-	require.NoError(t, err)
-	require.Equal(t, int64(2), version)
+	rollback(t, path, 2)
 	db, err := sql.Open("sqlite", path)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
@@ -147,8 +145,7 @@ func TestMigrateOldRuns(t *testing.T) {
 	assert.Len(t, owed, 3)
 	require.NoError(t, s.Close())
 
-	_, err = sqlite.Rollback(t.Context(), path)
-	require.NoError(t, err)
+	rollback(t, path, 2)
 	assert.Equal(t, old, raw(t, path, all), "the way back leads to the same runs")
 
 	s = open(t, path, sqlite.Options{})
@@ -169,6 +166,7 @@ func TestRollbackRefusesWhatTheOlderVersionCannotHold(t *testing.T) {
 		"version 2 holds no runs that have not started, and 1 runs have not: cancel or delete them first",
 	} {
 		require.NoError(t, s.Close())
+		rollback(t, path, 3)
 		_, err = sqlite.Rollback(t.Context(), path)
 		require.ErrorContains(t, err, says)
 		s = open(t, path, sqlite.Options{})
@@ -177,6 +175,71 @@ func TestRollbackRefusesWhatTheOlderVersionCannotHold(t *testing.T) {
 	_, err = s.Acquire(t.Context(), "a", "one", time.Hour, durable.TakeFree)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
-	_, err = sqlite.Rollback(t.Context(), path)
+	rollback(t, path, 2)
+}
+
+// rollback downgrades the schema of a file to a version.
+func rollback(t *testing.T, path string, to int64) {
+	t.Helper()
+	for version := int64(-1); version != to; {
+		var err error
+		version, err = sqlite.Rollback(t.Context(), path)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, version, to)
+	}
+}
+
+// Version 3 has questions; version 4 has waits, of which version 3 can hold those for people and children.
+func TestMigrateQuestions(t *testing.T) {
+	path := tempFile(t)
+	s := open(t, path, sqlite.Options{})
+	for _, id := range []agent.RunID{"r", "other"} {
+		require.NoError(t, s.Release(t.Context(), park(t, s, id), 0))
+	}
+	require.NoError(t, s.Close())
+	rollback(t, path, 3)
+	raw(t, path, `UPDATE runs SET status = 'waiting' RETURNING ''`)
+	raw(t, path, `INSERT INTO questions (run, place, call, hash, tool, asked, deadline, child, token, data, answered, ends, answer) VALUES
+		(1, 0, 'c', 'hash', 'bash', NULL, NULL, '', x'01', x'02', NULL, 0, NULL),
+		(1, 1, 'd', 'hash', 'bash', 5, 6, '', NULL, NULL, 7, 1, x'03'),
+		(1, 2, 'k', 'hash', '', 5, NULL, 'kid', NULL, NULL, NULL, 0, NULL) RETURNING ''`)
+	const all = `SELECT group_concat(quote(run) || quote(place) || quote(call) || quote(hash) || quote(tool) || quote(asked) || quote(deadline)
+		|| quote(child) || quote(token) || quote(data) || quote(answered) || quote(ends) || quote(answer) ORDER BY run, place) FROM questions`
+	before := raw(t, path, all)
+
+	s = open(t, path, sqlite.Options{})
+	waits, err := s.Waits(t.Context(), "r")
 	require.NoError(t, err)
+	at := time.UnixMicro(5).UTC()
+	token := [32]byte{1}
+	assert.Equal(t, []durable.Wait{
+		{Run: "r", ID: "c", Kind: durable.WaitApproval, Hash: "hash", Tool: "bash", TokenHash: token, Data: []byte{2}},
+		{
+			Run: "r", ID: "d", Kind: durable.WaitApproval, Hash: "hash", Tool: "bash", Asked: at, Deadline: time.UnixMicro(6).UTC(),
+			Answer: &durable.Answer{Wait: "d", Hash: "hash", Ends: true, At: time.UnixMicro(7).UTC(), Data: []byte{3}},
+		},
+		{Run: "r", ID: "k", Kind: durable.WaitChild, Hash: "hash", Asked: at, Child: "kid"},
+	}, waits)
+	require.NoError(t, s.AddWaiver(t.Context(), durable.Waiver{ID: "w"}))
+	require.NoError(t, s.Close())
+	rollback(t, path, 3)
+	assert.Equal(t, before, raw(t, path, all))
+
+	s = open(t, path, sqlite.Options{})
+	partial := durable.Answer{Wait: "c", Hash: "hash", More: true, By: "ann"}
+	require.NoError(t, s.Answer(t.Context(), "r", partial))
+	l, err := s.Acquire(t.Context(), "other", "one", time.Hour, durable.TakeFree)
+	require.NoError(t, err)
+	file := wait("c")
+	file.Kind = durable.WaitFile
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{file, wait("d")}}))
+	require.NoError(t, s.Close())
+	_, err = sqlite.Rollback(t.Context(), path)
+	require.ErrorContains(t, err, "version 3 knows waits for people and for children only, and 1 runs wait for something else: "+
+		"let them go on, cancel or delete them first")
+	s = open(t, path, sqlite.Options{})
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusCompleted}))
+	require.NoError(t, s.Close())
+	rollback(t, path, 3)
+	assert.Equal(t, before, raw(t, path, all), "answers that do not decide are lost")
 }

@@ -21,11 +21,11 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 
-	// What may be read without an index: the row of the switch, the queues, which are few, and the short lists
+	// What may be read without an index: the row of the switch, the queues and waivers, which are few, and the short lists
 	// that a subquery or a parameter made.
-	small := regexp.MustCompile(`^SCAN (deny_tools|queues|k VIRTUAL TABLE.*|\(subquery-\d+\)|CONSTANT ROW)$`)
-	// Statements that sort no more rows than their limit, than the owner holds, or than there are keys.
-	sorts := []string{selectOwed, selectSignals, selectServed}
+	small := regexp.MustCompile(`^SCAN (deny_tools|queues|waivers|k VIRTUAL TABLE.*|\(subquery-\d+\)|CONSTANT ROW)$`)
+	// Statements that sort no more rows than their limit, than the owner holds, or than there are keys or waivers.
+	sorts := []string{selectOwed, selectSignals, selectServed, selectWaivers}
 	for _, query := range append(reads, writes...) {
 		plan := explainPlan(t, s, query)
 		for _, line := range plan {
@@ -81,9 +81,48 @@ func TestPlans(t *testing.T) {
 		})
 	}
 
+	kinds := []durable.WaitKind{durable.WaitFile, durable.WaitCommand}
+	for name, c := range map[string]struct {
+		filter durable.WaitFilter
+		by     string
+		parts  int
+	}{
+		"all":           {durable.WaitFilter{}, "waits_open (asked>?)", 1},
+		"next page":     {durable.WaitFilter{After: &durable.Wait{}}, "waits_open (asked>?)", 1},
+		"kinds":         {durable.WaitFilter{Kinds: kinds}, "waits_by_kind (kind=? AND asked>?)", 2},
+		"expired":       {durable.WaitFilter{Expired: true}, "waits_by_deadline (deadline>? AND deadline<?)", 1},
+		"expired kinds": {durable.WaitFilter{Expired: true, Kinds: kinds}, "waits_by_deadline (deadline>? AND deadline<?)", 1},
+		"run":           {durable.WaitFilter{Run: "r", Kinds: kinds, Expired: true}, "sqlite_autoindex_waits_1 (run=?)", 1},
+	} {
+		t.Run("open waits by "+name, func(t *testing.T) {
+			query, _ := selectOpen(c.filter, 0)
+			plan := strings.Join(explainPlan(t, s, query), "\n")
+			assert.Equal(t, c.parts, strings.Count(plan, c.by), "%s", plan)
+			assert.NotContains(t, plan, "SCAN r")
+			assert.NotContains(t, plan, "SCAN w")
+		})
+	}
+	claim := checkClaim{owner: "o", limit: 1, kinds: kinds, hosts: []string{"", "h"}}
+	own, _ := claim.selectOwn()
+	assert.Contains(t, strings.Join(explainPlan(t, s, own), "\n"), "waits_watched (checker=?)")
+	free, _ := claim.selectFree(0)
+	plan := strings.Join(explainPlan(t, s, free), "\n")
+	assert.Equal(t, 4, strings.Count(plan, "waits_unwatched (kind=? AND host=?)"), "%s", plan)
+	assert.Contains(t, plan, "waits_lapsed (checked_until<?)")
+	for index, f := range map[string]durable.AuditFilter{
+		"PRIMARY KEY (rowid<?)": {}, "audit_by_kind (kind=? AND rowid<?)": {Kind: durable.AuditAnswer},
+		"audit_by_subject (subject=? AND rowid<?)": {Kind: durable.AuditAnswer, Subject: "pay"},
+		"audit_by_run (run=? AND rowid<?)":         {Kind: durable.AuditAnswer, Subject: "pay", Run: "r"},
+	} {
+		query, _ := selectRecords(f)
+		plan := strings.Join(explainPlan(t, s, query), "\n")
+		assert.Contains(t, plan, index)
+		assert.NotContains(t, plan, "TEMP B-TREE")
+	}
+
 	for query, index := range map[string]string{
 		selectReadyQueues: "runs_ready (queue=?)", selectReady: "runs_ready (queue=?)", selectServed: "runs_ready (queue=?)",
-		selectByKey: "runs_by_key", selectByToken: "questions_by_token", wakeParents: "questions_by_child", pruneRuns: "runs_by_end",
+		selectByKey: "runs_by_key", selectByToken: "waits_by_token", wakeParents: "waits_by_child", pruneRuns: "runs_by_end",
 		pruneQueues: "runs_by_queue (queue=?)", selectSignals: "runs_held (owner=?)",
 		reconcileExpired: "runs_held", reconcileOverdue: "runs_overdue (answer_by>? AND answer_by<?)", reconcileDue: "runs_due (not_before<?)",
 		selectUnstarted: "runs_unstarted (start_by>? AND start_by<?)", selectLate: "runs_late (deadline>? AND deadline<?)",

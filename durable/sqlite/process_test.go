@@ -154,7 +154,7 @@ func TestProcesses(t *testing.T) {
 		t.Run("one of several processes can "+role, func(t *testing.T) {
 			path := tempFile(t)
 			s := open(t, path, sqlite.Options{Sync: sqlite.SyncNormal})
-			l := park(t, s, "r", question("c"), question("d"))
+			l := park(t, s, "r", wait("c"), wait("d"))
 			if role != "append" {
 				require.NoError(t, s.Release(t.Context(), l, 0))
 			}
@@ -240,17 +240,17 @@ func entry(seq int64) durable.Entry {
 	return durable.Entry{Seq: seq, Kind: "note", At: time.Now(), Data: []byte("data")}
 }
 
-func question(call string) durable.Question {
-	return durable.Question{Call: call, Hash: "hash", Tool: "bash"}
+func wait(id string) durable.Wait {
+	return durable.Wait{ID: id, Kind: durable.WaitApproval, Hash: "hash", Tool: "bash"}
 }
 
-func answer(call string) durable.Answer { return durable.Answer{Call: call, Hash: "hash"} }
+func answer(id string) durable.Answer { return durable.Answer{Wait: id, Hash: "hash"} }
 
 // park makes a parked run, which its lease still holds.
-func park(t testing.TB, s *sqlite.Store, id agent.RunID, questions ...durable.Question) durable.Lease {
+func park(t testing.TB, s *sqlite.Store, id agent.RunID, waits ...durable.Wait) durable.Lease {
 	t.Helper()
 	l, err := s.Begin(t.Context(), durable.Job{ID: id, Name: "tester"}, "one", time.Hour)
 	require.NoError(t, err)
-	require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusWaiting, Questions: questions}))
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusWaiting, Waits: waits}))
 	return l
 }

@@ -15,11 +15,11 @@ const (
 	// becomesReady sets the columns of a run that becomes ready.
 	becomesReady = noLease + `, status = 'ready', ready = ?1, updated = ?1, offer_seq = offer_seq + 1, offered = NULL`
 
-	// satisfied is the condition that a waiting run need not wait for its questions any more.
-	satisfied = `(NOT EXISTS (SELECT 1 FROM questions WHERE run = runs.n AND answered IS NULL)
-		OR EXISTS (SELECT 1 FROM questions WHERE run = runs.n AND answered IS NOT NULL AND ends)
-		OR EXISTS (SELECT 1 FROM questions q JOIN runs c ON c.id = q.child
-			WHERE q.run = runs.n AND q.answered IS NULL AND q.child <> '' AND c.status NOT IN ` + live + `))`
+	// satisfied is the condition that a waiting run need not wait any more.
+	satisfied = `(NOT EXISTS (SELECT 1 FROM waits WHERE run = runs.n AND answered IS NULL)
+		OR EXISTS (SELECT 1 FROM waits WHERE run = runs.n AND answered IS NOT NULL AND (ends OR any_wait))
+		OR EXISTS (SELECT 1 FROM waits w JOIN runs c ON c.id = w.child
+			WHERE w.run = runs.n AND w.answered IS NULL AND w.child <> '' AND c.status NOT IN ` + live + `))`
 
 	// givesUp sets the columns of runs whose leases end, where the subquery continues tells which of
 	// them are ready: all but those that are paused or wait for an answer.
@@ -32,14 +32,15 @@ const (
 // reads and writes are all prepared statements.
 var (
 	reads = []string{
-		selectRun, selectPosition, selectInput, selectResult, selectEntries, selectEvents, selectQuestions, selectByToken,
-		selectSignals, selectReadyQueues, selectQueues, selectOwed, selectUnpolled, selectServed, lookForWork, selectDeny,
+		selectRun, selectPosition, selectInput, selectResult, selectEntries, selectEvents, selectWaits, selectByToken,
+		selectSignals, selectReadyQueues, selectQueues, selectOwed, selectUnpolled, selectServed, lookForWork, selectDeny, selectWaivers,
 	}
 	writes = []string{
 		insertRun, selectByKey, selectQueue, insertQueue, insertInput, insertLabel,
 		selectHeld, updateAcquired, updateRenewed, delayRun, releaseRun, selectReady, updateClaimed,
-		insertEntry, insertEvent, updateRun, updateStatus, endRun, upsertResult, removeQuestions, wakeParents, wakeAnswered,
-		selectAnswered, deleteQuestions, insertQuestion, updateAnswer, isAnswered, updateAnswerBy,
+		insertEntry, insertEvent, updateRun, updateStatus, endRun, upsertResult, removeWaits, wakeParents, wakeAnswered,
+		selectKept, deleteWaits, insertWait, updateAnyWait, updateAnswerBy, updateToken, isOpen,
+		selectStates, updateAnswer, updatePartial, updateChecker, insertRecord, insertWaiver, updateWaiver, hasWaiver,
 		updateCancel, wakeCancelled, updatePause, updateResume, countSignal, insertSignal,
 		reconcileExpired, reconcileOverdue, reconcileDue, selectUnstarted, endUnstarted, selectLate,
 		updateOffered, updatePolled, deleteRun, pruneRuns, pruneQueues, upsertDeny,

@@ -111,14 +111,14 @@ func storeFacts(t *testing.T, s durable.Store) facts {
 		for _, e := range entries {
 			journal = append(journal, fmt.Sprint(e.Seq, " ", e.Kind, " ", e.Key))
 		}
-		questions, err := s.Questions(t.Context(), r.ID)
+		questions, err := s.Waits(t.Context(), r.ID)
 		require.NoError(t, err)
 		var asked []facts
 		for _, q := range questions {
 			i, err := durable.InterventionOf(q)
 			require.NoError(t, err)
 			asked = append(asked, facts{
-				"call": q.Call, "hash": q.Hash, "tool": q.Tool, "child": q.Child, "token": fmt.Sprintf("%x", q.TokenHash), "answer": i.Answer(),
+				"call": q.ID, "hash": q.Hash, "tool": q.Tool, "child": q.Child, "token": fmt.Sprintf("%x", q.TokenHash), "answer": i.Answer(),
 				"arguments": i.Call.Arguments, "reason": i.Questions[0].Reason,
 			})
 		}

@@ -109,7 +109,7 @@ func checkStore(t *testing.T, version, name string, s durable.Store) {
 
 	assert.True(t, resume(runParked).Waiting(), "without an answer it waits on")
 	token := known(t, version, name+" tokens").(map[string]any)[string(runParked)].(string)
-	question, err := s.QuestionByToken(t.Context(), durable.TokenHash(token))
+	question, err := s.WaitByToken(t.Context(), durable.TokenHash(token))
 	require.NoError(t, err, "a link that was sent before the upgrade")
 	require.Equal(t, runParked, question.Run)
 	for id, call := range map[agent.RunID]string{runParked: "ask", runBoss: "t/ask"} {

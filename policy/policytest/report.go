@@ -96,6 +96,8 @@ type Said struct {
 	After  json.RawMessage `json:"after,omitempty"`
 	// Action describes the rule's action, if it has one.
 	Action string `json:"action,omitempty"`
+	// Needs says who must answer the rule's question, if not anyone may.
+	Needs string `json:"needs,omitempty"`
 }
 
 // report returns the report of a fired event.
@@ -181,7 +183,7 @@ func asJSON(text string) json.RawMessage {
 func (t *Trial) ruleAnswer(rule policy.Rule, f moment.Fired, matched map[string]*matched) Said {
 	s := Said{
 		Rule: rule.Hook(), File: rule.File, Line: rule.Line, Column: rule.Column, When: rule.When, Action: rule.Action,
-		Said: SaidNotAsked, Shadow: rule.Mode == "shadow" || rule.Mode == "waived",
+		Needs: rule.Needs(), Said: SaidNotAsked, Shadow: rule.Mode == "shadow" || rule.Mode == "waived",
 	}
 	name := rule.Hook() + lo.Ternary(rule.Mode == "waived", waived, "")
 	if m := matched[name]; m != nil && m.turn {

@@ -227,6 +227,9 @@ func (t *tree) details(below string, s Said) {
 	if s.Action != "" && s.Said != SaidSkip {
 		t.line(below, "it does: %s", s.Action)
 	}
+	if s.Needs != "" && s.Said == string(hooks.Ask) {
+		t.line(below, "%s", s.Needs)
+	}
 	if s.After != nil {
 		t.line(below, "before  %s", readableJSON(s.Before))
 		t.line(below, "after   %s", readableJSON(s.After))

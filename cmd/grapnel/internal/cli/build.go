@@ -14,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/waiver"
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -34,7 +35,7 @@ type made struct {
 	close func() error
 }
 
-// watchers are the observer, the approver, the keeper and the rules of policy files for an agent; each may be
+// watchers are the observer, the approver, the keeper, the rules of policy files and the waivers for an agent; each may be
 // nil.
 type watchers struct {
 	observer agent.Observer
@@ -42,6 +43,9 @@ type watchers struct {
 	keeper   *durable.Keeper
 	reasons  bool // spans contain reasons, too
 	rules    rules
+	// parks reports that the approver parks every call that needs approval.
+	parks   bool
+	waivers durable.Audits // answer questions in the place of people
 }
 
 // observeAgent returns the capability that reports the agent to OpenTelemetry.
@@ -116,6 +120,9 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 	}
 	if w.keeper != nil {
 		b = b.With(capability.UseDurability{Keeper: w.keeper})
+	}
+	if w.waivers != nil {
+		b = b.With(capability.UseHooks(waiver.Hook(w.waivers)))
 	}
 	if ruling.policy != nil {
 		if plan, err := b.Plan().Get(); err == nil { // otherwise Build returns the error

@@ -89,7 +89,7 @@ func TestApprovals(t *testing.T) {
 		"y": agent.Approve, " YES ": agent.Approve, "n": agent.RejectAndEnd, "": agent.RejectAndEnd, "No": agent.RejectAndEnd,
 		"yes but": agent.RejectAndContinue, "use printf": agent.RejectAndContinue,
 	} {
-		assert.Equal(t, want, approval(text).Verdict, "%q", text)
+		assert.Equal(t, want, readApproval(text).Verdict, "%q", text)
 	}
 }
 

@@ -139,7 +139,8 @@ func aboutWhat(r policy.Rule, all bool) string {
 	if !all {
 		match, when = shortenText(match), shortenText(when)
 	}
-	return match + lo.Ternary(when == "", "", "  when "+strings.Join(strings.Fields(when), " "))
+	about := match + lo.Ternary(when == "", "", "  when "+strings.Join(strings.Fields(when), " "))
+	return about + lo.Ternary(r.Needs() == "", "", "  ("+r.Needs()+")")
 }
 
 func shortenText(text string) string {

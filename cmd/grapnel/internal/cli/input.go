@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/samber/lo"
 	"golang.org/x/term"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -208,7 +209,7 @@ func (in *input) restore() {
 }
 
 // approver returns an approver that asks the person at the terminal, or nil without a terminal, so that calls
-// that need approval are refused.
+// that need approval are refused. It refuses calls that the person cannot approve.
 func (in *input) approver(v *view) agent.Approver {
 	if in.terminal == nil {
 		return nil
@@ -219,7 +220,18 @@ func (in *input) approver(v *view) agent.Approver {
 		if ctx.Err() != nil {
 			return agent.Approval{}, context.Cause(ctx)
 		}
+		if len(beyondTerminal(p.Questions())) > 0 {
+			return agent.Approval{Verdict: agent.NobodyToAsk}, nil
+		}
 		return in.ask(ctx, v, *p.Call, p.Questions())
+	})
+}
+
+// beyondTerminal returns the open questions that the person at the terminal cannot approve: those for people whose
+// identity is verified, and gates.
+func beyondTerminal(q agent.Questions) agent.Questions {
+	return lo.Filter(q.Open(), func(one agent.Question, _ int) bool {
+		return !one.Admits(agent.Approval{Verdict: agent.Approve, By: person})
 	})
 }
 
@@ -228,7 +240,7 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 	v.question(c, q)
 	in.keys.forget(in.std.in) // earlier input does not answer this question
 	in.renew()
-	prompt, read := "  y = yes, n = no, or say why not: ", approval
+	prompt, read := "  y = yes, n = no, or say why not: ", readApproval
 	if q.InDoubt() {
 		prompt, read = "  y = repeat it, n = do not repeat it, e = end the run: ", repetition
 	}
@@ -251,8 +263,8 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 // person is the name of the person at the terminal.
 const person = "the user"
 
-// approval converts an answer. An empty answer rejects the call.
-func approval(text string) agent.Approval {
+// readApproval converts an answer. An empty answer rejects the call.
+func readApproval(text string) agent.Approval {
 	switch text = strings.TrimSpace(text); strings.ToLower(text) {
 	case "y", "yes":
 		return agent.Approval{Verdict: agent.Approve, By: person}

@@ -37,7 +37,7 @@ const beganDemand = "grapnel.cli"
 
 // keeperOptions returns the options of the keeper of runs that the command line begins.
 func keeperOptions() durable.Options {
-	return durable.Options{Demands: map[string]string{beganDemand: "run"}, Events: events.Stored}
+	return durable.Options{Demands: map[string]string{beganDemand: "run"}, By: identityName(), Events: events.Stored}
 }
 
 // openKept opens the store at a place.
@@ -63,14 +63,20 @@ func (k *kept) close() error {
 	return nil
 }
 
-// approver asks the person at the terminal, until the run is suspended. Without a terminal, and with --no-wait,
-// the run parks.
+// parks reports whether every call that needs approval parks the run.
+func (k *kept) parks(in *input) bool { return in.terminal == nil || k.waits }
+
+// approver asks the person at the terminal, until the run is suspended. Without a terminal, with --no-wait, and
+// for a call that the person cannot approve, the run parks.
 func (k *kept) approver(in *input, v *view) agent.Approver {
-	ask := in.approver(v)
-	if ask == nil || k.waits {
+	if k.parks(in) {
 		return agent.ParkApprover
 	}
+	ask := in.approver(v)
 	return agent.ApproverFunc(func(ctx context.Context, s agent.State, p *agent.Prepared) (agent.Approval, error) {
+		if len(beyondTerminal(p.Questions())) > 0 {
+			return agent.Approval{Verdict: agent.Park}, nil
+		}
 		asking, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(k.going, cancel)()
@@ -169,7 +175,7 @@ func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command,
 	in := newInput(v.std)
 	ctx, release := k.suspendable(ctx, v, in.restore)
 	defer release()
-	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules})
+	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules, k.parks(in), k.store})
 	if err != nil {
 		return interruptedOr(ctx, err)
 	}
@@ -218,6 +224,11 @@ func (k *kept) howToGoOn(s agent.State) string {
 			ids[i] = w.CallID()
 		}
 		lines = append(lines, "where CALL is one of "+strings.Join(ids, ", ")+".")
+	}
+	for _, w := range waiting {
+		for _, q := range beyondTerminal(w.Questions) {
+			lines = append(lines, fmt.Sprintf("About %s, %s asks: %s.", w.CallID(), q.By, q.Needs()))
+		}
 	}
 	return strings.Join(lines, "\n")
 }

@@ -80,6 +80,7 @@ func (r *ruling) ready(ctx context.Context, w watchers, tools []toolexec.Tool) (
 	if r.host.Approver = w.approver; w.approver == nil {
 		r.host.Approver = noTerminal
 	}
+	r.host.Parks = w.parks && w.keeper != nil
 	agents, done, err := startableAgents(ctx, w)
 	if err != nil {
 		return done, errors.Join(err, done())

@@ -131,6 +131,14 @@ func userName() string {
 	return "unknown"
 }
 
+// identityName returns the verified name of the user: that of the operating system; empty when it is unknown.
+func identityName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
+
 // writeJSON writes a value as indented JSON.
 func writeJSON(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/samber/lo"
@@ -13,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
 // answering are the common flags of answers.
@@ -20,12 +22,14 @@ type answering struct {
 	resuming
 
 	by       string
+	people   string
 	noResume bool
 }
 
 func (o *answering) register(c *cobra.Command) {
 	o.resuming.register(c)
 	c.Flags().StringVar(&o.by, "by", userName(), "`name` to record as the author of the answer")
+	registerPeople(c, &o.people)
 	c.Flags().BoolVar(&o.noResume, "no-resume", false, "only record it: another process resumes the run")
 }
 
@@ -48,9 +52,8 @@ asked again.
 		Args: runAndCall,
 		RunE: func(c *cobra.Command, args []string) error {
 			answer := agent.Approval{Verdict: agent.Approve, By: o.by, Arguments: arguments}
-			var object map[string]json.RawMessage
-			if c.Flags().Changed("args") && (json.Unmarshal([]byte(arguments), &object) != nil || object == nil) {
-				return &usageError{fmt.Errorf(`--args is %q: it must be a JSON object, such as '{"command": "true"}'`, arguments)}
+			if err := checkArgumentsFlag(c, arguments); err != nil {
+				return err
 			}
 			return r.answer(c.Context(), &o, args, answer)
 		},
@@ -85,6 +88,15 @@ call waits.
 	return c
 }
 
+// checkArgumentsFlag returns an error when --args is not a JSON object.
+func checkArgumentsFlag(c *cobra.Command, arguments string) error {
+	var object map[string]json.RawMessage
+	if c.Flags().Changed("args") && (json.Unmarshal([]byte(arguments), &object) != nil || object == nil) {
+		return &usageError{fmt.Errorf(`--args is %q: it must be a JSON object, such as '{"command": "true"}'`, arguments)}
+	}
+	return nil
+}
+
 func runAndCall(c *cobra.Command, args []string) error {
 	if len(args) == 1 || len(args) == 2 {
 		return nil
@@ -99,17 +111,9 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 		if err != nil {
 			return err
 		}
-		call, err := k.waitingCall(ctx, about, strings.Join(args[1:], ""))
-		if err != nil {
+		if err := k.record(ctx, v, about, strings.Join(args[1:], ""), o.people, answer); err != nil {
 			return err
 		}
-		if err := durable.Approve(ctx, k.store, about.ID, call.CallID(), answer); err != nil {
-			return err
-		}
-		what := map[agent.ApprovalVerdict]string{
-			agent.Approve: "approved", agent.RejectAndEnd: "rejected, and the run ends", agent.RejectAndContinue: "rejected, and the run continues",
-		}
-		v.note(fmt.Sprintf("Recorded for %s (%s): %s, by %s.", call.Call.Name, call.CallID(), what[answer.Verdict], answer.By))
 		if o.noResume {
 			return nil
 		}
@@ -137,45 +141,78 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 	})
 }
 
-// waitingCall returns the named call of a parked run, or the only one if none is named.
-func (k *kept) waitingCall(ctx context.Context, about durable.Run, named string) (agent.Intervention, error) {
-	var none agent.Intervention
-	if about.Status != durable.StatusWaiting && about.Status != durable.StatusReady { // a ready run may have answered questions
-		return none, &usageError{fmt.Errorf("run %s does not wait for an answer: its status is %s", about.ID, about.Status)}
-	}
-	questions, err := k.store.Questions(ctx, about.ID)
+// record records an answer to the named wait of a run, or to the only one. Its identity is the user of the operating
+// system, with the roles that a file of people lists for that user.
+func (k *kept) record(ctx context.Context, v *view, about durable.Run, named, people string, answer agent.Approval) error {
+	who, err := operator(people)
 	if err != nil {
-		return none, err
+		return err
 	}
-	var open, answered []agent.Intervention
-	for _, q := range questions {
-		i, err := durable.InterventionOf(q)
-		switch {
-		case err != nil:
-			return none, err
-		case named != "" && !strings.HasPrefix(i.CallID(), named):
-		case i.CallID() == named && i.Answer() == nil:
-			return i, nil
-		case i.Answer() == nil:
-			open = append(open, i)
-		default:
-			answered = append(answered, i)
-		}
+	answer.Identity, answer.Roles = who.Name, who.Roles
+	w, i, err := k.openWait(ctx, about, named)
+	if err != nil {
+		return err
+	}
+	recorded, err := durable.Decide(ctx, k.store, w, answer)
+	if invalid, ok := errors.AsType[*agent.ArgumentsError](err); ok {
+		lines := lo.Map(invalid.Problems, func(p agent.ArgumentProblem, _ int) string { return "\n  " + p.String() })
+		return &usageError{fmt.Errorf("the arguments do not fit the tool %s; nothing was recorded:%s", i.Call.Name, strings.Join(lines, ""))}
+	}
+	if err != nil {
+		return err
+	}
+	what := map[agent.ApprovalVerdict]string{
+		agent.Approve: "approved", agent.RejectAndEnd: "rejected, and the run ends", agent.RejectAndContinue: "rejected, and the run continues",
+	}
+	text := fmt.Sprintf("Recorded for %s (%s): %s, by %s.", i.Call.Name, w.ID, what[answer.Verdict], answer.By)
+	if more := approval.StillNeeds(recorded); more != "" {
+		text += " " + more
+	}
+	v.note(text)
+	return nil
+}
+
+// openWait returns the named wait of a parked run; the only one that people answer if none is named, or else the only gate.
+func (k *kept) openWait(ctx context.Context, about durable.Run, named string) (w durable.Wait, i agent.Intervention, err error) {
+	if about.Status != durable.StatusWaiting && about.Status != durable.StatusReady { // a ready run may have answered questions
+		return w, i, &usageError{fmt.Errorf("run %s does not wait for an answer: its status is %s", about.ID, about.Status)}
+	}
+	all, err := k.store.Waits(ctx, about.ID)
+	if err != nil {
+		return w, i, err
+	}
+	all = lo.Filter(all, func(w durable.Wait, _ int) bool {
+		return slices.Contains(approval.InboxKinds(), w.Kind) && strings.HasPrefix(w.ID, named)
+	})
+	exact := lo.Filter(all, func(w durable.Wait, _ int) bool { return w.ID == named })
+	open := lo.Filter(all, func(w durable.Wait, _ int) bool { return w.Answer == nil })
+	people := lo.Filter(open, func(w durable.Wait, _ int) bool { return w.Kind == durable.WaitApproval || w.Kind == durable.WaitDoubt })
+	switch {
+	case len(exact) == 1:
+		open = exact
+	case len(people) > 0:
+		open = people
 	}
 	switch {
-	case len(open) == 1:
-		return open[0], nil
+	case len(open) == 1 && open[0].Answer == nil:
+		i, err = durable.InterventionOf(open[0])
+		return open[0], i, err
 	case len(open) > 1:
-		lines := lo.Map(open, func(i agent.Intervention, _ int) string {
-			return fmt.Sprintf("  %s  %s %s", i.CallID(), i.Call.Name, i.Call.Arguments)
+		lines := lo.Map(open, func(w durable.Wait, _ int) string {
+			i, _ := durable.InterventionOf(w) // without it, the line has no arguments
+			return fmt.Sprintf("  %s  %s %s", w.ID, i.Call.Name, i.Call.Arguments)
 		})
-		return none, &usageError{fmt.Errorf("several calls of run %s wait: name one\n%s", about.ID, strings.Join(lines, "\n"))}
-	case len(answered) > 0 && named != "":
-		return none, fmt.Errorf("call %s of run %s: %w, by %s: %s", answered[0].CallID(), about.ID, durable.ErrAnswered,
-			answered[0].Answer().By, answered[0].Answer().Verdict)
+		return w, i, &usageError{fmt.Errorf("several calls of run %s wait: name one\n%s", about.ID, strings.Join(lines, "\n"))}
+	case named != "" && len(all) > 0:
+		answered := all[0]
+		decision := ""
+		if d := approval.DecisionsOf([]durable.AuditRecord{{Answer: answered.Answer}}); len(d) > 0 {
+			decision = fmt.Sprintf(", by %s: %s", d[0].By, d[0].Verdict)
+		}
+		return w, i, fmt.Errorf("call %s of run %s: %w%s", answered.ID, about.ID, durable.ErrAnswered, decision)
 	case named != "":
-		return none, &usageError{fmt.Errorf("run %s is not waiting for a call %q: \"grapnel runs show %s\" shows what it is waiting for",
+		return w, i, &usageError{fmt.Errorf("run %s is not waiting for a call %q: \"grapnel runs show %s\" shows what it is waiting for",
 			about.ID, named, short(about.ID))}
 	}
-	return none, &usageError{fmt.Errorf("run %s does not wait for an answer: \"grapnel runs resume %s\" resumes it", about.ID, short(about.ID))}
+	return w, i, &usageError{fmt.Errorf("run %s does not wait for an answer: \"grapnel runs resume %s\" resumes it", about.ID, short(about.ID))}
 }

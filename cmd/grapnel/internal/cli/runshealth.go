@@ -14,21 +14,9 @@ import (
 
 // serveHealth serves the health of a worker at a loopback address.
 func serveHealth(ctx context.Context, address string, w *durable.Worker, log *workLog) (stop func(), err error) {
-	host, _, err := net.SplitHostPort(address)
-	if err == nil && host != "localhost" {
-		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-			err = errors.New("it must be a loopback address, such as localhost:8080")
-		}
-	}
+	listener, err := listenLocally(ctx, "--health", address)
 	if err != nil {
-		return nil, fmt.Errorf("--health %s: %w", address, err)
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("--health %s: %w", address, err)
-	}
-	if tcp, ok := listener.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-		return nil, errors.Join(fmt.Errorf("--health %s: it is no loopback address", address), listener.Close())
+		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(out http.ResponseWriter, _ *http.Request) { showHealth(out, w.Health()) })
@@ -46,4 +34,25 @@ func showHealth(out http.ResponseWriter, h durable.WorkerHealth) {
 		out.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_ = json.NewEncoder(out).Encode(h) //nolint:errchkjson // an error says that the client has gone
+}
+
+// listenLocally listens at a loopback address, which a flag has given.
+func listenLocally(ctx context.Context, flag, address string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err == nil && host != "localhost" {
+		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+			err = errors.New("it must be a loopback address, such as localhost:8080")
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", flag, address, err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", flag, address, err)
+	}
+	if tcp, ok := listener.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+		return nil, errors.Join(fmt.Errorf("%s %s: it is no loopback address", flag, address), listener.Close())
+	}
+	return listener, nil
 }

@@ -217,13 +217,13 @@ func (k *kept) listRuns(ctx context.Context, found ...durable.Run) ([]listed, er
 		if about.Status != durable.StatusWaiting {
 			continue
 		}
-		questions, err := k.stored.Questions(ctx, about.ID)
+		questions, err := k.stored.Waits(ctx, about.ID)
 		if err != nil {
 			return nil, err
 		}
 		for _, q := range questions {
 			if q.Answer == nil {
-				all[i].Waiting = append(all[i].Waiting, listedCall{q.Call, q.Tool})
+				all[i].Waiting = append(all[i].Waiting, listedCall{q.ID, q.Tool})
 			}
 		}
 	}
@@ -266,6 +266,8 @@ func (l listed) standing(now time.Time) string {
 		text := "waits for approval of " + strings.Join(lo.Map(l.Waiting, func(c listedCall, _ int) string { return c.Tool + " (" + c.Call + ")" }), ", ")
 		if left := l.AnswerBy.Sub(now); left > 0 && !l.AnswerBy.IsZero() {
 			text += ", for " + timeline.Rough(left)
+		} else if !l.AnswerBy.IsZero() {
+			text += ", expired"
 		}
 		return text
 	case l.Status == durable.StatusPending && !l.NotBefore.IsZero():

@@ -285,11 +285,14 @@ func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State
 		return s, nil
 	}
 	for _, i := range waitingCalls(s) {
+		if !i.Questions.Admit(agent.Approval{Verdict: agent.Approve, By: person, Identity: identityName()}) {
+			continue // it waits for others, or for an event
+		}
 		answer, err := in.ask(ctx, v, i.Call, i.Questions)
 		if err != nil {
 			return s, err
 		}
-		answer.By = userName()
+		answer.By, answer.Identity = userName(), identityName()
 		switch err := durable.Approve(ctx, k.store, s.Run().ID, i.CallID(), answer); {
 		case errors.Is(err, durable.ErrAnswered), errors.Is(err, durable.ErrNotFound):
 			v.note("Another person has already answered about " + i.CallID() + " meanwhile.")
@@ -317,7 +320,7 @@ func (k *kept) rebuild(ctx context.Context, in *input, v *view, d definition) (*
 	if err != nil {
 		return nil, err
 	}
-	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules})
+	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules, k.parks(in), k.store})
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
 // shownRun is the JSON form of a run in show --json.
@@ -30,6 +31,8 @@ type shownRun struct {
 	Doubt  []string     `json:"in_doubt,omitempty"`
 	Answer string       `json:"answer,omitempty"`
 	Usage  *agent.Usage `json:"usage,omitempty"`
+	// Decisions are the recorded answers: who approved or rejected, and when, oldest first.
+	Decisions []approval.Decision `json:"decisions,omitempty"`
 	// Result is what the run ended with.
 	Result *durable.Result `json:"result,omitempty"`
 	// Limits are those of the job.
@@ -134,6 +137,12 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 		out.Result = &result
 		out.Answer = s.Answer()
 	}
+	records, err := k.store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Run: about.ID})
+	if err != nil {
+		return err
+	}
+	out.Decisions = approval.DecisionsOf(records)
+	slices.Reverse(out.Decisions)
 	if asJSON {
 		if u := s.RunUsage(); u != (agent.Usage{}) {
 			out.Usage = &u
@@ -144,6 +153,9 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 	r.showHead(out, now)
 	if known {
 		fmt.Fprintf(r.std.out, "in %s: grapnel run %s\n", timeline.Clean(d.Dir), timeline.Clean(d.summary()))
+	}
+	for _, d := range out.Decisions {
+		fmt.Fprintln(r.std.out, decisionLine(d))
 	}
 	if begun {
 		r.showSteps(k, out, s, now)

@@ -187,7 +187,7 @@ func (o *submitting) complete(job *durable.Job, now time.Time) (err error) {
 			return err
 		}
 	}
-	job.Priority, job.IdempotencyKey = o.priority, o.key
+	job.Priority, job.IdempotencyKey, job.By = o.priority, o.key, identityName()
 	job.Limits = agent.Limits{Steps: int(o.steps), Tokens: int64(o.tokens), Cost: float64(o.cost), Time: time.Duration(o.time)}
 	if len(o.files) == 0 {
 		_, err = job.Prepare()

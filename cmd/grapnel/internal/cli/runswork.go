@@ -35,6 +35,7 @@ type working struct {
 	lease        time.Duration
 	retain       string
 	health       string
+	gates        gateFlags
 }
 
 func (r *runs) newWork() *cobra.Command {
@@ -52,7 +53,9 @@ continues them. A command runs to its end unless that takes longer than --grace.
 off all of them. SIGUSR1 drains the worker: it claims nothing more and exits when its runs have
 ended or wait. The exit code is then 0.
 
-When a person must be asked, the run waits in the store: "grapnel runs approve" answers.
+When a person must be asked, the run waits in the store: "grapnel runs approve" answers. The worker
+watches the gates of policies for which runs wait: files and commands of this host and, with
+--callback-url, callbacks.
 
 Workers find ready runs in the store. If TEMPORAL_ADDRESS names a Temporal server, they get them through
 its task queues (docs/workers.md).`,
@@ -79,6 +82,7 @@ its task queues (docs/workers.md).`,
 	f.DurationVar(&o.lease, "lease", 30*time.Second, "how long runs of a worker that has died stay with it")
 	f.StringVar(&o.retain, "retain", "", "delete runs that ended longer ago than this `time`, such as 30d")
 	f.StringVar(&o.health, "health", "", "serve GET /healthz at this loopback `address`, such as localhost:8080")
+	o.gates.register(c)
 	f.BoolVar(&o.asJSON, "json", false, "write what the worker does to standard output, as JSON Lines")
 	return c
 }
@@ -181,7 +185,7 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 	return r.with(ctx, true, func(k *kept) (err error) {
 		keeper := durable.Keep(k.store, durable.Options{Events: events.Stored, Lease: o.lease})
 		job := &shift{log: &workLog{std: r.std, asJSON: o.asJSON}, grace: o.grace}
-		built, err := job.buildAgents(ctx, keeper, d)
+		built, err := job.buildAgents(ctx, keeper, k.store, d)
 		defer func() { err = errors.Join(err, built.close()) }()
 		if err != nil {
 			return err
@@ -207,7 +211,13 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 			}
 			defer func() { err = errors.Join(err, closeScheduler()) }()
 		}
+		watch, stop, err := o.gates.watch(ctx, k.store, keeper.Owner(), o, job.log)
+		if err != nil {
+			return &usageError{err}
+		}
+		defer stop()
 		return job.run(ctx, k.store, o, durable.WorkerOptions{
+			Watch:     watch,
 			Scheduler: scheduler, Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease,
 			Poll: o.poll, Grace: o.grace, Retain: retain, Observe: job.log.observe,
 		})
@@ -245,7 +255,7 @@ type shift struct {
 }
 
 // buildAgents builds the agents of files. The result must be closed, also after an error.
-func (s *shift) buildAgents(ctx context.Context, keeper *durable.Keeper, d *definitions) (*builtAgents, error) {
+func (s *shift) buildAgents(ctx context.Context, keeper *durable.Keeper, waivers durable.Audits, d *definitions) (*builtAgents, error) {
 	all := &builtAgents{AgentMap: durable.AgentMap{}}
 	for _, name := range slices.Sorted(maps.Keys(d.agents)) {
 		o := &options{file: d.agents[name], color: "auto"}
@@ -254,7 +264,7 @@ func (s *shift) buildAgents(ctx context.Context, keeper *durable.Keeper, d *defi
 			return all, err
 		}
 		file.Name = name
-		m, err := build(ctx, file, watchers{approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules})
+		m, err := build(ctx, file, watchers{approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, waivers: waivers})
 		if err != nil {
 			return all, fmt.Errorf("agent %q: %w", name, err)
 		}

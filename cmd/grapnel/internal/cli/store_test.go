@@ -35,6 +35,13 @@ var storeCommands = map[string][]string{
 	"grapnel runs tell":           {"run_1", "hello"},
 	"grapnel runs watch":          {"run_1"},
 	"grapnel runs work":           {"commands.yaml"},
+	"grapnel approvals answer":    {"run_1", "--approve"},
+	"grapnel approvals list":      {},
+	"grapnel approvals revoke":    {"w1"},
+	"grapnel approvals serve":     {},
+	"grapnel approvals show":      {"run_1"},
+	"grapnel approvals waive":     {"--until", "30d", "--rule", "a/b", "--tool", "t"},
+	"grapnel approvals waivers":   {},
 }
 
 // withStore returns the commands below c that have the flag --store.

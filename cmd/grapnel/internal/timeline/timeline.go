@@ -370,10 +370,15 @@ func (t *Timeline) asks(c agent.ToolCall, questions agent.Questions) {
 		switch {
 		case q.Kind == agent.QuestionDoubt:
 			by = "this call may have happened" + describeReason(q.Reason)
+		case q.Gate != nil:
+			by = oneLine(q.By) + " waits for a " + oneLine(q.Gate.Kind) + describeReason(q.Reason)
 		case q.By != "":
 			by = oneLine(q.By) + " asks for approval" + describeReason(q.Reason)
 		}
 		text := cmp.Or(by, "this needs approval")
+		if q.Restricted() {
+			text += "; " + oneLine(q.Needs())
+		}
 		if a := q.Decision(); a != nil && questions.Decision() == nil { // one of several questions
 			text += "; answered: " + a.Verdict.String() + byWhom(oneLine(a.By)) + describeReason(a.Reason)
 		}

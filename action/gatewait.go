@@ -1,0 +1,200 @@
+package action
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/callback"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// storedGate is the form of a gate in agent.Gate.Data. It contains the names of secrets, never their values.
+type storedGate struct {
+	Gate Gate `json:"gate"`
+	// Dir is the working directory of the command, Path the file. Both are absolute.
+	Dir  string `json:"dir,omitempty"`
+	Path string `json:"path,omitempty"`
+	// First is the file as it was at the beginning.
+	First *look `json:"first,omitempty"`
+	// Request is the request to the hook. OnFailure is the verdict when the gate fails.
+	Request   json.RawMessage       `json:"request"`
+	OnFailure agent.ApprovalVerdict `json:"on_failure"`
+}
+
+// park returns the answer of a gate that waits in the store of the run.
+func (g Gate) park(h Host, r *Request) (*Answer, error) {
+	fail := func(err error) (*Answer, error) { return nil, &Error{g.Type(), FaultSetup, err} }
+	s := storedGate{Gate: g}
+	onTimeout := cmp.Or(r.OnTimeout, agent.RejectAndContinue.String())
+	if yes, ok := callback.Approves(g.OnTimeout); ok {
+		onTimeout = callback.Answer{Approved: yes}.Verdict().String()
+	}
+	err := s.OnFailure.UnmarshalText([]byte(cmp.Or(r.OnFailure, agent.RejectAndContinue.String())))
+	if err != nil {
+		return fail(err)
+	}
+	if s.Request, err = r.json(); err != nil {
+		return fail(err)
+	}
+	waits := &agent.Gate{Kind: string(g.By)}
+	switch g.By {
+	case GateFile:
+		if s.Path, err = filepath.Abs(h.directory(g.File)); err != nil {
+			return fail(err)
+		}
+		f, err := g.newFileCheck(s.Path)
+		if err != nil {
+			return nil, err
+		}
+		s.First = f.first
+	case GateCommand:
+		if s.Dir, err = filepath.Abs(h.Dir); err != nil {
+			return fail(err)
+		}
+	}
+	if g.By != GateCallback {
+		if waits.Host, err = os.Hostname(); err != nil {
+			return fail(err)
+		}
+	}
+	if waits.Data, err = json.Marshal(s); err != nil {
+		return fail(fmt.Errorf("encoding the gate: %w", err))
+	}
+	return &Answer{Decision: &Decision{
+		Decision: hooks.Ask, Reason: g.reason(r), Within: cmp.Or(g.Timeout, defaultGateTimeout).Seconds(), OnTimeout: onTimeout, Gate: waits,
+	}}, nil
+}
+
+// WaitingGate is a gate by callback, file or command that waits in the store of a durable run. Package durable/gate
+// watches it. Its methods must not be called concurrently.
+type WaitingGate struct {
+	stored  storedGate
+	request *Request
+	file    *fileCheck // of a gate by file
+	sender  *sender    // of a gate by callback
+}
+
+// ReadWaitingGate reads the Data of an agent.Gate. The host needs the secrets that a webhook names.
+func ReadWaitingGate(data []byte, h Host) (*WaitingGate, error) {
+	w := &WaitingGate{}
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.UseNumber() // the body of a webhook keeps its digits
+	err := in.Decode(&w.stored)
+	if err == nil {
+		w.request, err = restoreRequest(w.stored.Request)
+	}
+	if err == nil {
+		err = w.stored.Gate.Validate()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading a waiting gate: %w", err)
+	}
+	g := w.stored.Gate
+	switch g.By {
+	case GateFile:
+		w.file = &fileCheck{gate: g, path: w.stored.Path, first: w.stored.First}
+	case GateCallback:
+		if w.sender, err = g.Webhook.sender(g.Type(), h); err != nil {
+			return nil, fmt.Errorf("reading a waiting gate: %w", err)
+		}
+	case GatePerson:
+		return nil, errors.New("reading a waiting gate: a gate by person is a question")
+	}
+	return w, nil
+}
+
+// By returns the kind of the gate.
+func (w *WaitingGate) By() GateBy { return w.stored.Gate.By }
+
+// Agent returns the name of the agent whose run waits.
+func (w *WaitingGate) Agent() string { return w.request.Run.Agent }
+
+// Every returns the interval between two checks.
+func (w *WaitingGate) Every() time.Duration { return cmp.Or(w.stored.Gate.Every, defaultGateEvery) }
+
+// Check checks once whether a gate by file or command is answered. It returns nil when it is not.
+func (w *WaitingGate) Check(ctx context.Context) (*agent.Approval, error) {
+	g := w.stored.Gate
+	var what *callback.Answer
+	var err error
+	switch g.By {
+	case GateFile:
+		what, err = w.file.checkFile()
+	case GateCommand:
+		what, err = g.checkCommand(ctx, g.program(w.stored.Dir), w.request)
+	case GateCallback, GatePerson:
+		err = fmt.Errorf("a gate by %s cannot be checked", g.By)
+	}
+	if err != nil || what == nil {
+		return nil, err
+	}
+	return &agent.Approval{Verdict: what.Verdict(), Reason: what.Reason()}, nil
+}
+
+// Announce sends the webhook of a gate by callback, with the URL where it is answered until the deadline.
+func (w *WaitingGate) Announce(ctx context.Context, url string, deadline time.Time) error {
+	told := w.request.until(deadline)
+	told.Variables.CallbackURL, told.Question, told.Decides = url, cmp.Or(w.stored.Gate.reason(told), told.Question), false
+	_, _, err := w.sender.send(ctx, told)
+	return err
+}
+
+// FailureAnswer returns the answer for a gate that has failed.
+func (w *WaitingGate) FailureAnswer(err error) agent.Approval {
+	return agent.Approval{Verdict: w.stored.OnFailure, Reason: fmt.Sprintf("the gate failed: %v", err)}
+}
+
+// restoreRequest returns a request that was stored in its JSON form.
+func restoreRequest(text []byte) (*Request, error) {
+	var form struct {
+		Hook           string          `json:"hook"`
+		Point          hooks.PointName `json:"point"`
+		Question       string          `json:"question"`
+		IdempotencyKey string          `json:"idempotency_key"`
+		Run            agent.Run       `json:"run"`
+		Variables      Variables       `json:"variables"`
+	}
+	if err := strictjson.Unmarshal(text, &form); err != nil {
+		return nil, fmt.Errorf("reading a stored request: %w", err)
+	}
+	return &Request{
+		Version: requestVersion, Hook: form.Hook, Point: form.Point, Question: form.Question, IdempotencyKey: form.IdempotencyKey,
+		Run: form.Run, Variables: form.Variables, Decides: true, stored: text,
+	}, nil
+}
+
+// storedJSON returns the JSON form of a restored request, with what may have changed since.
+func (r *Request) storedJSON() ([]byte, error) {
+	var form map[string]json.RawMessage
+	if err := strictjson.Unmarshal(r.stored, &form); err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+	set := func(name string, value any, omit bool) error {
+		text, err := strictjson.Marshal(value)
+		if form[name] = json.RawMessage(text); omit {
+			delete(form, name)
+		}
+		return err
+	}
+	err := errors.Join(
+		set("deadline", r.Deadline, r.Deadline.IsZero()), set("question", r.Question, r.Question == ""),
+		set("decides", r.Decides, false), set("variables", r.Variables, false),
+	)
+	if !r.Decides {
+		delete(form, "decisions")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+	text, err := strictjson.Marshal(form)
+	return []byte(text), err
+}

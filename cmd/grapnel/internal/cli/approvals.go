@@ -1,0 +1,308 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
+)
+
+// peopleVariable names the default of --people.
+const peopleVariable = "GRAPNEL_PEOPLE"
+
+func registerPeople(c *cobra.Command, at *string) {
+	c.Flags().StringVar(at, "people", os.Getenv(peopleVariable), "a `file` of people, with their roles and the hashes of their tokens (default: $"+peopleVariable+")")
+}
+
+// loadPeople reads a file of people; none if no file is named.
+func loadPeople(path string) (*approval.People, error) {
+	if path == "" {
+		return &approval.People{}, nil
+	}
+	people, err := approval.LoadPeople(path)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return people, nil
+}
+
+// operator returns the user of the operating system, with the roles that a file of people lists for that name.
+func operator(path string) (approval.Principal, error) {
+	people, err := loadPeople(path)
+	who := approval.Principal{Name: identityName()}
+	if err == nil {
+		if listed, ok := lo.Find(people.All(), func(p approval.Person) bool { return p.Name == who.Name }); ok {
+			who.Roles = listed.Roles
+		}
+	}
+	return who, err
+}
+
+func newApprovals(std streams) *cobra.Command {
+	r := &runs{std: std}
+	c := &cobra.Command{
+		Use:   "approvals",
+		Short: "List and answer what stored runs wait for, and serve the inbox",
+		Long: `What stored runs wait for: approvals of calls, calls whose outcome is unknown, and
+events. These commands list it across runs, show exactly what would run, answer,
+and serve the same as pages and as an API for people on this machine.`,
+		Example: `  grapnel approvals list
+  grapnel approvals show run_7GHK2MWQ
+  grapnel approvals answer run_7GHK2MWQ --approve
+  grapnel approvals serve --people people.yaml`,
+		Args: unknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.SuggestionsMinimumDistance = 2
+	for _, below := range []*cobra.Command{r.newInbox(), r.newShowWait(), r.newAnswerWait(), r.newServeInbox(), r.newWaive(), r.newWaivers(), r.newRevoke()} {
+		registerStore(below, &r.at)
+		c.AddCommand(below)
+	}
+	c.AddCommand(r.newPersonToken()) // it needs no store
+	return c
+}
+
+func (r *runs) newInbox() *cobra.Command {
+	var asJSON, expired bool
+	var limit int
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List what runs wait for, oldest first",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if limit <= 0 {
+				return &usageError{fmt.Errorf("--limit is %d: it must be above zero", limit)}
+			}
+			return r.with(c.Context(), false, func(k *kept) error {
+				items, next, err := approval.Inbox(c.Context(), k.store, durable.WaitFilter{Expired: expired, Limit: limit})
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeJSON(r.std.out, append([]approval.Item{}, items...))
+				}
+				return r.listItems(k, items, next != nil)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write them as a JSON array")
+	c.Flags().BoolVar(&expired, "expired", false, "only those whose deadline has passed")
+	c.Flags().IntVarP(&limit, "limit", "n", 100, "the maximum number of waits")
+	return c
+}
+
+func (r *runs) listItems(k *kept, items []approval.Item, more bool) error {
+	if len(items) == 0 {
+		fmt.Fprintf(r.std.err, "Nothing waits for a person in %s.\n", k.place)
+		return nil
+	}
+	now := time.Now()
+	table := tabwriter.NewWriter(r.std.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "RUN\tWAIT\tKIND\tTOOL\tAGENT\tASKED\tDEADLINE\tWHY")
+	for _, i := range items {
+		deadline := "none"
+		switch left := i.Deadline.Sub(now); {
+		case i.Expired:
+			deadline = "expired"
+		case !i.Deadline.IsZero():
+			deadline = "in " + timeline.Rough(left)
+		}
+		cells := []string{short(i.Run), i.Wait, i.Kind, i.Tool, i.Agent, timeline.Ago(i.Asked, now), deadline, whyOf(i)}
+		fmt.Fprintln(table, strings.Join(lo.Map(cells, func(cell string, _ int) string { return strings.Join(strings.Fields(timeline.Clean(cell)), " ") }), "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if more {
+		fmt.Fprintln(r.std.err, "There are more: --limit shows them.")
+	}
+	return nil
+}
+
+// whyOf returns the reasons of the questions, with the progress of quorums.
+func whyOf(i approval.Item) string {
+	return strings.Join(lo.Uniq(lo.Map(i.Questions, func(q approval.MessageQuestion, _ int) string {
+		text := q.Reason
+		if q.Quorum > 1 {
+			text += fmt.Sprintf(" (%d of %d approvals)", q.Approvals, q.Quorum)
+		}
+		return text
+	})), "; ")
+}
+
+func (r *runs) newShowWait() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "show RUN [WAIT]",
+		Short: "Show what a run waits for: exactly what would run, who asks and why, and former decisions",
+		Args:  runAndCall,
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.with(c.Context(), false, func(k *kept) error {
+				all, err := k.details(c.Context(), args[0], strings.Join(args[1:], ""))
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeJSON(r.std.out, all)
+				}
+				for _, d := range all {
+					fmt.Fprint(r.std.out, timeline.Clean(describeWait(d, time.Now())))
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write them as a JSON array")
+	return c
+}
+
+// details returns the waits of a run whose IDs begin with a text.
+func (k *kept) details(ctx context.Context, id, named string) ([]*approval.Detail, error) {
+	about, err := k.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	waits, err := k.store.Waits(ctx, about.ID)
+	if err != nil {
+		return nil, err
+	}
+	var all []*approval.Detail
+	for _, w := range waits {
+		if !slices.Contains(approval.InboxKinds(), w.Kind) || !strings.HasPrefix(w.ID, named) {
+			continue
+		}
+		d, err := approval.Show(ctx, k.store, w, true)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	if len(all) == 0 {
+		return nil, &usageError{fmt.Errorf("run %s does not wait for a person%s: its status is %s", about.ID, lo.Ternary(named == "", "", " about "+named), about.Status)}
+	}
+	return all, nil
+}
+
+// describeWait returns a wait as lines for a person.
+func describeWait(d *approval.Detail, now time.Time) string {
+	var b strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "  %-10s %s\n", name, value)
+		}
+	}
+	fmt.Fprintf(&b, "%s %s: %s of %s, %s\n", d.Run, d.Wait, d.Kind, d.Tool, d.State)
+	line("agent", d.Agent)
+	for _, q := range d.Questions {
+		line("asked by", strings.Join(lo.Compact([]string{q.AskedBy, lo.Ternary(q.Rule == "", "", "rule "+q.Rule)}), ", "))
+		line("why", q.Reason)
+		if q.Quorum > 1 {
+			line("approvals", fmt.Sprintf("%d of %d", q.Approvals, q.Quorum))
+		}
+	}
+	line("needs", d.Needs)
+	line("asked", timeline.Ago(d.Asked, now))
+	if !d.Deadline.IsZero() {
+		line("deadline", d.Deadline.Local().Format("2006-01-02 15:04:05")+lo.Ternary(d.Expired, ", expired", "")+"; then: "+d.OnTimeout)
+	}
+	if d.Gate != nil {
+		line("waits for", d.Gate.Kind+" "+string(d.Gate.Data))
+		line("host", d.Host)
+	}
+	block := func(title, text string) {
+		fmt.Fprintf(&b, "  %s\n    %s\n", title, strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    "))
+	}
+	if d.Diff != "" {
+		block("changed from what the model asked for:", d.Diff)
+	}
+	block(lo.Ternary(d.Begun, "may have happened:", "would run:"), d.Arguments.Text())
+	decisions := func(title string, all ...approval.Decision) {
+		for _, one := range all {
+			fmt.Fprintf(&b, "  %s %s\n", title, decisionLine(one))
+		}
+	}
+	if d.Decided != nil {
+		decisions("decided:", *d.Decided)
+	}
+	decisions("answer so far:", d.Answers...)
+	decisions("before:", d.History...)
+	return b.String()
+}
+
+// decisionLine returns a decision as one line.
+func decisionLine(d approval.Decision) string {
+	text := fmt.Sprintf("%s by %s, %s", d.Verdict, lo.CoalesceOrEmpty(d.By, d.Identity, "a person"), d.At.Local().Format("2006-01-02 15:04:05"))
+	switch {
+	case d.Identity == "":
+	case d.Identity == d.By:
+		text += " (verified)"
+	default:
+		text += " (verified as " + d.Identity + ")"
+	}
+	if d.Reason != "" {
+		text += ": " + d.Reason
+	}
+	return strings.Join(strings.Fields(timeline.Clean(text)), " ")
+}
+
+func (r *runs) newAnswerWait() *cobra.Command {
+	var o answering
+	var approve, reject, goOn bool
+	var arguments, reason string
+	c := &cobra.Command{
+		Use:   "answer RUN [WAIT]",
+		Short: "Record an answer; another process, or \"grapnel runs resume\", continues the run",
+		Long: `Record an answer to what a run waits for, in the name of the user of the operating
+system: approvers and quorums count that name. WAIT is not needed if only one waits. The exit code
+is 0 when the answer is recorded, also when more people must answer.`,
+		Example: `  grapnel approvals answer run_7GHK2MWQ --approve
+  grapnel approvals answer run_7GHK2MWQ call_1 --approve --args '{"command": "git push --dry-run"}'
+  grapnel approvals answer run_7GHK2MWQ --reject-and-continue --reason "only on a branch"`,
+		Args: runAndCall,
+		RunE: func(c *cobra.Command, args []string) error {
+			answer := agent.Approval{By: o.by, Reason: reason, Arguments: arguments}
+			switch {
+			case lo.Count([]bool{approve, reject, goOn}, true) != 1:
+				return &usageError{errors.New("expected one of --approve, --reject and --reject-and-continue")}
+			case approve:
+				answer.Verdict = agent.Approve
+			case goOn:
+				answer.Verdict = agent.RejectAndContinue
+			}
+			if err := checkArgumentsFlag(c, arguments); err != nil {
+				return err
+			}
+			if arguments != "" && !approve {
+				return &usageError{errors.New("--args requires --approve")}
+			}
+			return r.with(c.Context(), false, func(k *kept) error {
+				about, err := k.find(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return k.record(c.Context(), newView(r.std, &o.look, false, false), about, strings.Join(args[1:], ""), o.people, answer)
+			})
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&approve, "approve", false, "approve it, or repeat a call whose outcome is unknown")
+	f.BoolVar(&reject, "reject", false, "reject it, and end the run")
+	f.BoolVar(&goOn, "reject-and-continue", false, "reject it; the model is told, and the run continues")
+	f.StringVar(&arguments, "args", "", "run it with these arguments instead, a `JSON` object")
+	f.StringVar(&reason, "reason", "", "why, as `text` that the model is told")
+	f.StringVar(&o.by, "by", userName(), "`name` to record beside the verified one")
+	registerPeople(c, &o.people)
+	return c
+}

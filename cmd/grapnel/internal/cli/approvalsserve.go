@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// serving are the flags of "grapnel approvals serve".
+type serving struct {
+	listen, people, webhook, notify, linkBase string
+}
+
+func (r *runs) newServeInbox() *cobra.Command {
+	var o serving
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve what waits as pages and as JSON, on this machine, and send notices",
+		Long: `Serve the inbox until interrupted, on the loopback. It prints one address, with a token that
+signs in the user of the operating system; the token is only in memory and ends with this process.
+The people of --people sign in with their own tokens: see "grapnel approvals token".
+
+With --webhook or --notify, people are told about what waits and has no link yet, such as
+calls of runs that the command line began. For people on other machines, put a proxy with HTTPS in
+front of it and name its address with --link-base.`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, release := withInterrupt(c.Context(), func() {}, func() {})
+			defer release()
+			return r.with(ctx, false, func(k *kept) error { return r.serveInbox(ctx, k, &o) })
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "the loopback `address` to listen on")
+	registerPeople(c, &o.people)
+	f.StringVar(&o.webhook, "webhook", "", "post a notice of what waits to this `URL`")
+	f.StringVar(&o.notify, "notify", "", "run this `program` for what waits, with the notice on standard input and GRAPNEL_LINK in its environment")
+	f.StringVar(&o.linkBase, "link-base", "", "the `URL` under which people reach it, such as that of a proxy (default: the address itself)")
+	return c
+}
+
+func (r *runs) serveInbox(ctx context.Context, k *kept, o *serving) error {
+	people, token, err := withOperator(o.people)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(r.std.err, nil))
+	server := approval.Server{Store: k.store, Address: o.listen, Options: approval.Options{People: people, Log: log}}
+	if o.linkBase != "" {
+		base, err := url.Parse(o.linkBase)
+		if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
+			return &usageError{fmt.Errorf("--link-base is %q: it must be an address such as https://desk.example.com", o.linkBase)}
+		}
+		server.Origins = []string{base.Scheme + "://" + base.Host}
+	}
+	listener, err := server.Listen(ctx)
+	if err != nil {
+		return &usageError{err}
+	}
+	own := "http://" + listener.Addr().String()
+	links := approval.Links(lo.CoalesceOrEmpty(o.linkBase, own))
+	fmt.Fprintf(r.std.out, "%s/approvals/sign-in?token=%s\n", own, token)
+	announcer := approval.Announcer{Store: k.store, Log: log}
+	if o.webhook != "" {
+		announcer.Notify = append(announcer.Notify, approval.Webhook{URL: o.webhook, Links: links})
+	}
+	if o.notify != "" {
+		announcer.Notify = append(announcer.Notify, approval.Command{Args: strings.Fields(o.notify), Links: links})
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	announced := make(chan error, 1)
+	go func() {
+		if len(announcer.Notify) == 0 {
+			announced <- nil
+			return
+		}
+		announced <- announcer.Run(ctx)
+	}()
+	err = server.Serve(ctx, listener)
+	cancel()
+	return errors.Join(err, <-announced)
+}
+
+// withOperator returns the people of a file, with a new token for the user of the operating system.
+func withOperator(path string) (*approval.People, string, error) {
+	people, err := loadPeople(path)
+	if err != nil {
+		return nil, "", err
+	}
+	who, err := operator(path)
+	if err != nil {
+		return nil, "", err
+	}
+	if who.Name == "" {
+		return nil, "", &usageError{errors.New("the user of the operating system is unknown: the inbox needs one")}
+	}
+	token, sum := approval.NewToken()
+	all := lo.Reject(people.All(), func(p approval.Person, _ int) bool { return p.Name == who.Name })
+	people, err = approval.NewPeople(append(all, approval.Person{Name: who.Name, Roles: who.Roles, Token: sum})...)
+	return people, token, err
+}
+
+func (r *runs) newPersonToken() *cobra.Command {
+	var person approval.Person
+	var expires string
+	c := &cobra.Command{
+		Use:     "token NAME",
+		Short:   "Make a token for a person: print it once, and the entry for the file of people",
+		Example: "  grapnel approvals token ann --role lead --expires 90d",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return &usageError{fmt.Errorf("%s needs the name of one person", c.CommandPath())}
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			token, sum := approval.NewToken()
+			person.Name, person.Token = args[0], sum
+			if expires != "" {
+				at, err := instantOf("--expires", expires, time.Now(), 1)
+				if err != nil {
+					return &usageError{err}
+				}
+				person.Expires.Time = at.UTC().Truncate(time.Second)
+			}
+			if _, err := approval.NewPeople(person); err != nil {
+				return &usageError{err}
+			}
+			entry, err := yamlfile.Encode("people.yaml", approval.PeopleFile{People: []approval.Person{person}})
+			if err != nil {
+				return fmt.Errorf("writing the entry: %w", err)
+			}
+			fmt.Fprintf(r.std.err, "The token of %s, which is not shown again. Below it is the entry for the file of people.\n", person.Name)
+			fmt.Fprintf(r.std.out, "%s\n", token)
+			fmt.Fprintf(r.std.out, "%s", entry)
+			return nil
+		},
+	}
+	c.Flags().StringArrayVar(&person.Roles, "role", nil, "a `role` of the person (may be repeated)")
+	c.Flags().StringVar(&expires, "expires", "", "when the token expires: a duration such as 90d, or an RFC 3339 `time`")
+	return c
+}

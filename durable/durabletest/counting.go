@@ -1,0 +1,164 @@
+package durabletest
+
+import (
+	"crypto/sha256"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// counting tests answers that do not decide.
+var counting = map[string]part{
+	"leave the wait open": func(t *testing.T, s durable.Store) {
+		suspendRun(t, s, "r", newWaitBy("c", later()))
+		a := newAnswer("c")
+		a.More, a.By, a.Data, a.At = true, "ann", []byte("yes\x00"), longAgo()
+		require.NoError(t, s.Answer(t.Context(), "r", a))
+		requireStatus(t, s, durable.StatusWaiting, "r")
+		assert.True(t, later().Equal(getRun(t, s, "r").AnswerBy))
+		w := readWaits(t, s, "r")[0]
+		assert.Nil(t, w.Answer)
+		require.Len(t, w.Partial, 1)
+		sameAnswer(t, a, w.Partial[0])
+		assert.False(t, longAgo().Equal(w.Partial[0].At), "the store says when")
+
+		decides := newAnswer("c")
+		decides.Seen, decides.By = 1, "bob"
+		require.NoError(t, s.Answer(t.Context(), "r", decides))
+		requireStatus(t, s, durable.StatusReady, "r")
+		assert.True(t, getRun(t, s, "r").AnswerBy.IsZero())
+		w = readWaits(t, s, "r")[0]
+		require.NotNil(t, w.Answer)
+		sameAnswer(t, decides, *w.Answer)
+		require.Len(t, w.Partial, 1)
+		sameAnswer(t, a, w.Partial[0])
+	},
+	"in order": func(t *testing.T, s durable.Store) {
+		suspendRun(t, s, "r", newWait("c"), newWait("d"))
+		for i, by := range []string{"ann", "bob", "cid"} {
+			a := newAnswer("c")
+			a.More, a.Seen, a.By = true, i, by
+			require.NoError(t, s.Answer(t.Context(), "r", a))
+		}
+		w := readWaits(t, s, "r")
+		assert.Equal(t, []string{"ann", "bob", "cid"}, []string{w[0].Partial[0].By, w[0].Partial[1].By, w[0].Partial[2].By})
+		assert.Empty(t, w[1].Partial)
+	},
+	"another number of answers": func(t *testing.T, s durable.Store) {
+		suspendRun(t, s, "r", newWait("c"), newWait("d"))
+		partial := newAnswer("c")
+		partial.More = true
+		require.NoError(t, s.Answer(t.Context(), "r", partial))
+		for _, seen := range []int{0, 2} {
+			for _, more := range []bool{true, false} {
+				a := newAnswer("c")
+				a.Seen, a.More = seen, more
+				require.ErrorIs(t, s.Answer(t.Context(), "r", a), durable.ErrMoreAnswers)
+				require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("d"), a), durable.ErrMoreAnswers, "all or none")
+				require.ErrorIs(t, s.Answer(t.Context(), "r", a, newAnswer("x")), durable.ErrNotFound, "what is not there goes first")
+			}
+		}
+		w := readWaits(t, s, "r")
+		assert.Len(t, w[0].Partial, 1)
+		assert.Nil(t, w[0].Answer)
+		assert.Nil(t, w[1].Answer)
+		answerRun(t, s, "r", "d")
+		late := newAnswer("d")
+		late.Seen = 7
+		require.ErrorIs(t, s.Answer(t.Context(), "r", late), durable.ErrAnswered, "a decision goes first")
+	},
+	"are kept with the same wait": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		w := newWait("c")
+		writeUpdate(t, s, l, waitUpdate(1, w))
+		a := newAnswer("c")
+		a.More = true
+		require.NoError(t, s.Answer(t.Context(), "r", a))
+		given := newAnswer("c")
+		given.More, given.Data, given.At = true, []byte("given"), testTime()
+		w.Partial = []durable.Answer{given, given}
+		writeUpdate(t, s, l, waitUpdate(1, newWait("b"), w))
+		kept := readWaits(t, s, "r")[1].Partial
+		require.Len(t, kept, 1, "what was recorded goes before what is given")
+		sameAnswer(t, a, kept[0])
+
+		w.Answer = new(newAnswer("c"))
+		w.Answer.At = testTime()
+		writeUpdate(t, s, l, waitUpdate(1, w))
+		assert.Len(t, readWaits(t, s, "r")[0].Partial, 1)
+		assert.NotNil(t, readWaits(t, s, "r")[0].Answer, "a given decision is stored where none was recorded")
+
+		w.Hash, w.Answer = "another hash", nil
+		writeUpdate(t, s, l, waitUpdate(1, w))
+		stored := readWaits(t, s, "r")[0].Partial
+		require.Len(t, stored, 2, "those of another hash are forgotten, those given are stored")
+		given.Hash = w.Hash
+		sameAnswer(t, given, stored[1])
+		assert.True(t, testTime().Equal(stored[1].At))
+	},
+	"one of many comes next": func(t *testing.T, s durable.Store) { oneCounts(t, s) },
+}
+
+// oneCounts lets several people answer at once, each on top of what they have seen.
+func oneCounts(t *testing.T, handles ...durable.Store) {
+	t.Helper()
+	suspendRun(t, handles[0], "r", newWait("c"))
+	for seen := range 3 {
+		won := race(t, durable.ErrMoreAnswers, func(i int) error {
+			a := newAnswer("c")
+			a.Seen, a.More, a.By = seen, true, strconv.Itoa(i)
+			return handles[i%len(handles)].Answer(t.Context(), "r", a)
+		})
+		partial := readWaits(t, handles[0], "r")[0].Partial
+		require.Len(t, partial, seen+1)
+		assert.Equal(t, strconv.Itoa(won), partial[seen].By)
+	}
+}
+
+// tokens tests tokens that are set later.
+var tokens = map[string]part{
+	"is set once": func(t *testing.T, s durable.Store) {
+		suspendRun(t, s, "r", newWait("c"), newWait("d"))
+		first, other := sha256.Sum256([]byte("first")), sha256.Sum256([]byte("other"))
+		require.NoError(t, s.SetToken(t.Context(), "r", "d", "hash of d", first))
+		require.ErrorIs(t, s.SetToken(t.Context(), "r", "d", "hash of d", other), durable.ErrExists)
+		require.ErrorIs(t, s.SetToken(t.Context(), "r", "d", "hash of d", first), durable.ErrExists)
+		w, err := s.WaitByToken(t.Context(), first)
+		require.NoError(t, err)
+		assert.Equal(t, "d", w.ID)
+		require.ErrorIs(t, second(s.WaitByToken(t.Context(), other)), durable.ErrNotFound)
+		assert.Equal(t, [32]byte{}, readWaits(t, s, "r")[0].TokenHash)
+	},
+	"fits an open wait": func(t *testing.T, s durable.Store) {
+		token := sha256.Sum256([]byte("token"))
+		suspendRun(t, s, "r", newWait("c"), newWait("d"))
+		answerRun(t, s, "r", "d")
+		for name, err := range map[string]error{
+			"wrong hash": s.SetToken(t.Context(), "r", "c", "hash of d", token), "no ID": s.SetToken(t.Context(), "r", "", "hash of c", token),
+			"decided": s.SetToken(t.Context(), "r", "d", "hash of d", token),
+		} {
+			require.ErrorIs(t, err, durable.ErrNotFound, name)
+		}
+		require.ErrorIs(t, second(s.WaitByToken(t.Context(), token)), durable.ErrNotFound)
+	},
+	"stays with the same wait": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		w := newWait("c")
+		writeUpdate(t, s, l, waitUpdate(1, w))
+		token := sha256.Sum256([]byte("token"))
+		require.NoError(t, s.SetToken(t.Context(), "r", "c", "hash of c", token))
+		writeUpdate(t, s, l, waitUpdate(1, newWait("b"), w))
+		assert.Equal(t, token, readWaits(t, s, "r")[1].TokenHash)
+		w.TokenHash = sha256.Sum256([]byte("given"))
+		writeUpdate(t, s, l, waitUpdate(1, w))
+		assert.Equal(t, w.TokenHash, readWaits(t, s, "r")[0].TokenHash, "a given token is newer")
+		require.ErrorIs(t, second(s.WaitByToken(t.Context(), token)), durable.ErrNotFound)
+		w.Hash, w.TokenHash = "another hash", [32]byte{}
+		writeUpdate(t, s, l, waitUpdate(1, w))
+		assert.Equal(t, [32]byte{}, readWaits(t, s, "r")[0].TokenHash)
+	},
+}

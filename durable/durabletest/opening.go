@@ -1,0 +1,203 @@
+package durabletest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// opening tests lists of open waits.
+var opening = map[string]part{
+	"none": func(t *testing.T, s durable.Store) {
+		beginRun(t, s, "r")
+		assert.Empty(t, listOpen(t, s, durable.WaitFilter{}))
+	},
+	"are whole": func(t *testing.T, s durable.Store) {
+		w := newWatch("c", durable.WaitCommand, "host")
+		w.Deadline, w.Child, w.TokenHash = later(), "child", sha256.Sum256([]byte("token"))
+		suspendRun(t, s, "r", w)
+		partial := newAnswer("c")
+		partial.More, partial.By = true, "ann"
+		require.NoError(t, s.Answer(t.Context(), "r", partial))
+		all, err := s.OpenWaits(t.Context(), durable.WaitFilter{})
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.Len(t, all[0].Partial, 1)
+		sameWait(t, readWaits(t, s, "r")[0], all[0])
+	},
+	"the oldest first": func(t *testing.T, s durable.Store) {
+		suspendRun(t, s, "b", newWaitAt("2", 0), newWaitAt("1", 0), newWaitAt("0", 2))
+		suspendRun(t, s, "a", newWaitAt("1", 1), newWaitAt("2", 0))
+		unknown := newWait("c")
+		unknown.Asked = time.Time{}
+		suspendRun(t, s, "c", unknown)
+		assert.Equal(t, []string{"c/c", "a/2", "b/1", "b/2", "a/1", "b/0"}, listOpen(t, s, durable.WaitFilter{}), "by time, run and ID")
+		all, err := s.OpenWaits(t.Context(), durable.WaitFilter{Limit: 1})
+		require.NoError(t, err)
+		assert.True(t, all[0].Asked.IsZero(), "an unknown time is the oldest")
+	},
+	"without a decision": func(t *testing.T, s durable.Store) {
+		suspendRun(t, s, "r", newWait("c"), newWait("d"), newWait("e"))
+		answerRun(t, s, "r", "d")
+		partial := newAnswer("e")
+		partial.More = true
+		require.NoError(t, s.Answer(t.Context(), "r", partial))
+		assert.Equal(t, []string{"r/c", "r/e"}, listOpen(t, s, durable.WaitFilter{}))
+	},
+	"of runs that wait": func(t *testing.T, s durable.Store) {
+		suspendRun(t, s, "waits", newWait("c"))
+		suspendRun(t, s, "paused", newWait("c"))
+		sendSignal(t, s, "paused", durable.SignalPause, "")
+		writeUpdate(t, s, beginRun(t, s, "held"), waitUpdate(1, newWait("c")))
+		suspendRun(t, s, "overdue", newWait("c"), newWaitBy("d", longAgo()))
+		requireStatus(t, s, durable.StatusReady, "overdue")
+
+		suspendRun(t, s, "goes on", newWait("c"))
+		writeUpdate(t, s, acquireRun(t, s, "goes on", "one", durable.TakeFree), durable.Update{Status: durable.StatusRunning})
+		ends := newAnswer("d")
+		ends.Ends = true
+		suspendRun(t, s, "to end", newWait("c"), newWait("d"))
+		require.NoError(t, s.Answer(t.Context(), "to end", ends))
+		suspendRun(t, s, "to be cancelled", newWait("c"))
+		sendSignal(t, s, "to be cancelled", durable.SignalCancel, "")
+		l := beginRun(t, s, "ended")
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
+		endRun(t, s, l)
+		assert.Equal(t, []string{"held/c", "overdue/c", "overdue/d", "paused/c", "waits/c"}, listOpen(t, s, durable.WaitFilter{}))
+	},
+	"filters": func(t *testing.T, s durable.Store) {
+		file, command := newWatch("f", durable.WaitFile, ""), newWatch("x", durable.WaitCommand, "h")
+		suspendRun(t, s, "a", newWait("c"), file, newWaitBy("d", later()))
+		suspendRun(t, s, "b", newWaitBy("c", longAgo()), command, newWaitTo("k", unknownRun))
+		late := file
+		late.Deadline = longAgo()
+		suspendRun(t, s, "c", late)
+		for _, c := range []struct {
+			filter durable.WaitFilter
+			want   []string
+		}{
+			{durable.WaitFilter{}, []string{"a/c", "a/d", "a/f", "b/c", "b/k", "b/x", "c/f"}},
+			{durable.WaitFilter{Limit: 2}, []string{"a/c", "a/d"}},
+			{durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitFile}}, []string{"a/f", "c/f"}},
+			{durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitCommand, durable.WaitFile, durable.WaitCommand}}, []string{"a/f", "b/x", "c/f"}},
+			{durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitFile, durable.WaitChild}, Limit: 2}, []string{"a/f", "b/k"}},
+			{durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitInput}}, []string{}},
+			{durable.WaitFilter{Run: "b"}, []string{"b/c", "b/k", "b/x"}},
+			{durable.WaitFilter{Run: "b", Limit: 1}, []string{"b/c"}},
+			{durable.WaitFilter{Run: "b", Kinds: []durable.WaitKind{durable.WaitChild}}, []string{"b/k"}},
+			{durable.WaitFilter{Run: unknownRun}, []string{}},
+			{durable.WaitFilter{Expired: true}, []string{"b/c", "c/f"}},
+			{durable.WaitFilter{Expired: true, Run: "b"}, []string{"b/c"}},
+			{durable.WaitFilter{Expired: true, Kinds: []durable.WaitKind{durable.WaitFile}}, []string{"c/f"}},
+			{durable.WaitFilter{Expired: true, Run: "b", Kinds: []durable.WaitKind{durable.WaitFile}}, []string{}},
+		} {
+			assert.Equal(t, c.want, listOpen(t, s, c.filter), "%+v", c.filter)
+		}
+	},
+	"page by page": func(t *testing.T, s durable.Store) {
+		var want []string
+		for i := range 6 {
+			id := agent.RunID(fmt.Sprint("r", i))
+			var waits []durable.Wait
+			for j := range 5 {
+				w := newWaitAt(strconv.Itoa(j), i/2) // runs and waits of one time are on both sides of the ends of pages
+				if j%2 == 1 {
+					w.Kind = durable.WaitInput
+				}
+				waits = append(waits, w)
+				want = append(want, fmt.Sprintf("%s/%d", id, j))
+			}
+			suspendRun(t, s, id, waits...)
+		}
+		for name, f := range map[string]durable.WaitFilter{
+			"all": {Limit: 4}, "by kind": {Limit: 4, Kinds: []durable.WaitKind{durable.WaitApproval, durable.WaitInput}},
+		} {
+			assert.Equal(t, want, allPages(t, s, f, func(durable.Wait) {}), name)
+		}
+		got := allPages(t, s, durable.WaitFilter{Run: "r3", Limit: 2}, func(durable.Wait) {})
+		assert.Equal(t, want[15:20], got)
+		got = allPages(t, s, durable.WaitFilter{Limit: 4}, func(last durable.Wait) {
+			if last.ID == "3" {
+				require.NoError(t, s.Delete(t.Context(), last.Run))
+				want = drop(want, string(last.Run)+"/4")
+				return
+			}
+			answerRun(t, s, last.Run, last.ID)
+		})
+		assert.Equal(t, want, got, "the last wait of a page may vanish")
+	},
+	"a default limit": func(t *testing.T, s durable.Store) {
+		var waits []durable.Wait
+		for i := range durable.DefaultLimit + 1 {
+			waits = append(waits, newWait(strconv.Itoa(i)))
+		}
+		suspendRun(t, s, "r", waits...)
+		assert.Len(t, listOpen(t, s, durable.WaitFilter{}), durable.DefaultLimit)
+		assert.Len(t, listOpen(t, s, durable.WaitFilter{Limit: 1000}), durable.DefaultLimit+1)
+	},
+}
+
+// drop returns the names without one of them.
+func drop(names []string, name string) (rest []string) {
+	for _, n := range names {
+		if n != name {
+			rest = append(rest, n)
+		}
+	}
+	return rest
+}
+
+// allPages reads a list page by page, and calls between with the last wait of each page.
+func allPages(t *testing.T, s durable.Store, f durable.WaitFilter, between func(last durable.Wait)) (names []string) {
+	t.Helper()
+	for {
+		page, err := s.OpenWaits(t.Context(), f)
+		require.NoError(t, err, "list waits %+v", f)
+		require.LessOrEqual(t, len(page), f.Limit)
+		if len(page) == 0 {
+			return names
+		}
+		names = append(names, waitNames(page)...)
+		require.Less(t, len(names), 1000, "the pages end")
+		f.After = &page[len(page)-1]
+		between(*f.After)
+	}
+}
+
+// waitNames returns the runs and IDs of waits.
+func waitNames(waits []durable.Wait) []string {
+	names := []string{}
+	for _, w := range waits {
+		names = append(names, fmt.Sprintf("%s/%s", w.Run, w.ID))
+	}
+	return names
+}
+
+func listOpen(t *testing.T, s durable.Store, f durable.WaitFilter) []string {
+	t.Helper()
+	all, err := s.OpenWaits(t.Context(), f)
+	require.NoError(t, err, "list waits %+v", f)
+	return waitNames(all)
+}
+
+// newWaitAt returns a wait that began so many hours after that of newWait.
+func newWaitAt(id string, hours int) durable.Wait {
+	w := newWait(id)
+	w.Asked = w.Asked.Add(time.Duration(hours) * time.Hour)
+	return w
+}
+
+// newWatch returns a wait that a worker watches for.
+func newWatch(id string, kind durable.WaitKind, host string) durable.Wait {
+	w := newWait(id)
+	w.Kind, w.Host = kind, host
+	return w
+}

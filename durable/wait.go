@@ -1,0 +1,126 @@
+package durable
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Waiting is the part of a Store for what runs wait for.
+type Waiting interface {
+	// OpenWaits returns the waits without a decision that a filter selects, of runs that wait, or that are ready because a
+	// deadline has passed. The oldest come first, those of one time in the order of runs and IDs.
+	OpenWaits(ctx context.Context, f WaitFilter) ([]Wait, error)
+	// WaitByToken finds the wait that a token was made for, by the SHA-256 of the token. It returns ErrNotFound when
+	// there is none.
+	WaitByToken(ctx context.Context, tokenHash [32]byte) (Wait, error)
+	// SetToken sets the hash of the token of an open wait. It returns ErrExists when the wait has a token, and ErrNotFound
+	// when the run has no such wait.
+	SetToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error
+	// Answer records answers to waits of one waiting run, all or none. It returns ErrAnswered when
+	// one of the waits is already decided, even if the run does not wait any more, and otherwise ErrNotFound
+	// unless the run waits and has a wait with the ID and hash of each answer. It returns ErrMoreAnswers when
+	// a wait has another number of answers than Answer.Seen. Each answer becomes an AuditRecord.
+	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
+	// ClaimChecks returns open waits of the kinds that the owner must watch, at most limit, those that have waited
+	// longest first. It gives the owner those whose Host is empty or among hosts and that no other owner watches, or
+	// whose owner has not renewed its claim within ttl. It renews the claims of the owner, which keeps what it has before it gets
+	// more. A wait of a run that is paused or does not wait is not returned.
+	ClaimChecks(ctx context.Context, owner string, ttl time.Duration, limit int, kinds []WaitKind, hosts ...string) ([]Wait, error)
+}
+
+// WaitKind says what a run waits for.
+type WaitKind string
+
+// The kinds of waits.
+const (
+	// WaitApproval: people decide about a call, or about going on.
+	WaitApproval WaitKind = "approval"
+	// WaitDoubt: a person decides whether a call that may have happened is repeated.
+	WaitDoubt WaitKind = "doubt"
+	// WaitInput: a person fills in a form.
+	WaitInput WaitKind = "input"
+	// WaitCallback: a service sends a decision to a URL with the token of the wait.
+	WaitCallback WaitKind = "callback"
+	// WaitFile: a file appears or changes.
+	WaitFile WaitKind = "file"
+	// WaitCommand: a command gives a decision.
+	WaitCommand WaitKind = "command"
+	// WaitChild: another run ends.
+	WaitChild WaitKind = "child"
+	// WaitTime: the deadline passes.
+	WaitTime WaitKind = "time"
+)
+
+// Wait is one of the reasons why a run is waiting. It is a row, not a goroutine: it survives the end of every
+// process.
+type Wait struct {
+	Run agent.RunID `json:"run"`
+	// ID identifies the wait in its run. For a tool call it is the id of the call; for the gate of a call, the id, "#"
+	// and the name of the hook.
+	ID   string   `json:"id"`
+	Kind WaitKind `json:"kind"`
+	// Hash is the hash of what is decided: see agent.ToolCall.Hash. An answer counts only for the same hash.
+	Hash string `json:"hash"`
+	// Tool is the tool of the call; empty when it is not about a call.
+	Tool string `json:"tool,omitempty"`
+	// Asked is when the wait began, Deadline when it expires; zero for never.
+	Asked    time.Time `json:"asked"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Child is the run whose end a WaitChild waits for.
+	Child agent.RunID `json:"child,omitempty"`
+	// Host, unless empty, is the host whose workers watch for a WaitFile or a WaitCommand.
+	Host string `json:"host,omitempty"`
+	// TokenHash is the SHA-256 of the token that a link carries; all zero for none.
+	TokenHash [32]byte `json:"-"`
+	// Data is everything that a person sees or a worker needs, opaque to the store.
+	Data []byte `json:"data,omitempty"`
+	// Partial are the answers that did not decide, in order.
+	Partial []Answer `json:"partial,omitempty"`
+	// Answer is the answer that decides; nil while the wait is open.
+	Answer *Answer `json:"answer,omitempty"`
+}
+
+// Answers returns all answers, in order.
+func (w Wait) Answers() []Answer {
+	if w.Answer == nil {
+		return w.Partial
+	}
+	return append(slices.Clip(w.Partial), *w.Answer)
+}
+
+// Answer is an answer to a wait.
+type Answer struct {
+	// Wait and Hash identify the wait.
+	Wait string `json:"wait"`
+	Hash string `json:"hash"`
+	// Seen is how many answers the wait has, as far as the author knows: the answer was formed on top of them.
+	Seen int `json:"-"`
+	// More is set when the answer does not decide, because more people must answer.
+	More bool `json:"more,omitempty"`
+	// Ends is set when the answer ends the waiting of the run, whatever the other answers are.
+	Ends bool `json:"ends,omitempty"`
+	// By is who answers, as the audit log names them.
+	By string `json:"by,omitempty"`
+	// At is the time of the answer; set by the store.
+	At time.Time `json:"at"`
+	// Data is the rest, opaque to the store.
+	Data []byte `json:"data,omitempty"`
+}
+
+// WaitFilter selects open waits. The zero WaitFilter selects all.
+type WaitFilter struct {
+	// Kinds, unless empty, are the selected kinds.
+	Kinds []WaitKind
+	// Run, unless empty, is the run.
+	Run agent.RunID
+	// Expired selects only waits whose deadline has passed.
+	Expired bool
+	// After, the last wait of the previous page, selects only waits that follow it in the order of OpenWaits. A wait that
+	// is not open any more is allowed.
+	After *Wait
+	// Limit is the maximum number of waits; zero means DefaultLimit.
+	Limit int
+}

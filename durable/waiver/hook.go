@@ -1,0 +1,52 @@
+package waiver
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Hook returns the hook that answers with the waivers of a store. It is called "waiver" and has the highest priority, so
+// that it may answer the question of every hook that a person could waive. When the store cannot be read, the person is
+// asked.
+func Hook(store durable.Audits) hooks.Hook {
+	return hooks.On(hooks.AtInterventionRequested, "waiver", func(ctx context.Context, c hooks.InterventionContext) hooks.Result {
+		open := c.Questions().Open()
+		if len(open) == 0 || !slices.ContainsFunc(open, CanAnswer) {
+			return c.Allow()
+		}
+		waivers, err := store.Waivers(ctx, false)
+		if err != nil {
+			return mo.Err[*hooks.Outcome](fmt.Errorf("reading the waivers: %w", err))
+		}
+		var used []string
+		for _, q := range open {
+			w, ok := lo.Find(waivers, func(w durable.Waiver) bool { return answers(w, q, c.Call().ToolCall) })
+			if !ok {
+				return c.Allow()
+			}
+			used = append(used, fmt.Sprintf("%s of %s", w.ID, w.By))
+		}
+		return c.Approve("waiver " + strings.Join(lo.Uniq(used), ", "))
+	}).WithPriority(math.MaxInt).WithFailure(hooks.Open)
+}
+
+// CanAnswer reports whether a waiver may answer a question.
+func CanAnswer(q agent.Question) bool {
+	return q.Kind == agent.QuestionOrdinary && !q.Required && !q.Restricted()
+}
+
+// answers reports whether a waiver answers a question about a call. A waiver that cannot be read answers none.
+func answers(w durable.Waiver, q agent.Question, call agent.ToolCall) bool {
+	s, err := ScopeOf(w)
+	return err == nil && CanAnswer(q) && s.Covers(q.By, call)
+}

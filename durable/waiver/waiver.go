@@ -1,0 +1,83 @@
+package waiver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// Scope says which questions a waiver answers. Rule and Tool are required.
+type Scope struct {
+	// Rule is the name of the hook that asks: for a rule of a policy, the policy and the rule, such as "payments/large".
+	Rule string `json:"rule"`
+	// Tool is the name of the tool: see hooks.ToolMatching for patterns.
+	Tool string `json:"tool"`
+	// Arguments are patterns of arguments by their paths: see hooks.ArgumentMatching. A call must match all of them.
+	Arguments map[string]string `json:"arguments,omitempty"`
+	// Reason says why there is a waiver.
+	Reason string `json:"reason,omitempty"`
+}
+
+// New returns a waiver of a scope, with a new ID. By is its author. Expires must be in the future.
+func New(s Scope, by string, expires time.Time) (durable.Waiver, error) {
+	now := time.Now()
+	switch {
+	case s.Rule == "" || s.Tool == "":
+		return durable.Waiver{}, errors.New("making a waiver: name the rule and the tool that it is about")
+	case by == "":
+		return durable.Waiver{}, errors.New("making a waiver: its author is missing")
+	case !expires.After(now):
+		return durable.Waiver{}, fmt.Errorf("making a waiver: it expires at %s, which is not in the future", expires.UTC().Format(time.RFC3339))
+	}
+	if err := s.matcher().Err(); err != nil {
+		return durable.Waiver{}, fmt.Errorf("making a waiver: %w", err)
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return durable.Waiver{}, fmt.Errorf("making a waiver: %w", err)
+	}
+	id := "wvr_" + strings.TrimPrefix(string(agent.NewRunID()), "run_")
+	return durable.Waiver{ID: id, By: by, Created: now, Expires: expires, Data: data}, nil
+}
+
+// ScopeOf returns the scope of a waiver.
+func ScopeOf(w durable.Waiver) (s Scope, err error) {
+	if err = json.Unmarshal(w.Data, &s); err == nil {
+		err = s.matcher().Err()
+	}
+	if err != nil {
+		err = fmt.Errorf("reading waiver %s: %w", w.ID, err)
+	}
+	return s, err
+}
+
+// Covers reports whether the scope has the question of a rule about a call. Rule is as in Scope.
+func (s Scope) Covers(rule string, call agent.ToolCall) bool {
+	return rule != "" && rule == s.Rule && s.matcher().MatchesCall(call)
+}
+
+// String describes the scope in a line, such as "payments/large: transfer with to=landlord".
+func (s Scope) String() string {
+	text := s.Rule + ": " + s.Tool
+	for n, path := range slices.Sorted(maps.Keys(s.Arguments)) {
+		text += map[bool]string{true: " with ", false: ", "}[n == 0] + path + "=" + s.Arguments[path]
+	}
+	return text
+}
+
+// matcher returns what matches the calls of the scope.
+func (s Scope) matcher() hooks.Matcher {
+	matchers := []hooks.Matcher{hooks.ToolMatching(s.Tool)}
+	for _, path := range slices.Sorted(maps.Keys(s.Arguments)) {
+		matchers = append(matchers, hooks.ArgumentMatching(path, s.Arguments[path]))
+	}
+	return hooks.And(matchers...)
+}
