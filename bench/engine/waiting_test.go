@@ -46,7 +46,7 @@ func measureWaiting(m *measuring) {
 	// Goroutines of the last queries end by themselves.
 	rowsOnly := assert.Eventually(m, func() bool { return runtime.NumGoroutine() <= before+2 }, time.Minute, 5*time.Millisecond)
 	empty := p.bare.size(m.T)
-	copyRun(m.T, p.bare, string(id), m.waiting-m.parked, map[string]string{}, "payloads", "entries", "questions")
+	copyRun(m.T, p.bare, string(id), m.waiting-m.parked, map[string]string{}, "payloads", "entries", "waits")
 	p.bare.tidy(m.T)
 	size := (p.bare.size(m.T) - empty) / int64(m.waiting-m.parked)
 

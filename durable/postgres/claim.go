@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/samber/lo"
@@ -33,6 +32,9 @@ const claimQuery = `WITH heads AS MATERIALIZED (
 	SELECT ` + runColumns + `, h.count FROM (SELECT count(*) AS count FROM heads) h LEFT JOIN claimed r ON true
 	WHERE h.count > 0 ORDER BY r.priority DESC, r.was_ready, r.num`
 
+// claimsAtOnce is how many claims of a process run at once, so that their commits wait for the disk together.
+const claimsAtOnce = 4
+
 // maxDepth is how many heads of each queue Claim reads at most.
 const maxDepth = 10_000
 
@@ -43,17 +45,18 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 		return nil, nil
 	}
 	keys = lo.Uniq(keys)
-	depth, began := limit+4, time.Now()
+	set, depth := string(slices.Concat(keyValues(keys)...)), limit+4
 	for {
 		var (
 			runs  []durable.Run
 			heads int
 		)
 		err := s.call(ctx, "claim runs", func(ctx context.Context) error {
-			return s.claims.do(ctx, began, keys, func() (empty bool, err error) {
+			_, err := s.claims.Do(ctx, set, func() (_ struct{}, empty bool, err error) {
 				runs, heads, err = s.claimHeads(ctx, owner, ttl, limit-len(all), depth, keys)
-				return err == nil && heads == 0, err
+				return struct{}{}, heads == 0, err
 			})
+			return err
 		})
 		if err != nil {
 			if len(all) > 0 { // they are leased
@@ -95,55 +98,4 @@ func (s *Store) claimHeads(
 		runs = append(runs, r)
 	}
 	return runs, heads, rows.Err()
-}
-
-// claims limits the claims that run at once, and answers a call that waited from a claim that began after it and found no ready
-// run. So a thousand workers of a process that all look at once cost a few queries.
-type claims struct {
-	slots chan struct{}
-
-	mu    sync.Mutex
-	empty map[string]time.Time // when the last claim began that found no run, by its keys
-}
-
-const (
-	// claimsAtOnce is how many claims run at once, so that their commits wait for the disk together.
-	claimsAtOnce = 4
-	// maxKeySets limits the memory of claims.
-	maxKeySets = 1000
-)
-
-func newClaims() *claims {
-	return &claims{slots: make(chan struct{}, claimsAtOnce), empty: map[string]time.Time{}}
-}
-
-// do calls claim for a call that began at a time, unless another call makes it unnecessary. Claim reports whether no run was ready.
-func (c *claims) do(ctx context.Context, began time.Time, keys []durable.Key, claim func() (empty bool, err error)) error {
-	select {
-	case c.slots <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-c.slots }()
-	set := string(slices.Concat(keyValues(keys)...))
-	c.mu.Lock()
-	last := c.empty[set]
-	c.mu.Unlock()
-	if last.After(began) {
-		return nil
-	}
-	now := time.Now()
-	empty, err := claim()
-	if !empty {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.empty) >= maxKeySets {
-		clear(c.empty)
-	}
-	if now.After(c.empty[set]) {
-		c.empty[set] = now
-	}
-	return nil
 }

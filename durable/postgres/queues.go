@@ -18,14 +18,17 @@ import (
 // Queues returns the needs of all runs that are stored: see durable.Store.
 func (s *Store) Queues(ctx context.Context) (all []durable.Needs, err error) {
 	err = s.call(ctx, "read the queues", func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, `SELECT kind, name, demands FROM queues`)
-		if err != nil {
-			return err
-		}
-		all, err = pgx.CollectRows(rows, scanNeeds)
+		all, err = s.queues.Do(ctx, "", func() (read []durable.Needs, share bool, err error) {
+			rows, err := s.pool.Query(ctx, `SELECT kind, name, demands FROM queues`)
+			if err != nil {
+				return nil, false, err
+			}
+			read, err = pgx.CollectRows(rows, scanNeeds)
+			return read, true, err
+		})
 		return err
 	})
-	return all, err
+	return slices.Clone(all), err
 }
 
 const (

@@ -18,6 +18,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/coalesce"
 )
 
 // Options configure a store. The zero value is the default.
@@ -46,7 +47,8 @@ type Store struct {
 	timeout time.Duration
 	queues  queues
 	changes *changes
-	claims  *claims
+	claims  *coalesce.Group[struct{}]        // a claim that finds no run answers for others
+	queues  *coalesce.Group[[]durable.Needs] // a list of the queues does, too
 }
 
 var _ durable.Store = (*Store)(nil)
@@ -68,7 +70,8 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open the postgres store: %w", err)
 	}
 	return &Store{
-		pool: pool, schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema()), claims: newClaims(),
+		pool: pool, schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema()),
+		claims: coalesce.NewGroup[struct{}](claimsAtOnce), queues: coalesce.NewGroup[[]durable.Needs](1),
 	}, nil
 }
 

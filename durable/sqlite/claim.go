@@ -24,16 +24,27 @@ const (
 	selectQueues = `SELECT kind, name, demands FROM queues`
 )
 
+// claimsAtOnce is how many claims of a process run at once, so that they can share a commit.
+const claimsAtOnce = 4
+
 // Claim implements durable.Store. It writes only when it has seen a ready run, so that idle workers do not
 // keep others from writing.
-func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys ...durable.Key) (runs []durable.Run, err error) {
+func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys ...durable.Key) ([]durable.Run, error) {
 	if limit <= 0 || len(keys) == 0 {
 		return nil, nil
 	}
-	queues, err := s.readyQueues(ctx, keys)
-	if err != nil || len(queues) == 0 {
-		return nil, err
-	}
+	list := listKeys(keys)
+	return s.claims.Do(ctx, list, func() (runs []durable.Run, empty bool, err error) {
+		queues, err := s.readyQueues(ctx, list)
+		if err == nil && len(queues) > 0 {
+			runs, err = s.claim(ctx, owner, ttl, limit, queues)
+		}
+		return runs, len(runs) == 0, err
+	})
+}
+
+// claim claims runs of some queues.
+func (s *Store) claim(ctx context.Context, owner string, ttl time.Duration, limit int, queues []int64) (runs []durable.Run, err error) {
 	err = s.write(ctx, "claiming runs", func(ctx context.Context, t tx) error {
 		runs = nil
 		ready, err := readyRuns(ctx, t, queues, limit)
@@ -51,11 +62,11 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 	return ignoreNoRows(runs, err)
 }
 
-// readyQueues returns the queues with the given keys that have ready runs.
-func (s *Store) readyQueues(ctx context.Context, keys []durable.Key) (queues []int64, err error) {
+// readyQueues returns the queues that have ready runs, of those with the keys of a list: see listKeys.
+func (s *Store) readyQueues(ctx context.Context, list string) (queues []int64, err error) {
 	err = s.read(ctx, "looking for ready runs", func() error {
 		queues = nil
-		rows, err := s.statements[selectReadyQueues].QueryContext(ctx, listKeys(keys))
+		rows, err := s.statements[selectReadyQueues].QueryContext(ctx, list)
 		return scanRows(rows, err, func(rows *sql.Rows) error {
 			var queue int64
 			err := rows.Scan(&queue)
@@ -102,7 +113,15 @@ func readyRuns(ctx context.Context, t tx, queues []int64, limit int) (best []rea
 }
 
 // Queues implements durable.Store.
-func (s *Store) Queues(ctx context.Context) (all []durable.Needs, err error) {
+func (s *Store) Queues(ctx context.Context) ([]durable.Needs, error) {
+	all, err := s.queues.Do(ctx, "", func() (all []durable.Needs, share bool, err error) {
+		all, err = s.readQueues(ctx)
+		return all, true, err
+	})
+	return slices.Clone(all), err
+}
+
+func (s *Store) readQueues(ctx context.Context) (all []durable.Needs, err error) {
 	err = s.read(ctx, "reading the queues", func() error {
 		all = nil
 		rows, err := s.statements[selectQueues].QueryContext(ctx)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/coalesce"
 )
 
 // Store is a durable.Store in a SQLite file. Open returns one. It is safe for concurrent use.
@@ -28,6 +29,8 @@ type Store struct {
 	statements map[string]*sql.Stmt
 
 	listeners listeners
+	claims    *coalesce.Group[[]durable.Run]   // a claim that finds no run answers for others
+	queues    *coalesce.Group[[]durable.Needs] // a list of the queues does, too
 
 	// open is read-locked while a call runs.
 	open   sync.RWMutex
@@ -41,7 +44,10 @@ const maxReaders = 4
 
 // Open opens the store in a file. It creates the file if it does not exist, and migrates its schema.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	s := &Store{path: path, wait: o.Wait, now: o.Now, statements: map[string]*sql.Stmt{}}
+	s := &Store{
+		path: path, wait: o.Wait, now: o.Now, statements: map[string]*sql.Stmt{},
+		claims: coalesce.NewGroup[[]durable.Run](claimsAtOnce), queues: coalesce.NewGroup[[]durable.Needs](1),
+	}
 	if s.wait == 0 {
 		s.wait = 10 * time.Second
 	}
