@@ -1,0 +1,101 @@
+package coalesce_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/grapnel-go/grapnel/internal/coalesce"
+)
+
+// Of a hundred calls at once, the first runs, then one that answers for all that waited.
+func TestOneCallAnswersForMany(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := coalesce.NewGroup[int](1)
+		calls := 0
+		for range 100 {
+			go func() {
+				value, err := g.Do(t.Context(), "key", func() (int, bool, error) {
+					time.Sleep(time.Second)
+					calls++
+					return calls, true, nil
+				})
+				assert.NoError(t, err)
+				assert.LessOrEqual(t, value, 2)
+			}()
+		}
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		assert.Equal(t, 2, calls)
+		_, _ = g.Do(t.Context(), "key", func() (int, bool, error) { calls++; return 0, true, nil })
+		assert.Equal(t, 3, calls, "a later call is answered by none that began before it")
+	})
+}
+
+// Values that may not be shared, errors, and values of other keys answer for nobody.
+func TestWhatAnswersForNobody(t *testing.T) {
+	t.Parallel()
+	for name, share := range map[string]bool{"not shared": false, "an error": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				g := coalesce.NewGroup[int](2)
+				calls := 0
+				for i := range 10 {
+					go func() {
+						_, _ = g.Do(t.Context(), "key", func() (int, bool, error) {
+							time.Sleep(time.Second)
+							calls++
+							if share {
+								return i, true, errors.New("failed")
+							}
+							return i, false, nil
+						})
+					}()
+				}
+				synctest.Wait()
+				time.Sleep(time.Minute)
+				assert.Equal(t, 10, calls)
+			})
+		})
+	}
+	t.Run("another key", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			g := coalesce.NewGroup[int](1)
+			for i := range 2000 {
+				go func() {
+					value, err := g.Do(t.Context(), fmt.Sprint(i), func() (int, bool, error) { return i, true, nil })
+					assert.NoError(t, err)
+					assert.Equal(t, i, value)
+				}()
+			}
+			synctest.Wait()
+		})
+	})
+}
+
+// A call whose context ends while it waits returns the cause.
+func TestAWaitingCallEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := coalesce.NewGroup[int](1)
+		held := make(chan struct{})
+		go func() {
+			_, _ = g.Do(t.Context(), "key", func() (int, bool, error) { <-held; return 0, true, nil })
+		}()
+		synctest.Wait()
+		enough := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(enough)
+		_, err := g.Do(ctx, "key", func() (int, bool, error) { return 1, true, nil })
+		assert.ErrorIs(t, err, enough)
+		close(held)
+	})
+}
