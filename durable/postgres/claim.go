@@ -32,8 +32,8 @@ const claimQuery = `WITH heads AS MATERIALIZED (
 	SELECT ` + runColumns + `, h.count FROM (SELECT count(*) AS count FROM heads) h LEFT JOIN claimed r ON true
 	WHERE h.count > 0 ORDER BY r.priority DESC, r.was_ready, r.num`
 
-// claimsAtOnce is how many claims of a process run at once, so that their commits wait for the disk together.
-const claimsAtOnce = 4
+// idleAtOnce is how many claims of a process run at once, so that their commits wait for the disk together.
+const idleAtOnce = 4
 
 // maxDepth is how many heads of each queue Claim reads at most.
 const maxDepth = 10_000
@@ -45,14 +45,14 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 		return nil, nil
 	}
 	keys = lo.Uniq(keys)
-	set, depth := string(slices.Concat(keyValues(keys)...)), limit+4
+	set, depth := setOf(keys), limit+4
 	for {
 		var (
 			runs  []durable.Run
 			heads int
 		)
 		err := s.call(ctx, "claim runs", func(ctx context.Context) error {
-			_, err := s.claims.Do(ctx, set, func() (_ struct{}, empty bool, err error) {
+			_, err := s.idle.Do(ctx, "claim "+set, func() (_ struct{}, empty bool, err error) {
 				runs, heads, err = s.claimHeads(ctx, owner, ttl, limit-len(all), depth, keys)
 				return struct{}{}, heads == 0, err
 			})
@@ -72,6 +72,9 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 		depth *= 8
 	}
 }
+
+// setOf returns a text for keys in an order.
+func setOf(keys []durable.Key) string { return string(slices.Concat(keyValues(keys)...)) }
 
 // claimHeads leases some of the first ready runs, and returns how many first runs it has seen.
 func (s *Store) claimHeads(

@@ -18,7 +18,7 @@ import (
 // Queues returns the needs of all runs that are stored: see durable.Store.
 func (s *Store) Queues(ctx context.Context) (all []durable.Needs, err error) {
 	err = s.call(ctx, "read the queues", func(ctx context.Context) error {
-		all, err = s.queues.Do(ctx, "", func() (read []durable.Needs, share bool, err error) {
+		all, err = s.listed.Do(ctx, "", func() (read []durable.Needs, share bool, err error) {
 			rows, err := s.pool.Query(ctx, `SELECT kind, name, demands FROM queues`)
 			if err != nil {
 				return nil, false, err
@@ -48,7 +48,10 @@ const queuesOfKeys = `unnest($1::bytea[]) k CROSS JOIN LATERAL (SELECT id, key, 
 // RecordPoll records that a worker looks for runs: see durable.Store. Repeating the call is safe.
 func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
 	return s.call(ctx, "record a poll", func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, polledQuery, keyValues(keys), polledAge)
+		_, err := s.idle.Do(ctx, "poll "+setOf(keys), func() (_ struct{}, share bool, err error) {
+			_, err = s.pool.Exec(ctx, polledQuery, keyValues(keys), polledAge)
+			return struct{}{}, true, err
+		})
 		return err
 	})
 }

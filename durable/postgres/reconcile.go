@@ -54,25 +54,37 @@ func lockQuery(c cause) string {
 
 // Reconcile changes the runs that time changes: see durable.Store. It is one transaction, and none when there is nothing to do.
 // If the reply of the database was lost, the counts are lost, too.
-func (s *Store) Reconcile(ctx context.Context) (done durable.Reconciled, err error) {
-	err = s.call(ctx, "reconcile runs", func(ctx context.Context) error {
-		done = durable.Reconciled{Done: true}
-		var found [causes]bool
-		err := s.pool.QueryRow(ctx, lookQuery()).Scan(lo.Map(found[:], func(_ bool, i int) any { return &found[i] })...)
-		if err != nil || !lo.Contains(found[:], true) {
+func (s *Store) Reconcile(ctx context.Context) (durable.Reconciled, error) {
+	done := durable.Reconciled{Done: true}
+	err := s.call(ctx, "reconcile runs", func(ctx context.Context) error {
+		_, err := s.idle.Do(ctx, "reconcile", func() (_ struct{}, idle bool, err error) {
+			done, err = s.reconcile(ctx)
+			return struct{}{}, !done.Changed(), err
+		})
+		return err
+	})
+	return done, err
+}
+
+func (s *Store) reconcile(ctx context.Context) (done durable.Reconciled, err error) {
+	var found [causes]bool
+	err = s.pool.QueryRow(ctx, lookQuery()).Scan(lo.Map(found[:], func(_ bool, i int) any { return &found[i] })...)
+	if err != nil {
+		return durable.Reconciled{}, err
+	}
+	if !lo.Contains(found[:], true) {
+		return durable.Reconciled{Done: true}, nil
+	}
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		runs, err := lockCauses(ctx, tx, found)
+		if err != nil {
 			return err
 		}
-		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-			runs, err := lockCauses(ctx, tx, found)
-			if err != nil {
-				return err
-			}
-			done = durable.Reconciled{
-				Expired: len(runs[expired]), Overdue: len(runs[overdue]), Due: len(runs[due]), Late: len(runs[late]) + len(runs[unstarted]),
-				Done: !lo.SomeBy(runs[:], func(nums []int64) bool { return len(nums) == reconcileAtOnce }),
-			}
-			return changeRuns(ctx, tx, runs)
-		})
+		done = durable.Reconciled{
+			Expired: len(runs[expired]), Overdue: len(runs[overdue]), Due: len(runs[due]), Late: len(runs[late]) + len(runs[unstarted]),
+			Done: !lo.SomeBy(runs[:], func(nums []int64) bool { return len(nums) == reconcileAtOnce }),
+		}
+		return changeRuns(ctx, tx, runs)
 	})
 	if err != nil {
 		return durable.Reconciled{}, err

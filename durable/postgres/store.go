@@ -47,8 +47,8 @@ type Store struct {
 	timeout time.Duration
 	queues  queues
 	changes *changes
-	claims  *coalesce.Group[struct{}]        // a claim that finds no run answers for others
-	queues  *coalesce.Group[[]durable.Needs] // a list of the queues does, too
+	idle    *coalesce.Group[struct{}]        // of calls that idle workers make, and that found nothing to do
+	listed  *coalesce.Group[[]durable.Needs] // of calls of Queues
 }
 
 var _ durable.Store = (*Store)(nil)
@@ -71,7 +71,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	return &Store{
 		pool: pool, schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema()),
-		claims: coalesce.NewGroup[struct{}](claimsAtOnce), queues: coalesce.NewGroup[[]durable.Needs](1),
+		idle: coalesce.NewGroup[struct{}](idleAtOnce), listed: coalesce.NewGroup[[]durable.Needs](1),
 	}, nil
 }
 

@@ -24,23 +24,24 @@ const (
 	selectQueues = `SELECT kind, name, demands FROM queues`
 )
 
-// claimsAtOnce is how many claims of a process run at once, so that they can share a commit.
-const claimsAtOnce = 4
+// idleAtOnce is how many claims of a process run at once, so that they can share a commit.
+const idleAtOnce = 4
 
 // Claim implements durable.Store. It writes only when it has seen a ready run, so that idle workers do not
 // keep others from writing.
-func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys ...durable.Key) ([]durable.Run, error) {
+func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys ...durable.Key) (runs []durable.Run, err error) {
 	if limit <= 0 || len(keys) == 0 {
 		return nil, nil
 	}
 	list := listKeys(keys)
-	return s.claims.Do(ctx, list, func() (runs []durable.Run, empty bool, err error) {
+	_, err = s.idle.Do(ctx, "claim "+list, func() (_ struct{}, empty bool, err error) {
 		queues, err := s.readyQueues(ctx, list)
 		if err == nil && len(queues) > 0 {
 			runs, err = s.claim(ctx, owner, ttl, limit, queues)
 		}
-		return runs, len(runs) == 0, err
+		return struct{}{}, len(runs) == 0, err
 	})
+	return runs, err
 }
 
 // claim claims runs of some queues.

@@ -79,11 +79,19 @@ func (s *Store) RecordOffers(ctx context.Context, offers ...durable.OfferID) err
 
 // RecordPoll implements durable.Store.
 func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
+	list := listKeys(keys)
+	_, err := s.idle.Do(ctx, "poll "+list, func() (_ struct{}, share bool, err error) {
+		return struct{}{}, true, s.recordPoll(ctx, list)
+	})
+	return err
+}
+
+func (s *Store) recordPoll(ctx context.Context, list string) error {
 	now := s.clock()
 	var queues []int64
 	err := s.read(ctx, "looking for queues that were not polled", func() error {
 		queues = nil
-		rows, err := s.statements[selectUnpolled].QueryContext(ctx, listKeys(keys), now-pollPrecision, now+skew)
+		rows, err := s.statements[selectUnpolled].QueryContext(ctx, list, now-pollPrecision, now+skew)
 		return scanRows(rows, err, func(rows *sql.Rows) error {
 			var queue int64
 			err := rows.Scan(&queue)

@@ -33,7 +33,16 @@ const reconcileLimit = 1000
 
 // Reconcile implements durable.Store. It writes only when it has seen something to do, and each cause in
 // a transaction of its own, so that other writers need not wait for all of them.
-func (s *Store) Reconcile(ctx context.Context) (r durable.Reconciled, err error) {
+func (s *Store) Reconcile(ctx context.Context) (durable.Reconciled, error) {
+	r := durable.Reconciled{Done: true}
+	_, err := s.idle.Do(ctx, "reconcile", func() (_ struct{}, idle bool, err error) {
+		r, err = s.reconcile(ctx)
+		return struct{}{}, !r.Changed(), err
+	})
+	return r, err
+}
+
+func (s *Store) reconcile(ctx context.Context) (r durable.Reconciled, err error) {
 	var expired, overdue, due, unstarted, late bool
 	err = s.read(ctx, "looking for runs to reconcile", func() error {
 		now := s.clock()

@@ -29,8 +29,8 @@ type Store struct {
 	statements map[string]*sql.Stmt
 
 	listeners listeners
-	claims    *coalesce.Group[[]durable.Run]   // a claim that finds no run answers for others
-	queues    *coalesce.Group[[]durable.Needs] // a list of the queues does, too
+	idle      *coalesce.Group[struct{}]        // of calls that idle workers make, and that found nothing to do
+	queues    *coalesce.Group[[]durable.Needs] // of calls of Queues
 
 	// open is read-locked while a call runs.
 	open   sync.RWMutex
@@ -46,7 +46,7 @@ const maxReaders = 4
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{
 		path: path, wait: o.Wait, now: o.Now, statements: map[string]*sql.Stmt{},
-		claims: coalesce.NewGroup[[]durable.Run](claimsAtOnce), queues: coalesce.NewGroup[[]durable.Needs](1),
+		idle: coalesce.NewGroup[struct{}](idleAtOnce), queues: coalesce.NewGroup[[]durable.Needs](1),
 	}
 	if s.wait == 0 {
 		s.wait = 10 * time.Second
