@@ -24,7 +24,7 @@ func copyRun(t *testing.T, b bareSQL, id string, copies int, values map[string]s
 			names := b.columns(t, table)
 			require.NoError(t, b.transact(t.Context(), statement{query: fillIn(b, fmt.Sprintf(
 				`INSERT INTO %s (%s) SELECT %s FROM {series} JOIN runs c ON c.id = 'run' || x.i CROSS JOIN runs r JOIN %s o ON o.run = r.{num} WHERE r.id = $3`,
-				table, strings.Join(names, ", "), selectList(names, "o", map[string]string{"run": "c.{num}"}), table)), args: args}), "copying %s", table)
+				table, strings.Join(names, ", "), selectList(names, "o", map[string]string{"run": "c.{num}", "run_id": "c.id"}), table)), args: args}), "copying %s", table)
 		}
 	}
 }
