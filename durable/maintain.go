@@ -7,8 +7,10 @@ import (
 	"time"
 )
 
-// maintain reconciles the store regularly until ctx is done.
+// maintain reconciles the store regularly until ctx is done. Workers that started together do it at different times.
 func (w *Worker) maintain(ctx context.Context) {
+	w.maintainOnce(ctx)
+	w.pauseFor(ctx, rand.N(w.options.Poll))
 	every := time.NewTicker(w.options.Poll)
 	defer every.Stop()
 	var pruned time.Time
