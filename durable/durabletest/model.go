@@ -39,10 +39,12 @@ type modelRun struct {
 	durable.Run
 
 	input, result []byte
+	ended         []byte // the fingerprint of the Commit that ended the run
 	journal       []durable.Entry
 	events        []durable.Event
 	waits         []modelWait
 	anyWait       bool
+	tokens        []modelToken // of waits, beside their TokenHash
 	signals       []durable.Signal
 	sent, handled int64
 	offer         int64
@@ -56,6 +58,9 @@ type modelWait struct {
 	checker string
 	until   time.Time
 }
+
+// modelToken is a token of a wait.
+type modelToken struct{ token, wait, hash string }
 
 type modelQueue struct {
 	needs  durable.Needs
@@ -199,7 +204,7 @@ func (m model) end(r *modelRun, s durable.Status) {
 		r.clearOwner()
 	}
 	if m.broken != "end keeps waits" {
-		r.waits = nil
+		m.dropWaits(r)
 	}
 	r.setAnswerBy()
 	for _, parent := range m.runs {

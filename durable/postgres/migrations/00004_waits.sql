@@ -32,6 +32,15 @@ CREATE INDEX waits_deadline ON waits (deadline) WHERE answered IS NULL AND deadl
 CREATE INDEX waits_checker ON waits (checker, kind, host, asked, run_id) WHERE answered IS NULL;
 CREATE INDEX waits_checked_until ON waits (kind, host, checked_until) WHERE answered IS NULL AND checked_until IS NOT NULL;
 
+-- Tokens of waits beside those in waits: further ones, and those of waits that the run does not have any more.
+CREATE TABLE tokens (
+	token bytea PRIMARY KEY, -- the SHA-256
+	run   bigint NOT NULL REFERENCES runs ON DELETE CASCADE,
+	wait  text COLLATE "C" NOT NULL, -- the id
+	hash  text NOT NULL
+);
+CREATE INDEX tokens_run ON tokens (run);
+
 ALTER TABLE runs
 	ADD COLUMN any_wait     boolean NOT NULL DEFAULT false, -- one wait that has happened is enough
 	ADD COLUMN submitted_by text NOT NULL DEFAULT '';
@@ -69,7 +78,7 @@ CREATE INDEX waivers_expires ON waivers (expires) WHERE revoked IS NULL;
 
 -- convert.go has checked that runs wait only for what the version before knows.
 
-DROP TABLE waivers, audit;
+DROP TABLE waivers, audit, tokens;
 ALTER TABLE runs DROP COLUMN any_wait, DROP COLUMN submitted_by;
 DROP INDEX waits_checked_until, waits_checker, waits_deadline, waits_kind, waits_open;
 ALTER TABLE waits DROP COLUMN run_id, DROP COLUMN kind, DROP COLUMN host, DROP COLUMN checker, DROP COLUMN checked_until,
