@@ -244,7 +244,7 @@ func (s State) MayAskAgain() bool {
 	limits := l.account.limits
 	limits.Steps = 0
 	spent := l.account.total()
-	return limits.checkSpending(&spent, l.account.run.Started, State{}) == nil && l.account.exceededAbove() == nil
+	return limits.checkSpending(&spent, *l.account.run, State{}) == nil && l.account.exceededAbove() == nil
 }
 
 // tellSteps returns how many of n steps are new to the runs above. A step that a processor repeats is not new.
@@ -372,7 +372,7 @@ func (a *account) exceeded(s State) bool {
 		return a.limits.Steps != 0 && s.RunStepCount() >= a.limits.Steps
 	}
 	spent := a.total()
-	return a.limits.checkSpending(&spent, a.run.Started, State{}) != nil
+	return a.limits.checkSpending(&spent, *a.run, State{}) != nil
 }
 
 // exceededAbove returns the reached limit of a run above; nil when there is none.

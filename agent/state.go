@@ -346,6 +346,7 @@ func (s State) suspend() State {
 func (s State) resumeRun(request *Request, l *live) State {
 	d := s.copyWithFrame()
 	d.status, d.request, d.live, d.asking = StatusRunning, request, l, nil
+	d.run.Idle += l.idle
 	return State{d}
 }
 

@@ -149,6 +149,11 @@ type Catalogue interface {
 	Signal(ctx context.Context, id agent.RunID, s Signal) error
 	// SetDenyTools sets the switch that denies every tool.
 	SetDenyTools(ctx context.Context, s Switch) error
+	// KeyID returns the ID of the key that SetKeyID has recorded; empty when there is none. Encrypt records the ID of the
+	// key that it writes with, so that a process without a key does not write plain data beside encrypted data.
+	KeyID(ctx context.Context) (string, error)
+	// SetKeyID records the ID of a key in place of the one before.
+	SetKeyID(ctx context.Context, id string) error
 	// Delete removes a run with all its data. It returns a *HeldError while a process holds the run.
 	Delete(ctx context.Context, id agent.RunID) error
 	// Prune deletes the runs that ended before a time, and returns their number. It may delete in

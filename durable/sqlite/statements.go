@@ -33,7 +33,7 @@ const (
 var (
 	reads = []string{
 		selectRun, selectPosition, selectInput, selectResult, selectEntries, selectEvents, selectWaits, selectByToken, selectSpare,
-		selectSignals, selectReadyQueues, selectQueues, selectOwed, selectUnpolled, selectServed, lookForWork, selectDeny, selectWaivers,
+		selectSignals, selectReadyQueues, selectQueues, selectOwed, selectUnpolled, selectServed, lookForWork, selectDeny, selectKeyID, selectWaivers,
 	}
 	writes = []string{
 		insertRun, selectByKey, selectQueue, insertQueue, insertInput, insertLabel,
@@ -43,6 +43,6 @@ var (
 		selectStates, updateAnswer, updatePartial, updateChecker, insertRecord, insertWaiver, updateWaiver, hasWaiver,
 		updateCancel, wakeCancelled, updatePause, updateResume, countSignal, insertSignal,
 		reconcileExpired, reconcileOverdue, reconcileDue, selectUnstarted, endUnstarted, selectLate,
-		updateOffered, updatePolled, deleteRun, pruneRuns, pruneQueues, upsertDeny,
+		updateOffered, updatePolled, deleteRun, pruneRuns, pruneQueues, upsertDeny, upsertKeyID,
 	}
 )

@@ -1,6 +1,7 @@
 -- Reverts up.sql. waitsmigration.go has checked that version 3 can hold all waits. Answers that did not decide, audit
 -- records, waivers and names of people are lost.
 
+DROP TABLE encryption;
 DROP TABLE tokens;
 DROP TRIGGER audit_forgets;
 DROP TABLE waivers;

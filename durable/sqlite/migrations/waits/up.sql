@@ -53,6 +53,15 @@ CREATE TABLE tokens (
 
 CREATE INDEX tokens_by_run ON tokens (run);
 
+-- The ID of the key with which data was last encrypted: see durable.Encrypt. The mark of encrypted data is before the ID in it.
+CREATE TABLE encryption (
+    only   INTEGER PRIMARY KEY CHECK (only = 1),
+    key_id TEXT NOT NULL
+) STRICT;
+
+INSERT INTO encryption (only, key_id)
+    SELECT 1, lower(hex(substr(data, 5, 8))) FROM (SELECT data FROM entries ORDER BY run DESC, seq DESC LIMIT 1) WHERE substr(data, 1, 4) = x'00676b31';
+
 -- Records stay when their run is deleted. A number is never used again.
 CREATE TABLE audit (
     n       INTEGER PRIMARY KEY AUTOINCREMENT,
