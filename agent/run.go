@@ -47,17 +47,6 @@ type Run struct {
 	Iteration int    `json:"iteration,omitempty"`
 	// Started is when the run began.
 	Started time.Time `json:"started"`
-	// Idle is how long the run was parked or in no process since then. Limits on time do not count it.
-	Idle time.Duration `json:"idle_ns,omitempty"`
-}
-
-// Elapsed returns how long the run has been running: the time since it started, without Idle. It is zero for a run that has
-// no start.
-func (r Run) Elapsed() time.Duration {
-	if r.Started.IsZero() {
-		return 0
-	}
-	return max(time.Since(r.Started)-r.Idle, 0)
 }
 
 // Run runs the agent on s with input appended, until it is done or stopped, and returns
@@ -93,7 +82,7 @@ type RunSettings struct {
 	// so they must be set again to resume the run.
 	Limits Limits
 	// Idle, with Resume, is how long the run was not running since the state was stored:
-	// see Run.Idle. Zero means the time since the last question was asked that the run
+	// see State.Elapsed. Zero means the time since the last question was asked that the run
 	// waited for, if there is one.
 	Idle time.Duration
 

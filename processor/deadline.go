@@ -55,7 +55,7 @@ func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) m
 // signal returns the signal for the end of the time that starts now.
 func (d deadline) signal(s agent.State) agent.Signal {
 	elapsed := max(d.limit, 0)
-	elapsed += s.Run().Elapsed()
+	elapsed += s.Elapsed()
 	return agent.Signal{
 		Reason:  agent.StopTimeLimit,
 		Message: d.message,

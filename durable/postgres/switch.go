@@ -49,8 +49,8 @@ func (s *Store) KeyID(ctx context.Context) (id string, err error) {
 // SetKeyID records the ID of a key: see durable.Store. Repeating the call is safe.
 func (s *Store) SetKeyID(ctx context.Context, id string) error {
 	return s.call(ctx, "record the ID of the key", func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, `INSERT INTO encryption (only, key_id) VALUES (true, $1)
-			ON CONFLICT (only) DO UPDATE SET key_id = excluded.key_id`, text(id))
+		_, err := s.pool.Exec(ctx, `INSERT INTO encryption (single, key_id) VALUES (true, $1)
+			ON CONFLICT (single) DO UPDATE SET key_id = excluded.key_id`, text(id))
 		return err
 	})
 }

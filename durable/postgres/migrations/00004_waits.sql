@@ -43,10 +43,10 @@ CREATE INDEX tokens_run ON tokens (run);
 
 -- The ID of the key with which data was last encrypted: see durable.Encrypt. The mark of encrypted data is before the ID in it.
 CREATE TABLE encryption (
-	only   boolean PRIMARY KEY CHECK (only),
+	single boolean PRIMARY KEY CHECK (single),
 	key_id text NOT NULL
 );
-INSERT INTO encryption (only, key_id) SELECT true, encode(substring(e.data FROM 5 FOR 8), 'hex')
+INSERT INTO encryption (single, key_id) SELECT true, encode(substring(e.data FROM 5 FOR 8), 'hex')
 	FROM (SELECT data FROM entries ORDER BY run DESC, seq DESC LIMIT 1) e WHERE substring(e.data FROM 1 FOR 4) = '\x00676b31';
 
 ALTER TABLE runs
