@@ -41,6 +41,8 @@ type aboutJSON struct {
 	Run         Run       `json:"run,omitzero"`
 	First       int       `json:"first,omitempty"`
 	UsageBefore *Usage    `json:"usage_before,omitempty"`
+	// Idle is as in stateJSON.
+	Idle int64 `json:"idle_ns,omitempty"`
 }
 
 func (s State) changesSince(since State) (*changesJSON, error) {
@@ -49,8 +51,8 @@ func (s State) changesSince(since State) (*changesJSON, error) {
 		Version: stateVersion, Status: d.status, Signal: d.signal,
 		Accepted: int(d.accepted), Failures: int(d.failures), RunUsage: d.usage, Children: d.children,
 	}
-	if since.data == nil || d.frame != old.frame && (d.session != old.session || d.run != old.run || d.first != old.first) {
-		form.About = &aboutJSON{d.session, d.run, d.first, &d.before}
+	if since.data == nil || d.frame != old.frame && (d.session != old.session || d.run != old.run || d.first != old.first || d.idle != old.idle) {
+		form.About = &aboutJSON{d.session, d.run, d.first, &d.before, int64(d.idle)}
 		form.About.Run.Started = d.run.Started.UTC()
 	}
 	if n := old.messages.Len(); n <= d.messages.Len() && (n == 0 || d.messages.At(n-1) == old.messages.At(n-1)) {
@@ -146,7 +148,7 @@ func (f *stateJSON) change(c *changesJSON) error {
 		return err
 	}
 	if c.About != nil {
-		f.Session, f.Run, f.First, f.UsageBefore = c.About.Session, c.About.Run, c.About.First, c.About.UsageBefore
+		f.Session, f.Run, f.First, f.UsageBefore, f.Idle = c.About.Session, c.About.Run, c.About.First, c.About.UsageBefore, c.About.Idle
 	}
 	f.Status, f.Signal, f.Accepted, f.Failures, f.RunUsage, f.Children = c.Status, c.Signal, c.Accepted, c.Failures, c.RunUsage, c.Children
 	f.Messages = append(f.Messages[:c.MessagesFrom], c.Messages...)

@@ -81,6 +81,10 @@ type RunSettings struct {
 	// counts. Time also interrupts the current step. A state does not hold these limits,
 	// so they must be set again to resume the run.
 	Limits Limits
+	// Idle, with Resume, is how long the run was not running since the state was stored:
+	// see State.Elapsed. Zero means the time since the last question was asked that the run
+	// waited for, if there is one.
+	Idle time.Duration
 
 	onStep  func(State) bool // called after each step; false ends the run
 	onDelta func(Delta)
@@ -178,7 +182,10 @@ func (a *Agent) resumeRun(ctx context.Context, settings RunSettings, s State) mo
 	if err := a.missing(ctx, s); err != nil {
 		return mo.Err[State](err)
 	}
-	l := &live{observer: a.config.Observer, onDelta: settings.onDelta, onEvent: settings.onEvent, onStep: settings.onStep, resumed: true}
+	l := &live{
+		observer: a.config.Observer, onDelta: settings.onDelta, onEvent: settings.onEvent, onStep: settings.onStep, resumed: true,
+		idle: s.idleTime(ctx, settings.Idle),
+	}
 	if settings.conversation != nil {
 		settings.conversation.resumed = true
 	}
@@ -186,6 +193,27 @@ func (a *Agent) resumeRun(ctx context.Context, settings RunSettings, s State) mo
 	s = a.withControls(s.resumeRun(a.requestOf(&settings), l))
 	l.account.start(ctx, s, a.limits, settings.Limits)
 	return a.finishRun(ctx, &settings, s, a.run(startedrun.Within(ctx, l), s))
+}
+
+// idleTime returns how long the run of s, which is about to be resumed, was not running. Given is what the caller knows. A
+// sub-agent was idle as long as the run above.
+func (s State) idleTime(ctx context.Context, given time.Duration) time.Duration {
+	if given != 0 {
+		return max(given, 0)
+	}
+	if above, ok := startedrun.Above(ctx).(*live); ok && above != nil && above.idle > 0 {
+		return above.idle
+	}
+	var asked time.Time
+	for _, i := range s.Interventions() {
+		if i.Asked.After(asked) {
+			asked = i.Asked
+		}
+	}
+	if asked.IsZero() {
+		return 0
+	}
+	return max(time.Since(asked), 0)
 }
 
 // hasInput reports whether the state has input that was not accepted.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // live is the data of a run while it runs; it is not kept in JSON.
@@ -13,7 +14,8 @@ type live struct {
 	onDelta  func(Delta)
 	onEvent  func(Event) // set by a stream; receives all events
 	onStep   func(State) bool
-	resumed  bool // from a stored state
+	resumed  bool          // from a stored state
+	idle     time.Duration // how long the run was not running before it was resumed
 	account  account
 
 	asked  atomic.Bool // the observer received InferenceStarted

@@ -5,6 +5,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/samber/mo"
 
@@ -129,6 +130,7 @@ type account struct {
 	extra  Limits // of RunSettings, which no criterion checks
 	simple bool   // there is no limit except on steps
 	run    *Run   // of the frame
+	began  time.Time
 
 	children atomic.Pointer[Spending] // usage of the runs below; nil before their first model call
 
@@ -153,6 +155,7 @@ func (a *account) start(ctx context.Context, s State, limits, extra Limits) {
 	d := s.read()
 	limits = limits.Merge(extra)
 	a.limits, a.extra, a.simple, a.run = limits, extra, limits == (Limits{Steps: limits.Steps}), &d.run
+	a.began = d.began()
 	a.above, _ = startedrun.Above(ctx).(*live)
 	a.at = d
 	if d.steps.Len() > d.first || d.open != nil {
@@ -244,7 +247,7 @@ func (s State) MayAskAgain() bool {
 	limits := l.account.limits
 	limits.Steps = 0
 	spent := l.account.total()
-	return limits.checkSpending(&spent, l.account.run.Started, State{}) == nil && l.account.exceededAbove() == nil
+	return limits.checkSpending(&spent, l.account.began, State{}) == nil && l.account.exceededAbove() == nil
 }
 
 // tellSteps returns how many of n steps are new to the runs above. A step that a processor repeats is not new.
@@ -372,7 +375,7 @@ func (a *account) exceeded(s State) bool {
 		return a.limits.Steps != 0 && s.RunStepCount() >= a.limits.Steps
 	}
 	spent := a.total()
-	return a.limits.checkSpending(&spent, a.run.Started, State{}) != nil
+	return a.limits.checkSpending(&spent, a.began, State{}) != nil
 }
 
 // exceededAbove returns the reached limit of a run above; nil when there is none.

@@ -373,7 +373,7 @@ func TestLimitsOfOneRun(t *testing.T) {
 	}
 }
 
-// What a run and the runs below it used before it was resumed counts, and so does the time that it was parked.
+// What a run and the runs below it used before it was resumed counts, but not the time that it was parked.
 func TestLimitsOfAResumedRun(t *testing.T) {
 	asks := made(t, agent.Config{Name: "child", Driver: counting("write", 1), Executor: &wantsYes{}, Approver: agent.ParkApprover})
 	parent := made(t, agent.Config{Name: "parent", Driver: counting("delegate", 1), Executor: &delegates{to: asks}, Parallel: 2})
@@ -384,7 +384,7 @@ func TestLimitsOfAResumedRun(t *testing.T) {
 	}{
 		"steps":  {agent.Limits{Steps: 3}, agent.StopStepsLimit, 3},
 		"tokens": {agent.Limits{Tokens: 30}, agent.StopTokenLimit, 3},
-		"time":   {agent.Limits{Time: time.Hour}, agent.StopTimeLimit, 3},
+		"time":   {agent.Limits{Time: time.Hour}, agent.StopCompleted, 6},
 		"enough": {agent.Limits{Steps: 7, Tokens: 70, Time: 3 * time.Hour}, agent.StopCompleted, 6},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ type Limits struct {
 	Tokens int64
 	// Cost is the maximum cost in US dollars.
 	Cost float64
-	// Time is the maximum time since the start of the run. Time that the run was parked counts.
+	// Time is the maximum time that the run is running: see State.Elapsed. Time that it was parked does not count.
 	Time time.Duration
 }
 
@@ -54,13 +54,13 @@ func smaller[N int | int64 | float64 | time.Duration](a, b N) N {
 // reason ranks highest. It returns None while the run may continue. The signal's Source is empty.
 func (l Limits) StopFor(s State) mo.Option[Signal] {
 	spent := s.Spending()
-	if over := l.checkSpending(&spent, s.Run().Started, s); over != nil {
+	if over := l.checkSpending(&spent, s.read().began(), s); over != nil {
 		return mo.Some(*over)
 	}
 	return mo.None[Signal]()
 }
 
-// checkSpending returns the signal for the usage of a run that began at began. S may be the zero State.
+// checkSpending returns the signal for the usage of a run that has been running since began: see stateData.began. S may be the zero State.
 func (l Limits) checkSpending(spent *Spending, began time.Time, s State) *Signal {
 	if spent.Usage.InputTokens < 0 || spent.Usage.OutputTokens < 0 || spent.Usage.Tokens() < 0 { // the sum overflowed
 		spent.Unclear = true
@@ -157,7 +157,7 @@ func (a *account) checkBelow(spent *Spending) *Signal {
 	if a.limits == (Limits{}) {
 		return nil
 	}
-	over := a.limits.checkSpending(spent, a.run.Started, State{})
+	over := a.limits.checkSpending(spent, a.began, State{})
 	if over != nil {
 		over.Source = "limits of run " + string(a.run.ID)
 		over.Message = fmt.Sprintf("the run that this one belongs to, %s of agent %q: %s", a.run.ID, a.run.Agent, over.Message)
@@ -171,7 +171,7 @@ func (a *account) exceededExtra(s State) *Signal {
 		return nil
 	}
 	spent := a.total()
-	over := a.extra.checkSpending(&spent, a.run.Started, s)
+	over := a.extra.checkSpending(&spent, a.began, s)
 	if over != nil {
 		over.Source = extraSource
 	}
@@ -187,9 +187,9 @@ func (a *account) withTimeLimit(ctx context.Context) (context.Context, context.C
 	}
 	over := &SignalError{Signal{
 		Reason: StopTimeLimit, Message: fmt.Sprintf("the time limit of %s has passed", max(limit, 0)), Source: extraSource,
-		Details: map[string]any{"elapsedSeconds": max(limit, time.Since(a.run.Started)).Seconds(), "maxSeconds": max(limit, 0).Seconds()},
+		Details: map[string]any{"elapsedSeconds": max(limit, time.Since(a.began)).Seconds(), "maxSeconds": max(limit, 0).Seconds()},
 	}}
-	return context.WithDeadlineCause(ctx, a.run.Started.Add(limit), over)
+	return context.WithDeadlineCause(ctx, a.began.Add(limit), over)
 }
 
 // extraSource is the source of the signals of RunSettings.Limits.

@@ -47,6 +47,7 @@ type stateData struct {
 type frame struct {
 	session SessionID
 	run     Run
+	idle    time.Duration // how long the run was not running since it started
 	status  Status
 	first   int   // index of the run's first step
 	before  Usage // of earlier runs
@@ -346,7 +347,26 @@ func (s State) suspend() State {
 func (s State) resumeRun(request *Request, l *live) State {
 	d := s.copyWithFrame()
 	d.status, d.request, d.live, d.asking = StatusRunning, request, l, nil
+	d.idle += l.idle
 	return State{d}
+}
+
+// Elapsed returns how long the current or last run has been running: the time since it started, without the time that it was
+// parked or in no process. Limits on time count it. It is zero when there is no run.
+func (s State) Elapsed() time.Duration {
+	began := s.read().began()
+	if began.IsZero() {
+		return 0
+	}
+	return max(time.Since(began), 0)
+}
+
+// began returns when the run would have begun if it had always been running; zero when there is no run.
+func (d *stateData) began() time.Time {
+	if d.run.Started.IsZero() {
+		return time.Time{}
+	}
+	return d.run.Started.Add(d.idle)
 }
 
 // acceptMessages returns s with all its messages accepted.

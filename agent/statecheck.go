@@ -37,6 +37,7 @@ func (f *stateJSON) check() error {
 		checkRange("/first", f.First, 0, len(f.Steps)),
 		checkRange("/failures", f.Failures, 0, len(f.Steps)-f.First),
 		errorBelow("/run", f.Run.check()),
+		checkRange("/idle_ns", int(f.Idle), 0, math.MaxInt64),
 		errorBelow("/signal", f.Signal.check()),
 		errorBelow("/usage_before", f.UsageBefore.check()),
 		errorBelow("/run_usage", f.RunUsage.check()),

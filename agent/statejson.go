@@ -39,9 +39,11 @@ func checkVersion(version int) error {
 
 // stateJSON is the JSON form of a state.
 type stateJSON struct {
-	Version  int           `json:"version"`
-	Session  SessionID     `json:"session,omitempty"`
-	Run      Run           `json:"run,omitzero"`
+	Version int       `json:"version"`
+	Session SessionID `json:"session,omitempty"`
+	Run     Run       `json:"run,omitzero"`
+	// Idle is how long the run was not running since it started.
+	Idle     int64         `json:"idle_ns,omitempty"`
 	Status   Status        `json:"status,omitempty"`
 	Signal   *Signal       `json:"signal,omitempty"`
 	Messages []messageJSON `json:"messages,omitempty"`
@@ -149,7 +151,7 @@ func readState(data []byte) (stateJSON, error) {
 func (s State) form() (stateJSON, error) {
 	d := s.read()
 	form := stateJSON{
-		Version: stateVersion, Session: d.session, Run: d.run, Status: d.status, Signal: d.signal,
+		Version: stateVersion, Session: d.session, Run: d.run, Idle: int64(d.idle), Status: d.status, Signal: d.signal,
 		Accepted: int(d.accepted), First: d.first, Failures: int(d.failures), UsageBefore: &d.before, RunUsage: d.usage, Children: d.children,
 		Messages: make([]messageJSON, 0, d.messages.Len()), Steps: make([]stepJSON, 0, d.steps.Len()),
 	}
@@ -172,7 +174,7 @@ func (f *stateJSON) toState() State {
 	steps := lo.Map(f.Steps, func(r stepJSON, _ int) StepRecord { return r.record(messages) })
 	return State{&stateData{
 		frame: &frame{
-			session: f.Session, run: f.Run, status: f.Status, first: f.First, before: *cmp.Or(f.UsageBefore, &noUsage),
+			session: f.Session, run: f.Run, idle: time.Duration(f.Idle), status: f.Status, first: f.First, before: *cmp.Or(f.UsageBefore, &noUsage),
 			children: f.Children, open: f.OpenStep.toOpenStep(),
 		},
 		messages: plog.Of(messages...), accepted: toInt32(f.Accepted),

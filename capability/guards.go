@@ -30,7 +30,8 @@ type UseGuards struct {
 	// Cost is the maximum cost in US dollars. If the cost of a model call is unknown, the
 	// guard ends the run.
 	Cost float64
-	// Time is the maximum time of a run. This limit also interrupts the current step.
+	// Time is the maximum time that a run is running; time that it was parked does not count. This limit also interrupts the
+	// current step.
 	Time time.Duration
 	// FinishReasons ends the run when the model stops for one of these reasons. This limit is
 	// soft: a Stop hook can make the run continue.

@@ -76,8 +76,8 @@ func Cost(limit float64) agent.Criterion {
 	return newLimit("Cost", fmt.Sprintf("%g", limit), agent.Limits{Cost: orNothing(limit)})
 }
 
-// Time stops a run, for agent.StopTimeLimit, when more than limit has passed since the run
-// started; the runs that it started are stopped, too. The signal's details are elapsedSeconds
+// Time stops a run, for agent.StopTimeLimit, when it has been running for more than limit; time
+// that it was parked does not count. The runs that it started are stopped, too. The signal's details are elapsedSeconds
 // and maxSeconds. It has no opinion on a state without a run. It does not interrupt a step:
 // see processor.Deadline.
 func Time(limit time.Duration) agent.Criterion {

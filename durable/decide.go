@@ -195,7 +195,7 @@ func Decide(ctx context.Context, store Store, w Wait, a agent.Approval) (Wait, e
 			return w, fmt.Errorf("answering %s of run %s: %w", w.ID, w.Run, err)
 		}
 		hash := w.Hash
-		if w, err = findWait(ctx, store, w.Run, w.ID); err == nil && w.Hash != hash {
+		if w, err = FindWait(ctx, store, w.Run, w.ID); err == nil && w.Hash != hash {
 			err = fmt.Errorf("answering %s of run %s: %w", w.ID, w.Run, ErrNotFound)
 		}
 		if err != nil {
@@ -306,7 +306,12 @@ func refuses(ctx context.Context, store Store, w Wait, questions agent.Questions
 	}) {
 		return a.Identity + " has approved it already", nil
 	}
-	needs := lo.Uniq(lo.Map(open, func(q agent.Question, _ int) string { return q.Needs() }))
+	needs := lo.Uniq(lo.Map(open, func(q agent.Question, _ int) string {
+		if q.Gate != nil {
+			return fmt.Sprintf("%s (gate %s): people can only reject it", q.Needs(), q.By)
+		}
+		return q.Needs()
+	}))
 	return strings.Join(needs, "; "), nil
 }
 
@@ -336,10 +341,10 @@ func sameAnswers(before, after agent.Questions) bool {
 	return true
 }
 
-// Approve records an answer about a call of a run that waits, or about one of its waits: see Decide. It returns
+// Approve records an answer about a call of a run that waits, or about one of its waits: see FindWait and Decide. It returns
 // ErrNotFound when there is no such wait.
 func Approve(ctx context.Context, store Store, id agent.RunID, wait string, a agent.Approval) error {
-	w, err := findWait(ctx, store, id, wait)
+	w, err := FindWait(ctx, store, id, wait)
 	if err != nil {
 		return err
 	}
@@ -347,15 +352,24 @@ func Approve(ctx context.Context, store Store, id agent.RunID, wait string, a ag
 	return err
 }
 
-// findWait returns a wait of a run.
-func findWait(ctx context.Context, store Store, id agent.RunID, wait string) (Wait, error) {
+// FindWait returns the wait of a run with an ID. The ID of a call about which only gates ask stands for the first of their waits
+// that is open: rejecting one rejects all of them. It returns ErrNotFound when there is none.
+func FindWait(ctx context.Context, store Store, id agent.RunID, wait string) (Wait, error) {
 	all, err := store.Waits(ctx, id)
 	if err != nil {
 		return Wait{}, fmt.Errorf("answering for run %s: %w", id, err)
 	}
-	w, ok := lo.Find(all, func(w Wait) bool { return w.ID == wait })
-	if !ok {
+	if w, ok := lo.Find(all, func(w Wait) bool { return w.ID == wait }); ok {
+		return w, nil
+	}
+	gates := lo.Filter(all, func(w Wait, _ int) bool {
+		i, err := InterventionOf(w)
+		_, isGate := GateOf(w, i)
+		return err == nil && isGate && i.CallID() == wait
+	})
+	if len(gates) == 0 {
 		return Wait{}, fmt.Errorf("answering %q of run %s: %w", wait, id, ErrNotFound)
 	}
-	return w, nil
+	open, _ := lo.Find(gates, func(w Wait) bool { return w.Answer == nil })
+	return lo.Ternary(open.ID != "", open, gates[0]), nil
 }

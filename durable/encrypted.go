@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/samber/lo"
@@ -53,7 +54,7 @@ func (e *DecryptError) Error() string { return fmt.Sprintf("decrypting %s: %s", 
 // is visible, too. Each item grows by forty bytes. The same data at the same place encrypts to the same
 // bytes, so that a store call can be repeated.
 func Encrypt(s Store, e Encryption) (Store, error) {
-	x := &encrypted{Store: s, keys: map[keyID]dataKey{}, allowPlain: e.AllowPlain}
+	x := &encrypted{Store: s, keys: map[keyID]dataKey{}, allowPlain: e.AllowPlain, marks: new(keyMark)}
 	for i, key := range append([][]byte{e.Key}, e.Old...) {
 		if len(key) != 32 {
 			return nil, fmt.Errorf("encrypting a store: key %d has %d bytes: expected 32 random bytes", i, len(key))
@@ -114,6 +115,36 @@ type encrypted struct {
 	first      keyID
 	keys       map[keyID]dataKey
 	allowPlain bool
+	marks      *keyMark
+}
+
+// keyMark remembers that the first write of a process has looked at the ID of the key in its store.
+type keyMark struct {
+	mu   sync.Mutex
+	done bool
+}
+
+// once calls look, until it has returned no error.
+func (m *keyMark) once(look func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.done {
+		return nil
+	}
+	err := look()
+	m.done = err == nil
+	return err
+}
+
+// recordKey records in the store the key that data is encrypted with.
+func (x encrypted) recordKey(ctx context.Context) error {
+	return x.marks.once(func() error {
+		recorded, err := x.Store.KeyID(ctx)
+		if err != nil || recorded == x.first.String() {
+			return err
+		}
+		return x.Store.SetKeyID(ctx, x.first.String())
+	})
 }
 
 func (x encrypted) sealData(data []byte, p spot) []byte {
@@ -184,6 +215,9 @@ func signalSpot(run agent.RunID, s Signal) spot {
 
 // Commit implements Store.
 func (x encrypted) Commit(ctx context.Context, l Lease, c Commit) (err error) {
+	if err := x.recordKey(ctx); err != nil {
+		return err
+	}
 	c.Entries = slices.Clone(c.Entries)
 	for i, e := range c.Entries {
 		c.Entries[i].Data = x.sealData(e.Data, entrySpot(l.Run, e))
@@ -223,6 +257,9 @@ func (x encrypted) sealJobs(jobs []Job) ([]Job, error) {
 // Submit implements Store.
 func (x encrypted) Submit(ctx context.Context, jobs ...Job) ([]Run, error) {
 	jobs, err := x.sealJobs(jobs)
+	if err == nil {
+		err = x.recordKey(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +269,9 @@ func (x encrypted) Submit(ctx context.Context, jobs ...Job) ([]Run, error) {
 // Begin implements Store.
 func (x encrypted) Begin(ctx context.Context, j Job, owner string, ttl time.Duration) (Lease, error) {
 	jobs, err := x.sealJobs([]Job{j})
+	if err == nil {
+		err = x.recordKey(ctx)
+	}
 	if err != nil {
 		return Lease{}, err
 	}
@@ -272,10 +312,18 @@ func (x encrypted) Events(ctx context.Context, id agent.RunID, after int64, limi
 
 // Signal implements Store. Only the text of added context is encrypted: a store compares the other texts.
 func (x encrypted) Signal(ctx context.Context, id agent.RunID, s Signal) error {
-	if s.Kind == SignalContext || s.Kind == SignalResume && s.Text != "" {
+	if s.hasText() {
+		if err := x.recordKey(ctx); err != nil {
+			return err
+		}
 		s.Text = base64.StdEncoding.EncodeToString(x.sealData([]byte(s.Text), signalSpot(id, s)))
 	}
 	return x.Store.Signal(ctx, id, s)
+}
+
+// hasText reports whether the signal adds a text to a conversation.
+func (s Signal) hasText() bool {
+	return s.Kind == SignalContext || s.Kind == SignalResume && s.Text != ""
 }
 
 // Signals implements Store.

@@ -286,7 +286,7 @@ func TestRequirePlain(t *testing.T) {
 	assert.NotEmpty(t, refused.Key)
 	assert.Contains(t, refused.Error(), "encrypted with key "+refused.Key)
 
-	open, err := plain.Submit(t.Context(), durable.Job{Input: []byte("open")})
+	open, err := inner.Submit(t.Context(), durable.Job{Input: []byte("open")})
 	require.NoError(t, err)
 	for _, s := range []durable.Store{inner, plain} {
 		input, err := s.Input(t.Context(), open[0].ID)
@@ -294,6 +294,50 @@ func TestRequirePlain(t *testing.T) {
 		assert.Equal(t, "open", string(input))
 	}
 }
+
+// Without a key, plain data is not written beside encrypted data, by whatever method.
+func TestPlainDataIsNotWrittenBesideEncryptedData(t *testing.T) {
+	inner := openStore(t)
+	for range 2 {
+		_, err := durable.RequirePlain(inner).Submit(t.Context(), durable.Job{ID: "before"})
+		if err == nil {
+			continue // the store has no data yet
+		}
+		require.ErrorIs(t, err, durable.ErrExists)
+	}
+	encrypted, err := durable.Encrypt(inner, durable.Encryption{Key: make([]byte, 32)})
+	require.NoError(t, err)
+	lease, err := encrypted.Begin(t.Context(), durable.Job{ID: "r"}, "one", time.Hour)
+	require.NoError(t, err)
+	id, err := inner.KeyID(t.Context())
+	require.NoError(t, err)
+	plain := durable.RequirePlain(inner)
+	for name, err := range map[string]error{
+		"submit":  second(plain.Submit(t.Context(), durable.Job{})),
+		"begin":   second(plain.Begin(t.Context(), durable.Job{}, "one", time.Hour)),
+		"commit":  plain.Commit(t.Context(), lease, durable.Commit{Entries: []durable.Entry{{Seq: 1}}}),
+		"context": plain.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalContext, Text: "open"}),
+		"answer":  plain.Answer(t.Context(), "r", durable.Answer{}),
+		"waiver":  plain.AddWaiver(t.Context(), durable.Waiver{ID: "w"}),
+	} {
+		refused, ok := errors.AsType[*durable.DecryptError](err)
+		if assert.True(t, ok, "%s: %v", name, err) {
+			assert.Equal(t, id, refused.Key, name)
+		}
+	}
+	require.NoError(t, plain.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalCancel}), "it has no data")
+
+	// Another key takes the place of the first.
+	other, err := durable.Encrypt(inner, durable.Encryption{Key: bytes.Repeat([]byte{1}, 32), Old: [][]byte{make([]byte, 32)}})
+	require.NoError(t, err)
+	_, err = other.Submit(t.Context(), durable.Job{})
+	require.NoError(t, err)
+	now, err := inner.KeyID(t.Context())
+	require.NoError(t, err)
+	assert.NotEqual(t, id, now)
+}
+
+func second[T any](_ T, err error) error { return err }
 
 // A text that happens to be base64 is not taken for an encrypted one.
 func TestPlainContextThatLooksEncoded(t *testing.T) {

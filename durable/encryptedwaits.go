@@ -112,6 +112,9 @@ func (x encrypted) WaitByToken(ctx context.Context, tokenHash [32]byte) (Wait, e
 
 // Answer implements Store.
 func (x encrypted) Answer(ctx context.Context, id agent.RunID, answers ...Answer) error {
+	if err := x.recordKey(ctx); err != nil {
+		return err
+	}
 	sealed := slices.Clone(answers)
 	for i, a := range answers {
 		sealed[i].Data = x.sealData(a.Data, answerSpot(id, a))
@@ -140,6 +143,9 @@ func (x encrypted) AuditRecords(ctx context.Context, f AuditFilter) ([]AuditReco
 
 // AddWaiver implements Store.
 func (x encrypted) AddWaiver(ctx context.Context, w Waiver) error {
+	if err := x.recordKey(ctx); err != nil {
+		return err
+	}
 	w.Data = x.sealData(w.Data, waiverSpot(w))
 	return x.Store.AddWaiver(ctx, w)
 }

@@ -7,3 +7,6 @@ func (k *Keeper) SetSettleTime(d time.Duration) { k.settle = d }
 
 // WaitsOf returns what the run of a notice waits for.
 func WaitsOf(n Notice) ([]Wait, error) { return n.asWaits() }
+
+// SetClock sets the clock of a worker that does not run yet.
+func (w *Worker) SetClock(now func() time.Time) { w.clock.now = now }

@@ -49,7 +49,7 @@ type Job struct {
 	By string
 	// Limits, unless zero, are the remaining budget: they limit the run and the runs below it, in
 	// addition to the limits of the agent; the stricter applies. What the run used before it was resumed
-	// counts, and Time begins with the first attempt. A run of a command has only a Time. See InputOf.
+	// counts; Time begins with the first attempt, and does not count while the run waits. A run of a command has only a Time. See InputOf.
 	Limits agent.Limits
 	// Demands are labels that a worker must have to run the job: label names with their values.
 	Demands map[string]string

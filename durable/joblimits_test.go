@@ -3,6 +3,7 @@ package durable_test
 import (
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -58,6 +59,62 @@ func TestJobLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A limit on time counts only the time in which a run was running: not while it was parked, nor while no process had it.
+func TestTimeLimitsDoNotCountWaiting(t *testing.T) {
+	guards := capability.UseGuards{Time: 30 * time.Minute}
+	approve := capability.UseApproval(agent.ParkApprover)
+	t.Run("parked", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store, w := openStore(t), newWorld()
+			k := durable.Keep(store, durable.Options{})
+			a := w.agent(t, k, asks("guard"), guards, approve)
+			s, err := a.RunWith(t.Context(), agent.RunSettings{ID: "run"}, agent.NewState(), agent.UserText("go")).Get()
+			require.NoError(t, err)
+			waited := time.Duration(0)
+			for s.Waiting() {
+				time.Sleep(40 * time.Minute) // a question waits for an hour
+				waited += 40 * time.Minute
+				waits, err := store.Waits(t.Context(), "run")
+				require.NoError(t, err)
+				for _, one := range waits {
+					require.NoError(t, durable.Approve(t.Context(), store, "run", one.ID, agent.Approval{Verdict: agent.Approve}))
+				}
+				s, err = k.Resume(t.Context(), a, "run", durable.TakeFree).Get()
+				require.NoError(t, err)
+			}
+			assert.Equal(t, agent.StatusDone, s.Status(), "%v", s.StopSignal())
+			assert.Greater(t, waited, guards.Time)
+			assert.Equal(t, waited, (time.Since(s.Run().Started) - s.Elapsed()).Round(time.Minute))
+			assert.Less(t, s.Elapsed(), time.Hour)
+		})
+	})
+	t.Run("cut off", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w, inner := newWorld(), openStore(t)
+			dying := &brittle{Store: inner}
+			dying.left.Store(6)
+			k := durable.Keep(dying, durable.Options{Patience: -1})
+			require.Error(t, w.agent(t, k, guards).RunWith(t.Context(), agent.RunSettings{ID: "run"}, agent.NewState(), agent.UserText("go")).Error())
+			time.Sleep(2 * time.Hour)
+			k = durable.Keep(inner, durable.Options{})
+			a := w.agent(t, k, guards, approve)
+			s, err := k.Resume(t.Context(), a, "run", durable.TakeOver).Get()
+			require.NoError(t, err)
+			for s.Waiting() { // calls that may have happened
+				waits, err := inner.Waits(t.Context(), "run")
+				require.NoError(t, err)
+				for _, one := range waits {
+					require.NoError(t, durable.Approve(t.Context(), inner, "run", one.ID, agent.Approval{Verdict: agent.Approve}))
+				}
+				s, err = k.Resume(t.Context(), a, "run", durable.TakeFree).Get()
+				require.NoError(t, err)
+			}
+			assert.Equal(t, agent.StatusDone, s.Status(), "%v", s.StopSignal())
+			assert.Less(t, s.Elapsed(), time.Hour)
+		})
+	})
 }
 
 // Limits are stored with the input, in every store and encrypted too, and do not change the input.

@@ -36,8 +36,14 @@ const offerRetry = time.Minute
 func (w *Worker) maintainOnce(ctx context.Context) {
 	var done Reconciled
 	var queues []Needs
+	jump := w.clock.look()
+	if jump.Abs() > clockTolerance {
+		w.report(ctx, WorkerEvent{Kind: WorkerClockJumped, Jump: jump})
+	}
 	err := w.watchStore(ctx, func() (err error) {
-		done, err = w.store.Reconcile(ctx)
+		if jump <= clockTolerance {
+			done, err = w.store.Reconcile(ctx)
+		}
 		return err
 	})
 	if err == nil && done.Changed() {

@@ -41,7 +41,7 @@ func restoreClaim(entries []Entry) (*claim, error) {
 	c := &claim{done: map[string][]byte{}, begun: map[string]bool{}}
 	var changes [][]byte
 	for _, e := range entries {
-		c.entries = e.Seq
+		c.entries, c.left = e.Seq, e.At
 		switch {
 		case e.Kind.ofState():
 			changes = append(changes, e.Data)
@@ -181,7 +181,7 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 	if err != nil {
 		return fail(err)
 	}
-	return a.RunWith(context.WithValue(ctx, leased{}, c), agent.RunSettings{Resume: true, Limits: limits}, s)
+	return a.RunWith(context.WithValue(ctx, leased{}, c), agent.RunSettings{Resume: true, Limits: limits, Idle: max(time.Since(c.left), 1)}, s)
 }
 
 // start starts a job that has not begun: its journal has no state.

@@ -97,9 +97,11 @@ type Journal interface {
 	// Commit adds to the journal and the events of a leased run, updates its summary, and submits
 	// jobs, all or nothing. The Seqs of the entries must continue those of the journal; otherwise it
 	// returns a *SeqError. It returns ErrStale when the lease is not the newest; an expired lease is
-	// valid until another process takes the run or Reconcile frees it. A store whose replies can be lost
-	// takes a Commit for a repetition of the last one, and changes nothing, if all its values are equal and
-	// it has entries, events, or jobs with IDs. Callers that may repeat a Commit give its jobs IDs.
+	// valid until another process takes the run or Reconcile frees it. A Commit that ended the run may be
+	// repeated: if all its values are equal, it changes nothing and succeeds. A store whose replies can be lost
+	// also takes any other Commit for a repetition of the last one if all its values are equal and
+	// it has entries, events, or jobs with IDs: see Commit.Fingerprint. Callers that may repeat a Commit give its
+	// jobs IDs.
 	Commit(ctx context.Context, l Lease, c Commit) error
 	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
@@ -147,6 +149,11 @@ type Catalogue interface {
 	Signal(ctx context.Context, id agent.RunID, s Signal) error
 	// SetDenyTools sets the switch that denies every tool.
 	SetDenyTools(ctx context.Context, s Switch) error
+	// KeyID returns the ID of the key that SetKeyID has recorded; empty when there is none. Encrypt records the ID of the
+	// key that it writes with, so that a process without a key does not write plain data beside encrypted data.
+	KeyID(ctx context.Context) (string, error)
+	// SetKeyID records the ID of a key in place of the one before.
+	SetKeyID(ctx context.Context, id string) error
 	// Delete removes a run with all its data. It returns a *HeldError while a process holds the run.
 	Delete(ctx context.Context, id agent.RunID) error
 	// Prune deletes the runs that ended before a time, and returns their number. It may delete in
@@ -333,6 +340,8 @@ var (
 	ErrEnded = errors.New("the run has ended")
 	// ErrStale is returned when another process has claimed the run since.
 	ErrStale = errors.New("another process has claimed the run: this process must not write to it")
+	// ErrTokenSpent is returned for the token of a wait that its run does not have any more.
+	ErrTokenSpent = errors.New("the link was used, or the run has gone on")
 	// ErrAnswered is returned when another answer came first.
 	ErrAnswered = errors.New("the question is already answered")
 	// ErrMoreAnswers is returned when another answer came that did not decide: look again and repeat.

@@ -13,12 +13,17 @@ type Waiting interface {
 	// OpenWaits returns the waits without a decision that a filter selects, of runs that wait, or that are ready because a
 	// deadline has passed. The oldest come first, those of one time in the order of runs and IDs.
 	OpenWaits(ctx context.Context, f WaitFilter) ([]Wait, error)
-	// WaitByToken finds the wait that a token was made for, by the SHA-256 of the token. It returns ErrNotFound when
-	// there is none.
+	// WaitByToken finds the wait that a token was made for, by the SHA-256 of the token, which it returns as TokenHash. It
+	// returns ErrTokenSpent when the run does not have that wait any more, until the run is deleted, and ErrNotFound for
+	// an unknown token.
 	WaitByToken(ctx context.Context, tokenHash [32]byte) (Wait, error)
 	// SetToken sets the hash of the token of an open wait. It returns ErrExists when the wait has a token, and ErrNotFound
 	// when the run has no such wait.
 	SetToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error
+	// AddToken gives an open wait another token, by its hash: WaitByToken finds the wait by this token and by all others
+	// that the wait has. Wait.TokenHash does not change. Adding a token again does nothing. It returns ErrNotFound when the
+	// run has no such open wait.
+	AddToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error
 	// Answer records answers to waits of one waiting run, all or none. It returns ErrAnswered when
 	// one of the waits is already decided, even if the run does not wait any more, and otherwise ErrNotFound
 	// unless the run waits and has a wait with the ID and hash of each answer. It returns ErrMoreAnswers when

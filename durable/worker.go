@@ -51,6 +51,8 @@ type Worker struct {
 	measured time.Time
 	queues   map[Key]measuredQueue
 
+	clock clockWatch
+
 	free chan struct{} // receives when a run has ended
 	all  sync.WaitGroup
 
@@ -89,7 +91,7 @@ func NewWorker(store Store, o WorkerOptions) (*Worker, error) {
 	}
 	return &Worker{
 		store: store, options: o, owner: owner, metrics: newWorkerMetrics(o.Meters), state: WorkerStopped, free: make(chan struct{}, 1),
-		active: map[agent.RunID]Activity{},
+		active: map[agent.RunID]Activity{}, clock: clockWatch{now: time.Now},
 	}, nil
 }
 

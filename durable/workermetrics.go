@@ -72,7 +72,7 @@ func (m workerMetrics) record(ctx context.Context, e WorkerEvent) {
 		m.stalls.Add(ctx, 1)
 	case WorkerInDoubt:
 		m.doubts.Add(ctx, 1, metric.WithAttributeSet(needsAttributes(e.Run.Needs())))
-	case WorkerRecovered, WorkerUnserved: // the gauge says for how many runs
+	case WorkerRecovered, WorkerClockJumped, WorkerUnserved: // for the last, the gauge says for how many runs
 	}
 }
 

@@ -54,6 +54,8 @@ type WorkerEvent struct {
 	// Needs and Service describe the queue of WorkerUnserved.
 	Needs   Needs
 	Service Service
+	// Jump is by how much the clock was set, for WorkerClockJumped: above zero is ahead.
+	Jump time.Duration
 	// Err is the error of WorkerReleased or WorkerFailed.
 	Err error
 }
@@ -81,6 +83,9 @@ const (
 	// WorkerUnserved: runs of a queue have been ready for 70 seconds, and no worker has looked for such runs
 	// for as long. Every other worker reports that once, until the queue is served or empty.
 	WorkerUnserved WorkerEventKind = "unserved"
+	// WorkerClockJumped: the clock of this machine was set by more than five seconds, or the machine slept. When it jumped ahead,
+	// the worker does not reconcile the store this time: a jump that is taken back before the next time expires nothing.
+	WorkerClockJumped WorkerEventKind = "clock_jumped"
 )
 
 // Activity is a run that a worker executes.

@@ -10,6 +10,26 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
+// clockTolerance is by how much a clock may be set without notice: clocks are often corrected by small amounts.
+const clockTolerance = 5 * time.Second
+
+// clockWatch notices that the clock of the machine was set: the clock and the monotonic clock then differ.
+type clockWatch struct {
+	now  func() time.Time
+	last time.Time // with the reading of the monotonic clock
+	seen time.Time // what the clock said then
+}
+
+// look returns by how much the clock was set since the last call.
+func (c *clockWatch) look() (jump time.Duration) {
+	last, seen := c.last, c.seen
+	c.last, c.seen = time.Now(), c.now().Round(0)
+	if last.IsZero() {
+		return 0
+	}
+	return c.seen.Sub(seen) - c.last.Sub(last)
+}
+
 // errStalled is the error of a worker's health while the store does not answer.
 var errStalled = errors.New("the store has not answered for a second")
 

@@ -38,6 +38,53 @@ func TestAWorkerReportsAStall(t *testing.T) {
 	require.Eventually(t, func() bool { return c.worker.Health().Error == "" }, time.Minute, 10*time.Millisecond)
 }
 
+// countingReconcile counts the calls of Reconcile.
+type countingReconcile struct {
+	durable.Store
+
+	calls atomic.Int64
+}
+
+func (s *countingReconcile) Reconcile(ctx context.Context) (durable.Reconciled, error) {
+	s.calls.Add(1)
+	return s.Store.Reconcile(ctx)
+}
+
+// A worker reports that the clock of its machine was set, and expires nothing in the pass that notices a jump ahead.
+func TestAWorkerReportsAClockThatJumps(t *testing.T) {
+	store, w := &countingReconcile{Store: openStore(t)}, newWorld()
+	keeper := durable.Keep(store, durable.Options{})
+	var jumps []time.Duration
+	worker, err := durable.NewWorker(store, durable.WorkerOptions{
+		Runners: map[durable.Kind]durable.Runner{durable.KindAgent: durable.AgentRunner(keeper, durable.AgentMap{"clerk": w.agent(t, keeper)})},
+		Observe: func(e durable.WorkerEvent) {
+			if e.Kind == durable.WorkerClockJumped {
+				jumps = append(jumps, e.Jump.Round(time.Minute))
+			}
+		},
+	})
+	require.NoError(t, err)
+	offset := time.Duration(0)
+	worker.SetClock(func() time.Time { return time.Now().Add(offset) })
+	for i, tc := range []struct {
+		offset     time.Duration
+		jump       time.Duration // zero when none is reported
+		reconciles bool
+	}{
+		{0, 0, true}, {time.Second, 0, true}, {time.Hour, time.Hour, false}, {time.Hour, 0, true}, {0, -time.Hour, true}, {0, 0, true},
+	} {
+		jumps, offset = nil, tc.offset
+		before := store.calls.Load()
+		require.NoError(t, worker.ExecuteReady(t.Context())) // one pass
+		if tc.jump == 0 {
+			assert.Empty(t, jumps, i)
+		} else {
+			assert.Equal(t, []time.Duration{tc.jump}, jumps, i)
+		}
+		assert.Equal(t, tc.reconciles, store.calls.Load() > before, i)
+	}
+}
+
 // askingRunner makes each run wait for an answer, of a kind.
 type askingRunner struct {
 	durable.Runner

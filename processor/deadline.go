@@ -15,7 +15,7 @@ import (
 // continuation.Time it also interrupts the current step: the context of everything
 // inside is done when the time is over, and the run ends as stopped, for
 // agent.StopTimeLimit, with the steps so far. The signal's details are
-// elapsedSeconds, counted from the start of the run, and maxSeconds.
+// elapsedSeconds, counted from the start of the run without the time that it was parked, and maxSeconds.
 //
 // Use it around the run, as the last processor, so that the other processors still have
 // a context that is not done at the end of the run. Around a step it limits each step,
@@ -55,9 +55,7 @@ func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) m
 // signal returns the signal for the end of the time that starts now.
 func (d deadline) signal(s agent.State) agent.Signal {
 	elapsed := max(d.limit, 0)
-	if started := s.Run().Started; !started.IsZero() {
-		elapsed += time.Since(started)
-	}
+	elapsed += s.Elapsed()
 	return agent.Signal{
 		Reason:  agent.StopTimeLimit,
 		Message: d.message,

@@ -128,7 +128,7 @@ func (h *handler) explain(err error) error {
 func (h *handler) replyAgain(w http.ResponseWriter, r *http.Request, find finder, refused *refusal) {
 	q, err := find(r.Context())
 	switch {
-	case errors.Is(err, durable.ErrNotFound), err == nil && q.kept.Answer == nil && !q.isExpired(time.Now()):
+	case errors.Is(err, durable.ErrNotFound), errors.Is(err, durable.ErrTokenSpent), err == nil && q.kept.Answer == nil && !q.isExpired(time.Now()):
 		h.reply(w, r, over)
 	case err != nil:
 		h.replyFailure(w, r, "looking for a question", err)

@@ -210,9 +210,16 @@ func TestALinkDecidesOnce(t *testing.T) {
 	require.Equal(t, agent.StatusDone, d.goOn(t).Status())
 	assert.Equal(t, []string{"{}"}, d.ran)
 	for i := range 2 {
-		assert.Equal(t, http.StatusNotFound, see(t, d.link(i)).StatusCode)
-		assert.Equal(t, http.StatusNotFound, postOnce(t, d.link(i), d.form(i, "approve")).StatusCode)
+		for _, got := range []answer{
+			see(t, d.link(i)), postOnce(t, d.link(i), d.form(i, "approve")), do(t, http.MethodGet, d.link(i), "", "Accept", "application/json"),
+			postJSON(t, d.link(i), `{"verdict":"approve","hash":%q}`, d.hash(i)),
+		} {
+			assert.Equal(t, http.StatusConflict, got.StatusCode, "a used link of a run that went on")
+			assert.Contains(t, got.body, "the run has gone on or ended")
+		}
 	}
+	require.NoError(t, d.store.Delete(t.Context(), d.notice.Run.ID))
+	assert.Equal(t, http.StatusNotFound, see(t, d.link(0)).StatusCode)
 }
 
 // Of many who decide at once exactly one does, and all others hear what it was.
@@ -255,6 +262,7 @@ func TestNothingToDecide(t *testing.T) {
 	over := park(t, asking{question: soon})
 	require.Equal(t, http.StatusOK, postOnce(t, over.link(0), over.form(0, "approve")).StatusCode)
 	over.goOn(t)
+	require.NoError(t, over.store.Delete(t.Context(), over.notice.Run.ID))
 	token := d.notice.Calls[0].Token
 	near := "A" + token[1:]
 	if near == token {
@@ -266,7 +274,7 @@ func TestNothingToDecide(t *testing.T) {
 		"long": d.url + "/approvals/" + token + "A", "empty": d.url + "/approvals/", "below": d.url + "/approvals/" + token + "/x",
 		"slash": d.url + "/approvals/" + token + "/", "above": d.url + "/approvals", "elsewhere": d.url + "/", "huge": d.url + "/approvals/" + strings.Repeat("y", 8000),
 		"the hash": d.url + "/approvals/" + d.hash(0), "dots": d.url + "/approvals/../approvals/x", "NUL": d.url + "/approvals/%00",
-		"twice": d.url + "//approvals/" + token, "used": over.link(0),
+		"twice": d.url + "//approvals/" + token, "deleted": over.link(0),
 	} {
 		got := see(t, link)
 		if first.Response == nil {

@@ -172,16 +172,20 @@ func (h *handler) replyQuestion(w http.ResponseWriter, r *http.Request, q *quest
 	h.reply(w, r, answer)
 }
 
-// nothing is the reply for every token without a question, whatever the cause.
+// nothing is the reply for every token that no question has had, whatever the cause.
 var nothing = reply{
 	Status:  http.StatusNotFound,
-	Message: "Nothing to decide here. The link may be incomplete, or the question was withdrawn and the run has gone on or ended.",
+	Message: "Nothing to decide here. The link may be incomplete, or the run was deleted.",
 }
 
 // replyFailure replies that an operation failed.
 func (h *handler) replyFailure(w http.ResponseWriter, r *http.Request, doing string, err error) {
-	if errors.Is(err, durable.ErrNotFound) {
+	switch {
+	case errors.Is(err, durable.ErrNotFound):
 		h.reply(w, r, nothing)
+		return
+	case errors.Is(err, durable.ErrTokenSpent):
+		h.reply(w, r, over)
 		return
 	}
 	if r.Context().Err() == nil {

@@ -60,6 +60,15 @@ func TestTheInbox(t *testing.T) {
 	got = do(t, http.MethodGet, d.url+"/approvals/", "", c.bearer("ann")...)
 	require.NoError(t, json.Unmarshal([]byte(got.body), &list))
 	assert.Empty(t, list.Waits)
+
+	require.Equal(t, agent.StatusDone, d.goOn(t).Status())
+	for _, got := range []answer{
+		do(t, http.MethodGet, d.waitAddress("c1"), "", c.bearer("ann")...),
+		do(t, http.MethodPost, d.waitAddress("c1"), `{"verdict":"approve","hash":"x"}`, append(c.bearer("ann"), "Content-Type", "application/json")...),
+	} {
+		assert.Equal(t, http.StatusConflict, got.StatusCode, "an answered wait of a run that went on")
+	}
+	assert.Equal(t, http.StatusNotFound, do(t, http.MethodGet, d.waitAddress("c3"), "", c.bearer("ann")...).StatusCode)
 }
 
 func TestDiff(t *testing.T) {

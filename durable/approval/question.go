@@ -1,8 +1,10 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -22,11 +24,15 @@ type question struct {
 	batch []durable.Wait // all of the run, in call order
 }
 
-// findByToken returns the question for the token of a link. It returns ErrNotFound when there is none. To avoid timing
+// findByToken returns the question for the token of a link. It returns ErrNotFound when there is none, and
+// ErrTokenSpent when the run has gone on. To avoid timing
 // differences, every token is hashed, looked up and compared.
 func findByToken(ctx context.Context, store durable.Store, token string) (*question, error) {
 	hash := durable.TokenHash(token)
 	w, err := store.WaitByToken(ctx, hash)
+	if errors.Is(err, durable.ErrTokenSpent) {
+		return nil, err
+	}
 	same := subtle.ConstantTimeCompare(hash[:], w.TokenHash[:]) == 1
 	if err != nil {
 		return nil, err
@@ -37,17 +43,32 @@ func findByToken(ctx context.Context, store durable.Store, token string) (*quest
 	return newQuestion(ctx, store, w)
 }
 
-// findWait returns the question for a wait of a run. It returns ErrNotFound when there is none.
+// findWait returns the question for a wait of a run. It returns ErrNotFound when there is none, and ErrTokenSpent when there was
+// one that was answered.
 func findWait(ctx context.Context, store durable.Store, run agent.RunID, wait string) (*question, error) {
-	all, err := store.Waits(ctx, run)
-	if err != nil {
-		return nil, err
+	w, err := durable.FindWait(ctx, store, run, wait)
+	if err == nil && slices.Contains(InboxKinds(), w.Kind) {
+		return newQuestion(ctx, store, w)
 	}
-	w, ok := lo.Find(all, func(w durable.Wait) bool { return w.ID == wait && slices.Contains(InboxKinds(), w.Kind) })
-	if !ok {
-		return nil, durable.ErrNotFound
+	if err != nil && !errors.Is(err, durable.ErrNotFound) || run == "" {
+		return nil, cmp.Or(err, error(durable.ErrNotFound))
 	}
-	return newQuestion(ctx, store, w)
+	f := durable.AuditFilter{Kind: durable.AuditAnswer, Run: run}
+	for {
+		records, err := store.AuditRecords(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			if r.Answer != nil && r.Answer.Wait == wait {
+				return nil, durable.ErrTokenSpent
+			}
+		}
+		if len(records) < durable.DefaultLimit {
+			return nil, durable.ErrNotFound
+		}
+		f.Before = records[len(records)-1].Seq
+	}
 }
 
 func newQuestion(ctx context.Context, store durable.Store, w durable.Wait) (found *question, err error) {

@@ -139,10 +139,12 @@ var asking = map[string]part{
 		writeUpdate(t, s, acquireRun(t, s, "2", "one", durable.TakeFree), endUpdate())
 		near := tokens[0]
 		near[31]++
-		for name, token := range map[string][32]byte{"none": {}, "near": near, "of a run that ended": tokens[2]} {
+		for name, token := range map[string][32]byte{"none": {}, "near": near} {
 			_, err := s.WaitByToken(t.Context(), token)
 			require.ErrorIs(t, err, durable.ErrNotFound, name)
 		}
+		_, err = s.WaitByToken(t.Context(), tokens[2])
+		require.ErrorIs(t, err, durable.ErrTokenSpent, "of a run that ended")
 	},
 }
 

@@ -2,6 +2,7 @@ package durabletest
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -105,6 +106,36 @@ var committing = map[string]part{
 			assert.True(t, r.Deadline.IsZero(), "deadline")
 			assert.Empty(t, readWaits(t, s, id))
 			stale(t, s, l)
+		}
+	},
+	"an end may be repeated": func(t *testing.T, s durable.Store) {
+		for name, c := range map[string]durable.Commit{
+			"nothing else": {Update: endUpdate()},
+			"entries":      {Update: endUpdate(), Entries: newEntries(1, 3)},
+			"everything": {
+				Update: durable.Update{Status: durable.StatusFailed, Result: []byte("result"), Blocked: true}, Entries: newEntries(1, 2),
+				Events: []durable.Event{newEvent("e")}, Jobs: []durable.Job{newJob("follows")},
+			},
+		} {
+			id := agent.RunID(name)
+			l := beginRun(t, s, id)
+			writeCommit(t, s, l, c)
+			before := getRun(t, s, id)
+			for range 2 {
+				writeCommit(t, s, l, c)
+			}
+			assert.Equal(t, before, getRun(t, s, id), "nothing was done again: %s", name)
+			sameEntries(t, c.Entries, readJournal(t, s, id))
+			assert.Len(t, eventNames(t, s, id), len(c.Events))
+
+			other, later := c, l
+			other.Update.Steps++
+			require.ErrorIs(t, s.Commit(t.Context(), l, other), durable.ErrStale, "another end: %s", name)
+			other = c
+			other.Events = append(slices.Clone(c.Events), newEvent("another"))
+			require.ErrorIs(t, s.Commit(t.Context(), l, other), durable.ErrStale, "another event: %s", name)
+			later.Epoch++
+			require.ErrorIs(t, s.Commit(t.Context(), later, c), durable.ErrStale, "another lease: %s", name)
 		}
 	},
 	"data is any bytes": func(t *testing.T, s durable.Store) {

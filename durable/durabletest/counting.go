@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -156,9 +157,72 @@ var tokens = map[string]part{
 		w.TokenHash = sha256.Sum256([]byte("given"))
 		writeUpdate(t, s, l, waitUpdate(1, w))
 		assert.Equal(t, w.TokenHash, readWaits(t, s, "r")[0].TokenHash, "a given token is newer")
-		require.ErrorIs(t, second(s.WaitByToken(t.Context(), token)), durable.ErrNotFound)
+		older, err := s.WaitByToken(t.Context(), token)
+		require.NoError(t, err, "a link that was sent before stays valid")
+		assert.Equal(t, []any{"c", token}, []any{older.ID, older.TokenHash})
 		w.Hash, w.TokenHash = "another hash", [32]byte{}
 		writeUpdate(t, s, l, waitUpdate(1, w))
 		assert.Equal(t, [32]byte{}, readWaits(t, s, "r")[0].TokenHash)
+		require.ErrorIs(t, second(s.WaitByToken(t.Context(), token)), durable.ErrTokenSpent, "what is asked now is something else")
+	},
+	"one more": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		c, d := newWait("c"), newWait("d")
+		c.TokenHash = sha256.Sum256([]byte("first"))
+		writeUpdate(t, s, l, waitUpdate(1, c, d))
+		more, other := sha256.Sum256([]byte("more")), sha256.Sum256([]byte("other"))
+		for range 2 {
+			require.NoError(t, s.AddToken(t.Context(), "r", "c", "hash of c", more))
+		}
+		require.NoError(t, s.AddToken(t.Context(), "r", "c", "hash of c", other))
+		for _, token := range [][32]byte{c.TokenHash, more, other} {
+			w, err := s.WaitByToken(t.Context(), token)
+			require.NoError(t, err)
+			assert.Equal(t, []any{"c", token}, []any{w.ID, w.TokenHash})
+		}
+		assert.Equal(t, c.TokenHash, readWaits(t, s, "r")[0].TokenHash)
+		writeUpdate(t, s, l, waitUpdate(1, d, c))
+		w, err := s.WaitByToken(t.Context(), more)
+		require.NoError(t, err, "it stays with the same wait")
+		assert.Equal(t, "c", w.ID)
+		answerRun(t, s, "r", "c")
+		w, err = s.WaitByToken(t.Context(), more)
+		require.NoError(t, err)
+		assert.NotNil(t, w.Answer)
+		fresh := sha256.Sum256([]byte("fresh"))
+		for name, err := range map[string]error{
+			"decided":    s.AddToken(t.Context(), "r", "c", "hash of c", fresh),
+			"wrong hash": s.AddToken(t.Context(), "r", "d", "hash of c", fresh),
+			"no such":    s.AddToken(t.Context(), "r", "e", "hash of e", fresh),
+			"no run":     s.AddToken(t.Context(), "another", "c", "hash of c", fresh),
+		} {
+			require.ErrorIs(t, err, durable.ErrNotFound, name)
+		}
+		require.ErrorIs(t, second(s.WaitByToken(t.Context(), fresh)), durable.ErrNotFound)
+	},
+	"is spent when the run goes on, until the run is deleted": func(t *testing.T, s durable.Store) {
+		all := map[string][32]byte{}
+		for _, id := range []string{"answered", "replaced", "ended"} {
+			token, more := sha256.Sum256([]byte(id)), sha256.Sum256([]byte("more "+id))
+			all[id], all["more of "+id] = token, more
+			w := newWait("c")
+			w.TokenHash = token
+			suspendRun(t, s, agent.RunID(id), w)
+			require.NoError(t, s.AddToken(t.Context(), agent.RunID(id), "c", "hash of c", more))
+		}
+		require.NoError(t, s.Answer(t.Context(), "answered", newAnswer("c")))
+		next := map[string]durable.Update{
+			"answered": {Status: durable.StatusRunning, Waits: []durable.Wait{}}, "replaced": waitUpdate(1, newWait("d")), "ended": endUpdate(),
+		}
+		for id, u := range next {
+			writeUpdate(t, s, acquireRun(t, s, agent.RunID(id), "one", durable.TakeOver), u)
+		}
+		for name, token := range all {
+			require.ErrorIs(t, second(s.WaitByToken(t.Context(), token)), durable.ErrTokenSpent, name)
+		}
+		require.ErrorIs(t, second(s.WaitByToken(t.Context(), [32]byte{})), durable.ErrNotFound)
+		require.NoError(t, s.Delete(t.Context(), "ended"))
+		require.ErrorIs(t, second(s.WaitByToken(t.Context(), all["ended"])), durable.ErrNotFound)
+		require.ErrorIs(t, second(s.WaitByToken(t.Context(), all["more of ended"])), durable.ErrNotFound)
 	},
 }

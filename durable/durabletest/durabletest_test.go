@@ -75,6 +75,8 @@ var faults = map[string]string{
 	"binary":                  "commit/data_is_any_bytes",
 	"empty status":            "commit/an_empty_status",
 	"end keeps lease":         "commit/a_status_that_ends_the_run",
+	"end again":               "commit/an_end_may_be_repeated",
+	"end differently":         "commit/an_end_may_be_repeated",
 	"end keeps waits":         "commit/a_status_that_ends_the_run",
 	"after":                   "commit/entries_after_a_number",
 	"early result":            "commit/a_result_is_stored",
@@ -144,6 +146,10 @@ var faults = map[string]string{
 	"token hash":              "token/fits_an_open_wait",
 	"token answered":          "token/fits_an_open_wait",
 	"token twice":             "token/is_set_once",
+	"added token hash":        "token/one_more",
+	"added token answered":    "token/one_more",
+	"added token replaces":    "token/one_more",
+	"forgets spent tokens":    "token/is_spent_when_the_run",
 	"open running":            "open_waits/of_runs_that_wait",
 	"open overdue":            "open_waits/of_runs_that_wait",
 	"open answered":           "open_waits/without_a_decision",
@@ -225,6 +231,7 @@ var faults = map[string]string{
 	"close":                   "closed_with_the_store",
 	"delete held":             "end/delete_refuses",
 	"prune running":           "end/prune_deletes_runs",
+	"key ID":                  "switch/the_ID_of_a_key",
 	"switch":                  "switch/is_what_it_was_set_to",
 }
 

@@ -26,6 +26,7 @@ type modelData struct {
 	runs      []*modelRun // in the order of creation
 	queues    []modelQueue
 	deny      durable.Switch
+	keyID     string
 	records   []durable.AuditRecord
 	waivers   []durable.Waiver
 	listeners map[chan struct{}]struct{}
@@ -39,10 +40,12 @@ type modelRun struct {
 	durable.Run
 
 	input, result []byte
+	ended         []byte // the fingerprint of the Commit that ended the run
 	journal       []durable.Entry
 	events        []durable.Event
 	waits         []modelWait
 	anyWait       bool
+	tokens        []modelToken // of waits, beside their TokenHash
 	signals       []durable.Signal
 	sent, handled int64
 	offer         int64
@@ -56,6 +59,9 @@ type modelWait struct {
 	checker string
 	until   time.Time
 }
+
+// modelToken is a token of a wait.
+type modelToken struct{ token, wait, hash string }
 
 type modelQueue struct {
 	needs  durable.Needs
@@ -199,7 +205,7 @@ func (m model) end(r *modelRun, s durable.Status) {
 		r.clearOwner()
 	}
 	if m.broken != "end keeps waits" {
-		r.waits = nil
+		m.dropWaits(r)
 	}
 	r.setAnswerBy()
 	for _, parent := range m.runs {
@@ -363,6 +369,29 @@ func (m model) SetDenyTools(ctx context.Context, s durable.Switch) error {
 	m.deny = s
 	if m.broken == "switch" {
 		m.deny.Reason = ""
+	}
+	return nil
+}
+
+// KeyID implements durable.Store.
+func (m model) KeyID(ctx context.Context) (string, error) {
+	done, err := m.lock(ctx)
+	defer done()
+	if err != nil {
+		return "", err
+	}
+	return m.keyID, nil
+}
+
+// SetKeyID implements durable.Store.
+func (m model) SetKeyID(ctx context.Context, id string) error {
+	done, err := m.lock(ctx)
+	defer done()
+	if err != nil {
+		return err
+	}
+	if m.keyID == "" || m.broken != "key ID" {
+		m.keyID = id
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ import (
 // ask replaces the waits of a run.
 func (m model) ask(r *modelRun, u durable.Update) {
 	old := r.waits
-	r.waits, r.anyWait = nil, u.AnyWait
+	m.dropWaits(r)
+	r.anyWait = u.AnyWait
 	for _, given := range u.Waits {
 		w := modelWait{Wait: copyWait(given)}
 		w.Run = r.ID
@@ -93,8 +94,51 @@ func (m model) WaitByToken(ctx context.Context, tokenHash [32]byte) (durable.Wai
 				return copyWait(w.Wait), nil
 			}
 		}
+		for _, k := range r.tokens {
+			if k.token != string(tokenHash[:]) {
+				continue
+			}
+			i := slices.IndexFunc(r.waits, func(w modelWait) bool { return w.ID == k.wait && w.Hash == k.hash })
+			if i < 0 {
+				return durable.Wait{}, durable.ErrTokenSpent
+			}
+			w := copyWait(r.waits[i].Wait)
+			w.TokenHash = tokenHash
+			return w, nil
+		}
 	}
 	return durable.Wait{}, durable.ErrNotFound
+}
+
+// dropWaits removes the waits of a run, and keeps their tokens.
+func (m model) dropWaits(r *modelRun) {
+	for _, w := range r.waits {
+		if w.TokenHash != [32]byte{} && m.broken != "forgets spent tokens" {
+			r.tokens = append(r.tokens, modelToken{string(w.TokenHash[:]), w.ID, w.Hash})
+		}
+	}
+	r.waits = nil
+}
+
+// AddToken implements durable.Store.
+func (m model) AddToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error {
+	r, done, err := m.find(ctx, id)
+	defer done()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(r.waits, func(w modelWait) bool {
+		return w.ID == wait && (w.Hash == hash || m.broken == "added token hash") && (w.Answer == nil || m.broken == "added token answered")
+	})
+	switch {
+	case i < 0:
+		return durable.ErrNotFound
+	case m.broken == "added token replaces":
+		r.waits[i].TokenHash, r.tokens = tokenHash, nil
+	default:
+		r.tokens = append(r.tokens, modelToken{string(tokenHash[:]), wait, hash})
+	}
+	return nil
 }
 
 // compareWaits orders waits by the time at which they began, those of one time by run and ID.

@@ -293,6 +293,10 @@ func (r *random) tryAnswer() {
 func (r *random) trySetToken() {
 	id, wait := r.id(), draw(r, "wait", "1", "2", "3")
 	token := [32]byte{draw[byte](r, "token", 1, 2, 3)}
+	if draw(r, "add", false, false, true) {
+		r.same("add token", r.store.AddToken(r.ctx, id, wait, "hash of "+wait, token), r.model.AddToken(r.ctx, id, wait, "hash of "+wait, token))
+		return
+	}
 	r.same("token", r.store.SetToken(r.ctx, id, wait, "hash of "+wait, token), r.model.SetToken(r.ctx, id, wait, "hash of "+wait, token))
 }
 

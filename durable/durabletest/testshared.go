@@ -34,6 +34,7 @@ func TestShared(t *testing.T, place func(t *testing.T) (open func(t *testing.T) 
 	}
 
 	t.Run("everything survives a restart", func(t *testing.T) { testSurvival(t, place(t)) })
+	t.Run("thousands of deadlines survive a restart", func(t *testing.T) { testDeadlines(t, place(t)) })
 	for name, test := range map[string]func(t *testing.T, a, b durable.Store){
 		"each sees what the other did":                 checkShared,
 		"one of many begins":                           func(t *testing.T, a, b durable.Store) { oneBegins(t, a, b) },

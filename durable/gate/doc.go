@@ -16,10 +16,10 @@
 // their processes.
 //
 // For a callback, the watcher makes a token, of which the store has only the hash, and sends the webhook of the gate with
-// the URL. It sends it again, with the same idempotency key and the same URL, if it cannot know whether it was sent: after a
-// restart of its process, and when it takes the gate over from another watcher. That requires the same Options.Key in all
-// processes. Without a key, each watcher makes random tokens, and a gate whose token another one has made is not announced
-// again.
+// the URL. It sends it again, with the same idempotency key, if it cannot know whether it was sent: after a restart of its
+// process, and when it takes the gate over from another watcher. With the same Options.Key in all processes, the URL is the
+// same, too. Otherwise it is another one, and every URL of a gate is valid until the gate is decided, so that a receiver may keep
+// the first and ignore the others. A URL that was used gets 409 until its run is deleted, one that never was 404.
 //
 // # Answers
 //

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -179,8 +180,7 @@ func TestAWatcherThatStopsEndsItsCommands(t *testing.T) {
 	assert.Nil(t, p.wait(id).Answer, "ending a check decides nothing")
 }
 
-// A webhook is sent again after a restart: with the same URL and the same key. A watcher with another secret does not
-// announce the gate again, so the URL that was sent stays valid.
+// A webhook is sent again after a restart: with the same idempotency key, and with the same secret to the same URL.
 func TestACallbackIsAnnouncedAtLeastOnce(t *testing.T) {
 	url, received := receiver(t, http.StatusOK)
 	rule := `{id: wait, type: gate, by: callback, webhook: {url: "` + url + `", body: {url: "${CALLBACK_URL}"}}}`
@@ -198,14 +198,38 @@ func TestACallbackIsAnnouncedAtLeastOnce(t *testing.T) {
 	stop = second.watch(gate.Options{Callbacks: "https://desk.example.com", Key: secret, Owner: "one"})
 	assert.Equal(t, sent, await(t, received))
 	stop()
+
+	// A watcher that has another key, such as a random one, sends another URL. Both are valid until the gate is decided.
 	other := second.watch(gate.Options{Callbacks: "https://desk.example.com", Owner: "one"})
+	again := await(t, received)
+	other()
+	assert.Equal(t, sent.Key, again.Key, "a receiver may ignore it")
+	assert.NotEqual(t, sent.URL, again.URL)
 	server := httptest.NewServer(gate.Handler(second.store, gate.HandlerOptions{}))
 	defer server.Close()
-	assert.Equal(t, http.StatusOK, send(t, http.MethodPost, strings.Replace(sent.URL, "https://desk.example.com", server.URL, 1), "approve"))
-	other()
-	assert.Empty(t, received)
+	for name, use := range map[string]told{"the first": sent, "the second": again} {
+		assert.Equal(t, http.StatusOK, send(t, http.MethodGet, at(server, use.URL), ""), name)
+	}
+	assert.Equal(t, http.StatusOK, send(t, http.MethodPost, at(server, sent.URL), "approve"))
+	used := func(when string) {
+		for _, url := range []string{sent.URL, again.URL} {
+			for _, method := range []string{http.MethodGet, http.MethodPost} {
+				assert.Equal(t, http.StatusConflict, send(t, method, at(server, url), "approve"), when)
+			}
+		}
+		assert.Equal(t, http.StatusNotFound, send(t, http.MethodPost, at(server, sent.URL)+"x", "approve"), when)
+	}
+	used("decided")
 	second.resume(id)
 	assert.EqualValues(t, 1, second.deployed.Load())
+	used("the run has ended")
+	require.NoError(t, second.store.Delete(t.Context(), id))
+	assert.Equal(t, http.StatusNotFound, send(t, http.MethodPost, at(server, sent.URL), "approve"), "deleted")
+}
+
+// at returns a callback URL at the address of a server.
+func at(server *httptest.Server, url string) string {
+	return strings.Replace(url, "https://desk.example.com", server.URL, 1)
 }
 
 // A webhook that fails denies the call.
@@ -228,26 +252,72 @@ func TestAPersonAndAGate(t *testing.T) {
 	_, refused := durable.Decide(t.Context(), p.store, w, agent.Approval{Verdict: agent.Approve, By: "ann", Identity: "ann"})
 	var not *durable.NotAdmittedError
 	require.ErrorAs(t, refused, &not)
-	assert.Equal(t, "it waits for a file", not.Why)
+	assert.Equal(t, "it waits for a file (gate p/wait): people can only reject it", not.Why)
 	_, err := durable.Decide(t.Context(), p.store, w, agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"})
 	require.NoError(t, err)
 	p.resume(id)
 	assert.Zero(t, p.deployed.Load())
 }
 
-// Gates that wait hold no goroutine.
-func TestWaitingGatesHoldNoGoroutine(t *testing.T) {
-	const n = 100
-	p := start(t, t.TempDir(), "{id: wait, type: gate, by: file, file: 'answer-${args.To}', every: 1h}")
-	for range n {
-		p.run()
+// The ID of the call stands for its gates: a rejection answers all of them, an approval says what it waits for.
+func TestAPersonRejectsACallWithGates(t *testing.T) {
+	const first, second = "{id: one, type: gate, by: file, file: one}", "{id: two, type: gate, by: command, argv: ['false']}"
+	for _, verdict := range []agent.ApprovalVerdict{agent.RejectAndContinue, agent.RejectAndEnd} {
+		p := start(t, t.TempDir(), first+"\n    - "+second)
+		id := p.run()
+		waits, err := p.store.Waits(t.Context(), id)
+		require.NoError(t, err)
+		require.Len(t, waits, 2)
+		about, err := durable.InterventionOf(waits[0])
+		require.NoError(t, err)
+		call := about.CallID()
+
+		err = durable.Approve(t.Context(), p.store, id, call, agent.Approval{Verdict: agent.Approve, By: "ann"})
+		require.ErrorContains(t, err, "it waits for a file (gate p/one): people can only reject it")
+		require.ErrorAs(t, err, new(*durable.NotAdmittedError))
+		require.ErrorIs(t, durable.Approve(t.Context(), p.store, id, call+"x", agent.Approval{By: "ann"}), durable.ErrNotFound)
+		require.NoError(t, durable.Approve(t.Context(), p.store, id, call, agent.Approval{Verdict: verdict, By: "ann", Reason: "not now"}))
+		waits, err = p.store.Waits(t.Context(), id)
+		require.NoError(t, err)
+		for _, w := range waits {
+			assert.NotNil(t, w.Answer, w.ID)
+		}
+		require.ErrorIs(t, durable.Approve(t.Context(), p.store, id, call, agent.Approval{By: "ann"}), durable.ErrAnswered)
+		s, text := p.resume(id)
+		assert.Equal(t, verdict == agent.RejectAndEnd, s.Status() == agent.StatusInterrupted)
+		assert.Contains(t, text, "not now")
+		assert.Zero(t, p.deployed.Load())
 	}
+}
+
+// Sessions that wait for gates hold no goroutine, neither where they ran nor where their gates are watched.
+func TestWaitingGatesHoldNoGoroutine(t *testing.T) {
+	const n = 1000
+	p := start(t, t.TempDir(), "{id: wait, type: gate, by: file, file: 'answer-${args.To}', every: 1h}")
+	w := p.wait(p.run())
 	before := runtime.NumGoroutine()
+	// The others are stored as the first is: the agent need not run for each.
+	var group sync.WaitGroup
+	for part := range 50 {
+		group.Go(func() {
+			for i := part; i < n-1; i += 50 {
+				job := durable.Job{ID: agent.RunID(fmt.Sprint("run_", i)), Session: agent.SessionID(fmt.Sprint("ses_", i)), Name: "clerk"}
+				l, err := p.store.Begin(t.Context(), job, "one", time.Hour)
+				update := durable.Update{Status: durable.StatusWaiting, Steps: 1, Waits: []durable.Wait{w}}
+				if assert.NoError(t, err) && assert.NoError(t, p.store.Commit(t.Context(), l, durable.Commit{Update: update})) {
+					assert.NoError(t, p.store.Release(t.Context(), l, 0))
+				}
+			}
+		})
+	}
+	group.Wait()
 	counted := &countingStore{Store: p.store}
 	p.store = counted
 	p.watch(gate.Options{})
 	require.Eventually(t, func() bool { return counted.claimed.Load() == n }, patience, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() < before+n/4 }, patience, 10*time.Millisecond)
+	const few = 16 // of the store and the watcher
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+few }, patience, 10*time.Millisecond,
+		"%d goroutines before", before)
 }
 
 // countingStore counts the gates that a watcher has.

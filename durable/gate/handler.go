@@ -94,6 +94,9 @@ func (h *handler) serves(host string) bool {
 // find returns the gate for a token; nil when there is none.
 func (h *handler) find(ctx context.Context, token string) (*callback.Gate, error) {
 	wait, err := h.store.WaitByToken(ctx, durable.TokenHash(token))
+	if errors.Is(err, durable.ErrTokenSpent) {
+		return &callback.Gate{Used: true}, nil
+	}
 	if errors.Is(err, durable.ErrNotFound) || err == nil && wait.Kind != durable.WaitCallback {
 		return nil, nil //nolint:nilnil // there is none
 	}

@@ -33,8 +33,8 @@ type Options struct {
 	// Callbacks is the base of the URLs where callbacks are answered: the address under which people reach the Handler, such
 	// as "https://desk.example.com". Without it, callbacks are left to other watchers.
 	Callbacks string
-	// Key is the secret from which tokens are derived, the same for all watchers of a store: at least 16 bytes. Nil means a
-	// random one.
+	// Key is the secret from which tokens are derived: at least 16 bytes. Watchers with the same key send the same URLs. Nil
+	// means a random key: then a watcher that takes a callback over sends a URL of its own, and both are valid.
 	Key []byte
 	// Claim is how long the gates of a watcher that has died stay with it. Zero means 30 seconds.
 	Claim time.Duration
@@ -314,21 +314,12 @@ func (g *watched) failureAnswer(err error) agent.Approval {
 	return g.gate.FailureAnswer(err)
 }
 
-// announce makes the token of a callback, unless it has one, and sends the webhook.
+// announce makes a token for a callback and sends the webhook. A token that another watcher has made with another key, and may
+// have sent, stays valid.
 func (w *Watcher) announce(ctx context.Context, g *watched) error {
 	token := w.token(g.wait)
-	hash := durable.TokenHash(token)
-	err := w.store.SetToken(ctx, g.wait.Run, g.wait.ID, g.wait.Hash, hash)
+	err := w.store.AddToken(ctx, g.wait.Run, g.wait.ID, g.wait.Hash, durable.TokenHash(token))
 	switch {
-	case errors.Is(err, durable.ErrExists):
-		known, err := w.store.WaitByToken(ctx, hash)
-		if errors.Is(err, durable.ErrNotFound) || err == nil && (known.Run != g.wait.Run || known.ID != g.wait.ID) {
-			w.options.Log.WarnContext(ctx, "gate: another watcher with another key has announced a callback", "run", g.wait.Run, "wait", g.wait.ID)
-			return nil
-		}
-		if err != nil {
-			return &storeError{err}
-		}
 	case errors.Is(err, durable.ErrNotFound): // it was decided meanwhile
 		return nil
 	case err != nil:

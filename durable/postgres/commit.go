@@ -16,15 +16,14 @@ import (
 
 // Commit adds to the journal and the events of a run: see durable.Store. It is one transaction, sent in one message. If the
 // reply of the database is lost, the caller may repeat the call: if the last completed Commit was the same one, the repeated
-// call succeeds and changes nothing. A repeated call without entries, events and jobs that have an ID runs again, or returns
-// ErrStale if it has ended the run.
+// call succeeds and changes nothing. A repeated call without entries, events, an end and jobs that have an ID runs again.
 func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
 	return s.call(ctx, fmt.Sprintf("commit to run %s", l.Run), func(ctx context.Context) error {
 		jobs, err := prepare(c.Jobs)
 		if err != nil {
 			return err
 		}
-		a := committing{l: l, c: c, jobs: jobs, printed: fingerprint(l, c)}
+		a := committing{l: l, c: c, jobs: jobs, printed: c.Fingerprint(l)}
 		if misplaced := a.checkNumbers(); misplaced != nil { // nothing will be written, but another error may take precedence
 			return s.refusal(ctx, &a, misplaced)
 		}
@@ -106,9 +105,9 @@ func (a *committing) isPlain() bool {
 }
 
 // isRepeatable reports whether an equal Commit right after this one is this one again, after a lost reply. Equal updates have
-// the same outcome twice; events have times; equal jobs without an ID are different ones.
+// the same outcome twice; a lease ends a run once; events have times; equal jobs without an ID are different ones.
 func (a *committing) isRepeatable() bool {
-	return len(a.c.Entries) > 0 || len(a.c.Events) > 0 || lo.SomeBy(a.c.Jobs, func(j durable.Job) bool { return j.ID != "" })
+	return a.ends() || len(a.c.Entries) > 0 || len(a.c.Events) > 0 || lo.SomeBy(a.c.Jobs, func(j durable.Job) bool { return j.ID != "" })
 }
 
 // fits is the condition that the lease is valid, that the run has exactly the entries that precede the new ones, and that this
@@ -152,7 +151,9 @@ func (a *committing) replaceWaits(b *pgx.Batch) {
 	b.Queue(`
 		WITH old AS (
 			DELETE FROM waits w USING runs r WHERE w.run = r.num AND `+fits+`
-			RETURNING w.id, w.hash, w.token, w.checker, w.checked_until, w.partial, w.answered, w.ends, w.who, w.answer
+			RETURNING w.run, w.id, w.hash, w.token, w.checker, w.checked_until, w.partial, w.answered, w.ends, w.who, w.answer
+		), spent AS (
+			INSERT INTO tokens (token, run, wait, hash) SELECT token, run, id, hash FROM old WHERE token IS NOT NULL ON CONFLICT DO NOTHING
 		)
 		INSERT INTO waits (run, run_id, place, id, kind, hash, tool, asked, deadline, child, host, token, data, checker, checked_until,
 			partial, answered, ends, who, answer)

@@ -96,35 +96,59 @@ func agentNames(ctx context.Context, tx *sql.Tx) (names []string, err error) {
 
 // checkRevert returns an error if there are runs that version 2 cannot store.
 func checkRevert(ctx context.Context, tx *sql.Tx) error {
-	var other, unstarted int
-	err := tx.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE kind <> 'agent'),
-		count(*) FILTER (WHERE kind = 'agent' AND ended IS NULL AND attempts = 0) FROM runs`).Scan(&other, &unstarted)
-	switch {
-	case err != nil:
-		return err
-	case other > 0:
-		return fmt.Errorf("version 2 cannot store runs that are not runs of agents, and there are %d: delete them first", other)
-	case unstarted > 0:
-		return fmt.Errorf("version 2 cannot store runs that have not started, and there are %d: let them start or delete them first", unstarted)
-	}
-	return nil
+	return refuseRuns(ctx, tx,
+		obstacle{`kind <> 'agent'`, "version 2 cannot store runs that are not runs of agents, and there are %d%s: delete them first"},
+		obstacle{
+			`ended IS NULL AND attempts = 0`,
+			"version 2 cannot store runs that have not started, and there are %d%s: let them start or delete them first",
+		},
+		obstacle{
+			`ended IS NULL AND (paused OR deadline IS NOT NULL OR signals > handled
+				OR num IN (SELECT run FROM payloads WHERE substring(input FROM 1 FOR 4) = '\x00676c31'))`,
+			"version 2 knows no pauses, limits and deadlines of jobs, and no added context, and %d runs have them%s: " +
+				"let them end, cancel or delete them first",
+		})
 }
 
-// checkWaits returns an error if runs wait for what version 3 does not know.
+// checkWaits returns an error if runs have waits or answers that version 3 does not know.
 func checkWaits(ctx context.Context, tx *sql.Tx) error {
-	var other, anyOf int
-	err := tx.QueryRowContext(ctx, `SELECT
-		(SELECT count(DISTINCT run) FROM waits WHERE kind NOT IN ('approval', 'doubt', 'child', '')),
-		(SELECT count(*) FROM runs r WHERE any_wait AND EXISTS (SELECT FROM waits w WHERE w.run = r.num))`).Scan(&other, &anyOf)
-	switch {
-	case err != nil:
-		return err
-	case other > 0:
-		return fmt.Errorf("version 3 knows only approvals, doubts and children, and %d runs wait for something else: "+
-			"let them go on or delete them first", other)
-	case anyOf > 0:
-		return fmt.Errorf("version 3 cannot store runs that wait for one of several things, and there are %d: "+
-			"let them go on or delete them first", anyOf)
+	return refuseRuns(ctx, tx,
+		obstacle{
+			`num IN (SELECT run FROM waits WHERE kind NOT IN ('approval', 'doubt', 'child', ''))`,
+			"version 3 knows only approvals, doubts and children, and %d runs wait for something else%s: let them go on, cancel or delete them first",
+		},
+		obstacle{
+			`any_wait AND num IN (SELECT run FROM waits)`,
+			"version 3 cannot store runs that wait for one of several things, and there are %d%s: let them go on, cancel or delete them first",
+		},
+		obstacle{
+			`num IN (SELECT run FROM waits WHERE partial <> '')`,
+			"version 3 has no answers that do not decide, and %d runs have such answers%s: let them go on, cancel or delete them first",
+		})
+}
+
+// obstacle are runs that an older version cannot store: a condition on them, and the error, with their number and names.
+type obstacle struct{ where, says string }
+
+// namedRuns is how many runs the error of an obstacle names.
+const namedRuns = 3
+
+// refuseRuns returns the error of the first obstacle for which there are runs.
+func refuseRuns(ctx context.Context, tx *sql.Tx, obstacles ...obstacle) error {
+	for _, o := range obstacles {
+		var n int
+		var names string
+		err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(string_agg(id, ', ' ORDER BY num) FILTER (WHERE place <= $1), '')
+			FROM (SELECT num, id, row_number() OVER (ORDER BY num) AS place FROM runs WHERE `+o.where+`) r`, namedRuns).Scan(&n, &names)
+		if err != nil {
+			return err
+		}
+		if n > namedRuns {
+			names += ", …"
+		}
+		if n > 0 {
+			return fmt.Errorf(o.says, n, " ("+names+")")
+		}
 	}
 	return nil
 }

@@ -44,8 +44,8 @@
 // that never reached the database. Any error that is not one of package durable concerns the database: the call was done
 // completely or not at all, and repeating it is safe.
 //
-//   - Commit: the same call with the same entries, or with jobs that have an ID, succeeds whether or not the first one was done,
-//     and changes nothing twice. Without either, events are added again, and a call that ended the run returns ErrStale.
+//   - Commit: the same call with the same entries, events or end, or with jobs that have an ID, succeeds whether or not the first one was done,
+//     and changes nothing twice.
 //   - Submit: a job with an idempotency key is stored once. For other jobs, ErrExists means that it was done if they have an ID.
 //   - Begin: ErrExists means that it was done. The same owner then acquires the run.
 //   - Acquire: the same owner gets another lease, with the next epoch.

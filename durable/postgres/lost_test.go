@@ -104,6 +104,17 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 		}
 	}
 
+	// An end without entries: the same again is no error.
+	last := create(t, s, "ends")
+	end := durable.Commit{Update: durable.Update{Status: durable.StatusCompleted, Result: []byte("result")}}
+	lose()
+	require.Error(t, s.Commit(t.Context(), last, end))
+	before = everything(t, s)
+	require.NoError(t, s.Commit(t.Context(), last, end))
+	assert.Equal(t, before, everything(t, s))
+	end.Update.Result = []byte("another")
+	require.ErrorIs(t, s.Commit(t.Context(), last, end), durable.ErrStale)
+
 	w := durable.Wait{ID: "gate", Kind: durable.WaitCommand, Hash: "h"}
 	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{w}})))
 	lose()

@@ -182,8 +182,8 @@ func TestRunsThatAnOlderVersionCannotStore(t *testing.T) {
 	at := parts.Postgres(t)
 	s := openClosed(t, at, postgres.Options{Conns: 2})
 	for want, job := range map[string]durable.Job{
-		"version 2 cannot store runs that are not runs of agents, and there are 1: delete them first": {ID: "r", Kind: durable.KindCommand},
-		"version 2 cannot store runs that have not started, and there are 1":                          {ID: "r"},
+		"version 2 cannot store runs that are not runs of agents, and there are 1 (r): delete them first": {ID: "r", Kind: durable.KindCommand},
+		"version 2 cannot store runs that have not started, and there are 1 (r)":                          {ID: "r"},
 	} {
 		require.NoError(t, second(s.Submit(t.Context(), job)))
 		rollback(t, at, 3)
@@ -193,6 +193,27 @@ func TestRunsThatAnOlderVersionCannotStore(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []agent.RunID{"r"}, ready(t, s))
 		require.NoError(t, s.Delete(t.Context(), "r"))
+	}
+	require.NoError(t, second(s.Submit(t.Context(), durable.Job{ID: "limited", Limits: agent.Limits{Steps: 7}},
+		durable.Job{ID: "late", Deadline: time.Now().Add(time.Hour)}, durable.Job{ID: "paused"}, durable.Job{ID: "told"})))
+	var leases []durable.Lease
+	for _, id := range []agent.RunID{"limited", "late", "paused", "told"} {
+		l, err := s.Acquire(t.Context(), id, "one", time.Hour, durable.TakeFree)
+		require.NoError(t, err)
+		leases = append(leases, l)
+	}
+	require.NoError(t, s.Signal(t.Context(), "paused", durable.Signal{Kind: durable.SignalPause}))
+	require.NoError(t, s.Signal(t.Context(), "told", durable.Signal{Kind: durable.SignalContext, Text: "by the way"}))
+	rollback(t, at, 3)
+	_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+	require.ErrorContains(t, err, "version 2 knows no pauses, limits and deadlines of jobs, and no added context, and 4 runs have them (limited, late, paused, …)")
+	_, err = postgres.Migrate(t.Context(), at, postgres.Options{})
+	require.NoError(t, err)
+	_, limits, err := durable.InputOf(t.Context(), s, "limited")
+	require.NoError(t, err)
+	assert.Equal(t, 7, limits.Steps, "a refused rollback keeps the limits")
+	for _, l := range leases {
+		require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusCompleted})))
 	}
 	rollback(t, at, 2)
 }
@@ -248,8 +269,7 @@ func TestRunsOfVersionThree(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, open, 2)
 
-	// What version 3 cannot store is gone afterwards, and nothing else.
-	require.NoError(t, s.Answer(t.Context(), "asks", durable.Answer{Wait: "c", Hash: "h", More: true, By: "ann"}))
+	// What version 3 does not know is gone afterwards, and nothing else.
 	require.NoError(t, s.AddWaiver(t.Context(), durable.Waiver{ID: "w", Expires: time.Now().Add(time.Hour)}))
 	rollback(t, at, 3)
 	assert.Equal(t, before, column(t, s, dump))
@@ -278,11 +298,16 @@ func TestWaitsThatVersionThreeCannotStore(t *testing.T) {
 	for _, kind := range []durable.WaitKind{durable.WaitInput, durable.WaitCallback, durable.WaitFile, durable.WaitCommand, durable.WaitTime} {
 		wait(false, durable.WaitApproval, kind)
 		_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
-		require.ErrorContains(t, err, "version 3 knows only approvals, doubts and children, and 1 runs wait for something else", kind)
+		require.ErrorContains(t, err, "version 3 knows only approvals, doubts and children, and 1 runs wait for something else (r)", kind)
 	}
 	wait(true, durable.WaitApproval, durable.WaitDoubt)
 	_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
-	require.ErrorContains(t, err, "version 3 cannot store runs that wait for one of several things, and there are 1")
+	require.ErrorContains(t, err, "version 3 cannot store runs that wait for one of several things, and there are 1 (r)")
+	wait(false, durable.WaitApproval)
+	require.NoError(t, s.Answer(t.Context(), "r", durable.Answer{Wait: "approval", More: true, By: "ann"}))
+	_, err = postgres.Rollback(t.Context(), at, postgres.Options{})
+	require.ErrorContains(t, err, "version 3 has no answers that do not decide, and 1 runs have such answers (r): let them go on, cancel or delete them first")
+	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{}})))
 	wait(false, durable.WaitApproval, durable.WaitDoubt, durable.WaitChild)
 	rollback(t, at, 3)
 }

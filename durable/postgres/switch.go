@@ -36,3 +36,21 @@ func (s *Store) SetDenyTools(ctx context.Context, sw durable.Switch) error {
 		return err
 	})
 }
+
+// KeyID returns the recorded ID of a key: see durable.Store.
+func (s *Store) KeyID(ctx context.Context) (id string, err error) {
+	err = s.call(ctx, "read the ID of the key", func(ctx context.Context) error {
+		id = ""
+		return ignoreNoRows(s.pool.QueryRow(ctx, `SELECT key_id FROM encryption`).Scan((*text)(&id)))
+	})
+	return id, err
+}
+
+// SetKeyID records the ID of a key: see durable.Store. Repeating the call is safe.
+func (s *Store) SetKeyID(ctx context.Context, id string) error {
+	return s.call(ctx, "record the ID of the key", func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, `INSERT INTO encryption (single, key_id) VALUES (true, $1)
+			ON CONFLICT (single) DO UPDATE SET key_id = excluded.key_id`, text(id))
+		return err
+	})
+}

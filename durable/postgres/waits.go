@@ -20,6 +20,9 @@ const waitColumns = `w.run_id, w.id, w.kind, w.hash, w.tool, w.asked, w.deadline
 const (
 	waitsQuery = `SELECT ` + waitColumns + ` FROM waits w JOIN runs r ON r.num = w.run WHERE r.id = $1 ORDER BY w.place`
 	tokenQuery = `SELECT ` + waitColumns + ` FROM waits w WHERE w.token = $1`
+	// spareQuery finds the waits of a token of the table tokens.
+	spareQuery = `SELECT ` + waitColumns + ` FROM tokens s JOIN waits w ON w.run = s.run AND w.id = s.wait AND w.hash = s.hash
+		WHERE s.token = $1 LIMIT 1`
 )
 
 // Waits returns what a run waits for: see durable.Store.
@@ -38,8 +41,32 @@ func (s *Store) WaitByToken(ctx context.Context, tokenHash [32]byte) (w durable.
 		if hash == nil {
 			return durable.ErrNotFound
 		}
-		w, err = scanWait(s.pool.QueryRow(ctx, tokenQuery, hash))
-		return notFound(err)
+		var (
+			b                         pgx.Batch
+			found, spareFound, issued bool
+			spare                     durable.Wait
+		)
+		scan := func(to *durable.Wait, found *bool) func(pgx.Row) error {
+			return func(row pgx.Row) (err error) {
+				*to, err = scanWait(row)
+				*found = err == nil
+				return ignoreNoRows(err)
+			}
+		}
+		b.Queue(tokenQuery, hash).QueryRow(scan(&w, &found))
+		b.Queue(spareQuery, hash).QueryRow(scan(&spare, &spareFound))
+		b.Queue(`SELECT true FROM tokens WHERE token = $1`, hash).QueryRow(scanOptional(&issued))
+		switch err := s.batch(ctx, &b); {
+		case err != nil || found:
+			return err
+		case spareFound:
+			w = spare
+			w.TokenHash = tokenHash
+			return nil
+		case issued:
+			return durable.ErrTokenSpent
+		}
+		return durable.ErrNotFound
 	})
 	if err != nil {
 		return durable.Wait{}, err
@@ -66,6 +93,26 @@ func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait, hash string,
 			return err
 		case open:
 			return durable.ErrExists
+		}
+		return durable.ErrNotFound
+	})
+}
+
+// AddToken gives an open wait another token: see durable.Store. Repeating the call is safe.
+func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error {
+	return s.call(ctx, fmt.Sprintf("add a token to %s of run %s", wait, id), func(ctx context.Context) error {
+		var (
+			b    pgx.Batch
+			open bool
+		)
+		batchLock(&b, id)
+		b.Queue(`WITH old AS (SELECT w.run, w.id, w.hash FROM waits w JOIN runs r ON r.num = w.run
+				WHERE r.id = $1 AND w.id = $2 AND w.hash = $3 AND w.answered IS NULL LIMIT 1),
+			new AS (INSERT INTO tokens (token, run, wait, hash) SELECT $4, run, id, hash FROM old ON CONFLICT DO NOTHING)
+			SELECT true FROM old`, text(id), text(wait), text(hash), tokenHash[:]).QueryRow(scanOptional(&open))
+		switch err := s.batch(ctx, &b); {
+		case err != nil || open:
+			return err
 		}
 		return durable.ErrNotFound
 	})

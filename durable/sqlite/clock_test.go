@@ -152,6 +152,35 @@ func TestReconcileCauses(t *testing.T) {
 	assert.Equal(t, durable.StatusWaiting, r.Status)
 }
 
+// A wait expires by the clock of the moment at which Reconcile looks: a jump that is taken back before changes nothing, and after
+// a jump back the wait expires at its deadline, not never.
+func TestAClockThatJumps(t *testing.T) {
+	s, c := atNoon(t)
+	w := wait("c")
+	w.Deadline = noon.Add(time.Hour)
+	require.NoError(t, s.Release(t.Context(), park(t, s, "r", w), 0))
+	overdue := func() int {
+		done, err := s.Reconcile(t.Context())
+		require.NoError(t, err)
+		waits, err := s.Waits(t.Context(), "r")
+		require.NoError(t, err)
+		assert.Equal(t, w.Deadline, waits[0].Deadline)
+		return done.Overdue
+	}
+	c.set(noon.AddDate(1, 0, 0)) // and back, before a pass
+	c.set(noon.Add(time.Minute))
+	assert.Zero(t, overdue())
+	c.set(noon.AddDate(-1, 0, 0))
+	assert.Zero(t, overdue())
+	c.set(w.Deadline.Add(-time.Microsecond))
+	assert.Zero(t, overdue())
+	c.set(w.Deadline)
+	assert.Equal(t, 1, overdue())
+	r, err := s.Run(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Equal(t, durable.StatusReady, r.Status)
+}
+
 // More runs than one call handles.
 func TestReconcileInBatches(t *testing.T) {
 	s, c := atNoon(t)

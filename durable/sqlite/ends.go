@@ -16,6 +16,9 @@ const (
 		(SELECT n FROM runs INDEXED BY runs_by_end WHERE status NOT IN ` + live + ` AND updated < ? ORDER BY updated LIMIT ?)`
 	pruneQueues = `DELETE FROM queues WHERE NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_by_queue WHERE queue = queues.id)`
 
+	selectKeyID = `SELECT key_id FROM encryption WHERE only = 1`
+	upsertKeyID = `INSERT INTO encryption (only, key_id) VALUES (1, ?1) ON CONFLICT (only) DO UPDATE SET key_id = ?1`
+
 	selectDeny = `SELECT is_on, reason, who, since FROM deny_tools`
 	upsertDeny = `INSERT INTO deny_tools (only, is_on, reason, who, since) VALUES (1, ?1, ?2, ?3, ?4)
 		ON CONFLICT (only) DO UPDATE SET is_on = ?1, reason = ?2, who = ?3, since = ?4`
@@ -79,6 +82,26 @@ func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
 func (s *Store) SetDenyTools(ctx context.Context, sw durable.Switch) error {
 	return s.write(ctx, "setting the switch that denies tools", func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, upsertDeny, sw.On, sw.Reason, sw.By, micros{sw.Since})
+		return err
+	})
+}
+
+// KeyID implements durable.Store.
+func (s *Store) KeyID(ctx context.Context) (id string, err error) {
+	err = s.read(ctx, "reading the ID of the key", func() error {
+		err := s.statements[selectKeyID].QueryRowContext(ctx).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return ignoreNoRows(id, err)
+}
+
+// SetKeyID implements durable.Store.
+func (s *Store) SetKeyID(ctx context.Context, id string) error {
+	return s.write(ctx, "recording the ID of the key", func(ctx context.Context, t tx) error {
+		_, err := t.exec(ctx, upsertKeyID, id)
 		return err
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	_ "embed" // for the statements of the migration
-	"fmt"
 
 	"github.com/pressly/goose/v3"
 
@@ -50,16 +49,20 @@ func migrateEngine(ctx context.Context, t *sql.Tx) error {
 
 // revertEngine executes down.sql, unless there are runs that the older version cannot hold.
 func revertEngine(ctx context.Context, t *sql.Tx) error {
-	var others, unstarted int
-	err := t.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE kind <> 'agent'),
-		count(*) FILTER (WHERE kind = 'agent' AND attempts = 0 AND status IN `+live+`) FROM runs`).Scan(&others, &unstarted)
-	switch {
-	case err != nil:
+	err := refuseRuns(ctx, t,
+		obstacle{`kind <> 'agent'`, "version 2 holds runs of agents only, and %d runs are of another kind%s: delete them first"},
+		obstacle{
+			`attempts = 0 AND status IN ` + live,
+			"version 2 holds no runs that have not started, and %d runs have not%s: cancel or delete them first",
+		},
+		obstacle{
+			`status IN ` + live + ` AND (paused <> 0 OR deadline IS NOT NULL OR signals > handled
+				OR n IN (SELECT run FROM payloads WHERE substr(input, 1, 4) = x'00676c31'))`,
+			"version 2 knows no pauses, limits and deadlines of jobs, and no added context, and %d runs have them%s: " +
+				"let them end, cancel or delete them first",
+		})
+	if err != nil {
 		return err
-	case others > 0:
-		return fmt.Errorf("version 2 holds runs of agents only, and %d runs are of another kind: delete them first", others)
-	case unstarted > 0:
-		return fmt.Errorf("version 2 holds no runs that have not started, and %d runs have not: cancel or delete them first", unstarted)
 	}
 	_, err = t.ExecContext(ctx, engineDown)
 	return err

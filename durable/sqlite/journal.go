@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -25,8 +26,9 @@ const (
 		WHERE ` + byLease + ` AND status = coalesce(?11, status) AND blocked = coalesce(?12, blocked)`
 	updateStatus = `UPDATE runs SET status = ?2, blocked = ?3 WHERE id = ?1`
 	endRun       = `UPDATE runs SET entries = entries + ?5, events = events + ?6, handled = max(handled, ?7), updated = ?8,
-			steps = ?9, reason = ?10, status = ?11, blocked = ?12, paused = 0, answer_by = NULL, ` + noLease + `
+			steps = ?9, reason = ?10, status = ?11, blocked = ?12, ended_by = ?13, paused = 0, answer_by = NULL, ` + noLease + `
 		WHERE ` + byLease
+	isRepeated   = `SELECT EXISTS (SELECT 1 FROM runs WHERE id = ?1 AND ended_by = ?2)`
 	upsertResult = `INSERT INTO payloads (run, result) SELECT n, ?2 FROM runs WHERE id = ?1
 		ON CONFLICT (run) DO UPDATE SET result = excluded.result`
 
@@ -53,7 +55,9 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 	}
 	return s.write(ctx, "writing to a journal", func(ctx context.Context, t tx) error {
 		now := s.clock()
-		if err := update(ctx, t, l, c, now); err != nil {
+		if err := update(ctx, t, l, c, now); errors.Is(err, errRepeated) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 		for _, e := range c.Entries {
@@ -75,14 +79,21 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 	})
 }
 
+// errRepeated is returned when a Commit is the one that has ended its run.
+var errRepeated = errors.New("the run was ended by the same commit")
+
 // update updates the row of a run and its waits.
 func update(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now int64) error {
 	if !consecutive(c.Entries) {
-		return refuseCommit(ctx, t, l, c.Entries)
+		return refuseCommit(ctx, t, l, c.Entries, nil)
 	}
-	changed, err := updateRow(ctx, t, l, c, now)
+	var printed []byte
+	if c.Update.Status.Ended() {
+		printed = c.Fingerprint(l)
+	}
+	changed, err := updateRow(ctx, t, l, c, now, printed)
 	if err == nil && !changed {
-		err = refuseCommit(ctx, t, l, c.Entries)
+		err = refuseCommit(ctx, t, l, c.Entries, printed)
 	}
 	if err == nil && c.Update.Status.Ended() {
 		return endRunWith(ctx, t, l.Run, c.Update.Result, now)
@@ -107,8 +118,8 @@ func consecutive(entries []durable.Entry) bool {
 }
 
 // updateRow updates the row of a run, and reports whether the lease and the numbers of the entries are
-// right. It asks for no row, so that the statement costs less than a query.
-func updateRow(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now int64) (changed bool, err error) {
+// right. It asks for no row, so that the statement costs less than a query. Printed is the fingerprint of an end.
+func updateRow(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now int64, printed []byte) (changed bool, err error) {
 	args := []any{string(l.Run), l.Owner, l.Epoch, nil, len(c.Entries), len(c.Events), c.HandledSignals, now, nil, nil, nil, nil}
 	if len(c.Entries) > 0 {
 		args[3] = c.Entries[0].Seq - 1
@@ -118,7 +129,7 @@ func updateRow(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now
 		args[8], args[9], args[10], args[11] = u.Steps, string(u.Reason), string(u.Status), u.Blocked
 	}
 	if u.Status.Ended() {
-		query = endRun
+		query, args = endRun, append(args, printed)
 	}
 	n, err := t.exec(ctx, query, args...)
 	if err != nil || n > 0 || u.Status == "" || u.Status.Ended() {
@@ -131,8 +142,18 @@ func updateRow(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now
 	return n > 0, err
 }
 
-// refuseCommit returns what is wrong with a lease or with the numbers of entries.
-func refuseCommit(ctx context.Context, t tx, l durable.Lease, entries []durable.Entry) error {
+// refuseCommit returns what is wrong with a lease or with the numbers of entries, or errRepeated when the end with a fingerprint
+// was committed before.
+func refuseCommit(ctx context.Context, t tx, l durable.Lease, entries []durable.Entry, printed []byte) error {
+	if printed != nil {
+		var repeated bool
+		if err := t.one(ctx, isRepeated, string(l.Run), printed).Scan(&repeated); err != nil {
+			return err
+		}
+		if repeated {
+			return errRepeated
+		}
+	}
 	h, err := readHeld(ctx, t, l)
 	if err != nil {
 		return err
@@ -152,6 +173,9 @@ func endRunWith(ctx context.Context, t tx, id agent.RunID, result []byte, now in
 		if _, err := t.exec(ctx, upsertResult, string(id), result); err != nil {
 			return err
 		}
+	}
+	if _, err := t.exec(ctx, keepTokensOf, string(id)); err != nil {
+		return err
 	}
 	if _, err := t.exec(ctx, removeWaits, string(id)); err != nil {
 		return err

@@ -159,11 +159,11 @@ func TestMigrateOldRuns(t *testing.T) {
 func TestRollbackRefusesWhatTheOlderVersionCannotHold(t *testing.T) {
 	path := tempFile(t)
 	s := open(t, path, sqlite.Options{})
-	_, err := s.Submit(t.Context(), durable.Job{ID: "a"}, durable.Job{ID: "c", Kind: durable.KindCommand})
+	_, err := s.Submit(t.Context(), durable.Job{ID: "a", Limits: agent.Limits{Steps: 7}}, durable.Job{ID: "c", Kind: durable.KindCommand})
 	require.NoError(t, err)
 	for _, says := range []string{
-		"version 2 holds runs of agents only, and 1 runs are of another kind: delete them first",
-		"version 2 holds no runs that have not started, and 1 runs have not: cancel or delete them first",
+		"version 2 holds runs of agents only, and 1 runs are of another kind (c): delete them first",
+		"version 2 holds no runs that have not started, and 1 runs have not (a): cancel or delete them first",
 	} {
 		require.NoError(t, s.Close())
 		rollback(t, path, 3)
@@ -172,10 +172,79 @@ func TestRollbackRefusesWhatTheOlderVersionCannotHold(t *testing.T) {
 		s = open(t, path, sqlite.Options{})
 		_ = s.Delete(t.Context(), "c")
 	}
-	_, err = s.Acquire(t.Context(), "a", "one", time.Hour, durable.TakeFree)
+	start := func(id agent.RunID) durable.Lease {
+		l, err := s.Acquire(t.Context(), id, "one", time.Hour, durable.TakeFree)
+		require.NoError(t, err)
+		return l
+	}
+	refuses := func(runs string) {
+		t.Helper()
+		require.NoError(t, s.Close())
+		rollback(t, path, 3)
+		_, err = sqlite.Rollback(t.Context(), path)
+		require.ErrorContains(t, err, "version 2 knows no pauses, limits and deadlines of jobs, and no added context, and "+runs+
+			": let them end, cancel or delete them first")
+		s = open(t, path, sqlite.Options{})
+	}
+	a := start("a")
+	_, limits, err := durable.InputOf(t.Context(), s, "a")
 	require.NoError(t, err)
+	assert.Equal(t, 7, limits.Steps)
+	refuses("1 runs have them (a)")
+	_, limits, err = durable.InputOf(t.Context(), s, "a")
+	require.NoError(t, err)
+	assert.Equal(t, 7, limits.Steps, "a refused rollback keeps the limits")
+
+	_, err = s.Submit(t.Context(), durable.Job{ID: "late", Deadline: time.Now().Add(time.Hour)}, durable.Job{ID: "paused"}, durable.Job{ID: "told"})
+	require.NoError(t, err)
+	leases := []durable.Lease{a}
+	for _, id := range []agent.RunID{"late", "paused", "told"} {
+		leases = append(leases, start(id))
+	}
+	require.NoError(t, s.Signal(t.Context(), "paused", durable.Signal{Kind: durable.SignalPause}))
+	require.NoError(t, s.Signal(t.Context(), "told", durable.Signal{Kind: durable.SignalContext, Text: "by the way"}))
+	refuses("4 runs have them (a, late, paused, …)")
+	for _, l := range leases {
+		require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusCompleted}))
+	}
 	require.NoError(t, s.Close())
 	rollback(t, path, 2)
+}
+
+// Version 3 can hold neither runs that wait for one of several things, nor answers that do not decide.
+func TestRollbackRefusesToLoseWaitsAndAnswers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		anyWait bool
+		partial []durable.Answer
+		says    string
+	}{
+		"any wait": {true, nil, "version 3 knows no runs that wait for one of several things, and 1 runs do (r): let them go on, cancel or delete them first"},
+		"partial answers": {
+			false, []durable.Answer{{More: true, By: "ann"}},
+			"version 3 has no answers that do not decide, and 1 runs have such answers (r): let them go on, cancel or delete them first",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := tempFile(t)
+			s := open(t, path, sqlite.Options{})
+			l := park(t, s, "r")
+			w := wait("c")
+			w.Partial = tc.partial
+			require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusWaiting, AnyWait: tc.anyWait, Waits: []durable.Wait{w, wait("d")}}))
+			before, err := s.Waits(t.Context(), "r")
+			require.NoError(t, err)
+			require.NoError(t, s.Close())
+			_, err = sqlite.Rollback(t.Context(), path)
+			require.ErrorContains(t, err, tc.says)
+			s = open(t, path, sqlite.Options{})
+			after, err := s.Waits(t.Context(), "r")
+			require.NoError(t, err)
+			assert.Equal(t, before, after)
+			require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusCompleted}))
+			require.NoError(t, s.Close())
+			rollback(t, path, 3)
+		})
+	}
 }
 
 // rollback downgrades the schema of a file to a version.
@@ -226,8 +295,6 @@ func TestMigrateQuestions(t *testing.T) {
 	assert.Equal(t, before, raw(t, path, all))
 
 	s = open(t, path, sqlite.Options{})
-	partial := durable.Answer{Wait: "c", Hash: "hash", More: true, By: "ann"}
-	require.NoError(t, s.Answer(t.Context(), "r", partial))
 	l, err := s.Acquire(t.Context(), "other", "one", time.Hour, durable.TakeFree)
 	require.NoError(t, err)
 	file := wait("c")
@@ -235,11 +302,11 @@ func TestMigrateQuestions(t *testing.T) {
 	require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{file, wait("d")}}))
 	require.NoError(t, s.Close())
 	_, err = sqlite.Rollback(t.Context(), path)
-	require.ErrorContains(t, err, "version 3 knows waits for people and for children only, and 1 runs wait for something else: "+
+	require.ErrorContains(t, err, "version 3 knows waits for people and for children only, and 1 runs wait for something else (other): "+
 		"let them go on, cancel or delete them first")
 	s = open(t, path, sqlite.Options{})
 	require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusCompleted}))
 	require.NoError(t, s.Close())
 	rollback(t, path, 3)
-	assert.Equal(t, before, raw(t, path, all), "answers that do not decide are lost")
+	assert.Equal(t, before, raw(t, path, all))
 }

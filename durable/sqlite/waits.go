@@ -20,10 +20,18 @@ const (
 	// A run without waits gives one row of NULLs, which shows that the run exists.
 	selectWaits   = `SELECT ` + waitColumns + ` FROM runs r LEFT JOIN waits w ON w.run = r.n WHERE r.id = ? ORDER BY w.place`
 	selectByToken = `SELECT ` + waitColumns + ` FROM waits w JOIN runs r ON r.n = w.run WHERE w.token = ? LIMIT 1`
-	selectKept    = `SELECT id, hash, token, checker, checked_until, partial, answered, ends, who, answer FROM waits WHERE run = ?`
-	deleteWaits   = `DELETE FROM waits WHERE run = ?`
-	removeWaits   = `DELETE FROM waits WHERE run = (SELECT n FROM runs WHERE id = ?)`
-	insertWait    = `INSERT INTO waits (run, place, id, kind, hash, tool, asked, deadline, child, host, token, data,
+	// selectSpare finds a wait by a token of the table tokens. A wait that the run has no more gives one row of NULLs.
+	selectSpare = `SELECT ` + waitColumns + ` FROM tokens s JOIN runs r ON r.n = s.run
+		LEFT JOIN waits w ON w.run = s.run AND w.id = s.wait AND w.hash = s.hash WHERE s.token = ? LIMIT 1`
+	insertToken = `INSERT INTO tokens (token, run, wait, hash) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
+	keepTokens  = `INSERT INTO tokens (token, run, wait, hash) SELECT token, run, id, hash FROM waits WHERE run = ? AND token IS NOT NULL
+		ON CONFLICT DO NOTHING`
+	keepTokensOf = `INSERT INTO tokens (token, run, wait, hash) SELECT token, run, id, hash FROM waits
+		WHERE run = (SELECT n FROM runs WHERE id = ?) AND token IS NOT NULL ON CONFLICT DO NOTHING`
+	selectKept  = `SELECT id, hash, token, checker, checked_until, partial, answered, ends, who, answer FROM waits WHERE run = ?`
+	deleteWaits = `DELETE FROM waits WHERE run = ?`
+	removeWaits = `DELETE FROM waits WHERE run = (SELECT n FROM runs WHERE id = ?)`
+	insertWait  = `INSERT INTO waits (run, place, id, kind, hash, tool, asked, deadline, child, host, token, data,
 			checker, checked_until, partial, answered, ends, who, answer)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	updateAnyWait  = `UPDATE runs SET any_wait = ?2 WHERE n = ?1 AND any_wait <> ?2`
@@ -74,6 +82,11 @@ func replaceWaits(ctx context.Context, t tx, n int64, u durable.Update) error {
 	})
 	if err != nil {
 		return err
+	}
+	if len(kept) > 0 {
+		if _, err := t.exec(ctx, keepTokens, n); err != nil {
+			return err
+		}
 	}
 	if _, err := t.exec(ctx, deleteWaits, n); err != nil {
 		return err
@@ -158,12 +171,40 @@ func (s *Store) Waits(ctx context.Context, id agent.RunID) (all []durable.Wait, 
 func (s *Store) WaitByToken(ctx context.Context, tokenHash [32]byte) (w durable.Wait, err error) {
 	err = s.read(ctx, "looking for a wait", func() error {
 		w, _, err = scanWait(s.statements[selectByToken].QueryRowContext(ctx, tokenHash[:]).Scan)
-		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("by its token: %w", durable.ErrNotFound)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
 		}
+		found := false
+		w, found, err = scanWait(s.statements[selectSpare].QueryRowContext(ctx, tokenHash[:]).Scan)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return fmt.Errorf("by its token: %w", durable.ErrNotFound)
+		case err == nil && !found:
+			return fmt.Errorf("by its token: %w", durable.ErrTokenSpent)
+		}
+		w.TokenHash = tokenHash
 		return err
 	})
 	return ignoreNoRows(w, err)
+}
+
+// AddToken implements durable.Store.
+func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error {
+	return s.write(ctx, "adding a token to a wait", func(ctx context.Context, t tx) error {
+		h, err := readRun(ctx, t, id)
+		if err != nil {
+			return err
+		}
+		var open bool
+		if err := t.one(ctx, isOpen, h.n, wait, hash).Scan(&open); err != nil {
+			return err
+		}
+		if !open {
+			return fmt.Errorf("the token of wait %q of run %q: %w", wait, id, durable.ErrNotFound)
+		}
+		_, err = t.exec(ctx, insertToken, tokenHash[:], h.n, wait, hash)
+		return err
+	})
 }
 
 // SetToken implements durable.Store.

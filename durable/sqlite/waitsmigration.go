@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	_ "embed" // for the statements of the migration
 	"fmt"
+	"strings"
 
 	"github.com/pressly/goose/v3"
 )
@@ -25,17 +26,56 @@ func waitsMigration() *goose.Migration {
 	return goose.NewGoMigration(4, &goose.GoFunc{RunTx: up}, &goose.GoFunc{RunTx: revertWaits})
 }
 
-// revertWaits executes down.sql, unless there are waits that the older version cannot hold.
+// revertWaits executes down.sql, unless there are waits or answers that the older version cannot hold.
 func revertWaits(ctx context.Context, t *sql.Tx) error {
-	var runs int
-	err := t.QueryRowContext(ctx, `SELECT count(DISTINCT run) FROM waits WHERE kind NOT IN ('approval', 'doubt', 'child')`).Scan(&runs)
-	if err == nil && runs > 0 {
-		err = fmt.Errorf("version 3 knows waits for people and for children only, and %d runs wait for something else: "+
-			"let them go on, cancel or delete them first", runs)
-	}
+	err := refuseRuns(ctx, t,
+		obstacle{
+			`n IN (SELECT run FROM waits WHERE kind NOT IN ('approval', 'doubt', 'child'))`,
+			"version 3 knows waits for people and for children only, and %d runs wait for something else%s: let them go on, cancel or delete them first",
+		},
+		obstacle{
+			`any_wait AND n IN (SELECT run FROM waits)`,
+			"version 3 knows no runs that wait for one of several things, and %d runs do%s: let them go on, cancel or delete them first",
+		},
+		obstacle{
+			`n IN (SELECT run FROM waits WHERE partial <> '')`,
+			"version 3 has no answers that do not decide, and %d runs have such answers%s: let them go on, cancel or delete them first",
+		})
 	if err != nil {
 		return err
 	}
 	_, err = t.ExecContext(ctx, waitsDown)
 	return err
+}
+
+// obstacle are runs that an older version cannot hold: a condition on them, and the error, with their number and names.
+type obstacle struct{ where, says string }
+
+// namedRuns is how many runs the error of an obstacle names.
+const namedRuns = 3
+
+// refuseRuns returns the error of the first obstacle for which there are runs.
+func refuseRuns(ctx context.Context, t *sql.Tx, obstacles ...obstacle) error {
+	for _, o := range obstacles {
+		n, names := 0, ""
+		rows, err := t.QueryContext(ctx, `SELECT id FROM runs WHERE `+o.where+` ORDER BY n`)
+		err = scanRows(rows, err, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			switch n++; {
+			case n == namedRuns+1:
+				names += ", …"
+			case n <= namedRuns:
+				names += ", " + id
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return fmt.Errorf(o.says, n, " ("+strings.TrimPrefix(names, ", ")+")")
+		}
+	}
+	return nil
 }

@@ -32,6 +32,23 @@ CREATE INDEX waits_deadline ON waits (deadline) WHERE answered IS NULL AND deadl
 CREATE INDEX waits_checker ON waits (checker, kind, host, asked, run_id) WHERE answered IS NULL;
 CREATE INDEX waits_checked_until ON waits (kind, host, checked_until) WHERE answered IS NULL AND checked_until IS NOT NULL;
 
+-- Tokens of waits beside those in waits: further ones, and those of waits that the run does not have any more.
+CREATE TABLE tokens (
+	token bytea PRIMARY KEY, -- the SHA-256
+	run   bigint NOT NULL REFERENCES runs ON DELETE CASCADE,
+	wait  text COLLATE "C" NOT NULL, -- the id
+	hash  text NOT NULL
+);
+CREATE INDEX tokens_run ON tokens (run);
+
+-- The ID of the key with which data was last encrypted: see durable.Encrypt. The mark of encrypted data is before the ID in it.
+CREATE TABLE encryption (
+	single boolean PRIMARY KEY CHECK (single),
+	key_id text NOT NULL
+);
+INSERT INTO encryption (single, key_id) SELECT true, encode(substring(e.data FROM 5 FOR 8), 'hex')
+	FROM (SELECT data FROM entries ORDER BY run DESC, seq DESC LIMIT 1) e WHERE substring(e.data FROM 1 FOR 4) = '\x00676b31';
+
 ALTER TABLE runs
 	ADD COLUMN any_wait     boolean NOT NULL DEFAULT false, -- one wait that has happened is enough
 	ADD COLUMN submitted_by text NOT NULL DEFAULT '';
@@ -69,7 +86,7 @@ CREATE INDEX waivers_expires ON waivers (expires) WHERE revoked IS NULL;
 
 -- convert.go has checked that runs wait only for what the version before knows.
 
-DROP TABLE waivers, audit;
+DROP TABLE waivers, audit, tokens, encryption;
 ALTER TABLE runs DROP COLUMN any_wait, DROP COLUMN submitted_by;
 DROP INDEX waits_checked_until, waits_checker, waits_deadline, waits_kind, waits_open;
 ALTER TABLE waits DROP COLUMN run_id, DROP COLUMN kind, DROP COLUMN host, DROP COLUMN checker, DROP COLUMN checked_until,

@@ -172,7 +172,17 @@ func (k *kept) record(ctx context.Context, v *view, about durable.Run, named, pe
 	return nil
 }
 
-// openWait returns the named wait of a parked run; the only one that people answer if none is named, or else the only gate.
+// gatesOf returns those of the waits that are gates of a call.
+func gatesOf(waits []durable.Wait, call string) []durable.Wait {
+	return lo.Filter(waits, func(w durable.Wait, _ int) bool {
+		i, err := durable.InterventionOf(w)
+		_, isGate := durable.GateOf(w, i)
+		return err == nil && isGate && i.CallID() == call
+	})
+}
+
+// openWait returns the named wait of a parked run; the only one that people answer if none is named, or else the only gate. The ID
+// of a call about which only gates ask, and no name if there is only that call, stand for its first open gate.
 func (k *kept) openWait(ctx context.Context, about durable.Run, named string) (w durable.Wait, i agent.Intervention, err error) {
 	if about.Status != durable.StatusWaiting && about.Status != durable.StatusReady { // a ready run may have answered questions
 		return w, i, &usageError{fmt.Errorf("run %s does not wait for an answer: its status is %s", about.ID, about.Status)}
@@ -185,6 +195,9 @@ func (k *kept) openWait(ctx context.Context, about durable.Run, named string) (w
 		return slices.Contains(approval.InboxKinds(), w.Kind) && strings.HasPrefix(w.ID, named)
 	})
 	exact := lo.Filter(all, func(w durable.Wait, _ int) bool { return w.ID == named })
+	if ofCall := gatesOf(all, named); len(exact) == 0 && len(ofCall) > 0 {
+		all = ofCall
+	}
 	open := lo.Filter(all, func(w durable.Wait, _ int) bool { return w.Answer == nil })
 	people := lo.Filter(open, func(w durable.Wait, _ int) bool { return w.Kind == durable.WaitApproval || w.Kind == durable.WaitDoubt })
 	switch {
@@ -192,6 +205,11 @@ func (k *kept) openWait(ctx context.Context, about durable.Run, named string) (w
 		open = exact
 	case len(people) > 0:
 		open = people
+	}
+	if len(open) > 1 && len(people) == 0 {
+		if first, err := durable.InterventionOf(open[0]); err == nil && len(gatesOf(open, first.CallID())) == len(open) {
+			open = open[:1] // a rejection answers all gates of the call
+		}
 	}
 	switch {
 	case len(open) == 1 && open[0].Answer == nil:

@@ -392,7 +392,9 @@ type workEvent struct {
 	// DurationMS is how long the run was executed.
 	DurationMS int64               `json:"duration_ms,omitempty"`
 	Reconciled *durable.Reconciled `json:"reconciled,omitempty"`
-	Error      string              `json:"error,omitempty"`
+	// JumpMS is by how much the clock was set.
+	JumpMS int64  `json:"jump_ms,omitempty"`
+	Error  string `json:"error,omitempty"`
 }
 
 func (l *workLog) note(text string) { l.line(l.std.err, "grapnel: "+timeline.Clean(text)) }
@@ -428,13 +430,19 @@ func (l *workLog) observe(e durable.WorkerEvent) {
 	case durable.WorkerReconciled:
 		r := e.Reconciled
 		l.note(fmt.Sprintf("reconciled: %d expired leases, %d expired questions, %d due, %d late", r.Expired, r.Overdue, r.Due, r.Late))
+	case durable.WorkerClockJumped:
+		direction := "ahead"
+		if e.Jump < 0 {
+			direction = "back"
+		}
+		l.note(fmt.Sprintf("the clock was set %s by %s: deadlines and leases follow it", direction, e.Jump.Abs().Round(time.Second)))
 	case durable.WorkerFailed:
 		l.note(fmt.Sprintf("the worker tries again: %v", explainError(e.Err)))
 	}
 }
 
 func workEventOf(e durable.WorkerEvent) workEvent {
-	out := workEvent{Time: time.Now().UTC(), Event: e.Kind, DurationMS: e.Took.Milliseconds()}
+	out := workEvent{Time: time.Now().UTC(), Event: e.Kind, DurationMS: e.Took.Milliseconds(), JumpMS: e.Jump.Milliseconds()}
 	if e.Run.ID != "" {
 		out.Run = &e.Run
 	}

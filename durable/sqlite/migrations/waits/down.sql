@@ -1,6 +1,8 @@
 -- Reverts up.sql. waitsmigration.go has checked that version 3 can hold all waits. Answers that did not decide, audit
 -- records, waivers and names of people are lost.
 
+DROP TABLE encryption;
+DROP TABLE tokens;
 DROP TRIGGER audit_forgets;
 DROP TABLE waivers;
 DROP TABLE audit;
@@ -29,5 +31,6 @@ DROP TABLE waits;
 CREATE INDEX questions_by_token ON questions (token) WHERE token IS NOT NULL;
 CREATE INDEX questions_by_child ON questions (child) WHERE child <> '';
 
+ALTER TABLE runs DROP COLUMN ended_by;
 ALTER TABLE runs DROP COLUMN submitted_by;
 ALTER TABLE runs DROP COLUMN any_wait;

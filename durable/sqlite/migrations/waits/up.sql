@@ -3,6 +3,7 @@
 
 ALTER TABLE runs ADD COLUMN any_wait     INTEGER NOT NULL DEFAULT 0; -- the run is ready when one of its waits has happened
 ALTER TABLE runs ADD COLUMN submitted_by TEXT    NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN ended_by     BLOB; -- the fingerprint of the commit that ended the run
 
 CREATE TABLE waits (
     run           INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
@@ -41,6 +42,25 @@ CREATE INDEX waits_by_deadline ON waits (deadline) WHERE answered IS NULL AND de
 CREATE INDEX waits_unwatched ON waits (kind, host, asked) WHERE answered IS NULL AND checker = '';
 CREATE INDEX waits_watched ON waits (checker) WHERE answered IS NULL AND checker <> '';
 CREATE INDEX waits_lapsed ON waits (checked_until) WHERE answered IS NULL AND checker <> '';
+
+-- Tokens of waits beside those in waits: further ones, and those of waits that the run does not have any more.
+CREATE TABLE tokens (
+    token BLOB    NOT NULL PRIMARY KEY, -- SHA-256 of the token
+    run   INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
+    wait  TEXT    NOT NULL, -- the id
+    hash  TEXT    NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tokens_by_run ON tokens (run);
+
+-- The ID of the key with which data was last encrypted: see durable.Encrypt. The mark of encrypted data is before the ID in it.
+CREATE TABLE encryption (
+    only   INTEGER PRIMARY KEY CHECK (only = 1),
+    key_id TEXT NOT NULL
+) STRICT;
+
+INSERT INTO encryption (only, key_id)
+    SELECT 1, lower(hex(substr(data, 5, 8))) FROM (SELECT data FROM entries ORDER BY run DESC, seq DESC LIMIT 1) WHERE substr(data, 1, 4) = x'00676b31';
 
 -- Records stay when their run is deleted. A number is never used again.
 CREATE TABLE audit (

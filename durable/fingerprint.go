@@ -1,18 +1,17 @@
-package postgres
+package durable
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"hash"
 	"time"
 
 	"github.com/samber/lo"
-
-	"github.com/grapnel-go/grapnel/durable"
 )
 
-// fingerprint returns the SHA-256 of all arguments of a Commit, which identifies a repeated call.
-func fingerprint(l durable.Lease, c durable.Commit) []byte {
+// Fingerprint returns a hash of a lease and of all values of a Commit, by which a store recognises a repeated Commit.
+func (c Commit) Fingerprint(l Lease) []byte {
 	p := printer{sha256.New()}
 	u := c.Update
 	p.number(l.Epoch, int64(u.Steps), c.HandledSignals, lo.Ternary[int64](u.Blocked, 1, 0), lo.Ternary[int64](u.Waits == nil, 1, 0),
@@ -66,7 +65,7 @@ func (p printer) time(all ...time.Time) {
 	}
 }
 
-func (p printer) wait(w durable.Wait) {
+func (p printer) wait(w Wait) {
 	p.strings(w.ID, string(w.Kind), w.Hash, w.Tool, string(w.Child), w.Host, string(w.TokenHash[:]))
 	p.bytes(w.Data)
 	p.time(w.Asked, w.Deadline)
@@ -79,10 +78,22 @@ func (p printer) wait(w durable.Wait) {
 	}
 }
 
-func (p printer) job(j durable.Job) {
+func (p printer) job(j Job) {
 	p.strings(string(j.ID), string(j.Kind), j.Name, j.Version, string(j.Session), string(j.Parent), string(j.Root), j.IdempotencyKey, j.By,
-		pairsText(j.Demands), pairsText(j.Labels))
+		mapText(j.Demands), mapText(j.Labels))
 	p.bytes(j.Input)
 	p.number(int64(j.Priority))
 	p.time(j.NotBefore, j.StartBy, j.Deadline)
+}
+
+// mapText returns a map as JSON, in the order of its keys; empty for an empty map.
+func mapText(m map[string]string) string {
+	if len(m) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // strings can always be written
+	}
+	return string(text)
 }

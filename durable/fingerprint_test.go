@@ -1,4 +1,4 @@
-package postgres
+package durable_test
 
 import (
 	"testing"
@@ -87,14 +87,14 @@ func TestFingerprint(t *testing.T) {
 	} {
 		c := make()
 		change(&c)
-		made := string(fingerprint(c.l, c.c))
+		made := string(c.c.Fingerprint(c.l))
 		other, there := seen[made]
 		assert.False(t, there, "change %d looks like change %d", i, other)
 		seen[made] = i
 	}
 	c := make()
 	c.l.Owner, c.l.Expires = "two", at.Add(1)
-	assert.Contains(t, seen, string(fingerprint(c.l, c.c)), "a lease is its run and its epoch")
+	assert.Contains(t, seen, string(c.c.Fingerprint(c.l)), "a lease is its run and its epoch")
 	c.c.Entries[0].At = at.In(time.FixedZone("", 3600))
-	assert.Contains(t, seen, string(fingerprint(c.l, c.c)), "a time is the same in any zone")
+	assert.Contains(t, seen, string(c.c.Fingerprint(c.l)), "a time is the same in any zone")
 }
