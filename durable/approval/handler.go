@@ -130,7 +130,11 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request, path string) {
 	case path == pathInbox, path == pathWait:
 		if author(r.Context()) == nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			h.reply(w, r, reply{Status: http.StatusUnauthorized, Message: "Sign in to see what waits for people.", SignIn: h.options.People != nil})
+			answer := reply{Status: http.StatusUnauthorized, Message: "Sign in to see what waits for people.", SignIn: h.options.People != nil}
+			if path == pathWait {
+				answer.back = waitNameOf(r.URL.Query())
+			}
+			h.reply(w, r, answer)
 			return
 		}
 		if path == pathInbox {

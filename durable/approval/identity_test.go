@@ -91,7 +91,7 @@ func TestAQuorumOfPeople(t *testing.T) {
 	assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode, "each approves what they were shown")
 	assert.Empty(t, d.decided)
 	page := do(t, http.MethodGet, d.waitAddress("c1"), "", "Authorization", "Bearer "+c.tokens["bob"]).body
-	assert.Contains(t, page, "1 of 2 approvals")
+	assert.Contains(t, page, "2 people who are lead, signed in; 1 approved so far")
 	assert.Contains(t, page, "The answers so far")
 	assert.NotContains(t, page, "Change the arguments")
 	assert.Contains(t, answer("bob", body).body, "Decided")

@@ -49,7 +49,7 @@ func TestTheInbox(t *testing.T) {
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", "dan", "reason", "no")).StatusCode)
 	page := do(t, http.MethodGet, d.waitAddress("c1"), "", "Authorization", "Bearer "+c.tokens["ann"]).body
 	for _, want := range []string{
-		"<del>-   &#34;amount&#34;: 1000</del>", "<ins>+   &#34;amount&#34;: 250</ins>", "Former decisions about this tool", "dan", "ann",
+		"<del>-   &#34;amount&#34;: 1000</del>", "<ins>+   &#34;amount&#34;: 250</ins>", "Former decisions about like calls", "dan", "ann",
 	} {
 		assert.Contains(t, page, want)
 	}

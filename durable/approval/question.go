@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -97,5 +98,28 @@ func (h *handler) replyWith(ctx context.Context, q *question, status int, messag
 	}
 	who := author(ctx)
 	detail, err := q.detail(ctx, h.store, who != nil)
-	return reply{Status: status, Message: message, Question: detail, asked: q}, err
+	r := reply{Status: status, Message: message, Question: detail, asked: q}
+	if err == nil && detail.Open() {
+		r.cannotApprove, r.cannotReject, err = h.checkAuthor(ctx, q, who)
+	}
+	return r, err
+}
+
+// checkAuthor returns why answers of the author of a request would not count; empty when they would.
+func (h *handler) checkAuthor(ctx context.Context, q *question, who *Principal) (cannotApprove, cannotReject string, err error) {
+	for verdict, why := range map[agent.ApprovalVerdict]*string{agent.Approve: &cannotApprove, agent.RejectAndEnd: &cannotReject} {
+		a := agent.Approval{Verdict: verdict}
+		if who != nil {
+			a.Identity, a.Roles = who.Name, who.Roles
+		}
+		err := durable.CheckAnswer(ctx, h.store, q.kept, a)
+		denied, ok := errors.AsType[*durable.NotAdmittedError](err)
+		switch {
+		case ok:
+			*why = denied.Why
+		case err != nil:
+			return "", "", err
+		}
+	}
+	return cannotApprove, cannotReject, nil
 }
