@@ -42,8 +42,8 @@ func (a Arguments) Text() string {
 // previewLength is the maximum number of characters of a preview.
 const previewLength = 160
 
-// preview returns the beginning of the arguments on one line. An object with one text is shown as that text.
-func (a Arguments) preview() string {
+// Preview returns the beginning of the arguments on one line. An object with one text is shown as that text.
+func (a Arguments) Preview() string {
 	text := a.orEmpty()
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &object) == nil && len(object) == 1 {

@@ -145,6 +145,15 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request, path string) {
 		find = func(ctx context.Context) (*question, error) {
 			return findWait(ctx, h.store, agent.RunID(query.Get("run")), query.Get("wait"))
 		}
+		if _, err := find(r.Context()); errors.Is(err, durable.ErrNotFound) {
+			gone, err := h.findDecided(r.Context(), waitNameOf(query))
+			if err != nil {
+				h.replyFailure(w, r, "looking for a decision", err)
+				return
+			}
+			h.reply(w, r, gone)
+			return
+		}
 	}
 	if post {
 		h.decide(w, r, find)

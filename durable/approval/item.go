@@ -140,7 +140,7 @@ func Inbox(ctx context.Context, store durable.Store, f durable.WaitFilter) (item
 func newItem(w durable.Wait, i agent.Intervention, about durable.Run, now time.Time) Item {
 	item := Item{
 		Run: w.Run, Agent: cmp.Or(i.Child.Agent, about.Name), Wait: w.ID, Kind: string(w.Kind), Call: i.CallID(), Tool: i.Call.Name,
-		Preview: Arguments(i.Call.Arguments).preview(), Hash: w.Hash,
+		Preview: Arguments(i.Call.Arguments).Preview(), Hash: w.Hash,
 		Questions: questionsOf(i), Host: w.Host, Asked: w.Asked, Deadline: w.Deadline, now: now,
 	}
 	if q, ok := durable.GateOf(w, i); ok {
@@ -260,7 +260,7 @@ func DecisionsOf(records []durable.AuditRecord) []Decision {
 		}
 		d.Run, d.At = r.Run, r.At
 		if answered, err := durable.AnsweredOf(r); err == nil {
-			d.Preview = Arguments(answered.Call.Arguments).preview()
+			d.Preview = Arguments(answered.Call.Arguments).Preview()
 		}
 		return *d, true
 	})

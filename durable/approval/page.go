@@ -193,15 +193,16 @@ func (r reply) putQuestion(p *markup.Page) {
 	if q.Decided != nil {
 		p.Put("<section class=\"decided\">\n<h2>What was decided</h2>\n")
 		putDecision(p, *q.Decided)
+		if q.Decided.Arguments != "" {
+			p.Put("<h2>What was decided to run</h2>\n")
+			putDiff(p, q.Arguments, q.Decided.Arguments)
+		}
 		p.Put("</section>\n")
 	}
 	if q.Gate != nil {
 		p.Put("<section>\n<h2>What it waits for</h2>\n<pre tabindex=\"0\">%s</pre>\n</section>\n", gateText(q.Gate.Data))
 	}
 	putCall(p, q)
-	if q.Decided != nil && q.Decided.Arguments != "" {
-		p.Put("<section>\n<h2>What was decided to run</h2>\n<pre tabindex=\"0\">%s</pre>\n</section>\n", q.Decided.Arguments.Text())
-	}
 	r.putFacts(p)
 	putDecisions(p, "The answers so far", q.Answers)
 	putOthers(p, q.Others)
@@ -237,7 +238,9 @@ func (r reply) putFacts(p *markup.Page) {
 	q := r.Question
 	p.Put("<section>\n<dl>\n")
 	for _, one := range q.Questions {
-		p.Put("<dt>Why</dt><dd class=\"text\">%s</dd>\n<dt>Asked by</dt><dd>%s%s</dd>\n", reasonOf(one), asker(one), answeredBy(one))
+		p.Put("<dt>Why</dt><dd class=\"text\">%s</dd>\n<dt>Asked by</dt><dd>%s", reasonOf(one), asker(one))
+		p.PutIf(q.Decided == nil, "%s", answeredBy(one))
+		p.Put("</dd>\n")
 		p.PutIf(one.AnsweredBy == "" && q.Decided == nil, "<dt>Who may answer</dt><dd>%s</dd>\n", whoMayAnswer(one))
 	}
 	p.Put("<dt>Deadline</dt><dd>")

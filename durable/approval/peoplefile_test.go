@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
-// A person or a token that was removed from the file is refused from then on, also in a session, and new ones are accepted. A
+// a person or a token that was removed from the file is refused from then on, also in a session, and new ones are accepted. A
 // file with a mistake changes nothing.
 func TestAFileOfPeopleThatChanges(t *testing.T) {
 	ann, annSum := approval.NewToken()

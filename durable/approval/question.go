@@ -1,12 +1,14 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/samber/lo"
@@ -49,6 +51,30 @@ func findWait(ctx context.Context, store durable.Store, run agent.RunID, wait st
 		return nil, durable.ErrNotFound
 	}
 	return newQuestion(ctx, store, w)
+}
+
+// findDecided returns the reply for a wait that the run no longer has: the decisions in the audit log. It returns the reply
+// for an unknown wait when there are none. Only people who are signed in may see it.
+func (h *handler) findDecided(ctx context.Context, n waitName) (reply, error) {
+	if n.run == "" || n.wait == "" { // an empty filter selects all runs
+		return nothing, nil
+	}
+	records, err := h.store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Run: agent.RunID(n.run)})
+	if err != nil {
+		return nothing, err
+	}
+	lines := []string{"Nothing to decide here any more: the run has gone on or ended."}
+	for _, d := range DecisionsOf(lo.Filter(records, func(r durable.AuditRecord, _ int) bool { return r.Answer != nil && r.Answer.Wait == n.wait })) {
+		line := verdictNames[d.Verdict] + " by " + cmp.Or(d.Identity, d.By, "a person") + ", " + formatTime(d.At)
+		if d.Reason != "" {
+			line += ": " + oneLine(d.Reason)
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 1 {
+		return nothing, nil
+	}
+	return reply{Status: http.StatusConflict, Message: visible(strings.Join(lines, "\n"))}, nil
 }
 
 func newQuestion(ctx context.Context, store durable.Store, w durable.Wait) (found *question, err error) {
