@@ -145,7 +145,10 @@ var kindNames = map[durable.WaitKind]string{
 // asker returns who asks a question: the hook, with the rule unless its name ends in that.
 func asker(q MessageQuestion) string {
 	text := "the agent"
-	if q.AskedBy != "" {
+	switch {
+	case q.Kind == string(agent.QuestionDoubt):
+		text = "the framework"
+	case q.AskedBy != "":
 		text = visible(q.AskedBy)
 	}
 	if q.Rule != "" && q.Rule != q.AskedBy && !strings.HasSuffix(q.AskedBy, "/"+q.Rule) {
