@@ -50,7 +50,8 @@ func TestTwoPeopleApprove(t *testing.T) {
 	me, err := user.Current()
 	require.NoError(t, err)
 	token, sum := approval.NewToken()
-	p := command(t, modelOf(t, asking), "runs", "work", "clerk.yaml", "--poll", "50ms")
+	first, _, _ := strings.Cut(asking, "\n")
+	p := command(t, modelOf(t, first+"\n"+asking), "runs", "work", "clerk.yaml", "--poll", "50ms") // each of two runs asks for the call
 	p.write("clerk.yaml", "tools: [shell]\npolicies: [two.yaml]\n")
 	p.write("two.yaml", "policy: two\nhooks:\n  PreToolUse: [{id: pay, match: {tool: bash}, decision: ask, approvers: [finance], quorum: 2, reason: it pays}]\n")
 	self := fmt.Sprintf("people:\n  - {name: %q, roles: [finance]}\n", me.Username)
@@ -77,12 +78,12 @@ func TestTwoPeopleApprove(t *testing.T) {
 	}
 	q := p.next("approvals", "answer", own, "--approve", "--people", "people.yaml")
 	assert.Equal(t, 1, q.run())
-	assert.Contains(t, q.written(), me.Username+" has submitted the run and cannot approve it")
+	assert.Contains(t, strings.Join(strings.Fields(q.written()), " "), me.Username+" has submitted the run and cannot approve it")
 	assert.Contains(t, p.outputOf("approvals", "answer", id, "--approve", "--by", "somebody", "--people", "people.yaml"),
-		"It needs 1 more approval by finance.")
+		"It needs 1 more approval")
 	q = p.next("approvals", "answer", id, "--approve", "--by", "another", "--people", "people.yaml")
 	assert.Equal(t, 1, q.run(), "the name beside the identity does not count")
-	assert.Contains(t, q.written(), me.Username+" has approved it already")
+	assert.Contains(t, strings.Join(strings.Fields(q.written()), " "), me.Username+" has approved it already")
 
 	server := p.next("approvals", "serve", "--people", "people.yaml").start()
 	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/approvals/`)

@@ -298,6 +298,7 @@ func TestJSON(t *testing.T) {
 		got := strings.ReplaceAll(q.written(), p.cmd.Dir, "DIR")
 		for form, word := range map[string]string{
 			`run_[A-Z0-9]{26}`: "RUN", `ses_[A-Z0-9]{26}`: "SESSION", `\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)`: "TIME",
+			`"by": "[^"]*",(\s+"epoch")`: `"by": "USER",$1`,
 		} {
 			got = regexp.MustCompile(form).ReplaceAllString(got, word)
 		}
