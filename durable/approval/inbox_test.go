@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -139,4 +140,26 @@ func TestLikeDecisions(t *testing.T) {
 	other, err := approval.Show(t.Context(), d.store, waits[1], true)
 	require.NoError(t, err)
 	assert.Empty(t, other.History, "the answer to the wait itself is not history")
+}
+
+// A question whose deadline has passed is marked in lists, and cannot be answered.
+func TestExpiredWaits(t *testing.T) {
+	c := newCrew(t, map[string][]string{"ann": nil})
+	d := park(t, asking{
+		question: agent.Question{Reason: "much", Within: time.Millisecond, OnTimeout: agent.RejectAndContinue}, options: approval.Options{People: c.people},
+	})
+	time.Sleep(2 * time.Millisecond)
+	for _, query := range []string{"", "?expired=true"} {
+		list := do(t, http.MethodGet, d.url+"/approvals/"+query, "", c.bearer("ann")...).body
+		assert.Contains(t, list, `"expired": true`)
+	}
+	page := do(t, http.MethodGet, d.url+"/approvals/", "", "Authorization", "Bearer "+c.tokens["ann"]).body
+	assert.Contains(t, page, `<span class="mark">expired</span>`)
+	assert.NotContains(t, page, " left</span>")
+	page = do(t, http.MethodGet, d.waitAddress("c1"), "", "Authorization", "Bearer "+c.tokens["ann"]).body
+	assert.Contains(t, page, "<h1>Too late</h1>")
+	assert.NotContains(t, page, `name="verdict"`)
+	got := postOnce(t, d.waitAddress("c1"), d.form(0, "approve"), "Authorization", "Bearer "+c.tokens["ann"])
+	assert.Equal(t, http.StatusConflict, got.StatusCode)
+	d.undecided(t, 0)
 }
