@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
@@ -162,4 +164,49 @@ func TestExpiredWaits(t *testing.T) {
 	got := postOnce(t, d.waitAddress("c1"), d.form(0, "approve"), "Authorization", "Bearer "+c.tokens["ann"])
 	assert.Equal(t, http.StatusConflict, got.StatusCode)
 	d.undecided(t, 0)
+}
+
+// A person who is signed in sees the effect of a waiver before it is made. A waiver must match the call, and answers no
+// question with approvers.
+func TestAWaiverOnThePage(t *testing.T) {
+	c := newCrew(t, map[string][]string{"ann": nil})
+	o := approval.Options{People: c.people, Waivers: true}
+	d := park(t, asking{calls: []agent.ToolCall{call("c1", carol), call("c2", `{"to":"Carol"}`)}, options: o})
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", "dan")).StatusCode)
+	ann := []string{"Authorization", "Bearer " + c.tokens["ann"]}
+	assert.Contains(t, do(t, http.MethodGet, d.waitAddress("c1"), "", ann...).body, `name="arg.to" value="Carol"`)
+	assert.NotContains(t, see(t, d.link(0)).body, "from now on", "a link makes no waivers")
+	form := url.Values{"run": {string(d.notice.Run.ID)}, "wait": {"c1"}, "arg.to": {"Car*"}, "days": {"7"}, "reason": {"known"}}
+	waivers := func() []durable.Waiver {
+		all, err := d.store.Waivers(t.Context(), false)
+		require.NoError(t, err)
+		return all
+	}
+	address := d.url + "/approvals/waiver"
+	assert.Equal(t, http.StatusNotFound, postOnce(t, address, form).StatusCode, "not signed in")
+	assert.Equal(t, http.StatusForbidden, postOnce(t, address, form, append(ann, "Sec-Fetch-Site", "cross-site")...).StatusCode)
+	got := postOnce(t, address, form, ann...)
+	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
+	assert.Contains(t, got.body, "It would have given 1 of the 1 recorded answers; people rejected 1 of these.")
+	assert.Contains(t, got.body, "Make the waiver")
+	form.Set("make", "yes")
+	for field, value := range map[string]string{"days": "366", "arg.to": "Dan", "reason": "\u202e"} {
+		wrong := maps.Clone(form)
+		wrong.Set(field, value)
+		assert.Equal(t, http.StatusUnprocessableEntity, postOnce(t, address, wrong, ann...).StatusCode, field)
+	}
+	assert.Empty(t, waivers())
+	got = postOnce(t, address, form, ann...)
+	assert.Contains(t, got.body, "is in force until")
+	require.Len(t, waivers(), 1)
+	assert.Equal(t, "ann", waivers()[0].By)
+	d.undecided(t, 0)
+
+	for name, q := range map[string]agent.Question{"approvers": {Approvers: []string{"ann"}}, "quorum": {Quorum: 2}} {
+		d = park(t, asking{question: q, options: o})
+		form.Set("run", string(d.notice.Run.ID))
+		assert.NotContains(t, do(t, http.MethodGet, d.waitAddress("c1"), "", ann...).body, "from now on", name)
+		assert.Equal(t, http.StatusUnprocessableEntity, postOnce(t, d.url+"/approvals/waiver", form, ann...).StatusCode, name)
+		assert.Empty(t, waivers(), name)
+	}
 }

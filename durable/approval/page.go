@@ -212,6 +212,9 @@ func (r reply) putQuestion(p *markup.Page) {
 	if q.Open() {
 		r.putForm(p)
 	}
+	if r.canWaive {
+		r.putWaiver(p)
+	}
 	putDecisions(p, "Former decisions about like calls", q.History)
 }
 

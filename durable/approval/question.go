@@ -127,6 +127,7 @@ func (h *handler) replyWith(ctx context.Context, q *question, status int, messag
 	r := reply{Status: status, Message: message, Question: detail, asked: q}
 	if err == nil && detail.Open() {
 		r.cannotApprove, r.cannotReject, err = h.checkAuthor(ctx, q, who)
+		r.canWaive = h.options.Waivers && who != nil && r.cannotApprove == ""
 	}
 	return r, err
 }

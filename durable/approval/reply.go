@@ -29,6 +29,8 @@ type reply struct {
 	said  said // values to keep in the form
 	// cannotApprove and cannotReject say why an answer of who would not count; they are empty when it would.
 	cannotApprove, cannotReject string
+	waiving                     *waiving // the waiver in the form
+	canWaive                    bool
 	// back is the wait whose page follows a sign-in; the zero value is the inbox.
 	back waitName
 	who  *Principal // set by handler.reply

@@ -55,7 +55,7 @@ func (r *runs) serveInbox(ctx context.Context, k *kept, o *serving) error {
 	if err != nil {
 		return err
 	}
-	server := approval.Server{Store: k.store, Address: o.listen, Options: approval.Options{People: people, Log: log}}
+	server := approval.Server{Store: k.store, Address: o.listen, Options: approval.Options{People: people, Waivers: true, Log: log}}
 	if o.linkBase != "" {
 		base, err := url.Parse(o.linkBase)
 		if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
