@@ -198,6 +198,8 @@ func TestAWaiverOnThePage(t *testing.T) {
 	assert.Empty(t, waivers())
 	got = postOnce(t, address, form, ann...)
 	assert.Contains(t, got.body, "is in force until")
+	assert.Contains(t, got.body, `<form method="post" action="wait?`+strings.ReplaceAll(url.Values{"run": form["run"], "wait": form["wait"]}.Encode(), "&", "&amp;"),
+		"the decision is not posted to this page")
 	require.Len(t, waivers(), 1)
 	assert.Equal(t, "ann", waivers()[0].By)
 	d.undecided(t, 0)

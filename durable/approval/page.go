@@ -349,7 +349,9 @@ func (r reply) putForm(p *markup.Page) {
 	if r.cannotReject != "" {
 		return
 	}
-	p.Put(`<form method="post" autocomplete="off">
+	p.Put(`<form method="post"`)
+	p.PutIf(r.action != "", ` action="%s"`, r.action)
+	p.Put(` autocomplete="off">
 <button disabled hidden></button>
 <input type="hidden" name="hash" value="%s">
 `, q.Hash)

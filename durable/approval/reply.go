@@ -31,6 +31,8 @@ type reply struct {
 	cannotApprove, cannotReject string
 	waiving                     *waiving // the waiver in the form
 	canWaive                    bool
+	// action is the address that a decision is posted to; empty for the page itself.
+	action string
 	// back is the wait whose page follows a sign-in; the zero value is the inbox.
 	back waitName
 	who  *Principal // set by handler.reply

@@ -86,7 +86,7 @@ func (h *handler) waive(w http.ResponseWriter, r *http.Request) {
 		h.replyFailure(w, r, "showing a question", err)
 		return
 	}
-	answer.waiving = given
+	answer.waiving, answer.action = given, name.address(pathWait)
 	h.reply(w, r, answer)
 }
 
@@ -158,7 +158,7 @@ func (r reply) putWaiver(p *markup.Page) {
 	if given.effect != nil {
 		open = " open"
 	}
-	p.Put(`<form method="post" action="waiver" autocomplete="off">
+	p.Put(`<form id="waiver" method="post" action="waiver#waiver" autocomplete="off">
 <details%s>
 <summary>Approve like calls from now on</summary>
 <button disabled hidden></button>
