@@ -149,7 +149,7 @@ var layers = map[string]layer{
 	"durable":             {Ours: []string{"agent", "internal/once", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":     {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
 	"durable/waiver":      {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
-	"durable/approval":    {Ours: []string{"agent", "durable", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
+	"durable/approval":    {Ours: []string{"agent", "durable", "durable/waiver", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
 	"durable/gate":        {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
 	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
 	"durable/sqlite":      {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "modernc.org/sqlite", "github.com/pressly/goose/v3")},

@@ -240,6 +240,9 @@ func TestApprovalsAreTold(t *testing.T) {
 				require.NoError(t, a.Run(t.Context(), agent.NewState(), agent.UserText("hello")).Error())
 				told := agenttest.Of[agent.ApprovalCompleted](events)
 				require.Len(t, told, 1)
+				assert.False(t, told[0].Approval.At.IsZero(), "it is told when the answer was given")
+				assert.Equal(t, []agent.Approval{told[0].Approval}, told[0].Answers)
+				told[0].Approval.At = time.Time{}
 				assert.Equal(t, tc.want, told[0].Approval)
 				assert.Equal(t, tc.want.By == "timeout", told[0].Approval.TimedOut())
 				assert.Equal(t, "write", told[0].Call.Name)

@@ -81,12 +81,17 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 		}
 		answers[i] = Approval{Verdict: onTimeout, By: byTimeout, Reason: errNoAnswer.Error()} // the answer came too late
 	}
+	for i := range answers {
+		if answers[i].At.IsZero() && answers[i].Verdict.final() {
+			answers[i].At = asked.Add(took).Round(0)
+		}
+	}
 	if l := s.read().live; l.watched() {
 		for i, p := range pending {
 			if answers[i].Verdict.final() {
 				told := answers[i]
 				told.Questions = nil
-				l.tell(ctx, ApprovalCompleted{s.Run(), s.RunStepCount(), *p.Call, told})
+				l.tell(ctx, ApprovalCompleted{s.Run(), s.RunStepCount(), *p.Call, told, p.questionsWith(answers[i]).Answers()})
 			}
 		}
 	}

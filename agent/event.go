@@ -83,6 +83,8 @@ type ApprovalCompleted struct {
 	Step     int
 	Call     ToolCall
 	Approval Approval
+	// Answers are all answers that the decision rests on: those of several people for a quorum.
+	Answers []Approval
 }
 
 // StepCompleted: a step was recorded.

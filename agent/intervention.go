@@ -193,6 +193,9 @@ func (s State) WithApprovalAt(callID string, answer Approval, now time.Time) Sta
 	if now.IsZero() {
 		now = time.Now()
 	}
+	if answer.At.IsZero() {
+		answer.At = now
+	}
 	return s.withAnswers(func(i Intervention) *Approval {
 		switch {
 		case i.CallID() != callID:

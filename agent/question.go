@@ -189,6 +189,24 @@ func (q Questions) InDoubt() bool {
 	return slices.ContainsFunc(q, func(one Question) bool { return one.Kind == QuestionDoubt })
 }
 
+// Answers returns all answers to the questions, in order, each once.
+func (q Questions) Answers() []Approval {
+	var all []Approval
+	for _, one := range q {
+		for _, a := range one.Answers {
+			if !slices.ContainsFunc(all, a.isSame) {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+// isSame reports whether two answers are one answer to several questions.
+func (a Approval) isSame(other Approval) bool {
+	return a.Verdict == other.Verdict && a.By == other.By && a.Identity == other.Identity && a.Gate == other.Gate && a.At.Equal(other.At)
+}
+
 // Decision returns the answer that decides the call: the strictest rejection of any
 // question, or an approval when every question is approved; nil while the call waits.
 func (q Questions) Decision() *Approval {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/samber/mo"
 )
@@ -223,6 +224,8 @@ type Approval struct {
 	// Arguments, when not empty, replaces the arguments of the call that is approved. The
 	// controls judge the call again.
 	Arguments string `json:"arguments,omitempty"`
+	// At is when the answer was given. The framework sets it when it is zero; it is not stored with the state.
+	At time.Time `json:"-"`
 	// Questions, if any, are the questions of the call with answers from hooks that
 	// answered some of them for the person. The Approval itself answers the others.
 	Questions Questions `json:"-"`

@@ -174,6 +174,20 @@ func (e *NotAdmittedError) Error() string {
 	return fmt.Sprintf("answering %s of run %s: this answer does not count: %s", e.Wait, e.Run, e.Why)
 }
 
+// CheckAnswer returns a *NotAdmittedError when an answer to a wait would not count because of who gives it. It records
+// nothing.
+func CheckAnswer(ctx context.Context, store Store, w Wait, a agent.Approval) error {
+	i, err := InterventionOf(w)
+	if err != nil {
+		return err
+	}
+	why, err := refuses(ctx, store, w, questionsOf(w, i), a)
+	if err == nil && why != "" {
+		err = &NotAdmittedError{w.Run, w.ID, why}
+	}
+	return err
+}
+
 // Decide records an answer to a wait about a call, as the author saw it: with its hash. It returns the wait with the
 // answer, which decides unless more people must answer. The errors are ErrAnswered when another answer
 // decided first, ErrNotFound when the run no longer waits for it, ErrExpired when the deadline has passed, so that its default

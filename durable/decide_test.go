@@ -96,6 +96,7 @@ func TestDecideCountsIdentities(t *testing.T) {
 	assert.Equal(t, []any{"bob", false, "ann", true, "pay"}, []any{records[0].By, records[0].Answer.More, records[1].By, records[1].Answer.More, records[1].Subject})
 }
 
+// LH-66, X-14
 func TestDecideAdmitsApprovers(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer agent.Approval
@@ -135,6 +136,7 @@ func TestDecideWithSeveralQuestions(t *testing.T) {
 	requireStatus(t, store, "r", durable.StatusReady)
 }
 
+//
 func TestDecideOwnJob(t *testing.T) {
 	for name, job := range map[string]durable.Job{
 		"submitted": {ID: "r", By: "ann"}, "below a run that was submitted": {ID: "r", Parent: "parent", Root: "root"},

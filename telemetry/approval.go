@@ -1,9 +1,11 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -35,13 +37,34 @@ func (x approver) Approve(ctx context.Context, s agent.State, pending []*agent.P
 		if before, ok := agent.Checkpoint(s).Intervention(p.Original.ID); ok && before.Answer() != nil {
 			asked = before.Asked
 		}
+		answered := time.Now()
+		if at := answers[i].At; at.After(asked) { // not when the run was resumed
+			answered = at
+		}
 		switch answer := answers[i]; answer.Verdict {
 		case agent.Approve, agent.RejectAndEnd, agent.RejectAndContinue:
-			x.t.metrics.seconds(ctx, x.t.metrics.approval, time.Since(asked),
+			x.t.metrics.seconds(ctx, x.t.metrics.approval, answered.Sub(asked),
 				labels{agent: r.about.Agent, tool: p.Call.Name, decision: answer.Verdict.String()})
 		}
 	}
 	return result
+}
+
+// approval adds who decided about a call, when, and how, if a person or a hook was asked.
+func (a *attributes) approval(questions agent.Questions) {
+	decision := questions.Decision()
+	if decision == nil {
+		return
+	}
+	answers := questions.Answers()
+	a.add(semconv.KeyApprovalBy.StringSlice(lo.Uniq(lo.Map(answers, func(one agent.Approval, _ int) string {
+		return cmp.Or(one.Identity, one.By, one.Gate)
+	}))))
+	a.text(semconv.KeyApprovalVerdict, decision.Verdict.String())
+	last := lo.MaxBy(answers, func(one, than agent.Approval) bool { return one.At.After(than.At) })
+	if !last.At.IsZero() {
+		a.text(semconv.KeyApprovalAt, last.At.UTC().Format(time.RFC3339))
+	}
 }
 
 // endDeferred ends the spans of waiting calls when the run is parked.

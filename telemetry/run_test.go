@@ -105,6 +105,12 @@ invoke_agent helper: done completed agent
   chat small
 `, "\n"), s.tree())
 	assert.Contains(t, s.events(), "WARN grapnel.denied: ann b rejected")
+	for tool, verdict := range map[string]string{"a": "approve", "b": "reject_and_continue"} {
+		span := s.all("execute_tool " + tool)[0]
+		assert.Equal(t, `["ann"]`, get(span, semconv.KeyApprovalBy))
+		assert.Equal(t, verdict, get(span, semconv.KeyApprovalVerdict))
+		assert.NotEmpty(t, get(span, semconv.KeyApprovalAt))
+	}
 }
 
 // What a tool starts with its context is part of its call: its own spans, and whole
@@ -461,10 +467,14 @@ invoke_agent helper: parked
     hook PreToolUse guard: control complete ask
 `, "\n"), s.tree())
 	assert.Equal(t, []string{"INFO grapnel.asked: guard PreToolUse a", "INFO grapnel.run.parked: parked"}, s.events(), "it has not ended")
-	done, err := a.Resume(t.Context(), parked.WithApproval("call_1_1", agent.Approval{Verdict: agent.Approve, By: "ann"})).Get()
+	answered := time.Now().Add(-time.Minute)
+	done, err := a.Resume(t.Context(), parked.WithApprovalAt("call_1_1", agent.Approval{Verdict: agent.Approve, By: "ann", Identity: "ann@desk"}, answered)).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, done.Status())
 	assert.Contains(t, s.tree(), "execute_tool a: executed guard")
+	span := s.all("execute_tool a")[1]
+	assert.Equal(t, `["ann@desk"]`, get(span, semconv.KeyApprovalBy), "who it is counts, not the name that was given")
+	assert.Equal(t, answered.UTC().Format(time.RFC3339), get(span, semconv.KeyApprovalAt), "not when the run was resumed")
 	assert.Contains(t, s.metrics(t), "grapnel.approval.wait [s] {name=helper name=a type=function decision=approve} 1")
 }
 

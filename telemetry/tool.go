@@ -222,6 +222,7 @@ func (x executor) recordAnswer(ctx context.Context, r *run, c call, p *agent.Pre
 	a.text(semconv.KeyReasonCode, string(v.reason))
 	a.text(semconv.KeyResultBy, v.resultBy)
 	a.flag(semconv.KeyRewritten, v.rewritten)
+	a.approval(p.Questions())
 	a.number(semconv.KeyAttempts, int64(answer.Attempts))
 	if answer.Duration > 0 {
 		a.add(semconv.KeyToolSeconds.Float64(answer.Duration.Seconds()))

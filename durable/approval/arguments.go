@@ -39,6 +39,28 @@ func (a Arguments) Text() string {
 	return visible(text)
 }
 
+// previewLength is the maximum number of characters of a preview.
+const previewLength = 160
+
+// Preview returns the beginning of the arguments on one line. An object with one text is shown as that text.
+func (a Arguments) Preview() string {
+	text := a.orEmpty()
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &object) == nil && len(object) == 1 {
+		for _, value := range object {
+			var only string
+			if json.Unmarshal(value, &only) == nil {
+				text = only
+			}
+		}
+	}
+	short := []rune(oneLine(text[:min(len(text), 8*previewLength)]))
+	if len(short) > previewLength || len(text) > 8*previewLength {
+		return string(short[:min(len(short), previewLength)]) + "…"
+	}
+	return string(short)
+}
+
 // isSame reports whether a text from the form equals the text that was shown. It ignores changes of line endings, which
 // browsers make.
 func (a Arguments) isSame(text string) bool { return plain(text) == plain(a.Text()) }

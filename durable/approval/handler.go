@@ -26,6 +26,9 @@ type Options struct {
 	Origins []string
 	// People may sign in with a token: on a page, which sets a cookie, or with "Authorization: Bearer …".
 	People *People
+	// Waivers lets people who are verified make waivers: package waiver has the hook that answers with them. A waiver answers
+	// only questions that everyone may answer.
+	Waivers bool
 	// Identify verifies the author of a request in another way, such as the header of a proxy that signs people in. It is
 	// asked before People. It returns ErrUnidentified for a request without valid credentials.
 	Identify func(r *http.Request) (Principal, error)
@@ -77,6 +80,7 @@ const (
 	pathWait    = "wait"
 	pathSignIn  = "sign-in"
 	pathSignOut = "sign-out"
+	pathWaiver  = "waiver"
 )
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -127,10 +131,17 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request, path string) {
 	case path == pathSignOut && post:
 		h.signOut(w, r)
 		return
+	case path == pathWaiver && post && h.options.Waivers && author(r.Context()) != nil:
+		h.waive(w, r)
+		return
 	case path == pathInbox, path == pathWait:
 		if author(r.Context()) == nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			h.reply(w, r, reply{Status: http.StatusUnauthorized, Message: "Sign in to see what waits for people.", SignIn: h.options.People != nil})
+			answer := reply{Status: http.StatusUnauthorized, Message: "Sign in to see what waits for people.", SignIn: h.options.People != nil}
+			if path == pathWait {
+				answer.back = waitNameOf(r.URL.Query())
+			}
+			h.reply(w, r, answer)
 			return
 		}
 		if path == pathInbox {
@@ -140,6 +151,15 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request, path string) {
 		query := r.URL.Query()
 		find = func(ctx context.Context) (*question, error) {
 			return findWait(ctx, h.store, agent.RunID(query.Get("run")), query.Get("wait"))
+		}
+		if _, err := find(r.Context()); errors.Is(err, durable.ErrNotFound) {
+			gone, err := h.findDecided(r.Context(), waitNameOf(query))
+			if err != nil {
+				h.replyFailure(w, r, "looking for a decision", err)
+				return
+			}
+			h.reply(w, r, gone)
+			return
 		}
 	}
 	if post {

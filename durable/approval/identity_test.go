@@ -47,7 +47,7 @@ func (d *desk) waitAddress(wait string) string {
 	return d.url + "/approvals/wait?" + url.Values{"run": {string(d.notice.Run.ID)}, "wait": {wait}}.Encode()
 }
 
-// A link proves no identity: a question with approvers or a quorum wants one, of the right person.
+// a link proves no identity: a question with approvers or a quorum wants one, of the right person.
 func TestALinkIsNoIdentity(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": {"lead"}, "bob": nil})
 	d := park(t, asking{question: agent.Question{Reason: "much", Approvers: []string{"lead"}}, options: approval.Options{People: c.people}})
@@ -70,7 +70,7 @@ func TestALinkIsNoIdentity(t *testing.T) {
 	assert.Len(t, d.ran, 1)
 }
 
-// A quorum counts people, not answers, and each answer is recorded with what is still missing.
+// a quorum counts people, not answers, and each answer is recorded with what is still missing.
 func TestAQuorumOfPeople(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": {"lead"}, "bob": {"lead"}, "eve": nil})
 	d := park(t, asking{
@@ -91,7 +91,7 @@ func TestAQuorumOfPeople(t *testing.T) {
 	assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode, "each approves what they were shown")
 	assert.Empty(t, d.decided)
 	page := do(t, http.MethodGet, d.waitAddress("c1"), "", "Authorization", "Bearer "+c.tokens["bob"]).body
-	assert.Contains(t, page, "1 of 2 approvals")
+	assert.Contains(t, page, "2 people who are lead, signed in; 1 approved so far")
 	assert.Contains(t, page, "The answers so far")
 	assert.NotContains(t, page, "Change the arguments")
 	assert.Contains(t, answer("bob", body).body, "Decided")

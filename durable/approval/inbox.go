@@ -87,7 +87,18 @@ func inboxFilter(query url.Values) (f durable.WaitFilter, ok bool) {
 	return f, true
 }
 
-// address returns the address of the page of a wait, relative to the other pages.
-func (i Item) address() string {
-	return pathWait + "?" + url.Values{"run": {string(i.Run)}, "wait": {i.Wait}}.Encode()
+// waitName names a wait in addresses and forms.
+type waitName struct{ run, wait string }
+
+func (i Item) name() waitName { return waitName{string(i.Run), i.Wait} }
+
+// waitNameOf returns the name in the parameters of an address, or in a form.
+func waitNameOf(values url.Values) waitName { return waitName{values.Get("run"), values.Get("wait")} }
+
+// address returns the address of a page about the wait, relative to the other pages.
+func (n waitName) address(page string) string {
+	if n == (waitName{}) {
+		return page
+	}
+	return page + "?" + url.Values{"run": {n.run}, "wait": {n.wait}}.Encode()
 }

@@ -2,13 +2,18 @@ package approval_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
@@ -49,7 +54,7 @@ func TestTheInbox(t *testing.T) {
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", "dan", "reason", "no")).StatusCode)
 	page := do(t, http.MethodGet, d.waitAddress("c1"), "", "Authorization", "Bearer "+c.tokens["ann"]).body
 	for _, want := range []string{
-		"<del>-   &#34;amount&#34;: 1000</del>", "<ins>+   &#34;amount&#34;: 250</ins>", "Former decisions about this tool", "dan", "ann",
+		"<del>-   &#34;amount&#34;: 1000</del>", "<ins>+   &#34;amount&#34;: 250</ins>", "Former decisions about like calls", "dan", "ann",
 	} {
 		assert.Contains(t, page, want)
 	}
@@ -75,4 +80,144 @@ func TestDiff(t *testing.T) {
 	assert.Empty(t, approval.Diff(`{"a":1}`, `{ "a": 1 }`))
 	assert.Equal(t, "  {\n-   \"a\": 1,\n+   \"a\": 2,\n    \"b\": 2,\n-   \"c\": 3\n+   \"d\": 3\n  }\n", approval.Diff(`{"a":1,"b":2,"c":3}`, `{"a":2,"b":2,"d":3}`))
 	assert.Equal(t, "- {}\n+ {\n+   \"a\": \"\\u202e\"\n+ }\n", approval.Diff("", "{\"a\":\"\u202e\"}"))
+}
+
+// A person who comes from a link without a session signs in and is led back to the question. A link of another site does not
+// sign anyone in.
+func TestASignInLeadsBack(t *testing.T) {
+	c := newCrew(t, map[string][]string{"ann": {"lead"}, "bob": {"lead"}, "eve": nil})
+	d := park(t, asking{question: agent.Question{Reason: "much", Approvers: []string{"lead"}, Quorum: 2}, options: approval.Options{People: c.people}})
+	page := see(t, d.link(0)).body
+	name := url.Values{"run": {string(d.notice.Run.ID)}, "wait": {"c1"}}
+	assert.Contains(t, page, `<a href="sign-in?`+strings.ReplaceAll(name.Encode(), "&", "&amp;")+`">Sign in to answer</a>`)
+	assert.NotContains(t, page, `value="approve"`, "an answer without an identity does not count")
+	form := see(t, d.url+"/approvals/sign-in?"+name.Encode()).body
+	assert.Contains(t, form, `name="wait" value="c1"`)
+	for _, with := range []url.Values{{"token": {c.tokens["ann"]}}, {"token": {"no"}}} {
+		with.Set("run", name.Get("run"))
+		with.Set("wait", "c1")
+		got := postOnce(t, d.url+"/approvals/sign-in", with)
+		if got.StatusCode == http.StatusOK {
+			assert.Contains(t, got.body, `content="0; url=wait?`+strings.ReplaceAll(name.Encode(), "&", "&amp;"))
+		} else {
+			assert.Contains(t, got.body, `name="wait" value="c1"`, "the next attempt leads there, too")
+		}
+	}
+	assert.Contains(t, see(t, d.waitAddress("c1")).body, `name="wait" value="c1"`)
+
+	for site, cookie := range map[string]bool{"cross-site": false, "same-site": false, "none": true, "same-origin": true} {
+		got := do(t, http.MethodGet, d.url+"/approvals/sign-in?token="+c.tokens["ann"], "", "Sec-Fetch-Site", site)
+		assert.Equal(t, cookie, got.Header.Get("Set-Cookie") != "", site)
+	}
+
+	asks := func(who string) string {
+		return do(t, http.MethodGet, d.waitAddress("c1"), "", "Authorization", "Bearer "+c.tokens[who]).body
+	}
+	assert.Contains(t, asks("ann"), `value="approve"`)
+	assert.Contains(t, asks("eve"), "You cannot approve this: it needs 2 approvals by lead")
+	assert.NotContains(t, asks("eve"), `name="verdict"`)
+	require.Equal(t, http.StatusOK, postOnce(t, d.waitAddress("c1"), d.form(0, "approve"), "Authorization", "Bearer "+c.tokens["ann"]).StatusCode)
+	assert.Contains(t, asks("ann"), "You cannot approve this: ann has approved it already")
+	assert.NotContains(t, asks("ann"), `value="approve"`)
+	assert.Contains(t, asks("ann"), `value="reject"`, "a person who approved may still reject")
+}
+
+// AP-31: when the run has gone on, a person who is signed in sees who decided; a link shows nothing more.
+func TestAWaitThatHasGone(t *testing.T) {
+	c := newCrew(t, map[string][]string{"ann": nil})
+	d := park(t, asking{question: agent.Question{Reason: "much"}, options: approval.Options{People: c.people}})
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "approve", "by", "dan", "reason", "fine"),
+		"Authorization", "Bearer "+c.tokens["ann"]).StatusCode)
+	require.Equal(t, agent.StatusDone, d.goOn(t).Status())
+	got := do(t, http.MethodGet, d.waitAddress("c1"), "", c.bearer("ann")...)
+	assert.Equal(t, http.StatusConflict, got.StatusCode)
+	assert.Regexp(t, `approve by ann, 20\d\d-.*: fine`, got.body)
+	assert.Equal(t, http.StatusConflict, postOnce(t, d.waitAddress("c1"), d.form(0, "reject"), "Authorization", "Bearer "+c.tokens["ann"]).StatusCode)
+	assert.Equal(t, http.StatusNotFound, do(t, http.MethodGet, d.waitAddress("c2"), "", c.bearer("ann")...).StatusCode)
+	assert.Equal(t, http.StatusNotFound, see(t, d.link(0)).StatusCode)
+}
+
+// The history has decisions about calls that the same rule has asked about, with what they were about.
+func TestLikeDecisions(t *testing.T) {
+	c := newCrew(t, map[string][]string{"ann": nil})
+	d := park(t, asking{calls: []agent.ToolCall{call("c1", carol), call("c2", `{"to":"Dan"}`)}, options: approval.Options{People: c.people}})
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", "dan")).StatusCode)
+	waits, err := d.store.Waits(t.Context(), d.notice.Run.ID)
+	require.NoError(t, err)
+	shown, err := approval.Show(t.Context(), d.store, waits[0], true)
+	require.NoError(t, err)
+	require.Len(t, shown.History, 1)
+	assert.Equal(t, "Dan", shown.History[0].Preview)
+	other, err := approval.Show(t.Context(), d.store, waits[1], true)
+	require.NoError(t, err)
+	assert.Empty(t, other.History, "the answer to the wait itself is not history")
+}
+
+// A question whose deadline has passed is marked in lists, and cannot be answered.
+func TestExpiredWaits(t *testing.T) {
+	c := newCrew(t, map[string][]string{"ann": nil})
+	d := park(t, asking{
+		question: agent.Question{Reason: "much", Within: time.Millisecond, OnTimeout: agent.RejectAndContinue}, options: approval.Options{People: c.people},
+	})
+	time.Sleep(2 * time.Millisecond)
+	for _, query := range []string{"", "?expired=true"} {
+		list := do(t, http.MethodGet, d.url+"/approvals/"+query, "", c.bearer("ann")...).body
+		assert.Contains(t, list, `"expired": true`)
+	}
+	page := do(t, http.MethodGet, d.url+"/approvals/", "", "Authorization", "Bearer "+c.tokens["ann"]).body
+	assert.Contains(t, page, `<span class="mark">expired</span>`)
+	assert.NotContains(t, page, " left</span>")
+	page = do(t, http.MethodGet, d.waitAddress("c1"), "", "Authorization", "Bearer "+c.tokens["ann"]).body
+	assert.Contains(t, page, "<h1>Too late</h1>")
+	assert.NotContains(t, page, `name="verdict"`)
+	got := postOnce(t, d.waitAddress("c1"), d.form(0, "approve"), "Authorization", "Bearer "+c.tokens["ann"])
+	assert.Equal(t, http.StatusConflict, got.StatusCode)
+	d.undecided(t, 0)
+}
+
+// A person who is signed in sees the effect of a waiver before it is made. A waiver must match the call, and answers no
+// question with approvers.
+func TestAWaiverOnThePage(t *testing.T) {
+	c := newCrew(t, map[string][]string{"ann": nil})
+	o := approval.Options{People: c.people, Waivers: true}
+	d := park(t, asking{calls: []agent.ToolCall{call("c1", carol), call("c2", `{"to":"Carol"}`)}, options: o})
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", "dan")).StatusCode)
+	ann := []string{"Authorization", "Bearer " + c.tokens["ann"]}
+	assert.Contains(t, do(t, http.MethodGet, d.waitAddress("c1"), "", ann...).body, `name="arg.to" value="Carol"`)
+	assert.NotContains(t, see(t, d.link(0)).body, "from now on", "a link makes no waivers")
+	form := url.Values{"run": {string(d.notice.Run.ID)}, "wait": {"c1"}, "arg.to": {"Car*"}, "days": {"7"}, "reason": {"known"}}
+	waivers := func() []durable.Waiver {
+		all, err := d.store.Waivers(t.Context(), false)
+		require.NoError(t, err)
+		return all
+	}
+	address := d.url + "/approvals/waiver"
+	assert.Equal(t, http.StatusNotFound, postOnce(t, address, form).StatusCode, "not signed in")
+	assert.Equal(t, http.StatusForbidden, postOnce(t, address, form, append(ann, "Sec-Fetch-Site", "cross-site")...).StatusCode)
+	got := postOnce(t, address, form, ann...)
+	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
+	assert.Contains(t, got.body, "It would have given 1 of the 1 recorded answers; people rejected 1 of these.")
+	assert.Contains(t, got.body, "Make the waiver")
+	form.Set("make", "yes")
+	for field, value := range map[string]string{"days": "366", "arg.to": "Dan", "reason": "\u202e"} {
+		wrong := maps.Clone(form)
+		wrong.Set(field, value)
+		assert.Equal(t, http.StatusUnprocessableEntity, postOnce(t, address, wrong, ann...).StatusCode, field)
+	}
+	assert.Empty(t, waivers())
+	got = postOnce(t, address, form, ann...)
+	assert.Contains(t, got.body, "is in force until")
+	assert.Contains(t, got.body, `<form method="post" action="wait?`+strings.ReplaceAll(url.Values{"run": form["run"], "wait": form["wait"]}.Encode(), "&", "&amp;"),
+		"the decision is not posted to this page")
+	require.Len(t, waivers(), 1)
+	assert.Equal(t, "ann", waivers()[0].By)
+	d.undecided(t, 0)
+
+	for name, q := range map[string]agent.Question{"approvers": {Approvers: []string{"ann"}}, "quorum": {Quorum: 2}} {
+		d = park(t, asking{question: q, options: o})
+		form.Set("run", string(d.notice.Run.ID))
+		assert.NotContains(t, do(t, http.MethodGet, d.waitAddress("c1"), "", ann...).body, "from now on", name)
+		assert.Equal(t, http.StatusUnprocessableEntity, postOnce(t, d.url+"/approvals/waiver", form, ann...).StatusCode, name)
+		assert.Empty(t, waivers(), name)
+	}
 }

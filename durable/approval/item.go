@@ -25,6 +25,8 @@ type Item struct {
 	Kind string `json:"kind"`
 	Call string `json:"call"`
 	Tool string `json:"tool"`
+	// Preview is the beginning of the arguments that would run, on one line.
+	Preview string `json:"preview"`
 	// Hash must be sent with the decision: it proves which question was seen.
 	Hash      string            `json:"hash"`
 	Questions []MessageQuestion `json:"questions"`
@@ -61,7 +63,7 @@ type Detail struct {
 	Decided *Decision  `json:"decided,omitempty"`
 	// Others are the other waits of the step.
 	Others []Other `json:"others"`
-	// History are the last decisions about the same tool, newest first.
+	// History are the last decisions about calls of the same tool that one of the same rules has asked about, newest first.
 	History []Decision `json:"history,omitempty"`
 }
 
@@ -75,7 +77,9 @@ const (
 // Decision is an answer of a person or an event.
 type Decision struct {
 	// Run is the run that the decision is about; set in a history only.
-	Run     agent.RunID           `json:"run,omitempty"`
+	Run agent.RunID `json:"run,omitempty"`
+	// Preview is the beginning of the arguments that were shown; set in a history only.
+	Preview string                `json:"preview,omitempty"`
 	Verdict agent.ApprovalVerdict `json:"verdict"`
 	// By is the name that the person gave, Identity who it is if that was verified.
 	By       string `json:"by,omitempty"`
@@ -135,7 +139,8 @@ func Inbox(ctx context.Context, store durable.Store, f durable.WaitFilter) (item
 
 func newItem(w durable.Wait, i agent.Intervention, about durable.Run, now time.Time) Item {
 	item := Item{
-		Run: w.Run, Agent: cmp.Or(i.Child.Agent, about.Name), Wait: w.ID, Kind: string(w.Kind), Call: i.CallID(), Tool: i.Call.Name, Hash: w.Hash,
+		Run: w.Run, Agent: cmp.Or(i.Child.Agent, about.Name), Wait: w.ID, Kind: string(w.Kind), Call: i.CallID(), Tool: i.Call.Name,
+		Preview: Arguments(i.Call.Arguments).Preview(), Hash: w.Hash,
 		Questions: questionsOf(i), Host: w.Host, Asked: w.Asked, Deadline: w.Deadline, now: now,
 	}
 	if q, ok := durable.GateOf(w, i); ok {
@@ -176,8 +181,12 @@ func StillNeeds(w durable.Wait) string {
 	return "It needs " + strings.Join(lo.Uniq(needs), "; ") + "."
 }
 
-// historyLength is the number of decisions in Detail.History.
-const historyLength = 5
+// historyLength is the maximum number of decisions in Detail.History, historyDepth the number of audit records about the
+// tool that they are looked for in.
+const (
+	historyLength = 5
+	historyDepth  = 100
+)
 
 // Show returns everything about a wait. With history, it includes the last decisions about the same tool in all runs.
 func Show(ctx context.Context, store durable.Store, w durable.Wait, history bool) (*Detail, error) {
@@ -220,12 +229,22 @@ func (q *question) detail(ctx context.Context, store durable.Store, history bool
 	if !history || q.kept.Tool == "" {
 		return d, nil
 	}
-	records, err := store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Subject: q.kept.Tool, Limit: historyLength})
+	records, err := store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Subject: q.kept.Tool, Limit: historyDepth})
 	if err != nil {
 		return nil, fmt.Errorf("reading former decisions about %s: %w", q.kept.Tool, err)
 	}
-	d.History = DecisionsOf(records)
+	like := lo.Filter(records, func(r durable.AuditRecord, _ int) bool { return q.isLike(r) })
+	d.History = DecisionsOf(like[:min(len(like), historyLength)])
 	return d, nil
+}
+
+// isLike reports whether an audit record is about another call that one of the same hooks has asked about.
+func (q *question) isLike(r durable.AuditRecord) bool {
+	answered, err := durable.AnsweredOf(r)
+	if err != nil || r.Run == q.kept.Run && r.Answer.Wait == q.kept.ID {
+		return false
+	}
+	return lo.SomeBy(q.asked.Questions, func(one agent.Question) bool { return slices.Contains(answered.AskedBy, one.By) })
 }
 
 // DecisionsOf returns the decisions of audit records about answers. A record whose run was deleted has no verdict any more,
@@ -240,6 +259,9 @@ func DecisionsOf(records []durable.AuditRecord) []Decision {
 			return Decision{}, false
 		}
 		d.Run, d.At = r.Run, r.At
+		if answered, err := durable.AnsweredOf(r); err == nil {
+			d.Preview = Arguments(answered.Call.Arguments).Preview()
+		}
 		return *d, true
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
@@ -33,15 +34,10 @@ func (r reply) page() string {
 	p.Put("<h1>%s</h1>\n", r.title())
 	p.PutIf(r.Message != "", `<p class="message text" role="status">%s</p>
 `, r.Message)
-	p.PutIf(r.Forward != "", `<p><a href="%s">What waits for people</a></p>
+	p.PutIf(r.Forward != "", `<p><a href="%s">Continue</a></p>
 `, r.Forward)
 	if r.SignIn {
-		p.Put(`<form method="post" action="sign-in" autocomplete="off">
-<label for="token">Your token</label>
-<input id="token" name="token" type="password" required autofocus>
-<div class="buttons"><button class="yes">Sign in</button></div>
-</form>
-`)
+		r.putSignIn(&p)
 	}
 	if r.Inbox != nil {
 		r.putInbox(&p)
@@ -88,9 +84,23 @@ func (r reply) putHeader(p *markup.Page) {
 		p.PutIf(r.canSignIn, ` <button>Sign out</button>`)
 		p.Put("</form>\n")
 	case r.canSignIn && !r.SignIn && r.Forward == "" && r.Question != nil:
-		p.Put(`<p class="who"><a href="sign-in">Sign in</a></p>
-`)
+		p.Put(`<p class="who"><a href="%s">Sign in</a></p>
+`, r.Question.name().address(pathSignIn))
 	}
+}
+
+// putSignIn shows the form for a token.
+func (r reply) putSignIn(p *markup.Page) {
+	p.Put(`<form method="post" action="sign-in" autocomplete="off">
+<label for="token">Your token <span class="dim">of “grapnel approvals token”</span></label>
+<input id="token" name="token" type="password" required autofocus>
+`)
+	p.PutIf(r.back != (waitName{}), `<input type="hidden" name="run" value="%s">
+<input type="hidden" name="wait" value="%s">
+`, r.back.run, r.back.wait)
+	p.Put(`<div class="buttons"><button class="yes">Sign in</button></div>
+</form>
+`)
 }
 
 // putInbox shows the list of what waits.
@@ -101,81 +111,132 @@ func (r reply) putInbox(p *markup.Page) {
 	}
 	p.Put("<ul class=\"waits\">\n")
 	for _, i := range r.Inbox.Waits {
-		p.Put(`<li><a href="%s"><code>%s</code> <span class="kind">%s</span>`, i.address(), visible(i.Tool), i.Kind)
-		p.PutIf(i.Expired, ` <span class="mark">expired</span>`)
-		p.Put("</a>\n")
+		p.Put(`<li><a href="%s"><code>%s</code> <code class="preview">%s</code></a>
+<p>`, i.name().address(pathWait), visible(i.Tool), i.Preview)
+		p.PutIf(i.Kind != string(durable.WaitApproval), `<span class="kind">%s</span> `, kindNames[durable.WaitKind(i.Kind)])
+		p.PutIf(i.Expired, `<span class="mark">expired</span> `)
+		p.PutIf(!i.Deadline.IsZero() && !i.Expired, `<span class="kind">%s left</span> `, formatAge(i.Deadline.Sub(i.now)))
 		for _, q := range i.Questions {
-			p.PutIf(q.Reason != "", `<p class="text">%s</p>
-`, visible(q.Reason))
-			p.Put(`<p class="dim">asked by %s%s</p>
-`, asker(q), progress(q))
+			p.PutIf(q.Quorum > 1, `<span class="kind">%s of %s approvals</span> `, q.Approvals, q.Quorum)
 		}
-		p.Put(`<p class="dim">%s run <code>%s</code>, waits for %s`, visible(i.Agent), visible(string(i.Run)), formatAge(i.now.Sub(i.Asked)))
-		p.PutIf(i.Host != "", `, on host %s`, visible(i.Host))
-		p.PutIf(!i.Deadline.IsZero() && !i.Expired, `, %s left`, formatAge(i.Deadline.Sub(i.now)))
 		p.Put("</p>\n")
-		p.PutIf(i.Needs != "", `<p class="dim">%s</p>
-`, visible(i.Needs))
-		p.Put("</li>\n")
+		for _, q := range i.Questions {
+			p.Put(`<p class="text">%s <span class="dim">asked by %s`, reasonOf(q), asker(q))
+			p.PutIf(len(q.Approvers) > 0, ", for %s", visible(strings.Join(q.Approvers, ", ")))
+			p.Put("%s</span></p>\n", answeredBy(q))
+		}
+		p.Put(`<p class="dim">%s, waits for %s`, visible(i.Agent), formatAge(i.now.Sub(i.Asked)))
+		p.PutIf(i.Host != "", `, on host %s`, visible(i.Host))
+		p.Put(`, <code>%s</code></p>
+</li>
+`, visible(string(i.Run)))
 	}
 	p.Put("</ul>\n")
 	p.PutIf(r.Inbox.Next != "", `<p><a href="?after=%s">More</a></p>
 `, r.Inbox.Next)
 }
 
-// asker returns who asks a question.
+// kindNames are the kinds of waits in words.
+var kindNames = map[durable.WaitKind]string{
+	durable.WaitDoubt: "may have happened", durable.WaitCallback: "waits for a callback", durable.WaitFile: "waits for a file",
+	durable.WaitCommand: "waits for a command",
+}
+
+// asker returns who asks a question: the hook, with the rule unless its name ends in that.
 func asker(q MessageQuestion) string {
 	text := "the agent"
-	if q.AskedBy != "" {
+	switch {
+	case q.Kind == string(agent.QuestionDoubt):
+		text = "the framework"
+	case q.AskedBy != "":
 		text = visible(q.AskedBy)
 	}
-	if q.Rule != "" {
+	if q.Rule != "" && q.Rule != q.AskedBy && !strings.HasSuffix(q.AskedBy, "/"+q.Rule) {
 		text += ", rule " + visible(q.Rule)
 	}
 	return text
 }
 
-// progress returns how many of the required people have approved, and who answered instead of a person.
-func progress(q MessageQuestion) string {
-	text := ""
-	if q.Quorum > 1 {
-		text = fmt.Sprintf(", %d of %d approvals", q.Approvals, q.Quorum)
+// reasonOf returns why a question is asked.
+func reasonOf(q MessageQuestion) string {
+	if q.Reason == "" {
+		return "no reason was given"
 	}
-	if q.AnsweredBy != "" {
-		text += " (answered by " + visible(q.AnsweredBy) + ")"
-	}
-	return text
+	return visible(q.Reason)
 }
 
-// putQuestion shows a wait.
+// answeredBy names the hook that answered instead of a person.
+func answeredBy(q MessageQuestion) string {
+	if q.AnsweredBy == "" {
+		return ""
+	}
+	return ", answered by " + visible(q.AnsweredBy)
+}
+
+// whoMayAnswer says in words who may answer a question of a call.
+func whoMayAnswer(q MessageQuestion) string {
+	switch {
+	case q.Kind == string(agent.QuestionGate):
+		return "an event; people can only reject it"
+	case len(q.Approvers) == 0 && q.Quorum < 2:
+		return "anyone who can open this page"
+	case len(q.Approvers) == 0:
+		return fmt.Sprintf("%d people who are signed in; %d approved so far", q.Quorum, q.Approvals)
+	}
+	text := visible(strings.Join(q.Approvers, " or "))
+	if q.Quorum > 1 {
+		return fmt.Sprintf("%d people who are %s, signed in; %d approved so far", q.Quorum, text, q.Approvals)
+	}
+	return text + ", signed in"
+}
+
+// putQuestion shows a wait: first what would run, then who asks and why, then the form.
 func (r reply) putQuestion(p *markup.Page) {
 	q := r.Question
 	if q.Decided != nil {
 		p.Put("<section class=\"decided\">\n<h2>What was decided</h2>\n")
 		putDecision(p, *q.Decided)
+		if q.Decided.Arguments != "" {
+			p.Put("<h2>What was decided to run</h2>\n")
+			putDiff(p, q.Arguments, q.Decided.Arguments)
+		}
 		p.Put("</section>\n")
 	}
-	r.putFacts(p)
 	if q.Gate != nil {
 		p.Put("<section>\n<h2>What it waits for</h2>\n<pre tabindex=\"0\">%s</pre>\n</section>\n", gateText(q.Gate.Data))
 	}
-	running := "What would run"
-	if q.Begun {
-		running = "What may have happened"
-	}
-	p.Put("<section class=\"sides\">\n<div>\n<h2>The model asked for</h2>\n<pre tabindex=\"0\">%s</pre>\n</div>\n<div>\n<h2>%s", q.Original.Text(), running)
-	p.PutIf(q.Diff != "", ` <span class="mark">changed</span>`)
-	p.Put("</h2>\n<pre tabindex=\"0\">%s</pre>\n</div>\n</section>\n", q.Arguments.Text())
-	putDiff(p, "What was changed", q.Original, q.Arguments)
-	if q.Decided != nil && q.Decided.Arguments != "" {
-		p.Put("<section>\n<h2>What was decided to run</h2>\n<pre tabindex=\"0\">%s</pre>\n</section>\n", q.Decided.Arguments.Text())
-	}
+	putCall(p, q)
+	r.putFacts(p)
 	putDecisions(p, "The answers so far", q.Answers)
-	putDecisions(p, "Former decisions about this tool", q.History)
 	putOthers(p, q.Others)
 	if q.Open() {
 		r.putForm(p)
 	}
+	if r.canWaive {
+		r.putWaiver(p)
+	}
+	putDecisions(p, "Former decisions about like calls", q.History)
+}
+
+// putCall shows what would run, and how that differs from what the model asked for.
+func putCall(p *markup.Page, q *Detail) {
+	title := "What would run"
+	switch {
+	case q.Begun:
+		title = "What may have happened"
+	case q.Decided != nil:
+		title = "What was asked about"
+	}
+	p.Put("<section>\n<h2>%s", title)
+	p.PutIf(q.Diff != "", ` <span class="mark">changed</span>`)
+	p.Put("</h2>\n")
+	if q.Diff == "" {
+		p.Put("<pre tabindex=\"0\">%s</pre>\n<p class=\"dim\">exactly as the model asked for it</p>\n</section>\n", q.Arguments.Text())
+		return
+	}
+	p.Put("<pre tabindex=\"0\">%s</pre>\n<h2>How hooks changed what the model asked for</h2>\n", q.Arguments.Text())
+	putDiff(p, q.Original, q.Arguments)
+	p.Put("<details>\n<summary>The model asked for</summary>\n<pre tabindex=\"0\">%s</pre>\n</details>\n</section>\n", q.Original.Text())
 }
 
 // putFacts shows who asks, why, and until when.
@@ -183,27 +244,12 @@ func (r reply) putFacts(p *markup.Page) {
 	q := r.Question
 	p.Put("<section>\n<dl>\n")
 	for _, one := range q.Questions {
-		reason := "no reason was given"
-		if one.Reason != "" {
-			reason = visible(one.Reason)
-		}
-		by := "the agent"
-		if one.AskedBy != "" {
-			by = visible(one.AskedBy)
-		}
-		p.Put(`<dt>Asked by</dt><dd>%s`, by)
-		p.PutIf(one.Rule != "", ` <span class="dim">rule <code>%s</code></span>`, visible(one.Rule))
-		p.PutIf(one.Kind == string(agent.QuestionGate), ` <span class="dim">an event answers it</span>`)
-		p.Put("</dd>\n<dt>Why</dt><dd class=\"text\">%s", reason)
-		p.PutIf(progress(one) != "", ` <span class="dim">%s</span>`, strings.TrimLeft(progress(one), ", "))
+		p.Put("<dt>Why</dt><dd class=\"text\">%s</dd>\n<dt>Asked by</dt><dd>%s", reasonOf(one), asker(one))
+		p.PutIf(q.Decided == nil, "%s", answeredBy(one))
 		p.Put("</dd>\n")
+		p.PutIf(one.AnsweredBy == "" && q.Decided == nil, "<dt>Who may answer</dt><dd>%s</dd>\n", whoMayAnswer(one))
 	}
-	p.PutIf(q.Needs != "", "<dt>Who may answer</dt><dd>%s</dd>\n", visible(q.Needs))
-	p.PutIf(q.Agent != "", "<dt>Agent</dt><dd>%s</dd>\n", visible(q.Agent))
-	p.Put("<dt>Run</dt><dd><code>%s</code></dd>\n", visible(string(q.Run)))
-	p.Put("<dt>Tool</dt><dd><code>%s</code> <span class=\"dim\">call <code>%s</code></span></dd>\n", visible(q.Tool), visible(q.Call))
-	p.PutIf(q.Host != "", "<dt>Host</dt><dd>%s</dd>\n", visible(q.Host))
-	p.Put("<dt>Asked at</dt><dd>%s</dd>\n<dt>Deadline</dt><dd>", formatTime(q.Asked))
+	p.Put("<dt>Deadline</dt><dd>")
 	if q.OnTimeout == "" {
 		p.Put("none")
 	} else {
@@ -211,9 +257,12 @@ func (r reply) putFacts(p *markup.Page) {
 		if d := q.Deadline.Sub(q.now); d > 0 {
 			left = formatAge(d) + " left"
 		}
-		p.Put("%s <span class=\"dim\">(%s)</span><br>\nafter it: %s", formatTime(q.Deadline), left, verdictNames[q.Timeout])
+		p.Put("%s <span class=\"dim\">(%s)</span><br>\nafter it: %s", left, formatTime(q.Deadline), verdictNames[q.Timeout])
 	}
-	p.Put("</dd>\n</dl>\n</section>\n")
+	p.Put("</dd>\n<dt>Asked</dt><dd>%s ago <span class=\"dim\">(%s)</span></dd>\n", formatAge(q.now.Sub(q.Asked)), formatTime(q.Asked))
+	p.PutIf(q.Agent != "", "<dt>Agent</dt><dd>%s</dd>\n", visible(q.Agent))
+	p.PutIf(q.Host != "", "<dt>Host</dt><dd>%s</dd>\n", visible(q.Host))
+	p.Put("<dt>Run</dt><dd><code>%s</code> <span class=\"dim\">call <code>%s</code></span></dd>\n</dl>\n</section>\n", visible(string(q.Run)), visible(q.Call))
 }
 
 // gateText returns the description of an event in the form that people see.
@@ -225,18 +274,14 @@ func gateText(data json.RawMessage) string {
 	return visible(out.String())
 }
 
-// putDiff shows how arguments differ, if they do.
-func putDiff(p *markup.Page, title string, before, after Arguments) {
-	lines := diffLines(before.Text(), after.Text())
-	if len(lines) == 0 {
-		return
-	}
-	p.Put("<section>\n<h2>%s</h2>\n<pre class=\"diff\" tabindex=\"0\">", title)
-	for _, line := range lines {
+// putDiff shows how arguments differ.
+func putDiff(p *markup.Page, before, after Arguments) {
+	p.Put("<pre class=\"diff\" tabindex=\"0\">")
+	for _, line := range diffLines(before.Text(), after.Text()) {
 		tag := map[byte]markup.HTML{'-': "del", '+': "ins", ' ': "span"}[line.mark]
 		p.Put("<%s>%s %s</%s>\n", tag, string(line.mark), line.text, tag)
 	}
-	p.Put("</pre>\n</section>\n")
+	p.Put("</pre>\n")
 }
 
 func putDecisions(p *markup.Page, title string, all []Decision) {
@@ -250,18 +295,18 @@ func putDecisions(p *markup.Page, title string, all []Decision) {
 	p.Put("</section>\n")
 }
 
+// putDecision shows a decision as a line: the verdict, who, when, and why.
 func putDecision(p *markup.Page, d Decision) {
-	p.Put("<dl>\n<dt>Verdict</dt><dd>%s", verdictNames[d.Verdict])
-	p.PutIf(d.Arguments != "", ", with other arguments")
-	p.Put("</dd>\n")
-	p.PutIf(d.By != "", "<dt>By</dt><dd>%s", visible(d.By))
+	p.Put("<div class=\"decision\">\n<p><span class=\"verdict\">%s</span>", verdictNames[d.Verdict])
+	p.PutIf(d.Arguments != "", " with other arguments")
+	p.PutIf(d.By != "", " by %s", visible(d.By))
 	p.PutIf(d.Identity != "" && d.Identity == d.By, ` <span class="dim">verified</span>`)
 	p.PutIf(d.Identity != "" && d.Identity != d.By, ` <span class="dim">verified as %s</span>`, visible(d.Identity))
-	p.PutIf(d.By != "", "</dd>\n")
-	p.Put("<dt>At</dt><dd>%s</dd>\n", formatTime(d.At))
-	p.PutIf(d.Run != "", "<dt>Run</dt><dd><code>%s</code></dd>\n", visible(string(d.Run)))
-	p.PutIf(d.Reason != "", "<dt>Reason</dt><dd class=\"text\">%s</dd>\n", visible(d.Reason))
-	p.Put("</dl>\n")
+	p.Put(` <span class="dim">%s</span></p>
+`, formatTime(d.At))
+	p.PutIf(d.Preview != "", "<p><code>%s</code></p>\n", d.Preview)
+	p.PutIf(d.Reason != "", "<p class=\"text\">%s</p>\n", visible(d.Reason))
+	p.Put("</div>\n")
 }
 
 func putOthers(p *markup.Page, others []Other) {
@@ -281,11 +326,32 @@ func putOthers(p *markup.Page, others []Other) {
 	p.Put("</section>\n")
 }
 
+// putCannot says why a person cannot approve.
+func (r reply) putCannot(p *markup.Page) {
+	switch {
+	case r.who == nil && r.canSignIn:
+		p.Put(`<p class="message">Only people who are signed in can answer this. <a href="%s">Sign in to answer</a></p>
+`, r.Question.name().address(pathSignIn))
+	case r.who == nil:
+		p.Put("<p class=\"message\">Only people whose identity is verified can answer this.</p>\n")
+	default:
+		p.Put("<p class=\"message\">You cannot approve this: %s.</p>\n", visible(r.cannotApprove))
+	}
+}
+
 // putForm shows the form for a decision. The first button of a form is the one that the Enter key presses in a text field, so
 // it is one that does nothing.
 func (r reply) putForm(p *markup.Page) {
 	q := r.Question
-	p.Put(`<form method="post" autocomplete="off">
+	if r.cannotApprove != "" && q.Gate == nil {
+		r.putCannot(p)
+	}
+	if r.cannotReject != "" {
+		return
+	}
+	p.Put(`<form method="post"`)
+	p.PutIf(r.action != "", ` action="%s"`, r.action)
+	p.Put(` autocomplete="off">
 <button disabled hidden></button>
 <input type="hidden" name="hash" value="%s">
 `, q.Hash)
@@ -302,6 +368,8 @@ func (r reply) putForm(p *markup.Page) {
 	switch {
 	case q.Gate != nil:
 		p.Put("<p class=\"dim\">An event decides this. People can only reject it.</p>\n<div class=\"buttons\">\n")
+	case r.cannotApprove != "":
+		p.Put("<div class=\"buttons\">\n")
 	case q.Begun:
 		goOn, end = "Do not repeat it, and go on", "Do not repeat it, and end the run"
 		p.Put(`<p class="dim">This call began before the run was cut off. It may have happened: it is repeated as it was, or not at all.</p>

@@ -60,7 +60,7 @@ func TestTheQuestionAsJSON(t *testing.T) {
 		delete(q, name)
 	}
 	assert.Equal(t, map[string]any{
-		"run": string(d.notice.Run.ID), "agent": "clerk", "wait": "c1", "kind": "approval", "call": "c1", "needs": "it needs a person",
+		"run": string(d.notice.Run.ID), "agent": "clerk", "wait": "c1", "kind": "approval", "call": "c1", "needs": "it needs a person", "preview": `{"to":"Carol","amount":250}`,
 		"diff": "  {\n    \"to\": \"Carol\",\n-   \"amount\": 1000.0\n+   \"amount\": 250\n  }\n",
 		"tool": "pay", "hash": d.hash(0),
 		"questions":  []any{map[string]any{"asked_by": "guard", "reason": "it is more than 100"}},

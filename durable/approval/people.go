@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// People are the people who may sign in, with the hashes of their tokens. A People value is immutable and safe for
-// concurrent use. The file is YAML, or JSON if its name ends in .json:
+// People are the people who may sign in, with the hashes of their tokens. A People value is safe for concurrent use. It
+// never changes, unless OpenPeople has made it. The file is YAML, or JSON if its name ends in .json:
 //
 //	people:
 //	  - name: ann
@@ -25,7 +25,10 @@ import (
 //	    expires: 2027-01-31T00:00:00Z
 //
 // "grapnel approvals token ann --role lead" makes a token and prints its entry.
-type People struct{ all []Person }
+type People struct {
+	all  []Person
+	file *peopleFile // nil unless OpenPeople has made the value
+}
 
 // Person is one entry of People.
 type Person struct {
@@ -107,11 +110,15 @@ func ParsePeople(name string, text []byte) (*People, error) {
 		return ""
 	}
 	var form PeopleFile
-	if root, ok := file.Root(); ok {
+	root, ok := file.Root()
+	if ok {
 		root.Decode(&form)
 	}
 	if err := file.Err(); err != nil {
 		return nil, fmt.Errorf("reading the people who may sign in: %w", err)
+	}
+	if !ok { // perhaps it is being written
+		return nil, fmt.Errorf("reading the people who may sign in: %s is empty: it needs the key people", name)
 	}
 	p, err := NewPeople(form.People...)
 	if err != nil {
@@ -136,13 +143,16 @@ func NewPeople(all ...Person) (*People, error) {
 			return nil, fmt.Errorf("the name %q cannot be used: it must have 1 to %d bytes, without invisible characters", p.Name, byBytes)
 		}
 	}
-	return &People{slices.Clone(all)}, nil
+	return &People{all: slices.Clone(all)}, nil
 }
 
 // All returns all people.
 func (p *People) All() []Person {
-	if p == nil {
+	switch {
+	case p == nil:
 		return nil
+	case p.file != nil:
+		return p.file.current()
 	}
 	return slices.Clone(p.all)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/samber/lo"
@@ -71,6 +72,30 @@ func findWait(ctx context.Context, store durable.Store, run agent.RunID, wait st
 	}
 }
 
+// findDecided returns the reply for a wait that the run no longer has: the decisions in the audit log. It returns the reply
+// for an unknown wait when there are none. Only people who are signed in may see it.
+func (h *handler) findDecided(ctx context.Context, n waitName) (reply, error) {
+	if n.run == "" || n.wait == "" { // an empty filter selects all runs
+		return nothing, nil
+	}
+	records, err := h.store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Run: agent.RunID(n.run)})
+	if err != nil {
+		return nothing, err
+	}
+	lines := []string{"Nothing to decide here any more: the run has gone on or ended."}
+	for _, d := range DecisionsOf(lo.Filter(records, func(r durable.AuditRecord, _ int) bool { return r.Answer != nil && r.Answer.Wait == n.wait })) {
+		line := verdictNames[d.Verdict] + " by " + cmp.Or(d.Identity, d.By, "a person") + ", " + formatTime(d.At)
+		if d.Reason != "" {
+			line += ": " + oneLine(d.Reason)
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 1 {
+		return nothing, nil
+	}
+	return reply{Status: http.StatusConflict, Message: visible(strings.Join(lines, "\n"))}, nil
+}
+
 func newQuestion(ctx context.Context, store durable.Store, w durable.Wait) (found *question, err error) {
 	found = &question{kept: w}
 	if found.asked, err = durable.InterventionOf(w); err != nil {
@@ -118,5 +143,29 @@ func (h *handler) replyWith(ctx context.Context, q *question, status int, messag
 	}
 	who := author(ctx)
 	detail, err := q.detail(ctx, h.store, who != nil)
-	return reply{Status: status, Message: message, Question: detail, asked: q}, err
+	r := reply{Status: status, Message: message, Question: detail, asked: q}
+	if err == nil && detail.Open() {
+		r.cannotApprove, r.cannotReject, err = h.checkAuthor(ctx, q, who)
+		r.canWaive = h.options.Waivers && who != nil && r.cannotApprove == ""
+	}
+	return r, err
+}
+
+// checkAuthor returns why answers of the author of a request would not count; empty when they would.
+func (h *handler) checkAuthor(ctx context.Context, q *question, who *Principal) (cannotApprove, cannotReject string, err error) {
+	for verdict, why := range map[agent.ApprovalVerdict]*string{agent.Approve: &cannotApprove, agent.RejectAndEnd: &cannotReject} {
+		a := agent.Approval{Verdict: verdict}
+		if who != nil {
+			a.Identity, a.Roles = who.Name, who.Roles
+		}
+		err := durable.CheckAnswer(ctx, h.store, q.kept, a)
+		denied, ok := errors.AsType[*durable.NotAdmittedError](err)
+		switch {
+		case ok:
+			*why = denied.Why
+		case err != nil:
+			return "", "", err
+		}
+	}
+	return cannotApprove, cannotReject, nil
 }

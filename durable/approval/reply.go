@@ -26,8 +26,16 @@ type reply struct {
 	Forward string
 
 	asked *question
-	said  said       // values to keep in the form
-	who   *Principal // set by handler.reply
+	said  said // values to keep in the form
+	// cannotApprove and cannotReject say why an answer of who would not count; they are empty when it would.
+	cannotApprove, cannotReject string
+	waiving                     *waiving // the waiver in the form
+	canWaive                    bool
+	// action is the address that a decision is posted to; empty for the page itself.
+	action string
+	// back is the wait whose page follows a sign-in; the zero value is the inbox.
+	back waitName
+	who  *Principal // set by handler.reply
 	// canSignIn is set when there is a page for signing in.
 	canSignIn bool
 }
@@ -113,8 +121,10 @@ func formatAge(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return "less than a minute"
-	case d < 2*time.Hour:
+	case d < time.Hour:
 		return strconv.Itoa(int(d.Minutes())) + " min"
+	case d < 10*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + " h " + strconv.Itoa(int(d.Minutes())%60) + " min"
 	case d < 48*time.Hour:
 		return strconv.Itoa(int(d.Hours())) + " hours"
 	}

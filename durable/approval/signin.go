@@ -77,33 +77,49 @@ func (h *handler) signIn(w http.ResponseWriter, r *http.Request) {
 		h.reply(w, r, reply{Status: http.StatusNotFound, Message: "This server has no sign-in of its own."})
 		return
 	}
-	token := r.URL.Query().Get("token")
-	if r.Method == http.MethodPost {
+	token, back := r.URL.Query().Get("token"), waitNameOf(r.URL.Query())
+	form := reply{Status: http.StatusOK, SignIn: true, back: back}
+	switch {
+	case r.Method == http.MethodPost:
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, signInBytes))
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			h.reply(w, r, reply{Status: http.StatusRequestEntityTooLarge, Message: "The form is too large.", SignIn: true})
 			return
 		}
-		form, err := url.ParseQuery(string(body))
+		values, err := url.ParseQuery(string(body))
 		if err != nil {
 			h.reply(w, r, reply{Status: http.StatusBadRequest, Message: "The body is not a form.", SignIn: true})
 			return
 		}
-		token = strings.TrimSpace(form.Get("token"))
-	} else if token == "" {
-		h.reply(w, r, reply{Status: http.StatusOK, SignIn: true})
+		token, back = strings.TrimSpace(values.Get("token")), waitNameOf(values)
+	case token == "":
+		h.reply(w, r, form)
+		return
+	case isFromOtherSite(r): // a link of another site must not sign a person in as another one
+		form.Message = "This address came from another site. Enter your own token to sign in."
+		h.reply(w, r, form)
 		return
 	}
 	p, ok := h.options.People.Find(token)
 	if !ok {
-		h.reply(w, r, reply{Status: http.StatusUnauthorized, Message: "The token is unknown, or it has expired.", SignIn: true})
+		h.reply(w, r, reply{Status: http.StatusUnauthorized, Message: "The token is unknown, or it has expired.", SignIn: true, back: back})
 		return
 	}
 	if r.Method != http.MethodHead {
 		http.SetCookie(w, h.cookie(r, h.sessions.add(token, time.Now()), sessionTime))
 		h.options.Log.InfoContext(r.Context(), "approval: signed in", "identity", p.Name)
 	}
-	h.reply(w, r, reply{Status: http.StatusOK, Message: "You are signed in as " + p.Name + ".", Forward: "./"})
+	next := "./"
+	if back != (waitName{}) {
+		next = back.address(pathWait)
+	}
+	h.reply(w, r, reply{Status: http.StatusOK, Message: "You are signed in as " + p.Name + ".", Forward: next})
+}
+
+// isFromOtherSite reports whether a browser follows a link of another site.
+func isFromOtherSite(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site != "" && site != "none" && site != "same-origin"
 }
 
 // signOut ends a session.

@@ -82,7 +82,7 @@ func TestGatesWaitOverARestart(t *testing.T) {
 	}
 }
 
-// The deadline of a gate passes without a watcher, and a restart does not change it.
+// AP-34: the deadline of a gate passes without a watcher, and a restart does not change it.
 func TestTheDeadlineOfAGate(t *testing.T) {
 	const file = "{id: wait, type: gate, by: file, file: answer, timeout: 50ms"
 	for name, tc := range map[string]struct {
@@ -180,7 +180,7 @@ func TestAWatcherThatStopsEndsItsCommands(t *testing.T) {
 	assert.Nil(t, p.wait(id).Answer, "ending a check decides nothing")
 }
 
-// A webhook is sent again after a restart: with the same idempotency key, and with the same secret to the same URL.
+// AP-28: a webhook is sent again after a restart: with the same idempotency key, and with the same secret to the same URL.
 func TestACallbackIsAnnouncedAtLeastOnce(t *testing.T) {
 	url, received := receiver(t, http.StatusOK)
 	rule := `{id: wait, type: gate, by: callback, webhook: {url: "` + url + `", body: {url: "${CALLBACK_URL}"}}}`
@@ -191,6 +191,7 @@ func TestACallbackIsAnnouncedAtLeastOnce(t *testing.T) {
 	assert.Zero(t, first.wait(id).TokenHash)
 	stop := first.watch(gate.Options{Callbacks: "https://desk.example.com", Key: secret, Owner: "one"})
 	sent := await(t, received)
+	assert.NotZero(t, first.wait(id).TokenHash, "the callback can be answered when it is announced")
 	stop()
 	first.end()
 

@@ -94,6 +94,11 @@ const (
 	KeyOutcome = attribute.Key("grapnel.tool.outcome")
 	// KeyWinner is the hook or person whose decision about the call was effective.
 	KeyWinner = attribute.Key("grapnel.decision.winner")
+	// KeyApprovalBy names those who answered the questions about a call: verified identities, or else names. KeyApprovalAt
+	// is when the last of them did, KeyApprovalVerdict what was decided.
+	KeyApprovalBy      = attribute.Key("grapnel.approval.by")
+	KeyApprovalAt      = attribute.Key("grapnel.approval.at")
+	KeyApprovalVerdict = attribute.Key("grapnel.approval.verdict")
 	// KeyReasonCode is the reason why a call was not executed or its result is an error: an agent.ReasonCode.
 	KeyReasonCode = attribute.Key("grapnel.decision.reason_code")
 	// KeyRewritten reports whether a hook changed the arguments of the call.

@@ -110,7 +110,7 @@ func (r *runs) listItems(k *kept, items []approval.Item, more bool) error {
 	}
 	now := time.Now()
 	table := tabwriter.NewWriter(r.std.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tWAIT\tKIND\tTOOL\tAGENT\tASKED\tDEADLINE\tWHY")
+	fmt.Fprintln(table, "RUN\tWAIT\tKIND\tTOOL\tAGENT\tASKED\tDEADLINE\tWOULD RUN\tWHY")
 	for _, i := range items {
 		deadline := "none"
 		switch left := i.Deadline.Sub(now); {
@@ -119,7 +119,7 @@ func (r *runs) listItems(k *kept, items []approval.Item, more bool) error {
 		case !i.Deadline.IsZero():
 			deadline = "in " + timeline.Rough(left)
 		}
-		cells := []string{short(i.Run), i.Wait, i.Kind, i.Tool, i.Agent, timeline.Ago(i.Asked, now), deadline, whyOf(i)}
+		cells := []string{short(i.Run), i.Wait, i.Kind, i.Tool, i.Agent, timeline.Ago(i.Asked, now), deadline, shorten(i.Preview, mostPreview), whyOf(i)}
 		fmt.Fprintln(table, strings.Join(lo.Map(cells, func(cell string, _ int) string { return strings.Join(strings.Fields(timeline.Clean(cell)), " ") }), "\t"))
 	}
 	if err := table.Flush(); err != nil {
@@ -129,6 +129,17 @@ func (r *runs) listItems(k *kept, items []approval.Item, more bool) error {
 		fmt.Fprintln(r.std.err, "There are more: --limit shows them.")
 	}
 	return nil
+}
+
+// mostPreview is the maximum number of characters of what would run in a list.
+const mostPreview = 50
+
+// shorten returns the beginning of a text.
+func shorten(text string, most int) string {
+	if all := []rune(text); len(all) > most {
+		return string(all[:most-1]) + "…"
+	}
+	return text
 }
 
 // whyOf returns the reasons of the questions, with the progress of quorums.
@@ -237,7 +248,9 @@ func describeWait(d *approval.Detail, now time.Time) string {
 		decisions("decided:", *d.Decided)
 	}
 	decisions("answer so far:", d.Answers...)
-	decisions("before:", d.History...)
+	for _, one := range d.History {
+		fmt.Fprintf(&b, "  before: %s: %s\n", shorten(one.Preview, mostPreview), decisionLine(one))
+	}
 	return b.String()
 }
 

@@ -50,12 +50,12 @@ front of it and name its address with --link-base.`,
 }
 
 func (r *runs) serveInbox(ctx context.Context, k *kept, o *serving) error {
-	people, token, err := withOperator(o.people)
+	log := slog.New(slog.NewTextHandler(r.std.err, nil))
+	people, token, err := withOperator(o.people, log)
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(r.std.err, nil))
-	server := approval.Server{Store: k.store, Address: o.listen, Options: approval.Options{People: people, Log: log}}
+	server := approval.Server{Store: k.store, Address: o.listen, Options: approval.Options{People: people, Waivers: true, Log: log}}
 	if o.linkBase != "" {
 		base, err := url.Parse(o.linkBase)
 		if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
@@ -78,6 +78,7 @@ func (r *runs) serveInbox(ctx context.Context, k *kept, o *serving) error {
 		announcer.Notify = append(announcer.Notify, approval.Command{Args: strings.Fields(o.notify), Links: links})
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	go logPeople(ctx, people)
 	announced := make(chan error, 1)
 	go func() {
 		if len(announcer.Notify) == 0 {
@@ -91,23 +92,29 @@ func (r *runs) serveInbox(ctx context.Context, k *kept, o *serving) error {
 	return errors.Join(err, <-announced)
 }
 
-// withOperator returns the people of a file, with a new token for the user of the operating system.
-func withOperator(path string) (*approval.People, string, error) {
-	people, err := loadPeople(path)
-	if err != nil {
-		return nil, "", err
+// logPeople uses the people regularly, so that a mistake in a changed file is logged soon.
+func logPeople(ctx context.Context, people *approval.People) {
+	for ctx.Err() == nil {
+		people.All()
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+		}
 	}
-	who, err := operator(path)
-	if err != nil {
-		return nil, "", err
-	}
-	if who.Name == "" {
+}
+
+// withOperator returns the people of a file, as it is at any time, with a new token for the user of the operating system.
+func withOperator(path string, log *slog.Logger) (*approval.People, string, error) {
+	name := identityName()
+	if name == "" {
 		return nil, "", &usageError{errors.New("the user of the operating system is unknown: the inbox needs one")}
 	}
 	token, sum := approval.NewToken()
-	all := lo.Reject(people.All(), func(p approval.Person, _ int) bool { return p.Name == who.Name })
-	people, err = approval.NewPeople(append(all, approval.Person{Name: who.Name, Roles: who.Roles, Token: sum})...)
-	return people, token, err
+	people, err := approval.OpenPeople(path, approval.PeopleOptions{Also: []approval.Person{{Name: name, Token: sum}}, Log: log})
+	if err != nil {
+		return nil, "", &usageError{err}
+	}
+	return people, token, nil
 }
 
 func (r *runs) newPersonToken() *cobra.Command {

@@ -235,8 +235,16 @@ func beyondTerminal(q agent.Questions) agent.Questions {
 	})
 }
 
-// ask asks the person at the terminal about a call.
+// ask asks the person at the terminal about a call. The answer has the identity of the user of the operating system.
 func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Questions) (agent.Approval, error) {
+	answer, err := in.askText(ctx, v, c, q)
+	if err == nil {
+		answer.Identity = identityName()
+	}
+	return answer, err
+}
+
+func (in *input) askText(ctx context.Context, v *view, c agent.ToolCall, q agent.Questions) (agent.Approval, error) {
 	v.question(c, q)
 	in.keys.forget(in.std.in) // earlier input does not answer this question
 	in.renew()

@@ -292,7 +292,7 @@ func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State
 		if err != nil {
 			return s, err
 		}
-		answer.By, answer.Identity = userName(), identityName()
+		answer.By = userName()
 		switch err := durable.Approve(ctx, k.store, s.Run().ID, i.CallID(), answer); {
 		case errors.Is(err, durable.ErrAnswered), errors.Is(err, durable.ErrNotFound):
 			v.note("Another person has already answered about " + i.CallID() + " meanwhile.")

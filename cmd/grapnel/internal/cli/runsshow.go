@@ -141,8 +141,16 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 	if err != nil {
 		return err
 	}
+	slices.Reverse(records)
 	out.Decisions = approval.DecisionsOf(records)
-	slices.Reverse(out.Decisions)
+	if begun {
+		told, err := k.decisionsInMemory(ctx, about.ID, out.Decisions)
+		if err != nil {
+			return err
+		}
+		out.Decisions = append(out.Decisions, told...)
+		slices.SortStableFunc(out.Decisions, func(a, b approval.Decision) int { return a.At.Compare(b.At) })
+	}
 	if asJSON {
 		if u := s.RunUsage(); u != (agent.Usage{}) {
 			out.Usage = &u
@@ -168,6 +176,40 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 		fmt.Fprintln(r.std.out, "It was interrupted before its input was accepted.")
 	}
 	return nil
+}
+
+// decisionsInMemory returns the decisions about calls that were made while the run was in memory, such as those of the
+// person at the terminal and of waivers: those in the events of the run that are not among the recorded ones.
+func (k *kept) decisionsInMemory(ctx context.Context, id agent.RunID, recorded []approval.Decision) (all []approval.Decision, err error) {
+	for after := int64(0); ; {
+		list, err := k.store.Events(ctx, id, after, page)
+		if err != nil || len(list) == 0 {
+			return all, err
+		}
+		for _, e := range list {
+			if after = e.Seq; e.Name != (agent.ApprovalCompleted{}).EventName() {
+				continue
+			}
+			var told struct {
+				Call    struct{ Arguments string }
+				Answers []approval.Decision
+			}
+			if json.Unmarshal(e.Data, &told) != nil { // of another version
+				continue
+			}
+			for _, d := range told.Answers {
+				d.Run, d.Preview = id, approval.Arguments(told.Call.Arguments).Preview()
+				if d.At.IsZero() {
+					d.At = e.At
+				}
+				if !slices.ContainsFunc(recorded, func(known approval.Decision) bool {
+					return known.Verdict == d.Verdict && known.At.Sub(d.At).Abs() < time.Millisecond
+				}) {
+					all = append(all, d)
+				}
+			}
+		}
+	}
 }
 
 // showHead shows the summary of a run.

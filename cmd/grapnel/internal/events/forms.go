@@ -108,8 +108,9 @@ type (
 		head
 		inStep
 
-		Call   call       `json:"call"`
-		Answer *personSay `json:"answer"`
+		Call    call        `json:"call"`
+		Answer  *personSay  `json:"answer"`
+		Answers []personSay `json:"answers,omitempty"`
 	}
 	toolCallCompleted struct {
 		head
@@ -212,11 +213,17 @@ type (
 		Rule   string     `json:"rule,omitempty"`
 		Reason string     `json:"reason,omitempty"`
 		Answer *personSay `json:"answer,omitempty"`
+
+		Approvers []string    `json:"approvers,omitempty"`
+		Quorum    int         `json:"quorum,omitempty"`
+		Answers   []personSay `json:"answers,omitempty"`
 	}
 	personSay struct {
-		Verdict string `json:"verdict"`
-		By      string `json:"by,omitempty"`
-		Reason  string `json:"reason,omitempty"`
+		Verdict  string    `json:"verdict"`
+		By       string    `json:"by,omitempty"`
+		Identity string    `json:"identity,omitempty"`
+		Reason   string    `json:"reason,omitempty"`
+		At       time.Time `json:"at,omitzero"`
 	}
 	runResumed struct {
 		head
@@ -372,7 +379,12 @@ func parkedRun(h head, s agent.State) any {
 
 // questionOf returns the JSON form of a question.
 func questionOf(q agent.Question, _ int) question {
-	return question{string(q.Kind), q.By, q.Rule, q.Reason, sayOf(q.Decision())}
+	return question{string(q.Kind), q.By, q.Rule, q.Reason, sayOf(q.Decision()), q.Approvers, q.Quorum, saysOf(q.Answers)}
+}
+
+// saysOf returns the JSON form of answers.
+func saysOf(all []agent.Approval) []personSay {
+	return lo.Map(all, func(a agent.Approval, _ int) personSay { return *sayOf(&a) })
 }
 
 // sayOf returns the JSON form of an answer; nil for no answer.
@@ -380,7 +392,7 @@ func sayOf(a *agent.Approval) *personSay {
 	if a == nil {
 		return nil
 	}
-	return &personSay{a.Verdict.String(), a.By, a.Reason}
+	return &personSay{a.Verdict.String(), a.By, a.Identity, a.Reason, a.At.UTC()}
 }
 
 func resumedRun(h head, s agent.State) any {

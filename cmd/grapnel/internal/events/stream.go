@@ -105,7 +105,7 @@ func objectOf(h head, e agent.Event) any {
 	case agent.ApprovalRequested:
 		return approvalRequested{h, in(e.Run, e.Step), callOf(e.Call), lo.Map(e.Questions, questionOf)}
 	case agent.ApprovalCompleted:
-		return approvalCompleted{h, in(e.Run, e.Step), callOf(e.Call), sayOf(&e.Approval)}
+		return approvalCompleted{h, in(e.Run, e.Step), callOf(e.Call), sayOf(&e.Approval), saysOf(e.Answers)}
 	case mcp.ProgressReported:
 		return progress{h, in(e.Run, e.Step), e.Call.ID, e.Call.Name, e.Progress, e.Total, e.Message}
 	case agent.StepCompleted:
