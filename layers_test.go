@@ -76,10 +76,11 @@ var layers = map[string]layer{
 	"internal/lazy":           {},
 	"internal/version":        {},
 	"internal/markup":         {},
+	"internal/inputform":      {Ours: []string{"internal/strictjson"}},
 	"internal/thirdparty/...": {Modules: []string{"golang.org/x/text"}, Ours: []string{"internal/thirdparty/jsonschema/kind"}},
 	"internal/errguard":       {Ours: []string{"internal/nils"}},
 	"internal/unfiltered":     {Ours: []string{"agent"}},
-	"agent":                   {Ours: []string{"internal/errguard", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
+	"agent":                   {Ours: []string{"internal/errguard", "internal/inputform", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
 
 	// Running programs and ending all processes that they start.
 	"internal/process": {Modules: append(core, "golang.org/x/sys")},

@@ -74,7 +74,7 @@ func newMessage(n durable.Notice, links Links) (body []byte, m Message, err erro
 	m.Calls = lo.Map(openCalls(n), func(c durable.WaitingCall, _ int) MessageCall {
 		call := MessageCall{
 			Call: c.CallID(), Tool: c.Call.Name, Questions: questionsOf(c.Intervention),
-			Asked: c.Asked, Deadline: c.Deadline, Hash: c.Call.Hash(), Link: links.To(c.Token),
+			Asked: c.Asked, Deadline: c.Deadline, Hash: c.Hash(), Link: links.To(c.Token),
 		}
 		if !c.Deadline.IsZero() {
 			call.OnTimeout = c.Questions.OnTimeout().String()
