@@ -18,7 +18,7 @@ import (
 // Queues returns the needs of all runs that are stored: see durable.Store.
 func (s *Store) Queues(ctx context.Context) (all []durable.Needs, err error) {
 	err = s.call(ctx, "read the queues", func(ctx context.Context) error {
-		all, err = s.queues.Do(ctx, "", func() (read []durable.Needs, share bool, err error) {
+		all, err = s.needs.Do(ctx, "", func() (read []durable.Needs, share bool, err error) {
 			rows, err := s.pool.Query(ctx, `SELECT kind, name, demands FROM queues`)
 			if err != nil {
 				return nil, false, err

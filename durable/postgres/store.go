@@ -48,7 +48,7 @@ type Store struct {
 	queues  queues
 	changes *changes
 	claims  *coalesce.Group[struct{}]        // a claim that finds no run answers for others
-	queues  *coalesce.Group[[]durable.Needs] // a list of the queues does, too
+	needs   *coalesce.Group[[]durable.Needs] // a list of the queues does, too
 }
 
 var _ durable.Store = (*Store)(nil)
@@ -71,7 +71,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	return &Store{
 		pool: pool, schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema()),
-		claims: coalesce.NewGroup[struct{}](claimsAtOnce), queues: coalesce.NewGroup[[]durable.Needs](1),
+		claims: coalesce.NewGroup[struct{}](claimsAtOnce), needs: coalesce.NewGroup[[]durable.Needs](1),
 	}, nil
 }
 
