@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -27,7 +28,17 @@ func partsHidden() bool { return os.Getenv("GRAPNEL_TEST_PARTS") == "none" }
 // Root returns the folder of the module.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0) //nolint:dogsled // the standard library's way to say where this file is
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+	if filepath.IsAbs(file) {
+		return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+	}
+	dir, _ := os.Getwd() // built with -trimpath: tests run in the folder of their package
+	for dir != filepath.Dir(dir) {
+		if module, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && strings.HasPrefix(string(module), "module github.com/grapnel-go/grapnel\n") {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }
 
 // NPM returns the path of a command from the npm packages that tests use, which
