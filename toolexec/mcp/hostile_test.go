@@ -19,6 +19,7 @@ import (
 type hostileServer struct {
 	mode string
 	in   *bufio.Scanner
+	said string // the client's answer to a late question
 	echo string // the schema of echo; empty when it has gone
 }
 
@@ -136,7 +137,8 @@ func (h *hostileServer) list(m message) {
 			tools = append(tools, `{"name":"echo","inputSchema":`+h.echo+`}`)
 		}
 		for name := range strings.FieldsSeq("hang die garbage wrongid huge flood noise null badcontent change drop pings nasty deaf " +
-			"patient closing refuse fork daemon close everything structured error") {
+			"patient closing refuse fork daemon close everything structured error " +
+			"interrogate late report bigform") {
 			tools = append(tools, `{"name":"`+name+`",`+schema+`}`)
 		}
 		h.result(m.ID, `{"tools":[`+strings.Join(tools, ",")+`]}`)
@@ -243,6 +245,19 @@ func (h *hostileServer) call(m message) {
 			{"type":"resource","resource":{"uri":"file:///dir/c.bin","blob":"Ymlu"}},
 			{"type":"resource","resource":{"uri":"file:///d","mimeType":"image/gif","blob":"Z2lm"}},
 			{"type":"resource"}],"structuredContent":{"n":1}}`)
+	case "interrogate": // with another question after each answer
+		for i := range 200 {
+			h.ask(fmt.Sprintf(`"q%d"`, i), fmt.Sprintf(`{"message":"Question %d?"}`, i))
+		}
+		ok()
+	case "bigform":
+		h.said = h.ask(`"big"`, `{"message":"Fill in","requestedSchema":{"type":"object","properties":{"a":{"type":"string","description":"`+strings.Repeat("x", 40<<10)+`"}}}}`)
+		ok()
+	case "late":
+		ok()
+		h.said = h.ask(`"late"`, `{"message":"And now?"}`)
+	case "report":
+		h.text(m.ID, h.said)
 	case "error":
 		h.result(m.ID, `{"content":[],"isError":true}`)
 	case "structured":
@@ -254,6 +269,17 @@ func (*hostileServer) say(line string) {
 	if _, err := fmt.Println(strings.ReplaceAll(line, "\n", " ")); err != nil {
 		os.Exit(1)
 	}
+}
+
+// ask sends a question to the client, and returns the answer.
+func (h *hostileServer) ask(id, params string) string {
+	h.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"elicitation/create","params":` + params + `}`)
+	for h.in.Scan() {
+		if strings.Contains(h.in.Text(), `"id":`+id) {
+			return h.in.Text()
+		}
+	}
+	return ""
 }
 
 func (h *hostileServer) progress(m message, i int) {
