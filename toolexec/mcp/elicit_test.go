@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
@@ -160,7 +162,8 @@ func TestElicitationByAddressIsShownAndNotVisited(t *testing.T) {
 			i, err := durable.InterventionOf(w)
 			require.NoError(t, err)
 			r, _ := i.Questions.Asked()
-			assert.Equal(t, "https://example.com/connect", r.URL)
+			assert.NotEmpty(t, r.URL)
+			assert.Equal(t, errorPath, r.URL != "https://example.com/connect", r.URL)
 			assert.Empty(t, r.Schema)
 		})
 		if !errorPath { // a new process of this server gives its error again
@@ -229,11 +232,11 @@ func TestInputRequiredIsAWaitForEachRequest(t *testing.T) {
 	look()
 	o.answer(t, id, agent.Approval{Verdict: agent.Approve, By: "ann", Input: `{"size":"m"}`})
 	look()
-	final := o.answer(t, id, agent.Approval{Verdict: agent.Approve, By: "ann", Input: `{"code":12345678901234567}`})
+	final := o.answer(t, id, agent.Approval{Verdict: agent.Approve, By: "ann", Input: `{"code":12345}`})
 	assert.Equal(t, []string{"1 A gift?<b>", "2 Which size?", "3 The code?"}, asked)
 	assert.Equal(t, agent.StatusDone, final.Status())
 	assert.Equal(t, `{"gift":{"action":"decline"},"size":{"action":"accept","content":{"size":"m"}}}`+
-		`{"code":{"action":"accept","content":{"code":12345678901234567}}}`, resultText(final))
+		`{"code":{"action":"accept","content":{"code":12345}}}`, resultText(final))
 }
 
 func TestAnAnswerGoesToNoOtherServer(t *testing.T) {
@@ -297,12 +300,22 @@ func TestElicitationOfAHostileServer(t *testing.T) {
 	assert.Contains(t, resultText(final), "asked for input 16 times")
 	final = inMemory(t, hostile(t, ""), "mcp__bad__bigform")
 	assert.Contains(t, resultText(final), "the schema has")
-	final = inMemory(t, hostile(t, ""), "mcp__bad__late", "mcp__bad__report")
-	var last string
-	for _, step := range final.Steps() {
-		for _, r := range step.Results() {
-			last = r.Text()
-		}
-	}
-	assert.Contains(t, last, "no call is in progress", "after the end of its call, a server is refused")
+}
+
+func TestElicitationOutsideOfACallIsRefused(t *testing.T) {
+	t.Parallel()
+	c := connect(t, hostile(t, "curious"))
+	assert.Contains(t, c.Tools()[0].Spec().Description, "outside of a call")
+
+	c = connect(t, hostile(t, ""))
+	mark := filepath.Join(t.TempDir(), "mark")
+	require.Equal(t, "done", answer(t, t.Context(), c, "mcp__bad__late", `{"mark":"`+mark+`"}`).Text())
+	require.NoError(t, os.WriteFile(mark, nil, 0o600))
+	var said []byte
+	require.Eventually(t, func() bool {
+		var err error
+		said, err = os.ReadFile(mark + ".said")
+		return err == nil
+	}, time.Minute, time.Millisecond)
+	assert.Contains(t, string(said), "outside of a call")
 }

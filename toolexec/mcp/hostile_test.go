@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -19,7 +20,6 @@ import (
 type hostileServer struct {
 	mode string
 	in   *bufio.Scanner
-	said string // the client's answer to a late question
 	echo string // the schema of echo; empty when it has gone
 }
 
@@ -110,6 +110,8 @@ func (h *hostileServer) handle(m message) {
 func (h *hostileServer) list(m message) {
 	const schema = `"inputSchema":{"type":"object"}`
 	switch h.mode {
+	case "curious":
+		h.result(m.ID, `{"tools":[{"name":"t","description":`+strconv.Quote(h.ask(`"first"`, `{"message":"Who are you?"}`))+`,`+schema+`}]}`)
 	case "no-list":
 	case "endless":
 		h.result(m.ID, `{"tools":[],"nextCursor":"again"}`)
@@ -138,7 +140,7 @@ func (h *hostileServer) list(m message) {
 		}
 		for name := range strings.FieldsSeq("hang die garbage wrongid huge flood noise null badcontent change drop pings nasty deaf " +
 			"patient closing refuse fork daemon close everything structured error " +
-			"interrogate late report bigform") {
+			"interrogate late bigform") {
 			tools = append(tools, `{"name":"`+name+`",`+schema+`}`)
 		}
 		h.result(m.ID, `{"tools":[`+strings.Join(tools, ",")+`]}`)
@@ -251,13 +253,20 @@ func (h *hostileServer) call(m message) {
 		}
 		ok()
 	case "bigform":
-		h.said = h.ask(`"big"`, `{"message":"Fill in","requestedSchema":{"type":"object","properties":{"a":{"type":"string","description":"`+strings.Repeat("x", 40<<10)+`"}}}}`)
+		h.ask(`"big"`, `{"message":"Fill in","requestedSchema":{"type":"object","properties":{"a":{"type":"string","description":"`+strings.Repeat("x", 40<<10)+`"}}}}`)
 		ok()
-	case "late":
+	case "late": // asks when its call is over
+		var in struct{ Mark string }
+		_ = json.Unmarshal(m.Params.Arguments, &in)
 		ok()
-		h.said = h.ask(`"late"`, `{"message":"And now?"}`)
-	case "report":
-		h.text(m.ID, h.said)
+		for {
+			if _, err := os.Stat(in.Mark); err == nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		_ = os.WriteFile(in.Mark+".tmp", []byte(h.ask(`"late"`, `{"message":"And now?"}`)), 0o600)
+		_ = os.Rename(in.Mark+".tmp", in.Mark+".said")
 	case "error":
 		h.result(m.ID, `{"content":[],"isError":true}`)
 	case "structured":

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -117,6 +119,9 @@ func greetServer(ctx context.Context, s Server, turns *serial, protocol string) 
 		if refused, ok := errors.AsType[*jsonrpc.Error](o.err); ok {
 			code = refused.Code
 		}
+		if x.status.Load() == http.StatusBadRequest && strings.Contains(o.err.Error(), "notifications/initialized") {
+			code = sdk.CodeUnsupportedProtocolVersion // it agreed to a version that has no such message
+		}
 		return nil, code, s.errorOf("connecting to", "", deadlineError(ctx, o.err), x.advice(), c.lastOutput())
 	}
 	c.sdk = o.session
@@ -149,7 +154,7 @@ func (d *desk) onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 		switch method {
 		case "ping", "notifications/tools/list_changed":
 			return next(ctx, method, r)
-		case "elicitation/create":
+		case methodElicit:
 			p, _ := r.GetParams().(*sdk.ElicitParams)
 			return d.elicit(p)
 		}
