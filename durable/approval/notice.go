@@ -42,7 +42,7 @@ type MessageCall struct {
 // MessageQuestion is one question about a call.
 type MessageQuestion struct {
 	// Kind is empty for the question of a hook, "doubt" for the question whether to repeat a call that may already
-	// have run, and "gate" for what an event answers.
+	// have run, "gate" for what an event answers, and "input" for what a tool asks a person.
 	Kind string `json:"kind,omitempty"`
 	// AskedBy names the asking hook, Rule the policy rule behind it.
 	AskedBy string `json:"asked_by,omitempty"`

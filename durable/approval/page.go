@@ -71,6 +71,8 @@ func (r reply) title() string {
 		return "Too late"
 	case q.Gate != nil:
 		return "“" + visible(q.Tool) + "” waits for a " + visible(q.Gate.Kind)
+	case q.Input != nil:
+		return "“" + visible(q.Tool) + "” asks for input"
 	case q.Begun:
 		return "Run “" + visible(q.Tool) + "” again?"
 	}
@@ -162,6 +164,9 @@ func (r reply) putQuestion(p *markup.Page) {
 	running := "What would run"
 	if q.Begun {
 		running = "What may have happened"
+	}
+	if q.Input != nil {
+		running = "What is running"
 	}
 	p.Put("<section class=\"sides\">\n<div>\n<h2>The model asked for</h2>\n<pre tabindex=\"0\">%s</pre>\n</div>\n<div>\n<h2>%s", q.Original.Text(), running)
 	p.PutIf(q.Diff != "", ` <span class="mark">changed</span>`)
@@ -302,6 +307,10 @@ func (r reply) putForm(p *markup.Page) {
 	switch {
 	case q.Gate != nil:
 		p.Put("<p class=\"dim\">An event decides this. People can only reject it.</p>\n<div class=\"buttons\">\n")
+	case q.Input != nil:
+		goOn, end = "Decline, and go on", "End the run"
+		r.putInput(p, q.Input)
+		p.Put("<div class=\"buttons\">\n<button name=\"verdict\" value=\"approve\" class=\"yes\">%s</button>\n", acceptLabel(q.Input))
 	case q.Begun:
 		goOn, end = "Do not repeat it, and go on", "Do not repeat it, and end the run"
 		p.Put(`<p class="dim">This call began before the run was cut off. It may have happened: it is repeated as it was, or not at all.</p>
