@@ -98,8 +98,8 @@ func (r InputRequest) quote() string {
 	return text
 }
 
-// Check returns an *ArgumentsError when content is no answer to the request. Empty content is an empty object.
-func (r InputRequest) Check(content string) error {
+// checkContent returns an *ArgumentsError when content is no answer to the request. Empty content is an empty object.
+func (r InputRequest) checkContent(content string) error {
 	if r.Schema == "" {
 		if content != "" && content != "{}" {
 			return &ArgumentsError{Problems: []ArgumentProblem{{Message: "no input is asked for: accept or decline"}}}
@@ -198,7 +198,7 @@ func (i Intervention) CheckInput(a Approval) error {
 	case !ok || a.Verdict != Approve:
 		return nil
 	}
-	return r.Check(a.Input)
+	return r.checkContent(a.Input)
 }
 
 // Hash identifies what is decided: the call, and the input that it asks for. An answer counts only for the same hash.
