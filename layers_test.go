@@ -76,10 +76,11 @@ var layers = map[string]layer{
 	"internal/lazy":           {},
 	"internal/version":        {},
 	"internal/markup":         {},
+	"internal/inputform":      {Ours: []string{"internal/strictjson"}},
 	"internal/thirdparty/...": {Modules: []string{"golang.org/x/text"}, Ours: []string{"internal/thirdparty/jsonschema/kind"}},
 	"internal/errguard":       {Ours: []string{"internal/nils"}},
 	"internal/unfiltered":     {Ours: []string{"agent"}},
-	"agent":                   {Ours: []string{"internal/errguard", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
+	"agent":                   {Ours: []string{"internal/errguard", "internal/inputform", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
 
 	// Running programs and ending all processes that they start.
 	"internal/process": {Modules: append(core, "golang.org/x/sys")},
@@ -149,7 +150,7 @@ var layers = map[string]layer{
 	"durable":             {Ours: []string{"agent", "internal/once", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":     {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
 	"durable/waiver":      {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
-	"durable/approval":    {Ours: []string{"agent", "durable", "durable/waiver", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
+	"durable/approval":    {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
 	"durable/gate":        {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
 	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
 	"durable/sqlite":      {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "modernc.org/sqlite", "github.com/pressly/goose/v3")},
@@ -171,7 +172,7 @@ var layers = map[string]layer{
 	// Tools.
 	"toolexec/shell": {Ours: []string{"agent", "toolexec", "internal/process"}, Modules: append(values, "golang.org/x/sys")},
 	"toolexec/files": {Ours: []string{"agent", "toolexec"}, Modules: append(core, "github.com/bmatcuk/doublestar/v4")},
-	"toolexec/mcp":   {Ours: []string{"agent", "internal/unfiltered", "internal/version", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
+	"toolexec/mcp":   {Ours: []string{"agent", "internal/inputform", "internal/unfiltered", "internal/version", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
 
 	// Firing a single hook point.
 	"hooks/moment": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: core},

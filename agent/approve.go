@@ -90,8 +90,12 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 		for i, p := range pending {
 			if answers[i].Verdict.final() {
 				told := answers[i]
-				told.Questions = nil
-				l.tell(ctx, ApprovalCompleted{s.Run(), s.RunStepCount(), *p.Call, told, p.questionsWith(answers[i]).Answers()})
+				told.Questions, told.Input = nil, ""
+				all := p.questionsWith(answers[i]).Answers()
+				for i := range all {
+					all[i].Input = ""
+				}
+				l.tell(ctx, ApprovalCompleted{s.Run(), s.RunStepCount(), *p.Call, told, all})
 			}
 		}
 	}
@@ -149,7 +153,7 @@ func schemaOf(tools []Tools, name string) string {
 
 // interventionAbout returns the intervention that asks a person about a call.
 func interventionAbout(p *Prepared, now time.Time) *Intervention {
-	i := &Intervention{Original: *p.Original, Call: *p.Call, Questions: p.Questions(), Asked: now, Begun: p.Begun, prepared: p.Call.Hash()}
+	i := &Intervention{Original: *p.Original, Call: *p.Call, Questions: p.Questions(), Asked: now, Begun: p.Begun, prepared: p.Call.Hash(), input: p.more().input}
 	if within := p.Questions().Within(); within > 0 {
 		i.Deadline = now.Add(within)
 	}
@@ -330,7 +334,10 @@ func (o *openStep) withStored(i int, p *Prepared) *Prepared {
 	if c == nil || c.asked == nil || c.asked.used || p.Disposition != DisposeRun && p.Disposition != DisposeAsk {
 		return p
 	}
-	stored := c.asked.storedFor(*p.Call)
+	stored := c.asked.storedFor(*p.Call).withoutKind(QuestionInput) // see withInput
+	if len(stored) == 0 {
+		return p
+	}
 	q := *p
 	q.Disposition = DisposeAsk
 	questions := p.Questions().withAnswersOf(stored).union(stored)

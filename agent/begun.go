@@ -22,6 +22,9 @@ func (c *openCall) begin(p *Prepared) {
 	call := *p.Call
 	call.ID, call.Index = p.Original.ID, p.Original.Index
 	c.begun = &call
+	if in := p.more().input; in != nil {
+		c.input = &callInput{state: in.state, given: in.given}
+	}
 	switch {
 	case p.Approval() != nil && !c.asked.approved(&call):
 		c.ask(approvedIntervention(p))
@@ -37,7 +40,7 @@ func (c *openCall) begin(p *Prepared) {
 // without parking the run.
 func approvedIntervention(p *Prepared) *Intervention {
 	i := interventionAbout(p, time.Now())
-	i.Questions = i.Questions.WithAnswer(*p.Approval())
+	i.Questions, i.input = i.Questions.WithAnswer(*p.Approval()), nil
 	return i
 }
 
@@ -53,15 +56,22 @@ func (i *Intervention) approved(c *ToolCall) bool {
 // ask replaces the question that was asked before. Questions that were answered before the
 // call began stay answered.
 func (c *openCall) ask(i *Intervention) {
-	if c.asked != nil && c.asked.used && i != c.asked {
-		i.earlier = append(slices.Clip(c.asked.earlier), c.asked.Questions...)
+	if i.input != nil {
+		c.input, i.input = i.input, nil
+	}
+	switch {
+	case c.asked == nil || i == c.asked:
+	case c.asked.used:
+		i.earlier = append(slices.Clip(c.asked.earlier), c.asked.Questions.withoutKind(QuestionInput)...)
+	case c.awaitsInput():
+		i.earlier = c.asked.earlier
 	}
 	c.asked = i
 }
 
 // mayHaveHappened reports whether the call may have happened.
 func (c *openCall) mayHaveHappened() bool {
-	return c != nil && c.begun != nil && c.result == nil && !c.child.Parked()
+	return c != nil && c.begun != nil && c.result == nil && !c.child.Parked() && !c.awaitsInput()
 }
 
 // callBegun returns call i as it began; nil when it has not begun or has its result.
@@ -108,6 +118,9 @@ func (c *openCall) resumePrepared(p *Prepared, original *ToolCall) *Prepared {
 // answerInDoubt returns the call in doubt with an answer which says that the outcome is
 // unknown. The answer is used when the call does not run again.
 func (c *openCall) answerInDoubt(p *Prepared) *Prepared {
+	if c.awaitsInput() && p.Disposition == DisposeAnswer {
+		return c.answerUnfinished(p)
+	}
 	if !c.mayHaveHappened() || p.Disposition != DisposeAnswer {
 		return p
 	}

@@ -54,6 +54,7 @@ type Intervention struct { //nolint:recvcheck // decoding needs a pointer
 	prepared string     // hash of the call that the controls wanted approval for
 	used     bool       // the call has begun since, which used up the answer
 	earlier  []Question // answered before the call began
+	input    *callInput // of the call
 }
 
 // Answer returns the answer that decides the call: see Questions.Decision. It is nil
@@ -221,8 +222,11 @@ func (i *Intervention) timeout() *Approval {
 
 // Takes reports whether the call accepts this answer: the arguments of a call that has
 // begun cannot be changed, and neither can those of a call that needs several people, or others than the
-// author of the answer: each of them approves what they were shown.
+// author of the answer: each of them approves what they were shown. Input must fit: see CheckInput.
 func (i Intervention) Takes(answer Approval) bool {
+	if i.CheckInput(answer) != nil {
+		return false
+	}
 	if answer.Arguments == "" || answer.Arguments == i.Call.Arguments {
 		return true
 	}

@@ -17,6 +17,7 @@ type openStep struct {
 type openCall struct {
 	asked  *Intervention // the questions about the call
 	begun  *ToolCall     // the call as it began
+	input  *callInput    // the input that it has asked for; nil if none
 	child  State         // the run that it has started, while there is no result
 	result *ToolResult   // the result; nil until there is one
 }

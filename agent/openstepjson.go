@@ -27,6 +27,7 @@ type openStepJSON struct {
 type openCallJSON struct {
 	Asked *interventionJSON `json:"asked,omitempty"`
 	Begun *ToolCall         `json:"begun,omitempty"`
+	Input *callInputJSON    `json:"input,omitempty"`
 	// Child is the run that the call has started. In changes, ChildChanges holds the
 	// changes to that run instead.
 	Child        *stateJSON   `json:"child,omitempty"`
@@ -36,6 +37,13 @@ type openCallJSON struct {
 	Result *resultJSON  `json:"result,omitempty"`
 	// Effects are the changes that the answer wants made to the state.
 	Effects []effectJSON `json:"effects,omitempty"`
+}
+
+// callInputJSON is the input that a call has asked for.
+type callInputJSON struct {
+	State []byte       `json:"state,omitempty"`
+	Given []GivenInput `json:"given,omitempty"`
+	Open  bool         `json:"open,omitempty"`
 }
 
 // interventionJSON is a question to a person; the original call is in the reply.
@@ -101,6 +109,9 @@ func (c *openCall) form(old *openCall) (openCallJSON, error) {
 			Asked: a.Asked.UTC(), Deadline: a.Deadline.UTC(),
 			Begun: a.Begun, Used: a.used, Earlier: a.earlier, Schema: a.Schema,
 		}
+	}
+	if in := c.input; in != nil {
+		form.Input = &callInputJSON{in.state, in.given, in.open}
 	}
 	var err error
 	switch {
@@ -178,6 +189,9 @@ func (f *openCallJSON) toOpenCall(original ToolCall) openCall {
 			used: a.Used || f.Begun != nil && !a.Begun && a.Answer != nil, // version 1 does not record it
 		}
 	}
+	if in := f.Input; in != nil {
+		c.input = &callInput{in.State, in.Given, in.Open}
+	}
 	if f.Child != nil {
 		c.child = f.Child.toState()
 	}
@@ -247,6 +261,8 @@ func (f *openCallJSON) check(call ToolCall) error {
 		return formError("/begun", "a call whose approval is used must have begun")
 	case f.Asked != nil && len(f.Asked.Questions) > 0 && (f.Asked.Question != nil || f.Asked.Answer != nil):
 		return formError("/asked/question", "a call cannot have both a list of questions and the single question of version 1")
+	case f.Input != nil && f.Begun == nil:
+		return formError("/begun", "a call that has asked for input must have begun")
 	case f.ChildChanges != nil:
 		return formError("/child_changes", "it is allowed only in changes")
 	case f.Child != nil && f.Begun == nil:

@@ -32,12 +32,30 @@ func parkedChild(err error) (child State, waits bool) {
 	return parked.State, true
 }
 
-// waitsFor returns the runs that the calls of a batch wait for, with one added.
-func waitsFor(pending []State, calls, i int, child State) []State {
-	if pending == nil {
-		pending = make([]State, calls)
+// pendingCall is what an executed call waits for: a run that it has started, or input.
+type pendingCall struct {
+	child State
+	input *InputError
+}
+
+// pendingIn returns what a call waits for whose execution ended with err.
+func pendingIn(err error) (w pendingCall, waits bool) {
+	if child, ok := parkedChild(err); ok {
+		return pendingCall{child: child}, true
 	}
-	pending[i] = child
+	if err == nil {
+		return w, false
+	}
+	w.input, waits = errors.AsType[*InputError](err)
+	return w, waits
+}
+
+// waitsFor returns what the calls of a batch wait for, with one added.
+func waitsFor(pending []pendingCall, calls, i int, w pendingCall) []pendingCall {
+	if pending == nil {
+		pending = make([]pendingCall, calls)
+	}
+	pending[i] = w
 	return pending
 }
 
@@ -58,7 +76,7 @@ func endsAnyway(ctx context.Context, results []*ToolResult) bool {
 // waitingFor returns s with an open step: the answered calls have their answers, the
 // waiting calls their runs. A person's answers about the other calls are kept, so that the
 // person is not asked again.
-func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, results []*ToolResult, pending []State) State {
+func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, results []*ToolResult, pending []pendingCall) State {
 	reply.Prior = Effects{}
 	open := &openStep{reply, started, make([]openCall, len(batch))}
 	for i, p := range batch {
@@ -69,9 +87,13 @@ func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, resu
 		switch {
 		case results[i] != nil:
 			c.result, c.child = results[i], State{}
-		case pending[i].data != nil:
+		case pending[i].child.data != nil:
 			c.begin(p)
-			c.child = pending[i]
+			c.child = pending[i].child
+		case pending[i].input != nil:
+			c.begin(p)
+			given, _ := p.Input()
+			c.input = &callInput{state: pending[i].input.State, given: given, open: true}
 		case c.asked == nil && p.Approval() != nil:
 			c.asked = approvedIntervention(p)
 		}

@@ -89,7 +89,7 @@ func (a *Agent) performCalls(ctx context.Context, s State, reply *Step, started 
 	if pending != nil {
 		waiting := s.waitingFor(*reply, started, batch, results, pending)
 		if err == nil && broken == nil && !endsAnyway(ctx, results) {
-			return mo.Ok(waiting.suspend())
+			return a.awaitPending(ctx, waiting, reply, started, batch, pending)
 		}
 		broken = errors.Join(broken, a.giveUp(ctx, waiting, batch, results))
 	}
@@ -183,7 +183,7 @@ func (a *Agent) prepareCalls(ctx context.Context, s State, reply *Step, batch []
 			return settleCalls(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
 		}
 		if begun != nil {
-			p = open.at(i).resumePrepared(p, call)
+			p = open.withInput(i, open.at(i).resumePrepared(p, call))
 		}
 		if open != nil {
 			p = open.withStored(i, p)
@@ -298,9 +298,9 @@ func orPerson(name string) string {
 }
 
 // executeAll runs the batch, at most Parallel calls at the same time, and stores each result at the index of its call.
-// Afterwards every call has an answer, except when a call waits for a parked run that it has started: pending holds
-// those runs. When calls run one after the other, the calls after a waiting one are left for later.
-func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) (pending []State, broken error) {
+// Afterwards every call has an answer, except when a call waits for input or for a parked run that it has started:
+// pending says so. When calls run one after the other, the calls after a waiting one are left for later.
+func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) (pending []pendingCall, broken error) {
 	live := s.read().live
 	live.judged.allow(s.RunStepCount())
 	width := min(max(1, a.config.Parallel), len(batch))
@@ -320,8 +320,8 @@ func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, resu
 			done.result, done.err = a.executeCall(ctx, s, i, p)
 		}
 		results[i] = done.result
-		if child, waits := parkedChild(done.err); waits {
-			pending = waitsFor(pending, len(batch), i, child)
+		if w, waits := pendingIn(done.err); waits {
+			pending = waitsFor(pending, len(batch), i, w)
 			continue
 		}
 		if done.err != nil {
@@ -454,8 +454,17 @@ func (a *Agent) executeCall(ctx context.Context, s State, i int, p *Prepared) (*
 	if err = errguard.Check(err); err == nil {
 		r, err = p.Result(r)
 	}
-	if _, waits := parkedChild(err); waits {
-		return nil, err
+	if err != nil {
+		if w, waits := pendingIn(err); waits {
+			if w.input == nil {
+				return nil, err
+			}
+			wrong := p.CheckInputRequest(w.input)
+			if wrong == nil {
+				return nil, err
+			}
+			r, err = p.wronglyAsked(wrong), nil
+		}
 	}
 	if err != nil {
 		r = NotExecuted(p.Call, ReasonError, "", "no result: the run failed")

@@ -23,6 +23,9 @@ const (
 	QuestionDoubt QuestionKind = "doubt"
 	// QuestionGate waits for an event instead of a person: see Question.Gate. People can only reject it.
 	QuestionGate QuestionKind = "gate"
+	// QuestionInput asks for input that a tool needs while it runs: see InputError and Question.Input. Hooks can neither
+	// create nor answer it; they can reject it, which declines.
+	QuestionInput QuestionKind = "input"
 )
 
 // Question asks a person about a call. A call may have several: each hook that asks adds one, and
@@ -53,6 +56,9 @@ type Question struct {
 	Quorum int `json:"quorum,omitempty"`
 	// Gate says what a QuestionGate waits for.
 	Gate *Gate `json:"gate,omitempty"`
+	// Input says what a QuestionInput asks for. An approval accepts, with Approval.Input; RejectAndContinue declines, and
+	// the call runs again in both cases. RejectAndEnd ends the run.
+	Input *InputRequest `json:"input,omitempty"`
 	// Answers are the answers to this question. One rejection decides it; without a
 	// rejection, the approvals of as many people as Quorum says do.
 	Answers []Approval `json:"answers,omitempty"`
@@ -281,13 +287,13 @@ func (q Questions) WithoutAnswers() Questions {
 }
 
 // asPrepared returns the questions that an executor may ask: at least one, none of them
-// answered, and no QuestionDoubt, which only the loop may ask.
+// answered, and no QuestionDoubt or QuestionInput, which only the loop may ask.
 func (q Questions) asPrepared() Questions {
 	if len(q) == 0 {
 		return Questions{{}}
 	}
 	return q.each(func(one *Question) {
-		one.Answers = nil
+		one.Answers, one.Input = nil, nil
 		if one.Kind != QuestionGate || one.Gate == nil {
 			one.Kind, one.Gate = QuestionOrdinary, nil
 		}
@@ -321,10 +327,12 @@ func (q Questions) each(change func(*Question)) Questions {
 func (q Questions) check() error {
 	for i, one := range q {
 		switch {
-		case one.Kind != QuestionOrdinary && one.Kind != QuestionDoubt && one.Kind != QuestionGate:
+		case one.Kind != QuestionOrdinary && one.Kind != QuestionDoubt && one.Kind != QuestionGate && one.Kind != QuestionInput:
 			return formError(fmt.Sprintf("/%d/kind", i), "unknown kind of question %q", one.Kind)
 		case (one.Kind == QuestionGate) != (one.Gate != nil):
 			return formError(fmt.Sprintf("/%d/gate", i), "a question of kind gate needs a gate, and no other has one")
+		case (one.Kind == QuestionInput) != (one.Input != nil):
+			return formError(fmt.Sprintf("/%d/input", i), "a question of kind input needs a request, and no other has one")
 		case one.Quorum < 0:
 			return formError(fmt.Sprintf("/%d/quorum", i), "the quorum is negative")
 		case one.Within < 0:

@@ -125,6 +125,7 @@ type preparedRest struct {
 	approval  *Approval
 	effects   Effects    // of the executor's Prepare: they become part of the result
 	judged    *judgement // recorded by hooks outside of a run
+	input     *callInput // nil for a call that has not asked for input
 	granted   string     // the id of the call that a person, or a hook that answers for a person, has approved
 }
 
@@ -226,6 +227,8 @@ type Approval struct {
 	Arguments string `json:"arguments,omitempty"`
 	// At is when the answer was given. The framework sets it when it is zero; it is not stored with the state.
 	At time.Time `json:"-"`
+	// Input is the answer to a QuestionInput: a JSON object that fits its schema. It is checked before the answer counts.
+	Input string `json:"input,omitempty"`
 	// Questions, if any, are the questions of the call with answers from hooks that
 	// answered some of them for the person. The Approval itself answers the others.
 	Questions Questions `json:"-"`

@@ -26,11 +26,14 @@ func (n Notice) asWaits() ([]Wait, error) {
 			return nil, fmt.Errorf("recording the question about call %s: %w", c.CallID(), err)
 		}
 		w := Wait{
-			Run: n.Run.ID, ID: c.CallID(), Kind: WaitApproval, Hash: c.Call.Hash(), Tool: c.Call.Name,
+			Run: n.Run.ID, ID: c.CallID(), Kind: WaitApproval, Hash: c.Hash(), Tool: c.Call.Name,
 			Asked: c.Asked, Deadline: c.Deadline, Data: data,
 		}
 		if c.Questions.InDoubt() {
 			w.Kind = WaitDoubt
+		}
+		if _, asks := c.Questions.Asked(); asks {
+			w.Kind = WaitInput
 		}
 		if decision := c.Answer(); decision != nil {
 			if w.Answer, err = newAnswer(w, c.Intervention, *decision); err != nil {
@@ -191,7 +194,8 @@ func CheckAnswer(ctx context.Context, store Store, w Wait, a agent.Approval) err
 // Decide records an answer to a wait about a call, as the author saw it: with its hash. It returns the wait with the
 // answer, which decides unless more people must answer. The errors are ErrAnswered when another answer
 // decided first, ErrNotFound when the run no longer waits for it, ErrExpired when the deadline has passed, so that its default
-// answer counts, a *NotAdmittedError, and an *agent.ArgumentsError when changed arguments do not fit the tool.
+// answer counts, a *NotAdmittedError, and an *agent.ArgumentsError when changed arguments do not fit the tool, or the
+// input does not fit what is asked for.
 //
 // A rejection answers all waits about the call. An approval by who submitted the job does not count for a question
 // with approvers or a quorum.
@@ -236,6 +240,8 @@ func formAnswers(ctx context.Context, store Store, w Wait, a agent.Approval) (Wa
 		return fail(fmt.Errorf("the verdict %q decides nothing: approve or reject the call", a.Verdict))
 	case a.TimedOut():
 		return fail(fmt.Errorf("the name %q stands for a passed deadline: give another name", a.By))
+	case i.CheckInput(a) != nil:
+		return fail(i.CheckInput(a))
 	case !i.Takes(a):
 		return fail(errors.New("its arguments cannot be changed: approve it unchanged, or reject it"))
 	}

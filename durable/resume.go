@@ -78,7 +78,7 @@ func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State
 			return s, err
 		}
 		asked, ok := agent.Checkpoint(s).Intervention(i.CallID())
-		if !ok || asked.Call.Hash() != w.Hash {
+		if !ok || asked.Hash() != w.Hash {
 			continue
 		}
 		for n, answer := range w.Answers() {

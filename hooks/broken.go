@@ -68,9 +68,12 @@ func caughtPanic(value any) *PanicError {
 }
 
 // reviewError passes an error of the executor to the hooks after a call, and returns the error as changed by them. It
-// returns a ParkedError unchanged and does not pass it to the hooks.
+// returns a ParkedError and an InputError unchanged and does not pass them to the hooks.
 func (x *HookedToolExecutor) reviewError(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, err error, announce bool) error {
 	if parked, ok := errors.AsType[*agent.ParkedError](err); ok && parked.State.Parked() {
+		return err
+	}
+	if asks, ok := errors.AsType[*agent.InputError](err); ok && p.CheckInputRequest(asks) == nil {
 		return err
 	}
 	r := agent.Answer(p)

@@ -119,7 +119,9 @@ func (x executor) conclude(
 func (r *run) recordBroken(ctx context.Context, c call, err error) {
 	a := someAttributes()
 	a.text(semconv.KeyToolCallID, c.id)
-	if _, waits := errors.AsType[*agent.ParkedError](err); waits { // not a failure
+	_, waits := errors.AsType[*agent.ParkedError](err)
+	_, asks := errors.AsType[*agent.InputError](err)
+	if waits || asks { // not a failure
 		a.text(semconv.KeyOutcome, semconv.OutcomeDeferred)
 		a.on(c.span)
 		return

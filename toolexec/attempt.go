@@ -110,7 +110,11 @@ func attemptError(ctx context.Context, t *bound, err error) error {
 		return err
 	}
 	_, stops := stopIn(err)
-	_, waits := err.(*agent.ParkedError) //nolint:errorlint // created for this attempt and not wrapped
+	waits := false
+	switch err.(type) { //nolint:errorlint // created for this attempt and not wrapped
+	case *agent.ParkedError, *agent.InputError:
+		waits = true
+	}
 	switch {
 	case waits:
 		return err

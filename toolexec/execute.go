@@ -87,6 +87,7 @@ func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared)
 func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared, t *bound, body Body) (*agent.ToolResult, error) {
 	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)
+	call.Given, call.InputState = p.Input()
 	started := time.Now()
 	var runs *atomic.Bool // set when the tool has started a run, which a retry would start again
 	if t.policy.Retry.Attempts > 1 {
@@ -119,6 +120,13 @@ func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared
 	if err != nil {
 		if parked, ok := errors.AsType[*agent.ParkedError](err); ok && parked.State.Parked() {
 			return nil, parked
+		}
+		if asks, ok := errors.AsType[*agent.InputError](err); ok {
+			wrong := p.CheckInputRequest(asks)
+			if wrong == nil {
+				return nil, asks
+			}
+			err = wrong
 		}
 	}
 	took, content := time.Since(started), validText(out.Content)

@@ -37,7 +37,7 @@ type Retry struct {
 // again reports whether another attempt follows after err, the outcome of attempt n.
 func (r Retry) again(n int, err error) bool {
 	switch err := err.(type) { //nolint:errorlint // only the executor's own errors about this attempt count
-	case nil, *CancelledError, *agent.ParkedError:
+	case nil, *CancelledError, *agent.ParkedError, *agent.InputError:
 		return false
 	case *TimeoutError:
 		if err.Abandoned {

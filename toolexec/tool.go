@@ -26,7 +26,7 @@ type Tool interface {
 // A Body runs a tool with the arguments of one call. Run is called once; a retry prepares a new Body.
 //
 // An error means that the tool gave no answer: the call has failed. An *agent.ParkedError means that the answer comes
-// later, so the run parks. A tool that did its work and reports a negative result, such as a search without a hit or a
+// later, so the run parks; an *agent.InputError that a person must answer first. A tool that did its work and reports a negative result, such as a search without a hit or a
 // program that exited with 1, answers with an Output that has Failed set. An *agent.SignalError ends the run, as
 // Output.Stop does. A panic is recovered.
 //
@@ -43,6 +43,10 @@ type Call struct {
 	State agent.State
 	// Attempt counts from one.
 	Attempt int
+	// Given are the answers of people to the requests for input that the call has made, in order, and InputState the
+	// state of the last request: see agent.InputError.
+	Given      []agent.GivenInput
+	InputState []byte
 }
 
 // IdempotencyKey returns the call's idempotency key, for services that use such keys to execute a request only once.

@@ -38,9 +38,12 @@ type said struct {
 	Reason  string `json:"reason,omitempty"`
 	// Arguments replace the arguments that were shown.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Hash      string          `json:"hash"`
+	// Input is the answer to a tool that asks for input.
+	Input json.RawMessage `json:"input,omitempty"`
+	Hash  string          `json:"hash"`
 
-	text *string // the text of the arguments from a form
+	fields map[string][]string // the input from a form
+	text   *string             // the text of the arguments from a form
 }
 
 // refusal is the reply to an invalid decision, with the reason.
@@ -204,6 +207,10 @@ func readForm(body string) (said, error) {
 	}
 	fields := map[string]*string{"verdict": &given.Verdict, "by": &given.By, "reason": &given.Reason, "hash": &given.Hash, "arguments": new(string)}
 	for name, list := range values {
+		if of, ok := strings.CutPrefix(name, inputPrefix); ok {
+			given.fields = lo.Assign(given.fields, map[string][]string{of: list})
+			continue
+		}
 		field, known := fields[name]
 		if !known || len(list) != 1 {
 			return said{}, refuse(http.StatusBadRequest, "Expected the form fields verdict, by, reason, hash and arguments, each at most once, and no others.")
@@ -255,8 +262,8 @@ func parseDecision(q *question, given said, who *Principal, err error) (agent.Ap
 	if _, gate := durable.GateOf(q.kept, q.asked); gate && a.Verdict == agent.Approve {
 		return a, refuse(http.StatusForbidden, "People cannot approve this: it waits for an event. They can only reject it. Nothing was decided.")
 	}
-	if given.Arguments == nil {
-		return a, nil
+	if err := q.addInput(&a, given); err != nil || given.Arguments == nil {
+		return a, err
 	}
 	if a.Verdict != agent.Approve {
 		return a, refuse(http.StatusUnprocessableEntity, "Arguments can be changed only together with an approval. Nothing was decided.")

@@ -56,6 +56,8 @@ type Detail struct {
 	Diff      string    `json:"diff,omitempty"`
 	// Begun is set when the call may already have run, so that its arguments cannot be changed.
 	Begun bool `json:"begun,omitempty"`
+	// Input is what the call asks for. It comes from outside, such as an MCP server.
+	Input *agent.InputRequest `json:"input,omitempty"`
 	// State is open, decided or expired.
 	State string `json:"state"`
 	// Answers are the answers so far, of which more are needed; Decided is the decision.
@@ -100,9 +102,9 @@ type Other struct {
 	Decided   *Decision `json:"decided,omitempty"`
 }
 
-// InboxKinds returns the kinds of waits in an inbox: people answer the first two, and can reject the others.
+// InboxKinds returns the kinds of waits in an inbox: people answer the first three, and can reject the others.
 func InboxKinds() []durable.WaitKind {
-	return []durable.WaitKind{durable.WaitApproval, durable.WaitDoubt, durable.WaitCallback, durable.WaitFile, durable.WaitCommand}
+	return []durable.WaitKind{durable.WaitApproval, durable.WaitDoubt, durable.WaitInput, durable.WaitCallback, durable.WaitFile, durable.WaitCommand}
 }
 
 // Inbox returns open waits of all runs, oldest first: those of InboxKinds that a filter selects. Next is the last of them,
@@ -203,6 +205,9 @@ func (q *question) detail(ctx context.Context, store durable.Store, history bool
 		Item:     newItem(q.kept, q.asked, q.about, now),
 		Original: Arguments(q.asked.Original.Arguments), Arguments: Arguments(q.asked.Call.Arguments), Begun: q.asked.Begun,
 		Diff: Diff(q.asked.Original.Arguments, q.asked.Call.Arguments), State: stateOpen, Others: []Other{},
+	}
+	if one, ok := lo.Find(q.asked.Questions, func(one agent.Question) bool { return one.Input != nil }); ok {
+		d.Input = one.Input
 	}
 	for _, answer := range q.kept.Partial {
 		if one := decisionOf(answer); one != nil {

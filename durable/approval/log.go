@@ -21,7 +21,11 @@ func Log(w io.Writer, links Links) durable.Notifier {
 	return durable.NotifierFunc(func(_ context.Context, n durable.Notice) error {
 		var lines strings.Builder
 		for _, c := range openCalls(n) {
-			fmt.Fprintf(&lines, "%s waits for approval of %s", oneLine(noticeName(n)), oneLine(c.Call.Name))
+			what := "approval of"
+			if _, asks := c.Questions.Asked(); asks {
+				what = "input for"
+			}
+			fmt.Fprintf(&lines, "%s waits for %s %s", oneLine(noticeName(n)), what, oneLine(c.Call.Name))
 			if reason := c.Questions.Reason(); reason != "" {
 				fmt.Fprintf(&lines, " (%s)", oneLine(reason))
 			}

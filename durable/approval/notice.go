@@ -42,7 +42,7 @@ type MessageCall struct {
 // MessageQuestion is one question about a call.
 type MessageQuestion struct {
 	// Kind is empty for the question of a hook, "doubt" for the question whether to repeat a call that may already
-	// have run, and "gate" for what an event answers.
+	// have run, "gate" for what an event answers, and "input" for what a tool asks a person.
 	Kind string `json:"kind,omitempty"`
 	// AskedBy names the asking hook, Rule the policy rule behind it.
 	AskedBy string `json:"asked_by,omitempty"`
@@ -74,7 +74,7 @@ func newMessage(n durable.Notice, links Links) (body []byte, m Message, err erro
 	m.Calls = lo.Map(openCalls(n), func(c durable.WaitingCall, _ int) MessageCall {
 		call := MessageCall{
 			Call: c.CallID(), Tool: c.Call.Name, Questions: questionsOf(c.Intervention),
-			Asked: c.Asked, Deadline: c.Deadline, Hash: c.Call.Hash(), Link: links.To(c.Token),
+			Asked: c.Asked, Deadline: c.Deadline, Hash: c.Hash(), Link: links.To(c.Token),
 		}
 		if !c.Deadline.IsZero() {
 			call.OnTimeout = c.Questions.OnTimeout().String()

@@ -67,6 +67,8 @@ func (r reply) title() string {
 		return "Too late"
 	case q.Gate != nil:
 		return "“" + visible(q.Tool) + "” waits for a " + visible(q.Gate.Kind)
+	case q.Input != nil:
+		return "“" + visible(q.Tool) + "” asks for input"
 	case q.Begun:
 		return "Run “" + visible(q.Tool) + "” again?"
 	}
@@ -222,6 +224,8 @@ func (r reply) putQuestion(p *markup.Page) {
 func putCall(p *markup.Page, q *Detail) {
 	title := "What would run"
 	switch {
+	case q.Input != nil:
+		title = "What is running"
 	case q.Begun:
 		title = "What may have happened"
 	case q.Decided != nil:
@@ -370,6 +374,10 @@ func (r reply) putForm(p *markup.Page) {
 		p.Put("<p class=\"dim\">An event decides this. People can only reject it.</p>\n<div class=\"buttons\">\n")
 	case r.cannotApprove != "":
 		p.Put("<div class=\"buttons\">\n")
+	case q.Input != nil:
+		goOn, end = "Decline, and go on", "End the run"
+		r.putInput(p, q.Input)
+		p.Put("<div class=\"buttons\">\n<button name=\"verdict\" value=\"approve\" class=\"yes\">%s</button>\n", acceptLabel(q.Input))
 	case q.Begun:
 		goOn, end = "Do not repeat it, and go on", "Do not repeat it, and end the run"
 		p.Put(`<p class="dim">This call began before the run was cut off. It may have happened: it is repeated as it was, or not at all.</p>

@@ -101,7 +101,7 @@ func newQuestion(ctx context.Context, store durable.Store, w durable.Wait) (foun
 	if found.asked, err = durable.InterventionOf(w); err != nil {
 		return nil, err
 	}
-	if found.asked.Call.Hash() != w.Hash {
+	if found.asked.Hash() != w.Hash {
 		return nil, fmt.Errorf("call %s of run %s: the recorded question does not match the call", w.ID, w.Run)
 	}
 	if found.about, err = store.Run(ctx, w.Run); err != nil {

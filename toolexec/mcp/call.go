@@ -33,6 +33,14 @@ func (b *call) Run(ctx context.Context, c toolexec.Call) (toolexec.Output, error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(client.life, func() { cancel(errClosed) })()
+	m, err := b.memoOf(c)
+	if err != nil {
+		return toolexec.Output{}, b.newError(err, "", "")
+	}
+	if err := m.next(c); err != nil {
+		return toolexec.Output{}, err
+	}
+	defer client.serial.wait(ctx.Done())()
 	for again := false; ; again = true {
 		s, err := client.session(ctx)
 		if err != nil {
@@ -42,7 +50,15 @@ func (b *call) Run(ctx context.Context, c toolexec.Call) (toolexec.Output, error
 			return toolexec.Output{}, b.uncallable(s, err)
 		}
 		x := &exchange{}
-		result, err := b.ask(context.WithValue(ctx, exchangeKey{}, x), s, c)
+		result, err := b.ask(context.WithValue(ctx, exchangeKey{}, x), s, c, m)
+		if asks, ok := errors.AsType[*agent.InputError](err); ok {
+			client.resetFailures()
+			return toolexec.Output{}, asks
+		}
+		if wrong, ok := errors.AsType[*inputFault](err); ok {
+			client.resetFailures()
+			return toolexec.Output{}, b.newError(wrong.error, "", "")
+		}
 		if err == nil {
 			client.resetFailures()
 			return b.tool.outputOf(result), nil
@@ -67,12 +83,43 @@ func (b *call) uncallable(s *session, err error) *Error {
 	return b.newError(err, "", s.lastOutput())
 }
 
-// ask sends the call and waits for the answer. Meanwhile it reports progress to the observer.
-func (b *call) ask(ctx context.Context, s *session, c toolexec.Call) (*sdk.CallToolResult, error) {
+// inputFault is returned when a server asks for input in a way that is not supported.
+type inputFault struct{ error }
+
+// ask sends the call and waits for the answer. It returns an InputError when the server asks for input that it has not got.
+func (b *call) ask(ctx context.Context, s *session, c toolexec.Call, m memo) (*sdk.CallToolResult, error) {
+	a, leave := s.desk.enter(c.Given)
+	defer leave()
+	result, err := b.send(ctx, s, c, m)
+	if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused {
+		return nil, err
+	}
+	request, wrong := s.desk.outcome(a)
+	if request == nil && wrong == nil {
+		request, wrong = s.server.requiredVisit(err, c.Given)
+	}
+	switch {
+	case wrong != nil:
+		return nil, &inputFault{wrong}
+	case request != nil:
+		return nil, &agent.InputError{Request: *request, State: memo{Server: s.server.identity()}.encode()}
+	case err == nil && (result.NeedsInput() || result.InputRequests != nil):
+		err = b.needInput(result, c)
+		if _, asks := errors.AsType[*agent.InputError](err); !asks {
+			err = &inputFault{err}
+		}
+		return nil, err
+	}
+	return result, err
+}
+
+// send sends the call and waits for the answer. Meanwhile it reports progress to the observer.
+func (b *call) send(ctx context.Context, s *session, c toolexec.Call, m memo) (*sdk.CallToolResult, error) {
 	token, reports, stop := s.news.follow()
 	defer stop()
 	params := &sdk.CallToolParams{
 		Name: b.tool.name, Arguments: json.RawMessage(b.arguments), Meta: sdk.Meta{IdempotencyKey: c.IdempotencyKey()},
+		InputResponses: m.responses(c), RequestState: m.State,
 	}
 	addTrace(ctx, params.Meta)
 	params.SetProgressToken(token)

@@ -17,6 +17,7 @@ import (
 // its tools are done.
 type Client struct {
 	server       Server
+	serial       *serial
 	tools        []*tool
 	instructions string
 	life         context.Context //nolint:containedctx // of the client, not of a call
@@ -46,8 +47,8 @@ func Connect(ctx context.Context, s Server) (*Client, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("connecting to mcp server %q: %w", s.Name, err)
 	}
-	c := &Client{server: s.withDefaults()}
-	first, listed, err := dialServer(ctx, c.server)
+	c := &Client{server: s.withDefaults(), serial: newSerial()}
+	first, listed, err := dialServer(ctx, c.server, c.serial)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +142,7 @@ func (c *Client) redial(d *dialling, old *session) {
 		_ = old.closeSession()
 	}
 	c.countFailure()
-	d.session, _, d.err = dialServer(c.life, c.server)
+	d.session, _, d.err = dialServer(c.life, c.server, c.serial)
 	c.mu.Lock()
 	closed := c.closed
 	c.current, c.dialling = d.session, nil

@@ -45,6 +45,14 @@
 // Each request carries the call's idempotency key in its _meta, under IdempotencyKey, and, if the call is part of a
 // trace, its traceparent and tracestate.
 //
+// # Questions
+//
+// A server can ask a person for input, with a result that requires it (protocol 2026-07-28) or with elicitation/create
+// during the call. Then the call ends with an *agent.InputError, the run waits, and the call is made again with the
+// answer. Before protocol 2026-07-28 the server cannot continue where it asked: what it did before happens again, with
+// the same idempotency key. Such a request does not say which call asks. While several calls are in progress it is
+// cancelled, and from then on calls of this server are made one at a time.
+//
 // # Failure
 //
 // Every failure of a server is a failed call or an error of Connect, an *Error in both cases. A call returns as soon

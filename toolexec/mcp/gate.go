@@ -94,6 +94,9 @@ func (g *gate) judge(m jsonrpc.Message) (wanted bool, err error) {
 		case m.IsCall():
 			g.asked++
 			wanted = true
+			if m.Method == methodElicit && !g.isCalling() { // decided here, in the order of the messages
+				m.Method = methodNoCall
+			}
 		case m.Method == "notifications/progress":
 			var params sdk.ProgressNotificationParams
 			if json.Unmarshal(m.Params, &params) == nil {
@@ -111,6 +114,22 @@ func (g *gate) judge(m jsonrpc.Message) (wanted bool, err error) {
 		return false, fmt.Errorf("it sent %d bytes that do not answer a request", g.noise)
 	}
 	return wanted, nil
+}
+
+// The method with which a server asks a person, and the one that replaces it outside of calls, so that it is refused.
+const (
+	methodElicit = "elicitation/create"
+	methodNoCall = "elicitation/create outside of a call"
+)
+
+// isCalling reports whether a call of a tool has no answer yet.
+func (g *gate) isCalling() bool {
+	for _, method := range g.awaited {
+		if method == "tools/call" {
+			return true
+		}
+	}
+	return false
 }
 
 // answers reports whether the message is the answer to a request of the session.

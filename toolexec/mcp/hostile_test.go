@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -109,6 +110,8 @@ func (h *hostileServer) handle(m message) {
 func (h *hostileServer) list(m message) {
 	const schema = `"inputSchema":{"type":"object"}`
 	switch h.mode {
+	case "curious":
+		h.result(m.ID, `{"tools":[{"name":"t","description":`+strconv.Quote(h.ask(`"first"`, `{"message":"Who are you?"}`))+`,`+schema+`}]}`)
 	case "no-list":
 	case "endless":
 		h.result(m.ID, `{"tools":[],"nextCursor":"again"}`)
@@ -136,7 +139,8 @@ func (h *hostileServer) list(m message) {
 			tools = append(tools, `{"name":"echo","inputSchema":`+h.echo+`}`)
 		}
 		for name := range strings.FieldsSeq("hang die garbage wrongid huge flood noise null badcontent change drop pings nasty deaf " +
-			"patient closing refuse fork daemon close everything structured error") {
+			"patient closing refuse fork daemon close everything structured error " +
+			"interrogate late bigform") {
 			tools = append(tools, `{"name":"`+name+`",`+schema+`}`)
 		}
 		h.result(m.ID, `{"tools":[`+strings.Join(tools, ",")+`]}`)
@@ -243,6 +247,26 @@ func (h *hostileServer) call(m message) {
 			{"type":"resource","resource":{"uri":"file:///dir/c.bin","blob":"Ymlu"}},
 			{"type":"resource","resource":{"uri":"file:///d","mimeType":"image/gif","blob":"Z2lm"}},
 			{"type":"resource"}],"structuredContent":{"n":1}}`)
+	case "interrogate": // with another question after each answer
+		for i := range 200 {
+			h.ask(fmt.Sprintf(`"q%d"`, i), fmt.Sprintf(`{"message":"Question %d?"}`, i))
+		}
+		ok()
+	case "bigform":
+		h.ask(`"big"`, `{"message":"Fill in","requestedSchema":{"type":"object","properties":{"a":{"type":"string","description":"`+strings.Repeat("x", 40<<10)+`"}}}}`)
+		ok()
+	case "late": // asks when its call is over
+		var in struct{ Mark string }
+		_ = json.Unmarshal(m.Params.Arguments, &in)
+		ok()
+		for {
+			if _, err := os.Stat(in.Mark); err == nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		_ = os.WriteFile(in.Mark+".tmp", []byte(h.ask(`"late"`, `{"message":"And now?"}`)), 0o600)
+		_ = os.Rename(in.Mark+".tmp", in.Mark+".said")
 	case "error":
 		h.result(m.ID, `{"content":[],"isError":true}`)
 	case "structured":
@@ -254,6 +278,17 @@ func (*hostileServer) say(line string) {
 	if _, err := fmt.Println(strings.ReplaceAll(line, "\n", " ")); err != nil {
 		os.Exit(1)
 	}
+}
+
+// ask sends a question to the client, and returns the answer.
+func (h *hostileServer) ask(id, params string) string {
+	h.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"elicitation/create","params":` + params + `}`)
+	for h.in.Scan() {
+		if strings.Contains(h.in.Text(), `"id":`+id) {
+			return h.in.Text()
+		}
+	}
+	return ""
 }
 
 func (h *hostileServer) progress(m message, i int) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +23,7 @@ type session struct {
 	http    *endpoint // set for HTTP; the other is nil
 	news    *news
 	gate    *gate
+	desk    *desk
 	dead    chan struct{} // closed when the connection has ended
 	over    atomic.Bool   // calls must not use the session any more
 
@@ -34,7 +37,7 @@ var protocols = []string{"2025-11-25", ""}
 
 // dialServer starts or reaches a server, initializes it and reads its list of tools. If it fails, no process
 // keeps running.
-func dialServer(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
+func dialServer(ctx context.Context, s Server, turns *serial) (*session, []*sdk.Tool, error) {
 	if s.ConnectTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, s.ConnectTimeout,
@@ -45,7 +48,7 @@ func dialServer(ctx context.Context, s Server) (*session, []*sdk.Tool, error) {
 	var err error
 	for _, protocol := range protocols {
 		var code int64
-		if c, code, err = greetServer(ctx, s, protocol); code != jsonrpc.CodeMethodNotFound && code != sdk.CodeUnsupportedProtocolVersion {
+		if c, code, err = greetServer(ctx, s, turns, protocol); code != jsonrpc.CodeMethodNotFound && code != sdk.CodeUnsupportedProtocolVersion {
 			break // the error is not about the protocol version
 		}
 	}
@@ -70,8 +73,8 @@ func deadlineError(ctx context.Context, err error) error {
 }
 
 // greetServer connects to a server; code is the code of the server's error, if it returned one.
-func greetServer(ctx context.Context, s Server, protocol string) (_ *session, code int64, _ error) {
-	c := &session{server: s, news: &news{}, dead: make(chan struct{}), refreshing: make(chan struct{}, 1)}
+func greetServer(ctx context.Context, s Server, turns *serial, protocol string) (_ *session, code int64, _ error) {
+	c := &session{server: s, news: &news{}, desk: &desk{server: s, serial: turns}, dead: make(chan struct{}), refreshing: make(chan struct{}, 1)}
 	var transport sdk.Transport
 	agreed := func(string) {}
 	if s.URL != "" {
@@ -97,7 +100,7 @@ func greetServer(ctx context.Context, s Server, protocol string) (_ *session, co
 		var o outcome
 		defer func() { greeted <- o }()
 		defer recoverPanic(&o.err)
-		o.session, o.err = newSDKClient(c.news).Connect(
+		o.session, o.err = newSDKClient(c.news, c.desk).Connect(
 			context.WithValue(ctx, exchangeKey{}, x), c.gate, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	}()
 	var o outcome
@@ -116,6 +119,9 @@ func greetServer(ctx context.Context, s Server, protocol string) (_ *session, co
 		if refused, ok := errors.AsType[*jsonrpc.Error](o.err); ok {
 			code = refused.Code
 		}
+		if x.status.Load() == http.StatusBadRequest && strings.Contains(o.err.Error(), "notifications/initialized") {
+			code = sdk.CodeUnsupportedProtocolVersion // it agreed to a version that has no such message
+		}
 		return nil, code, s.errorOf("connecting to", "", deadlineError(ctx, o.err), x.advice(), c.lastOutput())
 	}
 	c.sdk = o.session
@@ -127,24 +133,30 @@ func greetServer(ctx context.Context, s Server, protocol string) (_ *session, co
 	return c, 0, nil
 }
 
-// newSDKClient returns a client that can only call tools.
-func newSDKClient(n *news) *sdk.Client {
+// newSDKClient returns a client that can only call tools, and lets servers ask people.
+func newSDKClient(n *news, d *desk) *sdk.Client {
 	client := sdk.NewClient(&sdk.Implementation{Name: "grapnel", Version: version.Read()}, &sdk.ClientOptions{
-		Capabilities:           &sdk.ClientCapabilities{},
+		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
+			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
+		}},
+		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true}, // the run waits instead
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { n.toldTools() },
 	})
-	client.AddReceivingMiddleware(onlyKnown)
+	client.AddReceivingMiddleware(d.onlyKnown)
 	return client
 }
 
 // onlyKnown restricts the requests and notifications of a server to those that are used, because some handlers of
 // the SDK panic on messages that a server can send.
-func onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
+func (d *desk) onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (_ sdk.Result, err error) {
 		defer recoverPanic(&err)
 		switch method {
 		case "ping", "notifications/tools/list_changed":
 			return next(ctx, method, r)
+		case methodElicit:
+			p, _ := r.GetParams().(*sdk.ElicitParams)
+			return d.elicit(p)
 		}
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: method + ": this client only calls tools"}
 	}

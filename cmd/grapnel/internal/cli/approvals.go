@@ -55,8 +55,8 @@ func newApprovals(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "approvals",
 		Short: "List and answer what stored runs wait for, and serve the inbox",
-		Long: `What stored runs wait for: approvals of calls, calls whose outcome is unknown, and
-events. These commands list it across runs, show exactly what would run, answer,
+		Long: `What stored runs wait for: approvals of calls, calls whose outcome is unknown, input that
+tools ask for, and events. These commands list it across runs, show exactly what would run, answer,
 and serve the same as pages and as an API for people on this machine.`,
 		Example: `  grapnel approvals list
   grapnel approvals show run_7GHK2MWQ
@@ -238,7 +238,13 @@ func describeWait(d *approval.Detail, now time.Time) string {
 	if d.Diff != "" {
 		block("changed from what the model asked for:", d.Diff)
 	}
-	block(lo.Ternary(d.Begun, "may have happened:", "would run:"), d.Arguments.Text())
+	switch {
+	case d.Input != nil:
+		block("is running:", d.Arguments.Text())
+		block("asks for, in words from outside:", describeInput(d.Input))
+	default:
+		block(lo.Ternary(d.Begun, "may have happened:", "would run:"), d.Arguments.Text())
+	}
 	decisions := func(title string, all ...approval.Decision) {
 		for _, one := range all {
 			fmt.Fprintf(&b, "  %s %s\n", title, decisionLine(one))
@@ -282,6 +288,7 @@ system: approvers and quorums count that name. WAIT is not needed if only one wa
 is 0 when the answer is recorded, also when more people must answer.`,
 		Example: `  grapnel approvals answer run_7GHK2MWQ --approve
   grapnel approvals answer run_7GHK2MWQ call_1 --approve --args '{"command": "git push --dry-run"}'
+  grapnel approvals answer run_7GHK2MWQ --approve --input name=Ann --input news=no
   grapnel approvals answer run_7GHK2MWQ --reject-and-continue --reason "only on a branch"`,
 		Args: runAndCall,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -300,12 +307,15 @@ is 0 when the answer is recorded, also when more people must answer.`,
 			if arguments != "" && !approve {
 				return &usageError{errors.New("--args requires --approve")}
 			}
+			if len(o.input) > 0 && !approve {
+				return &usageError{errors.New("--input requires --approve")}
+			}
 			return r.with(c.Context(), false, func(k *kept) error {
 				about, err := k.find(c.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				return k.record(c.Context(), newView(r.std, &o.look, false, false), about, strings.Join(args[1:], ""), o.people, answer)
+				return k.record(c.Context(), newView(r.std, &o.look, false, false), about, strings.Join(args[1:], ""), &o, answer)
 			})
 		},
 	}
@@ -314,6 +324,7 @@ is 0 when the answer is recorded, also when more people must answer.`,
 	f.BoolVar(&reject, "reject", false, "reject it, and end the run")
 	f.BoolVar(&goOn, "reject-and-continue", false, "reject it; the model is told, and the run continues")
 	f.StringVar(&arguments, "args", "", "run it with these arguments instead, a `JSON` object")
+	o.registerInput(c)
 	f.StringVar(&reason, "reason", "", "why, as `text` that the model is told")
 	f.StringVar(&o.by, "by", userName(), "`name` to record beside the verified one")
 	registerPeople(c, &o.people)

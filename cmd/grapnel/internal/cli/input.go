@@ -245,6 +245,9 @@ func (in *input) ask(ctx context.Context, v *view, c agent.ToolCall, q agent.Que
 }
 
 func (in *input) askText(ctx context.Context, v *view, c agent.ToolCall, q agent.Questions) (agent.Approval, error) {
+	if r, asks := q.Asked(); asks {
+		return in.askInput(ctx, v, c, q, r)
+	}
 	v.question(c, q)
 	in.keys.forget(in.std.in) // earlier input does not answer this question
 	in.renew()
@@ -252,20 +255,29 @@ func (in *input) askText(ctx context.Context, v *view, c agent.ToolCall, q agent
 	if q.InDoubt() {
 		prompt, read = "  y = repeat it, n = do not repeat it, e = end the run: ", repetition
 	}
-	text, err := in.line(ctx, prompt)
+	text, ends, err := in.answerLine(ctx, prompt)
+	if err != nil || ends {
+		return agent.Approval{Verdict: agent.RejectAndEnd, By: person, Reason: "interrupted"}, err
+	}
+	return read(text), nil
+}
+
+// answerLine reads a line of an answer; ends is true when the person interrupts the question and the run does not end.
+func (in *input) answerLine(ctx context.Context, prompt string) (text string, ends bool, err error) {
+	text, err = in.line(ctx, prompt)
 	switch {
 	case errors.Is(err, errGivenUp):
-		return agent.Approval{}, context.Cause(ctx)
+		return "", false, context.Cause(ctx)
 	case errors.Is(err, errInterrupted): // the same as Ctrl-C outside a question
 		if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(os.Interrupt) == nil {
 			<-ctx.Done()
-			return agent.Approval{}, context.Cause(ctx)
+			return "", false, context.Cause(ctx)
 		}
-		return agent.Approval{Verdict: agent.RejectAndEnd, By: person, Reason: "interrupted"}, nil
+		return "", true, nil
 	case err != nil && !errors.Is(err, io.EOF):
-		return agent.Approval{}, err
+		return "", false, err
 	}
-	return read(text), nil
+	return text, false, nil
 }
 
 // person is the name of the person at the terminal.

@@ -226,6 +226,9 @@ func (k *kept) howToGoOn(s agent.State) string {
 		lines = append(lines, "where CALL is one of "+strings.Join(ids, ", ")+".")
 	}
 	for _, w := range waiting {
+		if r, asks := w.Questions.Asked(); asks && r.Schema != "" {
+			lines = append(lines, fmt.Sprintf("%s is approved with --input NAME=VALUE for each field: \"grapnel approvals show %s%s\" lists the fields.", w.CallID(), id, at))
+		}
 		for _, q := range beyondTerminal(w.Questions) {
 			lines = append(lines, fmt.Sprintf("About %s, %s asks: %s.", w.CallID(), q.By, q.Needs()))
 		}

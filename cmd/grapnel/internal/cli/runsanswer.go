@@ -24,6 +24,12 @@ type answering struct {
 	by       string
 	people   string
 	noResume bool
+	input    []string // what a tool asks for
+}
+
+// registerInput registers the flag for the input that a tool asks for.
+func (o *answering) registerInput(c *cobra.Command) {
+	c.Flags().StringArrayVar(&o.input, "input", nil, "what a tool asks for: a `JSON` object, or name=value for each field")
 }
 
 func (o *answering) register(c *cobra.Command) {
@@ -59,6 +65,7 @@ asked again.
 		},
 	}
 	o.register(c)
+	o.registerInput(c)
 	c.Flags().StringVar(&arguments, "args", "", "run it with these arguments instead, a `JSON` object")
 	return c
 }
@@ -111,7 +118,7 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 		if err != nil {
 			return err
 		}
-		if err := k.record(ctx, v, about, strings.Join(args[1:], ""), o.people, answer); err != nil {
+		if err := k.record(ctx, v, about, strings.Join(args[1:], ""), o, answer); err != nil {
 			return err
 		}
 		if o.noResume {
@@ -143,8 +150,8 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 
 // record records an answer to the named wait of a run, or to the only one. Its identity is the user of the operating
 // system, with the roles that a file of people lists for that user.
-func (k *kept) record(ctx context.Context, v *view, about durable.Run, named, people string, answer agent.Approval) error {
-	who, err := operator(people)
+func (k *kept) record(ctx context.Context, v *view, about durable.Run, named string, o *answering, answer agent.Approval) error {
+	who, err := operator(o.people)
 	if err != nil {
 		return err
 	}
@@ -153,10 +160,14 @@ func (k *kept) record(ctx context.Context, v *view, about durable.Run, named, pe
 	if err != nil {
 		return err
 	}
+	if answer.Input, err = readInput(i, o.input); err != nil {
+		return err
+	}
 	recorded, err := durable.Decide(ctx, k.store, w, answer)
 	if invalid, ok := errors.AsType[*agent.ArgumentsError](err); ok {
 		lines := lo.Map(invalid.Problems, func(p agent.ArgumentProblem, _ int) string { return "\n  " + p.String() })
-		return &usageError{fmt.Errorf("the arguments do not fit the tool %s; nothing was recorded:%s", i.Call.Name, strings.Join(lines, ""))}
+		what := lo.Ternary(w.Kind == durable.WaitInput, "the input does not fit what the tool %s asks for", "the arguments do not fit the tool %s")
+		return &usageError{fmt.Errorf(what+"; nothing was recorded:%s", i.Call.Name, strings.Join(lines, ""))}
 	}
 	if err != nil {
 		return err
@@ -199,7 +210,9 @@ func (k *kept) openWait(ctx context.Context, about durable.Run, named string) (w
 		all = ofCall
 	}
 	open := lo.Filter(all, func(w durable.Wait, _ int) bool { return w.Answer == nil })
-	people := lo.Filter(open, func(w durable.Wait, _ int) bool { return w.Kind == durable.WaitApproval || w.Kind == durable.WaitDoubt })
+	people := lo.Filter(open, func(w durable.Wait, _ int) bool {
+		return w.Kind == durable.WaitApproval || w.Kind == durable.WaitDoubt || w.Kind == durable.WaitInput
+	})
 	switch {
 	case len(exact) == 1:
 		open = exact

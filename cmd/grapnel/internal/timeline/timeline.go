@@ -370,6 +370,8 @@ func (t *Timeline) asks(c agent.ToolCall, questions agent.Questions) {
 		switch {
 		case q.Kind == agent.QuestionDoubt:
 			by = "this call may have happened" + describeReason(q.Reason)
+		case q.Input != nil:
+			by = oneLine(q.Reason)
 		case q.Gate != nil:
 			by = oneLine(q.By) + " waits for a " + oneLine(q.Gate.Kind) + describeReason(q.Reason)
 		case q.By != "":

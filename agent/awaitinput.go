@@ -1,0 +1,172 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+)
+
+// A call that returned an InputError waits for a person. When the approver answers at once, the step goes on as a resumed
+// step does: every call without a result is prepared again, so that the controls judge it, and is then executed.
+
+// CheckInputRequest returns an error when the call must not ask for this input: it has asked too often, or the request
+// cannot be shown or stored. An executor calls it, so that the call fails in its own way; the loop calls it, too.
+func (p *Prepared) CheckInputRequest(e *InputError) error {
+	given, _ := p.Input()
+	if p.Disposition != DisposeRun {
+		return errors.New("it asks for input, but it does not run")
+	}
+	return e.check(len(given))
+}
+
+// wronglyAsked returns the result of a call that asked for input in a way that is not allowed.
+func (p *Prepared) wronglyAsked(err error) *ToolResult {
+	r := NotExecuted(p.Call, ReasonError, "", fmt.Sprintf("tool %q: failed: %v", p.Call.Name, err))
+	r.Status, r.Attempts, r.Err = ToolFailed, 1, err
+	return p.withDecision(r.To(p))
+}
+
+// awaitPending asks for the input that calls of the batch need. It goes on with the step when all requests are answered,
+// and otherwise returns the parked state. Waiting is the state with the open step.
+func (a *Agent) awaitPending(
+	ctx context.Context, waiting State, reply *Step, started time.Time, batch []*Prepared, pending []pendingCall,
+) mo.Result[State] {
+	var asking []*Prepared
+	var places []int
+	for i, w := range pending {
+		if w.input != nil {
+			given, _ := batch[i].Input()
+			asking, places = append(asking, batch[i].asking(w.input.Request, len(given)+1)), append(places, i)
+		}
+	}
+	if len(asking) == 0 {
+		return mo.Ok(waiting.suspend())
+	}
+	answers, err := a.ask(ctx, waiting, asking)
+	if ctx.Err() != nil {
+		answers, err = make([]Approval, len(asking)), nil
+		for n := range answers {
+			answers[n].Verdict = Park // nobody has answered
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("asking for input: %w", err)
+		results := resultsOf(waiting, len(batch))
+		err = errors.Join(err, a.giveUp(ctx, waiting, batch, results))
+		return mo.Err[State](&StepError{waiting.record(reply, results, started, newFailure(err, KindUnknown)), err})
+	}
+	ends := slices.ContainsFunc(answers, func(one Approval) bool { return one.Verdict == RejectAndEnd })
+	later := !ends && slices.ContainsFunc(answers, func(one Approval) bool { return one.Verdict == Park })
+	unanswered := map[int]*ToolResult{}
+	calls := slices.Clone(waiting.read().open.calls)
+	for n, i := range places {
+		asked := interventionAbout(asking[n], time.Now())
+		asked.input = nil // that of the call is newer
+		if wrong := asked.CheckInput(answers[n]); wrong != nil && answers[n].Verdict == Approve {
+			unanswered[i] = asking[n].noInput(ReasonInvalid, fmt.Sprintf("the answer of %s does not fit: %v", orPerson(answers[n].By), wrong))
+		} else if !answers[n].Verdict.final() && !later && !ends {
+			unanswered[i] = asking[n].noInput(ReasonNobodyToAsk, "there is no person to ask")
+		}
+		if answers[n].Verdict.final() {
+			*asked = asked.WithAnswer(answers[n])
+		}
+		calls[i].ask(asked)
+	}
+	waiting = waiting.withOpen(waiting.read().open.withCallStates(calls))
+	switch {
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrSuspended):
+		results := resultsOf(waiting, len(batch))
+		return a.recordEnded(waiting, reply, results, started, a.giveUp(ctx, waiting, batch, results))
+	case later || ctx.Err() != nil:
+		return mo.Ok(waiting.suspend())
+	}
+	for i, r := range unanswered {
+		q := *batch[i]
+		q.Disposition, q.Answer = DisposeAnswer, r
+		if calls[i].result, err = a.executeCall(ctx, waiting, i, &q); err != nil {
+			results := resultsOf(waiting, len(batch))
+			results[i] = calls[i].result
+			return a.recordEnded(waiting, reply, results, started, errors.Join(err, a.giveUp(ctx, waiting, batch, results)))
+		}
+	}
+	waiting = waiting.withOpen(waiting.read().open.withCallStates(calls))
+	return a.performCalls(ctx, waiting, &waiting.read().open.reply, started)
+}
+
+// recordEnded records a step whose run ends; broken is the error with which it ends, if any.
+func (*Agent) recordEnded(s State, reply *Step, results []*ToolResult, started time.Time, broken error) mo.Result[State] {
+	if broken != nil {
+		return mo.Err[State](&StepError{s.record(reply, results, started, newFailure(broken, KindUnknown)), broken})
+	}
+	return mo.Ok(s.record(reply, results, started, nil))
+}
+
+// resultsOf returns the results that the calls of the open step have.
+func resultsOf(s State, calls int) []*ToolResult {
+	results := make([]*ToolResult, calls)
+	for i := range results {
+		results[i] = s.read().open.resultOf(i)
+	}
+	return results
+}
+
+// asking returns the call with the question for input; number counts the requests of the call.
+func (p *Prepared) asking(r InputRequest, number int) *Prepared {
+	r.Number = number
+	q := *p
+	q.Disposition, q.Begun, q.Answer = DisposeAsk, true, nil
+	q.SetQuestions(Questions{r.question()})
+	return &q
+}
+
+// noInput returns the answer to a call that does not get the input that it needs.
+func (p *Prepared) noInput(reason ReasonCode, why string) *ToolResult {
+	return NotExecuted(p.Call, reason, "", fmt.Sprintf("tool %q: %s: %s", p.Call.Name, p.Questions().Reason(), why))
+}
+
+// withInput returns the call i, which has begun, with the answers to its requests for input. If the answer ends the run, or
+// none came before the run ended, the call does not run again.
+func (o *openStep) withInput(i int, p *Prepared) *Prepared {
+	c := o.at(i)
+	if c.input == nil {
+		return p
+	}
+	q, in := *p, *c.input
+	for _, one := range c.requests() {
+		a := one.Decision()
+		if a != nil && a.Verdict != RejectAndEnd {
+			in.given = append(slices.Clip(in.given), one.Input.given(a))
+			continue
+		}
+		q.Disposition = DisposeAnswer
+		if a == nil {
+			q.Answer = NotExecuted(q.Call, ReasonRunStopped, "", fmt.Sprintf("tool %q: %s: a person ended the run", q.Call.Name, one.Reason))
+			continue
+		}
+		q.Answer = NotExecuted(q.Call, ReasonRejected, a.By, fmt.Sprintf("tool %q: %s: rejected by %s: %s", q.Call.Name, one.Reason, orPerson(a.By), orNoReason(a.Reason)))
+		q.Stop = &Signal{Reason: StopRejected, Message: orNoReason(a.Reason), Source: orPerson(a.By)}
+	}
+	q.keepRest(func(rest *preparedRest) { rest.input = &in })
+	return &q
+}
+
+// answerUnfinished returns the answer to a call that asked for input and does not run again: it ran, and has no result.
+func (c *openCall) answerUnfinished(p *Prepared) *Prepared {
+	if p.Answer.Status != ToolNotExecuted && p.Answer.Status != "" {
+		return p
+	}
+	r := *p.Answer
+	why := strings.TrimPrefix(strings.TrimPrefix(r.Text(), fmt.Sprintf("tool %q: ", p.Call.Name)), "not executed: ")
+	r.Status, r.Attempts = ToolFailed, 1
+	r.Content = TextContent(fmt.Sprintf("tool %q: no result: %s", p.Call.Name, lo.CoalesceOrEmpty(why, "it had asked for input")))
+	q := *p
+	q.Call, q.Begun = c.begun, true
+	q.Answer = r.To(&q)
+	return &q
+}

@@ -1,0 +1,213 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/inputform"
+)
+
+// An InputError is returned by a tool that needs input from a person before it can answer. The call has a QuestionInput
+// then, and is executed again, with the answer, when a person has accepted or declined: see Prepared.Input. Until then the
+// run waits, or parks, as with other questions. The call has begun and is not in doubt: the controls judge it again, and
+// it keeps its arguments.
+type InputError struct {
+	Request InputRequest
+	// State is given to the tool when the call is executed again. It is part of the state of the run and appears
+	// nowhere else: not in questions, events or logs.
+	State []byte
+}
+
+func (e *InputError) Error() string {
+	return fmt.Sprintf("it needs input from a person: %s", e.Request.quote())
+}
+
+// InputRequest is what a tool asks a person for.
+type InputRequest struct {
+	// By names who asks, such as `mcp server "tracker"`.
+	By string `json:"by"`
+	// Message says what is asked for. It is a text from outside: show it as such.
+	Message string `json:"message"`
+	// Schema is the JSON Schema of the answer: an object whose members are strings, numbers, booleans and choices, as
+	// in the elicitation of MCP. If it is empty, the person only accepts or declines.
+	Schema string `json:"schema,omitempty"`
+	// URL is an address that the person is asked to visit. Programs show it as text and do not open it.
+	URL string `json:"url,omitempty"`
+	// Number counts the requests of a call, from one. The agent sets it.
+	Number int `json:"number,omitempty"`
+}
+
+// GivenInput is a person's answer to an InputRequest.
+type GivenInput struct {
+	Request InputRequest `json:"request"`
+	// Accepted is false if the person declined.
+	Accepted bool `json:"accepted,omitempty"`
+	// Content is what the person entered: a JSON object that fits the schema. It is empty when the person declined, and
+	// for a request without a schema.
+	Content string `json:"content,omitempty"`
+}
+
+// The limits of an InputError, and of the number of requests of one call.
+const (
+	maxInputs       = 16
+	maxInputMessage = 8 << 10
+	maxInputBy      = 200
+	maxInputURL     = 4 << 10
+	maxInputState   = 256 << 10
+)
+
+// check returns an error when a tool must not ask this; n is the number of requests that the call has made before.
+func (e *InputError) check(n int) error {
+	r := e.Request
+	switch {
+	case n >= maxInputs:
+		return fmt.Errorf("it has asked for input %d times", n)
+	case len(r.Message) > maxInputMessage:
+		return fmt.Errorf("it asks for input with a message of %d bytes: at most %d are allowed", len(r.Message), maxInputMessage)
+	case len(r.URL) > maxInputURL || r.URL != inputform.OneLine(r.URL):
+		return errors.New("it asks for input with a URL that is too long or has invisible characters")
+	case len(e.State) > maxInputState:
+		return fmt.Errorf("its state has %d bytes: at most %d are stored", len(e.State), maxInputState)
+	case r.Schema == "":
+		return nil
+	}
+	if _, err := inputform.Parse(r.Schema); err != nil {
+		return fmt.Errorf("it asks for input that cannot be shown: %w", err)
+	}
+	return nil
+}
+
+// clean returns the request with its texts as they are shown.
+func (r InputRequest) clean() InputRequest {
+	r.By = inputform.Clean(inputform.OneLine(r.By), maxInputBy)
+	r.Message = strings.TrimSpace(inputform.Clean(r.Message, maxInputMessage))
+	return r
+}
+
+// quote returns who asks and the message, quoted.
+func (r InputRequest) quote() string {
+	r = r.clean()
+	text := fmt.Sprintf("%s asks: %q", r.By, r.Message)
+	if r.URL != "" {
+		text += fmt.Sprintf(", at the address %q", r.URL)
+	}
+	return text
+}
+
+// checkContent returns an *ArgumentsError when content is no answer to the request. Empty content is an empty object.
+func (r InputRequest) checkContent(content string) error {
+	if r.Schema == "" {
+		if content != "" && content != "{}" {
+			return &ArgumentsError{Problems: []ArgumentProblem{{Message: "no input is asked for: accept or decline"}}}
+		}
+		return nil
+	}
+	form, err := inputform.Parse(r.Schema)
+	if err != nil {
+		return err
+	}
+	problems := lo.Map(form.Check(content), func(p inputform.Problem, _ int) ArgumentProblem {
+		path := ""
+		if p.Field != "" {
+			path = "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(p.Field)
+		}
+		return ArgumentProblem{Path: path, Message: p.Text}
+	})
+	if len(problems) > 0 {
+		return &ArgumentsError{Problems: problems}
+	}
+	return nil
+}
+
+// question returns the question that asks a person for the input.
+func (r InputRequest) question() Question {
+	r = r.clean()
+	return Question{Kind: QuestionInput, By: r.By, Reason: r.quote(), Input: &r, OnTimeout: RejectAndContinue}
+}
+
+// given returns an answer in the form for the tool.
+func (r InputRequest) given(a *Approval) GivenInput {
+	g := GivenInput{Request: r, Accepted: a.Verdict == Approve}
+	if g.Accepted && r.Schema != "" {
+		g.Content = a.Input
+		if g.Content == "" {
+			g.Content = "{}"
+		}
+	}
+	return g
+}
+
+// callInput is the input of a call. It is never written.
+type callInput struct {
+	state []byte
+	given []GivenInput
+	// open is set from the request until the call is executed again.
+	open bool
+}
+
+// Input returns what people have answered to the requests for input of the call so far, in order, and the state that its
+// last InputError had.
+func (p *Prepared) Input() (given []GivenInput, state []byte) {
+	if in := p.more().input; in != nil {
+		return in.given, in.state
+	}
+	return nil, nil
+}
+
+// awaitsInput reports whether the call has asked for input and was not executed since.
+func (c *openCall) awaitsInput() bool { return c != nil && c.input != nil && c.input.open }
+
+// requests returns the requests for input among the questions about the call.
+func (c *openCall) requests() Questions {
+	if c.asked == nil || c.asked.used {
+		return nil
+	}
+	return c.asked.Questions.ofKind(QuestionInput)
+}
+
+func (q Questions) ofKind(kind QuestionKind) Questions {
+	return lo.Filter(q, func(one Question, _ int) bool { return one.Kind == kind })
+}
+
+func (q Questions) withoutKind(kind QuestionKind) Questions {
+	return lo.Reject(q, func(one Question, _ int) bool { return one.Kind == kind })
+}
+
+// Asked returns the request for input that is open; ok is false if there is none.
+func (q Questions) Asked() (r InputRequest, ok bool) {
+	one, ok := lo.Find(q, func(one Question) bool { return one.Kind == QuestionInput && one.Decision() == nil })
+	if !ok {
+		return InputRequest{}, false
+	}
+	return *one.Input, true
+}
+
+// CheckInput returns an error when the input of an answer cannot count: the call asks for none, or the input does not
+// fit, which is an *ArgumentsError.
+func (i Intervention) CheckInput(a Approval) error {
+	r, ok := i.Questions.Asked()
+	switch {
+	case a.Input != "" && a.Verdict != Approve:
+		return errors.New("input is allowed only with an approval")
+	case !ok && a.Input != "":
+		return errors.New("the call asks for no input")
+	case !ok || a.Verdict != Approve:
+		return nil
+	}
+	return r.checkContent(a.Input)
+}
+
+// Hash identifies what is decided: the call, and the input that it asks for. An answer counts only for the same hash.
+func (i Intervention) Hash() string {
+	one, ok := lo.Find(i.Questions, func(one Question) bool { return one.Kind == QuestionInput })
+	if !ok {
+		return i.Call.Hash()
+	}
+	r := one.Input
+	parts := []string{i.Call.Arguments, strconv.Itoa(r.Number), r.By, r.Message, r.Schema, r.URL}
+	return ToolCall{Name: i.Call.Name, Arguments: strings.Join(lo.Map(parts, func(part string, _ int) string { return strconv.Quote(part) }), ",")}.Hash()
+}

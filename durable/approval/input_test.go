@@ -1,0 +1,135 @@
+package approval_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+const personForm = `{"type":"object","properties":{
+	"name":{"type":"string","title":"<i>Name","minLength":2},
+	"plan":{"type":"string","enum":["a","b"],"enumNames":["Plan A","Plan B"],"default":"b"},
+	"tags":{"type":"array","items":{"type":"string","enum":["x","y"]}},
+	"age":{"type":"integer"},
+	"news":{"type":"boolean"}},"required":["name"]}`
+
+// parkForInput parks a run whose tool asks for input.
+func parkForInput(t *testing.T, r agent.InputRequest) *desk {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, store.Close()) })
+	d := &desk{store: store}
+	d.keeper = durable.Keep(store, durable.Options{Notify: []durable.Notifier{
+		durable.NotifierFunc(func(_ context.Context, n durable.Notice) error { d.notice = n; return nil }),
+	}})
+	tool := toolexec.Raw(agent.ToolSpec{Name: "order"}, func(_ context.Context, c toolexec.Call) (string, error) {
+		if len(c.Given) == 0 {
+			return "", &agent.InputError{Request: r, State: []byte("opaque-4711")}
+		}
+		d.ran = append(d.ran, c.Given[0].Content)
+		return "ordered", nil
+	})
+	d.agent, err = builder.New().WithName("clerk").WithDriver(agenttest.Script(agenttest.Call("order", `{}`), agenttest.Say("Done."))).
+		With(capability.UseTools(tool), capability.UseDurability{Keeper: d.keeper}, capability.UseApproval(agent.ParkApprover)).Build().Get()
+	require.NoError(t, err)
+	s, err := d.agent.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	require.True(t, s.Waiting())
+	server := httptest.NewServer(approval.Handler(store, approval.Options{}))
+	t.Cleanup(server.Close)
+	d.url = server.URL
+	return d
+}
+
+func (d *desk) inputForm(verdict string, more ...string) url.Values {
+	v := url.Values{"verdict": {verdict}, "hash": {d.notice.Calls[0].Hash()}, "by": {"ann"}, "reason": {""}}
+	for n := 0; n < len(more); n += 2 {
+		v.Add(more[n], more[n+1])
+	}
+	return v
+}
+
+func TestThePageAsksForInput(t *testing.T) {
+	t.Parallel()
+	d := parkForInput(t, agent.InputRequest{By: `mcp server "shop"`, Message: "Who <b>are</b> you?\x1b[2J", Schema: personForm})
+	page := see(t, d.link(0)).body
+	for _, want := range []string{
+		"“order” asks for input", "Who &lt;b&gt;are&lt;/b&gt; you?[2J", "&lt;i&gt;Name", `name="input.name"`, `<option value="b" selected>Plan B</option>`,
+		`type="checkbox" value="x" name="input.tags"`, `type="checkbox" value="true" name="input.news"`, "Decline, and go on",
+	} {
+		assert.Contains(t, page, want)
+	}
+	for _, unwanted := range []string{"opaque-4711", "<b>", "<i>", "Change the arguments", "\x1b"} {
+		assert.NotContains(t, page, unwanted)
+	}
+	for want, form := range map[string]url.Values{
+		"/name: it is required":   d.inputForm("approve"),
+		"at least 2 characters":   d.inputForm("approve", "input.name", "A"),
+		"it is not asked for":     d.inputForm("approve", "input.name", "Ann", "input.admin", "true"),
+		"age: it must be a num":   d.inputForm("approve", "input.name", "Ann", "input.age", "old"),
+		"name: it is given seve":  d.inputForm("approve", "input.name", "Ann", "input.name", "Bob"),
+		"is not one of":           d.inputForm("approve", "input.name", "Ann", "input.plan", "c"),
+		"Expected the form field": d.inputForm("approve", "output", "Ann"),
+	} {
+		got := postOnce(t, d.link(0), form)
+		assert.GreaterOrEqual(t, got.StatusCode, http.StatusBadRequest, want)
+		assert.Contains(t, got.body, want)
+	}
+	got := postOnce(t, d.link(0), d.inputForm("approve", "input.name", "Ann", "input.plan", "a", "input.tags", "x", "input.tags", "y", "input.age", "7", "input.news", "true"))
+	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
+	d.goOn(t)
+	require.Len(t, d.ran, 1)
+	assert.JSONEq(t, `{"name":"Ann","plan":"a","tags":["x","y"],"age":7,"news":true}`, d.ran[0])
+}
+
+func TestInputAsJSON(t *testing.T) {
+	t.Parallel()
+	d := parkForInput(t, agent.InputRequest{By: "shop", Message: "Who?", Schema: personForm})
+	shown := do(t, http.MethodGet, d.link(0), "", "Accept", "application/json").body
+	assert.Contains(t, shown, `"message": "Who?"`)
+	assert.Contains(t, shown, `"kind": "input"`)
+	assert.NotContains(t, shown, "opaque")
+	hash := d.notice.Calls[0].Hash()
+	for _, body := range []string{
+		`{"verdict":"approve","hash":"` + hash + `"}`,
+		`{"verdict":"approve","hash":"` + hash + `","input":{"name":1}}`,
+		`{"verdict":"approve","hash":"` + hash + `","input":[]}`,
+		`{"verdict":"reject","hash":"` + hash + `","input":{"name":"Ann"}}`,
+	} {
+		assert.Equal(t, http.StatusUnprocessableEntity, postJSON(t, d.link(0), "%s", body).StatusCode, body)
+	}
+	callHash := d.notice.Calls[0].Call.Hash()
+	assert.Equal(t, http.StatusConflict, postJSON(t, d.link(0), `{"verdict":"approve","hash":%q,"input":{"name":"Ann"}}`, callHash).StatusCode,
+		"the hash of the call alone does not say what was asked")
+	got := postJSON(t, d.link(0), `{"verdict":"approve","hash":%q,"input":{"name":"Ann"}}`, hash)
+	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
+	d.goOn(t)
+	assert.Equal(t, []string{`{"name":"Ann"}`}, d.ran)
+}
+
+func TestAnAddressIsShownAsText(t *testing.T) {
+	t.Parallel()
+	d := parkForInput(t, agent.InputRequest{By: "shop", Message: "Connect", URL: "https://example.com/connect"})
+	page := see(t, d.link(0)).body
+	assert.Contains(t, page, "<code>https://example.com/connect</code>")
+	assert.NotContains(t, page, `href="https://example.com`)
+	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.inputForm("reject_and_continue")).StatusCode)
+	assert.Equal(t, agent.StatusDone, d.goOn(t).Status())
+	assert.Equal(t, []string{""}, d.ran, "declined")
+}
