@@ -334,7 +334,7 @@ func (o *openStep) withStored(i int, p *Prepared) *Prepared {
 	if c == nil || c.asked == nil || c.asked.used || p.Disposition != DisposeRun && p.Disposition != DisposeAsk {
 		return p
 	}
-	stored := c.asked.storedFor(*p.Call).withoutKind(QuestionInput) // see withInput
+	stored := c.asked.storedFor(*p.Call).withoutKind(QuestionInput) // see resumeInput
 	if len(stored) == 0 {
 		return p
 	}

@@ -52,7 +52,7 @@ func (a *Agent) awaitPending(
 	if ctx.Err() != nil {
 		answers, err = make([]Approval, len(asking)), nil
 		for n := range answers {
-			answers[n].Verdict = Park // nobody has answered
+			answers[n].Verdict = Park // no person has answered
 		}
 	}
 	if err != nil {
@@ -130,9 +130,9 @@ func (p *Prepared) noInput(reason ReasonCode, why string) *ToolResult {
 	return NotExecuted(p.Call, reason, "", fmt.Sprintf("tool %q: %s: %s", p.Call.Name, p.Questions().Reason(), why))
 }
 
-// withInput returns the call i, which has begun, with the answers to its requests for input. If the answer ends the run, or
+// resumeInput returns the call i, which has begun, with the answers to its requests for input. If the answer ends the run, or
 // none came before the run ended, the call does not run again.
-func (o *openStep) withInput(i int, p *Prepared) *Prepared {
+func (o *openStep) resumeInput(i int, p *Prepared) *Prepared {
 	c := o.at(i)
 	if c.input == nil {
 		return p
@@ -141,7 +141,7 @@ func (o *openStep) withInput(i int, p *Prepared) *Prepared {
 	for _, one := range c.requests() {
 		a := one.Decision()
 		if a != nil && a.Verdict != RejectAndEnd {
-			in.given = append(slices.Clip(in.given), one.Input.given(a))
+			in.given = append(slices.Clip(in.given), one.Input.newGiven(a))
 			continue
 		}
 		q.Disposition = DisposeAnswer

@@ -129,8 +129,8 @@ func (r InputRequest) question() Question {
 	return Question{Kind: QuestionInput, By: r.By, Reason: r.quote(), Input: &r, OnTimeout: RejectAndContinue}
 }
 
-// given returns an answer in the form for the tool.
-func (r InputRequest) given(a *Approval) GivenInput {
+// newGiven returns an answer in the form for the tool.
+func (r InputRequest) newGiven(a *Approval) GivenInput {
 	g := GivenInput{Request: r, Accepted: a.Verdict == Approve}
 	if g.Accepted && r.Schema != "" {
 		g.Content = a.Input

@@ -95,10 +95,10 @@ func TestInputThatNobodyCanGiveFailsTheCall(t *testing.T) {
 		reason   agent.ReasonCode
 		text     string
 	}{
-		"nobody":   {nil, agent.StatusDone, agent.ReasonNobodyToAsk, "there is no person to ask"},
-		"rejected": {always(agent.Approval{By: "ann", Reason: "no way"}), agent.StatusInterrupted, agent.ReasonRejected, "rejected by ann: no way"},
-		"invalid":  {always(agent.Approval{Verdict: agent.Approve, Input: `{"name":1}`}), agent.StatusDone, agent.ReasonInvalid, "must be a text"},
-		"missing":  {always(agent.Approval{Verdict: agent.Approve}), agent.StatusDone, agent.ReasonInvalid, "it is required"},
+		"no person": {nil, agent.StatusDone, agent.ReasonNobodyToAsk, "there is no person to ask"},
+		"rejected":  {always(agent.Approval{By: "ann", Reason: "no way"}), agent.StatusInterrupted, agent.ReasonRejected, "rejected by ann: no way"},
+		"invalid":   {always(agent.Approval{Verdict: agent.Approve, Input: `{"name":1}`}), agent.StatusDone, agent.ReasonInvalid, "must be a text"},
+		"missing":   {always(agent.Approval{Verdict: agent.Approve}), agent.StatusDone, agent.ReasonInvalid, "it is required"},
 	} {
 		runs := 0
 		final, err := asksForInput(t, &runs, one.approver).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()

@@ -183,7 +183,7 @@ func (a *Agent) prepareCalls(ctx context.Context, s State, reply *Step, batch []
 			return settleCalls(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
 		}
 		if begun != nil {
-			p = open.withInput(i, open.at(i).resumePrepared(p, call))
+			p = open.resumeInput(i, open.at(i).resumePrepared(p, call))
 		}
 		if open != nil {
 			p = open.withStored(i, p)

@@ -407,7 +407,7 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 	kept.message, kept.finish, kept.model, kept.id, kept.failure = reply.Message, reply.FinishReason, reply.Model, reply.ID, failure
 	kept.index, kept.at = toInt32(was.steps.Len()-was.first), toInt32(was.messages.Len())
 	kept.started, kept.took = momentOf(started), time.Since(started)
-	answers := kept.withRoom(len(results)).answers()
+	answers := kept.withRoom(len(results)).bodies()
 	failures := was.failures
 	if failure != nil || slices.ContainsFunc(results, func(r *ToolResult) bool { return r.Status == ToolFailed }) {
 		failures++

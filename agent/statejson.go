@@ -191,7 +191,7 @@ func (r StepRecord) form() stepJSON {
 		Started: b.started.time().UTC(), Duration: int64(b.took), Failure: b.failure,
 	}
 	for i := range form.Results {
-		form.Results[i] = b.answers()[i].result.form()
+		form.Results[i] = b.bodies()[i].result.form()
 	}
 	if b.message.body != nil {
 		form.Message = new(int(b.at))
@@ -218,7 +218,7 @@ func (f *stepJSON) record(messages []Message) StepRecord {
 	if f.Usage != nil && *f.Usage != noStepUsage {
 		b.usage = f.Usage
 	}
-	answers := b.answers()
+	answers := b.bodies()
 	if f.Message != nil {
 		at := *f.Message
 		b.at, b.message = toInt32(at), messages[at]

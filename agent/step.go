@@ -151,7 +151,7 @@ func (r StepRecord) Usage() Usage { return *cmp.Or(r.read().usage, &noStepUsage)
 func (r StepRecord) ResultCount() int { return int(r.read().count) }
 
 // Result returns the answer to call i. It panics when i is out of range.
-func (r StepRecord) Result(i int) ToolResult { return *r.read().answers()[i].result }
+func (r StepRecord) Result(i int) ToolResult { return *r.read().bodies()[i].result }
 
 // Results iterates over the answers in call order.
 func (r StepRecord) Results() iter.Seq2[int, ToolResult] {
@@ -178,7 +178,7 @@ func (r StepRecord) Failure() *Failure { return r.read().failure }
 // timeout.
 func (r StepRecord) ToolFailures() int {
 	n := 0
-	answers := r.read().answers()
+	answers := r.read().bodies()
 	for i := range answers {
 		if answers[i].result.Status == ToolFailed {
 			n++

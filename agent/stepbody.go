@@ -22,8 +22,8 @@ type stepBody struct {
 
 var emptyStep stepBody
 
-// answers returns the bodies of the messages after the reply: the results.
-func (b *stepBody) answers() []messageBody {
+// bodies returns the bodies of the messages after the reply: the results.
+func (b *stepBody) bodies() []messageBody {
 	if b.several != nil {
 		return *b.several
 	}

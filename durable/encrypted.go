@@ -124,8 +124,8 @@ type keyMark struct {
 	done bool
 }
 
-// once calls look, until it has returned no error.
-func (m *keyMark) once(look func() error) error {
+// runOnce calls look, until it has returned no error.
+func (m *keyMark) runOnce(look func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.done {
@@ -138,7 +138,7 @@ func (m *keyMark) once(look func() error) error {
 
 // recordKey records in the store the key that data is encrypted with.
 func (x encrypted) recordKey(ctx context.Context) error {
-	return x.marks.once(func() error {
+	return x.marks.runOnce(func() error {
 		recorded, err := x.Store.KeyID(ctx)
 		if err != nil || recorded == x.first.String() {
 			return err

@@ -79,7 +79,7 @@ func TestTwoPeopleApprove(t *testing.T) {
 	q := p.next("approvals", "answer", own, "--approve", "--people", "people.yaml")
 	assert.Equal(t, 1, q.run())
 	assert.Contains(t, strings.Join(strings.Fields(q.written()), " "), me.Username+" has submitted the run and cannot approve it")
-	assert.Contains(t, p.outputOf("approvals", "answer", id, "--approve", "--by", "somebody", "--people", "people.yaml"),
+	assert.Contains(t, p.outputOf("approvals", "answer", id, "--approve", "--by", "ann", "--people", "people.yaml"),
 		"It needs 1 more approval")
 	q = p.next("approvals", "answer", id, "--approve", "--by", "another", "--people", "people.yaml")
 	assert.Equal(t, 1, q.run(), "the name beside the identity does not count")
@@ -100,7 +100,7 @@ func TestTwoPeopleApprove(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(body), &told))
 	require.Len(t, told.Question.Answers, 1)
-	assert.Equal(t, "somebody", told.Question.Answers[0].By)
+	assert.Equal(t, "ann", told.Question.Answers[0].By)
 	assert.Equal(t, me.Username, told.Question.Answers[0].Identity)
 	answer := fmt.Sprintf(`{"verdict": "approve", "reason": "checked", "hash": %q}`, told.Question.Hash)
 	for with, want := range map[string]int{"": http.StatusUnauthorized, token + "x": http.StatusUnauthorized} {
@@ -118,10 +118,10 @@ func TestTwoPeopleApprove(t *testing.T) {
 	assert.Contains(t, body, "approve by ann of finance")
 
 	shown = p.outputOf("runs", "show", id)
-	assert.Regexp(t, `approve by somebody, 20.* \(verified as `+regexp.QuoteMeta(me.Username)+`\)`, shown)
+	assert.Regexp(t, `approve by ann, 20.* \(verified as `+regexp.QuoteMeta(me.Username)+`\)`, shown)
 	assert.Regexp(t, `approve by ann of finance, 20.* \(verified\): checked`, shown)
 	events := p.outputOf("runs", "watch", id, "--json")
-	assert.Regexp(t, `"type":"approval.completed".*"answers":\[\{"verdict":"approve","by":"somebody","identity":"`+regexp.QuoteMeta(me.Username)+
+	assert.Regexp(t, `"type":"approval.completed".*"answers":\[\{"verdict":"approve","by":"ann","identity":"`+regexp.QuoteMeta(me.Username)+
 		`","at":"20[^"]*"\},\{"verdict":"approve","by":"ann of finance","identity":"ann of finance","reason":"checked","at":"20`, events)
 
 	status, _ = requestAt(t, http.MethodGet, inbox, token, "")

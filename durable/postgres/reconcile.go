@@ -58,7 +58,7 @@ func (s *Store) Reconcile(ctx context.Context) (durable.Reconciled, error) {
 	done := durable.Reconciled{Done: true}
 	err := s.call(ctx, "reconcile runs", func(ctx context.Context) error {
 		_, err := s.idle.Do(ctx, "reconcile", func() (_ struct{}, idle bool, err error) {
-			done, err = s.reconcile(ctx)
+			done, err = s.reconcileRuns(ctx)
 			return struct{}{}, !done.Changed(), err
 		})
 		return err
@@ -66,7 +66,7 @@ func (s *Store) Reconcile(ctx context.Context) (durable.Reconciled, error) {
 	return done, err
 }
 
-func (s *Store) reconcile(ctx context.Context) (done durable.Reconciled, err error) {
+func (s *Store) reconcileRuns(ctx context.Context) (done durable.Reconciled, err error) {
 	var found [causes]bool
 	err = s.pool.QueryRow(ctx, lookQuery()).Scan(lo.Map(found[:], func(_ bool, i int) any { return &found[i] })...)
 	if err != nil {

@@ -37,15 +37,15 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 	_, err = s.idle.Do(ctx, "claim "+list, func() (_ struct{}, empty bool, err error) {
 		queues, err := s.readyQueues(ctx, list)
 		if err == nil && len(queues) > 0 {
-			runs, err = s.claim(ctx, owner, ttl, limit, queues)
+			runs, err = s.claimFrom(ctx, owner, ttl, limit, queues)
 		}
 		return struct{}{}, len(runs) == 0, err
 	})
 	return runs, err
 }
 
-// claim claims runs of some queues.
-func (s *Store) claim(ctx context.Context, owner string, ttl time.Duration, limit int, queues []int64) (runs []durable.Run, err error) {
+// claimFrom claims runs of some queues.
+func (s *Store) claimFrom(ctx context.Context, owner string, ttl time.Duration, limit int, queues []int64) (runs []durable.Run, err error) {
 	err = s.write(ctx, "claiming runs", func(ctx context.Context, t tx) error {
 		runs = nil
 		ready, err := readyRuns(ctx, t, queues, limit)

@@ -81,12 +81,12 @@ func (s *Store) RecordOffers(ctx context.Context, offers ...durable.OfferID) err
 func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
 	list := listKeys(keys)
 	_, err := s.idle.Do(ctx, "poll "+list, func() (_ struct{}, share bool, err error) {
-		return struct{}{}, true, s.recordPoll(ctx, list)
+		return struct{}{}, true, s.writePoll(ctx, list)
 	})
 	return err
 }
 
-func (s *Store) recordPoll(ctx context.Context, list string) error {
+func (s *Store) writePoll(ctx context.Context, list string) error {
 	now := s.clock()
 	var queues []int64
 	err := s.read(ctx, "looking for queues that were not polled", func() error {

@@ -36,13 +36,13 @@ const reconcileLimit = 1000
 func (s *Store) Reconcile(ctx context.Context) (durable.Reconciled, error) {
 	r := durable.Reconciled{Done: true}
 	_, err := s.idle.Do(ctx, "reconcile", func() (_ struct{}, idle bool, err error) {
-		r, err = s.reconcile(ctx)
+		r, err = s.reconcileRuns(ctx)
 		return struct{}{}, !r.Changed(), err
 	})
 	return r, err
 }
 
-func (s *Store) reconcile(ctx context.Context) (r durable.Reconciled, err error) {
+func (s *Store) reconcileRuns(ctx context.Context) (r durable.Reconciled, err error) {
 	var expired, overdue, due, unstarted, late bool
 	err = s.read(ctx, "looking for runs to reconcile", func() error {
 		now := s.clock()

@@ -38,8 +38,8 @@ func TestOneCallAnswersForMany(t *testing.T) {
 	})
 }
 
-// Values that may not be shared, errors, and values of other keys answer for nobody.
-func TestWhatAnswersForNobody(t *testing.T) {
+// Values that may not be shared, errors, and values of other keys answer for no other call.
+func TestWhatAnswersForNoOther(t *testing.T) {
 	t.Parallel()
 	for name, share := range map[string]bool{"not shared": false, "an error": true} {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func (f Form) Check(content string) []Problem {
 		delete(members, field.Name)
 		switch {
 		case given:
-			if text := field.check(value); text != "" {
+			if text := field.problemOf(value); text != "" {
 				problems = append(problems, Problem{field.Name, text})
 			}
 		case field.Required:
@@ -53,8 +53,8 @@ func (f Form) Check(content string) []Problem {
 	return problems
 }
 
-// check returns what is wrong with a value; empty if nothing is.
-func (f Field) check(value json.RawMessage) string {
+// problemOf returns what is wrong with a value; empty if nothing is.
+func (f Field) problemOf(value json.RawMessage) string {
 	switch f.Kind {
 	case Yes:
 		var b *bool
@@ -155,7 +155,7 @@ func (f Field) checkText(text string) string {
 }
 
 // Content returns the answer that a person typed or chose: the texts of each field. An empty text, or none, leaves the
-// field out; an empty choice of a Yes field that is required is false. It does not check the answer.
+// field out; an empty choice of a required yes-or-no field is false. It does not check the answer.
 func (f Form) Content(texts map[string][]string) (string, []Problem) {
 	members := map[string]any{}
 	var problems []Problem

@@ -111,7 +111,7 @@ func orNil[T any](p *T) any {
 
 // Initial returns the values that the schema proposes, as the text of a field; none if it proposes nothing valid.
 func (f Field) Initial() []string {
-	if f.initial == nil || f.check(f.initial) != "" {
+	if f.initial == nil || f.problemOf(f.initial) != "" {
 		return nil
 	}
 	var list []string
