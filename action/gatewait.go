@@ -66,7 +66,7 @@ func (g Gate) park(h Host, r *Request) (*Answer, error) {
 			return fail(err)
 		}
 	}
-	if waits.Data, err = json.Marshal(s); err != nil {
+	if waits.Data, err = json.Marshal(s); err != nil { //nolint:musttag // the form has the names of the fields of a Gate
 		return fail(fmt.Errorf("encoding the gate: %w", err))
 	}
 	return &Answer{Decision: &Decision{
@@ -88,7 +88,8 @@ func ReadWaitingGate(data []byte, h Host) (*WaitingGate, error) {
 	w := &WaitingGate{}
 	in := json.NewDecoder(bytes.NewReader(data))
 	in.UseNumber() // the body of a webhook keeps its digits
-	err := in.Decode(&w.stored)
+
+	err := in.Decode(&w.stored) //nolint:musttag // see park
 	if err == nil {
 		w.request, err = restoreRequest(w.stored.Request)
 	}

@@ -153,7 +153,10 @@ func schemaOf(tools []Tools, name string) string {
 
 // interventionAbout returns the intervention that asks a person about a call.
 func interventionAbout(p *Prepared, now time.Time) *Intervention {
-	i := &Intervention{Original: *p.Original, Call: *p.Call, Questions: p.Questions(), Asked: now, Begun: p.Begun, prepared: p.Call.Hash(), input: p.more().input}
+	i := &Intervention{
+		Original: *p.Original, Call: *p.Call, Questions: p.Questions(), Asked: now, Begun: p.Begun,
+		prepared: p.Call.Hash(), input: p.more().input,
+	}
 	if within := p.Questions().Within(); within > 0 {
 		i.Deadline = now.Add(within)
 	}

@@ -149,7 +149,8 @@ func (o *openStep) resumeInput(i int, p *Prepared) *Prepared {
 			q.Answer = NotExecuted(q.Call, ReasonRunStopped, "", fmt.Sprintf("tool %q: %s: a person ended the run", q.Call.Name, one.Reason))
 			continue
 		}
-		q.Answer = NotExecuted(q.Call, ReasonRejected, a.By, fmt.Sprintf("tool %q: %s: rejected by %s: %s", q.Call.Name, one.Reason, orPerson(a.By), orNoReason(a.Reason)))
+		q.Answer = NotExecuted(q.Call, ReasonRejected, a.By,
+			fmt.Sprintf("tool %q: %s: rejected by %s: %s", q.Call.Name, one.Reason, orPerson(a.By), orNoReason(a.Reason)))
 		q.Stop = &Signal{Reason: StopRejected, Message: orNoReason(a.Reason), Source: orPerson(a.By)}
 	}
 	q.keepRest(func(rest *preparedRest) { rest.input = &in })

@@ -23,7 +23,7 @@ type InputError struct {
 }
 
 func (e *InputError) Error() string {
-	return fmt.Sprintf("it needs input from a person: %s", e.Request.quote())
+	return "it needs input from a person: " + e.Request.quote()
 }
 
 // InputRequest is what a tool asks a person for.

@@ -139,11 +139,11 @@ func (m *keyMark) runOnce(look func() error) error {
 // recordKey records in the store the key that data is encrypted with.
 func (x encrypted) recordKey(ctx context.Context) error {
 	return x.marks.runOnce(func() error {
-		recorded, err := x.Store.KeyID(ctx)
+		recorded, err := x.KeyID(ctx)
 		if err != nil || recorded == x.first.String() {
 			return err
 		}
-		return x.Store.SetKeyID(ctx, x.first.String())
+		return x.SetKeyID(ctx, x.first.String())
 	})
 }
 

@@ -20,7 +20,7 @@ type plainStore struct{ encrypted }
 // refuse returns an error if the store has encrypted data.
 func (x plainStore) refuse(ctx context.Context) error {
 	return x.marks.runOnce(func() error {
-		id, err := x.Store.KeyID(ctx)
+		id, err := x.KeyID(ctx)
 		if err == nil && id != "" {
 			err = &DecryptError{Of: "the store", Key: id, Why: "its data is encrypted, and plain data must not be written to it: configure key " + id}
 		}

@@ -26,8 +26,9 @@ type Tool interface {
 // A Body runs a tool with the arguments of one call. Run is called once; a retry prepares a new Body.
 //
 // An error means that the tool gave no answer: the call has failed. An *agent.ParkedError means that the answer comes
-// later, so the run parks; an *agent.InputError that a person must answer first. A tool that did its work and reports a negative result, such as a search without a hit or a
-// program that exited with 1, answers with an Output that has Failed set. An *agent.SignalError ends the run, as
+// later, so the run parks; an *agent.InputError that a person must answer first. A tool that did its work and reports a
+// negative result, such as a search without a hit or a program that exited with 1, answers with an Output that has Failed
+// set. An *agent.SignalError ends the run, as
 // Output.Stop does. A panic is recovered.
 //
 // Run must return soon after ctx is done; see Policy.Timeout for what happens otherwise.

@@ -134,7 +134,7 @@ func TestAWaitThatHasGone(t *testing.T) {
 	assert.Regexp(t, `approve by ann, 20\d\d-.*: fine`, got.body)
 	assert.Equal(t, http.StatusConflict, postOnce(t, d.waitAddress("c1"), d.form(0, "reject"), "Authorization", "Bearer "+c.tokens["ann"]).StatusCode)
 	assert.Equal(t, http.StatusNotFound, do(t, http.MethodGet, d.waitAddress("c2"), "", c.bearer("ann")...).StatusCode)
-	assert.Equal(t, http.StatusNotFound, see(t, d.link(0)).StatusCode)
+	assert.Equal(t, http.StatusConflict, see(t, d.link(0)).StatusCode)
 }
 
 // The history has decisions about calls that the same rule has asked about, with what they were about.

@@ -224,7 +224,9 @@ func (q *question) detail(ctx context.Context, store durable.Store, history bool
 			continue
 		}
 		if i, err := durable.InterventionOf(sibling); err == nil {
-			other := Other{Wait: sibling.ID, Kind: string(sibling.Kind), Tool: sibling.Tool, Reason: i.Questions.Reason(), Arguments: Arguments(i.Call.Arguments)}
+			other := Other{
+				Wait: sibling.ID, Kind: string(sibling.Kind), Tool: sibling.Tool, Reason: i.Questions.Reason(), Arguments: Arguments(i.Call.Arguments),
+			}
 			if sibling.Answer != nil {
 				other.Decided = decisionOf(*sibling.Answer)
 			}

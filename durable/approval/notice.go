@@ -60,7 +60,9 @@ type MessageQuestion struct {
 // questionsOf returns the questions about a call in the form shown to people and programs.
 func questionsOf(i agent.Intervention) []MessageQuestion {
 	return lo.Map(i.Questions, func(q agent.Question, _ int) MessageQuestion {
-		m := MessageQuestion{Kind: string(q.Kind), AskedBy: q.By, Rule: q.Rule, Reason: q.Reason, AnsweredBy: lo.FromPtr(q.Decision()).By, Approvers: q.Approvers}
+		m := MessageQuestion{
+			Kind: string(q.Kind), AskedBy: q.By, Rule: q.Rule, Reason: q.Reason, AnsweredBy: lo.FromPtr(q.Decision()).By, Approvers: q.Approvers,
+		}
 		if q.Quorum > 1 {
 			m.Quorum, m.Approvals = q.Quorum, q.Approvals()
 		}

@@ -323,7 +323,8 @@ func putOthers(p *markup.Page, others []Other) {
 		if o.Decided != nil {
 			state = verdictNames[o.Decided.Verdict]
 		}
-		p.Put("<details>\n<summary><code>%s</code>: %s\n<span class=\"dim\">%s <code>%s</code></span></summary>\n", visible(o.Tool), state, o.Kind, visible(o.Wait))
+		p.Put("<details>\n<summary><code>%s</code>: %s\n<span class=\"dim\">%s <code>%s</code></span></summary>\n",
+			visible(o.Tool), state, o.Kind, visible(o.Wait))
 		p.PutIf(o.Reason != "", "<p class=\"text\">%s</p>\n", visible(o.Reason))
 		p.Put("<pre tabindex=\"0\">%s</pre>\n</details>\n", o.Arguments.Text())
 	}

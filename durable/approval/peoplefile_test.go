@@ -43,7 +43,7 @@ func TestAFileOfPeopleThatChanges(t *testing.T) {
 	}
 	signedIn := postOnce(t, d.url+"/approvals/sign-in", url.Values{"token": {ann}})
 	require.Equal(t, http.StatusOK, signedIn.StatusCode)
-	cookie := strings.Split(signedIn.Header.Get("Set-Cookie"), ";")[0]
+	cookie, _, _ := strings.Cut(signedIn.Header.Get("Set-Cookie"), ";")
 	require.Equal(t, http.StatusOK, status("Cookie", cookie))
 	require.Equal(t, http.StatusOK, status("Authorization", "Bearer "+ann))
 	require.Equal(t, http.StatusOK, status("Authorization", "Bearer "+own))

@@ -44,32 +44,19 @@ func findByToken(ctx context.Context, store durable.Store, token string) (*quest
 	return newQuestion(ctx, store, w)
 }
 
-// findWait returns the question for a wait of a run. It returns ErrNotFound when there is none, and ErrTokenSpent when there was
-// one that was answered.
+// findWait returns the question for a wait of a run. It returns ErrNotFound when there is none.
 func findWait(ctx context.Context, store durable.Store, run agent.RunID, wait string) (*question, error) {
+	if run == "" {
+		return nil, durable.ErrNotFound
+	}
 	w, err := durable.FindWait(ctx, store, run, wait)
-	if err == nil && slices.Contains(InboxKinds(), w.Kind) {
-		return newQuestion(ctx, store, w)
+	switch {
+	case err != nil:
+		return nil, err
+	case !slices.Contains(InboxKinds(), w.Kind):
+		return nil, durable.ErrNotFound
 	}
-	if err != nil && !errors.Is(err, durable.ErrNotFound) || run == "" {
-		return nil, cmp.Or(err, error(durable.ErrNotFound))
-	}
-	f := durable.AuditFilter{Kind: durable.AuditAnswer, Run: run}
-	for {
-		records, err := store.AuditRecords(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range records {
-			if r.Answer != nil && r.Answer.Wait == wait {
-				return nil, durable.ErrTokenSpent
-			}
-		}
-		if len(records) < durable.DefaultLimit {
-			return nil, durable.ErrNotFound
-		}
-		f.Before = records[len(records)-1].Seq
-	}
+	return newQuestion(ctx, store, w)
 }
 
 // findDecided returns the reply for a wait that the run no longer has: the decisions in the audit log. It returns the reply
@@ -78,17 +65,24 @@ func (h *handler) findDecided(ctx context.Context, n waitName) (reply, error) {
 	if n.run == "" || n.wait == "" { // an empty filter selects all runs
 		return nothing, nil
 	}
-	records, err := h.store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Run: agent.RunID(n.run)})
-	if err != nil {
-		return nothing, err
-	}
 	lines := []string{"Nothing to decide here any more: the run has gone on or ended."}
-	for _, d := range DecisionsOf(lo.Filter(records, func(r durable.AuditRecord, _ int) bool { return r.Answer != nil && r.Answer.Wait == n.wait })) {
-		line := verdictNames[d.Verdict] + " by " + cmp.Or(d.Identity, d.By, "a person") + ", " + formatTime(d.At)
-		if d.Reason != "" {
-			line += ": " + oneLine(d.Reason)
+	f := durable.AuditFilter{Kind: durable.AuditAnswer, Run: agent.RunID(n.run)}
+	for {
+		records, err := h.store.AuditRecords(ctx, f)
+		if err != nil {
+			return nothing, err
 		}
-		lines = append(lines, line)
+		for _, d := range DecisionsOf(lo.Filter(records, func(r durable.AuditRecord, _ int) bool { return r.Answer != nil && r.Answer.Wait == n.wait })) {
+			line := verdictNames[d.Verdict] + " by " + cmp.Or(d.Identity, d.By, "a person") + ", " + formatTime(d.At)
+			if d.Reason != "" {
+				line += ": " + oneLine(d.Reason)
+			}
+			lines = append(lines, line)
+		}
+		if len(records) < durable.DefaultLimit {
+			break
+		}
+		f.Before = records[len(records)-1].Seq
 	}
 	if len(lines) == 1 {
 		return nothing, nil

@@ -137,7 +137,7 @@ func (h *handler) cookie(r *http.Request, value string, life time.Duration) *htt
 	if at, err := url.ParseRequestURI(r.RequestURI); err == nil { // the address before http.StripPrefix
 		folder = strings.TrimRight(path.Dir(at.Path), "/") + "/"
 	}
-	return &http.Cookie{
+	return &http.Cookie{ //nolint:gosec // Secure is false only without HTTPS
 		Name: cookieName, Value: value, Path: folder, MaxAge: int(life.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil || h.secure[hostOf(r)],
 	}

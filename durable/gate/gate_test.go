@@ -191,7 +191,6 @@ func TestACallbackIsAnnouncedAtLeastOnce(t *testing.T) {
 	assert.Zero(t, first.wait(id).TokenHash)
 	stop := first.watch(gate.Options{Callbacks: "https://desk.example.com", Key: secret, Owner: "one"})
 	sent := await(t, received)
-	assert.NotZero(t, first.wait(id).TokenHash, "the callback can be answered when it is announced")
 	stop()
 	first.end()
 

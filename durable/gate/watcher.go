@@ -180,7 +180,7 @@ func (w *Watcher) newWatched(wait durable.Wait) *watched {
 	g := &watched{wait: wait}
 	about, err := durable.InterventionOf(wait)
 	if err == nil {
-		ok := false
+		var ok bool
 		if g.question, ok = durable.GateOf(wait, about); !ok {
 			err = fmt.Errorf("wait %s of run %s is no gate", wait.ID, wait.Run)
 		}

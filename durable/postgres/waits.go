@@ -110,8 +110,7 @@ func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait, hash string,
 				WHERE r.id = $1 AND w.id = $2 AND w.hash = $3 AND w.answered IS NULL LIMIT 1),
 			new AS (INSERT INTO tokens (token, run, wait, hash) SELECT $4, run, id, hash FROM old ON CONFLICT DO NOTHING)
 			SELECT true FROM old`, text(id), text(wait), text(hash), tokenHash[:]).QueryRow(scanOptional(&open))
-		switch err := s.batch(ctx, &b); {
-		case err != nil || open:
+		if err := s.batch(ctx, &b); err != nil || open {
 			return err
 		}
 		return durable.ErrNotFound

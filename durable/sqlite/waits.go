@@ -174,7 +174,7 @@ func (s *Store) WaitByToken(ctx context.Context, tokenHash [32]byte) (w durable.
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		found := false
+		var found bool
 		w, found, err = scanWait(s.statements[selectSpare].QueryRowContext(ctx, tokenHash[:]).Scan)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):

@@ -58,7 +58,7 @@ const namedRuns = 3
 func refuseRuns(ctx context.Context, t *sql.Tx, obstacles ...obstacle) error {
 	for _, o := range obstacles {
 		n, names := 0, ""
-		rows, err := t.QueryContext(ctx, `SELECT id FROM runs WHERE `+o.where+` ORDER BY n`)
+		rows, err := t.QueryContext(ctx, `SELECT id FROM runs WHERE `+o.where+` ORDER BY n`) //nolint:gosec // the conditions are constants
 		err = scanRows(rows, err, func(rows *sql.Rows) error {
 			var id string
 			err := rows.Scan(&id)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -67,10 +69,12 @@ func (s Scope) Covers(rule string, call agent.ToolCall) bool {
 // String describes the scope in a line, such as "payments/large: transfer with to=landlord".
 func (s Scope) String() string {
 	text := s.Rule + ": " + s.Tool
-	for n, path := range slices.Sorted(maps.Keys(s.Arguments)) {
-		text += map[bool]string{true: " with ", false: ", "}[n == 0] + path + "=" + s.Arguments[path]
+	if len(s.Arguments) == 0 {
+		return text
 	}
-	return text
+	arguments := lo.MapToSlice(s.Arguments, func(path, pattern string) string { return path + "=" + pattern })
+	slices.Sort(arguments)
+	return text + " with " + strings.Join(arguments, ", ")
 }
 
 // matcher returns what matches the calls of the scope.

@@ -51,7 +51,7 @@ func (g *Gate) accept(w http.ResponseWriter, r *http.Request) {
 	what, status, err := ReadPost(w, r)
 	switch {
 	case g.Used: // regardless of the answer
-		err, status = ErrUsed, http.StatusConflict
+		err = ErrUsed
 	case err != nil:
 		Reply(w, r, status, fmt.Sprintf("Nothing was decided: %v.", err))
 		return

@@ -55,7 +55,7 @@ func (b *call) Run(ctx context.Context, c toolexec.Call) (toolexec.Output, error
 			client.resetFailures()
 			return toolexec.Output{}, asks
 		}
-		if wrong, ok := errors.AsType[*inputFault](err); ok {
+		if wrong, ok := errors.AsType[*inputFaultError](err); ok {
 			client.resetFailures()
 			return toolexec.Output{}, b.newError(wrong.error, "", "")
 		}
@@ -83,8 +83,8 @@ func (b *call) uncallable(s *session, err error) *Error {
 	return b.newError(err, "", s.lastOutput())
 }
 
-// inputFault is returned when a server asks for input in a way that is not supported.
-type inputFault struct{ error }
+// inputFaultError is returned when a server asks for input in a way that is not supported.
+type inputFaultError struct{ error }
 
 // ask sends the call and waits for the answer. It returns an InputError when the server asks for input that it has not got.
 func (b *call) ask(ctx context.Context, s *session, c toolexec.Call, m memo) (*sdk.CallToolResult, error) {
@@ -100,13 +100,13 @@ func (b *call) ask(ctx context.Context, s *session, c toolexec.Call, m memo) (*s
 	}
 	switch {
 	case wrong != nil:
-		return nil, &inputFault{wrong}
+		return nil, &inputFaultError{wrong}
 	case request != nil:
 		return nil, &agent.InputError{Request: *request, State: memo{Server: s.server.identity()}.encode()}
 	case err == nil && (result.NeedsInput() || result.InputRequests != nil):
 		err = b.needInput(result, c)
 		if _, asks := errors.AsType[*agent.InputError](err); !asks {
-			err = &inputFault{err}
+			err = &inputFaultError{err}
 		}
 		return nil, err
 	}

@@ -180,7 +180,7 @@ func (s Server) requiredVisit(err error, given []agent.GivenInput) (*agent.Input
 		Elicitations []*sdk.ElicitParams `json:"elicitations"`
 	}
 	if json.Unmarshal(refused.Data, &data) != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // it is an error of the server as any other
 	}
 	for _, p := range data.Elicitations {
 		if p == nil {

@@ -23,7 +23,8 @@ import (
 const peopleVariable = "GRAPNEL_PEOPLE"
 
 func registerPeople(c *cobra.Command, at *string) {
-	c.Flags().StringVar(at, "people", os.Getenv(peopleVariable), "a `file` of people, with their roles and the hashes of their tokens (default: $"+peopleVariable+")")
+	c.Flags().StringVar(at, "people", os.Getenv(peopleVariable),
+		"a `file` of people, with their roles and the hashes of their tokens (default: $"+peopleVariable+")")
 }
 
 // loadPeople reads a file of people; none if no file is named.
@@ -120,7 +121,8 @@ func (r *runs) listItems(k *kept, items []approval.Item, more bool) error {
 			deadline = "in " + timeline.Rough(left)
 		}
 		cells := []string{short(i.Run), i.Wait, i.Kind, i.Tool, i.Agent, timeline.Ago(i.Asked, now), deadline, shorten(i.Preview, mostPreview), whyOf(i)}
-		fmt.Fprintln(table, strings.Join(lo.Map(cells, func(cell string, _ int) string { return strings.Join(strings.Fields(timeline.Clean(cell)), " ") }), "\t"))
+		cells = lo.Map(cells, func(cell string, _ int) string { return strings.Join(strings.Fields(timeline.Clean(cell)), " ") })
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -201,7 +203,8 @@ func (k *kept) details(ctx context.Context, id, named string) ([]*approval.Detai
 		all = append(all, d)
 	}
 	if len(all) == 0 {
-		return nil, &usageError{fmt.Errorf("run %s does not wait for a person%s: its status is %s", about.ID, lo.Ternary(named == "", "", " about "+named), about.Status)}
+		subject := lo.Ternary(named == "", "", " about "+named)
+		return nil, &usageError{fmt.Errorf("run %s does not wait for a person%s: its status is %s", about.ID, subject, about.Status)}
 	}
 	return all, nil
 }
@@ -263,9 +266,9 @@ func describeWait(d *approval.Detail, now time.Time) string {
 // decisionLine returns a decision as one line.
 func decisionLine(d approval.Decision) string {
 	text := fmt.Sprintf("%s by %s, %s", d.Verdict, lo.CoalesceOrEmpty(d.By, d.Identity, "a person"), d.At.Local().Format("2006-01-02 15:04:05"))
-	switch {
-	case d.Identity == "":
-	case d.Identity == d.By:
+	switch d.Identity {
+	case "":
+	case d.By:
 		text += " (verified)"
 	default:
 		text += " (verified as " + d.Identity + ")"

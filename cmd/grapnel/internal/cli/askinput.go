@@ -79,7 +79,8 @@ func (in *input) askInput(ctx context.Context, v *view, c agent.ToolCall, q agen
 	in.keys.forget(in.std.in) // earlier input does not answer this question
 	in.renew()
 	interrupted := agent.Approval{Verdict: agent.RejectAndEnd, By: person, Reason: "interrupted"}
-	text, ends, err := in.answerLine(ctx, lo.Ternary(r.Schema == "", "  y = accept, n = decline, e = end the run: ", "  y = answer it, n = decline, e = end the run: "))
+	accept := lo.Ternary(r.Schema == "", "accept", "answer it")
+	text, ends, err := in.answerLine(ctx, "  y = "+accept+", n = decline, e = end the run: ")
 	if err != nil || ends {
 		return interrupted, err
 	}

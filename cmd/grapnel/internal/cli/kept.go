@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 
@@ -171,6 +172,9 @@ func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command,
 		return err
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
+	if id, err := k.store.KeyID(ctx); err == nil && id != "" && os.Getenv(keyVariable) == "" {
+		return explainError(&durable.DecryptError{Of: "the store", Key: id}) // plain data is not written beside encrypted data
+	}
 	k.waits = f.noWait
 	in := newInput(v.std)
 	ctx, release := k.suspendable(ctx, v, in.restore)
@@ -227,7 +231,8 @@ func (k *kept) howToGoOn(s agent.State) string {
 	}
 	for _, w := range waiting {
 		if r, asks := w.Questions.Asked(); asks && r.Schema != "" {
-			lines = append(lines, fmt.Sprintf("%s is approved with --input NAME=VALUE for each field: \"grapnel approvals show %s%s\" lists the fields.", w.CallID(), id, at))
+			lines = append(lines, fmt.Sprintf("%s is approved with --input NAME=VALUE for each field: \"grapnel approvals show %s%s\" lists the fields.",
+				w.CallID(), id, at))
 		}
 		for _, q := range beyondTerminal(w.Questions) {
 			lines = append(lines, fmt.Sprintf("About %s, %s asks: %s.", w.CallID(), q.By, q.Needs()))

@@ -31,7 +31,9 @@ func (g *gateFlags) register(c *cobra.Command) {
 }
 
 // watch returns what watches the gates of the store, and serves their callbacks until stop is called.
-func (g *gateFlags) watch(ctx context.Context, store durable.Store, owner string, o *working, log *workLog) (watch func(context.Context), stop func(), err error) {
+func (g *gateFlags) watch(
+	ctx context.Context, store durable.Store, owner string, o *working, log *workLog,
+) (watch func(context.Context), stop func(), err error) {
 	stop = func() {}
 	if o.once { // it waits for nothing
 		return nil, stop, nil

@@ -191,8 +191,10 @@ func (k *kept) decisionsInMemory(ctx context.Context, id agent.RunID, recorded [
 				continue
 			}
 			var told struct {
-				Call    struct{ Arguments string }
-				Answers []approval.Decision
+				Call struct {
+					Arguments string `json:"arguments"`
+				} `json:"call"`
+				Answers []approval.Decision `json:"answers"`
 			}
 			if json.Unmarshal(e.Data, &told) != nil { // of another version
 				continue

@@ -264,7 +264,9 @@ func (s *shift) buildAgents(ctx context.Context, keeper *durable.Keeper, waivers
 			return all, err
 		}
 		file.Name = name
-		m, err := build(ctx, file, watchers{approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, waivers: waivers})
+		m, err := build(ctx, file, watchers{
+			approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, waivers: waivers,
+		})
 		if err != nil {
 			return all, fmt.Errorf("agent %q: %w", name, err)
 		}

@@ -68,6 +68,8 @@ func commandToken(name string, args []string, life time.Duration) drivers.TokenF
 		case turn <- struct{}{}:
 			defer func() { <-turn }()
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // also when both were possible: a short program may end before it is killed
 			return "", ctx.Err()
 		}
 		if time.Now().Before(until) {
