@@ -1,0 +1,229 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// Definition is the content of a pipeline file, except for its hooks, which package policy reads.
+type Definition struct {
+	// Name is the name of the pipeline. Workers find pipelines by it.
+	Name        string `key:"name,required"`
+	Description string `key:"description"`
+	// Stages run in their order.
+	Stages []Stage `key:"stages,required"`
+
+	rules
+}
+
+// Stage is a part of a pipeline: an agent or a command that runs again and again.
+type Stage struct {
+	// Name is unique in the pipeline.
+	Name        string `key:"name,required"`
+	Description string `key:"description"`
+	// Agent is the agent that runs in each iteration: a name, or the path of its file, relative to the pipeline
+	// file. Prompt is its input; ${NAME} in it stands for a variable.
+	Agent  string `key:"agent"`
+	Prompt string `key:"prompt"`
+	// Command, instead of Agent, is the command that runs in each iteration.
+	Command *Command `key:"command"`
+	// Termination says after which iteration the stage is complete.
+	Termination Termination `key:"termination,required"`
+	// MaxIterations is the maximum number of iterations. Zero means 25. With fixed iterations it is not used.
+	MaxIterations int `key:"max_iterations,positive"`
+	// OnFailure says what happens after a failed iteration: "abort" ends the pipeline as failed, "continue" goes on
+	// with the next iteration. Empty means abort.
+	OnFailure string `key:"on_failure"`
+
+	rules
+}
+
+// Command is the command of a stage.
+type Command struct {
+	// Argv is the program and its arguments. No shell reads them.
+	Argv []string `key:"argv,required"`
+	// Dir is the working directory, relative to that of the session.
+	Dir string `key:"dir"`
+	// Env are further variables of its environment. Inherit names variables that it gets from the worker, besides
+	// those that every action gets, such as PATH.
+	Env     map[string]string `key:"env"`
+	Inherit []string          `key:"inherit"`
+	// Timeout is the maximum duration. Zero means ten minutes.
+	Timeout time.Duration `key:"timeout,positive"`
+	// Repeat says whether the command runs again, with the same idempotency key, when its worker ended while it ran.
+	// If it is false, the iteration fails. Nil means true.
+	Repeat *bool `key:"repeat"`
+}
+
+// The types of termination.
+const (
+	// Fixed is a fixed number of iterations.
+	Fixed = "fixed"
+	// Queue ends when a command lists no more work. The command runs before the first iteration and after each one.
+	Queue = "queue"
+	// Judgment ends when the agent or the command has decided so.
+	Judgment = "judgment"
+)
+
+// Termination says when a stage is complete.
+type Termination struct {
+	// Type is Fixed, Queue or Judgment.
+	Type string `key:"type,required"`
+	// Iterations, for Fixed, is their number.
+	Iterations int `key:"iterations,positive"`
+	// Command, for Queue, writes the work that is left to standard output. No output means that none is left.
+	Command []string `key:"command"`
+	// Confirmations, for Judgment, is how many iterations in a row must decide to stop. Zero means two.
+	Confirmations int `key:"confirmations,positive"`
+}
+
+// The defaults of stages.
+const (
+	defaultMaxIterations = 25
+	defaultConfirmations = 2
+)
+
+// rules are the keys with hooks, which package policy reads and checks.
+type rules struct {
+	Hooks                elsewhere `key:"hooks"`
+	DisableGlobalHooks   elsewhere `key:"disable_global_hooks"`
+	DisablePipelineHooks elsewhere `key:"disable_pipeline_hooks"`
+	Variables            elsewhere `key:"variables"`
+	Environment          elsewhere `key:"environment"`
+	Definitions          elsewhere `key:"definitions"`
+	Defaults             elsewhere `key:"defaults"`
+	Version              elsewhere `key:"version"`
+}
+
+// elsewhere is a value that package policy reads.
+type elsewhere struct{}
+
+// ReadNode reads nothing.
+func (*elsewhere) ReadNode(yamlfile.Node) {}
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+
+// maxName is the maximum length of the name of a pipeline or a stage, so that both together are a valid name of a run.
+const maxName = 100
+
+// checkName reports an invalid name.
+func checkName(what, name string, n yamlfile.Node) {
+	if name != "" && (len(name) > maxName || !namePattern.MatchString(name)) {
+		n.Find("name").Wrong("name: invalid name of a %s: use at most %d letters and digits, with . _ or - between them", what, maxName)
+	}
+}
+
+// Check reports names that are used twice.
+func (d *Definition) Check(n yamlfile.Node) {
+	checkName("pipeline", d.Name, n)
+	seen := map[string]int{}
+	for i, s := range d.Stages {
+		if first, twice := seen[s.Name]; twice && s.Name != "" {
+			n.Find("stages", i, "name").Wrong("name: stage %d has the name %q, too: names of stages are unique", first+1, s.Name)
+			continue
+		}
+		seen[s.Name] = i
+	}
+}
+
+// Check reports contradictions between the keys of a stage.
+func (s *Stage) Check(n yamlfile.Node) {
+	checkName("stage", s.Name, n)
+	has := func(key string) bool { return n.Find(key).Kind() != yamlfile.AbsentNode }
+	switch {
+	case has("agent") && has("command"):
+		n.Find("command").Wrong("command: the stage has an agent, too: use one of them")
+	case !has("agent") && !has("command"):
+		n.Wrong("the stage does nothing: add the key %q or %q", "agent", "command")
+	case has("command") && has("prompt"):
+		n.Find("prompt").Wrong("prompt: only an agent has a prompt")
+	case has("agent") && !has("prompt"):
+		n.Wrong("the key %q is missing: it is the input of the agent", "prompt")
+	}
+	if has("agent") && s.Agent == "" {
+		n.Find("agent").Wrong("agent: expected a name or the path of a file")
+	}
+	if s.OnFailure != "" && !slices.Contains(failureWords, s.OnFailure) {
+		n.Find("on_failure").Wrong("on_failure: %s", yamlfile.Unknown("value", s.OnFailure, failureWords))
+	}
+	if s.Termination.Type == Fixed && has("max_iterations") {
+		n.Find("max_iterations").Wrong("max_iterations: the stage has a fixed number of iterations: remove this key")
+	}
+}
+
+var failureWords = []string{"abort", "continue"}
+
+// Check reports an empty program.
+func (c *Command) Check(n yamlfile.Node) {
+	if len(c.Argv) > 0 && c.Argv[0] == "" {
+		n.Find("argv").Wrong("argv: name a program, such as [make, test]")
+	}
+	for name := range c.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			n.Find("env").Wrong("env: %q is not a valid variable name", name)
+		}
+	}
+	for _, pattern := range c.Inherit {
+		if _, err := filepath.Match(pattern, ""); err != nil {
+			n.Find("inherit").Wrong("inherit: %q: %w", pattern, err)
+		}
+	}
+}
+
+// terminationKeys lists the key that each type of termination has, and whether it must be there.
+var terminationKeys = map[string]struct {
+	key      string
+	required bool
+}{Fixed: {"iterations", true}, Queue: {"command", true}, Judgment: {"confirmations", false}}
+
+// Check reports keys that do not belong to the type.
+func (t *Termination) Check(n yamlfile.Node) {
+	if t.Type == "" {
+		return
+	}
+	own, known := terminationKeys[t.Type]
+	if !known {
+		n.Find("type").Wrong("type: %s", yamlfile.Unknown("termination", t.Type, []string{Fixed, Queue, Judgment}))
+		return
+	}
+	for _, e := range n.Entries() {
+		if key := e.Key.Raw(); key != "type" && key != own.key {
+			e.Key.Wrong("%s: not allowed in a termination of type %s", key, t.Type)
+		}
+	}
+	switch value := n.Find(own.key); {
+	case value.Kind() == yamlfile.AbsentNode && own.required:
+		n.Wrong("the key %q is missing: a termination of type %s requires it", own.key, t.Type)
+	case t.Type == Queue && len(t.Command) > 0 && t.Command[0] == "":
+		value.Wrong("command: name a program, such as [./todo, list]")
+	}
+}
+
+// maximum returns the maximum number of iterations of the stage.
+func (s *Stage) maximum() int {
+	if s.Termination.Type == Fixed {
+		return s.Termination.Iterations
+	}
+	return cmp.Or(s.MaxIterations, defaultMaxIterations)
+}
+
+// isFile reports whether the agent of the stage is given by its file.
+func (s *Stage) isFile() bool {
+	return strings.ContainsAny(s.Agent, `/\`) || slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(s.Agent)))
+}
+
+// find returns the index of the stage with a name.
+func (d *Definition) find(stage string) (int, error) {
+	i := slices.IndexFunc(d.Stages, func(s Stage) bool { return s.Name == stage })
+	if i < 0 {
+		return i, fmt.Errorf("pipeline %q has no stage %q", d.Name, stage)
+	}
+	return i, nil
+}

@@ -1,0 +1,87 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Status is what a session is doing, or how it has ended.
+type Status struct {
+	Session  string         `json:"session"`
+	Pipeline string         `json:"pipeline"`
+	Run      agent.RunID    `json:"run"`
+	Status   durable.Status `json:"status"`
+	// Stage and Iteration are the position: the current iteration, or the last one.
+	Stage         string `json:"stage,omitempty"`
+	Iteration     int    `json:"iteration,omitempty"`
+	MaxIterations int    `json:"max_iterations,omitempty"`
+	// IterationRun is the run of the iteration.
+	IterationRun agent.RunID `json:"iteration_run,omitempty"`
+	// Decision is the last decision of the stage, Why its reason.
+	Decision string `json:"decision,omitempty"`
+	Why      string `json:"why,omitempty"`
+	// Reason says why the session has ended, Error more.
+	Reason Reason `json:"reason,omitempty"`
+	Error  string `json:"error,omitempty"`
+	// Steps, Tokens and Cost are what agents have used.
+	Steps  int     `json:"steps,omitempty"`
+	Tokens int64   `json:"tokens,omitempty"`
+	Cost   float64 `json:"cost,omitempty"`
+	// Dir is the directory of the session.
+	Dir     string    `json:"dir"`
+	Updated time.Time `json:"updated"`
+}
+
+// StatusOf returns the status of a session from its run.
+func StatusOf(ctx context.Context, store durable.Store, about durable.Run) (Status, error) {
+	if about.Kind != durable.KindPipeline {
+		return Status{}, fmt.Errorf("run %s is of kind %s and no session of a pipeline", about.ID, about.Kind)
+	}
+	s, err := readSession(ctx, store, about.ID)
+	if err != nil {
+		return Status{}, err
+	}
+	after, err := neededAfter(ctx, store, about.ID)
+	if err != nil {
+		return Status{}, err
+	}
+	entries, err := store.Entries(ctx, about.ID, after)
+	if err != nil {
+		return Status{}, err
+	}
+	at, _, err := lastPosition(entries)
+	if err != nil {
+		return Status{}, err
+	}
+	return s.status(about, at), nil
+}
+
+// status returns the status of the session at a position.
+func (s *session) status(about durable.Run, at position) Status {
+	out := Status{
+		Session: s.name, Pipeline: s.Name, Run: about.ID, Status: about.Status, Dir: s.dir, Updated: about.Updated.UTC(),
+		Steps: at.Spent.Steps, Tokens: at.Spent.Tokens, Cost: at.Spent.Cost, IterationRun: at.Child, Decision: at.Decision, Why: at.Why,
+	}
+	if at.Phase != phaseOpen {
+		stage := &s.Stages[at.Stage]
+		out.Stage, out.Iteration, out.MaxIterations = stage.Name, at.Iteration, stage.maximum()
+	}
+	if at.Error != nil {
+		out.Error = *at.Error
+	}
+	if at.End != nil {
+		out.Reason, out.Error = at.End.Reason, at.End.Text
+	}
+	return out
+}
+
+// status returns the status of the session as it was committed last.
+func (m *machine) status() Status {
+	about := m.about
+	about.Status, about.Updated = m.stored, time.Now()
+	return m.session.status(about, m.at)
+}
