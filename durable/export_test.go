@@ -6,4 +6,4 @@ import "time"
 func (k *Keeper) SetSettleTime(d time.Duration) { k.settle = d }
 
 // WaitsOf returns what the run of a notice waits for.
-func WaitsOf(n Notice) ([]Wait, error) { return n.asWaits() }
+func WaitsOf(n Notice) ([]Wait, error) { return n.Waits() }

@@ -214,6 +214,18 @@ func (s *Stage) maximum() int {
 	return cmp.Or(s.MaxIterations, defaultMaxIterations)
 }
 
+// Ends says in a few words when the stage is complete.
+func (s *Stage) Ends() string {
+	switch s.Termination.Type {
+	case Fixed:
+		return fmt.Sprintf("%d iterations", s.Termination.Iterations)
+	case Queue:
+		return fmt.Sprintf("until %s lists nothing, at most %d iterations", s.Termination.Command[0], s.maximum())
+	}
+	return fmt.Sprintf("until it decides to stop %d times in a row, at most %d iterations",
+		cmp.Or(s.Termination.Confirmations, defaultConfirmations), s.maximum())
+}
+
 // isFile reports whether the agent of the stage is given by its file.
 func (s *Stage) isFile() bool {
 	return strings.ContainsAny(s.Agent, `/\`) || slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(s.Agent)))

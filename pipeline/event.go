@@ -18,6 +18,7 @@ const (
 	eventIterationFailed   = "pipeline.iteration_failed"
 	eventStageComplete     = "pipeline.stage_complete"
 	eventSessionComplete   = "pipeline.session_complete"
+	eventWaiting           = "pipeline.waiting"
 )
 
 // eventData is the data of the events of a session.
@@ -34,6 +35,9 @@ type eventData struct {
 	Changed int    `json:"changed_files,omitempty"`
 	Reason  Reason `json:"reason,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// Wait and For are the wait of a gate and its kind.
+	Wait string           `json:"wait,omitempty"`
+	For  durable.WaitKind `json:"for,omitempty"`
 }
 
 // eventData returns d with the current position.
@@ -73,6 +77,19 @@ func (l *eventLog) append(e durable.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, e)
+}
+
+// mark returns the number of events so far, and drop removes those that were added after a mark.
+func (l *eventLog) mark() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
+}
+
+func (l *eventLog) drop(after int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = l.waiting[:min(after, len(l.waiting))]
 }
 
 // take returns the events so far, and a func that removes them when they have been written.

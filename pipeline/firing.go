@@ -11,6 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/parking"
 )
 
 // fire fires a point for the current stage. Ended reports that a hook has ended the session; then that is recorded.
@@ -30,7 +31,7 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 	}
 	about := m.describe()
 	about.Err, about.Reason = failure, reason
-	after, stop, err := scope.Pipeline(ctx, agent.NewState(), m.firing(at), about)
+	after, stop, err := m.firePoint(ctx, scope, at, about)
 	if !m.drained(ctx, 0) && !slices.Contains(m.at.Open, at) {
 		m.at.Open = append(slices.Clip(m.at.Open), at)
 	}
@@ -45,6 +46,8 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 		return true, m.endSoon(ctx, ending{Aborted, fmt.Sprintf("%s at %s: %s", stop.Source, point, stop.Message)})
 	case err == nil:
 		return false, nil
+	case errors.Is(err, errParked):
+		return false, err
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	}
@@ -52,6 +55,23 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 		return true, m.endSoon(ctx, ending{Aborted, failed.Error()})
 	}
 	return false, err
+}
+
+// firePoint fires a point through a scope. It returns errParked when a gate waits in the store.
+func (m *machine) firePoint(
+	ctx context.Context, scope *hooks.RunScope, at firingAt, about hooks.Pipeline,
+) (after agent.State, stop *agent.Signal, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	place := &gatePlace{run: scope.Run(), host: m.options.GateHost, waits: m.waits, now: m.now(), cancel: cancel}
+	mark := m.events.mark()
+	after, stop, err = scope.Pipeline(parking.Into(ctx, place), agent.NewState(), m.firing(at), about)
+	if errors.Is(err, errParked) {
+		m.events.drop(mark) // the firing is repeated
+		m.parked = place.parked
+		return after, nil, errParked
+	}
+	return after, stop, err
 }
 
 // firing returns a firing as hooks see it.
@@ -113,7 +133,7 @@ func (m *machine) repeatOpen(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, _, err := scope.Pipeline(ctx, agent.NewState(), m.firing(at), hooks.Pipeline{}); err != nil && ctx.Err() != nil {
+		if _, _, err := m.firePoint(ctx, scope, at, hooks.Pipeline{}); err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -43,7 +45,9 @@ func newBench(t *testing.T) *bench {
 }
 
 // path returns the path of a file.
-func (b *bench) path(names ...string) string { return filepath.Join(append([]string{b.dir}, names...)...) }
+func (b *bench) path(names ...string) string {
+	return filepath.Join(append([]string{b.dir}, names...)...)
+}
 
 // write writes a file.
 func (b *bench) write(name, text string) string {
@@ -110,6 +114,18 @@ func (b *bench) worker() *durable.Worker {
 	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: pipeline.Runners(b.store, keeper, b.options(keeper))})
 	require.NoError(b.t, err)
 	return w
+}
+
+// serve lets a worker run until a session has ended.
+func (b *bench) serve(id agent.RunID) pipeline.Status {
+	b.t.Helper()
+	w := b.worker()
+	var working sync.WaitGroup
+	working.Go(func() { assert.NoError(b.t, w.Run(b.t.Context())) })
+	defer working.Wait()
+	defer w.Drain()
+	require.Eventually(b.t, func() bool { return b.status(id).Status.Ended() }, 5*time.Minute, 20*time.Millisecond)
+	return b.status(id)
 }
 
 // run runs a pipeline to its end and returns its status.

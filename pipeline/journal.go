@@ -103,7 +103,9 @@ func (j *journal) record(
 // process, so that only their ends are recorded.
 const firingPrefix = "firing "
 
-func isQuick(name string) bool { return len(name) > len(firingPrefix) && name[:len(firingPrefix)] == firingPrefix }
+func isQuick(name string) bool {
+	return len(name) > len(firingPrefix) && name[:len(firingPrefix)] == firingPrefix
+}
 
 // takeTurn waits until no other caller uses a name, and returns what ends the turn.
 func (j *journal) takeTurn(name string) (over func()) {

@@ -136,6 +136,22 @@ func parse(src source) (*yamlfile.File, *Pipeline, error) {
 	return file, p, file.Err()
 }
 
+// Agents returns the stages whose agents have files, without their workspace and tools.
+func (p *Pipeline) Agents() (all []AgentStage) {
+	for i := range p.Stages {
+		if s := &p.Stages[i]; p.source.Agents[s.Name] != "" {
+			all = append(all, p.agentStage(s))
+		}
+	}
+	return all
+}
+
+// agentStage returns the description of a stage for what builds its agent.
+func (p *Pipeline) agentStage(s *Stage) AgentStage {
+	path := p.source.Agents[s.Name]
+	return AgentStage{Pipeline: p.Name, Stage: s.Name, Agent: s.Agent, Path: path, Text: p.source.Files[path]}
+}
+
 // hash returns the hash of all files.
 func (p *Pipeline) hash() string {
 	text, err := json.Marshal(p.source) // maps are written in the order of their keys

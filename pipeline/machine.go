@@ -31,6 +31,11 @@ type machine struct {
 	suspended func() bool
 
 	at position
+	// last is the position that was committed last, and waits are what the run waited for when it was claimed.
+	last  position
+	waits []durable.Wait
+	// parked are the waits of the firing that ended with errParked.
+	parked []durable.Wait
 	// from is the number of the entry after which all entries that are still needed are.
 	from int64
 	// stored is the status of the run as it was committed last.
@@ -48,6 +53,9 @@ func (m *machine) run(ctx context.Context) error {
 		if wait, err = m.step(ctx); wait || m.at.Phase == "" {
 			return err
 		}
+	}
+	if errors.Is(err, errParked) && ctx.Err() == nil {
+		return m.park(ctx)
 	}
 	if ctx.Err() != nil {
 		return nil // the run is suspended or cancelled, or another process has it
@@ -206,6 +214,9 @@ func (m *machine) after(ctx context.Context) error {
 	if ended, err := m.fire(ctx, point, failure); err != nil || ended {
 		return err
 	}
+	if over := m.limitReached(); failure != nil && over != "" {
+		return m.endSoon(ctx, ending{LimitReached, over})
+	}
 	if failure != nil && cmp.Or(m.stage().OnFailure, "abort") == "abort" {
 		return m.endSoon(ctx, ending{Failed, fmt.Sprintf("iteration %d of stage %q failed: %v", m.at.Iteration, m.stage().Name, failure)})
 	}
@@ -308,7 +319,8 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 	if u.Steps == 0 {
 		u.Steps = m.at.Spent.Steps
 	}
-	closed := m.drained(ctx, 0)
+	parks := len(u.Waits) > 0 // then the records of firings since the last position are still needed
+	closed := !parks && m.drained(ctx, 0)
 	if closed {
 		m.at.Open = nil
 	}
@@ -321,7 +333,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 		if closed {
 			m.from = first - 1
 		}
-		if u.Status == durable.StatusWaiting {
+		if u.Status == durable.StatusWaiting && !parks {
 			c.Update.Waits = []durable.Wait{m.childWait()}
 		}
 	})
@@ -329,6 +341,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 		return err
 	}
 	taken()
+	m.last = m.at
 	if u.Status != "" {
 		m.stored = u.Status
 	}

@@ -26,8 +26,12 @@ type Options struct {
 	// Agents builds the agent of a stage, which must use the keeper, for one iteration. Close, unless nil, is called when the
 	// iteration has ended or waits. Without it, iterations of agents fail.
 	Agents func(ctx context.Context, s AgentStage) (a *agent.Agent, close func() error, err error)
-	// Host performs the actions of hooks. Its Dir is the workspace of the session.
+	// Host performs the actions of hooks. Its Dir is the workspace of the session. If it parks gates, workers must watch them:
+	// see package durable/gate.
 	Host action.Host
+	// GateHost, unless empty, is the host in the waits of gates, so that only watchers with this name among their hosts watch
+	// them. Empty means the host of the worker for files and commands, and any watcher for callbacks.
+	GateHost string
 	// Events returns the stored form of events of hooks: see durable.Options. Nil stores none.
 	Events func(e agent.Event) (durable.EventForm, bool)
 }
@@ -107,18 +111,14 @@ func (r *sessionRunner) Execute(ctx context.Context, about durable.Run) error {
 }
 
 // neededAfter returns the number of the entry after which the entries of a session that are still needed are.
-func neededAfter(ctx context.Context, j durable.Journal, id agent.RunID) (int64, error) {
-	waits, err := j.Waits(ctx, id)
-	if err != nil {
-		return 0, err
-	}
+func neededAfter(waits []durable.Wait) int64 {
 	for _, w := range waits {
 		var data waitData
 		if w.Kind == durable.WaitChild && json.Unmarshal(w.Data, &data) == nil {
-			return data.After, nil
+			return data.After
 		}
 	}
-	return 0, nil
+	return 0
 }
 
 // newMachine reads the session and its position.
@@ -127,10 +127,11 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 	if err != nil {
 		return nil, err
 	}
-	after, err := neededAfter(ctx, r.store, about.ID)
+	waits, err := x.Waits(ctx)
 	if err != nil {
 		return nil, err
 	}
+	after := neededAfter(waits)
 	entries, err := x.Entries(ctx, after)
 	if err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 	return &machine{
 		session: s, store: r.store, options: r.options, about: about, journal: newJournal(x, about.ID, about.Entries, entries),
 		events: &eventLog{session: s.name, form: r.options.Events}, files: &sessionFiles{projected: -1},
-		suspended: r.suspended.Load, at: at, from: after, stored: about.Status,
+		suspended: r.suspended.Load, at: at, last: at, waits: waits, from: after, stored: about.Status,
 	}, nil
 }
 
@@ -175,10 +176,8 @@ func (r *agentRunner) Execute(ctx context.Context, about durable.Run) (err error
 		return err
 	}
 	stage := &s.Stages[i]
-	path := s.source.Agents[stage.Name]
-	wanted := AgentStage{
-		Pipeline: s.Name, Stage: stage.Name, Agent: stage.Agent, Path: path, Text: s.source.Files[path], Workspace: s.workspace,
-	}
+	wanted := s.agentStage(stage)
+	wanted.Workspace = s.workspace
 	if stage.Termination.Type == Judgment {
 		wanted.Tools = []toolexec.Tool{newDecideTool()}
 	}

@@ -31,6 +31,8 @@ type Status struct {
 	Steps  int     `json:"steps,omitempty"`
 	Tokens int64   `json:"tokens,omitempty"`
 	Cost   float64 `json:"cost,omitempty"`
+	// WaitsFor are the gates that the session waits for.
+	WaitsFor []WaitingGate `json:"waits_for,omitempty"`
 	// Dir is the directory of the session.
 	Dir     string    `json:"dir"`
 	Updated time.Time `json:"updated"`
@@ -45,11 +47,11 @@ func StatusOf(ctx context.Context, store durable.Store, about durable.Run) (Stat
 	if err != nil {
 		return Status{}, err
 	}
-	after, err := neededAfter(ctx, store, about.ID)
+	waits, err := store.Waits(ctx, about.ID)
 	if err != nil {
 		return Status{}, err
 	}
-	entries, err := store.Entries(ctx, about.ID, after)
+	entries, err := store.Entries(ctx, about.ID, neededAfter(waits))
 	if err != nil {
 		return Status{}, err
 	}
@@ -57,7 +59,9 @@ func StatusOf(ctx context.Context, store durable.Store, about durable.Run) (Stat
 	if err != nil {
 		return Status{}, err
 	}
-	return s.status(about, at), nil
+	out := s.status(about, at)
+	out.WaitsFor = waitsFor(waits)
+	return out, nil
 }
 
 // status returns the status of the session at a position.

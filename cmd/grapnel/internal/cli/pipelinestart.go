@@ -1,0 +1,405 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/gate"
+	"github.com/grapnel-go/grapnel/pipeline"
+)
+
+// sessionDemand is the demand of the runs of a session, so that only workers of its folder claim them.
+const sessionDemand = "grapnel.session"
+
+func (p *pipelines) newStart() *cobra.Command {
+	var session string
+	var asJSON, noWait bool
+	c := &cobra.Command{
+		Use:   "start FILE",
+		Short: "Run a pipeline, or continue a session of it",
+		Long: `Run a pipeline in this process until it has ended. Its session is stored, and its files are in
+.grapnel/pipelines/SESSION. Starting a session that has begun and not ended continues it, with the files as they were when it
+began: nothing that is done is done again.
+
+At a gate the session waits in its store. The command watches for the file, the command or the callback that the gate waits
+for; callbacks arrive at the port 8765 of this machine, or at another one if it is taken. "grapnel pipeline approve" and "reject"
+answer the gates of people. The deadline of a gate passes also while nothing runs.
+
+The first SIGINT or SIGTERM suspends the session: agents stop after their step, commands end. The second cuts them off.
+Without an end the exit code is 7, or 6 when the session waits for a gate.`,
+		Example: `  grapnel pipeline start pipeline.yaml
+  grapnel pipeline start pipeline.yaml --session friday --json`,
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error { return p.start(ctx, args[0], session, asJSON, noWait) })
+		},
+	}
+	c.Flags().StringVar(&session, "session", "", "the `name` of the session; the default is the name of the pipeline")
+	c.Flags().BoolVar(&noWait, "no-wait", false, "exit when the session waits for a gate, instead of watching the gate")
+	c.Flags().BoolVar(&asJSON, "json", false, "write each event as a JSON object (docs/pipelines.md)")
+	return c
+}
+
+// start runs a session until it has ended or is suspended.
+func (p *pipelines) start(ctx context.Context, path, session string, asJSON, noWait bool) error {
+	loaded, err := loadPipeline(path)
+	if err != nil {
+		return err
+	}
+	name := sessionName(session, loaded)
+	dir, err := sessionDir(name)
+	if err != nil {
+		return err
+	}
+	job, err := loaded.Job(pipeline.SessionOptions{
+		Name: name, Dir: dir, Demands: map[string]string{sessionDemand: sessionKey(dir)}, By: identityName(), IdempotencyKey: "session " + sessionKey(dir),
+	})
+	if err != nil {
+		return &usageError{err}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return &usageError{fmt.Errorf("making the directory of the session: %w", err)}
+	}
+	unlock, err := lockSession(dir)
+	if err != nil {
+		return &usageError{fmt.Errorf("session %q: %w", name, err)}
+	}
+	defer unlock()
+	r := &runs{std: p.std, at: p.at}
+	return r.with(ctx, true, func(k *kept) error {
+		stored, err := k.store.Submit(ctx, job)
+		if err != nil {
+			return err
+		}
+		about := stored[0]
+		switch {
+		case about.Status.Ended():
+			return &usageError{fmt.Errorf(`session %q has ended as %s: give another one with --session, or remove it with "grapnel runs delete %s%s"`,
+				name, about.Status, short(about.ID), k.place.flag())}
+		case about.Version != job.Version:
+			fmt.Fprintln(p.std.err, "grapnel: The files have changed since the session began: it continues with those it began with.")
+		}
+		if err := k.freeSession(ctx, about); err != nil {
+			return err
+		}
+		return (&sessionRun{pipelines: p, kept: k, about: about, dir: dir, asJSON: asJSON, noWait: noWait, pipeline: loaded.Name}).run(ctx)
+	})
+}
+
+// freeSession releases the runs of a session that a process has left behind. The caller has the lock of the session.
+func (k *kept) freeSession(ctx context.Context, about durable.Run) error {
+	all := []durable.Run{about}
+	for f := (durable.Filter{Parent: about.ID, Status: []durable.Status{durable.StatusRunning, durable.StatusWaiting}, Limit: page}); ; {
+		found, err := k.store.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+		if len(found) < page {
+			break
+		}
+		f.Before = found[len(found)-1].ID
+	}
+	for _, r := range all {
+		if r.Owner == "" {
+			continue
+		}
+		lease, err := k.store.Acquire(ctx, r.ID, k.keeper.Owner(), time.Minute, durable.TakeOver)
+		if err == nil {
+			err = k.store.Release(ctx, lease, 0)
+		}
+		if err != nil && !errors.Is(err, durable.ErrEnded) {
+			return err
+		}
+	}
+	return nil
+}
+
+// sessionRun runs a session in this process.
+type sessionRun struct {
+	*pipelines
+
+	kept     *kept
+	about    durable.Run
+	dir      string
+	asJSON   bool
+	noWait   bool
+	pipeline string
+
+	mu sync.Mutex
+}
+
+// run runs the session until it has ended or is suspended.
+func (s *sessionRun) run(ctx context.Context) error {
+	keeper := durable.Keep(s.kept.store, durable.Options{Events: events.Stored})
+	watch, stop, err := s.watchGates(ctx, keeper.Owner())
+	if err != nil {
+		return err
+	}
+	defer stop()
+	runners := pipeline.Runners(s.kept.store, keeper, pipeline.Options{
+		Pipelines: []string{s.pipeline}, Host: pipelineHost(), GateHost: s.key(), Events: events.Stored,
+		Agents: func(ctx context.Context, stage pipeline.AgentStage) (*agent.Agent, func() error, error) {
+			return s.buildAgent(ctx, keeper, stage)
+		},
+	})
+	cut, cutOff := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cutOff(nil)
+	for kind, runner := range runners {
+		runners[kind] = &cuttable{runner, cut, false}
+	}
+	w, err := durable.NewWorker(s.kept.store, durable.WorkerOptions{
+		Runners: runners, Labels: map[string]string{sessionDemand: s.key()}, Poll: 200 * time.Millisecond, Watch: watch, Observe: s.observe,
+	})
+	if err != nil {
+		return err
+	}
+	claiming, stopClaiming := context.WithCancel(ctx)
+	defer stopClaiming()
+	release := onSignal(func(before int, _ *signalError) bool {
+		switch before {
+		case 0:
+			stopClaiming()
+			go s.note("Suspending: the session stops when its current work is done. Interrupt again to cut it off.")
+		case 1:
+			cutOff(agent.ErrSuspended)
+		default:
+			return false
+		}
+		return true
+	}, func() {})
+	defer release()
+	var working sync.WaitGroup
+	working.Go(func() { _ = w.Run(claiming) }) // it returns nil
+	watching := s.follow(claiming)
+	if watching != nil && claiming.Err() == nil {
+		stopClaiming()
+	}
+	w.Drain()
+	working.Wait()
+	if watching != nil && claiming.Err() == nil {
+		return watching
+	}
+	return s.finish(context.WithoutCancel(ctx))
+}
+
+// key is the label of the workers of the session.
+func (s *sessionRun) key() string { return s.about.Demands[sessionDemand] }
+
+// The files of a session with the address of its callbacks, so that links stay valid over a restart, and with the secret of
+// their tokens.
+const (
+	callbackFile    = "callbacks"
+	callbackKeyFile = "callbacks.key"
+)
+
+// watchGates returns what watches the gates of the session, and serves their callbacks until stop is called.
+func (s *sessionRun) watchGates(ctx context.Context, owner string) (watch func(context.Context), stop func(), err error) {
+	key, err := s.callbackKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	path := filepath.Join(s.dir, callbackFile)
+	before, _ := os.ReadFile(path) // there is none at first
+	var listener net.Listener
+	for _, address := range []string{strings.TrimSpace(string(before)), "127.0.0.1:8765", "127.0.0.1:0"} {
+		if address == "" {
+			continue
+		}
+		if listener, err = listenLocally(ctx, "callbacks", address); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := os.WriteFile(path, []byte(listener.Addr().String()+"\n"), 0o600); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("storing the address of callbacks: %w", err), listener.Close())
+	}
+	server := &http.Server{
+		Handler: gate.Handler(s.kept.store, gate.HandlerOptions{}), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
+	}
+	go func() { _ = server.Serve(listener) }() // it ends with stop
+	host, err := os.Hostname()
+	var w *gate.Watcher
+	if err == nil {
+		w, err = gate.NewWatcher(s.kept.store, gate.Options{
+			Host: pipelineHost(), Hosts: []string{s.key(), host}, Owner: owner, Callbacks: "http://" + listener.Addr().String(), Key: key,
+		})
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, server.Close())
+	}
+	return w.Run, func() { _ = server.Close() }, nil
+}
+
+// callbackKey returns the secret of the tokens of the session, which it makes at the first start.
+func (s *sessionRun) callbackKey() ([]byte, error) {
+	path := filepath.Join(s.dir, callbackKeyFile)
+	key, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		key = []byte(rand.Text())
+		err = os.WriteFile(path, key, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the secret of callbacks: %w", err)
+	}
+	return key, nil
+}
+
+// follow writes the events of the session until it has ended.
+func (s *sessionRun) follow(ctx context.Context) error {
+	for e, err := range durable.Watch(ctx, s.kept.store, s.about.ID, s.about.Events) {
+		if err != nil {
+			return err
+		}
+		if err := s.writeEvent(e); err != nil {
+			return err
+		}
+		if s.noWait && e.Name == "pipeline.waiting" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// finish writes how the session has ended and returns the exit code.
+func (s *sessionRun) finish(ctx context.Context) error {
+	about, err := s.kept.store.Run(ctx, s.about.ID)
+	if err != nil {
+		return err
+	}
+	status, err := pipeline.StatusOf(ctx, s.kept.store, about)
+	if err != nil {
+		return err
+	}
+	switch about.Status {
+	case durable.StatusCompleted:
+		return nil
+	case durable.StatusFailed, durable.StatusCancelled:
+		return fmt.Errorf("session %s: %s: %s", status.Session, status.Reason, status.Error)
+	case durable.StatusStopped:
+		s.note(fmt.Sprintf("session %s: %s: %s", status.Session, status.Reason, status.Error))
+		return &exitError{exitStopped}
+	default:
+		if len(status.WaitsFor) > 0 {
+			s.note(fmt.Sprintf("Session %s waits for a gate: start it again to continue it.", status.Session))
+			return &exitError{exitParked}
+		}
+		s.note(fmt.Sprintf("Session %s is suspended: start it again to continue it.", status.Session))
+		return &exitError{exitSuspended}
+	}
+}
+
+// buildAgent builds the agent of a stage.
+func (s *sessionRun) buildAgent(ctx context.Context, keeper *durable.Keeper, stage pipeline.AgentStage) (*agent.Agent, func() error, error) {
+	o := &options{file: stage.Path, texts: map[string]string{stage.Path: stage.Text}, color: "auto"}
+	file, err := o.resolve()
+	if err != nil {
+		return nil, nil, err
+	}
+	file.Name = agentName(file.Definition)
+	m, err := build(ctx, file, watchers{
+		approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, waivers: s.kept.store, tools: stage.Tools,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.agent, (&builtAgents{parts: []*made{m}}).close, nil
+}
+
+// observe reports what a worker could not do.
+func (s *sessionRun) observe(e durable.WorkerEvent) {
+	if e.Err != nil {
+		s.note(fmt.Sprintf("%s %s: %v", e.Run.Kind, e.Run.Name, explainError(e.Err)))
+	}
+}
+
+func (s *sessionRun) note(text string) { s.line(s.std.err, "grapnel: "+timeline.Clean(text)) }
+
+func (s *sessionRun) line(w io.Writer, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintln(w, text)
+}
+
+// sessionEvent is the data of an event of a session.
+type sessionEvent struct {
+	Stage     string      `json:"stage"`
+	Iteration int         `json:"iteration"`
+	Run       agent.RunID `json:"run"`
+	Decision  string      `json:"decision"`
+	Why       string      `json:"why"`
+	Changed   int         `json:"changed_files"`
+	Reason    string      `json:"reason"`
+	Error     string      `json:"error"`
+	For       string      `json:"for"`
+	Hook      string      `json:"hook"`
+}
+
+// writeEvent writes an event as a line.
+func (s *sessionRun) writeEvent(e durable.Event) error {
+	if s.asJSON {
+		object, err := events.Object(e)
+		if err == nil {
+			s.line(s.std.out, string(object))
+		}
+		return err
+	}
+	var d sessionEvent
+	_ = json.Unmarshal(e.Data, &d) // events.Object checks it; what is missing is not shown
+	text := ""
+	at := fmt.Sprintf("%s %d", d.Stage, d.Iteration)
+	switch e.Name {
+	case "pipeline.session_start":
+		text = "session started"
+	case "pipeline.iteration_start":
+		text = fmt.Sprintf("%s: started %s", at, short(d.Run))
+	case "pipeline.iteration_complete":
+		text = at + ": complete"
+		if d.Decision != "" {
+			text += ", decided " + d.Decision
+		}
+		if d.Changed > 0 {
+			text += fmt.Sprintf(", %d files changed", d.Changed)
+		}
+	case "pipeline.iteration_failed":
+		text = at + ": failed: " + d.Error
+	case "pipeline.waiting":
+		text = fmt.Sprintf("waits for a gate: %s", strings.TrimSuffix(d.For+": "+d.Why, ": "))
+	case "pipeline.stage_complete":
+		text = fmt.Sprintf("%s: stage complete after %d: %s", d.Stage, d.Iteration, d.Why)
+	case "pipeline.session_complete":
+		text = "session ended: " + d.Reason
+	case "hook.failed", "hook.blocked", "hook.timeout":
+		text = fmt.Sprintf("hook %s: %s %s", d.Hook, e.Name, d.Error)
+	default:
+		return nil
+	}
+	s.line(s.std.out, timeline.Clean(e.At.Local().Format("15:04:05")+"  "+text))
+	return nil
+}
+
+// lockFile is the name of the file that the process of a session locks.
+const lockFile = "lock"
+
+func lockPath(dir string) string { return filepath.Join(dir, lockFile) }

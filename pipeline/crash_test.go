@@ -1,0 +1,128 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/pipeline"
+)
+
+// crashDir is set in the environment of a process that is a worker, to the directory of the test.
+const crashDir = "GRAPNEL_PIPELINE_CRASH"
+
+// working executes runs until the process is killed.
+func working(dir string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	store, err := sqlite.Open(ctx, dir+"/runs.db", sqlite.Options{Sync: sqlite.SyncNormal})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	const lease = 2 * time.Second
+	keeper := durable.Keep(store, durable.Options{Lease: lease})
+	w, err := durable.NewWorker(store, durable.WorkerOptions{
+		Runners: pipeline.Runners(store, keeper, pipeline.Options{Pipelines: []string{"p"}}), Lease: lease, Poll: 50 * time.Millisecond,
+	})
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}
+
+// crashing notes each action and each iteration with its idempotency key.
+const crashing = `
+name: p
+stages:
+  - name: plan
+    command: {argv: [sh, -c, 'echo "$GRAPNEL_IDEMPOTENCY_KEY plan $ITERATION" >> log']}
+    termination: {type: fixed, iterations: 4}
+  - name: work
+    command: {argv: [sh, -c, 'echo "$GRAPNEL_IDEMPOTENCY_KEY work $ITERATION" >> log; [ $ITERATION -lt 4 ] || echo "{\"decision\":\"stop\"}" > "$STATUS"']}
+    termination: {type: judgment, confirmations: 2}
+hooks:
+  on_session_start: {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY session_start" >> log'}
+  on_iteration_start: {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY start $STAGE $ITERATION" >> log'}
+  on_iteration_complete:
+    - {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY complete $STAGE $ITERATION" >> log; sleep 0.02'}
+    - {type: shell, command: 'sleep 0.05; echo "$GRAPNEL_IDEMPOTENCY_KEY detached $STAGE $ITERATION" >> log'}
+  on_stage_complete: {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY stage $STAGE" >> log'}
+  on_session_complete: {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY session_complete" >> log'}
+`
+
+// Two workers are killed at random moments until the session has ended: nothing is lost, and nothing happens twice under
+// two keys.
+func TestKills(t *testing.T) {
+	b := newBench(t)
+	run := b.submit(crashing)
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, seed))
+	t.Logf("seed %d", seed)
+	start := func() *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+		cmd.Env = append(os.Environ(), crashDir+"="+b.dir)
+		cmd.Stderr = os.Stderr
+		require.NoError(t, cmd.Start())
+		return cmd
+	}
+	most, kills := 8, 0
+	if testing.Short() {
+		most = 2
+	}
+	workers := []*exec.Cmd{start(), start()}
+	late := time.Now().Add(10 * time.Minute)
+	for !b.status(run.ID).Status.Ended() {
+		require.True(t, time.Now().Before(late), "the session does not end: %+v", b.status(run.ID))
+		time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond)
+		if kills < most {
+			w := &workers[kills%2]
+			require.NoError(t, (*w).Process.Kill())
+			_ = (*w).Wait()
+			*w = start()
+			kills++
+		}
+	}
+	for _, w := range workers {
+		require.NoError(t, w.Process.Signal(syscall.SIGTERM))
+		assert.NoError(t, w.Wait())
+	}
+	s := b.status(run.ID)
+	require.Equal(t, pipeline.Completed, s.Reason, s.Error)
+	want := []string{"session_start", "session_complete", "stage plan", "stage work"}
+	for stage, n := range map[string]int{"plan": 4, "work": 5} {
+		for i := range n {
+			want = append(want, fmt.Sprintf("%s %d", stage, i+1), fmt.Sprintf("start %s %d", stage, i+1),
+				fmt.Sprintf("complete %s %d", stage, i+1), fmt.Sprintf("detached %s %d", stage, i+1))
+		}
+	}
+	keys := map[string]string{} // by what was done
+	again := 0
+	for _, line := range b.lines("log") {
+		key, what, _ := strings.Cut(line, " ")
+		if known, there := keys[what]; there {
+			again++
+			assert.Equal(t, known, key, "%q was done twice under two keys", what)
+		}
+		keys[what] = key
+	}
+	var done []string
+	for what := range keys {
+		done = append(done, what)
+	}
+	assert.ElementsMatch(t, want, done)
+	assert.Len(t, b.iterations(run.ID), 9, "no iteration is lost or doubled")
+	t.Logf("%d kills, %d lines were written again", kills, again)
+}
