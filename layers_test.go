@@ -206,11 +206,11 @@ var layers = map[string]layer{
 	"pipeline": {Ours: []string{
 		"action", "agent", "durable", "durable/command", "hooks", "policy", "toolexec",
 		"internal/parking", "internal/process", "internal/strictjson", "internal/yamlfile",
-	}},
+	}, Modules: values},
 	"policy": {
 		Ours: []string{
 			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance",
-			"internal/lazy", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
+			"internal/lazy", "internal/parking", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),
 	},

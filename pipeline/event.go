@@ -19,6 +19,7 @@ const (
 	eventStageComplete     = "pipeline.stage_complete"
 	eventSessionComplete   = "pipeline.session_complete"
 	eventWaiting           = "pipeline.waiting"
+	eventSpawned           = "pipeline.spawned"
 )
 
 // eventData is the data of the events of a session.

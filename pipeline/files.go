@@ -49,6 +49,18 @@ func (*sessionFiles) prepare(s *session, at position, tree bool) error {
 	return nil
 }
 
+// writeInputs writes the inputs of the session.
+func (*sessionFiles) writeInputs(s *session) error {
+	err := os.MkdirAll(s.dir, 0o755)
+	if err == nil {
+		err = writeFile(filepath.Join(s.dir, inputsFile), append(slices.Clone(s.inputs), '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("writing the inputs: %w", err)
+	}
+	return nil
+}
+
 // iterationContext is the content of the context file of an iteration.
 type iterationContext struct {
 	Session    string `json:"session"`
@@ -61,8 +73,9 @@ type iterationContext struct {
 	// Outputs are the files with the outputs of this stage so far, Stages the directories of all stages.
 	Outputs []string          `json:"outputs,omitempty"`
 	Stages  map[string]string `json:"stages"`
-	// Context are texts of hooks for this iteration.
-	Context []string `json:"context,omitempty"`
+	// Context are texts of hooks for this iteration, Inputs the inputs of the session.
+	Context []string        `json:"context,omitempty"`
+	Inputs  json.RawMessage `json:"inputs,omitempty"`
 }
 
 // writeContext writes the context file of the current iteration.
@@ -70,7 +83,7 @@ func (m *machine) writeContext() error {
 	about := m.describe()
 	c := iterationContext{
 		Session: m.name, Pipeline: m.Name, Stage: m.stage().Name, Iteration: m.at.Iteration, Maximum: about.MaxIterations,
-		Progress: about.Progress, StatusFile: about.Status, Outputs: about.StageOutputs, Stages: map[string]string{}, Context: m.at.Context,
+		Progress: about.Progress, StatusFile: about.Status, Outputs: about.StageOutputs, Stages: map[string]string{}, Context: m.at.Context, Inputs: m.inputs,
 	}
 	for i, stage := range m.Stages {
 		c.Stages[stage.Name] = m.stageDir(i)

@@ -61,14 +61,14 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 func (m *machine) firePoint(
 	ctx context.Context, scope *hooks.RunScope, at firingAt, about hooks.Pipeline,
 ) (after agent.State, stop *agent.Signal, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(action.WithDepth(ctx, m.depth))
 	defer cancel(nil)
 	place := &gatePlace{run: scope.Run(), host: m.options.GateHost, waits: m.waits, now: m.now(), cancel: cancel}
 	mark := m.events.mark()
 	after, stop, err = scope.Pipeline(parking.Into(ctx, place), agent.NewState(), m.firing(at), about)
 	if errors.Is(err, errParked) {
 		m.events.drop(mark) // the firing is repeated
-		m.parked = place.parked
+		m.parked, m.parkedJobs = place.parked, place.jobs
 		return after, nil, errParked
 	}
 	return after, stop, err
@@ -96,7 +96,7 @@ func (m *machine) scope(ctx context.Context, stage int) (*hooks.RunScope, error)
 	}
 	if m.scopes[stage] == nil {
 		host := m.options.Host
-		host.Dir = m.workspace
+		host.Dir, host.Spawner = m.workspace, spawner{m}
 		list, err := m.hooksOf(stage, host)
 		var compiled *hooks.Compiled
 		if err == nil {

@@ -23,6 +23,7 @@ type gatePlace struct {
 	now    time.Time
 	cancel context.CancelCauseFunc
 	parked []durable.Wait
+	jobs   []durable.Job // of pipelines for which the firing waits
 }
 
 // gateTool is the name of the tool in the questions of gates, as in those that block.
@@ -90,13 +91,19 @@ func (m *machine) park(ctx context.Context) error {
 	m.at = m.last
 	m.at.Open = open
 	for _, w := range m.parked {
+		if w.Kind == durable.WaitChild {
+			if len(m.parkedJobs) > 0 {
+				m.events.add(eventSpawned, m.eventData(eventData{Run: w.Child, Why: m.parkedJobs[0].Name}))
+			}
+			continue
+		}
 		about, err := durable.InterventionOf(w)
 		if err != nil {
 			return err
 		}
 		m.events.add(eventWaiting, m.eventData(eventData{Wait: w.ID, For: w.Kind, Why: about.Questions[0].Reason}))
 	}
-	if err := m.commit(ctx, durable.Update{Status: durable.StatusWaiting, Waits: m.parked}); err != nil {
+	if err := m.commit(ctx, durable.Update{Status: durable.StatusWaiting, Waits: m.parked}, m.parkedJobs...); err != nil {
 		return err
 	}
 	for !m.suspended() && ctx.Err() == nil && !m.drained(ctx, time.Second) {
@@ -104,13 +111,13 @@ func (m *machine) park(ctx context.Context) error {
 	return nil
 }
 
-// WaitingGate is a gate that a session waits for.
+// WaitingGate is a gate that a session waits for, or a pipeline that a hook has started.
 type WaitingGate struct {
 	// Wait identifies it among the waits of the run: see durable.Wait.
 	Wait string `json:"wait"`
-	// For says what happens: a callback, a file, a command, or the approval of a person.
+	// For says what happens: a callback, a file, a command, the approval of a person, or the end of a child.
 	For      durable.WaitKind `json:"for"`
-	Hook     string           `json:"hook"`
+	Hook     string           `json:"hook,omitempty"`
 	Reason   string           `json:"reason,omitempty"`
 	Deadline time.Time        `json:"deadline,omitzero"`
 }
@@ -118,6 +125,9 @@ type WaitingGate struct {
 // waitsFor returns the open gates among the waits of a session.
 func waitsFor(waits []durable.Wait) (gates []WaitingGate) {
 	for _, w := range waits {
+		if w.Kind == durable.WaitChild && w.ID != iterationWait {
+			gates = append(gates, WaitingGate{Wait: w.ID, For: w.Kind, Reason: "run " + string(w.Child), Deadline: w.Deadline.UTC()})
+		}
 		about, err := durable.InterventionOf(w)
 		if w.Kind == durable.WaitChild || w.Answer != nil || err != nil || len(about.Questions) == 0 {
 			continue

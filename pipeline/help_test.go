@@ -88,7 +88,7 @@ func (b *bench) submit(text string) durable.Run {
 // options returns the options of workers.
 func (b *bench) options(keeper *durable.Keeper) pipeline.Options {
 	return pipeline.Options{
-		Pipelines: []string{"p"},
+		Pipelines: []string{"p", "child"},
 		Agents: func(_ context.Context, s pipeline.AgentStage) (*agent.Agent, func() error, error) {
 			driver := agent.DriverFunc(func(ctx context.Context, state agent.State) (agent.Step, error) {
 				if state.RunStepCount() == 0 {

@@ -34,8 +34,9 @@ const (
 type commandInput struct {
 	// Variables are the variables of the iteration, which are in the environment, too.
 	Variables map[string]string `json:"variables"`
-	// Context are texts of hooks.
-	Context []string `json:"context,omitempty"`
+	// Context are texts of hooks, Inputs the inputs of the session.
+	Context []string        `json:"context,omitempty"`
+	Inputs  json.RawMessage `json:"inputs,omitempty"`
 }
 
 // iterationJob returns the job of the current iteration.
@@ -45,9 +46,11 @@ func (m *machine) iterationJob() (durable.Job, error) {
 	var err error
 	if stage.Command != nil {
 		job.Kind = durable.KindCommand
-		job.Input, err = json.Marshal(commandInput{variables, m.at.Context})
+		job.Input, err = json.Marshal(commandInput{variables, m.at.Context, m.inputs})
 	} else {
-		text := expand(stage.Prompt, variables)
+		named := m.inputTexts()
+		maps.Copy(named, variables)
+		text := expand(stage.Prompt, named)
 		input := []agent.Message{agent.UserText(text)}
 		for _, more := range m.at.Context {
 			input = append(input, agent.UserText(more).WithSource("hook"))
@@ -69,7 +72,7 @@ func (m *machine) iterationJob() (durable.Job, error) {
 	return job, nil
 }
 
-var variablePattern = regexp.MustCompile(`\$\{([A-Z_]+)\}`)
+var variablePattern = regexp.MustCompile(`\$\{([A-Z_]+|inputs\.[A-Za-z0-9_-]+)\}`)
 
 // expand replaces ${NAME} by the value of a variable. Unknown names stay.
 func expand(text string, variables map[string]string) string {

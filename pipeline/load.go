@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -25,6 +27,9 @@ type Pipeline struct {
 	Definition
 
 	source source
+	// spawned are the places where its hooks start pipelines, and others the names of all pipelines that may be started.
+	spawned []spawn
+	others  []string
 }
 
 // source is what a session keeps of its pipeline, so that a later change of a file does not change the session.
@@ -36,26 +41,70 @@ type source struct {
 	Files map[string]string `json:"files"`
 	// Agents are the paths of the files of agents, by stage.
 	Agents map[string]string `json:"agents,omitempty"`
+	// Pipelines are those that hooks may start, by the names that hooks give them. Only the topmost source has them.
+	Pipelines map[string]source `json:"pipelines,omitempty"`
 }
 
-// LoadOptions configures Load. The zero value reads no hooks of the user.
+// LoadOptions configures Load. The zero value reads no files of the user.
 type LoadOptions struct {
 	// Global is the file with the user's hooks for all pipelines; it need not exist. Empty means none.
 	Global string
-	// FindAgent returns the path of the file of an agent that a stage names, or an error that says where it looked. Nil
-	// leaves names to Options.Agents.
-	FindAgent func(name string) (path string, err error)
-	// Host performs the actions of the hooks: a missing part of it is an error where an action needs it.
+	// Folder is the user's folder with the folders agents and pipelines. A name in a pipeline is looked up beside the
+	// pipeline, in the folder agents or pipelines beside it, and then there. Empty means none.
+	Folder string
+	// NeedFiles requires a file for each agent. Otherwise a name without a file is left to Options.Agents.
+	NeedFiles bool
+	// Host performs the actions of the hooks: a missing part of it is an error where an action needs it. Its Spawner is not
+	// used.
 	Host action.Host
 }
 
-// Load reads a pipeline from its file, with the files of its agents and the hooks of the user. The error joins all mistakes
-// in the pipeline and its hooks, each with file, line and column. It does not read the content of agents.
+// Load reads a pipeline from its file, with the files of its agents, the pipelines that its hooks start, and the hooks of the
+// user. The error joins all mistakes in the pipelines and their hooks, each with file, line and column. It does not read the
+// content of agents.
 func Load(path string, o LoadOptions) (*Pipeline, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("load pipeline: %w", err)
 	}
+	o.Host.Spawner = noSpawner{}
+	p, err := load(path, o)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]source{}
+	for waiting := p.spawned; len(waiting) > 0; {
+		s := waiting[0]
+		waiting = waiting[1:]
+		if _, known := all[s.pipeline]; known {
+			continue
+		}
+		at, err := findFile(s.pipeline, "pipelines", filepath.Dir(path), o.Folder)
+		var child *Pipeline
+		if err == nil {
+			child, err = load(at, o)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: pipeline: %w", s.file, s.line, err)
+		}
+		all[s.pipeline] = child.source
+		waiting = append(waiting, child.spawned...)
+		p.others = append(p.others, child.Name)
+	}
+	if len(all) > 0 {
+		p.source.Pipelines = all
+	}
+	return p, nil
+}
+
+// spawn is a place in a file where a hook starts a pipeline.
+type spawn struct {
+	pipeline, file string
+	line           int
+}
+
+// load reads one pipeline.
+func load(path string, o LoadOptions) (*Pipeline, error) {
 	src := source{Path: path, Files: map[string]string{}, Agents: map[string]string{}}
 	text, err := yamlfile.Read(path)
 	if err != nil {
@@ -79,7 +128,7 @@ func Load(path string, o LoadOptions) (*Pipeline, error) {
 	}
 	root, _ := file.Root()
 	for i, s := range p.Stages {
-		at, err := s.agentFile(filepath.Dir(path), o.FindAgent)
+		at, err := s.agentFile(filepath.Dir(path), o)
 		var text []byte
 		if err == nil && at != "" {
 			text, err = yamlfile.Read(at)
@@ -94,6 +143,41 @@ func Load(path string, o LoadOptions) (*Pipeline, error) {
 	return p, errors.Join(file.Err(), p.checkHooks(o.Host))
 }
 
+// agentFile returns the path of the file of the stage's agent; empty when it has none.
+func (s *Stage) agentFile(dir string, o LoadOptions) (string, error) {
+	switch {
+	case s.Agent == "":
+		return "", nil
+	case s.isFile() && filepath.IsAbs(s.Agent):
+		return s.Agent, nil
+	case s.isFile():
+		return filepath.Join(dir, s.Agent), nil
+	}
+	at, err := findFile(s.Agent, "agents", dir, o.Folder)
+	if err != nil && !o.NeedFiles {
+		return "", nil
+	}
+	return at, err
+}
+
+// findFile returns the path of the file that a name stands for: beside the pipeline, in the folder of its kind beside it, or
+// in the user's folder of that kind.
+func findFile(name, kind, dir, user string) (string, error) {
+	folders := []string{dir, filepath.Join(dir, kind)}
+	if user != "" {
+		folders = append(folders, filepath.Join(user, kind))
+	}
+	for _, folder := range folders {
+		for _, extension := range []string{".yaml", ".yml", ".json"} {
+			path := filepath.Join(folder, name+extension)
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				return filepath.Abs(path)
+			}
+		}
+	}
+	return "", fmt.Errorf("no file %s.yaml in %s", name, strings.Join(folders, ", "))
+}
+
 // checkGlobal reports unknown keys in the file with the user's hooks.
 func checkGlobal(path string, text []byte) error {
 	file := yamlfile.Parse(path, text)
@@ -102,25 +186,6 @@ func checkGlobal(path string, text []byte) error {
 		root.Decode(&rules{})
 	}
 	return file.Err()
-}
-
-// agentFile returns the path of the file of the stage's agent; empty when it has none.
-func (s *Stage) agentFile(dir string, find func(name string) (string, error)) (string, error) {
-	switch {
-	case s.Agent == "":
-		return "", nil
-	case !s.isFile() && find == nil:
-		return "", nil
-	case !s.isFile():
-		at, err := find(s.Agent)
-		if err == nil {
-			at, err = filepath.Abs(at)
-		}
-		return at, err
-	case filepath.IsAbs(s.Agent):
-		return s.Agent, nil
-	}
-	return filepath.Join(dir, s.Agent), nil
 }
 
 // parse reads the pipeline of a source.
@@ -135,6 +200,9 @@ func parse(src source) (*yamlfile.File, *Pipeline, error) {
 	}
 	return file, p, file.Err()
 }
+
+// Names returns the names of the pipeline and of those that its hooks may start: see Options.Pipelines.
+func (p *Pipeline) Names() []string { return append([]string{p.Name}, p.others...) }
 
 // Agents returns the stages whose agents have files, without their workspace and tools.
 func (p *Pipeline) Agents() (all []AgentStage) {
@@ -196,7 +264,12 @@ func (p *Pipeline) checkHooks(host action.Host) error {
 	var problems []yamlfile.Problem
 	var others []error
 	for stage := range p.Stages {
-		_, err := p.hooksOf(stage, host)
+		list, err := p.hooksOf(stage, host)
+		for _, h := range list {
+			if from := h.Origin(); from != nil && from.Action == (action.Spawn{}).Type() {
+				p.spawned = append(p.spawned, spawn{from.Target, from.File, from.Line})
+			}
+		}
 		if wrong, ok := errors.AsType[*yamlfile.Error](err); ok {
 			problems = append(problems, wrong.Problems...)
 		} else if err != nil && !slices.ContainsFunc(others, func(known error) bool { return known.Error() == err.Error() }) {

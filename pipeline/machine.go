@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -35,7 +34,8 @@ type machine struct {
 	last  position
 	waits []durable.Wait
 	// parked are the waits of the firing that ended with errParked.
-	parked []durable.Wait
+	parked     []durable.Wait
+	parkedJobs []durable.Job
 	// from is the number of the entry after which all entries that are still needed are.
 	from int64
 	// stored is the status of the run as it was committed last.
@@ -87,6 +87,11 @@ func (m *machine) step(ctx context.Context) (wait bool, err error) {
 func (m *machine) open(ctx context.Context) error {
 	m.at.Began = m.about.Created
 	m.events.add(eventSessionStart, eventData{})
+	if len(m.inputs) > 0 {
+		if err := m.files.writeInputs(m.session); err != nil {
+			return err
+		}
+	}
 	if ended, err := m.fire(ctx, hooks.SessionStart, nil); err != nil || ended {
 		return err
 	}
@@ -292,7 +297,11 @@ func (m *machine) finish(ctx context.Context) error {
 func (m *machine) end(ctx context.Context, e ending) error {
 	result := durable.Result{}
 	if status, _ := e.status(); status == durable.StatusCompleted {
-		result.Text = m.files.lastOutput(m.session, m.at)
+		var err error
+		if result.Text, err = m.output(); err != nil {
+			e = ending{Failed, err.Error()}
+			result = durable.Result{Error: e.Text}
+		}
 	} else {
 		result.Error = cmp.Or(e.Text, string(e.Reason))
 	}
@@ -358,11 +367,14 @@ type waitData struct {
 	After int64 `json:"after"`
 }
 
+// iterationWait is the ID of the wait for an iteration.
+const iterationWait = "iteration"
+
 // childWait returns the wait for the current iteration.
 func (m *machine) childWait() durable.Wait {
 	data, _ := json.Marshal(waitData{m.from}) //nolint:errchkjson // a number can always be written
 	return durable.Wait{
-		Run: m.about.ID, ID: "iteration", Kind: durable.WaitChild, Hash: string(m.at.Child), Child: m.at.Child, Asked: time.Now(), Data: data,
+		Run: m.about.ID, ID: iterationWait, Kind: durable.WaitChild, Hash: string(m.at.Child), Child: m.at.Child, Asked: time.Now(), Data: data,
 	}
 }
 
@@ -403,16 +415,4 @@ func (m *machine) limitsLeft() agent.Limits {
 // plus returns the sum of both.
 func (s spending) plus(t spending) spending {
 	return spending{s.Steps + t.Steps, s.Tokens + t.Tokens, s.Cost + t.Cost}
-}
-
-// cancelChild cancels the run of the current iteration.
-func (m *machine) cancelChild(ctx context.Context, reason string) error {
-	if m.at.Phase != phaseRun {
-		return nil
-	}
-	err := m.store.Signal(ctx, m.at.Child, durable.Signal{Kind: durable.SignalCancel, Text: strings.TrimSpace("the pipeline was cancelled: " + reason)})
-	if errors.Is(err, durable.ErrNotFound) {
-		return nil
-	}
-	return err
 }

@@ -248,6 +248,7 @@ hooks:
 // AP-53, AP-54: actions get all variables, and the status of the action before them at the same point.
 func TestVariables(t *testing.T) {
 	b := newBench(t)
+	b.write("work/old", "x")
 	s := b.run(`
 name: p
 stages:

@@ -102,7 +102,7 @@ func (r *sessionRunner) Execute(ctx context.Context, about durable.Run) error {
 	}
 	err = m.run(ctx)
 	if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok && m.at.Phase != "" {
-		return errors.Join(m.cancelChild(anyway, cancelled.Reason), m.end(anyway, ending{Cancelled, cancelled.Error()}))
+		return errors.Join(m.cancelChildren(anyway, cancelled.Reason), m.end(anyway, ending{Cancelled, cancelled.Error()}))
 	}
 	if errors.Is(err, durable.ErrStale) {
 		return nil

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,8 +27,12 @@ type SessionOptions struct {
 	Limits agent.Limits
 	// By is the verified name of who starts the session.
 	By string
+	// Inputs is a JSON object for the session. Empty means none.
+	Inputs json.RawMessage
 	// IdempotencyKey identifies the session among all jobs of the store: see durable.Job.
 	IdempotencyKey string
+
+	depth int // the number of pipelines above that have started it
 }
 
 // The labels of the runs of a session: see durable.Run.Labels.
@@ -46,17 +51,22 @@ type sessionInput struct {
 	Session   string          `json:"session"`
 	Dir       string          `json:"dir"`
 	Workspace string          `json:"workspace"`
+	Inputs    json.RawMessage `json:"inputs,omitempty"`
+	Depth     int             `json:"depth,omitempty"`
 }
 
 // Job returns the job for a new session.
 func (p *Pipeline) Job(o SessionOptions) (durable.Job, error) {
-	in := sessionInput{Session: o.Name}
+	in := sessionInput{Session: o.Name, Inputs: o.Inputs, Depth: o.depth}
 	var err error
 	if !namePattern.MatchString(o.Name) || len(o.Name) > maxName {
 		err = fmt.Errorf("invalid name %q: use at most %d letters and digits, with . _ or - between them", o.Name, maxName)
 	}
 	if o.Dir == "" {
 		err = errors.Join(err, errors.New("SessionOptions.Dir is empty"))
+	}
+	if err == nil && len(o.Inputs) > 0 && (!json.Valid(o.Inputs) || bytes.TrimSpace(o.Inputs)[0] != '{') {
+		err = errors.New("SessionOptions.Inputs is no JSON object")
 	}
 	if err == nil {
 		in.Dir, err = filepath.Abs(o.Dir)
@@ -88,6 +98,8 @@ type session struct {
 	dir       string
 	workspace string
 	limits    agent.Limits
+	inputs    json.RawMessage
+	depth     int
 }
 
 // readSession reads the session of a run from a store.
@@ -108,7 +120,7 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 	if err != nil {
 		return nil, &brokenError{err}
 	}
-	return &session{Pipeline: p, name: in.Session, dir: in.Dir, workspace: in.Workspace, limits: limits}, nil
+	return &session{Pipeline: p, name: in.Session, dir: in.Dir, workspace: in.Workspace, limits: limits, inputs: in.Inputs, depth: in.Depth}, nil
 }
 
 // brokenError is an error of a session that cannot be executed, now or later.

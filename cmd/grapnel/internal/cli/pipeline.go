@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -64,9 +63,11 @@ func pipelineHost() action.Host {
 
 // loadPipeline loads a pipeline and checks the files of its agents.
 func loadPipeline(path string) (*pipeline.Pipeline, error) {
-	p, err := pipeline.Load(path, pipeline.LoadOptions{Global: globalHooks(), Host: pipelineHost(), FindAgent: func(name string) (string, error) {
-		return findAgent(filepath.Dir(path), name)
-	}})
+	o := pipeline.LoadOptions{Global: globalHooks(), NeedFiles: true, Host: pipelineHost()}
+	if o.Global != "" {
+		o.Folder = filepath.Dir(o.Global)
+	}
+	p, err := pipeline.Load(path, o)
 	if err != nil {
 		return nil, &usageError{err}
 	}
@@ -77,23 +78,6 @@ func loadPipeline(path string) (*pipeline.Pipeline, error) {
 		}
 	}
 	return p, nil
-}
-
-// findAgent returns the file of an agent: beside the pipeline, in the folder agents beside it, or in the user's folder.
-func findAgent(dir, name string) (string, error) {
-	folders := []string{dir, filepath.Join(dir, "agents")}
-	if policy := globalPolicy(); policy != "" {
-		folders = append(folders, filepath.Join(filepath.Dir(policy), "agents"))
-	}
-	for _, folder := range folders {
-		for _, extension := range []string{".yaml", ".yml", ".json"} {
-			path := filepath.Join(folder, name+extension)
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-				return path, nil
-			}
-		}
-	}
-	return "", fmt.Errorf("no file %s.yaml in %s", name, strings.Join(folders, ", "))
 }
 
 // oneFile requires one argument: the file of a pipeline.

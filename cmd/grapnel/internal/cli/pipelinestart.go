@@ -100,7 +100,7 @@ func (p *pipelines) start(ctx context.Context, path, session string, asJSON, noW
 		if err := k.freeSession(ctx, about); err != nil {
 			return err
 		}
-		return (&sessionRun{pipelines: p, kept: k, about: about, dir: dir, asJSON: asJSON, noWait: noWait, pipeline: loaded.Name}).run(ctx)
+		return (&sessionRun{pipelines: p, kept: k, about: about, dir: dir, asJSON: asJSON, noWait: noWait, names: loaded.Names()}).run(ctx)
 	})
 }
 
@@ -137,12 +137,12 @@ func (k *kept) freeSession(ctx context.Context, about durable.Run) error {
 type sessionRun struct {
 	*pipelines
 
-	kept     *kept
-	about    durable.Run
-	dir      string
-	asJSON   bool
-	noWait   bool
-	pipeline string
+	kept   *kept
+	about  durable.Run
+	dir    string
+	asJSON bool
+	noWait bool
+	names  []string
 
 	mu sync.Mutex
 }
@@ -156,7 +156,7 @@ func (s *sessionRun) run(ctx context.Context) error {
 	}
 	defer stop()
 	runners := pipeline.Runners(s.kept.store, keeper, pipeline.Options{
-		Pipelines: []string{s.pipeline}, Host: pipelineHost(), GateHost: s.key(), Events: events.Stored,
+		Pipelines: s.names, Host: pipelineHost(), GateHost: s.key(), Events: events.Stored,
 		Agents: func(ctx context.Context, stage pipeline.AgentStage) (*agent.Agent, func() error, error) {
 			return s.buildAgent(ctx, keeper, stage)
 		},
@@ -384,6 +384,8 @@ func (s *sessionRun) writeEvent(e durable.Event) error {
 		}
 	case "pipeline.iteration_failed":
 		text = at + ": failed: " + d.Error
+	case "pipeline.spawned":
+		text = fmt.Sprintf("%s: started pipeline %s, %s", at, d.Why, short(d.Run))
 	case "pipeline.waiting":
 		text = fmt.Sprintf("waits for a gate: %s", strings.TrimSuffix(d.For+": "+d.Why, ": "))
 	case "pipeline.stage_complete":
