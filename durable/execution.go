@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,6 +55,16 @@ func (x *Execution) Entries(ctx context.Context, after int64) ([]Entry, error) {
 // Waits returns what the run waits for, including what has happened.
 func (x *Execution) Waits(ctx context.Context) ([]Wait, error) {
 	return x.h.keeper.store.Waits(ctx, x.h.lease.Run)
+}
+
+// Paused reports whether the run must be released after its current step, because it is paused.
+func (x *Execution) Paused() bool { return x.h.isPaused() }
+
+// AddedContext returns the signals with added context that the run has not handled, in order. A Commit with HandledSignals
+// says that they are.
+func (x *Execution) AddedContext(ctx context.Context) ([]Signal, error) {
+	all, err := x.h.keeper.store.Signals(ctx, x.h.keeper.options.Owner)
+	return slices.DeleteFunc(all, func(s Signal) bool { return s.Run != x.h.lease.Run || s.Seq == 0 }), err
 }
 
 // Commit writes to the run. It numbers the entries and sets their times, sets the times of events and the

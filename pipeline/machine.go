@@ -36,6 +36,8 @@ type machine struct {
 	// parked are the waits of the firing that ended with errParked.
 	parked     []durable.Wait
 	parkedJobs []durable.Job
+	// handled is the number of the last signal with added context that the next commit takes into account.
+	handled int64
 	// from is the number of the entry after which all entries that are still needed are.
 	from int64
 	// stored is the status of the run as it was committed last.
@@ -135,6 +137,16 @@ func (m *machine) start(ctx context.Context) (wait bool, err error) {
 	}
 	if ended, err := m.fire(ctx, hooks.IterationStart, nil); err != nil || ended {
 		return false, err
+	}
+	signals, err := m.journal.x.AddedContext(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, s := range signals {
+		if s.Text != "" {
+			m.at.Context = append(slices.Clip(m.at.Context), s.Text)
+		}
+		m.handled = s.Seq
 	}
 	if err := m.writeContext(); err != nil {
 		return false, err
@@ -338,7 +350,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 		return err
 	}
 	events, taken := m.events.take()
-	err = m.journal.commit(ctx, durable.Commit{Entries: []durable.Entry{entry}, Events: events, Update: u, Jobs: jobs}, func(first int64, c *durable.Commit) {
+	err = m.journal.commit(ctx, durable.Commit{Entries: []durable.Entry{entry}, Events: events, Update: u, Jobs: jobs, HandledSignals: m.handled}, func(first int64, c *durable.Commit) {
 		if closed {
 			m.from = first - 1
 		}

@@ -146,7 +146,7 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 	return &machine{
 		session: s, store: r.store, options: r.options, about: about, journal: newJournal(x, about.ID, about.Entries, entries),
 		events: &eventLog{session: s.name, form: r.options.Events}, files: &sessionFiles{projected: -1},
-		suspended: r.suspended.Load, at: at, last: at, waits: waits, from: after, stored: about.Status,
+		suspended: func() bool { return r.suspended.Load() || x.Paused() }, at: at, last: at, waits: waits, from: after, stored: about.Status,
 	}, nil
 }
 

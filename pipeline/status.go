@@ -15,6 +15,8 @@ type Status struct {
 	Pipeline string         `json:"pipeline"`
 	Run      agent.RunID    `json:"run"`
 	Status   durable.Status `json:"status"`
+	// Paused says that the session is paused, or will be after its iteration.
+	Paused bool `json:"paused,omitempty"`
 	// Stage and Iteration are the position: the current iteration, or the last one.
 	Stage         string `json:"stage,omitempty"`
 	Iteration     int    `json:"iteration,omitempty"`
@@ -64,10 +66,27 @@ func StatusOf(ctx context.Context, store durable.Store, about durable.Run) (Stat
 	return out, nil
 }
 
+// SessionNames returns the names of the pipeline of a session and of those that its hooks may start: see Options.Pipelines.
+func SessionNames(ctx context.Context, j durable.Journal, id agent.RunID) ([]string, error) {
+	s, err := readSession(ctx, j, id)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{s.Name}
+	for _, src := range s.source.Pipelines {
+		_, p, err := parse(src)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, p.Name)
+	}
+	return names, nil
+}
+
 // status returns the status of the session at a position.
 func (s *session) status(about durable.Run, at position) Status {
 	out := Status{
-		Session: s.name, Pipeline: s.Name, Run: about.ID, Status: about.Status, Dir: s.dir, Updated: about.Updated.UTC(),
+		Session: s.name, Pipeline: s.Name, Run: about.ID, Status: about.Status, Paused: about.Paused, Dir: s.dir, Updated: about.Updated.UTC(),
 		Steps: at.Spent.Steps, Tokens: at.Spent.Tokens, Cost: at.Spent.Cost, IterationRun: at.Child, Decision: at.Decision, Why: at.Why,
 	}
 	if at.Phase != phaseOpen {
