@@ -334,3 +334,24 @@ func TestLimits(t *testing.T) {
 	assert.Equal(t, 2, s.Steps)
 	assert.Len(t, b.iterations(s.Run), 2)
 }
+
+// AP-66, AP-67: a paused session stops after its iteration, and added context goes to the next one.
+func TestPause(t *testing.T) {
+	b := newBench(t)
+	run := b.submit("name: p\nstages:\n  - name: work\n    command: {argv: [sh, -c, 'echo \"$ITERATION $(grep -o \"be brief\")\" >> log; [ $ITERATION != 1 ] || until [ -e go ]; do sleep 0.01; done']}\n    termination: {type: fixed, iterations: 3}\n")
+	ran := make(chan error, 1)
+	w := b.worker()
+	go func() { ran <- w.ExecuteReady(t.Context()) }()
+	require.Eventually(t, func() bool { return len(b.lines("log")) == 1 }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, b.store.Signal(t.Context(), run.ID, durable.Signal{Kind: durable.SignalPause}))
+	b.write("work/go", "")
+	require.NoError(t, <-ran)
+	s := b.status(run.ID)
+	assert.Equal(t, durable.StatusWaiting, s.Status)
+	assert.True(t, s.Paused)
+	assert.Len(t, b.lines("log"), 1)
+	require.NoError(t, b.store.Signal(t.Context(), run.ID, durable.Signal{Kind: durable.SignalResume, Text: "be brief"}))
+	require.NoError(t, b.worker().ExecuteReady(t.Context()))
+	assert.Equal(t, pipeline.Completed, b.status(run.ID).Reason)
+	assert.Equal(t, []string{"1 ", "2 be brief", "3 "}, b.lines("log"))
+}

@@ -43,7 +43,7 @@ so that it continues after a crash: start it again with the same name.`,
 	}
 	c.SuggestionsMinimumDistance = 2
 	registerStore(c, &p.at)
-	c.AddCommand(p.newCheck(), p.newStart(), p.newStatus(), p.newAnswer(agent.Approve), p.newAnswer(agent.RejectAndContinue), p.newAbort())
+	c.AddCommand(p.newCheck(), p.newStart(), p.newStatus(), p.newAnswer(agent.Approve), p.newAnswer(agent.RejectAndContinue), p.newPause(), p.newResume(), p.newAbort(), p.newList(), p.newLogs())
 	return c
 }
 
@@ -213,6 +213,23 @@ func (p *pipelines) newAbort() *cobra.Command {
 	return c
 }
 
+func (p *pipelines) newPause() *cobra.Command {
+	return &cobra.Command{
+		Use: "pause SESSION", Short: "Pause a session after its iteration",
+		Long: `Pause a session. Its current iteration runs to its end; then the process of the session exits with 0. "grapnel pipeline resume"
+continues it.`,
+		Example: "  grapnel pipeline pause friday", Args: oneSession,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+				if about.Status.Ended() {
+					return &usageError{fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
+				}
+				return k.store.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalPause, By: userName()})
+			})
+		},
+	}
+}
+
 // withSession opens the store and calls do with the run of a session.
 func (p *pipelines) withSession(ctx context.Context, name string, do func(k *kept, about durable.Run) error) error {
 	r := &runs{std: p.std, at: p.at}
@@ -256,6 +273,9 @@ func (p *pipelines) writeStatus(s pipeline.Status) error {
 	line("session", s.Session)
 	line("pipeline", s.Pipeline)
 	status := string(s.Status)
+	if s.Paused {
+		status += ", paused"
+	}
 	if s.Reason != "" {
 		status += " (" + string(s.Reason) + ")"
 	}

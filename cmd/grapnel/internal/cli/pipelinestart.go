@@ -31,7 +31,7 @@ const sessionDemand = "grapnel.session"
 
 func (p *pipelines) newStart() *cobra.Command {
 	var session string
-	var asJSON, noWait bool
+	var look sessionLook
 	c := &cobra.Command{
 		Use:   "start FILE",
 		Short: "Run a pipeline, or continue a session of it",
@@ -49,17 +49,16 @@ Without an end the exit code is 7, or 6 when the session waits for a gate.`,
   grapnel pipeline start pipeline.yaml --session friday --json`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error { return p.start(ctx, args[0], session, asJSON, noWait) })
+			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error { return p.start(ctx, args[0], session, look) })
 		},
 	}
 	c.Flags().StringVar(&session, "session", "", "the `name` of the session; the default is the name of the pipeline")
-	c.Flags().BoolVar(&noWait, "no-wait", false, "exit when the session waits for a gate, instead of watching the gate")
-	c.Flags().BoolVar(&asJSON, "json", false, "write each event as a JSON object (docs/pipelines.md)")
+	look.register(c)
 	return c
 }
 
 // start runs a session until it has ended or is suspended.
-func (p *pipelines) start(ctx context.Context, path, session string, asJSON, noWait bool) error {
+func (p *pipelines) start(ctx context.Context, path, session string, look sessionLook) error {
 	loaded, err := loadPipeline(path)
 	if err != nil {
 		return err
@@ -94,14 +93,88 @@ func (p *pipelines) start(ctx context.Context, path, session string, asJSON, noW
 		case about.Status.Ended():
 			return &usageError{fmt.Errorf(`session %q has ended as %s: give another one with --session, or remove it with "grapnel runs delete %s%s"`,
 				name, about.Status, short(about.ID), k.place.flag())}
+		case about.Paused:
+			return &usageError{fmt.Errorf(`session %q is paused: "grapnel pipeline resume %s%s" continues it`, name, name, k.place.flag())}
 		case about.Version != job.Version:
 			fmt.Fprintln(p.std.err, "grapnel: The files have changed since the session began: it continues with those it began with.")
 		}
-		if err := k.freeSession(ctx, about); err != nil {
+		look.dir = dir
+		return p.runSession(ctx, k, about, look)
+	})
+}
+
+// runSession runs a session whose lock this process has.
+func (p *pipelines) runSession(ctx context.Context, k *kept, about durable.Run, look sessionLook) error {
+	names, err := pipeline.SessionNames(ctx, k.store, about.ID)
+	if err == nil {
+		err = k.freeSession(ctx, about)
+	}
+	if err != nil {
+		return err
+	}
+	return (&sessionRun{pipelines: p, sessionLook: look, kept: k, about: about, names: names}).run(ctx)
+}
+
+// sessionLook is what the commands that run a session set.
+type sessionLook struct {
+	dir            string
+	asJSON, noWait bool
+}
+
+func (l *sessionLook) register(c *cobra.Command) {
+	c.Flags().BoolVar(&l.noWait, "no-wait", false, "exit when the session waits for a gate, instead of watching the gate")
+	c.Flags().BoolVar(&l.asJSON, "json", false, "write each event as a JSON object (docs/pipelines.md)")
+}
+
+func (p *pipelines) newResume() *cobra.Command {
+	var look sessionLook
+	var text string
+	c := &cobra.Command{
+		Use:   "resume SESSION",
+		Short: "Continue a session that is paused or suspended",
+		Long: `End the pause of a session, and run it in this process until it has ended, unless another process runs it. The
+pipeline is the one that the session began with. The text of --context goes to the next iteration.`,
+		Example: `  grapnel pipeline resume friday
+  grapnel pipeline resume friday --context "Leave the database alone."`,
+		Args: oneSession,
+		RunE: func(c *cobra.Command, args []string) error {
+			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error {
+				return p.withSession(ctx, args[0], func(k *kept, about durable.Run) error { return p.resume(ctx, k, about, args[0], text, look) })
+			})
+		},
+	}
+	c.Flags().StringVar(&text, "context", "", "a `text` for the next iteration")
+	look.register(c)
+	return c
+}
+
+// resume ends the pause of a session, and runs it unless another process does.
+func (p *pipelines) resume(ctx context.Context, k *kept, about durable.Run, name, text string, look sessionLook) (err error) {
+	if about.Status.Ended() {
+		return &usageError{fmt.Errorf("session %q has ended as %s", name, about.Status)}
+	}
+	if look.dir, err = sessionDir(name); err != nil {
+		return err
+	}
+	if about.Paused || text != "" {
+		kind := durable.SignalResume
+		if !about.Paused {
+			kind = durable.SignalContext
+		}
+		if err := k.store.Signal(ctx, about.ID, durable.Signal{Kind: kind, Text: text, By: userName()}); err != nil {
 			return err
 		}
-		return (&sessionRun{pipelines: p, kept: k, about: about, dir: dir, asJSON: asJSON, noWait: noWait, names: loaded.Names()}).run(ctx)
-	})
+	}
+	unlock, locked := lockSession(look.dir)
+	if locked != nil {
+		fmt.Fprintf(p.std.err, "grapnel: session %q: %v\n", name, locked)
+		return nil
+	}
+	defer unlock()
+	if about, err = k.store.Run(ctx, about.ID); err != nil {
+		return err
+	}
+	return p.runSession(ctx, k, about, look)
 }
 
 // freeSession releases the runs of a session that a process has left behind. The caller has the lock of the session.
@@ -137,12 +210,11 @@ func (k *kept) freeSession(ctx context.Context, about durable.Run) error {
 type sessionRun struct {
 	*pipelines
 
-	kept   *kept
-	about  durable.Run
-	dir    string
-	asJSON bool
-	noWait bool
-	names  []string
+	sessionLook
+
+	kept  *kept
+	about durable.Run
+	names []string // of the pipelines
 
 	mu sync.Mutex
 }
@@ -189,13 +261,16 @@ func (s *sessionRun) run(ctx context.Context) error {
 	defer release()
 	var working sync.WaitGroup
 	working.Go(func() { _ = w.Run(claiming) }) // it returns nil
+	working.Go(func() { s.stopWhenPaused(claiming, stopClaiming) })
 	watching := s.follow(claiming)
-	if watching != nil && claiming.Err() == nil {
-		stopClaiming()
+	if watching == nil {
+		watching = s.awaitSpawned(claiming, s.about.ID)
 	}
+	broken := watching != nil && !errors.Is(watching, context.Canceled)
 	w.Drain()
+	stopClaiming()
 	working.Wait()
-	if watching != nil && claiming.Err() == nil {
+	if broken {
 		return watching
 	}
 	return s.finish(context.WithoutCancel(ctx))
@@ -282,6 +357,51 @@ func (s *sessionRun) follow(ctx context.Context) error {
 	return nil
 }
 
+// stopWhenPaused calls stop when the session is paused and nothing of it runs.
+func (s *sessionRun) stopWhenPaused(ctx context.Context, stop func()) {
+	every := time.NewTicker(300 * time.Millisecond)
+	defer every.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		about, err := s.kept.store.Run(ctx, s.about.ID)
+		if err != nil || !about.Paused || about.Owner != "" {
+			continue
+		}
+		below, err := s.kept.store.List(ctx, durable.Filter{
+			Parent: s.about.ID, Status: []durable.Status{durable.StatusReady, durable.StatusRunning}, Limit: 1,
+		})
+		if err == nil && len(below) == 0 {
+			stop()
+		}
+	}
+}
+
+// awaitSpawned waits until the pipelines have ended that hooks of a session have started.
+func (s *sessionRun) awaitSpawned(ctx context.Context, id agent.RunID) error {
+	if s.noWait {
+		return nil
+	}
+	below, err := s.kept.store.List(ctx, durable.Filter{Parent: id, Kind: durable.KindPipeline, Limit: page})
+	if err != nil {
+		return err
+	}
+	for _, child := range below {
+		for _, err := range durable.Watch(ctx, s.kept.store, child.ID, child.Events) {
+			if err != nil {
+				return err
+			}
+		}
+		if err := s.awaitSpawned(ctx, child.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // finish writes how the session has ended and returns the exit code.
 func (s *sessionRun) finish(ctx context.Context) error {
 	about, err := s.kept.store.Run(ctx, s.about.ID)
@@ -301,6 +421,10 @@ func (s *sessionRun) finish(ctx context.Context) error {
 		s.note(fmt.Sprintf("session %s: %s: %s", status.Session, status.Reason, status.Error))
 		return &exitError{exitStopped}
 	default:
+		if about.Paused {
+			s.note(fmt.Sprintf("Session %s is paused: \"grapnel pipeline resume %s%s\" continues it.", status.Session, status.Session, s.kept.place.flag()))
+			return nil
+		}
 		if len(status.WaitsFor) > 0 {
 			s.note(fmt.Sprintf("Session %s waits for a gate: start it again to continue it.", status.Session))
 			return &exitError{exitParked}
