@@ -6,16 +6,16 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/gate"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
@@ -25,8 +25,7 @@ const crashDir = "GRAPNEL_PIPELINE_CRASH"
 
 // working executes runs until the process is killed.
 func working(dir string) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+	ctx := context.Background()
 	store, err := sqlite.Open(ctx, dir+"/runs.db", sqlite.Options{Sync: sqlite.SyncNormal})
 	if err != nil {
 		return err
@@ -34,8 +33,13 @@ func working(dir string) error {
 	defer store.Close()
 	const lease = 2 * time.Second
 	keeper := durable.Keep(store, durable.Options{Lease: lease})
+	watcher, err := gate.NewWatcher(store, gate.Options{Claim: lease, Poll: 50 * time.Millisecond})
+	if err != nil {
+		return err
+	}
 	w, err := durable.NewWorker(store, durable.WorkerOptions{
-		Runners: pipeline.Runners(store, keeper, pipeline.Options{Pipelines: []string{"p"}}), Lease: lease, Poll: 50 * time.Millisecond,
+		Runners: pipeline.Runners(store, keeper, pipeline.Options{Pipelines: []string{"p", "child"}, Host: action.Host{Parks: true}}),
+		Lease:   lease, Poll: 50 * time.Millisecond, Watch: watcher.Run,
 	})
 	if err != nil {
 		return err
@@ -53,13 +57,25 @@ stages:
   - name: work
     command: {argv: [sh, -c, 'echo "$GRAPNEL_IDEMPOTENCY_KEY work $ITERATION" >> log; [ $ITERATION -lt 4 ] || echo "{\"decision\":\"stop\"}" > "$STATUS"']}
     termination: {type: judgment, confirmations: 2}
+  - name: both
+    parallel:
+      - name: left
+        command: {argv: [sh, -c, 'echo "$GRAPNEL_IDEMPOTENCY_KEY left $ITERATION" >> log']}
+        termination: {type: fixed, iterations: 2}
+      - name: right
+        command: {argv: [sh, -c, 'echo "$GRAPNEL_IDEMPOTENCY_KEY right $ITERATION" >> log']}
+        termination: {type: fixed, iterations: 2}
 hooks:
   on_session_start: {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY session_start" >> log'}
   on_iteration_start: {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY start $STAGE $ITERATION" >> log'}
   on_iteration_complete:
     - {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY complete $STAGE $ITERATION" >> log; sleep 0.02'}
     - {type: shell, command: 'sleep 0.05; echo "$GRAPNEL_IDEMPOTENCY_KEY detached $STAGE $ITERATION" >> log'}
-  on_stage_complete: {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY stage $STAGE" >> log'}
+  on_stage_complete:
+    - {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY stage $STAGE" >> log'}
+    - {type: gate, by: file, file: go, existing: true, every: 20ms, await: true, on_failure: abort, when: '${STAGE} == "plan"'}
+    - {type: spawn, pipeline: child, on_failure: abort, when: '${STAGE} == "plan"'}
+    - {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY spawned $(echo $SPAWN_OUTPUT)" >> log', when: '${STAGE} == "plan"'}
   on_session_complete: {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY session_complete" >> log'}
 `
 
@@ -67,6 +83,8 @@ hooks:
 // two keys.
 func TestKills(t *testing.T) {
 	b := newBench(t)
+	b.write("child.yaml", "name: child\nstages: [{name: c, command: {argv: [sh, -c, 'echo \"$GRAPNEL_IDEMPOTENCY_KEY child $ITERATION\" >> log; echo spawned']}, termination: {type: fixed, iterations: 2}}]")
+	b.write("work/go", "")
 	run := b.submit(crashing)
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, seed))
@@ -96,13 +114,13 @@ func TestKills(t *testing.T) {
 		}
 	}
 	for _, w := range workers {
-		require.NoError(t, w.Process.Signal(syscall.SIGTERM))
-		assert.NoError(t, w.Wait())
+		require.NoError(t, w.Process.Kill())
+		_ = w.Wait()
 	}
 	s := b.status(run.ID)
 	require.Equal(t, pipeline.Completed, s.Reason, s.Error)
-	want := []string{"session_start", "session_complete", "stage plan", "stage work"}
-	for stage, n := range map[string]int{"plan": 4, "work": 5} {
+	want := []string{"session_start", "session_complete", "stage plan", "stage work", "stage left", "stage right", "spawned spawned", "child 1", "child 2"}
+	for stage, n := range map[string]int{"plan": 4, "work": 5, "left": 2, "right": 2} {
 		for i := range n {
 			want = append(want, fmt.Sprintf("%s %d", stage, i+1), fmt.Sprintf("start %s %d", stage, i+1),
 				fmt.Sprintf("complete %s %d", stage, i+1), fmt.Sprintf("detached %s %d", stage, i+1))
@@ -112,6 +130,9 @@ func TestKills(t *testing.T) {
 	again := 0
 	for _, line := range b.lines("log") {
 		key, what, _ := strings.Cut(line, " ")
+		if key == "" { // the output of the child ends with a new line
+			continue
+		}
 		if known, there := keys[what]; there {
 			again++
 			assert.Equal(t, known, key, "%q was done twice under two keys", what)
@@ -123,6 +144,6 @@ func TestKills(t *testing.T) {
 		done = append(done, what)
 	}
 	assert.ElementsMatch(t, want, done)
-	assert.Len(t, b.iterations(run.ID), 9, "no iteration is lost or doubled")
+	assert.Len(t, b.iterations(run.ID), 9+3, "no iteration, part or child is lost or doubled")
 	t.Logf("%d kills, %d lines were written again", kills, again)
 }

@@ -34,8 +34,12 @@ type Stage struct {
 	Prompt string `key:"prompt"`
 	// Command, instead of Agent, is the command that runs in each iteration.
 	Command *Command `key:"command"`
-	// Termination says after which iteration the stage is complete.
-	Termination Termination `key:"termination,required"`
+	// Loop, instead of both, is the name or the path of a file with these keys, and with hooks.
+	Loop string `key:"loop"`
+	// Parallel, instead of all of them, are stages that run at the same time. The next stage begins when all have ended.
+	Parallel []Stage `key:"parallel"`
+	// Termination says after which iteration the stage is complete. Required, except with Loop and Parallel.
+	Termination Termination `key:"termination"`
 	// MaxIterations is the maximum number of iterations. Zero means 25. With fixed iterations it is not used.
 	MaxIterations int `key:"max_iterations,positive"`
 	// OnFailure says what happens after a failed iteration: "abort" ends the pipeline as failed, "continue" goes on
@@ -43,6 +47,9 @@ type Stage struct {
 	OnFailure string `key:"on_failure"`
 
 	rules
+
+	within   string // the place of the stage in the pipeline file: see policy.Layer
+	loopFile string // the path of the file of Loop
 }
 
 // Command is the command of a stage.
@@ -123,13 +130,21 @@ func checkName(what, name string, n yamlfile.Node) {
 // Check reports names that are used twice.
 func (d *Definition) Check(n yamlfile.Node) {
 	checkName("pipeline", d.Name, n)
-	seen := map[string]int{}
-	for i, s := range d.Stages {
-		if first, twice := seen[s.Name]; twice && s.Name != "" {
-			n.Find("stages", i, "name").Wrong("name: stage %d has the name %q, too: names of stages are unique", first+1, s.Name)
-			continue
+	seen := map[string]bool{}
+	check := func(name string, at yamlfile.Node) {
+		if seen[name] && name != "" {
+			at.Find("name").Wrong("name: another stage has the name %q, too: names of stages are unique", name)
 		}
-		seen[s.Name] = i
+		seen[name] = true
+	}
+	for i, s := range d.Stages {
+		check(s.Name, n.Find("stages", i))
+		for k, below := range s.Parallel {
+			check(below.Name, n.Find("stages", i, "parallel", k))
+			if len(below.Parallel) > 0 {
+				n.Find("stages", i, "parallel", k, "parallel").Wrong("parallel: a stage in a parallel block cannot be such a block")
+			}
+		}
 	}
 }
 
@@ -137,18 +152,44 @@ func (d *Definition) Check(n yamlfile.Node) {
 func (s *Stage) Check(n yamlfile.Node) {
 	checkName("stage", s.Name, n)
 	has := func(key string) bool { return n.Find(key).Kind() != yamlfile.AbsentNode }
+	var does []string
+	for _, key := range []string{"agent", "command", "loop", "parallel"} {
+		if has(key) {
+			does = append(does, key)
+		}
+	}
 	switch {
-	case has("agent") && has("command"):
-		n.Find("command").Wrong("command: the stage has an agent, too: use one of them")
-	case !has("agent") && !has("command"):
-		n.Wrong("the stage does nothing: add the key %q or %q", "agent", "command")
-	case has("command") && has("prompt"):
-		n.Find("prompt").Wrong("prompt: only an agent has a prompt")
-	case has("agent") && !has("prompt"):
-		n.Wrong("the key %q is missing: it is the input of the agent", "prompt")
+	case len(does) == 0:
+		n.Wrong("the stage does nothing: add one of the keys agent, command, loop and parallel")
+		return
+	case len(does) > 1:
+		n.Find(does[1]).Wrong("%s: the stage has the key %s, too: use one of them", does[1], does[0])
+		return
+	}
+	allowed := map[string][]string{
+		"agent":    {"prompt", "termination", "max_iterations", "on_failure"},
+		"command":  {"termination", "max_iterations", "on_failure"},
+		"loop":     {"max_iterations", "on_failure"},
+		"parallel": {},
+	}[does[0]]
+	for _, e := range n.Entries() {
+		key := e.Key.Raw()
+		own := slices.Contains([]string{"prompt", "termination", "max_iterations", "on_failure"}, key)
+		hooks := len(does[0]) > 0 && (does[0] == "loop" || does[0] == "parallel") && slices.Contains([]string{"hooks", "disable_global_hooks", "disable_pipeline_hooks"}, key)
+		if own && !slices.Contains(allowed, key) || hooks {
+			e.Key.Wrong("%s: not allowed in a stage with the key %s", key, does[0])
+		}
+	}
+	for _, key := range []string{"prompt", "termination"} {
+		if slices.Contains(allowed, key) && !has(key) {
+			n.Wrong("the key %q is missing: a stage with the key %s requires it", key, does[0])
+		}
 	}
 	if has("agent") && s.Agent == "" {
 		n.Find("agent").Wrong("agent: expected a name or the path of a file")
+	}
+	if s.Loop == "" && has("loop") {
+		n.Find("loop").Wrong("loop: expected a name or the path of a file")
 	}
 	if s.OnFailure != "" && !slices.Contains(failureWords, s.OnFailure) {
 		n.Find("on_failure").Wrong("on_failure: %s", yamlfile.Unknown("value", s.OnFailure, failureWords))
@@ -208,6 +249,9 @@ func (t *Termination) Check(n yamlfile.Node) {
 
 // maximum returns the maximum number of iterations of the stage.
 func (s *Stage) maximum() int {
+	if len(s.Parallel) > 0 {
+		return 0
+	}
 	if s.Termination.Type == Fixed {
 		return s.Termination.Iterations
 	}
@@ -217,6 +261,8 @@ func (s *Stage) maximum() int {
 // Ends says in a few words when the stage is complete.
 func (s *Stage) Ends() string {
 	switch s.Termination.Type {
+	case "":
+		return "when all of its stages have ended"
 	case Fixed:
 		return fmt.Sprintf("%d iterations", s.Termination.Iterations)
 	case Queue:
@@ -226,9 +272,9 @@ func (s *Stage) Ends() string {
 		cmp.Or(s.Termination.Confirmations, defaultConfirmations), s.maximum())
 }
 
-// isFile reports whether the agent of the stage is given by its file.
-func (s *Stage) isFile() bool {
-	return strings.ContainsAny(s.Agent, `/\`) || slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(s.Agent)))
+// isPath reports whether a text in a file is the path of another file, and no name.
+func isPath(text string) bool {
+	return strings.ContainsAny(text, `/\\`) || slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(text)))
 }
 
 // find returns the index of the stage with a name.
@@ -238,4 +284,33 @@ func (d *Definition) find(stage string) (int, error) {
 		return i, fmt.Errorf("pipeline %q has no stage %q", d.Name, stage)
 	}
 	return i, nil
+}
+
+// each returns all stages, with those of parallel blocks after their block.
+func (d *Definition) each() (all []*Stage) {
+	for i := range d.Stages {
+		s := &d.Stages[i]
+		all = append(all, s)
+		for k := range s.Parallel {
+			all = append(all, &s.Parallel[k])
+		}
+	}
+	return all
+}
+
+// locate sets the places of the stages in the file.
+func (d *Definition) locate() {
+	for i := range d.Stages {
+		s := &d.Stages[i]
+		s.within = fmt.Sprintf("stages/%d", i)
+		for k := range s.Parallel {
+			s.Parallel[k].within = fmt.Sprintf("stages/%d/parallel/%d", i, k)
+		}
+	}
+}
+
+// take fills in the keys of the file of a loop.
+func (s *Stage) take(loop Stage, path string) {
+	s.Agent, s.Prompt, s.Command, s.Termination, s.loopFile = loop.Agent, loop.Prompt, loop.Command, loop.Termination, path
+	s.MaxIterations, s.OnFailure = cmp.Or(s.MaxIterations, loop.MaxIterations), cmp.Or(s.OnFailure, loop.OnFailure)
 }

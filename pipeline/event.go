@@ -20,6 +20,7 @@ const (
 	eventSessionComplete   = "pipeline.session_complete"
 	eventWaiting           = "pipeline.waiting"
 	eventSpawned           = "pipeline.spawned"
+	eventStageStart        = "pipeline.stage_start"
 )
 
 // eventData is the data of the events of a session.

@@ -97,7 +97,7 @@ func (m *machine) scope(ctx context.Context, stage int) (*hooks.RunScope, error)
 	if m.scopes[stage] == nil {
 		host := m.options.Host
 		host.Dir, host.Spawner = m.workspace, spawner{m}
-		list, err := m.hooksOf(stage, host)
+		list, err := m.hooksOf(&m.Stages[stage], host)
 		var compiled *hooks.Compiled
 		if err == nil {
 			compiled, err = hooks.NewSet(list...).Compile().Get()
@@ -169,6 +169,7 @@ func (m *machine) describe() hooks.Pipeline {
 		Context: m.file(m.at.Stage, max(m.at.Iteration, 1), contextFile), LastDecision: m.at.Decision, ChangedFiles: m.at.Changed,
 		StageOutputs: m.outputs(),
 	}
+	about.NextStage = m.session.next
 	if next := m.at.Stage + 1; next < len(m.Stages) {
 		about.NextStage = m.Stages[next].Name
 	}

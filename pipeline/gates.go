@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -106,9 +107,15 @@ func (m *machine) park(ctx context.Context) error {
 	if err := m.commit(ctx, durable.Update{Status: durable.StatusWaiting, Waits: m.parked}, m.parkedJobs...); err != nil {
 		return err
 	}
+	m.awaitDetached(ctx)
+	return nil
+}
+
+// awaitDetached waits until no detached action runs, and returns true: the run is then released.
+func (m *machine) awaitDetached(ctx context.Context) bool {
 	for !m.suspended() && ctx.Err() == nil && !m.drained(ctx, time.Second) {
 	}
-	return nil
+	return true
 }
 
 // WaitingGate is a gate that a session waits for, or a pipeline that a hook has started.
@@ -125,7 +132,7 @@ type WaitingGate struct {
 // waitsFor returns the open gates among the waits of a session.
 func waitsFor(waits []durable.Wait) (gates []WaitingGate) {
 	for _, w := range waits {
-		if w.Kind == durable.WaitChild && w.ID != iterationWait {
+		if w.Kind == durable.WaitChild && !strings.HasPrefix(w.ID, iterationWait) {
 			gates = append(gates, WaitingGate{Wait: w.ID, For: w.Kind, Reason: "run " + string(w.Child), Deadline: w.Deadline.UTC()})
 		}
 		about, err := durable.InterventionOf(w)

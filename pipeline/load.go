@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/grapnel-go/grapnel/action"
@@ -41,6 +43,8 @@ type source struct {
 	Files map[string]string `json:"files"`
 	// Agents are the paths of the files of agents, by stage.
 	Agents map[string]string `json:"agents,omitempty"`
+	// Loops are the paths of the files of loops, by stage.
+	Loops map[string]string `json:"loops,omitempty"`
 	// Pipelines are those that hooks may start, by the names that hooks give them. Only the topmost source has them.
 	Pipelines map[string]source `json:"pipelines,omitempty"`
 }
@@ -79,7 +83,7 @@ func Load(path string, o LoadOptions) (*Pipeline, error) {
 		if _, known := all[s.pipeline]; known {
 			continue
 		}
-		at, err := findFile(s.pipeline, "pipelines", filepath.Dir(path), o.Folder)
+		at, err := findFile(s.pipeline, "pipelines", filepath.Join(filepath.Dir(path), "-"), o.Folder)
 		var child *Pipeline
 		if err == nil {
 			child, err = load(at, o)
@@ -105,7 +109,7 @@ type spawn struct {
 
 // load reads one pipeline.
 func load(path string, o LoadOptions) (*Pipeline, error) {
-	src := source{Path: path, Files: map[string]string{}, Agents: map[string]string{}}
+	src := source{Path: path, Files: map[string]string{}, Agents: map[string]string{}, Loops: map[string]string{}}
 	text, err := yamlfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("load pipeline: %w", err)
@@ -127,15 +131,43 @@ func load(path string, o LoadOptions) (*Pipeline, error) {
 		return nil, err
 	}
 	root, _ := file.Root()
-	for i, s := range p.Stages {
-		at, err := s.agentFile(filepath.Dir(path), o)
+	// wrong reports an error of a key of a stage.
+	wrong := func(s *Stage, key string, err error) {
+		at, _ := nodeAt(root, s.within)
+		at.Find(key).Wrong("%s: %w", key, err)
+	}
+	for _, s := range p.each() {
+		if s.Loop == "" {
+			continue
+		}
+		at, err := fileOf(s.Loop, "loops", path, o.Folder)
+		var text []byte
+		if err == nil {
+			text, err = yamlfile.Read(at)
+		}
+		if err != nil {
+			wrong(s, "loop", err)
+			continue
+		}
+		src.Files[at], src.Loops[s.Name] = string(text), at
+	}
+	if err := file.Err(); err != nil {
+		return nil, err
+	}
+	if _, p, err = parse(src); err != nil { // with the loops
+		return nil, err
+	}
+	for _, s := range p.each() {
+		at, err := s.agentFile(path, o)
 		var text []byte
 		if err == nil && at != "" {
 			text, err = yamlfile.Read(at)
 		}
 		switch {
+		case err != nil && s.loopFile != "":
+			wrong(s, "loop", err)
 		case err != nil:
-			root.Find("stages", i, "agent").Wrong("agent: %w", err)
+			wrong(s, "agent", err)
 		case at != "":
 			src.Files[at], src.Agents[s.Name] = string(text), at
 		}
@@ -143,26 +175,45 @@ func load(path string, o LoadOptions) (*Pipeline, error) {
 	return p, errors.Join(file.Err(), p.checkHooks(o.Host))
 }
 
-// agentFile returns the path of the file of the stage's agent; empty when it has none.
-func (s *Stage) agentFile(dir string, o LoadOptions) (string, error) {
-	switch {
-	case s.Agent == "":
-		return "", nil
-	case s.isFile() && filepath.IsAbs(s.Agent):
-		return s.Agent, nil
-	case s.isFile():
-		return filepath.Join(dir, s.Agent), nil
+// nodeAt returns the node at a path of keys and indexes, separated by slashes.
+func nodeAt(n yamlfile.Node, path string) (yamlfile.Node, bool) {
+	for step := range strings.SplitSeq(path, "/") {
+		if index, err := strconv.Atoi(step); err == nil {
+			n = n.Find(index)
+			continue
+		}
+		n = n.Find(step)
 	}
-	at, err := findFile(s.Agent, "agents", dir, o.Folder)
+	return n, n.Kind() != yamlfile.AbsentNode
+}
+
+// fileOf returns the path of a file that another file names by its path, relative to that one, or by its name.
+func fileOf(name, kind, of, user string) (string, error) {
+	switch {
+	case isPath(name) && filepath.IsAbs(name):
+		return name, nil
+	case isPath(name):
+		return filepath.Join(filepath.Dir(of), name), nil
+	}
+	return findFile(name, kind, of, user)
+}
+
+// agentFile returns the path of the file of the stage's agent; empty when it has none.
+func (s *Stage) agentFile(path string, o LoadOptions) (string, error) {
+	if s.Agent == "" {
+		return "", nil
+	}
+	at, err := fileOf(s.Agent, "agents", cmp.Or(s.loopFile, path), o.Folder)
 	if err != nil && !o.NeedFiles {
 		return "", nil
 	}
 	return at, err
 }
 
-// findFile returns the path of the file that a name stands for: beside the pipeline, in the folder of its kind beside it, or
-// in the user's folder of that kind.
-func findFile(name, kind, dir, user string) (string, error) {
+// findFile returns the path of the file that a name stands for: beside the file with the name, in the folder of its kind beside
+// that, or in the user's folder of that kind.
+func findFile(name, kind, of, user string) (string, error) {
+	dir := filepath.Dir(of)
 	folders := []string{dir, filepath.Join(dir, kind)}
 	if user != "" {
 		folders = append(folders, filepath.Join(user, kind))
@@ -170,7 +221,7 @@ func findFile(name, kind, dir, user string) (string, error) {
 	for _, folder := range folders {
 		for _, extension := range []string{".yaml", ".yml", ".json"} {
 			path := filepath.Join(folder, name+extension)
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && path != of {
 				return filepath.Abs(path)
 			}
 		}
@@ -194,11 +245,38 @@ func parse(src source) (*yamlfile.File, *Pipeline, error) {
 	if file.CheckFormat(fileFormat) {
 		if root, ok := file.Root(); ok {
 			root.Decode(&p.Definition)
+			p.locate()
 		} else if file.Err() == nil {
 			file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong("the file is empty: add name and stages")
 		}
 	}
-	return file, p, file.Err()
+	err := file.Err()
+	for _, s := range p.each() {
+		if path := src.Loops[s.Name]; path != "" && err == nil {
+			err = s.readLoop(path, src.Files[path])
+		}
+	}
+	return file, p, err
+}
+
+// readLoop reads the file of the stage's loop.
+func (s *Stage) readLoop(path, text string) error {
+	file := yamlfile.Parse(path, []byte(text))
+	var loop Stage
+	if file.CheckFormat(fileFormat) {
+		root, ok := file.Root()
+		switch {
+		case !ok && file.Err() == nil:
+			file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong("the file is empty: add name, termination, and agent or command")
+		case ok:
+			root.Decode(&loop)
+			if loop.Loop != "" || len(loop.Parallel) > 0 {
+				root.Wrong("a loop has an agent or a command, no other loop and no parallel stages")
+			}
+		}
+	}
+	s.take(loop, path)
+	return file.Err()
 }
 
 // Names returns the names of the pipeline and of those that its hooks may start: see Options.Pipelines.
@@ -206,8 +284,8 @@ func (p *Pipeline) Names() []string { return append([]string{p.Name}, p.others..
 
 // Agents returns the stages whose agents have files, without their workspace and tools.
 func (p *Pipeline) Agents() (all []AgentStage) {
-	for i := range p.Stages {
-		if s := &p.Stages[i]; p.source.Agents[s.Name] != "" {
+	for _, s := range p.each() {
+		if p.source.Agents[s.Name] != "" {
 			all = append(all, p.agentStage(s))
 		}
 	}
@@ -231,11 +309,16 @@ func (p *Pipeline) hash() string {
 }
 
 // layers returns the layers of hooks of a stage, from the innermost out.
-func (p *Pipeline) layers(stage int) []policy.Layer {
-	all := []policy.Layer{
-		{Name: "stage", Kind: policy.Pipelines, Files: []string{p.source.Path}, Within: fmt.Sprintf("stages/%d", stage)},
-		{Name: "pipeline", Kind: policy.Pipelines, Files: []string{p.source.Path}},
+func (p *Pipeline) layers(s *Stage) []policy.Layer {
+	var all []policy.Layer
+	switch {
+	case len(s.Parallel) > 0: // its stages have hooks of their own
+	case s.loopFile != "":
+		all = append(all, policy.Layer{Name: "stage", Kind: policy.Pipelines, Files: []string{s.loopFile}})
+	default:
+		all = append(all, policy.Layer{Name: "stage", Kind: policy.Pipelines, Files: []string{p.source.Path}, Within: s.within})
 	}
+	all = append(all, policy.Layer{Name: "pipeline", Kind: policy.Pipelines, Files: []string{p.source.Path}})
 	if p.source.Global != "" {
 		all = append(all, policy.Layer{Name: "global", Kind: policy.Pipelines, Files: []string{p.source.Global}})
 	}
@@ -243,7 +326,7 @@ func (p *Pipeline) layers(stage int) []policy.Layer {
 }
 
 // hooksOf returns the hooks of a stage.
-func (p *Pipeline) hooksOf(stage int, host action.Host) ([]hooks.Hook, error) {
+func (p *Pipeline) hooksOf(stage *Stage, host action.Host) ([]hooks.Hook, error) {
 	loaded, err := policy.Load(p.layers(stage), policy.Options{Host: host, Dir: host.Dir, Read: p.read})
 	if err != nil {
 		return nil, err
@@ -263,7 +346,7 @@ func (p *Pipeline) read(path string) ([]byte, error) {
 func (p *Pipeline) checkHooks(host action.Host) error {
 	var problems []yamlfile.Problem
 	var others []error
-	for stage := range p.Stages {
+	for _, stage := range p.each() {
 		list, err := p.hooksOf(stage, host)
 		for _, h := range list {
 			if from := h.Origin(); from != nil && from.Action == (action.Spawn{}).Type() {

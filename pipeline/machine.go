@@ -77,6 +77,8 @@ func (m *machine) step(ctx context.Context) (wait bool, err error) {
 		return m.start(ctx)
 	case phaseRun:
 		return m.observe(ctx)
+	case phaseParallel:
+		return m.observeParallel(ctx)
 	case phaseAfter:
 		return false, m.after(ctx)
 	case phaseEnd:
@@ -88,6 +90,9 @@ func (m *machine) step(ctx context.Context) (wait bool, err error) {
 // open begins the session.
 func (m *machine) open(ctx context.Context) error {
 	m.at.Began = m.about.Created
+	if m.part {
+		return m.enter(ctx, 0)
+	}
 	m.events.add(eventSessionStart, eventData{})
 	if len(m.inputs) > 0 {
 		if err := m.files.writeInputs(m.session); err != nil {
@@ -105,6 +110,9 @@ func (m *machine) enter(ctx context.Context, stage int) error {
 	m.at = position{
 		Phase: phaseStart, Stage: stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Context: m.at.Context,
 		Open: m.at.Open, Spent: m.at.Spent,
+	}
+	if len(m.stage().Parallel) > 0 {
+		m.at.Iteration = 0
 	}
 	if m.stage().Termination.Type != Queue {
 		return nil
@@ -124,6 +132,9 @@ func (m *machine) stage() *Stage { return &m.Stages[m.at.Stage] }
 func (m *machine) start(ctx context.Context) (wait bool, err error) {
 	if over := m.limitReached(); over != "" {
 		return false, m.endSoon(ctx, ending{LimitReached, over})
+	}
+	if len(m.stage().Parallel) > 0 {
+		return m.startParallel(ctx)
 	}
 	watches, err := m.watchesChanges(ctx)
 	if err == nil {
@@ -275,6 +286,11 @@ func (m *machine) completeStage(ctx context.Context, why string) error {
 		return err
 	}
 	m.events.add(eventStageComplete, m.eventData(eventData{Why: why}))
+	return m.next(ctx)
+}
+
+// next begins the next stage or the end.
+func (m *machine) next(ctx context.Context) error {
 	if m.at.Stage+1 < len(m.Stages) {
 		return m.enter(ctx, m.at.Stage+1)
 	}
@@ -293,7 +309,10 @@ func (m *machine) endSoon(ctx context.Context, e ending) error {
 
 // finish fires the end of the session and ends its run.
 func (m *machine) finish(ctx context.Context) error {
-	_, err := m.fireReason(ctx, hooks.SessionComplete, nil, string(m.at.End.Reason))
+	var err error
+	if !m.part {
+		_, err = m.fireReason(ctx, hooks.SessionComplete, nil, string(m.at.End.Reason))
+	}
 	if _, failed := errors.AsType[*hooks.HookError](err); err != nil && !failed {
 		return err
 	}
@@ -355,7 +374,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 			m.from = first - 1
 		}
 		if u.Status == durable.StatusWaiting && !parks {
-			c.Update.Waits = []durable.Wait{m.childWait()}
+			c.Update.Waits = m.childWaits()
 		}
 	})
 	if err != nil {
@@ -382,12 +401,21 @@ type waitData struct {
 // iterationWait is the ID of the wait for an iteration.
 const iterationWait = "iteration"
 
-// childWait returns the wait for the current iteration.
-func (m *machine) childWait() durable.Wait {
+// childWaits returns the waits for the current iteration, or for the stages of a parallel block.
+func (m *machine) childWaits() (waits []durable.Wait) {
 	data, _ := json.Marshal(waitData{m.from}) //nolint:errchkjson // a number can always be written
-	return durable.Wait{
-		Run: m.about.ID, ID: iterationWait, Kind: durable.WaitChild, Hash: string(m.at.Child), Child: m.at.Child, Asked: time.Now(), Data: data,
+	add := func(id string, child agent.RunID) {
+		waits = append(waits, durable.Wait{
+			Run: m.about.ID, ID: id, Kind: durable.WaitChild, Hash: string(child), Child: child, Asked: time.Now(), Data: data,
+		})
 	}
+	if m.at.Phase != phaseParallel {
+		add(iterationWait, m.at.Child)
+	}
+	for i, child := range m.at.Waiting {
+		add(fmt.Sprintf("%s %d", iterationWait, i+1), child)
+	}
+	return waits
 }
 
 // limitReached returns which limit of the session is used up; empty for none.

@@ -25,6 +25,8 @@ const (
 	phaseStart phase = "start"
 	// phaseRun waits for the run of an iteration.
 	phaseRun phase = "run"
+	// phaseParallel waits for the stages of a parallel block.
+	phaseParallel phase = "parallel"
 	// phaseAfter fires the end of an iteration, and decides what follows.
 	phaseAfter phase = "after"
 	// phaseEnd fires the end of the session, and ends its run.
@@ -41,6 +43,9 @@ type position struct {
 	Iteration int `json:"iteration"`
 	// Child is the run of the iteration.
 	Child agent.RunID `json:"child,omitempty"`
+	// Children are the runs of the stages of a parallel block, Waiting those that have not ended.
+	Children []agent.RunID `json:"children,omitempty"`
+	Waiting  []agent.RunID `json:"waiting,omitempty"`
 	// Error is why the iteration has failed; nil if it has not.
 	Error *string `json:"error,omitempty"`
 	// Decision is the decision of the last iteration, Why its reason; Confirmed counts the decisions in a row to stop.

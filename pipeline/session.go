@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -33,6 +34,8 @@ type SessionOptions struct {
 	IdempotencyKey string
 
 	depth int // the number of pipelines above that have started it
+	// only is the stage of a parallel block that the session runs, and next the stage after the block.
+	only, next string
 }
 
 // The labels of the runs of a session: see durable.Run.Labels.
@@ -53,11 +56,13 @@ type sessionInput struct {
 	Workspace string          `json:"workspace"`
 	Inputs    json.RawMessage `json:"inputs,omitempty"`
 	Depth     int             `json:"depth,omitempty"`
+	Only      string          `json:"only,omitempty"`
+	Next      string          `json:"next,omitempty"`
 }
 
 // Job returns the job for a new session.
 func (p *Pipeline) Job(o SessionOptions) (durable.Job, error) {
-	in := sessionInput{Session: o.Name, Inputs: o.Inputs, Depth: o.depth}
+	in := sessionInput{Session: o.Name, Inputs: o.Inputs, Depth: o.depth, Only: o.only, Next: o.next}
 	var err error
 	if !namePattern.MatchString(o.Name) || len(o.Name) > maxName {
 		err = fmt.Errorf("invalid name %q: use at most %d letters and digits, with . _ or - between them", o.Name, maxName)
@@ -100,6 +105,10 @@ type session struct {
 	limits    agent.Limits
 	inputs    json.RawMessage
 	depth     int
+	// part is set for a stage of a parallel block, which is a session of its own below that of the pipeline; next is then the
+	// stage after the block.
+	part bool
+	next string
 }
 
 // readSession reads the session of a run from a store.
@@ -120,7 +129,18 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 	if err != nil {
 		return nil, &brokenError{err}
 	}
-	return &session{Pipeline: p, name: in.Session, dir: in.Dir, workspace: in.Workspace, limits: limits, inputs: in.Inputs, depth: in.Depth}, nil
+	if in.Only != "" {
+		all := p.each()
+		i := slices.IndexFunc(all, func(s *Stage) bool { return s.Name == in.Only })
+		if i < 0 {
+			return nil, &brokenError{fmt.Errorf("pipeline %q has no stage %q", p.Name, in.Only)}
+		}
+		p.Stages = []Stage{*all[i]}
+	}
+	return &session{
+		Pipeline: p, name: in.Session, dir: in.Dir, workspace: in.Workspace, limits: limits, inputs: in.Inputs, depth: in.Depth,
+		part: in.Only != "", next: in.Next,
+	}, nil
 }
 
 // brokenError is an error of a session that cannot be executed, now or later.

@@ -106,8 +106,11 @@ with file, line and column. The stages of a correct pipeline are listed.`,
 			for i := range loaded.Stages {
 				s := &loaded.Stages[i]
 				what := "agent " + s.Agent
-				if s.Command != nil {
+				switch {
+				case s.Command != nil:
 					what = "command " + s.Command.Argv[0]
+				case len(s.Parallel) > 0:
+					what = fmt.Sprintf("%d stages at the same time", len(s.Parallel))
 				}
 				fmt.Fprintf(w, "  %d\t%s\t%s\t%s\n", i+1, s.Name, timeline.Clean(what), s.Ends())
 			}
@@ -255,7 +258,7 @@ func (k *kept) findSession(ctx context.Context, name string) (durable.Run, error
 		return durable.Run{}, err
 	}
 	for _, about := range found {
-		if about.Demands[sessionDemand] == sessionKey(dir) {
+		if about.Demands[sessionDemand] == sessionKey(dir) && about.Parent == "" {
 			return about, nil
 		}
 	}

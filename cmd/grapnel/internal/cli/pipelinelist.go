@@ -65,7 +65,7 @@ func (k *kept) listSessions(ctx context.Context) ([]pipeline.Status, error) {
 			if err != nil {
 				return nil, err
 			}
-			if about.Demands[sessionDemand] != sessionKey(dir) {
+			if about.Demands[sessionDemand] != sessionKey(dir) || about.Parent != "" {
 				continue
 			}
 			status, err := pipeline.StatusOf(ctx, k.store, about)

@@ -341,14 +341,43 @@ func (s *sessionRun) callbackKey() ([]byte, error) {
 	return key, nil
 }
 
-// follow writes the events of the session until it has ended.
+// follow writes the events of the session, and of its parallel stages, until it has ended.
 func (s *sessionRun) follow(ctx context.Context) error {
-	for e, err := range durable.Watch(ctx, s.kept.store, s.about.ID, s.about.Events) {
+	var others sync.WaitGroup
+	defer others.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	also := func(run agent.RunID, after int64) {
+		others.Go(func() { _ = s.followRun(ctx, run, after, nil) }) // the session itself reports errors
+	}
+	parts, err := s.kept.store.List(ctx, durable.Filter{
+		Parent: s.about.ID, Kind: durable.KindPipeline, Status: []durable.Status{durable.StatusReady, durable.StatusWaiting}, Limit: page,
+	})
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if part.Labels[pipeline.LabelStage] != "" && s.about.Events > 0 {
+			also(part.ID, part.Events)
+		}
+	}
+	return s.followRun(ctx, s.about.ID, s.about.Events, func(run agent.RunID) { also(run, 0) })
+}
+
+// followRun writes the events of a run until it has ended. Part, unless nil, is called with each run of a parallel stage.
+func (s *sessionRun) followRun(ctx context.Context, id agent.RunID, after int64, part func(agent.RunID)) error {
+	for e, err := range durable.Watch(ctx, s.kept.store, id, after) {
 		if err != nil {
 			return err
 		}
 		if err := s.writeEvent(e); err != nil {
 			return err
+		}
+		if e.Name == "pipeline.stage_start" && part != nil {
+			var d sessionEvent
+			if json.Unmarshal(e.Data, &d) == nil {
+				part(d.Run)
+			}
 		}
 		if s.noWait && e.Name == "pipeline.waiting" {
 			return nil
@@ -496,6 +525,8 @@ func (s *sessionRun) writeEvent(e durable.Event) error {
 	switch e.Name {
 	case "pipeline.session_start":
 		text = "session started"
+	case "pipeline.stage_start":
+		text = fmt.Sprintf("%s: started %s", d.Stage, short(d.Run))
 	case "pipeline.iteration_start":
 		text = fmt.Sprintf("%s: started %s", at, short(d.Run))
 	case "pipeline.iteration_complete":
