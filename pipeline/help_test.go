@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
@@ -28,6 +29,7 @@ type bench struct {
 	store  durable.Store
 	global string // the file with the user's hooks
 	driver agent.Driver
+	host   action.Host
 	// asked are the inputs of the agents.
 	asked []string
 }
@@ -70,7 +72,7 @@ func (b *bench) lines(name string) []string {
 // load loads a pipeline.
 func (b *bench) load(text string) *pipeline.Pipeline {
 	b.t.Helper()
-	p, err := pipeline.Load(b.write("pipeline.yaml", text), pipeline.LoadOptions{Global: b.global})
+	p, err := pipeline.Load(b.write("pipeline.yaml", text), pipeline.LoadOptions{Global: b.global, Host: b.host})
 	require.NoError(b.t, err)
 	return p
 }
@@ -88,7 +90,7 @@ func (b *bench) submit(text string) durable.Run {
 // options returns the options of workers.
 func (b *bench) options(keeper *durable.Keeper) pipeline.Options {
 	return pipeline.Options{
-		Pipelines: []string{"p", "child"},
+		Pipelines: []string{"p", "child"}, Host: b.host,
 		Agents: func(_ context.Context, s pipeline.AgentStage) (*agent.Agent, func() error, error) {
 			driver := agent.DriverFunc(func(ctx context.Context, state agent.State) (agent.Step, error) {
 				if state.RunStepCount() == 0 {

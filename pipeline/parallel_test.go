@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -81,4 +82,31 @@ func TestMistakesInLoops(t *testing.T) {
 		_, err := pipeline.Load(b.write("pipeline.yaml", "name: p\nstages: [{name: a, loop: improve}]"), pipeline.LoadOptions{})
 		assert.ErrorContains(t, err, want)
 	}
+}
+
+// AP-71: a pause in a parallel block waits for all of its stages.
+func TestPauseInAParallelBlock(t *testing.T) {
+	b := newBench(t)
+	run := b.submit(`
+name: p
+stages:
+  - name: both
+    parallel:
+      - {name: a, command: {argv: [sh, -c, 'echo "a $ITERATION" >> log']}, termination: {type: fixed, iterations: 2}}
+      - {name: b, command: {argv: [sh, -c, 'until [ -e go ]; do sleep 0.01; done; echo "b $ITERATION" >> log']}, termination: {type: fixed, iterations: 2}}
+  - {name: last, command: {argv: [sh, -c, 'echo last >> log']}, termination: {type: fixed, iterations: 1}}
+`)
+	ran := make(chan error, 1)
+	w := b.worker()
+	go func() { ran <- w.ExecuteReady(t.Context()) }()
+	require.Eventually(t, func() bool { return len(b.lines("log")) > 0 }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, b.store.Signal(t.Context(), run.ID, durable.Signal{Kind: durable.SignalPause}))
+	b.write("work/go", "")
+	require.NoError(t, <-ran)
+	assert.ElementsMatch(t, []string{"a 1", "a 2", "b 1", "b 2"}, b.lines("log"))
+	assert.True(t, b.status(run.ID).Paused)
+	require.NoError(t, b.store.Signal(t.Context(), run.ID, durable.Signal{Kind: durable.SignalResume}))
+	require.NoError(t, b.worker().ExecuteReady(t.Context()))
+	assert.Equal(t, pipeline.Completed, b.status(run.ID).Reason)
+	assert.Equal(t, "last", b.lines("log")[4])
 }

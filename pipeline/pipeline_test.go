@@ -13,9 +13,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
 
@@ -354,4 +356,48 @@ func TestPause(t *testing.T) {
 	require.NoError(t, b.worker().ExecuteReady(t.Context()))
 	assert.Equal(t, pipeline.Completed, b.status(run.ID).Reason)
 	assert.Equal(t, []string{"1 ", "2 be brief", "3 "}, b.lines("log"))
+}
+
+// AP-68, AP-72: an action that runs out of time adds no context, and one that panics has failed. The session continues.
+func TestBrokenActions(t *testing.T) {
+	b := newBench(t)
+	b.host.Funcs = map[string]action.Body{
+		"late": func(ctx context.Context, _ *action.Request) (*action.Decision, error) {
+			<-ctx.Done()
+			return &action.Decision{Decision: hooks.Allow, Context: "too late"}, nil
+		},
+		"panics": func(context.Context, *action.Request) (*action.Decision, error) { panic("broken") },
+	}
+	s := b.run("name: p\nstages:\n  - name: work\n    command: {argv: [sh, -c, 'grep -o \"too late\" >> log; echo \"work $ITERATION\" >> log']}\n    termination: {type: fixed, iterations: 2}\n" + `
+hooks:
+  on_iteration_start:
+    - {type: func, func: late, await: true, timeout: 20ms}
+    - {type: shell, await: true, command: 'echo "late $LAST_HOOK_STATUS" >> log'}
+    - {type: func, func: panics, await: true}
+    - {type: shell, await: true, command: 'echo "panics $LAST_HOOK_STATUS" >> log'}
+`)
+	require.Equal(t, pipeline.Completed, s.Reason, s.Error)
+	assert.Equal(t, []string{"late failed", "panics failed", "work 1", "late failed", "panics failed", "work 2"}, b.lines("log"))
+}
+
+// AP-74: two sessions run at the same time in one worker.
+func TestTwoSessions(t *testing.T) {
+	b := newBench(t)
+	p := b.load("name: p\nstages:\n  - name: meet\n    command: {argv: [sh, -c, 'echo $SESSION >> log; until [ $(wc -l < log) -ge 2 ]; do sleep 0.01; done; echo \"$SESSION $ITERATION\" >> \"$PROGRESS\"']}\n" +
+		"    termination: {type: fixed, iterations: 2}\nhooks: {on_iteration_complete: {type: shell, await: true, command: 'echo \"after $SESSION $ITERATION\" >> \"$PROGRESS\"'}}\n")
+	var jobs []durable.Job
+	for _, name := range []string{"one", "two"} {
+		job, err := p.Job(pipeline.SessionOptions{Name: name, Dir: b.path("sessions", name), Workspace: b.path("work")})
+		require.NoError(t, err)
+		jobs = append(jobs, job)
+	}
+	runs, err := b.store.Submit(t.Context(), jobs...)
+	require.NoError(t, err)
+	require.NoError(t, b.worker().ExecuteReady(t.Context()))
+	for i, name := range []string{"one", "two"} {
+		require.Equal(t, pipeline.Completed, b.status(runs[i].ID).Reason)
+		text, err := os.ReadFile(b.path("sessions", name, "stages", "01-meet", "progress.md"))
+		require.NoError(t, err)
+		assert.Equal(t, strings.ReplaceAll("X 1\nafter X 1\nX 2\nafter X 2\n", "X", name), string(text))
+	}
 }

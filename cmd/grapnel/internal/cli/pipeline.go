@@ -42,8 +42,14 @@ so that it continues after a crash: start it again with the same name.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SuggestionsMinimumDistance = 2
-	registerStore(c, &p.at)
-	c.AddCommand(p.newCheck(), p.newStart(), p.newStatus(), p.newAnswer(agent.Approve), p.newAnswer(agent.RejectAndContinue), p.newPause(), p.newResume(), p.newAbort(), p.newList(), p.newLogs())
+	c.AddCommand(p.newCheck())
+	for _, below := range []*cobra.Command{
+		p.newStart(), p.newStatus(), p.newAnswer(agent.Approve), p.newAnswer(agent.RejectAndContinue), p.newPause(), p.newResume(),
+		p.newAbort(), p.newList(), p.newLogs(),
+	} {
+		registerStore(below, &p.at)
+		c.AddCommand(below)
+	}
 	return c
 }
 

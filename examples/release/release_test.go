@@ -1,4 +1,4 @@
-package pipeline_test
+package release_test
 
 import (
 	"context"
