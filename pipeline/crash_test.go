@@ -16,7 +16,9 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/gate"
+	"github.com/grapnel-go/grapnel/durable/postgres"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/internal/parts"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
 
@@ -146,4 +148,18 @@ func TestKills(t *testing.T) {
 	assert.ElementsMatch(t, want, done)
 	assert.Len(t, b.iterations(run.ID), 9+3, "no iteration, part or child is lost or doubled")
 	t.Logf("%d kills, %d lines were written again", kills, again)
+}
+
+// A session runs on PostgreSQL as on SQLite.
+func TestOnPostgres(t *testing.T) {
+	b := newBench(t)
+	b.write("child.yaml", "name: child\nstages: [{name: c, command: {argv: ['true']}, termination: {type: fixed, iterations: 2}}]")
+	b.write("work/go", "")
+	store, err := postgres.Open(t.Context(), parts.Postgres(t), postgres.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	b.store, b.host = store, parkingHost
+	s := b.finish(b.submit(crashing).ID, gate.Options{})
+	assert.Equal(t, pipeline.Completed, s.Reason, s.Error)
+	assert.Len(t, b.iterations(s.Run), 9+3)
 }

@@ -235,11 +235,20 @@ func (f *sessionFiles) project(ctx context.Context, m *machine) {
 	if err := os.MkdirAll(m.dir, 0o755); err != nil {
 		return
 	}
-	about := m.status()
-	if data, err := json.MarshalIndent(about, "", "  "); err == nil {
-		_ = writeFile(filepath.Join(m.dir, statusFile), append(data, '\n'))
-	}
+	_ = f.writeStatus(m.session, m.status())
 	_ = f.projectEvents(ctx, m.store, m.about.ID, filepath.Join(m.dir, eventsFile))
+}
+
+// writeStatus writes the status of the session.
+func (*sessionFiles) writeStatus(s *session, status Status) error {
+	data, err := json.MarshalIndent(status, "", "  ")
+	if err == nil {
+		err = writeFile(filepath.Join(s.dir, statusFile), append(data, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	return nil
 }
 
 // projectEvents appends the events to the file that it does not have yet.

@@ -101,9 +101,7 @@ func (m *machine) outcomeOf(ctx context.Context, child durable.Run) (o outcome, 
 	if err != nil {
 		return o, err
 	}
-	if o.output = result.Text; len(result.Data) > 0 {
-		o.output = string(result.Data)
-	}
+	o.output = outputText(result)
 	if child.Kind == durable.KindAgent {
 		s, err := durable.Load(ctx, m.store, child.ID)
 		switch {

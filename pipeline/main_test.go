@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
 func TestMain(m *testing.M) {
@@ -16,5 +18,5 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(parts.Tests{M: m})
 }

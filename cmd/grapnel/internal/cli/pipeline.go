@@ -42,10 +42,10 @@ so that it continues after a crash: start it again with the same name.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(p.newCheck())
+	c.AddCommand(p.newInit(), p.newCheck(), p.newGraph())
 	for _, below := range []*cobra.Command{
 		p.newStart(), p.newStatus(), p.newAnswer(agent.Approve), p.newAnswer(agent.RejectAndContinue), p.newPause(), p.newResume(),
-		p.newAbort(), p.newList(), p.newLogs(),
+		p.newAbort(), p.newList(), p.newLogs(), p.newRebuild(),
 	} {
 		registerStore(below, &p.at)
 		c.AddCommand(below)
@@ -111,14 +111,7 @@ with file, line and column. The stages of a correct pipeline are listed.`,
 			fmt.Fprintf(w, "pipeline %s: %d stages\n", loaded.Name, len(loaded.Stages))
 			for i := range loaded.Stages {
 				s := &loaded.Stages[i]
-				what := "agent " + s.Agent
-				switch {
-				case s.Command != nil:
-					what = "command " + s.Command.Argv[0]
-				case len(s.Parallel) > 0:
-					what = fmt.Sprintf("%d stages at the same time", len(s.Parallel))
-				}
-				fmt.Fprintf(w, "  %d\t%s\t%s\t%s\n", i+1, s.Name, timeline.Clean(what), s.Ends())
+				fmt.Fprintf(w, "  %d\t%s\t%s\t%s\n", i+1, s.Name, timeline.Clean(whatRuns(s)), timeline.Clean(s.Ends()))
 			}
 			return w.Flush()
 		},

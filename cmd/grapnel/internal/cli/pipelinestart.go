@@ -179,23 +179,8 @@ func (p *pipelines) resume(ctx context.Context, k *kept, about durable.Run, name
 
 // freeSession releases the runs of a session that a process has left behind. The caller has the lock of the session.
 func (k *kept) freeSession(ctx context.Context, about durable.Run) error {
-	all := []durable.Run{about}
-	for f := (durable.Filter{Parent: about.ID, Status: []durable.Status{durable.StatusRunning, durable.StatusWaiting}, Limit: page}); ; {
-		found, err := k.store.List(ctx, f)
-		if err != nil {
-			return err
-		}
-		all = append(all, found...)
-		if len(found) < page {
-			break
-		}
-		f.Before = found[len(found)-1].ID
-	}
-	for _, r := range all {
-		if r.Owner == "" {
-			continue
-		}
-		lease, err := k.store.Acquire(ctx, r.ID, k.keeper.Owner(), time.Minute, durable.TakeOver)
+	if about.Owner != "" {
+		lease, err := k.store.Acquire(ctx, about.ID, k.keeper.Owner(), time.Minute, durable.TakeOver)
 		if err == nil {
 			err = k.store.Release(ctx, lease, 0)
 		}
@@ -203,7 +188,21 @@ func (k *kept) freeSession(ctx context.Context, about durable.Run) error {
 			return err
 		}
 	}
-	return nil
+	for f := (durable.Filter{Parent: about.ID, Status: []durable.Status{durable.StatusRunning, durable.StatusWaiting}, Limit: page}); ; {
+		found, err := k.store.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, below := range found {
+			if err := k.freeSession(ctx, below); err != nil {
+				return err
+			}
+		}
+		if len(found) < page {
+			return nil
+		}
+		f.Before = found[len(found)-1].ID
+	}
 }
 
 // sessionRun runs a session in this process.
@@ -480,8 +479,11 @@ func (s *sessionRun) buildAgent(ctx context.Context, keeper *durable.Keeper, sta
 	return m.agent, (&builtAgents{parts: []*made{m}}).close, nil
 }
 
-// observe reports what a worker could not do.
+// observe reports what a worker could not do, and agents that wait for a person.
 func (s *sessionRun) observe(e durable.WorkerEvent) {
+	if e.Kind == durable.WorkerReleased && e.Run.Kind == durable.KindAgent && e.Run.Status == durable.StatusWaiting {
+		s.note(fmt.Sprintf("%s waits for an answer: grapnel runs show %s%s", e.Run.Name, short(e.Run.ID), s.kept.place.flag()))
+	}
 	if e.Err != nil {
 		s.note(fmt.Sprintf("%s %s: %v", e.Run.Kind, e.Run.Name, explainError(e.Err)))
 	}

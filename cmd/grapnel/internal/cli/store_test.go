@@ -40,6 +40,7 @@ var storeCommands = map[string][]string{
 	"grapnel pipeline list":       {},
 	"grapnel pipeline logs":       {"friday"},
 	"grapnel pipeline pause":      {"friday"},
+	"grapnel pipeline rebuild":    {"friday"},
 	"grapnel pipeline reject":     {"friday"},
 	"grapnel pipeline resume":     {"friday"},
 	"grapnel pipeline start":      {"pipeline.yaml"},
