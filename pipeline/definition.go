@@ -17,10 +17,20 @@ type Definition struct {
 	// Name is the name of the pipeline. Workers find pipelines by it.
 	Name        string `key:"name,required"`
 	Description string `key:"description"`
+	// Limits limit a session and its iterations together.
+	Limits Limits `key:"limits"`
 	// Stages run in their order.
 	Stages []Stage `key:"stages,required"`
 
 	rules
+}
+
+// Limits are limits of a session. Zero means no limit.
+type Limits struct {
+	Steps  int           `key:"steps,positive"`
+	Tokens int64         `key:"tokens,positive"`
+	Cost   float64       `key:"cost,positive"` // in US dollars
+	Time   time.Duration `key:"time,positive"`
 }
 
 // Stage is a part of a pipeline: an agent or a command that runs again and again.

@@ -196,8 +196,8 @@ func gitFiles(dir string) ([]string, bool) {
 	return slices.DeleteFunc(strings.Split(string(out), "\x00"), func(name string) bool { return name == "" }), true
 }
 
-// changed returns the files that have changed since the current iteration began.
-func (*sessionFiles) changed(s *session, at position) ([]string, error) {
+// changedFiles returns the files that have changed since the current iteration began.
+func (*sessionFiles) changedFiles(s *session, at position) ([]string, error) {
 	data, err := os.ReadFile(s.file(at.Stage, at.Iteration, treeFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -85,9 +85,9 @@ func (m *machine) now() time.Time {
 	return now
 }
 
-// park records that the run waits for a gate. What has happened since the last position is repeated from its records when
+// waitForGate records that the run waits for a gate. What has happened since the last position is repeated from its records when
 // the gate has its answer.
-func (m *machine) park(ctx context.Context) error {
+func (m *machine) waitForGate(ctx context.Context) error {
 	open := m.at.Open
 	m.at = m.last
 	m.at.Open = open

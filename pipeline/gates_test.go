@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -187,8 +188,22 @@ func TestPeopleAtGates(t *testing.T) {
 
 // Sessions that wait at a gate hold no goroutine.
 func TestWaitingSessionsHoldNoGoroutine(t *testing.T) {
+	const n = 100
 	b := newBench(t)
+	p, err := pipeline.Load(b.write("pipeline.yaml", gated(filed)), pipeline.LoadOptions{Host: parkingHost})
+	require.NoError(t, err)
+	var jobs []durable.Job
+	for i := range n {
+		job, err := p.Job(pipeline.SessionOptions{Name: fmt.Sprint("s", i), Dir: b.path("sessions", fmt.Sprint(i)), Workspace: b.path("work")})
+		require.NoError(t, err)
+		jobs = append(jobs, job)
+	}
+	_, err = b.store.Submit(t.Context(), jobs...)
+	require.NoError(t, err)
 	before := runtime.NumGoroutine()
-	b.park(gated(filed))
+	require.NoError(t, b.parking().ExecuteReady(t.Context()))
+	waits, err := b.store.OpenWaits(t.Context(), durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitFile}, Limit: 2 * n})
+	require.NoError(t, err)
+	assert.Len(t, waits, n)
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+5 }, time.Minute, 10*time.Millisecond)
 }

@@ -49,6 +49,7 @@ func (m *machine) iterationJob() (durable.Job, error) {
 		job.Input, err = json.Marshal(commandInput{variables, m.at.Context, m.inputs})
 	} else {
 		named := m.inputTexts()
+		maps.Copy(named, m.outputTexts(stage.Prompt))
 		maps.Copy(named, variables)
 		text := expand(stage.Prompt, named)
 		input := []agent.Message{agent.UserText(text)}
@@ -72,7 +73,7 @@ func (m *machine) iterationJob() (durable.Job, error) {
 	return job, nil
 }
 
-var variablePattern = regexp.MustCompile(`\$\{([A-Z_]+|inputs\.[A-Za-z0-9_-]+)\}`)
+var variablePattern = regexp.MustCompile(`\$\{([A-Z_]+|(?:inputs|outputs)\.[A-Za-z0-9._-]+)\}`)
 
 // expand replaces ${NAME} by the value of a variable. Unknown names stay.
 func expand(text string, variables map[string]string) string {
@@ -82,6 +83,25 @@ func expand(text string, variables map[string]string) string {
 		}
 		return name
 	})
+}
+
+// outputTexts returns the last outputs of the stages that a prompt names as outputs.NAME.
+func (m *machine) outputTexts(prompt string) map[string]string {
+	texts := map[string]string{}
+	for i := range m.Stages {
+		name := "outputs." + m.Stages[i].Name
+		if !strings.Contains(prompt, "${"+name+"}") {
+			continue
+		}
+		all, _ := filepath.Glob(filepath.Join(m.stageDir(i), "iterations", "*", outputFile)) // no output is an empty text
+		if len(all) == 0 {
+			texts[name] = ""
+			continue
+		}
+		text, _ := os.ReadFile(slices.Max(all))
+		texts[name] = strings.TrimSpace(strings.ToValidUTF8(string(text), "\uFFFD"))
+	}
+	return texts
 }
 
 func joinLines(lines []string) string { return strings.Join(lines, "\n") }
@@ -206,7 +226,7 @@ func (m *machine) listQueue(ctx context.Context) (left bool, err error) {
 	}
 	var stdout, stderr limitedBuffer
 	done, err := process.Run(ctx, process.Command{
-		Path: path, Args: argv, Dir: m.workspace, Env: listed(environment(nil, nil, m.variables(nil))),
+		Path: path, Args: argv, Dir: m.workspace, Env: asList(environment(nil, nil, m.variables(nil))),
 		Stdout: &stdout, Stderr: &stderr, Timeout: queueTimeout, Grace: 2 * time.Second,
 	})
 	switch {
@@ -264,8 +284,8 @@ func environment(inherit []string, own, variables map[string]string) map[string]
 	return all
 }
 
-// listed returns an environment as a list, in the order of the names.
-func listed(environment map[string]string) (all []string) {
+// asList returns an environment as a list, in the order of the names.
+func asList(environment map[string]string) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(environment)) {
 		all = append(all, name+"="+environment[name])
 	}

@@ -72,7 +72,7 @@ func Load(path string, o LoadOptions) (*Pipeline, error) {
 		return nil, fmt.Errorf("load pipeline: %w", err)
 	}
 	o.Host.Spawner = noSpawner{}
-	p, err := load(path, o)
+	p, err := loadOne(path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func Load(path string, o LoadOptions) (*Pipeline, error) {
 		at, err := findFile(s.pipeline, "pipelines", filepath.Join(filepath.Dir(path), "-"), o.Folder)
 		var child *Pipeline
 		if err == nil {
-			child, err = load(at, o)
+			child, err = loadOne(at, o)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: pipeline: %w", s.file, s.line, err)
@@ -107,8 +107,8 @@ type spawn struct {
 	line           int
 }
 
-// load reads one pipeline.
-func load(path string, o LoadOptions) (*Pipeline, error) {
+// loadOne reads one pipeline.
+func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 	src := source{Path: path, Files: map[string]string{}, Agents: map[string]string{}, Loops: map[string]string{}}
 	text, err := yamlfile.Read(path)
 	if err != nil {

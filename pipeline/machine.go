@@ -57,7 +57,7 @@ func (m *machine) run(ctx context.Context) error {
 		}
 	}
 	if errors.Is(err, errParked) && ctx.Err() == nil {
-		return m.park(ctx)
+		return m.waitForGate(ctx)
 	}
 	if ctx.Err() != nil {
 		return nil // the run is suspended or cancelled, or another process has it
@@ -76,7 +76,7 @@ func (m *machine) step(ctx context.Context) (wait bool, err error) {
 	case phaseStart:
 		return m.start(ctx)
 	case phaseRun:
-		return m.observe(ctx)
+		return m.recordOutcome(ctx)
 	case phaseParallel:
 		return m.observeParallel(ctx)
 	case phaseAfter:
@@ -193,8 +193,8 @@ func (m *machine) awaitChild(ctx context.Context) (wait bool, err error) {
 	return true, nil
 }
 
-// observe reads how the iteration has ended, and records it. If it has not ended, the run waits again.
-func (m *machine) observe(ctx context.Context) (wait bool, err error) {
+// recordOutcome reads how the iteration has ended, and records it. If it has not ended, the run waits again.
+func (m *machine) recordOutcome(ctx context.Context) (wait bool, err error) {
 	child, err := m.store.Run(ctx, m.at.Child)
 	if errors.Is(err, durable.ErrNotFound) {
 		return false, &brokenError{fmt.Errorf("the run %s of iteration %d of stage %q was deleted", m.at.Child, m.at.Iteration, m.stage().Name)}
@@ -214,7 +214,7 @@ func (m *machine) observe(ctx context.Context) (wait bool, err error) {
 	}
 	m.at.Phase, m.at.Error, m.at.Decision, m.at.Why = phaseAfter, o.failure, o.decision, o.why
 	m.at.Spent = m.at.Spent.plus(o.spent)
-	if m.at.Changed, err = m.files.changed(m.session, m.at); err != nil {
+	if m.at.Changed, err = m.files.changedFiles(m.session, m.at); err != nil {
 		return false, err
 	}
 	switch {

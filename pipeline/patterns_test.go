@@ -134,6 +134,6 @@ func TestPatterns(t *testing.T) {
 		s := b.pattern("pipeline-14-review-before-deploy.yaml", counted("plan", 1)+counted("work", 1)+counted("deploy", 1), &receiver{t: t})
 		require.Equal(t, pipeline.Completed, s.Reason, s.Error)
 		assert.Equal(t, []string{"plan 1", "work 1", "reviewed", "deploy 1"}, b.lines("log"))
-		assert.Contains(t, b.lines("review")[0], filepath.Join("02-work", "iterations", "001", "output.txt"))
+		assert.Contains(t, b.lines("review")[0], filepath.Join("02-work", "iterations", "0001", "output.txt"))
 	})
 }

@@ -59,7 +59,7 @@ func TestPoints(t *testing.T) {
 		"on_stage_complete demo work/1 of 1 next=",
 		"on_session_complete demo work/1 of 1 next=",
 	}, b.lines("log"))
-	output, err := os.ReadFile(b.path("sessions", "demo", "stages", "01-plan", "iterations", "002", "output.txt"))
+	output, err := os.ReadFile(b.path("sessions", "demo", "stages", "01-plan", "iterations", "0002", "output.txt"))
 	require.NoError(t, err)
 	assert.Equal(t, "made 2\n", string(output))
 	runs := b.iterations(s.Run)
@@ -94,7 +94,7 @@ func TestFailedIterations(t *testing.T) {
 				assert.Equal(t, pipeline.Failed, s.Reason)
 				assert.Contains(t, s.Error, `iteration 1 of stage "work" failed: the command exited with code 3: oops`)
 			}
-			out := b.path("sessions", "demo", "stages", "01-work", "iterations", "002", "output.txt")
+			out := b.path("sessions", "demo", "stages", "01-work", "iterations", "0002", "output.txt")
 			assert.Equal(t, tc.want, strings.Split(strings.ReplaceAll(strings.Join(b.lines("log"), "\n"), out, "OUT"), "\n"))
 		})
 	}
@@ -201,7 +201,7 @@ func TestTermination(t *testing.T) {
 		"a judgment":                  {decides, "{type: judgment}", 3, pipeline.Completed, ""},
 		"a judgment, confirmed once":  {decides, "{type: judgment, confirmations: 1}", 2, pipeline.Completed, ""},
 		"a judgment that never comes": {"true", "{type: judgment}", 4, pipeline.MaxIterations, ""},
-		"a decision that is none":     {`echo '{"decision":"perhaps"}' > "$STATUS"`, "{type: judgment}", 1, pipeline.Failed, `unknown decision "perhaps": expected continue or stop`},
+		"an unknown decision":         {`echo '{"decision":"perhaps"}' > "$STATUS"`, "{type: judgment}", 1, pipeline.Failed, `unknown decision "perhaps": expected continue or stop`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -318,6 +318,25 @@ func TestCancel(t *testing.T) {
 	assert.Equal(t, pipeline.Cancelled, s.Reason)
 	assert.Equal(t, durable.StatusCancelled, b.iterations(run.ID)[0].Status)
 	assert.Equal(t, []string{"on_session_start ", "on_iteration_start ", "began"}, b.lines("log"))
+}
+
+// The limits of a pipeline hold for its sessions, and a prompt can have the inputs of the session and the outputs of stages.
+func TestInputsOutputsAndLimits(t *testing.T) {
+	b := newBench(t)
+	b.driver = agenttest.Script(agenttest.Say("done"))
+	p := b.load("name: p\nlimits: {steps: 5, time: 1h}\nstages:\n" + counted("plan", 2) +
+		"  - {name: a, agent: a, prompt: '${inputs.what}: ${outputs.plan}, ${outputs.none}', termination: {type: fixed, iterations: 9}}\n")
+	job, err := p.Job(pipeline.SessionOptions{
+		Name: "demo", Dir: b.path("sessions", "demo"), Workspace: b.path("work"), Inputs: json.RawMessage(`{"what": "Now do", "n": 3}`),
+	})
+	require.NoError(t, err)
+	runs, err := b.store.Submit(t.Context(), job)
+	require.NoError(t, err)
+	require.NoError(t, b.worker().ExecuteReady(t.Context()))
+	assert.Equal(t, pipeline.LimitReached, b.status(runs[0].ID).Reason)
+	assert.Equal(t, 5, b.status(runs[0].ID).Steps)
+	assert.Equal(t, "Now do: made 2, ${outputs.none}", b.asked[0])
+	assert.Len(t, b.asked, 5)
 }
 
 // The limits of a session count what its iterations have used.

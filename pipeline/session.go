@@ -24,7 +24,7 @@ type SessionOptions struct {
 	// Demands are labels that a worker must have to execute the session and its iterations. They must select workers that
 	// have the directories.
 	Demands map[string]string
-	// Limits limit the session and its iterations together.
+	// Limits limit the session and its iterations together, in addition to those of the pipeline.
 	Limits agent.Limits
 	// By is the verified name of who starts the session.
 	By string
@@ -90,7 +90,7 @@ func (p *Pipeline) Job(o SessionOptions) (durable.Job, error) {
 		return durable.Job{}, fmt.Errorf("session of pipeline %q: %w", p.Name, err)
 	}
 	return durable.Job{
-		Kind: durable.KindPipeline, Name: p.Name, Version: p.hash()[:12], Session: agent.SessionID(o.Name), Input: data, By: o.By, Limits: o.Limits, Demands: o.Demands,
+		Kind: durable.KindPipeline, Name: p.Name, Version: p.hash()[:12], Session: agent.SessionID(o.Name), Input: data, By: o.By, Limits: o.Limits.Merge(agent.Limits(p.Limits)), Demands: o.Demands,
 		Labels: map[string]string{LabelPipeline: p.Name, LabelSession: o.Name}, IdempotencyKey: o.IdempotencyKey,
 	}, nil
 }
@@ -160,7 +160,7 @@ func (s *session) progress(stage int) string { return filepath.Join(s.stageDir(s
 
 // iterationDir returns the directory of an iteration.
 func (s *session) iterationDir(stage, iteration int) string {
-	return filepath.Join(s.stageDir(stage), "iterations", fmt.Sprintf("%03d", iteration))
+	return filepath.Join(s.stageDir(stage), "iterations", fmt.Sprintf("%04d", iteration))
 }
 
 // The names of files.

@@ -42,7 +42,7 @@ func spawnID(s action.SpawnStart) string {
 	return fmt.Sprintf("spawn %s %s/%d by %s, attempt %d", s.Point, s.Run.Stage, s.Run.Iteration, s.Hook, s.Attempt)
 }
 
-// submitChild starts a pipeline that nobody awaits.
+// submitChild starts a pipeline that no rule awaits.
 func (m *machine) submitChild(ctx context.Context, start action.SpawnStart) error {
 	job, err := m.spawnJob(start)
 	if err != nil {

@@ -33,6 +33,8 @@ type Status struct {
 	Steps  int     `json:"steps,omitempty"`
 	Tokens int64   `json:"tokens,omitempty"`
 	Cost   float64 `json:"cost,omitempty"`
+	// Parts are the stages of a parallel block that runs.
+	Parts []Status `json:"parts,omitempty"`
 	// WaitsFor are the gates that the session waits for.
 	WaitsFor []WaitingGate `json:"waits_for,omitempty"`
 	// Dir is the directory of the session.
@@ -63,6 +65,17 @@ func StatusOf(ctx context.Context, store durable.Store, about durable.Run) (Stat
 	}
 	out := s.status(about, at)
 	out.WaitsFor = waitsFor(waits)
+	for _, id := range at.Children {
+		part, err := store.Run(ctx, id)
+		if err != nil {
+			return out, err
+		}
+		status, err := StatusOf(ctx, store, part)
+		if err != nil {
+			return out, err
+		}
+		out.Parts = append(out.Parts, status)
+	}
 	return out, nil
 }
 

@@ -182,12 +182,12 @@ be approved, only rejected.`
 				if err != nil {
 					return err
 				}
-				if len(status.WaitsFor) == 0 {
+				if len(gatesOf(status)) == 0 {
 					return &usageError{fmt.Errorf("session %q waits for no gate: it is %s", args[0], status.Status)}
 				}
-				for _, g := range status.WaitsFor {
+				for _, g := range gatesOf(status) {
 					answer := agent.Approval{Verdict: verdict, Reason: reason, By: userName(), Identity: identityName()}
-					if err := durable.Approve(c.Context(), k.store, about.ID, g.Wait, answer); err != nil {
+					if err := durable.Approve(c.Context(), k.store, g.run, g.Wait, answer); err != nil {
 						return err
 					}
 				}
@@ -197,6 +197,26 @@ be approved, only rejected.`
 	}
 	c.Flags().StringVar(&reason, "reason", "", "a `sentence` that says why")
 	return c
+}
+
+// openGate is a gate that a session, or a stage of its parallel block, waits for.
+type openGate struct {
+	pipeline.WaitingGate
+
+	run agent.RunID
+}
+
+// gatesOf returns the open gates of a session and of the stages of its parallel block.
+func gatesOf(s pipeline.Status) (all []openGate) {
+	for _, g := range s.WaitsFor {
+		if g.For != durable.WaitChild {
+			all = append(all, openGate{g, s.Run})
+		}
+	}
+	for _, part := range s.Parts {
+		all = append(all, gatesOf(part)...)
+	}
+	return all
 }
 
 func (p *pipelines) newAbort() *cobra.Command {
@@ -288,7 +308,10 @@ func (p *pipelines) writeStatus(s pipeline.Status) error {
 	if s.Decision != "" {
 		line("decision", strings.TrimSuffix(s.Decision+": "+s.Why, ": "))
 	}
-	for _, g := range s.WaitsFor {
+	for _, part := range s.Parts {
+		line("  "+part.Stage, fmt.Sprintf("%s, iteration %d of at most %d", part.Status, part.Iteration, part.MaxIterations))
+	}
+	for _, g := range gatesOf(s) {
 		line("waits for", strings.TrimSuffix(fmt.Sprintf("%s of %s, until %s: %s", g.For, g.Hook, g.Deadline.Local().Format(time.DateTime), g.Reason), ": "))
 	}
 	line("error", s.Error)

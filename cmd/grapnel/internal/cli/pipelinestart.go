@@ -31,6 +31,7 @@ const sessionDemand = "grapnel.session"
 
 func (p *pipelines) newStart() *cobra.Command {
 	var session string
+	var inputs []string
 	var look sessionLook
 	c := &cobra.Command{
 		Use:   "start FILE",
@@ -49,16 +50,33 @@ Without an end the exit code is 7, or 6 when the session waits for a gate.`,
   grapnel pipeline start pipeline.yaml --session friday --json`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error { return p.start(ctx, args[0], session, look) })
+			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error { return p.start(ctx, args[0], session, inputs, look) })
 		},
 	}
 	c.Flags().StringVar(&session, "session", "", "the `name` of the session; the default is the name of the pipeline")
+	c.Flags().StringArrayVar(&inputs, "input", nil, "an input of the session, as `NAME=VALUE`: ${inputs.NAME} in prompts (may be repeated)")
 	look.register(c)
 	return c
 }
 
+// inputsOf returns the inputs of flags as a JSON object; nil for none.
+func inputsOf(flags []string) (json.RawMessage, error) {
+	if len(flags) == 0 {
+		return nil, nil
+	}
+	values := map[string]string{}
+	for _, flag := range flags {
+		name, value, ok := strings.Cut(flag, "=")
+		if _, twice := values[name]; !ok || name == "" || twice {
+			return nil, fmt.Errorf("--input is %q: it must be NAME=VALUE, each name once", flag)
+		}
+		values[name] = value
+	}
+	return json.Marshal(values)
+}
+
 // start runs a session until it has ended or is suspended.
-func (p *pipelines) start(ctx context.Context, path, session string, look sessionLook) error {
+func (p *pipelines) start(ctx context.Context, path, session string, inputs []string, look sessionLook) error {
 	loaded, err := loadPipeline(path)
 	if err != nil {
 		return err
@@ -68,8 +86,12 @@ func (p *pipelines) start(ctx context.Context, path, session string, look sessio
 	if err != nil {
 		return err
 	}
+	given, err := inputsOf(inputs)
+	if err != nil {
+		return &usageError{err}
+	}
 	job, err := loaded.Job(pipeline.SessionOptions{
-		Name: name, Dir: dir, Demands: map[string]string{sessionDemand: sessionKey(dir)}, By: identityName(), IdempotencyKey: "session " + sessionKey(dir),
+		Inputs: given, Name: name, Dir: dir, Demands: map[string]string{sessionDemand: sessionKey(dir)}, By: identityName(), IdempotencyKey: "session " + sessionKey(dir),
 	})
 	if err != nil {
 		return &usageError{err}
@@ -275,7 +297,7 @@ func (s *sessionRun) run(ctx context.Context) error {
 	return s.finish(context.WithoutCancel(ctx))
 }
 
-// key is the label of the workers of the session.
+// key returns the label of the workers of the session.
 func (s *sessionRun) key() string { return s.about.Demands[sessionDemand] }
 
 // The files of a session with the address of its callbacks, so that links stay valid over a restart, and with the secret of
@@ -453,7 +475,7 @@ func (s *sessionRun) finish(ctx context.Context) error {
 			s.note(fmt.Sprintf("Session %s is paused: \"grapnel pipeline resume %s%s\" continues it.", status.Session, status.Session, s.kept.place.flag()))
 			return nil
 		}
-		if len(status.WaitsFor) > 0 {
+		if len(gatesOf(status)) > 0 {
 			s.note(fmt.Sprintf("Session %s waits for a gate: start it again to continue it.", status.Session))
 			return &exitError{exitParked}
 		}
