@@ -119,5 +119,9 @@ func (s *session) status(about durable.Run, at position) Status {
 func (m *machine) status() Status {
 	about := m.about
 	about.Status, about.Updated = m.stored, time.Now()
-	return m.session.status(about, m.at)
+	out := m.session.status(about, m.at)
+	if m.stored == durable.StatusWaiting {
+		out.WaitsFor = waitsFor(m.parked)
+	}
+	return out
 }

@@ -42,7 +42,7 @@ so that it continues after a crash: start it again with the same name.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(p.newInit(), p.newCheck(), p.newGraph())
+	c.AddCommand(p.newInit(), p.newCheck(), p.newGraph(), p.newDryRun())
 	for _, below := range []*cobra.Command{
 		p.newStart(), p.newStatus(), p.newAnswer(agent.Approve), p.newAnswer(agent.RejectAndContinue), p.newPause(), p.newResume(),
 		p.newAbort(), p.newList(), p.newLogs(), p.newRebuild(),
@@ -303,7 +303,11 @@ func (p *pipelines) writeStatus(s pipeline.Status) error {
 	}
 	line("status", status)
 	if s.Stage != "" {
-		line("stage", fmt.Sprintf("%s, iteration %d of at most %d", s.Stage, s.Iteration, s.MaxIterations))
+		stage := s.Stage
+		if s.MaxIterations > 0 { // a parallel block has no iterations
+			stage += fmt.Sprintf(", iteration %d of at most %d", s.Iteration, s.MaxIterations)
+		}
+		line("stage", stage)
 	}
 	if s.Decision != "" {
 		line("decision", strings.TrimSuffix(s.Decision+": "+s.Why, ": "))

@@ -1,13 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -121,6 +126,63 @@ func mermaidText(text string) string {
 		lines[i] = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\"", "&quot;").Replace(timeline.Clean(line))
 	}
 	return "\"" + strings.Join(lines, "<br/>") + "\""
+}
+
+func (p *pipelines) newDryRun() *cobra.Command {
+	var session string
+	c := &cobra.Command{
+		Use:   "dry-run FILE",
+		Short: "Show which commands and hooks would run, and with which variables",
+		Long: `Show what a session would run, stage by stage, and run nothing: the agent or the command, the variables of the first iteration, and
+the hooks at each point in their order, with their conditions.`,
+		Example: "  grapnel pipeline dry-run pipeline.yaml",
+		Args:    oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			loaded, err := loadPipeline(args[0])
+			if err != nil {
+				return err
+			}
+			name := sessionName(session, loaded)
+			dir, err := sessionDir(name)
+			if err != nil {
+				return err
+			}
+			plan, err := loaded.Plan(pipelineHost(), pipeline.SessionOptions{Name: name, Dir: dir})
+			if err != nil {
+				return &usageError{err}
+			}
+			w := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
+			for _, s := range plan {
+				writePlanned(w, s)
+			}
+			return w.Flush()
+		},
+	}
+	c.Flags().StringVar(&session, "session", "", "the `name` of the session; the default is the name of the pipeline")
+	return c
+}
+
+// writePlanned writes what would run in a stage.
+func writePlanned(w io.Writer, s pipeline.PlannedStage) {
+	fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, timeline.Clean(whatRuns(s.Stage)), timeline.Clean(s.Ends()))
+	if len(s.Parallel) == 0 {
+		for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
+			if value := s.Variables[name]; value != "" {
+				fmt.Fprintf(w, "  %s=%s\n", name, shellWord(value))
+			}
+		}
+	}
+	for _, r := range s.Hooks {
+		what := cmp.Or(r.Action, r.Decision)
+		if r.Action != "" && r.Await {
+			what += ", awaited"
+		}
+		when := ""
+		if r.When != "" {
+			when = "when " + r.When
+		}
+		fmt.Fprintf(w, "  %s\t%s/%s\t%s\t%s\n", r.Point, r.Policy, r.ID, what, timeline.Clean(when))
+	}
 }
 
 func (p *pipelines) newRebuild() *cobra.Command {

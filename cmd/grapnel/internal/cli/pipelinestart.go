@@ -365,11 +365,11 @@ func (s *sessionRun) callbackKey() ([]byte, error) {
 // follow writes the events of the session, and of its parallel stages, until it has ended.
 func (s *sessionRun) follow(ctx context.Context) error {
 	var others sync.WaitGroup
+	below, cancel := context.WithCancel(ctx)
 	defer others.Wait()
-	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	also := func(run agent.RunID, after int64) {
-		others.Go(func() { _ = s.followRun(ctx, run, after, nil) }) // the session itself reports errors
+		others.Go(func() { _ = s.followRun(below, run, after, nil) }) // the session itself reports errors
 	}
 	parts, err := s.kept.store.List(ctx, durable.Filter{
 		Parent: s.about.ID, Kind: durable.KindPipeline, Status: []durable.Status{durable.StatusReady, durable.StatusWaiting}, Limit: page,
@@ -382,7 +382,10 @@ func (s *sessionRun) follow(ctx context.Context) error {
 			also(part.ID, part.Events)
 		}
 	}
-	return s.followRun(ctx, s.about.ID, s.about.Events, func(run agent.RunID) { also(run, 0) })
+	if err = s.followRun(ctx, s.about.ID, s.about.Events, func(run agent.RunID) { also(run, 0) }); err == nil && !s.noWait {
+		others.Wait() // they have ended, but their last events may not be written
+	}
+	return err
 }
 
 // followRun writes the events of a run until it has ended. Part, unless nil, is called with each run of a parallel stage.
@@ -390,6 +393,9 @@ func (s *sessionRun) followRun(ctx context.Context, id agent.RunID, after int64,
 	for e, err := range durable.Watch(ctx, s.kept.store, id, after) {
 		if err != nil {
 			return err
+		}
+		if part == nil && e.Name == "pipeline.session_complete" && !s.asJSON {
+			continue // a stage is no session for the user
 		}
 		if err := s.writeEvent(e); err != nil {
 			return err
@@ -568,7 +574,7 @@ func (s *sessionRun) writeEvent(e durable.Event) error {
 	case "pipeline.waiting":
 		text = fmt.Sprintf("waits for a gate: %s", strings.TrimSuffix(d.For+": "+d.Why, ": "))
 	case "pipeline.stage_complete":
-		text = fmt.Sprintf("%s: stage complete after %d: %s", d.Stage, d.Iteration, d.Why)
+		text = strings.TrimSuffix(at, " 0") + ": stage complete: " + d.Why
 	case "pipeline.session_complete":
 		text = "session ended: " + d.Reason
 	case "hook.failed", "hook.blocked", "hook.timeout":
