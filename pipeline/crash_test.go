@@ -84,6 +84,25 @@ hooks:
 // Two workers are killed at random moments until the session has ended: nothing is lost, and nothing happens twice under
 // two keys.
 func TestKills(t *testing.T) {
+	t.Parallel()
+	most := 8
+	switch {
+	case os.Getenv("GRAPNEL_CRASH_RUNS") != "": // "make crash"
+		most = 200
+	case testing.Short():
+		most = 2
+	}
+	kills, again := 0, 0
+	for kills < most {
+		k, a := killSession(t, most-kills)
+		kills, again = kills+k, again+a
+	}
+	t.Logf("%d kills, %d lines were written again", kills, again)
+}
+
+// killSession runs a session while at most so many workers are killed, and checks what it has done.
+func killSession(t *testing.T, most int) (kills, again int) {
+	t.Helper()
 	b := newBench(t)
 	b.write("child.yaml", "name: child\nstages: [{name: c, command: {argv: [sh, -c, 'echo \"$GRAPNEL_IDEMPOTENCY_KEY child $ITERATION\" >> log; echo spawned']}, termination: {type: fixed, iterations: 2}}]")
 	b.write("work/go", "")
@@ -97,10 +116,6 @@ func TestKills(t *testing.T) {
 		cmd.Stderr = os.Stderr
 		require.NoError(t, cmd.Start())
 		return cmd
-	}
-	most, kills := 8, 0
-	if testing.Short() {
-		most = 2
 	}
 	workers := []*exec.Cmd{start(), start()}
 	late := time.Now().Add(10 * time.Minute)
@@ -129,7 +144,6 @@ func TestKills(t *testing.T) {
 		}
 	}
 	keys := map[string]string{} // by what was done
-	again := 0
 	for _, line := range b.lines("log") {
 		key, what, _ := strings.Cut(line, " ")
 		if key == "" { // the output of the child ends with a new line
@@ -147,7 +161,7 @@ func TestKills(t *testing.T) {
 	}
 	assert.ElementsMatch(t, want, done)
 	assert.Len(t, b.iterations(run.ID), 9+3, "no iteration, part or child is lost or doubled")
-	t.Logf("%d kills, %d lines were written again", kills, again)
+	return kills, again
 }
 
 // A session runs on PostgreSQL as on SQLite.

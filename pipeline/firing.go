@@ -133,7 +133,10 @@ func (m *machine) repeatOpen(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, _, err := m.firePoint(ctx, scope, at, hooks.Pipeline{}); err != nil && ctx.Err() != nil {
+		mark := m.events.mark()
+		_, _, err = m.firePoint(ctx, scope, at, hooks.Pipeline{})
+		m.events.drop(mark) // they were written the first time
+		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}

@@ -68,7 +68,7 @@ func (m *machine) iterationJob() (durable.Job, error) {
 		job.Limits = agent.Limits{Time: job.Limits.Time}
 	}
 	job.Labels = map[string]string{
-		LabelPipeline: m.Name, LabelSession: m.name, LabelStage: stage.Name, LabelIteration: strconv.Itoa(m.at.Iteration),
+		LabelPipeline: m.Name, LabelSession: m.name, durable.LabelStage: stage.Name, durable.LabelIteration: strconv.Itoa(m.at.Iteration),
 	}
 	return job, nil
 }

@@ -28,10 +28,8 @@ const fileFormat = 1
 type Pipeline struct {
 	Definition
 
-	source source
-	// spawned are the places where its hooks start pipelines, and others the names of all pipelines that may be started.
-	spawned []spawn
-	others  []string
+	source  source
+	spawned []spawn // the places where its hooks start pipelines
 }
 
 // source is what a session keeps of its pipeline, so that a later change of a file does not change the session.
@@ -93,7 +91,6 @@ func Load(path string, o LoadOptions) (*Pipeline, error) {
 		}
 		all[s.pipeline] = child.source
 		waiting = append(waiting, child.spawned...)
-		p.others = append(p.others, child.Name)
 	}
 	if len(all) > 0 {
 		p.source.Pipelines = all
@@ -278,9 +275,6 @@ func (s *Stage) readLoop(path, text string) error {
 	s.take(loop, path)
 	return file.Err()
 }
-
-// Names returns the names of the pipeline and of those that its hooks may start: see Options.Pipelines.
-func (p *Pipeline) Names() []string { return append([]string{p.Name}, p.others...) }
 
 // Agents returns the stages whose agents have files, without their workspace and tools.
 func (p *Pipeline) Agents() (all []AgentStage) {

@@ -30,7 +30,7 @@ func (m *machine) startParallel(ctx context.Context) (wait bool, err error) {
 			return false, err
 		}
 		job.ID, job.Parent, job.Root, job.Priority, job.Version = agent.NewRunID(), m.about.ID, m.about.Root, m.about.Priority, m.about.Version
-		job.Labels[LabelStage] = s.Name
+		job.Labels[durable.LabelStage] = s.Name
 		jobs = append(jobs, job)
 		m.at.Children = append(m.at.Children, job.ID)
 		d := m.eventData(eventData{Run: job.ID})

@@ -63,13 +63,13 @@ func rebuildChildren(ctx context.Context, store durable.Store, s *session, about
 
 // rebuildOutput writes the output of an iteration.
 func rebuildOutput(ctx context.Context, store durable.Store, s *session, child durable.Run) error {
-	stage, err := s.find(child.Labels[LabelStage])
+	stage, err := s.find(child.Labels[durable.LabelStage])
 	if err != nil {
 		return err
 	}
-	iteration, err := strconv.Atoi(child.Labels[LabelIteration])
+	iteration, err := strconv.Atoi(child.Labels[durable.LabelIteration])
 	if err != nil {
-		return fmt.Errorf("run %s: the label %s: %w", child.ID, LabelIteration, err)
+		return fmt.Errorf("run %s: the label %s: %w", child.ID, durable.LabelIteration, err)
 	}
 	result, err := durable.ResultOf(ctx, store, child.ID)
 	if err != nil {

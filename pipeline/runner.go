@@ -156,7 +156,7 @@ func (r *runners) stageOf(ctx context.Context, about durable.Run) (*session, int
 	if err != nil {
 		return nil, 0, fmt.Errorf("run %s: the session of the iteration: %w", about.ID, err)
 	}
-	stage, err := s.find(about.Labels[LabelStage])
+	stage, err := s.find(about.Labels[durable.LabelStage])
 	if err != nil {
 		return nil, 0, fmt.Errorf("run %s: %w", about.ID, err)
 	}
@@ -249,9 +249,9 @@ func (s *session) command(stage int, variables map[string]string) (command.Comma
 
 // prepareCommand removes a decision that an earlier attempt of the command has written.
 func (s *session) prepareCommand(stage int, about durable.Run) error {
-	iteration, err := strconv.Atoi(about.Labels[LabelIteration])
+	iteration, err := strconv.Atoi(about.Labels[durable.LabelIteration])
 	if err != nil {
-		return fmt.Errorf("run %s: the label %s: %w", about.ID, LabelIteration, err)
+		return fmt.Errorf("run %s: the label %s: %w", about.ID, durable.LabelIteration, err)
 	}
 	err = os.Remove(s.file(stage, iteration, decisionFile))
 	if errors.Is(err, os.ErrNotExist) {

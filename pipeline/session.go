@@ -38,14 +38,11 @@ type SessionOptions struct {
 	only, next string
 }
 
-// The labels of the runs of a session: see durable.Run.Labels.
+// The labels of the runs of a session, besides durable.LabelStage and durable.LabelIteration.
 const (
 	// LabelPipeline is the name of the pipeline, LabelSession that of the session.
 	LabelPipeline = "pipeline"
 	LabelSession  = "pipeline.session"
-	// LabelStage and LabelIteration are the position of an iteration.
-	LabelStage     = durable.LabelStage
-	LabelIteration = durable.LabelIteration
 )
 
 // sessionInput is the input of the run of a session.

@@ -378,7 +378,7 @@ func (s *sessionRun) follow(ctx context.Context) error {
 		return err
 	}
 	for _, part := range parts {
-		if part.Labels[pipeline.LabelStage] != "" && s.about.Events > 0 {
+		if part.Labels[durable.LabelStage] != "" && s.about.Events > 0 {
 			also(part.ID, part.Events)
 		}
 	}
