@@ -21,6 +21,7 @@ const (
 	eventWaiting           = "pipeline.waiting"
 	eventSpawned           = "pipeline.spawned"
 	eventStageStart        = "pipeline.stage_start"
+	eventStageRestart      = "pipeline.stage_restart"
 )
 
 // eventData is the data of the events of a session.

@@ -76,7 +76,11 @@ func (m *machine) firePoint(
 
 // firing returns a firing as hooks see it.
 func (m *machine) firing(at firingAt) hooks.Firing {
-	return hooks.Firing{Point: at.Point, Stage: m.Stages[at.Stage].Name, Iteration: at.Iteration}
+	f := hooks.Firing{Point: at.Point, Stage: m.Stages[at.Stage].Name, Iteration: at.Iteration}
+	if m.at.Round > 0 && at.Point != hooks.SessionStart {
+		f.Cursor = fmt.Sprintf("round %d", m.at.Round)
+	}
+	return f
 }
 
 // textsOf returns the texts that hooks have added to an empty state.

@@ -184,6 +184,9 @@ func readDecision(path string) (decision, why string, err error) {
 // workLeft runs the command that lists the work left in the queue, once after each iteration.
 func (m *machine) workLeft(ctx context.Context, iteration int) (bool, error) {
 	name := fmt.Sprintf("queue of stage %q after iteration %d", m.stage().Name, iteration)
+	if m.at.Round > 0 {
+		name += fmt.Sprintf(", round %d", m.at.Round)
+	}
 	data, err := m.journal.Once(ctx, agent.State{}, name, true, func(ctx context.Context, _ string) ([]byte, error) {
 		left, err := m.listQueue(ctx)
 		if ctx.Err() != nil {

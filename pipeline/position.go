@@ -41,6 +41,8 @@ type position struct {
 	// Stage counts from zero, Iteration from one.
 	Stage     int `json:"stage"`
 	Iteration int `json:"iteration"`
+	// Round counts how often stages have begun again.
+	Round int `json:"round,omitempty"`
 	// Child is the run of the iteration.
 	Child agent.RunID `json:"child,omitempty"`
 	// Children are the runs of the stages of a parallel block, Waiting those that have not ended.

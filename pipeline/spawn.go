@@ -38,8 +38,12 @@ func (s spawner) Spawn(ctx context.Context, start action.SpawnStart) mo.Result[s
 }
 
 // spawnID identifies a pipeline that a hook starts, in the run of the session.
-func spawnID(s action.SpawnStart) string {
-	return fmt.Sprintf("spawn %s %s/%d by %s, attempt %d", s.Point, s.Run.Stage, s.Run.Iteration, s.Hook, s.Attempt)
+func (m *machine) spawnID(s action.SpawnStart) string {
+	id := fmt.Sprintf("spawn %s %s/%d by %s, attempt %d", s.Point, s.Run.Stage, s.Run.Iteration, s.Hook, s.Attempt)
+	if m.at.Round > 0 {
+		id += fmt.Sprintf(", round %d", m.at.Round)
+	}
+	return id
 }
 
 // submitChild starts a pipeline that no rule awaits.
@@ -48,7 +52,7 @@ func (m *machine) submitChild(ctx context.Context, start action.SpawnStart) erro
 	if err != nil {
 		return err
 	}
-	job.IdempotencyKey = string(m.about.ID) + " " + spawnID(start)
+	job.IdempotencyKey = string(m.about.ID) + " " + m.spawnID(start)
 	if len(job.IdempotencyKey) > maxKey {
 		return fmt.Errorf("the names of stage, hook and point have more than %d bytes together", maxKey)
 	}
@@ -60,7 +64,7 @@ const maxKey = 256
 
 // awaitSpawned returns the output of a pipeline, or ends the firing until it has one.
 func (m *machine) awaitSpawned(ctx context.Context, place *gatePlace, start action.SpawnStart) (string, error) {
-	id := spawnID(start)
+	id := m.spawnID(start)
 	for _, w := range place.waits {
 		if w.ID != id {
 			continue
@@ -117,6 +121,9 @@ func (m *machine) spawnJob(start action.SpawnStart) (durable.Job, error) {
 	name := fmt.Sprintf("%s-%d-%s", pointNames[hooks.PointName(start.Point)], start.Run.Iteration, actionName(start.Hook))
 	if start.Attempt > 1 {
 		name += fmt.Sprintf("-%d", start.Attempt)
+	}
+	if m.at.Round > 0 {
+		name += fmt.Sprintf("-round-%d", m.at.Round)
 	}
 	dir := filepath.Join(m.dir, "children", start.Run.Stage, name)
 	job, err := p.Job(SessionOptions{

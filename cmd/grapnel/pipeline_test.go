@@ -35,3 +35,28 @@ hooks:
 	require.Equal(t, 0, q.run(), q.written())
 	assert.Contains(t, q.written(), "completed (completed)")
 }
+
+// AP-69: at a terminal, a gate of a person is asked there; without one, the session waits for an answer from elsewhere.
+func TestAGateAtATerminal(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]struct {
+		code int
+		says string
+	}{"y": {0, "session ended: completed"}, "n": {3, "session ended: aborted"}} {
+		t.Run(answer, func(t *testing.T) {
+			t.Parallel()
+			p := command(t, modelOf(t, `{"text": "not asked"}`), "pipeline", "start", "pipeline.yaml", "--store", "runs.db")
+			p.write("pipeline.yaml", `
+name: p
+stages: [{name: a, command: {argv: ["true"]}, termination: {type: fixed, iterations: 1}}]
+hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: true}}
+`)
+			p.atTerminal()
+			p.expect("Is it good? [y/n] ")
+			p.press("perhaps\r")
+			p.press(answer + "\r")
+			p.expect(want.says)
+			assert.Equal(t, want.code, p.code(), p.written())
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -151,6 +152,7 @@ func (l *sessionLook) register(c *cobra.Command) {
 func (p *pipelines) newResume() *cobra.Command {
 	var look sessionLook
 	var text string
+	var restart bool
 	c := &cobra.Command{
 		Use:   "resume SESSION",
 		Short: "Continue a session that is paused or suspended",
@@ -161,17 +163,18 @@ pipeline is the one that the session began with. The text of --context goes to t
 		Args: oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
 			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error {
-				return p.withSession(ctx, args[0], func(k *kept, about durable.Run) error { return p.resume(ctx, k, about, args[0], text, look) })
+				return p.withSession(ctx, args[0], func(k *kept, about durable.Run) error { return p.resume(ctx, k, about, args[0], text, restart, look) })
 			})
 		},
 	}
 	c.Flags().StringVar(&text, "context", "", "a `text` for the next iteration")
+	c.Flags().BoolVar(&restart, "restart-stage", false, "begin the current stage again, with its first iteration")
 	look.register(c)
 	return c
 }
 
 // resume ends the pause of a session, and runs it unless another process does.
-func (p *pipelines) resume(ctx context.Context, k *kept, about durable.Run, name, text string, look sessionLook) (err error) {
+func (p *pipelines) resume(ctx context.Context, k *kept, about durable.Run, name, text string, restart bool, look sessionLook) (err error) {
 	if about.Status.Ended() {
 		return &usageError{fmt.Errorf("session %q has ended as %s", name, about.Status)}
 	}
@@ -188,11 +191,19 @@ func (p *pipelines) resume(ctx context.Context, k *kept, about durable.Run, name
 		}
 	}
 	unlock, locked := lockSession(look.dir)
+	if locked != nil && restart {
+		return &usageError{fmt.Errorf("--restart-stage: session %q: %w: pause it first", name, locked)}
+	}
 	if locked != nil {
 		fmt.Fprintf(p.std.err, "grapnel: session %q: %v\n", name, locked)
 		return nil
 	}
 	defer unlock()
+	if restart {
+		if err := pipeline.RestartStage(ctx, k.store, k.keeper, about); err != nil {
+			return err
+		}
+	}
 	if about, err = k.store.Run(ctx, about.ID); err != nil {
 		return err
 	}
@@ -236,6 +247,9 @@ type sessionRun struct {
 	kept  *kept
 	about durable.Run
 	names []string // of the pipelines
+	in    *input
+	// stop suspends the session. silence ends the question at the terminal, if there is one.
+	stop, silence func()
 
 	mu sync.Mutex
 }
@@ -267,6 +281,8 @@ func (s *sessionRun) run(ctx context.Context) error {
 	}
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()
+	s.in, s.stop, s.silence = newInput(s.std), stopClaiming, func() {}
+	defer func() { s.silence() }()
 	release := onSignal(func(before int, _ *signalError) bool {
 		switch before {
 		case 0:
@@ -278,7 +294,7 @@ func (s *sessionRun) run(ctx context.Context) error {
 			return false
 		}
 		return true
-	}, func() {})
+	}, s.in.restore)
 	defer release()
 	var working sync.WaitGroup
 	working.Go(func() { _ = w.Run(claiming) }) // it returns nil
@@ -382,10 +398,56 @@ func (s *sessionRun) follow(ctx context.Context) error {
 			also(part.ID, part.Events)
 		}
 	}
+	s.ask(ctx) // what it waited for before
 	if err = s.followRun(ctx, s.about.ID, s.about.Events, func(run agent.RunID) { also(run, 0) }); err == nil && !s.noWait {
 		others.Wait() // they have ended, but their last events may not be written
 	}
 	return err
+}
+
+// ask asks at the terminal about the gates of people that the session waits for, in the background.
+func (s *sessionRun) ask(ctx context.Context) {
+	if s.in == nil || s.in.terminal == nil || s.asJSON || s.noWait {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	asking.Go(func() { s.askPerson(ctx) })
+	s.silence = func() { cancel(); asking.Wait() }
+}
+
+// askPerson asks until the person at the terminal has answered all gates of people, or ctx is done.
+func (s *sessionRun) askPerson(ctx context.Context) {
+	about, err := s.kept.store.Run(ctx, s.about.ID)
+	if err != nil || about.Status != durable.StatusWaiting {
+		return
+	}
+	status, err := pipeline.StatusOf(ctx, s.kept.store, about)
+	if err != nil {
+		return
+	}
+	for _, g := range gatesOf(status) {
+		for g.For == durable.WaitApproval {
+			said, err := s.in.line(ctx, timeline.Clean(cmp.Or(g.Reason, "Go on?"))+" [y/n] ")
+			if errors.Is(err, errInterrupted) {
+				s.stop()
+			}
+			if err != nil {
+				return
+			}
+			verdict, known := map[string]agent.ApprovalVerdict{
+				"y": agent.Approve, "yes": agent.Approve, "n": agent.RejectAndContinue, "no": agent.RejectAndContinue,
+			}[strings.ToLower(strings.TrimSpace(said))]
+			if !known {
+				continue
+			}
+			err = durable.Approve(ctx, s.kept.store, g.run, g.Wait, agent.Approval{Verdict: verdict, By: userName(), Identity: identityName()})
+			if err != nil {
+				s.note(explainError(err).Error())
+			}
+			break
+		}
+	}
 }
 
 // followRun writes the events of a run until it has ended. Part, unless nil, is called with each run of a parallel stage.
@@ -397,8 +459,14 @@ func (s *sessionRun) followRun(ctx context.Context, id agent.RunID, after int64,
 		if part == nil && e.Name == "pipeline.session_complete" && !s.asJSON {
 			continue // a stage is no session for the user
 		}
+		if part != nil && s.silence != nil {
+			s.silence() // it was answered elsewhere, or the session has ended
+		}
 		if err := s.writeEvent(e); err != nil {
 			return err
+		}
+		if part != nil && e.Name == "pipeline.waiting" {
+			s.ask(ctx)
 		}
 		if e.Name == "pipeline.stage_start" && part != nil {
 			var d sessionEvent
@@ -555,6 +623,8 @@ func (s *sessionRun) writeEvent(e durable.Event) error {
 	switch e.Name {
 	case "pipeline.session_start":
 		text = "session started"
+	case "pipeline.stage_restart":
+		text = d.Stage + ": begins again"
 	case "pipeline.stage_start":
 		text = fmt.Sprintf("%s: started %s", d.Stage, short(d.Run))
 	case "pipeline.iteration_start":
