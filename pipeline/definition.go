@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -38,9 +39,8 @@ type Stage struct {
 	// Name is unique in the pipeline.
 	Name        string `key:"name,required"`
 	Description string `key:"description"`
-	// Agent is the agent that runs in each iteration: a name, or the path of its file, relative to the pipeline
-	// file. Prompt is its input; ${NAME} in it stands for a variable.
-	Agent  string `key:"agent"`
+	// Agent is the agent that runs in each iteration. Prompt is its input; ${NAME} in it stands for a variable.
+	Agent  Agent  `key:"agent"`
 	Prompt string `key:"prompt"`
 	// Command, instead of Agent, is the command that runs in each iteration.
 	Command *Command `key:"command"`
@@ -60,6 +60,35 @@ type Stage struct {
 
 	within   string // the place of the stage in the pipeline file: see policy.Layer
 	loopFile string // the path of the file of Loop
+}
+
+// Agent is the name of an agent, the path of its file, relative to the file that names it, or its definition as JSON, which
+// a pipeline file contains as a mapping.
+type Agent string
+
+// ReadNode reads a name, a path or a definition.
+func (a *Agent) ReadNode(n yamlfile.Node) {
+	if n.Kind() == yamlfile.MappingNode {
+		text, err := json.MarshalIndent(n.Value(), "", "  ")
+		if err != nil {
+			n.Wrong("%w", err)
+		}
+		*a = Agent(text)
+		return
+	}
+	text, _ := n.Text()
+	*a = Agent(text)
+}
+
+// isInline reports whether the agent is given by its definition.
+func (a Agent) isInline() bool { return strings.HasPrefix(string(a), "{") }
+
+// String returns the name or the path of the agent.
+func (a Agent) String() string {
+	if a.isInline() {
+		return "of the pipeline file"
+	}
+	return string(a)
 }
 
 // Command is the command of a stage.
@@ -182,11 +211,12 @@ func (s *Stage) Check(n yamlfile.Node) {
 		"loop":     {"max_iterations", "on_failure"},
 		"parallel": {},
 	}[does[0]]
+	limited := []string{"prompt", "termination", "max_iterations", "on_failure"}
+	if does[0] == "loop" || does[0] == "parallel" { // their hooks are in the file, or in the stages of the block
+		limited = append(limited, "hooks", "disable_global_hooks", "disable_pipeline_hooks")
+	}
 	for _, e := range n.Entries() {
-		key := e.Key.Raw()
-		own := slices.Contains([]string{"prompt", "termination", "max_iterations", "on_failure"}, key)
-		hooks := len(does[0]) > 0 && (does[0] == "loop" || does[0] == "parallel") && slices.Contains([]string{"hooks", "disable_global_hooks", "disable_pipeline_hooks"}, key)
-		if own && !slices.Contains(allowed, key) || hooks {
+		if key := e.Key.Raw(); slices.Contains(limited, key) && !slices.Contains(allowed, key) {
 			e.Key.Wrong("%s: not allowed in a stage with the key %s", key, does[0])
 		}
 	}

@@ -155,6 +155,11 @@ func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 		return nil, err
 	}
 	for _, s := range p.each() {
+		if s.Agent.isInline() {
+			at := cmp.Or(s.loopFile, path) + "#" + s.Name + ".json"
+			src.Files[at], src.Agents[s.Name] = string(s.Agent), at
+			continue
+		}
 		at, err := s.agentFile(path, o)
 		var text []byte
 		if err == nil && at != "" {
@@ -200,7 +205,7 @@ func (s *Stage) agentFile(path string, o LoadOptions) (string, error) {
 	if s.Agent == "" {
 		return "", nil
 	}
-	at, err := fileOf(s.Agent, "agents", cmp.Or(s.loopFile, path), o.Folder)
+	at, err := fileOf(string(s.Agent), "agents", cmp.Or(s.loopFile, path), o.Folder)
 	if err != nil && !o.NeedFiles {
 		return "", nil
 	}
@@ -289,7 +294,7 @@ func (p *Pipeline) Agents() (all []AgentStage) {
 // agentStage returns the description of a stage for what builds its agent.
 func (p *Pipeline) agentStage(s *Stage) AgentStage {
 	path := p.source.Agents[s.Name]
-	return AgentStage{Pipeline: p.Name, Stage: s.Name, Agent: s.Agent, Path: path, Text: p.source.Files[path]}
+	return AgentStage{Pipeline: p.Name, Stage: s.Name, Agent: s.Agent.String(), Path: path, Text: p.source.Files[path]}
 }
 
 // hash returns the hash of all files.

@@ -40,7 +40,8 @@ type Options struct {
 type AgentStage struct {
 	Pipeline, Stage string
 	// Agent is the agent as the stage names it. Path is the path of its file, and Text the content that the file had when the
-	// session began; both are empty for an agent without a file.
+	// session began; both are empty for an agent without a file. An agent that is defined in the pipeline file has a Path that
+	// names that place and ends in .json.
 	Agent      string
 	Path, Text string
 	// Workspace is the directory of the session's work.

@@ -116,7 +116,7 @@ func whatRuns(s *pipeline.Stage) string {
 	case len(s.Parallel) > 0:
 		return fmt.Sprintf("%d stages at the same time", len(s.Parallel))
 	}
-	return "agent " + s.Agent
+	return "agent " + s.Agent.String()
 }
 
 // mermaidText quotes a text for Mermaid.
