@@ -34,7 +34,7 @@ type HandlerOptions struct {
 // Handler serves the callbacks of gates on Path and a token. GET shows the question and decides nothing. POST decides, with
 // {"action": "approve", "message": "…"}, a form, or ?action=approve; reject, continue and abort are the other
 // actions. An unknown token gets 404, one whose gate was answered or waits no longer 409. It may be mounted below any path with
-// http.StripPrefix and is safe for concurrent use. It panics if one of Options.Origins is not an origin.
+// http.StripPrefix and is safe for concurrent use. It panics if one of HandlerOptions.Origins is not an origin.
 func Handler(store durable.Store, o HandlerOptions) http.Handler {
 	h := &handler{store: store, options: o, cross: http.NewCrossOriginProtection(), hosts: map[string]bool{}}
 	if o.Log == nil {
