@@ -94,6 +94,9 @@ var layers = map[string]layer{
 	// The journal that connects durable runs with the actions inside them.
 	"internal/once": {Ours: []string{"agent"}},
 
+	// The place where the gates of pipelines wait.
+	"internal/parking": {Ours: []string{"agent"}},
+
 	// The seams. They do not import each other.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
 	"continuation": {Ours: []string{"agent", "internal/reserved"}, Modules: core},
@@ -195,16 +198,20 @@ var layers = map[string]layer{
 	"action": {
 		Ours: []string{
 			"agent", "toolexec", "hooks", "hooks/judge", "capability",
-			"internal/callback", "internal/once", "internal/process", "internal/strictjson",
+			"internal/callback", "internal/once", "internal/parking", "internal/process", "internal/strictjson",
 		},
 		Modules: append(values, "mvdan.cc/sh/v3"),
 	},
 
 	// Declared hooks: files with rules.
+	"pipeline": {Ours: []string{
+		"action", "agent", "durable", "durable/command", "hooks", "policy", "toolexec",
+		"internal/parking", "internal/process", "internal/strictjson", "internal/yamlfile",
+	}, Modules: values},
 	"policy": {
 		Ours: []string{
 			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance",
-			"internal/lazy", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
+			"internal/lazy", "internal/parking", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),
 	},

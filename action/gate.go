@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/callback"
 	"github.com/grapnel-go/grapnel/internal/once"
+	"github.com/grapnel-go/grapnel/internal/parking"
 )
 
 // GateBy names what opens a gate.
@@ -187,6 +188,9 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
 		if h.Parks && g.By != GatePerson && canPark(ctx, r) {
 			return g.park(h, r)
+		}
+		if place := parking.From(ctx); h.Parks && place != nil && r.isFiring() && r.Decides && !IsStarted(ctx) {
+			return g.parkFiring(ctx, place, h, r)
 		}
 		return g.answerFor(ctx, r, wait)
 	}))

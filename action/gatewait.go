@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/callback"
+	"github.com/grapnel-go/grapnel/internal/parking"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -73,6 +75,47 @@ func (g Gate) park(h Host, r *Request) (*Answer, error) {
 		Decision: hooks.Ask, Reason: g.reason(r), Within: cmp.Or(g.Timeout, defaultGateTimeout).Seconds(), OnTimeout: onTimeout, Gate: waits,
 	}}, nil
 }
+
+// parkFiring returns the answer to a gate at a point around runs. Without one, the gate waits in the store of the run, and
+// the firing ends until it is repeated.
+func (g Gate) parkFiring(ctx context.Context, place parking.Place, h Host, r *Request) (*Answer, error) {
+	within := cmp.Or(g.Timeout, defaultGateTimeout)
+	q := agent.Question{By: r.Hook, Reason: g.reason(r), Within: within, Approvers: g.Approvers, Quorum: g.Quorum}
+	if g.By != GatePerson {
+		told := *r
+		told.OnFailure = gateFailed.String()
+		asked, err := g.park(h, &told)
+		if err != nil {
+			return nil, err
+		}
+		q.Kind, q.Gate = agent.QuestionGate, asked.Decision.Gate
+	}
+	a, err := place.Park(ctx, r.IdempotencyKey, q)
+	switch {
+	case errors.Is(err, parking.ErrExpired) && g.OnTimeout == "":
+		return nil, newFault(g.Type(), FaultTimeout, "no answer within %s", within)
+	case errors.Is(err, parking.ErrExpired):
+		what, err := callback.Say(g.OnTimeout, fmt.Sprintf("no answer within %s", within))
+		if err != nil {
+			return nil, &Error{g.Type(), FaultSetup, err}
+		}
+		return r.verdict(g.Type(), what.Approved, what.Message, what.Text)
+	case err != nil:
+		return nil, &Error{g.Type(), FaultCancelled, err}
+	case a.Gate != "" && a.Verdict == gateFailed:
+		return nil, newFault(g.Type(), FaultExit, "%s", a.Reason)
+	}
+	what, err := callback.Parse(a.Reason) // a complete answer
+	if err != nil || !strings.HasPrefix(a.Reason, "{") {
+		if what, err = g.person(agent.Approval{Verdict: a.Verdict, Reason: a.Reason, By: a.By}); err != nil {
+			return nil, err
+		}
+	}
+	return r.verdict(g.Type(), what.Approved, what.Message, what.Text)
+}
+
+// gateFailed is the verdict of a gate at a point around runs that has failed. No event opens or closes a gate with it.
+const gateFailed = agent.RejectAndEnd
 
 // WaitingGate is a gate by callback, file or command that waits in the store of a durable run. Package durable/gate
 // watches it. Its methods must not be called concurrently.

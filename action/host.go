@@ -33,7 +33,8 @@ type Host struct {
 	Approver agent.Approver
 	// Parks says that the questions of durable runs wait in their store: the approver of the agent is agent.ParkApprover, and
 	// workers watch the gates (package durable/gate). A gate by callback, file or command at PreToolUse of such a run is
-	// then a question, and holds no process. Other gates block.
+	// then a question, and holds no process, and so is every gate at a point of a pipeline (package pipeline) that a rule
+	// awaits, except at the end of the session. Other gates block.
 	Parks bool
 	// Callbacks listens for gates that wait for a callback. Nil means a loopback listener that is open while such gates
 	// wait.

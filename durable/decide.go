@@ -16,9 +16,9 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// asWaits returns what the run of the notice waits for: for each call one wait for people, unless only gates ask about
-// it, and one for each gate.
-func (n Notice) asWaits() ([]Wait, error) {
+// Waits returns what the run of the notice waits for: for each call one wait for people, unless only gates ask about
+// it, and one for each gate. Engines put them into Update.Waits.
+func (n Notice) Waits() ([]Wait, error) {
 	var all []Wait
 	for _, c := range n.Calls {
 		data, err := json.Marshal(c.Intervention)

@@ -3,13 +3,14 @@ package durable
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Execution is a run that this process executes by other means than an agent, such as a command. While it
+// Execution is a run that this process executes by other means than an agent, such as a command or a pipeline. While it
 // is open, the lease is renewed and signals are received. Its methods may be called concurrently.
 type Execution struct {
 	h     *held
@@ -45,9 +46,25 @@ func (x *Execution) Input(ctx context.Context) (input []byte, limits agent.Limit
 	return InputOf(ctx, x.h.keeper.store, x.h.lease.Run)
 }
 
-// Entries returns the journal of the run.
-func (x *Execution) Entries(ctx context.Context) ([]Entry, error) {
-	return x.h.keeper.store.Entries(ctx, x.h.lease.Run, 0)
+// Entries returns the journal of the run after the entry with the given number, in order; after zero, all
+// of it.
+func (x *Execution) Entries(ctx context.Context, after int64) ([]Entry, error) {
+	return x.h.keeper.store.Entries(ctx, x.h.lease.Run, after)
+}
+
+// Waits returns what the run waits for, including what has happened.
+func (x *Execution) Waits(ctx context.Context) ([]Wait, error) {
+	return x.h.keeper.store.Waits(ctx, x.h.lease.Run)
+}
+
+// Paused reports whether the run must be released after its current step, because it is paused.
+func (x *Execution) Paused() bool { return x.h.isPaused() }
+
+// AddedContext returns the signals with added context that the run has not handled, in order. A Commit with HandledSignals
+// says that they are.
+func (x *Execution) AddedContext(ctx context.Context) ([]Signal, error) {
+	all, err := x.h.keeper.store.Signals(ctx, x.h.keeper.options.Owner)
+	return slices.DeleteFunc(all, func(s Signal) bool { return s.Run != x.h.lease.Run || s.Seq == 0 }), err
 }
 
 // Commit writes to the run. It numbers the entries and sets their times, sets the times of events and the

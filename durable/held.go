@@ -145,7 +145,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut 
 		return err
 	}
 	notice := noticeOf(final, len(h.keeper.options.Notify) > 0)
-	waits, err := notice.asWaits()
+	waits, err := notice.Waits()
 	if err != nil {
 		return err
 	}

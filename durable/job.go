@@ -24,6 +24,14 @@ const (
 	KindAgent Kind = "agent"
 	// KindCommand: a command runs once as a process.
 	KindCommand Kind = "command"
+	// KindPipeline: stages run one after the other, each of them as child runs: see package pipeline.
+	KindPipeline Kind = "pipeline"
+)
+
+// The labels that give the run of an agent its position in a pipeline: see agent.Run.
+const (
+	LabelStage     = "pipeline.stage"
+	LabelIteration = "pipeline.iteration"
 )
 
 // Job describes a run to be stored: see Leases.

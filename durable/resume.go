@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	"github.com/samber/mo"
@@ -212,7 +213,8 @@ func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim)
 	if a == nil {
 		return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, errNoAgent))
 	}
-	settings := agent.RunSettings{ID: about.ID, Limits: limits}
+	settings := agent.RunSettings{ID: about.ID, Session: about.Session, Limits: limits, Stage: about.Labels[LabelStage]}
+	settings.Iteration, _ = strconv.Atoi(about.Labels[LabelIteration])
 	if about.Parent != "" {
 		settings.Parent = agent.Run{ID: about.Parent, Root: about.Root}
 	}

@@ -16,7 +16,9 @@ import (
 type document struct {
 	kind  Kind
 	layer int // index in layerNames
-	place yamlfile.Place
+	// within is the mapping in the file that has the document: see Layer.Within.
+	within string
+	place  yamlfile.Place
 
 	name        string
 	version     string

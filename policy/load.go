@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +39,9 @@ type Layer struct {
 	Files []string
 	// Kind is the kind of the files.
 	Kind Kind
+	// Within is the mapping within the files that has the rules, as keys and indexes of lists separated by slashes, such as
+	// "stages/0". Empty means the whole file.
+	Within string
 	// Optional skips files that do not exist. A link to a missing file counts as existing.
 	Optional bool
 	// Read, unless nil, reads the files of this layer instead of Options.Read.
@@ -87,7 +91,7 @@ func Load(layers []Layer, o Options) (*Policy, error) {
 			case err != nil:
 				return nil, fmt.Errorf("load policies: %w", err)
 			}
-			l.document(path, text, layer.Kind, rank)
+			l.document(path, text, layer.Kind, rank, layer.Within)
 		}
 	}
 	return l.finish()
@@ -120,7 +124,7 @@ func Parse(name string, text []byte, o Options) (*Policy, error) {
 // ParseKind works like Parse for a kind of file.
 func ParseKind(kind Kind, name string, text []byte, o Options) (*Policy, error) {
 	l := &loader{options: o, reader: o.Read}
-	l.document(name, text, kind, len(layerNames)-1)
+	l.document(name, text, kind, len(layerNames)-1, "")
 	return l.finish()
 }
 
@@ -159,13 +163,16 @@ func (l *loader) open(path string) (string, []byte, error) {
 }
 
 // document reads a file and its includes.
-func (l *loader) document(path string, text []byte, kind Kind, layer int) {
+func (l *loader) document(path string, text []byte, kind Kind, layer int, within string) {
 	d := &document{
-		kind: kind, layer: layer, variables: map[string]any{}, definitions: map[scoped]yamlfile.Node{},
+		kind: kind, layer: layer, within: within, variables: map[string]any{}, definitions: map[scoped]yamlfile.Node{},
 		counts: map[scoped]int{},
 	}
 	var parts []*part
 	hash := sha256.New()
+	if within != "" {
+		fmt.Fprintf(hash, "%q:", within)
+	}
 	l.part(d, path, text, nil, &parts, func(text []byte) { fmt.Fprintf(hash, "%d:%s", len(text), text) })
 	d.hash = hex.EncodeToString(hash.Sum(nil))
 	given := map[string]*part{}
@@ -253,6 +260,10 @@ func (l *loader) part(d *document, path string, text []byte, above []string, par
 		return
 	}
 	if len(above) == 0 {
+		if root, ok = findWithin(root, d.within); !ok {
+			file.At(yamlfile.Position{}).Wrong("the file has no %s", d.within)
+			return
+		}
 		d.place = root.Place()
 	}
 	d.files = append(d.files, path)
@@ -261,6 +272,21 @@ func (l *loader) part(d *document, path string, text []byte, above []string, par
 		l.include(d, p, n, above, parts, hash)
 	}
 	*parts = append(*parts, p)
+}
+
+// findWithin returns the node at a path of keys and indexes, separated by slashes.
+func findWithin(n yamlfile.Node, path string) (yamlfile.Node, bool) {
+	if path == "" {
+		return n, true
+	}
+	for step := range strings.SplitSeq(path, "/") {
+		if index, err := strconv.Atoi(step); err == nil && n.Kind() == yamlfile.ListNode {
+			n = n.Find(index)
+			continue
+		}
+		n = n.Find(step)
+	}
+	return n, n.Kind() != yamlfile.AbsentNode
 }
 
 // includes returns the files that the part includes.

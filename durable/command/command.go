@@ -113,7 +113,7 @@ func (r *runner) Execute(ctx context.Context, about durable.Run) error {
 	c := r.commands[about.Name]
 	ctx, x := r.keeper.Open(ctx, about)
 	defer x.Close()
-	entries, err := x.Entries(ctx)
+	entries, err := x.Entries(ctx, 0)
 	if err != nil && ctx.Err() == nil {
 		return err
 	}

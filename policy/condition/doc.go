@@ -115,21 +115,23 @@
 //
 // At the points of sub-agents, compactions, conversations, pipelines and blueprints:
 //
-//	subagent.agent        string
-//	subagent.instruction  string
-//	subagent.result       string           PostSubagent
-//	subagent.run          string           the id of its run
-//	subagent.session      string
-//	subagent.status       string           PostSubagent, SubagentFailed
-//	subagent.duration     duration         PostSubagent, SubagentFailed
-//	compaction.messages   int
-//	compaction.tokens     int
-//	conversation.source   string           startup or resume; ConversationStart
-//	conversation.reason   string           prompt_input_exit, other or a program's own word; ConversationEnd
-//	conversation.turns    int              the number of runs before it; at ConversationEnd, of all
-//	pipeline.name         string
-//	pipeline.reason       string           why the pipeline is complete
-//	parameters            map(string,dyn)  the parameters of a blueprint's run
+//	subagent.agent          string
+//	subagent.instruction    string
+//	subagent.result         string           PostSubagent
+//	subagent.run            string           the id of its run
+//	subagent.session        string
+//	subagent.status         string           PostSubagent, SubagentFailed
+//	subagent.duration       duration         PostSubagent, SubagentFailed
+//	compaction.messages     int
+//	compaction.tokens       int
+//	conversation.source     string           startup or resume; ConversationStart
+//	conversation.reason     string           prompt_input_exit, other or a program's own word; ConversationEnd
+//	conversation.turns      int              the number of runs before it; at ConversationEnd, of all
+//	pipeline.name           string
+//	pipeline.reason         string           why the pipeline is complete
+//	pipeline.changed_files  list(string)     the files that the iteration changed
+//	pipeline.stage_outputs  list(string)     the files with the outputs of the stage so far
+//	parameters              map(string,dyn)  the parameters of a blueprint's run
 //
 // The variables of pipelines, at all points. One that was not given is empty, or 0:
 //

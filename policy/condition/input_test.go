@@ -50,7 +50,7 @@ func TestEachPointHasItsValues(t *testing.T) {
 		"its answer":     {hookstest.SubagentResult("helper", "look", "seen"), `subagent.result == "seen"`},
 		"its failure":    {hookstest.SubagentFailure("helper", "look", errors.New("lost")), `error.contains("lost")`},
 		"a compaction":   {hookstest.Compact(hooks.Compaction{Messages: 5, Tokens: 70}), `compaction.messages == 5 && compaction.tokens == 70`},
-		"a pipeline":     {hookstest.Pipeline(hooks.IterationComplete, about), `${NEXT_STAGE} == "deploy" && ${MAX_ITERATIONS} == 9 && ${PROGRESS} == "/p" && ${STATUS} == "/s" && ${CTX} == "/c" && ${LAST_DECISION} == "continue" && ${CHANGED_FILES} == "a\nb" && ${STAGE_OUTPUTS} == "x" && pipeline.name == "p" && pipeline.reason == "max"`},
+		"a pipeline":     {hookstest.Pipeline(hooks.IterationComplete, about), `${NEXT_STAGE} == "deploy" && ${MAX_ITERATIONS} == 9 && ${PROGRESS} == "/p" && ${STATUS} == "/s" && ${CTX} == "/c" && ${LAST_DECISION} == "continue" && ${CHANGED_FILES} == "a\nb" && ${STAGE_OUTPUTS} == "x" && pipeline.name == "p" && pipeline.reason == "max" && "b" in pipeline.changed_files && pipeline.stage_outputs == ["x"]`},
 		"its error":      {hookstest.Pipeline(hooks.IterationFailed, about), `${ERROR} == "broken" && error == "broken"`},
 		"its last stage": {hookstest.Pipeline(hooks.StageComplete, hooks.Pipeline{}), `${NEXT_STAGE} == "" && ${CALLBACK_URL} == "" && ${HOOK_RESPONSE} == "" && ${SPAWN_OUTPUT} == "" && ${LAST_HOOK_STATUS} == "" && timestamp(${TIMESTAMP}) <= now`},
 		"a blueprint":    {hookstest.Blueprint(hooks.RunResult, hooks.BlueprintRun{Parameters: json.RawMessage(`{"p":1}`), ResultText: "ok", ResultData: json.RawMessage(`{"n":2}`)}), `parameters.p == 1 && result.text == "ok" && result.data.n == 2`},

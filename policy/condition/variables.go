@@ -146,6 +146,12 @@ var variables = slices.Concat([]variable{
 	countVariable("conversation.turns", ofConversations, func(m *moment) int64 { return int64(m.source.conversation().Turns) }),
 	textVariable("pipeline.name", ofPipelines, func(m *moment) string { return m.source.pipeline().Name }),
 	textVariable("pipeline.reason", ofPipelines, func(m *moment) string { return m.source.pipeline().Reason }),
+	cacheVariable(variable{name: "pipeline.changed_files", kind: texts, at: ofPipelines, value: func(m *moment) any {
+		return stringList(m.source.pipeline().ChangedFiles)
+	}}),
+	cacheVariable(variable{name: "pipeline.stage_outputs", kind: texts, at: ofPipelines, value: func(m *moment) any {
+		return stringList(m.source.pipeline().StageOutputs)
+	}}),
 	cacheVariable(variable{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any {
 		return argumentsIn(treeOf(m.source.parameters()))
 	}}),

@@ -45,7 +45,8 @@ type watchers struct {
 	rules    rules
 	// parks reports that the approver parks every call that needs approval.
 	parks   bool
-	waivers durable.Audits // answer questions in the place of people
+	waivers durable.Audits  // answer questions in the place of people
+	tools   []toolexec.Tool // tools of the program, besides those of the file
 }
 
 // observeAgent returns the capability that reports the agent to OpenTelemetry.
@@ -83,6 +84,7 @@ func build(ctx context.Context, file *registry.File, w watchers) (_ *made, err e
 		}
 		f.Retry.Attempts = cmp.Or(f.Retry.Attempts, defaultAttempts)
 	}
+	given = append(given, w.tools...)
 	return m, m.build(ctx, p, &f, w, given, more)
 }
 

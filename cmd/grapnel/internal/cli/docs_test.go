@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/policy/policytest"
 	"github.com/grapnel-go/grapnel/registry"
@@ -57,6 +58,13 @@ func load(dir, text string) error {
 		return err
 	case has("cases:"):
 		return loadCases(dir, text)
+	case has("stages:"):
+		path := filepath.Join(dir, "pipeline.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+		_, err := pipeline.Load(path, pipeline.LoadOptions{Host: pipelineHost()})
+		return err
 	case has("hooks:\n  on_"):
 		_, err := policy.ParseKind(policy.Pipelines, "block.yaml", []byte(text), policy.Options{})
 		return err

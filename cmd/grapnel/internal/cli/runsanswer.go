@@ -183,8 +183,8 @@ func (k *kept) record(ctx context.Context, v *view, about durable.Run, named str
 	return nil
 }
 
-// gatesOf returns those of the waits that are gates of a call.
-func gatesOf(waits []durable.Wait, call string) []durable.Wait {
+// gatesOfCall returns those of the waits that are gates of a call.
+func gatesOfCall(waits []durable.Wait, call string) []durable.Wait {
 	return lo.Filter(waits, func(w durable.Wait, _ int) bool {
 		i, err := durable.InterventionOf(w)
 		_, isGate := durable.GateOf(w, i)
@@ -206,7 +206,7 @@ func (k *kept) openWait(ctx context.Context, about durable.Run, named string) (w
 		return slices.Contains(approval.InboxKinds(), w.Kind) && strings.HasPrefix(w.ID, named)
 	})
 	exact := lo.Filter(all, func(w durable.Wait, _ int) bool { return w.ID == named })
-	if ofCall := gatesOf(all, named); len(exact) == 0 && len(ofCall) > 0 {
+	if ofCall := gatesOfCall(all, named); len(exact) == 0 && len(ofCall) > 0 {
 		all = ofCall
 	}
 	open := lo.Filter(all, func(w durable.Wait, _ int) bool { return w.Answer == nil })
@@ -220,7 +220,7 @@ func (k *kept) openWait(ctx context.Context, about durable.Run, named string) (w
 		open = people
 	}
 	if len(open) > 1 && len(people) == 0 {
-		if first, err := durable.InterventionOf(open[0]); err == nil && len(gatesOf(open, first.CallID())) == len(open) {
+		if first, err := durable.InterventionOf(open[0]); err == nil && len(gatesOfCall(open, first.CallID())) == len(open) {
 			open = open[:1] // a rejection answers all gates of the call
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // runKinds are the kinds of stored runs.
-var runKinds = []durable.Kind{durable.KindAgent, durable.KindCommand}
+var runKinds = []durable.Kind{durable.KindAgent, durable.KindCommand, durable.KindPipeline}
 
 // listed is a run in a list.
 type listed struct {

@@ -35,6 +35,16 @@ var storeCommands = map[string][]string{
 	"grapnel runs tell":           {"run_1", "hello"},
 	"grapnel runs watch":          {"run_1"},
 	"grapnel runs work":           {"commands.yaml"},
+	"grapnel pipeline abort":      {"friday"},
+	"grapnel pipeline approve":    {"friday"},
+	"grapnel pipeline list":       {},
+	"grapnel pipeline logs":       {"friday"},
+	"grapnel pipeline pause":      {"friday"},
+	"grapnel pipeline rebuild":    {"friday"},
+	"grapnel pipeline reject":     {"friday"},
+	"grapnel pipeline resume":     {"friday"},
+	"grapnel pipeline start":      {"pipeline.yaml"},
+	"grapnel pipeline status":     {"friday"},
 	"grapnel approvals answer":    {"run_1", "--approve"},
 	"grapnel approvals list":      {},
 	"grapnel approvals revoke":    {"w1"},
@@ -65,6 +75,7 @@ func TestEveryCommandFindsTheStore(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Dir(usual), 0o700))
 	for path, content := range map[string]string{
 		usual: text, "flag.txt": text, "variable.txt": text, "commands.yaml": "commands:\n  report: {argv: [sh]}\n",
+		"pipeline.yaml": "name: p\nstages: [{name: a, command: {argv: [sh]}, termination: {type: fixed, iterations: 1}}]\n",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}

@@ -1,0 +1,333 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/pipeline"
+)
+
+// pipelines is the common part of the commands about pipelines.
+type pipelines struct {
+	std streams
+	at  string // the flag --store
+}
+
+func newPipeline(std streams) *cobra.Command {
+	p := &pipelines{std: std}
+	c := &cobra.Command{
+		Use:   "pipeline",
+		Short: "Check and run pipelines: stages of agents and commands",
+		Long: `A pipeline is a file with stages. In each stage an agent or a command runs again and again until its
+termination says stop, with hooks before and after (docs/pipelines.md). A session is one run of a pipeline. It is stored,
+so that it continues after a crash: start it again with the same name.`,
+		Example: `  grapnel pipeline check pipeline.yaml
+  grapnel pipeline start pipeline.yaml --session friday
+  grapnel pipeline status friday
+  grapnel pipeline approve friday`,
+		Args: unknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.SuggestionsMinimumDistance = 2
+	c.AddCommand(p.newInit(), p.newCheck(), p.newGraph(), p.newDryRun())
+	for _, below := range []*cobra.Command{
+		p.newStart(), p.newStatus(), p.newAnswer(agent.Approve), p.newAnswer(agent.RejectAndContinue), p.newPause(), p.newResume(),
+		p.newAbort(), p.newList(), p.newLogs(), p.newRebuild(),
+	} {
+		registerStore(below, &p.at)
+		c.AddCommand(below)
+	}
+	return c
+}
+
+// globalHooks returns the file with the user's hooks for all pipelines; empty when its folder is unknown.
+func globalHooks() string {
+	policy := globalPolicy()
+	if policy == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(policy), "hooks.yaml")
+}
+
+// pipelineHost performs the actions of hooks of pipelines.
+func pipelineHost() action.Host {
+	return action.Host{Secrets: action.Secrets{File: secretsFile()}, Approver: noTerminal, Parks: true}
+}
+
+// loadPipeline loads a pipeline and checks the files of its agents.
+func loadPipeline(path string) (*pipeline.Pipeline, error) {
+	o := pipeline.LoadOptions{Global: globalHooks(), NeedFiles: true, Host: pipelineHost()}
+	if o.Global != "" {
+		o.Folder = filepath.Dir(o.Global)
+	}
+	p, err := pipeline.Load(path, o)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	for _, stage := range p.Agents() {
+		o := &options{file: stage.Path, texts: map[string]string{stage.Path: stage.Text}, color: "auto"}
+		if _, err := o.resolve(); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// oneFile requires one argument: the file of a pipeline.
+func oneFile(c *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return &usageError{fmt.Errorf("%s needs the file of one pipeline", c.CommandPath())}
+}
+
+func (p *pipelines) newCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a pipeline, its hooks and its agents, and show its stages",
+		Long: `Check a pipeline file, the hooks in it and in the user's hooks.yaml, and the files of its agents. Mistakes are written
+with file, line and column. The stages of a correct pipeline are listed.`,
+		Example: "  grapnel pipeline check pipeline.yaml",
+		Args:    oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			loaded, err := loadPipeline(args[0])
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintf(w, "pipeline %s: %d stages\n", loaded.Name, len(loaded.Stages))
+			for i := range loaded.Stages {
+				s := &loaded.Stages[i]
+				fmt.Fprintf(w, "  %d\t%s\t%s\t%s\n", i+1, s.Name, timeline.Clean(whatRuns(s)), timeline.Clean(s.Ends()))
+			}
+			return w.Flush()
+		},
+	}
+}
+
+// oneSession requires one argument: the name of a session.
+func oneSession(c *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return &usageError{fmt.Errorf("%s needs the name of one session", c.CommandPath())}
+}
+
+// sessionDir returns the directory of a session.
+func sessionDir(name string) (string, error) {
+	return filepath.Abs(filepath.Join(".grapnel", "pipelines", name))
+}
+
+// sessionKey identifies a session among all jobs of a store. It is also the demand that only this program's workers meet.
+func sessionKey(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (p *pipelines) newStatus() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "status SESSION",
+		Short: "Show what a session is doing, or how it has ended",
+		Long: `Show a session of this folder: its stage and iteration, the last decision, what its agents have used, and how it has ended.
+The records in the store are the truth; the files of the session are in .grapnel/pipelines/SESSION.`,
+		Example: `  grapnel pipeline status friday
+  grapnel pipeline status friday --json | jq -r .stage`,
+		Args: oneSession,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+				status, err := pipeline.StatusOf(c.Context(), k.store, about)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeJSON(p.std.out, status)
+				}
+				return p.writeStatus(status)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write it as a JSON object")
+	return c
+}
+
+// newAnswer returns the command that answers the gates of a session: approve or reject.
+func (p *pipelines) newAnswer(verdict agent.ApprovalVerdict) *cobra.Command {
+	var reason string
+	word, short, long := "approve", "Open the gate of a person that a session waits for",
+		`Approve what a session waits for. The process of the session, or the next one, goes on. Gates by callback, file or command cannot
+be approved, only rejected.`
+	if verdict != agent.Approve {
+		word, short, long = "reject", "Keep a gate closed that a session waits for",
+			`Reject what a session waits for: a person, a callback, a file or a command. The session then ends as aborted.`
+	}
+	c := &cobra.Command{
+		Use: word + " SESSION", Short: short, Long: long, Example: "  grapnel pipeline " + word + ` friday --reason "as discussed"`, Args: oneSession,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+				status, err := pipeline.StatusOf(c.Context(), k.store, about)
+				if err != nil {
+					return err
+				}
+				if len(openGates(status)) == 0 {
+					return &usageError{fmt.Errorf("session %q waits for no gate: it is %s", args[0], status.Status)}
+				}
+				for _, g := range openGates(status) {
+					answer := agent.Approval{Verdict: verdict, Reason: reason, By: userName(), Identity: identityName()}
+					if err := durable.Approve(c.Context(), k.store, g.run, g.Wait, answer); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "a `sentence` that says why")
+	return c
+}
+
+// openGate is a gate that a session, or a stage of its parallel block, waits for.
+type openGate struct {
+	pipeline.WaitingGate
+
+	run agent.RunID
+}
+
+// openGates returns the open gates of a session and of the stages of its parallel block.
+func openGates(s pipeline.Status) (all []openGate) {
+	for _, g := range s.WaitsFor {
+		if g.For != durable.WaitChild {
+			all = append(all, openGate{g, s.Run})
+		}
+	}
+	for _, part := range s.Parts {
+		all = append(all, openGates(part)...)
+	}
+	return all
+}
+
+func (p *pipelines) newAbort() *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: "abort SESSION", Short: "End a session as cancelled",
+		Long: `Cancel a session and its current iteration. The process of the session ends it, or the next one: no hook is told.`, Example: "  grapnel pipeline abort friday",
+		Args: oneSession,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+				return k.store.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: userName()})
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "a `sentence` that says why")
+	return c
+}
+
+func (p *pipelines) newPause() *cobra.Command {
+	return &cobra.Command{
+		Use: "pause SESSION", Short: "Pause a session after its iteration",
+		Long: `Pause a session. Its current iteration runs to its end; then the process of the session exits with 0. "grapnel pipeline resume"
+continues it.`,
+		Example: "  grapnel pipeline pause friday", Args: oneSession,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+				if about.Status.Ended() {
+					return &usageError{fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
+				}
+				return k.store.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalPause, By: userName()})
+			})
+		},
+	}
+}
+
+// withSession opens the store and calls do with the run of a session.
+func (p *pipelines) withSession(ctx context.Context, name string, do func(k *kept, about durable.Run) error) error {
+	r := &runs{std: p.std, at: p.at}
+	return r.with(ctx, false, func(k *kept) error {
+		about, err := k.findSession(ctx, name)
+		if err != nil {
+			return err
+		}
+		return do(k, about)
+	})
+}
+
+// findSession returns the newest run of the session with a name in this folder.
+func (k *kept) findSession(ctx context.Context, name string) (durable.Run, error) {
+	dir, err := sessionDir(name)
+	if err != nil {
+		return durable.Run{}, err
+	}
+	found, err := k.store.List(ctx, durable.Filter{
+		Kind: durable.KindPipeline, Label: durable.Label{Name: pipeline.LabelSession, Value: name}, Limit: page,
+	})
+	if err != nil {
+		return durable.Run{}, err
+	}
+	for _, about := range found {
+		if about.Demands[sessionDemand] == sessionKey(dir) && about.Parent == "" {
+			return about, nil
+		}
+	}
+	return durable.Run{}, &usageError{fmt.Errorf("no session %q of this folder in %s", name, k.place)}
+}
+
+// writeStatus writes a status for a person.
+func (p *pipelines) writeStatus(s pipeline.Status) error {
+	w := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%s\t%s\n", name, timeline.Clean(value))
+		}
+	}
+	line("session", s.Session)
+	line("pipeline", s.Pipeline)
+	status := string(s.Status)
+	if s.Paused {
+		status += ", paused"
+	}
+	if s.Reason != "" {
+		status += " (" + string(s.Reason) + ")"
+	}
+	line("status", status)
+	if s.Stage != "" {
+		stage := s.Stage
+		if s.MaxIterations > 0 { // a parallel block has no iterations
+			stage += fmt.Sprintf(", iteration %d of at most %d", s.Iteration, s.MaxIterations)
+		}
+		line("stage", stage)
+	}
+	if s.Decision != "" {
+		line("decision", strings.TrimSuffix(s.Decision+": "+s.Why, ": "))
+	}
+	for _, part := range s.Parts {
+		line("  "+part.Stage, fmt.Sprintf("%s, iteration %d of at most %d", part.Status, part.Iteration, part.MaxIterations))
+	}
+	for _, g := range openGates(s) {
+		line("waits for", strings.TrimSuffix(fmt.Sprintf("%s of %s, until %s: %s", g.For, g.Hook, g.Deadline.Local().Format(time.DateTime), g.Reason), ": "))
+	}
+	line("error", s.Error)
+	if s.Steps > 0 {
+		line("used", fmt.Sprintf("%d steps, %d tokens, $%.4f", s.Steps, s.Tokens, s.Cost))
+	}
+	line("run", string(s.Run))
+	line("iteration run", string(s.IterationRun))
+	line("updated", s.Updated.Local().Format(time.DateTime))
+	line("directory", s.Dir)
+	return w.Flush()
+}
+
+// sessionName returns the name of a session: the given one, or that of the pipeline.
+func sessionName(given string, p *pipeline.Pipeline) string { return cmp.Or(given, p.Name) }

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/pipeline"
+)
+
+// firstPipeline is the file that "pipeline init" writes.
+//
+//go:embed shipped/pipeline.yaml
+var firstPipeline []byte
+
+func (p *pipelines) newInit() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Write a small pipeline to begin with",
+		Long: `Write a pipeline with commands, a check and a gate, that runs as it is and needs no key: pipeline.yaml, unless another name is
+given. A file that exists is not changed.`,
+		Example: "  grapnel pipeline init\n  grapnel pipeline start pipeline.yaml",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			path := append(args, "pipeline.yaml")[0]
+			file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+			if errors.Is(err, fs.ErrExist) {
+				return &usageError{fmt.Errorf("%s exists: give another name", path)}
+			}
+			if err != nil {
+				return &usageError{err}
+			}
+			_, err = file.Write(firstPipeline)
+			if err = errors.Join(err, file.Close()); err != nil {
+				return fmt.Errorf("writing the pipeline: %w", err)
+			}
+			_, err = fmt.Fprintf(p.std.out, "Wrote %s. Run it:\n  grapnel pipeline start %s\n", path, shellWord(path))
+			return err
+		},
+	}
+}
+
+func (p *pipelines) newGraph() *cobra.Command {
+	return &cobra.Command{
+		Use:   "graph FILE",
+		Short: "Draw the stages of a pipeline as a Mermaid diagram",
+		Long: `Write the stages of a pipeline, what runs in them and when they are complete, as a Mermaid flowchart, which GitHub and many
+editors show as a picture.`,
+		Example: "  grapnel pipeline graph pipeline.yaml > pipeline.mmd",
+		Args:    oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			loaded, err := loadPipeline(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(p.std.out, graphOf(loaded))
+			return err
+		},
+	}
+}
+
+// graphOf returns a pipeline as a Mermaid flowchart.
+func graphOf(p *pipeline.Pipeline) string {
+	var b strings.Builder
+	b.WriteString("flowchart TD\n  start([" + mermaidText(p.Name) + "])\n")
+	before := []string{"start"}
+	arrows := func(to string) {
+		for _, from := range before {
+			fmt.Fprintf(&b, "  %s --> %s\n", from, to)
+		}
+	}
+	for i := range p.Stages {
+		s, id := &p.Stages[i], fmt.Sprintf("s%d", i+1)
+		if len(s.Parallel) == 0 {
+			fmt.Fprintf(&b, "  %s[%s]\n", id, mermaidText(s.Name+"\n"+whatRuns(s)+"\n"+s.Ends()))
+			arrows(id)
+			before = []string{id}
+			continue
+		}
+		var parts []string
+		fmt.Fprintf(&b, "  subgraph %s[%s]\n", id, mermaidText(s.Name))
+		for k := range s.Parallel {
+			part := fmt.Sprintf("%s_%d", id, k+1)
+			fmt.Fprintf(&b, "    %s[%s]\n", part, mermaidText(s.Parallel[k].Name+"\n"+whatRuns(&s.Parallel[k])+"\n"+s.Parallel[k].Ends()))
+			parts = append(parts, part)
+		}
+		b.WriteString("  end\n")
+		for _, part := range parts {
+			arrows(part)
+		}
+		before = parts
+	}
+	b.WriteString("  finish([end])\n")
+	arrows("finish")
+	return b.String()
+}
+
+// whatRuns says what runs in the iterations of a stage.
+func whatRuns(s *pipeline.Stage) string {
+	switch {
+	case s.Command != nil:
+		return "command " + s.Command.Argv[0]
+	case len(s.Parallel) > 0:
+		return fmt.Sprintf("%d stages at the same time", len(s.Parallel))
+	}
+	return "agent " + s.Agent.String()
+}
+
+// mermaidText quotes a text for Mermaid.
+func mermaidText(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\"", "&quot;").Replace(timeline.Clean(line))
+	}
+	return "\"" + strings.Join(lines, "<br/>") + "\""
+}
+
+func (p *pipelines) newDryRun() *cobra.Command {
+	var session string
+	c := &cobra.Command{
+		Use:   "dry-run FILE",
+		Short: "Show which commands and hooks would run, and with which variables",
+		Long: `Show what a session would run, stage by stage, and run nothing: the agent or the command, the variables of the first iteration, and
+the hooks at each point in their order, with their conditions.`,
+		Example: "  grapnel pipeline dry-run pipeline.yaml",
+		Args:    oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			loaded, err := loadPipeline(args[0])
+			if err != nil {
+				return err
+			}
+			name := sessionName(session, loaded)
+			dir, err := sessionDir(name)
+			if err != nil {
+				return err
+			}
+			plan, err := loaded.Plan(pipelineHost(), pipeline.SessionOptions{Name: name, Dir: dir})
+			if err != nil {
+				return &usageError{err}
+			}
+			w := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
+			for _, s := range plan {
+				writePlanned(w, s)
+			}
+			return w.Flush()
+		},
+	}
+	c.Flags().StringVar(&session, "session", "", "the `name` of the session; the default is the name of the pipeline")
+	return c
+}
+
+// writePlanned writes what would run in a stage.
+func writePlanned(w io.Writer, s pipeline.PlannedStage) {
+	fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, timeline.Clean(whatRuns(s.Stage)), timeline.Clean(s.Ends()))
+	if len(s.Parallel) == 0 {
+		for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
+			if value := s.Variables[name]; value != "" {
+				fmt.Fprintf(w, "  %s=%s\n", name, shellWord(value))
+			}
+		}
+	}
+	for _, r := range s.Hooks {
+		what := cmp.Or(r.Action, r.Decision)
+		if r.Action != "" && r.Await {
+			what += ", awaited"
+		}
+		when := ""
+		if r.When != "" {
+			when = "when " + r.When
+		}
+		fmt.Fprintf(w, "  %s\t%s/%s\t%s\t%s\n", r.Point, r.Policy, r.ID, what, timeline.Clean(when))
+	}
+}
+
+func (p *pipelines) newRebuild() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rebuild SESSION",
+		Short: "Write the files of a session again",
+		Long: `Write the files of a session again that show what is in its store: status.json, events.jsonl, and the outputs of its iterations.
+Progress files stay as they are.`,
+		Example: "  grapnel pipeline rebuild friday",
+		Args:    oneSession,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error { return rebuildSession(c.Context(), k, about, args[0]) })
+		},
+	}
+}
+
+// rebuildSession writes the files of a session again, unless a process runs it.
+func rebuildSession(ctx context.Context, k *kept, about durable.Run, name string) error {
+	dir, err := sessionDir(name)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	unlock, err := lockSession(dir)
+	if err != nil {
+		return &usageError{fmt.Errorf("session %q: %w", name, err)}
+	}
+	defer unlock()
+	return pipeline.Rebuild(ctx, k.store, about)
+}

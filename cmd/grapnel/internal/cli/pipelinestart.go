@@ -1,0 +1,662 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/gate"
+	"github.com/grapnel-go/grapnel/pipeline"
+)
+
+// sessionDemand is the demand of the runs of a session, so that only workers of its folder claim them.
+const sessionDemand = "grapnel.session"
+
+func (p *pipelines) newStart() *cobra.Command {
+	var session string
+	var inputs []string
+	var look sessionLook
+	c := &cobra.Command{
+		Use:   "start FILE",
+		Short: "Run a pipeline, or continue a session of it",
+		Long: `Run a pipeline in this process until it has ended. Its session is stored, and its files are in
+.grapnel/pipelines/SESSION. Starting a session that has begun and not ended continues it, with the files as they were when it
+began: nothing that is done is done again.
+
+At a gate the session waits in its store. The command watches for the file, the command or the callback that the gate waits
+for; callbacks arrive at the port 8765 of this machine, or at another one if it is taken. "grapnel pipeline approve" and "reject"
+answer the gates of people. The deadline of a gate passes also while nothing runs.
+
+The first SIGINT or SIGTERM suspends the session: agents stop after their step, commands end. The second cuts them off.
+Without an end the exit code is 7, or 6 when the session waits for a gate.`,
+		Example: `  grapnel pipeline start pipeline.yaml
+  grapnel pipeline start pipeline.yaml --session friday --json`,
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error { return p.start(ctx, args[0], session, inputs, look) })
+		},
+	}
+	c.Flags().StringVar(&session, "session", "", "the `name` of the session; the default is the name of the pipeline")
+	c.Flags().StringArrayVar(&inputs, "input", nil, "an input of the session, as `NAME=VALUE`: ${inputs.NAME} in prompts (may be repeated)")
+	look.register(c)
+	return c
+}
+
+// inputsOf returns the inputs of flags as a JSON object; nil for none.
+func inputsOf(flags []string) (json.RawMessage, error) {
+	if len(flags) == 0 {
+		return nil, nil
+	}
+	values := map[string]string{}
+	for _, flag := range flags {
+		name, value, ok := strings.Cut(flag, "=")
+		if _, twice := values[name]; !ok || name == "" || twice {
+			return nil, fmt.Errorf("--input is %q: it must be NAME=VALUE, each name once", flag)
+		}
+		values[name] = value
+	}
+	return json.Marshal(values)
+}
+
+// start runs a session until it has ended or is suspended.
+func (p *pipelines) start(ctx context.Context, path, session string, inputs []string, look sessionLook) error {
+	loaded, err := loadPipeline(path)
+	if err != nil {
+		return err
+	}
+	name := sessionName(session, loaded)
+	dir, err := sessionDir(name)
+	if err != nil {
+		return err
+	}
+	given, err := inputsOf(inputs)
+	if err != nil {
+		return &usageError{err}
+	}
+	job, err := loaded.Job(pipeline.SessionOptions{
+		Inputs: given, Name: name, Dir: dir, Demands: map[string]string{sessionDemand: sessionKey(dir)}, By: identityName(), IdempotencyKey: "session " + sessionKey(dir),
+	})
+	if err != nil {
+		return &usageError{err}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return &usageError{fmt.Errorf("making the directory of the session: %w", err)}
+	}
+	unlock, err := lockSession(dir)
+	if err != nil {
+		return &usageError{fmt.Errorf("session %q: %w", name, err)}
+	}
+	defer unlock()
+	r := &runs{std: p.std, at: p.at}
+	return r.with(ctx, true, func(k *kept) error {
+		stored, err := k.store.Submit(ctx, job)
+		if err != nil {
+			return err
+		}
+		about := stored[0]
+		switch {
+		case about.Status.Ended():
+			return &usageError{fmt.Errorf(`session %q has ended as %s: give another one with --session, or remove it with "grapnel runs delete %s%s"`,
+				name, about.Status, short(about.ID), k.place.flag())}
+		case about.Paused:
+			return &usageError{fmt.Errorf(`session %q is paused: "grapnel pipeline resume %s%s" continues it`, name, name, k.place.flag())}
+		case about.Version != job.Version:
+			fmt.Fprintln(p.std.err, "grapnel: The files have changed since the session began: it continues with those it began with.")
+		}
+		look.dir = dir
+		return p.runSession(ctx, k, about, look)
+	})
+}
+
+// runSession runs a session whose lock this process has.
+func (p *pipelines) runSession(ctx context.Context, k *kept, about durable.Run, look sessionLook) error {
+	names, err := pipeline.SessionNames(ctx, k.store, about.ID)
+	if err == nil {
+		err = k.freeSession(ctx, about)
+	}
+	if err != nil {
+		return err
+	}
+	return (&sessionRun{pipelines: p, sessionLook: look, kept: k, about: about, names: names}).run(ctx)
+}
+
+// sessionLook is what the commands that run a session set.
+type sessionLook struct {
+	dir            string
+	asJSON, noWait bool
+}
+
+func (l *sessionLook) register(c *cobra.Command) {
+	c.Flags().BoolVar(&l.noWait, "no-wait", false, "exit when the session waits for a gate, instead of watching the gate")
+	c.Flags().BoolVar(&l.asJSON, "json", false, "write each event as a JSON object (docs/pipelines.md)")
+}
+
+func (p *pipelines) newResume() *cobra.Command {
+	var look sessionLook
+	var text string
+	var restart bool
+	c := &cobra.Command{
+		Use:   "resume SESSION",
+		Short: "Continue a session that is paused or suspended",
+		Long: `End the pause of a session, and run it in this process until it has ended, unless another process runs it. The
+pipeline is the one that the session began with. The text of --context goes to the next iteration.`,
+		Example: `  grapnel pipeline resume friday
+  grapnel pipeline resume friday --context "Leave the database alone."`,
+		Args: oneSession,
+		RunE: func(c *cobra.Command, args []string) error {
+			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error {
+				return p.withSession(ctx, args[0], func(k *kept, about durable.Run) error { return p.resume(ctx, k, about, args[0], text, restart, look) })
+			})
+		},
+	}
+	c.Flags().StringVar(&text, "context", "", "a `text` for the next iteration")
+	c.Flags().BoolVar(&restart, "restart-stage", false, "begin the current stage again, with its first iteration")
+	look.register(c)
+	return c
+}
+
+// resume ends the pause of a session, and runs it unless another process does.
+func (p *pipelines) resume(ctx context.Context, k *kept, about durable.Run, name, text string, restart bool, look sessionLook) (err error) {
+	if about.Status.Ended() {
+		return &usageError{fmt.Errorf("session %q has ended as %s", name, about.Status)}
+	}
+	if look.dir, err = sessionDir(name); err != nil {
+		return err
+	}
+	if about.Paused || text != "" {
+		kind := durable.SignalResume
+		if !about.Paused {
+			kind = durable.SignalContext
+		}
+		if err := k.store.Signal(ctx, about.ID, durable.Signal{Kind: kind, Text: text, By: userName()}); err != nil {
+			return err
+		}
+	}
+	unlock, locked := lockSession(look.dir)
+	if locked != nil && restart {
+		return &usageError{fmt.Errorf("--restart-stage: session %q: %w: pause it first", name, locked)}
+	}
+	if locked != nil {
+		fmt.Fprintf(p.std.err, "grapnel: session %q: %v\n", name, locked)
+		return nil
+	}
+	defer unlock()
+	if restart {
+		if err := pipeline.RestartStage(ctx, k.store, k.keeper, about); err != nil {
+			return err
+		}
+	}
+	if about, err = k.store.Run(ctx, about.ID); err != nil {
+		return err
+	}
+	return p.runSession(ctx, k, about, look)
+}
+
+// freeSession releases the runs of a session that a process has left behind. The caller has the lock of the session.
+func (k *kept) freeSession(ctx context.Context, about durable.Run) error {
+	if about.Owner != "" {
+		lease, err := k.store.Acquire(ctx, about.ID, k.keeper.Owner(), time.Minute, durable.TakeOver)
+		if err == nil {
+			err = k.store.Release(ctx, lease, 0)
+		}
+		if err != nil && !errors.Is(err, durable.ErrEnded) {
+			return err
+		}
+	}
+	for f := (durable.Filter{Parent: about.ID, Status: []durable.Status{durable.StatusRunning, durable.StatusWaiting}, Limit: page}); ; {
+		found, err := k.store.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, below := range found {
+			if err := k.freeSession(ctx, below); err != nil {
+				return err
+			}
+		}
+		if len(found) < page {
+			return nil
+		}
+		f.Before = found[len(found)-1].ID
+	}
+}
+
+// sessionRun runs a session in this process.
+type sessionRun struct {
+	*pipelines
+
+	sessionLook
+
+	kept  *kept
+	about durable.Run
+	names []string // of the pipelines
+	in    *input
+	// stop suspends the session. silence ends the question at the terminal, if there is one.
+	stop, silence func()
+
+	mu sync.Mutex
+}
+
+// run runs the session until it has ended or is suspended.
+func (s *sessionRun) run(ctx context.Context) error {
+	keeper := durable.Keep(s.kept.store, durable.Options{Events: events.Stored})
+	watch, stop, err := s.watchGates(ctx, keeper.Owner())
+	if err != nil {
+		return err
+	}
+	defer stop()
+	runners := pipeline.Runners(s.kept.store, keeper, pipeline.Options{
+		Pipelines: s.names, Host: pipelineHost(), GateHost: s.key(), Events: events.Stored,
+		Agents: func(ctx context.Context, stage pipeline.AgentStage) (*agent.Agent, func() error, error) {
+			return s.buildAgent(ctx, keeper, stage)
+		},
+	})
+	cut, cutOff := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cutOff(nil)
+	for kind, runner := range runners {
+		runners[kind] = &cuttable{runner, cut, false}
+	}
+	w, err := durable.NewWorker(s.kept.store, durable.WorkerOptions{
+		Runners: runners, Labels: map[string]string{sessionDemand: s.key()}, Poll: 200 * time.Millisecond, Watch: watch, Observe: s.observe,
+	})
+	if err != nil {
+		return err
+	}
+	claiming, stopClaiming := context.WithCancel(ctx)
+	defer stopClaiming()
+	s.in, s.stop, s.silence = newInput(s.std), stopClaiming, func() {}
+	defer func() { s.silence() }()
+	release := onSignal(func(before int, _ *signalError) bool {
+		switch before {
+		case 0:
+			stopClaiming()
+			go s.note("Suspending: the session stops when its current work is done. Interrupt again to cut it off.")
+		case 1:
+			cutOff(agent.ErrSuspended)
+		default:
+			return false
+		}
+		return true
+	}, s.in.restore)
+	defer release()
+	var working sync.WaitGroup
+	working.Go(func() { _ = w.Run(claiming) }) // it returns nil
+	working.Go(func() { s.stopWhenPaused(claiming, stopClaiming) })
+	watching := s.follow(claiming)
+	if watching == nil {
+		watching = s.awaitSpawned(claiming, s.about.ID)
+	}
+	broken := watching != nil && !errors.Is(watching, context.Canceled)
+	w.Drain()
+	stopClaiming()
+	working.Wait()
+	if broken {
+		return watching
+	}
+	return s.finish(context.WithoutCancel(ctx))
+}
+
+// key returns the label of the workers of the session.
+func (s *sessionRun) key() string { return s.about.Demands[sessionDemand] }
+
+// The files of a session with the address of its callbacks, so that links stay valid over a restart, and with the secret of
+// their tokens.
+const (
+	callbackFile    = "callbacks"
+	callbackKeyFile = "callbacks.key"
+)
+
+// watchGates returns what watches the gates of the session, and serves their callbacks until stop is called.
+func (s *sessionRun) watchGates(ctx context.Context, owner string) (watch func(context.Context), stop func(), err error) {
+	key, err := s.callbackKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	path := filepath.Join(s.dir, callbackFile)
+	before, _ := os.ReadFile(path) // there is none at first
+	var listener net.Listener
+	for _, address := range []string{strings.TrimSpace(string(before)), "127.0.0.1:8765", "127.0.0.1:0"} {
+		if address == "" {
+			continue
+		}
+		if listener, err = listenLocally(ctx, "callbacks", address); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := os.WriteFile(path, []byte(listener.Addr().String()+"\n"), 0o600); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("storing the address of callbacks: %w", err), listener.Close())
+	}
+	server := &http.Server{
+		Handler: gate.Handler(s.kept.store, gate.HandlerOptions{}), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
+	}
+	go func() { _ = server.Serve(listener) }() // it ends with stop
+	host, err := os.Hostname()
+	var w *gate.Watcher
+	if err == nil {
+		w, err = gate.NewWatcher(s.kept.store, gate.Options{
+			Host: pipelineHost(), Hosts: []string{s.key(), host}, Owner: owner, Callbacks: "http://" + listener.Addr().String(), Key: key,
+		})
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, server.Close())
+	}
+	return w.Run, func() { _ = server.Close() }, nil
+}
+
+// callbackKey returns the secret of the tokens of the session, which it makes at the first start.
+func (s *sessionRun) callbackKey() ([]byte, error) {
+	path := filepath.Join(s.dir, callbackKeyFile)
+	key, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		key = []byte(rand.Text())
+		err = os.WriteFile(path, key, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the secret of callbacks: %w", err)
+	}
+	return key, nil
+}
+
+// follow writes the events of the session, and of its parallel stages, until it has ended.
+func (s *sessionRun) follow(ctx context.Context) error {
+	var others sync.WaitGroup
+	below, cancel := context.WithCancel(ctx)
+	defer others.Wait()
+	defer cancel()
+	also := func(run agent.RunID, after int64) {
+		others.Go(func() { _ = s.followRun(below, run, after, nil) }) // the session itself reports errors
+	}
+	parts, err := s.kept.store.List(ctx, durable.Filter{
+		Parent: s.about.ID, Kind: durable.KindPipeline, Status: []durable.Status{durable.StatusReady, durable.StatusWaiting}, Limit: page,
+	})
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if part.Labels[durable.LabelStage] != "" && s.about.Events > 0 {
+			also(part.ID, part.Events)
+		}
+	}
+	s.ask(ctx) // what it waited for before
+	if err = s.followRun(ctx, s.about.ID, s.about.Events, func(run agent.RunID) { also(run, 0) }); err == nil && !s.noWait {
+		others.Wait() // they have ended, but their last events may not be written
+	}
+	return err
+}
+
+// ask asks at the terminal about the gates of people that the session waits for, in the background.
+func (s *sessionRun) ask(ctx context.Context) {
+	if s.in == nil || s.in.terminal == nil || s.asJSON || s.noWait {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	asking.Go(func() { s.askPerson(ctx) })
+	s.silence = func() { cancel(); asking.Wait() }
+}
+
+// askPerson asks until the person at the terminal has answered all gates of people, or ctx is done.
+func (s *sessionRun) askPerson(ctx context.Context) {
+	about, err := s.kept.store.Run(ctx, s.about.ID)
+	if err != nil || about.Status != durable.StatusWaiting {
+		return
+	}
+	status, err := pipeline.StatusOf(ctx, s.kept.store, about)
+	if err != nil {
+		return
+	}
+	for _, g := range openGates(status) {
+		for g.For == durable.WaitApproval {
+			said, err := s.in.line(ctx, timeline.Clean(cmp.Or(g.Reason, "Go on?"))+" [y/n] ")
+			if errors.Is(err, errInterrupted) {
+				s.stop()
+			}
+			if err != nil {
+				return
+			}
+			verdict, known := map[string]agent.ApprovalVerdict{
+				"y": agent.Approve, "yes": agent.Approve, "n": agent.RejectAndContinue, "no": agent.RejectAndContinue,
+			}[strings.ToLower(strings.TrimSpace(said))]
+			if !known {
+				continue
+			}
+			err = durable.Approve(ctx, s.kept.store, g.run, g.Wait, agent.Approval{Verdict: verdict, By: userName(), Identity: identityName()})
+			if err != nil {
+				s.note(explainError(err).Error())
+			}
+			break
+		}
+	}
+}
+
+// followRun writes the events of a run until it has ended. Part, unless nil, is called with each run of a parallel stage.
+func (s *sessionRun) followRun(ctx context.Context, id agent.RunID, after int64, part func(agent.RunID)) error {
+	for e, err := range durable.Watch(ctx, s.kept.store, id, after) {
+		if err != nil {
+			return err
+		}
+		if part == nil && e.Name == "pipeline.session_complete" && !s.asJSON {
+			continue // a stage is no session for the user
+		}
+		if part != nil && s.silence != nil {
+			s.silence() // it was answered elsewhere, or the session has ended
+		}
+		if err := s.writeEvent(e); err != nil {
+			return err
+		}
+		if part != nil && e.Name == "pipeline.waiting" {
+			s.ask(ctx)
+		}
+		if e.Name == "pipeline.stage_start" && part != nil {
+			var d sessionEvent
+			if json.Unmarshal(e.Data, &d) == nil {
+				part(d.Run)
+			}
+		}
+		if s.noWait && e.Name == "pipeline.waiting" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// stopWhenPaused calls stop when the session is paused and nothing of it runs.
+func (s *sessionRun) stopWhenPaused(ctx context.Context, stop func()) {
+	every := time.NewTicker(300 * time.Millisecond)
+	defer every.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		about, err := s.kept.store.Run(ctx, s.about.ID)
+		if err != nil || !about.Paused || about.Owner != "" {
+			continue
+		}
+		below, err := s.kept.store.List(ctx, durable.Filter{
+			Parent: s.about.ID, Status: []durable.Status{durable.StatusReady, durable.StatusRunning}, Limit: 1,
+		})
+		if err == nil && len(below) == 0 {
+			stop()
+		}
+	}
+}
+
+// awaitSpawned waits until the pipelines have ended that hooks of a session have started.
+func (s *sessionRun) awaitSpawned(ctx context.Context, id agent.RunID) error {
+	if s.noWait {
+		return nil
+	}
+	below, err := s.kept.store.List(ctx, durable.Filter{Parent: id, Kind: durable.KindPipeline, Limit: page})
+	if err != nil {
+		return err
+	}
+	for _, child := range below {
+		for _, err := range durable.Watch(ctx, s.kept.store, child.ID, child.Events) {
+			if err != nil {
+				return err
+			}
+		}
+		if err := s.awaitSpawned(ctx, child.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish writes how the session has ended and returns the exit code.
+func (s *sessionRun) finish(ctx context.Context) error {
+	about, err := s.kept.store.Run(ctx, s.about.ID)
+	if err != nil {
+		return err
+	}
+	status, err := pipeline.StatusOf(ctx, s.kept.store, about)
+	if err != nil {
+		return err
+	}
+	switch about.Status {
+	case durable.StatusCompleted:
+		return nil
+	case durable.StatusFailed, durable.StatusCancelled:
+		return fmt.Errorf("session %s: %s: %s", status.Session, status.Reason, status.Error)
+	case durable.StatusStopped:
+		s.note(fmt.Sprintf("session %s: %s: %s", status.Session, status.Reason, status.Error))
+		return &exitError{exitStopped}
+	default:
+		if about.Paused {
+			s.note(fmt.Sprintf("Session %s is paused: \"grapnel pipeline resume %s%s\" continues it.", status.Session, status.Session, s.kept.place.flag()))
+			return nil
+		}
+		if len(openGates(status)) > 0 {
+			s.note(fmt.Sprintf("Session %s waits for a gate: start it again to continue it.", status.Session))
+			return &exitError{exitParked}
+		}
+		s.note(fmt.Sprintf("Session %s is suspended: start it again to continue it.", status.Session))
+		return &exitError{exitSuspended}
+	}
+}
+
+// buildAgent builds the agent of a stage.
+func (s *sessionRun) buildAgent(ctx context.Context, keeper *durable.Keeper, stage pipeline.AgentStage) (*agent.Agent, func() error, error) {
+	o := &options{file: stage.Path, texts: map[string]string{stage.Path: stage.Text}, color: "auto"}
+	file, err := o.resolve()
+	if err != nil {
+		return nil, nil, err
+	}
+	file.Name = agentName(file.Definition)
+	m, err := build(ctx, file, watchers{
+		approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, waivers: s.kept.store, tools: stage.Tools,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.agent, (&builtAgents{parts: []*made{m}}).close, nil
+}
+
+// observe reports what a worker could not do, and agents that wait for a person.
+func (s *sessionRun) observe(e durable.WorkerEvent) {
+	if e.Kind == durable.WorkerReleased && e.Run.Kind == durable.KindAgent && e.Run.Status == durable.StatusWaiting {
+		s.note(fmt.Sprintf("%s waits for an answer: grapnel runs show %s%s", e.Run.Name, short(e.Run.ID), s.kept.place.flag()))
+	}
+	if e.Err != nil {
+		s.note(fmt.Sprintf("%s %s: %v", e.Run.Kind, e.Run.Name, explainError(e.Err)))
+	}
+}
+
+func (s *sessionRun) note(text string) { s.line(s.std.err, "grapnel: "+timeline.Clean(text)) }
+
+func (s *sessionRun) line(w io.Writer, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintln(w, text)
+}
+
+// sessionEvent is the data of an event of a session.
+type sessionEvent struct {
+	Stage     string      `json:"stage"`
+	Iteration int         `json:"iteration"`
+	Run       agent.RunID `json:"run"`
+	Decision  string      `json:"decision"`
+	Why       string      `json:"why"`
+	Changed   int         `json:"changed_files"`
+	Reason    string      `json:"reason"`
+	Error     string      `json:"error"`
+	For       string      `json:"for"`
+	Hook      string      `json:"hook"`
+}
+
+// writeEvent writes an event as a line.
+func (s *sessionRun) writeEvent(e durable.Event) error {
+	if s.asJSON {
+		object, err := events.Object(e)
+		if err == nil {
+			s.line(s.std.out, string(object))
+		}
+		return err
+	}
+	var d sessionEvent
+	_ = json.Unmarshal(e.Data, &d) // events.Object checks it; what is missing is not shown
+	text := ""
+	at := fmt.Sprintf("%s %d", d.Stage, d.Iteration)
+	switch e.Name {
+	case "pipeline.session_start":
+		text = "session started"
+	case "pipeline.stage_restart":
+		text = d.Stage + ": begins again"
+	case "pipeline.stage_start":
+		text = fmt.Sprintf("%s: started %s", d.Stage, short(d.Run))
+	case "pipeline.iteration_start":
+		text = fmt.Sprintf("%s: started %s", at, short(d.Run))
+	case "pipeline.iteration_complete":
+		text = at + ": complete"
+		if d.Decision != "" {
+			text += ", decided " + d.Decision
+		}
+		if d.Changed > 0 {
+			text += fmt.Sprintf(", %d files changed", d.Changed)
+		}
+	case "pipeline.iteration_failed":
+		text = at + ": failed: " + d.Error
+	case "pipeline.spawned":
+		text = fmt.Sprintf("%s: started pipeline %s, %s", at, d.Why, short(d.Run))
+	case "pipeline.waiting":
+		text = fmt.Sprintf("waits for a gate: %s", strings.TrimSuffix(d.For+": "+d.Why, ": "))
+	case "pipeline.stage_complete":
+		text = strings.TrimSuffix(at, " 0") + ": stage complete: " + d.Why
+	case "pipeline.session_complete":
+		text = "session ended: " + d.Reason
+	case "hook.failed", "hook.blocked", "hook.timeout":
+		text = fmt.Sprintf("hook %s: %s %s", d.Hook, e.Name, d.Error)
+	default:
+		return nil
+	}
+	s.line(s.std.out, timeline.Clean(e.At.Local().Format("15:04:05")+"  "+text))
+	return nil
+}
+
+// lockFile is the name of the file that the process of a session locks.
+const lockFile = "lock"
+
+func lockPath(dir string) string { return filepath.Join(dir, lockFile) }

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A session whose process was killed continues when it is started again: nothing that was done is done again.
+func TestAKilledPipeline(t *testing.T) {
+	t.Parallel()
+	s := modelOf(t, `{"text": "not asked"}`)
+	p := command(t, s, "pipeline", "start", "pipeline.yaml", "--store", "runs.db")
+	p.write("pipeline.yaml", `
+name: p
+stages:
+  - name: work
+    command: {argv: [sh, -c, 'echo "$GRAPNEL_IDEMPOTENCY_KEY" >> keys.txt; [ $ITERATION != 2 ] || test -e begun || { echo $$ > begun; sleep 60; }; echo "work $ITERATION" >> made.txt']}
+    termination: {type: fixed, iterations: 3}
+hooks:
+  on_iteration_complete: {type: shell, await: true, command: 'echo "complete $ITERATION" >> made.txt'}
+`)
+	p.cmd.Stdout, p.cmd.Stderr = p, p
+	require.NoError(t, p.cmd.Start())
+	killAtWork(t, p)
+	q := p.next("pipeline", "start", "pipeline.yaml", "--store", "runs.db")
+	require.Equal(t, 0, q.run(), q.written())
+	assert.Equal(t, "work 1\ncomplete 1\nwork 2\ncomplete 2\nwork 3\ncomplete 3\n", p.read("made.txt"))
+	keys := strings.Fields(p.read("keys.txt"))
+	require.Len(t, keys, 4)
+	assert.Equal(t, keys[1], keys[2], "the iteration that was cut off has one key")
+	q = p.next("pipeline", "status", "p", "--store", "runs.db")
+	require.Equal(t, 0, q.run(), q.written())
+	assert.Contains(t, q.written(), "completed (completed)")
+}
+
+// AP-69: at a terminal, a gate of a person is asked there; without one, the session waits for an answer from elsewhere.
+func TestAGateAtATerminal(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]struct {
+		code int
+		says string
+	}{"y": {0, "session ended: completed"}, "n": {3, "session ended: aborted"}} {
+		t.Run(answer, func(t *testing.T) {
+			t.Parallel()
+			p := command(t, modelOf(t, `{"text": "not asked"}`), "pipeline", "start", "pipeline.yaml", "--store", "runs.db")
+			p.write("pipeline.yaml", `
+name: p
+stages: [{name: a, command: {argv: ["true"]}, termination: {type: fixed, iterations: 1}}]
+hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: true}}
+`)
+			p.atTerminal()
+			p.expect("Is it good? [y/n] ")
+			p.press("perhaps\r")
+			p.press(answer + "\r")
+			p.expect(want.says)
+			assert.Equal(t, want.code, p.code(), p.written())
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package pipeline_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/grapnel-go/grapnel/pipeline"
+)
+
+// AP-59: mistakes are reported with their place, and a suggestion where one is near.
+func TestMistakes(t *testing.T) {
+	const stage = "name: a, command: {argv: ['true']}, termination: {type: fixed, iterations: 1}"
+	for text, want := range map[string]string{
+		"":                                     ":1:1: the file is empty",
+		"stages: [{" + stage + "}]":            `the key "name" is missing`,
+		"name: p\nstage: []":                   `:2:1: unknown key "stage" (did you mean "stages"?)`,
+		"name: p/q\nstages: [{" + stage + "}]": ":1:7: name: invalid name of a pipeline",
+		"name: p\nstages: [{" + stage + "}, {" + stage + "}]":                                                            `name: another stage has the name "a", too`,
+		"name: p\nstages: [{name: a, termination: {type: fixed, iterations: 1}}]":                                        `:2:10: the stage does nothing`,
+		"name: p\nstages: [{name: a, agent: b, termination: {type: fixed, iterations: 1}}]":                              `the key "prompt" is missing`,
+		"name: p\nstages: [{name: a, agent: b, prompt: c, command: {argv: [x]}, termination: {type: judgment}}]":         `command: the stage has the key agent, too`,
+		"name: p\nstages: [{name: a, command: {argv: [x]}, termination: {type: fixd}}]":                                  `unknown termination "fixd" (did you mean "fixed"?)`,
+		"name: p\nstages: [{name: a, command: {argv: [x]}, termination: {type: fixed}}]":                                 `the key "iterations" is missing`,
+		"name: p\nstages: [{name: a, command: {argv: [x]}, termination: {type: queue, iterations: 2, command: [x]}}]":    `iterations: not allowed in a termination of type queue`,
+		"name: p\nstages: [{name: a, agent: ./none.yaml, prompt: c, termination: {type: judgment}}]":                     `none.yaml: no such file`,
+		"name: p\nstages: [{" + stage + ", on_failure: retry}]":                                                          `on_failure: unknown value "retry"`,
+		"name: p\nstages: [{name: a, loop: none}]":                                                                       `:2:26: loop: no file none.yaml in `,
+		"name: p\nstages: [{name: a, loop: x, prompt: y}]":                                                               `prompt: not allowed in a stage with the key loop`,
+		"name: p\nstages: [{name: b, parallel: [{" + stage + "}], hooks: {}}]":                                           `hooks: not allowed in a stage with the key parallel`,
+		"name: p\nstages: [{name: b, parallel: [{" + stage + "}, {" + stage + "}]}]":                                     `name: another stage has the name "a", too`,
+		"name: p\nstages: [{name: b, parallel: [{" + stage + ", hooks: {on_error: {type: shel}}}]}]":                     `"shel"`,
+		"name: p\nstages: [{" + stage + ", max_iterations: 3}]":                                                          `max_iterations: the stage has a fixed number of iterations`,
+		"name: p\nstages: [{" + stage + "}]\nhooks: {on_start: {type: shell, command: 'true'}}":                          `:3:9: unknown point of a pipeline "on_start"`,
+		"name: p\nstages: [{" + stage + ", hooks: {on_error: {type: shel, command: 'true'}}}]":                           `"shel"`,
+		"name: p\nstages: [{" + stage + "}]\nhooks: {on_error: {type: shell, command: 'true', when: '${NOTHING} == 1'}}": `NOTHING`,
+		"format: 2\nname: p": `format 2 is newer than this program reads (1)`,
+	} {
+		t.Run(want, func(t *testing.T) {
+			b := &bench{t: t, dir: t.TempDir()}
+			_, err := pipeline.Load(b.write("pipeline.yaml", text), pipeline.LoadOptions{})
+			assert.ErrorContains(t, err, want)
+		})
+	}
+}
+
+// A mistake in the user's hooks names their file.
+func TestMistakesInGlobalHooks(t *testing.T) {
+	b := &bench{t: t, dir: t.TempDir()}
+	path := b.write("pipeline.yaml", "name: p\nstages: [{name: a, command: {argv: ['true']}, termination: {type: fixed, iterations: 1}}]")
+	for text, want := range map[string]string{
+		"hook: {}": `hooks.yaml:1:1: unknown key "hook" (did you mean "hooks"?)`,
+		"hooks: {on_error: {type: shell, command: 'true', awaits: true}}": `hooks.yaml:1:`,
+	} {
+		_, err := pipeline.Load(path, pipeline.LoadOptions{Global: b.write("hooks.yaml", text)})
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := pipeline.Load(path, pipeline.LoadOptions{Global: b.path("none.yaml")})
+	assert.NoError(t, err, "AP-58: a missing file is skipped")
+}

@@ -1,0 +1,218 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/parking"
+)
+
+// fire fires a point for the current stage. Ended reports that a hook has ended the session; then that is recorded.
+func (m *machine) fire(ctx context.Context, point hooks.PointName, failure error) (ended bool, err error) {
+	return m.fireReason(ctx, point, failure, "")
+}
+
+// fireReason works like fire, for a point with a reason.
+func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure error, reason string) (ended bool, err error) {
+	scope, err := m.scope(ctx, m.at.Stage)
+	if err != nil {
+		return false, err
+	}
+	at := firingAt{point, m.at.Stage, m.at.Iteration}
+	if point == hooks.SessionStart {
+		at = firingAt{Point: point}
+	}
+	about := m.describe()
+	about.Err, about.Reason = failure, reason
+	after, stop, err := m.firePoint(ctx, scope, at, about)
+	if !m.drained(ctx, 0) && !slices.Contains(m.at.Open, at) {
+		m.at.Open = append(slices.Clip(m.at.Open), at)
+	}
+	if err == nil {
+		m.at.Context = append(slices.Clip(m.at.Context), textsOf(after)...)
+	}
+	if point == hooks.SessionComplete {
+		return false, err
+	}
+	switch {
+	case stop != nil:
+		return true, m.endSoon(ctx, ending{Aborted, fmt.Sprintf("%s at %s: %s", stop.Source, point, stop.Message)})
+	case err == nil:
+		return false, nil
+	case errors.Is(err, errParked):
+		return false, err
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	}
+	if failed, ok := errors.AsType[*hooks.HookError](err); ok {
+		return true, m.endSoon(ctx, ending{Aborted, failed.Error()})
+	}
+	return false, err
+}
+
+// firePoint fires a point through a scope. It returns errParked when a gate waits in the store.
+func (m *machine) firePoint(
+	ctx context.Context, scope *hooks.RunScope, at firingAt, about hooks.Pipeline,
+) (after agent.State, stop *agent.Signal, err error) {
+	ctx, cancel := context.WithCancelCause(action.WithDepth(ctx, m.depth))
+	defer cancel(nil)
+	place := &gatePlace{run: scope.Run(), host: m.options.GateHost, waits: m.waits, now: m.now(), cancel: cancel}
+	mark := m.events.mark()
+	after, stop, err = scope.Pipeline(parking.Into(ctx, place), agent.NewState(), m.firing(at), about)
+	if errors.Is(err, errParked) {
+		m.events.drop(mark) // the firing is repeated
+		m.parked, m.parkedJobs = place.parked, place.jobs
+		return after, nil, errParked
+	}
+	return after, stop, err
+}
+
+// firing returns a firing as hooks see it.
+func (m *machine) firing(at firingAt) hooks.Firing {
+	f := hooks.Firing{Point: at.Point, Stage: m.Stages[at.Stage].Name, Iteration: at.Iteration}
+	if m.at.Round > 0 && at.Point != hooks.SessionStart {
+		f.Cursor = fmt.Sprintf("round %d", m.at.Round)
+	}
+	return f
+}
+
+// textsOf returns the texts that hooks have added to an empty state.
+func textsOf(s agent.State) (texts []string) {
+	for _, message := range s.Messages() {
+		if text := message.Text(); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// scope returns the scope of the hooks of a stage.
+func (m *machine) scope(ctx context.Context, stage int) (*hooks.RunScope, error) {
+	if m.scopes == nil {
+		m.scopes, m.hooked = make([]*hooks.RunScope, len(m.Stages)), make([]bool, len(m.Stages))
+	}
+	if m.scopes[stage] == nil {
+		host := m.options.Host
+		host.Dir, host.Spawner = m.workspace, spawner{m}
+		list, err := m.hooksOf(&m.Stages[stage], host)
+		var compiled *hooks.Compiled
+		if err == nil {
+			compiled, err = hooks.NewSet(list...).Compile().Get()
+		}
+		if err != nil {
+			return nil, &brokenError{fmt.Errorf("the hooks of stage %q: %w", m.Stages[stage].Name, err)}
+		}
+		m.hooked[stage] = len(list) > 0
+		m.scopes[stage] = compiled.OpenScope(ctx, hooks.ScopeOptions{
+			Run: agent.Run{
+				ID: m.about.ID, Session: agent.SessionID(m.name), Agent: m.Name, Parent: m.about.Parent, Root: m.about.Root,
+				Started: m.about.Created,
+			},
+			Observer: m.events, Journal: m.journal,
+		})
+	}
+	return m.scopes[stage], nil
+}
+
+// watchesChanges reports whether the changes of the current stage are recorded: only hooks use them.
+func (m *machine) watchesChanges(ctx context.Context) (bool, error) {
+	if _, err := m.scope(ctx, m.at.Stage); err != nil {
+		return false, err
+	}
+	return m.hooked[m.at.Stage], nil
+}
+
+// repeatOpen fires points again whose detached actions had not ended when the position was recorded. Recorded actions are not
+// repeated, and decisions do not count: what followed from them is recorded.
+func (m *machine) repeatOpen(ctx context.Context) error {
+	for _, at := range m.at.Open {
+		scope, err := m.scope(ctx, at.Stage)
+		if err != nil {
+			return err
+		}
+		mark := m.events.mark()
+		_, _, err = m.firePoint(ctx, scope, at, hooks.Pipeline{})
+		m.events.drop(mark) // they were written the first time
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// drained waits at most for a time until no detached action runs, and reports whether none does.
+func (m *machine) drained(ctx context.Context, most time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for _, scope := range m.scopes {
+		if scope != nil && scope.Drain(ctx) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// cancelDetached ends the detached actions that still run.
+func (m *machine) cancelDetached() {
+	for _, scope := range m.scopes {
+		if scope != nil {
+			scope.Cancel()
+		}
+	}
+}
+
+// describe returns what hooks are told at the current position.
+func (m *machine) describe() hooks.Pipeline {
+	about := hooks.Pipeline{
+		Name: m.Name, MaxIterations: m.stage().maximum(), Progress: m.progress(m.at.Stage),
+		Status:  m.file(m.at.Stage, max(m.at.Iteration, 1), decisionFile),
+		Context: m.file(m.at.Stage, max(m.at.Iteration, 1), contextFile), LastDecision: m.at.Decision, ChangedFiles: m.at.Changed,
+		StageOutputs: m.outputs(),
+	}
+	about.NextStage = m.session.next
+	if next := m.at.Stage + 1; next < len(m.Stages) {
+		about.NextStage = m.Stages[next].Name
+	}
+	return about
+}
+
+// outputs returns the paths of the outputs of the stage so far.
+func (m *machine) outputs() (paths []string) {
+	last := m.at.Iteration
+	if m.at.Phase == phaseStart || m.at.Phase == phaseRun || m.at.Phase == phaseOpen {
+		last--
+	}
+	for i := 1; i <= last; i++ {
+		if !slices.Contains(m.at.Failed, i) {
+			paths = append(paths, m.file(m.at.Stage, i, outputFile))
+		}
+	}
+	return paths
+}
+
+// variables returns the variables for an agent or a command at the current position.
+func (m *machine) variables(failure error) map[string]string {
+	about := m.describe()
+	v := action.Variables{
+		Session: m.name, Stage: m.stage().Name, NextStage: about.NextStage, Iteration: m.at.Iteration, MaxIterations: about.MaxIterations,
+		Progress: about.Progress, Status: about.Status, Ctx: about.Context, LastDecision: about.LastDecision,
+		Timestamp: time.Now().UTC().Format(time.RFC3339),
+	}
+	if failure != nil {
+		v.Error = failure.Error()
+	}
+	values := map[string]string{}
+	for name, value := range v.All() {
+		values[name] = value
+	}
+	values["STAGE_OUTPUTS"] = joinLines(about.StageOutputs)
+	values["ITERATION"] = strconv.Itoa(m.at.Iteration)
+	return values
+}

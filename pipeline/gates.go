@@ -1,0 +1,146 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/parking"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// errParked ends a firing in which a gate waits in the store.
+var errParked = errors.New("a gate waits in the store of the run")
+
+// gatePlace is where the gates of one firing wait: see parking.Place. Hooks that decide are asked one after the other, so it
+// is not used concurrently.
+type gatePlace struct {
+	run    agent.Run
+	host   string         // see Options.GateHost
+	waits  []durable.Wait // with the answers so far
+	now    time.Time
+	cancel context.CancelCauseFunc
+	parked []durable.Wait
+	jobs   []durable.Job // of pipelines for which the firing waits
+}
+
+// gateTool is the name of the tool in the questions of gates, as in those that block.
+const gateTool = "gate"
+
+// Park returns the answer to a gate, or ends the firing.
+func (p *gatePlace) Park(_ context.Context, id string, q agent.Question) (agent.Approval, error) {
+	call := "gate-" + id
+	for _, w := range p.waits {
+		if w.Kind == durable.WaitChild {
+			continue
+		}
+		about, err := durable.InterventionOf(w)
+		switch {
+		case err != nil:
+			return agent.Approval{}, err
+		case about.CallID() != call:
+		case about.Answer() != nil:
+			return *about.Answer(), nil
+		default:
+			return agent.Approval{}, p.wait(w)
+		}
+	}
+	arguments, err := strictjson.Marshal(map[string]string{"hook": q.By, "question": q.Reason})
+	if err != nil {
+		return agent.Approval{}, err
+	}
+	about := agent.ToolCall{ID: call, Name: gateTool, Arguments: arguments}
+	asked := agent.Intervention{Original: about, Call: about, Questions: agent.Questions{q}, Asked: p.now, Deadline: p.now.Add(q.Within)}
+	waits, err := durable.Notice{Run: p.run, Calls: []durable.WaitingCall{{Intervention: asked}}}.Waits()
+	if err != nil {
+		return agent.Approval{}, err
+	}
+	for i := range waits {
+		if p.host != "" && waits[i].Kind != durable.WaitApproval {
+			waits[i].Host = p.host
+		}
+	}
+	return agent.Approval{}, p.wait(waits...)
+}
+
+// wait ends the firing until one of the waits has happened.
+func (p *gatePlace) wait(waits ...durable.Wait) error {
+	if !waits[0].Deadline.IsZero() && !p.now.Before(waits[0].Deadline) {
+		return parking.ErrExpired
+	}
+	p.parked = waits
+	p.cancel(errParked)
+	return errParked
+}
+
+// now returns the time for deadlines: not before that at which the store has decided that the run is ready.
+func (m *machine) now() time.Time {
+	now := time.Now()
+	if m.about.Updated.After(now) {
+		return m.about.Updated
+	}
+	return now
+}
+
+// waitForGate records that the run waits for a gate. What has happened since the last position is repeated from its records when
+// the gate has its answer.
+func (m *machine) waitForGate(ctx context.Context) error {
+	open := m.at.Open
+	m.at = m.last
+	m.at.Open = open
+	for _, w := range m.parked {
+		if w.Kind == durable.WaitChild {
+			if len(m.parkedJobs) > 0 {
+				m.events.add(eventSpawned, m.eventData(eventData{Run: w.Child, Why: m.parkedJobs[0].Name}))
+			}
+			continue
+		}
+		about, err := durable.InterventionOf(w)
+		if err != nil {
+			return err
+		}
+		m.events.add(eventWaiting, m.eventData(eventData{Wait: w.ID, For: w.Kind, Why: about.Questions[0].Reason}))
+	}
+	if err := m.commit(ctx, durable.Update{Status: durable.StatusWaiting, Waits: m.parked}, m.parkedJobs...); err != nil {
+		return err
+	}
+	m.awaitDetached(ctx)
+	return nil
+}
+
+// awaitDetached waits until no detached action runs, and returns true: the run is then released.
+func (m *machine) awaitDetached(ctx context.Context) bool {
+	for !m.suspended() && ctx.Err() == nil && !m.drained(ctx, time.Second) {
+	}
+	return true
+}
+
+// WaitingGate is a gate that a session waits for, or a pipeline that a hook has started.
+type WaitingGate struct {
+	// Wait identifies it among the waits of the run: see durable.Wait.
+	Wait string `json:"wait"`
+	// For says what happens: a callback, a file, a command, the approval of a person, or the end of a child.
+	For      durable.WaitKind `json:"for"`
+	Hook     string           `json:"hook,omitempty"`
+	Reason   string           `json:"reason,omitempty"`
+	Deadline time.Time        `json:"deadline,omitzero"`
+}
+
+// waitsFor returns the open gates among the waits of a session.
+func waitsFor(waits []durable.Wait) (gates []WaitingGate) {
+	for _, w := range waits {
+		if w.Kind == durable.WaitChild && !strings.HasPrefix(w.ID, iterationWait) {
+			gates = append(gates, WaitingGate{Wait: w.ID, For: w.Kind, Reason: "run " + string(w.Child), Deadline: w.Deadline.UTC()})
+		}
+		about, err := durable.InterventionOf(w)
+		if w.Kind == durable.WaitChild || w.Answer != nil || err != nil || len(about.Questions) == 0 {
+			continue
+		}
+		q := about.Questions[0]
+		gates = append(gates, WaitingGate{Wait: w.ID, For: w.Kind, Hook: q.By, Reason: q.Reason, Deadline: w.Deadline.UTC()})
+	}
+	return gates
+}

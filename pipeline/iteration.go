@@ -1,0 +1,296 @@
+package pipeline
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/process"
+)
+
+// The decisions of an iteration.
+const (
+	decisionContinue = "continue"
+	decisionStop     = "stop"
+)
+
+// commandInput is the input of the run of a command: what the command reads from its standard input.
+type commandInput struct {
+	// Variables are the variables of the iteration, which are in the environment, too.
+	Variables map[string]string `json:"variables"`
+	// Context are texts of hooks, Inputs the inputs of the session.
+	Context []string        `json:"context,omitempty"`
+	Inputs  json.RawMessage `json:"inputs,omitempty"`
+}
+
+// iterationJob returns the job of the current iteration.
+func (m *machine) iterationJob() (durable.Job, error) {
+	stage, variables := m.stage(), m.variables(nil)
+	var job durable.Job
+	var err error
+	if stage.Command != nil {
+		job.Kind = durable.KindCommand
+		job.Input, err = json.Marshal(commandInput{variables, m.at.Context, m.inputs})
+	} else {
+		named := m.inputTexts()
+		maps.Copy(named, m.outputTexts(stage.Prompt))
+		maps.Copy(named, variables)
+		text := expand(stage.Prompt, named)
+		input := []agent.Message{agent.UserText(text)}
+		for _, more := range m.at.Context {
+			input = append(input, agent.UserText(more).WithSource("hook"))
+		}
+		job, err = durable.AgentJob("", agent.NewState(), input...)
+	}
+	if err != nil {
+		return job, fmt.Errorf("iteration %d of stage %q: %w", m.at.Iteration, stage.Name, err)
+	}
+	job.ID, job.Name, job.Version = agent.NewRunID(), m.Name+"/"+stage.Name, m.about.Version
+	job.Session, job.Parent, job.Root = m.about.Session, m.about.ID, m.about.Root
+	job.By, job.Demands, job.Priority, job.Limits = m.about.By, m.about.Demands, m.about.Priority, m.limitsLeft()
+	if job.Kind == durable.KindCommand {
+		job.Limits = agent.Limits{Time: job.Limits.Time}
+	}
+	job.Labels = map[string]string{
+		LabelPipeline: m.Name, LabelSession: m.name, durable.LabelStage: stage.Name, durable.LabelIteration: strconv.Itoa(m.at.Iteration),
+	}
+	return job, nil
+}
+
+var variablePattern = regexp.MustCompile(`\$\{([A-Z_]+|(?:inputs|outputs)\.[A-Za-z0-9._-]+)\}`)
+
+// expand replaces ${NAME} by the value of a variable. Unknown names stay.
+func expand(text string, variables map[string]string) string {
+	return variablePattern.ReplaceAllStringFunc(text, func(name string) string {
+		if value, ok := variables[name[2:len(name)-1]]; ok {
+			return value
+		}
+		return name
+	})
+}
+
+// outputTexts returns the last outputs of the stages that a prompt names as outputs.NAME.
+func (m *machine) outputTexts(prompt string) map[string]string {
+	texts := map[string]string{}
+	for i := range m.Stages {
+		name := "outputs." + m.Stages[i].Name
+		if !strings.Contains(prompt, "${"+name+"}") {
+			continue
+		}
+		all, _ := filepath.Glob(filepath.Join(m.stageDir(i), "iterations", "*", outputFile)) // no output is an empty text
+		if len(all) == 0 {
+			texts[name] = ""
+			continue
+		}
+		text, _ := os.ReadFile(slices.Max(all))
+		texts[name] = strings.TrimSpace(strings.ToValidUTF8(string(text), "\uFFFD"))
+	}
+	return texts
+}
+
+func joinLines(lines []string) string { return strings.Join(lines, "\n") }
+
+// outcome is how an iteration has ended.
+type outcome struct {
+	output  string
+	failure *string // nil for a successful iteration
+	// decision is empty when there is none.
+	decision, why string
+	spent         spending
+}
+
+// outcomeOf returns the outcome of the run of the current iteration.
+func (m *machine) outcomeOf(ctx context.Context, child durable.Run) (o outcome, err error) {
+	result, err := durable.ResultOf(ctx, m.store, child.ID)
+	if err != nil {
+		return o, err
+	}
+	o.output = outputText(result)
+	if child.Kind == durable.KindAgent {
+		s, err := durable.Load(ctx, m.store, child.ID)
+		switch {
+		case err == nil:
+			o.spent = spendingOf(s.Spending())
+			o.decision, o.why = lastDecision(s)
+		case !errors.Is(err, durable.ErrNotBegun):
+			return o, err
+		}
+	}
+	if child.Status != durable.StatusCompleted {
+		failure := cmp.Or(result.Error, fmt.Sprintf("the run ended as %s: %s", child.Status, child.Reason))
+		o.failure, o.decision, o.why = &failure, "", ""
+		return o, nil
+	}
+	if child.Kind == durable.KindCommand {
+		if o.decision, o.why, err = readDecision(m.file(m.at.Stage, m.at.Iteration, decisionFile)); err != nil {
+			o.failure, err = new(err.Error()), nil
+		}
+	}
+	return o, err
+}
+
+func spendingOf(s agent.Spending) spending {
+	return spending{s.Steps, s.Usage.Tokens(), s.Usage.Cost.OrEmpty()}
+}
+
+// maxDecision is the maximum size of a file with a decision.
+const maxDecision = 64 << 10
+
+// readDecision reads the decision that a command has written; without a file, it has decided nothing.
+func readDecision(path string) (decision, why string, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", nil
+	}
+	if err == nil && info.Size() > maxDecision {
+		err = fmt.Errorf("it has %d bytes: the limit is %d", info.Size(), maxDecision)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
+	var written struct {
+		Decision string `json:"decision"`
+		Reason   string `json:"reason"`
+	}
+	if err == nil {
+		err = json.Unmarshal(bytes.TrimSpace(text), &written)
+	}
+	if err == nil && written.Decision != decisionContinue && written.Decision != decisionStop {
+		err = fmt.Errorf("unknown decision %q: expected continue or stop", written.Decision)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("reading the decision in %s: %w", path, err)
+	}
+	return written.Decision, written.Reason, nil
+}
+
+// workLeft runs the command that lists the work left in the queue, once after each iteration.
+func (m *machine) workLeft(ctx context.Context, iteration int) (bool, error) {
+	name := fmt.Sprintf("queue of stage %q after iteration %d", m.stage().Name, iteration)
+	if m.at.Round > 0 {
+		name += fmt.Sprintf(", round %d", m.at.Round)
+	}
+	data, err := m.journal.Once(ctx, agent.State{}, name, true, func(ctx context.Context, _ string) ([]byte, error) {
+		left, err := m.listQueue(ctx)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		var result queueResult
+		if result.Left = left; err != nil {
+			result.Error = err.Error()
+		}
+		return json.Marshal(result)
+	})
+	if err != nil {
+		return false, err
+	}
+	var result queueResult
+	if err = json.Unmarshal(data, &result); err == nil && result.Error != "" {
+		err = fmt.Errorf("the queue of stage %q: %s", m.stage().Name, result.Error)
+	}
+	if err != nil {
+		return false, &brokenError{err}
+	}
+	return result.Left, nil
+}
+
+// queueResult is the recorded result of the command of a queue.
+type queueResult struct {
+	Left  bool   `json:"left"`
+	Error string `json:"error,omitempty"`
+}
+
+// queueTimeout is the maximum duration of the command of a queue.
+const queueTimeout = 5 * time.Minute
+
+// listQueue reports whether the command of the queue writes anything.
+func (m *machine) listQueue(ctx context.Context) (left bool, err error) {
+	argv := m.stage().Termination.Command
+	path, err := lookUp(m.workspace, argv[0])
+	if err != nil {
+		return false, err
+	}
+	var stdout, stderr limitedBuffer
+	done, err := process.Run(ctx, process.Command{
+		Path: path, Args: argv, Dir: m.workspace, Env: asList(environment(nil, nil, m.variables(nil))),
+		Stdout: &stdout, Stderr: &stderr, Timeout: queueTimeout, Grace: 2 * time.Second,
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case done.Ended == process.TimedOut:
+		return false, fmt.Errorf("%s ran longer than %s", argv[0], queueTimeout)
+	case done.Ended != process.Exited || done.Signal != "":
+		return false, fmt.Errorf("%s was ended: %s", argv[0], cmp.Or(done.Signal, string(done.Ended)))
+	case done.ExitCode() != 0:
+		return false, fmt.Errorf("%s ended with exit code %d: %s", argv[0], done.ExitCode(), stderr.text())
+	}
+	return stdout.text() != "", nil
+}
+
+// limitedBuffer keeps the beginning of what is written to it.
+type limitedBuffer struct{ kept []byte }
+
+// Write never fails.
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	const most = 4 << 10
+	// White space alone is not kept, so that it does not hide what follows.
+	b.kept = append(b.kept, p[:min(len(p), most-len(b.kept))]...)
+	if len(bytes.TrimSpace(b.kept)) == 0 {
+		b.kept = b.kept[:0]
+	}
+	return len(p), nil
+}
+
+func (b *limitedBuffer) text() string {
+	return strings.ToValidUTF8(string(bytes.TrimSpace(b.kept)), "\uFFFD")
+}
+
+// lookUp returns the path of a program. A name with a slash is relative to dir.
+func lookUp(dir, name string) (string, error) {
+	if filepath.Base(name) != name && !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	return exec.LookPath(name)
+}
+
+// environment returns the environment of a program: what every action inherits, further names, own variables, and the
+// variables of the iteration, which come last.
+func environment(inherit []string, own, variables map[string]string) map[string]string {
+	all := map[string]string{}
+	patterns := append(action.DefaultInherit(), inherit...)
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		if slices.ContainsFunc(patterns, func(p string) bool { ok, _ := filepath.Match(p, name); return ok }) {
+			all[name] = value
+		}
+	}
+	maps.Copy(all, own)
+	maps.Copy(all, variables)
+	return all
+}
+
+// asList returns an environment as a list, in the order of the names.
+func asList(environment map[string]string) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(environment)) {
+		all = append(all, name+"="+environment[name])
+	}
+	return all
+}

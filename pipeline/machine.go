@@ -1,0 +1,458 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// machine executes a session from one position to the next, until the session waits or has ended. What it does depends
+// only on the position, the results of iterations and the journal, so that another process can repeat it.
+type machine struct {
+	*session
+
+	store   durable.Store
+	options Options
+	about   durable.Run
+	journal *journal
+	scopes  []*hooks.RunScope // by stage; nil until it is needed
+	events  *eventLog
+	files   *sessionFiles
+	// suspended reports whether the machine must stop at the next position.
+	suspended func() bool
+
+	at position
+	// last is the position that was committed last, and waits are what the run waited for when it was claimed.
+	last  position
+	waits []durable.Wait
+	// parked are the waits of the firing that ended with errParked.
+	parked     []durable.Wait
+	parkedJobs []durable.Job
+	// handled is the number of the last signal with added context that the next commit takes into account.
+	handled int64
+	// from is the number of the entry after which all entries that are still needed are.
+	from int64
+	// stored is the status of the run as it was committed last.
+	stored durable.Status
+	// hooked says for each stage whether it has hooks; nil until it is needed.
+	hooked []bool
+}
+
+// run executes the session until it waits or has ended. An error says that the session cannot be executed now.
+func (m *machine) run(ctx context.Context) error {
+	defer m.cancelDetached()
+	err := m.repeatOpen(ctx)
+	for err == nil && !m.suspended() && ctx.Err() == nil {
+		var wait bool
+		if wait, err = m.step(ctx); wait || m.at.Phase == "" {
+			return err
+		}
+	}
+	if errors.Is(err, errParked) && ctx.Err() == nil {
+		return m.waitForGate(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil // the run is suspended or cancelled, or another process has it
+	}
+	if _, broken := errors.AsType[*brokenError](err); broken {
+		return m.end(ctx, ending{Failed, err.Error()})
+	}
+	return err
+}
+
+// step executes one phase. Wait is set when the run waits and must be released.
+func (m *machine) step(ctx context.Context) (wait bool, err error) {
+	switch m.at.Phase {
+	case phaseOpen:
+		return false, m.open(ctx)
+	case phaseStart:
+		return m.start(ctx)
+	case phaseRun:
+		return m.recordOutcome(ctx)
+	case phaseParallel:
+		return m.observeParallel(ctx)
+	case phaseAfter:
+		return false, m.after(ctx)
+	case phaseEnd:
+		return false, m.finish(ctx)
+	}
+	return false, &brokenError{fmt.Errorf("unknown phase %q: a newer version of Grapnel has written it", m.at.Phase)}
+}
+
+// open begins the session.
+func (m *machine) open(ctx context.Context) error {
+	m.at.Began = m.about.Created
+	if m.part {
+		return m.enter(ctx, 0)
+	}
+	m.events.add(eventSessionStart, eventData{})
+	if len(m.inputs) > 0 {
+		if err := m.files.writeInputs(m.session); err != nil {
+			return err
+		}
+	}
+	if ended, err := m.fire(ctx, hooks.SessionStart, nil); err != nil || ended {
+		return err
+	}
+	return m.enter(ctx, 0)
+}
+
+// enter begins a stage.
+func (m *machine) enter(ctx context.Context, stage int) error {
+	m.at = position{
+		Phase: phaseStart, Stage: stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Context: m.at.Context,
+		Open: m.at.Open, Spent: m.at.Spent, Round: m.at.Round,
+	}
+	if len(m.stage().Parallel) > 0 {
+		m.at.Iteration = 0
+	}
+	if m.stage().Termination.Type != Queue {
+		return nil
+	}
+	left, err := m.workLeft(ctx, 0)
+	if err != nil || left {
+		return err
+	}
+	m.at.Iteration = 0
+	return m.completeStage(ctx, "the queue is empty")
+}
+
+// stage returns the current stage.
+func (m *machine) stage() *Stage { return &m.Stages[m.at.Stage] }
+
+// start starts the current iteration. The run then waits for it.
+func (m *machine) start(ctx context.Context) (wait bool, err error) {
+	if over := m.limitReached(); over != "" {
+		return false, m.endSoon(ctx, ending{LimitReached, over})
+	}
+	if len(m.stage().Parallel) > 0 {
+		return m.startParallel(ctx)
+	}
+	watches, err := m.watchesChanges(ctx)
+	if err == nil {
+		err = m.files.prepare(m.session, m.at, watches)
+	}
+	if err == nil {
+		err = m.writeContext()
+	}
+	if err != nil {
+		return false, err
+	}
+	if ended, err := m.fire(ctx, hooks.IterationStart, nil); err != nil || ended {
+		return false, err
+	}
+	signals, err := m.journal.x.AddedContext(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, s := range signals {
+		if s.Text != "" {
+			m.at.Context = append(slices.Clip(m.at.Context), s.Text)
+		}
+		m.handled = s.Seq
+	}
+	if err := m.writeContext(); err != nil {
+		return false, err
+	}
+	job, err := m.iterationJob()
+	if err != nil {
+		return false, err
+	}
+	m.events.add(eventIterationStart, m.eventData(eventData{Run: job.ID}))
+	m.at.Phase, m.at.Child, m.at.Context = phaseRun, job.ID, nil
+	if err := m.commit(ctx, durable.Update{Status: durable.StatusWaiting}, job); err != nil {
+		return false, err
+	}
+	return m.awaitChild(ctx)
+}
+
+// awaitChild waits for detached actions, as long as the iteration runs. It reports whether the run must be released, because
+// only the iteration is left to wait for.
+func (m *machine) awaitChild(ctx context.Context) (wait bool, err error) {
+	const every = 100 * time.Millisecond
+	for !m.suspended() {
+		if m.drained(ctx, every) {
+			return true, nil
+		}
+		if ctx.Err() != nil {
+			return true, nil
+		}
+		child, err := m.store.Run(ctx, m.at.Child)
+		if err != nil || child.Status.Ended() {
+			return err != nil, err
+		}
+	}
+	return true, nil
+}
+
+// recordOutcome reads how the iteration has ended, and records it. If it has not ended, the run waits again.
+func (m *machine) recordOutcome(ctx context.Context) (wait bool, err error) {
+	child, err := m.store.Run(ctx, m.at.Child)
+	if errors.Is(err, durable.ErrNotFound) {
+		return false, &brokenError{fmt.Errorf("the run %s of iteration %d of stage %q was deleted", m.at.Child, m.at.Iteration, m.stage().Name)}
+	}
+	if err != nil {
+		return false, err
+	}
+	if !child.Status.Ended() {
+		return true, m.commit(ctx, durable.Update{Status: durable.StatusWaiting})
+	}
+	o, err := m.outcomeOf(ctx, child)
+	if err != nil {
+		return false, err
+	}
+	if err := m.files.writeOutput(m.session, m.at, o.output); err != nil {
+		return false, err
+	}
+	m.at.Phase, m.at.Error, m.at.Decision, m.at.Why = phaseAfter, o.failure, o.decision, o.why
+	m.at.Spent = m.at.Spent.plus(o.spent)
+	if m.at.Changed, err = m.files.changedFiles(m.session, m.at); err != nil {
+		return false, err
+	}
+	switch {
+	case o.failure != nil:
+		m.at.Failed, m.at.Confirmed = append(slices.Clip(m.at.Failed), m.at.Iteration), 0
+		m.events.add(eventIterationFailed, m.eventData(eventData{Run: child.ID, Error: *o.failure}))
+	case o.decision == decisionStop:
+		m.at.Confirmed++
+	default:
+		m.at.Confirmed = 0
+	}
+	if o.failure == nil {
+		m.events.add(eventIterationComplete, m.eventData(eventData{Run: child.ID, Decision: o.decision, Why: o.why, Changed: len(m.at.Changed)}))
+	}
+	return false, m.commit(ctx, durable.Update{Status: durable.StatusRunning})
+}
+
+// after fires the end of the iteration and goes on to what follows.
+func (m *machine) after(ctx context.Context) error {
+	point := hooks.IterationComplete
+	var failure error
+	if m.at.Error != nil {
+		point, failure = hooks.IterationFailed, errors.New(*m.at.Error)
+	}
+	if ended, err := m.fire(ctx, point, failure); err != nil || ended {
+		return err
+	}
+	if over := m.limitReached(); failure != nil && over != "" {
+		return m.endSoon(ctx, ending{LimitReached, over})
+	}
+	if failure != nil && cmp.Or(m.stage().OnFailure, "abort") == "abort" {
+		return m.endSoon(ctx, ending{Failed, fmt.Sprintf("iteration %d of stage %q failed: %v", m.at.Iteration, m.stage().Name, failure)})
+	}
+	done, why, err := m.stageComplete(ctx)
+	if err != nil {
+		return err
+	}
+	if done {
+		return m.completeStage(ctx, why)
+	}
+	m.at.Phase, m.at.Iteration = phaseStart, m.at.Iteration+1
+	m.at.Child, m.at.Error, m.at.Changed = "", nil, nil
+	return nil
+}
+
+// stageComplete reports whether the current iteration was the last one of the stage, and why.
+func (m *machine) stageComplete(ctx context.Context) (done bool, why string, err error) {
+	s := m.stage()
+	switch s.Termination.Type {
+	case Fixed:
+		done, why = m.at.Iteration >= s.Termination.Iterations, fmt.Sprintf("%d iterations", s.Termination.Iterations)
+	case Judgment:
+		done, why = m.at.Confirmed >= cmp.Or(s.Termination.Confirmations, defaultConfirmations), "decided: "+m.at.Why
+	case Queue:
+		var left bool
+		left, err = m.workLeft(ctx, m.at.Iteration)
+		done, why = !left, "the queue is empty"
+	}
+	if err == nil && !done && m.at.Iteration >= s.maximum() {
+		m.at.AtMaximum = true
+		return true, fmt.Sprintf("the maximum of %d iterations", s.maximum()), nil
+	}
+	return done, why, err
+}
+
+// completeStage fires the end of the stage, and begins the next one or the end.
+func (m *machine) completeStage(ctx context.Context, why string) error {
+	if ended, err := m.fireReason(ctx, hooks.StageComplete, nil, why); err != nil || ended {
+		return err
+	}
+	m.events.add(eventStageComplete, m.eventData(eventData{Why: why}))
+	return m.next(ctx)
+}
+
+// next begins the next stage or the end.
+func (m *machine) next(ctx context.Context) error {
+	if m.at.Stage+1 < len(m.Stages) {
+		return m.enter(ctx, m.at.Stage+1)
+	}
+	e := ending{Reason: Completed}
+	if m.at.AtMaximum {
+		e.Reason = MaxIterations
+	}
+	return m.endSoon(ctx, e)
+}
+
+// endSoon records how the session will end.
+func (m *machine) endSoon(ctx context.Context, e ending) error {
+	m.at.Phase, m.at.End = phaseEnd, &e
+	return m.commit(ctx, durable.Update{Status: durable.StatusRunning})
+}
+
+// finish fires the end of the session and ends its run.
+func (m *machine) finish(ctx context.Context) error {
+	var err error
+	if !m.part {
+		_, err = m.fireReason(ctx, hooks.SessionComplete, nil, string(m.at.End.Reason))
+	}
+	if _, failed := errors.AsType[*hooks.HookError](err); err != nil && !failed {
+		return err
+	}
+	for !m.drained(ctx, time.Second) {
+		if m.suspended() || ctx.Err() != nil {
+			return nil
+		}
+	}
+	return m.end(ctx, *m.at.End)
+}
+
+// end ends the run of the session.
+func (m *machine) end(ctx context.Context, e ending) error {
+	result := durable.Result{}
+	if status, _ := e.status(); status == durable.StatusCompleted {
+		var err error
+		if result.Text, err = m.output(); err != nil {
+			e = ending{Failed, err.Error()}
+			result = durable.Result{Error: e.Text}
+		}
+	} else {
+		result.Error = cmp.Or(e.Text, string(e.Reason))
+	}
+	data, err := json.Marshal(result)
+	if err != nil {
+		return fmt.Errorf("ending the session: %w", err)
+	}
+	m.events.add(eventSessionComplete, m.eventData(eventData{Reason: e.Reason, Error: e.Text}))
+	status, reason := e.status()
+	m.at.End = &e
+	if m.at.Phase == phaseEnd {
+		m.at.Open = nil
+	}
+	m.at.Phase = phaseEnd
+	if err := m.commit(ctx, durable.Update{Status: status, Reason: reason, Steps: m.at.Spent.Steps, Result: data}); err != nil {
+		return err
+	}
+	m.at.Phase = "" // nothing follows
+	return nil
+}
+
+// commit records the position, the events and new jobs. A waiting run waits for the child.
+func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.Job) error {
+	if u.Steps == 0 {
+		u.Steps = m.at.Spent.Steps
+	}
+	parks := len(u.Waits) > 0 // then the records of firings since the last position are still needed
+	closed := !parks && m.drained(ctx, 0)
+	if closed {
+		m.at.Open = nil
+	}
+	entry, err := m.at.entry()
+	if err != nil {
+		return err
+	}
+	events, taken := m.events.take()
+	err = m.journal.commit(ctx, durable.Commit{Entries: []durable.Entry{entry}, Events: events, Update: u, Jobs: jobs, HandledSignals: m.handled}, func(first int64, c *durable.Commit) {
+		if closed {
+			m.from = first - 1
+		}
+		if u.Status == durable.StatusWaiting && !parks {
+			c.Update.Waits = m.childWaits()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	taken()
+	m.last = m.at
+	if u.Status != "" {
+		m.stored = u.Status
+	}
+	if closed {
+		m.journal.forget()
+	}
+	m.files.project(ctx, m)
+	return nil
+}
+
+// waitData is the data of the wait for an iteration.
+type waitData struct {
+	// After is the number of the entry after which the needed entries of the journal begin.
+	After int64 `json:"after"`
+}
+
+// iterationWait is the ID of the wait for an iteration.
+const iterationWait = "iteration"
+
+// childWaits returns the waits for the current iteration, or for the stages of a parallel block.
+func (m *machine) childWaits() (waits []durable.Wait) {
+	data, _ := json.Marshal(waitData{m.from}) //nolint:errchkjson // a number can always be written
+	add := func(id string, child agent.RunID) {
+		waits = append(waits, durable.Wait{
+			Run: m.about.ID, ID: id, Kind: durable.WaitChild, Hash: string(child), Child: child, Asked: time.Now(), Data: data,
+		})
+	}
+	if m.at.Phase != phaseParallel {
+		add(iterationWait, m.at.Child)
+	}
+	for i, child := range m.at.Waiting {
+		add(fmt.Sprintf("%s %d", iterationWait, i+1), child)
+	}
+	return waits
+}
+
+// limitReached returns which limit of the session is used up; empty for none.
+func (m *machine) limitReached() string {
+	left, used := m.limits, m.at.Spent
+	switch {
+	case left.Steps > 0 && used.Steps >= left.Steps:
+		return fmt.Sprintf("the limit of %d steps is reached", left.Steps)
+	case left.Tokens > 0 && used.Tokens >= left.Tokens:
+		return fmt.Sprintf("the limit of %d tokens is reached", left.Tokens)
+	case left.Cost > 0 && used.Cost >= left.Cost:
+		return fmt.Sprintf("the cost limit of $%.2f is reached", left.Cost)
+	case left.Time > 0 && time.Since(m.at.Began) >= left.Time:
+		return fmt.Sprintf("the time limit of %s is reached", left.Time)
+	}
+	return ""
+}
+
+// limitsLeft returns the limits of an iteration. It is called after limitReached.
+func (m *machine) limitsLeft() agent.Limits {
+	left := m.limits
+	if left.Steps > 0 {
+		left.Steps -= m.at.Spent.Steps
+	}
+	if left.Tokens > 0 {
+		left.Tokens -= m.at.Spent.Tokens
+	}
+	if left.Cost > 0 {
+		left.Cost -= m.at.Spent.Cost
+	}
+	if left.Time > 0 {
+		left.Time = max(left.Time-time.Since(m.at.Began), time.Millisecond)
+	}
+	return left
+}
+
+// plus returns the sum of both.
+func (s spending) plus(t spending) spending {
+	return spending{s.Steps + t.Steps, s.Tokens + t.Tokens, s.Cost + t.Cost}
+}

@@ -1,0 +1,91 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// startParallel submits the stages of the current block: each is a session of its own, with its own journal and scope, below
+// this one. The run then waits for all of them.
+func (m *machine) startParallel(ctx context.Context) (wait bool, err error) {
+	block := m.stage()
+	var jobs []durable.Job
+	next := m.session.next
+	if i := m.at.Stage + 1; i < len(m.Stages) {
+		next = m.Stages[i].Name
+	}
+	m.at.Phase, m.at.Children, m.at.Waiting = phaseParallel, nil, nil
+	for i := range block.Parallel {
+		s := &block.Parallel[i]
+		job, err := m.Job(SessionOptions{
+			Name: m.name, Dir: filepath.Join(m.stageDir(m.at.Stage), s.Name), Workspace: m.workspace, Demands: m.about.Demands,
+			Limits: m.limitsLeft(), By: m.about.By, Inputs: m.inputs, depth: m.depth, only: s.Name, next: next,
+		})
+		if err != nil {
+			return false, err
+		}
+		job.ID, job.Parent, job.Root, job.Priority, job.Version = agent.NewRunID(), m.about.ID, m.about.Root, m.about.Priority, m.about.Version
+		job.Labels[durable.LabelStage] = s.Name
+		jobs = append(jobs, job)
+		m.at.Children = append(m.at.Children, job.ID)
+		d := m.eventData(eventData{Run: job.ID})
+		d.Stage = s.Name
+		m.events.add(eventStageStart, d)
+	}
+	m.at.Waiting = slices.Clone(m.at.Children)
+	if err := m.commit(ctx, durable.Update{Status: durable.StatusWaiting}, jobs...); err != nil {
+		return false, err
+	}
+	return m.awaitDetached(ctx), nil
+}
+
+// observeParallel goes on when all stages of the block have ended.
+func (m *machine) observeParallel(ctx context.Context) (wait bool, err error) {
+	var left []agent.RunID
+	var ended []Status
+	for i, id := range m.at.Children {
+		child, err := m.store.Run(ctx, id)
+		if err != nil {
+			return false, fmt.Errorf("stage %q: %w", m.stage().Parallel[i].Name, err)
+		}
+		if !child.Status.Ended() {
+			left = append(left, id)
+			continue
+		}
+		status, err := StatusOf(ctx, m.store, child)
+		if err != nil {
+			return false, err
+		}
+		ended = append(ended, status)
+	}
+	if m.at.Waiting = left; len(left) > 0 {
+		return true, m.commit(ctx, durable.Update{Status: durable.StatusWaiting})
+	}
+	var broken *ending
+	for i, s := range ended {
+		m.at.Spent = m.at.Spent.plus(spending{s.Steps, s.Tokens, s.Cost})
+		switch s.Reason {
+		case Completed:
+		case MaxIterations:
+			m.at.AtMaximum = true
+		default:
+			if broken == nil {
+				broken = &ending{s.Reason, fmt.Sprintf("stage %q: %s", m.stage().Parallel[i].Name, s.Error)}
+				if s.Reason == Cancelled || s.Reason == "" { // not this session was cancelled
+					broken.Reason = Failed
+				}
+			}
+		}
+	}
+	m.at.Children = nil
+	if broken != nil {
+		return false, m.endSoon(ctx, *broken)
+	}
+	m.events.add(eventStageComplete, m.eventData(eventData{Why: "all of its stages have ended"}))
+	return false, m.next(ctx)
+}

@@ -1,0 +1,149 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// entryPosition is the kind of the journal entries with the position of a session. The newest one counts.
+const entryPosition durable.EntryKind = "position"
+
+// phase is what the engine does next.
+type phase string
+
+// The phases of a session.
+const (
+	// phaseOpen fires the start of the session.
+	phaseOpen phase = "open"
+	// phaseStart fires the start of an iteration, and submits its run.
+	phaseStart phase = "start"
+	// phaseRun waits for the run of an iteration.
+	phaseRun phase = "run"
+	// phaseParallel waits for the stages of a parallel block.
+	phaseParallel phase = "parallel"
+	// phaseAfter fires the end of an iteration, and decides what follows.
+	phaseAfter phase = "after"
+	// phaseEnd fires the end of the session, and ends its run.
+	phaseEnd phase = "end"
+)
+
+// position is everything that the engine needs to continue a session. It is small, because each transition records it.
+type position struct {
+	Phase phase `json:"phase"`
+	// Began is when the session began.
+	Began time.Time `json:"began"`
+	// Stage counts from zero, Iteration from one.
+	Stage     int `json:"stage"`
+	Iteration int `json:"iteration"`
+	// Round counts how often stages have begun again.
+	Round int `json:"round,omitempty"`
+	// Child is the run of the iteration.
+	Child agent.RunID `json:"child,omitempty"`
+	// Children are the runs of the stages of a parallel block, Waiting those that have not ended.
+	Children []agent.RunID `json:"children,omitempty"`
+	Waiting  []agent.RunID `json:"waiting,omitempty"`
+	// Error is why the iteration has failed; nil if it has not.
+	Error *string `json:"error,omitempty"`
+	// Decision is the decision of the last iteration, Why its reason; Confirmed counts the decisions in a row to stop.
+	Decision  string `json:"decision,omitempty"`
+	Why       string `json:"why,omitempty"`
+	Confirmed int    `json:"confirmed,omitempty"`
+	// Changed are the files that the last iteration changed.
+	Changed []string `json:"changed,omitempty"`
+	// Failed are the iterations of the stage that have failed.
+	Failed []int `json:"failed,omitempty"`
+	// AtMaximum is set when a stage has ended because of its maximum number of iterations.
+	AtMaximum bool `json:"at_maximum,omitempty"`
+	// Context are texts of hooks for the next iteration.
+	Context []string `json:"context,omitempty"`
+	// Open are firings whose detached actions had not ended when the position was recorded.
+	Open []firingAt `json:"open,omitempty"`
+	// Spent is what the iterations have used.
+	Spent spending `json:"spent,omitzero"`
+	// End is how the session ends; nil before.
+	End *ending `json:"end,omitempty"`
+}
+
+// firingAt identifies a firing.
+type firingAt struct {
+	Point     hooks.PointName `json:"point"`
+	Stage     int             `json:"stage"`
+	Iteration int             `json:"iteration,omitempty"`
+}
+
+// spending is what the agents of a session have used.
+type spending struct {
+	Steps  int     `json:"steps,omitempty"`
+	Tokens int64   `json:"tokens,omitempty"`
+	Cost   float64 `json:"cost,omitempty"`
+}
+
+// Reason says why a session has ended.
+type Reason string
+
+// The reasons.
+const (
+	// Completed: all stages are complete.
+	Completed Reason = "completed"
+	// MaxIterations: all stages are complete, and at least one had its maximum number of iterations.
+	MaxIterations Reason = "max_iterations"
+	// Aborted: a hook has ended the session.
+	Aborted Reason = "aborted"
+	// Failed: an iteration, or something else that the session needs, has failed.
+	Failed Reason = "failed"
+	// LimitReached: the session has used what its limits allow.
+	LimitReached Reason = "limit"
+	// Cancelled: the session was cancelled. No hook is told.
+	Cancelled Reason = "cancelled"
+)
+
+// ending is how a session ends.
+type ending struct {
+	Reason Reason `json:"reason"`
+	// Text says more; empty for a completed session.
+	Text string `json:"text,omitempty"`
+}
+
+// status returns the status of the run, and its reason.
+func (e ending) status() (durable.Status, agent.StopReason) {
+	switch e.Reason {
+	case Completed, MaxIterations:
+		return durable.StatusCompleted, agent.StopCompleted
+	case Aborted:
+		return durable.StatusStopped, agent.StopByHook
+	case Cancelled:
+		return durable.StatusCancelled, agent.StopUser
+	case LimitReached:
+		return durable.StatusStopped, agent.StopTimeLimit
+	case Failed:
+	}
+	return durable.StatusFailed, agent.StopError
+}
+
+// entry returns the journal entry of the position.
+func (p position) entry() (durable.Entry, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return durable.Entry{}, fmt.Errorf("recording the position: %w", err)
+	}
+	return durable.Entry{Kind: entryPosition, Data: data}, nil
+}
+
+// lastPosition returns the newest position in a journal; ok is false when there is none.
+func lastPosition(entries []durable.Entry) (p position, ok bool, err error) {
+	for _, e := range slices.Backward(entries) {
+		if e.Kind == entryPosition {
+			if err := json.Unmarshal(e.Data, &p); err != nil {
+				return p, true, &brokenError{fmt.Errorf("reading the position in entry %d: %w", e.Seq, err)}
+			}
+			return p, true, nil
+		}
+	}
+	return position{Phase: phaseOpen}, false, nil
+}

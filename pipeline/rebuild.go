@@ -1,0 +1,87 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Rebuild writes the files of a session again that only show what is in the store: its status and events, its inputs, and the
+// outputs of its iterations. It does not change progress files, and what iterations have decided.
+func Rebuild(ctx context.Context, store durable.Store, about durable.Run) error {
+	s, err := readSession(ctx, store, about.ID)
+	if err != nil {
+		return err
+	}
+	status, err := StatusOf(ctx, store, about)
+	if err != nil {
+		return err
+	}
+	files := &sessionFiles{projected: -1}
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return fmt.Errorf("rebuilding the session: %w", err)
+	}
+	events := filepath.Join(s.dir, eventsFile)
+	if err := os.Remove(events); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("rebuilding the session: %w", err)
+	}
+	err = errors.Join(files.writeStatus(s, status), files.projectEvents(ctx, store, about.ID, events))
+	if len(s.inputs) > 0 {
+		err = errors.Join(err, files.writeInputs(s))
+	}
+	return errors.Join(err, rebuildChildren(ctx, store, s, about))
+}
+
+// rebuildChildren writes the outputs of iterations, and the files of the sessions below.
+func rebuildChildren(ctx context.Context, store durable.Store, s *session, about durable.Run) error {
+	var wrong []error
+	for f := (durable.Filter{Parent: about.ID, Limit: 1000}); ; {
+		children, err := store.List(ctx, f)
+		if err != nil {
+			return errors.Join(append(wrong, err)...)
+		}
+		for _, child := range children {
+			switch {
+			case child.Kind == durable.KindPipeline:
+				wrong = append(wrong, Rebuild(ctx, store, child))
+			case child.Status.Ended():
+				wrong = append(wrong, rebuildOutput(ctx, store, s, child))
+			}
+		}
+		if len(children) < f.Limit {
+			return errors.Join(wrong...)
+		}
+		f.Before = children[len(children)-1].ID
+	}
+}
+
+// rebuildOutput writes the output of an iteration.
+func rebuildOutput(ctx context.Context, store durable.Store, s *session, child durable.Run) error {
+	stage, err := s.find(child.Labels[durable.LabelStage])
+	if err != nil {
+		return err
+	}
+	iteration, err := strconv.Atoi(child.Labels[durable.LabelIteration])
+	if err != nil {
+		return fmt.Errorf("run %s: the label %s: %w", child.ID, durable.LabelIteration, err)
+	}
+	result, err := durable.ResultOf(ctx, store, child.ID)
+	if err != nil {
+		return err
+	}
+	return (&sessionFiles{}).writeOutput(s, position{Stage: stage, Iteration: iteration}, outputText(result))
+}
+
+// outputText returns the output of an iteration.
+func outputText(r durable.Result) string {
+	if len(r.Data) > 0 {
+		return string(r.Data)
+	}
+	return r.Text
+}

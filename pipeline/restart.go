@@ -1,0 +1,70 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// RestartStage lets a session begin its current stage again, with the first iteration: what the stage has done so far does not
+// count, and its progress file stays. Its running iteration is cancelled. The caller makes sure that no other process runs the
+// session. The session is ready afterwards, unless it is paused.
+func RestartStage(ctx context.Context, store durable.Store, k *durable.Keeper, about durable.Run) (err error) {
+	fail := func(err error) error { return fmt.Errorf("restarting a stage of session %s: %w", about.ID, err) }
+	if about.Kind != durable.KindPipeline {
+		return fail(fmt.Errorf("it is of kind %s", about.Kind))
+	}
+	lease, err := store.Acquire(ctx, about.ID, k.Owner(), time.Minute, durable.TakeOver)
+	if err != nil {
+		return fail(err)
+	}
+	defer func() {
+		if released := store.Release(context.WithoutCancel(ctx), lease, 0); released != nil && !errors.Is(released, durable.ErrStale) {
+			err = errors.Join(err, fail(released))
+		}
+	}()
+	if about, err = store.Run(ctx, about.ID); err != nil {
+		return fail(err)
+	}
+	ctx, x := k.Open(ctx, about)
+	defer x.Close()
+	m, err := (&sessionRunner{&runners{store: store, keeper: k}}).newMachine(ctx, x, about)
+	if err != nil {
+		return fail(err)
+	}
+	if m.at.Phase == phaseOpen || m.at.Phase == phaseEnd {
+		return fail(errors.New("no stage of it runs"))
+	}
+	if err := errors.Join(m.cancelChildren(ctx, "its stage begins again"), m.removeIterations()); err != nil {
+		return fail(err)
+	}
+	m.at = position{
+		Phase: phaseStart, Stage: m.at.Stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Spent: m.at.Spent, Round: m.at.Round + 1,
+	}
+	if len(m.stage().Parallel) > 0 {
+		m.at.Iteration = 0
+	}
+	m.events.add(eventStageRestart, m.eventData(eventData{}))
+	if err := m.commit(ctx, durable.Update{Status: durable.StatusRunning, Waits: []durable.Wait{}}); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// removeIterations removes the files of the iterations of the current stage, also those of the stages of a block.
+func (m *machine) removeIterations() error {
+	var wrong []error
+	for _, pattern := range []string{"iterations", filepath.Join("*", "stages", "*", "iterations"), filepath.Join("*", eventsFile)} {
+		found, err := filepath.Glob(filepath.Join(m.stageDir(m.at.Stage), pattern))
+		wrong = append(wrong, err)
+		for _, path := range found {
+			wrong = append(wrong, os.RemoveAll(path))
+		}
+	}
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,262 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/command"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// Options configure the runners of a worker.
+type Options struct {
+	// Pipelines are the names of the pipelines whose sessions the worker executes.
+	Pipelines []string
+	// Agents builds the agent of a stage, which must use the keeper, for one iteration. Close, unless nil, is called when the
+	// iteration has ended or waits. Without it, iterations of agents fail.
+	Agents func(ctx context.Context, s AgentStage) (a *agent.Agent, close func() error, err error)
+	// Host performs the actions of hooks. Its Dir is the workspace of the session. If it parks gates, workers must watch them:
+	// see package durable/gate.
+	Host action.Host
+	// GateHost, unless empty, is the host in the waits of gates, so that only watchers with this name among their hosts watch
+	// them. Empty means the host of the worker for files and commands, and any watcher for callbacks.
+	GateHost string
+	// Events returns the stored form of events of hooks: see durable.Options. Nil stores none.
+	Events func(e agent.Event) (durable.EventForm, bool)
+}
+
+// AgentStage is a stage whose agent is needed.
+type AgentStage struct {
+	Pipeline, Stage string
+	// Agent is the agent as the stage names it. Path is the path of its file, and Text the content that the file had when the
+	// session began; both are empty for an agent without a file. An agent that is defined in the pipeline file has a Path that
+	// names that place and ends in .json.
+	Agent      string
+	Path, Text string
+	// Workspace is the directory of the session's work.
+	Workspace string
+	// Tools are tools that the agent must have besides its own.
+	Tools []toolexec.Tool
+}
+
+// Runners returns the runners that a worker needs for pipelines: of their sessions, and of the iterations, which are runs of
+// agents and commands.
+func Runners(store durable.Store, k *durable.Keeper, o Options) map[durable.Kind]durable.Runner {
+	all := &runners{store: store, keeper: k, options: o}
+	return map[durable.Kind]durable.Runner{
+		durable.KindPipeline: &sessionRunner{all}, durable.KindAgent: &agentRunner{all}, durable.KindCommand: &commandRunner{all},
+	}
+}
+
+// runners is the common part of the runners of a worker.
+type runners struct {
+	store     durable.Store
+	keeper    *durable.Keeper
+	options   Options
+	suspended atomic.Bool
+}
+
+// Owner returns the owner of the keeper.
+func (r *runners) Owner() string { return r.keeper.Owner() }
+
+// Suspend suspends the keeper and all sessions.
+func (r *runners) Suspend() {
+	r.suspended.Store(true)
+	r.keeper.Suspend()
+}
+
+// hasStage reports whether a name is that of a stage of a pipeline: both names, with a slash between them.
+func (r *runners) hasStage(name string) bool {
+	of, _, ok := strings.Cut(name, "/")
+	return ok && slices.Contains(r.options.Pipelines, of)
+}
+
+// sessionRunner executes the runs of sessions.
+type sessionRunner struct{ *runners }
+
+// Has reports whether the worker executes sessions of the pipeline.
+func (r *sessionRunner) Has(name string) bool { return slices.Contains(r.options.Pipelines, name) }
+
+// Execute executes a session until it waits or has ended.
+func (r *sessionRunner) Execute(ctx context.Context, about durable.Run) error {
+	ctx, x := r.keeper.Open(ctx, about)
+	defer x.Close()
+	anyway := context.WithoutCancel(ctx) // for a cancelled run, too
+	m, err := r.newMachine(anyway, x, about)
+	if broken, ok := errors.AsType[*brokenError](err); ok {
+		_ = x.End(anyway, durable.StatusFailed, agent.StopError, durable.Result{Error: broken.Error()})
+		return nil // without its end, the lease expires
+	}
+	if err != nil {
+		return err
+	}
+	err = m.run(ctx)
+	if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok && m.at.Phase != "" {
+		return errors.Join(m.cancelChildren(anyway, cancelled.Reason), m.end(anyway, ending{Cancelled, cancelled.Error()}))
+	}
+	if errors.Is(err, durable.ErrStale) {
+		return nil
+	}
+	return err
+}
+
+// neededAfter returns the number of the entry after which the entries of a session that are still needed are.
+func neededAfter(waits []durable.Wait) int64 {
+	for _, w := range waits {
+		var data waitData
+		if w.Kind == durable.WaitChild && json.Unmarshal(w.Data, &data) == nil {
+			return data.After
+		}
+	}
+	return 0
+}
+
+// newMachine reads the session and its position.
+func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, about durable.Run) (*machine, error) {
+	s, err := readSession(ctx, r.store, about.ID)
+	if err != nil {
+		return nil, err
+	}
+	waits, err := x.Waits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	after := neededAfter(waits)
+	entries, err := x.Entries(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	at, _, err := lastPosition(entries)
+	if err != nil {
+		return nil, err
+	}
+	if at.Stage >= len(s.Stages) {
+		return nil, &brokenError{fmt.Errorf("the position is in stage %d of %d", at.Stage+1, len(s.Stages))}
+	}
+	return &machine{
+		session: s, store: r.store, options: r.options, about: about, journal: newJournal(x, about.ID, about.Entries, entries),
+		events: &eventLog{session: s.name, form: r.options.Events}, files: &sessionFiles{projected: -1},
+		suspended: func() bool { return r.suspended.Load() || x.Paused() }, at: at, last: at, waits: waits, from: after, stored: about.Status,
+	}, nil
+}
+
+// stageOf returns the session and the stage of the run of an iteration.
+func (r *runners) stageOf(ctx context.Context, about durable.Run) (*session, int, error) {
+	s, err := readSession(ctx, r.store, about.Parent)
+	if err != nil {
+		return nil, 0, fmt.Errorf("run %s: the session of the iteration: %w", about.ID, err)
+	}
+	stage, err := s.find(about.Labels[durable.LabelStage])
+	if err != nil {
+		return nil, 0, fmt.Errorf("run %s: %w", about.ID, err)
+	}
+	return s, stage, nil
+}
+
+// agentRunner executes iterations of agents.
+type agentRunner struct{ *runners }
+
+// Has reports whether the name is that of a stage.
+func (r *agentRunner) Has(name string) bool { return r.options.Agents != nil && r.hasStage(name) }
+
+// Execute runs the agent of a stage.
+func (r *agentRunner) Execute(ctx context.Context, about durable.Run) (err error) {
+	s, i, err := r.stageOf(ctx, about)
+	if err != nil {
+		return err
+	}
+	stage := &s.Stages[i]
+	wanted := s.agentStage(stage)
+	wanted.Workspace = s.workspace
+	if stage.Termination.Type == Judgment {
+		wanted.Tools = []toolexec.Tool{newDecideTool()}
+	}
+	a, closeAgent, err := r.options.Agents(ctx, wanted)
+	if closeAgent != nil {
+		defer func() { err = errors.Join(err, closeAgent()) }()
+	}
+	if err != nil {
+		return fmt.Errorf("run %s: agent %q of stage %q: %w", about.ID, stage.Agent, stage.Name, err)
+	}
+	return durable.AgentRunner(r.keeper, durable.AgentMap{about.Name: a}).Execute(ctx, about)
+}
+
+// commandRunner executes iterations of commands.
+type commandRunner struct{ *runners }
+
+// Has reports whether the name is that of a stage.
+func (r *commandRunner) Has(name string) bool { return r.hasStage(name) }
+
+// Suspend lets programs run to their ends: the worker cuts off those that take too long.
+func (*commandRunner) Suspend() {}
+
+// Execute runs the command of a stage.
+func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
+	s, i, err := r.stageOf(ctx, about)
+	if err != nil {
+		return err
+	}
+	data, _, err := durable.InputOf(ctx, r.store, about.ID)
+	if err != nil {
+		return err
+	}
+	var in commandInput
+	if err := json.Unmarshal(data, &in); err != nil {
+		return fmt.Errorf("run %s: reading its input: %w", about.ID, err)
+	}
+	c, err := s.command(i, in.Variables)
+	if err == nil {
+		err = s.prepareCommand(i, about)
+	}
+	runner, wrong := command.Runner(r.keeper, map[string]command.Command{about.Name: c})
+	if err = errors.Join(err, wrong); err != nil { // the program is not found: it will not be found later
+		_, x := r.keeper.Open(ctx, about)
+		defer x.Close()
+		_ = x.End(ctx, durable.StatusFailed, agent.StopError, durable.Result{Error: err.Error()})
+		return nil
+	}
+	return runner.Execute(ctx, about)
+}
+
+// command returns the command of a stage with the environment of an iteration.
+func (s *session) command(stage int, variables map[string]string) (command.Command, error) {
+	own := s.Stages[stage].Command
+	if own == nil {
+		return command.Command{}, fmt.Errorf("stage %q has no command", s.Stages[stage].Name)
+	}
+	dir := s.workspace
+	if own.Dir != "" && filepath.IsAbs(own.Dir) {
+		dir = own.Dir
+	} else if own.Dir != "" {
+		dir = filepath.Join(dir, own.Dir)
+	}
+	path, err := lookUp(dir, own.Argv[0])
+	return command.Command{
+		Argv: append([]string{path}, own.Argv[1:]...), Dir: dir, Env: environment(own.Inherit, own.Env, variables), Timeout: own.Timeout,
+		Repeat: own.Repeat == nil || *own.Repeat,
+	}, err
+}
+
+// prepareCommand removes a decision that an earlier attempt of the command has written.
+func (s *session) prepareCommand(stage int, about durable.Run) error {
+	iteration, err := strconv.Atoi(about.Labels[durable.LabelIteration])
+	if err != nil {
+		return fmt.Errorf("run %s: the label %s: %w", about.ID, durable.LabelIteration, err)
+	}
+	err = os.Remove(s.file(stage, iteration, decisionFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,176 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// SessionOptions describe a session: one run of a pipeline.
+type SessionOptions struct {
+	// Name is the name of the session. Required.
+	Name string
+	// Dir is the directory of the session, for its files. Required.
+	Dir string
+	// Workspace is the directory in which commands run. Empty means the working directory.
+	Workspace string
+	// Demands are labels that a worker must have to execute the session and its iterations. They must select workers that
+	// have the directories.
+	Demands map[string]string
+	// Limits limit the session and its iterations together, in addition to those of the pipeline.
+	Limits agent.Limits
+	// By is the verified name of who starts the session.
+	By string
+	// Inputs is a JSON object for the session. Empty means none.
+	Inputs json.RawMessage
+	// IdempotencyKey identifies the session among all jobs of the store: see durable.Job.
+	IdempotencyKey string
+
+	depth int // the number of pipelines above that have started it
+	// only is the stage of a parallel block that the session runs, and next the stage after the block.
+	only, next string
+}
+
+// The labels of the runs of a session, besides durable.LabelStage and durable.LabelIteration.
+const (
+	// LabelPipeline is the name of the pipeline, LabelSession that of the session.
+	LabelPipeline = "pipeline"
+	LabelSession  = "pipeline.session"
+)
+
+// sessionInput is the input of the run of a session.
+type sessionInput struct {
+	Source    json.RawMessage `json:"source"`
+	Session   string          `json:"session"`
+	Dir       string          `json:"dir"`
+	Workspace string          `json:"workspace"`
+	Inputs    json.RawMessage `json:"inputs,omitempty"`
+	Depth     int             `json:"depth,omitempty"`
+	Only      string          `json:"only,omitempty"`
+	Next      string          `json:"next,omitempty"`
+}
+
+// Job returns the job for a new session.
+func (p *Pipeline) Job(o SessionOptions) (durable.Job, error) {
+	in := sessionInput{Session: o.Name, Inputs: o.Inputs, Depth: o.depth, Only: o.only, Next: o.next}
+	var err error
+	if !namePattern.MatchString(o.Name) || len(o.Name) > maxName {
+		err = fmt.Errorf("invalid name %q: use at most %d letters and digits, with . _ or - between them", o.Name, maxName)
+	}
+	if o.Dir == "" {
+		err = errors.Join(err, errors.New("SessionOptions.Dir is empty"))
+	}
+	if err == nil && len(o.Inputs) > 0 && (!json.Valid(o.Inputs) || bytes.TrimSpace(o.Inputs)[0] != '{') {
+		err = errors.New("SessionOptions.Inputs is no JSON object")
+	}
+	if err == nil {
+		in.Dir, err = filepath.Abs(o.Dir)
+	}
+	if err == nil {
+		in.Workspace, err = filepath.Abs(o.Workspace)
+	}
+	if err == nil {
+		in.Source, err = p.encode()
+	}
+	if err != nil {
+		return durable.Job{}, fmt.Errorf("session of pipeline %q: %w", p.Name, err)
+	}
+	data, err := json.Marshal(in)
+	if err != nil {
+		return durable.Job{}, fmt.Errorf("session of pipeline %q: %w", p.Name, err)
+	}
+	return durable.Job{
+		Kind: durable.KindPipeline, Name: p.Name, Version: p.hash()[:12], Session: agent.SessionID(o.Name), Input: data, By: o.By, Limits: o.Limits.Merge(agent.Limits(p.Limits)), Demands: o.Demands,
+		Labels: map[string]string{LabelPipeline: p.Name, LabelSession: o.Name}, IdempotencyKey: o.IdempotencyKey,
+	}, nil
+}
+
+// session is a session as it was submitted.
+type session struct {
+	*Pipeline
+
+	name      string
+	dir       string
+	workspace string
+	limits    agent.Limits
+	inputs    json.RawMessage
+	depth     int
+	// part is set for a stage of a parallel block, which is a session of its own below that of the pipeline; next is then the
+	// stage after the block.
+	part bool
+	next string
+}
+
+// readSession reads the session of a run from a store.
+func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*session, error) {
+	data, limits, err := durable.InputOf(ctx, j, id)
+	if err != nil {
+		return nil, err
+	}
+	var in sessionInput
+	var src source
+	if err = json.Unmarshal(data, &in); err == nil {
+		err = json.Unmarshal(in.Source, &src)
+	}
+	if err != nil {
+		return nil, &brokenError{fmt.Errorf("reading the session: %w", err)}
+	}
+	_, p, err := parse(src)
+	if err != nil {
+		return nil, &brokenError{err}
+	}
+	if in.Only != "" {
+		all := p.each()
+		i := slices.IndexFunc(all, func(s *Stage) bool { return s.Name == in.Only })
+		if i < 0 {
+			return nil, &brokenError{fmt.Errorf("pipeline %q has no stage %q", p.Name, in.Only)}
+		}
+		p.Stages = []Stage{*all[i]}
+	}
+	return &session{
+		Pipeline: p, name: in.Session, dir: in.Dir, workspace: in.Workspace, limits: limits, inputs: in.Inputs, depth: in.Depth,
+		part: in.Only != "", next: in.Next,
+	}, nil
+}
+
+// brokenError is an error of a session that cannot be executed, now or later.
+type brokenError struct{ err error }
+
+func (e *brokenError) Error() string { return e.err.Error() }
+
+func (e *brokenError) Unwrap() error { return e.err }
+
+// stageDir returns the directory of a stage.
+func (s *session) stageDir(stage int) string {
+	return filepath.Join(s.dir, "stages", fmt.Sprintf("%02d-%s", stage+1, s.Stages[stage].Name))
+}
+
+// progress returns the path of the progress file of a stage.
+func (s *session) progress(stage int) string { return filepath.Join(s.stageDir(stage), "progress.md") }
+
+// iterationDir returns the directory of an iteration.
+func (s *session) iterationDir(stage, iteration int) string {
+	return filepath.Join(s.stageDir(stage), "iterations", fmt.Sprintf("%04d", iteration))
+}
+
+// The names of files.
+const (
+	contextFile  = "context.json"
+	decisionFile = "status.json"
+	outputFile   = "output.txt"
+	treeFile     = "tree.json"
+	statusFile   = "status.json" // of the session
+	eventsFile   = "events.jsonl"
+)
+
+// file returns the path of a file of an iteration.
+func (s *session) file(stage, iteration int, name string) string {
+	return filepath.Join(s.iterationDir(stage, iteration), name)
+}

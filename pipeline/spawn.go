@@ -1,0 +1,233 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/parking"
+)
+
+// spawner runs pipelines for the hooks of a session, as child runs. An awaited one lets the firing wait in the store, as a gate
+// does.
+type spawner struct{ m *machine }
+
+var _ action.Spawner = spawner{}
+
+// Spawn starts a pipeline and returns its output, or an empty one if the rule does not await it.
+func (s spawner) Spawn(ctx context.Context, start action.SpawnStart) mo.Result[string] {
+	place, awaited := parking.From(ctx).(*gatePlace)
+	if !awaited {
+		return mo.TupleToResult("", s.m.submitChild(ctx, start))
+	}
+	return mo.TupleToResult(s.m.awaitSpawned(ctx, place, start))
+}
+
+// spawnID identifies a pipeline that a hook starts, in the run of the session.
+func (m *machine) spawnID(s action.SpawnStart) string {
+	id := fmt.Sprintf("spawn %s %s/%d by %s, attempt %d", s.Point, s.Run.Stage, s.Run.Iteration, s.Hook, s.Attempt)
+	if m.at.Round > 0 {
+		id += fmt.Sprintf(", round %d", m.at.Round)
+	}
+	return id
+}
+
+// submitChild starts a pipeline that no rule awaits.
+func (m *machine) submitChild(ctx context.Context, start action.SpawnStart) error {
+	job, err := m.spawnJob(start)
+	if err != nil {
+		return err
+	}
+	job.IdempotencyKey = string(m.about.ID) + " " + m.spawnID(start)
+	if len(job.IdempotencyKey) > maxKey {
+		return fmt.Errorf("the names of stage, hook and point have more than %d bytes together", maxKey)
+	}
+	return m.journal.commit(ctx, durable.Commit{Jobs: []durable.Job{job}}, nil)
+}
+
+// maxKey is the maximum length of an idempotency key.
+const maxKey = 256
+
+// awaitSpawned returns the output of a pipeline, or ends the firing until it has one.
+func (m *machine) awaitSpawned(ctx context.Context, place *gatePlace, start action.SpawnStart) (string, error) {
+	id := m.spawnID(start)
+	for _, w := range place.waits {
+		if w.ID != id {
+			continue
+		}
+		child, err := m.store.Run(ctx, w.Child)
+		switch {
+		case err != nil:
+			return "", err
+		case child.Status.Ended():
+			return m.outputOf(ctx, child)
+		}
+		err = place.wait(w)
+		if errors.Is(err, parking.ErrExpired) {
+			err = m.store.Signal(ctx, w.Child, durable.Signal{Kind: durable.SignalCancel, Text: "its time limit has passed"})
+			return "", errors.Join(fmt.Errorf("pipeline %q did not end in time", start.Pipeline), err)
+		}
+		return "", err
+	}
+	job, err := m.spawnJob(start)
+	if err != nil {
+		return "", err
+	}
+	job.ID = agent.NewRunID()
+	w := durable.Wait{
+		Run: m.about.ID, ID: id, Kind: durable.WaitChild, Hash: string(job.ID), Child: job.ID, Asked: place.now,
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		w.Deadline = place.now.Add(time.Until(deadline))
+	}
+	place.jobs = append(place.jobs, job)
+	return "", place.wait(w)
+}
+
+// outputOf returns the output of a pipeline that has ended.
+func (m *machine) outputOf(ctx context.Context, child durable.Run) (string, error) {
+	result, err := durable.ResultOf(ctx, m.store, child.ID)
+	if err == nil && child.Status != durable.StatusCompleted {
+		err = fmt.Errorf("pipeline %q ended as %s: %s", child.Name, child.Status, result.Error)
+	}
+	return result.Text, err
+}
+
+// spawnJob returns the job of a pipeline that a hook starts.
+func (m *machine) spawnJob(start action.SpawnStart) (durable.Job, error) {
+	src, ok := m.source.Pipelines[start.Pipeline]
+	if !ok {
+		return durable.Job{}, fmt.Errorf("the session has no pipeline %q", start.Pipeline)
+	}
+	src.Pipelines = m.source.Pipelines
+	_, p, err := parse(src)
+	if err != nil {
+		return durable.Job{}, err
+	}
+	name := fmt.Sprintf("%s-%d-%s", pointNames[hooks.PointName(start.Point)], start.Run.Iteration, actionName(start.Hook))
+	if start.Attempt > 1 {
+		name += fmt.Sprintf("-%d", start.Attempt)
+	}
+	if m.at.Round > 0 {
+		name += fmt.Sprintf("-round-%d", m.at.Round)
+	}
+	dir := filepath.Join(m.dir, "children", start.Run.Stage, name)
+	job, err := p.Job(SessionOptions{
+		Name: childName(m.name, name), Dir: dir, Workspace: m.workspace, Demands: m.about.Demands, Limits: m.limitsLeft(), By: m.about.By,
+		Inputs: start.Inputs, depth: start.Depth,
+	})
+	job.Parent, job.Root, job.Priority = m.about.ID, m.about.Root, m.about.Priority
+	return job, err
+}
+
+// childName returns the name of the session of a child.
+func childName(parent, own string) string {
+	name := parent + "." + own
+	if len(name) > maxName {
+		name = own
+	}
+	return strings.Trim(name[:min(len(name), maxName)], ".-_")
+}
+
+var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// actionName returns the name of a hook without that of its policy, as a part of a file name.
+func actionName(hook string) string {
+	return cmp.Or(strings.Trim(unsafeName.ReplaceAllString(hook[strings.LastIndex(hook, "/")+1:], "-"), ".-_"), "spawn")
+}
+
+// pointNames are the names of points in files of pipelines.
+var pointNames = map[hooks.PointName]string{
+	hooks.SessionStart: "on_session_start", hooks.IterationStart: "on_iteration_start", hooks.IterationComplete: "on_iteration_complete",
+	hooks.IterationFailed: "on_error", hooks.StageComplete: "on_stage_complete", hooks.SessionComplete: "on_session_complete",
+}
+
+// cancelChildren cancels the iteration, and the pipelines that hooks have started.
+func (m *machine) cancelChildren(ctx context.Context, reason string) error {
+	var wrong []error
+	for f := (durable.Filter{Parent: m.about.ID, Status: live, Limit: 1000}); ; {
+		children, err := m.store.List(ctx, f)
+		if err != nil {
+			return errors.Join(append(wrong, err)...)
+		}
+		for _, child := range children {
+			text := strings.TrimSpace("the pipeline was cancelled: " + reason)
+			wrong = append(wrong, m.store.Signal(ctx, child.ID, durable.Signal{Kind: durable.SignalCancel, Text: text}))
+		}
+		if len(children) < f.Limit {
+			return errors.Join(wrong...)
+		}
+		f.Before = children[len(children)-1].ID
+	}
+}
+
+// live are the statuses of runs that have not ended.
+var live = []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting}
+
+// The files of a session that has inputs, and of one that gives another output than that of its last iteration.
+const (
+	inputsFile = "inputs.json"
+	resultFile = "output.json"
+)
+
+// maxResult is the maximum size of the output of a session.
+const maxResult = 1 << 20
+
+// output returns the output of the session: the content of its output file, or that of the last iteration.
+func (m *machine) output() (string, error) {
+	path := filepath.Join(m.dir, resultFile)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m.files.lastOutput(m.session, m.at), nil
+	}
+	if err == nil && info.Size() > maxResult {
+		err = fmt.Errorf("it has %d bytes: the limit is %d", info.Size(), maxResult)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the output of the session: %w", err)
+	}
+	return strings.ToValidUTF8(string(text), "\uFFFD"), nil
+}
+
+// inputTexts returns the inputs of the session as texts, by their names in prompts: inputs.NAME.
+func (s *session) inputTexts() map[string]string {
+	texts := map[string]string{}
+	var inputs map[string]json.RawMessage
+	if json.Unmarshal(s.inputs, &inputs) != nil {
+		return texts
+	}
+	for name, value := range inputs {
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		texts["inputs."+name] = text
+	}
+	return texts
+}
+
+// noSpawner is in place of a session where hooks are only checked.
+type noSpawner struct{}
+
+// Spawn returns an error.
+func (noSpawner) Spawn(context.Context, action.SpawnStart) mo.Result[string] {
+	return mo.Err[string](errors.New("no session starts a pipeline here"))
+}

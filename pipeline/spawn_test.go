@@ -1,0 +1,120 @@
+package pipeline_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/pipeline"
+)
+
+// spawns returns a pipeline whose hook starts the pipeline child after its first iteration.
+func spawns(more string) string {
+	return `
+name: p
+stages:
+  - name: work
+    command: {argv: [sh, -c, 'echo "work $ITERATION" >> log'], env: {OF_PARENT: hunter2}}
+    termination: {type: fixed, iterations: 2}
+hooks:
+  on_iteration_complete:
+    - {id: review, type: spawn, pipeline: child, inputs: {files: "${CHANGED_FILES}", of: "${SESSION}"}, when: '${ITERATION} == 1'` + more + `}
+    - {type: shell, await: true, command: 'echo "after $LAST_HOOK_STATUS $SPAWN_OUTPUT" >> log'}
+`
+}
+
+// children returns the runs of pipelines that a session has started.
+func (b *bench) children(id agent.RunID) []durable.Run {
+	b.t.Helper()
+	return slices.DeleteFunc(b.iterations(id), func(r durable.Run) bool { return r.Kind != durable.KindPipeline })
+}
+
+// AP-39, AP-40, AP-41, AP-42, AP-44: a spawned pipeline has a directory and a progress file of its own, gets its inputs and
+// nothing else, and its output goes to the next action. Awaiting is the default.
+func TestSpawn(t *testing.T) {
+	b := newBench(t)
+	b.write("child.yaml", `
+name: child
+stages:
+  - name: review
+    command: {argv: [sh, -c, 'cat > input; echo "$OF_PARENT:$SESSION" >> log; echo more >> "$PROGRESS"; echo reviewed']}
+    termination: {type: fixed, iterations: 1}
+`)
+	s := b.run(spawns(""))
+	require.Equal(t, pipeline.Completed, s.Reason, s.Error)
+	assert.Equal(t, []string{"work 1", ":demo.on_iteration_complete-1-review", "after success reviewed", "", "work 2", "after  "}, b.lines("log"))
+	dir := b.path("sessions", "demo", "children", "work", "on_iteration_complete-1-review")
+	for name, want := range map[string]string{"inputs.json": `{"files":"log","of":"demo"}` + "\n", "stages/01-review/progress.md": "more\n"} {
+		text, err := os.ReadFile(dir + "/" + name)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(text))
+	}
+	assert.Contains(t, b.lines("input")[0], `"inputs":{"files":"log","of":"demo"}`)
+	children := b.children(s.Run)
+	require.Len(t, children, 1)
+	assert.Equal(t, s.Run, children[0].Root)
+	b.readOnly(s)
+}
+
+// AP-43: a child that fails is a failure of the action.
+func TestSpawnFails(t *testing.T) {
+	for name, tc := range map[string]struct {
+		more     string
+		reason   pipeline.Reason
+		children int
+	}{
+		"continue": {"", pipeline.Completed, 1},
+		"abort":    {", on_failure: abort", pipeline.Aborted, 1},
+		"retry":    {", on_failure: retry, retries: 1, retry_delay: 1ms", pipeline.Completed, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.write("child.yaml", "name: child\nstages: [{name: a, command: {argv: ['false']}, termination: {type: fixed, iterations: 1}}]")
+			s := b.run(spawns(tc.more))
+			assert.Equal(t, tc.reason, s.Reason, s.Error)
+			assert.Len(t, b.children(s.Run), tc.children)
+			if tc.reason == pipeline.Completed {
+				assert.Equal(t, "after failed ", b.lines("log")[1])
+			}
+		})
+	}
+}
+
+// AP-44: a child that is not awaited holds nothing up, and is a run of its own.
+func TestSpawnWithoutAwaiting(t *testing.T) {
+	b := newBench(t)
+	b.write("child.yaml", "name: child\nstages: [{name: a, command: {argv: [sh, -c, 'echo child >> child-log']}, termination: {type: fixed, iterations: 1}}]")
+	s := b.run(spawns(", await: false"))
+	require.Equal(t, pipeline.Completed, s.Reason, s.Error)
+	require.NoError(t, b.worker().ExecuteReady(t.Context()))
+	assert.Equal(t, []string{"work 1", "after  ", "work 2", "after  "}, b.lines("log"))
+	assert.Equal(t, []string{"child"}, b.lines("child-log"))
+	children := b.children(s.Run)
+	require.Len(t, children, 1)
+	assert.Equal(t, durable.StatusCompleted, children[0].Status)
+}
+
+// AP-45: pipelines nest no deeper than the limit.
+func TestSpawnDepth(t *testing.T) {
+	b := newBench(t)
+	b.write("child.yaml", `
+name: child
+stages: [{name: a, command: {argv: [sh, -c, 'echo child >> log']}, termination: {type: fixed, iterations: 1}}]
+hooks: {on_stage_complete: {id: again, type: spawn, pipeline: child, on_failure: abort}}
+`)
+	s := b.run(spawns(""))
+	require.Equal(t, pipeline.Completed, s.Reason, s.Error)
+	assert.Equal(t, []string{"work 1", "child", "child", "child", "after failed ", "work 2", "after  "}, b.lines("log"))
+}
+
+// A pipeline that a hook names must have a file.
+func TestSpawnOfAnUnknownPipeline(t *testing.T) {
+	b := newBench(t)
+	_, err := pipeline.Load(b.write("pipeline.yaml", spawns("")), pipeline.LoadOptions{})
+	assert.ErrorContains(t, err, "pipeline.yaml:9: pipeline: no file child.yaml in ")
+}

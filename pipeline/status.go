@@ -1,0 +1,127 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Status is what a session is doing, or how it has ended.
+type Status struct {
+	Session  string         `json:"session"`
+	Pipeline string         `json:"pipeline"`
+	Run      agent.RunID    `json:"run"`
+	Status   durable.Status `json:"status"`
+	// Paused says that the session is paused, or will be after its iteration.
+	Paused bool `json:"paused,omitempty"`
+	// Stage and Iteration are the position: the current iteration, or the last one.
+	Stage         string `json:"stage,omitempty"`
+	Iteration     int    `json:"iteration,omitempty"`
+	MaxIterations int    `json:"max_iterations,omitempty"`
+	// IterationRun is the run of the iteration.
+	IterationRun agent.RunID `json:"iteration_run,omitempty"`
+	// Decision is the last decision of the stage, Why its reason.
+	Decision string `json:"decision,omitempty"`
+	Why      string `json:"why,omitempty"`
+	// Reason says why the session has ended, Error more.
+	Reason Reason `json:"reason,omitempty"`
+	Error  string `json:"error,omitempty"`
+	// Steps, Tokens and Cost are what agents have used.
+	Steps  int     `json:"steps,omitempty"`
+	Tokens int64   `json:"tokens,omitempty"`
+	Cost   float64 `json:"cost,omitempty"`
+	// Parts are the stages of a parallel block that runs.
+	Parts []Status `json:"parts,omitempty"`
+	// WaitsFor are the gates that the session waits for.
+	WaitsFor []WaitingGate `json:"waits_for,omitempty"`
+	// Dir is the directory of the session.
+	Dir     string    `json:"dir"`
+	Updated time.Time `json:"updated"`
+}
+
+// StatusOf returns the status of a session from its run.
+func StatusOf(ctx context.Context, store durable.Store, about durable.Run) (Status, error) {
+	if about.Kind != durable.KindPipeline {
+		return Status{}, fmt.Errorf("run %s is of kind %s and no session of a pipeline", about.ID, about.Kind)
+	}
+	s, err := readSession(ctx, store, about.ID)
+	if err != nil {
+		return Status{}, err
+	}
+	waits, err := store.Waits(ctx, about.ID)
+	if err != nil {
+		return Status{}, err
+	}
+	entries, err := store.Entries(ctx, about.ID, neededAfter(waits))
+	if err != nil {
+		return Status{}, err
+	}
+	at, _, err := lastPosition(entries)
+	if err != nil {
+		return Status{}, err
+	}
+	out := s.status(about, at)
+	out.WaitsFor = waitsFor(waits)
+	for _, id := range at.Children {
+		part, err := store.Run(ctx, id)
+		if err != nil {
+			return out, err
+		}
+		status, err := StatusOf(ctx, store, part)
+		if err != nil {
+			return out, err
+		}
+		out.Parts = append(out.Parts, status)
+	}
+	return out, nil
+}
+
+// SessionNames returns the names of the pipeline of a session and of those that its hooks may start: see Options.Pipelines.
+func SessionNames(ctx context.Context, j durable.Journal, id agent.RunID) ([]string, error) {
+	s, err := readSession(ctx, j, id)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{s.Name}
+	for _, src := range s.source.Pipelines {
+		_, p, err := parse(src)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, p.Name)
+	}
+	return names, nil
+}
+
+// status returns the status of the session at a position.
+func (s *session) status(about durable.Run, at position) Status {
+	out := Status{
+		Session: s.name, Pipeline: s.Name, Run: about.ID, Status: about.Status, Paused: about.Paused, Dir: s.dir, Updated: about.Updated.UTC(),
+		Steps: at.Spent.Steps, Tokens: at.Spent.Tokens, Cost: at.Spent.Cost, IterationRun: at.Child, Decision: at.Decision, Why: at.Why,
+	}
+	if at.Phase != phaseOpen {
+		stage := &s.Stages[at.Stage]
+		out.Stage, out.Iteration, out.MaxIterations = stage.Name, at.Iteration, stage.maximum()
+	}
+	if at.Error != nil {
+		out.Error = *at.Error
+	}
+	if at.End != nil {
+		out.Reason, out.Error = at.End.Reason, at.End.Text
+	}
+	return out
+}
+
+// status returns the status of the session as it was committed last.
+func (m *machine) status() Status {
+	about := m.about
+	about.Status, about.Updated = m.stored, time.Now()
+	out := m.session.status(about, m.at)
+	if m.stored == durable.StatusWaiting {
+		out.WaitsFor = waitsFor(m.parked)
+	}
+	return out
+}
