@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -295,21 +294,29 @@ type eventLine struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// lastEvent returns the number of the last event in a file, and cuts off an incomplete last line.
+// lastEvent returns the number of the last event in a file, and cuts off an incomplete last line. It reads the end of the file
+// only: a session reads it after every iteration.
 func lastEvent(file *os.File) (last int64, err error) {
-	whole, lines := int64(0), bufio.NewReader(file)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return last, file.Truncate(whole)
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	var tail []byte // the bytes from start on
+	for start := size; ; {
+		whole := bytes.LastIndexByte(tail, '\n') + 1
+		before := bytes.LastIndexByte(tail[:max(whole-1, 0)], '\n') + 1
+		if whole > 0 && before > 0 || start == 0 { // the last whole line is there
+			var e eventLine
+			if line := tail[before:whole]; len(line) > 0 && json.Unmarshal(line, &e) != nil {
+				e.Seq, start, whole = 0, 0, 0 // the file is damaged: it is written anew
+			}
+			return e.Seq, file.Truncate(start + int64(whole))
 		}
-		if err != nil {
-			return last, err
+		from := max(start-max(64<<10, int64(len(tail))), 0)
+		more := make([]byte, start-from, size-from)
+		if _, err := file.ReadAt(more, from); err != nil {
+			return 0, err
 		}
-		var e eventLine
-		if json.Unmarshal(line, &e) != nil || e.Seq != last+1 {
-			return last, file.Truncate(whole)
-		}
-		last, whole = e.Seq, whole+int64(len(line))
+		tail, start = append(more, tail...), from
 	}
 }
