@@ -81,7 +81,7 @@ hooks:
   on_session_complete: {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY session_complete" >> log'}
 `
 
-// Two workers are killed at random moments until the session has ended: nothing is lost, and nothing happens twice under
+// AP-60, AP-61, AP-63: two workers are killed at random moments until the session has ended: nothing is lost, and nothing happens twice under
 // two keys.
 func TestKills(t *testing.T) {
 	t.Parallel()

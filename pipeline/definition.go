@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
@@ -52,6 +54,10 @@ type Stage struct {
 	Termination Termination `key:"termination"`
 	// MaxIterations is the maximum number of iterations. Zero means 25. With fixed iterations it is not used.
 	MaxIterations int `key:"max_iterations,positive"`
+	// MaxCost, in US dollars, and MaxTime are what the iterations of the stage may use together. After that, the stage is
+	// complete. Zero means no maximum. Time in which the session waits for a gate does not count.
+	MaxCost float64       `key:"max_cost,positive"`
+	MaxTime time.Duration `key:"max_time,positive"`
 	// OnFailure says what happens after a failed iteration: "abort" ends the pipeline as failed, "continue" goes on
 	// with the next iteration. Empty means abort.
 	OnFailure string `key:"on_failure"`
@@ -112,7 +118,7 @@ type Command struct {
 const (
 	// Fixed is a fixed number of iterations.
 	Fixed = "fixed"
-	// Queue ends when a command lists no more work. The command runs before the first iteration and after each one.
+	// Queue ends when a command or a file lists no more work. It is asked before the first iteration and after each one.
 	Queue = "queue"
 	// Judgment ends when the agent or the command has decided so.
 	Judgment = "judgment"
@@ -126,6 +132,9 @@ type Termination struct {
 	Iterations int `key:"iterations,positive"`
 	// Command, for Queue, writes the work that is left to standard output. No output means that none is left.
 	Command []string `key:"command"`
+	// File, for Queue instead of Command, lists the work that is left. Its path is relative to the working directory of the
+	// session. An empty file means that none is left, a missing one is an error.
+	File string `key:"file"`
 	// Confirmations, for Judgment, is how many iterations in a row must decide to stop. Zero means two.
 	Confirmations int `key:"confirmations,positive"`
 }
@@ -206,12 +215,12 @@ func (s *Stage) Check(n yamlfile.Node) {
 		return
 	}
 	allowed := map[string][]string{
-		"agent":    {"prompt", "termination", "max_iterations", "on_failure"},
-		"command":  {"termination", "max_iterations", "on_failure"},
-		"loop":     {"max_iterations", "on_failure"},
+		"agent":    {"prompt", "termination", "max_iterations", "max_cost", "max_time", "on_failure"},
+		"command":  {"termination", "max_iterations", "max_time", "on_failure"},
+		"loop":     {"max_iterations", "max_cost", "max_time", "on_failure"},
 		"parallel": {},
 	}[does[0]]
-	limited := []string{"prompt", "termination", "max_iterations", "on_failure"}
+	limited := []string{"prompt", "termination", "max_iterations", "max_cost", "max_time", "on_failure"}
 	if does[0] == "loop" || does[0] == "parallel" { // their hooks are in the file, or in the stages of the block
 		limited = append(limited, "hooks", "disable_global_hooks", "disable_pipeline_hooks")
 	}
@@ -258,11 +267,11 @@ func (c *Command) Check(n yamlfile.Node) {
 	}
 }
 
-// terminationKeys lists the key that each type of termination has, and whether it must be there.
+// terminationKeys lists the keys of each type of termination, one of which it has, and whether it must be there.
 var terminationKeys = map[string]struct {
-	key      string
+	keys     []string
 	required bool
-}{Fixed: {"iterations", true}, Queue: {"command", true}, Judgment: {"confirmations", false}}
+}{Fixed: {[]string{"iterations"}, true}, Queue: {[]string{"command", "file"}, true}, Judgment: {[]string{"confirmations"}, false}}
 
 // Check reports keys that do not belong to the type.
 func (t *Termination) Check(n yamlfile.Node) {
@@ -275,15 +284,18 @@ func (t *Termination) Check(n yamlfile.Node) {
 		return
 	}
 	for _, e := range n.Entries() {
-		if key := e.Key.Raw(); key != "type" && key != own.key {
+		if key := e.Key.Raw(); key != "type" && !slices.Contains(own.keys, key) {
 			e.Key.Wrong("%s: not allowed in a termination of type %s", key, t.Type)
 		}
 	}
-	switch value := n.Find(own.key); {
-	case value.Kind() == yamlfile.AbsentNode && own.required:
-		n.Wrong("the key %q is missing: a termination of type %s requires it", own.key, t.Type)
-	case t.Type == Queue && len(t.Command) > 0 && t.Command[0] == "":
-		value.Wrong("command: name a program, such as [./todo, list]")
+	given := lo.Filter(own.keys, func(key string, _ int) bool { return n.Find(key).Kind() != yamlfile.AbsentNode })
+	switch {
+	case len(given) == 0 && own.required:
+		n.Wrong("the key \"%s\" is missing: a termination of type %s requires it", strings.Join(own.keys, `" or "`), t.Type)
+	case len(given) > 1:
+		n.Find(given[1]).Wrong("%s: the termination has the key %s, too: use one of them", given[1], given[0])
+	case t.Type == Queue && t.File == "" && (len(t.Command) == 0 || t.Command[0] == ""):
+		n.Find(given[0]).Wrong("%s: name a program, such as [./todo, list], or a file", given[0])
 	}
 }
 
@@ -306,10 +318,18 @@ func (s *Stage) Ends() string {
 	case Fixed:
 		return fmt.Sprintf("%d iterations", s.Termination.Iterations)
 	case Queue:
-		return fmt.Sprintf("until %s lists nothing, at most %d iterations", s.Termination.Command[0], s.maximum())
+		return fmt.Sprintf("until %s lists nothing, at most %d iterations", s.Termination.queue(), s.maximum())
 	}
 	return fmt.Sprintf("until it decides to stop %d times in a row, at most %d iterations",
 		cmp.Or(s.Termination.Confirmations, defaultConfirmations), s.maximum())
+}
+
+// queue returns the program or the file that lists the work of a queue.
+func (t Termination) queue() string {
+	if t.File != "" {
+		return t.File
+	}
+	return t.Command[0]
 }
 
 // isPath reports whether a text in a file is the path of another file, and no name.
@@ -353,4 +373,5 @@ func (d *Definition) locate() {
 func (s *Stage) take(loop Stage, path string) {
 	s.Agent, s.Prompt, s.Command, s.Termination, s.loopFile = loop.Agent, loop.Prompt, loop.Command, loop.Termination, path
 	s.MaxIterations, s.OnFailure = cmp.Or(s.MaxIterations, loop.MaxIterations), cmp.Or(s.OnFailure, loop.OnFailure)
+	s.MaxCost, s.MaxTime = cmp.Or(s.MaxCost, loop.MaxCost), cmp.Or(s.MaxTime, loop.MaxTime)
 }

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
@@ -52,7 +55,8 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 		return false, context.Cause(ctx)
 	}
 	if failed, ok := errors.AsType[*hooks.HookError](err); ok {
-		return true, m.endSoon(ctx, ending{Aborted, failed.Error()})
+		texts := lo.Compact([]string{failed.Error(), m.limitReached(), m.stageOver()}) // a limit may be why it failed
+		return true, m.endSoon(ctx, ending{Aborted, strings.Join(texts, "; ")})
 	}
 	return false, err
 }

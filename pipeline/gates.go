@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +77,16 @@ func (p *gatePlace) wait(waits ...durable.Wait) error {
 	return errParked
 }
 
+// timeAtGates returns how long a session has waited for the gates among its waits.
+func timeAtGates(waits []durable.Wait, now time.Time) (waited time.Duration) {
+	for _, w := range waits {
+		if w.Kind != durable.WaitChild {
+			waited = max(waited, now.Sub(w.Asked))
+		}
+	}
+	return waited
+}
+
 // now returns the time for deadlines: not before that at which the store has decided that the run is ready.
 func (m *machine) now() time.Time {
 	now := time.Now()
@@ -88,9 +99,12 @@ func (m *machine) now() time.Time {
 // waitForGate records that the run waits for a gate. What has happened since the last position is repeated from its records when
 // the gate has its answer.
 func (m *machine) waitForGate(ctx context.Context) error {
-	open := m.at.Open
+	open, waited := m.at.Open, m.at.Waited
 	m.at = m.last
 	m.at.Open = open
+	if !slices.ContainsFunc(m.waits, func(w durable.Wait) bool { return w.ID == m.parked[0].ID }) { // it goes on waiting
+		m.at.Waited = waited
+	}
 	for _, w := range m.parked {
 		if w.Kind == durable.WaitChild {
 			if len(m.parkedJobs) > 0 {

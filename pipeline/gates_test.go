@@ -78,7 +78,7 @@ func (b *bench) finish(id agent.RunID, o gate.Options) pipeline.Status {
 	defer watching.Wait()
 	defer stop()
 	w := b.parking()
-	late := time.Now().Add(time.Minute)
+	late := time.Now().Add(5 * time.Minute)
 	for !b.status(id).Status.Ended() {
 		require.True(b.t, time.Now().Before(late), "the session does not end: %+v", b.status(id))
 		require.NoError(b.t, w.ExecuteReady(b.t.Context()))
@@ -119,6 +119,19 @@ func TestGatesWait(t *testing.T) {
 			b.readOnly(s)
 		})
 	}
+}
+
+// AP-60, AP-62: what was done before a gate is done again only if a worker is told so, once.
+func TestDoneAgain(t *testing.T) {
+	b := newBench(t)
+	id, _ := b.park(gated(filed))
+	b.again = action.Kept
+	require.NoError(t, os.WriteFile(b.path("work", "answer"), []byte("approve"), 0o600))
+	s := b.finish(id, gate.Options{})
+	assert.Equal(t, pipeline.Completed, s.Reason, s.Error)
+	lines := b.lines("log")
+	require.Len(t, lines, 5, "%q", lines)
+	assert.Equal(t, []string{"plan 1", "before", "before"}, lines[:3])
 }
 
 // AP-28, AP-30, AP-31, AP-32, AP-33, AP-37: a webhook is told where to answer; opening the link decides nothing.

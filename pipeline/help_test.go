@@ -30,6 +30,7 @@ type bench struct {
 	global string // the file with the user's hooks
 	driver agent.Driver
 	host   action.Host
+	again  func(name string) bool
 	// asked are the inputs of the agents.
 	asked []string
 }
@@ -90,7 +91,7 @@ func (b *bench) submit(text string) durable.Run {
 // options returns the options of workers.
 func (b *bench) options(keeper *durable.Keeper) pipeline.Options {
 	return pipeline.Options{
-		Pipelines: []string{"p", "child"}, Host: b.host,
+		Pipelines: []string{"p", "child"}, Host: b.host, Again: b.again,
 		Agents: func(_ context.Context, s pipeline.AgentStage) (*agent.Agent, func() error, error) {
 			driver := agent.DriverFunc(func(ctx context.Context, state agent.State) (agent.Step, error) {
 				if state.RunStepCount() == 0 {

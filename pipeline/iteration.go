@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -181,7 +182,7 @@ func readDecision(path string) (decision, why string, err error) {
 	return written.Decision, written.Reason, nil
 }
 
-// workLeft runs the command that lists the work left in the queue, once after each iteration.
+// workLeft asks the command or the file that lists the work left in the queue, once after each iteration.
 func (m *machine) workLeft(ctx context.Context, iteration int) (bool, error) {
 	name := fmt.Sprintf("queue of stage %q after iteration %d", m.stage().Name, iteration)
 	if m.at.Round > 0 {
@@ -211,7 +212,7 @@ func (m *machine) workLeft(ctx context.Context, iteration int) (bool, error) {
 	return result.Left, nil
 }
 
-// queueResult is the recorded result of the command of a queue.
+// queueResult is the recorded result of asking a queue.
 type queueResult struct {
 	Left  bool   `json:"left"`
 	Error string `json:"error,omitempty"`
@@ -222,6 +223,9 @@ const queueTimeout = 5 * time.Minute
 
 // listQueue reports whether the command of the queue writes anything.
 func (m *machine) listQueue(ctx context.Context) (left bool, err error) {
+	if name := m.stage().Termination.File; name != "" {
+		return listsWork(name, m.workspace)
+	}
 	argv := m.stage().Termination.Command
 	path, err := lookUp(m.workspace, argv[0])
 	if err != nil {
@@ -243,6 +247,29 @@ func (m *machine) listQueue(ctx context.Context) (left bool, err error) {
 		return false, fmt.Errorf("%s ended with exit code %d: %s", argv[0], done.ExitCode(), stderr.text())
 	}
 	return stdout.text() != "", nil
+}
+
+// listsWork reports whether a file has anything but white space.
+func listsWork(name, dir string) (left bool, err error) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	for buffer := make([]byte, 32<<10); ; {
+		n, err := file.Read(buffer)
+		switch {
+		case len(bytes.TrimSpace(buffer[:n])) > 0:
+			return true, nil
+		case errors.Is(err, io.EOF):
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+	}
 }
 
 // limitedBuffer keeps the beginning of what is written to it.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -27,8 +28,9 @@ type journal struct {
 
 var _ hooks.Journal = (*journal)(nil)
 
-// newJournal returns the journal of a run with the entries that were read. Seq is the number of the last entry.
-func newJournal(x *durable.Execution, run agent.RunID, seq int64, entries []durable.Entry) *journal {
+// newJournal returns the journal of a run with the entries that were read, except for the results that again selects. Seq is
+// the number of the last entry.
+func newJournal(x *durable.Execution, run agent.RunID, seq int64, entries []durable.Entry, again func(name string) bool) *journal {
 	j := &journal{x: x, run: run, seq: seq, done: map[string][]byte{}, begun: map[string]bool{}, turns: map[string]*sync.Mutex{}}
 	for _, e := range entries {
 		switch e.Kind {
@@ -38,6 +40,7 @@ func newJournal(x *durable.Execution, run agent.RunID, seq int64, entries []dura
 			j.done[e.Key] = e.Data
 		}
 	}
+	maps.DeleteFunc(j.done, func(name string, _ []byte) bool { return again(name) })
 	return j
 }
 

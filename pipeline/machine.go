@@ -109,7 +109,7 @@ func (m *machine) open(ctx context.Context) error {
 func (m *machine) enter(ctx context.Context, stage int) error {
 	m.at = position{
 		Phase: phaseStart, Stage: stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Context: m.at.Context,
-		Open: m.at.Open, Spent: m.at.Spent, Round: m.at.Round,
+		Open: m.at.Open, Spent: m.at.Spent, Round: m.at.Round, Waited: m.at.Waited, Before: m.usedBefore(),
 	}
 	if len(m.stage().Parallel) > 0 {
 		m.at.Iteration = 0
@@ -245,7 +245,8 @@ func (m *machine) after(ctx context.Context) error {
 	if over := m.limitReached(); failure != nil && over != "" {
 		return m.endSoon(ctx, ending{LimitReached, over})
 	}
-	if failure != nil && cmp.Or(m.stage().OnFailure, "abort") == "abort" {
+	over := m.stageOver()
+	if failure != nil && over == "" && cmp.Or(m.stage().OnFailure, "abort") == "abort" {
 		return m.endSoon(ctx, ending{Failed, fmt.Sprintf("iteration %d of stage %q failed: %v", m.at.Iteration, m.stage().Name, failure)})
 	}
 	done, why, err := m.stageComplete(ctx)
@@ -276,6 +277,10 @@ func (m *machine) stageComplete(ctx context.Context) (done bool, why string, err
 	if err == nil && !done && m.at.Iteration >= s.maximum() {
 		m.at.AtMaximum = true
 		return true, fmt.Sprintf("the maximum of %d iterations", s.maximum()), nil
+	}
+	if over := m.stageOver(); err == nil && !done && over != "" {
+		m.at.AtMaximum = true
+		return true, over, nil
 	}
 	return done, why, err
 }
@@ -428,8 +433,31 @@ func (m *machine) limitReached() string {
 		return fmt.Sprintf("the limit of %d tokens is reached", left.Tokens)
 	case left.Cost > 0 && used.Cost >= left.Cost:
 		return fmt.Sprintf("the cost limit of $%.2f is reached", left.Cost)
-	case left.Time > 0 && time.Since(m.at.Began) >= left.Time:
+	case left.Time > 0 && time.Since(m.at.Began)-m.at.Waited >= left.Time:
 		return fmt.Sprintf("the time limit of %s is reached", left.Time)
+	}
+	return ""
+}
+
+// usedBefore returns what the session has used so far.
+func (m *machine) usedBefore() usedBefore {
+	return usedBefore{Cost: m.at.Spent.Cost, Waited: m.at.Waited, At: time.Now()}
+}
+
+// stageUsed returns what the stage has used so far.
+func (m *machine) stageUsed() (cost float64, t time.Duration) {
+	before := m.at.Before
+	return m.at.Spent.Cost - before.Cost, time.Since(before.At) - (m.at.Waited - before.Waited)
+}
+
+// stageOver returns which maximum of the stage, besides that of iterations, is used up; empty for none.
+func (m *machine) stageOver() string {
+	s := m.stage()
+	switch cost, t := m.stageUsed(); {
+	case s.MaxCost > 0 && cost >= s.MaxCost:
+		return fmt.Sprintf("the stage has used its maximum cost of $%.2f", s.MaxCost)
+	case s.MaxTime > 0 && t >= s.MaxTime:
+		return fmt.Sprintf("the stage has used its maximum time of %s", s.MaxTime)
 	}
 	return ""
 }
@@ -447,7 +475,15 @@ func (m *machine) limitsLeft() agent.Limits {
 		left.Cost -= m.at.Spent.Cost
 	}
 	if left.Time > 0 {
-		left.Time = max(left.Time-time.Since(m.at.Began), time.Millisecond)
+		left.Time = max(left.Time-(time.Since(m.at.Began)-m.at.Waited), time.Millisecond)
+	}
+	s := m.stage()
+	cost, t := m.stageUsed()
+	if over := s.MaxCost - cost; s.MaxCost > 0 && (left.Cost == 0 || over < left.Cost) {
+		left.Cost = over
+	}
+	if over := max(s.MaxTime-t, time.Millisecond); s.MaxTime > 0 && (left.Time == 0 || over < left.Time) {
+		left.Time = over
 	}
 	return left
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -198,6 +199,10 @@ func TestTermination(t *testing.T) {
 		"a queue that is empty":       {"true", "{type: queue, command: ['true']}", 0, pipeline.Completed, ""},
 		"a queue that fails":          {"true", "{type: queue, command: [sh, -c, 'echo no queue >&2; exit 2']}", 0, pipeline.Failed, "sh ended with exit code 2: no queue"},
 		"a queue without a program":   {"true", "{type: queue, command: [./todo-list]}", 0, pipeline.Failed, "no such file"},
+		"a queue in a file":           {"sed -i 1d ../todo", "{type: queue, file: ../todo}", 3, pipeline.Completed, ""},
+		"a queue in an empty file":    {"true", "{type: queue, file: ../blank}", 0, pipeline.Completed, ""},
+		"a queue without its file":    {"true", "{type: queue, file: todo.txt}", 0, pipeline.Failed, "todo.txt: no such file"},
+		"a maximum of time":           {"sleep 60", "{type: judgment}\n    max_time: 1ms", 1, pipeline.MaxIterations, ""},
 		"a judgment":                  {decides, "{type: judgment}", 3, pipeline.Completed, ""},
 		"a judgment, confirmed once":  {decides, "{type: judgment, confirmations: 1}", 2, pipeline.Completed, ""},
 		"a judgment that never comes": {"true", "{type: judgment}", 4, pipeline.MaxIterations, ""},
@@ -206,6 +211,7 @@ func TestTermination(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.write("todo", "a\nb\nc\n")
+			b.write("blank", strings.Repeat(" \n", 50_000))
 			command, err := json.Marshal([]string{"sh", "-c", tc.command})
 			require.NoError(t, err)
 			s := b.run("name: p\nstages:\n  - name: work\n    command: {argv: " + string(command) + "}\n    max_iterations: 4\n    termination: " + tc.termination)
@@ -214,6 +220,42 @@ func TestTermination(t *testing.T) {
 			assert.Len(t, b.iterations(s.Run), tc.iterations)
 		})
 	}
+}
+
+// A stage is complete when its agents have used its maximum cost, and the next stage begins.
+func TestMaximumCost(t *testing.T) {
+	b := newBench(t)
+	b.driver = agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
+		return agent.Step{Message: agent.Assistant("done"), Usage: agent.Usage{OutputTokens: 10, Cost: mo.Some(0.4)}}, nil
+	})
+	s := b.run(`
+name: p
+stages:
+  - {name: work, agent: worker, prompt: Work., termination: {type: judgment}, max_cost: 1}
+  - {name: review, agent: reviewer, prompt: Review., termination: {type: fixed, iterations: 2}, max_cost: 10}
+`)
+	assert.Equal(t, pipeline.MaxIterations, s.Reason, s.Error)
+	assert.Equal(t, []string{"Work.", "Work.", "Work.", "Review.", "Review."}, b.asked)
+	assert.InDelta(t, 2.0, s.Cost, 1e-9)
+}
+
+// AP-75: when the time of a hook and that of its stage are over together, the error names both.
+func TestTwoTimeLimits(t *testing.T) {
+	b := newBench(t)
+	s := b.run(`
+name: p
+stages:
+  - name: work
+    command: {argv: [sleep, "60"]}
+    termination: {type: judgment}
+    max_time: 1ms
+hooks:
+  on_error: {id: notify, type: shell, await: true, command: sleep 60, timeout: 20ms, on_failure: abort}
+`)
+	assert.Equal(t, pipeline.Aborted, s.Reason)
+	assert.Contains(t, s.Error, "notify")
+	assert.Contains(t, s.Error, "20ms")
+	assert.Contains(t, s.Error, "; the stage has used its maximum time of 1ms")
 }
 
 // An agent gets its prompt with variables, what hooks add, and a tool to decide with.

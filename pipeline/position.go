@@ -58,16 +58,26 @@ type position struct {
 	Changed []string `json:"changed,omitempty"`
 	// Failed are the iterations of the stage that have failed.
 	Failed []int `json:"failed,omitempty"`
-	// AtMaximum is set when a stage has ended because of its maximum number of iterations.
+	// AtMaximum is set when a stage has ended because of one of its maxima.
 	AtMaximum bool `json:"at_maximum,omitempty"`
 	// Context are texts of hooks for the next iteration.
 	Context []string `json:"context,omitempty"`
 	// Open are firings whose detached actions had not ended when the position was recorded.
 	Open []firingAt `json:"open,omitempty"`
-	// Spent is what the iterations have used.
-	Spent spending `json:"spent,omitzero"`
+	// Spent is what the iterations have used, and Waited how long the session has waited for gates.
+	Spent  spending      `json:"spent,omitzero"`
+	Waited time.Duration `json:"waited,omitempty"`
+	// Before is what was used, and when, as the stage began.
+	Before usedBefore `json:"before,omitzero"`
 	// End is how the session ends; nil before.
 	End *ending `json:"end,omitempty"`
+}
+
+// usedBefore is what a session had used when its stage began.
+type usedBefore struct {
+	Cost   float64       `json:"cost,omitempty"`
+	Waited time.Duration `json:"waited,omitempty"`
+	At     time.Time     `json:"at"`
 }
 
 // firingAt identifies a firing.
@@ -91,7 +101,7 @@ type Reason string
 const (
 	// Completed: all stages are complete.
 	Completed Reason = "completed"
-	// MaxIterations: all stages are complete, and at least one had its maximum number of iterations.
+	// MaxIterations: all stages are complete, and at least one had its maximum of iterations, of cost or of time.
 	MaxIterations Reason = "max_iterations"
 	// Aborted: a hook has ended the session.
 	Aborted Reason = "aborted"

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/grapnel-go/grapnel/action"
@@ -34,6 +35,10 @@ type Options struct {
 	GateHost string
 	// Events returns the stored form of events of hooks: see durable.Options. Nil stores none.
 	Events func(e agent.Event) (durable.EventForm, bool)
+	// Again, unless nil, reports whether something that the journal of a session has as done, such as an action of a hook, is
+	// done again when the worker takes the session for the first time: see durable.Options.Again and action.Kept. It must be
+	// safe for concurrent use.
+	Again func(name string) bool
 }
 
 // AgentStage is a stage whose agent is needed.
@@ -65,6 +70,17 @@ type runners struct {
 	keeper    *durable.Keeper
 	options   Options
 	suspended atomic.Bool
+	repeated  sync.Map // the IDs of the runs for which Options.Again was asked
+}
+
+// again returns what a session does again, which is nothing after its first call for the session.
+func (r *runners) again(id agent.RunID) func(name string) bool {
+	if r.options.Again != nil {
+		if _, before := r.repeated.LoadOrStore(id, true); !before {
+			return r.options.Again
+		}
+	}
+	return func(string) bool { return false }
 }
 
 // Owner returns the owner of the keeper.
@@ -144,11 +160,13 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 	if at.Stage >= len(s.Stages) {
 		return nil, &brokenError{fmt.Errorf("the position is in stage %d of %d", at.Stage+1, len(s.Stages))}
 	}
-	return &machine{
-		session: s, store: r.store, options: r.options, about: about, journal: newJournal(x, about.ID, about.Entries, entries),
+	m := &machine{
+		session: s, store: r.store, options: r.options, about: about, journal: newJournal(x, about.ID, about.Entries, entries, r.again(about.ID)),
 		events: &eventLog{session: s.name, form: r.options.Events}, files: &sessionFiles{projected: -1},
 		suspended: func() bool { return r.suspended.Load() || x.Paused() }, at: at, last: at, waits: waits, from: after, stored: about.Status,
-	}, nil
+	}
+	m.at.Waited += timeAtGates(waits, m.now())
+	return m, nil
 }
 
 // stageOf returns the session and the stage of the run of an iteration.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
@@ -142,11 +143,13 @@ func (p *pipelines) runSession(ctx context.Context, k *kept, about durable.Run, 
 type sessionLook struct {
 	dir            string
 	asJSON, noWait bool
+	redo           bool
 }
 
 func (l *sessionLook) register(c *cobra.Command) {
 	c.Flags().BoolVar(&l.noWait, "no-wait", false, "exit when the session waits for a gate, instead of watching the gate")
 	c.Flags().BoolVar(&l.asJSON, "json", false, "write each event as a JSON object (docs/pipelines.md)")
+	c.Flags().BoolVar(&l.redo, "redo-actions", false, "repeat the actions of hooks that were already executed since the last iteration or its start")
 }
 
 func (p *pipelines) newResume() *cobra.Command {
@@ -256,14 +259,18 @@ type sessionRun struct {
 
 // run runs the session until it has ended or is suspended.
 func (s *sessionRun) run(ctx context.Context) error {
-	keeper := durable.Keep(s.kept.store, durable.Options{Events: events.Stored})
+	var again func(name string) bool
+	if s.redo {
+		again = action.Kept
+	}
+	keeper := durable.Keep(s.kept.store, durable.Options{Events: events.Stored, Again: again})
 	watch, stop, err := s.watchGates(ctx, keeper.Owner())
 	if err != nil {
 		return err
 	}
 	defer stop()
 	runners := pipeline.Runners(s.kept.store, keeper, pipeline.Options{
-		Pipelines: s.names, Host: pipelineHost(), GateHost: s.key(), Events: events.Stored,
+		Pipelines: s.names, Host: pipelineHost(), GateHost: s.key(), Events: events.Stored, Again: again,
 		Agents: func(ctx context.Context, stage pipeline.AgentStage) (*agent.Agent, func() error, error) {
 			return s.buildAgent(ctx, keeper, stage)
 		},

@@ -1,0 +1,35 @@
+package pipeline
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// The time in which a session waits for gates counts for no limit.
+func TestTimeAtGatesDoesNotCount(t *testing.T) {
+	now := time.Now()
+	waits := []durable.Wait{
+		{Kind: durable.WaitChild, Asked: now.Add(-5 * time.Hour)}, {Kind: durable.WaitApproval, Asked: now.Add(-time.Hour)},
+		{Kind: durable.WaitCallback, Asked: now.Add(-2 * time.Hour)},
+	}
+	assert.Equal(t, 2*time.Hour, timeAtGates(waits, now))
+	assert.Zero(t, timeAtGates(waits[:1], now))
+
+	m := &machine{session: &session{
+		Pipeline: &Pipeline{Definition: Definition{Stages: []Stage{{MaxTime: 30 * time.Minute}}}}, limits: agent.Limits{Time: time.Hour},
+	}}
+	m.at.Began, m.at.Before.At = now.Add(-3*time.Hour), now.Add(-3*time.Hour)
+	m.at.Waited = 170 * time.Minute
+	assert.Empty(t, m.limitReached())
+	assert.Empty(t, m.stageOver())
+	assert.InDelta(t, 20*time.Minute, m.limitsLeft().Time, float64(time.Minute), "what is left of the stage")
+	m.at.Before.Waited = 30 * time.Minute // an earlier stage waited for it
+	assert.Equal(t, "the stage has used its maximum time of 30m0s", m.stageOver())
+	m.at.Waited = 100 * time.Minute
+	assert.Equal(t, "the time limit of 1h0m0s is reached", m.limitReached())
+}
