@@ -312,16 +312,36 @@ func (s *Stage) maximum() int {
 
 // Ends says in a few words when the stage is complete.
 func (s *Stage) Ends() string {
+	var text string
 	switch s.Termination.Type {
 	case "":
 		return "when all of its stages have ended"
 	case Fixed:
-		return fmt.Sprintf("%d iterations", s.Termination.Iterations)
+		text = counted(s.Termination.Iterations, "iteration")
 	case Queue:
-		return fmt.Sprintf("until %s lists nothing, at most %d iterations", s.Termination.queue(), s.maximum())
+		text = fmt.Sprintf("until %s lists nothing, at most %s", s.Termination.queue(), counted(s.maximum(), "iteration"))
+	default:
+		text = "until it decides to stop"
+		if n := cmp.Or(s.Termination.Confirmations, defaultConfirmations); n > 1 {
+			text += fmt.Sprintf(" in %d iterations in a row", n)
+		}
+		text += ", at most " + counted(s.maximum(), "iteration")
 	}
-	return fmt.Sprintf("until it decides to stop %d times in a row, at most %d iterations",
-		cmp.Or(s.Termination.Confirmations, defaultConfirmations), s.maximum())
+	if s.MaxCost > 0 {
+		text += fmt.Sprintf(", at most $%.2f", s.MaxCost)
+	}
+	if s.MaxTime > 0 {
+		text += ", at most " + s.MaxTime.String()
+	}
+	return text
+}
+
+// counted returns a number with a noun.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprint(n, " ", noun)
 }
 
 // queue returns the program or the file that lists the work of a queue.

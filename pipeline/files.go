@@ -308,7 +308,7 @@ func lastEvent(file *os.File) (last int64, err error) {
 		if whole > 0 && before > 0 || start == 0 { // the last whole line is there
 			var e eventLine
 			if line := tail[before:whole]; len(line) > 0 && json.Unmarshal(line, &e) != nil {
-				e.Seq, start, whole = 0, 0, 0 // the file is damaged: it is written anew
+				e.Seq, start, whole = 0, 0, 0 // the file is damaged: it is written again
 			}
 			return e.Seq, file.Truncate(start + int64(whole))
 		}

@@ -27,7 +27,7 @@ func TestTimeAtGatesDoesNotCount(t *testing.T) {
 	m.at.Waited = 170 * time.Minute
 	assert.Empty(t, m.limitReached())
 	assert.Empty(t, m.stageOver())
-	assert.InDelta(t, 20*time.Minute, m.limitsLeft().Time, float64(time.Minute), "what is left of the stage")
+	assert.InDelta(t, 20*time.Minute, m.limitsLeft().Time, float64(time.Minute), "the remaining time of the stage")
 	m.at.Before.Waited = 30 * time.Minute // an earlier stage waited for it
 	assert.Equal(t, "the stage has used its maximum time of 30m0s", m.stageOver())
 	m.at.Waited = 100 * time.Minute

@@ -35,6 +35,11 @@ type sizes struct {
 
 	listed int // runs
 	looks  int // for each filter
+
+	iterations int // of a session
+	gates      int // sessions that wait
+	history    int // events of a session
+	stages     int // of a pipeline
 }
 
 // rate is a number of events a second, for a number of watchers.
@@ -47,6 +52,7 @@ var (
 		workers: 50, jobs: 5, pace: 20 * time.Millisecond,
 		watchFor: 300 * time.Millisecond, rates: []rate{{1000, 10}, {5000, 2}},
 		listed: 3000, looks: 2,
+		iterations: 5, gates: 10, history: 3000, stages: 20,
 	}
 	fullSizes = sizes{
 		rounds: 15, lives: 20, steps: 50, together: 64,
@@ -54,6 +60,7 @@ var (
 		workers: 1000, jobs: 200, pace: 200 * time.Millisecond,
 		watchFor: 10 * time.Second, rates: []rate{{1000, 100}, {10_000, 10}},
 		listed: 1_000_000, looks: 30,
+		iterations: 50, gates: 1000, history: 1_000_000, stages: 500,
 	}
 )
 
@@ -75,10 +82,10 @@ func TestFigures(t *testing.T) {
 	}
 	all := []figure{
 		{"life", measureLife}, {"step", measureStep}, {"together", measureTogether}, {"waiting", measureWaiting}, {"workers", measureWorkers},
-		{"events", measureEvents}, {"lists", measureLists},
+		{"events", measureEvents}, {"lists", measureLists}, {"pipeline", measurePipeline}, {"gates", measureGates}, {"rebuild", measureRebuild},
 	}
 	measure(sqliteFull, all...)
-	measure(sqliteNormal, all[0], all[1])
+	measure(sqliteNormal, all[0], all[1], figure{"graph", measureGraph})
 	measure(sqliteEncrypted, all[1])
 	settings := []string{"fsync=off"}
 	if *full {

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -53,61 +52,6 @@ given. A file that exists is not changed.`,
 	}
 }
 
-func (p *pipelines) newGraph() *cobra.Command {
-	return &cobra.Command{
-		Use:   "graph FILE",
-		Short: "Draw the stages of a pipeline as a Mermaid diagram",
-		Long: `Write the stages of a pipeline, what runs in them and when they are complete, as a Mermaid flowchart, which GitHub and many
-editors show as a picture.`,
-		Example: "  grapnel pipeline graph pipeline.yaml > pipeline.mmd",
-		Args:    oneFile,
-		RunE: func(_ *cobra.Command, args []string) error {
-			loaded, err := loadPipeline(args[0])
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprint(p.std.out, graphOf(loaded))
-			return err
-		},
-	}
-}
-
-// graphOf returns a pipeline as a Mermaid flowchart.
-func graphOf(p *pipeline.Pipeline) string {
-	var b strings.Builder
-	b.WriteString("flowchart TD\n  start([" + mermaidText(p.Name) + "])\n")
-	before := []string{"start"}
-	arrows := func(to string) {
-		for _, from := range before {
-			fmt.Fprintf(&b, "  %s --> %s\n", from, to)
-		}
-	}
-	for i := range p.Stages {
-		s, id := &p.Stages[i], fmt.Sprintf("s%d", i+1)
-		if len(s.Parallel) == 0 {
-			fmt.Fprintf(&b, "  %s[%s]\n", id, mermaidText(s.Name+"\n"+whatRuns(s)+"\n"+s.Ends()))
-			arrows(id)
-			before = []string{id}
-			continue
-		}
-		var parts []string
-		fmt.Fprintf(&b, "  subgraph %s[%s]\n", id, mermaidText(s.Name))
-		for k := range s.Parallel {
-			part := fmt.Sprintf("%s_%d", id, k+1)
-			fmt.Fprintf(&b, "    %s[%s]\n", part, mermaidText(s.Parallel[k].Name+"\n"+whatRuns(&s.Parallel[k])+"\n"+s.Parallel[k].Ends()))
-			parts = append(parts, part)
-		}
-		b.WriteString("  end\n")
-		for _, part := range parts {
-			arrows(part)
-		}
-		before = parts
-	}
-	b.WriteString("  finish([end])\n")
-	arrows("finish")
-	return b.String()
-}
-
 // whatRuns says what runs in the iterations of a stage.
 func whatRuns(s *pipeline.Stage) string {
 	switch {
@@ -117,15 +61,6 @@ func whatRuns(s *pipeline.Stage) string {
 		return fmt.Sprintf("%d stages at the same time", len(s.Parallel))
 	}
 	return "agent " + s.Agent.String()
-}
-
-// mermaidText quotes a text for Mermaid.
-func mermaidText(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\"", "&quot;").Replace(timeline.Clean(line))
-	}
-	return "\"" + strings.Join(lines, "<br/>") + "\""
 }
 
 func (p *pipelines) newDryRun() *cobra.Command {
