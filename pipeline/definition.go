@@ -317,15 +317,15 @@ func (s *Stage) Ends() string {
 	case "":
 		return "when all of its stages have ended"
 	case Fixed:
-		text = counted(s.Termination.Iterations, "iteration")
+		text = quantity(s.Termination.Iterations, "iteration")
 	case Queue:
-		text = fmt.Sprintf("until %s lists nothing, at most %s", s.Termination.queue(), counted(s.maximum(), "iteration"))
+		text = fmt.Sprintf("until %s lists nothing, at most %s", s.Termination.queue(), quantity(s.maximum(), "iteration"))
 	default:
 		text = "until it decides to stop"
 		if n := cmp.Or(s.Termination.Confirmations, defaultConfirmations); n > 1 {
 			text += fmt.Sprintf(" in %d iterations in a row", n)
 		}
-		text += ", at most " + counted(s.maximum(), "iteration")
+		text += ", at most " + quantity(s.maximum(), "iteration")
 	}
 	if s.MaxCost > 0 {
 		text += fmt.Sprintf(", at most $%.2f", s.MaxCost)
@@ -336,8 +336,8 @@ func (s *Stage) Ends() string {
 	return text
 }
 
-// counted returns a number with a noun.
-func counted(n int, noun string) string {
+// quantity returns a number with a noun.
+func quantity(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}

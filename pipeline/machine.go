@@ -266,7 +266,7 @@ func (m *machine) stageComplete(ctx context.Context) (done bool, why string, err
 	s := m.stage()
 	switch s.Termination.Type {
 	case Fixed:
-		done, why = m.at.Iteration >= s.Termination.Iterations, counted(s.Termination.Iterations, "iteration")
+		done, why = m.at.Iteration >= s.Termination.Iterations, quantity(s.Termination.Iterations, "iteration")
 	case Judgment:
 		done, why = m.at.Confirmed >= cmp.Or(s.Termination.Confirmations, defaultConfirmations), "decided: "+m.at.Why
 	case Queue:
@@ -276,7 +276,7 @@ func (m *machine) stageComplete(ctx context.Context) (done bool, why string, err
 	}
 	if err == nil && !done && m.at.Iteration >= s.maximum() {
 		m.at.AtMaximum = true
-		return true, "the maximum of "+counted(s.maximum(), "iteration"), nil
+		return true, "the maximum of " + quantity(s.maximum(), "iteration"), nil
 	}
 	if over := m.stageOver(); err == nil && !done && over != "" {
 		m.at.AtMaximum = true
@@ -428,7 +428,7 @@ func (m *machine) limitReached() string {
 	left, used := m.limits, m.at.Spent
 	switch {
 	case left.Steps > 0 && used.Steps >= left.Steps:
-		return fmt.Sprintf("the limit of %s is reached", counted(left.Steps, "step"))
+		return fmt.Sprintf("the limit of %s is reached", quantity(left.Steps, "step"))
 	case left.Tokens > 0 && used.Tokens >= left.Tokens:
 		return fmt.Sprintf("the limit of %d tokens is reached", left.Tokens)
 	case left.Cost > 0 && used.Cost >= left.Cost:

@@ -171,8 +171,8 @@ func textBox(lines ...string) (box svgBox) {
 	return box
 }
 
-// write writes the box, moved by x and y.
-func (box svgBox) write(b *strings.Builder, class string, x, y int) {
+// draw writes the box, moved by x and y.
+func (box svgBox) draw(b *strings.Builder, class string, x, y int) {
 	x, y = x+box.x, y+box.y
 	fmt.Fprintf(b, `<rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="6"/>`+"\n", class, x, y, box.width, box.height)
 	for i, line := range box.lines {
@@ -185,7 +185,7 @@ func (box svgBox) write(b *strings.Builder, class string, x, y int) {
 		b.WriteString("</text>\n")
 	}
 	for _, part := range box.parts {
-		part.write(b, "part", x, y)
+		part.draw(b, "part", x, y)
 	}
 }
 
@@ -223,7 +223,7 @@ func svgOf(p *pipeline.Pipeline) string {
 		case len(box.parts) > 0:
 			class = "block"
 		}
-		box.write(&b, class, (width-box.width)/2, y)
+		box.draw(&b, class, (width-box.width)/2, y)
 		y += box.height + distance
 	}
 	b.WriteString("</svg>\n")
