@@ -37,7 +37,7 @@ func (x *keptApprover) Approve(ctx context.Context, s agent.State, pending []*ag
 		a := &answers[i]
 		within := p.Questions().Within()
 		isLate := a.Verdict == agent.Approve && within > 0 && took > within // the loop does not count it
-		if p.Questions().Decision() != nil || a.Verdict > agent.Approve || a.TimedOut() || isLate || interventionOf(p).CheckInput(*a) != nil {
+		if p.Questions().Decision() != nil || a.Verdict > agent.Approve || a.TimedOut() || isLate || askedAbout(p).CheckInput(*a) != nil {
 			continue
 		}
 		if a.At.IsZero() {
@@ -50,14 +50,14 @@ func (x *keptApprover) Approve(ctx context.Context, s agent.State, pending []*ag
 	return mo.Ok(answers)
 }
 
-// interventionOf returns what a person is asked about a call.
-func interventionOf(p *agent.Prepared) agent.Intervention {
+// askedAbout returns what a person is asked about a call.
+func askedAbout(p *agent.Prepared) agent.Intervention {
 	return agent.Intervention{Original: *p.Original, Call: *p.Call, Questions: p.Questions()}
 }
 
 // stageAnswer notes the answer about a call, to be written with the next entry about the call.
 func (h *held) stageAnswer(p *agent.Prepared, a agent.Approval) error {
-	i := interventionOf(p)
+	i := askedAbout(p)
 	id := i.CallID()
 	for ; h.up != nil; h = h.up {
 		id = h.call + "/" + id

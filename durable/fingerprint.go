@@ -39,7 +39,7 @@ func (c Commit) Fingerprint(l Lease) []byte {
 	for _, r := range c.Records {
 		p.strings(string(r.Kind), r.Subject, r.By)
 		p.time(r.At)
-		p.answer(lo.FromPtr(r.Answer))
+		p.recordedAnswer(lo.FromPtr(r.Answer))
 	}
 	return p.Sum(nil)
 }
@@ -83,7 +83,7 @@ func (p printer) wait(w Wait) {
 	}
 }
 
-func (p printer) answer(a Answer) {
+func (p printer) recordedAnswer(a Answer) {
 	p.strings(a.Wait, a.Hash, a.By)
 	p.bytes(a.Data)
 	p.number(lo.Ternary[int64](a.More, 1, 0), lo.Ternary[int64](a.Ends, 1, 0))
