@@ -37,6 +37,7 @@ func (p Plan) keptWith(k *durable.Keeper) (Plan, error) {
 	u := UseDurability{Keeper: k}
 	p.aroundRun, p.aroundStep = p.aroundRun.without(u.Name()), p.aroundStep.without(u.Name())
 	p.wrapDriver, p.wrapExecutor = p.wrapDriver.without(u.Name()), p.wrapExecutor.without(u.Name())
+	p.wrapApprover = p.wrapApprover.without(u.Name())
 	return u.Install(p).Get()
 }
 
@@ -52,5 +53,6 @@ func (u UseDurability) Install(p Plan) mo.Result[Plan] {
 		p = p.WithObserver(k)
 	}
 	p = p.AroundRun(Outside, name, k.AroundRun()).AroundRun(Inside, name, k.AroundRunInside())
-	return mo.Ok(p.AroundStep(Outside, name, k.AroundStep()).WrapDriver(Outside, name, k.WrapDriver).WrapExecutor(Outside, name, k.WrapExecutor))
+	p = p.AroundStep(Outside, name, k.AroundStep()).WrapDriver(Outside, name, k.WrapDriver).WrapExecutor(Outside, name, k.WrapExecutor)
+	return mo.Ok(p.WrapApprover(Inside, name, k.WrapApprover)) // inside of the hooks, so that it sees only what people answer
 }

@@ -37,7 +37,8 @@ type AuditRecord struct {
 	Seq  int64     `json:"seq"`
 	At   time.Time `json:"at"`
 	Kind AuditKind `json:"kind"`
-	// Run is the run that an answer is about, Subject the tool of its call, or the ID of a waiver.
+	// Run is the run that an answer is about, Subject the tool of its call, or the ID of a waiver. Answers that people gave
+	// while the run executed have no Wait in the store: see Commit.Records.
 	Run     agent.RunID `json:"run,omitempty"`
 	Subject string      `json:"subject,omitempty"`
 	By      string      `json:"by,omitempty"`

@@ -35,7 +35,9 @@ type family struct {
 	told    map[string]int             // what hooks were told
 	asks    time.Duration              // how long there is to answer about the second step of a leaf; zero: no question
 	late    agent.ApprovalVerdict
-	during  func(ctx context.Context, what string) error // what else a call does
+	// approver answers; nil for agent.ParkApprover.
+	approver agent.Approver
+	during   func(ctx context.Context, what string) error // what else a call does
 }
 
 func newFamily() *family {
@@ -71,7 +73,7 @@ func (f *family) build(t *testing.T, k *durable.Keeper) *agent.Agent {
 				f.told[fmt.Sprint(c.Point(), " of ", c.Run().Agent)]++
 				return nil
 			}, hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed, hooks.ExecutionEnd)),
-			capability.UseDurability{Keeper: k}, capability.UseApproval(agent.ParkApprover))
+			capability.UseDurability{Keeper: k}, capability.UseApproval(lo.CoalesceOrEmpty(f.approver, agent.ParkApprover)))
 	a, err := boss.Build().Get()
 	require.NoError(t, err)
 	return a

@@ -21,12 +21,13 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// commits is a store that records the kinds of the entries of each commit.
+// commits is a store that records the kinds of the entries of each commit, and of those with audit records also the waits of the records.
 type commits struct {
 	durable.Store
 
 	mu    sync.Mutex
 	all   []string
+	audit []string
 	kinds map[durable.EntryKind]chan struct{} // closed when an entry of the kind is in the journal
 }
 
@@ -40,7 +41,11 @@ func (s *commits) Commit(ctx context.Context, l durable.Lease, c durable.Commit)
 			delete(s.kinds, e.Kind)
 		}
 	}
-	s.all = append(s.all, strings.Join(lo.Map(c.Entries, func(e durable.Entry, _ int) string { return string(e.Kind) }), " "))
+	kinds := strings.Join(lo.Map(c.Entries, func(e durable.Entry, _ int) string { return string(e.Kind) }), " ")
+	s.all = append(s.all, kinds)
+	if len(c.Records) > 0 {
+		s.audit = append(s.audit, kinds+": "+strings.Join(lo.Map(c.Records, func(r durable.AuditRecord, _ int) string { return r.Answer.Wait }), " "))
+	}
 	return err
 }
 

@@ -226,6 +226,14 @@ func (x encrypted) Commit(ctx context.Context, l Lease, c Commit) (err error) {
 	for i, e := range c.Events {
 		c.Events[i].Data = x.sealData(e.Data, eventSpot(l.Run, e))
 	}
+	c.Records = slices.Clone(c.Records)
+	for i, r := range c.Records {
+		if r.Answer != nil {
+			a := *r.Answer
+			a.Data = x.sealData(a.Data, answerSpot(l.Run, a))
+			c.Records[i].Answer = &a
+		}
+	}
 	if c.Update.Result != nil {
 		c.Update.Result = x.sealData(c.Update.Result, runSpot(l.Run, "result"))
 	}

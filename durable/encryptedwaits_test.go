@@ -3,6 +3,7 @@ package durable_test
 import (
 	"bytes"
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -89,6 +92,80 @@ func TestEncryptedAnswersAndWaivers(t *testing.T) {
 				}
 			}
 			assert.Positive(t, failed, "what was changed is read")
+		})
+	}
+}
+
+// What a tool asks for and what a person enters are never in plain text in the file of an encrypted store, whether the answer
+// comes while the run waits or in memory. Without the key, no answer is recorded beside it.
+func TestEncryptedInput(t *testing.T) {
+	t.Parallel()
+	const answer = `{"name":"Bo Derek-Smythe"}`
+	secrets := []string{"What is your name, please?", "Bo Derek-Smythe", "state of the desk", "the desk"}
+	assertHidden := func(t *testing.T, path string) {
+		t.Helper()
+		for _, file := range []string{path, path + "-wal"} {
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, secret := range secrets {
+				assert.Zero(t, bytes.Count(data, []byte(secret)), "%s has %q", file, secret)
+			}
+		}
+	}
+	given := agent.Approval{Verdict: agent.Approve, By: "ann", Input: answer}
+	for name, approver := range map[string]capability.Capability{"parked": capability.UseApproval(agent.ParkApprover), "in memory": answering(given)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "runs.db")
+			plain := openPlain(t, path)
+			defer plain.Close()
+			store := encrypt(t, plain, durable.Encryption{Key: keyA})
+			k := durable.Keep(store, durable.Options{})
+			a := asksForName(t, k, approver)
+			s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+			require.NoError(t, err)
+			id := s.Run().ID
+			key, err := plain.KeyID(t.Context())
+			require.NoError(t, err)
+			require.NotEmpty(t, key)
+			assertHidden(t, path)
+			if s.Parked() {
+				open, err := store.OpenWaits(t.Context(), durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitInput}})
+				require.NoError(t, err)
+				require.Len(t, open, 1)
+				i, err := durable.InterventionOf(open[0])
+				require.NoError(t, err)
+				asked, _ := i.Questions.Asked()
+				assert.Equal(t, secrets[0], asked.Message)
+
+				without := durable.RequirePlain(plain)
+				refused, ok := errors.AsType[*durable.DecryptError](without.Answer(t.Context(), id, durable.Answer{Wait: open[0].ID, Hash: open[0].Hash, Data: []byte("{}")}))
+				require.True(t, ok, "no plain answer is recorded")
+				assert.Equal(t, key, refused.Key)
+				other := encrypt(t, plain, durable.Encryption{Key: keyB})
+				_, err = other.OpenWaits(t.Context(), durable.WaitFilter{})
+				_, ok = errors.AsType[*durable.DecryptError](err)
+				require.True(t, ok, "another key does not read the question: %v", err)
+
+				require.NoError(t, durable.Approve(t.Context(), store, id, "c", given))
+				assertHidden(t, path)
+				s, err = k.Resume(t.Context(), a, id, durable.TakeFree).Get()
+				require.NoError(t, err)
+			}
+			assert.Equal(t, agent.StatusDone, s.Status())
+			for i, step := range s.Steps() {
+				if i == 0 {
+					result := step.Result(0)
+					assert.Equal(t, "Hello "+answer, result.Text())
+				}
+			}
+			assertHidden(t, path)
+			told := answersOf(t, store)
+			require.Len(t, told, 1)
+			assert.Equal(t, answer, told[0].Input)
+			again, err := plain.KeyID(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, key, again)
 		})
 	}
 }

@@ -36,6 +36,11 @@ func (c Commit) Fingerprint(l Lease) []byte {
 	for _, j := range c.Jobs {
 		p.job(j)
 	}
+	for _, r := range c.Records {
+		p.strings(string(r.Kind), r.Subject, r.By)
+		p.time(r.At)
+		p.recordedAnswer(lo.FromPtr(r.Answer))
+	}
 	return p.Sum(nil)
 }
 
@@ -76,6 +81,12 @@ func (p printer) wait(w Wait) {
 		p.time(a.At)
 		p.number(lo.Ternary[int64](a.More, 1, 0), lo.Ternary[int64](a.Ends, 1, 0))
 	}
+}
+
+func (p printer) recordedAnswer(a Answer) {
+	p.strings(a.Wait, a.Hash, a.By)
+	p.bytes(a.Data)
+	p.number(lo.Ternary[int64](a.More, 1, 0), lo.Ternary[int64](a.Ends, 1, 0))
 }
 
 func (p printer) job(j Job) {

@@ -84,6 +84,14 @@ func TestFingerprint(t *testing.T) {
 		func(c *call) { c.c.Jobs[0].Labels["a"] = "c" },
 		func(c *call) { c.c.Jobs[0].Demands = map[string]string{"a": "b"} },
 		func(c *call) { c.c.Jobs[0].Deadline = at },
+		func(c *call) { c.c.Records = []durable.AuditRecord{{}} },
+		func(c *call) { c.c.Records = []durable.AuditRecord{{}, {}} },
+		func(c *call) { c.c.Records = []durable.AuditRecord{{By: "ann"}} },
+		func(c *call) { c.c.Records = []durable.AuditRecord{{At: at}} },
+		func(c *call) { c.c.Records = []durable.AuditRecord{{Answer: &durable.Answer{Hash: "ann"}}} },
+		func(c *call) { c.c.Records = []durable.AuditRecord{{Answer: &durable.Answer{Data: []byte("ann")}}} },
+		func(c *call) { c.c.Records = []durable.AuditRecord{{Answer: &durable.Answer{More: true}}} },
+		func(c *call) { c.c.Records = []durable.AuditRecord{{Answer: &durable.Answer{Ends: true}}} },
 	} {
 		c := make()
 		change(&c)

@@ -40,6 +40,8 @@ type held struct {
 	staged  int64            // the number of the last staged entry
 	waiting []Entry          // staged entries that no commit has taken yet
 	update  Update           // committed with them
+	given   []AuditRecord    // answers that no staged entry has
+	records []AuditRecord    // answers that a staged entry has, committed with it
 	settle  *time.Timer      // commits them soon; nil when no commit is planned
 	begins  *beginning       // nil while no calls begin together
 	lost    error            // the reason why nothing more is written
@@ -291,6 +293,7 @@ func (h *held) stage(e *Entry, u Update) error {
 	h.staged++
 	e.Seq, e.At = h.staged, time.Now()
 	h.waiting = append(h.waiting, *e)
+	h.stageRecords(e)
 	if u.Status != "" || u.Waits != nil {
 		h.update = u
 	}
@@ -321,8 +324,8 @@ func (h *held) commitThrough(ctx context.Context, seq int64) error {
 		defer h.mu.Unlock()
 		return h.lost
 	}
-	c, state := Commit{Entries: h.waiting, Events: h.takeEvents(), Update: h.update, HandledSignals: h.handled}, h.last
-	h.waiting, h.update = nil, Update{}
+	c, state := Commit{Entries: h.waiting, Events: h.takeEvents(), Update: h.update, Records: h.records, HandledSignals: h.handled}, h.last
+	h.waiting, h.update, h.records = nil, Update{}, nil
 	if h.settle != nil {
 		h.settle.Stop()
 		h.settle = nil

@@ -129,6 +129,9 @@ type Commit struct {
 	// Jobs are submitted: children, and jobs that follow this run. Each must be valid and its ID free,
 	// or its idempotency key known; a known key submits nothing.
 	Jobs []Job
+	// Records are added to the audit log: answers that people gave while the run executed. Each is of kind AuditAnswer, with an
+	// Answer, and about the run of the lease. At is the time of the answer, by the clock of the writer.
+	Records []AuditRecord
 	// HandledSignals, unless zero, is the number of the last signal with added context that the run has
 	// taken into account.
 	HandledSignals int64

@@ -73,7 +73,7 @@ const (
 	unservedAfter = 70 * time.Second
 )
 
-// measureQueues records how the queues are served, and reports those that no worker serves. Those that it has measured the last
+// measureQueues records how the queues are served and how long people have been waited for, and reports those that no worker serves. Those that it has measured the last
 // time and that no longer exist are empty.
 func (w *Worker) measureQueues(ctx context.Context, queues []Needs) error {
 	now, before := time.Now(), w.queues
@@ -112,7 +112,7 @@ func (w *Worker) measureQueues(ctx context.Context, queues []Needs) error {
 		}
 	}
 	w.metrics.recordUnserved(ctx, unserved)
-	return nil
+	return w.approvals.Measure(ctx)
 }
 
 // measuredQueue is a queue that a worker has measured.

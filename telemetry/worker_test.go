@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -48,12 +49,14 @@ type failsOnce struct {
 	stalled chan struct{} // closed when that was noticed
 
 	measuring sync.Once
-	measured  chan struct{} // closed when the worker measures its queues
+	measured  chan struct{} // closed when the worker has read the last of what it measures
 }
 
-func (s *failsOnce) QueueServices(ctx context.Context, keys ...durable.Key) (map[durable.Key]durable.Service, error) {
-	all, err := s.Store.QueueServices(ctx, keys...)
-	s.measuring.Do(func() { close(s.measured) })
+func (s *failsOnce) OpenWaits(ctx context.Context, f durable.WaitFilter) ([]durable.Wait, error) {
+	all, err := s.Store.OpenWaits(ctx, f)
+	if slices.Contains(f.Kinds, durable.WaitInput) {
+		s.measuring.Do(func() { close(s.measured) })
+	}
 	return all, err
 }
 

@@ -62,7 +62,7 @@ func (a Announcer) Run(ctx context.Context) error {
 
 // announce announces the waits after one, and returns the last wait that it has seen.
 func (a Announcer) announce(ctx context.Context, after *durable.Wait) (last *durable.Wait, err error) {
-	f := durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitApproval, durable.WaitDoubt}, After: after, Limit: inboxLength}
+	f := durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitApproval, durable.WaitDoubt, durable.WaitInput}, After: after, Limit: inboxLength}
 	var failed []error
 	for {
 		waits, err := a.Store.OpenWaits(ctx, f)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -132,4 +133,32 @@ func TestAnAddressIsShownAsText(t *testing.T) {
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.inputForm("reject_and_continue")).StatusCode)
 	assert.Equal(t, agent.StatusDone, d.goOn(t).Status())
 	assert.Equal(t, []string{""}, d.ran, "declined")
+}
+
+// An announcer also sends links for requests for input.
+func TestAnnounceInput(t *testing.T) {
+	t.Parallel()
+	store := parkForInput(t, agent.InputRequest{By: "the desk", Message: "Who are you?", Schema: personForm}).store
+	// The notifier of the run has made a token: the same question of another run has none.
+	l, err := store.Begin(t.Context(), durable.Job{ID: "r"}, "one", time.Hour)
+	require.NoError(t, err)
+	open, err := store.OpenWaits(t.Context(), durable.WaitFilter{})
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	w := open[0]
+	w.TokenHash = [32]byte{}
+	require.NoError(t, store.Commit(t.Context(), l, durable.Commit{Update: durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{w}}}))
+	ctx, cancel := context.WithCancel(t.Context())
+	var notices []durable.Notice
+	note := durable.NotifierFunc(func(_ context.Context, n durable.Notice) error {
+		notices = append(notices, n)
+		cancel()
+		return nil
+	})
+	require.NoError(t, approval.Announcer{Store: store, Notify: []durable.Notifier{note}, Every: time.Millisecond}.Run(ctx))
+	require.Len(t, notices, 1)
+	assert.Equal(t, agent.RunID("r"), notices[0].Run.ID)
+	asked, ok := notices[0].Calls[0].Questions.Asked()
+	assert.True(t, ok)
+	assert.Equal(t, "Who are you?", asked.Message)
 }

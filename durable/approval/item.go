@@ -20,6 +20,8 @@ import (
 type Item struct {
 	Run   agent.RunID `json:"run"`
 	Agent string      `json:"agent,omitempty"`
+	// Parent is the agent of the run, if Agent is a sub-agent of it.
+	Parent string `json:"parent,omitempty"`
 	// Wait is the ID of the wait, Call the ID of its call: they differ for a gate.
 	Wait string `json:"wait"`
 	Kind string `json:"kind"`
@@ -145,6 +147,9 @@ func newItem(w durable.Wait, i agent.Intervention, about durable.Run, now time.T
 		Preview: Arguments(i.Call.Arguments).Preview(), Hash: w.Hash,
 		Questions: questionsOf(i), Host: w.Host, Asked: w.Asked, Deadline: w.Deadline, now: now,
 	}
+	if i.Child.ID != "" {
+		item.Parent = about.Name
+	}
 	if q, ok := durable.GateOf(w, i); ok {
 		item.Gate, item.Questions = q.Gate, questionsOf(agent.Intervention{Questions: agent.Questions{q}})
 	} else {
@@ -156,6 +161,14 @@ func newItem(w durable.Wait, i agent.Intervention, about durable.Run, now time.T
 		item.Expired = w.Answer == nil && !now.Before(w.Deadline)
 	}
 	return item
+}
+
+// AgentText returns the agent that makes the call, and the agent whose sub-agent it is.
+func (i Item) AgentText() string {
+	if i.Parent == "" {
+		return i.Agent
+	}
+	return i.Agent + ", sub-agent of " + i.Parent
 }
 
 // openFor returns the open questions of a wait that people answer; none for a gate.

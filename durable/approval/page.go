@@ -127,7 +127,7 @@ func (r reply) putInbox(p *markup.Page) {
 			p.PutIf(len(q.Approvers) > 0, ", for %s", visible(strings.Join(q.Approvers, ", ")))
 			p.Put("%s</span></p>\n", answeredBy(q))
 		}
-		p.Put(`<p class="dim">%s, waits for %s`, visible(i.Agent), formatAge(i.now.Sub(i.Asked)))
+		p.Put(`<p class="dim">%s, waits for %s`, visible(i.AgentText()), formatAge(i.now.Sub(i.Asked)))
 		p.PutIf(i.Host != "", `, on host %s`, visible(i.Host))
 		p.Put(`, <code>%s</code></p>
 </li>
@@ -264,7 +264,7 @@ func (r reply) putFacts(p *markup.Page) {
 		p.Put("%s <span class=\"dim\">(%s)</span><br>\nafter it: %s", left, formatTime(q.Deadline), verdictNames[q.Timeout])
 	}
 	p.Put("</dd>\n<dt>Asked</dt><dd>%s ago <span class=\"dim\">(%s)</span></dd>\n", formatAge(q.now.Sub(q.Asked)), formatTime(q.Asked))
-	p.PutIf(q.Agent != "", "<dt>Agent</dt><dd>%s</dd>\n", visible(q.Agent))
+	p.PutIf(q.Agent != "", "<dt>Agent</dt><dd>%s</dd>\n", visible(q.AgentText()))
 	p.PutIf(q.Host != "", "<dt>Host</dt><dd>%s</dd>\n", visible(q.Host))
 	p.Put("<dt>Run</dt><dd><code>%s</code> <span class=\"dim\">call <code>%s</code></span></dd>\n</dl>\n</section>\n", visible(string(q.Run)), visible(q.Call))
 }

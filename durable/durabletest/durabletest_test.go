@@ -174,6 +174,8 @@ var faults = map[string]string{
 	"audit answer":            "audit_log/an_answer",
 	"audit waiver":            "audit_log/waivers",
 	"audit waiver_revoked":    "audit_log/waivers",
+	"commit records":          "audit_log/answers_in_a_commit",
+	"records first":           "audit_log/answers_in_a_commit",
 	"audit subject":           "audit_log/the_subject",
 	"audit by kind":           "audit_log/filters",
 	"audit by run":            "audit_log/filters",

@@ -26,7 +26,12 @@ func (m model) addRecords(records ...durable.AuditRecord) {
 		if m.broken == "audit "+string(r.Kind) {
 			continue
 		}
-		r.At = m.at
+		r.At = cmp.Or(r.At, m.at)
+		if r.Answer != nil {
+			a := *r.Answer
+			a.At, a.By, a.Data = r.At, r.By, bytes.Clone(a.Data)
+			r.Answer = &a
+		}
 		if n := len(m.records); n > 0 {
 			r.Seq = m.records[n-1].Seq
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
@@ -80,6 +82,9 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 	if m.broken == "events first" {
 		m.addEvents(r, c.Events)
 	}
+	if m.broken == "records first" {
+		m.addRecords(c.Records...)
+	}
 	if m.broken == "handled first" {
 		r.handled = max(r.handled, c.HandledSignals)
 	}
@@ -89,6 +94,12 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 	}
 	r.journal, r.Entries, r.Updated = journal, r.Entries+int64(len(c.Entries)), m.at
 	m.addEvents(r, c.Events)
+	if m.broken != "commit records" {
+		m.addRecords(lo.Map(c.Records, func(rec durable.AuditRecord, _ int) durable.AuditRecord {
+			rec.Run = l.Run
+			return rec
+		})...)
+	}
 	if m.broken != "jobs" {
 		m.store(jobs)
 		m.changed = m.changed || len(jobs) > 0

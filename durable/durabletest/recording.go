@@ -55,6 +55,46 @@ var recording = map[string]part{
 		require.ErrorIs(t, s.RevokeWaiver(t.Context(), "w", "ops"), durable.ErrNotFound)
 		assert.Empty(t, readRecords(t, s, durable.AuditFilter{}))
 	},
+	"answers in a commit": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		record := func(call, by, data string) durable.AuditRecord {
+			a := newAnswer(call)
+			a.By, a.Data, a.Ends = by, []byte(data), by == "bob"
+			return durable.AuditRecord{At: testTime(), Kind: durable.AuditAnswer, Subject: "bash", By: by, Answer: &a}
+		}
+		given := []durable.AuditRecord{record("c", "ann", "yes\x00"), record("d", "bob", "no")}
+		c := durable.Commit{Entries: newEntries(1, 1), Update: durable.Update{Status: durable.StatusRunning, Steps: 1}, Records: given}
+		require.NoError(t, s.Commit(t.Context(), l, c))
+		require.Error(t, s.Commit(t.Context(), l, durable.Commit{Entries: newEntries(4, 4), Records: given}), "not the next entry")
+		lost := l
+		lost.Epoch--
+		require.ErrorIs(t, s.Commit(t.Context(), lost, durable.Commit{Records: given}), durable.ErrStale)
+		taken := newJob("r")
+		require.ErrorIs(t, s.Commit(t.Context(), l, durable.Commit{Jobs: []durable.Job{taken}, Records: given}), durable.ErrExists)
+
+		all := readRecords(t, s, durable.AuditFilter{Run: "r"})
+		require.Len(t, all, 2, "only those of the commit that succeeded")
+		for i, want := range []durable.AuditRecord{given[1], given[0]} {
+			got := all[i]
+			assert.Equal(t, []any{durable.AuditAnswer, l.Run, "bash", want.By}, []any{got.Kind, got.Run, got.Subject, got.By})
+			assert.True(t, testTime().Equal(got.At), "the time of the writer: %v", got.At)
+			require.NotNil(t, got.Answer)
+			assert.Equal(t, []any{want.Answer.Wait, want.Answer.Hash, want.Answer.Ends, string(want.Answer.Data)},
+				[]any{got.Answer.Wait, got.Answer.Hash, got.Answer.Ends, string(got.Answer.Data)})
+			assert.True(t, got.At.Equal(got.Answer.At), "the answer has the time, too: %v", got.Answer.At)
+			assert.Equal(t, want.By, got.Answer.By)
+		}
+		assert.Empty(t, readWaits(t, s, "r"))
+		end := durable.Commit{Update: endUpdate(), Records: []durable.AuditRecord{record("e", "cid", "yes")}}
+		for range 2 { // the end may be repeated
+			require.NoError(t, s.Commit(t.Context(), l, end))
+		}
+		assert.Equal(t, []string{"answer bash cid", "answer bash bob", "answer bash ann"}, recordNames(readRecords(t, s, durable.AuditFilter{})))
+		require.NoError(t, s.Delete(t.Context(), "r"))
+		for _, r := range readRecords(t, s, durable.AuditFilter{}) {
+			assert.Empty(t, r.Answer.Data)
+		}
+	},
 	"waivers": func(t *testing.T, s durable.Store) {
 		require.NoError(t, s.AddWaiver(t.Context(), newWaiver("w")))
 		require.ErrorIs(t, s.AddWaiver(t.Context(), newWaiver("w")), durable.ErrExists)

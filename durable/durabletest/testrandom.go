@@ -250,6 +250,10 @@ func (r *random) tryCommit() {
 		e.At = e.At.Add(time.Duration(r.events) * time.Microsecond) // an equal Commit would be a repetition
 		c.Events = append(c.Events, e)
 	}
+	for range rapid.IntRange(0, 1).Draw(r.T, "records") {
+		a := newAnswer(draw(r, "call", "c", "d"))
+		c.Records = append(c.Records, durable.AuditRecord{At: testTime(), Kind: durable.AuditAnswer, Subject: "bash", By: "ann", Answer: &a})
+	}
 	r.same(fmt.Sprintf("commit %+v", c), r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
 }
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -19,21 +20,30 @@ func batchRecord(b *pgx.Batch, records ...durable.AuditRecord) {
 	if len(records) == 0 {
 		return
 	}
+	var args []any
+	query := insertRecords(records, " FROM ", func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	})
+	b.Queue(query, args...)
+}
+
+// insertRecords returns the statement that adds audit records. From is the beginning of its FROM clause.
+func insertRecords(records []durable.AuditRecord, from string, arg func(any) string) string {
 	answers := lo.Map(records, func(r durable.AuditRecord, _ int) durable.Answer { return lo.FromPtr(r.Answer) })
-	b.Queue(`INSERT INTO audit (at, kind, run, subject, who, wait, hash, more, ends, data)
-		SELECT coalesce(n.at, clock_timestamp()), n.kind, n.run, n.subject, n.who, n.wait, n.hash, n.more, n.ends, n.data
-		FROM unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[], $9::boolean[],
-			$10::bytea[]) WITH ORDINALITY n (at, kind, run, subject, who, wait, hash, more, ends, data, place) ORDER BY n.place`,
-		lo.Map(records, func(r durable.AuditRecord, _ int) *time.Time { return orNull(r.At) }),
-		lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.Kind) }),
-		lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.Run) }),
-		lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.Subject) }),
-		lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.By) }),
-		lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Wait) }),
-		lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Hash) }),
-		lo.Map(answers, func(a durable.Answer, _ int) bool { return a.More }),
-		lo.Map(answers, func(a durable.Answer, _ int) bool { return a.Ends }),
-		lo.Map(answers, func(a durable.Answer, _ int) []byte { return orNil(a.Data) }))
+	return `INSERT INTO audit (at, kind, run, subject, who, wait, hash, more, ends, data)
+		SELECT coalesce(n.at, clock_timestamp()), n.kind, n.run, n.subject, n.who, n.wait, n.hash, n.more, n.ends, n.data` + from + `unnest(` +
+		arg(lo.Map(records, func(r durable.AuditRecord, _ int) *time.Time { return orNull(r.At) })) + `::timestamptz[], ` +
+		arg(lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.Kind) })) + `::text[], ` +
+		arg(lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.Run) })) + `::text[], ` +
+		arg(lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.Subject) })) + `::text[], ` +
+		arg(lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.By) })) + `::text[], ` +
+		arg(lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Wait) })) + `::text[], ` +
+		arg(lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Hash) })) + `::text[], ` +
+		arg(lo.Map(answers, func(a durable.Answer, _ int) bool { return a.More })) + `::boolean[], ` +
+		arg(lo.Map(answers, func(a durable.Answer, _ int) bool { return a.Ends })) + `::boolean[], ` +
+		arg(lo.Map(answers, func(a durable.Answer, _ int) []byte { return orNil(a.Data) })) + `::bytea[])
+		WITH ORDINALITY n (at, kind, run, subject, who, wait, hash, more, ends, data, place) ORDER BY n.place`
 }
 
 // AuditRecords returns audit records: see durable.Store.

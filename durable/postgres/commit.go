@@ -128,6 +128,14 @@ func (a *committing) fit(more ...any) []any {
 	return append([]any{text(a.l.Run), a.l.Epoch, before, printed}, more...)
 }
 
+// records returns the audit records, about the run.
+func (a *committing) records() []durable.AuditRecord {
+	return lo.Map(a.c.Records, func(r durable.AuditRecord, _ int) durable.AuditRecord {
+		r.Run, r.At = a.l.Run, r.At.Truncate(time.Microsecond)
+		return r
+	})
+}
+
 func (a *committing) ends() bool { return a.c.Update.Status.Ended() }
 
 // storeJobs stores the jobs.
@@ -236,6 +244,9 @@ func (a *committing) update(b *pgx.Batch) (done *bool) {
 	}
 	if events > 0 {
 		query += `, v AS (` + insertEvents(a.c.Events, arg) + `)`
+	}
+	if len(a.c.Records) > 0 {
+		query += `, d AS (` + insertRecords(a.records(), ` FROM r, `, arg) + `)`
 	}
 	done = new(bool)
 	b.Queue(query+` SELECT true FROM r`, args...).QueryRow(scanOptional(done))

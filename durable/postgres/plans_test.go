@@ -321,6 +321,9 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 		{"claim checks", 80, func(i int) error { return second(s.ClaimChecks(ctx, fmt.Sprint("checker ", i), time.Hour, 1, checks)) }},
 		{"claim no checks", 30, func(int) error { return second(s.ClaimChecks(ctx, "idle", time.Hour, 10, checks, "host")) }},
 		{"open waits", 60, func(int) error { return second(s.OpenWaits(ctx, durable.WaitFilter{Kinds: checks, Limit: 10})) }},
+		{"oldest approval", 12, func(int) error {
+			return second(s.OpenWaits(ctx, durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitApproval}, Limit: 1}))
+		}},
 		{"answer", 70, func(i int) error { return s.Answer(ctx, fresh(i), durable.Answer{Wait: "c", Hash: "h"}) }},
 		{"audit", 10, func(i int) error { return second(s.AuditRecords(ctx, durable.AuditFilter{Run: fresh(i)})) }},
 		{"run", 8, func(i int) error { return second(s.Run(ctx, fresh(i))) }},

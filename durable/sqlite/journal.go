@@ -70,6 +70,12 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 				return err
 			}
 		}
+		for _, r := range c.Records {
+			r.Run = l.Run
+			if err := addRecord(ctx, t, r); err != nil {
+				return err
+			}
+		}
 		for _, j := range c.Jobs {
 			if _, err := submitJob(ctx, t, j, now); err != nil {
 				return err

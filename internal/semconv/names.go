@@ -99,6 +99,8 @@ const (
 	KeyApprovalBy      = attribute.Key("grapnel.approval.by")
 	KeyApprovalAt      = attribute.Key("grapnel.approval.at")
 	KeyApprovalVerdict = attribute.Key("grapnel.approval.verdict")
+	// KeyWaitKind is the kind of a wait that people answer: approval, doubt or input.
+	KeyWaitKind = attribute.Key("grapnel.wait.kind")
 	// KeyReasonCode is the reason why a call was not executed or its result is an error: an agent.ReasonCode.
 	KeyReasonCode = attribute.Key("grapnel.decision.reason_code")
 	// KeyRewritten reports whether a hook changed the arguments of the call.
@@ -174,6 +176,7 @@ const (
 	MetricHookDecisions     = "grapnel.hook.decisions"
 	MetricHookErrors        = "grapnel.hook.errors"
 	MetricApprovalWait      = "grapnel.approval.wait"
+	MetricApprovalAge       = "grapnel.approval.age"
 	MetricWorkerRunDuration = "grapnel.worker.run.duration"
 	MetricWorkerActive      = "grapnel.worker.runs.active"
 	MetricWorkerReconciled  = "grapnel.worker.reconciled"

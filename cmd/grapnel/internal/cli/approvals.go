@@ -120,7 +120,7 @@ func (r *runs) listItems(k *kept, items []approval.Item, more bool) error {
 		case !i.Deadline.IsZero():
 			deadline = "in " + timeline.Rough(left)
 		}
-		cells := []string{short(i.Run), i.Wait, i.Kind, i.Tool, i.Agent, timeline.Ago(i.Asked, now), deadline, shorten(i.Preview, mostPreview), whyOf(i)}
+		cells := []string{short(i.Run), i.Wait, i.Kind, i.Tool, i.AgentText(), timeline.Ago(i.Asked, now), deadline, shorten(i.Preview, mostPreview), whyOf(i)}
 		cells = lo.Map(cells, func(cell string, _ int) string { return strings.Join(strings.Fields(timeline.Clean(cell)), " ") })
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
@@ -218,7 +218,7 @@ func describeWait(d *approval.Detail, now time.Time) string {
 		}
 	}
 	fmt.Fprintf(&b, "%s %s: %s of %s, %s\n", d.Run, d.Wait, d.Kind, d.Tool, d.State)
-	line("agent", d.Agent)
+	line("agent", d.AgentText())
 	for _, q := range d.Questions {
 		line("asked by", strings.Join(lo.Compact([]string{q.AskedBy, lo.Ternary(q.Rule == "", "", "rule "+q.Rule)}), ", "))
 		line("why", q.Reason)

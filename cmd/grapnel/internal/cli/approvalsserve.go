@@ -12,6 +12,7 @@ import (
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
@@ -32,12 +33,17 @@ The people of --people sign in with their own tokens: see "grapnel approvals tok
 
 With --webhook or --notify, people are told about what waits and has no link yet, such as
 calls of runs that the command line began. For people on other machines, put a proxy with HTTPS in
-front of it and name its address with --link-base.`,
+front of it and name its address with --link-base.
+
+If the environment configures OpenTelemetry, it measures how long the oldest open wait has been
+unanswered (docs/observability.md).`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, release := withInterrupt(c.Context(), func() {}, func() {})
 			defer release()
-			return r.with(ctx, false, func(k *kept) error { return r.serveInbox(ctx, k, &o) })
+			return withTelemetry(ctx, "", r.std.err, func(ctx context.Context) error {
+				return r.with(ctx, false, func(k *kept) error { return r.serveInbox(ctx, k, &o) })
+			})
 		},
 	}
 	f := c.Flags()
@@ -79,6 +85,7 @@ func (r *runs) serveInbox(ctx context.Context, k *kept, o *serving) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	go logPeople(ctx, people)
+	go durable.NewApprovalMeter(k.store, nil).Run(ctx, func(err error) { log.ErrorContext(ctx, "measuring what waits failed", "error", err) })
 	announced := make(chan error, 1)
 	go func() {
 		if len(announcer.Notify) == 0 {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -143,6 +146,12 @@ func (f *keptFlags) register(c *cobra.Command) {
 func (f *keptFlags) resolve(c *cobra.Command) (bool, error) {
 	durable, store := c.Flags().Changed("durable"), c.Flags().Changed("store")
 	switch {
+	case durable && !store && f.at == usualStore:
+		for _, arg := range c.Flags().Args() {
+			if isStoreName(arg) {
+				return false, fmt.Errorf("prompt word %q is the name of a store: --durable takes its file with \"=\": --durable=%s", arg, arg)
+			}
+		}
 	case !durable && !store && f.noWait:
 		return false, errors.New("--no-wait requires --durable")
 	case durable && store && f.at != usualStore && f.at != f.store:
@@ -151,6 +160,36 @@ func (f *keptFlags) resolve(c *cobra.Command) (bool, error) {
 		f.at = f.store
 	}
 	return durable || store, nil
+}
+
+// isStoreName reports whether a word of a prompt names a store: such a word is meant as the value of --durable.
+func isStoreName(word string) bool {
+	if strings.ContainsAny(word, " \t\n") {
+		return false
+	}
+	for _, prefix := range []string{"sqlite:", "postgres://", "postgresql://"} {
+		if strings.HasPrefix(word, prefix) {
+			return true
+		}
+	}
+	return slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, filepath.Ext(word)) || isSQLiteFile(word)
+}
+
+// isSQLiteFile reports whether a file begins like a SQLite database.
+func isSQLiteFile(path string) bool {
+	const magic = "SQLite format 3\x00"
+	about, err := os.Stat(path)
+	if err != nil || !about.Mode().IsRegular() { // opening another kind of file could block
+		return false
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	head := make([]byte, len(magic))
+	_, err = io.ReadFull(file, head)
+	return err == nil && string(head) == magic
 }
 
 // runKept runs the agent once and records the run.

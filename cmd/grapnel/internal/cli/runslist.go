@@ -12,6 +12,7 @@ import (
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
@@ -33,6 +34,42 @@ type listed struct {
 type listedCall struct {
 	Call string `json:"call"`
 	Tool string `json:"tool"`
+	// Kind is what the run waits for, and Child the run whose end it waits for.
+	Kind  durable.WaitKind `json:"kind"`
+	Child agent.RunID      `json:"child,omitempty"`
+}
+
+// waitTexts are what a run waits for, before the name of the call.
+var waitTexts = map[durable.WaitKind]string{
+	durable.WaitApproval: "for approval of ", durable.WaitDoubt: "for a decision whether to repeat ", durable.WaitInput: "for input for ",
+	durable.WaitCallback: "for a callback about ", durable.WaitFile: "for a file about ", durable.WaitCommand: "for a command about ",
+	durable.WaitChild: "for the end of run ", durable.WaitTime: "for a time: ",
+}
+
+// describeWaits returns what a run waits for, in words.
+func describeWaits(calls []listedCall) string {
+	var texts []string
+	kinds := lo.Uniq(lo.Map(calls, func(c listedCall, _ int) durable.WaitKind { return c.Kind }))
+	for _, kind := range kinds {
+		names := lo.FilterMap(calls, func(c listedCall, _ int) (string, bool) { return c.name(), c.Kind == kind })
+		text, known := waitTexts[kind]
+		if !known {
+			text = "for " + string(kind) + " "
+		}
+		texts = append(texts, text+strings.Join(names, ", "))
+	}
+	return "waits " + strings.Join(texts, ", and ")
+}
+
+// name returns what is waited for: the tool and the id of its call, the child, or the id of the wait.
+func (c listedCall) name() string {
+	switch {
+	case c.Child != "":
+		return string(c.Child)
+	case c.Tool == "":
+		return c.Call
+	}
+	return c.Tool + " (" + c.Call + ")"
 }
 
 // filtering are the flags that select runs.
@@ -223,7 +260,7 @@ func (k *kept) listRuns(ctx context.Context, found ...durable.Run) ([]listed, er
 		}
 		for _, q := range questions {
 			if q.Answer == nil {
-				all[i].Waiting = append(all[i].Waiting, listedCall{q.ID, q.Tool})
+				all[i].Waiting = append(all[i].Waiting, listedCall{q.ID, q.Tool, q.Kind, q.Child})
 			}
 		}
 	}
@@ -263,7 +300,7 @@ func (l listed) standing(now time.Time) string {
 	case l.Paused:
 		return "pauses after its step"
 	case len(l.Waiting) > 0:
-		text := "waits for approval of " + strings.Join(lo.Map(l.Waiting, func(c listedCall, _ int) string { return c.Tool + " (" + c.Call + ")" }), ", ")
+		text := describeWaits(l.Waiting)
 		if left := l.AnswerBy.Sub(now); left > 0 && !l.AnswerBy.IsZero() {
 			text += ", for " + timeline.Rough(left)
 		} else if !l.AnswerBy.IsZero() {

@@ -1,0 +1,69 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/grapnel-go/grapnel/internal/semconv"
+	"github.com/grapnel-go/grapnel/internal/version"
+)
+
+// peopleKinds are the kinds of waits that people answer.
+var peopleKinds = []WaitKind{WaitApproval, WaitDoubt, WaitInput}
+
+// ApprovalMeter measures how long people have left the oldest open waits of a store without an answer, as the gauge
+// grapnel.approval.age. Every Worker has one. A program without a worker, such as an inbox, runs one of its own.
+type ApprovalMeter struct {
+	store Waiting
+	age   metric.Float64Gauge
+}
+
+// NewApprovalMeter returns a meter for a store; a nil provider is the global one.
+func NewApprovalMeter(store Waiting, p metric.MeterProvider) *ApprovalMeter {
+	if p == nil {
+		p = otel.GetMeterProvider()
+	}
+	if x, ok := store.(*encrypted); ok {
+		store = x.Store // only times are read, which are not encrypted
+	}
+	m := &ApprovalMeter{store: store}
+	m.age, _ = p.Meter(semconv.Scope, metric.WithInstrumentationVersion(version.Read())).Float64Gauge(semconv.MetricApprovalAge, metric.WithUnit("s"),
+		metric.WithDescription("How long the oldest open approval, call in doubt or request for input has waited for a person.")) // fails only for invalid names
+	return m
+}
+
+// Measure records the age of the oldest open wait of each kind that people answer; zero when there is none. It reads one
+// wait per kind, by an index.
+func (m *ApprovalMeter) Measure(ctx context.Context) error {
+	for _, kind := range peopleKinds {
+		oldest, err := m.store.OpenWaits(ctx, WaitFilter{Kinds: []WaitKind{kind}, Limit: 1})
+		if err != nil {
+			return fmt.Errorf("measuring the age of waits of kind %s: %w", kind, err)
+		}
+		age := time.Duration(0)
+		if len(oldest) > 0 {
+			age = max(time.Since(oldest[0].Asked), 0)
+		}
+		m.age.Record(ctx, age.Seconds(), metric.WithAttributes(semconv.KeyWaitKind.String(string(kind))))
+	}
+	return nil
+}
+
+// Run measures every ten seconds until ctx is done. Failed, unless nil, is called with each error of the store.
+func (m *ApprovalMeter) Run(ctx context.Context, failed func(error)) {
+	every := time.NewTicker(queueInterval)
+	defer every.Stop()
+	for ctx.Err() == nil {
+		if err := m.Measure(ctx); err != nil && ctx.Err() == nil && failed != nil {
+			failed(err)
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+		}
+	}
+}

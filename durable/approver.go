@@ -1,0 +1,94 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// WrapApprover returns an approver that records for the audit log what people answer while the run executes. The records are
+// written with the journal entry that has the answer. What a store already has, answers of hooks, and passed deadlines are not recorded.
+func (k *Keeper) WrapApprover(inner agent.Approver) agent.Approver { return &keptApprover{inner, k} }
+
+type keptApprover struct {
+	inner  agent.Approver
+	keeper *Keeper
+}
+
+// Approve calls the inner approver and notes its answers.
+func (x *keptApprover) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
+	h := x.keeper.runs.Get(s)
+	if h.keeper == nil {
+		return x.inner.Approve(ctx, s, pending)
+	}
+	asked := time.Now()
+	result := x.inner.Approve(ctx, s, pending)
+	answers, err := result.Get()
+	if err != nil || len(answers) != len(pending) || ctx.Err() != nil {
+		return result // the loop uses none of the answers
+	}
+	took := time.Since(asked)
+	for i, p := range pending {
+		a := &answers[i]
+		within := p.Questions().Within()
+		isLate := a.Verdict == agent.Approve && within > 0 && took > within // the loop does not count it
+		if p.Questions().Decision() != nil || a.Verdict > agent.Approve || a.TimedOut() || isLate || askedAbout(p).CheckInput(*a) != nil {
+			continue
+		}
+		if a.At.IsZero() {
+			a.At = asked.Add(took).Round(0)
+		}
+		if err := h.stageAnswer(p, *a); err != nil {
+			return mo.Err[[]agent.Approval](err)
+		}
+	}
+	return mo.Ok(answers)
+}
+
+// askedAbout returns what a person is asked about a call.
+func askedAbout(p *agent.Prepared) agent.Intervention {
+	return agent.Intervention{Original: *p.Original, Call: *p.Call, Questions: p.Questions()}
+}
+
+// stageAnswer notes the answer about a call, to be written with the next entry about the call.
+func (h *held) stageAnswer(p *agent.Prepared, a agent.Approval) error {
+	i := askedAbout(p)
+	id := i.CallID()
+	for ; h.up != nil; h = h.up {
+		id = h.call + "/" + id
+	}
+	w := Wait{Run: h.lease.Run, ID: id, Hash: i.Hash()}
+	answer, err := newAnswer(w, i, a)
+	if err != nil {
+		return err
+	}
+	answer.At, answer.More = a.At, i.WithAnswer(a).Answer() == nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.given = append(h.given, AuditRecord{
+		At: a.At, Kind: AuditAnswer, Run: w.Run, Subject: cmp.Or(p.Call.Name, id), By: answer.By, Answer: answer,
+	})
+	return nil
+}
+
+// stageRecords adds the answers about the call of an entry to the next commit; those about all calls when the entry is not
+// about a call. The caller holds h.mu.
+func (h *held) stageRecords(e *Entry) {
+	if len(h.given) == 0 || !e.Kind.ofState() {
+		return
+	}
+	var rest []AuditRecord
+	for _, r := range h.given {
+		if e.Key == "" || r.Answer.Wait == e.Key || strings.HasPrefix(r.Answer.Wait, e.Key+"/") {
+			h.records = append(h.records, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	h.given = rest
+}
