@@ -42,7 +42,7 @@ so that it continues after a crash: start it again with the same name.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(p.newInit(), p.newCheck(), p.newGraph(), p.newDryRun())
+	c.AddCommand(p.newInit(), p.newCheck(), p.newGraph(), p.newDryRun(), p.newSchema())
 	for _, below := range []*cobra.Command{
 		p.newStart(), p.newStatus(), p.newAnswer(agent.Approve), p.newAnswer(agent.RejectAndContinue), p.newPause(), p.newResume(),
 		p.newAbort(), p.newList(), p.newLogs(), p.newRebuild(),
