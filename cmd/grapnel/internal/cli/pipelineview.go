@@ -139,7 +139,7 @@ func (f *sessionFrame) render(width, height int) []viewLine {
 func (f *sessionFrame) head(width int) []viewLine {
 	name := f.Pipeline
 	if f.Session != f.Pipeline {
-		name += ", session " + f.Session
+		name += " (" + f.Session + ")"
 	}
 	lines := []viewLine{append(newViewLine(markBold, name, ": "), f.state()...)}
 	if used := f.used(); used != "" {
@@ -259,12 +259,14 @@ func (f *sessionFrame) runningText(s pipeline.StageProgress) string {
 		ended := lo.CountBy(s.Parts, func(p pipeline.StageProgress) bool {
 			return p.State == pipeline.StageComplete || p.State == pipeline.StageFailed
 		})
-		return fmt.Sprintf("running, %d of %d stages have ended", ended, len(s.Parts))
+		return fmt.Sprintf(lo.Ternary(f.isSuspended(), "suspended", "running")+", %d of %d stages have ended", ended, len(s.Parts))
 	}
 	at := fmt.Sprintf("iteration %d of %d", s.Iteration, s.MaxIterations)
 	switch {
 	case f.waitsIn(s.Name):
 		return "waiting after " + at
+	case f.Paused && f.Idle:
+		return "paused after " + at
 	case f.isSuspended():
 		return "suspended in " + at
 	case s.IterationBegan.IsZero():
@@ -357,6 +359,8 @@ func (f *sessionFrame) actions(width int) (lines []viewLine) {
 	for _, a := range shown {
 		sign, mark, text := "✓", markGood, "succeeded in "+shortTime(a.Ended.Sub(a.Began))
 		switch {
+		case a.Ended.IsZero() && f.isSuspended():
+			sign, mark, text = "○", markFaint, "has not ended"
 		case a.Ended.IsZero():
 			sign, mark, text = "▶", markChange, "running, "+wholeSeconds(f.now.Sub(a.Began))
 		case a.Error != "":
@@ -393,7 +397,6 @@ func (f *sessionFrame) waits(width int) (lines []viewLine) {
 		return nil
 	}
 	for _, g := range openGates(f.Status) {
-		reason := lo.Ternary(g.Reason == "", "", ": "+g.Reason)
 		waitsFor, approve := "waits for a "+string(g.For), g.For == durable.WaitApproval
 		if approve {
 			waitsFor = "waits for a person"
