@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Progress is the status of a session with the state of all its stages and the last actions of its hooks.
-type Progress struct {
+// SessionProgress is the status of a session with the state of all its stages and the last actions of its hooks.
+type SessionProgress struct {
 	Status
 
 	// Began is when the session was submitted. Ended is when it ended; zero before.
@@ -87,7 +87,7 @@ type Tracker struct {
 	complete       map[string]stageEnd    // the stages that are complete
 	runs           map[string]agent.RunID // the runs of the stages of parallel blocks
 	parts          map[agent.RunID]*Tracker
-	last           Progress
+	last           SessionProgress
 }
 
 // stageEnd is how a stage was completed.
@@ -111,8 +111,8 @@ func NewTracker(ctx context.Context, store durable.Store, about durable.Run) (*T
 	}, nil
 }
 
-// Progress returns the progress of the session now.
-func (t *Tracker) Progress(ctx context.Context) (Progress, error) {
+// Refresh returns the progress of the session now.
+func (t *Tracker) Refresh(ctx context.Context) (SessionProgress, error) {
 	if !t.last.Ended.IsZero() {
 		return t.last, nil
 	}
@@ -130,7 +130,7 @@ func (t *Tracker) Progress(ctx context.Context) (Progress, error) {
 	if err != nil {
 		return t.last, err
 	}
-	p := Progress{Status: t.session.status(about, t.at), Began: about.Created, Limits: t.session.limits, Actions: slices.Clone(t.actions)}
+	p := SessionProgress{Status: t.session.status(about, t.at), Began: about.Created, Limits: t.session.limits, Actions: slices.Clone(t.actions)}
 	p.WaitsFor = waitsFor(waits)
 	if about.Status.Ended() {
 		p.Ended = about.Updated
@@ -246,7 +246,7 @@ func (t *Tracker) readEvent(e durable.Event) {
 }
 
 // stage returns the state of a stage. It adds the status of the parts of a running block to p.
-func (t *Tracker) stage(ctx context.Context, i int, p *Progress) (StageProgress, error) {
+func (t *Tracker) stage(ctx context.Context, i int, p *SessionProgress) (StageProgress, error) {
 	s := &t.session.Stages[i]
 	out := StageProgress{Name: s.Name, State: StagePending, MaxIterations: s.maximum(), Note: s.Ends()}
 	end, complete := t.complete[s.Name]
@@ -281,7 +281,7 @@ func (t *Tracker) stage(ctx context.Context, i int, p *Progress) (StageProgress,
 }
 
 // part returns the state of a stage of a parallel block, whose state is given.
-func (t *Tracker) part(ctx context.Context, s *Stage, block StageState, p *Progress) (StageProgress, error) {
+func (t *Tracker) part(ctx context.Context, s *Stage, block StageState, p *SessionProgress) (StageProgress, error) {
 	out := StageProgress{Name: s.Name, State: StagePending, MaxIterations: s.maximum(), Note: s.Ends()}
 	id := t.runs[s.Name]
 	if id == "" || block == StagePending {
@@ -296,7 +296,7 @@ func (t *Tracker) part(ctx context.Context, s *Stage, block StageState, p *Progr
 			return out, err
 		}
 	}
-	below, err := t.parts[id].Progress(ctx)
+	below, err := t.parts[id].Refresh(ctx)
 	if err != nil || len(below.Stages) == 0 {
 		return out, err
 	}

@@ -28,9 +28,9 @@ func (b *bench) tracker(about durable.Run) *pipeline.Tracker {
 	return t
 }
 
-func (b *bench) progress(t *pipeline.Tracker) pipeline.Progress {
+func (b *bench) progress(t *pipeline.Tracker) pipeline.SessionProgress {
 	b.t.Helper()
-	p, err := t.Progress(b.t.Context())
+	p, err := t.Refresh(b.t.Context())
 	require.NoError(b.t, err)
 	return p
 }

@@ -214,7 +214,7 @@ func (b *schemaBuilder) value(t reflect.Type, positive bool) form {
 	case reflect.Map:
 		return form{"type": "object", "additionalProperties": b.value(t.Elem(), false)}
 	case reflect.Struct:
-		return b.defined(t)
+		return b.refer(t)
 	}
 	return form{"type": "string"}
 }
@@ -227,8 +227,8 @@ func atLeast(number form, word string, least int, positive bool) form {
 	return number
 }
 
-// defined adds the schema of a struct to the definitions, and returns a reference to it.
-func (b *schemaBuilder) defined(t reflect.Type) form {
+// refer adds the schema of a struct to the definitions, and returns a reference to it.
+func (b *schemaBuilder) refer(t reflect.Type) form {
 	s := b.object(t)
 	if t == reflect.TypeFor[Termination]() {
 		s["allOf"] = terminationConditions()

@@ -77,7 +77,7 @@ type sessionView struct {
 	mu       sync.Mutex
 	tracker  *pipeline.Tracker
 	screen   screen
-	progress pipeline.Progress
+	progress pipeline.SessionProgress
 	known    bool // the progress was read
 	holds    int  // the number of questions at the terminal
 	closed   bool
@@ -130,15 +130,15 @@ func (v *sessionView) run(ctx context.Context) error {
 func (v *sessionView) refresh(ctx context.Context) (ended bool, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if err := v.read(ctx); err != nil {
+	if err := v.readSession(ctx); err != nil {
 		return false, err
 	}
 	v.draw()
 	return !v.progress.Ended.IsZero(), nil
 }
 
-func (v *sessionView) read(ctx context.Context) error {
-	progress, err := v.tracker.Progress(ctx)
+func (v *sessionView) readSession(ctx context.Context) error {
+	progress, err := v.tracker.Refresh(ctx)
 	if err == nil {
 		v.progress, v.known = progress, true
 	}
@@ -189,7 +189,7 @@ func (v *sessionView) above(write func()) {
 func (v *sessionView) hold(ctx context.Context) (release func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.read(ctx) == nil && v.holds == 0 && !v.closed {
+	if v.readSession(ctx) == nil && v.holds == 0 && !v.closed {
 		width, height := v.screen.size()
 		v.drawFrame(width, max(height-2, 1)) // the question is below
 	}
@@ -210,7 +210,7 @@ func (v *sessionView) close(ctx context.Context) {
 	if v.closed {
 		return
 	}
-	_ = v.read(ctx) // the last state that was read is shown otherwise
+	_ = v.readSession(ctx) // the last state that was read is shown otherwise
 	if v.known && v.holds == 0 {
 		width, _ := v.screen.size()
 		v.drawFrame(width, 0)

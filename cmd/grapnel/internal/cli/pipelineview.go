@@ -87,7 +87,7 @@ func (l viewLine) paint(colours bool) string {
 
 // sessionFrame is what a view of a session shows.
 type sessionFrame struct {
-	pipeline.Progress
+	pipeline.SessionProgress
 
 	now time.Time
 	// flags follow the name of the session in the commands that the view shows.

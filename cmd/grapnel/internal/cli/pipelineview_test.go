@@ -24,7 +24,7 @@ func ago(seconds float64) time.Time {
 
 // runningSession is a session in a parallel block.
 func runningSession() *sessionFrame {
-	return &sessionFrame{now: viewTime, Progress: pipeline.Progress{
+	return &sessionFrame{now: viewTime, SessionProgress: pipeline.SessionProgress{
 		Status: pipeline.Status{
 			Session: "friday", Pipeline: "release", Status: durable.StatusWaiting, Stage: "checks", Steps: 12, Tokens: 34512, Cost: 0.25,
 			Parts: []pipeline.Status{{Session: "friday", Stage: "lint", Steps: 1, Tokens: 100, Cost: 0.01}, {Session: "friday", Stage: "test"}},
@@ -51,7 +51,7 @@ func runningSession() *sessionFrame {
 
 // waitingSession is a session that waits for a person and for a file.
 func waitingSession() *sessionFrame {
-	return &sessionFrame{now: viewTime, flags: " --store=runs.db", Progress: pipeline.Progress{
+	return &sessionFrame{now: viewTime, flags: " --store=runs.db", SessionProgress: pipeline.SessionProgress{
 		Status: pipeline.Status{
 			Session: "first", Pipeline: "first", Status: durable.StatusWaiting, Stage: "collect",
 			WaitsFor: []pipeline.WaitingGate{
@@ -70,7 +70,7 @@ func waitingSession() *sessionFrame {
 
 // endedSession is a session that a hook has aborted.
 func endedSession() *sessionFrame {
-	return &sessionFrame{now: viewTime, last: true, Progress: pipeline.Progress{
+	return &sessionFrame{now: viewTime, last: true, SessionProgress: pipeline.SessionProgress{
 		Status: pipeline.Status{
 			Session: "p", Pipeline: "p", Status: durable.StatusStopped, Stage: "a", Reason: pipeline.Aborted,
 			Error: "pipeline.p/ok at StageComplete: rejected: not before the release of the library",
