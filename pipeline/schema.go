@@ -77,7 +77,7 @@ var schemaDocs = map[string]string{
 	"Stage.name":           "The name of the stage, unique in the pipeline.",
 	"Stage.description":    "What the stage is for.",
 	"Stage.agent":          "The agent of each iteration: a path relative to this file, a name, or the keys of an agent file.",
-	"Stage.prompt":         "The input of the agent. ${NAME} stands for a variable, ${inputs.NAME} for an input, ${outputs.STAGE} for the output of an earlier stage.",
+	"Stage.prompt":         "The input of the agent. ${NAME} is a variable, ${inputs.NAME} an input, ${outputs.STAGE} the output of an earlier stage.",
 	"Stage.command":        "The command of each iteration, instead of an agent.",
 	"Stage.loop":           "The path or the name of a file with the keys of a stage.",
 	"Stage.parallel":       "Stages that run at the same time. The next stage begins when all have ended.",

@@ -94,6 +94,13 @@ stages:
 			assert.Equal(t, 7, p.code(), p.written())
 			assert.Contains(t, p.written(), "Suspending")
 			assert.Greater(t, strings.LastIndex(p.written(), show), strings.LastIndex(p.written(), hide))
+
+			q := p.next("pipeline", "status", "p", "--watch", "--store", "runs.db")
+			q.atTerminal()
+			q.expect("suspended in iteration 1 of 1")
+			q.press("\x03")
+			assert.Equal(t, 130, q.code(), q.written())
+			assert.Greater(t, strings.LastIndex(q.written(), show), strings.LastIndex(q.written(), hide))
 		})
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -236,5 +237,8 @@ func (p *pipelines) watchStatus(ctx context.Context, k *kept, about durable.Run,
 	defer release()
 	err = v.run(ctx)
 	v.close(context.WithoutCancel(ctx))
+	if by, interrupted := errors.AsType[*signalError](context.Cause(ctx)); interrupted {
+		return &exitError{by.code()}
+	}
 	return err
 }

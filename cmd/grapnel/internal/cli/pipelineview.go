@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,75 +16,6 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
-
-// viewSpan is a part of a line with one colour: a mark of paint.go, or zero for none.
-type viewSpan struct {
-	text string
-	mark rune
-}
-
-// viewLine is a line of a view.
-type viewLine []viewSpan
-
-// newViewLine returns a line of texts. A mark colours the text that follows it.
-func newViewLine(parts ...any) (l viewLine) {
-	var mark rune
-	for _, part := range parts {
-		switch part := part.(type) {
-		case rune:
-			mark = part
-		case string:
-			if text := strings.Join(strings.Fields(part), " "); part != "" {
-				begin, end := lo.Ternary(part[0] == ' ', part[:len(part)-len(strings.TrimLeft(part, " "))], ""), ""
-				if trimmed := strings.TrimRight(part, " "); text != "" {
-					end = part[len(trimmed):]
-				}
-				l = append(l, viewSpan{begin + text + end, mark})
-			}
-			mark = 0
-		}
-	}
-	return l
-}
-
-// fit returns the line with at most width columns.
-func (l viewLine) fit(width int) viewLine {
-	total := 0
-	for _, s := range l {
-		total += lipgloss.Width(s.text)
-	}
-	if total <= width {
-		return l
-	}
-	var out viewLine
-	left := max(width-1, 0)
-	for _, s := range l {
-		var kept strings.Builder
-		for _, r := range s.text {
-			w := lipgloss.Width(string(r))
-			if w > left {
-				return append(out, viewSpan{strings.TrimRight(kept.String(), " ") + "…", s.mark})
-			}
-			left -= w
-			kept.WriteRune(r)
-		}
-		out = append(out, viewSpan{kept.String(), s.mark})
-	}
-	return out
-}
-
-// paint returns the line as text for a terminal.
-func (l viewLine) paint(colours bool) string {
-	var b strings.Builder
-	for _, s := range l {
-		if s.mark == 0 {
-			b.WriteString(s.text)
-			continue
-		}
-		b.WriteString(markText(s.text, s.mark))
-	}
-	return strings.TrimRight(paintText(b.String(), colours), " ")
-}
 
 // sessionFrame is what a view of a session shows.
 type sessionFrame struct {
@@ -141,9 +73,9 @@ func (f *sessionFrame) head(width int) []viewLine {
 	if f.Session != f.Pipeline {
 		name += " (" + f.Session + ")"
 	}
-	lines := []viewLine{append(newViewLine(markBold, name, ": "), f.state()...)}
+	lines := []viewLine{append(viewLine{newSpan(name, markBold), newSpan(": ", 0)}, f.state()...)}
 	if used := f.used(); used != "" {
-		lines = append(lines, newViewLine("used: "+used))
+		lines = append(lines, viewLine{newSpan("used: "+used, 0)})
 	}
 	if f.Error != "" && !f.Ended.IsZero() {
 		lines = append(lines, wrapLine(markBad, "error: "+f.Error, width)...)
@@ -157,17 +89,17 @@ func (f *sessionFrame) state() viewLine {
 	switch {
 	case !f.Ended.IsZero():
 		mark := lo.Ternary(f.Status.Status == durable.StatusCompleted, markGood, markBad)
-		return newViewLine(mark, "session ended: "+cmp.Or(string(f.Reason), string(f.Status.Status)), " after "+shortTime(f.Ended.Sub(f.Began)))
+		return viewLine{newSpan("session ended: "+cmp.Or(string(f.Reason), string(f.Status.Status)), mark), newSpan(" after "+shortTime(f.Ended.Sub(f.Began)), 0)}
 	case f.Paused && f.Idle:
-		return newViewLine(markDoubt, "paused", "; grapnel pipeline resume "+f.Session+f.flags)
+		return viewLine{newSpan("paused", markDoubt), newSpan("; grapnel pipeline resume "+f.Session+f.flags, 0)}
 	case len(openGates(f.Status)) > 0:
-		return newViewLine(markDoubt, "waiting for an answer", ", "+elapsed)
+		return viewLine{newSpan("waiting for an answer", markDoubt), newSpan(", "+elapsed, 0)}
 	case f.Paused:
-		return newViewLine(markDoubt, "pauses after this iteration", ", "+elapsed)
+		return viewLine{newSpan("pauses after this iteration", markDoubt), newSpan(", "+elapsed, 0)}
 	case f.isSuspended():
-		return newViewLine(markDoubt, "suspended", "; start it again to continue it")
+		return viewLine{newSpan("suspended", markDoubt), newSpan("; start it again to continue it", 0)}
 	}
-	return newViewLine(markGood, "running", ", "+elapsed)
+	return viewLine{newSpan("running", markGood), newSpan(", "+elapsed, 0)}
 }
 
 // isSuspended reports whether no process executes the session.
@@ -187,9 +119,9 @@ func (f *sessionFrame) used() string {
 	if steps == 0 && f.Limits == (agent.Limits{}) {
 		return ""
 	}
-	all := []string{fmt.Sprint(steps), fmt.Sprint(tokens), fmt.Sprintf("$%.2f", cost)}
+	all := []string{strconv.Itoa(steps), strconv.FormatInt(tokens, 10), fmt.Sprintf("$%.2f", cost)}
 	for i, limit := range []string{
-		lo.Ternary(f.Limits.Steps > 0, fmt.Sprint(f.Limits.Steps), ""), lo.Ternary(f.Limits.Tokens > 0, fmt.Sprint(f.Limits.Tokens), ""),
+		lo.Ternary(f.Limits.Steps > 0, strconv.Itoa(f.Limits.Steps), ""), lo.Ternary(f.Limits.Tokens > 0, strconv.FormatInt(f.Limits.Tokens, 10), ""),
 		lo.Ternary(f.Limits.Cost > 0, fmt.Sprintf("$%.2f", f.Limits.Cost), ""),
 	} {
 		if limit != "" {
@@ -240,17 +172,17 @@ func (f *sessionFrame) stageLine(s pipeline.StageProgress, indent string, longes
 			text = string(f.Reason) + ", " + text
 		}
 	}
-	line := newViewLine(indent)
-	name := newViewLine(nameMark, s.Name).fit(longest)
+	line := viewLine{newSpan(indent, 0)}
+	name := viewLine{newSpan(s.Name, nameMark)}.fit(longest)
 	pad := strings.Repeat(" ", max(longest-lipgloss.Width(s.Name), 0)+2)
-	line = append(line, viewSpan{sign + " ", mark})
+	line = append(line, newSpan(sign+" ", mark))
 	line = append(line, name...)
-	line = append(line, viewSpan{pad, 0})
+	line = append(line, newSpan(pad, 0))
 	textMark := rune(0)
 	if s.State == pipeline.StagePending {
 		textMark = markFaint
 	}
-	return append(line, newViewLine(textMark, text)...)
+	return append(line, newSpan(text, textMark))
 }
 
 // runningText says what a stage is doing.
@@ -309,11 +241,6 @@ func afterIterations(s pipeline.StageProgress) string {
 	return " after " + plural(s.Iteration, "iteration") + ", " + s.Note
 }
 
-// plural returns a number with its noun.
-func plural(n int, noun string) string {
-	return fmt.Sprintf("%d %s%s", n, noun, lo.Ternary(n == 1, "", "s"))
-}
-
 // fewerStages replaces at least a number of lines by one: those of complete stages, then those of stages that have not begun.
 func (f *sessionFrame) fewerStages(lines []viewLine, over int) []viewLine {
 	first, last, done, pending := 0, len(lines), 0, 0
@@ -331,10 +258,10 @@ func (f *sessionFrame) fewerStages(lines []viewLine, over int) []viewLine {
 	}
 	kept := slices.Clone(lines)
 	if first > 1 {
-		kept = append([]viewLine{newViewLine(markGood, "✓ ", plural(done, "stage")+" done")}, lines[first:]...)
+		kept = append([]viewLine{{newSpan("✓ ", markGood), newSpan(plural(done, "stage")+" done", 0)}}, lines[first:]...)
 	}
 	if len(lines)-len(kept) < over && len(lines)-last > 1 {
-		kept = append(kept[:len(kept)-(len(lines)-last)], newViewLine(markFaint, "○ "+plural(pending, "stage")+" not started"))
+		kept = append(kept[:len(kept)-(len(lines)-last)], viewLine{newSpan("○ "+plural(pending, "stage")+" not started", markFaint)})
 	}
 	return kept
 }
@@ -355,7 +282,7 @@ func (f *sessionFrame) actions(width int) (lines []viewLine) {
 		return nil
 	}
 	longest := min(lo.Max(lo.Map(shown, func(a pipeline.ActionProgress, _ int) int { return lipgloss.Width(hookName(a)) })), max(width/3, 8))
-	lines = append(lines, newViewLine(markFaint, "last hooks"))
+	lines = append(lines, viewLine{newSpan("last hooks", markFaint)})
 	for _, a := range shown {
 		sign, mark, text := "✓", markGood, "succeeded in "+shortTime(a.Ended.Sub(a.Began))
 		switch {
@@ -370,9 +297,9 @@ func (f *sessionFrame) actions(width int) (lines []viewLine) {
 		if a.Iteration > 0 {
 			where += fmt.Sprintf(" %d", a.Iteration)
 		}
-		line := append(viewLine{{sign + " ", mark}}, newViewLine(hookName(a)).fit(longest)...)
-		line = append(line, viewSpan{strings.Repeat(" ", max(longest-lipgloss.Width(hookName(a)), 0)+2), 0})
-		lines = append(lines, append(line, newViewLine(text, markFaint, "  ("+where+")")...))
+		line := append(viewLine{newSpan(sign+" ", mark)}, viewLine{newSpan(hookName(a), 0)}.fit(longest)...)
+		line = append(line, newSpan(strings.Repeat(" ", max(longest-lipgloss.Width(hookName(a)), 0)+2), 0))
+		lines = append(lines, append(line, newSpan(text, 0), newSpan("  ("+where+")", markFaint)))
 	}
 	return lines
 }
@@ -403,7 +330,7 @@ func (f *sessionFrame) waits(width int) (lines []viewLine) {
 		}
 		lines = append(lines, wrapLine(markDoubt, waitsFor+lo.Ternary(g.Reason == "", "", ": "+g.Reason), width)...)
 		if !g.Deadline.IsZero() {
-			lines = append(lines, newViewLine("  until "+g.Deadline.Local().Format("2006-01-02 15:04")+", "+shortTime(g.Deadline.Sub(f.now))+" left"))
+			lines = append(lines, viewLine{newSpan("  until "+g.Deadline.Local().Format("2006-01-02 15:04")+", "+shortTime(g.Deadline.Sub(f.now))+" left", 0)})
 		}
 		if approve {
 			lines = append(lines, wrapLine(markBold, "  grapnel pipeline approve "+f.Session+f.flags, width)...)
@@ -411,42 +338,4 @@ func (f *sessionFrame) waits(width int) (lines []viewLine) {
 		lines = append(lines, wrapLine(markBold, "  grapnel pipeline reject "+f.Session+f.flags, width)...)
 	}
 	return lines
-}
-
-// wrapLine returns a text as lines of at most width columns. Further lines are indented.
-func wrapLine(mark rune, text string, width int) (lines []viewLine) {
-	line := text[:len(text)-len(strings.TrimLeft(text, " "))]
-	indent, empty := line+"  ", true
-	for word := range strings.FieldsSeq(text) {
-		if !empty && lipgloss.Width(line)+1+lipgloss.Width(word) > width {
-			lines = append(lines, viewLine{{line, mark}})
-			line, empty = indent, true
-		}
-		line, empty = line+lo.Ternary(empty, "", " ")+word, false
-	}
-	return append(lines, viewLine{{line, mark}})
-}
-
-// wholeSeconds returns the time for which something has been running.
-func wholeSeconds(d time.Duration) string {
-	if d < time.Second {
-		return "0s"
-	}
-	return shortTime(d)
-}
-
-// shortTime returns a duration in at most two units.
-func shortTime(d time.Duration) string {
-	d = max(d, 0)
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%dms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%d days", int(d.Hours())/24)
 }
