@@ -225,9 +225,9 @@ func (v *sessionView) showCursor() { _, _ = io.WriteString(v.screen.out, showCur
 
 // watchStatus shows a session until it has ended or a signal arrives.
 func (p *pipelines) watchStatus(ctx context.Context, k *kept, about durable.Run, asJSON bool) error {
-	run := &sessionRun{pipelines: p, sessionLook: sessionLook{asJSON: asJSON}, kept: k, about: about}
 	if asJSON || !isLive(p.std.out) {
-		return run.follow(ctx)
+		about.Events = 0 // from the first one
+		return (&sessionRun{pipelines: p, sessionLook: sessionLook{asJSON: asJSON}, kept: k, about: about}).follow(ctx)
 	}
 	v, err := newSessionView(ctx, p.std, k, about)
 	if err != nil {

@@ -317,6 +317,7 @@ func (s *sessionRun) run(ctx context.Context) error {
 	w.Drain()
 	stopClaiming()
 	working.Wait()
+	s.silence()
 	closeView()
 	if broken {
 		return watching

@@ -89,7 +89,8 @@ func (f *sessionFrame) state() viewLine {
 	switch {
 	case !f.Ended.IsZero():
 		mark := lo.Ternary(f.Status.Status == durable.StatusCompleted, markGood, markBad)
-		return viewLine{newSpan("session ended: "+cmp.Or(string(f.Reason), string(f.Status.Status)), mark), newSpan(" after "+shortTime(f.Ended.Sub(f.Began)), 0)}
+		reason := cmp.Or(string(f.Reason), string(f.Status.Status))
+		return viewLine{newSpan("session ended: "+reason, mark), newSpan(" after "+shortTime(f.Ended.Sub(f.Began)), 0)}
 	case f.Paused && f.Idle:
 		return viewLine{newSpan("paused", markDoubt), newSpan("; grapnel pipeline resume "+f.Session+f.flags, 0)}
 	case len(openGates(f.Status)) > 0:
