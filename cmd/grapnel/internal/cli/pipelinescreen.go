@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"charm.land/lipgloss/v2"
 	"golang.org/x/term"
 
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
@@ -52,7 +52,7 @@ func (s *screen) erasing() string {
 	width, height := s.size()
 	rows := 0
 	for _, line := range s.drawn {
-		rows += max(1, (lipgloss.Width(line)+width-1)/width)
+		rows += max(1, (timeline.Width(line)+width-1)/width)
 	}
 	return fmt.Sprintf(cursorUp, max(min(rows, height-1), 1)) + clearBelow
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/pipeline"
@@ -140,9 +140,9 @@ func (f *sessionFrame) used() string {
 func (f *sessionFrame) stages(width int) (lines []viewLine) {
 	longest := 0
 	for _, s := range f.Stages {
-		longest = max(longest, lipgloss.Width(s.Name))
+		longest = max(longest, timeline.Width(s.Name))
 		for _, part := range s.Parts {
-			longest = max(longest, lipgloss.Width(part.Name)+2)
+			longest = max(longest, timeline.Width(part.Name)+2)
 		}
 	}
 	longest = min(longest, max(width/3, 8))
@@ -175,7 +175,7 @@ func (f *sessionFrame) stageLine(s pipeline.StageProgress, indent string, longes
 	}
 	line := viewLine{newSpan(indent, 0)}
 	name := viewLine{newSpan(s.Name, nameMark)}.fit(longest)
-	pad := strings.Repeat(" ", max(longest-lipgloss.Width(s.Name), 0)+2)
+	pad := strings.Repeat(" ", max(longest-timeline.Width(s.Name), 0)+2)
 	line = append(line, newSpan(sign+" ", mark))
 	line = append(line, name...)
 	line = append(line, newSpan(pad, 0))
@@ -282,7 +282,7 @@ func (f *sessionFrame) actions(width int) (lines []viewLine) {
 	if len(shown) == 0 {
 		return nil
 	}
-	longest := min(lo.Max(lo.Map(shown, func(a pipeline.ActionProgress, _ int) int { return lipgloss.Width(hookName(a)) })), max(width/3, 8))
+	longest := min(lo.Max(lo.Map(shown, func(a pipeline.ActionProgress, _ int) int { return timeline.Width(hookName(a)) })), max(width/3, 8))
 	lines = append(lines, viewLine{newSpan("last hooks", markFaint)})
 	for _, a := range shown {
 		sign, mark, text := "✓", markGood, "succeeded in "+shortTime(a.Ended.Sub(a.Began))
@@ -299,7 +299,7 @@ func (f *sessionFrame) actions(width int) (lines []viewLine) {
 			where += fmt.Sprintf(" %d", a.Iteration)
 		}
 		line := append(viewLine{newSpan(sign+" ", mark)}, viewLine{newSpan(hookName(a), 0)}.fit(longest)...)
-		line = append(line, newSpan(strings.Repeat(" ", max(longest-lipgloss.Width(hookName(a)), 0)+2), 0))
+		line = append(line, newSpan(strings.Repeat(" ", max(longest-timeline.Width(hookName(a)), 0)+2), 0))
 		lines = append(lines, append(line, newSpan(text, 0), newSpan("  ("+where+")", markFaint)))
 	}
 	return lines

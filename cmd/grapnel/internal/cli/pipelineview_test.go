@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"charm.land/lipgloss/v2"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/pipeline"
@@ -206,7 +206,7 @@ func TestPipelineViewFits(t *testing.T) {
 				lines := f.render(width, height)
 				assert.LessOrEqual(t, len(lines), height)
 				for _, l := range lines {
-					assert.LessOrEqual(t, lipgloss.Width(l.paint(false)), width)
+					assert.LessOrEqual(t, timeline.Width(l.paint(false)), width)
 				}
 			}
 		}

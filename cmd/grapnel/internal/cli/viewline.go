@@ -6,8 +6,9 @@ import (
 	"time"
 	"unicode"
 
-	"charm.land/lipgloss/v2"
 	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 )
 
 // viewSpan is a part of a line with one colour: a mark of paint.go, or zero for none.
@@ -33,7 +34,7 @@ func newSpan(text string, mark rune) viewSpan {
 func (l viewLine) fit(width int) viewLine {
 	total := 0
 	for _, s := range l {
-		total += lipgloss.Width(s.text)
+		total += timeline.Width(s.text)
 	}
 	if total <= width {
 		return l
@@ -43,7 +44,7 @@ func (l viewLine) fit(width int) viewLine {
 	for _, s := range l {
 		var kept strings.Builder
 		for _, r := range s.text {
-			w := lipgloss.Width(string(r))
+			w := timeline.Width(string(r))
 			if w > left {
 				return append(out, viewSpan{strings.TrimRight(kept.String(), " ") + "…", s.mark})
 			}
@@ -73,7 +74,7 @@ func wrapLine(mark rune, text string, width int) (lines []viewLine) {
 	line := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	indent, empty := line+"  ", true
 	for word := range strings.FieldsSeq(text) {
-		if !empty && lipgloss.Width(line)+1+lipgloss.Width(word) > width {
+		if !empty && timeline.Width(line)+1+timeline.Width(word) > width {
 			lines = append(lines, viewLine{{line, mark}})
 			line, empty = indent, true
 		}
