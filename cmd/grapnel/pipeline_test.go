@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -53,10 +54,53 @@ hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: 
 `)
 			p.atTerminal()
 			p.expect("Is it good? [y/n] ")
+			assert.Contains(t, p.written(), "waiting after iteration 1 of 1")
+			assert.Contains(t, p.written(), "grapnel pipeline approve p --store=runs.db")
 			p.press("perhaps\r")
 			p.press(answer + "\r")
 			p.expect(want.says)
 			assert.Equal(t, want.code, p.code(), p.written())
+		})
+	}
+}
+
+// At a terminal, a view shows the session. Ctrl-C suspends the session; the view stays, and the cursor is visible again.
+func TestAPipelineAtATerminal(t *testing.T) {
+	t.Parallel()
+	const hide, show = "\x1b[?25l", "\x1b[?25h"
+	for _, kind := range []string{"xterm", "dumb"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			p := command(t, modelOf(t, `{"text": "not asked"}`), "pipeline", "start", "pipeline.yaml", "--store", "runs.db")
+			p.cmd.Env = append(p.cmd.Env, "TERM="+kind)
+			p.write("pipeline.yaml", `
+name: p
+stages:
+  - {name: first, command: {argv: ["true"]}, termination: {type: fixed, iterations: 2}}
+  - {name: second, command: {argv: [sleep, "600"]}, termination: {type: fixed, iterations: 1}}
+`)
+			p.atTerminal()
+			if kind == "dumb" {
+				p.expect("second 1: started")
+				assert.NotContains(t, p.written(), "\x1b")
+				p.signal(syscall.SIGKILL)
+				p.code()
+				return
+			}
+			p.expect("running iteration 1 of 1")
+			assert.Contains(t, p.written(), "done after 2 iterations")
+			p.press("\x03")
+			p.expect("suspended in iteration 1 of 1")
+			assert.Equal(t, 7, p.code(), p.written())
+			assert.Contains(t, p.written(), "Suspending")
+			assert.Greater(t, strings.LastIndex(p.written(), show), strings.LastIndex(p.written(), hide))
+
+			q := p.next("pipeline", "status", "p", "--watch", "--store", "runs.db")
+			q.atTerminal()
+			q.expect("suspended in iteration 1 of 1")
+			q.press("\x03")
+			assert.Equal(t, 130, q.code(), q.written())
+			assert.Greater(t, strings.LastIndex(q.written(), show), strings.LastIndex(q.written(), hide))
 		})
 	}
 }

@@ -42,7 +42,7 @@ so that it continues after a crash: start it again with the same name.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(p.newInit(), p.newCheck(), p.newGraph(), p.newDryRun())
+	c.AddCommand(p.newInit(), p.newCheck(), p.newGraph(), p.newDryRun(), p.newSchema())
 	for _, below := range []*cobra.Command{
 		p.newStart(), p.newStatus(), p.newAnswer(agent.Approve), p.newAnswer(agent.RejectAndContinue), p.newPause(), p.newResume(),
 		p.newAbort(), p.newList(), p.newLogs(), p.newRebuild(),
@@ -138,17 +138,22 @@ func sessionKey(dir string) string {
 }
 
 func (p *pipelines) newStatus() *cobra.Command {
-	var asJSON bool
+	var asJSON, watch bool
 	c := &cobra.Command{
 		Use:   "status SESSION",
 		Short: "Show what a session is doing, or how it has ended",
 		Long: `Show a session of this folder: its stage and iteration, the last decision, what its agents have used, and how it has ended.
-The records in the store are the truth; the files of the session are in .grapnel/pipelines/SESSION.`,
+The records in the store are the truth; the files of the session are in .grapnel/pipelines/SESSION. With --watch, a terminal
+shows the session until it has ended; elsewhere the events are written, as by "grapnel pipeline logs --follow".`,
 		Example: `  grapnel pipeline status friday
+  grapnel pipeline status friday --watch
   grapnel pipeline status friday --json | jq -r .stage`,
 		Args: oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+				if watch {
+					return p.watchStatus(c.Context(), k, about, asJSON)
+				}
 				status, err := pipeline.StatusOf(c.Context(), k.store, about)
 				if err != nil {
 					return err
@@ -160,7 +165,8 @@ The records in the store are the truth; the files of the session are in .grapnel
 			})
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "write it as a JSON object")
+	c.Flags().BoolVar(&asJSON, "json", false, "write it as a JSON object; with --watch, each event")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "show the session until it has ended")
 	return c
 }
 

@@ -52,6 +52,34 @@ given. A file that exists is not changed.`,
 	}
 }
 
+func (p *pipelines) newSchema() *cobra.Command {
+	var loop bool
+	c := &cobra.Command{
+		Use:   "schema",
+		Short: "Write the JSON Schema of pipeline files, for editors",
+		Long: `Write the JSON Schema of pipeline files, or of loop files. Editors with a YAML language server use it to complete and check
+keys if the first line of a pipeline is:
+
+  # yaml-language-server: $schema=` + pipeline.SchemaID + `
+
+and that of a loop:
+
+  # yaml-language-server: $schema=` + pipeline.LoopSchemaID,
+		Example: "  grapnel pipeline schema > pipeline.schema.json\n  grapnel pipeline schema --loop > pipeline-loop.schema.json",
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			schema := pipeline.Schema()
+			if loop {
+				schema = pipeline.LoopSchema()
+			}
+			_, err := p.std.out.Write(schema)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&loop, "loop", false, "write the schema of loop files")
+	return c
+}
+
 // whatRuns says what runs in the iterations of a stage.
 func whatRuns(s *pipeline.Stage) string {
 	switch {

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/action"
@@ -45,6 +46,9 @@ began: nothing that is done is done again.
 At a gate the session waits in its store. The command watches for the file, the command or the callback that the gate waits
 for; callbacks arrive at the port 8765 of this machine, or at another one if it is taken. "grapnel pipeline approve" and "reject"
 answer the gates of people. The deadline of a gate passes also while nothing runs.
+
+At a terminal the command shows the stages, the current iteration, the last hooks and what the session waits for, and asks about gates
+of people. Elsewhere, or with TERM=dumb, it writes a line for each event.
 
 The first SIGINT or SIGTERM suspends the session: agents stop after their step, commands end. The second cuts them off.
 Without an end the exit code is 7, or 6 when the session waits for a gate.`,
@@ -251,6 +255,7 @@ type sessionRun struct {
 	about durable.Run
 	names []string // of the pipelines
 	in    *input
+	view  *sessionView // nil when lines are written
 	// stop suspends the session. silence ends the question at the terminal, if there is one.
 	stop, silence func()
 
@@ -290,6 +295,11 @@ func (s *sessionRun) run(ctx context.Context) error {
 	defer stopClaiming()
 	s.in, s.stop, s.silence = newInput(s.std), stopClaiming, func() {}
 	defer func() { s.silence() }()
+	closeView, err := s.openView(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeView()
 	release := onSignal(func(before int, _ *signalError) bool {
 		switch before {
 		case 0:
@@ -301,7 +311,7 @@ func (s *sessionRun) run(ctx context.Context) error {
 			return false
 		}
 		return true
-	}, s.in.restore)
+	}, func() { s.in.restore(); s.showCursor() })
 	defer release()
 	var working sync.WaitGroup
 	working.Go(func() { _ = w.Run(claiming) }) // it returns nil
@@ -314,10 +324,37 @@ func (s *sessionRun) run(ctx context.Context) error {
 	w.Drain()
 	stopClaiming()
 	working.Wait()
+	s.silence()
+	closeView()
 	if broken {
 		return watching
 	}
 	return s.finish(context.WithoutCancel(ctx))
+}
+
+// openView begins to draw the view of the session, if standard output is a terminal. The returned func draws it a last time.
+func (s *sessionRun) openView(ctx context.Context) (closeView func(), err error) {
+	if s.asJSON || !isLive(s.std.out) {
+		return func() {}, nil
+	}
+	if s.view, err = newSessionView(ctx, s.std, s.kept, s.about); err != nil {
+		return nil, err
+	}
+	drawing, stop := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() { _ = s.view.run(drawing) }) // the session continues without its view
+	return func() {
+		stop()
+		done.Wait()
+		s.view.close(context.WithoutCancel(ctx))
+	}, nil
+}
+
+// showCursor shows the cursor that the view hides.
+func (s *sessionRun) showCursor() {
+	if s.view != nil {
+		s.view.showCursor()
+	}
 }
 
 // key returns the label of the workers of the session.
@@ -433,8 +470,12 @@ func (s *sessionRun) askPerson(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	for _, g := range openGates(status) {
-		for g.For == durable.WaitApproval {
+	gates := lo.Filter(openGates(status), func(g openGate, _ int) bool { return g.For == durable.WaitApproval })
+	if len(gates) > 0 && s.view != nil {
+		defer s.view.hold(ctx)()
+	}
+	for _, g := range gates {
+		for {
 			said, err := s.in.line(ctx, timeline.Clean(cmp.Or(g.Reason, "Go on?"))+" [y/n] ")
 			if errors.Is(err, errInterrupted) {
 				s.stop()
@@ -597,6 +638,10 @@ func (s *sessionRun) note(text string) { s.line(s.std.err, "grapnel: "+timeline.
 func (s *sessionRun) line(w io.Writer, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.view != nil {
+		s.view.above(func() { fmt.Fprintln(w, text) })
+		return
+	}
 	fmt.Fprintln(w, text)
 }
 
@@ -614,7 +659,7 @@ type sessionEvent struct {
 	Hook      string      `json:"hook"`
 }
 
-// writeEvent writes an event as a line.
+// writeEvent writes an event as a line, or updates the view.
 func (s *sessionRun) writeEvent(e durable.Event) error {
 	if s.asJSON {
 		object, err := events.Object(e)
@@ -622,6 +667,10 @@ func (s *sessionRun) writeEvent(e durable.Event) error {
 			s.line(s.std.out, string(object))
 		}
 		return err
+	}
+	if s.view != nil {
+		s.view.update()
+		return nil
 	}
 	var d sessionEvent
 	_ = json.Unmarshal(e.Data, &d) // events.Object checks it; what is missing is not shown

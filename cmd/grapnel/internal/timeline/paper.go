@@ -146,6 +146,9 @@ func wrapText(text string, width int) []string {
 	return strings.Split(b.String(), "\n")
 }
 
+// Width returns the number of columns of a text at a terminal.
+func Width(text string) int { return lipgloss.Width(text) }
+
 // shortenText returns a text of at most width columns.
 func shortenText(text string, width int) string {
 	if lipgloss.Width(text) <= width {

@@ -1,0 +1,311 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// SessionProgress is the status of a session with the state of all its stages and the last actions of its hooks.
+type SessionProgress struct {
+	Status
+
+	// Began is when the session was submitted. Ended is when it ended; zero before.
+	Began, Ended time.Time
+	// Idle says that no process executes the session or an iteration of it.
+	Idle bool
+	// Limits are those of the session.
+	Limits agent.Limits
+	// Stages are the stages of the pipeline in their order.
+	Stages []StageProgress
+	// Actions are the last actions of hooks in the order in which they began, at most twenty.
+	Actions []ActionProgress
+}
+
+// StageState is what a stage is doing, or how it has ended.
+type StageState string
+
+// The states of a stage.
+const (
+	StagePending  StageState = "pending"
+	StageRunning  StageState = "running"
+	StageComplete StageState = "complete"
+	StageFailed   StageState = "failed"
+)
+
+// StageProgress is the state of a stage.
+type StageProgress struct {
+	Name  string
+	State StageState
+	// Iteration is the current iteration, or the last one, and MaxIterations their maximum.
+	Iteration, MaxIterations int
+	// IterationBegan is when the current iteration began; zero while none runs. Steps are the steps of its agent so far.
+	IterationBegan time.Time
+	Steps          int
+	// Note says why the stage is complete or has failed. Before, it says when the stage will be complete.
+	Note string
+	// Parts are the stages of a parallel block.
+	Parts []StageProgress
+}
+
+// ActionProgress is an action of a hook.
+type ActionProgress struct {
+	// Hook is the name of the hook, and Point, Stage and Iteration are where it was called.
+	Hook      string
+	Point     hooks.PointName
+	Stage     string
+	Iteration int
+	// Began and Ended are when the action began and ended; zero if it has not ended.
+	Began, Ended time.Time
+	// Error is why the action has failed; empty for one that succeeded.
+	Error string
+}
+
+// A Tracker reads the progress of a session again and again, and each time only what is new in the store. It must not be used
+// concurrently.
+type Tracker struct {
+	store   durable.Store
+	session *session
+	id      agent.RunID
+
+	at             position
+	entries        int64 // the number of the last entry that was read
+	events         int64 // the number of the last event that was read
+	actions        []ActionProgress
+	names          []string // the names of the actions in the journal
+	iterationBegan time.Time
+	complete       map[string]stageEnd    // the stages that are complete
+	runs           map[string]agent.RunID // the runs of the stages of parallel blocks
+	parts          map[agent.RunID]*Tracker
+	last           SessionProgress
+}
+
+// stageEnd is how a stage was completed.
+type stageEnd struct {
+	iterations int
+	why        string
+}
+
+// NewTracker returns the tracker of a session from its run.
+func NewTracker(ctx context.Context, store durable.Store, about durable.Run) (*Tracker, error) {
+	if about.Kind != durable.KindPipeline {
+		return nil, fmt.Errorf("run %s is of kind %s and no session of a pipeline", about.ID, about.Kind)
+	}
+	s, err := readSession(ctx, store, about.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &Tracker{
+		store: store, session: s, id: about.ID, at: position{Phase: phaseOpen}, complete: map[string]stageEnd{},
+		runs: map[string]agent.RunID{}, parts: map[agent.RunID]*Tracker{},
+	}, nil
+}
+
+// Refresh returns the progress of the session now.
+func (t *Tracker) Refresh(ctx context.Context) (SessionProgress, error) {
+	if !t.last.Ended.IsZero() {
+		return t.last, nil
+	}
+	about, err := t.store.Run(ctx, t.id)
+	if err == nil {
+		err = t.readEntries(ctx, about)
+	}
+	if err == nil {
+		err = t.readEvents(ctx, about)
+	}
+	if err != nil {
+		return t.last, err
+	}
+	waits, err := t.store.Waits(ctx, t.id)
+	if err != nil {
+		return t.last, err
+	}
+	p := SessionProgress{Status: t.session.status(about, t.at), Began: about.Created, Limits: t.session.limits, Actions: slices.Clone(t.actions)}
+	p.WaitsFor = waitsFor(waits)
+	if about.Status.Ended() {
+		p.Ended = about.Updated
+	}
+	p.Idle = !isOwned(about)
+	for i := range t.session.Stages {
+		stage, err := t.stage(ctx, i, &p)
+		if err != nil {
+			return t.last, err
+		}
+		p.Stages = append(p.Stages, stage)
+	}
+	t.last = p
+	return p, nil
+}
+
+// isOwned reports whether a process has the lease of a run.
+func isOwned(about durable.Run) bool { return about.Owner != "" && about.Expires.After(time.Now()) }
+
+// actionPattern matches the names of actions in the journal: "action pipeline.p/check IterationComplete stage "work" iteration 2 7cda…".
+var actionPattern = regexp.MustCompile(`^action (\S+) (\w+)(?: stage "([^"]*)")?(?: iteration (\d+))?`)
+
+// maxActions is the maximum number of actions that a tracker keeps.
+const maxActions = 20
+
+// readEntries reads the new entries of the journal.
+func (t *Tracker) readEntries(ctx context.Context, about durable.Run) error {
+	if about.Entries == t.entries {
+		return nil
+	}
+	entries, err := t.store.Entries(ctx, t.id, t.entries)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		t.entries = e.Seq
+		if e.Kind == durable.EntryOnce || e.Kind == durable.EntryDone {
+			t.readAction(e)
+		}
+	}
+	if at, ok, err := lastPosition(entries); err != nil || ok {
+		t.at = at
+		return err
+	}
+	return nil
+}
+
+// readAction reads the start or the end of an action.
+func (t *Tracker) readAction(e durable.Entry) {
+	match := actionPattern.FindStringSubmatch(e.Key)
+	if match == nil {
+		return
+	}
+	i := slices.Index(t.names, e.Key)
+	if i < 0 {
+		iteration, _ := strconv.Atoi(match[4]) // zero without one
+		t.actions = append(t.actions, ActionProgress{Hook: match[1], Point: hooks.PointName(match[2]), Stage: match[3], Iteration: iteration, Began: e.At})
+		t.names = append(t.names, e.Key)
+		if len(t.names) > maxActions {
+			t.actions, t.names = t.actions[1:], t.names[1:]
+		}
+		i = len(t.names) - 1
+	}
+	if e.Kind == durable.EntryOnce {
+		t.actions[i].Began, t.actions[i].Ended = e.At, time.Time{} // it may have begun again after a crash
+		return
+	}
+	var result struct {
+		Fault *struct {
+			Text string `json:"text"`
+		} `json:"fault"`
+	}
+	t.actions[i].Ended = e.At
+	if json.Unmarshal(e.Data, &result) == nil && result.Fault != nil {
+		t.actions[i].Error = cmp.Or(result.Fault.Text, "failed")
+	}
+}
+
+// eventPage is the number of events that are read at once.
+const eventPage = 500
+
+// readEvents reads the new events.
+func (t *Tracker) readEvents(ctx context.Context, about durable.Run) error {
+	for t.events < about.Events {
+		page, err := t.store.Events(ctx, t.id, t.events, eventPage)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, e := range page {
+			t.events = e.Seq
+			t.readEvent(e)
+		}
+	}
+	return nil
+}
+
+func (t *Tracker) readEvent(e durable.Event) {
+	var d eventData
+	if !strings.HasPrefix(e.Name, "pipeline.") || json.Unmarshal(e.Data, &d) != nil {
+		return
+	}
+	switch e.Name {
+	case eventIterationStart:
+		t.iterationBegan = e.At
+		delete(t.complete, d.Stage)
+	case eventStageRestart:
+		delete(t.complete, d.Stage)
+	case eventStageStart:
+		t.runs[d.Stage] = d.Run
+	case eventStageComplete:
+		t.complete[d.Stage] = stageEnd{d.Iteration, d.Why}
+	}
+}
+
+// stage returns the state of a stage. It adds the status of the parts of a running block to p.
+func (t *Tracker) stage(ctx context.Context, i int, p *SessionProgress) (StageProgress, error) {
+	s := &t.session.Stages[i]
+	out := StageProgress{Name: s.Name, State: StagePending, MaxIterations: s.maximum(), Note: s.Ends()}
+	end, complete := t.complete[s.Name]
+	current := i == t.at.Stage && t.at.Phase != phaseOpen
+	switch {
+	case complete && (i < t.at.Stage || current):
+		out.State, out.Iteration, out.Note = StageComplete, end.iterations, end.why
+	case current && !p.Ended.IsZero():
+		out.State, out.Iteration, out.Note = StageFailed, t.at.Iteration, p.Error
+	case current:
+		out.State, out.Iteration = StageRunning, t.at.Iteration
+		if t.at.Phase == phaseRun {
+			out.IterationBegan = t.iterationBegan
+			child, err := t.store.Run(ctx, t.at.Child)
+			if err != nil {
+				return out, err
+			}
+			if child.Kind == durable.KindAgent {
+				out.Steps = child.Steps
+			}
+			p.Idle = p.Idle && !isOwned(child)
+		}
+	}
+	for k := range s.Parallel {
+		part, err := t.part(ctx, &s.Parallel[k], out.State, p)
+		if err != nil {
+			return out, err
+		}
+		out.Parts = append(out.Parts, part)
+	}
+	return out, nil
+}
+
+// part returns the state of a stage of a parallel block, whose state is given.
+func (t *Tracker) part(ctx context.Context, s *Stage, block StageState, p *SessionProgress) (StageProgress, error) {
+	out := StageProgress{Name: s.Name, State: StagePending, MaxIterations: s.maximum(), Note: s.Ends()}
+	id := t.runs[s.Name]
+	if id == "" || block == StagePending {
+		return out, nil
+	}
+	if t.parts[id] == nil {
+		about, err := t.store.Run(ctx, id)
+		if err != nil {
+			return out, err
+		}
+		if t.parts[id], err = NewTracker(ctx, t.store, about); err != nil {
+			return out, err
+		}
+	}
+	below, err := t.parts[id].Refresh(ctx)
+	if err != nil || len(below.Stages) == 0 {
+		return out, err
+	}
+	if slices.Contains(t.at.Children, id) {
+		p.Parts = append(p.Parts, below.Status)
+		p.Idle = p.Idle && below.Idle
+	}
+	p.Actions = append(p.Actions, below.Actions...)
+	slices.SortStableFunc(p.Actions, func(a, b ActionProgress) int { return a.Began.Compare(b.Began) })
+	p.Actions = p.Actions[max(0, len(p.Actions)-maxActions):]
+	return below.Stages[0], nil
+}
