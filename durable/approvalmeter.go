@@ -30,15 +30,18 @@ func NewApprovalMeter(store Waiting, p metric.MeterProvider) *ApprovalMeter {
 	if x, ok := store.(*encrypted); ok {
 		store = x.Store // only times are read, which are not encrypted
 	}
-	m := &ApprovalMeter{store: store}
-	m.age, _ = p.Meter(semconv.Scope, metric.WithInstrumentationVersion(version.Read())).Float64Gauge(semconv.MetricApprovalAge, metric.WithUnit("s"),
-		metric.WithDescription("How long the oldest open approval, call in doubt or request for input has waited for a person.")) // fails only for invalid names
-	return m
+	meter := p.Meter(semconv.Scope, metric.WithInstrumentationVersion(version.Read()))
+	age, _ := meter.Float64Gauge(semconv.MetricApprovalAge, metric.WithUnit("s"), // fails only for invalid names
+		metric.WithDescription("How long the oldest open approval, call in doubt or request for input has waited for a person."))
+	return &ApprovalMeter{store, age}
 }
 
 // Measure records the age of the oldest open wait of each kind that people answer; zero when there is none. It reads one
-// wait per kind, by an index.
+// wait per kind, by an index, and nothing while no provider collects the gauge.
 func (m *ApprovalMeter) Measure(ctx context.Context) error {
+	if !m.age.Enabled(ctx) {
+		return nil
+	}
 	for _, kind := range peopleKinds {
 		oldest, err := m.store.OpenWaits(ctx, WaitFilter{Kinds: []WaitKind{kind}, Limit: 1})
 		if err != nil {

@@ -81,7 +81,8 @@ func TestApprovalMeter(t *testing.T) {
 	assert.Zero(t, ages["input"])
 
 	ctx, cancel := context.WithCancelCause(t.Context())
-	broken := durable.NewApprovalMeter(brokenWaits{store}, nil)
+	require.NoError(t, durable.NewApprovalMeter(brokenWaits{store}, nil).Measure(ctx), "without a provider nothing is read")
+	broken := durable.NewApprovalMeter(brokenWaits{store}, sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())))
 	broken.Run(ctx, func(err error) { cancel(err) })
 	require.ErrorIs(t, context.Cause(ctx), errBrokenWaits)
 }

@@ -92,7 +92,8 @@ func NewWorker(store Store, o WorkerOptions) (*Worker, error) {
 		o.Observe = func(WorkerEvent) {}
 	}
 	return &Worker{
-		store: store, options: o, owner: owner, metrics: newWorkerMetrics(o.Meters), approvals: NewApprovalMeter(store, o.Meters), state: WorkerStopped, free: make(chan struct{}, 1),
+		store: store, options: o, owner: owner, metrics: newWorkerMetrics(o.Meters), approvals: NewApprovalMeter(store, o.Meters),
+		state: WorkerStopped, free: make(chan struct{}, 1),
 		active: map[agent.RunID]Activity{}, clock: clockWatch{now: time.Now},
 	}, nil
 }

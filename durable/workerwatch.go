@@ -73,8 +73,8 @@ const (
 	unservedAfter = 70 * time.Second
 )
 
-// measureQueues records how the queues are served and how long people have been waited for, and reports those that no worker serves. Those that it has measured the last
-// time and that no longer exist are empty.
+// measureQueues records how the queues are served and how long people have left waits unanswered, and reports the queues that no
+// worker serves. Those that it has measured the last time and that no longer exist are empty.
 func (w *Worker) measureQueues(ctx context.Context, queues []Needs) error {
 	now, before := time.Now(), w.queues
 	keys := make([]Key, 0, len(queues))

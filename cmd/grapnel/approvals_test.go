@@ -85,7 +85,9 @@ func TestTwoPeopleApprove(t *testing.T) {
 	assert.Equal(t, 1, q.run(), "the name beside the identity does not count")
 	assert.Contains(t, strings.Join(strings.Fields(q.written()), " "), me.Username+" has approved it already")
 
-	server := p.next("approvals", "serve", "--people", "people.yaml").start()
+	server := p.next("approvals", "serve", "--people", "people.yaml")
+	server.cmd.Env = append(server.cmd.Env, "OTEL_METRICS_EXPORTER=console")
+	server.start()
 	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/approvals/`)
 	server.expect("/approvals/sign-in?token=")
 	inbox := address.FindString(server.written())
@@ -133,6 +135,7 @@ func TestTwoPeopleApprove(t *testing.T) {
 	server.code()
 	assert.NotContains(t, server.written(), token)
 	assert.Contains(t, server.written(), "approval: refused")
+	assert.Contains(t, server.written(), "grapnel.approval.age", "operators are told while no person answers")
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, 0, p.code(), p.written())
 }
