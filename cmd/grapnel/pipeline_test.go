@@ -104,3 +104,23 @@ stages:
 		})
 	}
 }
+
+// What was typed while the view was drawn is no answer to a gate.
+func TestTypedBeforeAGate(t *testing.T) {
+	t.Parallel()
+	p := command(t, modelOf(t, `{"text": "not asked"}`), "pipeline", "start", "pipeline.yaml", "--store", "runs.db")
+	p.write("pipeline.yaml", `
+name: p
+stages: [{name: a, command: {argv: [sh, -c, 'until test -e typed; do sleep 0.01; done']}, termination: {type: fixed, iterations: 1}}]
+hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: true}}
+`)
+	p.atTerminal()
+	p.expect("running iteration 1 of 1")
+	p.press("y\r")
+	p.expect("y\r\n") // it waits in the terminal
+	p.write("typed", "")
+	p.expect("Is it good? [y/n] ")
+	p.press("n\r")
+	p.expect("session ended: aborted")
+	assert.Equal(t, 3, p.code(), p.written())
+}

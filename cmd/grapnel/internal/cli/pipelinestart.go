@@ -475,6 +475,8 @@ func (s *sessionRun) askPerson(ctx context.Context) {
 		defer s.view.hold(ctx)()
 	}
 	for _, g := range gates {
+		s.in.keys.forget(s.in.std.in) // earlier input does not answer this question
+		s.in.renew()
 		for {
 			said, err := s.in.line(ctx, timeline.Clean(cmp.Or(g.Reason, "Go on?"))+" [y/n] ")
 			if errors.Is(err, errInterrupted) {

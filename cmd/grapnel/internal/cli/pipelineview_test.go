@@ -2,15 +2,21 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
@@ -244,4 +250,78 @@ func TestScreen(t *testing.T) {
 	height = 1
 	s.erase()
 	assert.Equal(t, "\x1b[1A"+clearBelow, written())
+}
+
+// newTestView returns the view of a session that no process runs, and what it has written since the last call of written.
+func newTestView(t *testing.T) (v *sessionView, written func() string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "p.yaml")
+	const text = "name: p\nstages: [{name: a, command: {argv: ['true']}, termination: {type: fixed, iterations: 1}}]"
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	p, err := pipeline.Load(path, pipeline.LoadOptions{})
+	require.NoError(t, err)
+	job, err := p.Job(pipeline.SessionOptions{Name: "p", Dir: t.TempDir()})
+	require.NoError(t, err)
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, store.Close()) })
+	runs, err := store.Submit(t.Context(), job)
+	require.NoError(t, err)
+	tracker, err := pipeline.NewTracker(t.Context(), store, runs[0])
+	require.NoError(t, err)
+	var out bytes.Buffer
+	v = &sessionView{
+		updates: make(chan struct{}, 1), tracker: tracker,
+		screen: screen{out: &out, size: func() (int, int) { return 80, 24 }},
+	}
+	return v, func() string {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		defer out.Reset()
+		return out.String()
+	}
+}
+
+// While a question is asked, nothing is drawn, and the cursor is visible. Afterwards the view is drawn below the question.
+func TestSessionViewHold(t *testing.T) {
+	v, written := newTestView(t)
+	refresh := func() {
+		ended, err := v.refresh(t.Context())
+		require.NoError(t, err)
+		assert.False(t, ended)
+	}
+	refresh()
+	assert.Contains(t, written(), "p: ")
+	release := v.hold(t.Context())
+	assert.True(t, strings.HasSuffix(written(), showCursor))
+	refresh()
+	v.above(func() { v.screen.out.Write([]byte("a note\n")) }) //nolint:errcheck // a buffer
+	assert.Equal(t, "a note\n", written(), "a note is all that is written")
+	release()
+	assert.True(t, strings.HasPrefix(written(), hideCursor+"p: "), "what was written before stays")
+	v.above(func() { v.screen.out.Write([]byte("a note\n")) }) //nolint:errcheck // a buffer
+	assert.Regexp(t, `^\x1b\[3A\r\x1b\[Ja note\n\x1b\[\?25lp: `, written(), "the note is above the view")
+	v.close(t.Context())
+	assert.True(t, strings.HasSuffix(written(), showCursor))
+	refresh()
+	v.close(t.Context())
+	assert.Empty(t, written())
+}
+
+// The view can be used while it is drawn.
+func TestSessionViewConcurrently(t *testing.T) {
+	v, written := newTestView(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var drawing sync.WaitGroup
+	drawing.Go(func() { assert.ErrorIs(t, v.run(ctx), context.Canceled) })
+	for range 50 {
+		v.update()
+		v.above(func() {})
+		v.hold(ctx)()
+	}
+	cancel()
+	drawing.Wait()
+	v.close(t.Context())
+	text := written()
+	assert.Greater(t, strings.LastIndex(text, showCursor), strings.LastIndex(text, hideCursor))
 }
