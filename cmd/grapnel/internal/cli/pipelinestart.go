@@ -30,7 +30,7 @@ import (
 )
 
 // sessionDemand is the demand of the runs of a session, so that only workers of its folder claim them.
-const sessionDemand = "grapnel.session"
+const sessionDemand = "pipeline.session.key"
 
 func (p *pipelines) newStart() *cobra.Command {
 	var session string
