@@ -56,6 +56,9 @@ func (l *loader) unknownPoint(kind Kind, name string) string {
 	if name == "SessionEnd" {
 		return fmt.Sprintf("%q is unknown: use ConversationEnd, or SessionComplete (of a pipeline)", name)
 	}
+	if at, ok := hooks.PointNamed(name); ok && !kind.fires(at) {
+		return fmt.Sprintf("%s does not fire in a %s: put its rules in a policy of the agent", at, kind)
+	}
 	return yamlfile.Unknown("point of a "+kind.String(), name, pointNames(kind))
 }
 

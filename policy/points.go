@@ -203,15 +203,20 @@ func pointNamed(kind Kind, name string) *point {
 	if also, ok := aliases[kind][name]; ok {
 		return pointOf(also)
 	}
-	if own, ok := hooks.PointNamed(name); ok {
+	if own, ok := hooks.PointNamed(name); ok && kind.fires(own) {
 		return pointOf(own)
 	}
 	return nil
 }
 
+// fires reports whether a point fires where files of the kind apply. Only pipelines fire the points in their files.
+func (k Kind) fires(name hooks.PointName) bool {
+	return k != Pipelines || pointOf(name).source == ofPipelines
+}
+
 // pointNames returns all names of points in a kind of file.
 func pointNames(kind Kind) []string {
-	own := lo.Map(points(), func(p *point, _ int) string { return string(p.name) })
+	own := lo.FilterMap(points(), func(p *point, _ int) (string, bool) { return string(p.name), kind.fires(p.name) })
 	return append(own, lo.Keys(aliases[kind])...)
 }
 
