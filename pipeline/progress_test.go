@@ -43,7 +43,7 @@ func TestProgress(t *testing.T) {
 	require.NoError(t, err)
 	tracker := b.tracker(about)
 	p := b.progress(tracker)
-	assert.Equal(t, []string{"plan running 1 iterations", "work pending 1 iterations"}, stagesOf(p.Stages))
+	assert.Equal(t, []string{"plan running 1 iteration", "work pending 1 iteration"}, stagesOf(p.Stages))
 	assert.Equal(t, 1, p.Stages[0].Iteration)
 	assert.True(t, p.Stages[0].IterationBegan.IsZero(), "no iteration runs")
 	assert.True(t, p.Idle)
@@ -57,7 +57,7 @@ func TestProgress(t *testing.T) {
 	require.NoError(t, durable.Approve(t.Context(), b.store, id, p.WaitsFor[0].Wait, agent.Approval{Verdict: agent.Approve, By: "me"}))
 	require.NoError(t, b.parking().ExecuteReady(t.Context()))
 	p = b.progress(tracker)
-	assert.Equal(t, []string{"plan complete 1 iterations", "work complete 1 iterations"}, stagesOf(p.Stages))
+	assert.Equal(t, []string{"plan complete 1 iteration", "work complete 1 iteration"}, stagesOf(p.Stages))
 	assert.Equal(t, pipeline.Completed, p.Reason)
 	assert.False(t, p.Ended.IsZero())
 	assert.Empty(t, p.WaitsFor)
@@ -77,7 +77,7 @@ stages:
   - {name: last, command: {argv: ["true"]}, termination: {type: fixed, iterations: 1}}
 hooks: {on_error: {id: tell, type: shell, command: exit 4, await: true}}
 `)
-	assert.Equal(t, []string{"both pending when all of its stages have ended", "a pending 1 iterations", "b pending 2 iterations", "last pending 1 iterations"},
+	assert.Equal(t, []string{"both pending when all of its stages have ended", "a pending 1 iteration", "b pending 2 iterations", "last pending 1 iteration"},
 		stagesOf(b.progress(b.tracker(run)).Stages))
 	require.NoError(t, b.worker().ExecuteReady(t.Context()))
 	p := b.progress(b.tracker(run))

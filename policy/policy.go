@@ -141,6 +141,8 @@ type Rule struct {
 	// approve. Anyone may answer if both are empty.
 	Approvers []string `json:"approvers,omitempty"`
 	Quorum    int      `json:"quorum,omitempty"`
+	// CallbackPort is the port at which its callback should arrive; zero for any, and for rules without a callback.
+	CallbackPort int `json:"callback_port,omitempty"`
 	// Mode is enforce, shadow, waived, or observe for a rule that only observes.
 	Mode     string  `json:"mode"`
 	Waiver   *Waiver `json:"waiver,omitempty"`
@@ -181,7 +183,7 @@ func (r *rule) publicRule() Rule {
 		out.Action = r.kind
 	}
 	if gate, ok := r.act.(action.Gate); ok {
-		out.Approvers, out.Quorum = slices.Clone(gate.Approvers), gate.Quorum
+		out.Approvers, out.Quorum, out.CallbackPort = slices.Clone(gate.Approvers), gate.Quorum, gate.Port
 	}
 	return out
 }

@@ -44,8 +44,8 @@ func (p *pipelines) newStart() *cobra.Command {
 began: nothing that is done is done again.
 
 At a gate the session waits in its store. The command watches for the file, the command or the callback that the gate waits
-for; callbacks arrive at the port 8765 of this machine, or at another one if it is taken. "grapnel pipeline approve" and "reject"
-answer the gates of people. The deadline of a gate passes also while nothing runs.
+for. Callbacks arrive on this machine at the first callback_port of a webhook, at 8765 if there is none, or at another port if that
+is taken. "grapnel pipeline approve" and "reject" answer the gates of people. The deadline of a gate passes also while nothing runs.
 
 At a terminal the command shows the stages, the current iteration, the last hooks and what the session waits for, and asks about gates
 of people. Elsewhere, or with TERM=dumb, it writes a line for each event.
@@ -96,6 +96,9 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 	if err != nil {
 		return &usageError{err}
 	}
+	if look.port, err = callbackPort(loaded); err != nil {
+		return err
+	}
 	job, err := loaded.Job(pipeline.SessionOptions{
 		Inputs: given, Name: name, Dir: dir, Demands: map[string]string{sessionDemand: sessionKey(dir)}, By: identityName(), IdempotencyKey: "session " + sessionKey(dir),
 	})
@@ -131,6 +134,22 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 	})
 }
 
+// defaultCallbackPort is the port where callbacks arrive unless a hook names another one.
+const defaultCallbackPort = 8765
+
+// callbackPort returns the port that the hooks of a pipeline name for callbacks: the first one that is not the default.
+func callbackPort(p *pipeline.Pipeline) (int, error) {
+	plan, err := p.Plan(pipelineHost(), pipeline.SessionOptions{})
+	for _, s := range plan {
+		for _, r := range s.Hooks {
+			if r.CallbackPort != 0 && r.CallbackPort != defaultCallbackPort {
+				return r.CallbackPort, nil
+			}
+		}
+	}
+	return defaultCallbackPort, err
+}
+
 // runSession runs a session whose lock this process has.
 func (p *pipelines) runSession(ctx context.Context, k *kept, about durable.Run, look sessionLook) error {
 	names, err := pipeline.SessionNames(ctx, k.store, about.ID)
@@ -148,6 +167,7 @@ type sessionLook struct {
 	dir            string
 	asJSON, noWait bool
 	redo           bool
+	port           int // where callbacks should arrive; zero for the default
 }
 
 func (l *sessionLook) register(c *cobra.Command) {
@@ -376,7 +396,7 @@ func (s *sessionRun) watchGates(ctx context.Context, owner string) (watch func(c
 	path := filepath.Join(s.dir, callbackFile)
 	before, _ := os.ReadFile(path) // there is none at first
 	var listener net.Listener
-	for _, address := range []string{strings.TrimSpace(string(before)), "127.0.0.1:8765", "127.0.0.1:0"} {
+	for _, address := range []string{strings.TrimSpace(string(before)), fmt.Sprintf("127.0.0.1:%d", cmp.Or(s.port, defaultCallbackPort)), "127.0.0.1:0"} {
 		if address == "" {
 			continue
 		}

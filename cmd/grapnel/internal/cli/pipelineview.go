@@ -212,13 +212,10 @@ func (f *sessionFrame) runningText(s pipeline.StageProgress) string {
 
 // untilComplete says when a stage will be complete.
 func untilComplete(s pipeline.StageProgress) string {
-	switch {
-	case len(s.Parts) > 0:
+	if len(s.Parts) > 0 {
 		return fmt.Sprintf("%d stages at the same time", len(s.Parts))
-	case strings.HasSuffix(s.Note, " iterations") && !strings.Contains(s.Note, ","):
-		return plural(s.MaxIterations, "iteration")
 	}
-	return strings.Replace(s.Note, " 1 times in a row", "", 1)
+	return s.Note
 }
 
 // waitsIn reports whether the session waits for a gate in a stage.
@@ -230,16 +227,16 @@ func (f *sessionFrame) waitsIn(stage string) bool {
 
 // afterIterations says after how many iterations a stage was complete, and why.
 func afterIterations(s pipeline.StageProgress) string {
-	counted := fmt.Sprintf("%d iterations", s.Iteration)
+	counted := plural(s.Iteration, "iteration")
 	switch {
 	case len(s.Parts) > 0:
 		return ""
 	case s.Note == counted:
-		return " after " + plural(s.Iteration, "iteration")
+		return " after " + counted
 	case s.Iteration == 0:
 		return ", " + s.Note
 	}
-	return " after " + plural(s.Iteration, "iteration") + ", " + s.Note
+	return " after " + counted + ", " + s.Note
 }
 
 // fewerStages replaces at least a number of lines by one: those of complete stages, then those of stages that have not begun.

@@ -38,13 +38,13 @@ func runningSession() *sessionFrame {
 		Began: ago(75), Limits: agent.Limits{Steps: 200, Cost: 5},
 		Stages: []pipeline.StageProgress{
 			{Name: "plan", State: pipeline.StageComplete, Iteration: 2, MaxIterations: 25, Note: "decided: the plan is complete"},
-			{Name: "work", State: pipeline.StageComplete, Iteration: 1, MaxIterations: 1, Note: "1 iterations"},
+			{Name: "work", State: pipeline.StageComplete, Iteration: 1, MaxIterations: 1, Note: "1 iteration"},
 			{Name: "checks", State: pipeline.StageRunning, Note: "when all of its stages have ended", Parts: []pipeline.StageProgress{
 				{Name: "lint", State: pipeline.StageComplete, Iteration: 2, MaxIterations: 2, Note: "2 iterations"},
 				{Name: "test", State: pipeline.StageRunning, Iteration: 3, MaxIterations: 25, IterationBegan: ago(4.5), Steps: 6},
 			}},
-			{Name: "publish", State: pipeline.StagePending, MaxIterations: 1, Note: "1 iterations"},
-			{Name: "announce", State: pipeline.StagePending, MaxIterations: 25, Note: "until it decides to stop 1 times in a row, at most 25 iterations"},
+			{Name: "publish", State: pipeline.StagePending, MaxIterations: 1, Note: "1 iteration"},
+			{Name: "announce", State: pipeline.StagePending, MaxIterations: 25, Note: "until it decides to stop, at most 25 iterations"},
 		},
 		Actions: []pipeline.ActionProgress{
 			{Hook: "pipeline.release/SessionStart-1", Point: hooks.SessionStart, Stage: "plan", Began: ago(75), Ended: ago(74.75)},
