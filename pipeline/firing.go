@@ -65,6 +65,7 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 func (m *machine) firePoint(
 	ctx context.Context, scope *hooks.RunScope, at firingAt, about hooks.Pipeline,
 ) (after agent.State, stop *agent.Signal, err error) {
+	ctx = context.WithValue(ctx, spawningKey{}, spawning{m.at.Round, m.limitsLeft()})
 	ctx, cancel := context.WithCancelCause(action.WithDepth(ctx, m.depth))
 	defer cancel(nil)
 	place := &gatePlace{run: scope.Run(), host: m.options.GateHost, waits: m.waits, now: m.now(), cancel: cancel}

@@ -33,3 +33,19 @@ func TestTimeAtGatesDoesNotCount(t *testing.T) {
 	m.at.Waited = 100 * time.Minute
 	assert.Equal(t, "the time limit of 1h0m0s is reached", m.limitReached())
 }
+
+// A limit that is used up is not taken for no limit.
+func TestUsedUpLimitsStayLimits(t *testing.T) {
+	m := &machine{session: &session{
+		Pipeline: &Pipeline{Definition: Definition{Stages: []Stage{{MaxCost: 2}}}}, limits: agent.Limits{Steps: 3, Tokens: 10, Cost: 5, Time: time.Hour},
+	}}
+	m.at.Began, m.at.Before.At = time.Now(), time.Now()
+	m.at.Spent = spending{Steps: 1, Tokens: 4, Cost: 0.5}
+	left := m.limitsLeft()
+	assert.Equal(t, []any{2, int64(6), 1.5}, []any{left.Steps, left.Tokens, left.Cost})
+	m.at.Spent = spending{Steps: 3, Tokens: 12, Cost: 6}
+	left = m.limitsLeft()
+	assert.Equal(t, []any{1, int64(1), leastCost}, []any{left.Steps, left.Tokens, left.Cost})
+	m.limits, m.Stages[0].MaxCost = agent.Limits{}, 0
+	assert.Zero(t, m.limitsLeft())
+}

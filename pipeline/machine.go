@@ -462,30 +462,38 @@ func (m *machine) stageOver() string {
 	return ""
 }
 
-// limitsLeft returns the limits of an iteration. It is called after limitReached.
+// limitsLeft returns the limits of what begins now. Nothing of them is zero, which would be no limit, where something is used up.
 func (m *machine) limitsLeft() agent.Limits {
-	left := m.limits
-	if left.Steps > 0 {
-		left.Steps -= m.at.Spent.Steps
-	}
-	if left.Tokens > 0 {
-		left.Tokens -= m.at.Spent.Tokens
-	}
-	if left.Cost > 0 {
-		left.Cost -= m.at.Spent.Cost
-	}
-	if left.Time > 0 {
-		left.Time = max(left.Time-(time.Since(m.at.Began)-m.at.Waited), time.Millisecond)
-	}
-	s := m.stage()
+	s, used := m.limits, m.at.Spent
 	cost, t := m.stageUsed()
-	if over := s.MaxCost - cost; s.MaxCost > 0 && (left.Cost == 0 || over < left.Cost) {
-		left.Cost = over
+	return agent.Limits{
+		Steps:  lowest(remaining(s.Steps, used.Steps, 1)),
+		Tokens: lowest(remaining(s.Tokens, used.Tokens, 1)),
+		Cost:   lowest(remaining(s.Cost, used.Cost, leastCost), remaining(m.stage().MaxCost, cost, leastCost)),
+		Time: lowest(remaining(s.Time, time.Since(m.at.Began)-m.at.Waited, time.Millisecond),
+			remaining(m.stage().MaxTime, t, time.Millisecond)),
 	}
-	if over := max(s.MaxTime-t, time.Millisecond); s.MaxTime > 0 && (left.Time == 0 || over < left.Time) {
-		left.Time = over
+}
+
+// leastCost is the cost, in US dollars, that a used-up limit leaves.
+const leastCost = 1e-9
+
+// remaining returns what remains of a limit, and at least the least; zero for no limit.
+func remaining[T int | int64 | float64 | time.Duration](limit, used, least T) T {
+	if limit <= 0 {
+		return 0
 	}
-	return left
+	return max(limit-used, least)
+}
+
+// lowest returns the lowest limit; zero is none.
+func lowest[T int | int64 | float64 | time.Duration](limits ...T) (low T) {
+	for _, l := range limits {
+		if l > 0 && (low == 0 || l < low) {
+			low = l
+		}
+	}
+	return low
 }
 
 // plus returns the sum of both.

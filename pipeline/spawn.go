@@ -28,31 +28,44 @@ type spawner struct{ m *machine }
 
 var _ action.Spawner = spawner{}
 
-// Spawn starts a pipeline and returns its output, or an empty one if the rule does not await it.
-func (s spawner) Spawn(ctx context.Context, start action.SpawnStart) mo.Result[string] {
-	place, awaited := parking.From(ctx).(*gatePlace)
-	if !awaited {
-		return mo.TupleToResult("", s.m.submitChild(ctx, start))
-	}
-	return mo.TupleToResult(s.m.awaitSpawned(ctx, place, start))
+// spawning is the part of a position that pipelines need that hooks start at a firing. An action that is not awaited needs it
+// while the position changes.
+type spawning struct {
+	round  int
+	limits agent.Limits
 }
 
-// spawnID identifies a pipeline that a hook starts, in the run of the session.
-func (m *machine) spawnID(s action.SpawnStart) string {
+type spawningKey struct{}
+
+// Spawn starts a pipeline and returns its output, or an empty one if the rule does not await it.
+func (s spawner) Spawn(ctx context.Context, start action.SpawnStart) mo.Result[string] {
+	at, firing := ctx.Value(spawningKey{}).(spawning)
+	if !firing {
+		return mo.Err[string](errors.New("pipelines are only started while a point fires"))
+	}
+	place, awaited := parking.From(ctx).(*gatePlace)
+	if !awaited {
+		return mo.TupleToResult("", s.m.submitChild(ctx, at, start))
+	}
+	return mo.TupleToResult(s.m.awaitSpawned(ctx, place, at, start))
+}
+
+// id identifies a pipeline that a hook starts, in the run of the session.
+func (at spawning) id(s action.SpawnStart) string {
 	id := fmt.Sprintf("spawn %s %s/%d by %s, attempt %d", s.Point, s.Run.Stage, s.Run.Iteration, s.Hook, s.Attempt)
-	if m.at.Round > 0 {
-		id += fmt.Sprintf(", round %d", m.at.Round)
+	if at.round > 0 {
+		id += fmt.Sprintf(", round %d", at.round)
 	}
 	return id
 }
 
 // submitChild starts a pipeline that no rule awaits.
-func (m *machine) submitChild(ctx context.Context, start action.SpawnStart) error {
-	job, err := m.spawnJob(start)
+func (m *machine) submitChild(ctx context.Context, at spawning, start action.SpawnStart) error {
+	job, err := m.spawnJob(at, start)
 	if err != nil {
 		return err
 	}
-	job.IdempotencyKey = string(m.about.ID) + " " + m.spawnID(start)
+	job.IdempotencyKey = string(m.about.ID) + " " + at.id(start)
 	if len(job.IdempotencyKey) > maxKey {
 		return fmt.Errorf("the names of stage, hook and point have more than %d bytes together", maxKey)
 	}
@@ -63,8 +76,8 @@ func (m *machine) submitChild(ctx context.Context, start action.SpawnStart) erro
 const maxKey = 256
 
 // awaitSpawned returns the output of a pipeline, or ends the firing until it has one.
-func (m *machine) awaitSpawned(ctx context.Context, place *gatePlace, start action.SpawnStart) (string, error) {
-	id := m.spawnID(start)
+func (m *machine) awaitSpawned(ctx context.Context, place *gatePlace, at spawning, start action.SpawnStart) (string, error) {
+	id := at.id(start)
 	for _, w := range place.waits {
 		if w.ID != id {
 			continue
@@ -83,7 +96,7 @@ func (m *machine) awaitSpawned(ctx context.Context, place *gatePlace, start acti
 		}
 		return "", err
 	}
-	job, err := m.spawnJob(start)
+	job, err := m.spawnJob(at, start)
 	if err != nil {
 		return "", err
 	}
@@ -108,7 +121,7 @@ func (m *machine) outputOf(ctx context.Context, child durable.Run) (string, erro
 }
 
 // spawnJob returns the job of a pipeline that a hook starts.
-func (m *machine) spawnJob(start action.SpawnStart) (durable.Job, error) {
+func (m *machine) spawnJob(at spawning, start action.SpawnStart) (durable.Job, error) {
 	src, ok := m.source.Pipelines[start.Pipeline]
 	if !ok {
 		return durable.Job{}, fmt.Errorf("the session has no pipeline %q", start.Pipeline)
@@ -122,12 +135,12 @@ func (m *machine) spawnJob(start action.SpawnStart) (durable.Job, error) {
 	if start.Attempt > 1 {
 		name += fmt.Sprintf("-%d", start.Attempt)
 	}
-	if m.at.Round > 0 {
-		name += fmt.Sprintf("-round-%d", m.at.Round)
+	if at.round > 0 {
+		name += fmt.Sprintf("-round-%d", at.round)
 	}
 	dir := filepath.Join(m.dir, "children", start.Run.Stage, name)
 	job, err := p.Job(SessionOptions{
-		Name: childName(m.name, name), Dir: dir, Workspace: m.workspace, Demands: m.about.Demands, Limits: m.limitsLeft(), By: m.about.By,
+		Name: childName(m.name, name), Dir: dir, Workspace: m.workspace, Demands: m.about.Demands, Limits: at.limits, By: m.about.By,
 		Inputs: start.Inputs, depth: start.Depth,
 	})
 	job.Parent, job.Root, job.Priority = m.about.ID, m.about.Root, m.about.Priority
