@@ -77,14 +77,33 @@ func (p *gatePlace) wait(waits ...durable.Wait) error {
 	return errParked
 }
 
-// timeAtGates returns how long a session has waited for the gates among its waits.
-func timeAtGates(waits []durable.Wait, now time.Time) (waited time.Duration) {
-	for _, w := range waits {
-		if w.Kind != durable.WaitChild {
-			waited = max(waited, now.Sub(w.Asked))
+// countWaits adds how long the session has waited for a gate, and what a pipeline has used for which a hook has waited. A wait stays in
+// the store until the next one, so that each is counted once.
+func (m *machine) countWaits(ctx context.Context) error {
+	until := m.at.Counted
+	for _, w := range m.waits {
+		if !w.Asked.After(m.at.Counted) || strings.HasPrefix(w.ID, iterationWait) {
+			continue
 		}
+		if w.Asked.After(until) {
+			until = w.Asked
+		}
+		if w.Kind != durable.WaitChild {
+			m.at.Waited += m.now().Sub(w.Asked)
+			continue
+		}
+		child, err := m.store.Run(ctx, w.Child)
+		if err != nil {
+			return err
+		}
+		used, err := StatusOf(ctx, m.store, child)
+		if err != nil {
+			return err
+		}
+		m.at.Spent = m.at.Spent.plus(spending{used.Steps, used.Tokens, used.Cost})
 	}
-	return waited
+	m.at.Counted = until
+	return nil
 }
 
 // now returns the time for deadlines: not before that at which the store has decided that the run is ready.
@@ -99,11 +118,11 @@ func (m *machine) now() time.Time {
 // waitForGate records that the run waits for a gate. What has happened since the last position is repeated from its records when
 // the gate has its answer.
 func (m *machine) waitForGate(ctx context.Context) error {
-	open, waited := m.at.Open, m.at.Waited
+	now := m.at
 	m.at = m.last
-	m.at.Open = open
-	if !slices.ContainsFunc(m.waits, func(w durable.Wait) bool { return w.ID == m.parked[0].ID }) { // it goes on waiting
-		m.at.Waited = waited
+	m.at.Open = now.Open
+	if !slices.ContainsFunc(m.waits, func(w durable.Wait) bool { return w.ID == m.parked[0].ID }) { // otherwise it goes on waiting
+		m.at.Waited, m.at.Spent, m.at.Counted = now.Waited, now.Spent, now.Counted
 	}
 	for _, w := range m.parked {
 		if w.Kind == durable.WaitChild {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -13,14 +14,16 @@ import (
 // The time in which a session waits for gates counts for no limit.
 func TestTimeAtGatesDoesNotCount(t *testing.T) {
 	now := time.Now()
-	waits := []durable.Wait{
-		{Kind: durable.WaitChild, Asked: now.Add(-5 * time.Hour)}, {Kind: durable.WaitApproval, Asked: now.Add(-time.Hour)},
-		{Kind: durable.WaitCallback, Asked: now.Add(-2 * time.Hour)},
+	m := &machine{about: durable.Run{}, waits: []durable.Wait{
+		{ID: iterationWait, Kind: durable.WaitChild, Asked: now.Add(-5 * time.Hour)},
+		{ID: "gate-1", Kind: durable.WaitApproval, Asked: now.Add(-time.Hour)},
+	}}
+	for range 2 { // it counts once
+		require.NoError(t, m.countWaits(t.Context()))
+		assert.InDelta(t, time.Hour, m.at.Waited, float64(time.Minute))
 	}
-	assert.Equal(t, 2*time.Hour, timeAtGates(waits, now))
-	assert.Zero(t, timeAtGates(waits[:1], now))
 
-	m := &machine{session: &session{
+	m = &machine{session: &session{
 		Pipeline: &Pipeline{Definition: Definition{Stages: []Stage{{MaxTime: 30 * time.Minute}}}}, limits: agent.Limits{Time: time.Hour},
 	}}
 	m.at.Began, m.at.Before.At = now.Add(-3*time.Hour), now.Add(-3*time.Hour)

@@ -109,7 +109,8 @@ func (m *machine) open(ctx context.Context) error {
 func (m *machine) enter(ctx context.Context, stage int) error {
 	m.at = position{
 		Phase: phaseStart, Stage: stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Context: m.at.Context,
-		Open: m.at.Open, Spent: m.at.Spent, Round: m.at.Round, Waited: m.at.Waited, Before: m.usedBefore(),
+		Open: m.at.Open, Spent: m.at.Spent, Round: m.at.Round, Waited: m.at.Waited, Counted: m.at.Counted,
+		Before: m.usedBefore(),
 	}
 	if len(m.stage().Parallel) > 0 {
 		m.at.Iteration = 0

@@ -64,9 +64,11 @@ type position struct {
 	Context []string `json:"context,omitempty"`
 	// Open are firings whose detached actions had not ended when the position was recorded.
 	Open []firingAt `json:"open,omitempty"`
-	// Spent is what the iterations have used, and Waited how long the session has waited for gates.
-	Spent  spending      `json:"spent,omitzero"`
-	Waited time.Duration `json:"waited,omitempty"`
+	// Spent is what the iterations and awaited pipelines have used, and Waited how long the session has waited for gates. Both
+	// count the waits until Counted.
+	Spent   spending      `json:"spent,omitzero"`
+	Waited  time.Duration `json:"waited,omitempty"`
+	Counted time.Time     `json:"counted,omitzero"`
 	// Before is what was used, and when, as the stage began.
 	Before usedBefore `json:"before,omitzero"`
 	// End is how the session ends; nil before.

@@ -45,7 +45,7 @@ func RestartStage(ctx context.Context, store durable.Store, k *durable.Keeper, a
 	}
 	m.at = position{
 		Phase: phaseStart, Stage: m.at.Stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Spent: m.at.Spent, Round: m.at.Round + 1,
-		Waited: m.at.Waited, Before: m.usedBefore(),
+		Waited: m.at.Waited, Counted: m.at.Counted, Before: m.usedBefore(),
 	}
 	if len(m.stage().Parallel) > 0 {
 		m.at.Iteration = 0

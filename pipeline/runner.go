@@ -165,8 +165,7 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 		events: &eventLog{session: s.name, form: r.options.Events}, files: &sessionFiles{projected: -1},
 		suspended: func() bool { return r.suspended.Load() || x.Paused() }, at: at, last: at, waits: waits, from: after, stored: about.Status,
 	}
-	m.at.Waited += timeAtGates(waits, m.now())
-	return m, nil
+	return m, m.countWaits(ctx)
 }
 
 // stageOf returns the session and the stage of the run of an iteration.

@@ -1,10 +1,12 @@
 package pipeline_test
 
 import (
+	"context"
 	"os"
 	"slices"
 	"testing"
 
+	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -83,6 +85,25 @@ func TestSpawnFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What awaited children use counts for the limits of the session, and each gets what remains.
+func TestSpawnedSpending(t *testing.T) {
+	b := newBench(t)
+	b.driver = agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
+		return agent.Step{Message: agent.Assistant("done"), Usage: agent.Usage{OutputTokens: 10, Cost: mo.Some(0.4)}}, nil
+	})
+	b.write("child.yaml", "name: child\nstages: [{name: a, agent: helper, prompt: Help., termination: {type: fixed, iterations: 1}}]")
+	s := b.run(`
+name: p
+limits: {cost: 1}
+stages: [{name: work, command: {argv: ["true"]}, termination: {type: fixed, iterations: 9}}]
+hooks: {on_iteration_complete: {type: spawn, pipeline: child}}
+`)
+	assert.Equal(t, pipeline.LimitReached, s.Reason, s.Error)
+	assert.Len(t, b.asked, 3)
+	assert.Equal(t, []any{3, int64(30)}, []any{s.Steps, s.Tokens})
+	assert.InDelta(t, 1.2, s.Cost, 1e-9)
 }
 
 // AP-44: a child that is not awaited holds nothing up, and is a run of its own.
