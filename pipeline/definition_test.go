@@ -36,6 +36,8 @@ func TestMistakes(t *testing.T) {
 		"name: p\nstages: [{" + stage + ", max_iterations: 3}]":                                                          `max_iterations: the stage has a fixed number of iterations`,
 		"name: p\nstages: [{" + stage + "}]\nhooks: {on_start: {type: shell, command: 'true'}}":                          `:3:9: unknown point of a pipeline "on_start"`,
 		"name: p\nstages: [{" + stage + "}]\nhooks: {PreToolUse: {decision: deny, reason: no}}":                          `:3:9: PreToolUse does not fire in a pipeline: put its rules in a policy of the agent`,
+		"name: p\nstages: [{name: a, agent: b, prompt: '${outputs.c}', termination: {type: judgment}}]":                  `unknown stage of ${outputs.c} "c"`,
+		"name: p\nstages: [{" + stage + "}]\nhooks:\n  on_session_complete: {type: gate, by: file, file: x}":             `:4:1: a gate at on_session_complete holds nothing up`,
 		"name: p\nstages: [{" + stage + ", hooks: {on_error: {type: shel, command: 'true'}}}]":                           `"shel"`,
 		"name: p\nstages: [{" + stage + "}]\nhooks: {on_error: {type: shell, command: 'true', when: '${NOTHING} == 1'}}": `NOTHING`,
 		"format: 2\nname: p": `format 2 is newer than this program reads (1)`,

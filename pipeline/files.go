@@ -27,10 +27,10 @@ type sessionFiles struct {
 // prepare makes the directories and files that an iteration needs. With tree set, it records the files of the workspace
 // before the iteration.
 func (*sessionFiles) prepare(s *session, at position, tree bool) error {
-	if err := os.MkdirAll(s.iterationDir(at.Stage, at.Iteration), 0o755); err != nil {
+	if err := os.MkdirAll(s.iterationDir(at.Stage, at.Iteration), 0o700); err != nil {
 		return fmt.Errorf("preparing iteration %d: %w", at.Iteration, err)
 	}
-	progress, err := os.OpenFile(s.progress(at.Stage), os.O_CREATE|os.O_WRONLY, 0o644)
+	progress, err := os.OpenFile(s.progress(at.Stage), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		err = progress.Close()
 	}
@@ -50,7 +50,7 @@ func (*sessionFiles) prepare(s *session, at position, tree bool) error {
 
 // writeInputs writes the inputs of the session.
 func (*sessionFiles) writeInputs(s *session) error {
-	err := os.MkdirAll(s.dir, 0o755)
+	err := os.MkdirAll(s.dir, 0o700)
 	if err == nil {
 		err = writeFile(filepath.Join(s.dir, inputsFile), append(slices.Clone(s.inputs), '\n'))
 	}
@@ -99,7 +99,7 @@ func (m *machine) writeContext() error {
 
 // writeOutput writes the output of the current iteration.
 func (*sessionFiles) writeOutput(s *session, at position, output string) error {
-	err := os.MkdirAll(s.iterationDir(at.Stage, at.Iteration), 0o755)
+	err := os.MkdirAll(s.iterationDir(at.Stage, at.Iteration), 0o700)
 	if err == nil {
 		err = writeFile(s.file(at.Stage, at.Iteration, outputFile), []byte(output))
 	}
@@ -122,7 +122,7 @@ func writeFile(path string, data []byte) error {
 		return err
 	}
 	_, err = temporary.Write(data)
-	err = errors.Join(err, temporary.Chmod(0o644), temporary.Close())
+	err = errors.Join(err, temporary.Chmod(0o600), temporary.Close())
 	if err == nil {
 		err = os.Rename(temporary.Name(), path)
 	}
@@ -141,7 +141,7 @@ const (
 // treeOf returns the files of the workspace, with their sizes and times: those that git knows or would add, if it is in a
 // repository, otherwise all. Files of sessions do not count. It returns nothing for a workspace with too many files.
 func treeOf(s *session) map[string]string {
-	tree, sessions := map[string]string{}, filepath.Dir(s.dir)
+	tree, sessions := map[string]string{}, s.root
 	add := func(name string) error {
 		path := filepath.Join(s.workspace, name)
 		if strings.HasPrefix(path, sessions+string(filepath.Separator)) {
@@ -202,11 +202,11 @@ func (*sessionFiles) changedFiles(s *session, at position) ([]string, error) {
 		return nil, nil
 	}
 	var before map[string]string
-	if err == nil {
-		err = json.Unmarshal(data, &before)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for changed files: %w", err)
+	}
+	if json.Unmarshal(data, &before) != nil { // it is damaged: the changes are not known
+		return nil, nil
 	}
 	now := treeOf(s)
 	if before == nil || now == nil {
@@ -231,7 +231,7 @@ func (*sessionFiles) changedFiles(s *session, at position) ([]string, error) {
 // tries again.
 func (f *sessionFiles) project(ctx context.Context, m *machine) {
 	ctx = context.WithoutCancel(ctx)
-	if err := os.MkdirAll(m.dir, 0o755); err != nil {
+	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return
 	}
 	_ = f.writeStatus(m.session, m.status())
@@ -252,7 +252,7 @@ func (*sessionFiles) writeStatus(s *session, status Status) error {
 
 // projectEvents appends the events to the file that it does not have yet.
 func (f *sessionFiles) projectEvents(ctx context.Context, store durable.Store, run agent.RunID, path string) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}

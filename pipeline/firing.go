@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,7 +67,7 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 func (m *machine) firePoint(
 	ctx context.Context, scope *hooks.RunScope, at firingAt, about hooks.Pipeline,
 ) (after agent.State, stop *agent.Signal, err error) {
-	ctx = context.WithValue(ctx, spawningKey{}, spawning{m.at.Round, m.limitsLeft()})
+	ctx = context.WithValue(ctx, spawningKey{}, spawning{m.at.Round, m.limitsLeft(), cmp.Or(m.limitReached(), m.stageOver())})
 	ctx, cancel := context.WithCancelCause(action.WithDepth(ctx, m.depth))
 	defer cancel(nil)
 	place := &gatePlace{run: scope.Run(), host: m.options.GateHost, waits: m.waits, now: m.now(), cancel: cancel}
@@ -188,17 +190,25 @@ func (m *machine) describe() hooks.Pipeline {
 	return about
 }
 
-// outputs returns the paths of the outputs of the stage so far.
+// maxOutputs is the maximum number of bytes of the paths in STAGE_OUTPUTS, which must fit into an environment.
+const maxOutputs = 32 << 10
+
+// outputs returns the paths of the outputs of the stage so far: the last ones, if all would be too long.
 func (m *machine) outputs() (paths []string) {
 	last := m.at.Iteration
 	if m.at.Phase == phaseStart || m.at.Phase == phaseRun || m.at.Phase == phaseOpen {
 		last--
 	}
-	for i := 1; i <= last; i++ {
+	for i, size := last, 0; i >= 1; i-- {
+		path := m.file(m.at.Stage, i, outputFile)
+		if size += len(path) + 1; size > maxOutputs {
+			break
+		}
 		if !slices.Contains(m.at.Failed, i) {
-			paths = append(paths, m.file(m.at.Stage, i, outputFile))
+			paths = append(paths, path)
 		}
 	}
+	slices.Reverse(paths)
 	return paths
 }
 
@@ -213,10 +223,7 @@ func (m *machine) variables(failure error) map[string]string {
 	if failure != nil {
 		v.Error = failure.Error()
 	}
-	values := map[string]string{}
-	for name, value := range v.All() {
-		values[name] = value
-	}
+	values := maps.Collect(v.All())
 	values["STAGE_OUTPUTS"] = joinLines(about.StageOutputs)
 	values["ITERATION"] = strconv.Itoa(m.at.Iteration)
 	return values

@@ -89,18 +89,22 @@ func (m *machine) countWaits(ctx context.Context) error {
 			until = w.Asked
 		}
 		if w.Kind != durable.WaitChild {
-			m.at.Waited += m.now().Sub(w.Asked)
+			end := m.now()
+			if w.Answer != nil && w.Answer.At.After(w.Asked) {
+				end = w.Answer.At
+			}
+			m.at.Waited += end.Sub(w.Asked)
 			continue
 		}
 		child, err := m.store.Run(ctx, w.Child)
 		if err != nil {
 			return err
 		}
-		used, err := StatusOf(ctx, m.store, child)
+		_, used, err := statusAt(ctx, m.store, child)
 		if err != nil {
 			return err
 		}
-		m.at.Spent = m.at.Spent.plus(spending{used.Steps, used.Tokens, used.Cost})
+		m.at.Spent, m.at.Waited = m.at.Spent.plus(used.Spent), m.at.Waited+used.Waited
 	}
 	m.at.Counted = until
 	return nil

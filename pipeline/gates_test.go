@@ -100,7 +100,8 @@ func TestGatesWait(t *testing.T) {
 		"a file that approves":    {filed, "approve", pipeline.Completed, `after success {"action":"approve"`},
 		"a file that rejects":     {filed, "reject", pipeline.Aborted, ""},
 		"a command that approves": {commanded, "approve", pipeline.Completed, "after success"},
-		"a command that fails":    {strings.Replace(commanded, "cat answer", "exit 7", 1), "", pipeline.Completed, "after failed"},
+		"a command that fails":    {strings.Replace(commanded, "cat answer", "exit 7", 1), "", pipeline.Aborted, ""},
+		"a failure that goes on":  {strings.Replace(strings.Replace(commanded, "cat answer", "exit 7", 1), "await: true", "await: true, on_failure: continue", 1), "", pipeline.Completed, "after failed"},
 		"a failure that aborts":   {strings.Replace(strings.Replace(commanded, "cat answer", "exit 7", 1), "await: true", "await: true, on_failure: abort", 1), "", pipeline.Aborted, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,11 +170,15 @@ func TestCallbacks(t *testing.T) {
 
 // AP-34: the deadline of a gate passes without a process.
 func TestDeadlinesOfGates(t *testing.T) {
-	for onTimeout, want := range map[string]pipeline.Reason{"abort": pipeline.Aborted, "continue": pipeline.Completed} {
+	for onTimeout, want := range map[string]pipeline.Reason{
+		", on_timeout: abort": pipeline.Aborted, ", on_timeout: continue": pipeline.Completed, ", on_failure: continue": pipeline.Completed,
+		"": pipeline.Aborted, // a gate that nobody opens stays closed
+	} {
 		t.Run(onTimeout, func(t *testing.T) {
 			b := newBench(t)
-			id, _ := b.park(gated(`{type: gate, by: file, file: answer, await: true, timeout: 50ms, on_timeout: ` + onTimeout + `, when: '${STAGE} == "plan"'}`))
-			s := b.finish(id, gate.Options{})
+			b.host = parkingHost
+			run := b.submit(gated(`{type: gate, by: file, file: answer, await: true, timeout: 50ms` + onTimeout + `, when: '${STAGE} == "plan"'}`))
+			s := b.finish(run.ID, gate.Options{})
 			assert.Equal(t, want, s.Reason, s.Error)
 		})
 	}
@@ -211,12 +216,21 @@ func TestWaitingSessionsHoldNoGoroutine(t *testing.T) {
 		require.NoError(t, err)
 		jobs = append(jobs, job)
 	}
+	for i := range jobs {
+		jobs[i].ID = agent.NewRunID()
+	}
 	_, err = b.store.Submit(t.Context(), jobs...)
 	require.NoError(t, err)
 	before := runtime.NumGoroutine()
 	require.NoError(t, b.parking().ExecuteReady(t.Context()))
 	waits, err := b.store.OpenWaits(t.Context(), durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitFile}, Limit: 2 * n})
 	require.NoError(t, err)
-	assert.Len(t, waits, n)
+	if len(waits) != n {
+		for _, job := range jobs {
+			s := b.status(job.ID)
+			t.Logf("%s is %s in stage %s: %s %s", s.Session, s.Status, s.Stage, s.Reason, s.Error)
+		}
+	}
+	assert.Equal(t, n, len(waits), "waiting sessions") //nolint:testifylint // the waits are long
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+5 }, time.Minute, 10*time.Millisecond)
 }

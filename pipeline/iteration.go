@@ -89,20 +89,41 @@ func expand(text string, variables map[string]string) string {
 // outputTexts returns the last outputs of the stages that a prompt names as outputs.NAME.
 func (m *machine) outputTexts(prompt string) map[string]string {
 	texts := map[string]string{}
-	for i := range m.Stages {
-		name := "outputs." + m.Stages[i].Name
-		if !strings.Contains(prompt, "${"+name+"}") {
-			continue
-		}
-		all, _ := filepath.Glob(filepath.Join(m.stageDir(i), "iterations", "*", outputFile)) // no output is an empty text
-		if len(all) == 0 {
-			texts[name] = ""
-			continue
-		}
-		text, _ := os.ReadFile(slices.Max(all))
-		texts[name] = strings.TrimSpace(strings.ToValidUTF8(string(text), "\uFFFD"))
+	for _, stage := range outputNames(prompt) {
+		texts["outputs."+stage] = strings.TrimSpace(m.lastOutputOf(stage))
 	}
 	return texts
+}
+
+// outputNames returns the stages whose outputs a prompt names.
+func outputNames(prompt string) (names []string) {
+	for _, match := range variablePattern.FindAllStringSubmatch(prompt, -1) {
+		if name, ok := strings.CutPrefix(match[1], "outputs."); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// lastOutputOf returns the last output of a stage, at most as much as the output of a session may be; empty without one.
+func (s *session) lastOutputOf(stage string) string {
+	dir := filepath.Join(s.outputDirs[stage], "iterations")
+	iterations, _ := os.ReadDir(dir) // in the order of their names, which have four digits or more
+	slices.SortStableFunc(iterations, func(a, b fs.DirEntry) int { return len(a.Name()) - len(b.Name()) })
+	for _, iteration := range slices.Backward(iterations) {
+		path := filepath.Join(dir, iteration.Name(), outputFile)
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		text, _ := io.ReadAll(io.LimitReader(file, maxResult))
+		_ = file.Close() // it was only read
+		return strings.ToValidUTF8(string(text), "\uFFFD")
+	}
+	return ""
 }
 
 func joinLines(lines []string) string { return strings.Join(lines, "\n") }
@@ -278,12 +299,12 @@ type limitedBuffer struct{ kept []byte }
 // Write never fails.
 func (b *limitedBuffer) Write(p []byte) (int, error) {
 	const most = 4 << 10
-	// White space alone is not kept, so that it does not hide what follows.
-	b.kept = append(b.kept, p[:min(len(p), most-len(b.kept))]...)
-	if len(bytes.TrimSpace(b.kept)) == 0 {
-		b.kept = b.kept[:0]
+	n := len(p)
+	if len(b.kept) == 0 { // white space at the beginning must not hide what follows
+		p = bytes.TrimLeft(p, " \t\r\n\v\f")
 	}
-	return len(p), nil
+	b.kept = append(b.kept, p[:min(len(p), most-len(b.kept))]...)
+	return n, nil
 }
 
 func (b *limitedBuffer) text() string {

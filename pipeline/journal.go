@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -28,19 +27,19 @@ type journal struct {
 
 var _ hooks.Journal = (*journal)(nil)
 
-// newJournal returns the journal of a run with the entries that were read, except for the results that again selects. Seq is
-// the number of the last entry.
+// newJournal returns the journal of a run with the entries that were read, except for the results since the last
+// transition that again selects. Seq is the number of the last entry.
 func newJournal(x *durable.Execution, run agent.RunID, seq int64, entries []durable.Entry, again func(name string) bool) *journal {
 	j := &journal{x: x, run: run, seq: seq, done: map[string][]byte{}, begun: map[string]bool{}, turns: map[string]*sync.Mutex{}}
+	since := lastTransition(entries)
 	for _, e := range entries {
-		switch e.Kind {
-		case durable.EntryOnce:
+		switch {
+		case e.Kind == durable.EntryOnce:
 			j.begun[e.Key] = true
-		case durable.EntryDone:
+		case e.Kind == durable.EntryDone && (e.Seq < since || !again(e.Key)):
 			j.done[e.Key] = e.Data
 		}
 	}
-	maps.DeleteFunc(j.done, func(name string, _ []byte) bool { return again(name) })
 	return j
 }
 

@@ -9,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -154,7 +157,13 @@ func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 	if _, p, err = parse(src); err != nil { // with the loops
 		return nil, err
 	}
+	known := slices.Sorted(maps.Keys(p.stageDirs("")))
 	for _, s := range p.each() {
+		for _, name := range outputNames(s.Prompt) {
+			if !slices.Contains(known, name) {
+				wrong(s, lo.Ternary(s.loopFile == "", "prompt", "loop"), errors.New(yamlfile.Unknown("stage of ${outputs."+name+"}", name, known)))
+			}
+		}
 		if s.Agent.isInline() {
 			at := cmp.Or(s.loopFile, path) + "#" + s.Name + ".json"
 			src.Files[at], src.Agents[s.Name] = string(s.Agent), at
@@ -348,8 +357,16 @@ func (p *Pipeline) checkHooks(host action.Host) error {
 	for _, stage := range p.each() {
 		list, err := p.hooksOf(stage, host)
 		for _, h := range list {
-			if from := h.Origin(); from != nil && from.Action == (action.Spawn{}).Type() {
+			from := h.Origin()
+			switch {
+			case from == nil:
+			case from.Action == (action.Spawn{}).Type():
 				p.spawned = append(p.spawned, spawn{from.Target, from.File, from.Line})
+			case from.Action == (action.Gate{}).Type() && slices.Contains(h.Points(), hooks.SessionComplete):
+				problems = append(problems, yamlfile.Problem{
+					File: from.File, Position: yamlfile.Position{Line: from.Line, Column: 1},
+					Text: "a gate at on_session_complete holds nothing up: use on_stage_complete of the last stage",
+				})
 			}
 		}
 		if wrong, ok := errors.AsType[*yamlfile.Error](err); ok {

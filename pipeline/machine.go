@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -63,9 +66,21 @@ func (m *machine) run(ctx context.Context) error {
 		return nil // the run is suspended or cancelled, or another process has it
 	}
 	if _, broken := errors.AsType[*brokenError](err); broken {
-		return m.end(ctx, ending{Failed, err.Error()})
+		return m.breakOff(ctx, err)
 	}
 	return err
+}
+
+// breakOff ends a session that cannot be executed, with the hooks of its end if they can be called.
+func (m *machine) breakOff(ctx context.Context, broken error) error {
+	e := ending{Failed, broken.Error()}
+	if _, err := m.scope(ctx, m.at.Stage); err != nil || m.at.Phase == phaseOpen || m.at.Phase == phaseEnd {
+		return m.end(ctx, e)
+	}
+	if err := m.endSoon(ctx, e); err != nil {
+		return err
+	}
+	return m.finish(ctx)
 }
 
 // step executes one phase. Wait is set when the run waits and must be released.
@@ -90,6 +105,11 @@ func (m *machine) step(ctx context.Context) (wait bool, err error) {
 // open begins the session.
 func (m *machine) open(ctx context.Context) error {
 	m.at.Began = m.about.Created
+	if m.about.Entries == 0 { // an output that is there is not of this session
+		if err := os.Remove(filepath.Join(m.dir, resultFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("beginning the session: %w", err)
+		}
+	}
 	if m.part {
 		return m.enter(ctx, 0)
 	}
@@ -110,7 +130,7 @@ func (m *machine) enter(ctx context.Context, stage int) error {
 	m.at = position{
 		Phase: phaseStart, Stage: stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Context: m.at.Context,
 		Open: m.at.Open, Spent: m.at.Spent, Round: m.at.Round, Waited: m.at.Waited, Counted: m.at.Counted,
-		Before: m.usedBefore(),
+		Before: m.usedBefore(), TimeOver: m.at.TimeOver,
 	}
 	if len(m.stage().Parallel) > 0 {
 		m.at.Iteration = 0
@@ -172,23 +192,24 @@ func (m *machine) start(ctx context.Context) (wait bool, err error) {
 	if err := m.commit(ctx, durable.Update{Status: durable.StatusWaiting}, job); err != nil {
 		return false, err
 	}
-	return m.awaitChild(ctx)
+	return m.awaitChildren(ctx, m.at.Child)
 }
 
-// awaitChild waits for detached actions, as long as the iteration runs. It reports whether the run must be released, because
-// only the iteration is left to wait for.
-func (m *machine) awaitChild(ctx context.Context) (wait bool, err error) {
+// awaitChildren waits for detached actions, as long as one of the runs has not ended. It reports whether the run of the session must
+// be released, because only they are left to wait for.
+func (m *machine) awaitChildren(ctx context.Context, children ...agent.RunID) (wait bool, err error) {
 	const every = 100 * time.Millisecond
-	for !m.suspended() {
-		if m.drained(ctx, every) {
-			return true, nil
+	for !m.suspended() && !m.drained(ctx, every) && ctx.Err() == nil {
+		running := false
+		for _, id := range children {
+			child, err := m.store.Run(ctx, id)
+			if err != nil {
+				return true, err
+			}
+			running = running || !child.Status.Ended()
 		}
-		if ctx.Err() != nil {
-			return true, nil
-		}
-		child, err := m.store.Run(ctx, m.at.Child)
-		if err != nil || child.Status.Ended() {
-			return err != nil, err
+		if !running {
+			return false, nil
 		}
 	}
 	return true, nil
@@ -215,6 +236,8 @@ func (m *machine) recordOutcome(ctx context.Context) (wait bool, err error) {
 	}
 	m.at.Phase, m.at.Error, m.at.Decision, m.at.Why = phaseAfter, o.failure, o.decision, o.why
 	m.at.Spent = m.at.Spent.plus(o.spent)
+	m.judgeTime()
+	m.at.Cut = o.failure != nil && m.stageOver() != "" && slices.Contains([]agent.StopReason{agent.StopTimeLimit, agent.StopCostLimit}, child.Reason)
 	if m.at.Changed, err = m.files.changedFiles(m.session, m.at); err != nil {
 		return false, err
 	}
@@ -246,8 +269,7 @@ func (m *machine) after(ctx context.Context) error {
 	if over := m.limitReached(); failure != nil && over != "" {
 		return m.endSoon(ctx, ending{LimitReached, over})
 	}
-	over := m.stageOver()
-	if failure != nil && over == "" && cmp.Or(m.stage().OnFailure, "abort") == "abort" {
+	if failure != nil && !m.at.Cut && cmp.Or(m.stage().OnFailure, "abort") == "abort" {
 		return m.endSoon(ctx, ending{Failed, fmt.Sprintf("iteration %d of stage %q failed: %v", m.at.Iteration, m.stage().Name, failure)})
 	}
 	done, why, err := m.stageComplete(ctx)
@@ -267,7 +289,7 @@ func (m *machine) stageComplete(ctx context.Context) (done bool, why string, err
 	s := m.stage()
 	switch s.Termination.Type {
 	case Fixed:
-		done, why = m.at.Iteration >= s.Termination.Iterations, quantity(s.Termination.Iterations, "iteration")
+		done, why = m.at.Iteration >= s.Termination.Iterations && !m.at.Cut, quantity(s.Termination.Iterations, "iteration")
 	case Judgment:
 		done, why = m.at.Confirmed >= cmp.Or(s.Termination.Confirmations, defaultConfirmations), "decided: "+m.at.Why
 	case Queue:
@@ -375,7 +397,8 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 		return err
 	}
 	events, taken := m.events.take()
-	err = m.journal.commit(ctx, durable.Commit{Entries: []durable.Entry{entry}, Events: events, Update: u, Jobs: jobs, HandledSignals: m.handled}, func(first int64, c *durable.Commit) {
+	c := durable.Commit{Entries: []durable.Entry{entry}, Events: events, Update: u, Jobs: jobs, HandledSignals: m.handled}
+	err = m.journal.commit(ctx, c, func(first int64, c *durable.Commit) {
 		if closed {
 			m.from = first - 1
 		}
@@ -434,10 +457,18 @@ func (m *machine) limitReached() string {
 		return fmt.Sprintf("the limit of %d tokens is reached", left.Tokens)
 	case left.Cost > 0 && used.Cost >= left.Cost:
 		return fmt.Sprintf("the cost limit of $%.2f is reached", left.Cost)
-	case left.Time > 0 && time.Since(m.at.Began)-m.at.Waited >= left.Time:
+	case m.at.TimeOver:
 		return fmt.Sprintf("the time limit of %s is reached", left.Time)
 	}
 	return ""
+}
+
+// judgeTime records whether the time of the session and of the stage are over. What follows from that is the same when it is
+// repeated later.
+func (m *machine) judgeTime() {
+	_, t := m.stageUsed()
+	m.at.TimeOver = m.limits.Time > 0 && time.Since(m.at.Began)-m.at.Waited >= m.limits.Time
+	m.at.StageTimeOver = m.stage().MaxTime > 0 && t >= m.stage().MaxTime
 }
 
 // usedBefore returns what the session has used so far.
@@ -454,10 +485,10 @@ func (m *machine) stageUsed() (cost float64, t time.Duration) {
 // stageOver returns which maximum of the stage, besides that of iterations, is used up; empty for none.
 func (m *machine) stageOver() string {
 	s := m.stage()
-	switch cost, t := m.stageUsed(); {
+	switch cost, _ := m.stageUsed(); {
 	case s.MaxCost > 0 && cost >= s.MaxCost:
 		return fmt.Sprintf("the stage has used its maximum cost of $%.2f", s.MaxCost)
-	case s.MaxTime > 0 && t >= s.MaxTime:
+	case m.at.StageTimeOver:
 		return fmt.Sprintf("the stage has used its maximum time of %s", s.MaxTime)
 	}
 	return ""

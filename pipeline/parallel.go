@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -24,7 +25,7 @@ func (m *machine) startParallel(ctx context.Context) (wait bool, err error) {
 		s := &block.Parallel[i]
 		job, err := m.Job(SessionOptions{
 			Name: m.name, Dir: filepath.Join(m.stageDir(m.at.Stage), s.Name), Workspace: m.workspace, Demands: m.about.Demands,
-			Limits: m.limitsLeft(), By: m.about.By, Inputs: m.inputs, depth: m.depth, only: s.Name, next: next,
+			Limits: m.limitsLeft(), By: m.about.By, Inputs: m.inputs, depth: m.depth, only: s.Name, next: next, root: m.root,
 		})
 		if err != nil {
 			return false, err
@@ -41,13 +42,15 @@ func (m *machine) startParallel(ctx context.Context) (wait bool, err error) {
 	if err := m.commit(ctx, durable.Update{Status: durable.StatusWaiting}, jobs...); err != nil {
 		return false, err
 	}
-	return m.awaitDetached(ctx), nil
+	return m.awaitChildren(ctx, m.at.Children...)
 }
 
 // observeParallel goes on when all stages of the block have ended.
 func (m *machine) observeParallel(ctx context.Context) (wait bool, err error) {
 	var left []agent.RunID
 	var ended []Status
+	var spent spending
+	var waited time.Duration // the stages wait at the same time
 	for i, id := range m.at.Children {
 		child, err := m.store.Run(ctx, id)
 		if err != nil {
@@ -57,18 +60,18 @@ func (m *machine) observeParallel(ctx context.Context) (wait bool, err error) {
 			left = append(left, id)
 			continue
 		}
-		status, err := StatusOf(ctx, m.store, child)
+		status, at, err := statusAt(ctx, m.store, child)
 		if err != nil {
 			return false, err
 		}
 		ended = append(ended, status)
+		spent, waited = spent.plus(at.Spent), max(waited, at.Waited)
 	}
 	if m.at.Waiting = left; len(left) > 0 {
 		return true, m.commit(ctx, durable.Update{Status: durable.StatusWaiting})
 	}
 	var broken *ending
 	for i, s := range ended {
-		m.at.Spent = m.at.Spent.plus(spending{s.Steps, s.Tokens, s.Cost})
 		switch s.Reason {
 		case Completed:
 		case MaxIterations:
@@ -82,7 +85,8 @@ func (m *machine) observeParallel(ctx context.Context) (wait bool, err error) {
 			}
 		}
 	}
-	m.at.Children = nil
+	m.at.Children, m.at.Spent, m.at.Waited = nil, m.at.Spent.plus(spent), m.at.Waited+waited
+	m.judgeTime()
 	if broken != nil {
 		return false, m.endSoon(ctx, *broken)
 	}

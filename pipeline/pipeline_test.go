@@ -196,6 +196,7 @@ func TestTermination(t *testing.T) {
 		failure              string
 	}{
 		"a queue":                     {"sed -i 1d ../todo", "{type: queue, command: [cat, ../todo]}", 3, pipeline.Completed, ""},
+		"a queue after white space":   {"true", "{type: queue, command: [cat, ../late]}", 4, pipeline.MaxIterations, ""},
 		"a queue that is empty":       {"true", "{type: queue, command: ['true']}", 0, pipeline.Completed, ""},
 		"a queue that fails":          {"true", "{type: queue, command: [sh, -c, 'echo no queue >&2; exit 2']}", 0, pipeline.Failed, "sh ended with exit code 2: no queue"},
 		"a queue without a program":   {"true", "{type: queue, command: [./todo-list]}", 0, pipeline.Failed, "no such file"},
@@ -212,6 +213,7 @@ func TestTermination(t *testing.T) {
 			b := newBench(t)
 			b.write("todo", "a\nb\nc\n")
 			b.write("blank", strings.Repeat(" \n", 50_000))
+			b.write("late", strings.Repeat(" \n", 50_000)+"item")
 			command, err := json.Marshal([]string{"sh", "-c", tc.command})
 			require.NoError(t, err)
 			s := b.run("name: p\nstages:\n  - name: work\n    command: {argv: " + string(command) + "}\n    max_iterations: 4\n    termination: " + tc.termination)
@@ -220,6 +222,39 @@ func TestTermination(t *testing.T) {
 			assert.Len(t, b.iterations(s.Run), tc.iterations)
 		})
 	}
+}
+
+// A session that cannot go on has the hooks of its end, too.
+func TestTheEndOfABrokenSession(t *testing.T) {
+	b := newBench(t)
+	s := b.run(`
+name: p
+stages: [{name: work, command: {argv: ["true"]}, termination: {type: queue, file: none.txt}}]
+hooks: {on_session_complete: {type: shell, await: true, command: echo end >> log, when: 'pipeline.reason == "failed"'}}
+`)
+	assert.Equal(t, pipeline.Failed, s.Reason)
+	assert.Contains(t, s.Error, "none.txt")
+	assert.Equal(t, []string{"end"}, b.lines("log"))
+}
+
+// A prompt has the last outputs of stages in and around a parallel block.
+func TestOutputsAroundABlock(t *testing.T) {
+	b := newBench(t)
+	b.driver = agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
+		return agent.Step{Message: agent.Assistant("read")}, nil
+	})
+	s := b.run(`
+name: p
+stages:
+  - {name: plan, command: {argv: [sh, -c, 'echo "plan $ITERATION"']}, termination: {type: fixed, iterations: 2}}
+  - name: both
+    parallel:
+      - {name: left, command: {argv: [echo, "of left"]}, termination: {type: fixed, iterations: 1}}
+      - {name: right, agent: reader, prompt: "Read ${outputs.plan}.", termination: {type: fixed, iterations: 1}}
+  - {name: sum, agent: reader, prompt: "Sum ${outputs.left}, ${outputs.right}, ${outputs.sum}.", termination: {type: fixed, iterations: 1}}
+`)
+	require.Equal(t, pipeline.Completed, s.Reason, s.Error)
+	assert.Equal(t, []string{"Read plan 2.", "Sum of left, read, ."}, b.asked)
 }
 
 // A stage is complete when its agents have used its maximum cost, and the next stage begins.
@@ -367,7 +402,7 @@ func TestInputsOutputsAndLimits(t *testing.T) {
 	b := newBench(t)
 	b.driver = agenttest.Script(agenttest.Say("done"))
 	p := b.load("name: p\nlimits: {steps: 5, time: 1h}\nstages:\n" + counted("plan", 2) +
-		"  - {name: a, agent: a, prompt: '${inputs.what}: ${outputs.plan}, ${outputs.none}', termination: {type: fixed, iterations: 9}}\n")
+		"  - {name: a, agent: a, prompt: '${inputs.what}: ${outputs.plan}, ${outputs.a}', termination: {type: fixed, iterations: 9}}\n")
 	job, err := p.Job(pipeline.SessionOptions{
 		Name: "demo", Dir: b.path("sessions", "demo"), Workspace: b.path("work"), Inputs: json.RawMessage(`{"what": "Now do", "n": 3}`),
 	})
@@ -377,7 +412,7 @@ func TestInputsOutputsAndLimits(t *testing.T) {
 	require.NoError(t, b.worker().ExecuteReady(t.Context()))
 	assert.Equal(t, pipeline.LimitReached, b.status(runs[0].ID).Reason)
 	assert.Equal(t, 5, b.status(runs[0].ID).Steps)
-	assert.Equal(t, "Now do: made 2, ${outputs.none}", b.asked[0])
+	assert.Equal(t, "Now do: made 2, ", b.asked[0])
 	assert.Len(t, b.asked, 5)
 }
 

@@ -67,7 +67,8 @@ func (s *session) planStage(host action.Host, stage int) (PlannedStage, error) {
 	}
 	out.Hooks = slices.DeleteFunc(loaded.Rules(), func(r policy.Rule) bool { // points of the session fire in its first and last stage
 		first, last := stage == 0 && !s.part, stage == len(s.Stages)-1 && !s.part
-		return r.Point == hooks.SessionStart && !first || r.Point == hooks.SessionComplete && !last || len(out.Parallel) > 0 && slices.Contains(order[1:5], r.Point)
+		return r.Point == hooks.SessionStart && !first || r.Point == hooks.SessionComplete && !last ||
+			len(out.Parallel) > 0 && slices.Contains(order[1:5], r.Point)
 	})
 	slices.SortStableFunc(out.Hooks, func(a, b policy.Rule) int {
 		if d := slices.Index(order, a.Point) - slices.Index(order, b.Point); d != 0 {

@@ -69,6 +69,11 @@ type position struct {
 	Spent   spending      `json:"spent,omitzero"`
 	Waited  time.Duration `json:"waited,omitempty"`
 	Counted time.Time     `json:"counted,omitzero"`
+	// TimeOver and StageTimeOver say that the time of the session, and of the stage, was over when the last iteration had ended.
+	TimeOver      bool `json:"time_over,omitempty"`
+	StageTimeOver bool `json:"stage_time_over,omitempty"`
+	// Cut is set when the iteration has failed because a maximum of its stage was used up.
+	Cut bool `json:"cut,omitempty"`
 	// Before is what was used, and when, as the stage began.
 	Before usedBefore `json:"before,omitzero"`
 	// End is how the session ends; nil before.
@@ -145,6 +150,29 @@ func (p position) entry() (durable.Entry, error) {
 		return durable.Entry{}, fmt.Errorf("recording the position: %w", err)
 	}
 	return durable.Entry{Kind: entryPosition, Data: data}, nil
+}
+
+// lastTransition returns the number of the entry with which the session came to its position. A session that waits for a gate records
+// the same position again.
+func lastTransition(entries []durable.Entry) (seq int64) {
+	type place struct {
+		Phase     phase `json:"phase"`
+		Stage     int   `json:"stage"`
+		Iteration int   `json:"iteration"`
+		Round     int   `json:"round"`
+	}
+	var newest *place
+	for _, e := range slices.Backward(entries) {
+		if e.Kind != entryPosition {
+			continue
+		}
+		var at place
+		if json.Unmarshal(e.Data, &at) != nil || newest != nil && at != *newest {
+			break
+		}
+		newest, seq = &at, e.Seq
+	}
+	return seq
 }
 
 // lastPosition returns the newest position in a journal; ok is false when there is none.

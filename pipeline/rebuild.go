@@ -24,7 +24,7 @@ func Rebuild(ctx context.Context, store durable.Store, about durable.Run) error 
 		return err
 	}
 	files := &sessionFiles{projected: -1}
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("rebuilding the session: %w", err)
 	}
 	events := filepath.Join(s.dir, eventsFile)

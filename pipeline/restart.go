@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -45,7 +46,7 @@ func RestartStage(ctx context.Context, store durable.Store, k *durable.Keeper, a
 	}
 	m.at = position{
 		Phase: phaseStart, Stage: m.at.Stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Spent: m.at.Spent, Round: m.at.Round + 1,
-		Waited: m.at.Waited, Counted: m.at.Counted, Before: m.usedBefore(),
+		Waited: m.at.Waited, Counted: m.at.Counted, Before: m.usedBefore(), Context: m.at.Context, TimeOver: m.at.TimeOver,
 	}
 	if len(m.stage().Parallel) > 0 {
 		m.at.Iteration = 0
@@ -59,13 +60,20 @@ func RestartStage(ctx context.Context, store durable.Store, k *durable.Keeper, a
 
 // removeIterations removes the files of the iterations of the current stage, also those of the stages of a block.
 func (m *machine) removeIterations() error {
-	var wrong []error
-	for _, pattern := range []string{"iterations", filepath.Join("*", "stages", "*", "iterations"), filepath.Join("*", eventsFile)} {
-		found, err := filepath.Glob(filepath.Join(m.stageDir(m.at.Stage), pattern))
-		wrong = append(wrong, err)
-		for _, path := range found {
-			wrong = append(wrong, os.RemoveAll(path))
+	return filepath.WalkDir(m.stageDir(m.at.Stage), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == "iterations":
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+			return fs.SkipDir
+		case !d.IsDir() && (d.Name() == eventsFile || d.Name() == resultFile):
+			return os.Remove(path)
 		}
-	}
-	return errors.Join(wrong...)
+		return nil
+	})
 }

@@ -236,8 +236,11 @@ func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
 	if err == nil {
 		err = s.prepareCommand(i, about)
 	}
-	runner, wrong := command.Runner(r.keeper, map[string]command.Command{about.Name: c})
-	if err = errors.Join(err, wrong); err != nil { // the program is not found: it will not be found later
+	var runner durable.Runner
+	if err == nil {
+		runner, err = command.Runner(r.keeper, map[string]command.Command{about.Name: c})
+	}
+	if err != nil { // the program is not found: it will not be found later
 		_, x := r.keeper.Open(ctx, about)
 		defer x.Close()
 		_ = x.End(ctx, durable.StatusFailed, agent.StopError, durable.Result{Error: err.Error()})

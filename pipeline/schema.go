@@ -271,10 +271,11 @@ func oneKey(keys ...string) (all []form) {
 
 // stageKeys lists the keys that a stage must have, and those that it cannot have, by the key that says what it does.
 var stageKeys = map[string]struct{ required, excluded []string }{
-	"agent":    {[]string{"prompt", "termination"}, nil},
-	"command":  {[]string{"termination"}, []string{"prompt", "max_cost"}},
-	"loop":     {nil, []string{"prompt", "termination", "hooks", "disable_global_hooks", "disable_pipeline_hooks"}},
-	"parallel": {nil, []string{"prompt", "termination", "max_iterations", "max_cost", "max_time", "on_failure", "hooks", "disable_global_hooks", "disable_pipeline_hooks"}},
+	"agent":   {[]string{"prompt", "termination"}, nil},
+	"command": {[]string{"termination"}, []string{"prompt", "max_cost"}},
+	"loop":    {nil, []string{"prompt", "termination", "hooks", "disable_global_hooks", "disable_pipeline_hooks"}},
+	"parallel": {nil, []string{"prompt", "termination", "max_iterations", "max_cost", "max_time", "on_failure", "hooks",
+		"disable_global_hooks", "disable_pipeline_hooks"}},
 }
 
 // stageConditions returns the conditions on the keys of a stage.

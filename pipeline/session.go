@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,8 @@ type SessionOptions struct {
 	depth int // the number of pipelines above that have started it
 	// only is the stage of a parallel block that the session runs, and next the stage after the block.
 	only, next string
+	// root is the directory with the files of all sessions; empty for the parent of Dir.
+	root string
 }
 
 // The labels of the runs of a session, besides durable.LabelStage and durable.LabelIteration.
@@ -55,11 +58,12 @@ type sessionInput struct {
 	Depth     int             `json:"depth,omitempty"`
 	Only      string          `json:"only,omitempty"`
 	Next      string          `json:"next,omitempty"`
+	Root      string          `json:"root,omitempty"`
 }
 
 // Job returns the job for a new session.
 func (p *Pipeline) Job(o SessionOptions) (durable.Job, error) {
-	in := sessionInput{Session: o.Name, Inputs: o.Inputs, Depth: o.depth, Only: o.only, Next: o.next}
+	in := sessionInput{Session: o.Name, Inputs: o.Inputs, Depth: o.depth, Only: o.only, Next: o.next, Root: o.root}
 	var err error
 	if !namePattern.MatchString(o.Name) || len(o.Name) > maxName {
 		err = fmt.Errorf("invalid name %q: use at most %d letters and digits, with . _ or - between them", o.Name, maxName)
@@ -87,7 +91,8 @@ func (p *Pipeline) Job(o SessionOptions) (durable.Job, error) {
 		return durable.Job{}, fmt.Errorf("session of pipeline %q: %w", p.Name, err)
 	}
 	return durable.Job{
-		Kind: durable.KindPipeline, Name: p.Name, Version: p.hash()[:12], Session: agent.SessionID(o.Name), Input: data, By: o.By, Limits: o.Limits.Merge(agent.Limits(p.Limits)), Demands: o.Demands,
+		Kind: durable.KindPipeline, Name: p.Name, Version: p.hash()[:12], Session: agent.SessionID(o.Name), Input: data,
+		By: o.By, Limits: o.Limits.Merge(agent.Limits(p.Limits)), Demands: o.Demands,
 		Labels: map[string]string{LabelPipeline: p.Name, LabelSession: o.Name}, IdempotencyKey: o.IdempotencyKey,
 	}, nil
 }
@@ -106,6 +111,9 @@ type session struct {
 	// stage after the block.
 	part bool
 	next string
+	// outputDirs are the directories of all stages of the pipeline, and root is that with the files of all sessions.
+	outputDirs map[string]string
+	root       string
 }
 
 // readSession reads the session of a run from a store.
@@ -126,6 +134,11 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 	if err != nil {
 		return nil, &brokenError{err}
 	}
+	top := in.Dir
+	if in.Only != "" { // the directory of a part is in that of its block: DIR/stages/NN-BLOCK/PART
+		top = filepath.Dir(filepath.Dir(filepath.Dir(in.Dir)))
+	}
+	dirs := p.stageDirs(top)
 	if in.Only != "" {
 		all := p.each()
 		i := slices.IndexFunc(all, func(s *Stage) bool { return s.Name == in.Only })
@@ -136,7 +149,7 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 	}
 	return &session{
 		Pipeline: p, name: in.Session, dir: in.Dir, workspace: in.Workspace, limits: limits, inputs: in.Inputs, depth: in.Depth,
-		part: in.Only != "", next: in.Next,
+		part: in.Only != "", next: in.Next, outputDirs: dirs, root: cmp.Or(in.Root, filepath.Dir(top)),
 	}, nil
 }
 
@@ -148,8 +161,22 @@ func (e *brokenError) Error() string { return e.err.Error() }
 func (e *brokenError) Unwrap() error { return e.err }
 
 // stageDir returns the directory of a stage.
-func (s *session) stageDir(stage int) string {
-	return filepath.Join(s.dir, "stages", fmt.Sprintf("%02d-%s", stage+1, s.Stages[stage].Name))
+func (s *session) stageDir(stage int) string { return stageDir(s.dir, stage, s.Stages[stage].Name) }
+
+func stageDir(session string, stage int, name string) string {
+	return filepath.Join(session, "stages", fmt.Sprintf("%02d-%s", stage+1, name))
+}
+
+// stageDirs returns the directories of all stages in the directory of a session. Each stage of a parallel block has a session below.
+func (d *Definition) stageDirs(session string) map[string]string {
+	dirs := map[string]string{}
+	for i, s := range d.Stages {
+		dirs[s.Name] = stageDir(session, i, s.Name)
+		for _, part := range s.Parallel {
+			dirs[part.Name] = stageDir(filepath.Join(dirs[s.Name], part.Name), 0, part.Name)
+		}
+	}
+	return dirs
 }
 
 // progress returns the path of the progress file of a stage.

@@ -1,8 +1,9 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ var _ action.Spawner = spawner{}
 type spawning struct {
 	round  int
 	limits agent.Limits
+	over   string // the limit that is used up; empty for none
 }
 
 type spawningKey struct{}
@@ -122,6 +124,9 @@ func (m *machine) outputOf(ctx context.Context, child durable.Run) (string, erro
 
 // spawnJob returns the job of a pipeline that a hook starts.
 func (m *machine) spawnJob(at spawning, start action.SpawnStart) (durable.Job, error) {
+	if at.over != "" {
+		return durable.Job{}, fmt.Errorf("pipeline %q is not started: %s", start.Pipeline, at.over)
+	}
 	src, ok := m.source.Pipelines[start.Pipeline]
 	if !ok {
 		return durable.Job{}, fmt.Errorf("the session has no pipeline %q", start.Pipeline)
@@ -141,7 +146,7 @@ func (m *machine) spawnJob(at spawning, start action.SpawnStart) (durable.Job, e
 	dir := filepath.Join(m.dir, "children", start.Run.Stage, name)
 	job, err := p.Job(SessionOptions{
 		Name: childName(m.name, name), Dir: dir, Workspace: m.workspace, Demands: m.about.Demands, Limits: at.limits, By: m.about.By,
-		Inputs: start.Inputs, depth: start.Depth,
+		Inputs: start.Inputs, depth: start.Depth, root: m.root,
 	})
 	job.Parent, job.Root, job.Priority = m.about.ID, m.about.Root, m.about.Priority
 	return job, err
@@ -158,9 +163,20 @@ func childName(parent, own string) string {
 
 var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// actionName returns the name of a hook without that of its policy, as a part of a file name.
+// actionName returns the name of a hook as a part of a file name: its id, after the name of its layer unless that is the pipeline.
+// A hash is added where the id has other characters, so that two hooks never have the same name.
 func actionName(hook string) string {
-	return cmp.Or(strings.Trim(unsafeName.ReplaceAllString(hook[strings.LastIndex(hook, "/")+1:], "-"), ".-_"), "spawn")
+	layer, _, _ := strings.Cut(hook, ".")
+	id := hook[strings.LastIndex(hook, "/")+1:]
+	name := strings.Trim(unsafeName.ReplaceAllString(id, "-"), ".-_")
+	if name != id {
+		sum := sha256.Sum256([]byte(id))
+		name += "-" + hex.EncodeToString(sum[:4])
+	}
+	if layer != "pipeline" {
+		name = layer + "-" + name
+	}
+	return name
 }
 
 // pointNames are the names of points in files of pipelines.

@@ -63,6 +63,29 @@ stages:
 	b.readOnly(s)
 }
 
+// Hooks of a stage and of the pipeline start pipelines in directories of their own.
+func TestSpawnDirectories(t *testing.T) {
+	b := newBench(t)
+	b.write("child.yaml", "name: child\nstages: [{name: a, command: {argv: ['true']}, termination: {type: fixed, iterations: 1}}]")
+	s := b.run(`
+name: p
+stages:
+  - name: work
+    command: {argv: ["true"]}
+    termination: {type: fixed, iterations: 1}
+    hooks: {on_iteration_complete: {type: spawn, pipeline: child}}
+hooks:
+  on_iteration_complete:
+    - {type: spawn, pipeline: child}
+    - {id: again, type: spawn, pipeline: child}
+`)
+	require.Equal(t, pipeline.Completed, s.Reason, s.Error)
+	require.Len(t, b.children(s.Run), 3)
+	dirs, err := os.ReadDir(b.path("sessions", "demo", "children", "work"))
+	require.NoError(t, err)
+	assert.Len(t, dirs, 3, "%v", dirs)
+}
+
 // AP-43: a child that fails is a failure of the action.
 func TestSpawnFails(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -44,39 +44,44 @@ type Status struct {
 
 // StatusOf returns the status of a session from its run.
 func StatusOf(ctx context.Context, store durable.Store, about durable.Run) (Status, error) {
+	s, _, err := statusAt(ctx, store, about)
+	return s, err
+}
+
+// statusAt returns the status of a session, and its position.
+func statusAt(ctx context.Context, store durable.Store, about durable.Run) (out Status, at position, err error) {
 	if about.Kind != durable.KindPipeline {
-		return Status{}, fmt.Errorf("run %s is of kind %s and no session of a pipeline", about.ID, about.Kind)
+		return out, at, fmt.Errorf("run %s is of kind %s and no session of a pipeline", about.ID, about.Kind)
 	}
 	s, err := readSession(ctx, store, about.ID)
 	if err != nil {
-		return Status{}, err
+		return out, at, err
 	}
 	waits, err := store.Waits(ctx, about.ID)
 	if err != nil {
-		return Status{}, err
+		return out, at, err
 	}
 	entries, err := store.Entries(ctx, about.ID, neededAfter(waits))
-	if err != nil {
-		return Status{}, err
+	if err == nil {
+		at, _, err = lastPosition(entries)
 	}
-	at, _, err := lastPosition(entries)
 	if err != nil {
-		return Status{}, err
+		return out, at, err
 	}
-	out := s.status(about, at)
+	out = s.status(about, at)
 	out.WaitsFor = waitsFor(waits)
 	for _, id := range at.Children {
 		part, err := store.Run(ctx, id)
 		if err != nil {
-			return out, err
+			return out, at, err
 		}
 		status, err := StatusOf(ctx, store, part)
 		if err != nil {
-			return out, err
+			return out, at, err
 		}
 		out.Parts = append(out.Parts, status)
 	}
-	return out, nil
+	return out, at, nil
 }
 
 // SessionNames returns the names of the pipeline of a session and of those that its hooks may start: see Options.Pipelines.

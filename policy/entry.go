@@ -8,6 +8,7 @@ import (
 
 	"github.com/samber/lo"
 
+	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/condition"
@@ -303,6 +304,9 @@ var failureWords = []string{"closed", "open", "abort", "retry", "continue", "blo
 func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePolicy {
 	control := r.judges()
 	otherwise := lo.Ternary(control && r.point.source != ofPipelines, hooks.Closed, hooks.Open)
+	if _, isGate := r.act.(action.Gate); isGate && r.await && control && r.point.source == ofPipelines {
+		otherwise = hooks.Abort // a gate that nobody opens stays closed
+	}
 	switch word {
 	case "closed", "block":
 		switch {

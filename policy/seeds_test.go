@@ -21,7 +21,7 @@ var seeds = map[string][]string{
 		"IterationComplete shell, not awaited, open", "IterationComplete shell, awaited, abort",
 	},
 	"pipeline-02-webhook.yaml": {
-		"StageComplete webhook, awaited, open, when ${STAGE} == 'plan'", "SessionComplete webhook, not awaited, open",
+		"StageComplete webhook, awaited, abort, when ${STAGE} == 'plan'", "SessionComplete webhook, not awaited, open",
 	},
 	"pipeline-03-spawn.yaml": {
 		"IterationComplete spawn, awaited, open, when ${ITERATION} % 10 == 0", "IterationComplete spawn, awaited, open",
@@ -32,14 +32,14 @@ var seeds = map[string][]string{
 		"IterationComplete webhook, not awaited, open, when ${STAGE} == 'work' && ${ITERATION} > 5",
 	},
 	"pipeline-05-per-stage.yaml":       {"IterationComplete shell, not awaited, open"},
-	"pipeline-06-per-pipeline.yaml":    {"StageComplete webhook, awaited, open, when ${STAGE} == 'plan'"},
+	"pipeline-06-per-pipeline.yaml":    {"StageComplete webhook, awaited, abort, when ${STAGE} == 'plan'"},
 	"pipeline-07-global.yaml":          {"IterationFailed webhook, not awaited, open", "SessionComplete webhook, not awaited, open"},
 	"pipeline-08-disable-global.yaml":  {},
 	"pipeline-09-notification.yaml":    {"SessionComplete webhook, not awaited, open"},
-	"pipeline-10-approval.yaml":        {"StageComplete webhook, awaited, open, when ${STAGE} == 'plan'"},
+	"pipeline-10-approval.yaml":        {"StageComplete webhook, awaited, abort, when ${STAGE} == 'plan'"},
 	"pipeline-11-periodic-review.yaml": {"IterationComplete spawn, awaited, open, when ${ITERATION} % 10 == 0"},
 	"pipeline-12-quality-gate.yaml": {
-		"IterationComplete shell, awaited, open", "IterationComplete webhook, awaited, open, when ${LAST_HOOK_STATUS} == 'failed'",
+		"IterationComplete shell, awaited, open", "IterationComplete webhook, awaited, abort, when ${LAST_HOOK_STATUS} == 'failed'",
 	},
 	"pipeline-13-backup-metrics.yaml": {
 		"IterationComplete shell, not awaited, open", "IterationComplete shell, not awaited, open",

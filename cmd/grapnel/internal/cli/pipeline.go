@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/action"
@@ -161,7 +163,11 @@ shows the session until it has ended; elsewhere the events are written, as by "g
 				if asJSON {
 					return writeJSON(p.std.out, status)
 				}
-				return p.writeStatus(status)
+				gates, err := k.openGates(c.Context(), status)
+				if err != nil {
+					return err
+				}
+				return p.writeStatus(status, gates)
 			})
 		},
 	}
@@ -172,7 +178,7 @@ shows the session until it has ended; elsewhere the events are written, as by "g
 
 // newAnswer returns the command that answers the gates of a session: approve or reject.
 func (p *pipelines) newAnswer(verdict agent.ApprovalVerdict) *cobra.Command {
-	var reason string
+	var reason, named string
 	word, short, long := "approve", "Open the gate of a person that a session waits for",
 		`Approve what a session waits for. The process of the session, or the next one, goes on. Gates by callback, file or command cannot
 be approved, only rejected.`
@@ -188,21 +194,46 @@ be approved, only rejected.`
 				if err != nil {
 					return err
 				}
-				if len(openGates(status)) == 0 {
-					return &usageError{fmt.Errorf("session %q waits for no gate: it is %s", args[0], status.Status)}
+				gates, err := k.openGates(c.Context(), status)
+				if err != nil {
+					return err
 				}
-				for _, g := range openGates(status) {
-					answer := agent.Approval{Verdict: verdict, Reason: reason, By: userName(), Identity: identityName()}
-					if err := durable.Approve(c.Context(), k.store, g.run, g.Wait, answer); err != nil {
-						return err
-					}
+				g, err := chooseGate(gates, named, verdict == agent.Approve)
+				if err != nil {
+					return &usageError{fmt.Errorf("session %q, which is %s: %w", args[0], status.Status, err)}
 				}
-				return nil
+				answer := agent.Approval{Verdict: verdict, Reason: reason, By: userName(), Identity: identityName()}
+				if err := durable.Approve(c.Context(), k.store, g.run, g.Wait, answer); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(p.std.out, "Answered the gate of %s: %s.\n", timeline.Clean(g.Hook), word)
+				return err
 			})
 		},
 	}
+	c.Flags().StringVar(&named, "gate", "", "the `hook` of the gate, or the beginning of its id; needed when several gates wait")
 	c.Flags().StringVar(&reason, "reason", "", "a `sentence` that says why")
 	return c
+}
+
+// chooseGate returns the named gate; the only one if none is named. Only people's gates can be approved.
+func chooseGate(gates []openGate, named string, approves bool) (openGate, error) {
+	if len(gates) == 0 {
+		return openGate{}, errors.New("it waits for no gate")
+	}
+	possible := lo.Filter(gates, func(g openGate, _ int) bool {
+		return (!approves || g.For == durable.WaitApproval) && (g.Hook == named || strings.HasPrefix(g.Wait, named))
+	})
+	list := strings.Join(lo.Map(gates, func(g openGate, _ int) string { return fmt.Sprintf("%s of %s (%s)", g.For, g.Hook, g.Wait) }), ", ")
+	switch {
+	case len(possible) == 1:
+		return possible[0], nil
+	case len(possible) > 1:
+		return openGate{}, fmt.Errorf("it waits for several gates: name one with --gate: %s", list)
+	case named != "":
+		return openGate{}, fmt.Errorf("--gate %s: no such gate waits for this answer: %s", named, list)
+	}
+	return openGate{}, fmt.Errorf("no person can approve what it waits for: %s", list)
 }
 
 // openGate is a gate that a session, or a stage of its parallel block, waits for.
@@ -225,14 +256,64 @@ func openGates(s pipeline.Status) (all []openGate) {
 	return all
 }
 
+// openGates returns the open gates of a session, of the stages of its parallel block, and of the pipelines that hooks have started.
+func (k *kept) openGates(ctx context.Context, s pipeline.Status) (all []openGate, err error) {
+	all = openGates(s)
+	for _, above := range append([]pipeline.Status{s}, s.Parts...) {
+		below, err := k.store.List(ctx, durable.Filter{
+			Parent: above.Run, Kind: durable.KindPipeline, Status: []durable.Status{durable.StatusReady, durable.StatusWaiting}, Limit: page,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, child := range below {
+			if child.Labels[durable.LabelStage] != "" { // a stage of the block
+				continue
+			}
+			status, err := pipeline.StatusOf(ctx, k.store, child)
+			if err != nil {
+				return nil, err
+			}
+			more, err := k.openGates(ctx, status)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, more...)
+		}
+	}
+	return all, nil
+}
+
+// isAtGates reports whether all that is left of a run waits.
+func (k *kept) isAtGates(ctx context.Context, id agent.RunID) (bool, error) {
+	about, err := k.store.Run(ctx, id)
+	if err != nil || about.Status != durable.StatusWaiting {
+		return false, err
+	}
+	below, err := k.store.List(ctx, durable.Filter{
+		Parent: id, Status: []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting}, Limit: page,
+	})
+	for _, child := range below {
+		waits, err := k.isAtGates(ctx, child.ID)
+		if err != nil || !waits {
+			return false, err
+		}
+	}
+	return true, err
+}
+
 func (p *pipelines) newAbort() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: "abort SESSION", Short: "End a session as cancelled",
-		Long: `Cancel a session and its current iteration. The process of the session ends it, or the next one: no hook is told.`, Example: "  grapnel pipeline abort friday",
-		Args: oneSession,
+		Long:    `Cancel a session and its current iteration. The process of the session ends it, or the next one: no hook is called.`,
+		Example: "  grapnel pipeline abort friday",
+		Args:    oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+				if about.Status.Ended() {
+					return &usageError{fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
+				}
 				return k.store.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: userName()})
 			})
 		},
@@ -290,8 +371,8 @@ func (k *kept) findSession(ctx context.Context, name string) (durable.Run, error
 	return durable.Run{}, &usageError{fmt.Errorf("no session %q of this folder in %s", name, k.place)}
 }
 
-// writeStatus writes a status for a person.
-func (p *pipelines) writeStatus(s pipeline.Status) error {
+// writeStatus writes a status for a person, with the gates that are open below the session, too.
+func (p *pipelines) writeStatus(s pipeline.Status, gates []openGate) error {
 	w := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
 	line := func(name, value string) {
 		if value != "" {
@@ -321,7 +402,7 @@ func (p *pipelines) writeStatus(s pipeline.Status) error {
 	for _, part := range s.Parts {
 		line("  "+part.Stage, fmt.Sprintf("%s, iteration %d of at most %d", part.Status, part.Iteration, part.MaxIterations))
 	}
-	for _, g := range openGates(s) {
+	for _, g := range gates {
 		line("waits for", strings.TrimSuffix(fmt.Sprintf("%s of %s, until %s: %s", g.For, g.Hook, g.Deadline.Local().Format(time.DateTime), g.Reason), ": "))
 	}
 	line("error", s.Error)

@@ -35,7 +35,7 @@ given. A file that exists is not changed.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := append(args, "pipeline.yaml")[0]
-			file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+			file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 			if errors.Is(err, fs.ErrExist) {
 				return &usageError{fmt.Errorf("%s exists: give another name", path)}
 			}
@@ -166,7 +166,7 @@ Progress files stay as they are.`,
 func rebuildSession(ctx context.Context, k *kept, about durable.Run, name string) error {
 	dir, err := sessionDir(name)
 	if err == nil {
-		err = os.MkdirAll(dir, 0o755)
+		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 // lockSession locks the directory of a session until unlock is called or the process ends.
 func lockSession(dir string) (unlock func(), err error) {
-	file, err := os.OpenFile(lockPath(dir), os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(lockPath(dir), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking it: %w", err)
 	}

@@ -100,12 +100,13 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 		return err
 	}
 	job, err := loaded.Job(pipeline.SessionOptions{
-		Inputs: given, Name: name, Dir: dir, Demands: map[string]string{sessionDemand: sessionKey(dir)}, By: identityName(), IdempotencyKey: "session " + sessionKey(dir),
+		Inputs: given, Name: name, Dir: dir, Demands: map[string]string{sessionDemand: sessionKey(dir)}, By: identityName(),
+		IdempotencyKey: "session " + sessionKey(dir),
 	})
 	if err != nil {
 		return &usageError{err}
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &usageError{fmt.Errorf("making the directory of the session: %w", err)}
 	}
 	unlock, err := lockSession(dir)
@@ -335,7 +336,7 @@ func (s *sessionRun) run(ctx context.Context) error {
 	defer release()
 	var working sync.WaitGroup
 	working.Go(func() { _ = w.Run(claiming) }) // it returns nil
-	working.Go(func() { s.stopWhenPaused(claiming, stopClaiming) })
+	working.Go(func() { s.stopWhenIdle(claiming, stopClaiming) })
 	watching := s.follow(claiming)
 	if watching == nil {
 		watching = s.awaitSpawned(claiming, s.about.ID)
@@ -434,7 +435,9 @@ func (s *sessionRun) callbackKey() ([]byte, error) {
 	key, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		key = []byte(rand.Text())
-		err = os.WriteFile(path, key, 0o600)
+		if err = os.WriteFile(path+".new", key, 0o600); err == nil { // the file never has a part of the key
+			err = os.Rename(path+".new", path)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the secret of callbacks: %w", err)
@@ -490,7 +493,11 @@ func (s *sessionRun) askPerson(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	gates := lo.Filter(openGates(status), func(g openGate, _ int) bool { return g.For == durable.WaitApproval })
+	open, err := s.kept.openGates(ctx, status)
+	if err != nil {
+		return
+	}
+	gates := lo.Filter(open, func(g openGate, _ int) bool { return g.For == durable.WaitApproval })
 	if len(gates) > 0 && s.view != nil {
 		defer s.view.hold(ctx)()
 	}
@@ -544,15 +551,15 @@ func (s *sessionRun) followRun(ctx context.Context, id agent.RunID, after int64,
 				part(d.Run)
 			}
 		}
-		if s.noWait && e.Name == "pipeline.waiting" {
+		if s.noWait && e.Name == "pipeline.waiting" && part != nil {
 			return nil
 		}
 	}
 	return nil
 }
 
-// stopWhenPaused calls stop when the session is paused and nothing of it runs.
-func (s *sessionRun) stopWhenPaused(ctx context.Context, stop func()) {
+// stopWhenIdle calls stop when the session is paused and nothing of it runs, or when it waits for gates and the command shall not.
+func (s *sessionRun) stopWhenIdle(ctx context.Context, stop func()) {
 	every := time.NewTicker(300 * time.Millisecond)
 	defer every.Stop()
 	for ctx.Err() == nil {
@@ -560,6 +567,12 @@ func (s *sessionRun) stopWhenPaused(ctx context.Context, stop func()) {
 		case <-ctx.Done():
 			return
 		case <-every.C:
+		}
+		if s.noWait {
+			if waits, err := s.kept.isAtGates(ctx, s.about.ID); err == nil && waits {
+				stop()
+				return
+			}
 		}
 		about, err := s.kept.store.Run(ctx, s.about.ID)
 		if err != nil || !about.Paused || about.Owner != "" {
@@ -619,7 +632,7 @@ func (s *sessionRun) finish(ctx context.Context) error {
 			s.note(fmt.Sprintf("Session %s is paused: \"grapnel pipeline resume %s%s\" continues it.", status.Session, status.Session, s.kept.place.flag()))
 			return nil
 		}
-		if len(openGates(status)) > 0 {
+		if gates, err := s.kept.openGates(ctx, status); err != nil || len(gates) > 0 {
 			s.note(fmt.Sprintf("Session %s waits for a gate: start it again to continue it.", status.Session))
 			return &exitError{exitParked}
 		}
@@ -676,9 +689,27 @@ type sessionEvent struct {
 	Why       string      `json:"why"`
 	Changed   int         `json:"changed_files"`
 	Reason    string      `json:"reason"`
-	Error     string      `json:"error"`
+	Error     errorText   `json:"error"`
 	For       string      `json:"for"`
 	Hook      string      `json:"hook"`
+}
+
+// errorText is the error of an event: a text, or an object with a text in the events of hooks.
+type errorText string
+
+// UnmarshalJSON reads both forms.
+func (t *errorText) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*t = errorText(text)
+		return nil
+	}
+	var object struct {
+		Text string `json:"text"`
+	}
+	err := json.Unmarshal(data, &object)
+	*t = errorText(object.Text)
+	return err
 }
 
 // writeEvent writes an event as a line, or updates the view.
@@ -716,7 +747,7 @@ func (s *sessionRun) writeEvent(e durable.Event) error {
 			text += fmt.Sprintf(", %d files changed", d.Changed)
 		}
 	case "pipeline.iteration_failed":
-		text = at + ": failed: " + d.Error
+		text = at + ": failed: " + string(d.Error)
 	case "pipeline.spawned":
 		text = fmt.Sprintf("%s: started pipeline %s, %s", at, d.Why, short(d.Run))
 	case "pipeline.waiting":
@@ -726,10 +757,11 @@ func (s *sessionRun) writeEvent(e durable.Event) error {
 	case "pipeline.session_complete":
 		text = "session ended: " + d.Reason
 	case "hook.failed", "hook.blocked", "hook.timeout":
-		text = fmt.Sprintf("hook %s: %s %s", d.Hook, e.Name, d.Error)
+		text = strings.TrimSuffix(fmt.Sprintf("hook %s: %s: %s", d.Hook, strings.TrimPrefix(e.Name, "hook."), d.Error), ": ")
 	default:
 		return nil
 	}
+	text = strings.ReplaceAll(text, "\n", " ") // one event, one line
 	s.line(s.std.out, timeline.Clean(e.At.Local().Format("15:04:05")+"  "+text))
 	return nil
 }
