@@ -172,7 +172,7 @@ func TestCallbacks(t *testing.T) {
 func TestDeadlinesOfGates(t *testing.T) {
 	for onTimeout, want := range map[string]pipeline.Reason{
 		", on_timeout: abort": pipeline.Aborted, ", on_timeout: continue": pipeline.Completed, ", on_failure: continue": pipeline.Completed,
-		"": pipeline.Aborted, // a gate that nobody opens stays closed
+		"": pipeline.Aborted, // a gate without an answer stays closed
 	} {
 		t.Run(onTimeout, func(t *testing.T) {
 			b := newBench(t)

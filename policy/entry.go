@@ -305,7 +305,7 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 	control := r.judges()
 	otherwise := lo.Ternary(control && r.point.source != ofPipelines, hooks.Closed, hooks.Open)
 	if _, isGate := r.act.(action.Gate); isGate && r.await && control && r.point.source == ofPipelines {
-		otherwise = hooks.Abort // a gate that nobody opens stays closed
+		otherwise = hooks.Abort // a gate without an answer stays closed
 	}
 	switch word {
 	case "closed", "block":
