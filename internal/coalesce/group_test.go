@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,13 +19,12 @@ func TestOneCallAnswersForMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := coalesce.NewGroup[int](1)
-		calls := 0
+		var calls atomic.Int32
 		for range 100 {
 			go func() {
 				value, err := g.Do(t.Context(), "key", func() (int, bool, error) {
 					time.Sleep(time.Second)
-					calls++
-					return calls, true, nil
+					return int(calls.Add(1)), true, nil
 				})
 				assert.NoError(t, err)
 				assert.LessOrEqual(t, value, 2)
@@ -32,9 +32,9 @@ func TestOneCallAnswersForMany(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(time.Minute)
-		assert.Equal(t, 2, calls)
-		_, _ = g.Do(t.Context(), "key", func() (int, bool, error) { calls++; return 0, true, nil })
-		assert.Equal(t, 3, calls, "a later call is answered by none that began before it")
+		assert.EqualValues(t, 2, calls.Load())
+		_, _ = g.Do(t.Context(), "key", func() (int, bool, error) { calls.Add(1); return 0, true, nil })
+		assert.EqualValues(t, 3, calls.Load(), "a later call is answered by none that began before it")
 	})
 }
 
@@ -46,12 +46,12 @@ func TestWhatAnswersForNoOther(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				g := coalesce.NewGroup[int](2)
-				calls := 0
+				var calls atomic.Int32
 				for i := range 10 {
 					go func() {
 						_, _ = g.Do(t.Context(), "key", func() (int, bool, error) {
 							time.Sleep(time.Second)
-							calls++
+							calls.Add(1)
 							if share {
 								return i, true, errors.New("failed")
 							}
@@ -61,7 +61,7 @@ func TestWhatAnswersForNoOther(t *testing.T) {
 				}
 				synctest.Wait()
 				time.Sleep(time.Minute)
-				assert.Equal(t, 10, calls)
+				assert.EqualValues(t, 10, calls.Load())
 			})
 		})
 	}
