@@ -224,6 +224,19 @@ func TestTermination(t *testing.T) {
 	}
 }
 
+// Changes are seen also where the directory of the session is in the workspace.
+func TestChangesBesideASession(t *testing.T) {
+	b := newBench(t)
+	job, err := b.load("name: p\nstages: [{name: a, command: {argv: [touch, new]}, termination: {type: fixed, iterations: 1}}]\n" +
+		"hooks: {on_iteration_complete: {type: shell, await: true, command: 'echo \"$CHANGED_FILES\" > changed'}}").
+		Job(pipeline.SessionOptions{Name: "demo", Dir: b.path("work", "demo"), Workspace: b.path("work")})
+	require.NoError(t, err)
+	_, err = b.store.Submit(t.Context(), job)
+	require.NoError(t, err)
+	require.NoError(t, b.worker().ExecuteReady(t.Context()))
+	assert.Equal(t, []string{"new"}, b.lines("changed"))
+}
+
 // A session that cannot go on has the hooks of its end, too.
 func TestTheEndOfABrokenSession(t *testing.T) {
 	b := newBench(t)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -138,6 +139,10 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 	if in.Only != "" { // the directory of a part is in that of its block: DIR/stages/NN-BLOCK/PART
 		top = filepath.Dir(filepath.Dir(filepath.Dir(in.Dir)))
 	}
+	root := cmp.Or(in.Root, filepath.Dir(top))
+	if strings.HasPrefix(in.Workspace+string(filepath.Separator), root+string(filepath.Separator)) {
+		root = top // the files of the workspace are not those of sessions
+	}
 	dirs := p.stageDirs(top)
 	if in.Only != "" {
 		all := p.each()
@@ -149,7 +154,7 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 	}
 	return &session{
 		Pipeline: p, name: in.Session, dir: in.Dir, workspace: in.Workspace, limits: limits, inputs: in.Inputs, depth: in.Depth,
-		part: in.Only != "", next: in.Next, outputDirs: dirs, root: cmp.Or(in.Root, filepath.Dir(top)),
+		part: in.Only != "", next: in.Next, outputDirs: dirs, root: root,
 	}, nil
 }
 

@@ -174,7 +174,7 @@ func actionName(hook string) string {
 		name += "-" + hex.EncodeToString(sum[:4])
 	}
 	if layer != "pipeline" {
-		name = layer + "-" + name
+		name = unsafeName.ReplaceAllString(layer, "-") + "-" + name
 	}
 	return name
 }
