@@ -272,11 +272,12 @@ type sessionRun struct {
 
 	sessionLook
 
-	kept  *kept
-	about durable.Run
-	names []string // of the pipelines
-	in    *input
-	view  *sessionView // nil when lines are written
+	kept     *kept
+	about    durable.Run
+	names    []string // of the pipelines
+	in       *input
+	view     *sessionView // nil when lines are written
+	followed int64        // the number of the last event of the session that was written
 	// stop suspends the session. silence ends the question at the terminal, if there is one.
 	stop, silence func()
 
@@ -350,7 +351,28 @@ func (s *sessionRun) run(ctx context.Context) error {
 	if broken {
 		return watching
 	}
+	if s.noWait {
+		if err := s.followRest(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+	}
 	return s.finish(context.WithoutCancel(ctx))
+}
+
+// followRest writes the events of the session that it did not follow, because it was stopped at a gate.
+func (s *sessionRun) followRest(ctx context.Context) error {
+	for {
+		rest, err := s.kept.store.Events(ctx, s.about.ID, s.followed, page)
+		if err != nil || len(rest) == 0 {
+			return err
+		}
+		for _, e := range rest {
+			s.followed = e.Seq
+			if err := s.writeEvent(e); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // openView begins to draw the view of the session, if standard output is a terminal. The returned func draws it a last time.
@@ -465,6 +487,7 @@ func (s *sessionRun) follow(ctx context.Context) error {
 			also(part.ID, part.Events)
 		}
 	}
+	s.followed = s.about.Events
 	s.ask(ctx) // what it waited for before
 	if err = s.followRun(ctx, s.about.ID, s.about.Events, func(run agent.RunID) { also(run, 0) }); err == nil && !s.noWait {
 		others.Wait() // they have ended, but their last events may not be written
@@ -532,6 +555,9 @@ func (s *sessionRun) followRun(ctx context.Context, id agent.RunID, after int64,
 	for e, err := range durable.Watch(ctx, s.kept.store, id, after) {
 		if err != nil {
 			return err
+		}
+		if part != nil {
+			s.followed = e.Seq
 		}
 		if part == nil && e.Name == "pipeline.session_complete" && !s.asJSON {
 			continue // a stage is no session for the user
