@@ -70,7 +70,7 @@ type Stage struct {
 
 // Agent is the name of an agent, the path of its file, relative to the file that names it, or its definition as JSON, which
 // a pipeline file contains as a mapping.
-type Agent string
+type Agent string //nolint:recvcheck // decoding needs a pointer
 
 // ReadNode reads a name, a path or a definition.
 func (a *Agent) ReadNode(n yamlfile.Node) {
@@ -345,7 +345,7 @@ func quantity(n int, noun string) string {
 }
 
 // queue returns the program or the file that lists the work of a queue.
-func (t Termination) queue() string {
+func (t *Termination) queue() string {
 	if t.File != "" {
 		return t.File
 	}

@@ -205,9 +205,7 @@ func (*sessionFiles) changedFiles(s *session, at position) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for changed files: %w", err)
 	}
-	if json.Unmarshal(data, &before) != nil { // it is damaged: the changes are not known
-		return nil, nil
-	}
+	_ = json.Unmarshal(data, &before) // where it is damaged, the changes are not known
 	now := treeOf(s)
 	if before == nil || now == nil {
 		return nil, nil
@@ -256,7 +254,7 @@ func (f *sessionFiles) projectEvents(ctx context.Context, store durable.Store, r
 	if err != nil {
 		return err
 	}
-	defer file.Close() //nolint:errcheck // what is missing is written the next time
+	defer file.Close()
 	if f.projected < 0 {
 		if f.projected, err = lastEvent(file); err != nil {
 			return err

@@ -50,7 +50,7 @@ func TestLastEvent(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte("{\"seq\":1}\nno JSON\n"), 0o600))
 		file, err := os.OpenFile(path, os.O_RDWR, 0)
 		require.NoError(t, err)
-		defer file.Close() //nolint:errcheck // only a test
+		defer file.Close()
 		got, err := lastEvent(file)
 		require.NoError(t, err)
 		assert.Zero(t, got)

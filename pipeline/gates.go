@@ -148,11 +148,16 @@ func (m *machine) waitForGate(ctx context.Context) error {
 	return nil
 }
 
-// awaitDetached waits until no detached action runs, and returns true: the run is then released.
+// awaitDetached waits until no detached action runs. It reports false when the session must be released before.
 func (m *machine) awaitDetached(ctx context.Context) bool {
-	for !m.suspended() && ctx.Err() == nil && !m.drained(ctx, time.Second) {
+	for {
+		switch {
+		case m.drained(ctx, time.Second):
+			return true
+		case m.suspended() || ctx.Err() != nil:
+			return false
+		}
 	}
-	return true
 }
 
 // WaitingGate is a gate that a session waits for, or a pipeline that a hook has started.

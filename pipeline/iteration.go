@@ -279,7 +279,7 @@ func listsWork(name, dir string) (left bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	for buffer := make([]byte, 32<<10); ; {
 		n, err := file.Read(buffer)
 		switch {

@@ -115,16 +115,8 @@ func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 		return nil, fmt.Errorf("load pipeline: %w", err)
 	}
 	src.Files[path] = string(text)
-	if o.Global != "" {
-		switch text, err := yamlfile.Read(o.Global); {
-		case err == nil:
-			src.Global, src.Files[o.Global] = o.Global, string(text)
-			if err := checkGlobal(o.Global, text); err != nil {
-				return nil, err
-			}
-		case !errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("load pipeline: %w", err)
-		}
+	if err := src.readGlobal(o.Global); err != nil {
+		return nil, err
 	}
 	file, p, err := parse(src)
 	if err != nil {
@@ -159,10 +151,8 @@ func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 	}
 	known := slices.Sorted(maps.Keys(p.stageDirs("")))
 	for _, s := range p.each() {
-		for _, name := range outputNames(s.Prompt) {
-			if !slices.Contains(known, name) {
-				wrong(s, lo.Ternary(s.loopFile == "", "prompt", "loop"), errors.New(yamlfile.Unknown("stage of ${outputs."+name+"}", name, known)))
-			}
+		for _, name := range lo.Without(outputNames(s.Prompt), known...) {
+			wrong(s, lo.Ternary(s.loopFile == "", "prompt", "loop"), errors.New(yamlfile.Unknown("stage of ${outputs."+name+"}", name, known)))
 		}
 		if s.Agent.isInline() {
 			at := cmp.Or(s.loopFile, path) + "#" + s.Name + ".json"
@@ -184,6 +174,22 @@ func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 		}
 	}
 	return p, errors.Join(file.Err(), p.checkHooks(o.Host))
+}
+
+// readGlobal reads the file with the user's hooks, if there is one.
+func (src *source) readGlobal(path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := yamlfile.Read(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("load pipeline: %w", err)
+	}
+	src.Global, src.Files[path] = path, string(text)
+	return checkGlobal(path, text)
 }
 
 // nodeAt returns the node at a path of keys and indexes, separated by slashes.
@@ -243,8 +249,8 @@ func findFile(name, kind, of, user string) (string, error) {
 // checkGlobal reports unknown keys in the file with the user's hooks.
 func checkGlobal(path string, text []byte) error {
 	file := yamlfile.Parse(path, text)
-	if root, ok := file.Root(); ok && file.CheckFormat(fileFormat) {
-		root, _ = file.Root()
+	if _, ok := file.Root(); ok && file.CheckFormat(fileFormat) {
+		root, _ := file.Root()
 		root.Decode(&rules{})
 	}
 	return file.Err()

@@ -344,10 +344,8 @@ func (m *machine) finish(ctx context.Context) error {
 	if _, failed := errors.AsType[*hooks.HookError](err); err != nil && !failed {
 		return err
 	}
-	for !m.drained(ctx, time.Second) {
-		if m.suspended() || ctx.Err() != nil {
-			return nil
-		}
+	if !m.awaitDetached(ctx) {
+		return nil // another process ends the session
 	}
 	return m.end(ctx, *m.at.End)
 }

@@ -60,20 +60,23 @@ func RestartStage(ctx context.Context, store durable.Store, k *durable.Keeper, a
 
 // removeIterations removes the files of the iterations of the current stage, also those of the stages of a block.
 func (m *machine) removeIterations() error {
-	return filepath.WalkDir(m.stageDir(m.at.Stage), func(path string, d fs.DirEntry, err error) error {
+	var found []string
+	err := filepath.WalkDir(m.stageDir(m.at.Stage), func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
 			return err
 		case d.IsDir() && d.Name() == "iterations":
-			if err := os.RemoveAll(path); err != nil {
-				return err
-			}
+			found = append(found, path)
 			return fs.SkipDir
 		case !d.IsDir() && (d.Name() == eventsFile || d.Name() == resultFile):
-			return os.Remove(path)
+			found = append(found, path)
 		}
 		return nil
 	})
+	for _, path := range found {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
 }

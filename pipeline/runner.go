@@ -24,9 +24,9 @@ import (
 type Options struct {
 	// Pipelines are the names of the pipelines whose sessions the worker executes.
 	Pipelines []string
-	// Agents builds the agent of a stage, which must use the keeper, for one iteration. Close, unless nil, is called when the
+	// Agents builds the agent of a stage, which must use the keeper, for one iteration. CloseAgent, unless nil, is called when the
 	// iteration has ended or waits. Without it, iterations of agents fail.
-	Agents func(ctx context.Context, s AgentStage) (a *agent.Agent, close func() error, err error)
+	Agents func(ctx context.Context, s AgentStage) (a *agent.Agent, closeAgent func() error, err error)
 	// Host performs the actions of hooks. Its Dir is the workspace of the session. If it parks gates, workers must watch them:
 	// see package durable/gate.
 	Host action.Host

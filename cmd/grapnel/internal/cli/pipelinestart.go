@@ -753,7 +753,7 @@ func (s *sessionRun) writeEvent(e durable.Event) error {
 	}
 	var d sessionEvent
 	_ = json.Unmarshal(e.Data, &d) // events.Object checks it; what is missing is not shown
-	text := ""
+	var text string
 	at := fmt.Sprintf("%s %d", d.Stage, d.Iteration)
 	switch e.Name {
 	case "pipeline.session_start":
@@ -777,7 +777,7 @@ func (s *sessionRun) writeEvent(e durable.Event) error {
 	case "pipeline.spawned":
 		text = fmt.Sprintf("%s: started pipeline %s, %s", at, d.Why, short(d.Run))
 	case "pipeline.waiting":
-		text = fmt.Sprintf("waits for a gate: %s", strings.TrimSuffix(d.For+": "+d.Why, ": "))
+		text = "waits for a gate: " + strings.TrimSuffix(d.For+": "+d.Why, ": ")
 	case "pipeline.stage_complete":
 		text = strings.TrimSuffix(at, " 0") + ": stage complete: " + d.Why
 	case "pipeline.session_complete":
