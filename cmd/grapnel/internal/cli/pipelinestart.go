@@ -403,12 +403,8 @@ func (s *sessionRun) showCursor() {
 // key returns the label of the workers of the session.
 func (s *sessionRun) key() string { return s.about.Demands[sessionDemand] }
 
-// The files of a session with the address of its callbacks, so that links stay valid over a restart, and with the secret of
-// their tokens.
-const (
-	callbackFile    = "callbacks"
-	callbackKeyFile = "callbacks.key"
-)
+// callbackFile is the file of a session with the address of its callbacks, so that links stay valid over a restart.
+const callbackFile = "callbacks"
 
 // watchGates returns what watches the gates of the session, and serves their callbacks until stop is called.
 func (s *sessionRun) watchGates(ctx context.Context, owner string) (watch func(context.Context), stop func(), err error) {
@@ -451,13 +447,21 @@ func (s *sessionRun) watchGates(ctx context.Context, owner string) (watch func(c
 	return w.Run, func() { _ = server.Close() }, nil
 }
 
-// callbackKey returns the secret of the tokens of the session, which it makes at the first start.
+// callbackKey returns the secret of the tokens of the session, which it makes at the first start. It is not among the files of the
+// session, which agents may read: whoever knows it can answer the gates.
 func (s *sessionRun) callbackKey() ([]byte, error) {
-	path := filepath.Join(s.dir, callbackKeyFile)
+	folder, err := stateFolder()
+	if err != nil {
+		return nil, fmt.Errorf("the secret of callbacks: %w", err)
+	}
+	path := filepath.Join(folder, "callbacks", s.key())
 	key, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		key = []byte(rand.Text())
-		if err = os.WriteFile(path+".new", key, 0o600); err == nil { // the file never has a part of the key
+		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
+			err = os.WriteFile(path+".new", key, 0o600) // the file never has a part of the key
+		}
+		if err == nil {
 			err = os.Rename(path+".new", path)
 		}
 	}

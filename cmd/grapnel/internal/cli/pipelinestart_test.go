@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/durable"
 )
 
 // Callbacks arrive at the first port that a hook names.
@@ -26,4 +28,28 @@ func TestCallbackPort(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, port, hook)
 	}
+}
+
+// The secret of callbacks stays the same, and is not where an agent works.
+func TestCallbackKey(t *testing.T) {
+	state, dir := t.TempDir(), t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	session := func(key string) *sessionRun {
+		return &sessionRun{sessionLook: sessionLook{dir: dir}, about: durable.Run{Demands: map[string]string{sessionDemand: key}}}
+	}
+	first, err := session("one").callbackKey()
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, len(first), 26)
+	again, err := session("one").callbackKey()
+	require.NoError(t, err)
+	assert.Equal(t, first, again)
+	other, err := session("two").callbackKey()
+	require.NoError(t, err)
+	assert.NotEqual(t, first, other)
+	info, err := os.Stat(filepath.Join(state, "grapnel", "callbacks", "one"))
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left)
 }

@@ -42,6 +42,19 @@ type place struct {
 	usual bool
 }
 
+// stateFolder returns the user's folder with what grapnel keeps, which need not exist.
+func stateFolder() (string, error) {
+	home := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(home) {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		home = filepath.Join(user, ".local", "state")
+	}
+	return filepath.Join(home, "grapnel"), nil
+}
+
 // placeOf returns the place from the flag or the environment, or the default.
 func placeOf(flag string) (place, error) {
 	p := place{at: flag, named: flag}
@@ -49,15 +62,11 @@ func placeOf(flag string) (place, error) {
 		p.at, p.named = os.Getenv(storeVariable), ""
 	}
 	if p.at == "" {
-		home := os.Getenv("XDG_STATE_HOME")
-		if !filepath.IsAbs(home) {
-			user, err := os.UserHomeDir()
-			if err != nil {
-				return p, &usageError{fmt.Errorf("the default place for runs is unknown (%w): name a file with --durable=FILE or %s", err, storeVariable)}
-			}
-			home = filepath.Join(user, ".local", "state")
+		folder, err := stateFolder()
+		if err != nil {
+			return p, &usageError{fmt.Errorf("the default place for runs is unknown (%w): name a file with --durable=FILE or %s", err, storeVariable)}
 		}
-		p.at, p.usual = filepath.Join(home, "grapnel", "runs.db"), true
+		p.at, p.usual = filepath.Join(folder, "runs.db"), true
 	}
 	if p.database() {
 		return p, nil
