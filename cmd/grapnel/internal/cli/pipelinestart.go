@@ -448,7 +448,7 @@ func (s *sessionRun) watchGates(ctx context.Context, owner string) (watch func(c
 }
 
 // callbackKey returns the secret of the tokens of the session, which it makes at the first start. It is not among the files of the
-// session, which agents may read: whoever knows it can answer the gates.
+// session, which agents may read: an agent that knows it could answer its own gates.
 func (s *sessionRun) callbackKey() ([]byte, error) {
 	folder, err := stateFolder()
 	if err != nil {
