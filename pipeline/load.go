@@ -339,9 +339,9 @@ func (p *Pipeline) layers(s *Stage) []policy.Layer {
 	return all
 }
 
-// hooksOf returns the hooks of a stage.
-func (p *Pipeline) hooksOf(stage *Stage, host action.Host) ([]hooks.Hook, error) {
-	loaded, err := policy.Load(p.layers(stage), policy.Options{Host: host, Dir: host.Dir, Read: p.read})
+// hooksOf returns the hooks of a stage. Files, unless nil, keeps parsed files.
+func (p *Pipeline) hooksOf(stage *Stage, host action.Host, files *policy.Files) ([]hooks.Hook, error) {
+	loaded, err := policy.Load(p.layers(stage), policy.Options{Host: host, Dir: host.Dir, Read: p.read, Files: files})
 	if err != nil {
 		return nil, err
 	}
@@ -360,8 +360,9 @@ func (p *Pipeline) read(path string) ([]byte, error) {
 func (p *Pipeline) checkHooks(host action.Host) error {
 	var problems []yamlfile.Problem
 	var others []error
+	var files policy.Files
 	for _, stage := range p.each() {
-		list, err := p.hooksOf(stage, host)
+		list, err := p.hooksOf(stage, host, &files)
 		for _, h := range list {
 			from := h.Origin()
 			switch {

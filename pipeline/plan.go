@@ -29,9 +29,10 @@ func (p *Pipeline) Plan(host action.Host, o SessionOptions) ([]PlannedStage, err
 	}
 	host.Spawner = noSpawner{}
 	var all []PlannedStage
+	var files policy.Files
 	for i := range p.Stages {
 		top := &session{Pipeline: p, name: o.Name, dir: dir}
-		planned, err := top.planStage(host, i)
+		planned, err := top.planStage(host, i, &files)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +44,7 @@ func (p *Pipeline) Plan(host action.Host, o SessionOptions) ([]PlannedStage, err
 			if i+1 < len(p.Stages) {
 				below.next = p.Stages[i+1].Name
 			}
-			planned, err := below.planStage(host, 0)
+			planned, err := below.planStage(host, 0, &files)
 			if err != nil {
 				return nil, err
 			}
@@ -54,11 +55,11 @@ func (p *Pipeline) Plan(host action.Host, o SessionOptions) ([]PlannedStage, err
 }
 
 // planStage returns what would run in a stage.
-func (s *session) planStage(host action.Host, stage int) (PlannedStage, error) {
+func (s *session) planStage(host action.Host, stage int, files *policy.Files) (PlannedStage, error) {
 	m := &machine{session: s, at: position{Phase: phaseStart, Stage: stage, Iteration: 1}}
 	out := PlannedStage{Stage: &s.Stages[stage], Variables: m.variables(nil)}
 	delete(out.Variables, "TIMESTAMP")
-	loaded, err := policy.Load(s.layers(out.Stage), policy.Options{Host: host, Dir: host.Dir, Read: s.read})
+	loaded, err := policy.Load(s.layers(out.Stage), policy.Options{Host: host, Dir: host.Dir, Read: s.read, Files: files})
 	if err != nil {
 		return out, err
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/samber/lo"
@@ -65,9 +67,41 @@ type Options struct {
 	Wrap func(r Rule, a action.Action) action.Action
 	// Read, unless nil, reads files instead of the file system.
 	Read func(path string) ([]byte, error)
+	// Files, unless nil, keeps parsed files for further calls of Load.
+	Files *Files
 	// Dir is the working directory, the base of relative paths in conditions if there is no variable "workspace". Empty
 	// means that of the process.
 	Dir string
+}
+
+// Files keeps parsed files, so that several calls of Load parse a text only once. The zero value is ready for use. It is safe for
+// concurrent use.
+type Files struct {
+	mu     sync.Mutex
+	parsed map[string]parsedFile // by path
+}
+
+type parsedFile struct {
+	text []byte
+	file *yamlfile.File
+}
+
+// parse returns the parsed file with a text, for one reader.
+func (f *Files) parse(path string, text []byte) *yamlfile.File {
+	if f == nil {
+		return yamlfile.Parse(path, text)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known, ok := f.parsed[path]
+	if !ok || !bytes.Equal(known.text, text) {
+		known = parsedFile{slices.Clone(text), yamlfile.Parse(path, text)}
+		if f.parsed == nil {
+			f.parsed = map[string]parsedFile{}
+		}
+		f.parsed[path] = known
+	}
+	return known.file.Again()
 }
 
 // Load reads policies from files. If any of them is invalid, it loads nothing and returns a *yamlfile.Error with all
@@ -239,7 +273,7 @@ func (d *document) provenance() []condition.Function {
 
 // part parses a file, after the files that it includes. Above lists the files that include it.
 func (l *loader) part(d *document, path string, text []byte, above []string, parts *[]*part, hash func([]byte)) {
-	file := yamlfile.Parse(path, text)
+	file := l.options.Files.parse(path, text)
 	if len(l.files) >= maxFiles {
 		file.At(yamlfile.Position{}).Wrong("a policy has at most %d files (rule: size)", maxFiles)
 		if !l.full {

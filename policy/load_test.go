@@ -269,3 +269,21 @@ func TestIncludes(t *testing.T) {
 		})
 	}
 }
+
+// Loads that share Files find the same mistakes, each its own, and see a changed text.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	text := "policy: a\nhooks:\n  PreToolUse: [{id: a, decision: deny, tols: bash}]\n"
+	var files policy.Files
+	load := func() error {
+		_, err := policy.Load([]policy.Layer{{Name: "run", Files: []string{"a.yaml"}}}, policy.Options{
+			Files: &files, Read: func(string) ([]byte, error) { return []byte(text), nil },
+		})
+		return err
+	}
+	first := load()
+	require.ErrorContains(t, first, "tols")
+	require.EqualError(t, load(), first.Error())
+	text = strings.Replace(text, "tols", "tuls", 1)
+	require.ErrorContains(t, load(), "tuls")
+}

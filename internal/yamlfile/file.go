@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -80,6 +81,13 @@ func Parse(name string, text []byte) *File {
 		f.root = root
 	}
 	return f
+}
+
+// Again returns the file as it was parsed, for another reader: problems that one of them reports are not in the other.
+func (f *File) Again() *File {
+	again := *f
+	again.problems, again.told, again.hidden = slices.Clone(f.problems), maps.Clone(f.told), maps.Clone(f.hidden)
+	return &again
 }
 
 // The line ends of each format.
