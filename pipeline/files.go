@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,17 +25,56 @@ type sessionFiles struct {
 	projected int64 // the number of the last event in the file; -1 until it is known
 }
 
+// begin writes the first status of a session. Files of another session with the same directory, which was deleted from its store, are
+// moved to the folder previous: they would count as those of this session. A stage of a parallel block that begins again keeps its
+// progress file.
+func (f *sessionFiles) begin(s *session, status Status) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	var before Status
+	text, err := os.ReadFile(filepath.Join(s.dir, statusFile))
+	if err == nil {
+		_ = json.Unmarshal(text, &before) // a damaged one is not of this session
+	}
+	if before.Run == status.Run {
+		return nil
+	}
+	aside := filepath.Join(s.dir, "previous", cmp.Or(namePattern.FindString(string(before.Run)), "unknown"))
+	moved := []string{eventsFile, inputsFile, resultFile}
+	switch {
+	case err != nil: // the directories of stages may have been prepared by the user
+	case s.part:
+		all, _ := filepath.Glob(filepath.Join(s.stageDir(0), iterationsDir+"*")) // the pattern is correct
+		for _, path := range all {
+			moved = append(moved, strings.TrimPrefix(path, s.dir+string(filepath.Separator)))
+		}
+	default:
+		moved = append(moved, "stages", "children")
+	}
+	for _, name := range append(moved, statusFile) { // the last one says whose they are
+		to := filepath.Join(aside, name)
+		if _, err := os.Lstat(filepath.Join(s.dir, name)); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.Rename(filepath.Join(s.dir, name), to)); err != nil {
+			return err
+		}
+	}
+	return f.writeStatus(s, status)
+}
+
 // prepare makes the directories and files that an iteration needs. With tree set, it records the files of the workspace
 // before the iteration.
 func (*sessionFiles) prepare(s *session, at position, tree bool) error {
-	if err := os.MkdirAll(s.iterationDir(at.Stage, at.Iteration), 0o700); err != nil {
+	if err := os.MkdirAll(s.iterationDir(at.Stage, at.Iteration, at.Restarts), 0o700); err != nil {
 		return fmt.Errorf("preparing iteration %d: %w", at.Iteration, err)
 	}
 	progress, err := os.OpenFile(s.progress(at.Stage), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		err = progress.Close()
 	}
-	if path := s.file(at.Stage, at.Iteration, treeFile); err == nil && tree {
+	if path := s.file(at, treeFile); err == nil && tree {
 		if _, missing := os.Stat(path); errors.Is(missing, fs.ErrNotExist) {
 			var data []byte
 			if data, err = json.Marshal(treeOf(s)); err == nil {
@@ -89,7 +129,7 @@ func (m *machine) writeContext() error {
 	}
 	data, err := json.MarshalIndent(c, "", "  ")
 	if err == nil {
-		err = writeFile(m.file(m.at.Stage, m.at.Iteration, contextFile), append(data, '\n'))
+		err = writeFile(m.file(m.at, contextFile), append(data, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the context of iteration %d: %w", m.at.Iteration, err)
@@ -99,9 +139,9 @@ func (m *machine) writeContext() error {
 
 // writeOutput writes the output of the current iteration.
 func (*sessionFiles) writeOutput(s *session, at position, output string) error {
-	err := os.MkdirAll(s.iterationDir(at.Stage, at.Iteration), 0o700)
+	err := os.MkdirAll(s.iterationDir(at.Stage, at.Iteration, at.Restarts), 0o700)
 	if err == nil {
-		err = writeFile(s.file(at.Stage, at.Iteration, outputFile), []byte(output))
+		err = writeFile(s.file(at, outputFile), []byte(output))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the output of iteration %d: %w", at.Iteration, err)
@@ -111,7 +151,7 @@ func (*sessionFiles) writeOutput(s *session, at position, output string) error {
 
 // lastOutput returns the output of the last iteration; empty if there is none.
 func (*sessionFiles) lastOutput(s *session, at position) string {
-	text, _ := os.ReadFile(s.file(at.Stage, at.Iteration, outputFile))
+	text, _ := os.ReadFile(s.file(at, outputFile))
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
@@ -197,7 +237,7 @@ func gitFiles(dir string) ([]string, bool) {
 
 // changedFiles returns the files that have changed since the current iteration began.
 func (*sessionFiles) changedFiles(s *session, at position) ([]string, error) {
-	data, err := os.ReadFile(s.file(at.Stage, at.Iteration, treeFile))
+	data, err := os.ReadFile(s.file(at, treeFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

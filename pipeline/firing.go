@@ -177,10 +177,11 @@ func (m *machine) cancelDetached() {
 
 // describe returns what hooks are told at the current position.
 func (m *machine) describe() hooks.Pipeline {
+	at := m.at
+	at.Iteration = max(at.Iteration, 1)
 	about := hooks.Pipeline{
 		Name: m.Name, MaxIterations: m.stage().maximum(), Progress: m.progress(m.at.Stage),
-		Status:  m.file(m.at.Stage, max(m.at.Iteration, 1), decisionFile),
-		Context: m.file(m.at.Stage, max(m.at.Iteration, 1), contextFile), LastDecision: m.at.Decision, ChangedFiles: m.at.Changed,
+		Status: m.file(at, decisionFile), Context: m.file(at, contextFile), LastDecision: m.at.Decision, ChangedFiles: m.at.Changed,
 		StageOutputs: m.outputs(),
 	}
 	about.NextStage = m.session.next
@@ -199,8 +200,10 @@ func (m *machine) outputs() (paths []string) {
 	if m.at.Phase == phaseStart || m.at.Phase == phaseRun || m.at.Phase == phaseOpen {
 		last--
 	}
+	at := m.at
 	for i, size := last, 0; i >= 1; i-- {
-		path := m.file(m.at.Stage, i, outputFile)
+		at.Iteration = i
+		path := m.file(at, outputFile)
 		if size += len(path) + 1; size > maxOutputs {
 			break
 		}

@@ -71,6 +71,9 @@ func (m *machine) iterationJob() (durable.Job, error) {
 	job.Labels = map[string]string{
 		LabelPipeline: m.Name, LabelSession: m.name, durable.LabelStage: stage.Name, durable.LabelIteration: strconv.Itoa(m.at.Iteration),
 	}
+	if m.at.Restarts > 0 {
+		job.Labels[labelRestarts] = strconv.Itoa(m.at.Restarts)
+	}
 	return job, nil
 }
 
@@ -107,7 +110,7 @@ func outputNames(prompt string) (names []string) {
 
 // lastOutputOf returns the last output of a stage, at most as much as the output of a session may be; empty without one.
 func (s *session) lastOutputOf(stage string) string {
-	dir := filepath.Join(s.outputDirs[stage], "iterations")
+	dir := newestIterations(s.outputDirs[stage])
 	iterations, _ := os.ReadDir(dir) // in the order of their names, which have four digits or more
 	slices.SortStableFunc(iterations, func(a, b fs.DirEntry) int { return len(a.Name()) - len(b.Name()) })
 	for _, iteration := range slices.Backward(iterations) {
@@ -124,6 +127,18 @@ func (s *session) lastOutputOf(stage string) string {
 		return strings.ToValidUTF8(string(text), "\uFFFD")
 	}
 	return ""
+}
+
+// newestIterations returns the directory with the iterations of a stage since it has begun for the last time.
+func newestIterations(stage string) string {
+	dir := filepath.Join(stage, iterationsDir)
+	for again := 2; ; again++ {
+		next := filepath.Join(stage, fmt.Sprintf("%s-%d", iterationsDir, again))
+		if _, err := os.Stat(next); err != nil {
+			return dir
+		}
+		dir = next
+	}
 }
 
 func joinLines(lines []string) string { return strings.Join(lines, "\n") }
@@ -160,7 +175,7 @@ func (m *machine) outcomeOf(ctx context.Context, child durable.Run) (o outcome, 
 		return o, nil
 	}
 	if child.Kind == durable.KindCommand {
-		if o.decision, o.why, err = readDecision(m.file(m.at.Stage, m.at.Iteration, decisionFile)); err != nil {
+		if o.decision, o.why, err = readDecision(m.file(m.at, decisionFile)); err != nil {
 			o.failure, err = new(err.Error()), nil
 		}
 	}

@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -105,8 +102,8 @@ func (m *machine) step(ctx context.Context) (wait bool, err error) {
 // open begins the session.
 func (m *machine) open(ctx context.Context) error {
 	m.at.Began = m.about.Created
-	if m.about.Entries == 0 { // an output that is there is not of this session
-		if err := os.Remove(filepath.Join(m.dir, resultFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if m.about.Entries == 0 {
+		if err := m.files.begin(m.session, m.status()); err != nil {
 			return fmt.Errorf("beginning the session: %w", err)
 		}
 	}

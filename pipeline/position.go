@@ -41,8 +41,9 @@ type position struct {
 	// Stage counts from zero, Iteration from one.
 	Stage     int `json:"stage"`
 	Iteration int `json:"iteration"`
-	// Round counts how often stages have begun again.
-	Round int `json:"round,omitempty"`
+	// Round counts how often stages have begun again, and Restarts how often the current one has.
+	Round    int `json:"round,omitempty"`
+	Restarts int `json:"restarts,omitempty"`
 	// Child is the run of the iteration.
 	Child agent.RunID `json:"child,omitempty"`
 	// Children are the runs of the stages of a parallel block, Waiting those that have not ended.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,15 +68,17 @@ func rebuildOutput(ctx context.Context, store durable.Store, s *session, child d
 	if err != nil {
 		return err
 	}
-	iteration, err := strconv.Atoi(child.Labels[durable.LabelIteration])
-	if err != nil {
-		return fmt.Errorf("run %s: the label %s: %w", child.ID, durable.LabelIteration, err)
+	at := position{Stage: stage}
+	for label, number := range map[string]*int{durable.LabelIteration: &at.Iteration, labelRestarts: &at.Restarts} {
+		if *number, err = strconv.Atoi(cmp.Or(child.Labels[label], "0")); err != nil {
+			return fmt.Errorf("run %s: the label %s: %w", child.ID, label, err)
+		}
 	}
 	result, err := durable.ResultOf(ctx, store, child.ID)
 	if err != nil {
 		return err
 	}
-	return (&sessionFiles{}).writeOutput(s, position{Stage: stage, Iteration: iteration}, outputText(result))
+	return (&sessionFiles{}).writeOutput(s, at, outputText(result))
 }
 
 // outputText returns the output of an iteration.

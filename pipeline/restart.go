@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/grapnel-go/grapnel/durable"
 )
 
 // RestartStage lets a session begin its current stage again, with the first iteration: what the stage has done so far does not
-// count, and its progress file stays. Its running iteration is cancelled. The caller makes sure that no other process runs the
+// count, but its files stay. Its running iteration is cancelled. The caller makes sure that no other process runs the
 // session. The session is ready afterwards, unless it is paused.
 func RestartStage(ctx context.Context, store durable.Store, k *durable.Keeper, about durable.Run) (err error) {
 	fail := func(err error) error { return fmt.Errorf("restarting a stage of session %s: %w", about.ID, err) }
@@ -41,11 +38,11 @@ func RestartStage(ctx context.Context, store durable.Store, k *durable.Keeper, a
 	if m.at.Phase == phaseOpen || m.at.Phase == phaseEnd {
 		return fail(errors.New("no stage of it runs"))
 	}
-	if err := errors.Join(m.cancelChildren(ctx, "its stage begins again"), m.removeIterations()); err != nil {
+	if err := m.cancelChildren(ctx, "its stage begins again"); err != nil {
 		return fail(err)
 	}
 	m.at = position{
-		Phase: phaseStart, Stage: m.at.Stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Spent: m.at.Spent, Round: m.at.Round + 1,
+		Phase: phaseStart, Stage: m.at.Stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Spent: m.at.Spent, Round: m.at.Round + 1, Restarts: m.at.Restarts + 1,
 		Waited: m.at.Waited, Counted: m.at.Counted, Before: m.usedBefore(), Context: m.at.Context, TimeOver: m.at.TimeOver,
 	}
 	if len(m.stage().Parallel) > 0 {
@@ -56,27 +53,4 @@ func RestartStage(ctx context.Context, store durable.Store, k *durable.Keeper, a
 		return fail(err)
 	}
 	return nil
-}
-
-// removeIterations removes the files of the iterations of the current stage, also those of the stages of a block.
-func (m *machine) removeIterations() error {
-	var found []string
-	err := filepath.WalkDir(m.stageDir(m.at.Stage), func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			return err
-		case d.IsDir() && d.Name() == "iterations":
-			found = append(found, path)
-			return fs.SkipDir
-		case !d.IsDir() && (d.Name() == eventsFile || d.Name() == resultFile):
-			found = append(found, path)
-		}
-		return nil
-	})
-	for _, path := range found {
-		err = errors.Join(err, os.RemoveAll(path))
-	}
-	return err
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -234,7 +233,7 @@ func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
 	}
 	c, err := s.command(i, in.Variables)
 	if err == nil {
-		err = s.prepareCommand(i, about)
+		err = prepareCommand(in.Variables["STATUS"])
 	}
 	var runner durable.Runner
 	if err == nil {
@@ -269,12 +268,8 @@ func (s *session) command(stage int, variables map[string]string) (command.Comma
 }
 
 // prepareCommand removes a decision that an earlier attempt of the command has written.
-func (s *session) prepareCommand(stage int, about durable.Run) error {
-	iteration, err := strconv.Atoi(about.Labels[durable.LabelIteration])
-	if err != nil {
-		return fmt.Errorf("run %s: the label %s: %w", about.ID, durable.LabelIteration, err)
-	}
-	err = os.Remove(s.file(stage, iteration, decisionFile))
+func prepareCommand(status string) error {
+	err := os.Remove(status)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -47,6 +47,8 @@ const (
 	// LabelPipeline is the name of the pipeline, LabelSession that of the session.
 	LabelPipeline = "pipeline"
 	LabelSession  = "pipeline.session"
+	// labelRestarts is how often the stage had begun again, for iterations of a stage that has.
+	labelRestarts = "pipeline.restarts"
 )
 
 // sessionInput is the input of the run of a session.
@@ -187,13 +189,20 @@ func (d *Definition) stageDirs(session string) map[string]string {
 // progress returns the path of the progress file of a stage.
 func (s *session) progress(stage int) string { return filepath.Join(s.stageDir(stage), "progress.md") }
 
-// iterationDir returns the directory of an iteration.
-func (s *session) iterationDir(stage, iteration int) string {
-	return filepath.Join(s.stageDir(stage), "iterations", fmt.Sprintf("%04d", iteration))
+// iterationDir returns the directory of an iteration of a stage that has begun again restarts times. Then the directory is another one:
+// a program of the iterations before may still run and write to theirs.
+func (s *session) iterationDir(stage, iteration, restarts int) string {
+	all := iterationsDir
+	if restarts > 0 {
+		all += fmt.Sprintf("-%d", restarts+1)
+	}
+	return filepath.Join(s.stageDir(stage), all, fmt.Sprintf("%04d", iteration))
 }
 
 // The names of files.
 const (
+	iterationsDir = "iterations" // of a stage
+
 	contextFile  = "context.json"
 	decisionFile = "status.json"
 	outputFile   = "output.txt"
@@ -202,7 +211,7 @@ const (
 	eventsFile   = "events.jsonl"
 )
 
-// file returns the path of a file of an iteration.
-func (s *session) file(stage, iteration int, name string) string {
-	return filepath.Join(s.iterationDir(stage, iteration), name)
+// file returns the path of a file of the current iteration.
+func (s *session) file(at position, name string) string {
+	return filepath.Join(s.iterationDir(at.Stage, at.Iteration, at.Restarts), name)
 }
