@@ -66,6 +66,99 @@ hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: 
 	}
 }
 
+// The gates of parallel stages, and of pipelines that hooks start, are asked at the terminal, too, one after the other. The events say
+// where they are.
+func TestGatesBelowASession(t *testing.T) {
+	t.Parallel()
+	p := command(t, modelOf(t, `{"text": "not asked"}`), "pipeline", "start", "pipeline.yaml", "--store", "runs.db")
+	p.write("pipeline.yaml", `
+name: p
+stages:
+  - name: both
+    parallel:
+      - name: lint
+        command: {argv: ["true"]}
+        termination: {type: fixed, iterations: 1}
+        hooks: {on_stage_complete: {type: gate, by: person, reason: Is lint good?, await: true}}
+      - name: test
+        command: {argv: ["true"]}
+        termination: {type: fixed, iterations: 1}
+        hooks: {on_iteration_complete: {type: spawn, pipeline: review}}
+`)
+	p.write("review.yaml", `
+name: review
+stages: [{name: r, command: {argv: ["true"]}, termination: {type: fixed, iterations: 1}}]
+hooks: {on_stage_complete: {type: gate, by: person, reason: Is the review good?, await: true}}
+`)
+	q := p.next("pipeline", "start", "pipeline.yaml", "--store", "runs.db", "--no-wait")
+	require.Equal(t, 6, q.run(), q.written())
+	for _, line := range []string{"lint 1: waits for a gate: approval: Is lint good?", "review/r 1: waits for a gate: approval: Is the review good?"} {
+		assert.Contains(t, q.written(), line)
+	}
+	q = p.next("pipeline", "list", "--store", "runs.db")
+	require.Equal(t, 0, q.run(), q.written())
+	assert.Regexp(t, `p +p +waiting +both`, q.written())
+	q = p.next("pipeline", "status", "p", "--store", "runs.db")
+	require.Equal(t, 0, q.run(), q.written())
+	assert.Contains(t, q.written(), "no process runs it: grapnel pipeline resume p --store=runs.db")
+
+	p.atTerminal()
+	p.expect("good? [y/n] ")
+	first, second := "Is lint good?", "Is the review good?"
+	if strings.Contains(p.written(), second+" [y/n]") {
+		first, second = second, first
+	}
+	p.expect(first + " [y/n] ")
+	q = p.next("pipeline", "list", "--store", "runs.db")
+	require.Equal(t, 0, q.run(), q.written())
+	assert.Regexp(t, `p +p +waiting +both`, q.written())
+	p.press("y\r")
+	p.expect(second + " [y/n] ")
+	p.press("y\r")
+	p.expect("session ended: completed")
+	assert.Equal(t, 0, p.code(), p.written())
+
+	q = p.next("pipeline", "logs", "p", "--store", "runs.db")
+	require.Equal(t, 0, q.run(), q.written())
+	for _, line := range []string{"lint 1: complete", "review/r 1: complete", "review: session ended: completed"} {
+		assert.Contains(t, q.written(), line)
+	}
+}
+
+// A question that is answered elsewhere is not asked any longer. A session that is killed is suspended.
+func TestAGateAnsweredElsewhere(t *testing.T) {
+	t.Parallel()
+	p := command(t, modelOf(t, `{"text": "not asked"}`), "pipeline", "start", "pipeline.yaml", "--store", "runs.db")
+	p.write("pipeline.yaml", `
+name: p
+stages:
+  - {name: a, command: {argv: ["true"]}, termination: {type: fixed, iterations: 1}}
+  - {name: b, command: {argv: [sleep, "600"]}, termination: {type: fixed, iterations: 1}}
+hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: true, when: "${STAGE} == 'a'"}}
+`)
+	p.atTerminal()
+	p.expect("Is it good? [y/n] ")
+	q := p.next("pipeline", "approve", "p", "--store", "runs.db")
+	require.Equal(t, 0, q.run(), q.written())
+	p.expect("running iteration 1 of 1")
+	state := func() string {
+		q := p.next("pipeline", "list", "--store", "runs.db")
+		require.Equal(t, 0, q.run(), q.written())
+		return strings.Fields(strings.Split(q.written(), "\n")[1])[2]
+	}
+	assert.Equal(t, "running", state())
+	p.signal(syscall.SIGKILL)
+	p.code()
+	assert.Equal(t, "suspended", state())
+	q = p.next("pipeline", "pause", "p", "--store", "runs.db")
+	require.Equal(t, 0, q.run(), q.written())
+	assert.Contains(t, q.written(), "Session p is paused.")
+	assert.Equal(t, "paused", state())
+	q = p.next("pipeline", "abort", "p", "--store", "runs.db")
+	require.Equal(t, 0, q.run(), q.written())
+	assert.Contains(t, q.written(), "is cancelled")
+}
+
 // At a terminal, a view shows the session. Ctrl-C suspends the session; the view stays, and the cursor is visible again.
 func TestAPipelineAtATerminal(t *testing.T) {
 	t.Parallel()

@@ -160,14 +160,14 @@ shows the session until it has ended; elsewhere the events are written, as by "g
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return writeJSON(p.std.out, status)
-				}
-				gates, err := k.openGates(c.Context(), status)
+				report, err := k.report(c.Context(), status)
 				if err != nil {
 					return err
 				}
-				return p.writeStatus(status, gates)
+				if asJSON {
+					return writeJSON(p.std.out, report)
+				}
+				return p.writeStatus(report, k.place.flag())
 			})
 		},
 	}
@@ -314,7 +314,8 @@ func (p *pipelines) newAbort() *cobra.Command {
 				if about.Status.Ended() {
 					return &usageError{fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
 				}
-				return k.store.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: userName()})
+				err := k.store.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: userName()})
+				return p.confirm(c.Context(), k, about, err, "is cancelled", "is cancelled: it ends when it is started again")
 			})
 		},
 	}
@@ -333,10 +334,35 @@ continues it.`,
 				if about.Status.Ended() {
 					return &usageError{fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
 				}
-				return k.store.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalPause, By: userName()})
+				err := k.store.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalPause, By: userName()})
+				return p.confirm(c.Context(), k, about, err, "will pause after its iteration", "is paused")
 			})
 		},
 	}
+}
+
+// confirm writes what a signal does to a session: with a process that runs it, or without one.
+func (p *pipelines) confirm(ctx context.Context, k *kept, about durable.Run, err error, alive, idle string) error {
+	if err == nil {
+		about, err = k.store.Run(ctx, about.ID)
+	}
+	if err != nil {
+		return err
+	}
+	status, err := pipeline.StatusOf(ctx, k.store, about)
+	if err != nil {
+		return err
+	}
+	report, err := k.report(ctx, status)
+	if err != nil {
+		return err
+	}
+	text := lo.Ternary(report.Alive, alive, idle)
+	if about.Status.Ended() {
+		text = "has ended as " + string(about.Status)
+	}
+	_, err = fmt.Fprintf(p.std.out, "Session %s %s.\n", report.Session, text)
+	return err
 }
 
 // withSession opens the store and calls do with the run of a session.
@@ -371,8 +397,8 @@ func (k *kept) findSession(ctx context.Context, name string) (durable.Run, error
 	return durable.Run{}, &usageError{fmt.Errorf("no session %q of this folder in %s", name, k.place)}
 }
 
-// writeStatus writes a status for a person, with the gates that are open below the session, too.
-func (p *pipelines) writeStatus(s pipeline.Status, gates []openGate) error {
+// writeStatus writes a session for a person, with the gates that are open below it, too. Flags follow its name in commands.
+func (p *pipelines) writeStatus(s sessionReport, flags string) error {
 	w := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
 	line := func(name, value string) {
 		if value != "" {
@@ -381,9 +407,9 @@ func (p *pipelines) writeStatus(s pipeline.Status, gates []openGate) error {
 	}
 	line("session", s.Session)
 	line("pipeline", s.Pipeline)
-	status := string(s.Status)
-	if s.Paused {
-		status += ", paused"
+	status := string(s.State)
+	if s.State == statePausing {
+		status = "running, will pause after its iteration"
 	}
 	if s.Reason != "" {
 		status += " (" + string(s.Reason) + ")"
@@ -402,9 +428,10 @@ func (p *pipelines) writeStatus(s pipeline.Status, gates []openGate) error {
 	for _, part := range s.Parts {
 		line("  "+part.Stage, fmt.Sprintf("%s, iteration %d of at most %d", part.Status, part.Iteration, part.MaxIterations))
 	}
-	for _, g := range gates {
+	for _, g := range s.gates {
 		line("waits for", strings.TrimSuffix(fmt.Sprintf("%s of %s, until %s: %s", g.For, g.Hook, g.Deadline.Local().Format(time.DateTime), g.Reason), ": "))
 	}
+	line("next", s.next(flags))
 	line("error", s.Error)
 	if s.Steps > 0 {
 		line("used", fmt.Sprintf("%d steps, %d tokens, $%.4f", s.Steps, s.Tokens, s.Cost))

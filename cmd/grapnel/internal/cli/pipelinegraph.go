@@ -157,13 +157,15 @@ Progress files stay as they are.`,
 		Example: "  grapnel pipeline rebuild friday",
 		Args:    oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error { return rebuildSession(c.Context(), k, about, args[0]) })
+			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+				return rebuildSession(c.Context(), p.std.out, k, about, args[0])
+			})
 		},
 	}
 }
 
 // rebuildSession writes the files of a session again, unless a process runs it.
-func rebuildSession(ctx context.Context, k *kept, about durable.Run, name string) error {
+func rebuildSession(ctx context.Context, out io.Writer, k *kept, about durable.Run, name string) error {
 	dir, err := sessionDir(name)
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
@@ -176,5 +178,9 @@ func rebuildSession(ctx context.Context, k *kept, about durable.Run, name string
 		return &usageError{fmt.Errorf("session %q: %w", name, err)}
 	}
 	defer unlock()
-	return pipeline.Rebuild(ctx, k.store, about)
+	if err := pipeline.Rebuild(ctx, k.store, about); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "The files of session %s are in %s.\n", name, dir)
+	return err
 }

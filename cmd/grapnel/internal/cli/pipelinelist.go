@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
@@ -39,7 +40,7 @@ func (p *pipelines) newList() *cobra.Command {
 }
 
 // writeList writes sessions as a table.
-func (p *pipelines) writeList(all []pipeline.Status) error {
+func (p *pipelines) writeList(all []sessionReport) error {
 	if len(all) == 0 {
 		fmt.Fprintln(p.std.err, "grapnel: No session of this folder.")
 		return nil
@@ -47,14 +48,14 @@ func (p *pipelines) writeList(all []pipeline.Status) error {
 	w := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SESSION\tPIPELINE\tSTATUS\tSTAGE\tITERATION\tUPDATED")
 	for _, s := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", s.Session, s.Pipeline, s.Status, s.Stage, s.Iteration, s.Updated.Local().Format(time.DateTime))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", s.Session, s.Pipeline, s.State, s.Stage, s.Iteration, s.Updated.Local().Format(time.DateTime))
 	}
 	return w.Flush()
 }
 
-// listSessions returns the status of the sessions of this folder, newest first.
-func (k *kept) listSessions(ctx context.Context) ([]pipeline.Status, error) {
-	all := []pipeline.Status{}
+// listSessions returns the sessions of this folder, newest first.
+func (k *kept) listSessions(ctx context.Context) ([]sessionReport, error) {
+	all := []sessionReport{}
 	for f := (durable.Filter{Kind: durable.KindPipeline, Limit: page}); ; {
 		found, err := k.store.List(ctx, f)
 		if err != nil {
@@ -72,7 +73,11 @@ func (k *kept) listSessions(ctx context.Context) ([]pipeline.Status, error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, status)
+			report, err := k.report(ctx, status)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, report)
 		}
 		if len(found) < page {
 			return all, nil
@@ -84,9 +89,10 @@ func (k *kept) listSessions(ctx context.Context) ([]pipeline.Status, error) {
 func (p *pipelines) newLogs() *cobra.Command {
 	var asJSON, follow bool
 	c := &cobra.Command{
-		Use:     "logs SESSION",
-		Short:   "Write the events of a session",
-		Long:    "Write the events of a session so far. With --follow, write those that come, too, until the session has ended.",
+		Use:   "logs SESSION",
+		Short: "Write the events of a session",
+		Long: `Write the events of a session so far, with those of its parallel stages and of the pipelines that its hooks have started. With
+--follow, write those that come, too, until the session has ended.`,
 		Example: "  grapnel pipeline logs friday --follow",
 		Args:    oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -96,22 +102,61 @@ func (p *pipelines) newLogs() *cobra.Command {
 				if follow {
 					return run.follow(c.Context())
 				}
-				for after := int64(0); ; {
-					events, err := k.store.Events(c.Context(), about.ID, after, page)
-					if err != nil || len(events) == 0 {
-						return err
-					}
-					for _, e := range events {
-						if err := run.writeEvent(e); err != nil {
-							return err
-						}
-						after = e.Seq
-					}
+				sources := []*eventSource{{run: about.ID}}
+				err := k.eachBelow(c.Context(), about.ID, "", func(below durable.Run, name string) {
+					sources = append(sources, &eventSource{run: below.ID, name: name})
+				})
+				if err != nil {
+					return err
 				}
+				return k.eachEvent(c.Context(), sources, func(e durable.Event, from *eventSource) error {
+					return run.writeEvent(e, from.name, from.run == about.ID)
+				})
 			})
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "write events as they come, until the session has ended")
 	c.Flags().BoolVar(&asJSON, "json", false, "write each event as a JSON object (docs/pipelines.md)")
 	return c
+}
+
+// eventSource is a run whose events are read.
+type eventSource struct {
+	run   agent.RunID
+	name  string // what its lines begin with
+	after int64
+	next  []durable.Event
+	ended bool
+}
+
+// read reads the next events, if there are none left.
+func (s *eventSource) read(ctx context.Context, store durable.Store) (err error) {
+	if len(s.next) == 0 && !s.ended {
+		s.next, err = store.Events(ctx, s.run, s.after, page)
+		s.ended = len(s.next) == 0
+	}
+	return err
+}
+
+// eachEvent calls do with the events of several runs, in the order of their times.
+func (k *kept) eachEvent(ctx context.Context, sources []*eventSource, do func(e durable.Event, from *eventSource) error) error {
+	for {
+		var first *eventSource
+		for _, s := range sources {
+			if err := s.read(ctx, k.store); err != nil {
+				return err
+			}
+			if !s.ended && (first == nil || s.next[0].At.Before(first.next[0].At)) {
+				first = s
+			}
+		}
+		if first == nil {
+			return nil
+		}
+		e := first.next[0]
+		first.next, first.after = first.next[1:], e.Seq
+		if err := do(e, first); err != nil {
+			return err
+		}
+	}
 }

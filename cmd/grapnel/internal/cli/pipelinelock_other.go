@@ -8,3 +8,6 @@ import "errors"
 func lockSession(string) (unlock func(), err error) {
 	return nil, errors.New("pipelines do not run on this system")
 }
+
+// isLocked returns false: see lockSession.
+func isLocked(string) bool { return false }

@@ -276,10 +276,10 @@ type sessionRun struct {
 	about    durable.Run
 	names    []string // of the pipelines
 	in       *input
-	view     *sessionView // nil when lines are written
-	followed int64        // the number of the last event of the session that was written
-	// stop suspends the session. silence ends the question at the terminal, if there is one.
-	stop, silence func()
+	view     *sessionView  // nil when lines are written
+	followed int64         // the number of the last event of the session that was written
+	stop     func()        // suspends the session
+	asked    chan struct{} // has an element when there may be a new question for the person at the terminal
 
 	mu sync.Mutex
 }
@@ -315,8 +315,7 @@ func (s *sessionRun) run(ctx context.Context) error {
 	}
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()
-	s.in, s.stop, s.silence = newInput(s.std), stopClaiming, func() {}
-	defer func() { s.silence() }()
+	s.in, s.stop, s.asked = newInput(s.std), stopClaiming, make(chan struct{}, 1)
 	closeView, err := s.openView(ctx)
 	if err != nil {
 		return err
@@ -338,6 +337,9 @@ func (s *sessionRun) run(ctx context.Context) error {
 	var working sync.WaitGroup
 	working.Go(func() { _ = w.Run(claiming) }) // it returns nil
 	working.Go(func() { s.stopWhenIdle(claiming, stopClaiming) })
+	if s.in.terminal != nil && !s.asJSON && !s.noWait {
+		working.Go(func() { s.askPerson(claiming) })
+	}
 	watching := s.follow(claiming)
 	if watching == nil {
 		watching = s.awaitSpawned(claiming, s.about.ID)
@@ -346,7 +348,6 @@ func (s *sessionRun) run(ctx context.Context) error {
 	w.Drain()
 	stopClaiming()
 	working.Wait()
-	s.silence()
 	closeView()
 	if broken {
 		return watching
@@ -368,7 +369,7 @@ func (s *sessionRun) followRest(ctx context.Context) error {
 		}
 		for _, e := range rest {
 			s.followed = e.Seq
-			if err := s.writeEvent(e); err != nil {
+			if err := s.writeEvent(e, "", true); err != nil {
 				return err
 			}
 		}
@@ -471,118 +472,176 @@ func (s *sessionRun) callbackKey() ([]byte, error) {
 	return key, nil
 }
 
-// follow writes the events of the session, and of its parallel stages, until it has ended.
+// follow writes the events of the session, of its parallel stages, and of the pipelines that it waits for, until it has ended.
 func (s *sessionRun) follow(ctx context.Context) error {
 	var others sync.WaitGroup
 	below, cancel := context.WithCancel(ctx)
 	defer others.Wait()
 	defer cancel()
-	also := func(run agent.RunID, after int64) {
-		others.Go(func() { _ = s.followRun(below, run, after, nil) }) // the session itself reports errors
+	var also func(run agent.RunID, after int64, name string)
+	also = func(run agent.RunID, after int64, name string) {
+		others.Go(func() { // the session itself reports errors
+			_ = s.followRun(below, run, after, name, func(run agent.RunID, name string) { also(run, 0, name) })
+		})
 	}
-	parts, err := s.kept.store.List(ctx, durable.Filter{
-		Parent: s.about.ID, Kind: durable.KindPipeline, Status: []durable.Status{durable.StatusReady, durable.StatusWaiting}, Limit: page,
-	})
-	if err != nil {
-		return err
-	}
-	for _, part := range parts {
-		if part.Labels[durable.LabelStage] != "" && s.about.Events > 0 {
-			also(part.ID, part.Events)
+	if s.about.Events > 0 {
+		if err := s.kept.eachBelow(ctx, s.about.ID, "", func(part durable.Run, name string) {
+			if !part.Status.Ended() {
+				also(part.ID, part.Events, name)
+			}
+		}); err != nil {
+			return err
 		}
 	}
 	s.followed = s.about.Events
-	s.ask(ctx) // what it waited for before
-	if err = s.followRun(ctx, s.about.ID, s.about.Events, func(run agent.RunID) { also(run, 0) }); err == nil && !s.noWait {
+	s.wake() // it may have waited for a person before
+	err := s.followRun(ctx, s.about.ID, s.about.Events, "", func(run agent.RunID, name string) { also(run, 0, name) })
+	if err == nil && !s.noWait {
 		others.Wait() // they have ended, but their last events may not be written
 	}
 	return err
 }
 
-// ask asks at the terminal about the gates of people that the session waits for, in the background.
-func (s *sessionRun) ask(ctx context.Context) {
-	if s.in == nil || s.in.terminal == nil || s.asJSON || s.noWait {
-		return
+// eachBelow calls do with the stages of parallel blocks below a run, and with the pipelines that hooks have started. The name is what
+// their lines begin with: the names of the pipelines below that of the session; empty for its own stages.
+func (k *kept) eachBelow(ctx context.Context, run agent.RunID, name string, do func(below durable.Run, name string)) error {
+	for f := (durable.Filter{Parent: run, Kind: durable.KindPipeline, Limit: page}); ; {
+		found, err := k.store.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, below := range found {
+			name := name
+			if below.Labels[durable.LabelStage] == "" {
+				name += below.Name + "/"
+			}
+			do(below, name)
+			if err := k.eachBelow(ctx, below.ID, name, do); err != nil {
+				return err
+			}
+		}
+		if len(found) < page {
+			return nil
+		}
+		f.Before = found[len(found)-1].ID
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	var asking sync.WaitGroup
-	asking.Go(func() { s.askPerson(ctx) })
-	s.silence = func() { cancel(); asking.Wait() }
 }
 
-// askPerson asks until the person at the terminal has answered all gates of people, or ctx is done.
+// wake lets the person at the terminal be asked, if there is a question.
+func (s *sessionRun) wake() {
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
+}
+
+// askPerson asks the person at the terminal about the gates of people below the session, one after the other, until ctx is done.
 func (s *sessionRun) askPerson(ctx context.Context) {
-	about, err := s.kept.store.Run(ctx, s.about.ID)
-	if err != nil || about.Status != durable.StatusWaiting {
-		return
-	}
-	status, err := pipeline.StatusOf(ctx, s.kept.store, about)
-	if err != nil {
-		return
-	}
-	open, err := s.kept.openGates(ctx, status)
-	if err != nil {
-		return
-	}
-	gates := lo.Filter(open, func(g openGate, _ int) bool { return g.For == durable.WaitApproval })
-	if len(gates) > 0 && s.view != nil {
-		defer s.view.hold(ctx)()
-	}
-	for _, g := range gates {
-		s.in.keys.forget(s.in.std.in) // earlier input does not answer this question
-		s.in.renew()
-		for {
-			said, err := s.in.line(ctx, timeline.Clean(cmp.Or(g.Reason, "Go on?"))+" [y/n] ")
-			if errors.Is(err, errInterrupted) {
-				s.stop()
-			}
-			if err != nil {
+	for {
+		gates, err := s.gatesOfPeople(ctx)
+		if err == nil && len(gates) > 0 {
+			if !s.askAbout(ctx, gates[0]) {
 				return
 			}
-			verdict, known := map[string]agent.ApprovalVerdict{
-				"y": agent.Approve, "yes": agent.Approve, "n": agent.RejectAndContinue, "no": agent.RejectAndContinue,
-			}[strings.ToLower(strings.TrimSpace(said))]
-			if !known {
-				continue
-			}
-			err = durable.Approve(ctx, s.kept.store, g.run, g.Wait, agent.Approval{Verdict: verdict, By: userName(), Identity: identityName()})
-			if err != nil {
-				s.note(explainError(err).Error())
-			}
-			break
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.asked:
 		}
 	}
 }
 
-// followRun writes the events of a run until it has ended. Part, unless nil, is called with each run of a parallel stage.
-func (s *sessionRun) followRun(ctx context.Context, id agent.RunID, after int64, part func(agent.RunID)) error {
+// gatesOfPeople returns the open gates of people.
+func (s *sessionRun) gatesOfPeople(ctx context.Context) ([]openGate, error) {
+	about, err := s.kept.store.Run(ctx, s.about.ID)
+	if err != nil || about.Status.Ended() {
+		return nil, err
+	}
+	status, err := pipeline.StatusOf(ctx, s.kept.store, about)
+	if err != nil {
+		return nil, err
+	}
+	open, err := s.kept.openGates(ctx, status)
+	return lo.Filter(open, func(g openGate, _ int) bool { return g.For == durable.WaitApproval }), err
+}
+
+// askAbout asks about a gate until it is answered, here or elsewhere. It returns false when no more questions can be asked.
+func (s *sessionRun) askAbout(ctx context.Context, g openGate) bool {
+	if s.view != nil {
+		defer s.view.hold(ctx)()
+	}
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		defer cancel()
+		for s.isOpen(asking, g) {
+			select {
+			case <-asking.Done():
+				return
+			case <-time.After(300 * time.Millisecond):
+			}
+		}
+	})
+	s.in.keys.forget(s.in.std.in) // earlier input does not answer this question
+	s.in.renew()
+	for {
+		said, err := s.in.line(asking, timeline.Clean(cmp.Or(g.Reason, "Go on?"))+" [y/n] ")
+		if errors.Is(err, errInterrupted) {
+			s.stop()
+		}
+		if err != nil {
+			return ctx.Err() == nil && asking.Err() != nil
+		}
+		verdict, known := map[string]agent.ApprovalVerdict{
+			"y": agent.Approve, "yes": agent.Approve, "n": agent.RejectAndContinue, "no": agent.RejectAndContinue,
+		}[strings.ToLower(strings.TrimSpace(said))]
+		if !known {
+			continue
+		}
+		err = durable.Approve(ctx, s.kept.store, g.run, g.Wait, agent.Approval{Verdict: verdict, By: userName(), Identity: identityName()})
+		if err != nil && s.isOpen(ctx, g) { // otherwise it was answered elsewhere
+			s.note(explainError(err).Error())
+			return false
+		}
+		return true
+	}
+}
+
+// isOpen reports whether a gate has no answer yet, and its deadline has not passed.
+func (s *sessionRun) isOpen(ctx context.Context, g openGate) bool {
+	waits, err := s.kept.store.Waits(ctx, g.run)
+	return err != nil || lo.SomeBy(waits, func(w durable.Wait) bool { return w.ID == g.Wait && w.Answer == nil })
+}
+
+// followRun writes the events of a run until it has ended. Its lines begin with the name: see eachBelow. Below is called with each run
+// of a parallel stage, and of a pipeline that the run waits for.
+func (s *sessionRun) followRun(ctx context.Context, id agent.RunID, after int64, name string, below func(run agent.RunID, name string)) error {
+	top := id == s.about.ID
 	for e, err := range durable.Watch(ctx, s.kept.store, id, after) {
 		if err != nil {
 			return err
 		}
-		if part != nil {
+		if top {
 			s.followed = e.Seq
 		}
-		if part == nil && e.Name == "pipeline.session_complete" && !s.asJSON {
-			continue // a stage is no session for the user
-		}
-		if part != nil && s.silence != nil {
-			s.silence() // it was answered elsewhere, or the session has ended
-		}
-		if err := s.writeEvent(e); err != nil {
+		if err := s.writeEvent(e, name, top); err != nil {
 			return err
 		}
-		if part != nil && e.Name == "pipeline.waiting" {
-			s.ask(ctx)
-		}
-		if e.Name == "pipeline.stage_start" && part != nil {
+		switch e.Name {
+		case "pipeline.waiting":
+			if s.wake(); s.noWait && top {
+				return nil
+			}
+		case "pipeline.stage_start", "pipeline.spawned":
 			var d sessionEvent
 			if json.Unmarshal(e.Data, &d) == nil {
-				part(d.Run)
+				below(d.Run, name+lo.Ternary(e.Name == "pipeline.spawned", d.Why+"/", ""))
 			}
-		}
-		if s.noWait && e.Name == "pipeline.waiting" && part != nil {
-			return nil
 		}
 	}
 	return nil
@@ -742,8 +801,9 @@ func (t *errorText) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// writeEvent writes an event as a line, or updates the view.
-func (s *sessionRun) writeEvent(e durable.Event) error {
+// writeEvent writes an event as a line, or updates the view. The line begins with the name, unless the run is that of the session: see
+// eachBelow.
+func (s *sessionRun) writeEvent(e durable.Event, name string, top bool) error {
 	if s.asJSON {
 		object, err := events.Object(e)
 		if err == nil {
@@ -758,14 +818,14 @@ func (s *sessionRun) writeEvent(e durable.Event) error {
 	var d sessionEvent
 	_ = json.Unmarshal(e.Data, &d) // events.Object checks it; what is missing is not shown
 	var text string
-	at := fmt.Sprintf("%s %d", d.Stage, d.Iteration)
+	at, of := fmt.Sprintf("%s%s %d", name, d.Stage, d.Iteration), lo.Ternary(name == "", "", strings.TrimSuffix(name, "/")+": ")
 	switch e.Name {
 	case "pipeline.session_start":
-		text = "session started"
+		text = of + "session started"
 	case "pipeline.stage_restart":
-		text = d.Stage + ": begins again"
+		text = name + d.Stage + ": begins again"
 	case "pipeline.stage_start":
-		text = fmt.Sprintf("%s: started %s", d.Stage, short(d.Run))
+		text = fmt.Sprintf("%s%s: started %s", name, d.Stage, short(d.Run))
 	case "pipeline.iteration_start":
 		text = fmt.Sprintf("%s: started %s", at, short(d.Run))
 	case "pipeline.iteration_complete":
@@ -774,20 +834,23 @@ func (s *sessionRun) writeEvent(e durable.Event) error {
 			text += ", decided " + d.Decision
 		}
 		if d.Changed > 0 {
-			text += fmt.Sprintf(", %d files changed", d.Changed)
+			text += fmt.Sprintf(", %s changed", plural(d.Changed, "file"))
 		}
 	case "pipeline.iteration_failed":
 		text = at + ": failed: " + string(d.Error)
 	case "pipeline.spawned":
 		text = fmt.Sprintf("%s: started pipeline %s, %s", at, d.Why, short(d.Run))
 	case "pipeline.waiting":
-		text = "waits for a gate: " + strings.TrimSuffix(d.For+": "+d.Why, ": ")
+		text = at + ": waits for a gate: " + strings.TrimSuffix(d.For+": "+d.Why, ": ")
 	case "pipeline.stage_complete":
 		text = strings.TrimSuffix(at, " 0") + ": stage complete: " + d.Why
 	case "pipeline.session_complete":
-		text = "session ended: " + d.Reason
+		if !top && name == "" {
+			return nil // a stage of a block is no session for the user
+		}
+		text = of + "session ended: " + d.Reason
 	case "hook.failed", "hook.blocked", "hook.timeout":
-		text = strings.TrimSuffix(fmt.Sprintf("hook %s: %s: %s", d.Hook, strings.TrimPrefix(e.Name, "hook."), d.Error), ": ")
+		text = of + strings.TrimSuffix(fmt.Sprintf("hook %s: %s: %s", d.Hook, strings.TrimPrefix(e.Name, "hook."), d.Error), ": ")
 	default:
 		return nil
 	}

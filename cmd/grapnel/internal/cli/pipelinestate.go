@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/pipeline"
+)
+
+// sessionState says in one word what a session is doing.
+type sessionState string
+
+// The states of a session that has not ended. One that has ended has the status of its run.
+const (
+	stateRunning   sessionState = "running"
+	statePausing   sessionState = "pausing" // it is paused after its iteration
+	statePaused    sessionState = "paused"
+	stateWaiting   sessionState = "waiting"   // for the answer to a gate
+	stateSuspended sessionState = "suspended" // no process runs it
+)
+
+// sessionReport is a session as commands report it.
+type sessionReport struct {
+	pipeline.Status
+
+	State sessionState `json:"state"`
+	// Alive says that a process runs the session, and so watches its gates.
+	Alive bool `json:"alive"`
+	gates []openGate
+}
+
+// report returns the report of a session of this folder.
+func (k *kept) report(ctx context.Context, s pipeline.Status) (r sessionReport, err error) {
+	r.Status, r.State = s, sessionState(s.Status)
+	if s.Status.Ended() {
+		return r, nil
+	}
+	dir, err := sessionDir(s.Session)
+	if err != nil {
+		return r, err
+	}
+	r.Alive = isLocked(dir)
+	if r.gates, err = k.openGates(ctx, s); err != nil {
+		return r, err
+	}
+	switch {
+	case s.Paused && !r.Alive:
+		r.State = statePaused
+	case len(r.gates) > 0:
+		r.State = stateWaiting
+	case s.Paused:
+		r.State = statePausing
+	case !r.Alive:
+		r.State = stateSuspended
+	default:
+		r.State = stateRunning
+	}
+	return r, nil
+}
+
+// next says what a person can do for the session to go on; empty when nothing is needed.
+func (r sessionReport) next(flags string) string {
+	switch {
+	case r.State == statePaused:
+		return "grapnel pipeline resume " + r.Session + flags
+	case r.Alive || r.Status.Status.Ended():
+		return ""
+	}
+	text := "no process runs it: grapnel pipeline resume " + r.Session + flags
+	if lo.SomeBy(r.gates, func(g openGate) bool { return g.For != durable.WaitApproval }) {
+		text = "no process watches its gates, and callbacks do not arrive: grapnel pipeline resume " + r.Session + flags
+	}
+	return text
+}
