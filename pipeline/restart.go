@@ -42,7 +42,8 @@ func RestartStage(ctx context.Context, store durable.Store, k *durable.Keeper, a
 		return fail(err)
 	}
 	m.at = position{
-		Phase: phaseStart, Stage: m.at.Stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Spent: m.at.Spent, Round: m.at.Round + 1, Restarts: m.at.Restarts + 1,
+		Phase: phaseStart, Stage: m.at.Stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Spent: m.at.Spent,
+		Round: m.at.Round + 1, Restarts: m.at.Restarts + 1,
 		Waited: m.at.Waited, Counted: m.at.Counted, Before: m.usedBefore(), Context: m.at.Context, TimeOver: m.at.TimeOver,
 	}
 	if len(m.stage().Parallel) > 0 {

@@ -86,8 +86,8 @@ type parsedFile struct {
 	file *yamlfile.File
 }
 
-// parse returns the parsed file with a text, for one reader.
-func (f *Files) parse(path string, text []byte) *yamlfile.File {
+// parseFile returns the parsed file with a text, for one reader.
+func (f *Files) parseFile(path string, text []byte) *yamlfile.File {
 	if f == nil {
 		return yamlfile.Parse(path, text)
 	}
@@ -273,7 +273,7 @@ func (d *document) provenance() []condition.Function {
 
 // part parses a file, after the files that it includes. Above lists the files that include it.
 func (l *loader) part(d *document, path string, text []byte, above []string, parts *[]*part, hash func([]byte)) {
-	file := l.options.Files.parse(path, text)
+	file := l.options.Files.parseFile(path, text)
 	if len(l.files) >= maxFiles {
 		file.At(yamlfile.Position{}).Wrong("a policy has at most %d files (rule: size)", maxFiles)
 		if !l.full {

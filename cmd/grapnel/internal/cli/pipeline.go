@@ -431,7 +431,7 @@ func (p *pipelines) writeStatus(s sessionReport, flags string) error {
 	for _, g := range s.gates {
 		line("waits for", strings.TrimSuffix(fmt.Sprintf("%s of %s, until %s: %s", g.For, g.Hook, g.Deadline.Local().Format(time.DateTime), g.Reason), ": "))
 	}
-	line("next", s.next(flags))
+	line("next", s.remedy(flags))
 	line("error", s.Error)
 	if s.Steps > 0 {
 		line("used", fmt.Sprintf("%d steps, %d tokens, $%.4f", s.Steps, s.Tokens, s.Cost))

@@ -129,8 +129,8 @@ type eventSource struct {
 	ended bool
 }
 
-// read reads the next events, if there are none left.
-func (s *eventSource) read(ctx context.Context, store durable.Store) (err error) {
+// readNext reads the next events, if there are none left.
+func (s *eventSource) readNext(ctx context.Context, store durable.Store) (err error) {
 	if len(s.next) == 0 && !s.ended {
 		s.next, err = store.Events(ctx, s.run, s.after, page)
 		s.ended = len(s.next) == 0
@@ -143,7 +143,7 @@ func (k *kept) eachEvent(ctx context.Context, sources []*eventSource, do func(e 
 	for {
 		var first *eventSource
 		for _, s := range sources {
-			if err := s.read(ctx, k.store); err != nil {
+			if err := s.readNext(ctx, k.store); err != nil {
 				return err
 			}
 			if !s.ended && (first == nil || s.next[0].At.Before(first.next[0].At)) {

@@ -60,8 +60,8 @@ func (k *kept) report(ctx context.Context, s pipeline.Status) (r sessionReport, 
 	return r, nil
 }
 
-// next says what a person can do for the session to go on; empty when nothing is needed.
-func (r sessionReport) next(flags string) string {
+// remedy says what a person can do for the session to go on; empty when nothing is needed.
+func (r sessionReport) remedy(flags string) string {
 	switch {
 	case r.State == statePaused:
 		return "grapnel pipeline resume " + r.Session + flags
