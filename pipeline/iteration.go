@@ -100,9 +100,19 @@ func (m *machine) outputTexts(prompt string) map[string]string {
 
 // outputNames returns the stages whose outputs a prompt names.
 func outputNames(prompt string) (names []string) {
-	for _, match := range variablePattern.FindAllStringSubmatch(prompt, -1) {
-		if name, ok := strings.CutPrefix(match[1], "outputs."); ok {
-			names = append(names, name)
+	for _, name := range valueNames(prompt) {
+		if stage, ok := strings.CutPrefix(name, "outputs."); ok {
+			names = append(names, stage)
+		}
+	}
+	return names
+}
+
+// valueNames returns the inputs and outputs that a text names, as inputs.NAME and outputs.STAGE.
+func valueNames(text string) (names []string) {
+	for _, match := range variablePattern.FindAllStringSubmatch(text, -1) {
+		if strings.Contains(match[1], ".") {
+			names = append(names, match[1])
 		}
 	}
 	return names

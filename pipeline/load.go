@@ -154,6 +154,12 @@ func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 		for _, name := range lo.Without(outputNames(s.Prompt), known...) {
 			wrong(s, lo.Ternary(s.loopFile == "", "prompt", "loop"), errors.New(yamlfile.Unknown("stage of ${outputs."+name+"}", name, known)))
 		}
+		if s.Command != nil {
+			for _, name := range valueNames(strings.Join(s.Command.Argv, "\n")) {
+				wrong(s, lo.Ternary(s.loopFile == "", "command", "loop"),
+					fmt.Errorf("${%s} is not replaced in argv: a command gets the inputs on its standard input, and has the directories of stages in $CTX", name))
+			}
+		}
 		if s.Agent.isInline() {
 			at := cmp.Or(s.loopFile, path) + "#" + s.Name + ".json"
 			src.Files[at], src.Agents[s.Name] = string(s.Agent), at
