@@ -118,7 +118,11 @@ func (r *sessionRunner) Execute(ctx context.Context, about durable.Run) error {
 	}
 	err = m.run(ctx)
 	if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok && m.at.Phase != "" {
-		return errors.Join(m.cancelChildren(anyway, cancelled.Reason), m.end(anyway, ending{Cancelled, cancelled.Error()}))
+		text := cancelled.Reason
+		if text == string(Cancelled) { // no reason was given
+			text = ""
+		}
+		return errors.Join(m.cancelChildren(anyway, cancelled.Reason), m.end(anyway, ending{Cancelled, text}))
 	}
 	if errors.Is(err, durable.ErrStale) {
 		return nil

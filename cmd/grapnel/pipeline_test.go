@@ -156,7 +156,8 @@ hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: 
 	assert.Equal(t, "paused", state())
 	q = p.next("pipeline", "abort", "p", "--store", "runs.db")
 	require.Equal(t, 0, q.run(), q.written())
-	assert.Contains(t, q.written(), "is cancelled")
+	assert.Contains(t, q.written(), "Session p has ended as cancelled.")
+	assert.Equal(t, "cancelled", state())
 }
 
 // At a terminal, a view shows the session. Ctrl-C suspends the session; the view stays, and the cursor is visible again.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -306,7 +307,7 @@ func (p *pipelines) newAbort() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: "abort SESSION", Short: "End a session as cancelled",
-		Long:    `Cancel a session and its current iteration. The process of the session ends it, or the next one: no hook is called.`,
+		Long:    `Cancel a session and its current iteration. The process of the session ends it, or this one if there is none: no hook is called.`,
 		Example: "  grapnel pipeline abort friday",
 		Args:    oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -315,12 +316,37 @@ func (p *pipelines) newAbort() *cobra.Command {
 					return &usageError{fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
 				}
 				err := k.store.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: userName()})
+				if err == nil {
+					err = p.endHere(c.Context(), k, about, args[0])
+				}
 				return p.confirm(c.Context(), k, about, err, "is cancelled", "is cancelled: it ends when it is started again")
 			})
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "a `sentence` that says why")
 	return c
+}
+
+// endHere ends a cancelled session, unless another process runs it.
+func (p *pipelines) endHere(ctx context.Context, k *kept, about durable.Run, name string) error {
+	dir, err := sessionDir(name)
+	if err != nil {
+		return err
+	}
+	unlock, err := lockSession(dir)
+	if err != nil {
+		return nil //nolint:nilerr // the process that has the lock ends it
+	}
+	defer unlock()
+	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer nowhere.Close()
+	quiet := *p
+	quiet.std.out, quiet.std.err = nowhere, nowhere                          // the result is confirmed
+	_ = quiet.runSession(ctx, k, about, sessionLook{dir: dir, noWait: true}) // that it was cancelled is an error for the others
+	return nil
 }
 
 func (p *pipelines) newPause() *cobra.Command {

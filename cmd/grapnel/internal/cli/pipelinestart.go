@@ -712,7 +712,7 @@ func (s *sessionRun) finish(ctx context.Context) error {
 	case durable.StatusCompleted:
 		return nil
 	case durable.StatusFailed, durable.StatusCancelled:
-		return fmt.Errorf("session %s: %s: %s", status.Session, status.Reason, status.Error)
+		return errors.New(strings.TrimSuffix(fmt.Sprintf("session %s: %s: %s", status.Session, status.Reason, status.Error), ": "))
 	case durable.StatusStopped:
 		s.note(fmt.Sprintf("session %s: %s: %s", status.Session, status.Reason, status.Error))
 		return &exitError{exitStopped}
