@@ -108,7 +108,7 @@ func (m *machine) scope(ctx context.Context, stage int) (*hooks.RunScope, error)
 	if m.scopes[stage] == nil {
 		host := m.options.Host
 		host.Dir, host.Spawner = m.workspace, spawner{m}
-		list, err := m.hooksOf(&m.Stages[stage], host, nil)
+		list, err := m.hooksOf(&m.Stages[stage], host)
 		var compiled *hooks.Compiled
 		if err == nil {
 			compiled, err = hooks.NewSet(list...).Compile().Get()

@@ -345,13 +345,18 @@ func (p *Pipeline) layers(s *Stage) []policy.Layer {
 	return all
 }
 
-// hooksOf returns the hooks of a stage. Files, unless nil, keeps parsed files.
-func (p *Pipeline) hooksOf(stage *Stage, host action.Host, files *policy.Files) ([]hooks.Hook, error) {
-	loaded, err := policy.Load(p.layers(stage), policy.Options{Host: host, Dir: host.Dir, Read: p.read, Files: files})
+// hooksOf returns the hooks of a stage.
+func (p *Pipeline) hooksOf(stage *Stage, host action.Host) ([]hooks.Hook, error) {
+	loaded, err := p.rulesOf(stage, host, nil)
 	if err != nil {
 		return nil, err
 	}
 	return loaded.Hooks()
+}
+
+// rulesOf returns the rules of a stage. Files, unless nil, keeps parsed files.
+func (p *Pipeline) rulesOf(stage *Stage, host action.Host, files *policy.Files) (*policy.Policy, error) {
+	return policy.Load(p.layers(stage), policy.Options{Host: host, Dir: host.Dir, Read: p.read, Files: files})
 }
 
 // read returns the text of a file as it was when the session began.
@@ -368,7 +373,12 @@ func (p *Pipeline) checkHooks(host action.Host) error {
 	var others []error
 	var files policy.Files
 	for _, stage := range p.each() {
-		list, err := p.hooksOf(stage, host, &files)
+		var list []hooks.Hook
+		rules, err := p.rulesOf(stage, host, &files)
+		if err == nil {
+			problems = append(problems, p.checkStageNames(rules.Rules())...)
+			list, err = rules.Hooks()
+		}
 		for _, h := range list {
 			from := h.Origin()
 			switch {

@@ -59,7 +59,7 @@ func (s *session) planStage(host action.Host, stage int, files *policy.Files) (P
 	m := &machine{session: s, at: position{Phase: phaseStart, Stage: stage, Iteration: 1}}
 	out := PlannedStage{Stage: &s.Stages[stage], Variables: m.variables(nil)}
 	delete(out.Variables, "TIMESTAMP")
-	loaded, err := policy.Load(s.layers(out.Stage), policy.Options{Host: host, Dir: host.Dir, Read: s.read, Files: files})
+	loaded, err := s.rulesOf(out.Stage, host, files)
 	if err != nil {
 		return out, err
 	}
