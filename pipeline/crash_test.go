@@ -190,5 +190,5 @@ func TestOnPostgres(t *testing.T) {
 		}
 	}()
 	c.finish(run.ID, gate.Options{Callbacks: c.answers.URL})
-	assert.Zero(t, c.check(run).again)
+	assert.Equal(t, crashFigures{open: 2}, c.check(run), "the gate and the pipeline that was spawned wait, and begin again")
 }

@@ -207,7 +207,7 @@ func (r *keyReceiver) answer(t *testing.T, url string) {
 	if response.StatusCode == http.StatusServiceUnavailable {
 		return
 	}
-	assert.Equal(t, http.StatusOK, response.StatusCode, "the first address of a gate opens it, whoever has announced it since")
+	assert.Equal(t, http.StatusOK, response.StatusCode, "the first address of a gate opens it, also when another watcher has announced it since")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.decided = true
