@@ -62,7 +62,7 @@ hooks:
 		assert.LessOrEqual(t, len(at.Open), 4, "open firings in iteration %d", at.Iteration)
 		for _, o := range at.Open {
 			overlapped++
-			assert.LessOrEqual(t, seqs[i]-o.After, int64(60), "entries that are needed in iteration %d for iteration %d", at.Iteration, o.Iteration)
+			assert.LessOrEqual(t, seqs[i]-o.After, int64(45), "entries that are needed in iteration %d for iteration %d", at.Iteration, o.Iteration)
 		}
 	}
 	assert.GreaterOrEqual(t, overlapped, 11, "each action but the last is open when the next iteration starts")
