@@ -39,6 +39,7 @@ type task struct {
 	hook   string
 	at     PointName
 	state  agent.State // the state of the run that started the hook
+	firing Firing      // the firing of the scope that started it; zero elsewhere
 	run    func(ctx context.Context)
 	ctx    context.Context //nolint:containedctx // from start to run, across goroutines
 	cancel context.CancelFunc
@@ -48,7 +49,7 @@ type task struct {
 // start queues run and reports whether there was room for it. The context that run
 // receives has the values of ctx and outlives it.
 func (p *Pool) start(ctx context.Context, hook string, at PointName, s agent.State, run func(ctx context.Context)) bool {
-	t := &task{hook: hook, at: at, state: s, run: run, done: make(chan struct{})}
+	t := &task{hook: hook, at: at, state: s, firing: firingOf(ctx), run: run, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
 	full := len(p.waiting) >= detachedWaiting
@@ -114,6 +115,18 @@ func (p *Pool) Drain(ctx context.Context) error {
 			return fmt.Errorf("draining detached hooks: %d not done: %w", left, context.Cause(ctx))
 		}
 	}
+}
+
+// has reports whether a detached hook of a firing waits or runs.
+func (p *Pool) has(f Firing) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for t := range p.running {
+		if t.firing == f {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.waiting, func(t *task) bool { return t.firing == f })
 }
 
 // Cancel drops waiting hooks, cancels running ones, and returns when they have ended. It

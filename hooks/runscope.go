@@ -130,6 +130,13 @@ func (r *RunScope) Run() agent.Run { return r.run.Run() }
 // that a crash cuts off is repeated only if its firing is repeated.
 func (r *RunScope) Drain(ctx context.Context) error { return r.hooks.pool.Drain(ctx) }
 
+// HasDetached reports whether a detached hook of a firing waits or runs. An engine that goes on while detached
+// hooks run, and records which firings it must repeat after a crash, records those.
+func (r *RunScope) HasDetached(f Firing) bool {
+	f.live = nil
+	return r.hooks.pool.has(f)
+}
+
 // Cancel drops detached hooks that wait, cancels running ones, and returns when they have ended.
 func (r *RunScope) Cancel() { r.hooks.pool.Cancel() }
 
@@ -200,6 +207,7 @@ func (r *RunScope) fire(
 	case <-ctx.Done():
 		return fmt.Errorf("firing %s: %w", f, context.Cause(ctx))
 	}
+	ctx = context.WithValue(ctx, firingKey{}, f) // without live, which each repetition has for itself
 	f.live = &firingData{at: time.Now(), counts: map[string]int{}}
 	ctx, inside := r.run.Enter(ctx, s, f.Stage, f.Iteration)
 	if r.journal != nil {
@@ -209,6 +217,14 @@ func (r *RunScope) fire(
 		return fmt.Errorf("firing %s: %w", f, err)
 	}
 	return nil
+}
+
+type firingKey struct{}
+
+// firingOf returns the firing for which a hook was called, without live; zero if no scope has fired.
+func firingOf(ctx context.Context) Firing {
+	f, _ := ctx.Value(firingKey{}).(Firing)
+	return f
 }
 
 // leave converts inside to a state of the run that s belongs to, and returns it with its stop signal.

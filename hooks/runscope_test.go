@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
@@ -177,4 +179,43 @@ func TestFiringsAreRecorded(t *testing.T) {
 	})).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{Journal: journal})
 	_, _, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.IterationFailed, Iteration: 1}, later)
 	require.ErrorContains(t, err, "firing IterationFailed iteration 1: recording what it is about")
+}
+
+// A scope knows which firing a detached hook belongs to.
+func TestDetachedHooksOfAFiring(t *testing.T) {
+	release := make(chan struct{})
+	var begun sync.WaitGroup
+	begun.Add(2)
+	wait := func(context.Context) error {
+		begun.Done()
+		<-release
+		return nil
+	}
+	observer := hooks.Observe(hooks.AtIterationComplete, "wait", func(ctx context.Context, c hooks.PipelineContext) error {
+		if c.Firing().Iteration == 1 {
+			return wait(ctx)
+		}
+		return nil
+	}).Detach()
+	starts := hooks.On(hooks.AtStageComplete, "start", func(ctx context.Context, c hooks.PipelineContext) hooks.Result {
+		assert.True(t, c.Detach(ctx, "started", 0, wait))
+		return c.Pass()
+	})
+	scope := hooks.NewSet(observer, starts).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{})
+	first := hooks.Firing{Point: hooks.IterationComplete, Stage: "work", Iteration: 1}
+	second, complete := first, first
+	second.Iteration, complete.Point = 2, hooks.StageComplete
+	assert.False(t, scope.HasDetached(first))
+	for _, f := range []hooks.Firing{first, second, complete} {
+		_, _, err := scope.Pipeline(t.Context(), agent.NewState(), f, hooks.Pipeline{})
+		require.NoError(t, err)
+	}
+	begun.Wait()
+	again := first
+	again.Cursor = "round 1"
+	assert.Eventually(t, func() bool { return !scope.HasDetached(second) }, time.Minute, time.Millisecond)
+	assert.Equal(t, []bool{true, true, false}, []bool{scope.HasDetached(first), scope.HasDetached(complete), scope.HasDetached(again)})
+	close(release)
+	require.NoError(t, scope.Drain(t.Context()))
+	assert.False(t, scope.HasDetached(first) || scope.HasDetached(complete))
 }

@@ -1,11 +1,13 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +24,14 @@ import (
 	"github.com/grapnel-go/grapnel/pipeline"
 )
 
-// crashDir is set in the environment of a process that is a worker, to the directory of the test.
-const crashDir = "GRAPNEL_PIPELINE_CRASH"
+// The crash test: two worker processes execute a session, and are killed with SIGKILL at random moments until it has ended.
+// "make crash" kills 200 of them, while sessions with 20 iterations a stage run; a plain test kills a few.
+const (
+	crashDir       = "GRAPNEL_PIPELINE_CRASH"           // set in a process that is a worker: the directory of the test
+	crashCallbacks = "GRAPNEL_PIPELINE_CRASH_CALLBACKS" // where a worker lets gates be answered
+	crashRuns      = "GRAPNEL_CRASH_RUNS"               // set by "make crash"
+	crashSeed      = "GRAPNEL_CRASH_SEED"
+)
 
 // working executes runs until the process is killed.
 func working(dir string) error {
@@ -35,7 +43,7 @@ func working(dir string) error {
 	defer store.Close()
 	const lease = 2 * time.Second
 	keeper := durable.Keep(store, durable.Options{Lease: lease})
-	watcher, err := gate.NewWatcher(store, gate.Options{Claim: lease, Poll: 50 * time.Millisecond})
+	watcher, err := gate.NewWatcher(store, gate.Options{Callbacks: os.Getenv(crashCallbacks), Claim: lease, Poll: 50 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -49,131 +57,138 @@ func working(dir string) error {
 	return w.Run(ctx)
 }
 
-// crashing notes each action and each iteration with its idempotency key.
-const crashing = `
-name: p
-stages:
-  - name: plan
-    command: {argv: [sh, -c, 'echo "$GRAPNEL_IDEMPOTENCY_KEY plan $ITERATION" >> log']}
-    termination: {type: fixed, iterations: 4}
-  - name: work
-    command: {argv: [sh, -c, 'echo "$GRAPNEL_IDEMPOTENCY_KEY work $ITERATION" >> log; [ $ITERATION -lt 4 ] || echo "{\"decision\":\"stop\"}" > "$STATUS"']}
-    termination: {type: judgment, confirmations: 2}
-  - name: both
-    parallel:
-      - name: left
-        command: {argv: [sh, -c, 'echo "$GRAPNEL_IDEMPOTENCY_KEY left $ITERATION" >> log']}
-        termination: {type: fixed, iterations: 2}
-      - name: right
-        command: {argv: [sh, -c, 'echo "$GRAPNEL_IDEMPOTENCY_KEY right $ITERATION" >> log']}
-        termination: {type: fixed, iterations: 2}
-hooks:
-  on_session_start: {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY session_start" >> log'}
-  on_iteration_start: {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY start $STAGE $ITERATION" >> log'}
-  on_iteration_complete:
-    - {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY complete $STAGE $ITERATION" >> log; sleep 0.02'}
-    - {type: shell, command: 'sleep 0.05; echo "$GRAPNEL_IDEMPOTENCY_KEY detached $STAGE $ITERATION" >> log'}
-  on_stage_complete:
-    - {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY stage $STAGE" >> log'}
-    - {type: gate, by: file, file: go, existing: true, every: 20ms, await: true, on_failure: abort, when: '${STAGE} == "plan"'}
-    - {type: spawn, pipeline: child, on_failure: abort, when: '${STAGE} == "plan"'}
-    - {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY spawned $(echo $SPAWN_OUTPUT)" >> log', when: '${STAGE} == "plan"'}
-  on_session_complete: {type: shell, await: true, command: 'echo "$GRAPNEL_IDEMPOTENCY_KEY session_complete" >> log'}
-`
-
-// AP-60, AP-61, AP-63: two workers are killed at random moments until the session has ended: nothing is lost, and nothing happens twice under
-// two keys.
+// TestKills kills workers until sessions have ended: nothing is lost, and what is done twice has the same key. AP-60, AP-61, AP-63.
 func TestKills(t *testing.T) {
 	t.Parallel()
-	most := 8
+	most, form := 4, crashForm{iterations: 4, inBlock: 2}
+	every := 12 // actions between two kills, on average
 	switch {
-	case os.Getenv("GRAPNEL_CRASH_RUNS") != "": // "make crash"
-		most = 200
+	case os.Getenv(crashRuns) != "": // "make crash"
+		most, form, every = 200, crashForm{iterations: 20, inBlock: 10}, 4
 	case testing.Short():
 		most = 2
 	}
-	kills, again := 0, 0
-	for kills < most {
-		k, a := killSession(t, most-kills)
-		kills, again = kills+k, again+a
+	seed := uint64(time.Now().UnixNano())
+	if given, err := strconv.ParseUint(os.Getenv(crashSeed), 10, 64); err == nil {
+		seed = given
 	}
-	t.Logf("%d kills, %d lines were written again", kills, again)
+	t.Logf("%s=%d chooses the same kills", crashSeed, seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	began := time.Now()
+	var all crashFigures
+	for all.kills < most {
+		t.Run(strconv.Itoa(all.sessions), func(t *testing.T) { all.add(killSession(t, random, form, most-all.kills, every)) })
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d sessions, %d kills, %d of them of a worker that had a run; %d starts without an end, after which %d actions were seen again, "+
+		"%d gates announced again; %s",
+		all.sessions, all.kills, all.effective, all.open, all.again, all.announced, time.Since(began).Round(time.Second))
 }
 
-// killSession runs a session while at most so many workers are killed, and checks what it has done.
-func killSession(t *testing.T, most int) (kills, again int) {
-	t.Helper()
-	b := newBench(t)
-	b.write("child.yaml", "name: child\nstages: [{name: c, command: {argv: [sh, -c, 'echo \"$GRAPNEL_IDEMPOTENCY_KEY child $ITERATION\" >> log; echo spawned']}, termination: {type: fixed, iterations: 2}}]")
-	b.write("work/go", "")
-	run := b.submit(crashing)
-	seed := uint64(time.Now().UnixNano())
-	random := rand.New(rand.NewPCG(seed, seed))
-	t.Logf("seed %d", seed)
-	start := func() *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
-		cmd.Env = append(os.Environ(), crashDir+"="+b.dir)
-		cmd.Stderr = os.Stderr
-		require.NoError(t, cmd.Start())
-		return cmd
+// crashFigures are what happened while workers were killed.
+type crashFigures struct {
+	sessions, kills int
+	// effective counts the kills of workers that had a run at that moment.
+	effective int
+	// open counts the starts in the journals without an end, again the actions that were seen more than once, and announced
+	// the gates that were announced more than once.
+	open, again, announced int
+}
+
+func (f *crashFigures) add(g crashFigures) {
+	*f = crashFigures{
+		f.sessions + g.sessions, f.kills + g.kills, f.effective + g.effective, f.open + g.open, f.again + g.again, f.announced + g.announced,
 	}
-	workers := []*exec.Cmd{start(), start()}
-	late := time.Now().Add(10 * time.Minute)
-	for !b.status(run.ID).Status.Ended() {
-		require.True(t, time.Now().Before(late), "the session does not end: %+v", b.status(run.ID))
-		time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond)
-		if kills < most {
-			w := &workers[kills%2]
-			require.NoError(t, (*w).Process.Kill())
-			_ = (*w).Wait()
-			*w = start()
-			kills++
+}
+
+// crashWorker is a process that executes runs.
+type crashWorker struct {
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+}
+
+func startWorker(t *testing.T, c *crashBench) *crashWorker {
+	t.Helper()
+	w := &crashWorker{cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")}
+	w.cmd.Env = append(os.Environ(), crashDir+"="+c.dir, crashCallbacks+"="+c.answers.URL)
+	w.cmd.Stderr = &w.stderr
+	require.NoError(t, w.cmd.Start())
+	return w
+}
+
+// kill kills the worker, which must not have ended by itself, and reports whether it had a run.
+func (w *crashWorker) kill(t *testing.T, c *crashBench) (effective bool) {
+	t.Helper()
+	require.NoError(t, w.cmd.Process.Kill())
+	assert.Error(t, w.cmd.Wait())
+	assert.Empty(t, w.stderr.String())
+	for _, run := range c.runs() {
+		if strings.Contains(run.Owner, fmt.Sprintf("/%d/", w.cmd.Process.Pid)) {
+			return true
 		}
+	}
+	return false
+}
+
+// killSession runs a session while at most so many workers are killed, one for about every so many actions, and checks what was done.
+func killSession(t *testing.T, random *rand.Rand, form crashForm, most, every int) crashFigures {
+	t.Helper()
+	f := crashFigures{sessions: 1}
+	c := newCrashBench(t, newBench(t), form)
+	run := c.submit(c.text())
+	workers := []*crashWorker{startWorker(t, c), startWorker(t, c)}
+	kill := func() {
+		i := random.IntN(len(workers))
+		if workers[i].kill(t, c) {
+			f.effective++
+		}
+		workers[i] = startWorker(t, c)
+		f.kills++
+	}
+	next, last, changed := random.IntN(2*every), 0, time.Now()
+	for !c.status(run.ID).Status.Ended() {
+		actions, waiting := c.receiver.count()+len(c.lines("log")), c.receiver.waiting()
+		if actions > last {
+			last, changed = actions, time.Now()
+		}
+		require.Less(t, time.Since(changed), 3*time.Minute, "the session does not go on: %+v", c.status(run.ID))
+		if f.kills < most && (waiting != "" && random.IntN(2) == 0 || waiting == "" && actions >= next) {
+			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // not only just after an action
+			kill()
+			next = actions + 1 + random.IntN(2*every)
+		}
+		if waiting != "" {
+			time.Sleep(time.Duration(random.IntN(2500)) * time.Millisecond) // sometimes until another watcher has announced the gate
+			c.receiver.answer(t, waiting)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	for _, w := range workers {
-		require.NoError(t, w.Process.Kill())
-		_ = w.Wait()
+		w.kill(t, c)
 	}
-	s := b.status(run.ID)
-	require.Equal(t, pipeline.Completed, s.Reason, s.Error)
-	want := []string{"session_start", "session_complete", "stage plan", "stage work", "stage left", "stage right", "spawned spawned", "child 1", "child 2"}
-	for stage, n := range map[string]int{"plan": 4, "work": 5, "left": 2, "right": 2} {
-		for i := range n {
-			want = append(want, fmt.Sprintf("%s %d", stage, i+1), fmt.Sprintf("start %s %d", stage, i+1),
-				fmt.Sprintf("complete %s %d", stage, i+1), fmt.Sprintf("detached %s %d", stage, i+1))
-		}
-	}
-	keys := map[string]string{} // by what was done
-	for _, line := range b.lines("log") {
-		key, what, _ := strings.Cut(line, " ")
-		if key == "" { // the output of the child ends with a new line
-			continue
-		}
-		if known, there := keys[what]; there {
-			again++
-			assert.Equal(t, known, key, "%q was done twice under two keys", what)
-		}
-		keys[what] = key
-	}
-	var done []string
-	for what := range keys {
-		done = append(done, what)
-	}
-	assert.ElementsMatch(t, want, done)
-	assert.Len(t, b.iterations(run.ID), 9+3, "no iteration, part or child is lost or doubled")
-	return kills, again
+	f.add(c.check(run))
+	return f
 }
 
 // A session runs on PostgreSQL as on SQLite.
 func TestOnPostgres(t *testing.T) {
 	b := newBench(t)
-	b.write("child.yaml", "name: child\nstages: [{name: c, command: {argv: ['true']}, termination: {type: fixed, iterations: 2}}]")
-	b.write("work/go", "")
 	store, err := postgres.Open(t.Context(), parts.Postgres(t), postgres.Options{})
 	require.NoError(t, err)
 	defer store.Close()
 	b.store, b.host = store, parkingHost
-	s := b.finish(b.submit(crashing).ID, gate.Options{})
-	assert.Equal(t, pipeline.Completed, s.Reason, s.Error)
-	assert.Len(t, b.iterations(s.Run), 9+3)
+	c := newCrashBench(t, b, crashForm{iterations: 2, inBlock: 1})
+	run := c.submit(c.text())
+	go func() {
+		for t.Context().Err() == nil {
+			if waiting := c.receiver.waiting(); waiting != "" {
+				c.receiver.answer(t, waiting)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	c.finish(run.ID, gate.Options{Callbacks: c.answers.URL})
+	assert.Equal(t, crashFigures{open: 2}, c.check(run), "the gate and the pipeline that was spawned wait, and begin again")
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,50 +57,59 @@ type eventLog struct {
 	form    func(e agent.Event) (durable.EventForm, bool) // nil stores no events of hooks
 
 	mu      sync.Mutex
-	waiting []durable.Event
+	waiting []waitingEvent
 }
+
+// waitingEvent is an event that has not been written.
+type waitingEvent struct {
+	durable.Event
+
+	of *firingMark // the firing whose hook it is about; nil for an event of the session
+}
+
+// firingMark identifies one firing among the events, and is in the contexts of its hooks, also of those that are not awaited.
+type firingMark struct{ _ byte }
+
+type firingMarkKey struct{}
 
 // add adds an event of the session.
 func (l *eventLog) add(name string, d eventData) {
 	d.Session = l.session
 	data, _ := json.Marshal(d) //nolint:errchkjson // texts and numbers can always be written
-	l.append(durable.Event{At: time.Now(), Name: name, Data: data})
+	l.append(waitingEvent{Event: durable.Event{At: time.Now(), Name: name, Data: data}})
 }
 
 // Observe adds an event of a hook. Events that are only counted are dropped.
-func (l *eventLog) Observe(_ context.Context, e agent.Event) {
+func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	if l.form == nil {
 		return
 	}
 	if form, ok := l.form(e); ok && form.Counter == "" {
-		l.append(durable.Event{At: time.Now(), Name: form.Name, Data: form.Data})
+		of, _ := ctx.Value(firingMarkKey{}).(*firingMark)
+		l.append(waitingEvent{durable.Event{At: time.Now(), Name: form.Name, Data: form.Data}, of})
 	}
 }
 
-func (l *eventLog) append(e durable.Event) {
+func (l *eventLog) append(e waitingEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, e)
 }
 
-// mark returns the number of events so far, and drop removes those that were added after a mark.
-func (l *eventLog) mark() int {
+// drop removes the events of a firing that wait.
+func (l *eventLog) drop(of *firingMark) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.waiting)
-}
-
-func (l *eventLog) drop(after int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.waiting = l.waiting[:min(after, len(l.waiting))]
+	l.waiting = slices.DeleteFunc(l.waiting, func(e waitingEvent) bool { return e.of == of })
 }
 
 // take returns the events so far, and a func that removes them when they have been written.
 func (l *eventLog) take() (events []durable.Event, taken func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	events = append(events, l.waiting...)
+	for _, e := range l.waiting {
+		events = append(events, e.Event)
+	}
 	return events, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -36,9 +36,9 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 	}
 	about := m.describe()
 	about.Err, about.Reason = failure, reason
-	after, stop, err := m.firePoint(ctx, scope, at, about)
-	if !m.drained(ctx, 0) && !slices.Contains(m.at.Open, at) {
-		m.at.Open = append(slices.Clip(m.at.Open), at)
+	after, stop, err := m.firePoint(ctx, scope, at, about, false)
+	if m.isOpen(at) && !slices.ContainsFunc(m.at.Open, func(o openFiring) bool { return o.firingAt == at }) {
+		m.at.Open = append(slices.Clip(m.at.Open), openFiring{at, m.since})
 	}
 	if err == nil {
 		m.at.Context = append(slices.Clip(m.at.Context), textsOf(after)...)
@@ -63,18 +63,23 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 	return false, err
 }
 
-// firePoint fires a point through a scope. It returns errParked when a gate waits in the store.
+// firePoint fires a point through a scope. It returns errParked when a gate waits in the store. If the point has fired before, the
+// events of its hooks are dropped.
 func (m *machine) firePoint(
-	ctx context.Context, scope *hooks.RunScope, at firingAt, about hooks.Pipeline,
+	ctx context.Context, scope *hooks.RunScope, at firingAt, about hooks.Pipeline, repeated bool,
 ) (after agent.State, stop *agent.Signal, err error) {
 	ctx = context.WithValue(ctx, spawningKey{}, spawning{m.at.Round, m.limitsLeft(), cmp.Or(m.limitReached(), m.stageOver())})
 	ctx, cancel := context.WithCancelCause(action.WithDepth(ctx, m.depth))
 	defer cancel(nil)
 	place := &gatePlace{run: scope.Run(), host: m.options.GateHost, waits: m.waits, now: m.now(), cancel: cancel}
-	mark := m.events.mark()
+	mark := &firingMark{}
+	ctx = context.WithValue(ctx, firingMarkKey{}, mark)
 	after, stop, err = scope.Pipeline(parking.Into(ctx, place), agent.NewState(), m.firing(at), about)
-	if errors.Is(err, errParked) {
-		m.events.drop(mark) // the firing is repeated
+	parks := errors.Is(err, errParked)
+	if parks || repeated {
+		m.events.drop(mark) // they are written when the firing is repeated, or were written the first time
+	}
+	if parks {
 		m.parked, m.parkedJobs = place.parked, place.jobs
 		return after, nil, errParked
 	}
@@ -139,19 +144,38 @@ func (m *machine) watchesChanges(ctx context.Context) (bool, error) {
 // repeatOpen fires points again whose detached actions had not ended when the position was recorded. Recorded actions are not
 // repeated, and decisions do not count: what followed from them is recorded.
 func (m *machine) repeatOpen(ctx context.Context) error {
-	for _, at := range m.at.Open {
+	for _, open := range m.at.Open {
+		at := open.firingAt
 		scope, err := m.scope(ctx, at.Stage)
 		if err != nil {
 			return err
 		}
-		mark := m.events.mark()
-		_, _, err = m.firePoint(ctx, scope, at, hooks.Pipeline{})
-		m.events.drop(mark) // they were written the first time
+		_, _, err = m.firePoint(ctx, scope, at, hooks.Pipeline{}, true)
 		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
 	return nil
+}
+
+// isOpen reports whether a detached action of a firing has not ended.
+func (m *machine) isOpen(at firingAt) bool {
+	return m.scopes != nil && m.scopes[at.Stage] != nil && m.scopes[at.Stage].HasDetached(m.firing(at))
+}
+
+// openFirings returns the firings of the position whose detached actions have not ended.
+func (m *machine) openFirings() []openFiring {
+	return lo.Filter(m.at.Open, func(o openFiring, _ int) bool { return m.isOpen(o.firingAt) })
+}
+
+// neededFrom returns the number of the entry after which all entries are that are needed when the entry with the given number
+// has the position.
+func (m *machine) neededFrom(first int64) int64 {
+	from := first - 1
+	for _, o := range m.at.Open {
+		from = min(from, o.After)
+	}
+	return from
 }
 
 // drained waits at most for a time until no detached action runs, and reports whether none does.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -20,9 +21,16 @@ type journal struct {
 	seq     int64 // the last entry
 
 	mu    sync.Mutex
-	done  map[string][]byte
-	begun map[string]bool
-	turns map[string]*sync.Mutex // of the names in use
+	names map[string]*recorded // that are in use, or may be used again
+}
+
+// recorded is what the journal has about a name.
+type recorded struct {
+	turn  sync.Mutex // held while the name is used; it guards the fields above entry
+	begun bool
+	done  bool
+	data  []byte // the result, if done
+	entry int64  // the number of the last entry with the name, zero for none; the mutex of the journal guards it
 }
 
 var _ hooks.Journal = (*journal)(nil)
@@ -30,21 +38,34 @@ var _ hooks.Journal = (*journal)(nil)
 // newJournal returns the journal of a run with the entries that were read, except for the results since the last
 // transition that again selects. Seq is the number of the last entry.
 func newJournal(x *durable.Execution, run agent.RunID, seq int64, entries []durable.Entry, again func(name string) bool) *journal {
-	j := &journal{x: x, run: run, seq: seq, done: map[string][]byte{}, begun: map[string]bool{}, turns: map[string]*sync.Mutex{}}
+	j := &journal{x: x, run: run, seq: seq, names: map[string]*recorded{}}
 	since := lastTransition(entries)
 	for _, e := range entries {
 		switch {
 		case e.Kind == durable.EntryOnce:
-			j.begun[e.Key] = true
+			r := j.find(e.Key)
+			r.begun, r.entry = true, e.Seq
 		case e.Kind == durable.EntryDone && (e.Seq < since || !again(e.Key)):
-			j.done[e.Key] = e.Data
+			r := j.find(e.Key)
+			r.done, r.data, r.entry = true, e.Data, e.Seq
 		}
 	}
 	return j
 }
 
-// commit writes to the run, and returns the number of the last entry. Prepare, unless nil, may change the commit when the
-// number of its first entry is known.
+// find returns what the journal has about a name.
+func (j *journal) find(name string) *recorded {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := j.names[name]
+	if r == nil {
+		r = &recorded{}
+		j.names[name] = r
+	}
+	return r
+}
+
+// commit writes to the run. Prepare, unless nil, may change the commit when the number of its first entry is known.
 func (j *journal) commit(ctx context.Context, c durable.Commit, prepare func(first int64, c *durable.Commit)) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -62,43 +83,42 @@ func (j *journal) commit(ctx context.Context, c durable.Commit, prepare func(fir
 func (j *journal) Once(
 	ctx context.Context, _ agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error),
 ) ([]byte, error) {
-	defer j.takeTurn(name)()
-	j.mu.Lock()
-	data, done := j.done[name]
-	doubt := j.begun[name]
-	j.mu.Unlock()
+	r := j.find(name)
+	r.turn.Lock()
+	defer r.turn.Unlock()
 	switch {
-	case done:
-		return data, nil
-	case doubt && !repeat:
+	case r.done:
+		return r.data, nil
+	case r.begun && !repeat:
 		return nil, fmt.Errorf("doing %q in run %s: %w", name, j.run, durable.ErrInDoubt)
 	}
-	return j.record(ctx, name, !isQuick(name), do)
-}
-
-// record calls do and records its result; if started is set, it records first that it starts.
-func (j *journal) record(
-	ctx context.Context, name string, started bool, do func(ctx context.Context, key string) ([]byte, error),
-) ([]byte, error) {
-	if started {
-		if err := j.commit(ctx, durable.Commit{Entries: []durable.Entry{{Kind: durable.EntryOnce, Key: name}}}, nil); err != nil {
+	if !isQuick(name) {
+		if err := j.record(ctx, r, durable.Entry{Kind: durable.EntryOnce, Key: name}); err != nil {
 			return nil, err
 		}
-		j.mu.Lock()
-		j.begun[name] = true
-		j.mu.Unlock()
+		r.begun = true
 	}
 	data, err := do(ctx, string(j.run)+"/once/"+name)
 	if err != nil {
 		return nil, err
 	}
-	if err := j.commit(ctx, durable.Commit{Entries: []durable.Entry{{Kind: durable.EntryDone, Key: name, Data: data}}}, nil); err != nil {
+	if err := j.record(ctx, r, durable.Entry{Kind: durable.EntryDone, Key: name, Data: data}); err != nil {
 		return nil, err
 	}
-	j.mu.Lock()
-	j.done[name] = data
-	j.mu.Unlock()
+	r.done, r.data = true, data
 	return data, nil
+}
+
+// record writes an entry about a name.
+func (j *journal) record(ctx context.Context, r *recorded, e durable.Entry) error {
+	var seq int64
+	if err := j.commit(ctx, durable.Commit{Entries: []durable.Entry{e}}, func(first int64, _ *durable.Commit) { seq = first }); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r.entry = seq
+	return nil
 }
 
 // firingPrefix begins the names of records that say what a firing is about. Making them does nothing outside of the
@@ -109,24 +129,9 @@ func isQuick(name string) bool {
 	return len(name) > len(firingPrefix) && name[:len(firingPrefix)] == firingPrefix
 }
 
-// takeTurn waits until no other caller uses a name, and returns what ends the turn.
-func (j *journal) takeTurn(name string) (over func()) {
-	j.mu.Lock()
-	turn := j.turns[name]
-	if turn == nil {
-		turn = &sync.Mutex{}
-		j.turns[name] = turn
-	}
-	j.mu.Unlock()
-	turn.Lock()
-	return turn.Unlock
-}
-
-// forget drops the records of firings that will not be repeated.
-func (j *journal) forget() {
+// forget drops the names with records up to an entry: they belong to firings that will not be repeated.
+func (j *journal) forget(upTo int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	clear(j.done)
-	clear(j.begun)
-	clear(j.turns)
+	maps.DeleteFunc(j.names, func(_ string, r *recorded) bool { return r.entry != 0 && r.entry <= upTo })
 }

@@ -1,6 +1,10 @@
 package pipeline
 
 import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -54,4 +58,64 @@ func TestUsedUpLimitsStayLimits(t *testing.T) {
 	assert.Equal(t, []any{1, int64(1), leastCost}, []any{left.Steps, left.Tokens, left.Cost})
 	m.limits, m.Stages[0].MaxCost = agent.Limits{}, 0
 	assert.Zero(t, m.limitsLeft())
+}
+
+// partStore has the ended runs of the stages of a parallel block.
+type partStore struct {
+	durable.Store
+
+	runs   map[agent.RunID]durable.Run
+	inputs map[agent.RunID][]byte
+	at     map[agent.RunID]position
+}
+
+func (s *partStore) Run(_ context.Context, id agent.RunID) (durable.Run, error) {
+	return s.runs[id], nil
+}
+
+func (s *partStore) Input(_ context.Context, id agent.RunID) ([]byte, error) {
+	return s.inputs[id], nil
+}
+
+func (*partStore) Waits(context.Context, agent.RunID) ([]durable.Wait, error) { return nil, nil }
+
+func (s *partStore) Entries(_ context.Context, id agent.RunID, _ int64) ([]durable.Entry, error) {
+	data, err := json.Marshal(s.at[id])
+	return []durable.Entry{{Seq: 1, Kind: entryPosition, Data: data}}, err
+}
+
+// The time in which stages of a parallel block wait for gates counts for no limit of the session. The stages wait at the same time.
+func TestTimeAtGatesOfPartsDoesNotCount(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+name: p
+stages:
+  - name: both
+    parallel:
+      - {name: left, command: {argv: ["true"]}, termination: {type: fixed, iterations: 1}}
+      - {name: right, command: {argv: ["true"]}, termination: {type: fixed, iterations: 1}}
+  - {name: last, command: {argv: ["true"]}, termination: {type: fixed, iterations: 1}}
+`), 0o600))
+	p, err := Load(file, LoadOptions{})
+	require.NoError(t, err)
+	store := &partStore{runs: map[agent.RunID]durable.Run{}, inputs: map[agent.RunID][]byte{}, at: map[agent.RunID]position{}}
+	m := &machine{
+		session: &session{Pipeline: p, limits: agent.Limits{Time: time.Hour}}, store: store, events: &eventLog{},
+		at: position{Phase: phaseParallel, Began: time.Now().Add(-3 * time.Hour), Waited: time.Minute},
+	}
+	for part, waited := range map[string]time.Duration{"left": 100 * time.Minute, "right": 170 * time.Minute} {
+		job, err := p.Job(SessionOptions{Name: "s", Dir: t.TempDir(), only: part})
+		require.NoError(t, err)
+		id := agent.RunID(part)
+		store.runs[id] = durable.Run{ID: id, Kind: durable.KindPipeline, Status: durable.StatusCompleted}
+		store.inputs[id] = job.Input
+		store.at[id] = position{Phase: phaseEnd, Waited: waited, End: &ending{Reason: Completed}}
+		m.at.Children = append(m.at.Children, id)
+	}
+	wait, err := m.observeParallel(t.Context())
+	require.NoError(t, err)
+	assert.False(t, wait)
+	assert.Equal(t, 171*time.Minute, m.at.Waited, "the longest wait counts")
+	assert.Empty(t, m.limitReached())
+	assert.Equal(t, 1, m.at.Stage, "the next stage begins")
 }

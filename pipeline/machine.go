@@ -38,8 +38,9 @@ type machine struct {
 	parkedJobs []durable.Job
 	// handled is the number of the last signal with added context that the next commit takes into account.
 	handled int64
-	// from is the number of the entry after which all entries that are still needed are.
-	from int64
+	// from is the number of the entry after which all entries that are still needed are, and since that of the entry with which the
+	// session came to its position.
+	from, since int64
 	// stored is the status of the run as it was committed last.
 	stored durable.Status
 	// hooked says for each stage whether it has hooks; nil until it is needed.
@@ -383,10 +384,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 		u.Steps = m.at.Spent.Steps
 	}
 	parks := len(u.Waits) > 0 // then the records of firings since the last position are still needed
-	closed := !parks && m.drained(ctx, 0)
-	if closed {
-		m.at.Open = nil
-	}
+	m.at.Open = m.openFirings()
 	entry, err := m.at.entry()
 	if err != nil {
 		return err
@@ -394,8 +392,8 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 	events, taken := m.events.take()
 	c := durable.Commit{Entries: []durable.Entry{entry}, Events: events, Update: u, Jobs: jobs, HandledSignals: m.handled}
 	err = m.journal.commit(ctx, c, func(first int64, c *durable.Commit) {
-		if closed {
-			m.from = first - 1
+		if !parks {
+			m.from, m.since = m.neededFrom(first), first
 		}
 		if u.Status == durable.StatusWaiting && !parks {
 			c.Update.Waits = m.childWaits()
@@ -409,8 +407,8 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 	if u.Status != "" {
 		m.stored = u.Status
 	}
-	if closed {
-		m.journal.forget()
+	if !parks {
+		m.journal.forget(m.from)
 	}
 	m.files.project(ctx, m)
 	return nil

@@ -287,6 +287,27 @@ stages:
 	assert.InDelta(t, 2.0, s.Cost, 1e-9)
 }
 
+// An iteration that fails because the maximum cost of its stage is used up fails neither the session nor completes the stage as planned.
+func TestAnIterationThatUsesUpItsStage(t *testing.T) {
+	b := newBench(t)
+	b.driver = agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		usage := agent.Usage{OutputTokens: 10, Cost: mo.Some(0.4)}
+		if s.Run().Stage == "review" {
+			return agent.Step{Message: agent.Assistant("done"), Usage: usage}, nil
+		}
+		call := agent.ToolCall{ID: fmt.Sprint("call_", s.RunStepCount()), Name: "decide", Arguments: `{"decision":"stop","reason":"because"}`}
+		return agent.Step{Message: agent.Assistant("", call), Usage: usage}, nil
+	})
+	for _, termination := range []string{"{type: fixed, iterations: 1}", "{type: judgment, confirmations: 1}"} {
+		s := b.run("name: p\nstages:\n  - {name: work, agent: worker, prompt: Work., max_cost: 1, termination: " + termination + "}\n" +
+			"  - {name: review, agent: reviewer, prompt: Review., termination: {type: fixed, iterations: 1}}\n" +
+			"hooks: {on_error: {type: shell, await: true, command: 'echo \"$STAGE\" >> log'}}")
+		assert.Equal(t, pipeline.MaxIterations, s.Reason, s.Error)
+		assert.Equal(t, "review", s.Stage, "the next stage ran")
+	}
+	assert.Equal(t, []string{"work", "work"}, b.lines("log"), "the iterations have failed")
+}
+
 // AP-75: when the time of a hook and that of its stage are over together, the error names both.
 func TestTwoTimeLimits(t *testing.T) {
 	b := newBench(t)

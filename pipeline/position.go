@@ -64,7 +64,7 @@ type position struct {
 	// Context are texts of hooks for the next iteration.
 	Context []string `json:"context,omitempty"`
 	// Open are firings whose detached actions had not ended when the position was recorded.
-	Open []firingAt `json:"open,omitempty"`
+	Open []openFiring `json:"open,omitempty"`
 	// Spent is what the iterations and awaited pipelines have used, and Waited how long the session has waited for gates. Both
 	// count the waits until Counted.
 	Spent   spending      `json:"spent,omitzero"`
@@ -93,6 +93,14 @@ type firingAt struct {
 	Point     hooks.PointName `json:"point"`
 	Stage     int             `json:"stage"`
 	Iteration int             `json:"iteration,omitempty"`
+}
+
+// openFiring is a firing with detached actions that have not ended.
+type openFiring struct {
+	firingAt
+
+	// After is the number of an entry before all records of the firing.
+	After int64 `json:"after,omitempty"`
 }
 
 // spending is what the agents of a session have used.

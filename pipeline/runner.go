@@ -166,7 +166,8 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 	m := &machine{
 		session: s, store: r.store, options: r.options, about: about, journal: newJournal(x, about.ID, about.Entries, entries, r.again(about.ID)),
 		events: &eventLog{session: s.name, form: r.options.Events}, files: &sessionFiles{projected: -1},
-		suspended: func() bool { return r.suspended.Load() || x.Paused() }, at: at, last: at, waits: waits, from: after, stored: about.Status,
+		suspended: func() bool { return r.suspended.Load() || x.Paused() }, at: at, last: at, waits: waits, from: after,
+		since: lastTransition(entries), stored: about.Status,
 	}
 	return m, m.countWaits(ctx)
 }
