@@ -124,3 +124,37 @@ hooks:
 	assert.Equal(t, pipeline.Completed, s.Reason, s.Error)
 	assert.ElementsMatch(t, []string{"awaited 1", "quick 1", "quick 1", "slow 1", "awaited 2", "awaited 3"}, b.lines("log"))
 }
+
+// A stage that begins again does not drop actions that are not awaited and had not ended.
+func TestDetachedActionsOfARestartedStage(t *testing.T) {
+	b := newBench(t)
+	run := b.submit(`
+name: p
+stages:
+  - name: work
+    command: {argv: [sh, -c, '[ $ITERATION != 2 ] || until [ -e go ]; do sleep 0.01; done']}
+    termination: {type: fixed, iterations: 2}
+hooks:
+  on_iteration_complete: {id: slow, type: shell, command: 'until [ -e go ]; do sleep 0.01; done; echo "slow $ITERATION" >> log'}
+`)
+	keeper := durable.Keep(b.store, durable.Options{})
+	w, err := durable.NewWorker(b.store, durable.WorkerOptions{
+		Runners: pipeline.Runners(b.store, keeper, b.options(keeper)), Grace: 100 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var working sync.WaitGroup
+	working.Go(func() { assert.NoError(t, w.Run(ctx)) })
+	require.Eventually(t, func() bool { s := b.status(run.ID); return s.Iteration == 2 && s.IterationRun != "" }, time.Minute, 10*time.Millisecond)
+	stop()
+	working.Wait()
+	about, err := b.store.Run(t.Context(), run.ID)
+	require.NoError(t, err)
+	require.NoError(t, pipeline.RestartStage(t.Context(), b.store, durable.Keep(b.store, durable.Options{}), about))
+	require.Empty(t, b.lines("log"))
+	b.write("work/go", "")
+	s := b.serve(run.ID)
+	assert.Equal(t, pipeline.Completed, s.Reason, s.Error)
+	assert.ElementsMatch(t, []string{"slow 1", "slow 1", "slow 2"}, b.lines("log"), "one of the abandoned attempt, two of the new one")
+}

@@ -30,7 +30,7 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 	if err != nil {
 		return false, err
 	}
-	at := firingAt{point, m.at.Stage, m.at.Iteration}
+	at := firingAt{point, m.at.Stage, m.at.Iteration, m.at.Round}
 	if point == hooks.SessionStart {
 		at = firingAt{Point: point}
 	}
@@ -68,7 +68,7 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 func (m *machine) firePoint(
 	ctx context.Context, scope *hooks.RunScope, at firingAt, about hooks.Pipeline, repeated bool,
 ) (after agent.State, stop *agent.Signal, err error) {
-	ctx = context.WithValue(ctx, spawningKey{}, spawning{m.at.Round, m.limitsLeft(), cmp.Or(m.limitReached(), m.stageOver())})
+	ctx = context.WithValue(ctx, spawningKey{}, spawning{at.Round, m.limitsLeft(), cmp.Or(m.limitReached(), m.stageOver())})
 	ctx, cancel := context.WithCancelCause(action.WithDepth(ctx, m.depth))
 	defer cancel(nil)
 	place := &gatePlace{run: scope.Run(), host: m.options.GateHost, waits: m.waits, now: m.now(), cancel: cancel}
@@ -89,8 +89,8 @@ func (m *machine) firePoint(
 // firing returns a firing as hooks see it.
 func (m *machine) firing(at firingAt) hooks.Firing {
 	f := hooks.Firing{Point: at.Point, Stage: m.Stages[at.Stage].Name, Iteration: at.Iteration}
-	if m.at.Round > 0 && at.Point != hooks.SessionStart {
-		f.Cursor = fmt.Sprintf("round %d", m.at.Round)
+	if at.Round > 0 {
+		f.Cursor = fmt.Sprintf("round %d", at.Round)
 	}
 	return f
 }
@@ -165,6 +165,9 @@ func (m *machine) isOpen(at firingAt) bool {
 
 // openFirings returns the firings of the position whose detached actions have not ended.
 func (m *machine) openFirings() []openFiring {
+	if m.scopes == nil { // they are not repeated yet
+		return m.at.Open
+	}
 	return lo.Filter(m.at.Open, func(o openFiring, _ int) bool { return m.isOpen(o.firingAt) })
 }
 

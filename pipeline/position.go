@@ -93,6 +93,7 @@ type firingAt struct {
 	Point     hooks.PointName `json:"point"`
 	Stage     int             `json:"stage"`
 	Iteration int             `json:"iteration,omitempty"`
+	Round     int             `json:"round,omitempty"` // that of the position
 }
 
 // openFiring is a firing with detached actions that have not ended.

@@ -43,7 +43,7 @@ func RestartStage(ctx context.Context, store durable.Store, k *durable.Keeper, a
 	}
 	m.at = position{
 		Phase: phaseStart, Stage: m.at.Stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Spent: m.at.Spent,
-		Round: m.at.Round + 1, Restarts: m.at.Restarts + 1,
+		Open: m.at.Open, Round: m.at.Round + 1, Restarts: m.at.Restarts + 1,
 		Waited: m.at.Waited, Counted: m.at.Counted, Before: m.usedBefore(), Context: m.at.Context, TimeOver: m.at.TimeOver,
 	}
 	if len(m.stage().Parallel) > 0 {
