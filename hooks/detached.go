@@ -117,8 +117,8 @@ func (p *Pool) Drain(ctx context.Context) error {
 	}
 }
 
-// has reports whether a detached hook of a firing waits or runs.
-func (p *Pool) has(f Firing) bool {
+// holds reports whether a detached hook of a firing waits or runs.
+func (p *Pool) holds(f Firing) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for t := range p.running {

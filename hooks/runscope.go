@@ -134,7 +134,7 @@ func (r *RunScope) Drain(ctx context.Context) error { return r.hooks.pool.Drain(
 // hooks run, and records which firings it must repeat after a crash, records those.
 func (r *RunScope) HasDetached(f Firing) bool {
 	f.live = nil
-	return r.hooks.pool.has(f)
+	return r.hooks.pool.holds(f)
 }
 
 // Cancel drops detached hooks that wait, cancels running ones, and returns when they have ended.
