@@ -123,7 +123,8 @@ func (m *machine) now() time.Time {
 // the gate has its answer.
 func (m *machine) waitForGate(ctx context.Context) error {
 	now := m.at
-	m.at = m.last                                                                                   // with its open firings: later ones are repeated with the position
+	// Later firings than the open ones of the last position are repeated with it.
+	m.at = m.last
 	if !slices.ContainsFunc(m.waits, func(w durable.Wait) bool { return w.ID == m.parked[0].ID }) { // otherwise it goes on waiting
 		m.at.Waited, m.at.Spent, m.at.Counted = now.Waited, now.Spent, now.Counted
 	}
