@@ -49,6 +49,7 @@ type held struct {
 	done    map[string][]byte
 	begun   map[string]bool
 	doing   map[string]*sync.Mutex // held while a func of Once runs
+	allowed time.Time              // when the switch that denies every tool was off; zero when a tool has run since
 }
 
 // alone locks the name for a func of Once, after waiting for other callers.
