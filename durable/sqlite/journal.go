@@ -20,10 +20,12 @@ const entriesAtOnce = 3
 
 // insertEntries are the statements that add one entry to a run, two, and so on.
 var insertEntries = func() (queries [entriesAtOnce]string) {
-	query := `INSERT INTO entries (run, seq, kind, key, at, data) VALUES ((SELECT n FROM runs WHERE id = ?1), ?, ?, ?, ?, ?)`
+	query := `INSERT INTO entries (run, seq, kind, key, at, data) VALUES `
 	for i := range queries {
+		p := 5 * i
+		query += fmt.Sprintf(`((SELECT n FROM runs WHERE id = ?1), ?%d, ?%d, ?%d, ?%d, ?%d)`, p+2, p+3, p+4, p+5, p+6)
 		queries[i] = query
-		query += `, ((SELECT n FROM runs WHERE id = ?1), ?, ?, ?, ?, ?)`
+		query += `, `
 	}
 	return queries
 }()
