@@ -135,7 +135,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut 
 	h.over = true
 	h.mu.Unlock()
 	if !final.Parked() {
-		status, blocked := StatusOf(final.Status())
+		status, blocked := statusOf(final.Status())
 		h.keeper.Observe(context.WithValue(ctx, holding{}, h), agent.RunCompleted{State: final, Err: err})
 		return h.note(ctx, EntryEnd, final, Update{
 			Status: status, Blocked: blocked, Reason: final.StopSignal().OrEmpty().Reason, Steps: final.RunStepCount(), Result: agentResult(final, err),
