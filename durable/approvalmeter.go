@@ -15,15 +15,31 @@ import (
 // peopleKinds are the kinds of waits that people answer.
 var peopleKinds = []WaitKind{WaitApproval, WaitDoubt, WaitInput}
 
-// ApprovalMeter measures how long people have left the oldest open waits of a store without an answer, as the gauge
-// grapnel.approval.age. Every Worker has one. A program without a worker, such as an inbox, runs one of its own.
-type ApprovalMeter struct {
+// MeasureApprovals measures how long people have left the oldest open waits of a store without an answer, as the gauge
+// grapnel.approval.age, every ten seconds until ctx is done. Every Worker does; a program without a worker, such as an inbox,
+// calls it in a goroutine. A nil provider is the global one. Failed, unless nil, is called with each error of the store.
+func MeasureApprovals(ctx context.Context, store Waiting, p metric.MeterProvider, failed func(error)) {
+	m := newApprovalMeter(store, p)
+	every := time.NewTicker(queueInterval)
+	defer every.Stop()
+	for ctx.Err() == nil {
+		if err := m.measure(ctx); err != nil && ctx.Err() == nil && failed != nil {
+			failed(err)
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// approvalMeter measures the waits of a store.
+type approvalMeter struct {
 	store Waiting
 	age   metric.Float64Gauge
 }
 
-// NewApprovalMeter returns a meter for a store; a nil provider is the global one.
-func NewApprovalMeter(store Waiting, p metric.MeterProvider) *ApprovalMeter {
+func newApprovalMeter(store Waiting, p metric.MeterProvider) *approvalMeter {
 	if p == nil {
 		p = otel.GetMeterProvider()
 	}
@@ -33,12 +49,12 @@ func NewApprovalMeter(store Waiting, p metric.MeterProvider) *ApprovalMeter {
 	meter := p.Meter(semconv.Scope, metric.WithInstrumentationVersion(version.Read()))
 	age, _ := meter.Float64Gauge(semconv.MetricApprovalAge, metric.WithUnit("s"), // fails only for invalid names
 		metric.WithDescription("How long the oldest open approval, call in doubt or request for input has waited for a person."))
-	return &ApprovalMeter{store, age}
+	return &approvalMeter{store, age}
 }
 
-// Measure records the age of the oldest open wait of each kind that people answer; zero when there is none. It reads one
+// measure records the age of the oldest open wait of each kind that people answer; zero when there is none. It reads one
 // wait per kind, by an index, and nothing while no provider collects the gauge.
-func (m *ApprovalMeter) Measure(ctx context.Context) error {
+func (m *approvalMeter) measure(ctx context.Context) error {
 	if !m.age.Enabled(ctx) {
 		return nil
 	}
@@ -54,19 +70,4 @@ func (m *ApprovalMeter) Measure(ctx context.Context) error {
 		m.age.Record(ctx, age.Seconds(), metric.WithAttributes(semconv.KeyWaitKind.String(string(kind))))
 	}
 	return nil
-}
-
-// Run measures every ten seconds until ctx is done. Failed, unless nil, is called with each error of the store.
-func (m *ApprovalMeter) Run(ctx context.Context, failed func(error)) {
-	every := time.NewTicker(queueInterval)
-	defer every.Stop()
-	for ctx.Err() == nil {
-		if err := m.Measure(ctx); err != nil && ctx.Err() == nil && failed != nil {
-			failed(err)
-		}
-		select {
-		case <-every.C:
-		case <-ctx.Done():
-		}
-	}
 }

@@ -49,15 +49,15 @@ func waiting(t *testing.T, s durable.Store, id agent.RunID, kind durable.WaitKin
 }
 
 // The gauge grows while no person answers, and falls with the answer. It needs no key of an encrypted store.
-func TestApprovalMeter(t *testing.T) {
+func TestMeasureApprovals(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "runs.db")
 	plain := openPlain(t, path)
 	defer plain.Close()
 	store := encrypt(t, plain, durable.Encryption{Key: keyA})
 	reader := sdkmetric.NewManualReader()
-	m := durable.NewApprovalMeter(encrypt(t, plain, durable.Encryption{Key: keyB}), sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
-	require.NoError(t, m.Measure(t.Context()))
+	measure := durable.ApprovalMeter(encrypt(t, plain, durable.Encryption{Key: keyB}), sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	require.NoError(t, measure(t.Context()))
 	assert.Equal(t, map[string]float64{"approval": 0, "doubt": 0, "input": 0}, agesIn(t, reader))
 
 	waiting(t, store, "newer", durable.WaitApproval, 1)
@@ -66,7 +66,7 @@ func TestApprovalMeter(t *testing.T) {
 	waiting(t, store, "file", durable.WaitFile, 9)
 	waiting(t, store, "later", durable.WaitDoubt, -1) // the clock of another machine
 	const hour, slack = 3600, 60
-	require.NoError(t, m.Measure(t.Context()))
+	require.NoError(t, measure(t.Context()))
 	ages := agesIn(t, reader)
 	assert.InDelta(t, 5*hour, ages["approval"], slack)
 	assert.InDelta(t, 3*hour, ages["input"], slack)
@@ -75,15 +75,15 @@ func TestApprovalMeter(t *testing.T) {
 
 	require.NoError(t, store.Answer(t.Context(), "oldest", durable.Answer{Wait: "c", Hash: "h"}))
 	require.NoError(t, store.Answer(t.Context(), "form", durable.Answer{Wait: "c", Hash: "h"}))
-	require.NoError(t, m.Measure(t.Context()))
+	require.NoError(t, measure(t.Context()))
 	ages = agesIn(t, reader)
 	assert.InDelta(t, hour, ages["approval"], slack)
 	assert.Zero(t, ages["input"])
 
 	ctx, cancel := context.WithCancelCause(t.Context())
-	require.NoError(t, durable.NewApprovalMeter(brokenWaits{store}, nil).Measure(ctx), "without a provider nothing is read")
-	broken := durable.NewApprovalMeter(brokenWaits{store}, sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())))
-	broken.Run(ctx, func(err error) { cancel(err) })
+	require.NoError(t, durable.ApprovalMeter(brokenWaits{store}, nil)(ctx), "without a provider nothing is read")
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+	durable.MeasureApprovals(ctx, brokenWaits{store}, provider, func(err error) { cancel(err) })
 	require.ErrorIs(t, context.Cause(ctx), errBrokenWaits)
 }
 

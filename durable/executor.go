@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/samber/mo"
 
@@ -44,7 +45,7 @@ func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.Tool
 		return result
 	}
 	if p.Disposition == agent.DisposeRun || p.Disposition == agent.DisposeAsk {
-		if denied := x.denyBySwitch(ctx, p, c); denied != nil {
+		if denied := x.denyBySwitch(ctx, h, p, c); denied != nil {
 			p = denied
 		}
 	}
@@ -54,12 +55,18 @@ func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.Tool
 
 // denyBySwitch returns the denied call while the switch is on, else nil. A switch that cannot be
 // read counts as on.
-func (x *keptExecutor) denyBySwitch(ctx context.Context, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
-	sw, err := x.keeper.store.DenyTools(ctx)
+func (x *keptExecutor) denyBySwitch(ctx context.Context, h *held, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
+	began := time.Now()
+	sw, err := x.keeper.denyTools(ctx)
+	if err == nil && !sw.On {
+		h.setToolsAllowed(began)
+		return nil
+	}
+	h.setToolsAllowed(time.Time{})
 	if err != nil {
 		sw = Switch{On: true, Reason: fmt.Sprintf("reading the switch that denies all tools failed: %v", err)}
 	}
-	if !sw.On || ctx.Err() != nil { // the loop handles a cancelled run
+	if ctx.Err() != nil { // the loop handles a cancelled run
 		return nil
 	}
 	call := p.Call
@@ -77,6 +84,15 @@ func (x *keptExecutor) denyBySwitch(ctx context.Context, p *agent.Prepared, c *a
 	return &q
 }
 
+// denyTools reads the switch of the store. Calls of several runs that begin at the same time share a reading, which begins
+// after all of them have asked for it.
+func (k *Keeper) denyTools(ctx context.Context) (Switch, error) {
+	return k.switches.Do(ctx, switchName, func() (sw Switch, share bool, err error) {
+		sw, err = k.store.DenyTools(ctx)
+		return sw, true, err
+	})
+}
+
 // Execute records that the call runs, and its result.
 func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Disposition == agent.DisposeAnswer {
@@ -86,13 +102,32 @@ func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prep
 	if h.keeper == nil {
 		return x.inner.Execute(ctx, s, p)
 	}
-	if denied := x.denyBySwitch(ctx, p, p.Original); denied != nil { // turned on since
-		return x.HandleAnswer(ctx, s, denied)
+	if !h.areToolsAllowed() {
+		if denied := x.denyBySwitch(ctx, h, p, p.Original); denied != nil { // turned on since
+			return x.HandleAnswer(ctx, s, denied)
+		}
 	}
 	if err := h.noteBegun(ctx, agent.Checkpoint(s).CallsTogether(p), p); err != nil {
 		return mo.Err[*agent.ToolResult](err)
 	}
-	return h.noteResult(ctx, p, x.inner.Execute(ctx, s, p))
+	result := x.inner.Execute(ctx, s, p)
+	h.setToolsAllowed(time.Time{}) // the tool may have turned the switch on
+	return h.noteResult(ctx, p, result)
+}
+
+// areToolsAllowed reports whether the switch that denies every tool was off so shortly ago that it need not be read again before
+// a call runs: it was read when the call was prepared, and no tool of the run has run since.
+func (h *held) areToolsAllowed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Since(h.allowed) < settleTime
+}
+
+// setToolsAllowed sets when the switch was off; the zero time says that it must be read.
+func (h *held) setToolsAllowed(at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.allowed = at
 }
 
 // HandleAnswer records the result of a call that does not run.

@@ -1,6 +1,13 @@
 package durable
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
 
 // SetSettleTime sets how long a keeper keeps an entry that may share the commit of the next one.
 func (k *Keeper) SetSettleTime(d time.Duration) { k.settle = d }
@@ -10,3 +17,11 @@ func WaitsOf(n Notice) ([]Wait, error) { return n.Waits() }
 
 // SetClock sets the clock of a worker that does not run yet.
 func (w *Worker) SetClock(now func() time.Time) { w.clock.now = now }
+
+// ApprovalMeter returns the func that measures the waits of a store once.
+func ApprovalMeter(store Waiting, p metric.MeterProvider) func(context.Context) error {
+	return newApprovalMeter(store, p).measure
+}
+
+// StatusOf returns the status of a stored run whose agent has the given status.
+func StatusOf(s agent.Status) (Status, bool) { return statusOf(s) }

@@ -49,6 +49,7 @@ type held struct {
 	done    map[string][]byte
 	begun   map[string]bool
 	doing   map[string]*sync.Mutex // held while a func of Once runs
+	allowed time.Time              // when the switch that denies every tool was off; zero when a tool has run since
 }
 
 // alone locks the name for a func of Once, after waiting for other callers.
@@ -134,7 +135,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut 
 	h.over = true
 	h.mu.Unlock()
 	if !final.Parked() {
-		status, blocked := StatusOf(final.Status())
+		status, blocked := statusOf(final.Status())
 		h.keeper.Observe(context.WithValue(ctx, holding{}, h), agent.RunCompleted{State: final, Err: err})
 		return h.note(ctx, EntryEnd, final, Update{
 			Status: status, Blocked: blocked, Reason: final.StopSignal().OrEmpty().Reason, Steps: final.RunStepCount(), Result: agentResult(final, err),

@@ -11,6 +11,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/coalesce"
 	"github.com/grapnel-go/grapnel/internal/once"
 )
 
@@ -60,6 +61,8 @@ type Keeper struct {
 	options Options
 	runs    *agent.Scratch[held]
 	settle  time.Duration // settleTime, except in tests
+	// switches are the readings of the switch that denies every tool.
+	switches *coalesce.Group[Switch]
 
 	mu         sync.Mutex
 	suspending bool
@@ -74,7 +77,10 @@ func Keep(store Store, o Options) *Keeper {
 	}
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
-	return &Keeper{store: store, options: o, runs: agent.NewScratch[held](nil), settle: settleTime, holds: map[agent.RunID]*held{}}
+	return &Keeper{
+		store: store, options: o, runs: agent.NewScratch[held](nil), settle: settleTime,
+		switches: coalesce.NewGroup[Switch](1), holds: map[agent.RunID]*held{},
+	}
 }
 
 // Owner returns the name of this process in leases.

@@ -47,9 +47,9 @@ func (s Status) Ended() bool {
 	return false
 }
 
-// StatusOf returns the status of a stored run whose agent has the given status, and whether a hook
+// statusOf returns the status of a stored run whose agent has the given status, and whether a hook
 // has blocked it. An empty status is StatusReady.
-func StatusOf(s agent.Status) (status Status, blocked bool) {
+func statusOf(s agent.Status) (status Status, blocked bool) {
 	switch s {
 	case agent.StatusNew:
 		return StatusReady, false
@@ -70,7 +70,7 @@ func StatusOf(s agent.Status) (status Status, blocked bool) {
 }
 
 // AgentStatus returns the status that the agent of the run ended with, or the status of its state while
-// it has not ended. It is the inverse of StatusOf.
+// it has not ended. It is the inverse of statusOf.
 func (r Run) AgentStatus() agent.Status {
 	switch r.Status {
 	case StatusPending, StatusReady:

@@ -41,7 +41,7 @@ type Worker struct {
 	owner   string
 	metrics workerMetrics
 	// approvals measures what people have not answered.
-	approvals *ApprovalMeter
+	approvals *approvalMeter
 
 	mu      sync.Mutex
 	active  map[agent.RunID]Activity
@@ -92,7 +92,7 @@ func NewWorker(store Store, o WorkerOptions) (*Worker, error) {
 		o.Observe = func(WorkerEvent) {}
 	}
 	return &Worker{
-		store: store, options: o, owner: owner, metrics: newWorkerMetrics(o.Meters), approvals: NewApprovalMeter(store, o.Meters),
+		store: store, options: o, owner: owner, metrics: newWorkerMetrics(o.Meters), approvals: newApprovalMeter(store, o.Meters),
 		state: WorkerStopped, free: make(chan struct{}, 1),
 		active: map[agent.RunID]Activity{}, clock: clockWatch{now: time.Now},
 	}, nil

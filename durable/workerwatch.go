@@ -112,7 +112,7 @@ func (w *Worker) measureQueues(ctx context.Context, queues []Needs) error {
 		}
 	}
 	w.metrics.recordUnserved(ctx, unserved)
-	return w.approvals.Measure(ctx)
+	return w.approvals.measure(ctx)
 }
 
 // measuredQueue is a queue that a worker has measured.

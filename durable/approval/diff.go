@@ -4,10 +4,10 @@ import (
 	"strings"
 )
 
-// Diff returns how the arguments of a call differ, line by line in the form that people see: "- " before a line of
+// diffOf returns how the arguments of a call differ, line by line in the form that people see: "- " before a line of
 // original, "+ " before one of effective, and two spaces before a common line. It returns an empty text when they do not
 // differ.
-func Diff(original, effective string) string {
+func diffOf(original, effective string) string {
 	var b strings.Builder
 	for _, line := range diffLines(Arguments(original).Text(), Arguments(effective).Text()) {
 		b.WriteByte(line.mark)

@@ -217,7 +217,7 @@ func (q *question) detail(ctx context.Context, store durable.Store, history bool
 	d := &Detail{
 		Item:     newItem(q.kept, q.asked, q.about, now),
 		Original: Arguments(q.asked.Original.Arguments), Arguments: Arguments(q.asked.Call.Arguments), Begun: q.asked.Begun,
-		Diff: Diff(q.asked.Original.Arguments, q.asked.Call.Arguments), State: stateOpen, Others: []Other{},
+		Diff: diffOf(q.asked.Original.Arguments, q.asked.Call.Arguments), State: stateOpen, Others: []Other{},
 	}
 	if one, ok := lo.Find(q.asked.Questions, func(one agent.Question) bool { return one.Input != nil }); ok {
 		d.Input = one.Input

@@ -97,11 +97,11 @@ func LoadPeople(path string) (*People, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the people who may sign in: %w", err)
 	}
-	return ParsePeople(path, text)
+	return parsePeople(path, text)
 }
 
-// ParsePeople parses the text of a file of people; name is for errors.
-func ParsePeople(name string, text []byte) (*People, error) {
+// parsePeople parses the text of a file of people; name is for errors.
+func parsePeople(name string, text []byte) (*People, error) {
 	file := yamlfile.Parse(name, text)
 	file.Advise = func(key string) string {
 		if key == "password" || key == "secret" {

@@ -38,7 +38,7 @@ func OpenPeople(path string, o PeopleOptions) (*People, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the people who may sign in: %w", err)
 		}
-		people, err := ParsePeople(path, text)
+		people, err := parsePeople(path, text)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (f *peopleFile) refresh() {
 		}
 		f.text = text
 		var people *People
-		if people, err = ParsePeople(f.path, text); err == nil {
+		if people, err = parsePeople(f.path, text); err == nil {
 			f.listed = people.all
 			f.options.Log.Info("approval: the file of people has changed", "file", f.path, "people", len(f.listed))
 			return

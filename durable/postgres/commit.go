@@ -14,7 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Commit adds to the journal and the events of a run: see durable.Store. It is one transaction, sent in one message. If the
+// Commit adds to the journal and the events of a run: see durable.Store. It is in one transaction, sent in one message; plain
+// commits of other runs may be in it, too: see group.go. If the
 // reply of the database is lost, the caller may repeat the call: if the last completed Commit was the same one, the repeated
 // call succeeds and changes nothing. A repeated call without entries, events, an end and jobs that have an ID runs again.
 func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
@@ -27,14 +28,14 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 		if misplaced := a.checkNumbers(); misplaced != nil { // nothing will be written, but another error may take precedence
 			return s.refusal(ctx, &a, misplaced)
 		}
-		var b pgx.Batch
 		if a.isPlain() {
-			done := a.update(&b)
-			if err := s.batch(ctx, &b); err != nil || *done {
+			changed, err := s.commitPlain(ctx, &a)
+			if err != nil || changed {
 				return err
 			}
 			return s.refusal(ctx, &a, errChanged)
 		}
+		var b pgx.Batch
 		lockChildren(&b, c.Update.Waits)
 		s.queues.add(&b, jobs)
 		batchLock(&b, l.Run)

@@ -28,6 +28,9 @@
 // PostgreSQL commits such transactions one after the other, so the steps of runs do not notify. Changes listens on one
 // connection for all its callers, beside the pool.
 //
+// Commits of concurrent runs of a process share transactions when more of them come than the database can take at once. A Commit
+// whose context ends then returns with its transaction.
+//
 // Leases, deadlines and all times that a store sets use the clock of the database, so the clocks of the processes may
 // differ. If the database clock is set back, leases last longer by that amount and runs become ready later; TakeOver does
 // not wait for a lease. The store keeps times given by callers to the microsecond.

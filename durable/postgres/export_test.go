@@ -42,3 +42,13 @@ func Locking() map[string]string {
 
 // Looking returns the query with which Reconcile looks for work.
 func Looking() string { return lookQuery() }
+
+// GroupsAtOnce is the maximum number of transactions with plain commits.
+const GroupsAtOnce = groupsAtOnce
+
+// Queued returns the number of plain commits that wait for their group.
+func (s *Store) Queued() int {
+	s.commits.mu.Lock()
+	defer s.commits.mu.Unlock()
+	return len(s.commits.waiting)
+}

@@ -46,6 +46,7 @@ type Store struct {
 	schema  string
 	timeout time.Duration
 	queues  queues
+	commits commitQueue
 	changes *changes
 	idle    *coalesce.Group[struct{}]        // of calls that idle workers make, and that found nothing to do
 	listed  *coalesce.Group[[]durable.Needs] // of calls of Queues

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -14,8 +15,22 @@ import (
 // the first given entry.
 const byLease = `id = ?1 AND owner = ?2 AND owner <> '' AND epoch = ?3 AND entries = coalesce(?4, entries)`
 
+// entriesAtOnce is the maximum number of entries in one statement: a step with one call adds at most so many in a commit.
+const entriesAtOnce = 3
+
+// insertEntries are the statements that add one entry to a run, two, and so on.
+var insertEntries = func() (queries [entriesAtOnce]string) {
+	query := `INSERT INTO entries (run, seq, kind, key, at, data) VALUES `
+	for i := range queries {
+		p := 5 * i
+		query += fmt.Sprintf(`((SELECT n FROM runs WHERE id = ?1), ?%d, ?%d, ?%d, ?%d, ?%d)`, p+2, p+3, p+4, p+5, p+6)
+		queries[i] = query
+		query += `, `
+	}
+	return queries
+}()
+
 const (
-	insertEntry = `INSERT INTO entries (run, seq, kind, key, at, data) SELECT n, ?2, ?3, ?4, ?5, ?6 FROM runs WHERE id = ?1`
 	// insertEvent is executed after the events are counted: ?2 events follow this one.
 	insertEvent = `INSERT INTO events (run, seq, at, name, data) SELECT n, events - ?2, ?3, ?4, ?5 FROM runs WHERE id = ?1`
 
@@ -60,8 +75,13 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 		} else if err != nil {
 			return err
 		}
-		for _, e := range c.Entries {
-			if _, err := t.exec(ctx, insertEntry, string(l.Run), e.Seq, string(e.Kind), e.Key, micros{e.At}, e.Data); err != nil {
+		for entries := range slices.Chunk(c.Entries, entriesAtOnce) {
+			args := make([]any, 1, 1+5*entriesAtOnce)
+			args[0] = string(l.Run)
+			for _, e := range entries {
+				args = append(args, e.Seq, string(e.Kind), e.Key, micros{e.At}, e.Data)
+			}
+			if _, err := t.exec(ctx, insertEntries[len(entries)-1], args...); err != nil {
 				return err
 			}
 		}

@@ -23,7 +23,7 @@ func TestPlans(t *testing.T) {
 
 	// What may be read without an index: the row of the switch, the queues and waivers, which are few, and the short lists
 	// that a subquery or a parameter made.
-	small := regexp.MustCompile(`^SCAN (deny_tools|queues|waivers|k VIRTUAL TABLE.*|\(subquery-\d+\)|CONSTANT ROW)$`)
+	small := regexp.MustCompile(`^SCAN (deny_tools|queues|waivers|k VIRTUAL TABLE.*|\(subquery-\d+\)|(\d+ )?CONSTANT ROWS?)$`)
 	// Statements that sort no more rows than their limit, than the owner holds, or than there are keys or waivers.
 	sorts := []string{selectOwed, selectSignals, selectServed, selectWaivers}
 	for _, query := range append(reads, writes...) {

@@ -35,14 +35,14 @@ var (
 		selectRun, selectPosition, selectInput, selectResult, selectEntries, selectEvents, selectWaits, selectByToken, selectSpare,
 		selectSignals, selectReadyQueues, selectQueues, selectOwed, selectUnpolled, selectServed, lookForWork, selectDeny, selectKeyID, selectWaivers,
 	}
-	writes = []string{
+	writes = append([]string{
 		insertRun, selectByKey, selectQueue, insertQueue, insertInput, insertLabel,
 		selectHeld, updateAcquired, updateRenewed, delayRun, releaseRun, selectReady, updateClaimed,
-		insertEntry, insertEvent, updateRun, updateStatus, endRun, isRepeated, upsertResult, removeWaits, wakeParents, wakeAnswered,
+		insertEvent, updateRun, updateStatus, endRun, isRepeated, upsertResult, removeWaits, wakeParents, wakeAnswered,
 		selectKept, deleteWaits, insertWait, updateAnyWait, updateAnswerBy, updateToken, isOpen, insertToken, keepTokens, keepTokensOf,
 		selectStates, updateAnswer, updatePartial, updateChecker, insertRecord, insertWaiver, updateWaiver, hasWaiver,
 		updateCancel, wakeCancelled, updatePause, updateResume, countSignal, insertSignal,
 		reconcileExpired, reconcileOverdue, reconcileDue, selectUnstarted, endUnstarted, selectLate,
 		updateOffered, updatePolled, deleteRun, pruneRuns, pruneQueues, upsertDeny, upsertKeyID,
-	}
+	}, insertEntries[:]...)
 )

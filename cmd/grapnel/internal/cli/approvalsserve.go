@@ -85,7 +85,7 @@ func (r *runs) serveInbox(ctx context.Context, k *kept, o *serving) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	go logPeople(ctx, people)
-	go durable.NewApprovalMeter(k.store, nil).Run(ctx, func(err error) { log.ErrorContext(ctx, "measuring what waits failed", "error", err) })
+	go durable.MeasureApprovals(ctx, k.store, nil, func(err error) { log.ErrorContext(ctx, "measuring what waits failed", "error", err) })
 	announced := make(chan error, 1)
 	go func() {
 		if len(announcer.Notify) == 0 {
