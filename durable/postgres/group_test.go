@@ -31,7 +31,7 @@ func hinder(t *testing.T, s *postgres.Store) (goOn func()) {
 	}
 	require.Eventually(t, func() bool {
 		return len(column(t, s, waitingQuery)) == postgres.GroupsAtOnce
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return func() {
 		for _, unlock := range unlocks {
 			unlock()
@@ -45,7 +45,7 @@ func commitQueued(ctx context.Context, t *testing.T, s *postgres.Store, l durabl
 	t.Helper()
 	before, outcome := s.Queued(), make(chan error, 1)
 	go func() { outcome <- s.Commit(ctx, l, c) }()
-	require.Eventually(t, func() bool { return s.Queued() > before }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Queued() > before }, time.Minute, time.Millisecond)
 	return outcome
 }
 
