@@ -145,7 +145,8 @@ func TestAnOldFileDoesNotCount(t *testing.T) {
 // Two watchers never run the command of a gate at the same time, and when one stops, the other goes on.
 func TestTwoWatchers(t *testing.T) {
 	parts.Command(t, "bash", "install bash")
-	const rule = `{id: wait, type: gate, by: command, every: 5ms, argv: [bash, -c, 'mkdir lock || echo x >> overlaps; echo x >> runs; rmdir lock; [ -e answer ] || exit 1']}`
+	parts.Command(t, "flock", "install util-linux") // a lock that ends with its process: the first watcher ends its command
+	const rule = `{id: wait, type: gate, by: command, every: 5ms, argv: [bash, -c, 'exec 9> lock; flock -n 9 || echo x >> overlaps; echo x >> runs; [ -e answer ] || exit 1']}`
 	dir := t.TempDir()
 	first, second := start(t, dir, rule), start(t, dir, rule)
 	id := first.run()
@@ -157,8 +158,8 @@ func TestTwoWatchers(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool { return count() > n }, patience, 5*time.Millisecond)
 	}
-	stop := first.watch(gate.Options{Claim: 4 * time.Second})
-	second.watch(gate.Options{Claim: 4 * time.Second})
+	stop := first.watch(gate.Options{Claim: 15 * time.Second})
+	second.watch(gate.Options{Claim: 15 * time.Second})
 	beyond(5)
 	stop()
 	beyond(count() + 3)
