@@ -272,16 +272,16 @@ type sessionRun struct {
 
 	sessionLook
 
-	kept     *kept
-	about    durable.Run
-	names    []string // of the pipelines
-	in       *input
-	view     *sessionView  // nil when lines are written
-	followed int64         // the number of the last event of the session that was written
-	stop     func()        // suspends the session
-	asked    chan struct{} // has an element when there may be a new question for the person at the terminal
+	kept  *kept
+	about durable.Run
+	names []string // of the pipelines
+	in    *input
+	view  *sessionView  // nil when lines are written
+	stop  func()        // suspends the session
+	asked chan struct{} // has an element when there may be a new question for the person at the terminal
 
-	mu sync.Mutex
+	mu       sync.Mutex
+	followed map[agent.RunID]int64 // by run, the number of the last event that was written
 }
 
 // run runs the session until it has ended or is suspended.
@@ -360,20 +360,34 @@ func (s *sessionRun) run(ctx context.Context) error {
 	return s.finish(context.WithoutCancel(ctx))
 }
 
-// followRest writes the events of the session that it did not follow, because it was stopped at a gate.
+// followRest writes the events that were not followed, because the command was stopped at a gate.
 func (s *sessionRun) followRest(ctx context.Context) error {
-	for {
-		rest, err := s.kept.store.Events(ctx, s.about.ID, s.followed, page)
-		if err != nil || len(rest) == 0 {
-			return err
-		}
-		for _, e := range rest {
-			s.followed = e.Seq
-			if err := s.writeEvent(e, "", true); err != nil {
-				return err
-			}
-		}
+	sources := []*eventSource{{run: s.about.ID, after: s.followedOf(s.about.ID)}}
+	err := s.kept.eachBelow(ctx, s.about.ID, "", func(below durable.Run, name string) {
+		sources = append(sources, &eventSource{run: below.ID, name: name, after: s.followedOf(below.ID)})
+	})
+	if err != nil {
+		return err
 	}
+	return s.kept.eachEvent(ctx, sources, func(e durable.Event, from *eventSource) error {
+		return s.writeEvent(e, from.name, from.run == s.about.ID)
+	})
+}
+
+// followedOf returns the number of the last event of a run that was written.
+func (s *sessionRun) followedOf(run agent.RunID) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.followed[run]
+}
+
+func (s *sessionRun) setFollowed(run agent.RunID, seq int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.followed == nil {
+		s.followed = map[agent.RunID]int64{}
+	}
+	s.followed[run] = seq
 }
 
 // openView begins to draw the view of the session, if standard output is a terminal. The returned func draws it a last time.
@@ -486,6 +500,7 @@ func (s *sessionRun) follow(ctx context.Context) error {
 	}
 	if s.about.Events > 0 {
 		if err := s.kept.eachBelow(ctx, s.about.ID, "", func(part durable.Run, name string) {
+			s.setFollowed(part.ID, part.Events)
 			if !part.Status.Ended() {
 				also(part.ID, part.Events, name)
 			}
@@ -493,7 +508,7 @@ func (s *sessionRun) follow(ctx context.Context) error {
 			return err
 		}
 	}
-	s.followed = s.about.Events
+	s.setFollowed(s.about.ID, s.about.Events)
 	s.wake() // it may have waited for a person before
 	err := s.followRun(ctx, s.about.ID, s.about.Events, "", func(run agent.RunID, name string) { also(run, 0, name) })
 	if err == nil && !s.noWait {
@@ -626,12 +641,10 @@ func (s *sessionRun) followRun(ctx context.Context, id agent.RunID, after int64,
 		if err != nil {
 			return err
 		}
-		if top {
-			s.followed = e.Seq
-		}
 		if err := s.writeEvent(e, name, top); err != nil {
 			return err
 		}
+		s.setFollowed(id, e.Seq)
 		switch e.Name {
 		case "pipeline.waiting":
 			if s.wake(); s.noWait && top {
