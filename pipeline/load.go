@@ -157,7 +157,7 @@ func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 		if s.Command != nil {
 			for _, name := range valueNames(strings.Join(s.Command.Argv, "\n")) {
 				wrong(s, lo.Ternary(s.loopFile == "", "command", "loop"),
-					fmt.Errorf("${%s} is not replaced in argv: a command gets the inputs on its standard input, and has the directories of stages in $CTX", name))
+					fmt.Errorf("${%s} is not replaced in argv: a command reads the inputs from its standard input, and finds outputs by $CTX", name))
 			}
 		}
 		if s.Agent.isInline() {

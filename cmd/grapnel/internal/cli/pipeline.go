@@ -335,7 +335,7 @@ func (p *pipelines) endHere(ctx context.Context, k *kept, about durable.Run, nam
 	}
 	unlock, err := lockSession(dir)
 	if err != nil {
-		return nil //nolint:nilerr // the process that has the lock ends it
+		return nil // the process that has the lock ends it
 	}
 	defer unlock()
 	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
