@@ -40,7 +40,7 @@ func (f *sessionFiles) begin(s *session, status Status) error {
 	if before.Run == status.Run {
 		return nil
 	}
-	aside := filepath.Join(s.dir, "previous", cmp.Or(namePattern.FindString(string(before.Run)), "unknown"))
+	aside := filepath.Join(s.dir, "previous", cmp.Or(namePattern.FindString(string(before.Run)), "before-"+string(status.Run)))
 	moved := []string{eventsFile, inputsFile, resultFile}
 	switch {
 	case err != nil: // the directories of stages may have been prepared by the user

@@ -133,7 +133,7 @@ func TestAGateAnsweredElsewhere(t *testing.T) {
 name: p
 stages:
   - {name: a, command: {argv: ["true"]}, termination: {type: fixed, iterations: 1}}
-  - {name: b, command: {argv: [sleep, "600"]}, termination: {type: fixed, iterations: 1}}
+  - {name: b, command: {argv: [sh, -c, 'echo b >> began; exec sleep 600']}, termination: {type: fixed, iterations: 1}}
 hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: true, when: "${STAGE} == 'a'"}}
 `)
 	p.atTerminal()
@@ -157,6 +157,7 @@ hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: 
 	q = p.next("pipeline", "abort", "p", "--store", "runs.db")
 	require.Equal(t, 0, q.run(), q.written())
 	assert.Contains(t, q.written(), "Session p has ended as cancelled.")
+	assert.Equal(t, "b\n", p.read("began"), "the iteration does not begin again to be cancelled")
 	assert.Equal(t, "cancelled", state())
 }
 

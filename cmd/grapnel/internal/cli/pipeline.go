@@ -317,6 +317,9 @@ func (p *pipelines) newAbort() *cobra.Command {
 				}
 				err := k.store.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: userName()})
 				if err == nil {
+					err = k.cancelBelow(c.Context(), about.ID)
+				}
+				if err == nil {
 					err = p.endHere(c.Context(), k, about, args[0])
 				}
 				return p.confirm(c.Context(), k, about, err, "is cancelled", "is cancelled: it ends when it is started again")
@@ -344,9 +347,35 @@ func (p *pipelines) endHere(ctx context.Context, k *kept, about durable.Run, nam
 	}
 	defer nowhere.Close()
 	quiet := *p
-	quiet.std.out, quiet.std.err = nowhere, nowhere                          // the result is confirmed
-	_ = quiet.runSession(ctx, k, about, sessionLook{dir: dir, noWait: true}) // that it was cancelled is an error for the others
-	return nil
+	quiet.std.out, quiet.std.err = nowhere, nowhere // the result is confirmed
+	broken := quiet.runSession(ctx, k, about, sessionLook{dir: dir, noWait: true})
+	if about, err = k.store.Run(ctx, about.ID); err != nil || about.Status.Ended() { // that it was cancelled is an error, too
+		return err
+	}
+	return broken
+}
+
+// cancelBelow cancels the iteration of a session, and the pipelines below: none of them is to begin again before the session ends.
+func (k *kept) cancelBelow(ctx context.Context, run agent.RunID) error {
+	for f := (durable.Filter{
+		Parent: run, Limit: page,
+		Status: []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting},
+	}); ; {
+		found, err := k.store.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, below := range found {
+			signal := durable.Signal{Kind: durable.SignalCancel, Text: "the pipeline was cancelled", By: userName()}
+			if err := errors.Join(k.store.Signal(ctx, below.ID, signal), k.cancelBelow(ctx, below.ID)); err != nil {
+				return err
+			}
+		}
+		if len(found) < page {
+			return nil
+		}
+		f.Before = found[len(found)-1].ID
+	}
 }
 
 func (p *pipelines) newPause() *cobra.Command {

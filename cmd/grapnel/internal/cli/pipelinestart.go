@@ -621,7 +621,8 @@ func (s *sessionRun) askAbout(ctx context.Context, g openGate) bool {
 		err = durable.Approve(ctx, s.kept.store, g.run, g.Wait, agent.Approval{Verdict: verdict, By: userName(), Identity: identityName()})
 		if err != nil && s.isOpen(ctx, g) { // otherwise it was answered elsewhere
 			s.note(explainError(err).Error())
-			return false
+			<-asking.Done() // such as a gate whose time is over: the session goes on, and may have other gates
+			return ctx.Err() == nil
 		}
 		return true
 	}
