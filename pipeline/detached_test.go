@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -83,7 +84,7 @@ hooks:
   on_iteration_complete:
     - {type: shell, await: true, command: 'echo "awaited $ITERATION" >> log'}
     - {id: quick, type: shell, command: 'until [ -e second ]; do sleep 0.01; done; echo "quick $ITERATION" >> log', when: '${ITERATION} == 1'}
-    - {id: slow, type: shell, command: 'until [ -e go ]; do sleep 0.01; done; echo "slow $ITERATION" >> log', when: '${ITERATION} == 1'}
+    - {id: slow, type: shell, command: 'echo $$ >> slow; until [ -e go ]; do sleep 0.01; done; echo "slow $ITERATION" >> log', when: '${ITERATION} == 1'}
 `)
 	keeper := durable.Keep(b.store, durable.Options{})
 	w, err := durable.NewWorker(b.store, durable.WorkerOptions{
@@ -109,9 +110,11 @@ hooks:
 		}
 		return false
 	}
-	require.Eventually(t, func() bool { return ended("/quick ") }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return ended("/quick ") && len(b.lines("slow")) == 1 }, time.Minute, 10*time.Millisecond)
 	stop()
 	working.Wait()
+	slow := b.lines("slow")[0]
+	require.Eventually(t, func() bool { return exec.Command("kill", "-0", slow).Run() != nil }, time.Minute, 10*time.Millisecond, "the program ends with its worker")
 	require.False(t, ended("/slow "))
 	_, positions := b.positions(b.status(run.ID))
 	last := positions[len(positions)-1]

@@ -40,7 +40,7 @@ func TestRestartStage(t *testing.T) {
 // The running iteration of a stage that begins again is cancelled.
 func TestRestartStageOfARunningIteration(t *testing.T) {
 	b := newBench(t)
-	run := b.submit("name: p\nstages: [{name: a, command: {argv: [sh, -c, 'echo began >> log; [ -e go ] || sleep 600']}, termination: {type: fixed, iterations: 1}}]")
+	run := b.submit("name: p\nstages: [{name: a, command: {argv: [sh, -c, 'if [ -e go ]; then echo again >> log; else echo began >> log; sleep 600; fi']}, termination: {type: fixed, iterations: 1}}]")
 	ran := make(chan error, 1)
 	w := b.worker()
 	go func() { ran <- w.ExecuteReady(t.Context()) }()
@@ -85,7 +85,7 @@ func TestDirectoryOfADeletedSession(t *testing.T) {
 // A program that outlives the iterations before cannot decide for a stage that has begun again.
 func TestRestartedStageHasOtherFiles(t *testing.T) {
 	b := newBench(t)
-	run := b.submit("name: p\nstages: [{name: a, command: {argv: [sh, -c, 'echo \"$STATUS\" >> log; [ -e go ] || sleep 600']}, " +
+	run := b.submit("name: p\nstages: [{name: a, command: {argv: [sh, -c, 'if [ -e go ]; then echo \"$STATUS\" >> log; else echo \"$STATUS\" >> log; sleep 600; fi']}, " +
 		"termination: {type: judgment}, max_iterations: 1}]")
 	ran := make(chan error, 1)
 	w := b.worker()
