@@ -140,7 +140,7 @@ hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: 
 	p.expect("Is it good? [y/n] ")
 	q := p.next("pipeline", "approve", "p", "--store", "runs.db")
 	require.Equal(t, 0, q.run(), q.written())
-	p.expect("running iteration 1 of 1")
+	p.waitUntil("began", func(text string) bool { return text == "b\n" })
 	state := func() string {
 		q := p.next("pipeline", "list", "--store", "runs.db")
 		require.Equal(t, 0, q.run(), q.written())
