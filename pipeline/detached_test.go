@@ -114,7 +114,7 @@ hooks:
 	stop()
 	working.Wait()
 	slow := b.lines("slow")[0]
-	require.Eventually(t, func() bool { return exec.Command("kill", "-0", slow).Run() != nil }, time.Minute, 10*time.Millisecond, "the program ends with its worker")
+	require.Eventually(t, func() bool { return exec.CommandContext(t.Context(), "kill", "-0", slow).Run() != nil }, time.Minute, 10*time.Millisecond, "the program ends with its worker")
 	require.False(t, ended("/slow "))
 	_, positions := b.positions(b.status(run.ID))
 	last := positions[len(positions)-1]
