@@ -74,6 +74,13 @@ type Job struct {
 	// IdempotencyKey identifies the job among all jobs of the store. Submitting a second job with the
 	// key returns the run of the first. Empty means that every job is new.
 	IdempotencyKey string
+	// Phase, unless empty, is the kind of the Runner that has the run before a Runner of its Kind executes it: see Pass. A
+	// worker needs only a Runner of that kind for it: Name and Demands count later.
+	Phase Kind
+	// After, unless empty, is the run that must end before this one can start: until then, this run waits for it, with a
+	// WaitChild. It must exist or be submitted earlier in the same call; otherwise the store returns ErrNotFound. If it has
+	// ended, the run need not wait. A run that is leased at once (Begin) cannot have an After.
+	After agent.RunID
 }
 
 // maxLabel is the maximum length of a label name, a label value, a definition name and a version, in bytes.
@@ -129,7 +136,14 @@ func (j Job) Needs() Needs {
 	if j.Kind == "" {
 		j.Kind = KindAgent
 	}
-	return Needs{Kind: j.Kind, Name: j.Name, Demands: j.Demands}
+	return needsOf(j.Phase, j.Kind, j.Name, j.Demands)
+}
+
+func needsOf(phase, kind Kind, name string, demands map[string]string) Needs {
+	if phase != "" {
+		return Needs{Kind: phase}
+	}
+	return Needs{Kind: kind, Name: name, Demands: demands}
 }
 
 // Needs are what a worker must offer to run a job: runs with equal needs are in one queue.

@@ -28,6 +28,7 @@ type Store interface {
 	Waiting
 	Audits
 	Offers
+	Documents
 
 	// Changes returns a channel that receives a value soon after runs may have become ready or a signal
 	// was sent, by any process; it holds one value at most. It is closed when ctx is done
@@ -143,6 +144,8 @@ type Catalogue interface {
 	Run(ctx context.Context, id agent.RunID) (Run, error)
 	// List returns the runs that a filter selects, newest first.
 	List(ctx context.Context, f Filter) ([]Run, error)
+	// SubmittedInput returns the input that the job was submitted with: Journal.Input, unless a Pass has replaced it.
+	SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error)
 	// Result returns the data that the run ended with: see Update.Result. It is empty before the end.
 	Result(ctx context.Context, id agent.RunID) ([]byte, error)
 	// Events returns at most limit events of a run after the event with the given number, in order.
@@ -189,6 +192,8 @@ type Run struct {
 	// Name and Version are those of the job.
 	Name    string `json:"name,omitempty"`
 	Version string `json:"version,omitempty"`
+	// Phase, unless empty, is the kind of the Runner that has the run now, in place of Kind: see Pass.
+	Phase Kind `json:"phase,omitempty"`
 	// Parent is the run that started this one, and Root the topmost ancestor.
 	Parent agent.RunID `json:"parent,omitempty"`
 	Root   agent.RunID `json:"root,omitempty"`
@@ -206,7 +211,7 @@ type Run struct {
 	Labels         map[string]string `json:"labels,omitempty"`
 	Priority       int8              `json:"priority,omitempty"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
-	// Steps is how many steps the run has taken, Attempts how often a process began to execute it.
+	// Steps is how many steps the run has taken, Attempts how often a process began to execute it, since it has its Phase.
 	Steps    int `json:"steps"`
 	Attempts int `json:"attempts"`
 	// Entries is the number of the last entry of the journal, Events that of the last event.
@@ -238,7 +243,7 @@ func (r Run) Lease() Lease {
 }
 
 // Needs returns what a worker must offer to run it.
-func (r Run) Needs() Needs { return Needs{Kind: r.Kind, Name: r.Name, Demands: r.Demands} }
+func (r Run) Needs() Needs { return needsOf(r.Phase, r.Kind, r.Name, r.Demands) }
 
 // Lease is the right to write to the journal of one run. Of two leases of a run only the one with the
 // higher epoch is valid.
@@ -295,6 +300,17 @@ type Update struct {
 	Waits []Wait
 	// AnyWait, with Waits, says that the run is ready when one of them has happened, instead of all.
 	AnyWait bool
+	// Pass, unless nil, passes the run on to another phase. Status must be empty and Waits nil.
+	Pass *Pass
+}
+
+// Pass passes a run on to the workers of another phase. It releases the lease and removes the waits of the run; the run becomes
+// ready, or waits if it is paused. Its Attempts are zero again, so that Job.StartBy limits the start of the last phase.
+type Pass struct {
+	// Phase is the kind of the Runner that has the run next; empty means a Runner of the run's Kind.
+	Phase Kind
+	// Input, unless nil, replaces the input of the run. SubmittedInput returns the first one.
+	Input []byte
 }
 
 // Filter selects runs. The zero Filter selects all.
