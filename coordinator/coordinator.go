@@ -48,8 +48,9 @@ type Options struct {
 // Coordinator holds blueprints, submits their runs, and calls the hooks around them. It is safe for concurrent use, by several
 // processes on one store as well.
 type Coordinator struct {
-	store durable.Store
-	host  action.Host
+	store   durable.Store
+	host    action.Host
+	commits lastCommits
 }
 
 // New returns a coordinator.
@@ -57,7 +58,7 @@ func New(o Options) (*Coordinator, error) {
 	if o.Store == nil {
 		return nil, errors.New("a coordinator needs a store: set Options.Store")
 	}
-	return &Coordinator{o.Store, o.Host}, nil
+	return &Coordinator{store: o.Store, host: o.Host}, nil
 }
 
 // Stored is a version of a blueprint in the store.

@@ -1,0 +1,163 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// HandlerOptions configures the API.
+type HandlerOptions struct {
+	// Version is the version in the OpenAPI document. Empty means "dev".
+	Version string
+	// Log receives failures of the store, but never tokens. Nil disables logging.
+	Log *slog.Logger
+}
+
+// maxBody is the maximum size of the body of a request, and maxJournal that of a commit of a runner.
+const (
+	maxBody    = 1 << 20
+	maxJournal = 32 << 20
+)
+
+// Handler serves the API: see the package documentation and /openapi.json.
+func (c *Coordinator) Handler(o HandlerOptions) http.Handler {
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	mux := http.NewServeMux()
+	config := huma.DefaultConfig("Grapnel coordinator", o.Version)
+	config.DocsPath, config.SchemasPath = "", ""
+	config.CreateHooks = nil // no links to schemas in responses
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	a := &api{c: c, log: o.Log, huma: humago.New(mux, config)}
+	a.huma.UseMiddleware(a.authorize)
+	a.addBlueprints()
+	a.addRuns()
+	a.addRunner()
+	a.addTokens()
+	mux.HandleFunc("GET /healthz", a.health)
+	return noCache(mux)
+}
+
+// noCache forbids storing responses.
+func noCache(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// api serves the API of a coordinator.
+type api struct {
+	c    *Coordinator
+	log  *slog.Logger
+	huma huma.API
+}
+
+// health reports whether the store answers.
+func (a *api) health(w http.ResponseWriter, r *http.Request) {
+	if _, err := a.c.store.DenyTools(r.Context()); err != nil {
+		a.log.Error("the store does not answer", "error", err)
+		http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = w.Write([]byte("ok\n"))
+}
+
+// roleKey is the key of the role in the metadata of an operation.
+const roleKey = "role"
+
+type identityKey struct{}
+
+// identityOf returns who sends a request.
+func identityOf(ctx context.Context) Token {
+	t, _ := ctx.Value(identityKey{}).(Token)
+	return t
+}
+
+// authorize refuses requests whose token does not allow the operation.
+func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
+	needed, _ := ctx.Operation().Metadata[roleKey].(Role)
+	token, ok := strings.CutPrefix(ctx.Header("Authorization"), "Bearer ")
+	if !ok {
+		ctx.SetHeader("WWW-Authenticate", "Bearer")
+		a.refuse(ctx, http.StatusUnauthorized, "missing token: send it as Authorization: Bearer TOKEN")
+		return
+	}
+	about, err := a.c.identify(ctx.Context(), strings.TrimSpace(token))
+	switch {
+	case errors.Is(err, errToken):
+		ctx.SetHeader("WWW-Authenticate", "Bearer")
+		a.refuse(ctx, http.StatusUnauthorized, err.Error())
+	case err != nil:
+		a.log.Error("looking a token up", "error", err)
+		a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer: try again")
+	case needed == "" || !about.Role.allows(needed):
+		a.refuse(ctx, http.StatusForbidden, "the token of "+about.Name+" has the role "+string(about.Role)+", and this needs the role "+string(needed))
+	default:
+		next(huma.WithValue(ctx, identityKey{}, about))
+	}
+}
+
+func (a *api) refuse(ctx huma.Context, status int, message string) {
+	if err := huma.WriteErr(a.huma, ctx, status, message); err != nil {
+		a.log.Debug("writing a response", "error", err)
+	}
+}
+
+// route describes an operation for a role.
+func route(method, path, id, summary string, role Role, change ...func(o *huma.Operation)) huma.Operation {
+	o := huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary, Metadata: map[string]any{roleKey: role}, MaxBodyBytes: maxBody,
+		Security: []map[string][]string{{"token": {}}},
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+// created sets the status of a successful response to 201.
+func created(o *huma.Operation) { o.DefaultStatus = http.StatusCreated }
+
+// problem converts an error to a response.
+func (a *api) problem(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if invalid, ok := errors.AsType[*InvalidError](err); ok {
+		details := make([]error, len(invalid.Fields))
+		for i, f := range invalid.Fields {
+			details[i] = &huma.ErrorDetail{Location: "body." + strings.TrimPrefix(f.Field, "body"), Message: f.Message}
+		}
+		return huma.NewError(http.StatusUnprocessableEntity, doing+": the request is invalid", details...)
+	}
+	for _, known := range []struct {
+		err    error
+		status int
+	}{
+		{durable.ErrNotFound, http.StatusNotFound}, {durable.ErrConflict, http.StatusConflict}, {durable.ErrExists, http.StatusConflict},
+		{durable.ErrEnded, http.StatusConflict}, {durable.ErrStale, http.StatusConflict}, {ErrKeyUsed, http.StatusConflict},
+	} {
+		if errors.Is(err, known.err) {
+			return huma.NewError(known.status, err.Error())
+		}
+	}
+	if seq, ok := errors.AsType[*durable.SeqError](err); ok {
+		return huma.NewError(http.StatusConflict, seq.Error())
+	}
+	a.log.Error(doing, "error", err)
+	return huma.NewError(http.StatusServiceUnavailable, doing+": the store does not answer: try again")
+}
