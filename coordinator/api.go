@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -39,6 +40,7 @@ func (c *Coordinator) Handler(o HandlerOptions) http.Handler {
 	config := huma.DefaultConfig("Grapnel coordinator", o.Version)
 	config.DocsPath, config.SchemasPath = "", ""
 	config.CreateHooks = nil // no links to schemas in responses
+	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	a := &api{c: c, log: o.Log, huma: humago.New(mux, config)}
 	a.huma.UseMiddleware(a.authorize)
@@ -48,6 +50,18 @@ func (c *Coordinator) Handler(o HandlerOptions) http.Handler {
 	a.addTokens()
 	mux.HandleFunc("GET /healthz", a.health)
 	return noCache(mux)
+}
+
+// schemaName names a type in the OpenAPI document. Types of the engine begin with Durable.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if strings.HasSuffix(t.PkgPath(), "/durable") {
+		return "Durable" + name
+	}
+	return name
 }
 
 // noCache forbids storing responses.

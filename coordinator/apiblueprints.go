@@ -25,22 +25,22 @@ func (a *api) addBlueprints() {
 			return &blueprintOutput{s}, a.problem("creating a blueprint", err)
 		})
 
-	type listInput struct {
+	type blueprintsInput struct {
 		After string `query:"after" doc:"Only blueprints whose names follow this one."`
 		Limit int    `query:"limit" default:"100" minimum:"1" maximum:"1000"`
 	}
-	type listOutput struct {
+	type blueprintsOutput struct {
 		Body struct {
 			Blueprints []Stored `json:"blueprints"`
 		}
 	}
 	huma.Register(a.huma, route(http.MethodGet, "/blueprints", "list-blueprints", "List blueprints by name", Viewer),
-		func(ctx context.Context, in *listInput) (*listOutput, error) {
+		func(ctx context.Context, in *blueprintsInput) (*blueprintsOutput, error) {
 			all, err := a.c.ListBlueprints(ctx, in.After, in.Limit)
 			if err != nil {
 				return nil, a.problem("listing blueprints", err)
 			}
-			out := &listOutput{}
+			out := &blueprintsOutput{}
 			out.Body.Blueprints = append([]Stored{}, all...)
 			return out, nil
 		})
@@ -76,14 +76,14 @@ func (a *api) addBlueprints() {
 }
 
 func (a *api) addTokens() {
-	type createInput struct {
+	type newTokenInput struct {
 		Body struct {
 			Name       string `json:"name" doc:"Whose it is."`
 			Role       Role   `json:"role" enum:"viewer,operator,runner,admin"`
 			TTLSeconds int64  `json:"ttl_seconds,omitempty" minimum:"0" doc:"How long it is valid; absent means until it is revoked."`
 		}
 	}
-	type createOutput struct {
+	type newTokenOutput struct {
 		Body struct {
 			Token
 
@@ -91,22 +91,22 @@ func (a *api) addTokens() {
 		}
 	}
 	huma.Register(a.huma, route(http.MethodPost, "/tokens", "create-token", "Create a token", Admin, created),
-		func(ctx context.Context, in *createInput) (*createOutput, error) {
-			out := &createOutput{}
+		func(ctx context.Context, in *newTokenInput) (*newTokenOutput, error) {
+			out := &newTokenOutput{}
 			var err error
 			out.Body.Text, out.Body.Token, err = a.c.NewToken(ctx, in.Body.Name, in.Body.Role, seconds(in.Body.TTLSeconds), identityOf(ctx).Name)
 			return out, a.problem("creating a token", err)
 		})
 
-	type listOutput struct {
+	type tokensOutput struct {
 		Body struct {
 			Tokens []Token `json:"tokens"`
 		}
 	}
 	huma.Register(a.huma, route(http.MethodGet, "/tokens", "list-tokens", "List valid tokens, without the tokens themselves", Admin),
-		func(ctx context.Context, _ *struct{}) (*listOutput, error) {
+		func(ctx context.Context, _ *struct{}) (*tokensOutput, error) {
 			all, err := a.c.ListTokens(ctx)
-			out := &listOutput{}
+			out := &tokensOutput{}
 			out.Body.Tokens = append([]Token{}, all...)
 			return out, a.problem("listing tokens", err)
 		})

@@ -3,6 +3,8 @@ package coordinator
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,26 +28,30 @@ const (
 // ownerOf returns the name of a runner in leases: the name of its token, and the name that it gives itself.
 func ownerOf(ctx context.Context, runner string) string { return identityOf(ctx).Name + "/" + runner }
 
-// runnerInput are the parameters of every request of a runner.
-type runnerInput struct {
+// runnerRequest is a request of a runner about a run that it has. Huma sets only fields of the struct itself and of exported ones.
+type runnerRequest[B any] struct {
 	Runner string `header:"Grapnel-Runner" required:"true" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner, which no other process has."`
+	ID     string `path:"id"`
+	Body   B
 }
 
-// runnerRunInput are those of a request about a run.
-type runnerRunInput struct {
-	runnerInput
+// place returns what identifies the run and the runner.
+func (r *runnerRequest[B]) place() runnerPlace { return runnerPlace{r.Runner, agent.RunID(r.ID)} }
 
-	ID string `path:"id"`
+// runnerPlace is a run and the runner that has it.
+type runnerPlace struct {
+	runner string
+	run    agent.RunID
 }
 
 // claimInput asks for work.
 type claimInput struct {
-	runnerInput
-
+	Runner       string   `header:"Grapnel-Runner" required:"true" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner, which no other process has."`
 	Labels       []string `query:"label,explode" doc:"The labels of the runner, as NAME=VALUE."`
 	Types        []string `query:"type" enum:"autonomous,procedural" doc:"The types of blueprints that the runner executes; absent means all."`
 	WaitSeconds  int      `query:"wait_seconds" default:"25" minimum:"0" maximum:"60" doc:"How long to wait for work."`
 	LeaseSeconds int      `query:"lease_seconds" default:"30" minimum:"2" maximum:"600" doc:"How long a run stays with the runner unless it renews its lease."`
+	SignalsTag   string   `query:"signals_tag" maxLength:"64" doc:"The signals_tag of the last response: then this one comes when the signals differ."`
 	Limit        int      `query:"limit" default:"1" minimum:"0" maximum:"100" doc:"How many runs to claim at most; zero only receives signals."`
 }
 
@@ -57,9 +63,13 @@ func (a *api) addRunner() {
 			return &claimOutput{claim}, a.problem("claiming runs", err)
 		})
 
-	type runOutput struct{ Body ClaimedRun }
+	type claimedOutput struct{ Body ClaimedRun }
 	huma.Register(a.huma, route(http.MethodGet, "/runner/runs/{id}", "get-claimed-run", "Read a run that the runner has", RunnerRole),
-		func(ctx context.Context, in *runnerRunInput) (*runOutput, error) {
+		func(ctx context.Context, in *struct {
+			Runner string `header:"Grapnel-Runner" required:"true" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner, which no other process has."`
+			ID     string `path:"id"`
+		},
+		) (*claimedOutput, error) {
 			r, err := a.c.store.Run(ctx, agent.RunID(in.ID))
 			if err == nil && !isOurs(r) {
 				err = durable.ErrNotFound
@@ -68,13 +78,30 @@ func (a *api) addRunner() {
 			if err == nil {
 				claimed, err = a.c.claimedRun(ctx, r)
 			}
-			return &runOutput{claimed}, a.problem("reading a run", err)
+			return &claimedOutput{claimed}, a.problem("reading a run", err)
+		})
+
+	type blueprintInput struct {
+		Name    string `path:"name"`
+		Version int64  `query:"version" minimum:"1" required:"true"`
+	}
+	huma.Register(a.huma, route(http.MethodGet, "/runner/blueprints/{name}", "get-claimed-blueprint", "Read the blueprint of a run", RunnerRole),
+		func(ctx context.Context, in *blueprintInput) (*blueprintOutput, error) {
+			s, err := a.c.Blueprint(ctx, in.Name, in.Version)
+			return &blueprintOutput{s}, a.problem("reading a blueprint", err)
+		})
+
+	type denyOutput struct{ Body durable.Switch }
+	huma.Register(a.huma, route(http.MethodGet, "/runner/deny-tools", "get-deny-tools", "Read the switch that denies every tool", RunnerRole),
+		func(ctx context.Context, _ *struct{}) (*denyOutput, error) {
+			s, err := a.c.store.DenyTools(ctx)
+			return &denyOutput{s}, a.problem("reading the switch that denies tools", err)
 		})
 
 	type journalInput struct {
-		runnerRunInput
-
-		After int64 `query:"after" minimum:"0"`
+		Runner string `header:"Grapnel-Runner" required:"true" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner, which no other process has."`
+		ID     string `path:"id"`
+		After  int64  `query:"after" minimum:"0"`
 	}
 	type journalOutput struct {
 		Body struct {
@@ -87,7 +114,7 @@ func (a *api) addRunner() {
 	huma.Register(a.huma, route(http.MethodGet, "/runner/runs/{id}/journal", "read-journal", "Read the journal, the input and the waits of a run", RunnerRole),
 		func(ctx context.Context, in *journalInput) (*journalOutput, error) {
 			out := &journalOutput{}
-			r, err := a.held(ctx, in.runnerRunInput, 0)
+			r, err := a.held(ctx, runnerPlace{in.Runner, agent.RunID(in.ID)}, 0)
 			if err == nil {
 				out.Body.Input, err = a.c.store.Input(ctx, r.ID)
 			}
@@ -101,24 +128,15 @@ func (a *api) addRunner() {
 			return out, a.problem("reading a journal", err)
 		})
 
-	type commitInput struct {
-		runnerRunInput
-
-		Body JournalCommit
-	}
 	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal", "Write to the journal of a run", RunnerRole, func(o *huma.Operation) {
 		o.MaxBodyBytes = maxJournal
-	}), func(ctx context.Context, in *commitInput) (*struct{}, error) {
-		return nil, a.problem("writing to a journal", a.commit(ctx, in.runnerRunInput, in.Body))
+	}), func(ctx context.Context, in *runnerRequest[JournalCommit]) (*struct{}, error) {
+		return nil, a.problem("writing to a journal", a.commit(ctx, in.place(), in.Body))
 	})
 
-	type renewInput struct {
-		runnerRunInput
-
-		Body struct {
-			Epoch        int64 `json:"epoch"`
-			LeaseSeconds int   `json:"lease_seconds,omitempty" default:"30" minimum:"2" maximum:"600"`
-		}
+	type renewBody struct {
+		Epoch        int64 `json:"epoch"`
+		LeaseSeconds int   `json:"lease_seconds,omitempty" default:"30" minimum:"2" maximum:"600"`
 	}
 	type renewOutput struct {
 		Body struct {
@@ -127,9 +145,9 @@ func (a *api) addRunner() {
 		}
 	}
 	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/renew", "renew-lease", "Keep a run, and receive its signals", RunnerRole),
-		func(ctx context.Context, in *renewInput) (*renewOutput, error) {
+		func(ctx context.Context, in *runnerRequest[renewBody]) (*renewOutput, error) {
 			out := &renewOutput{}
-			r, err := a.held(ctx, in.runnerRunInput, in.Body.Epoch)
+			r, err := a.held(ctx, in.place(), in.Body.Epoch)
 			if err == nil {
 				var l durable.Lease
 				l, err = a.c.store.Renew(ctx, r.Lease(), seconds(int64(in.Body.LeaseSeconds)))
@@ -141,17 +159,13 @@ func (a *api) addRunner() {
 			return out, a.problem("renewing a lease", err)
 		})
 
-	type releaseInput struct {
-		runnerRunInput
-
-		Body struct {
-			Epoch        int64 `json:"epoch"`
-			DelaySeconds int   `json:"delay_seconds,omitempty" minimum:"0" maximum:"3600" doc:"How long no runner gets the run."`
-		}
+	type releaseBody struct {
+		Epoch        int64 `json:"epoch"`
+		DelaySeconds int   `json:"delay_seconds,omitempty" minimum:"0" maximum:"3600" doc:"How long no runner gets the run."`
 	}
 	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/release", "release-run", "Give a run back", RunnerRole),
-		func(ctx context.Context, in *releaseInput) (*struct{}, error) {
-			r, err := a.held(ctx, in.runnerRunInput, in.Body.Epoch)
+		func(ctx context.Context, in *runnerRequest[releaseBody]) (*struct{}, error) {
+			r, err := a.held(ctx, in.place(), in.Body.Epoch)
 			if err == nil {
 				err = a.c.store.Release(ctx, r.Lease(), seconds(int64(in.Body.DelaySeconds)))
 			}
@@ -171,15 +185,10 @@ func (a *api) addReports() {
 		Error  string `json:"error,omitempty"`
 		Reason string `json:"reason,omitempty"`
 	}
-	type reportInput struct {
-		runnerRunInput
-
-		Body report
-	}
 	add := func(path, summary string, commit func(b *Blueprint, in report) durable.Commit) {
 		huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/"+path, "report-"+path, summary, RunnerRole),
-			func(ctx context.Context, in *reportInput) (*struct{}, error) {
-				return nil, a.problem("reporting that a run has "+path, a.report(ctx, in.runnerRunInput, in.Body.Epoch, func(b *Blueprint) durable.Commit {
+			func(ctx context.Context, in *runnerRequest[report]) (*struct{}, error) {
+				return nil, a.problem("reporting that a run has "+path, a.report(ctx, in.place(), in.Body.Epoch, func(b *Blueprint) durable.Commit {
 					return commit(b, in.Body)
 				}))
 			})
@@ -201,25 +210,22 @@ func (a *api) addReports() {
 		return endCommit(durable.StatusStopped, agent.StopRequested, durable.Result{Error: in.Reason})
 	})
 
-	type eventsInput struct {
-		runnerRunInput
-
-		Body struct {
-			Epoch  int64 `json:"epoch"`
-			Events []struct {
-				Type string          `json:"event_type" minLength:"1" maxLength:"100"`
-				Time time.Time       `json:"time"`
-				Data json.RawMessage `json:"data,omitempty"`
-			} `json:"events" maxItems:"1000"`
-		}
+	type reportedEvent struct {
+		Type string          `json:"event_type" minLength:"1" maxLength:"100"`
+		Time time.Time       `json:"time"`
+		Data json.RawMessage `json:"data,omitempty"`
+	}
+	type eventsBody struct {
+		Epoch  int64           `json:"epoch"`
+		Events []reportedEvent `json:"events" maxItems:"1000"`
 	}
 	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/events", "report-events", "Report events of a run", RunnerRole),
-		func(ctx context.Context, in *eventsInput) (*struct{}, error) {
+		func(ctx context.Context, in *runnerRequest[eventsBody]) (*struct{}, error) {
 			var c durable.Commit
 			for _, e := range in.Body.Events {
 				c.Events = append(c.Events, durable.Event{At: e.Time, Name: e.Type, Data: e.Data})
 			}
-			r, err := a.held(ctx, in.runnerRunInput, in.Body.Epoch)
+			r, err := a.held(ctx, in.place(), in.Body.Epoch)
 			if err == nil {
 				err = a.c.store.Commit(ctx, r.Lease(), c)
 			}
@@ -236,8 +242,8 @@ func endCommit(status durable.Status, reason agent.StopReason, r durable.Result)
 }
 
 // report writes what a simple runner reports.
-func (a *api) report(ctx context.Context, in runnerRunInput, epoch int64, commit func(b *Blueprint) durable.Commit) error {
-	r, err := a.c.store.Run(ctx, agent.RunID(in.ID))
+func (a *api) report(ctx context.Context, in runnerPlace, epoch int64, commit func(b *Blueprint) durable.Commit) error {
+	r, err := a.c.store.Run(ctx, in.run)
 	if err != nil {
 		return err
 	}
@@ -249,7 +255,7 @@ func (a *api) report(ctx context.Context, in runnerRunInput, epoch int64, commit
 	if err != nil {
 		return err
 	}
-	l := durable.Lease{Run: r.ID, Owner: ownerOf(ctx, in.Runner), Epoch: epoch}
+	l := durable.Lease{Run: r.ID, Owner: ownerOf(ctx, in.runner), Epoch: epoch}
 	if !r.Status.Ended() && r.Owner != l.Owner { // the end of a run may be reported again
 		return durable.ErrStale
 	}
@@ -257,17 +263,17 @@ func (a *api) report(ctx context.Context, in runnerRunInput, epoch int64, commit
 }
 
 // held returns a run that the runner has. Zero means the newest epoch.
-func (a *api) held(ctx context.Context, in runnerRunInput, epoch int64) (durable.Run, error) {
-	r, err := a.c.run(ctx, agent.RunID(in.ID))
-	if err == nil && (r.Owner != ownerOf(ctx, in.Runner) || epoch != 0 && r.Epoch != epoch) {
+func (a *api) held(ctx context.Context, in runnerPlace, epoch int64) (durable.Run, error) {
+	r, err := a.c.run(ctx, in.run)
+	if err == nil && (r.Owner != ownerOf(ctx, in.runner) || epoch != 0 && r.Epoch != epoch) {
 		err = durable.ErrStale
 	}
 	return r, err
 }
 
 // commit writes to the journal of a run. A repetition of the last commit succeeds and changes nothing.
-func (a *api) commit(ctx context.Context, in runnerRunInput, j JournalCommit) error {
-	l := durable.Lease{Run: agent.RunID(in.ID), Owner: ownerOf(ctx, in.Runner), Epoch: j.Epoch}
+func (a *api) commit(ctx context.Context, in runnerPlace, j JournalCommit) error {
+	l := durable.Lease{Run: in.run, Owner: ownerOf(ctx, in.runner), Epoch: j.Epoch}
 	r, err := a.c.run(ctx, l.Run)
 	if err != nil {
 		return err
@@ -326,7 +332,8 @@ func (c *Coordinator) claim(ctx context.Context, in claimInput) (Claim, error) {
 		if err != nil {
 			return out, err
 		}
-		if out.Signals = append(out.Signals, signals...); len(signals) > 0 {
+		out.Signals, out.SignalsTag = append([]durable.Signal{}, signals...), tagOf(signals)
+		if out.SignalsTag != in.SignalsTag {
 			return out, nil
 		}
 		if in.Limit > 0 {
@@ -346,6 +353,16 @@ func (c *Coordinator) claim(ctx context.Context, in claimInput) (Claim, error) {
 			}
 		}
 	}
+}
+
+// tagOf returns a text that is equal for equal signals; empty for none.
+func tagOf(signals []durable.Signal) string {
+	if len(signals) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(signals) //nolint:errchkjson // texts, numbers and times can always be written
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
 }
 
 // claimNow claims runs that are ready.

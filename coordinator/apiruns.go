@@ -68,11 +68,11 @@ func (a *api) addRuns() {
 			return out, nil
 		})
 
-	type listOutput struct{ Body RunList }
+	type runsOutput struct{ Body RunList }
 	huma.Register(a.huma, route(http.MethodGet, "/runs", "list-runs", "List runs, newest first", Viewer),
-		func(ctx context.Context, in *runFilter) (*listOutput, error) {
+		func(ctx context.Context, in *runFilter) (*runsOutput, error) {
 			list, err := a.c.listRuns(ctx, *in)
-			return &listOutput{list}, a.problem("listing runs", err)
+			return &runsOutput{list}, a.problem("listing runs", err)
 		})
 
 	type runOutput struct{ Body RunDetail }
@@ -83,8 +83,7 @@ func (a *api) addRuns() {
 		})
 
 	type stopInput struct {
-		runIDInput
-
+		ID   string `path:"id"`
 		Body struct {
 			Reason string `json:"reason,omitempty" maxLength:"1000"`
 		} `required:"false"`
@@ -96,19 +95,18 @@ func (a *api) addRuns() {
 	})
 
 	type eventsInput struct {
-		runIDInput
-
-		After int64 `query:"after" minimum:"0" doc:"Only events after the one with this number."`
-		Limit int   `query:"limit" default:"1000" minimum:"1" maximum:"10000"`
+		ID    string `path:"id"`
+		After int64  `query:"after" minimum:"0" doc:"Only events after the one with this number."`
+		Limit int    `query:"limit" default:"1000" minimum:"1" maximum:"10000"`
 	}
-	type eventsOutput struct {
+	type runEventsOutput struct {
 		Body struct {
 			Events []EventView `json:"events"`
 		}
 	}
 	huma.Register(a.huma, route(http.MethodGet, "/runs/{id}/events", "list-events", "Read the events of a run", Viewer),
-		func(ctx context.Context, in *eventsInput) (*eventsOutput, error) {
-			out := &eventsOutput{}
+		func(ctx context.Context, in *eventsInput) (*runEventsOutput, error) {
+			out := &runEventsOutput{}
 			out.Body.Events = []EventView{}
 			if _, err := a.c.run(ctx, agent.RunID(in.ID)); err != nil {
 				return nil, a.problem("reading events", err)

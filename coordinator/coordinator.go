@@ -34,8 +34,8 @@ const (
 	labelCommand = "grapnel.command/"
 )
 
-// kindBlueprint is the kind of the documents with blueprints.
-const kindBlueprint = "blueprint"
+// KindBlueprint is the kind of the documents with blueprints.
+const KindBlueprint = "blueprint"
 
 // Options configures a Coordinator.
 type Options struct {
@@ -128,7 +128,7 @@ func (c *Coordinator) put(ctx context.Context, b *Blueprint, after int64, by str
 	if err != nil {
 		return Stored{}, err
 	}
-	d, err := c.store.PutDocument(ctx, durable.Document{Kind: kindBlueprint, Name: b.Name, Version: after, By: by, Data: text})
+	d, err := c.store.PutDocument(ctx, durable.Document{Kind: KindBlueprint, Name: b.Name, Version: after, By: by, Data: text})
 	if err != nil {
 		return Stored{}, fmt.Errorf("storing blueprint %q: %w", b.Name, err)
 	}
@@ -137,7 +137,7 @@ func (c *Coordinator) put(ctx context.Context, b *Blueprint, after int64, by str
 
 // Blueprint returns a version of a blueprint; zero means the newest. It returns durable.ErrNotFound for an unknown one.
 func (c *Coordinator) Blueprint(ctx context.Context, name string, version int64) (Stored, error) {
-	d, err := c.store.Document(ctx, kindBlueprint, name, version)
+	d, err := c.store.Document(ctx, KindBlueprint, name, version)
 	if err != nil {
 		return Stored{}, fmt.Errorf("reading blueprint %q: %w", name, err)
 	}
@@ -154,7 +154,7 @@ func readStored(d durable.Document) (Stored, error) {
 
 // ListBlueprints returns the newest versions of at most limit blueprints, in the order of their names, those after a name.
 func (c *Coordinator) ListBlueprints(ctx context.Context, after string, limit int) (all []Stored, err error) {
-	docs, err := c.store.ListDocuments(ctx, kindBlueprint, after, limit)
+	docs, err := c.store.ListDocuments(ctx, KindBlueprint, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing blueprints: %w", err)
 	}
@@ -194,7 +194,7 @@ func (c *Coordinator) DeleteBlueprint(ctx context.Context, name string) error {
 	if len(users) > 0 {
 		return &InvalidError{[]FieldError{{"name", fmt.Sprintf("hooks of %q start %q: change them first", users, name)}}}
 	}
-	if err := c.store.DeleteDocument(ctx, kindBlueprint, name); err != nil {
+	if err := c.store.DeleteDocument(ctx, KindBlueprint, name); err != nil {
 		return fmt.Errorf("deleting blueprint %q: %w", name, err)
 	}
 	return nil

@@ -70,18 +70,23 @@ func (b *bench) submit(name, params string) agent.RunID {
 func (b *bench) worker() *durable.Worker {
 	b.t.Helper()
 	k := durable.Keep(b.store, durable.Options{})
-	o := coordinator.RunnerOptions{Agents: func(_ context.Context, d registry.Definition, rules []hooks.Hook) (*agent.Agent, func() error, error) {
+	o := b.runnerOptions(k)
+	runners := b.c.Runners(k, o)
+	runners[coordinator.KindHooks] = b.c.HookRunner(k)
+	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: o.Labels(nil), Poll: 20 * time.Millisecond})
+	require.NoError(b.t, err)
+	return w
+}
+
+// runnerOptions returns options for runners whose agents give the answers of the bench.
+func (b *bench) runnerOptions(k *durable.Keeper) coordinator.RunnerOptions {
+	return coordinator.RunnerOptions{Agents: func(_ context.Context, d registry.Definition, rules []hooks.Hook) (*agent.Agent, func() error, error) {
 		driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
 			return agent.Step{Message: agent.Assistant(b.answers[d.Name](s.LastMessage().OrEmpty().Text())), FinishReason: agent.FinishStop}, nil
 		})
 		a, err := builder.New().WithName(d.Name).WithDriver(driver).With(capability.UseHooks(rules...), capability.UseDurability{Keeper: k}).Build().Get()
 		return a, nil, err
 	}}
-	runners := b.c.Runners(k, o)
-	runners[coordinator.KindHooks] = b.c.HookRunner(k)
-	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: o.Labels(nil), Poll: 20 * time.Millisecond})
-	require.NoError(b.t, err)
-	return w
 }
 
 // work executes what is ready, until a run and the run of its hooks have ended.

@@ -16,8 +16,9 @@ type Claim struct {
 	Protocol int `json:"protocol"`
 	// Runs are the runs that the runner now has.
 	Runs []ClaimedRun `json:"runs"`
-	// Signals are those for runs that the runner has: they come before new runs.
-	Signals []durable.Signal `json:"signals"`
+	// Signals are all that apply to runs that the runner has. SignalsTag is equal for equal signals; empty for none.
+	Signals    []durable.Signal `json:"signals"`
+	SignalsTag string           `json:"signals_tag,omitempty"`
 }
 
 // ClaimedRun is a run that a runner has.
@@ -68,8 +69,8 @@ type RunUpdate struct {
 	AnyWait bool            `json:"any_wait,omitempty"`
 }
 
-// newCommit converts a commit for the wire.
-func newCommit(epoch int64, id string, c durable.Commit) JournalCommit {
+// NewJournalCommit converts a commit for the wire.
+func NewJournalCommit(epoch int64, id string, c durable.Commit) JournalCommit {
 	out := JournalCommit{Epoch: epoch, ID: id, Entries: c.Entries, HandledSignals: c.HandledSignals}
 	for _, e := range c.Events {
 		out.Events = append(out.Events, RunnerEvent{e.At, e.Name, e.Data})
