@@ -234,7 +234,7 @@ func checkAgainst(schema, field string, value json.RawMessage) error {
 		return err
 	}
 	return &InvalidError{lo.Map(wrong.Problems, func(p agent.ArgumentProblem, _ int) FieldError {
-		return FieldError{field, p.String()}
+		return FieldError{field + strings.ReplaceAll(p.Path, "/", "."), p.Message}
 	})}
 }
 

@@ -76,6 +76,9 @@ func runRunner(ctx context.Context, std streams, o *coordinating, server, name s
 	if err != nil {
 		return err
 	}
+	if labels == nil {
+		labels = map[string]string{}
+	}
 	if host, err := os.Hostname(); err == nil && labels["host"] == "" {
 		labels["host"] = host
 	}
