@@ -56,6 +56,7 @@ func (c *Coordinator) Handler(o HandlerOptions) http.Handler {
 	a.huma.UseMiddleware(a.authorize)
 	a.addBlueprints()
 	a.addRuns()
+	a.addStream()
 	a.addRunner()
 	a.addTokens()
 	mux.HandleFunc("GET /healthz", a.health)

@@ -3,10 +3,12 @@ package coordinator
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -134,7 +136,8 @@ func (*eventLog) describe(h *HookEvent, e hooks.Event) {
 		h.EventType, h.Action, h.BlockReason = EventHookBlocked, "block", orNoReason(e.Reason)
 	case hooks.HookFailed, hooks.HookTimeout:
 		h.EventType = EventHookFailed
-		if e.Kind == hooks.HookTimeout {
+		fault, ok := errors.AsType[*action.Error](e.Err)
+		if e.Kind == hooks.HookTimeout || ok && fault.Fault == action.FaultTimeout {
 			h.EventType = EventHookTimeout
 		}
 		h.OnErrorBehavior = "continue"
