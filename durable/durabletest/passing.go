@@ -44,10 +44,10 @@ var passing = map[string]part{
 		assert.Equal(t, []any{phaseKind, durable.KindAgent, "tester"}, []any{r.Phase, r.Kind, r.Name})
 		assert.Equal(t, r, getRun(t, s, "r"))
 		assert.Equal(t, j.Demands, r.Demands, "the demands of the job stay known")
-		assert.Equal(t, []durable.Key{phaseKey()}, queueKeys(t, s))
-		later := j
-		later.Phase = ""
-		assert.Empty(t, claimRuns(t, s, 10, keyOf(later), testerKey()))
+		assert.Contains(t, queueKeys(t, s), phaseKey())
+		withoutPhase := j
+		withoutPhase.Phase = ""
+		assert.Empty(t, claimRuns(t, s, 10, keyOf(withoutPhase), testerKey()))
 		owed, err := s.Owed(t.Context(), hour, 10)
 		require.NoError(t, err)
 		assert.Equal(t, []durable.Offer{{OfferID: durable.OfferID{Run: "r", Seq: 1}, Key: phaseKey()}}, owed)
