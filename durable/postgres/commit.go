@@ -161,15 +161,14 @@ func (a *committing) children() []agent.RunID {
 	return append(waits, lo.Without(afters(a.jobs), a.l.Run)...)
 }
 
-// storeJobs stores the jobs, and sets added to the IDs of the new runs.
-func (a *committing) storeJobs(b *pgx.Batch, added *[]agent.RunID) {
+// storeJobs stores the jobs, and sets added to the new runs by ID.
+func (a *committing) storeJobs(b *pgx.Batch, added *map[agent.RunID]durable.Run) {
 	if len(a.jobs) == 0 {
 		return
 	}
 	query, args := insertQuery(a.jobs, start{commit: a})
-	b.Queue(query, args...).Query(func(rows pgx.Rows) error {
-		stored, err := scanInserted(rows)
-		*added = lo.Keys(stored)
+	b.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {
+		*added, err = scanInserted(rows)
 		return err
 	})
 }

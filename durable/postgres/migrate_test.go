@@ -396,3 +396,43 @@ func everything(t *testing.T, s durable.Store) whole {
 	}
 	return w
 }
+
+// TestPhasesAndDocumentsThatVersionFourCannotStore keeps the schema.
+func TestPhasesAndDocumentsThatVersionFourCannotStore(t *testing.T) {
+	t.Parallel()
+	at := parts.Postgres(t)
+	s := openClosed(t, at, postgres.Options{Conns: 2})
+	refuses := func(says string) {
+		t.Helper()
+		_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+		require.ErrorContains(t, err, says)
+	}
+	jobs := []durable.Job{{ID: "r", Phase: "hooks", Demands: map[string]string{"zone": "eu"}, Input: []byte("first")}, {ID: "after", After: "r"}}
+	require.NoError(t, second(s.Submit(t.Context(), jobs...)))
+	for _, name := range []string{"a", "b", "c", "d"} {
+		require.NoError(t, second(s.PutDocument(t.Context(), durable.Document{Kind: "k", Name: name})))
+	}
+	refuses("version 4 knows no phases, and 1 runs have one (r): let them go on, cancel or delete them first")
+	l, err := s.Acquire(t.Context(), "r", "one", time.Hour, durable.TakeFree)
+	require.NoError(t, err)
+	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Pass: &durable.Pass{Input: []byte("second")}})))
+	refuses("version 4 cannot start a run after another, and 1 runs wait for one (after): let them start, cancel or delete them first")
+	require.NoError(t, s.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalCancel}))
+	refuses("version 4 has no documents, and there are 4 (k a, k b, k c, …): delete them first")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		require.NoError(t, s.DeleteDocument(t.Context(), "k", name))
+	}
+	before := run(t, s, "after")
+	assert.Equal(t, durable.StatusReady, before.Status)
+	rollback(t, at, 4)
+	_, err = postgres.Migrate(t.Context(), at, postgres.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, before, run(t, s, "after"))
+	waits, err := s.Waits(t.Context(), "after")
+	require.NoError(t, err)
+	assert.Empty(t, waits, "version 4 does not know the wait")
+	assert.Equal(t, map[string]string{"zone": "eu"}, run(t, s, "r").Demands)
+	input, err := s.SubmittedInput(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Equal(t, "second", string(input), "the first input is lost")
+}

@@ -312,3 +312,53 @@ func TestMigrateQuestions(t *testing.T) {
 	rollback(t, path, 3)
 	assert.Equal(t, before, raw(t, path, all))
 }
+
+// Version 4 knows no phases, no runs that start after others and no documents.
+func TestRollbackRefusesPhasesAndDocuments(t *testing.T) {
+	path := tempFile(t)
+	s := open(t, path, sqlite.Options{})
+	refuses := func(says string) {
+		t.Helper()
+		require.NoError(t, s.Close())
+		_, err := sqlite.Rollback(t.Context(), path)
+		require.ErrorContains(t, err, says)
+		s = open(t, path, sqlite.Options{})
+	}
+	jobs := []durable.Job{{ID: "r", Phase: "hooks", Demands: map[string]string{"zone": "eu"}, Input: []byte("first")}, {ID: "after", After: "r"}}
+	_, err := s.Submit(t.Context(), jobs...)
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		_, err = s.PutDocument(t.Context(), durable.Document{Kind: "k", Name: name})
+		require.NoError(t, err)
+	}
+	refuses("version 4 knows no phases, and 1 runs have one (r): let them go on, cancel or delete them first")
+	l, err := s.Acquire(t.Context(), "r", "one", time.Hour, durable.TakeFree)
+	require.NoError(t, err)
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{Pass: &durable.Pass{Input: []byte("second")}}))
+	refuses("version 4 cannot start a run after another, and 1 runs wait for one (after): let them start, cancel or delete them first")
+	require.NoError(t, s.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalCancel}))
+	refuses("version 4 has no documents, and there are 4 (k a, k b, k c, …): delete them first")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		require.NoError(t, s.DeleteDocument(t.Context(), "k", name))
+	}
+	before, err := s.Run(t.Context(), "after")
+	require.NoError(t, err)
+	assert.Equal(t, durable.StatusReady, before.Status)
+	require.NoError(t, s.Close())
+	rollback(t, path, 4)
+
+	s = open(t, path, sqlite.Options{})
+	defer s.Close()
+	after, err := s.Run(t.Context(), "after")
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	waits, err := s.Waits(t.Context(), "after")
+	require.NoError(t, err)
+	assert.Empty(t, waits, "version 4 does not know the wait")
+	r, err := s.Run(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"zone": "eu"}, r.Demands)
+	input, err := s.SubmittedInput(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Equal(t, "second", string(input), "the first input is lost")
+}
