@@ -19,7 +19,7 @@ import (
 // Commit adds to the journal and the events of a run: see durable.Store. It is in one transaction, sent in one message; plain
 // commits of other runs may be in it, too: see group.go. If the
 // reply of the database is lost, the caller may repeat the call: if the last completed Commit was the same one, the repeated
-// call succeeds and changes nothing. A repeated call without entries, events, an end and jobs that have an ID runs again.
+// call succeeds and changes nothing. A repeated call without entries, events, an end, a pass and jobs that have an ID runs again.
 func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
 	return s.call(ctx, fmt.Sprintf("commit to run %s", l.Run), func(ctx context.Context) error {
 		if err := c.Check(); err != nil {
