@@ -199,7 +199,8 @@ func startsWhileEnding(t *testing.T, handles ...durable.Store) {
 			assert.NoError(t, second(handles[len(handles)-1].Submit(t.Context(), newJobAfter(id(0), first), newJobAfter(id(1), id(0)))))
 		})
 		group.Go(func() {
-			assert.NoError(t, handles[len(handles)-1].Commit(t.Context(), other, durable.Commit{Entries: newEntries(1, 1), Jobs: []durable.Job{newJobAfter(id(2), first)}}))
+			c := durable.Commit{Entries: newEntries(1, 1), Jobs: []durable.Job{newJobAfter(id(2), first)}}
+			assert.NoError(t, handles[len(handles)-1].Commit(t.Context(), other, c))
 		})
 		group.Wait()
 		requireStatus(t, handles[0], durable.StatusReady, id(0), id(2))

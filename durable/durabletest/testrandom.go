@@ -393,7 +393,9 @@ func (r *random) tryRecordOffers() {
 // same compares the kinds of errors.
 func (r *random) same(what string, got, want error) {
 	kind := func(err error) string {
-		for _, known := range []error{durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered, durable.ErrMoreAnswers, durable.ErrConflict} {
+		for _, known := range []error{
+			durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered, durable.ErrMoreAnswers, durable.ErrConflict,
+		} {
 			if errors.Is(err, known) {
 				return known.Error()
 			}

@@ -149,7 +149,8 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	require.ErrorAs(t, err, new(*durable.HeldError), "a lease outlives a restart")
 	writeUpdate(t, s, running, durable.Update{}, newEntry(1))
 	beginRun(t, s, "new")
-	assert.Equal(t, []agent.RunID{"new", "passed", "after", "phase", "watched", "ready", "pending", "running", "ended", "waiting"}, listIDs(t, s, durable.Filter{}))
+	assert.Equal(t, []agent.RunID{"new", "passed", "after", "phase", "watched", "ready", "pending", "running", "ended", "waiting"},
+		listIDs(t, s, durable.Filter{}))
 }
 
 func checkShared(t *testing.T, a, b durable.Store) {
