@@ -91,9 +91,9 @@ const (
 
 // Activity is a run that a worker executes.
 type Activity struct {
-	Run   agent.RunID `json:"run"`
-	Kind  Kind        `json:"kind"`
-	Name  string      `json:"name"`
+	Run  agent.RunID `json:"run"`
+	Kind Kind        `json:"kind"`
+	Name string      `json:"name"`
 	// Phase is the phase that the worker executes: see Run.Phase.
 	Phase Kind      `json:"phase,omitempty"`
 	Since time.Time `json:"since"`

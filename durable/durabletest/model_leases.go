@@ -16,10 +16,13 @@ import (
 // prepareJobs returns the runs of jobs in their order, and those of them that are new, without storing them.
 // Ending, unless empty, is a run that ends before they are submitted.
 func (m model) prepareJobs(jobs []durable.Job, ending agent.RunID) (all, added []*modelRun, err error) {
-	for _, j := range jobs {
-		if j, err = j.Prepare(); err != nil && m.broken != "invalid" {
+	jobs = slices.Clone(jobs)
+	for i, j := range jobs {
+		if jobs[i], err = j.Prepare(); err != nil && m.broken != "invalid" {
 			return nil, nil, err
 		}
+	}
+	for _, j := range jobs {
 		both := slices.Concat(m.runs, added)
 		hasKey := func(r *modelRun) bool { return j.IdempotencyKey != "" && r.IdempotencyKey == j.IdempotencyKey }
 		if m.broken == "key in one call" {

@@ -19,7 +19,7 @@ import (
 // Commit adds to the journal and the events of a run: see durable.Store. It is in one transaction, sent in one message; plain
 // commits of other runs may be in it, too: see group.go. If the
 // reply of the database is lost, the caller may repeat the call: if the last completed Commit was the same one, the repeated
-// call succeeds and changes nothing. A repeated call without entries, events, an end and jobs that have an ID runs again.
+// call succeeds and changes nothing. A repeated call without entries, events, an end, a pass and jobs that have an ID runs again.
 func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
 	return s.call(ctx, fmt.Sprintf("commit to run %s", l.Run), func(ctx context.Context) error {
 		if err := c.Check(); err != nil {
@@ -161,15 +161,14 @@ func (a *committing) children() []agent.RunID {
 	return append(waits, lo.Without(afters(a.jobs), a.l.Run)...)
 }
 
-// storeJobs stores the jobs, and sets added to the IDs of the new runs.
-func (a *committing) storeJobs(b *pgx.Batch, added *[]agent.RunID) {
+// storeJobs stores the jobs, and sets added to the new runs by ID.
+func (a *committing) storeJobs(b *pgx.Batch, added *map[agent.RunID]durable.Run) {
 	if len(a.jobs) == 0 {
 		return
 	}
 	query, args := insertQuery(a.jobs, start{commit: a})
-	b.Queue(query, args...).Query(func(rows pgx.Rows) error {
-		stored, err := scanInserted(rows)
-		*added = lo.Keys(stored)
+	b.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {
+		*added, err = scanInserted(rows)
 		return err
 	})
 }

@@ -14,10 +14,10 @@ import (
 
 // following checks, in the transaction that stores jobs, that the runs exist after which the runs of the jobs start.
 type following struct {
-	jobs   []durable.Job // prepared
-	from   agent.RunID   // the run whose Commit submits the jobs; empty for none
-	locked []agent.RunID // which of these runs existed before: see lockChildren
-	added  []agent.RunID // the new runs
+	jobs   []durable.Job               // prepared
+	from   agent.RunID                 // the run whose Commit submits the jobs; empty for none
+	locked []agent.RunID               // which of these runs existed before: see lockChildren
+	added  map[agent.RunID]durable.Run // the new runs
 }
 
 // isNeeded reports whether any of the jobs starts after another run.
@@ -31,15 +31,20 @@ func follows(jobs []durable.Job) bool {
 // check returns an error if a new run starts after a run that neither existed before nor was stored before it.
 func (f *following) check() error {
 	for i, j := range f.jobs {
-		if j.After == "" || j.After == f.from || !slices.Contains(f.added, j.ID) || slices.Contains(f.locked, j.After) {
+		if j.After == "" || j.After == f.from || !f.isAdded(j) || slices.Contains(f.locked, j.After) {
 			continue
 		}
-		before := lo.SomeBy(f.jobs[:i], func(other durable.Job) bool { return other.ID == j.After })
-		if !before || !slices.Contains(f.added, j.After) {
+		if !lo.SomeBy(f.jobs[:i], func(other durable.Job) bool { return other.ID == j.After && f.isAdded(other) }) {
 			return fmt.Errorf("run %s starts after run %s: %w", j.ID, j.After, durable.ErrNotFound)
 		}
 	}
 	return nil
+}
+
+// isAdded reports whether a job has become a new run: its idempotency key was not known.
+func (f *following) isAdded(j durable.Job) bool {
+	r, found := f.added[j.ID]
+	return found && r.IdempotencyKey == j.IdempotencyKey
 }
 
 // send sends a batch that stores the jobs. It changes nothing if check returns an error.

@@ -73,23 +73,21 @@ func prepare(jobs []durable.Job) (prepared []durable.Job, err error) {
 // insert stores prepared jobs and returns the new runs by ID: none for a job whose idempotency key is known.
 func (s *Store) insert(ctx context.Context, jobs []durable.Job, at start) (map[agent.RunID]durable.Run, error) {
 	var (
-		b      pgx.Batch
-		stored map[agent.RunID]durable.Run
-		f      = following{jobs: jobs}
+		b pgx.Batch
+		f = following{jobs: jobs}
 	)
 	lockChildren(&b, afters(jobs), &f.locked)
 	s.queues.add(&b, jobs)
 	query, args := insertQuery(jobs, at)
 	b.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {
-		stored, err = scanInserted(rows)
-		f.added = lo.Keys(stored)
+		f.added, err = scanInserted(rows)
 		return err
 	})
 	if err := f.send(ctx, s, &b); err != nil {
 		return nil, s.queues.explain(err)
 	}
 	s.queues.remember(jobs)
-	return stored, nil
+	return f.added, nil
 }
 
 // scanInserted reads the rows of insertQuery.
@@ -110,7 +108,7 @@ func (s *Store) firstRuns(ctx context.Context, jobs []durable.Job, stored map[ag
 	first := map[string]agent.RunID{}
 	var known []text
 	for _, j := range jobs {
-		if _, isNew := stored[j.ID]; isNew && j.IdempotencyKey != "" {
+		if r, isNew := stored[j.ID]; isNew && j.IdempotencyKey != "" && r.IdempotencyKey == j.IdempotencyKey {
 			first[j.IdempotencyKey] = j.ID
 		}
 	}
@@ -225,22 +223,22 @@ func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
 			ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 			RETURNING *
 		),
-		inputs AS (INSERT INTO payloads (run, input) SELECT a.num, j.input FROM added a JOIN j USING (id) WHERE j.input IS NOT NULL)`
+		inputs AS (INSERT INTO payloads (run, input) SELECT a.num, j.input FROM added a JOIN j ON ` + isAdded + ` WHERE j.input IS NOT NULL)`
 	if follows(jobs) {
 		w := durable.AfterWait("", "", time.Time{})
 		query += `,
 		following AS (
 			INSERT INTO waits (run, run_id, place, id, kind, hash, tool, asked, child, ends)
 			SELECT a.num, a.id, 1, ` + arg(text(w.ID)) + `, ` + arg(text(w.Kind)) + `, ` + arg(text(w.Hash)) + `, '', a.created, j.after, false
-			FROM added a JOIN j USING (id) WHERE a.status = 'waiting'
+			FROM added a JOIN j ON ` + isAdded + ` WHERE a.status = 'waiting'
 		)`
 	}
 	if labels := labelRows(jobs); len(labels.names) > 0 {
 		query += `,
 		labelled AS (
-			INSERT INTO labels (run, name, value, status) SELECT a.num, l.name, l.value, a.status
-			FROM added a JOIN unnest(` + arg(labels.runs) + `::text[], ` + arg(labels.names) + `::text[], ` + arg(labels.values) + `::text[])
-				l (id, name, value) USING (id)
+			INSERT INTO labels (run, name, value, status) SELECT a.num, j.name, j.value, a.status
+			FROM added a JOIN unnest(` + arg(labels.runs) + `::text[], ` + arg(labels.keys) + `::text[], ` + arg(labels.names) + `::text[], ` +
+			arg(labels.values) + `::text[]) j (id, idempotency_key, name, value) ON ` + isAdded + `
 		)`
 	}
 	return query + `
@@ -248,12 +246,16 @@ func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
 }
 
 // labelTable has the labels of jobs in rows.
-type labelTable struct{ runs, names, values []text }
+type labelTable struct{ runs, keys, names, values []text }
+
+// isAdded is the condition that the new run a is that of the job j. Of several jobs with its ID, others have known keys.
+const isAdded = `j.id = a.id AND j.idempotency_key = coalesce(a.idempotency_key, '')`
 
 func labelRows(jobs []durable.Job) (t labelTable) {
 	for _, j := range jobs {
 		for name, value := range j.Labels {
-			t.runs, t.names, t.values = append(t.runs, text(j.ID)), append(t.names, text(name)), append(t.values, text(value))
+			t.runs, t.keys = append(t.runs, text(j.ID)), append(t.keys, text(j.IdempotencyKey))
+			t.names, t.values = append(t.names, text(name)), append(t.values, text(value))
 		}
 	}
 	return t
