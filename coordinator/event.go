@@ -57,27 +57,39 @@ type eventLog struct {
 	about durable.Run // the run that the hooks are about
 
 	mu      sync.Mutex
-	started map[string]time.Time // by the hook, its point and attempt
-	ended   map[string]bool
+	started map[askID]time.Time
+	ended   map[askID]bool
+	asked   map[string]int         // how often each hook was asked in this process
 	runs    map[string]agent.RunID // by the hook
 	waiting []durable.Event
 }
 
 // newEventLog returns the log for a run, with the events that were written for its hooks.
 func newEventLog(about durable.Run, written []durable.Event) *eventLog {
-	l := &eventLog{about: about, started: map[string]time.Time{}, ended: map[string]bool{}, runs: map[string]agent.RunID{}}
+	l := &eventLog{
+		about: about, started: map[askID]time.Time{}, ended: map[askID]bool{}, asked: map[string]int{}, runs: map[string]agent.RunID{},
+	}
+	times := map[string]int{}
 	for _, e := range written {
 		var h HookEvent
 		if !isHookEvent(e.Name) || json.Unmarshal(e.Data, &h) != nil {
 			continue
 		}
+		hook := h.HookType + " " + h.Hook
 		if h.EventType == EventHookStart {
-			l.started[h.HookType+" "+h.Hook] = h.Timestamp
+			times[hook]++
+			l.started[askID{hook, times[hook]}] = h.Timestamp
 		} else {
-			l.ended[h.HookType+" "+h.Hook] = true
+			l.ended[askID{hook, times[hook]}] = true
 		}
 	}
 	return l
+}
+
+// askID identifies one call of a hook. Hooks are called in the same order again when another process continues.
+type askID struct {
+	hook string // its type and name
+	time int    // counted from one
 }
 
 func isHookEvent(name string) bool {
@@ -106,7 +118,11 @@ func (l *eventLog) Observe(_ context.Context, e agent.Event) {
 	if he.Origin != nil {
 		h.TargetType, h.TargetName = he.Origin.Action, he.Origin.Target
 	}
-	key := h.HookType + " " + h.Hook
+	hook := h.HookType + " " + h.Hook
+	if he.Kind == hooks.HookStart {
+		l.asked[hook]++
+	}
+	key := askID{hook, l.asked[hook]}
 	switch he.Kind {
 	case hooks.HookStart:
 		if _, before := l.started[key]; before {

@@ -95,7 +95,7 @@ func TestTimeLimitOfHook(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// CO-16, CO-17: one worker with room for one run suffices, and another process continues where one was stopped.
+// CO-15, CO-16, CO-17: one worker with room for one run suffices, and another process continues where one was stopped.
 func TestAnotherProcessContinues(t *testing.T) {
 	b := newBench(t)
 	b.create(validator, report)

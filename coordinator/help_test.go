@@ -1,8 +1,13 @@
 package coordinator_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"testing"
 	"time"
@@ -106,4 +111,67 @@ func (b *bench) work(id agent.RunID) coordinator.RunDetail {
 	d, err := b.c.Run(b.t.Context(), id)
 	require.NoError(b.t, err)
 	return d
+}
+
+// changeOnce returns a func action that changes the parameters from one value to another, and others not.
+func changeOnce(from, to string) action.Body {
+	return func(_ context.Context, r *action.Request) (*action.Decision, error) {
+		if string(r.Parameters) != from {
+			return nil, nil //nolint:nilnil // no opinion
+		}
+		return &action.Decision{Decision: hooks.Rewrite, Arguments: json.RawMessage(to)}, nil
+	}
+}
+
+// plain is a runner in another language, or any other program that sends requests.
+type plain struct {
+	t          *testing.T
+	url, token string
+}
+
+// plain returns a program with a role.
+func (b *bench) plain(s *httptest.Server, role coordinator.Role) plain {
+	b.t.Helper()
+	token, _, err := b.c.NewToken(b.t.Context(), string(role), role, 0, "test")
+	require.NoError(b.t, err)
+	return plain{b.t, s.URL, token}
+}
+
+// send sends a request as a runner and returns the status and the body of the response.
+func (p plain) send(method, path, runner string, body any) (status int, text []byte) {
+	p.t.Helper()
+	var in io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		require.NoError(p.t, err)
+		in = bytes.NewReader(encoded)
+	}
+	r, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, in)
+	require.NoError(p.t, err)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+p.token)
+	r.Header.Set("Grapnel-Runner", runner)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(p.t, err)
+	defer response.Body.Close()
+	text, err = io.ReadAll(response.Body)
+	require.NoError(p.t, err)
+	return response.StatusCode, text
+}
+
+// claim asks for signals and runs.
+func (p plain) claim(runner string, labels ...string) (c coordinator.Claim) {
+	p.t.Helper()
+	query := url.Values{"wait_seconds": {"0"}, "label": labels}
+	status, text := p.send(http.MethodGet, "/runner/runs?"+query.Encode(), runner, nil)
+	require.Equal(p.t, http.StatusOK, status, string(text))
+	require.NoError(p.t, json.Unmarshal(text, &c))
+	return c
+}
+
+// report reports something about a run.
+func (p plain) report(runner string, id agent.RunID, what string, body map[string]any) int {
+	p.t.Helper()
+	status, _ := p.send(http.MethodPost, "/runner/runs/"+string(id)+"/"+what, runner, body)
+	return status
 }

@@ -27,7 +27,7 @@ func TestRunWithoutHooks(t *testing.T) {
 	assert.Empty(t, d.Hooks)
 }
 
-// CO-04, CO-05, CO-08, CO-09, CO-12: what a hook that starts an agent answers.
+// CO-04, CO-05, CO-07, CO-08, CO-09, CO-12: what a hook that starts an agent answers.
 func TestStartHookOfAgent(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer, result, failure string
