@@ -3,9 +3,9 @@
 //
 //	store, err := sqlite.Open(ctx, "runs.db", sqlite.Options{})
 //	c, err := coordinator.New(coordinator.Options{Store: store})
-//	go http.ListenAndServe("127.0.0.1:8420", c.Handler(coordinator.HandlerOptions{Token: token}))
+//	go http.ListenAndServe("127.0.0.1:8420", c.Handler(coordinator.HandlerOptions{Token: os.Getenv("GRAPNEL_TOKEN")}))
 //
-//	keeper := durable.Keep(store, durable.Options{})
+//	keeper, options := durable.Keep(store, durable.Options{}), coordinator.RunnerOptions{} // which executes commands only
 //	runners := c.Runners(keeper, options)
 //	runners[coordinator.KindHooks] = c.HookRunner(keeper)
 //	worker, err := durable.NewWorker(store, durable.WorkerOptions{Runners: runners, Labels: options.Labels(nil)})
