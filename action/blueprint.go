@@ -24,8 +24,8 @@ type BlueprintRun struct {
 	ResultData json.RawMessage `json:"result_data,omitempty"`
 }
 
-// sent returns what an action receives: the JSON form of the request, or what is about the run.
-func (r *Request) sent() ([]byte, error) {
+// encodeForAction returns what an action receives: the JSON form of the request, or what is about the run.
+func (r *Request) encodeForAction() ([]byte, error) {
 	if !r.OfRun || r.AgentName == "" {
 		return r.json()
 	}

@@ -191,8 +191,8 @@ func route(method, path, id, summary string, role Role, change ...func(o *huma.O
 	return o
 }
 
-// created sets the status of a successful response to 201.
-func created(o *huma.Operation) { o.DefaultStatus = http.StatusCreated }
+// withStatusCreated sets the status of a successful response to 201.
+func withStatusCreated(o *huma.Operation) { o.DefaultStatus = http.StatusCreated }
 
 // problem converts an error to a response.
 func (a *api) problem(doing string, err error) error {

@@ -15,7 +15,7 @@ func (a *api) addBlueprints() {
 		Body    Blueprint
 		RawBody []byte
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/blueprints", "create-blueprint", "Create a blueprint", Admin, created),
+	huma.Register(a.huma, route(http.MethodPost, "/blueprints", "create-blueprint", "Create a blueprint", Admin, withStatusCreated),
 		func(ctx context.Context, in *createInput) (*blueprintOutput, error) {
 			b, err := ParseBlueprint(in.RawBody)
 			if err != nil {
@@ -90,7 +90,7 @@ func (a *api) addTokens() {
 			Text string `json:"token" doc:"The token. It is not stored and cannot be read again."`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/tokens", "create-token", "Create a token", Admin, created),
+	huma.Register(a.huma, route(http.MethodPost, "/tokens", "create-token", "Create a token", Admin, withStatusCreated),
 		func(ctx context.Context, in *newTokenInput) (*newTokenOutput, error) {
 			out := &newTokenOutput{}
 			var err error

@@ -114,7 +114,7 @@ func (a *api) addRunner() {
 	huma.Register(a.huma, route(http.MethodGet, "/runner/runs/{id}/journal", "read-journal", "Read the journal, the input and the waits of a run", RunnerRole),
 		func(ctx context.Context, in *journalInput) (*journalOutput, error) {
 			out := &journalOutput{}
-			r, err := a.held(ctx, runnerPlace{in.Runner, agent.RunID(in.ID)}, 0)
+			r, err := a.findHeld(ctx, runnerPlace{in.Runner, agent.RunID(in.ID)}, 0)
 			if err == nil {
 				out.Body.Input, err = a.c.store.Input(ctx, r.ID)
 			}
@@ -147,7 +147,7 @@ func (a *api) addRunner() {
 	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/renew", "renew-lease", "Keep a run, and receive its signals", RunnerRole),
 		func(ctx context.Context, in *runnerRequest[renewBody]) (*renewOutput, error) {
 			out := &renewOutput{}
-			r, err := a.held(ctx, in.place(), in.Body.Epoch)
+			r, err := a.findHeld(ctx, in.place(), in.Body.Epoch)
 			if err == nil {
 				var l durable.Lease
 				l, err = a.c.store.Renew(ctx, r.Lease(), seconds(int64(in.Body.LeaseSeconds)))
@@ -165,7 +165,7 @@ func (a *api) addRunner() {
 	}
 	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/release", "release-run", "Give a run back", RunnerRole),
 		func(ctx context.Context, in *runnerRequest[releaseBody]) (*struct{}, error) {
-			r, err := a.held(ctx, in.place(), in.Body.Epoch)
+			r, err := a.findHeld(ctx, in.place(), in.Body.Epoch)
 			if err == nil {
 				err = a.c.store.Release(ctx, r.Lease(), seconds(int64(in.Body.DelaySeconds)))
 			}
@@ -225,7 +225,7 @@ func (a *api) addReports() {
 			for _, e := range in.Body.Events {
 				c.Events = append(c.Events, durable.Event{At: e.Time, Name: e.Type, Data: e.Data})
 			}
-			r, err := a.held(ctx, in.place(), in.Body.Epoch)
+			r, err := a.findHeld(ctx, in.place(), in.Body.Epoch)
 			if err == nil {
 				err = a.c.store.Commit(ctx, r.Lease(), c)
 			}
@@ -262,9 +262,9 @@ func (a *api) report(ctx context.Context, in runnerPlace, epoch int64, commit fu
 	return a.c.store.Commit(ctx, l, commit(&b.Blueprint))
 }
 
-// held returns a run that the runner has. Zero means the newest epoch.
-func (a *api) held(ctx context.Context, in runnerPlace, epoch int64) (durable.Run, error) {
-	r, err := a.c.run(ctx, in.run)
+// findHeld returns a run that the runner has. Zero means the newest epoch.
+func (a *api) findHeld(ctx context.Context, in runnerPlace, epoch int64) (durable.Run, error) {
+	r, err := a.c.findRun(ctx, in.run)
 	if err == nil && (r.Owner != ownerOf(ctx, in.runner) || epoch != 0 && r.Epoch != epoch) {
 		err = durable.ErrStale
 	}
@@ -274,7 +274,7 @@ func (a *api) held(ctx context.Context, in runnerPlace, epoch int64) (durable.Ru
 // commit writes to the journal of a run. A repetition of the last commit succeeds and changes nothing.
 func (a *api) commit(ctx context.Context, in runnerPlace, j JournalCommit) error {
 	l := durable.Lease{Run: in.run, Owner: ownerOf(ctx, in.runner), Epoch: j.Epoch}
-	r, err := a.c.run(ctx, l.Run)
+	r, err := a.c.findRun(ctx, l.Run)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (a *api) addRuns() {
 			Status    Status          `json:"status"`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/runs", "submit-run", "Submit a run of a blueprint", Operator, created),
+	huma.Register(a.huma, route(http.MethodPost, "/runs", "submit-run", "Submit a run of a blueprint", Operator, withStatusCreated),
 		func(ctx context.Context, in *submitInput) (*submitOutput, error) {
 			if in.Body.IdempotencyKey == "" {
 				in.Body.IdempotencyKey = in.Key
@@ -108,7 +108,7 @@ func (a *api) addRuns() {
 		func(ctx context.Context, in *eventsInput) (*runEventsOutput, error) {
 			out := &runEventsOutput{}
 			out.Body.Events = []EventView{}
-			if _, err := a.c.run(ctx, agent.RunID(in.ID)); err != nil {
+			if _, err := a.c.findRun(ctx, agent.RunID(in.ID)); err != nil {
 				return nil, a.problem("reading events", err)
 			}
 			events, err := a.c.store.Events(ctx, agent.RunID(in.ID), in.After, in.Limit)
@@ -137,7 +137,7 @@ func eventView(e durable.Event) EventView {
 
 // Stop stops a run.
 func (c *Coordinator) Stop(ctx context.Context, id agent.RunID, reason, by string) error {
-	r, err := c.run(ctx, id)
+	r, err := c.findRun(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -195,7 +195,7 @@ func (b *Blueprint) Definition() (registry.Definition, []FieldError) {
 	return d, m
 }
 
-// Schema returns the schema of the parameters.
+// schema returns the schema of the parameters.
 func (b *Blueprint) schema() string {
 	switch {
 	case !empty(b.ParametersSchema):

@@ -214,12 +214,12 @@ func TestRefused(t *testing.T) {
 	b.create(validator, report, `{"name": "a", "type": "procedural", "command": {"argv": ["true"]}}`)
 	for text, want := range map[string]string{
 		`{"name": "x"}`: "type:",
-		`{"name": "x", "type": "procedural", "colour": 1}`:                                                                               "not known",
-		`{"name": "x", "type": "procedural", "command": {"argv": []}}`:                                                                   "argv",
-		`{"name": "x", "type": "procedural", "hooks": {"on_run_begin": {"type": "agent"}}}`:                                              "on_run_begin",
-		`{"name": "x", "type": "procedural", "hooks": {"on_run_start": {"type": "agent", "agent_name": "nobody", "on_error": "block"}}}`: "create it first",
-		`{"name": "x", "type": "procedural", "hooks": {"on_run_start": {"type": "agent", "agent_name": "x", "on_error": "block"}}}`:      "its own hook",
-		`{"name": "x", "type": "procedural", "hooks": {"on_run_start": {"type": "agent", "agent_name": "a", "on_error": "explode"}}}`:    "explode",
+		`{"name": "x", "type": "procedural", "colour": 1}`:                                                                                "not known",
+		`{"name": "x", "type": "procedural", "command": {"argv": []}}`:                                                                    "argv",
+		`{"name": "x", "type": "procedural", "hooks": {"on_run_begin": {"type": "agent"}}}`:                                               "on_run_begin",
+		`{"name": "x", "type": "procedural", "hooks": {"on_run_start": {"type": "agent", "agent_name": "unknown", "on_error": "block"}}}`: "create it first",
+		`{"name": "x", "type": "procedural", "hooks": {"on_run_start": {"type": "agent", "agent_name": "x", "on_error": "block"}}}`:       "its own hook",
+		`{"name": "x", "type": "procedural", "hooks": {"on_run_start": {"type": "agent", "agent_name": "a", "on_error": "explode"}}}`:     "explode",
 	} {
 		p, err := coordinator.ParseBlueprint([]byte(text))
 		if err == nil {
@@ -236,8 +236,8 @@ func TestRefused(t *testing.T) {
 		require.Error(t, err)
 		assert.Contains(t, err.Error(), want)
 	}
-	_, err = b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "nobody"}, "ann")
-	require.ErrorContains(t, err, "nobody")
+	_, err = b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "unknown"}, "ann")
+	require.ErrorContains(t, err, "unknown")
 }
 
 // CO-20, CO-29: hooks that would start each other without end are refused when the second one is stored; absent members of an update

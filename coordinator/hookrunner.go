@@ -119,7 +119,7 @@ const maxHookEvents = 10_000
 func (o *occasion) compile(ctx context.Context) error {
 	host := o.c.host
 	host.Agents, host.Parks = starter{o}, true
-	rules, err := o.c.rules(&o.blueprint.Blueprint, host, o.checkParameters)
+	rules, err := o.c.rules(&o.blueprint.Blueprint, host, o.checkChanges)
 	if err != nil {
 		return fmt.Errorf("the hooks of blueprint %q: %w", o.blueprint.Name, err)
 	}
@@ -314,9 +314,9 @@ func (c *Coordinator) cancelHookRuns(ctx context.Context, waits []durable.Wait) 
 	return errors.Join(wrong...)
 }
 
-// checkParameters returns an action whose changed parameters are checked: if the blueprint does not accept them, the hook has
+// checkChanges returns an action whose changed parameters are checked: if the blueprint does not accept them, the hook has
 // failed.
-func (o *occasion) checkParameters(r policy.Rule, a action.Action) action.Action {
+func (o *occasion) checkChanges(r policy.Rule, a action.Action) action.Action {
 	if r.Point != hooks.RunStart {
 		return a
 	}
@@ -350,10 +350,10 @@ var _ action.AgentStarter = starter{}
 
 // StartAgent starts a run, and returns its result if a rule awaits it.
 func (s starter) StartAgent(ctx context.Context, start action.AgentStart) mo.Result[string] {
-	return mo.TupleToResult(s.run(ctx, start))
+	return mo.TupleToResult(s.startRun(ctx, start))
 }
 
-func (s starter) run(ctx context.Context, start action.AgentStart) (string, error) {
+func (s starter) startRun(ctx context.Context, start action.AgentStart) (string, error) {
 	o, key := s.o, start.Request.IdempotencyKey
 	place, awaited := parking.From(ctx).(*firing.Place)
 	if awaited {

@@ -35,7 +35,7 @@ func (a *api) addStream() {
 	o := route(http.MethodGet, "/runs/{id}/stream", "stream-events", "Stream the events of a run until it and its hooks have ended (server-sent events)", Viewer)
 	o.Responses = map[string]*huma.Response{"200": {Description: "Events", Content: map[string]*huma.MediaType{"text/event-stream": {}}}}
 	huma.Register(a.huma, o, func(ctx context.Context, in *input) (*huma.StreamResponse, error) {
-		r, err := a.c.run(ctx, agent.RunID(in.ID))
+		r, err := a.c.findRun(ctx, agent.RunID(in.ID))
 		if err != nil {
 			return nil, a.problem("streaming events", err)
 		}

@@ -93,7 +93,7 @@ func viewOf(r durable.Run) Run {
 
 // Run returns everything about a run. It returns durable.ErrNotFound for one that was not submitted through a coordinator.
 func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (RunDetail, error) {
-	r, err := c.run(ctx, id)
+	r, err := c.findRun(ctx, id)
 	if err != nil {
 		return RunDetail{}, err
 	}
@@ -160,8 +160,8 @@ func (c *Coordinator) addResult(ctx context.Context, d *RunDetail, r durable.Run
 	return nil
 }
 
-// run returns a run that was submitted through a coordinator.
-func (c *Coordinator) run(ctx context.Context, id agent.RunID) (durable.Run, error) {
+// findRun returns a run that was submitted through a coordinator.
+func (c *Coordinator) findRun(ctx context.Context, id agent.RunID) (durable.Run, error) {
 	r, err := c.store.Run(ctx, id)
 	if err == nil && !isOurs(r) {
 		err = durable.ErrNotFound

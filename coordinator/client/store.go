@@ -139,7 +139,7 @@ func (s *Store) Changes(ctx context.Context) <-chan struct{} {
 		defer stop()
 		for first && ctx.Err() == nil {
 			if _, err := s.poll(ctx, nil, nil, s.options.Lease, 0); err != nil {
-				pause(ctx, time.Second)
+				waitFor(ctx, time.Second)
 			}
 		}
 		<-ctx.Done()
@@ -151,7 +151,8 @@ func (s *Store) Changes(ctx context.Context) <-chan struct{} {
 	return out
 }
 
-func pause(ctx context.Context, d time.Duration) {
+// waitFor waits until a time has passed or ctx is done.
+func waitFor(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -10,7 +10,7 @@ import (
 
 // The coordinator does what follows for all runners: it reconciles its store and delivers runs.
 
-// Reconcile does nothing.
+// Reconcile reports that there is nothing to do.
 func (*Store) Reconcile(context.Context) (durable.Reconciled, error) {
 	return durable.Reconciled{Done: true}, nil
 }
@@ -18,7 +18,7 @@ func (*Store) Reconcile(context.Context) (durable.Reconciled, error) {
 // Queues returns none.
 func (*Store) Queues(context.Context) ([]durable.Needs, error) { return nil, nil }
 
-// RecordPoll does nothing.
+// RecordPoll returns nil: the coordinator records that it is asked.
 func (*Store) RecordPoll(context.Context, ...durable.Key) error { return nil }
 
 // QueueServices returns none.
@@ -29,7 +29,7 @@ func (*Store) QueueServices(context.Context, ...durable.Key) (map[durable.Key]du
 // Owed returns none.
 func (*Store) Owed(context.Context, time.Duration, int) ([]durable.Offer, error) { return nil, nil }
 
-// RecordOffers does nothing.
+// RecordOffers returns nil.
 func (*Store) RecordOffers(context.Context, ...durable.OfferID) error { return nil }
 
 // OpenWaits returns none.

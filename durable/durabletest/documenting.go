@@ -34,8 +34,8 @@ func readDocument(t *testing.T, s durable.Store, name string, version int64) dur
 	return d
 }
 
-// listDocuments returns the names and the versions of documents.
-func listDocuments(t *testing.T, s durable.Store, kind, after string, limit int) []string {
+// namesOfDocuments returns the names and the versions of documents.
+func namesOfDocuments(t *testing.T, s durable.Store, kind, after string, limit int) []string {
 	t.Helper()
 	all, err := s.ListDocuments(t.Context(), kind, after, limit)
 	require.NoError(t, err, "list documents")
@@ -63,7 +63,7 @@ var documenting = map[string]part{
 			d := readDocument(t, s, "d", n+1)
 			assert.Equal(t, []any{n + 1, "ann", fmt.Sprintf("d after %d", n)}, []any{d.Version, d.By, string(d.Data)})
 		}
-		assert.Equal(t, []string{"d 3"}, listDocuments(t, s, "blueprint", "", 10))
+		assert.Equal(t, []string{"d 3"}, namesOfDocuments(t, s, "blueprint", "", 10))
 		for _, version := range []int64{-1, 4, 1 << 40} {
 			require.ErrorIs(t, second(s.Document(t.Context(), "blueprint", "d", version)), durable.ErrNotFound, version)
 		}
@@ -76,7 +76,7 @@ var documenting = map[string]part{
 		for _, version := range []int64{-1, 0, 1, 3} {
 			require.ErrorIs(t, second(s.PutDocument(t.Context(), newDocument("d", version))), durable.ErrConflict, version)
 		}
-		assert.Equal(t, []string{"d 2"}, listDocuments(t, s, "blueprint", "", 10))
+		assert.Equal(t, []string{"d 2"}, namesOfDocuments(t, s, "blueprint", "", 10))
 		assert.Equal(t, "d after 1", string(readDocument(t, s, "d", 0).Data))
 	},
 	"kinds are apart": func(t *testing.T, s durable.Store) {
@@ -89,7 +89,7 @@ var documenting = map[string]part{
 		require.NoError(t, err)
 		assert.Equal(t, "other", string(d.Data))
 		require.NoError(t, s.DeleteDocument(t.Context(), "other", "d"))
-		assert.Equal(t, []string{"d 1"}, listDocuments(t, s, "blueprint", "", 10))
+		assert.Equal(t, []string{"d 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
 	},
 	"lists": func(t *testing.T, s durable.Store) {
 		names := []string{"\x00", "B", `\x41`, "a", "a b", "a\xff", "it's", "é", "\xff"}
@@ -108,13 +108,13 @@ var documenting = map[string]part{
 			}
 			want = append(want, name+version)
 		}
-		assert.Equal(t, want, listDocuments(t, s, "blueprint", "", 100))
+		assert.Equal(t, want, namesOfDocuments(t, s, "blueprint", "", 100))
 		for i, name := range names {
-			assert.Equal(t, want[i+1:min(i+3, len(want))], listDocuments(t, s, "blueprint", name, 2), "after %q", name)
+			assert.Equal(t, want[i+1:min(i+3, len(want))], namesOfDocuments(t, s, "blueprint", name, 2), "after %q", name)
 		}
-		assert.Equal(t, want[6:7], listDocuments(t, s, "blueprint", "b", 1), "after a name that does not exist")
-		assert.Empty(t, listDocuments(t, s, "blueprint", "", 0))
-		assert.Empty(t, listDocuments(t, s, "unknown", "", 10))
+		assert.Equal(t, want[6:7], namesOfDocuments(t, s, "blueprint", "b", 1), "after a name that does not exist")
+		assert.Empty(t, namesOfDocuments(t, s, "blueprint", "", 0))
+		assert.Empty(t, namesOfDocuments(t, s, "unknown", "", 10))
 		all, err := s.ListDocuments(t.Context(), "blueprint", `\x41`, 1)
 		require.NoError(t, err)
 		assert.Equal(t, []durable.Document{readDocument(t, s, "a", 2)}, all)
@@ -126,7 +126,7 @@ var documenting = map[string]part{
 		before := readDocument(t, s, "d", 2)
 		require.NoError(t, s.DeleteDocument(t.Context(), "blueprint", "d"))
 		require.ErrorIs(t, second(s.Document(t.Context(), "blueprint", "d", 0)), durable.ErrNotFound)
-		assert.Equal(t, []string{"c 1"}, listDocuments(t, s, "blueprint", "", 10))
+		assert.Equal(t, []string{"c 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
 		require.ErrorIs(t, s.DeleteDocument(t.Context(), "blueprint", "d"), durable.ErrNotFound)
 		assert.Equal(t, before, readDocument(t, s, "d", 2), "its versions remain")
 		assert.Equal(t, "d after 0", string(readDocument(t, s, "d", 1).Data))
@@ -143,7 +143,7 @@ var documenting = map[string]part{
 		assert.Equal(t, d, readDocument(t, s, "d", 3))
 		assert.Equal(t, "d after 1", string(readDocument(t, s, "d", 2).Data))
 		require.NoError(t, second(s.PutDocument(t.Context(), newDocument("d", 3))))
-		assert.Equal(t, []string{"d 4"}, listDocuments(t, s, "blueprint", "", 10))
+		assert.Equal(t, []string{"d 4"}, namesOfDocuments(t, s, "blueprint", "", 10))
 	},
 	"data is any bytes": func(t *testing.T, s durable.Store) {
 		for i, data := range [][]byte{{0}, []byte("\x00text\xff"), bytes.Repeat([]byte("grapnel\x00"), 1<<17), nil} {
@@ -165,13 +165,13 @@ var documenting = map[string]part{
 		} {
 			require.Error(t, second(s.PutDocument(t.Context(), d)), name)
 		}
-		assert.Empty(t, listDocuments(t, s, "k", "", 10))
+		assert.Empty(t, namesOfDocuments(t, s, "k", "", 10))
 		require.ErrorIs(t, second(s.Document(t.Context(), "", "", 0)), durable.ErrNotFound)
 	},
 	"Prune keeps them": func(t *testing.T, s durable.Store) {
 		putDocuments(t, s, "d")
 		require.NoError(t, second(s.Prune(t.Context(), later())))
-		assert.Equal(t, []string{"d 1"}, listDocuments(t, s, "blueprint", "", 10))
+		assert.Equal(t, []string{"d 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
 	},
 }
 
@@ -190,5 +190,5 @@ func oneChanges(t *testing.T, handles ...durable.Store) {
 	race(t, durable.ErrConflict, func(i int) error {
 		return second(handles[i%len(handles)].PutDocument(t.Context(), newDocument("d", 0)))
 	})
-	assert.Equal(t, []string{"d 6"}, listDocuments(t, handles[0], "blueprint", "", 10))
+	assert.Equal(t, []string{"d 6"}, namesOfDocuments(t, handles[0], "blueprint", "", 10))
 }
