@@ -96,6 +96,8 @@ var layers = map[string]layer{
 
 	// The place where the gates of pipelines wait.
 	"internal/parking": {Ours: []string{"agent"}},
+	// What engines need to fire the points around their runs.
+	"internal/firing": {Ours: []string{"agent", "durable", "hooks", "internal/parking", "internal/strictjson"}},
 
 	// The seams. They do not import each other.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
@@ -206,8 +208,13 @@ var layers = map[string]layer{
 	// Declared hooks: files with rules.
 	"pipeline": {Ours: []string{
 		"action", "agent", "durable", "durable/command", "hooks", "policy", "toolexec",
-		"internal/parking", "internal/process", "internal/strictjson", "internal/yamlfile",
+		"internal/firing", "internal/parking", "internal/process", "internal/strictjson", "internal/yamlfile",
 	}, Modules: values},
+	"coordinator": {Ours: []string{
+		"action", "agent", "durable", "durable/command", "hooks", "policy", "registry", "toolexec",
+		"internal/firing", "internal/parking", "internal/strictjson", "internal/yamlfile",
+	}, Modules: append(values, "github.com/danielgtaylor/huma/v2")},
+	"coordinator/client": {Ours: []string{"agent", "coordinator", "durable"}},
 	"policy": {
 		Ours: []string{
 			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance",

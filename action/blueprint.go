@@ -1,10 +1,14 @@
 package action
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
@@ -18,6 +22,51 @@ type BlueprintRun struct {
 	RunID      string          `json:"run_id,omitempty"`
 	ResultText string          `json:"result_text,omitempty"`
 	ResultData json.RawMessage `json:"result_data,omitempty"`
+}
+
+// encodeForAction returns what an action receives: the JSON form of the request, or what is about the run.
+func (r *Request) encodeForAction() ([]byte, error) {
+	if !r.OfRun || r.AgentName == "" {
+		return r.json()
+	}
+	parameters := json.RawMessage(cmp.Or(string(r.Parameters), "{}"))
+	var form any = struct {
+		Parameters json.RawMessage `json:"parameters"`
+		AgentName  string          `json:"agent_name"`
+		SessionID  string          `json:"session_id"`
+		RunID      string          `json:"run_id"`
+	}{parameters, r.AgentName, r.SessionID, r.RunID}
+	if r.Point != hooks.RunStart {
+		form = struct {
+			Parameters json.RawMessage `json:"parameters"`
+			ResultText *string         `json:"result_text"`
+			ResultData json.RawMessage `json:"result_data"`
+			Status     string          `json:"status"`
+			Error      *string         `json:"error"`
+			SessionID  string          `json:"session_id"`
+			RunID      string          `json:"run_id"`
+			AgentName  string          `json:"agent_name"`
+		}{
+			parameters, lo.EmptyableToPtr(r.ResultText), r.ResultData, endOfRun(r.Status), lo.EmptyableToPtr(r.Error),
+			r.SessionID, r.RunID, r.AgentName,
+		}
+	}
+	text, err := strictjson.Marshal(form)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+	return []byte(text), nil
+}
+
+// endOfRun returns the end of a run as hooks of a blueprint expect it: completed, failed or stopped.
+func endOfRun(s agent.Status) string {
+	switch s {
+	case agent.StatusDone:
+		return "completed"
+	case agent.StatusStopped, agent.StatusInterrupted, agent.StatusCancelled:
+		return "stopped"
+	}
+	return "failed"
 }
 
 // blueprintDecision reads a decision at RunStart in the format of hooks made for that point alone: {"action": "continue",

@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -37,6 +38,9 @@ func callWithin[T any](ctx context.Context, kind string, limit time.Duration, f 
 		case ctx.Err() != nil:
 			return none, contextError(ctx, kind) // a result after the time limit is ignored
 		case err != nil:
+			if own, ok := errors.AsType[*Error](err); ok { // such as the time limit of a run that waits in a store
+				return none, own
+			}
 			return none, &Error{Type: kind, Fault: FaultExit, Err: err}
 		}
 		return v, nil

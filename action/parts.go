@@ -150,8 +150,10 @@ func factParts() []requestPart {
 				Parameters: about.Parameters, AgentName: r.Run.Agent, SessionID: string(r.Run.Session), RunID: string(r.Run.ID),
 				ResultText: about.ResultText, ResultData: about.ResultData,
 			}
-			r.Status = about.Status
-		}, "parameters", "agent_name", "session_id", "run_id", "result_text", "result_data", "status"),
+			if r.Status = about.Status; about.Err != nil {
+				r.Error = about.Err.Error()
+			}
+		}, "parameters", "agent_name", "session_id", "run_id", "result_text", "result_data", "status", "error"),
 	}
 }
 

@@ -47,7 +47,7 @@ func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 		return outcome{}, contextError(ctx, p.kind)
 	}
 	deadline, _ := ctx.Deadline()
-	stdin, err := r.until(deadline).json()
+	stdin, err := r.until(deadline).encodeForAction()
 	if err != nil {
 		return outcome{}, &Error{p.kind, FaultSetup, err}
 	}

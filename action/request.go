@@ -96,6 +96,9 @@ type Request struct {
 	// Edition distinguishes versions of a hook with the same name, for example by the hash of its policy. A recorded
 	// answer is used only for the same edition. It is not part of the JSON form.
 	Edition string `json:"-"`
+	// OfRun says that actions receive what is about a coordinator's run and nothing else, as hooks of a blueprint expect it: see
+	// BlueprintRun. It has an effect only at the points of a coordinator's run, and is not part of the JSON form.
+	OfRun bool `json:"-"`
 	// OnTimeout and OnFailure are the verdicts about a call whose gate waits in the store of the run, as the text of an
 	// agent.ApprovalVerdict: when no answer comes in time, unless the gate says that itself, and when the gate fails. Empty
 	// means reject_and_continue. They are not part of the JSON form.

@@ -31,7 +31,7 @@ func fillValue(v any, value func(name string) (string, bool)) any {
 // fillJSON returns v as JSON, with the values of r in its strings. For nil it returns the request itself.
 func (r *Request) fillJSON(v any) (json.RawMessage, error) {
 	if v == nil {
-		return r.json()
+		return r.encodeForAction()
 	}
 	plain, err := plainJSON(v)
 	if err != nil {

@@ -72,6 +72,9 @@
 //	job, err := durable.AgentJob("clerk", agent.NewState(), agent.UserText("go"))
 //	runs, err := store.Submit(ctx, job)
 //
+// A run may have phases, each with a runner of its own, before the runner of its kind executes it: see [Pass]. A run may start
+// after another one has ended: see [Job]. [Documents] are stored beside the runs.
+//
 // A [Scheduler] brings ready runs to workers: [NewEmbedded] finds them in the store. Whatever a
 // scheduler delivers, the lease decides which worker executes a run. A [Signal] pauses, resumes or
 // cancels a run, or adds context to its conversation.

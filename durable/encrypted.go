@@ -47,9 +47,12 @@ type DecryptError struct {
 
 func (e *DecryptError) Error() string { return fmt.Sprintf("decrypting %s: %s", e.Of, e.Why) }
 
-// Encrypt returns a store that encrypts inputs, results, added context, and the data of entries, events, waits, answers
-// and waivers with AES-256-GCM before s stores it. Each is bound to its run and its place there, so that a changed or moved item is detected;
-// the loss of the end of a journal is not. Everything that the store must search stays unencrypted: ids,
+// Encrypt returns a store that encrypts inputs, results, added context, and the data of entries, events, waits, answers,
+// waivers and documents with AES-256-GCM before s stores it. Each is bound to its run and its place there, so that a changed or
+// moved item is detected; the loss of the end of a journal is not, nor is an input that an earlier input of the same run has
+// replaced. A document is bound to its kind, its name, who stored it, and the version that it replaced: data that was moved
+// to another document or version is detected, except among versions that replaced none, which are the first and each first
+// one after a deletion; a lost version is not detected. Everything that the store must search stays unencrypted: ids,
 // statuses and reasons, kinds and keys of entries, names of tools, hashes, times; the length of the data
 // is visible, too. Each item grows by forty bytes. The same data at the same place encrypts to the same
 // bytes, so that a store call can be repeated.
@@ -237,6 +240,9 @@ func (x encrypted) Commit(ctx context.Context, l Lease, c Commit) (err error) {
 	if c.Update.Result != nil {
 		c.Update.Result = x.sealData(c.Update.Result, runSpot(l.Run, "result"))
 	}
+	if p := c.Update.Pass; p != nil && p.Input != nil {
+		c.Update.Pass = &Pass{Phase: p.Phase, Input: x.sealData(p.Input, runSpot(l.Run, "input"))}
+	}
 	if c.Jobs, err = x.sealJobs(c.Jobs); err != nil {
 		return err
 	}
@@ -289,19 +295,27 @@ func (x encrypted) Begin(ctx context.Context, j Job, owner string, ttl time.Dura
 // Input implements Store.
 func (x encrypted) Input(ctx context.Context, id agent.RunID) ([]byte, error) {
 	data, err := x.Store.Input(ctx, id)
-	if err != nil || len(data) == 0 {
-		return data, err
-	}
-	return x.decrypt(data, runSpot(id, "input"))
+	return x.decryptPayload(data, err, runSpot(id, "input"))
+}
+
+// SubmittedInput implements Store.
+func (x encrypted) SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error) {
+	data, err := x.Store.SubmittedInput(ctx, id)
+	return x.decryptPayload(data, err, runSpot(id, "input"))
 }
 
 // Result implements Store.
 func (x encrypted) Result(ctx context.Context, id agent.RunID) ([]byte, error) {
 	data, err := x.Store.Result(ctx, id)
+	return x.decryptPayload(data, err, runSpot(id, "result"))
+}
+
+// decryptPayload decrypts data that may be missing.
+func (x encrypted) decryptPayload(data []byte, err error, p spot) ([]byte, error) {
 	if err != nil || len(data) == 0 {
 		return data, err
 	}
-	return x.decrypt(data, runSpot(id, "result"))
+	return x.decrypt(data, p)
 }
 
 // Events implements Store.

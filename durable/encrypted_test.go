@@ -313,12 +313,13 @@ func TestPlainDataIsNotWrittenBesideEncryptedData(t *testing.T) {
 	require.NoError(t, err)
 	plain := durable.RequirePlain(inner)
 	for name, err := range map[string]error{
-		"submit":  second(plain.Submit(t.Context(), durable.Job{})),
-		"begin":   second(plain.Begin(t.Context(), durable.Job{}, "one", time.Hour)),
-		"commit":  plain.Commit(t.Context(), lease, durable.Commit{Entries: []durable.Entry{{Seq: 1}}}),
-		"context": plain.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalContext, Text: "open"}),
-		"answer":  plain.Answer(t.Context(), "r", durable.Answer{}),
-		"waiver":  plain.AddWaiver(t.Context(), durable.Waiver{ID: "w"}),
+		"submit":   second(plain.Submit(t.Context(), durable.Job{})),
+		"begin":    second(plain.Begin(t.Context(), durable.Job{}, "one", time.Hour)),
+		"commit":   plain.Commit(t.Context(), lease, durable.Commit{Entries: []durable.Entry{{Seq: 1}}}),
+		"context":  plain.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalContext, Text: "open"}),
+		"answer":   plain.Answer(t.Context(), "r", durable.Answer{}),
+		"waiver":   plain.AddWaiver(t.Context(), durable.Waiver{ID: "w"}),
+		"document": second(plain.PutDocument(t.Context(), durable.Document{Kind: "k", Name: "d"})),
 	} {
 		refused, ok := errors.AsType[*durable.DecryptError](err)
 		if assert.True(t, ok, "%s: %v", name, err) {

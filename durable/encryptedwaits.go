@@ -55,12 +55,15 @@ func (x encrypted) decryptWait(w Wait) (Wait, error) {
 		errs = append(errs, err)
 		return plain
 	}
-	w.Data = open(w.Data, waitSpot(w.Run, w))
+	byStore := func(data []byte) bool { return w.IsAfter() && len(data) == 0 } // the store has no key
+	if !byStore(w.Data) {
+		w.Data = open(w.Data, waitSpot(w.Run, w))
+	}
 	w.Partial = slices.Clone(w.Partial)
 	for i, a := range w.Partial {
 		w.Partial[i].Data = open(a.Data, answerSpot(w.Run, a))
 	}
-	if w.Answer != nil {
+	if w.Answer != nil && !byStore(w.Answer.Data) {
 		a := *w.Answer
 		a.Data = open(a.Data, answerSpot(w.Run, a))
 		w.Answer = &a

@@ -19,6 +19,10 @@ func (c Commit) Fingerprint(l Lease) []byte {
 	p.number(int64(len(u.Waits)), int64(len(c.Entries)), int64(len(c.Events)), int64(len(c.Jobs)))
 	p.strings(string(l.Run), string(u.Status), string(u.Reason))
 	p.bytes(u.Result)
+	pass := lo.FromPtr(u.Pass)
+	p.number(lo.Ternary[int64](u.Pass == nil, 1, 0), lo.Ternary[int64](pass.Input == nil, 1, 0))
+	p.strings(string(pass.Phase))
+	p.bytes(pass.Input)
 	for _, w := range u.Waits {
 		p.wait(w)
 	}
@@ -91,7 +95,7 @@ func (p printer) recordedAnswer(a Answer) {
 
 func (p printer) job(j Job) {
 	p.strings(string(j.ID), string(j.Kind), j.Name, j.Version, string(j.Session), string(j.Parent), string(j.Root), j.IdempotencyKey, j.By,
-		mapText(j.Demands), mapText(j.Labels))
+		string(j.Phase), string(j.After), mapText(j.Demands), mapText(j.Labels))
 	p.bytes(j.Input)
 	p.number(int64(j.Priority))
 	p.time(j.NotBefore, j.StartBy, j.Deadline)

@@ -74,7 +74,27 @@ type Job struct {
 	// IdempotencyKey identifies the job among all jobs of the store. Submitting a second job with the
 	// key returns the run of the first. Empty means that every job is new.
 	IdempotencyKey string
+	// Phase, unless empty, is the kind of the Runner that has the run before a Runner of its Kind executes it: see Pass. A
+	// worker needs only a Runner of that kind for it: Name and Demands count later.
+	Phase Kind
+	// After, unless empty, is the run that must end before this one can start: until then, this run waits for it, with the
+	// wait that AfterWait returns. It must exist or be submitted earlier in the same call; otherwise the store returns
+	// ErrNotFound. If it has ended, the run need not wait. When it ends, the store answers the wait. If it is deleted before
+	// it has ended, this run waits until the wait is answered or the run is cancelled. A job with an After cannot have a
+	// NotBefore, and cannot be leased at once (Begin).
+	After agent.RunID
 }
+
+// afterID is the ID and the hash of the wait of a run that starts after another.
+const afterID = "after"
+
+// AfterWait returns the wait with which a store stores the run of a job that starts after another run; asked is the time.
+func AfterWait(id, after agent.RunID, asked time.Time) Wait {
+	return Wait{Run: id, ID: afterID, Kind: WaitChild, Hash: afterID, Asked: asked, Child: after}
+}
+
+// IsAfter reports whether a store has stored the wait for a job with an After: see AfterWait.
+func (w Wait) IsAfter() bool { return w.ID == afterID && w.Hash == afterID && w.Kind == WaitChild }
 
 // maxLabel is the maximum length of a label name, a label value, a definition name and a version, in bytes.
 const maxLabel = 256
@@ -103,6 +123,9 @@ func (j Job) Prepare() (Job, error) {
 	case err != nil:
 	case len(j.Name) > maxLabel || len(j.Version) > maxLabel || len(j.IdempotencyKey) > maxLabel || len(j.By) > maxLabel:
 		err = fmt.Errorf("a name, a version, an idempotency key and a submitter have at most %d bytes", maxLabel)
+	case j.After != "" && !j.NotBefore.IsZero():
+		err = fmt.Errorf("the job must start after run %q and not before %s: use either After or NotBefore",
+			j.After, j.NotBefore.UTC().Format(time.RFC3339))
 	case !j.StartBy.IsZero() && j.StartBy.Before(j.NotBefore):
 		err = fmt.Errorf("the job must start by %s, but not before %s", j.StartBy.UTC().Format(time.RFC3339), j.NotBefore.UTC().Format(time.RFC3339))
 	}
@@ -110,6 +133,16 @@ func (j Job) Prepare() (Job, error) {
 		return j, fmt.Errorf("job %q of kind %s: %w", j.Name, j.Kind, err)
 	}
 	return j, nil
+}
+
+// PrepareToBegin returns what Prepare returns. It returns an error for a job that cannot be leased at once, too.
+func (j Job) PrepareToBegin() (Job, error) {
+	j, err := j.Prepare()
+	if err == nil && j.After != "" {
+		err = fmt.Errorf("job %q of kind %s: a run that is leased at once cannot start after run %q: submit the job, or leave After empty",
+			j.Name, j.Kind, j.After)
+	}
+	return j, err
 }
 
 func checkLabels(what string, labels map[string]string) error {
@@ -129,7 +162,14 @@ func (j Job) Needs() Needs {
 	if j.Kind == "" {
 		j.Kind = KindAgent
 	}
-	return Needs{Kind: j.Kind, Name: j.Name, Demands: j.Demands}
+	return needsOf(j.Phase, j.Kind, j.Name, j.Demands)
+}
+
+func needsOf(phase, kind Kind, name string, demands map[string]string) Needs {
+	if phase != "" {
+		return Needs{Kind: phase}
+	}
+	return Needs{Kind: kind, Name: name, Demands: demands}
 }
 
 // Needs are what a worker must offer to run a job: runs with equal needs are in one queue.

@@ -70,6 +70,14 @@ func (x plainStore) Answer(ctx context.Context, id agent.RunID, answers ...Answe
 	return x.Store.Answer(ctx, id, answers...)
 }
 
+// PutDocument implements Store.
+func (x plainStore) PutDocument(ctx context.Context, d Document) (Document, error) {
+	if err := x.refuse(ctx); err != nil {
+		return Document{}, err
+	}
+	return x.Store.PutDocument(ctx, d)
+}
+
 // AddWaiver implements Store.
 func (x plainStore) AddWaiver(ctx context.Context, w Waiver) error {
 	if err := x.refuse(ctx); err != nil {

@@ -34,6 +34,9 @@ var errNoAgent = errors.New("no agent: pass the agent that the run began with")
 // ErrPaused is returned when a run is paused.
 var ErrPaused = errors.New("the run is paused: resume it with a signal first")
 
+// errStartsLater is returned when a run has not started because it waits: see Job.After.
+var errStartsLater = errors.New("it has not started and waits for another run: resume it when that run has ended")
+
 // ErrNotBegun is returned when the journal of a run has no beginning.
 var ErrNotBegun = errors.New("the run was interrupted before its input was accepted: start it again")
 
@@ -140,6 +143,9 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 	if about.Paused && about.CancelReason == "" {
 		return fail(ErrPaused)
 	}
+	if about.Phase != "" {
+		return fail(fmt.Errorf("it is in phase %q: a worker with a runner of that kind must pass it on first", about.Phase))
+	}
 	entries, err := k.store.Entries(ctx, id, 0)
 	if err != nil {
 		return fail(err)
@@ -150,6 +156,9 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 		maps.DeleteFunc(c.done, func(name string, _ []byte) bool { return again(name) })
 	}
 	if errors.Is(err, ErrNotBegun) {
+		if about.Status == StatusWaiting && about.CancelReason == "" {
+			return fail(errStartsLater)
+		}
 		return k.start(ctx, a, about, c)
 	}
 	s := agent.Checkpoint(c.state).AcceptInput() // a journal holds only accepted input; older ones do not record that

@@ -9,9 +9,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Store keeps runs of every kind: their jobs, leases, journals, events, signals and waits, an audit log, and
-// one switch that denies every tool. The data of jobs, entries, events, signals, waits and waivers is opaque
-// to it.
+// Store keeps runs of every kind: their jobs, leases, journals, events, signals and waits, an audit log,
+// documents, and one switch that denies every tool. The data of jobs, entries, events, signals, waits, waivers
+// and documents is opaque to it.
 //
 // Every method is atomic: it takes effect completely or not at all. A reported success survives the
 // end of the process, and a crash of the machine if the store promises it. A Store must be safe for
@@ -28,6 +28,7 @@ type Store interface {
 	Waiting
 	Audits
 	Offers
+	Documents
 
 	// Changes returns a channel that receives a value soon after runs may have become ready or a signal
 	// was sent, by any process; it holds one value at most. It is closed when ctx is done
@@ -41,12 +42,14 @@ type Store interface {
 // Leases is the part of a Store that accepts jobs and grants the right to execute their runs.
 type Leases interface {
 	// Submit stores jobs as runs and returns the runs in the same order. Jobs with a NotBefore in the
-	// future are pending, others ready. For a job whose idempotency key is known it returns the run of
-	// the first job with that key, which may have any status. It returns ErrExists, and stores none of
-	// the jobs, when an ID is taken.
+	// future are pending, those with an After that has not ended wait for it, others are ready. For a job
+	// whose idempotency key is known it returns the run of the first job with that key, which may have any
+	// status. It returns ErrExists when an ID is taken and ErrNotFound for an unknown After; then it stores
+	// none of the jobs.
 	Submit(ctx context.Context, jobs ...Job) ([]Run, error)
 	// Begin stores a job as a running run and leases it to owner at once, whatever its demands and
-	// NotBefore are. It returns ErrExists when the ID or the idempotency key is taken.
+	// NotBefore are. It returns ErrExists when the ID or the idempotency key is taken. Stores call
+	// Job.PrepareToBegin first.
 	Begin(ctx context.Context, j Job, owner string, ttl time.Duration) (Lease, error)
 	// Acquire leases one run that has not ended; a ready or pending run becomes running. It returns a
 	// *HeldError for a run that another process holds, unless that lease has expired or take is TakeOver;
@@ -97,11 +100,12 @@ type Journal interface {
 	// Commit adds to the journal and the events of a leased run, updates its summary, and submits
 	// jobs, all or nothing. The Seqs of the entries must continue those of the journal; otherwise it
 	// returns a *SeqError. It returns ErrStale when the lease is not the newest; an expired lease is
-	// valid until another process takes the run or Reconcile frees it. A Commit that ended the run may be
-	// repeated: if all its values are equal, it changes nothing and succeeds. A store whose replies can be lost
+	// valid until another process takes the run or Reconcile frees it. A Commit that ended the run or passed it
+	// on may be repeated, until another Commit changes the run: if all its values are equal, it changes nothing
+	// and succeeds. A store whose replies can be lost
 	// also takes any other Commit for a repetition of the last one if all its values are equal and
 	// it has entries, events, or jobs with IDs: see Commit.Fingerprint. Callers that may repeat a Commit give its
-	// jobs IDs.
+	// jobs IDs. Stores call Commit.Check first.
 	Commit(ctx context.Context, l Lease, c Commit) error
 	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
@@ -127,7 +131,8 @@ type Commit struct {
 	// Update changes the summary of the run.
 	Update Update
 	// Jobs are submitted: children, and jobs that follow this run. Each must be valid and its ID free,
-	// or its idempotency key known; a known key submits nothing.
+	// or its idempotency key known; a known key submits nothing. They are submitted after Update: a job whose
+	// After is this run need not wait if the Commit ends the run.
 	Jobs []Job
 	// Records are added to the audit log: answers that people gave while the run executed. Each is of kind AuditAnswer, with an
 	// Answer, and about the run of the lease. At is the time of the answer, by the clock of the writer.
@@ -143,6 +148,8 @@ type Catalogue interface {
 	Run(ctx context.Context, id agent.RunID) (Run, error)
 	// List returns the runs that a filter selects, newest first.
 	List(ctx context.Context, f Filter) ([]Run, error)
+	// SubmittedInput returns the input that the job was submitted with: Journal.Input, unless a Pass has replaced it.
+	SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error)
 	// Result returns the data that the run ended with: see Update.Result. It is empty before the end.
 	Result(ctx context.Context, id agent.RunID) ([]byte, error)
 	// Events returns at most limit events of a run after the event with the given number, in order.
@@ -189,6 +196,8 @@ type Run struct {
 	// Name and Version are those of the job.
 	Name    string `json:"name,omitempty"`
 	Version string `json:"version,omitempty"`
+	// Phase, unless empty, is the kind of the Runner that has the run now, in place of Kind: see Pass.
+	Phase Kind `json:"phase,omitempty"`
 	// Parent is the run that started this one, and Root the topmost ancestor.
 	Parent agent.RunID `json:"parent,omitempty"`
 	Root   agent.RunID `json:"root,omitempty"`
@@ -206,7 +215,8 @@ type Run struct {
 	Labels         map[string]string `json:"labels,omitempty"`
 	Priority       int8              `json:"priority,omitempty"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
-	// Steps is how many steps the run has taken, Attempts how often a process began to execute it.
+	// Steps is how many steps the run has taken. Attempts is how often a process began to execute the run in its
+	// current Phase.
 	Steps    int `json:"steps"`
 	Attempts int `json:"attempts"`
 	// Entries is the number of the last entry of the journal, Events that of the last event.
@@ -238,7 +248,7 @@ func (r Run) Lease() Lease {
 }
 
 // Needs returns what a worker must offer to run it.
-func (r Run) Needs() Needs { return Needs{Kind: r.Kind, Name: r.Name, Demands: r.Demands} }
+func (r Run) Needs() Needs { return needsOf(r.Phase, r.Kind, r.Name, r.Demands) }
 
 // Lease is the right to write to the journal of one run. Of two leases of a run only the one with the
 // higher epoch is valid.
@@ -295,7 +305,38 @@ type Update struct {
 	Waits []Wait
 	// AnyWait, with Waits, says that the run is ready when one of them has happened, instead of all.
 	AnyWait bool
+	// Pass, unless nil, passes the run on to another phase. Status must be empty and Waits nil.
+	Pass *Pass
 }
+
+// Pass passes a run on to the workers of another phase. It releases the lease and removes the waits of the run; the run becomes
+// ready, or waits if it is paused. A run whose cancellation is requested becomes ready even if it is paused, so that the
+// next worker ends it. Its Attempts are zero again: Job.StartBy limits the start of the last phase, and a cancellation that is
+// requested before the next process begins ends the run at once.
+type Pass struct {
+	// Phase is the kind of the Runner that has the run next; empty means a Runner of the run's Kind.
+	Phase Kind
+	// Input, unless nil, replaces the input of the run; SubmittedInput returns the first one. It has the form of Journal.Input:
+	// to keep the limits of the job, pass the Input that Job.Prepare returns for a job with these Limits.
+	Input []byte
+}
+
+// Check returns an error for a Commit that a store must not accept, whatever the run is. Stores call it first.
+func (c Commit) Check() error {
+	u := c.Update
+	switch {
+	case u.Pass != nil && u.Status != "":
+		return fmt.Errorf("a commit cannot pass a run on and set status %q: leave the status empty", u.Status)
+	case u.Pass != nil && u.Waits != nil:
+		return errors.New("a commit cannot pass a run on and set its waits: leave the waits nil, Pass removes them")
+	case u.Status == "", u.Status == StatusRunning, u.Status == StatusWaiting, u.Status.Ended():
+		return nil
+	}
+	return fmt.Errorf("a commit cannot set status %q: use %s, %s or an end", u.Status, StatusRunning, StatusWaiting)
+}
+
+// GivesUp reports whether the Commit releases the lease: it ends the run or passes it on.
+func (c Commit) GivesUp() bool { return c.Update.Status.Ended() || c.Update.Pass != nil }
 
 // Filter selects runs. The zero Filter selects all.
 type Filter struct {
@@ -335,8 +376,8 @@ type Switch struct {
 
 // The errors of a Store for requests that it rejects.
 var (
-	// ErrNotFound is returned for an unknown run, wait or waiver.
-	ErrNotFound = errors.New("no such run, wait or waiver")
+	// ErrNotFound is returned for an unknown run, wait, waiver or document.
+	ErrNotFound = errors.New("no such run, wait, waiver or document")
 	// ErrExists is returned when a run has the ID or the idempotency key, a waiver has the ID, or a wait has a token.
 	ErrExists = errors.New("this ID, idempotency key or token already exists")
 	// ErrEnded is returned when the run has ended.

@@ -13,11 +13,12 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// A Runner executes runs of one kind. It must be safe for concurrent use.
+// A Runner executes runs of one kind, or one phase of runs of any kind: see Pass. It must be safe for concurrent use.
 type Runner interface {
 	// Owner returns the name in leases of the process that executes the runs: see Keeper.Owner.
 	Owner() string
-	// Has reports whether it can execute runs of the definition with a name.
+	// Has reports whether it can execute runs of the definition with a name. The name is empty for runs whose Phase is the
+	// kind of the runner.
 	Has(name string) bool
 	// Execute executes a run whose lease the worker has, until the run ends, waits or is suspended. When ctx
 	// is done with the cause agent.ErrSuspended, it stops at once, so that another worker can continue. An
@@ -293,13 +294,13 @@ func (w *Worker) accept(ctx, running context.Context, d Delivery) error {
 
 // start executes a run in a goroutine.
 func (w *Worker) start(ctx context.Context, r Run) {
-	began := time.Now()
+	began, needs := time.Now(), r.Needs()
 	w.mu.Lock()
-	w.active[r.ID] = Activity{Run: r.ID, Kind: r.Kind, Name: r.Name, Since: began}
+	w.active[r.ID] = Activity{Run: r.ID, Kind: r.Kind, Name: r.Name, Phase: r.Phase, Since: began}
 	w.mu.Unlock()
 	w.report(ctx, WorkerEvent{Kind: WorkerClaimed, Run: r})
 	w.all.Go(func() {
-		err := w.options.Runners[r.Kind].Execute(ctx, r)
+		err := w.options.Runners[needs.Kind].Execute(ctx, r)
 		after := context.WithoutCancel(ctx)
 		stored, releaseErr := w.release(after, r, err)
 		if releaseErr != nil { // the lease expires
@@ -308,7 +309,7 @@ func (w *Worker) start(ctx context.Context, r Run) {
 		w.mu.Lock()
 		delete(w.active, r.ID)
 		w.mu.Unlock()
-		w.report(ctx, WorkerEvent{Kind: WorkerReleased, Run: stored, Took: time.Since(began), Err: err})
+		w.report(ctx, WorkerEvent{Kind: WorkerReleased, Run: stored, Needs: needs, Took: time.Since(began), Err: err})
 		select {
 		case w.free <- struct{}{}:
 		default:

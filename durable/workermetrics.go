@@ -54,9 +54,9 @@ func (m workerMetrics) record(ctx context.Context, e WorkerEvent) {
 	case WorkerClaimed:
 		m.active.Add(ctx, 1, metric.WithAttributeSet(needsAttributes(e.Run.Needs())))
 	case WorkerReleased:
-		m.active.Add(ctx, -1, metric.WithAttributeSet(needsAttributes(e.Run.Needs())))
-		m.duration.Record(ctx, e.Took.Seconds(), metric.WithAttributes(semconv.KeyRunKind.String(string(e.Run.Kind)),
-			semconv.KeyRunName.String(e.Run.Name), semconv.KeyStatus.String(string(e.Run.Status))))
+		m.active.Add(ctx, -1, metric.WithAttributeSet(needsAttributes(e.Needs)))
+		m.duration.Record(ctx, e.Took.Seconds(), metric.WithAttributes(semconv.KeyRunKind.String(string(e.Needs.Kind)),
+			semconv.KeyRunName.String(e.Needs.Name), semconv.KeyStatus.String(string(e.Run.Status))))
 	case WorkerReconciled:
 		for cause, n := range map[string]int{
 			semconv.CauseLeaseExpired: e.Reconciled.Expired, semconv.CauseAnswerOverdue: e.Reconciled.Overdue,

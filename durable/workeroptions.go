@@ -11,7 +11,7 @@ import (
 
 // WorkerOptions configures a worker.
 type WorkerOptions struct {
-	// Runners execute the runs of each kind. Required. All must have the same Owner, which is the name of
+	// Runners execute the runs of each kind, and of each phase by the kind that Run.Phase names. Required. All must have the same Owner, which is the name of
 	// the worker in leases.
 	Runners map[Kind]Runner
 	// Labels are the labels of the worker. It executes jobs whose demands it has among them.
@@ -51,7 +51,8 @@ type WorkerEvent struct {
 	Took time.Duration
 	// Reconciled is what WorkerReconciled has changed.
 	Reconciled Reconciled
-	// Needs and Service describe the queue of WorkerUnserved.
+	// Needs are those with which the run was claimed, for WorkerReleased, and those of the queue for WorkerUnserved. Service
+	// describes that queue.
 	Needs   Needs
 	Service Service
 	// Jump is by how much the clock was set, for WorkerClockJumped: above zero is ahead.
@@ -90,10 +91,12 @@ const (
 
 // Activity is a run that a worker executes.
 type Activity struct {
-	Run   agent.RunID `json:"run"`
-	Kind  Kind        `json:"kind"`
-	Name  string      `json:"name"`
-	Since time.Time   `json:"since"`
+	Run  agent.RunID `json:"run"`
+	Kind Kind        `json:"kind"`
+	Name string      `json:"name"`
+	// Phase is the phase that the worker executes: see Run.Phase.
+	Phase Kind      `json:"phase,omitempty"`
+	Since time.Time `json:"since"`
 }
 
 // WorkerState is what a worker is doing.

@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/firing"
 	"github.com/grapnel-go/grapnel/internal/parking"
 )
 
@@ -51,7 +52,7 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 		return true, m.endSoon(ctx, ending{Aborted, fmt.Sprintf("%s at %s: %s", stop.Source, point, stop.Message)})
 	case err == nil:
 		return false, nil
-	case errors.Is(err, errParked):
+	case errors.Is(err, firing.ErrParked):
 		return false, err
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
@@ -63,7 +64,7 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 	return false, err
 }
 
-// firePoint fires a point through a scope. It returns errParked when a gate waits in the store. If the point has fired before, the
+// firePoint fires a point through a scope. It returns firing.ErrParked when a gate waits in the store. If the point has fired before, the
 // events of its hooks are dropped.
 func (m *machine) firePoint(
 	ctx context.Context, scope *hooks.RunScope, at firingAt, about hooks.Pipeline, repeated bool,
@@ -71,17 +72,17 @@ func (m *machine) firePoint(
 	ctx = context.WithValue(ctx, spawningKey{}, spawning{at.Round, m.limitsLeft(), cmp.Or(m.limitReached(), m.stageOver())})
 	ctx, cancel := context.WithCancelCause(action.WithDepth(ctx, m.depth))
 	defer cancel(nil)
-	place := &gatePlace{run: scope.Run(), host: m.options.GateHost, waits: m.waits, now: m.now(), cancel: cancel}
+	place := &firing.Place{Run: scope.Run(), Host: m.options.GateHost, Waits: m.waits, Now: m.now(), Cancel: cancel}
 	mark := &firingMark{}
 	ctx = context.WithValue(ctx, firingMarkKey{}, mark)
 	after, stop, err = scope.Pipeline(parking.Into(ctx, place), agent.NewState(), m.firing(at), about)
-	parks := errors.Is(err, errParked)
+	parks := errors.Is(err, firing.ErrParked)
 	if parks || repeated {
 		m.events.drop(mark) // they are written when the firing is repeated, or were written the first time
 	}
 	if parks {
-		m.parked, m.parkedJobs = place.parked, place.jobs
-		return after, nil, errParked
+		m.parked, m.parkedJobs = place.Parked, place.Jobs
+		return after, nil, firing.ErrParked
 	}
 	return after, stop, err
 }

@@ -2,80 +2,12 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/internal/parking"
-	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
-
-// errParked ends a firing in which a gate waits in the store.
-var errParked = errors.New("a gate waits in the store of the run")
-
-// gatePlace is where the gates of one firing wait: see parking.Place. Hooks that decide are asked one after the other, so it
-// is not used concurrently.
-type gatePlace struct {
-	run    agent.Run
-	host   string         // see Options.GateHost
-	waits  []durable.Wait // with the answers so far
-	now    time.Time
-	cancel context.CancelCauseFunc
-	parked []durable.Wait
-	jobs   []durable.Job // of pipelines for which the firing waits
-}
-
-// gateTool is the name of the tool in the questions of gates, as in those that block.
-const gateTool = "gate"
-
-// Park returns the answer to a gate, or ends the firing.
-func (p *gatePlace) Park(_ context.Context, id string, q agent.Question) (agent.Approval, error) {
-	call := "gate-" + id
-	for _, w := range p.waits {
-		if w.Kind == durable.WaitChild {
-			continue
-		}
-		about, err := durable.InterventionOf(w)
-		switch {
-		case err != nil:
-			return agent.Approval{}, err
-		case about.CallID() != call:
-		case about.Answer() != nil:
-			return *about.Answer(), nil
-		default:
-			return agent.Approval{}, p.wait(w)
-		}
-	}
-	arguments, err := strictjson.Marshal(map[string]string{"hook": q.By, "question": q.Reason})
-	if err != nil {
-		return agent.Approval{}, err
-	}
-	about := agent.ToolCall{ID: call, Name: gateTool, Arguments: arguments}
-	asked := agent.Intervention{Original: about, Call: about, Questions: agent.Questions{q}, Asked: p.now, Deadline: p.now.Add(q.Within)}
-	waits, err := durable.Notice{Run: p.run, Calls: []durable.WaitingCall{{Intervention: asked}}}.Waits()
-	if err != nil {
-		return agent.Approval{}, err
-	}
-	for i := range waits {
-		if p.host != "" && waits[i].Kind != durable.WaitApproval {
-			waits[i].Host = p.host
-		}
-	}
-	return agent.Approval{}, p.wait(waits...)
-}
-
-// wait ends the firing until one of the waits has happened.
-func (p *gatePlace) wait(waits ...durable.Wait) error {
-	if !waits[0].Deadline.IsZero() && !p.now.Before(waits[0].Deadline) {
-		return parking.ErrExpired
-	}
-	p.parked = waits
-	p.cancel(errParked)
-	return errParked
-}
 
 // countWaits adds how long the session has waited for a gate, and what a pipeline has used for which a hook has waited. A wait stays in
 // the store until the next one, so that each is counted once.

@@ -2,8 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,24 +9,25 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/firing"
 )
 
 // The journal keeps in memory what open firings have recorded, and no older names.
 func TestForgettingRecords(t *testing.T) {
-	j := newJournal(nil, "run", 5, []durable.Entry{
+	j := firing.NewJournal(nil, "run", 5, []durable.Entry{
 		{Seq: 1, Kind: durable.EntryOnce, Key: "old"}, {Seq: 2, Kind: durable.EntryDone, Key: "old"},
 		{Seq: 3, Kind: durable.EntryOnce, Key: "open"}, {Seq: 4, Kind: durable.EntryOnce, Key: "new"}, {Seq: 5, Kind: durable.EntryDone, Key: "new"},
-	}, func(string) bool { return false })
+	}, nil)
 	m := &machine{journal: j}
 	m.at.Open = []openFiring{{After: 2}, {After: 4}}
-	j.forget(m.neededFrom(7))
-	assert.ElementsMatch(t, []string{"open", "new"}, slices.Collect(maps.Keys(j.names)))
+	j.Forget(m.neededFrom(7))
+	assert.ElementsMatch(t, []string{"open", "new"}, j.Names())
 	m.at.Open = m.at.Open[1:]
-	j.forget(m.neededFrom(8))
-	assert.Equal(t, []string{"new"}, slices.Collect(maps.Keys(j.names)))
+	j.Forget(m.neededFrom(8))
+	assert.Equal(t, []string{"new"}, j.Names())
 	m.at.Open = nil
-	j.forget(m.neededFrom(9))
-	assert.Empty(t, j.names)
+	j.Forget(m.neededFrom(9))
+	assert.Empty(t, j.Names())
 }
 
 // The events of a firing that is repeated are dropped, and those of other firings, whose actions still run, are not.

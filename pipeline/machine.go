@@ -12,6 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/firing"
 )
 
 // machine executes a session from one position to the next, until the session waits or has ended. What it does depends
@@ -22,7 +23,8 @@ type machine struct {
 	store   durable.Store
 	options Options
 	about   durable.Run
-	journal *journal
+	x       *durable.Execution
+	journal *firing.Journal
 	scopes  []*hooks.RunScope // by stage; nil until it is needed
 	events  *eventLog
 	files   *sessionFiles
@@ -33,7 +35,7 @@ type machine struct {
 	// last is the position that was committed last, and waits are what the run waited for when it was claimed.
 	last  position
 	waits []durable.Wait
-	// parked are the waits of the firing that ended with errParked.
+	// parked are the waits of the firing that ended with firing.ErrParked.
 	parked     []durable.Wait
 	parkedJobs []durable.Job
 	// handled is the number of the last signal with added context that the next commit takes into account.
@@ -57,7 +59,7 @@ func (m *machine) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if errors.Is(err, errParked) && ctx.Err() == nil {
+	if errors.Is(err, firing.ErrParked) && ctx.Err() == nil {
 		return m.waitForGate(ctx)
 	}
 	if ctx.Err() != nil {
@@ -168,7 +170,7 @@ func (m *machine) start(ctx context.Context) (wait bool, err error) {
 	if ended, err := m.fire(ctx, hooks.IterationStart, nil); err != nil || ended {
 		return false, err
 	}
-	signals, err := m.journal.x.AddedContext(ctx)
+	signals, err := m.x.AddedContext(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -391,7 +393,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 	}
 	events, taken := m.events.take()
 	c := durable.Commit{Entries: []durable.Entry{entry}, Events: events, Update: u, Jobs: jobs, HandledSignals: m.handled}
-	err = m.journal.commit(ctx, c, func(first int64, c *durable.Commit) {
+	err = m.journal.Commit(ctx, c, func(first int64, c *durable.Commit) {
 		if !parks {
 			m.from, m.since = m.neededFrom(first), first
 		}
@@ -408,7 +410,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 		m.stored = u.Status
 	}
 	if !parks {
-		m.journal.forget(m.from)
+		m.journal.Forget(m.from)
 	}
 	m.files.project(ctx, m)
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/command"
+	"github.com/grapnel-go/grapnel/internal/firing"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -163,11 +164,13 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 	if at.Stage >= len(s.Stages) {
 		return nil, &brokenError{fmt.Errorf("the position is in stage %d of %d", at.Stage+1, len(s.Stages))}
 	}
+	since, again := lastTransition(entries), r.again(about.ID)
 	m := &machine{
-		session: s, store: r.store, options: r.options, about: about, journal: newJournal(x, about.ID, about.Entries, entries, r.again(about.ID)),
-		events: &eventLog{session: s.name, form: r.options.Events}, files: &sessionFiles{projected: -1},
+		session: s, store: r.store, options: r.options, about: about, x: x,
+		journal: firing.NewJournal(x, about.ID, about.Entries, entries, func(e durable.Entry) bool { return e.Seq >= since && again(e.Key) }),
+		events:  &eventLog{session: s.name, form: r.options.Events}, files: &sessionFiles{projected: -1},
 		suspended: func() bool { return r.suspended.Load() || x.Paused() }, at: at, last: at, waits: waits, from: after,
-		since: lastTransition(entries), stored: about.Status,
+		since: since, stored: about.Status,
 	}
 	return m, m.countWaits(ctx)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/firing"
 	"github.com/grapnel-go/grapnel/internal/parking"
 )
 
@@ -41,11 +42,11 @@ type spawningKey struct{}
 
 // Spawn starts a pipeline and returns its output, or an empty one if the rule does not await it.
 func (s spawner) Spawn(ctx context.Context, start action.SpawnStart) mo.Result[string] {
-	at, firing := ctx.Value(spawningKey{}).(spawning)
-	if !firing {
+	at, ok := ctx.Value(spawningKey{}).(spawning)
+	if !ok {
 		return mo.Err[string](errors.New("pipelines are only started while a point fires"))
 	}
-	place, awaited := parking.From(ctx).(*gatePlace)
+	place, awaited := parking.From(ctx).(*firing.Place)
 	if !awaited {
 		return mo.TupleToResult("", s.m.submitChild(ctx, at, start))
 	}
@@ -71,16 +72,16 @@ func (m *machine) submitChild(ctx context.Context, at spawning, start action.Spa
 	if len(job.IdempotencyKey) > maxKey {
 		return fmt.Errorf("the names of stage, hook and point have more than %d bytes together", maxKey)
 	}
-	return m.journal.commit(ctx, durable.Commit{Jobs: []durable.Job{job}}, nil)
+	return m.journal.Commit(ctx, durable.Commit{Jobs: []durable.Job{job}}, nil)
 }
 
 // maxKey is the maximum length of an idempotency key.
 const maxKey = 256
 
 // awaitSpawned returns the output of a pipeline, or ends the firing until it has one.
-func (m *machine) awaitSpawned(ctx context.Context, place *gatePlace, at spawning, start action.SpawnStart) (string, error) {
+func (m *machine) awaitSpawned(ctx context.Context, place *firing.Place, at spawning, start action.SpawnStart) (string, error) {
 	id := at.id(start)
-	for _, w := range place.waits {
+	for _, w := range place.Waits {
 		if w.ID != id {
 			continue
 		}
@@ -91,7 +92,7 @@ func (m *machine) awaitSpawned(ctx context.Context, place *gatePlace, at spawnin
 		case child.Status.Ended():
 			return m.outputOf(ctx, child)
 		}
-		err = place.wait(w)
+		err = place.Wait(w)
 		if errors.Is(err, parking.ErrExpired) {
 			err = m.store.Signal(ctx, w.Child, durable.Signal{Kind: durable.SignalCancel, Text: "its time limit has passed"})
 			return "", errors.Join(fmt.Errorf("pipeline %q did not end in time", start.Pipeline), err)
@@ -104,13 +105,13 @@ func (m *machine) awaitSpawned(ctx context.Context, place *gatePlace, at spawnin
 	}
 	job.ID = agent.NewRunID()
 	w := durable.Wait{
-		Run: m.about.ID, ID: id, Kind: durable.WaitChild, Hash: string(job.ID), Child: job.ID, Asked: place.now,
+		Run: m.about.ID, ID: id, Kind: durable.WaitChild, Hash: string(job.ID), Child: job.ID, Asked: place.Now,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		w.Deadline = place.now.Add(time.Until(deadline))
+		w.Deadline = place.Now.Add(time.Until(deadline))
 	}
-	place.jobs = append(place.jobs, job)
-	return "", place.wait(w)
+	place.Jobs = append(place.Jobs, job)
+	return "", place.Wait(w)
 }
 
 // outputOf returns the output of a pipeline that has ended.

@@ -78,6 +78,11 @@ func (l *loader) action(r *rule, e *entry) {
 	r.kind = e.oneOf("type", actionTypes...)
 	r.observe = e.flag("observe", false) || !r.point.decides()
 	r.await = l.awaited(r, e)
+	around := e.doc.kind == Blueprints && r.point.source == ofRuns
+	if n, given := e.of["request"]; given && !around {
+		n.Value.Wrong("%s: request: only a hook around the runs of a blueprint has it (rule: actions)", e.what)
+	}
+	r.ofRun = around && e.oneOf("request", "run", "full") != "full"
 	r.timeout = l.timeoutOf(e)
 	onTimeout := e.oneOf("on_timeout", lo.Ternary(r.kind == "gate",
 		[]string{"abort", "continue", "skip", "reject", "approve"}, []string{"abort", "continue", "skip"})...)

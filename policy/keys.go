@@ -166,6 +166,7 @@ var actionCommon = []key{
 	{"mode", oneOf("enforce", "shadow", "sync", "async"), "async is await: false, sync is await: true."},
 	{"observe", flagForm, "The action only observes: its answer decides nothing."},
 	{"on_timeout", oneOf("abort", "continue", "skip"), "What happens on a timeout, if it differs from on_failure."},
+	{"request", oneOf("run", "full"), "In a blueprint: send what is about the run, which is the default, or the full request."},
 }
 
 var waiverKeys = []key{

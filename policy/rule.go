@@ -51,6 +51,7 @@ type rule struct {
 	act       action.Declared
 	await     bool
 	observe   bool
+	ofRun     bool // the action receives what is about a coordinator's run, and nothing else
 	onTimeout string
 
 	timeout  time.Duration
@@ -316,7 +317,7 @@ func valueOf(ctx context.Context, in condition.Input, e *condition.Expression) (
 // action performs the rule's action.
 func (u *use) action(ctx context.Context, c hooks.Context, in condition.Input, past *occasion) hooks.Result {
 	request := action.NewRequest(c, u.name())
-	request.Vars, request.Edition = u.doc.variables, u.doc.hash
+	request.Vars, request.Edition, request.OfRun = u.doc.variables, u.doc.hash, u.ofRun
 	request.Decides, request.Observer = request.Decides && u.judges(), u.observe
 	request.OnTimeout, request.OnFailure = u.verdictsOfGate()
 	request.Attempt = past.attempt(u.name())

@@ -39,6 +39,9 @@ type Command struct {
 	// Check, unless nil, reports what is wrong with the parameters of a job. It is called before the
 	// program starts.
 	Check func(params json.RawMessage) error
+	// CheckOutput, unless nil, reports what is wrong with the output of a program that has exited with code 0. Data is nil when the
+	// output is not JSON. The run then fails.
+	CheckOutput func(data json.RawMessage) error
 }
 
 // The defaults of a Command.
@@ -123,6 +126,7 @@ func (r *runner) Execute(ctx context.Context, about durable.Run) error {
 	if ctx.Err() != nil {
 		return nil // suspended, or another process has the run
 	}
+	entries = slices.DeleteFunc(entries, func(e durable.Entry) bool { return e.Kind != durable.EntryCall }) // others are of hooks around the run
 	if len(entries) > 0 && !c.Repeat {
 		return end(ctx, x, durable.StatusFailed, agent.StopError, durable.Result{Error: inDoubt})
 	}
@@ -214,6 +218,10 @@ func (r *runner) run(ctx context.Context, x *durable.Execution, about durable.Ru
 		if status, reason = durable.StatusCompleted, agent.StopCompleted; code != 0 {
 			status, reason = durable.StatusFailed, agent.StopError
 			result.Error = withOutput(fmt.Sprintf("the command exited with code %d", code), stderr)
+		} else if c.CheckOutput != nil {
+			if err := c.CheckOutput(result.Data); err != nil {
+				status, reason, result.Error = durable.StatusFailed, agent.StopError, fmt.Sprintf("the output is invalid: %v", err)
+			}
 		}
 	}
 	return end(ctx, x, status, reason, result)

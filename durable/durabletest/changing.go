@@ -68,6 +68,8 @@ func testChanges(t *testing.T, writer, reader durable.Store) {
 	kid := beginRun(t, writer, "kid")
 	suspendRun(t, writer, "parent", newWaitTo("c", "kid"))
 	expired := beginRun(t, writer, "expired")
+	passed, first := beginRun(t, writer, "passed"), beginRun(t, writer, "first")
+	submitJobs(t, writer, newJobAfter("after", "first"))
 
 	changes := reader.Changes(t.Context())
 	for _, c := range []struct {
@@ -85,6 +87,8 @@ func testChanges(t *testing.T, writer, reader durable.Store) {
 		{"answer", func() { answerRun(t, writer, "waiting", "c") }},
 		{"cancel", func() { sendSignal(t, writer, "cancelled", durable.SignalCancel, "") }},
 		{"the end of a child", func() { endRun(t, writer, kid) }},
+		{"a pass", func() { writeCommit(t, writer, passed, passTo(phaseKind, nil)) }},
+		{"the end of a run before another", func() { endRun(t, writer, first) }},
 		{"reconcile", func() {
 			expireLease(t, writer, expired)
 			reconcileAll(t, writer)

@@ -36,6 +36,7 @@ func (r *random) compare() {
 	require.Equal(r, describeServed(r, r.model), describeServed(r, r.store), "backlog")
 	require.Equal(r, describeOpenWaits(r, r.model), describeOpenWaits(r, r.store), "open waits")
 	require.Equal(r, describeRecords(r, r.model), describeRecords(r, r.store), "audit records and waivers")
+	require.Equal(r, describeDocuments(r, r.model), describeDocuments(r, r.store), "documents")
 }
 
 // describe returns what two stores must agree on: not the times of their clocks.
@@ -44,12 +45,15 @@ func describe(r *random, s durable.Store, id agent.RunID) []string {
 	require.NoError(r, err)
 	input, err := s.Input(r.ctx, id)
 	require.NoError(r, err)
+	submitted, err := s.SubmittedInput(r.ctx, id)
+	require.NoError(r, err)
 	result, err := s.Result(r.ctx, id)
 	require.NoError(r, err)
 	lines := []string{
 		fmt.Sprintf("status %s, reason %q, blocked %v, paused %v, cancelled %q", run.Status, run.Reason, run.Blocked, run.Paused, run.CancelReason),
 		fmt.Sprintf("job %s %q %q %v %v %d %q %q %q",
 			run.Kind, run.Name, run.Parent, run.Labels, run.Demands, run.Priority, run.IdempotencyKey, run.Root, input),
+		fmt.Sprintf("phase %q, submitted %q", run.Phase, submitted),
 		fmt.Sprintf("steps %d, attempts %d, entries %d, events %d, result %q", run.Steps, run.Attempts, run.Entries, run.Events, result),
 		fmt.Sprintf("owner %q, epoch %d, ready %v", run.Owner, run.Epoch, !run.Ready.IsZero()),
 		fmt.Sprintf("not before %v, start by %v, deadline %v, answer by %v",
@@ -154,6 +158,20 @@ func describeRecords(r *random, s durable.Store) (lines []string) {
 		require.NoError(r, err)
 		for _, w := range waivers {
 			lines = append(lines, fmt.Sprintf("waiver %q by %q, revoked %v by %q, %q", w.ID, w.By, !w.Revoked.IsZero(), w.RevokedBy, w.Data))
+		}
+	}
+	return lines
+}
+
+func describeDocuments(r *random, s durable.Store) (lines []string) {
+	all, err := s.ListDocuments(r.ctx, "blueprint", "", 10)
+	require.NoError(r, err)
+	for _, d := range all {
+		lines = append(lines, fmt.Sprintf("document %q %d by %q: %q", d.Name, d.Version, d.By, d.Data))
+		for version := range d.Version {
+			old, err := s.Document(r.ctx, d.Kind, d.Name, version+1)
+			require.NoError(r, err)
+			lines = append(lines, fmt.Sprintf("version %d: %q", old.Version, old.Data))
 		}
 	}
 	return lines

@@ -29,6 +29,7 @@ type modelData struct {
 	keyID     string
 	records   []durable.AuditRecord
 	waivers   []durable.Waiver
+	documents []*modelDocument
 	listeners map[chan struct{}]struct{}
 	changed   bool      // since the lock was acquired
 	at        time.Time // when the lock was acquired
@@ -40,7 +41,9 @@ type modelRun struct {
 	durable.Run
 
 	input, result []byte
-	ended         []byte // the fingerprint of the Commit that ended the run
+	submitted     []byte // the first input, if replaced is set
+	replaced      bool
+	ended         []byte // the fingerprint of the Commit that ended the run, or passed it on
 	journal       []durable.Entry
 	events        []durable.Event
 	waits         []modelWait
@@ -215,6 +218,11 @@ func (m model) end(r *modelRun, s durable.Status) {
 		if waits && m.broken != "parents" {
 			m.wake(parent)
 		}
+		for i, w := range parent.waits {
+			if w.IsAfter() && w.Child == r.ID && w.Answer == nil && m.broken != "after deleted" {
+				parent.waits[i].Answer = &durable.Answer{Wait: w.ID, Hash: w.Hash, Ends: true, At: m.at}
+			}
+		}
 	}
 }
 
@@ -295,6 +303,19 @@ func (m model) Input(ctx context.Context, id agent.RunID) ([]byte, error) {
 	defer done()
 	if err != nil || m.broken == "input" {
 		return nil, err
+	}
+	return bytes.Clone(r.input), nil
+}
+
+// SubmittedInput implements durable.Store.
+func (m model) SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error) {
+	r, done, err := m.find(ctx, id)
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	if r.replaced && m.broken != "submitted input" {
+		return bytes.Clone(r.submitted), nil
 	}
 	return bytes.Clone(r.input), nil
 }

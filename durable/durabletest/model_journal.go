@@ -53,9 +53,13 @@ func (m model) Release(ctx context.Context, l durable.Lease, delay time.Duration
 
 // Commit implements durable.Store.
 func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
+	if err := c.Check(); err != nil && m.broken != "commit check" {
+		return err
+	}
 	r, done, err := m.checkLease(ctx, l, "commit")
 	defer done()
-	if c.Update.Status.Ended() && errors.Is(err, durable.ErrStale) && m.broken != "end again" {
+	repeatable := c.Update.Status.Ended() || c.Update.Pass != nil && m.broken != "pass again"
+	if repeatable && errors.Is(err, durable.ErrStale) && m.broken != "end again" {
 		if ended := m.findRun(l.Run); bytes.Equal(ended.ended, c.Fingerprint(l)) {
 			return nil
 		}
@@ -88,7 +92,11 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 	if m.broken == "handled first" {
 		r.handled = max(r.handled, c.HandledSignals)
 	}
-	_, jobs, err := m.prepareJobs(c.Jobs)
+	ending := agent.RunID("")
+	if c.Update.Status.Ended() && m.broken != "after itself" {
+		ending = l.Run
+	}
+	_, jobs, err := m.prepareJobs(c.Jobs, ending)
 	if err != nil && m.broken != "jobs last" {
 		return err
 	}
@@ -109,7 +117,7 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 		r.handled = c.HandledSignals
 	}
 	m.update(r, c.Update)
-	if r.Status.Ended() {
+	if c.GivesUp() {
 		r.ended = c.Fingerprint(l)
 		if m.broken == "end differently" {
 			r.ended = durable.Commit{Update: c.Update}.Fingerprint(l)
@@ -132,7 +140,40 @@ func (m model) update(r *modelRun, u durable.Update) {
 	if r.Status.Ended() {
 		m.end(r, u.Status)
 	}
+	if u.Pass != nil {
+		m.pass(r, *u.Pass)
+	}
 	r.setAnswerBy()
+}
+
+// pass passes a run on.
+func (m model) pass(r *modelRun, p durable.Pass) {
+	if m.broken != "pass phase" {
+		r.Phase = p.Phase
+	}
+	m.addQueue(r.Needs())
+	if p.Input != nil && m.broken != "pass input" {
+		if !r.replaced || m.broken == "first input" {
+			r.submitted, r.replaced = r.input, true
+		}
+		r.input = bytes.Clone(p.Input)
+	}
+	if m.broken != "pass keeps waits" {
+		m.dropWaits(r)
+		r.anyWait = false
+	}
+	if m.broken != "pass keeps lease" {
+		r.clearOwner()
+	}
+	if m.broken != "pass attempts" {
+		r.Attempts = 0
+	}
+	switch {
+	case r.Paused && (r.CancelReason == "" || m.broken == "pass cancelled") && m.broken != "pass paused":
+		m.setStatus(r, durable.StatusWaiting)
+	case m.broken != "pass running":
+		m.setStatus(r, durable.StatusReady)
+	}
 }
 
 func (m model) addEvents(r *modelRun, events []durable.Event) {
@@ -251,7 +292,7 @@ func (m model) resume(r *modelRun) {
 	case r.Attempts == 0 && r.NotBefore.After(time.Now()) && m.broken != "resume pending":
 		r.clearOwner()
 		m.setStatus(r, durable.StatusPending)
-	case r.Attempts == 0, m.isSatisfied(r), m.broken == "resume waiting":
+	case m.isSatisfied(r), m.broken == "resume waiting", r.Attempts == 0 && m.broken == "resume after":
 		r.clearOwner()
 		m.setStatus(r, durable.StatusReady)
 	}

@@ -14,12 +14,15 @@ import (
 )
 
 // prepareJobs returns the runs of jobs in their order, and those of them that are new, without storing them.
-// Known runs are nil unless keep is set.
-func (m model) prepareJobs(jobs []durable.Job) (all, added []*modelRun, err error) {
-	for _, j := range jobs {
-		if j, err = j.Prepare(); err != nil && m.broken != "invalid" {
+// Ending, unless empty, is a run that ends before they are submitted.
+func (m model) prepareJobs(jobs []durable.Job, ending agent.RunID) (all, added []*modelRun, err error) {
+	jobs = slices.Clone(jobs)
+	for i, j := range jobs {
+		if jobs[i], err = j.Prepare(); err != nil && m.broken != "invalid" {
 			return nil, nil, err
 		}
+	}
+	for _, j := range jobs {
 		both := slices.Concat(m.runs, added)
 		hasKey := func(r *modelRun) bool { return j.IdempotencyKey != "" && r.IdempotencyKey == j.IdempotencyKey }
 		if m.broken == "key in one call" {
@@ -36,6 +39,21 @@ func (m model) prepareJobs(jobs []durable.Job) (all, added []*modelRun, err erro
 			return nil, nil, fmt.Errorf("run %q: %w", j.ID, durable.ErrExists)
 		}
 		r := m.newRun(j)
+		if j.After != "" {
+			i := slices.IndexFunc(slices.Concat(m.runs, added), func(r *modelRun) bool { return r.ID == j.After })
+			switch {
+			case i < 0 && m.broken == "after unknown":
+			case i < 0:
+				if m.broken == "after half" {
+					m.store(added)
+				}
+				return nil, nil, fmt.Errorf("run %q starts after run %q: %w", j.ID, j.After, durable.ErrNotFound)
+			case m.broken == "after ignored":
+			case !slices.Concat(m.runs, added)[i].Status.Ended() && j.After != ending, m.broken == "after ended":
+				r.Status, r.Ready, r.offer = durable.StatusWaiting, time.Time{}, 0
+				r.waits = []modelWait{{Wait: durable.AfterWait(j.ID, j.After, m.at)}}
+			}
+		}
 		all, added = append(all, r), append(added, r)
 	}
 	return all, added, nil
@@ -46,6 +64,7 @@ func (m model) newRun(j durable.Job) *modelRun {
 		ID: j.ID, Session: j.Session, Kind: j.Kind, Name: j.Name, Version: j.Version, Parent: j.Parent, Root: j.Root,
 		Demands: maps.Clone(j.Demands), Labels: maps.Clone(j.Labels), Priority: j.Priority, IdempotencyKey: j.IdempotencyKey, By: j.By,
 		Created: m.at, Updated: m.at, NotBefore: j.NotBefore, StartBy: j.StartBy, Deadline: j.Deadline, Status: durable.StatusPending,
+		Phase: j.Phase,
 	}}
 	switch m.broken {
 	case "labels":
@@ -56,6 +75,8 @@ func (m model) newRun(j durable.Job) *modelRun {
 		r.Demands = nil
 	case "submitter":
 		r.By = ""
+	case "phase":
+		r.Phase = ""
 	}
 	if m.broken == "not before" || !j.NotBefore.After(m.at) {
 		m.setStatus(r, durable.StatusReady)
@@ -67,9 +88,14 @@ func (m model) newRun(j durable.Job) *modelRun {
 func (m model) store(added []*modelRun) {
 	for _, r := range added {
 		m.runs = append(m.runs, r)
-		if !slices.ContainsFunc(m.queues, func(q modelQueue) bool { return q.needs.Key() == r.Needs().Key() }) || m.broken == "queue twice" {
-			m.queues = append(m.queues, modelQueue{needs: r.Needs()})
-		}
+		m.addQueue(r.Needs())
+	}
+}
+
+// addQueue adds a queue unless it exists.
+func (m model) addQueue(needs durable.Needs) {
+	if !slices.ContainsFunc(m.queues, func(q modelQueue) bool { return q.needs.Key() == needs.Key() }) || m.broken == "queue twice" {
+		m.queues = append(m.queues, modelQueue{needs: needs})
 	}
 }
 
@@ -80,7 +106,7 @@ func (m model) Submit(ctx context.Context, jobs ...durable.Job) ([]durable.Run, 
 	if err != nil {
 		return nil, err
 	}
-	all, added, err := m.prepareJobs(jobs)
+	all, added, err := m.prepareJobs(jobs, "")
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +128,10 @@ func (m model) Begin(ctx context.Context, j durable.Job, owner string, ttl time.
 	if err != nil {
 		return durable.Lease{}, err
 	}
-	_, added, err := m.prepareJobs([]durable.Job{j})
+	if j, err = j.PrepareToBegin(); err != nil && m.broken != "begin after" && m.broken != "invalid" {
+		return durable.Lease{}, err
+	}
+	_, added, err := m.prepareJobs([]durable.Job{j}, "")
 	if err != nil {
 		return durable.Lease{}, err
 	}

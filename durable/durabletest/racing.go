@@ -42,6 +42,8 @@ var racing = map[string]part{
 	},
 	"one of many writes an entry":                  func(t *testing.T, s durable.Store) { oneCommits(t, s) },
 	"one of many answers":                          func(t *testing.T, s durable.Store) { oneAnswers(t, s) },
+	"one of many changes a document":               func(t *testing.T, s durable.Store) { oneChanges(t, s) },
+	"a run starts after one that ends":             func(t *testing.T, s durable.Store) { startsWhileEnding(t, s) },
 	"readers see whole writes":                     func(t *testing.T, s durable.Store) { wholeWrites(t, s, s) },
 	"a process that was taken over writes no more": func(t *testing.T, s durable.Store) { testFencing(t, s, s) },
 	"runs do not disturb each other": func(t *testing.T, s durable.Store) {

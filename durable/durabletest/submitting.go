@@ -124,6 +124,7 @@ var submitting = map[string]part{
 			"commit":    add(ctx, s, l, durable.Update{}, newEntry(1)),
 			"input":     second(s.Input(ctx, unknownRun)),
 			"result":    second(s.Result(ctx, unknownRun)),
+			"submitted": second(s.SubmittedInput(ctx, unknownRun)),
 			"entries":   second(s.Entries(ctx, unknownRun, 0)),
 			"events":    second(s.Events(ctx, unknownRun, 0, 1)),
 			"run":       second(s.Run(ctx, unknownRun)),

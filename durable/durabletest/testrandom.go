@@ -57,6 +57,7 @@ var (
 		"submit", "submit", "begin", "acquire", "acquire", "claim", "claim", "commit", "commit", "commit",
 		"renew", "release", "release", "suspend", "suspend", "suspend", "answer", "answer", "answer", "signal", "signal", "signal",
 		"end", "reconcile", "reconcile", "offered", "delete", "prune", "token", "watch", "watch", "watch", "waiver",
+		"pass", "pass", "document", "document",
 	}
 )
 
@@ -72,6 +73,7 @@ func (r *random) actions() map[string]func() {
 		"suspend": r.suspend, "renew": r.tryRenew,
 		"release": r.tryRelease, "answer": r.tryAnswer, "signal": r.trySignal, "reconcile": r.tryReconcile, "offered": r.tryRecordOffers,
 		"token": r.trySetToken, "watch": r.tryClaimChecks, "waiver": r.tryWaiver,
+		"pass": r.tryPass, "document": r.tryDocument,
 		"end": func() {
 			l := r.lease()
 			r.same("end", r.store.Commit(r.ctx, l, durable.Commit{Update: endUpdate()}), r.model.Commit(r.ctx, l, durable.Commit{Update: endUpdate()}))
@@ -99,7 +101,24 @@ func (r *random) job() durable.Job {
 		Labels:    map[string]string{"team": draw(r, "team", "red", "blue")},
 	}
 	j.Input = []byte("input of " + j.Name)
+	if j.StartBy.Before(j.NotBefore) { // an invalid job would be a second reason to fail
+		j.StartBy = time.Time{}
+	}
+	j.Phase = draw(r, "phase", "", "", "", phaseKind)
+	if others := r.model.otherRuns(j.ID); len(others) > 0 && j.NotBefore.IsZero() && draw(r, "after another", false, false, true) {
+		j.After = draw(r, "after", others...)
+	}
 	return j
+}
+
+// otherRuns returns the runs except one.
+func (m model) otherRuns(id agent.RunID) (ids []agent.RunID) {
+	for _, r := range m.runs {
+		if r.ID != id {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
 }
 
 func (r *random) jobs(most int) (jobs []durable.Job) {
@@ -163,6 +182,9 @@ func (r *random) tryClaim() {
 	var keys []durable.Key
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(randomNames), 1, 2, rapid.ID).Draw(r.T, "names") {
 		keys = append(keys, keyOf(durable.Job{Name: name}))
+	}
+	if draw(r, "in a phase", false, true) {
+		keys = append(keys, phaseKey())
 	}
 	runs, err := r.store.Claim(r.ctx, owner, ttl, limit, keys...)
 	r.same("claim", err, nil)
@@ -255,6 +277,26 @@ func (r *random) tryCommit() {
 		c.Records = append(c.Records, durable.AuditRecord{At: testTime(), Kind: durable.AuditAnswer, Subject: "bash", By: "ann", Answer: &a})
 	}
 	r.same(fmt.Sprintf("commit %+v", c), r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
+}
+
+func (r *random) tryPass() {
+	l := r.lease()
+	c := passTo(draw(r, "phase", "", phaseKind), draw(r, "input", nil, nil, []byte("another"), []byte{}))
+	r.same("pass", r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
+}
+
+func (r *random) tryDocument() {
+	name := draw(r, "name", "d", "e")
+	if draw(r, "delete", false, false, true) {
+		r.same("delete a document", r.store.DeleteDocument(r.ctx, "blueprint", name), r.model.DeleteDocument(r.ctx, "blueprint", name))
+		return
+	}
+	d := newDocument(name, rapid.Int64Range(0, 3).Draw(r.T, "version"))
+	if draw(r, "newest", true, true, false) {
+		d.Version = r.model.findDocument(d.Kind, name).newest()
+	}
+	_, err := r.store.PutDocument(r.ctx, d)
+	r.same("put a document", err, second(r.model.PutDocument(r.ctx, d)))
 }
 
 func (r *random) tryRenew() {
@@ -351,7 +393,9 @@ func (r *random) tryRecordOffers() {
 // same compares the kinds of errors.
 func (r *random) same(what string, got, want error) {
 	kind := func(err error) string {
-		for _, known := range []error{durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered, durable.ErrMoreAnswers} {
+		for _, known := range []error{
+			durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered, durable.ErrMoreAnswers, durable.ErrConflict,
+		} {
 			if errors.Is(err, known) {
 				return known.Error()
 			}
@@ -363,7 +407,7 @@ func (r *random) same(what string, got, want error) {
 			return "held"
 		case errors.As(err, new(*durable.SeqError)):
 			return "number"
-		case strings.Contains(err.Error(), "must start by"):
+		case strings.Contains(err.Error(), "leased at once"):
 			return "invalid job"
 		}
 		return err.Error()

@@ -44,6 +44,8 @@ func TestShared(t *testing.T, place func(t *testing.T) (open func(t *testing.T) 
 		"many runs and many claimers":                  func(t *testing.T, a, b durable.Store) { allClaimed(t, a, b) },
 		"one of many writes an entry":                  func(t *testing.T, a, b durable.Store) { oneCommits(t, a, b) },
 		"one of many answers":                          func(t *testing.T, a, b durable.Store) { oneAnswers(t, a, b) },
+		"one of many changes a document":               func(t *testing.T, a, b durable.Store) { oneChanges(t, a, b) },
+		"a run starts after one that ends":             func(t *testing.T, a, b durable.Store) { startsWhileEnding(t, a, b) },
 		"one of many answers comes next":               func(t *testing.T, a, b durable.Store) { oneCounts(t, a, b) },
 		"many owners watch at once":                    func(t *testing.T, a, b durable.Store) { oneWatches(t, a, b) },
 		"many reconcile at once":                       func(t *testing.T, a, b durable.Store) { onceReconciled(t, a, b) },
@@ -100,6 +102,12 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	assert.Equal(t, []string{"watched/c"}, claimWatches(t, s, "one", hour, 1, watched, "h"))
 	require.NoError(t, s.AddWaiver(t.Context(), newWaiver("w")))
 	require.NoError(t, s.RevokeWaiver(t.Context(), "w", "bob"))
+	putDocuments(t, s, "d")
+	document := readDocument(t, s, "d", 0)
+	submitJobs(t, s, newPhaseJob("phase"), newJobAfter("after", "watched"))
+	passed := beginRun(t, s, "passed")
+	writeCommit(t, s, passed, passTo(phaseKind, []byte("second input")))
+	offers = readOwed(t, s, hour, 10)
 	all, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
 	asked, watch, records, waivers := readWaits(t, s, "waiting"), readWaits(t, s, "watched"), readRecords(t, s, durable.AuditFilter{}), readWaivers(t, s, true)
@@ -123,6 +131,10 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	}
 	sameWait(t, watch[0], readWaits(t, s, "watched")[0])
 	assert.Empty(t, claimWatches(t, s, "two", hour, 1, watched, "h"))
+	assert.Equal(t, document, readDocument(t, s, "d", 0))
+	assert.Equal(t, []string{"second input", "input of passed"}, []string{readInput(t, s, "passed"), readSubmitted(t, s, "passed")})
+	writeCommit(t, s, passed, passTo(phaseKind, []byte("second input")))
+	sameWait(t, durable.AfterWait("after", "watched", getRun(t, s, "after").Created), readWaits(t, s, "after")[0])
 	assert.Equal(t, records, readRecords(t, s, durable.AuditFilter{}))
 	assert.Equal(t, waivers, readWaivers(t, s, true))
 	found, err := s.WaitByToken(t.Context(), q.TokenHash)
@@ -137,7 +149,8 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	require.ErrorAs(t, err, new(*durable.HeldError), "a lease outlives a restart")
 	writeUpdate(t, s, running, durable.Update{}, newEntry(1))
 	beginRun(t, s, "new")
-	assert.Equal(t, []agent.RunID{"new", "watched", "ready", "pending", "running", "ended", "waiting"}, listIDs(t, s, durable.Filter{}))
+	assert.Equal(t, []agent.RunID{"new", "passed", "after", "phase", "watched", "ready", "pending", "running", "ended", "waiting"},
+		listIDs(t, s, durable.Filter{}))
 }
 
 func checkShared(t *testing.T, a, b durable.Store) {

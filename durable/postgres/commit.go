@@ -5,21 +5,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/samber/lo"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
 // Commit adds to the journal and the events of a run: see durable.Store. It is in one transaction, sent in one message; plain
 // commits of other runs may be in it, too: see group.go. If the
 // reply of the database is lost, the caller may repeat the call: if the last completed Commit was the same one, the repeated
-// call succeeds and changes nothing. A repeated call without entries, events, an end and jobs that have an ID runs again.
+// call succeeds and changes nothing. A repeated call without entries, events, an end, a pass and jobs that have an ID runs again.
 func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
 	return s.call(ctx, fmt.Sprintf("commit to run %s", l.Run), func(ctx context.Context) error {
+		if err := c.Check(); err != nil {
+			return err
+		}
 		jobs, err := prepare(c.Jobs)
 		if err != nil {
 			return err
@@ -35,22 +40,30 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 			}
 			return s.refusal(ctx, &a, errChanged)
 		}
+		queued := jobs
+		if a.passes() {
+			if a.needs, err = s.needsOf(ctx, l.Run, c.Update.Pass.Phase); err != nil {
+				return err
+			}
+			queued = append(slices.Clone(jobs), durable.Job{Kind: a.needs.Kind, Name: a.needs.Name, Demands: a.needs.Demands})
+		}
 		var b pgx.Batch
-		lockChildren(&b, c.Update.Waits)
-		s.queues.add(&b, jobs)
+		f := following{jobs: jobs, from: l.Run}
+		lockChildren(&b, a.children(), &f.locked)
+		s.queues.add(&b, queued)
 		batchLock(&b, l.Run)
-		a.storeJobs(&b)
+		a.storeJobs(&b, &f.added)
 		a.replaceWaits(&b)
-		a.keepResult(&b)
+		a.keepPayload(&b)
 		done := a.update(&b)
 		if a.ends() {
 			batchWakeParents(&b, l.Run)
 		}
-		if err := s.batch(ctx, &b); err != nil {
+		if err := f.send(ctx, s, &b); err != nil {
 			return s.queues.explain(err)
 		}
 		if *done {
-			s.queues.remember(jobs)
+			s.queues.remember(queued)
 			return nil
 		}
 		return s.refusal(ctx, &a, errChanged)
@@ -87,6 +100,7 @@ type committing struct {
 	l       durable.Lease
 	c       durable.Commit
 	jobs    []durable.Job // c.Jobs, prepared
+	needs   durable.Needs // of the phase that the run is passed on to
 	printed []byte
 }
 
@@ -102,13 +116,13 @@ func (a *committing) checkNumbers() error {
 
 // isPlain reports whether the Commit consists of entries, events and changes of the run alone: such a Commit is one statement.
 func (a *committing) isPlain() bool {
-	return len(a.jobs) == 0 && a.c.Update.Waits == nil && !a.ends()
+	return len(a.jobs) == 0 && a.c.Update.Waits == nil && !a.c.GivesUp()
 }
 
 // isRepeatable reports whether an equal Commit right after this one is this one again, after a lost reply. Equal updates have
-// the same outcome twice; a lease ends a run once; events have times; equal jobs without an ID are different ones.
+// the same outcome twice; a lease ends a run or passes it on once; events have times; equal jobs without an ID are different ones.
 func (a *committing) isRepeatable() bool {
-	return a.ends() || len(a.c.Entries) > 0 || len(a.c.Events) > 0 || lo.SomeBy(a.c.Jobs, func(j durable.Job) bool { return j.ID != "" })
+	return a.c.GivesUp() || len(a.c.Entries) > 0 || len(a.c.Events) > 0 || lo.SomeBy(a.c.Jobs, func(j durable.Job) bool { return j.ID != "" })
 }
 
 // fits is the condition that the lease is valid, that the run has exactly the entries that precede the new ones, and that this
@@ -139,18 +153,30 @@ func (a *committing) records() []durable.AuditRecord {
 
 func (a *committing) ends() bool { return a.c.Update.Status.Ended() }
 
-// storeJobs stores the jobs.
-func (a *committing) storeJobs(b *pgx.Batch) {
-	if len(a.jobs) > 0 {
-		query, args := insertQuery(a.jobs, start{commit: a})
-		b.Queue(query, args...)
+func (a *committing) passes() bool { return a.c.Update.Pass != nil }
+
+// children returns the other runs that the run will wait for, and those after which the runs of the jobs start.
+func (a *committing) children() []agent.RunID {
+	waits := lo.FilterMap(a.c.Update.Waits, func(w durable.Wait, _ int) (agent.RunID, bool) { return w.Child, w.Child != "" })
+	return append(waits, lo.Without(afters(a.jobs), a.l.Run)...)
+}
+
+// storeJobs stores the jobs, and sets added to the new runs by ID.
+func (a *committing) storeJobs(b *pgx.Batch, added *map[agent.RunID]durable.Run) {
+	if len(a.jobs) == 0 {
+		return
 	}
+	query, args := insertQuery(a.jobs, start{commit: a})
+	b.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {
+		*added, err = scanInserted(rows)
+		return err
+	})
 }
 
 // replaceWaits replaces the waits of the run. Those that stay keep their answers, token and checker.
 func (a *committing) replaceWaits(b *pgx.Batch) {
 	waits := a.c.Update.Waits
-	if a.ends() {
+	if a.c.GivesUp() {
 		waits = []durable.Wait{}
 	}
 	if waits == nil {
@@ -202,8 +228,13 @@ func (a *committing) replaceWaits(b *pgx.Batch) {
 		)...)
 }
 
-// keepResult stores what the run ended with.
-func (a *committing) keepResult(b *pgx.Batch) {
+// keepPayload stores what the run ended with, or with what it is passed on.
+func (a *committing) keepPayload(b *pgx.Batch) {
+	if a.passes() && a.c.Update.Pass.Input != nil {
+		b.Queue(`INSERT INTO payloads AS p (run, input, replaced) SELECT r.num, $5::bytea, true FROM runs r WHERE `+fits+`
+			ON CONFLICT (run) DO UPDATE SET submitted = CASE WHEN p.replaced THEN p.submitted ELSE p.input END,
+				input = excluded.input, replaced = true`, a.fit(a.c.Update.Pass.Input)...)
+	}
 	if a.ends() && len(a.c.Update.Result) > 0 {
 		b.Queue(`INSERT INTO payloads (run, result) SELECT r.num, $5::bytea FROM runs r WHERE `+fits+`
 			ON CONFLICT (run) DO UPDATE SET result = excluded.result`, a.fit(a.c.Update.Result)...)
@@ -222,6 +253,10 @@ func (a *committing) update(b *pgx.Batch) (done *bool) {
 		args   = a.fit(len(a.c.Entries), events, a.printed, a.c.HandledSignals)
 		set    string
 	)
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
 	if u.Status != "" {
 		set += `, status = $9, reason = $10, blocked = $11, steps = $12`
 		args = append(args, text(u.Status), text(u.Reason), u.Blocked, u.Steps)
@@ -229,17 +264,16 @@ func (a *committing) update(b *pgx.Batch) (done *bool) {
 	switch {
 	case a.ends():
 		set += `, ended = clock_timestamp(), ready = NULL, answer_by = NULL, owner = '', expires = NULL, paused = false`
+	case a.passes():
+		key := a.needs.Key()
+		set += `, phase = ` + arg(text(u.Pass.Phase)) + `, queue = (SELECT q.id FROM queues q WHERE q.key = ` + arg(key[:]) + `)` + setPassed
 	case u.Waits != nil:
 		set += `, answer_by = ` + firstDeadline + `, any_wait = ` + strconv.FormatBool(u.AnyWait)
 	}
 	query := `WITH r AS (
 		UPDATE runs r SET entries = r.entries + $5, events = r.events + $6, appended = $7, handled = greatest(r.handled, $8),
-			updated = clock_timestamp()` + set + ` WHERE ` + fits + ` RETURNING r.num, r.events - $6 AS events
+			updated = clock_timestamp()` + set + ` WHERE ` + fits + ` RETURNING r.num, r.events - $6 AS events, r.status
 	)`
-	arg := func(v any) string {
-		args = append(args, v)
-		return fmt.Sprintf("$%d", len(args))
-	}
 	if len(a.c.Entries) > 0 {
 		query += `, e AS (` + insertEntries(a.c.Entries, arg) + `)`
 	}
@@ -250,8 +284,29 @@ func (a *committing) update(b *pgx.Batch) (done *bool) {
 		query += `, d AS (` + insertRecords(a.records(), ` FROM r, `, arg) + `)`
 	}
 	done = new(bool)
+	if a.passes() {
+		query += ` SELECT true, CASE WHEN r.status = 'ready' THEN ` + wakeListeners + ` END FROM r`
+		b.Queue(query, args...).QueryRow(scanOptional(done, new(*string)))
+		return done
+	}
 	b.Queue(query+` SELECT true FROM r`, args...).QueryRow(scanOptional(done))
 	return done
+}
+
+// staysPaused is the condition that the run r is not ready when it is passed on. A run that is to be cancelled is ready, so that
+// a worker ends it.
+const staysPaused = `r.paused AND r.cancel_reason = ''`
+
+// setPassed sets the columns of the run r that is passed on, except for its phase and its queue.
+const setPassed = `, demands = ` + jobDemands + `, attempts = 0, owner = '', expires = NULL, answer_by = NULL, any_wait = false,
+	status = CASE WHEN ` + staysPaused + ` THEN 'waiting' ELSE 'ready' END, ready = CASE WHEN ` + staysPaused + ` THEN NULL ELSE clock_timestamp() END,
+	offer_seq = r.offer_seq + CASE WHEN ` + staysPaused + ` THEN 0 ELSE 1 END, offered = NULL`
+
+// needsOf returns the needs that a run has in a phase.
+func (s *Store) needsOf(ctx context.Context, id agent.RunID, phase durable.Kind) (durable.Needs, error) {
+	r, err := scanRun(s.pool.QueryRow(ctx, runQuery, text(id)))
+	r.Phase = phase
+	return r.Needs(), notFound(err)
 }
 
 // insertEntries returns the statement that adds the entries of a run r.

@@ -25,6 +25,7 @@ var conversions = []conversion{
 	// SQL cannot compute the keys of queues.
 	{version: 3, file: "00003_engine.sql", up: insertNeeds, down: checkRevert},
 	{version: 4, file: "00004_waits.sql", down: checkWaits},
+	{version: 5, file: "00005_phases.sql", down: checkPhases},
 }
 
 // migration returns the migration that executes the two parts of its file.
@@ -127,28 +128,55 @@ func checkWaits(ctx context.Context, tx *sql.Tx) error {
 		})
 }
 
+// checkPhases returns an error if there are runs or documents that version 4 does not know.
+func checkPhases(ctx context.Context, tx *sql.Tx) error {
+	err := refuseRuns(ctx, tx,
+		obstacle{
+			`ended IS NULL AND phase <> ''`,
+			"version 4 knows no phases, and %d runs have one%s: let them go on, cancel or delete them first",
+		},
+		obstacle{
+			`ended IS NULL AND num IN (SELECT run FROM waits WHERE id = 'after' AND hash = 'after' AND kind = 'child' AND answered IS NULL)`,
+			"version 4 cannot start a run after another, and %d runs wait for one%s: let them start, cancel or delete them first",
+		})
+	if err != nil {
+		return err
+	}
+	return refuseRows(ctx, tx, `SELECT row_number() OVER (ORDER BY kind, name) AS num, kind || ' ' || encode(name, 'escape') AS id FROM documents WHERE newest`,
+		"version 4 has no documents, and there are %d%s: delete them first")
+}
+
 // obstacle are runs that an older version cannot store: a condition on them, and the error, with their number and names.
 type obstacle struct{ where, says string }
 
-// namedRuns is how many runs the error of an obstacle names.
+// namedRuns is how many runs or documents the error of an obstacle names.
 const namedRuns = 3
 
 // refuseRuns returns the error of the first obstacle for which there are runs.
 func refuseRuns(ctx context.Context, tx *sql.Tx, obstacles ...obstacle) error {
 	for _, o := range obstacles {
-		var n int
-		var names string
-		err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(string_agg(id, ', ' ORDER BY num) FILTER (WHERE place <= $1), '')
-			FROM (SELECT num, id, row_number() OVER (ORDER BY num) AS place FROM runs WHERE `+o.where+`) r`, namedRuns).Scan(&n, &names)
-		if err != nil {
+		if err := refuseRows(ctx, tx, `SELECT num, id FROM runs WHERE `+o.where, o.says); err != nil {
 			return err
 		}
-		if n > namedRuns {
-			names += ", …"
-		}
-		if n > 0 {
-			return fmt.Errorf(o.says, n, " ("+names+")")
-		}
+	}
+	return nil
+}
+
+// refuseRows returns an error with the number and the first names of the rows of a query, which have a num and an id; nil if it
+// has none.
+func refuseRows(ctx context.Context, tx *sql.Tx, query, says string) error {
+	var n int
+	var names string
+	err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(string_agg(id, ', ' ORDER BY num) FILTER (WHERE place <= $1), '')
+		FROM (SELECT num, id, row_number() OVER (ORDER BY num) AS place FROM (`+query+`) q) r`, namedRuns).Scan(&n, &names)
+	if err != nil {
+		return err
+	}
+	if n > namedRuns {
+		names += ", …"
+	}
+	if n > 0 {
+		return fmt.Errorf(says, n, " ("+names+")")
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func TestProcessesThatStartAtOnce(t *testing.T) {
 	runs, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
 	assert.Len(t, runs, n)
-	assert.Equal(t, []string{"0", "1", "2", "3", "4"}, column(t, s, `SELECT version_id::text FROM migrations ORDER BY id`), "each step was taken once")
+	assert.Equal(t, []string{"0", "1", "2", "3", "4", "5"}, column(t, s, `SELECT version_id::text FROM migrations ORDER BY id`), "each step was taken once")
 }
 
 func TestMigrateBothWaysWithData(t *testing.T) {
@@ -54,7 +54,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	at, o := parts.Postgres(t), postgres.Options{Schema: `it's "ours"`}
 	version, err := postgres.Migrate(t.Context(), at, o)
 	require.NoError(t, err)
-	assert.Equal(t, int64(4), version)
+	assert.Equal(t, int64(5), version)
 	s := open(t, at, o)
 	l := create(t, s, "answered")
 	asked := durable.Wait{ID: "c", Kind: durable.WaitApproval, Hash: "h", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte("may I?")}
@@ -81,7 +81,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.Len(t, before.all, 10)
 	require.NoError(t, s.Close())
 
-	for _, want := range []int64{3, 2} {
+	for _, want := range []int64{4, 3, 2} {
 		version, err = postgres.Rollback(t.Context(), at, o)
 		require.NoError(t, err)
 		assert.Equal(t, want, version)
@@ -93,11 +93,11 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.ErrorContains(t, err, "first version")
 
 	s = openClosed(t, at, o)
-	assert.Equal(t, before, everything(t, s), "three steps back and three steps forward")
+	assert.Equal(t, before, everything(t, s), "four steps back and four steps forward")
 	_, err = s.Pool().Exec(t.Context(), `INSERT INTO migrations (version_id, is_applied) VALUES (99, true)`)
 	require.NoError(t, err)
 	_, err = postgres.Open(t.Context(), at, o)
-	require.ErrorContains(t, err, "version 99 and this program supports versions up to 4")
+	require.ErrorContains(t, err, "version 99 and this program supports versions up to 5")
 	_, err = postgres.Rollback(t.Context(), at, o)
 	require.ErrorContains(t, err, "downgrade with the program that created it")
 }
@@ -295,17 +295,25 @@ func TestWaitsThatVersionThreeCannotStore(t *testing.T) {
 		}
 		require.NoError(t, s.Commit(t.Context(), l, commit(u)))
 	}
+	// refuses returns the error of the step from version 4 to version 3, and migrates to the newest version.
+	refuses := func() error {
+		rollback(t, at, 4)
+		_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+		_, up := postgres.Migrate(t.Context(), at, postgres.Options{})
+		require.NoError(t, up)
+		return err
+	}
 	for _, kind := range []durable.WaitKind{durable.WaitInput, durable.WaitCallback, durable.WaitFile, durable.WaitCommand, durable.WaitTime} {
 		wait(false, durable.WaitApproval, kind)
-		_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+		err := refuses()
 		require.ErrorContains(t, err, "version 3 knows only approvals, doubts and children, and 1 runs wait for something else (r)", kind)
 	}
 	wait(true, durable.WaitApproval, durable.WaitDoubt)
-	_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+	err := refuses()
 	require.ErrorContains(t, err, "version 3 cannot store runs that wait for one of several things, and there are 1 (r)")
 	wait(false, durable.WaitApproval)
 	require.NoError(t, s.Answer(t.Context(), "r", durable.Answer{Wait: "approval", More: true, By: "ann"}))
-	_, err = postgres.Rollback(t.Context(), at, postgres.Options{})
+	err = refuses()
 	require.ErrorContains(t, err, "version 3 has no answers that do not decide, and 1 runs have such answers (r): let them go on, cancel or delete them first")
 	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{}})))
 	wait(false, durable.WaitApproval, durable.WaitDoubt, durable.WaitChild)
@@ -387,4 +395,44 @@ func everything(t *testing.T, s durable.Store) whole {
 		require.NoError(t, err)
 	}
 	return w
+}
+
+// TestPhasesAndDocumentsThatVersionFourCannotStore keeps the schema.
+func TestPhasesAndDocumentsThatVersionFourCannotStore(t *testing.T) {
+	t.Parallel()
+	at := parts.Postgres(t)
+	s := openClosed(t, at, postgres.Options{Conns: 2})
+	refuses := func(says string) {
+		t.Helper()
+		_, err := postgres.Rollback(t.Context(), at, postgres.Options{})
+		require.ErrorContains(t, err, says)
+	}
+	jobs := []durable.Job{{ID: "r", Phase: "hooks", Demands: map[string]string{"zone": "eu"}, Input: []byte("first")}, {ID: "after", After: "r"}}
+	require.NoError(t, second(s.Submit(t.Context(), jobs...)))
+	for _, name := range []string{"a", "b", "c", "d"} {
+		require.NoError(t, second(s.PutDocument(t.Context(), durable.Document{Kind: "k", Name: name})))
+	}
+	refuses("version 4 knows no phases, and 1 runs have one (r): let them go on, cancel or delete them first")
+	l, err := s.Acquire(t.Context(), "r", "one", time.Hour, durable.TakeFree)
+	require.NoError(t, err)
+	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Pass: &durable.Pass{Input: []byte("second")}})))
+	refuses("version 4 cannot start a run after another, and 1 runs wait for one (after): let them start, cancel or delete them first")
+	require.NoError(t, s.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalCancel}))
+	refuses("version 4 has no documents, and there are 4 (k a, k b, k c, …): delete them first")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		require.NoError(t, s.DeleteDocument(t.Context(), "k", name))
+	}
+	before := run(t, s, "after")
+	assert.Equal(t, durable.StatusReady, before.Status)
+	rollback(t, at, 4)
+	_, err = postgres.Migrate(t.Context(), at, postgres.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, before, run(t, s, "after"))
+	waits, err := s.Waits(t.Context(), "after")
+	require.NoError(t, err)
+	assert.Empty(t, waits, "version 4 does not know the wait")
+	assert.Equal(t, map[string]string{"zone": "eu"}, run(t, s, "r").Demands)
+	input, err := s.SubmittedInput(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Equal(t, "second", string(input), "the first input is lost")
 }

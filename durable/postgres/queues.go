@@ -112,9 +112,9 @@ func (q *queues) add(b *pgx.Batch, jobs []durable.Job) {
 	b.Queue(`INSERT INTO queues (key, kind, name, demands)
 		SELECT k, kind, name, demands FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) n (k, kind, name, demands) ON CONFLICT (key) DO NOTHING`,
 		lo.Map(missing, func(j durable.Job, _ int) []byte { return queueKey(j) }),
-		lo.Map(missing, func(j durable.Job, _ int) text { return text(j.Kind) }),
-		lo.Map(missing, func(j durable.Job, _ int) text { return text(j.Name) }),
-		lo.Map(missing, func(j durable.Job, _ int) string { return pairsText(j.Demands) }))
+		lo.Map(missing, func(j durable.Job, _ int) text { return text(j.Needs().Kind) }),
+		lo.Map(missing, func(j durable.Job, _ int) text { return text(j.Needs().Name) }),
+		lo.Map(missing, func(j durable.Job, _ int) string { return pairsText(j.Needs().Demands) }))
 }
 
 // remember records that the queues of jobs are stored.

@@ -12,8 +12,11 @@ import (
 
 // runColumns are the columns that scanRun reads, of a table or alias named r.
 const runColumns = `r.id, r.session, r.kind, r.name, r.version, r.parent, r.root, r.status, r.reason, r.blocked, r.paused, r.cancel_reason,
-	(SELECT q.demands FROM queues q WHERE q.id = r.queue), r.labels, r.priority, r.idempotency_key, r.steps, r.attempts, r.entries, r.events,
-	r.created, r.updated, r.ready, r.not_before, r.start_by, r.deadline, r.submitted_by, r.answer_by, r.owner, r.epoch, r.expires`
+	` + jobDemands + `, r.labels, r.priority, r.idempotency_key, r.steps, r.attempts, r.entries, r.events,
+	r.created, r.updated, r.ready, r.not_before, r.start_by, r.deadline, r.submitted_by, r.answer_by, r.owner, r.epoch, r.expires, r.phase`
+
+// jobDemands are the demands of the job of the run r. While the run has a phase, its queue does not have them.
+const jobDemands = `CASE WHEN r.phase = '' THEN (SELECT q.demands FROM queues q WHERE q.id = r.queue) ELSE r.demands END`
 
 func scanRun(row pgx.Row, more ...any) (r durable.Run, err error) {
 	err = row.Scan(append([]any{
@@ -21,7 +24,7 @@ func scanRun(row pgx.Row, more ...any) (r durable.Run, err error) {
 		(*text)(&r.Status), (*text)(&r.Reason), &r.Blocked, &r.Paused, (*text)(&r.CancelReason),
 		pairs{&r.Demands}, pairs{&r.Labels}, &r.Priority, (*text)(&r.IdempotencyKey), &r.Steps, &r.Attempts, &r.Entries, &r.Events,
 		when{&r.Created}, when{&r.Updated}, when{&r.Ready}, when{&r.NotBefore}, when{&r.StartBy}, when{&r.Deadline}, (*text)(&r.By), when{&r.AnswerBy},
-		(*text)(&r.Owner), &r.Epoch, when{&r.Expires},
+		(*text)(&r.Owner), &r.Epoch, when{&r.Expires}, (*text)(&r.Phase),
 	}, more...)...)
 	return r, err
 }

@@ -11,10 +11,12 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
+const runQuery = `SELECT ` + runColumns + ` FROM runs r WHERE r.id = $1`
+
 // Run returns the record of a run: see durable.Store.
 func (s *Store) Run(ctx context.Context, id agent.RunID) (r durable.Run, err error) {
 	err = s.call(ctx, fmt.Sprintf("read run %s", id), func(ctx context.Context) error {
-		r, err = scanRun(s.pool.QueryRow(ctx, `SELECT `+runColumns+` FROM runs r WHERE r.id = $1`, text(id)))
+		r, err = scanRun(s.pool.QueryRow(ctx, runQuery, text(id)))
 		return notFound(err)
 	})
 	return r, err
@@ -48,17 +50,22 @@ func (s *Store) Events(ctx context.Context, id agent.RunID, after int64, limit i
 
 // Input returns the input of the job of a run: see durable.Store.
 func (s *Store) Input(ctx context.Context, id agent.RunID) ([]byte, error) {
-	return s.payload(ctx, fmt.Sprintf("read the input of run %s", id), id, "input")
+	return s.payload(ctx, fmt.Sprintf("read the input of run %s", id), id, `p.input`)
+}
+
+// SubmittedInput returns the first input of a run: see durable.Store.
+func (s *Store) SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error) {
+	return s.payload(ctx, fmt.Sprintf("read the submitted input of run %s", id), id, `CASE WHEN p.replaced THEN p.submitted ELSE p.input END`)
 }
 
 // Result returns what a run ended with: see durable.Store.
 func (s *Store) Result(ctx context.Context, id agent.RunID) ([]byte, error) {
-	return s.payload(ctx, fmt.Sprintf("read the result of run %s", id), id, "result")
+	return s.payload(ctx, fmt.Sprintf("read the result of run %s", id), id, `p.result`)
 }
 
-func (s *Store) payload(ctx context.Context, what string, id agent.RunID, column string) (data []byte, err error) {
+func (s *Store) payload(ctx context.Context, what string, id agent.RunID, expression string) (data []byte, err error) {
 	err = s.call(ctx, what, func(ctx context.Context) error {
-		query := `SELECT p.` + column + ` FROM runs r LEFT JOIN payloads p ON p.run = r.num WHERE r.id = $1`
+		query := `SELECT ` + expression + ` FROM runs r LEFT JOIN payloads p ON p.run = r.num WHERE r.id = $1`
 		return notFound(s.pool.QueryRow(ctx, query, text(id)).Scan(&data))
 	})
 	return data, err

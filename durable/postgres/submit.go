@@ -40,7 +40,7 @@ func (s *Store) Submit(ctx context.Context, jobs ...durable.Job) (runs []durable
 // returns ErrExists once the run exists; its owner then acquires it.
 func (s *Store) Begin(ctx context.Context, j durable.Job, owner string, ttl time.Duration) (l durable.Lease, err error) {
 	err = s.call(ctx, fmt.Sprintf("begin run %s", j.ID), func(ctx context.Context) error {
-		j, err := j.Prepare()
+		j, err := j.PrepareToBegin()
 		if err != nil {
 			return err
 		}
@@ -73,27 +73,34 @@ func prepare(jobs []durable.Job) (prepared []durable.Job, err error) {
 // insert stores prepared jobs and returns the new runs by ID: none for a job whose idempotency key is known.
 func (s *Store) insert(ctx context.Context, jobs []durable.Job, at start) (map[agent.RunID]durable.Run, error) {
 	var (
-		b      pgx.Batch
-		stored = map[agent.RunID]durable.Run{}
+		b pgx.Batch
+		f = following{jobs: jobs}
 	)
+	lockChildren(&b, afters(jobs), &f.locked)
 	s.queues.add(&b, jobs)
 	query, args := insertQuery(jobs, at)
-	b.Queue(query, args...).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var none *string
-			r, err := scanRun(rows, &none)
-			if err != nil {
-				return err
-			}
-			stored[r.ID] = r
-		}
-		return rows.Err()
+	b.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {
+		f.added, err = scanInserted(rows)
+		return err
 	})
-	if err := s.batch(ctx, &b); err != nil {
+	if err := f.send(ctx, s, &b); err != nil {
 		return nil, s.queues.explain(err)
 	}
 	s.queues.remember(jobs)
-	return stored, nil
+	return f.added, nil
+}
+
+// scanInserted reads the rows of insertQuery.
+func scanInserted(rows pgx.Rows) (map[agent.RunID]durable.Run, error) {
+	stored := map[agent.RunID]durable.Run{}
+	for rows.Next() {
+		r, err := scanRun(rows, new(*string))
+		if err != nil {
+			return nil, err
+		}
+		stored[r.ID] = r
+	}
+	return stored, rows.Err()
 }
 
 // firstRuns adds the runs of known idempotency keys to the stored runs, and returns the ID of the run of each key.
@@ -101,7 +108,7 @@ func (s *Store) firstRuns(ctx context.Context, jobs []durable.Job, stored map[ag
 	first := map[string]agent.RunID{}
 	var known []text
 	for _, j := range jobs {
-		if _, isNew := stored[j.ID]; isNew && j.IdempotencyKey != "" {
+		if r, isNew := stored[j.ID]; isNew && j.IdempotencyKey != "" && r.IdempotencyKey == j.IdempotencyKey {
 			first[j.IdempotencyKey] = j.ID
 		}
 	}
@@ -154,7 +161,7 @@ func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
 	if at.commit != nil {
 		from, args = `JOIN runs r ON `+fits, at.commit.fit()
 	} else {
-		args = make([]any, 0, 20)
+		args = make([]any, 0, 24)
 	}
 	arg := func(v any) string {
 		args = append(args, v)
@@ -181,9 +188,20 @@ func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
 		times(func(j durable.Job) time.Time { return j.Deadline }) + `, ` +
 		list(func(j durable.Job) string { return j.IdempotencyKey }) + `, ` +
 		list(func(j durable.Job) string { return j.By }) + `, ` +
+		list(func(j durable.Job) string { return string(j.Phase) }) + `, ` +
+		list(func(j durable.Job) string { return lo.Ternary(j.Phase != "", pairsText(j.Demands), "") }) + `, ` +
+		list(func(j durable.Job) string { return string(j.After) }) + `, ` +
 		arg(lo.Map(jobs, func(j durable.Job, _ int) []byte { return queueKey(j) })) + `::bytea[], ` +
 		arg(lo.Map(jobs, func(j durable.Job, _ int) []byte { return orNil(j.Input) })) + `::bytea[])`
 	status, owner, expires, attempt := `CASE WHEN j.not_before > clock_timestamp() THEN 'pending' ELSE 'ready' END`, `''`, `NULL`, `0`
+	if follows(jobs) {
+		from += ` LEFT JOIN runs p ON p.id = j.after`
+		ended := `p.ended IS NOT NULL`
+		if at.commit != nil && at.commit.ends() {
+			ended += ` OR j.after = $1`
+		}
+		status = `CASE WHEN j.after <> '' AND NOT (` + ended + `) THEN 'waiting' ELSE ` + status + ` END`
+	}
 	if at.running {
 		status, owner, expires, attempt = `'running'`, arg(text(at.owner)), `clock_timestamp() + `+arg(at.ttl)+`::interval`, `1`
 	}
@@ -191,27 +209,36 @@ func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
 	query = `WITH j AS (
 			SELECT j.*, ` + status + ` AS status FROM ` + unnest + ` WITH ORDINALITY
 				j (id, session, kind, name, version, parent, root, labels, priority, not_before, start_by, deadline, idempotency_key,
-					submitted_by, queue, input, place)
+					submitted_by, phase, demands, after, queue, input, place)
 			` + from + `
 		),
 		added AS (
 			INSERT INTO runs (id, session, kind, name, version, parent, root, labels, priority, not_before, start_by, deadline,
-				idempotency_key, submitted_by, queue, status, reason, steps, ready, offer_seq, owner, epoch, attempts, expires)
+				idempotency_key, submitted_by, phase, demands, queue, status, reason, steps, ready, offer_seq, owner, epoch, attempts, expires)
 			SELECT j.id, j.session, j.kind, j.name, j.version, j.parent, j.root, j.labels, j.priority, j.not_before, j.start_by, j.deadline,
-				nullif(j.idempotency_key, ''), j.submitted_by, (SELECT q.id FROM queues q WHERE q.key = j.queue), j.status, '', 0,
+				nullif(j.idempotency_key, ''), j.submitted_by, j.phase, j.demands, (SELECT q.id FROM queues q WHERE q.key = j.queue), j.status, '', 0,
 				CASE WHEN j.status = 'ready' THEN clock_timestamp() END, CASE WHEN j.status = 'ready' THEN 1 ELSE 0 END,
 				` + owner + `, ` + attempt + `, ` + attempt + `, ` + expires + `
 			FROM j ORDER BY j.place
 			ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 			RETURNING *
 		),
-		inputs AS (INSERT INTO payloads (run, input) SELECT a.num, j.input FROM added a JOIN j USING (id) WHERE j.input IS NOT NULL)`
+		inputs AS (INSERT INTO payloads (run, input) SELECT a.num, j.input FROM added a JOIN j ON ` + isAdded + ` WHERE j.input IS NOT NULL)`
+	if follows(jobs) {
+		w := durable.AfterWait("", "", time.Time{})
+		query += `,
+		following AS (
+			INSERT INTO waits (run, run_id, place, id, kind, hash, tool, asked, child, ends)
+			SELECT a.num, a.id, 1, ` + arg(text(w.ID)) + `, ` + arg(text(w.Kind)) + `, ` + arg(text(w.Hash)) + `, '', a.created, j.after, false
+			FROM added a JOIN j ON ` + isAdded + ` WHERE a.status = 'waiting'
+		)`
+	}
 	if labels := labelRows(jobs); len(labels.names) > 0 {
 		query += `,
 		labelled AS (
-			INSERT INTO labels (run, name, value, status) SELECT a.num, l.name, l.value, a.status
-			FROM added a JOIN unnest(` + arg(labels.runs) + `::text[], ` + arg(labels.names) + `::text[], ` + arg(labels.values) + `::text[])
-				l (id, name, value) USING (id)
+			INSERT INTO labels (run, name, value, status) SELECT a.num, j.name, j.value, a.status
+			FROM added a JOIN unnest(` + arg(labels.runs) + `::text[], ` + arg(labels.keys) + `::text[], ` + arg(labels.names) + `::text[], ` +
+			arg(labels.values) + `::text[]) j (id, idempotency_key, name, value) ON ` + isAdded + `
 		)`
 	}
 	return query + `
@@ -219,12 +246,16 @@ func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
 }
 
 // labelTable has the labels of jobs in rows.
-type labelTable struct{ runs, names, values []text }
+type labelTable struct{ runs, keys, names, values []text }
+
+// isAdded is the condition that the new run a is that of the job j. Of several jobs with its ID, others have known keys.
+const isAdded = `j.id = a.id AND j.idempotency_key = coalesce(a.idempotency_key, '')`
 
 func labelRows(jobs []durable.Job) (t labelTable) {
 	for _, j := range jobs {
 		for name, value := range j.Labels {
-			t.runs, t.names, t.values = append(t.runs, text(j.ID)), append(t.names, text(name)), append(t.values, text(value))
+			t.runs, t.keys = append(t.runs, text(j.ID)), append(t.keys, text(j.IdempotencyKey))
+			t.names, t.values = append(t.names, text(name)), append(t.values, text(value))
 		}
 	}
 	return t

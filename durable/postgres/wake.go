@@ -4,7 +4,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/durable"
 )
 
 // The columns status and ready say whether a worker may claim a run. Every statement that changes what a run waits for moves
@@ -70,19 +69,25 @@ func batchWakeParents(b *pgx.Batch, ended ...agent.RunID) {
 	b.Queue(`SELECT FROM runs r WHERE `+isParent+` ORDER BY r.num FOR NO KEY UPDATE`, children)
 	batchMove(b, isParent+` AND r.status = 'waiting' AND NOT r.paused AND `+notHeld+`
 		AND EXISTS (SELECT FROM runs c WHERE c.id = ANY ($1) AND c.ended IS NOT NULL)`, `'ready'`, children)
+	b.Queue(answerAfter, children)
 }
 
-// lockChildren keeps the runs that waits are for from ending at the same time: either this Commit sees that a child
+// answerAfter answers the waits of runs that start after the runs $1, if those have ended: they may be deleted before.
+const answerAfter = `UPDATE waits w SET answered = clock_timestamp(), ends = true
+	WHERE w.child = ANY ($1) AND w.child <> '' AND w.id = 'after' AND w.hash = 'after' AND w.kind = 'child' AND w.answered IS NULL
+		AND EXISTS (SELECT FROM runs c WHERE c.id = w.child AND c.ended IS NOT NULL)`
+
+// lockChildren keeps the runs that waits are for from ending at the same time: either this transaction sees that a child
 // has ended, or the child's last Commit sees the wait. It locks the children before the run itself, as the end of a child
-// does, to avoid a deadlock.
-func lockChildren(b *pgx.Batch, waits []durable.Wait) {
-	var children []text
-	for _, w := range waits {
-		if w.Child != "" {
-			children = append(children, text(w.Child))
-		}
+// does, to avoid a deadlock. It sets locked to those that exist.
+func lockChildren(b *pgx.Batch, children []agent.RunID, locked *[]agent.RunID) {
+	if len(children) == 0 {
+		return
 	}
-	if len(children) > 0 {
-		b.Queue(`SELECT FROM runs WHERE id = ANY ($1) ORDER BY num FOR SHARE`, children)
-	}
+	b.Queue(`SELECT id FROM runs WHERE id = ANY ($1) ORDER BY num FOR SHARE`, texts(children)).Query(func(rows pgx.Rows) (err error) {
+		*locked, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (id agent.RunID, err error) {
+			return id, row.Scan((*text)(&id))
+		})
+		return err
+	})
 }

@@ -42,6 +42,7 @@ func (s *Store) explain(ctx context.Context, doing string, err error) error {
 func isAnswer(err error) bool {
 	for _, answer := range []error{
 		durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered, durable.ErrMoreAnswers,
+		durable.ErrConflict,
 	} {
 		if errors.Is(err, answer) {
 			return true

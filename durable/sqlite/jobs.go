@@ -15,8 +15,8 @@ import (
 
 const (
 	insertRun = `INSERT INTO runs (id, session, kind, name, version, parent, root, queue, status, priority, not_before, start_by,
-			deadline, idempotency_key, attempts, created, updated, ready, offer_seq, owner, epoch, leased, expires, submitted_by)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)
+			deadline, idempotency_key, attempts, created, updated, ready, offer_seq, owner, epoch, leased, expires, submitted_by, phase, demands)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)
 		ON CONFLICT (id) DO NOTHING`
 	selectByKey = `SELECT ` + runColumns + ` FROM runs WHERE idempotency_key = ? AND idempotency_key <> ''`
 	selectQueue = `SELECT id FROM queues WHERE key = ?`
@@ -24,9 +24,14 @@ const (
 	insertInput = `INSERT INTO payloads (run, input) SELECT n, ?2 FROM runs WHERE id = ?1`
 	insertLabel = `INSERT INTO labels (run, name, value, status) SELECT n, ?2, ?3, status FROM runs WHERE id = ?1`
 
+	// insertAfter lets a run wait for another one.
+	insertAfter = `INSERT INTO waits (run, place, id, kind, hash, tool, asked, child, host, checker, partial, ends, who)
+		SELECT n, 0, ?2, ?3, ?4, '', ?5, ?6, '', '', '', 0, '' FROM runs WHERE id = ?1`
+
 	// A run without an input or a result gives NULL, which shows that the run exists.
-	selectInput  = `SELECT p.input FROM runs r LEFT JOIN payloads p ON p.run = r.n WHERE r.id = ?`
-	selectResult = `SELECT p.result FROM runs r LEFT JOIN payloads p ON p.run = r.n WHERE r.id = ?`
+	selectInput     = `SELECT p.input FROM runs r LEFT JOIN payloads p ON p.run = r.n WHERE r.id = ?`
+	selectSubmitted = `SELECT iif(p.replaced, p.submitted, p.input) FROM runs r LEFT JOIN payloads p ON p.run = r.n WHERE r.id = ?`
+	selectResult    = `SELECT p.result FROM runs r LEFT JOIN payloads p ON p.run = r.n WHERE r.id = ?`
 )
 
 // Submit implements durable.Store.
@@ -49,7 +54,7 @@ func (s *Store) Submit(ctx context.Context, jobs ...durable.Job) (runs []durable
 
 // Begin implements durable.Store.
 func (s *Store) Begin(ctx context.Context, j durable.Job, owner string, ttl time.Duration) (l durable.Lease, err error) {
-	if j, err = j.Prepare(); err != nil {
+	if j, err = j.PrepareToBegin(); err != nil {
 		return durable.Lease{}, err
 	}
 	err = s.write(ctx, "beginning a run", func(ctx context.Context, t tx) error {
@@ -82,10 +87,25 @@ func submitJob(ctx context.Context, t tx, j durable.Job, now int64) (durable.Run
 		return r, err
 	}
 	r := newRun(j, now)
+	follows := false
+	if j.After != "" {
+		after, err := readRun(ctx, t, j.After)
+		if err != nil {
+			return durable.Run{}, fmt.Errorf("run %q starts after another: %w", j.ID, err)
+		}
+		if follows = !after.status.Ended(); follows {
+			r.Status, r.Ready = durable.StatusWaiting, time.Time{}
+		}
+	}
 	if r.Status == durable.StatusReady {
 		t.notify()
 	}
-	return r, insert(ctx, t, r, j.Input)
+	if err := insert(ctx, t, r, j.Input); err != nil || !follows {
+		return r, err
+	}
+	w := durable.AfterWait(j.ID, j.After, r.Created)
+	_, err := t.exec(ctx, insertAfter, string(j.ID), w.ID, string(w.Kind), w.Hash, micros{w.Asked}, string(w.Child))
+	return r, err
 }
 
 // findByKey returns the run with an idempotency key, and whether there is one.
@@ -104,7 +124,7 @@ func findByKey(ctx context.Context, t tx, key string) (r durable.Run, known bool
 func newRun(j durable.Job, now int64) durable.Run {
 	r := durable.Run{
 		ID: j.ID, Session: j.Session, Kind: j.Kind, Name: j.Name, Version: j.Version, Parent: j.Parent, Root: j.Root,
-		Status: durable.StatusReady, Priority: j.Priority, IdempotencyKey: j.IdempotencyKey, By: j.By,
+		Phase: j.Phase, Status: durable.StatusReady, Priority: j.Priority, IdempotencyKey: j.IdempotencyKey, By: j.By,
 		Created: fromMicros(now), Updated: fromMicros(now), Ready: fromMicros(now),
 		NotBefore: wholeMicros(j.NotBefore), StartBy: wholeMicros(j.StartBy), Deadline: wholeMicros(j.Deadline),
 	}
@@ -134,9 +154,15 @@ func insert(ctx context.Context, t tx, r durable.Run, input []byte) error {
 	if r.Status == durable.StatusReady {
 		offers = 1
 	}
+	demands := ""
+	if r.Phase != "" {
+		if demands, err = namesText(r.Demands); err != nil {
+			return err
+		}
+	}
 	made, err := t.exec(ctx, insertRun, string(r.ID), string(r.Session), string(r.Kind), r.Name, r.Version, string(r.Parent), string(r.Root),
 		queue, string(r.Status), r.Priority, micros{r.NotBefore}, micros{r.StartBy}, micros{r.Deadline}, r.IdempotencyKey, r.Attempts,
-		micros{r.Created}, micros{r.Ready}, offers, r.Owner, r.Epoch, leased, micros{r.Expires}, r.By)
+		micros{r.Created}, micros{r.Ready}, offers, r.Owner, r.Epoch, leased, micros{r.Expires}, r.By, string(r.Phase), demands)
 	if err != nil {
 		return err
 	}
@@ -163,13 +189,9 @@ func queueOf(ctx context.Context, t tx, needs durable.Needs) (queue int64, err e
 	if !errors.Is(err, sql.ErrNoRows) {
 		return queue, err
 	}
-	demands := ""
-	if len(needs.Demands) > 0 {
-		text, err := json.Marshal(needs.Demands)
-		if err != nil {
-			return 0, err
-		}
-		demands = string(text)
+	demands, err := namesText(needs.Demands)
+	if err != nil {
+		return 0, err
 	}
 	if _, err := t.exec(ctx, insertQueue, key[:], string(needs.Kind), needs.Name, demands); err != nil {
 		return 0, err
@@ -177,9 +199,23 @@ func queueOf(ctx context.Context, t tx, needs durable.Needs) (queue int64, err e
 	return queue, t.one(ctx, selectQueue, key[:]).Scan(&queue)
 }
 
+// namesText returns the stored form of labels or demands; empty for none.
+func namesText(names map[string]string) (string, error) {
+	if len(names) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(names)
+	return string(text), err
+}
+
 // Input implements durable.Store.
 func (s *Store) Input(ctx context.Context, id agent.RunID) ([]byte, error) {
 	return s.payload(ctx, "reading the input of a run", selectInput, id)
+}
+
+// SubmittedInput implements durable.Store.
+func (s *Store) SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error) {
+	return s.payload(ctx, "reading the submitted input of a run", selectSubmitted, id)
 }
 
 // Result implements durable.Store.

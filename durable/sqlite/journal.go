@@ -50,6 +50,9 @@ const (
 	// wakeParents makes the runs ready that wait for an ended run.
 	wakeParents = `UPDATE runs SET ` + becomesReady + ` WHERE status = 'waiting' AND paused = 0 AND ` + free + ` AND n IN
 		(SELECT run FROM waits WHERE child = ?3 AND child <> '' AND answered IS NULL)`
+	// answerAfter answers the waits of runs that start after an ended run: it may be deleted before they start.
+	answerAfter = `UPDATE waits SET answered = ?1, ends = 1
+		WHERE child = ?2 AND child <> '' AND id = 'after' AND hash = 'after' AND kind = 'child' AND answered IS NULL`
 
 	// A run without entries gives one row of NULLs, which shows that the run exists.
 	selectEntries = `SELECT e.seq, e.kind, e.key, e.at, e.data FROM runs r LEFT JOIN entries e ON e.run = r.n AND e.seq > ?2
@@ -58,12 +61,8 @@ const (
 
 // Commit implements durable.Store.
 func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (err error) {
-	switch u := c.Update.Status; u {
-	case "", durable.StatusRunning, durable.StatusWaiting:
-	default:
-		if !u.Ended() {
-			return fmt.Errorf("run %q: a commit cannot set status %q", l.Run, u)
-		}
+	if err := c.Check(); err != nil {
+		return fmt.Errorf("run %q: %w", l.Run, err)
 	}
 	if c.Jobs, err = prepareJobs(c.Jobs); err != nil {
 		return err
@@ -105,8 +104,8 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 	})
 }
 
-// errRepeated is returned when a Commit is the one that has ended its run.
-var errRepeated = errors.New("the run was ended by the same commit")
+// errRepeated is returned when a Commit is the one that has ended its run or passed it on.
+var errRepeated = errors.New("the run was ended or passed on by the same commit")
 
 // update updates the row of a run and its waits.
 func update(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now int64) error {
@@ -114,14 +113,21 @@ func update(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now in
 		return refuseCommit(ctx, t, l, c.Entries, nil)
 	}
 	var printed []byte
-	if c.Update.Status.Ended() {
+	if c.GivesUp() {
 		printed = c.Fingerprint(l)
 	}
-	changed, err := updateRow(ctx, t, l, c, now, printed)
+	write := updateRow
+	if c.Update.Pass != nil {
+		write = passOn
+	}
+	changed, err := write(ctx, t, l, c, now, printed)
 	if err == nil && !changed {
 		err = refuseCommit(ctx, t, l, c.Entries, printed)
 	}
-	if err == nil && c.Update.Status.Ended() {
+	switch {
+	case err == nil && c.Update.Pass != nil:
+		return removeAllWaits(ctx, t, l.Run)
+	case err == nil && c.Update.Status.Ended():
 		return endRunWith(ctx, t, l.Run, c.Update.Result, now)
 	}
 	if err != nil || c.Update.Waits == nil {
@@ -168,8 +174,8 @@ func updateRow(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now
 	return n > 0, err
 }
 
-// refuseCommit returns what is wrong with a lease or with the numbers of entries, or errRepeated when the end with a fingerprint
-// was committed before.
+// refuseCommit returns what is wrong with a lease or with the numbers of entries, or errRepeated when the Commit with a
+// fingerprint has ended the run or passed it on before.
 func refuseCommit(ctx context.Context, t tx, l durable.Lease, entries []durable.Entry, printed []byte) error {
 	if printed != nil {
 		var repeated bool
@@ -200,16 +206,26 @@ func endRunWith(ctx context.Context, t tx, id agent.RunID, result []byte, now in
 			return err
 		}
 	}
-	if _, err := t.exec(ctx, keepTokensOf, string(id)); err != nil {
-		return err
-	}
-	if _, err := t.exec(ctx, removeWaits, string(id)); err != nil {
+	if err := removeAllWaits(ctx, t, id); err != nil {
 		return err
 	}
 	woken, err := t.exec(ctx, wakeParents, now, now+skew, string(id))
+	if err != nil {
+		return err
+	}
 	if woken > 0 {
 		t.notify()
 	}
+	_, err = t.exec(ctx, answerAfter, now, string(id))
+	return err
+}
+
+// removeAllWaits removes the waits of a run and keeps their tokens.
+func removeAllWaits(ctx context.Context, t tx, id agent.RunID) error {
+	if _, err := t.exec(ctx, keepTokensOf, string(id)); err != nil {
+		return err
+	}
+	_, err := t.exec(ctx, removeWaits, string(id))
 	return err
 }
 

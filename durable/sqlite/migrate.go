@@ -120,7 +120,7 @@ func schemaVersions(ctx context.Context, db *sql.DB) (steps *goose.Provider, ver
 		return nil, 0, 0, err
 	}
 	steps, err = goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true),
-		goose.WithGoMigrations(engineMigration(), waitsMigration()))
+		goose.WithGoMigrations(engineMigration(), waitsMigration(), phasesMigration()))
 	if err != nil {
 		return nil, 0, 0, err
 	}

@@ -41,7 +41,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.NoError(t, s.Close())
 	indexes := raw(t, path, countIndexes)
 
-	for _, want := range []int64{3, 2, 1} {
+	for _, want := range []int64{4, 3, 2, 1} {
 		version, err := sqlite.Rollback(t.Context(), path)
 		require.NoError(t, err)
 		assert.Equal(t, want, version)
@@ -53,7 +53,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 
 	version, err := sqlite.Migrate(t.Context(), path)
 	require.NoError(t, err)
-	assert.Equal(t, int64(4), version)
+	assert.Equal(t, int64(5), version)
 	assert.Equal(t, indexes, raw(t, path, countIndexes))
 	_, err = sqlite.Rollback(t.Context(), path)
 	require.NoError(t, err)
@@ -234,6 +234,7 @@ func TestRollbackRefusesToLoseWaitsAndAnswers(t *testing.T) {
 			before, err := s.Waits(t.Context(), "r")
 			require.NoError(t, err)
 			require.NoError(t, s.Close())
+			rollback(t, path, 4)
 			_, err = sqlite.Rollback(t.Context(), path)
 			require.ErrorContains(t, err, tc.says)
 			s = open(t, path, sqlite.Options{})
@@ -301,6 +302,7 @@ func TestMigrateQuestions(t *testing.T) {
 	file.Kind = durable.WaitFile
 	require.NoError(t, commit(t.Context(), s, l, durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{file, wait("d")}}))
 	require.NoError(t, s.Close())
+	rollback(t, path, 4)
 	_, err = sqlite.Rollback(t.Context(), path)
 	require.ErrorContains(t, err, "version 3 knows waits for people and for children only, and 1 runs wait for something else (other): "+
 		"let them go on, cancel or delete them first")
@@ -309,4 +311,54 @@ func TestMigrateQuestions(t *testing.T) {
 	require.NoError(t, s.Close())
 	rollback(t, path, 3)
 	assert.Equal(t, before, raw(t, path, all))
+}
+
+// Version 4 knows no phases, no runs that start after others and no documents.
+func TestRollbackRefusesPhasesAndDocuments(t *testing.T) {
+	path := tempFile(t)
+	s := open(t, path, sqlite.Options{})
+	refuses := func(says string) {
+		t.Helper()
+		require.NoError(t, s.Close())
+		_, err := sqlite.Rollback(t.Context(), path)
+		require.ErrorContains(t, err, says)
+		s = open(t, path, sqlite.Options{})
+	}
+	jobs := []durable.Job{{ID: "r", Phase: "hooks", Demands: map[string]string{"zone": "eu"}, Input: []byte("first")}, {ID: "after", After: "r"}}
+	_, err := s.Submit(t.Context(), jobs...)
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		_, err = s.PutDocument(t.Context(), durable.Document{Kind: "k", Name: name})
+		require.NoError(t, err)
+	}
+	refuses("version 4 knows no phases, and 1 runs have one (r): let them go on, cancel or delete them first")
+	l, err := s.Acquire(t.Context(), "r", "one", time.Hour, durable.TakeFree)
+	require.NoError(t, err)
+	require.NoError(t, commit(t.Context(), s, l, durable.Update{Pass: &durable.Pass{Input: []byte("second")}}))
+	refuses("version 4 cannot start a run after another, and 1 runs wait for one (after): let them start, cancel or delete them first")
+	require.NoError(t, s.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalCancel}))
+	refuses("version 4 has no documents, and there are 4 (k a, k b, k c, …): delete them first")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		require.NoError(t, s.DeleteDocument(t.Context(), "k", name))
+	}
+	before, err := s.Run(t.Context(), "after")
+	require.NoError(t, err)
+	assert.Equal(t, durable.StatusReady, before.Status)
+	require.NoError(t, s.Close())
+	rollback(t, path, 4)
+
+	s = open(t, path, sqlite.Options{})
+	defer s.Close()
+	after, err := s.Run(t.Context(), "after")
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	waits, err := s.Waits(t.Context(), "after")
+	require.NoError(t, err)
+	assert.Empty(t, waits, "version 4 does not know the wait")
+	r, err := s.Run(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"zone": "eu"}, r.Demands)
+	input, err := s.SubmittedInput(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Equal(t, "second", string(input), "the first input is lost")
 }

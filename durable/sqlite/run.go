@@ -9,10 +9,13 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
+// jobDemands are the demands of the job of a run. While the run has a phase, its queue does not have them.
+const jobDemands = `iif(phase = '', (SELECT queues.demands FROM queues WHERE queues.id = runs.queue), runs.demands)`
+
 const runColumns = `id, session, kind, runs.name, version, parent, root, runs.status, reason, blocked, paused, cancel_reason,
-	(SELECT demands FROM queues WHERE queues.id = runs.queue), (SELECT json_group_object(name, value) FROM labels WHERE run = runs.n),
+	` + jobDemands + `, (SELECT json_group_object(name, value) FROM labels WHERE run = runs.n),
 	priority, idempotency_key, steps, attempts, entries, events, created, updated, ready, not_before, start_by, deadline, answer_by,
-	owner, epoch, expires, submitted_by`
+	owner, epoch, expires, submitted_by, phase`
 
 const (
 	selectRun      = `SELECT ` + runColumns + ` FROM runs WHERE id = ?`
@@ -47,7 +50,7 @@ func scanRun(scan func(...any) error) (durable.Run, error) {
 	var created, updated, ready, notBefore, startBy, deadline, answerBy, expires micros
 	err := scan(&r.ID, &r.Session, &r.Kind, &r.Name, &r.Version, &r.Parent, &r.Root, &r.Status, &r.Reason, &r.Blocked, &r.Paused,
 		&r.CancelReason, &demands, &labels, &r.Priority, &r.IdempotencyKey, &r.Steps, &r.Attempts, &r.Entries, &r.Events,
-		&created, &updated, &ready, &notBefore, &startBy, &deadline, &answerBy, &r.Owner, &r.Epoch, &expires, &r.By)
+		&created, &updated, &ready, &notBefore, &startBy, &deadline, &answerBy, &r.Owner, &r.Epoch, &expires, &r.By, &r.Phase)
 	if err != nil {
 		return durable.Run{}, err
 	}

@@ -32,13 +32,15 @@ const (
 // reads and writes are all prepared statements.
 var (
 	reads = []string{
-		selectRun, selectPosition, selectInput, selectResult, selectEntries, selectEvents, selectWaits, selectByToken, selectSpare,
+		selectRun, selectPosition, selectInput, selectSubmitted, selectResult, selectEntries, selectEvents, selectWaits, selectByToken, selectSpare,
 		selectSignals, selectReadyQueues, selectQueues, selectOwed, selectUnpolled, selectServed, lookForWork, selectDeny, selectKeyID, selectWaivers,
+		selectNewest, selectVersion, selectDocs,
 	}
 	writes = append([]string{
 		insertRun, selectByKey, selectQueue, insertQueue, insertInput, insertLabel,
 		selectHeld, updateAcquired, updateRenewed, delayRun, releaseRun, selectReady, updateClaimed,
-		insertEvent, updateRun, updateStatus, endRun, isRepeated, upsertResult, removeWaits, wakeParents, wakeAnswered,
+		insertEvent, updateRun, updateStatus, endRun, isRepeated, upsertResult, removeWaits, wakeParents, answerAfter, wakeAnswered,
+		selectNeeds, passRun, replaceInput, insertAfter, selectVersions, insertDocument, updateReplaced,
 		selectKept, deleteWaits, insertWait, updateAnyWait, updateAnswerBy, updateToken, isOpen, insertToken, keepTokens, keepTokensOf,
 		selectStates, updateAnswer, updatePartial, updateChecker, insertRecord, insertWaiver, updateWaiver, hasWaiver,
 		updateCancel, wakeCancelled, updatePause, updateResume, countSignal, insertSignal,

@@ -51,31 +51,36 @@ func revertWaits(ctx context.Context, t *sql.Tx) error {
 // obstacle are runs that an older version cannot hold: a condition on them, and the error, with their number and names.
 type obstacle struct{ where, says string }
 
-// namedRuns is how many runs the error of an obstacle names.
+// namedRuns is how many runs or documents the error of an obstacle names.
 const namedRuns = 3
 
 // refuseRuns returns the error of the first obstacle for which there are runs.
 func refuseRuns(ctx context.Context, t *sql.Tx, obstacles ...obstacle) error {
 	for _, o := range obstacles {
-		n, names := 0, ""
-		rows, err := t.QueryContext(ctx, `SELECT id FROM runs WHERE `+o.where+` ORDER BY n`) //nolint:gosec // the conditions are constants
-		err = scanRows(rows, err, func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(&id)
-			switch n++; {
-			case n == namedRuns+1:
-				names += ", …"
-			case n <= namedRuns:
-				names += ", " + id
-			}
+		if err := refuseRows(ctx, t, `SELECT id FROM runs WHERE `+o.where+` ORDER BY n`, o.says); err != nil {
 			return err
-		})
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			return fmt.Errorf(o.says, n, " ("+strings.TrimPrefix(names, ", ")+")")
 		}
 	}
 	return nil
+}
+
+// refuseRows returns an error with the number and the first of the names that a query finds; nil if it finds none.
+func refuseRows(ctx context.Context, t *sql.Tx, query, says string) error {
+	n, names := 0, ""
+	rows, err := t.QueryContext(ctx, query)
+	err = scanRows(rows, err, func(rows *sql.Rows) error {
+		var name string
+		err := rows.Scan(&name)
+		switch n++; {
+		case n == namedRuns+1:
+			names += ", …"
+		case n <= namedRuns:
+			names += ", " + name
+		}
+		return err
+	})
+	if err == nil && n > 0 {
+		err = fmt.Errorf(says, n, " ("+strings.TrimPrefix(names, ", ")+")")
+	}
+	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/waiver"
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -47,6 +48,7 @@ type watchers struct {
 	parks   bool
 	waivers durable.Audits  // answer questions in the place of people
 	tools   []toolexec.Tool // tools of the program, besides those of the file
+	hooks   []hooks.Hook    // hooks of the program, besides those of the file
 }
 
 // observeAgent returns the capability that reports the agent to OpenTelemetry.
@@ -122,6 +124,9 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 	}
 	if w.keeper != nil {
 		b = b.With(capability.UseDurability{Keeper: w.keeper})
+	}
+	if len(w.hooks) > 0 {
+		b = b.With(capability.UseHooks(w.hooks...))
 	}
 	if w.waivers != nil {
 		b = b.With(capability.UseHooks(waiver.Hook(w.waivers)))

@@ -228,6 +228,7 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 			fmt.Fprintf(r.std.out, "%s %s\n", name, timeline.Clean(value))
 		}
 	}
+	show("phase", string(about.Phase))
 	show("labels", labelText(about.Labels))
 	show("demands", labelText(about.Demands))
 	instant := func(name string, at time.Time) {

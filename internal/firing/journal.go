@@ -1,9 +1,12 @@
-package pipeline
+// Package firing has what an engine needs to fire the points around its runs through a hooks.RunScope: a journal of the actions
+// of hooks, and the place where their gates wait. Packages pipeline and coordinator use it.
+package firing
 
 import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -11,9 +14,9 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// journal writes the journal of a session, one commit after the other, and records the actions of its hooks. It is safe
+// Journal writes the journal of a run, one commit after the other, and records the actions of its hooks. It is safe
 // for concurrent use.
-type journal struct {
+type Journal struct {
 	x   *durable.Execution
 	run agent.RunID
 
@@ -33,19 +36,18 @@ type recorded struct {
 	entry int64  // the number of the last entry with the name, zero for none; the mutex of the journal guards it
 }
 
-var _ hooks.Journal = (*journal)(nil)
+var _ hooks.Journal = (*Journal)(nil)
 
-// newJournal returns the journal of a run with the entries that were read, except for the results since the last
-// transition that again selects. Seq is the number of the last entry.
-func newJournal(x *durable.Execution, run agent.RunID, seq int64, entries []durable.Entry, again func(name string) bool) *journal {
-	j := &journal{x: x, run: run, seq: seq, names: map[string]*recorded{}}
-	since := lastTransition(entries)
+// NewJournal returns the journal of a run with the entries that were read. Seq is the number of the last entry. Again, unless
+// nil, reports whether the result in an entry does not count, so that its action is done again.
+func NewJournal(x *durable.Execution, run agent.RunID, seq int64, entries []durable.Entry, again func(e durable.Entry) bool) *Journal {
+	j := &Journal{x: x, run: run, seq: seq, names: map[string]*recorded{}}
 	for _, e := range entries {
 		switch {
 		case e.Kind == durable.EntryOnce:
 			r := j.find(e.Key)
 			r.begun, r.entry = true, e.Seq
-		case e.Kind == durable.EntryDone && (e.Seq < since || !again(e.Key)):
+		case e.Kind == durable.EntryDone && (again == nil || !again(e)):
 			r := j.find(e.Key)
 			r.done, r.data, r.entry = true, e.Data, e.Seq
 		}
@@ -54,7 +56,7 @@ func newJournal(x *durable.Execution, run agent.RunID, seq int64, entries []dura
 }
 
 // find returns what the journal has about a name.
-func (j *journal) find(name string) *recorded {
+func (j *Journal) find(name string) *recorded {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r := j.names[name]
@@ -65,8 +67,8 @@ func (j *journal) find(name string) *recorded {
 	return r
 }
 
-// commit writes to the run. Prepare, unless nil, may change the commit when the number of its first entry is known.
-func (j *journal) commit(ctx context.Context, c durable.Commit, prepare func(first int64, c *durable.Commit)) error {
+// Commit writes to the run. Prepare, unless nil, may change the commit when the number of its first entry is known.
+func (j *Journal) Commit(ctx context.Context, c durable.Commit, prepare func(first int64, c *durable.Commit)) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	if prepare != nil {
@@ -80,7 +82,7 @@ func (j *journal) commit(ctx context.Context, c durable.Commit, prepare func(fir
 }
 
 // Once calls do once in the life of the run: see hooks.Journal.
-func (j *journal) Once(
+func (j *Journal) Once(
 	ctx context.Context, _ agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error),
 ) ([]byte, error) {
 	r := j.find(name)
@@ -110,9 +112,9 @@ func (j *journal) Once(
 }
 
 // record writes an entry about a name.
-func (j *journal) record(ctx context.Context, r *recorded, e durable.Entry) error {
+func (j *Journal) record(ctx context.Context, r *recorded, e durable.Entry) error {
 	var seq int64
-	if err := j.commit(ctx, durable.Commit{Entries: []durable.Entry{e}}, func(first int64, _ *durable.Commit) { seq = first }); err != nil {
+	if err := j.Commit(ctx, durable.Commit{Entries: []durable.Entry{e}}, func(first int64, _ *durable.Commit) { seq = first }); err != nil {
 		return err
 	}
 	j.mu.Lock()
@@ -129,9 +131,16 @@ func isQuick(name string) bool {
 	return len(name) > len(firingPrefix) && name[:len(firingPrefix)] == firingPrefix
 }
 
-// forget drops the names with records up to an entry: they belong to firings that will not be repeated.
-func (j *journal) forget(upTo int64) {
+// Forget drops the names with records up to an entry: they belong to firings that will not be repeated.
+func (j *Journal) Forget(upTo int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	maps.DeleteFunc(j.names, func(_ string, r *recorded) bool { return r.entry != 0 && r.entry <= upTo })
+}
+
+// Names returns the names that the journal has in memory.
+func (j *Journal) Names() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Collect(maps.Keys(j.names))
 }

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// runnerName matches what the name of a runner cannot have.
+var runnerName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// serverVariable is the environment variable with the address of a coordinator.
+const serverVariable = "GRAPNEL_SERVER"
+
+func newRunner(std streams) *cobra.Command {
+	o := &coordinating{}
+	var server, name string
+	var labels []string
+	c := &cobra.Command{
+		Use:   "runner [COMMANDS]",
+		Short: "Execute runs of a coordinator on this machine",
+		Long: `Execute the runs of a coordinator whose demands are among the labels of this runner, until
+interrupted. It needs a token with the role runner, in the variable ` + tokenVariable + ` (docs/coordinator.md).
+The label host is the name of this machine.
+
+Files with commands (docs/cli.md) are for procedural blueprints that name no program: the command with
+the name of the blueprint runs.
+
+The first SIGINT or SIGTERM suspends the runs: agents stop after their step, and another runner continues
+them. A command runs to its end unless that takes longer than --grace. The second signal cuts off all of
+them. SIGUSR1 drains the runner.`,
+		Example: `  GRAPNEL_TOKEN=grp_… grapnel runner --server http://127.0.0.1:8420 --label zone=eu
+  GRAPNEL_TOKEN=grp_… grapnel runner --server https://grapnel.example.com commands.yaml`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return withTelemetry(c.Context(), "", std.err, func(ctx context.Context) error {
+				return runRunner(ctx, std, o, server, name, labels, args)
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&server, "server", os.Getenv(serverVariable), "the `URL` of the coordinator (default: $"+serverVariable+")")
+	f.StringVar(&name, "name", "", "the name of the runner, which no other one with the same token has (default: host, process and a random part)")
+	f.StringArrayVarP(&labels, "label", "l", nil, "a label of the runner, as `NAME=VALUE` (may be repeated)")
+	registerRunner(c, o)
+	return c
+}
+
+// runRunner executes runs of a coordinator until it is stopped.
+func runRunner(ctx context.Context, std streams, o *coordinating, server, name string, given, files []string) error {
+	labels, err := labelsOf("--label", given)
+	token := os.Getenv(tokenVariable)
+	switch {
+	case err != nil:
+	case server == "":
+		err = fmt.Errorf("--server requires the URL of a coordinator: give it, or set %s", serverVariable)
+	case token == "":
+		err = fmt.Errorf("%s is not set: it must have a token with the role runner", tokenVariable)
+	case o.capacity <= 0 || o.grace <= 0:
+		err = errors.New("--capacity and --grace must be above zero")
+	}
+	if err != nil {
+		return &usageError{err}
+	}
+	commands, err := commandsOf(files)
+	if err != nil {
+		return err
+	}
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if host, err := os.Hostname(); err == nil && labels["host"] == "" {
+		labels["host"] = host
+	}
+	c, err := client.New(client.Options{URL: server, Token: token})
+	if err != nil {
+		return &usageError{err}
+	}
+	if name == "" {
+		name = fmt.Sprintf("%s-%d-%s", runnerName.ReplaceAllString(labels["host"], "-"), os.Getpid(), strings.ToLower(rand.Text()[:6]))
+	}
+	store := c.Store(name, client.StoreOptions{})
+	defer store.Close()
+	keeper := durable.Keep(store, durable.Options{Owner: name, Events: events.Stored})
+	log := &workLog{std: std, asJSON: o.asJSON}
+	remote, err := coordinator.New(coordinator.Options{Store: store})
+	if err != nil {
+		return err
+	}
+	options := o.runnerOptions(keeper, log)
+	options.Commands = commands
+	all := options.Labels(labels)
+	job := &shift{log: log, grace: o.grace}
+	return job.run(ctx, store, &working{grace: o.grace}, durable.WorkerOptions{
+		Runners: remote.Runners(keeper, options), Labels: all, Capacity: o.capacity, Grace: o.grace, Scheduler: store.Scheduler(all), Observe: log.observe,
+	})
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/command"
+	"github.com/grapnel-go/grapnel/durable/gate"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/version"
+	"github.com/grapnel-go/grapnel/registry"
+)
+
+// coordinating are the flags of "grapnel serve".
+type coordinating struct {
+	listen   string
+	noRunner bool
+	model    string
+	capacity int
+	asJSON   bool
+	grace    time.Duration
+}
+
+func newServe(std streams) *cobra.Command {
+	r := &runs{std: std}
+	o := &coordinating{}
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve a coordinator: blueprints, runs and the hooks around them, over HTTP",
+		Long: `Serve the API of a coordinator on this machine until interrupted (docs/coordinator.md): it stores
+blueprints, accepts runs of them, calls their hooks, and gives the runs to runners. Unless --no-runner is
+given, this process executes runs, too: those whose demands need no further labels. The API is described
+at /openapi.json.
+
+It prints one token with the role admin, which is only in memory and ends with this process; the variable ` + tokenVariable + `
+gives it another one. Make tokens for others with POST /tokens. For other machines, put a proxy with HTTPS
+in front of it.
+
+The first SIGINT or SIGTERM suspends the runs of this process, the second cuts them off.`,
+		Example: `  grapnel serve
+  grapnel serve --store postgres://localhost/grapnel --listen 127.0.0.1:8420 --no-runner`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withTelemetry(c.Context(), "", r.std.err, func(ctx context.Context) error { return r.serve(ctx, o) })
+		},
+	}
+	registerStore(c, &r.at)
+	f := c.Flags()
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8420", "the loopback `address` to listen on")
+	f.BoolVar(&o.noRunner, "no-runner", false, "call hooks only: other processes execute the runs (grapnel runner)")
+	registerRunner(c, o)
+	return c
+}
+
+// registerRunner registers the flags of a process that executes runs of blueprints.
+func registerRunner(c *cobra.Command, o *coordinating) {
+	f := c.Flags()
+	f.StringVarP(&o.model, "model", "m", "", "the model of agents whose blueprints name none, such as openai/gpt-5-mini")
+	f.IntVar(&o.capacity, "capacity", 8, "the maximum number of concurrent runs")
+	f.DurationVar(&o.grace, "grace", 10*time.Second, "how long runs may take to suspend before they are cut off")
+	f.BoolVar(&o.asJSON, "json", false, "write what the process does to standard output, as JSON Lines")
+}
+
+// tokenVariable is the environment variable with the token of a coordinator.
+const tokenVariable = "GRAPNEL_TOKEN" //nolint:gosec // a name
+
+// serve serves a coordinator until it is stopped.
+func (r *runs) serve(ctx context.Context, o *coordinating) error {
+	if o.capacity <= 0 || o.grace <= 0 {
+		return &usageError{errors.New("--capacity and --grace must be above zero")}
+	}
+	return r.with(ctx, true, func(k *kept) (err error) {
+		host := action.Host{Secrets: action.Secrets{File: secretsFile()}, Parks: true}
+		c, err := coordinator.New(coordinator.Options{Store: k.store, Host: host})
+		if err != nil {
+			return err
+		}
+		listener, err := listenLocally(ctx, "--listen", o.listen)
+		if err != nil {
+			return &usageError{err}
+		}
+		token := os.Getenv(tokenVariable)
+		if token == "" {
+			token = rand.Text()
+		}
+		log := &workLog{std: r.std, asJSON: o.asJSON}
+		server := &http.Server{
+			Handler: c.Handler(coordinator.HandlerOptions{
+				Version: version.Read(), Token: token, Log: slog.New(slog.NewTextHandler(r.std.err, nil)),
+			}),
+			ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		}
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = server.Serve(listener) }) // it ends with Close
+		defer serving.Wait()
+		defer server.Close()
+		log.note(fmt.Sprintf("The coordinator listens on http://%s, and its API is described at /openapi.json.", listener.Addr()))
+		if os.Getenv(tokenVariable) == "" {
+			log.note("Its token, until it stops: " + token)
+		}
+
+		keeper := durable.Keep(k.store, durable.Options{Events: events.Stored})
+		runners, labels := map[durable.Kind]durable.Runner{}, map[string]string{}
+		if !o.noRunner {
+			options := o.runnerOptions(keeper, log)
+			runners, labels = c.Runners(keeper, options), options.Labels(nil)
+		}
+		runners[coordinator.KindHooks] = c.HookRunner(keeper)
+		watcher, err := gate.NewWatcher(k.store, gate.Options{Host: host, Owner: keeper.Owner()})
+		if err != nil {
+			return err
+		}
+		job := &shift{log: log, grace: o.grace}
+		return job.run(ctx, k.store, &working{grace: o.grace}, durable.WorkerOptions{
+			Runners: runners, Labels: labels, Capacity: o.capacity, Grace: o.grace, Watch: watcher.Run, Observe: log.observe,
+		})
+	})
+}
+
+// runnerOptions returns what the runners of blueprints need.
+func (o *coordinating) runnerOptions(keeper *durable.Keeper, log *workLog) coordinator.RunnerOptions {
+	return coordinator.RunnerOptions{
+		Agents: func(ctx context.Context, d registry.Definition, rules []hooks.Hook) (*agent.Agent, func() error, error) {
+			if d.Model == "" {
+				d.Model = o.model
+			}
+			return buildBlueprint(ctx, d, rules, keeper, log)
+		},
+	}
+}
+
+// buildBlueprint builds the agent of a blueprint for one run.
+func buildBlueprint(
+	ctx context.Context, d registry.Definition, rules []hooks.Hook, keeper *durable.Keeper, log *workLog,
+) (*agent.Agent, func() error, error) {
+	text, err := d.YAML()
+	if err != nil {
+		return nil, nil, err
+	}
+	path := d.Name + ".yaml"
+	o := &options{file: path, texts: map[string]string{path: string(text)}, color: "auto"}
+	file, err := o.resolve()
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := build(ctx, file, watchers{
+		approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, hooks: rules,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, note := range m.notes {
+		log.note(d.Name + ": " + note)
+	}
+	return m.agent, (&builtAgents{parts: []*made{m}}).close, nil
+}
+
+// commandsOf returns the commands of files, by their names.
+func commandsOf(paths []string) (map[string]command.Command, error) {
+	d, err := loadDefinitions(paths)
+	if err != nil {
+		return nil, err
+	}
+	if len(d.agents) > 0 {
+		names := slices.Sorted(maps.Keys(d.agents))
+		return nil, &usageError{fmt.Errorf("%s: a runner takes files with commands; agents are in blueprints", strings.Join(names, ", "))}
+	}
+	all := map[string]command.Command{}
+	for name, c := range d.commands {
+		all[name] = c.Command()
+	}
+	return all, nil
+}

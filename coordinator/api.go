@@ -1,0 +1,225 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// HandlerOptions configures the API.
+type HandlerOptions struct {
+	// Version is the version in the OpenAPI document. Empty means "dev".
+	Version string
+	// Token, unless empty, is accepted as a token with the role admin, besides those in the store.
+	Token string
+	// Origins are the addresses under which the API is reached, such as "https://grapnel.example.com". Requests for other hosts
+	// than these and this machine (localhost and loopback addresses) are refused, and so are those that a page of another
+	// site sends.
+	Origins []string
+	// Log receives failures of the store, but never tokens. Nil disables logging.
+	Log *slog.Logger
+}
+
+// maxBody is the maximum size of the body of a request, and maxJournal that of a commit of a runner.
+const (
+	maxBody    = 1 << 20
+	maxJournal = 32 << 20
+)
+
+// Handler serves the API: see the package documentation and /openapi.json.
+func (c *Coordinator) Handler(o HandlerOptions) http.Handler {
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	mux := http.NewServeMux()
+	config := huma.DefaultConfig("Grapnel coordinator", o.Version)
+	config.DocsPath, config.SchemasPath = "", ""
+	config.CreateHooks = nil // no links to schemas in responses
+	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	a := &api{c: c, log: o.Log, token: o.Token, huma: humago.New(mux, config)}
+	a.huma.UseMiddleware(a.authorize)
+	a.addBlueprints()
+	a.addRuns()
+	a.addStream()
+	a.addRunner()
+	a.addTokens()
+	mux.HandleFunc("GET /healthz", a.health)
+	return guard(mux, o.Origins)
+}
+
+// schemaName names a type in the OpenAPI document. Types of the engine begin with Durable.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if strings.HasSuffix(t.PkgPath(), "/durable") {
+		return "Durable" + name
+	}
+	return name
+}
+
+// guard refuses requests for other hosts and from other sites, and forbids storing responses.
+func guard(next http.Handler, origins []string) http.Handler {
+	cross := http.NewCrossOriginProtection()
+	hosts := map[string]bool{}
+	for _, origin := range origins {
+		if at, err := url.Parse(origin); err == nil {
+			hosts[strings.ToLower(at.Host)] = true
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		switch {
+		case !isLocal(r.Host) && !hosts[strings.ToLower(r.Host)]:
+			http.Error(w, "this address is not served here: add it to the origins of the coordinator", http.StatusMisdirectedRequest)
+		case cross.Check(r) != nil || r.Header.Get("Sec-Fetch-Site") == "cross-site":
+			http.Error(w, "the request came from a page of another site", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// isLocal reports whether a host with an optional port names this machine.
+func isLocal(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.Trim(name, "[]"))
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// api serves the API of a coordinator.
+type api struct {
+	c    *Coordinator
+	log  *slog.Logger
+	huma huma.API
+	// token is HandlerOptions.Token.
+	token string
+}
+
+// health reports whether the store answers.
+func (a *api) health(w http.ResponseWriter, r *http.Request) {
+	if _, err := a.c.store.DenyTools(r.Context()); err != nil {
+		a.log.Error("the store does not answer", "error", err)
+		http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = w.Write([]byte("ok\n"))
+}
+
+// roleKey is the key of the role in the metadata of an operation.
+const roleKey = "role"
+
+type identityKey struct{}
+
+// identityOf returns who sends a request.
+func identityOf(ctx context.Context) Token {
+	t, _ := ctx.Value(identityKey{}).(Token)
+	return t
+}
+
+// authorize refuses requests whose token does not allow the operation.
+func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
+	needed, _ := ctx.Operation().Metadata[roleKey].(Role)
+	token, ok := strings.CutPrefix(ctx.Header("Authorization"), "Bearer ")
+	if !ok {
+		ctx.SetHeader("WWW-Authenticate", "Bearer")
+		a.refuse(ctx, http.StatusUnauthorized, "missing token: send it as Authorization: Bearer TOKEN")
+		return
+	}
+	about, err := a.identify(ctx.Context(), strings.TrimSpace(token))
+	switch {
+	case errors.Is(err, errToken):
+		ctx.SetHeader("WWW-Authenticate", "Bearer")
+		a.refuse(ctx, http.StatusUnauthorized, err.Error())
+	case err != nil:
+		a.log.Error("looking a token up", "error", err)
+		a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer: try again")
+	case needed == "" || !about.Role.allows(needed):
+		a.refuse(ctx, http.StatusForbidden, "the token of "+about.Name+" has the role "+string(about.Role)+", and this needs the role "+string(needed))
+	default:
+		next(huma.WithValue(ctx, identityKey{}, about))
+	}
+}
+
+// identify returns what is known about a token.
+func (a *api) identify(ctx context.Context, token string) (Token, error) {
+	if a.token != "" && subtle.ConstantTimeCompare([]byte(hashToken(token)), []byte(hashToken(a.token))) == 1 {
+		return Token{Name: "local", Role: Admin}, nil
+	}
+	return a.c.identify(ctx, token)
+}
+
+func (a *api) refuse(ctx huma.Context, status int, message string) {
+	if err := huma.WriteErr(a.huma, ctx, status, message); err != nil {
+		a.log.Debug("writing a response", "error", err)
+	}
+}
+
+// route describes an operation for a role.
+func route(method, path, id, summary string, role Role, change ...func(o *huma.Operation)) huma.Operation {
+	o := huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary, Metadata: map[string]any{roleKey: role}, MaxBodyBytes: maxBody,
+		Security: []map[string][]string{{"token": {}}},
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+// withStatusCreated sets the status of a successful response to 201.
+func withStatusCreated(o *huma.Operation) { o.DefaultStatus = http.StatusCreated }
+
+// problem converts an error to a response.
+func (a *api) problem(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if invalid, ok := errors.AsType[*InvalidError](err); ok {
+		details := make([]error, len(invalid.Fields))
+		for i, f := range invalid.Fields {
+			details[i] = &huma.ErrorDetail{Location: "body." + strings.TrimPrefix(f.Field, "body"), Message: f.Message}
+		}
+		return huma.NewError(http.StatusUnprocessableEntity, doing+": the request is invalid", details...)
+	}
+	for _, known := range []struct {
+		err    error
+		status int
+	}{
+		{durable.ErrNotFound, http.StatusNotFound}, {durable.ErrConflict, http.StatusConflict}, {durable.ErrExists, http.StatusConflict},
+		{durable.ErrEnded, http.StatusConflict}, {durable.ErrStale, http.StatusConflict}, {ErrKeyUsed, http.StatusConflict},
+	} {
+		if errors.Is(err, known.err) {
+			return huma.NewError(known.status, err.Error())
+		}
+	}
+	if seq, ok := errors.AsType[*durable.SeqError](err); ok {
+		return huma.NewError(http.StatusConflict, seq.Error())
+	}
+	a.log.Error(doing, "error", err)
+	return huma.NewError(http.StatusServiceUnavailable, doing+": the store does not answer: try again")
+}

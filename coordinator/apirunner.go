@@ -1,0 +1,436 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// The time that a run stays with no runner after an error, and how often a request for work looks.
+const (
+	defaultLease = 30 * time.Second
+	pollInterval = time.Second // how often a waiting request looks when the store reports no change
+)
+
+// ownerOf returns the name of a runner in leases: the name of its token, and the name that it gives itself.
+func ownerOf(ctx context.Context, runner string) string { return identityOf(ctx).Name + "/" + runner }
+
+// runnerRequest is a request of a runner about a run that it has. Huma sets only fields of the struct itself and of exported ones.
+type runnerRequest[B any] struct {
+	Runner string `header:"Grapnel-Runner" required:"true" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner, which no other process has."`
+	ID     string `path:"id"`
+	Body   B
+}
+
+// place returns what identifies the run and the runner.
+func (r *runnerRequest[B]) place() runnerPlace { return runnerPlace{r.Runner, agent.RunID(r.ID)} }
+
+// runnerPlace is a run and the runner that has it.
+type runnerPlace struct {
+	runner string
+	run    agent.RunID
+}
+
+// claimInput asks for work.
+type claimInput struct {
+	Runner       string   `header:"Grapnel-Runner" required:"true" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner, which no other process has."`
+	Labels       []string `query:"label,explode" doc:"The labels of the runner, as NAME=VALUE."`
+	Types        []string `query:"type" enum:"autonomous,procedural" doc:"The types of blueprints that the runner executes; absent means all."`
+	WaitSeconds  int      `query:"wait_seconds" default:"25" minimum:"0" maximum:"60" doc:"How long to wait for work."`
+	LeaseSeconds int      `query:"lease_seconds" default:"30" minimum:"2" maximum:"600" doc:"How long a run stays with the runner unless it renews its lease."`
+	SignalsTag   string   `query:"signals_tag" maxLength:"64" doc:"The signals_tag of the last response: then this one comes when the signals differ."`
+	Limit        int      `query:"limit" default:"1" minimum:"0" maximum:"100" doc:"How many runs to claim at most; zero only receives signals."`
+}
+
+func (a *api) addRunner() {
+	type claimOutput struct{ Body Claim }
+	huma.Register(a.huma, route(http.MethodGet, "/runner/runs", "claim-runs", "Wait for signals and for runs to execute", RunnerRole),
+		func(ctx context.Context, in *claimInput) (*claimOutput, error) {
+			claim, err := a.c.claim(ctx, *in)
+			return &claimOutput{claim}, a.problem("claiming runs", err)
+		})
+
+	type claimedOutput struct{ Body ClaimedRun }
+	huma.Register(a.huma, route(http.MethodGet, "/runner/runs/{id}", "get-claimed-run", "Read a run that the runner has", RunnerRole),
+		func(ctx context.Context, in *struct {
+			Runner string `header:"Grapnel-Runner" required:"true" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner, which no other process has."`
+			ID     string `path:"id"`
+		},
+		) (*claimedOutput, error) {
+			r, err := a.c.store.Run(ctx, agent.RunID(in.ID))
+			if err == nil && !isOurs(r) {
+				err = durable.ErrNotFound
+			}
+			var claimed ClaimedRun
+			if err == nil {
+				claimed, err = a.c.claimedRun(ctx, r)
+			}
+			return &claimedOutput{claimed}, a.problem("reading a run", err)
+		})
+
+	type blueprintInput struct {
+		Name    string `path:"name"`
+		Version int64  `query:"version" minimum:"1" required:"true"`
+	}
+	huma.Register(a.huma, route(http.MethodGet, "/runner/blueprints/{name}", "get-claimed-blueprint", "Read the blueprint of a run", RunnerRole),
+		func(ctx context.Context, in *blueprintInput) (*blueprintOutput, error) {
+			s, err := a.c.Blueprint(ctx, in.Name, in.Version)
+			return &blueprintOutput{s}, a.problem("reading a blueprint", err)
+		})
+
+	type denyOutput struct{ Body durable.Switch }
+	huma.Register(a.huma, route(http.MethodGet, "/runner/deny-tools", "get-deny-tools", "Read the switch that denies every tool", RunnerRole),
+		func(ctx context.Context, _ *struct{}) (*denyOutput, error) {
+			s, err := a.c.store.DenyTools(ctx)
+			return &denyOutput{s}, a.problem("reading the switch that denies tools", err)
+		})
+
+	type journalInput struct {
+		Runner string `header:"Grapnel-Runner" required:"true" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner, which no other process has."`
+		ID     string `path:"id"`
+		After  int64  `query:"after" minimum:"0"`
+	}
+	type journalOutput struct {
+		Body struct {
+			// Input is what the run begins with: for durable agents.
+			Input   []byte          `json:"input,omitempty"`
+			Entries []durable.Entry `json:"entries"`
+			Waits   []durable.Wait  `json:"waits"`
+		}
+	}
+	huma.Register(a.huma, route(http.MethodGet, "/runner/runs/{id}/journal", "read-journal", "Read the journal, the input and the waits of a run", RunnerRole),
+		func(ctx context.Context, in *journalInput) (*journalOutput, error) {
+			out := &journalOutput{}
+			r, err := a.findHeld(ctx, runnerPlace{in.Runner, agent.RunID(in.ID)}, 0)
+			if err == nil {
+				out.Body.Input, err = a.c.store.Input(ctx, r.ID)
+			}
+			if err == nil {
+				out.Body.Entries, err = a.c.store.Entries(ctx, r.ID, in.After)
+			}
+			if err == nil {
+				out.Body.Waits, err = a.c.store.Waits(ctx, r.ID)
+			}
+			out.Body.Entries, out.Body.Waits = append([]durable.Entry{}, out.Body.Entries...), append([]durable.Wait{}, out.Body.Waits...)
+			return out, a.problem("reading a journal", err)
+		})
+
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal", "Write to the journal of a run", RunnerRole, func(o *huma.Operation) {
+		o.MaxBodyBytes = maxJournal
+	}), func(ctx context.Context, in *runnerRequest[JournalCommit]) (*struct{}, error) {
+		return nil, a.problem("writing to a journal", a.commit(ctx, in.place(), in.Body))
+	})
+
+	type renewBody struct {
+		Epoch        int64 `json:"epoch"`
+		LeaseSeconds int   `json:"lease_seconds,omitempty" default:"30" minimum:"2" maximum:"600"`
+	}
+	type renewOutput struct {
+		Body struct {
+			Expires time.Time        `json:"expires"`
+			Signals []durable.Signal `json:"signals"`
+		}
+	}
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/renew", "renew-lease", "Keep a run, and receive its signals", RunnerRole),
+		func(ctx context.Context, in *runnerRequest[renewBody]) (*renewOutput, error) {
+			out := &renewOutput{}
+			r, err := a.findHeld(ctx, in.place(), in.Body.Epoch)
+			if err == nil {
+				var l durable.Lease
+				l, err = a.c.store.Renew(ctx, r.Lease(), seconds(int64(in.Body.LeaseSeconds)))
+				out.Body.Expires = l.Expires
+			}
+			if err == nil {
+				out.Body.Signals, err = a.c.signalsOf(ctx, r.Owner, r.ID)
+			}
+			return out, a.problem("renewing a lease", err)
+		})
+
+	type releaseBody struct {
+		Epoch        int64 `json:"epoch"`
+		DelaySeconds int   `json:"delay_seconds,omitempty" minimum:"0" maximum:"3600" doc:"How long no runner gets the run."`
+	}
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/release", "release-run", "Give a run back", RunnerRole),
+		func(ctx context.Context, in *runnerRequest[releaseBody]) (*struct{}, error) {
+			r, err := a.findHeld(ctx, in.place(), in.Body.Epoch)
+			if err == nil {
+				err = a.c.store.Release(ctx, r.Lease(), seconds(int64(in.Body.DelaySeconds)))
+			}
+			return nil, a.problem("releasing a run", err)
+		})
+	a.addReports()
+}
+
+// addReports adds what simple runners report: those that keep no journal.
+func (a *api) addReports() {
+	type report struct {
+		Epoch int64 `json:"epoch"`
+		// ResultText and ResultData are the result of a completed run.
+		ResultText string          `json:"result_text,omitempty"`
+		ResultData json.RawMessage `json:"result_data,omitempty"`
+		// Error is why a run has failed, Reason why it has stopped.
+		Error  string `json:"error,omitempty"`
+		Reason string `json:"reason,omitempty"`
+	}
+	add := func(path, summary string, commit func(b *Blueprint, in report) durable.Commit) {
+		huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/"+path, "report-"+path, summary, RunnerRole),
+			func(ctx context.Context, in *runnerRequest[report]) (*struct{}, error) {
+				return nil, a.problem("reporting that a run has "+path, a.report(ctx, in.place(), in.Body.Epoch, func(b *Blueprint) durable.Commit {
+					return commit(b, in.Body)
+				}))
+			})
+	}
+	add("started", "Report that the program of a run has started", func(*Blueprint, report) durable.Commit {
+		return durable.Commit{Events: []durable.Event{{At: time.Now(), Name: EventRunStart}}}
+	})
+	add("completed", "Report the result of a run", func(b *Blueprint, in report) durable.Commit {
+		result := durable.Result{Text: in.ResultText, Data: in.ResultData}
+		if err := b.checkOutput(in.ResultData); err != nil {
+			return endCommit(durable.StatusFailed, agent.StopError, durable.Result{Error: fmt.Sprintf("the result is invalid: %v", err)})
+		}
+		return endCommit(durable.StatusCompleted, agent.StopCompleted, result)
+	})
+	add("failed", "Report that a run has failed", func(_ *Blueprint, in report) durable.Commit {
+		return endCommit(durable.StatusFailed, agent.StopError, durable.Result{Error: in.Error})
+	})
+	add("stopped", "Report that a run was stopped", func(_ *Blueprint, in report) durable.Commit {
+		return endCommit(durable.StatusStopped, agent.StopRequested, durable.Result{Error: in.Reason})
+	})
+
+	type reportedEvent struct {
+		Type string          `json:"event_type" minLength:"1" maxLength:"100"`
+		Time time.Time       `json:"time"`
+		Data json.RawMessage `json:"data,omitempty"`
+	}
+	type eventsBody struct {
+		Epoch  int64           `json:"epoch"`
+		Events []reportedEvent `json:"events" maxItems:"1000"`
+	}
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/events", "report-events", "Report events of a run", RunnerRole),
+		func(ctx context.Context, in *runnerRequest[eventsBody]) (*struct{}, error) {
+			var c durable.Commit
+			for _, e := range in.Body.Events {
+				c.Events = append(c.Events, durable.Event{At: e.Time, Name: e.Type, Data: e.Data})
+			}
+			r, err := a.findHeld(ctx, in.place(), in.Body.Epoch)
+			if err == nil {
+				err = a.c.store.Commit(ctx, r.Lease(), c)
+			}
+			return nil, a.problem("reporting events", err)
+		})
+}
+
+// EventRunStart is the type of the event that a runner has started the program of a run.
+const EventRunStart = "run_start"
+
+func endCommit(status durable.Status, reason agent.StopReason, r durable.Result) durable.Commit {
+	data, _ := json.Marshal(r) //nolint:errchkjson // its Data was parsed from JSON
+	return durable.Commit{Update: durable.Update{Status: status, Reason: reason, Steps: 1, Result: data}}
+}
+
+// report writes what a simple runner reports.
+func (a *api) report(ctx context.Context, in runnerPlace, epoch int64, commit func(b *Blueprint) durable.Commit) error {
+	r, err := a.c.store.Run(ctx, in.run)
+	if err != nil {
+		return err
+	}
+	version, err := versionOf(r)
+	if err != nil {
+		return durable.ErrNotFound
+	}
+	b, err := a.c.Blueprint(ctx, r.Name, version)
+	if err != nil {
+		return err
+	}
+	l := durable.Lease{Run: r.ID, Owner: ownerOf(ctx, in.runner), Epoch: epoch}
+	if !r.Status.Ended() && r.Owner != l.Owner { // the end of a run may be reported again
+		return durable.ErrStale
+	}
+	return a.c.store.Commit(ctx, l, commit(&b.Blueprint))
+}
+
+// findHeld returns a run that the runner has. Zero means the newest epoch.
+func (a *api) findHeld(ctx context.Context, in runnerPlace, epoch int64) (durable.Run, error) {
+	r, err := a.c.findRun(ctx, in.run)
+	if err == nil && (r.Owner != ownerOf(ctx, in.runner) || epoch != 0 && r.Epoch != epoch) {
+		err = durable.ErrStale
+	}
+	return r, err
+}
+
+// commit writes to the journal of a run. A repetition of the last commit succeeds and changes nothing.
+func (a *api) commit(ctx context.Context, in runnerPlace, j JournalCommit) error {
+	l := durable.Lease{Run: in.run, Owner: ownerOf(ctx, in.runner), Epoch: j.Epoch}
+	r, err := a.c.findRun(ctx, l.Run)
+	if err != nil {
+		return err
+	}
+	if !r.Status.Ended() && r.Owner != l.Owner {
+		return durable.ErrStale
+	}
+	if j.ID != "" && a.c.commits.is(l, j.ID) {
+		return nil
+	}
+	err = a.c.store.Commit(ctx, l, j.commit())
+	if wrong, ok := errors.AsType[*durable.SeqError](err); ok && len(j.Entries) > 0 && wrong.Want > wrong.Got {
+		err = a.c.checkRepeated(ctx, l.Run, j.Entries, wrong)
+	}
+	if err == nil && j.ID != "" {
+		a.c.commits.note(l, j.ID)
+	}
+	return err
+}
+
+// checkRepeated returns an error unless the journal has these entries already.
+func (c *Coordinator) checkRepeated(ctx context.Context, id agent.RunID, entries []durable.Entry, otherwise error) error {
+	written, err := c.store.Entries(ctx, id, entries[0].Seq-1)
+	if err != nil {
+		return err
+	}
+	if len(written) != len(entries) {
+		return otherwise
+	}
+	for i, e := range entries {
+		w := written[i]
+		if w.Seq != e.Seq || w.Kind != e.Kind || w.Key != e.Key || !bytes.Equal(w.Data, e.Data) {
+			return otherwise
+		}
+	}
+	return nil
+}
+
+// claim waits for signals and runs for a runner.
+func (c *Coordinator) claim(ctx context.Context, in claimInput) (Claim, error) {
+	out := Claim{Protocol: RunnerProtocol, Runs: []ClaimedRun{}, Signals: []durable.Signal{}}
+	labels := map[string]string{labelRunner: runnerLabel}
+	for _, text := range in.Labels {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return out, &InvalidError{[]FieldError{{"label", fmt.Sprintf("%q: expected NAME=VALUE", text)}}}
+		}
+		labels[name] = value
+	}
+	owner := ownerOf(ctx, in.Runner)
+	wait, cancel := context.WithTimeout(ctx, seconds(int64(in.WaitSeconds)))
+	defer cancel()
+	changes := c.store.Changes(wait)
+	for {
+		signals, err := c.store.Signals(ctx, owner)
+		if err != nil {
+			return out, err
+		}
+		out.Signals, out.SignalsTag = append([]durable.Signal{}, signals...), tagOf(signals)
+		if out.SignalsTag != in.SignalsTag {
+			return out, nil
+		}
+		if in.Limit > 0 {
+			if err := c.claimNow(ctx, &out, owner, labels, in); err != nil || len(out.Runs) > 0 {
+				return out, err
+			}
+		}
+		timer := time.NewTimer(pollInterval)
+		select {
+		case <-wait.Done():
+			timer.Stop()
+			return out, nil
+		case <-timer.C:
+		case _, open := <-changes:
+			if timer.Stop(); !open {
+				return out, nil
+			}
+		}
+	}
+}
+
+// tagOf returns a text that is equal for equal signals; empty for none.
+func tagOf(signals []durable.Signal) string {
+	if len(signals) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(signals) //nolint:errchkjson // texts, numbers and times can always be written
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// claimNow claims runs that are ready.
+func (c *Coordinator) claimNow(ctx context.Context, out *Claim, owner string, labels map[string]string, in claimInput) error {
+	queues, err := c.store.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	var keys []durable.Key
+	for _, n := range queues {
+		if servesNeeds(n, labels, in.Types) {
+			keys = append(keys, n.Key())
+		}
+	}
+	if err := c.store.RecordPoll(ctx, keys...); err != nil {
+		return err
+	}
+	runs, err := c.store.Claim(ctx, owner, seconds(int64(in.LeaseSeconds)), in.Limit, keys...)
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		claimed, err := c.claimedRun(ctx, r)
+		if err != nil {
+			return errors.Join(err, c.store.Release(context.WithoutCancel(ctx), r.Lease(), defaultLease))
+		}
+		claimed.LeaseSeconds = in.LeaseSeconds
+		out.Runs = append(out.Runs, claimed)
+	}
+	return nil
+}
+
+// servesNeeds reports whether a runner with labels executes runs with the given needs.
+func servesNeeds(n durable.Needs, labels map[string]string, types []string) bool {
+	kind := map[durable.Kind]Type{durable.KindAgent: Autonomous, durable.KindCommand: Procedural}[n.Kind]
+	if kind == "" || n.Demands[labelRunner] != runnerLabel || len(types) > 0 && !slices.Contains(types, string(kind)) {
+		return false
+	}
+	for name, value := range n.Demands {
+		if own, ok := labels[name]; !ok || own != value {
+			return false
+		}
+	}
+	return true
+}
+
+// claimedRun returns a run as runners get it.
+func (c *Coordinator) claimedRun(ctx context.Context, r durable.Run) (ClaimedRun, error) {
+	version, err := versionOf(r)
+	if err != nil {
+		return ClaimedRun{}, err
+	}
+	b, err := c.Blueprint(ctx, r.Name, version)
+	if err != nil {
+		return ClaimedRun{}, err
+	}
+	input, err := c.store.Input(ctx, r.ID)
+	if err != nil {
+		return ClaimedRun{}, err
+	}
+	params, err := parametersOf(r.Kind, input)
+	return ClaimedRun{
+		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Type: b.Type, Attempt: r.Attempts, Epoch: r.Epoch, Parameters: params, Blueprint: b, Stored: r,
+	}, err
+}
+
+// signalsOf returns the signals for one run of a runner.
+func (c *Coordinator) signalsOf(ctx context.Context, owner string, id agent.RunID) ([]durable.Signal, error) {
+	all, err := c.store.Signals(ctx, owner)
+	return append([]durable.Signal{}, slices.DeleteFunc(all, func(s durable.Signal) bool { return s.Run != id })...), err
+}

@@ -1,0 +1,212 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+
+// runFilter are the parameters of a list of runs.
+type runFilter struct {
+	Status    []string  `query:"status" doc:"Only these statuses." enum:"pending,hooking,running,waiting,completed,failed,stopped"`
+	AgentName string    `query:"agent_name" doc:"Only runs of this blueprint."`
+	SessionID string    `query:"session_id"`
+	Parent    string    `query:"parent_run_id" doc:"Only runs that hooks of this run have started."`
+	Label     string    `query:"label" doc:"Only runs with this label, as NAME=VALUE."`
+	HasHooks  bool      `query:"has_hooks" doc:"Only runs whose blueprint has hooks around them."`
+	Blocked   bool      `query:"blocked" doc:"Only runs that a hook has blocked."`
+	Since     time.Time `query:"since" doc:"Only runs created at or after this time."`
+	Until     time.Time `query:"until" doc:"Only runs created before this time."`
+	Before    string    `query:"before" doc:"Only runs after this one in the order of the list: next of the page before."`
+	Limit     int       `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+}
+
+// RunList is a page of runs, newest first.
+type RunList struct {
+	Runs []Run `json:"runs"`
+	// Next, unless empty, is the value of before for the next page.
+	Next string `json:"next,omitempty"`
+}
+
+func (a *api) addRuns() {
+	type runIDInput struct {
+		ID string `path:"id"`
+	}
+	type submitInput struct {
+		Key  string `header:"Idempotency-Key" doc:"The same as idempotency_key."`
+		Body RunRequest
+	}
+	type submitOutput struct {
+		Body struct {
+			RunID     agent.RunID     `json:"run_id"`
+			SessionID agent.SessionID `json:"session_id"`
+			Status    Status          `json:"status"`
+		}
+	}
+	huma.Register(a.huma, route(http.MethodPost, "/runs", "submit-run", "Submit a run of a blueprint", Operator, withStatusCreated),
+		func(ctx context.Context, in *submitInput) (*submitOutput, error) {
+			if in.Body.IdempotencyKey == "" {
+				in.Body.IdempotencyKey = in.Key
+			}
+			r, err := a.c.Submit(ctx, in.Body, identityOf(ctx).Name)
+			if err != nil {
+				return nil, a.problem("submitting a run", err)
+			}
+			out := &submitOutput{}
+			out.Body.RunID, out.Body.SessionID, out.Body.Status = r.ID, r.Session, Pending
+			return out, nil
+		})
+
+	type runsOutput struct{ Body RunList }
+	huma.Register(a.huma, route(http.MethodGet, "/runs", "list-runs", "List runs, newest first", Viewer),
+		func(ctx context.Context, in *runFilter) (*runsOutput, error) {
+			list, err := a.c.listRuns(ctx, *in)
+			return &runsOutput{list}, a.problem("listing runs", err)
+		})
+
+	type runOutput struct{ Body RunDetail }
+	huma.Register(a.huma, route(http.MethodGet, "/runs/{id}", "get-run", "Read a run with its parameters, result and hooks", Viewer),
+		func(ctx context.Context, in *runIDInput) (*runOutput, error) {
+			d, err := a.c.Run(ctx, agent.RunID(in.ID))
+			return &runOutput{d}, a.problem("reading a run", err)
+		})
+
+	type stopInput struct {
+		ID   string `path:"id"`
+		Body struct {
+			Reason string `json:"reason,omitempty" maxLength:"1000"`
+		} `required:"false"`
+	}
+	huma.Register(a.huma, route(http.MethodPost, "/runs/{id}/stop", "stop-run", "Stop a run", Operator, func(o *huma.Operation) {
+		o.DefaultStatus = http.StatusAccepted
+	}), func(ctx context.Context, in *stopInput) (*struct{}, error) {
+		return nil, a.problem("stopping a run", a.c.Stop(ctx, agent.RunID(in.ID), in.Body.Reason, identityOf(ctx).Name))
+	})
+
+	type eventsInput struct {
+		ID    string `path:"id"`
+		After int64  `query:"after" minimum:"0" doc:"Only events after the one with this number."`
+		Limit int    `query:"limit" default:"1000" minimum:"1" maximum:"10000"`
+	}
+	type runEventsOutput struct {
+		Body struct {
+			Events []EventView `json:"events"`
+		}
+	}
+	huma.Register(a.huma, route(http.MethodGet, "/runs/{id}/events", "list-events", "Read the events of a run", Viewer),
+		func(ctx context.Context, in *eventsInput) (*runEventsOutput, error) {
+			out := &runEventsOutput{}
+			out.Body.Events = []EventView{}
+			if _, err := a.c.findRun(ctx, agent.RunID(in.ID)); err != nil {
+				return nil, a.problem("reading events", err)
+			}
+			events, err := a.c.store.Events(ctx, agent.RunID(in.ID), in.After, in.Limit)
+			for _, e := range events {
+				out.Body.Events = append(out.Body.Events, eventView(e))
+			}
+			return out, a.problem("reading events", err)
+		})
+}
+
+// EventView is an event as the API has it.
+type EventView struct {
+	Seq  int64           `json:"seq"`
+	Time time.Time       `json:"time"`
+	Type string          `json:"event_type"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+func eventView(e durable.Event) EventView {
+	v := EventView{Seq: e.Seq, Time: e.At.UTC(), Type: e.Name}
+	if json.Valid(e.Data) {
+		v.Data = e.Data
+	}
+	return v
+}
+
+// Stop stops a run.
+func (c *Coordinator) Stop(ctx context.Context, id agent.RunID, reason, by string) error {
+	r, err := c.findRun(ctx, id)
+	if err != nil {
+		return err
+	}
+	if r.Status.Ended() {
+		return durable.ErrEnded
+	}
+	return c.store.Signal(ctx, id, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: by})
+}
+
+// storedStatuses returns the statuses that runs with a status of the API have in the store.
+func storedStatuses(s Status) []durable.Status {
+	switch s {
+	case Pending:
+		return []durable.Status{durable.StatusPending, durable.StatusReady}
+	case Hooking:
+		return []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting}
+	case Running:
+		return []durable.Status{durable.StatusRunning}
+	case Waiting:
+		return []durable.Status{durable.StatusWaiting}
+	case Completed:
+		return []durable.Status{durable.StatusCompleted}
+	case Failed:
+		return []durable.Status{durable.StatusFailed, durable.StatusCancelled}
+	case Stopped:
+		return []durable.Status{durable.StatusStopped, durable.StatusCancelled}
+	}
+	return nil
+}
+
+// listRuns returns a page of runs. The store filters as far as it can.
+func (c *Coordinator) listRuns(ctx context.Context, f runFilter) (RunList, error) {
+	out := RunList{Runs: []Run{}}
+	filter := durable.Filter{
+		Name: f.AgentName, Session: agent.SessionID(f.SessionID), Parent: agent.RunID(f.Parent), Blocked: f.Blocked, Since: f.Since, Until: f.Until,
+		Before: agent.RunID(f.Before), Limit: f.Limit,
+	}
+	for _, s := range f.Status {
+		filter.Status = append(filter.Status, storedStatuses(Status(s))...)
+	}
+	slices.Sort(filter.Status)
+	filter.Status = slices.Compact(filter.Status)
+	if f.Label != "" {
+		name, value, ok := strings.Cut(f.Label, "=")
+		if !ok {
+			return out, &InvalidError{[]FieldError{{"label", fmt.Sprintf("%q: expected NAME=VALUE", f.Label)}}}
+		}
+		filter.Label = durable.Label{Name: name, Value: value}
+	} else if f.HasHooks {
+		filter.Label = durable.Label{Name: LabelHooks, Value: "yes"}
+	}
+	for {
+		page, err := c.store.List(ctx, filter)
+		if err != nil {
+			return out, err
+		}
+		for _, r := range page {
+			filter.Before = r.ID
+			v := viewOf(r)
+			if !isOurs(r) || f.HasHooks && !v.HasHooks || len(f.Status) > 0 && !slices.Contains(f.Status, string(v.Status)) {
+				continue
+			}
+			if out.Runs = append(out.Runs, v); len(out.Runs) == f.Limit {
+				out.Next = string(r.ID)
+				return out, nil
+			}
+		}
+		if len(page) < filter.Limit {
+			return out, nil
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+	"github.com/grapnel-go/grapnel/registry"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// Type says what a run of a blueprint executes.
+type Type string
+
+// The types of blueprints.
+const (
+	// Autonomous: an agent.
+	Autonomous Type = "autonomous"
+	// Procedural: a command.
+	Procedural Type = "procedural"
+)
+
+// Blueprint describes what runs of a name do. It is a plain value.
+type Blueprint struct {
+	// Name identifies the blueprint: letters, digits, and . _ - between them.
+	Name string `json:"name"`
+	// Type says which of the other members apply.
+	Type        Type   `json:"type"`
+	Description string `json:"description,omitempty"`
+	// ParametersSchema is the JSON Schema of the parameters of a run. Empty means, for an autonomous blueprint, an object with the
+	// text "prompt", and otherwise any object.
+	ParametersSchema json.RawMessage `json:"parameters_schema,omitempty"`
+	// OutputSchema is the JSON Schema of the result. Empty means that an agent ends with a text, and a command with anything.
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	// SystemPrompt are the instructions of an agent, unless Agent has them. Agent is the definition of the agent, as an agent file
+	// has it (docs/agent-file.md); what it leaves open, such as the model, the runner chooses.
+	SystemPrompt string          `json:"system_prompt,omitempty"`
+	Agent        json.RawMessage `json:"agent,omitempty"`
+	// Command is the program of a procedural blueprint. Nil means the command with the name of the blueprint that a runner has:
+	// then only such runners execute the runs.
+	Command *Command `json:"command,omitempty"`
+	// Demands are labels that a runner must have to execute the runs: see durable.Job.
+	Demands map[string]string `json:"demands,omitempty"`
+	// Hooks are the hooks around the runs: one or a list for each of on_run_start, on_run_finish, on_result, on_error, on_timeout
+	// and on_tool_call, as docs/coordinator.md describes them.
+	Hooks json.RawMessage `json:"hooks,omitempty"`
+}
+
+// Command describes the program of a procedural blueprint. It gets the parameters as JSON on its standard input, and writes
+// the result to its standard output.
+type Command struct {
+	// Argv is the program and its arguments. No shell reads them. Required.
+	Argv []string `json:"argv"`
+	// Dir is the working directory on the machine of the runner; empty means that of the runner.
+	Dir string `json:"dir,omitempty"`
+	// Env is the environment of the program. It gets nothing of the environment of the runner.
+	Env map[string]string `json:"env,omitempty"`
+	// TimeoutSeconds is the maximum duration. Zero means ten minutes.
+	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
+	// Repeat says that the program may run again when it is unknown what it has done.
+	Repeat bool `json:"repeat,omitempty"`
+}
+
+// FieldError says what is wrong with one member of a request.
+type FieldError struct {
+	// Field is the path of the member, such as "hooks.on_run_start".
+	Field string `json:"field"`
+	// Message says what is wrong and what to do.
+	Message string `json:"message"`
+}
+
+// InvalidError lists everything that is wrong with a request.
+type InvalidError struct{ Fields []FieldError }
+
+// Error returns the mistakes, separated by semicolons.
+func (e *InvalidError) Error() string {
+	return strings.Join(lo.Map(e.Fields, func(f FieldError, _ int) string { return f.Field + ": " + f.Message }), "; ")
+}
+
+// mistakes collects what is wrong.
+type mistakes []FieldError
+
+func (m *mistakes) add(field, format string, args ...any) {
+	*m = append(*m, FieldError{field, fmt.Sprintf(format, args...)})
+}
+
+func (m mistakes) err() error {
+	if len(m) == 0 {
+		return nil
+	}
+	return &InvalidError{m}
+}
+
+var blueprintName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$`)
+
+// ParseBlueprint reads a blueprint from JSON, strictly: unknown and repeated members are errors. It checks all that can be
+// known without other blueprints.
+func ParseBlueprint(text []byte) (*Blueprint, error) {
+	b := &Blueprint{}
+	if err := strictjson.UnmarshalStrict(text, b); err != nil {
+		return nil, &InvalidError{[]FieldError{fieldError("", err)}}
+	}
+	return b, b.validate()
+}
+
+// fieldError converts an error of strictjson.
+func fieldError(below string, err error) FieldError {
+	wrong, ok := errors.AsType[*strictjson.Error](err)
+	if !ok {
+		return FieldError{lo.CoalesceOrEmpty(below, "body"), err.Error()}
+	}
+	field := strings.ReplaceAll(strings.TrimPrefix(wrong.Pointer, "/"), "/", ".")
+	return FieldError{lo.CoalesceOrEmpty(strings.Trim(below+"."+field, "."), "body"), wrong.Message}
+}
+
+// validate checks the members.
+func (b *Blueprint) validate() error {
+	var m mistakes
+	if !blueprintName.MatchString(b.Name) {
+		m.add("name", "%q: expected 1 to 128 letters and digits, with . _ - between them", b.Name)
+	}
+	if b.Type != Autonomous && b.Type != Procedural {
+		m.add("type", "%q: expected %s or %s", b.Type, Autonomous, Procedural)
+	}
+	for field, schema := range map[string]json.RawMessage{"parameters_schema": b.ParametersSchema, "output_schema": b.OutputSchema} {
+		if empty(schema) {
+			continue
+		}
+		if _, err := toolexec.CompileSchema(string(schema)); err != nil {
+			m.add(field, "%v", err)
+		}
+	}
+	if b.Type == Autonomous {
+		if b.Command != nil {
+			m.add("command", "an autonomous blueprint runs an agent: remove it, or set the type to procedural")
+		}
+		if _, err := b.Definition(); err != nil {
+			m = append(m, err...)
+		}
+	}
+	if b.Type == Procedural {
+		if !empty(b.Agent) || b.SystemPrompt != "" {
+			m.add(lo.Ternary(empty(b.Agent), "system_prompt", "agent"), "a procedural blueprint runs a command: remove it, or set the type to autonomous")
+		}
+		if b.Command != nil && (len(b.Command.Argv) == 0 || b.Command.Argv[0] == "") {
+			m.add("command.argv", "missing: name a program, such as [\"/usr/local/bin/report\"]")
+		}
+		if b.Command != nil && b.Command.TimeoutSeconds < 0 {
+			m.add("command.timeout_seconds", "%d: expected a number above zero", b.Command.TimeoutSeconds)
+		}
+	}
+	if _, err := (durable.Job{Demands: b.Demands}).Prepare(); err != nil {
+		m.add("demands", "%v", errors.Unwrap(err))
+	}
+	slices.SortStableFunc(m, func(a, b FieldError) int { return strings.Compare(a.Field, b.Field) })
+	return m.err()
+}
+
+// empty reports whether a member is absent, null or an empty object.
+func empty(raw json.RawMessage) bool {
+	text := strings.TrimSpace(string(raw))
+	return text == "" || text == "null" || text == "{}"
+}
+
+// Definition returns the definition of the agent of an autonomous blueprint.
+func (b *Blueprint) Definition() (registry.Definition, []FieldError) {
+	var d registry.Definition
+	if !empty(b.Agent) {
+		if err := json.Unmarshal(b.Agent, &d); err != nil {
+			return d, []FieldError{{"agent", err.Error()}}
+		}
+	}
+	var m mistakes
+	if d.Instructions != "" && b.SystemPrompt != "" {
+		m.add("system_prompt", "agent.instructions is set, too: remove one of them")
+	}
+	if !empty(b.OutputSchema) && d.Output.Schema != "" {
+		m.add("output_schema", "agent.output is set, too: remove it")
+	}
+	d.Name = b.Name
+	d.Description = lo.CoalesceOrEmpty(d.Description, b.Description)
+	d.Instructions = lo.CoalesceOrEmpty(d.Instructions, b.SystemPrompt)
+	if !empty(b.OutputSchema) {
+		d.Output = registry.Output{Schema: registry.Schema(b.OutputSchema)}
+	}
+	return d, m
+}
+
+// schema returns the schema of the parameters.
+func (b *Blueprint) schema() string {
+	switch {
+	case !empty(b.ParametersSchema):
+		return string(b.ParametersSchema)
+	case b.Type == Autonomous:
+		return `{"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string"}},"additionalProperties":false}`
+	}
+	return `{"type":"object"}`
+}
+
+// CheckParameters returns an *InvalidError that lists everything that is wrong with the parameters of a run.
+func (b *Blueprint) CheckParameters(params json.RawMessage) error {
+	return checkAgainst(b.schema(), "parameters", params)
+}
+
+// checkOutput returns an error that lists everything that is wrong with a result.
+func (b *Blueprint) checkOutput(result json.RawMessage) error {
+	if empty(b.OutputSchema) {
+		return nil
+	}
+	return checkAgainst(string(b.OutputSchema), "result", result)
+}
+
+// checkAgainst checks a value with a schema.
+func checkAgainst(schema, field string, value json.RawMessage) error {
+	if err := strictjson.CheckObject(string(value)); err != nil {
+		return &InvalidError{[]FieldError{fieldError(field, err)}}
+	}
+	compiled, err := toolexec.CompileSchema(schema)
+	if err != nil {
+		return fmt.Errorf("%s: %w", field, err)
+	}
+	err = compiled.Validate(string(value))
+	wrong, ok := errors.AsType[*agent.ArgumentsError](err)
+	if !ok {
+		return err
+	}
+	return &InvalidError{lo.Map(wrong.Problems, func(p agent.ArgumentProblem, _ int) FieldError {
+		return FieldError{field + strings.ReplaceAll(p.Path, "/", "."), p.Message}
+	})}
+}
+
+// timeout returns the time limit of the command.
+func (c *Command) timeout() time.Duration { return time.Duration(c.TimeoutSeconds) * time.Second }
+
+// kind returns the kind of the runs.
+func (b *Blueprint) kind() durable.Kind {
+	if b.Type == Procedural {
+		return durable.KindCommand
+	}
+	return durable.KindAgent
+}
+
+// demands returns the demands of the runs. Runners of a coordinator have the label labelRunner.
+func (b *Blueprint) demands() map[string]string {
+	all := map[string]string{labelRunner: runnerLabel}
+	for name, value := range b.Demands {
+		all[name] = value
+	}
+	if b.Type == Procedural && b.Command == nil {
+		all[labelCommand+b.Name] = "yes"
+	}
+	return all
+}

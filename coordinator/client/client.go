@@ -1,0 +1,248 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Options configures a Client.
+type Options struct {
+	// URL is the address of the coordinator, such as http://127.0.0.1:8420. Required.
+	URL string
+	// Token is sent with each request. Required.
+	Token string
+	// HTTP sends the requests. Nil means a client without a time limit of its own: the contexts of the calls limit them.
+	HTTP *http.Client
+}
+
+// Client uses a coordinator. It is safe for concurrent use.
+type Client struct {
+	base  *url.URL
+	token string
+	http  *http.Client
+}
+
+// New returns a client.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(o.URL)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the address of the coordinator: %w", err)
+	case base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil:
+		return nil, fmt.Errorf("the address of the coordinator is %q: expected one such as http://127.0.0.1:8420", o.URL)
+	case o.Token == "":
+		return nil, errors.New("missing token: a coordinator accepts only requests with one")
+	}
+	if o.HTTP == nil {
+		o.HTTP = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	return &Client{base, o.Token, o.HTTP}, nil
+}
+
+// Error is a response that is not a success.
+type Error struct {
+	// Status is the HTTP status.
+	Status int `json:"status"`
+	// Detail says what is wrong; Errors has one item for each wrong member of the request.
+	Detail string       `json:"detail"`
+	Errors []FieldError `json:"errors,omitempty"`
+}
+
+// FieldError is what is wrong with one member of a request.
+type FieldError struct {
+	Location string `json:"location"`
+	Message  string `json:"message"`
+}
+
+// Error returns what is wrong.
+func (e *Error) Error() string {
+	text := cmp.Or(e.Detail, http.StatusText(e.Status))
+	for _, f := range e.Errors {
+		text += fmt.Sprintf("; %s: %s", f.Location, f.Message)
+	}
+	return text
+}
+
+// Is reports whether the response stands for an error of a store.
+func (e *Error) Is(target error) bool {
+	switch target { //nolint:errorlint // the errors of a store are values
+	case durable.ErrNotFound:
+		return e.Status == http.StatusNotFound
+	case durable.ErrStale:
+		return e.Status == http.StatusConflict && strings.Contains(e.Detail, durable.ErrStale.Error())
+	case durable.ErrEnded:
+		return e.Status == http.StatusConflict && strings.Contains(e.Detail, durable.ErrEnded.Error())
+	}
+	return false
+}
+
+// maxResponse is the maximum size of a response.
+const maxResponse = 64 << 20
+
+// call sends a request and reads its response.
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, header http.Header, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", method, path, err)
+		}
+		body = bytes.NewReader(text)
+	}
+	to := *c.base
+	to.Path, to.RawPath = "", ""
+	to = *to.JoinPath(c.base.Path, path)
+	to.RawQuery = query.Encode()
+	r, err := http.NewRequestWithContext(ctx, method, to.String(), body)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	r.Header.Set("Accept", "application/json")
+	if in != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %s: reading the response: %w", method, path, err)
+	case len(text) > maxResponse:
+		return fmt.Errorf("%s %s: the response has more than %d bytes", method, path, maxResponse)
+	case response.StatusCode/100 != 2:
+		failed := &Error{}
+		if json.Unmarshal(text, failed) != nil {
+			failed.Detail = ""
+		}
+		failed.Status = response.StatusCode
+		return fmt.Errorf("%s %s: %w", method, path, failed)
+	case out == nil:
+		return nil
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("%s %s: reading the response: %w", method, path, err)
+	}
+	return nil
+}
+
+// Submitted is a run that was submitted.
+type Submitted struct {
+	RunID     agent.RunID     `json:"run_id"`
+	SessionID agent.SessionID `json:"session_id"`
+}
+
+// Submit submits a run of a blueprint.
+func (c *Client) Submit(ctx context.Context, r coordinator.RunRequest) (s Submitted, err error) {
+	err = c.call(ctx, http.MethodPost, "/runs", nil, nil, r, &s)
+	return s, err
+}
+
+// Run returns everything about a run.
+func (c *Client) Run(ctx context.Context, id agent.RunID) (d coordinator.RunDetail, err error) {
+	err = c.call(ctx, http.MethodGet, "/runs/"+url.PathEscape(string(id)), nil, nil, nil, &d)
+	return d, err
+}
+
+// Runs returns a page of runs, newest first. The query has the parameters of GET /runs.
+func (c *Client) Runs(ctx context.Context, query url.Values) (l coordinator.RunList, err error) {
+	err = c.call(ctx, http.MethodGet, "/runs", query, nil, nil, &l)
+	return l, err
+}
+
+// Stop stops a run.
+func (c *Client) Stop(ctx context.Context, id agent.RunID, reason string) error {
+	return c.call(ctx, http.MethodPost, "/runs/"+url.PathEscape(string(id))+"/stop", nil, nil, map[string]string{"reason": reason}, nil)
+}
+
+// Events returns at most limit events of a run after the one with a number.
+func (c *Client) Events(ctx context.Context, id agent.RunID, after int64, limit int) ([]coordinator.EventView, error) {
+	var out struct {
+		Events []coordinator.EventView `json:"events"`
+	}
+	query := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(limit)}}
+	err := c.call(ctx, http.MethodGet, "/runs/"+url.PathEscape(string(id))+"/events", query, nil, nil, &out)
+	return out.Events, err
+}
+
+// Wait waits until a run has ended, and returns everything about it.
+func (c *Client) Wait(ctx context.Context, id agent.RunID) (coordinator.RunDetail, error) {
+	pause := 50 * time.Millisecond
+	for {
+		d, err := c.Run(ctx, id)
+		if err != nil || d.Status == coordinator.Completed || d.Status == coordinator.Failed || d.Status == coordinator.Stopped {
+			return d, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return d, context.Cause(ctx)
+		}
+		pause = min(2*pause, 2*time.Second)
+	}
+}
+
+// CreateBlueprint stores a blueprint, given as JSON.
+func (c *Client) CreateBlueprint(ctx context.Context, text json.RawMessage) (s coordinator.Stored, err error) {
+	err = c.call(ctx, http.MethodPost, "/blueprints", nil, nil, text, &s)
+	return s, err
+}
+
+// UpdateBlueprint changes members of a blueprint: absent ones stay, null and {} clear.
+func (c *Client) UpdateBlueprint(ctx context.Context, name string, changes json.RawMessage) (s coordinator.Stored, err error) {
+	err = c.call(ctx, http.MethodPatch, "/blueprints/"+url.PathEscape(name), nil, nil, changes, &s)
+	return s, err
+}
+
+// Blueprint returns the newest version of a blueprint.
+func (c *Client) Blueprint(ctx context.Context, name string) (s coordinator.Stored, err error) {
+	err = c.call(ctx, http.MethodGet, "/blueprints/"+url.PathEscape(name), nil, nil, nil, &s)
+	return s, err
+}
+
+// Blueprints returns at most limit blueprints whose names follow after.
+func (c *Client) Blueprints(ctx context.Context, after string, limit int) ([]coordinator.Stored, error) {
+	var out struct {
+		Blueprints []coordinator.Stored `json:"blueprints"`
+	}
+	query := url.Values{"after": {after}, "limit": {strconv.Itoa(limit)}}
+	err := c.call(ctx, http.MethodGet, "/blueprints", query, nil, nil, &out)
+	return out.Blueprints, err
+}
+
+// DeleteBlueprint deletes a blueprint.
+func (c *Client) DeleteBlueprint(ctx context.Context, name string) error {
+	return c.call(ctx, http.MethodDelete, "/blueprints/"+url.PathEscape(name), nil, nil, nil, nil)
+}
+
+// NewToken makes a token.
+func (c *Client) NewToken(ctx context.Context, name string, role coordinator.Role, ttl time.Duration) (string, error) {
+	var out struct {
+		Token string `json:"token"`
+	}
+	in := map[string]any{"name": name, "role": role, "ttl_seconds": int64(ttl / time.Second)}
+	err := c.call(ctx, http.MethodPost, "/tokens", nil, nil, in, &out)
+	return out.Token, err
+}

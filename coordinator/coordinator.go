@@ -1,0 +1,352 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// KindHooks is the kind of the runner that has a run while its on_run_start hooks decide, and of the runs that call the hooks
+// after a run has ended.
+const KindHooks durable.Kind = "run_hooks"
+
+// The labels of the runs of a coordinator.
+const (
+	// LabelHooks is "yes" for a run whose blueprint has hooks around its runs.
+	LabelHooks = "hooks"
+	// LabelHook is the type of the hook, such as on_run_start, for a run that a hook has started.
+	LabelHook = "hook"
+)
+
+// The demands and labels of runners.
+const (
+	labelRunner  = "grapnel.runner"
+	runnerLabel  = "coordinator" // the value of labelRunner
+	labelCommand = "grapnel.command/"
+)
+
+// KindBlueprint is the kind of the documents with blueprints.
+const KindBlueprint = "blueprint"
+
+// Options configures a Coordinator.
+type Options struct {
+	// Store holds the blueprints and the runs. Required.
+	Store durable.Store
+	// Host performs the actions of hooks. Its Agents are not used: hooks start runs of blueprints.
+	Host action.Host
+}
+
+// Coordinator holds blueprints, submits their runs, and calls the hooks around them. It is safe for concurrent use, by several
+// processes on one store as well.
+type Coordinator struct {
+	store   durable.Store
+	host    action.Host
+	commits lastCommits
+}
+
+// New returns a coordinator.
+func New(o Options) (*Coordinator, error) {
+	if o.Store == nil {
+		return nil, errors.New("a coordinator needs a store: set Options.Store")
+	}
+	return &Coordinator{store: o.Store, host: o.Host}, nil
+}
+
+// Stored is a version of a blueprint in the store.
+type Stored struct {
+	Blueprint
+
+	// Version counts the versions of the blueprint from one.
+	Version int64 `json:"version"`
+	// Updated is when the version was stored, and By who stored it.
+	Updated time.Time `json:"updated"`
+	By      string    `json:"updated_by,omitempty"`
+}
+
+// CreateBlueprint stores a new blueprint. It returns an *InvalidError that lists everything that is wrong, and durable.ErrConflict when
+// there is one of the name.
+func (c *Coordinator) CreateBlueprint(ctx context.Context, b *Blueprint, by string) (Stored, error) {
+	return c.put(ctx, b, 0, by)
+}
+
+// UpdateBlueprint changes members of a blueprint: those that the JSON object has. Null, and an empty object, clear a member. It stores a
+// new version; runs that were submitted keep theirs. The errors are those of CreateBlueprint, and durable.ErrNotFound.
+func (c *Coordinator) UpdateBlueprint(ctx context.Context, name string, changes []byte, by string) (Stored, error) {
+	now, err := c.Blueprint(ctx, name, 0)
+	if err != nil {
+		return Stored{}, err
+	}
+	var change map[string]json.RawMessage
+	if err := strictjson.Unmarshal(changes, &change); err != nil {
+		return Stored{}, &InvalidError{[]FieldError{fieldError("", err)}}
+	}
+	old, err := json.Marshal(now.Blueprint)
+	if err != nil {
+		return Stored{}, err
+	}
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(old, &all); err != nil {
+		return Stored{}, err
+	}
+	for member, value := range change {
+		if all[member] = value; empty(value) {
+			delete(all, member)
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return Stored{}, err
+	}
+	b, err := ParseBlueprint(text)
+	if err != nil {
+		return Stored{}, err
+	}
+	if b.Name != name {
+		return Stored{}, &InvalidError{[]FieldError{{"name", fmt.Sprintf("a blueprint keeps its name, %q: create another one", name)}}}
+	}
+	return c.put(ctx, b, now.Version, by)
+}
+
+// put checks a blueprint and stores it as the version after another one.
+func (c *Coordinator) put(ctx context.Context, b *Blueprint, after int64, by string) (Stored, error) {
+	if err := b.validate(); err != nil {
+		return Stored{}, err
+	}
+	if err := c.checkHooks(ctx, b); err != nil {
+		return Stored{}, err
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		return Stored{}, err
+	}
+	d, err := c.store.PutDocument(ctx, durable.Document{Kind: KindBlueprint, Name: b.Name, Version: after, By: by, Data: text})
+	if err != nil {
+		return Stored{}, fmt.Errorf("storing blueprint %q: %w", b.Name, err)
+	}
+	return Stored{*b, d.Version, d.At, d.By}, nil
+}
+
+// Blueprint returns a version of a blueprint; zero means the newest. It returns durable.ErrNotFound for an unknown one.
+func (c *Coordinator) Blueprint(ctx context.Context, name string, version int64) (Stored, error) {
+	d, err := c.store.Document(ctx, KindBlueprint, name, version)
+	if err != nil {
+		return Stored{}, fmt.Errorf("reading blueprint %q: %w", name, err)
+	}
+	return readStored(d)
+}
+
+func readStored(d durable.Document) (Stored, error) {
+	s := Stored{Version: d.Version, Updated: d.At, By: d.By}
+	if err := json.Unmarshal(d.Data, &s.Blueprint); err != nil {
+		return Stored{}, fmt.Errorf("reading blueprint %q: %w", d.Name, err)
+	}
+	return s, nil
+}
+
+// ListBlueprints returns the newest versions of at most limit blueprints, in the order of their names, those after a name.
+func (c *Coordinator) ListBlueprints(ctx context.Context, after string, limit int) (all []Stored, err error) {
+	docs, err := c.store.ListDocuments(ctx, KindBlueprint, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing blueprints: %w", err)
+	}
+	for _, d := range docs {
+		s, err := readStored(d)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// DeleteBlueprint deletes a blueprint. Runs that were submitted keep it. It returns an *InvalidError while hooks of other blueprints
+// start it, and durable.ErrNotFound for an unknown one.
+func (c *Coordinator) DeleteBlueprint(ctx context.Context, name string) error {
+	var users []string
+	for after := ""; ; {
+		page, err := c.ListBlueprints(ctx, after, durable.DefaultLimit)
+		if err != nil {
+			return err
+		}
+		for _, s := range page {
+			agents, err := c.hookAgents(&s.Blueprint)
+			if err != nil {
+				return err
+			}
+			if s.Name != name && slices.ContainsFunc(agents, func(a hookAgent) bool { return a.name == name }) {
+				users = append(users, s.Name)
+			}
+		}
+		if len(page) < durable.DefaultLimit {
+			break
+		}
+		after = page[len(page)-1].Name
+	}
+	if len(users) > 0 {
+		return &InvalidError{[]FieldError{{"name", fmt.Sprintf("hooks of %q start %q: change them first", users, name)}}}
+	}
+	if err := c.store.DeleteDocument(ctx, KindBlueprint, name); err != nil {
+		return fmt.Errorf("deleting blueprint %q: %w", name, err)
+	}
+	return nil
+}
+
+// RunRequest describes a run to submit.
+type RunRequest struct {
+	// AgentName is the name of the blueprint. Required.
+	AgentName string `json:"agent_name"`
+	// Parameters are the parameters: a JSON object that the schema of the blueprint accepts. Absent means an empty one.
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	// IdempotencyKey identifies the request: a second request with the key returns the run of the first.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	// Demands are labels that the runner must have, besides those of the blueprint.
+	Demands map[string]string `json:"demands,omitempty"`
+	// Labels are names and values by which runs are listed.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Priority orders runs that wait for a runner: those with a higher one come first.
+	Priority int8 `json:"priority,omitempty"`
+	// StartWithinSeconds, unless zero, is how long the run may wait for a runner before it is cancelled.
+	StartWithinSeconds int `json:"start_within_seconds,omitempty"`
+	// TimeoutSeconds, unless zero, is how long the run may take in all.
+	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
+}
+
+// sessionPrefix begins the IDs of sessions, hookSessionPrefix those of sessions that a hook has started.
+const (
+	sessionPrefix     = "ses_"
+	hookSessionPrefix = "hook_"
+)
+
+// ErrKeyUsed is returned for a request with the idempotency key of another request.
+var ErrKeyUsed = errors.New("the idempotency key was used for another request: use a new one")
+
+// Submit submits a run of a blueprint. The result is the same whether the blueprint has hooks or not. It returns an *InvalidError that
+// lists everything that is wrong with the request.
+func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (durable.Run, error) {
+	if len(r.Parameters) == 0 {
+		r.Parameters = json.RawMessage("{}")
+	}
+	var m mistakes
+	if r.AgentName == "" {
+		m.add("agent_name", "missing: name a blueprint")
+	}
+	if r.StartWithinSeconds < 0 {
+		m.add("start_within_seconds", "%d: expected a number above zero", r.StartWithinSeconds)
+	}
+	if r.TimeoutSeconds < 0 {
+		m.add("timeout_seconds", "%d: expected a number above zero", r.TimeoutSeconds)
+	}
+	if err := m.err(); err != nil {
+		return durable.Run{}, err
+	}
+	b, err := c.Blueprint(ctx, r.AgentName, 0)
+	if errors.Is(err, durable.ErrNotFound) {
+		err = &InvalidError{[]FieldError{{"agent_name", fmt.Sprintf("no blueprint %q: create it first", r.AgentName)}}}
+	}
+	if err == nil {
+		err = b.CheckParameters(r.Parameters)
+	}
+	if err != nil {
+		return durable.Run{}, err
+	}
+	jobs, err := c.jobsOf(&b, r.Parameters, durable.Job{
+		Session: newSessionID(sessionPrefix), Labels: r.Labels, Priority: r.Priority, By: by, Demands: r.Demands, IdempotencyKey: r.IdempotencyKey,
+	}, true)
+	if err != nil {
+		return durable.Run{}, err
+	}
+	now := time.Now()
+	if r.StartWithinSeconds > 0 {
+		jobs[0].StartBy = now.Add(time.Duration(r.StartWithinSeconds) * time.Second)
+	}
+	if r.TimeoutSeconds > 0 {
+		jobs[0].Deadline = now.Add(time.Duration(r.TimeoutSeconds) * time.Second)
+	}
+	for _, j := range jobs {
+		if _, err := j.Prepare(); err != nil {
+			return durable.Run{}, &InvalidError{[]FieldError{{"body", err.Error()}}}
+		}
+	}
+	runs, err := c.store.Submit(ctx, jobs...)
+	if err != nil {
+		return durable.Run{}, fmt.Errorf("submitting a run of %q: %w", b.Name, err)
+	}
+	if runs[0].ID != jobs[0].ID {
+		return runs[0], c.checkSame(ctx, runs[0], r)
+	}
+	return runs[0], nil
+}
+
+// checkSame returns ErrKeyUsed unless a run is that of an equal request.
+func (c *Coordinator) checkSame(ctx context.Context, first durable.Run, r RunRequest) error {
+	input, err := c.store.SubmittedInput(ctx, first.ID)
+	if err != nil {
+		return err
+	}
+	params, err := parametersOf(first.Kind, input)
+	if err != nil {
+		return err
+	}
+	one, err := strictjson.Canonical(string(params))
+	if err != nil {
+		return err
+	}
+	other, err := strictjson.Canonical(string(r.Parameters))
+	if err != nil {
+		return err
+	}
+	if first.Name != r.AgentName || one != other {
+		return ErrKeyUsed
+	}
+	return nil
+}
+
+// jobsOf returns the jobs for a run of a blueprint: the run, and, if hooks are called when it has ended, the run that calls
+// them. The given job has what does not depend on the blueprint. Without start, no on_run_start hook is called.
+func (c *Coordinator) jobsOf(b *Stored, params json.RawMessage, j durable.Job, start bool) ([]durable.Job, error) {
+	points, err := c.points(&b.Blueprint)
+	if err != nil {
+		return nil, err
+	}
+	input, err := inputOf(b.kind(), b.Name, params)
+	if err != nil {
+		return nil, err
+	}
+	demands := b.demands()
+	for name, value := range j.Demands {
+		demands[name] = value
+	}
+	labels := map[string]string{}
+	for name, value := range j.Labels {
+		labels[name] = value
+	}
+	if len(points) > 0 {
+		labels[LabelHooks] = "yes"
+	}
+	j.ID, j.Kind, j.Name, j.Version = cmp.Or(j.ID, agent.NewRunID()), b.kind(), b.Name, versionText(b.Version)
+	j.Input, j.Demands, j.Labels = input, demands, labels
+	if start && points.before() {
+		j.Phase = KindHooks
+	}
+	jobs := []durable.Job{j}
+	if points.after() {
+		finish := durable.Job{
+			ID: agent.NewRunID(), Kind: KindHooks, Name: b.Name, Version: j.Version, Session: j.Session, Parent: j.ID, Root: cmp.Or(j.Root, j.ID),
+			Priority: j.Priority, By: j.By, After: j.ID,
+		}
+		if j.IdempotencyKey != "" {
+			finish.IdempotencyKey = hashKey("finish", j.IdempotencyKey)
+		}
+		jobs = append(jobs, finish)
+	}
+	return jobs, nil
+}

@@ -1,0 +1,204 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// The types of the events of hooks around runs. They are the names of stored events; their data is a HookEvent.
+const (
+	EventHookStart    = "hook_start"
+	EventHookComplete = "hook_complete"
+	EventHookFailed   = "hook_failed"
+	EventHookBlocked  = "hook_blocked"
+	EventHookTimeout  = "hook_timeout"
+)
+
+// HookEvent is what happened to a hook around a run.
+type HookEvent struct {
+	EventType string          `json:"event_type"`
+	SessionID agent.SessionID `json:"session_id"`
+	RunID     agent.RunID     `json:"run_id"`
+	Timestamp time.Time       `json:"timestamp"`
+	// Hook is the name of the hook, HookType its point, such as on_run_start.
+	Hook     string `json:"hook"`
+	HookType string `json:"hook_type"`
+	// TargetType is the type of the action, TargetName its agent, host, program or func.
+	TargetType string `json:"target_type"`
+	TargetName string `json:"target_name"`
+	// HookRunID is the run that the hook has started.
+	HookRunID agent.RunID `json:"hook_run_id,omitempty"`
+	// DurationMS is how long the hook took, in milliseconds; absent in hook_start.
+	DurationMS *int64 `json:"duration_ms,omitempty"`
+	// Action is continue or block, at on_run_start. ParametersTransformed says that the hook has changed the parameters;
+	// Before and After are the parameters then.
+	Action                string          `json:"action,omitempty"`
+	ParametersTransformed bool            `json:"parameters_transformed,omitempty"`
+	Before                json.RawMessage `json:"before,omitempty"`
+	After                 json.RawMessage `json:"after,omitempty"`
+	BlockReason           string          `json:"block_reason,omitempty"`
+	// Error is why the hook has failed, OnErrorBehavior what followed: block, continue or ignore.
+	Error           string `json:"error,omitempty"`
+	OnErrorBehavior string `json:"on_error_behavior,omitempty"`
+}
+
+// eventLog collects the events of the hooks of one run until they are written with its journal. It is an agent.Observer, and
+// safe for concurrent use.
+type eventLog struct {
+	about durable.Run // the run that the hooks are about
+
+	mu      sync.Mutex
+	started map[askID]time.Time
+	ended   map[askID]bool
+	asked   map[string]int         // how often each hook was asked in this process
+	runs    map[string]agent.RunID // by the hook
+	waiting []durable.Event
+}
+
+// newEventLog returns the log for a run, with the events that were written for its hooks.
+func newEventLog(about durable.Run, written []durable.Event) *eventLog {
+	l := &eventLog{
+		about: about, started: map[askID]time.Time{}, ended: map[askID]bool{}, asked: map[string]int{}, runs: map[string]agent.RunID{},
+	}
+	times := map[string]int{}
+	for _, e := range written {
+		var h HookEvent
+		if !isHookEvent(e.Name) || json.Unmarshal(e.Data, &h) != nil {
+			continue
+		}
+		hook := h.HookType + " " + h.Hook
+		if h.EventType == EventHookStart {
+			times[hook]++
+			l.started[askID{hook, times[hook]}] = h.Timestamp
+		} else {
+			l.ended[askID{hook, times[hook]}] = true
+		}
+	}
+	return l
+}
+
+// askID identifies one call of a hook. Hooks are called in the same order again when another process continues.
+type askID struct {
+	hook string // its type and name
+	time int    // counted from one
+}
+
+func isHookEvent(name string) bool {
+	return slices.Contains([]string{EventHookStart, EventHookComplete, EventHookFailed, EventHookBlocked, EventHookTimeout}, name)
+}
+
+// noteRun notes the run that a hook has started.
+func (l *eventLog) noteRun(hook string, id agent.RunID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs[hook] = id
+}
+
+// Observe adds the event of a hook, unless it was written before a crash or a wait.
+func (l *eventLog) Observe(_ context.Context, e agent.Event) {
+	he, ok := e.(hooks.Event)
+	if !ok || hookTypes[he.Point] == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	h := HookEvent{
+		SessionID: l.about.Session, RunID: l.about.ID, Timestamp: now.UTC(), Hook: he.Hook, HookType: hookTypes[he.Point], HookRunID: l.runs[he.Hook],
+	}
+	if he.Origin != nil {
+		h.TargetType, h.TargetName = he.Origin.Action, he.Origin.Target
+	}
+	hook := h.HookType + " " + h.Hook
+	if he.Kind == hooks.HookStart {
+		l.asked[hook]++
+	}
+	key := askID{hook, l.asked[hook]}
+	switch he.Kind {
+	case hooks.HookStart:
+		if _, before := l.started[key]; before {
+			return
+		}
+		l.started[key] = now
+		h.EventType = EventHookStart
+	case hooks.HookComplete, hooks.HookBlocked, hooks.HookFailed, hooks.HookTimeout:
+		if l.ended[key] {
+			return
+		}
+		took := now.Sub(l.started[key]).Milliseconds()
+		h.DurationMS = &took
+		l.describe(&h, he)
+	default:
+		return
+	}
+	data, _ := json.Marshal(h) //nolint:errchkjson // texts and numbers can always be written
+	l.waiting = append(l.waiting, durable.Event{At: now, Name: h.EventType, Data: data})
+}
+
+// describe sets the outcome of a hook.
+func (*eventLog) describe(h *HookEvent, e hooks.Event) {
+	atStart := e.Point == hooks.RunStart
+	switch e.Kind {
+	case hooks.HookBlocked:
+		h.EventType, h.Action, h.BlockReason = EventHookBlocked, "block", orNoReason(e.Reason)
+	case hooks.HookFailed, hooks.HookTimeout:
+		h.EventType = EventHookFailed
+		fault, ok := errors.AsType[*action.Error](e.Err)
+		if e.Kind == hooks.HookTimeout || ok && fault.Fault == action.FaultTimeout {
+			h.EventType = EventHookTimeout
+		}
+		h.OnErrorBehavior = "continue"
+		if e.Policy == "closed" || e.Policy == "abort" {
+			h.OnErrorBehavior = "block"
+		}
+		if e.Err != nil {
+			h.Error = e.Err.Error()
+		}
+	default:
+		h.EventType = EventHookComplete
+		if atStart {
+			h.Action = "continue"
+		}
+		if e.Decision == hooks.Rewrite && e.Before != e.After {
+			h.ParametersTransformed, h.Before, h.After = true, json.RawMessage(e.Before), json.RawMessage(e.After)
+		}
+	}
+}
+
+// dropEnds removes the ends of hooks that wait to be written: their firing ended because something waits in the store.
+func (l *eventLog) dropEnds() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = slices.DeleteFunc(l.waiting, func(e durable.Event) bool { return e.Name != EventHookStart })
+}
+
+// take returns the events so far, and a func that removes them when they have been written.
+func (l *eventLog) take() (events []durable.Event, taken func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	events = slices.Clone(l.waiting)
+	return events, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.waiting = l.waiting[len(events):]
+	}
+}
+
+// noReason is the reason of a hook that blocks a run and gives none.
+const noReason = "No reason provided"
+
+func orNoReason(reason string) string {
+	if reason == "" {
+		return noReason
+	}
+	return reason
+}

@@ -1,0 +1,293 @@
+package coordinator_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+const finishHook = `"hooks": {"on_run_finish": {"type": "agent", "agent_name": "audit", "on_error": "continue"}}`
+
+// CO-22, CO-25: the hook after a run is told of completed, failed and stopped runs, and of blocked ones, and changes nothing.
+func TestFinishHook(t *testing.T) {
+	for name, c := range map[string]struct {
+		blueprint string
+		status    coordinator.Status
+		want      string
+	}{
+		"completed": {
+			`"command": {"argv": ["cat"]}, ` + finishHook, coordinator.Completed,
+			`"result_text": null, "result_data": {"a": 1}, "status": "completed", "error": null`,
+		},
+		"text": {
+			`"command": {"argv": ["echo", "done"]}, ` + finishHook, coordinator.Completed,
+			`"result_text": "done\n", "result_data": null, "status": "completed", "error": null`,
+		},
+		"failed": {
+			`"command": {"argv": ["sh", "-c", "exit 3"]}, ` + finishHook, coordinator.Failed,
+			`"result_text": null, "result_data": null, "status": "failed", "error": "the command exited with code 3"`,
+		},
+		"blocked": {
+			`"command": {"argv": ["cat"]}, "hooks": {
+				"on_run_start": {"type": "command", "argv": ["echo", "{\"action\": \"block\"}"], "on_error": "block"},
+				"on_run_finish": {"type": "agent", "agent_name": "audit", "on_error": "continue"}}`, coordinator.Failed,
+			`"result_text": null, "result_data": null, "status": "failed", "error": "Blocked by on_run_start hook: No reason provided"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.create(`{"name": "audit", "type": "autonomous", "parameters_schema": {"type": "object"}}`)
+			b.create(`{"name": "job", "type": "procedural", ` + c.blueprint + `}`)
+			var got string
+			b.answers["audit"] = func(input string) string { got = input; return "what?" }
+			id := b.submit("job", `{"a": 1}`)
+			d := b.work(id)
+			assert.Equal(t, c.status, d.Status)
+			assert.JSONEq(t, `{"parameters": {"a": 1}, `+c.want+`, "session_id": "`+string(d.SessionID)+`", "run_id": "`+string(id)+`", "agent_name": "job"}`, got)
+			last := d.Hooks[len(d.Hooks)-1]
+			assert.Equal(t, "hook_complete", last.EventType)
+			children, err := b.store.List(t.Context(), durable.Filter{Parent: id, Kind: durable.KindAgent})
+			require.NoError(t, err)
+			require.Len(t, children, 1)
+			assert.True(t, strings.HasPrefix(string(children[0].Session), "hook_"))
+		})
+	}
+}
+
+// CO-24: a hook after a run that fails changes nothing in the run, and is one event.
+func TestFailingFinishHook(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {
+		"on_run_finish": {"type": "command", "argv": ["sh", "-c", "exit 1"], "on_error": "block"}}}`)
+	d := b.work(b.submit("job", `{}`))
+	assert.Equal(t, coordinator.Completed, d.Status)
+	var types []string
+	for _, e := range d.Hooks {
+		types = append(types, e.EventType)
+	}
+	assert.Equal(t, []string{"hook_start", "hook_failed"}, types)
+}
+
+// CO-14: the time limit of a hook stops the run that it has started.
+func TestTimeLimitOfHook(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "slow", "type": "procedural", "command": {"argv": ["sleep", "600"]}}`, `{"name": "job", "type": "procedural",
+		"command": {"argv": ["cat"]}, "hooks": {"on_run_start": {"type": "agent", "agent_name": "slow", "on_error": "block", "timeout_seconds": 1}}}`)
+	defer b.run(b.worker())()
+	id := b.submit("job", `{}`)
+	d := b.await(id)
+	assert.Equal(t, coordinator.Failed, d.Status)
+	assert.Equal(t, "hook_timeout", d.Hooks[len(d.Hooks)-1].EventType)
+	require.Eventually(t, func() bool {
+		children, err := b.store.List(t.Context(), durable.Filter{Parent: id, Name: "slow"})
+		return err == nil && len(children) == 1 && children[0].Status == durable.StatusCancelled
+	}, time.Minute, 10*time.Millisecond)
+}
+
+// CO-15, CO-16, CO-17: one worker with room for one run suffices, and another process continues where one was stopped.
+func TestAnotherProcessContinues(t *testing.T) {
+	b := newBench(t)
+	b.create(validator, report)
+	asked := make(chan struct{})
+	release := make(chan struct{})
+	b.answers["validator"] = func(string) string {
+		close(asked)
+		<-release
+		return `{"action": "continue"}`
+	}
+	stop := b.run(b.hooksWorker())
+	id := b.submit("report", `{"month": "May"}`)
+	require.Eventually(t, func() bool { // the hook waits for its agent, which no worker executes yet
+		d, err := b.c.Run(t.Context(), id)
+		return err == nil && d.Status == coordinator.Hooking && len(d.WaitsFor) == 1
+	}, time.Minute, 5*time.Millisecond)
+	stop()
+	defer b.run(b.worker())()
+	<-asked
+	close(release)
+	d := b.await(id)
+	assert.Equal(t, coordinator.Completed, d.Status)
+	assert.Equal(t, []string{"hook_start", "hook_complete"}, lo.Map(d.Hooks, func(e coordinator.HookEvent, _ int) string { return e.EventType }))
+}
+
+// Stopping a run whose hooks decide stops the run of the hook, too.
+func TestStopWhileHooking(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "slow", "type": "procedural", "command": {"argv": ["sleep", "600"]}}`, `{"name": "job", "type": "procedural",
+		"command": {"argv": ["cat"]}, "hooks": {"on_run_start": {"type": "agent", "agent_name": "slow", "on_error": "block"}}}`)
+	defer b.run(b.worker())()
+	id := b.submit("job", `{}`)
+	require.Eventually(t, func() bool {
+		d, err := b.c.Run(t.Context(), id)
+		return err == nil && len(d.WaitsFor) == 1
+	}, time.Minute, 5*time.Millisecond)
+	require.NoError(t, b.c.Stop(t.Context(), id, "changed my mind", "ann"))
+	d := b.await(id)
+	assert.Equal(t, coordinator.Stopped, d.Status)
+	assert.Contains(t, *d.Error, "changed my mind")
+	require.Eventually(t, func() bool {
+		children, err := b.store.List(t.Context(), durable.Filter{Parent: id, Name: "slow"})
+		return err == nil && len(children) == 1 && children[0].Status == durable.StatusCancelled
+	}, time.Minute, 10*time.Millisecond)
+}
+
+// CO-36: a stream continues after the last event that was received, and ends when the run and its hooks have ended.
+func TestStream(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {
+		"on_run_start": {"type": "command", "argv": ["echo", "{\"action\": \"continue\"}"], "on_error": "block"},
+		"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}}}`)
+	id := b.submit("job", `{}`)
+	b.work(id)
+	s := b.serve()
+	token, _, err := b.c.NewToken(t.Context(), "v", coordinator.Viewer, 0, "test")
+	require.NoError(t, err)
+	read := func(last string) (ids, names []string) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/runs/"+string(id)+"/stream", nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Last-Event-ID", last)
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+				ids = append(ids, id)
+			}
+			if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				names = append(names, name)
+			}
+		}
+		return ids, names
+	}
+	ids, names := read("")
+	assert.Equal(t, []string{"hook_start", "hook_complete", "run_completed", "hook_start", "hook_complete"}, names)
+	for i, last := range ids {
+		more, _ := read(last)
+		assert.Equal(t, ids[i+1:], append([]string{}, more...), "after %s", last)
+	}
+}
+
+// A token that was revoked or has expired is not valid.
+func TestTokens(t *testing.T) {
+	b := newBench(t)
+	s := b.serve()
+	_, err := b.client(s, coordinator.Viewer).Blueprints(t.Context(), "", 10)
+	require.NoError(t, err)
+	tokens, err := b.c.ListTokens(t.Context())
+	require.NoError(t, err)
+	require.Len(t, tokens, 1)
+	viewer := b.client(s, coordinator.Operator)
+	require.NoError(t, b.c.RevokeToken(t.Context(), tokens[0].ID))
+	_, err = viewer.Blueprints(t.Context(), "", 10)
+	require.NoError(t, err)
+	assert.ErrorIs(t, b.c.RevokeToken(t.Context(), tokens[0].ID), durable.ErrNotFound)
+	admin := b.client(s, coordinator.Admin)
+	token, err := admin.NewToken(t.Context(), "short", coordinator.Viewer, time.Second)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/runs", nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+token)
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode == http.StatusUnauthorized
+	}, time.Minute, 50*time.Millisecond)
+}
+
+// CO-01, CO-02, CO-20, CO-29, CO-30: what is wrong with blueprints and requests is refused, with all mistakes.
+func TestRefused(t *testing.T) {
+	b := newBench(t)
+	b.create(validator, report, `{"name": "a", "type": "procedural", "command": {"argv": ["true"]}}`)
+	for text, want := range map[string]string{
+		`{"name": "x"}`: "type:",
+		`{"name": "x", "type": "procedural", "colour": 1}`:                                                                                "not known",
+		`{"name": "x", "type": "procedural", "command": {"argv": []}}`:                                                                    "argv",
+		`{"name": "x", "type": "procedural", "hooks": {"on_run_begin": {"type": "agent"}}}`:                                               "on_run_begin",
+		`{"name": "x", "type": "procedural", "hooks": {"on_run_start": {"type": "agent", "agent_name": "unknown", "on_error": "block"}}}`: "create it first",
+		`{"name": "x", "type": "procedural", "hooks": {"on_run_start": {"type": "agent", "agent_name": "x", "on_error": "block"}}}`:       "its own hook",
+		`{"name": "x", "type": "procedural", "hooks": {"on_run_start": {"type": "agent", "agent_name": "a", "on_error": "explode"}}}`:     "explode",
+	} {
+		p, err := coordinator.ParseBlueprint([]byte(text))
+		if err == nil {
+			_, err = b.c.CreateBlueprint(t.Context(), p, "ann")
+		}
+		var invalid *coordinator.InvalidError
+		require.ErrorAs(t, err, &invalid, text)
+		assert.Contains(t, err.Error(), want, text)
+	}
+	_, err := b.c.CreateBlueprint(t.Context(), lo.Must(coordinator.ParseBlueprint([]byte(validator))), "ann")
+	require.ErrorIs(t, err, durable.ErrConflict)
+	for params, want := range map[string]string{`{}`: "month", `{"month": 1}`: "parameters.month", `[]`: "parameters", `{"month": "a", "month": "b"}`: "parameters"} {
+		_, err := b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "report", Parameters: json.RawMessage(params)}, "ann")
+		require.Error(t, err)
+		assert.Contains(t, err.Error(), want)
+	}
+	_, err = b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "unknown"}, "ann")
+	require.ErrorContains(t, err, "unknown")
+}
+
+// CO-20, CO-29: hooks that would start each other without end are refused when the second one is stored; absent members of an update
+// stay, and {} clears.
+func TestUpdate(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "a", "type": "procedural", "command": {"argv": ["true"]}}`,
+		`{"name": "b", "type": "procedural", "command": {"argv": ["true"]}, "hooks": {"on_run_finish": {"type": "agent", "agent_name": "a", "on_error": "continue"}}}`)
+	_, err := b.c.UpdateBlueprint(t.Context(), "a", []byte(`{"hooks": {"on_run_finish": {"type": "agent", "agent_name": "b", "on_error": "continue"}}}`), "ann")
+	require.ErrorContains(t, err, "a → b → a")
+	s, err := b.c.UpdateBlueprint(t.Context(), "b", []byte(`{"description": "d"}`), "ann")
+	require.NoError(t, err)
+	assert.NotEmpty(t, s.Hooks)
+	assert.EqualValues(t, 2, s.Version)
+	require.ErrorContains(t, b.c.DeleteBlueprint(t.Context(), "a"), `"b"`)
+	s, err = b.c.UpdateBlueprint(t.Context(), "b", []byte(`{"hooks": {}}`), "ann")
+	require.NoError(t, err)
+	assert.Empty(t, s.Hooks)
+	assert.Equal(t, "d", s.Description)
+	require.NoError(t, b.c.DeleteBlueprint(t.Context(), "a"))
+	_, err = b.c.Blueprint(t.Context(), "a", 0)
+	require.ErrorIs(t, err, durable.ErrNotFound)
+	_, err = b.c.UpdateBlueprint(t.Context(), "a", []byte(`{}`), "ann")
+	require.ErrorIs(t, err, durable.ErrNotFound)
+}
+
+// A second request with an idempotency key is the first run, with the hooks after it once.
+func TestIdempotencyKey(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {
+		"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}}}`)
+	r := coordinator.RunRequest{AgentName: "job", Parameters: json.RawMessage(`{"a": 1}`), IdempotencyKey: "k"}
+	first, err := b.c.Submit(t.Context(), r, "ann")
+	require.NoError(t, err)
+	second, err := b.c.Submit(t.Context(), r, "ann")
+	require.NoError(t, err)
+	assert.Equal(t, first.ID, second.ID)
+	r.Parameters = json.RawMessage(`{"a": 2}`)
+	_, err = b.c.Submit(t.Context(), r, "ann")
+	require.ErrorIs(t, err, coordinator.ErrKeyUsed)
+	assert.Len(t, b.work(first.ID).Hooks, 2)
+}
+
+// await waits until a run has ended.
+func (b *bench) await(id agent.RunID) (d coordinator.RunDetail) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		var err error
+		d, err = b.c.Run(b.t.Context(), id)
+		return err == nil && lo.Contains([]coordinator.Status{coordinator.Completed, coordinator.Failed, coordinator.Stopped}, d.Status)
+	}, time.Minute, 10*time.Millisecond)
+	return d
+}

@@ -1,0 +1,177 @@
+package coordinator_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/parts"
+	"github.com/grapnel-go/grapnel/registry"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(parts.Tests{M: m}) }
+
+// bench is a coordinator on a store of its own, with workers that the test starts.
+type bench struct {
+	t     *testing.T
+	store durable.Store
+	c     *coordinator.Coordinator
+	// answers are what agents answer, by the names of their blueprints.
+	answers map[string]func(input string) string
+}
+
+func newBench(t *testing.T, change ...func(o *coordinator.Options)) *bench {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	o := coordinator.Options{Store: store, Host: action.Host{}}
+	for _, c := range change {
+		c(&o)
+	}
+	c, err := coordinator.New(o)
+	require.NoError(t, err)
+	return &bench{t: t, store: store, c: c, answers: map[string]func(string) string{}}
+}
+
+// create stores blueprints.
+func (b *bench) create(texts ...string) {
+	b.t.Helper()
+	for _, text := range texts {
+		p, err := coordinator.ParseBlueprint([]byte(text))
+		require.NoError(b.t, err)
+		_, err = b.c.CreateBlueprint(b.t.Context(), p, "ann")
+		require.NoError(b.t, err)
+	}
+}
+
+// submit submits a run and returns its ID.
+func (b *bench) submit(name, params string) agent.RunID {
+	b.t.Helper()
+	r, err := b.c.Submit(b.t.Context(), coordinator.RunRequest{AgentName: name, Parameters: json.RawMessage(params)}, "ann")
+	require.NoError(b.t, err)
+	return r.ID
+}
+
+// worker returns a worker for hooks and blueprints.
+func (b *bench) worker() *durable.Worker {
+	b.t.Helper()
+	k := durable.Keep(b.store, durable.Options{})
+	o := b.runnerOptions(k)
+	runners := b.c.Runners(k, o)
+	runners[coordinator.KindHooks] = b.c.HookRunner(k)
+	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: o.Labels(nil), Poll: 20 * time.Millisecond})
+	require.NoError(b.t, err)
+	return w
+}
+
+// runnerOptions returns options for runners whose agents give the answers of the bench.
+func (b *bench) runnerOptions(k *durable.Keeper) coordinator.RunnerOptions {
+	return coordinator.RunnerOptions{Agents: func(_ context.Context, d registry.Definition, rules []hooks.Hook) (*agent.Agent, func() error, error) {
+		driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+			return agent.Step{Message: agent.Assistant(b.answers[d.Name](s.LastMessage().OrEmpty().Text())), FinishReason: agent.FinishStop}, nil
+		})
+		a, err := builder.New().WithName(d.Name).WithDriver(driver).With(capability.UseHooks(rules...), capability.UseDurability{Keeper: k}).Build().Get()
+		return a, nil, err
+	}}
+}
+
+// work executes what is ready, until a run and the run of its hooks have ended.
+func (b *bench) work(id agent.RunID) coordinator.RunDetail {
+	b.t.Helper()
+	w := b.worker()
+	for range 50 {
+		require.NoError(b.t, w.ExecuteReady(b.t.Context()))
+		live, err := b.store.List(b.t.Context(), durable.Filter{Status: []durable.Status{
+			durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting,
+		}})
+		require.NoError(b.t, err)
+		if len(live) == 0 {
+			break
+		}
+	}
+	d, err := b.c.Run(b.t.Context(), id)
+	require.NoError(b.t, err)
+	return d
+}
+
+// changeOnce returns a func action that changes the parameters from one value to another, and others not.
+func changeOnce(from, to string) action.Body {
+	return func(_ context.Context, r *action.Request) (*action.Decision, error) {
+		if string(r.Parameters) != from {
+			return nil, nil //nolint:nilnil // no opinion
+		}
+		return &action.Decision{Decision: hooks.Rewrite, Arguments: json.RawMessage(to)}, nil
+	}
+}
+
+// plain is a runner in another language, or any other program that sends requests.
+type plain struct {
+	t          *testing.T
+	url, token string
+}
+
+// plain returns a program with a role.
+func (b *bench) plain(s *httptest.Server, role coordinator.Role) plain {
+	b.t.Helper()
+	token, _, err := b.c.NewToken(b.t.Context(), string(role), role, 0, "test")
+	require.NoError(b.t, err)
+	return plain{b.t, s.URL, token}
+}
+
+// send sends a request as a runner and returns the status and the body of the response.
+func (p plain) send(method, path, runner string, body any) (status int, text []byte) {
+	p.t.Helper()
+	var in io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		require.NoError(p.t, err)
+		in = bytes.NewReader(encoded)
+	}
+	r, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, in)
+	require.NoError(p.t, err)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+p.token)
+	r.Header.Set("Grapnel-Runner", runner)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(p.t, err)
+	defer response.Body.Close()
+	text, err = io.ReadAll(response.Body)
+	require.NoError(p.t, err)
+	return response.StatusCode, text
+}
+
+// claim asks for signals and runs.
+func (p plain) claim(runner string, labels ...string) (c coordinator.Claim) {
+	p.t.Helper()
+	query := url.Values{"wait_seconds": {"0"}, "label": labels}
+	status, text := p.send(http.MethodGet, "/runner/runs?"+query.Encode(), runner, nil)
+	require.Equal(p.t, http.StatusOK, status, string(text))
+	require.NoError(p.t, json.Unmarshal(text, &c))
+	return c
+}
+
+// report reports something about a run.
+func (p plain) report(runner string, id agent.RunID, what string, body map[string]any) int {
+	p.t.Helper()
+	status, _ := p.send(http.MethodPost, "/runner/runs/"+string(id)+"/"+what, runner, body)
+	return status
+}

@@ -1,0 +1,430 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/firing"
+	"github.com/grapnel-go/grapnel/internal/parking"
+	"github.com/grapnel-go/grapnel/policy"
+)
+
+// HookRunner returns the runner that calls the hooks around runs, for WorkerOptions.Runners under KindHooks. The keeper belongs to
+// the worker.
+func (c *Coordinator) HookRunner(k *durable.Keeper) durable.Runner {
+	return &hookRunner{c: c, keeper: k}
+}
+
+type hookRunner struct {
+	c         *Coordinator
+	keeper    *durable.Keeper
+	suspended atomic.Bool
+}
+
+// Owner returns the owner of the keeper.
+func (r *hookRunner) Owner() string { return r.keeper.Owner() }
+
+// Has returns true: every blueprint is in the store.
+func (*hookRunner) Has(string) bool { return true }
+
+// Suspend lets hooks end: the worker cuts off those that take too long.
+func (r *hookRunner) Suspend() { r.suspended.Store(true) }
+
+// Execute calls the hooks of a run that has not begun, or those of one that has ended.
+func (r *hookRunner) Execute(ctx context.Context, about durable.Run) error {
+	ctx, x := r.keeper.Open(ctx, about)
+	defer x.Close()
+	anyway := context.WithoutCancel(ctx)
+	o, err := r.c.open(anyway, x, about)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	if about.Phase == KindHooks {
+		err = o.start(ctx)
+	} else {
+		err = o.finish(ctx)
+	}
+	return o.conclude(ctx, err)
+}
+
+// occasion is a run whose hooks are called: before it begins, or after it has ended.
+type occasion struct {
+	c         *Coordinator
+	x         *durable.Execution
+	own       durable.Run // the run that is executed
+	about     durable.Run // the run that the hooks are about
+	blueprint Stored
+	params    json.RawMessage // of the run that the hooks are about, as they were submitted
+	journal   *firing.Journal
+	events    *eventLog
+	waits     []durable.Wait
+	scope     *hooks.RunScope
+}
+
+// open reads what is known about a run and its hooks.
+func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durable.Run) (*occasion, error) {
+	o := &occasion{c: c, x: x, own: own, about: own}
+	var err error
+	if own.Phase != KindHooks {
+		if o.about, err = c.store.Run(ctx, own.Parent); err != nil {
+			return nil, fmt.Errorf("run %s: the run that its hooks are about: %w", own.ID, err)
+		}
+	}
+	version, err := versionOf(own)
+	if err == nil {
+		o.blueprint, err = c.Blueprint(ctx, own.Name, version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	input, err := c.store.SubmittedInput(ctx, o.about.ID)
+	if err == nil {
+		o.params, err = parametersOf(o.about.Kind, input)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", o.about.ID, err)
+	}
+	entries, err := x.Entries(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	if o.waits, err = x.Waits(ctx); err != nil {
+		return nil, err
+	}
+	written, err := c.store.Events(ctx, own.ID, 0, maxHookEvents)
+	if err != nil {
+		return nil, err
+	}
+	o.events = newEventLog(o.about, written)
+	o.journal = firing.NewJournal(x, own.ID, own.Entries, entries, nil)
+	return o, o.compile(ctx)
+}
+
+// maxHookEvents is the maximum number of events of the hooks of a run.
+const maxHookEvents = 10_000
+
+// compile compiles the hooks of the blueprint.
+func (o *occasion) compile(ctx context.Context) error {
+	host := o.c.host
+	host.Agents, host.Parks = starter{o}, true
+	rules, err := o.c.rules(&o.blueprint.Blueprint, host, o.checkChanges)
+	if err != nil {
+		return fmt.Errorf("the hooks of blueprint %q: %w", o.blueprint.Name, err)
+	}
+	list, err := rules.Hooks()
+	if err != nil {
+		return fmt.Errorf("the hooks of blueprint %q: %w", o.blueprint.Name, err)
+	}
+	around := list[:0:0]
+	for _, h := range list {
+		if h.Points()[0] != hooks.PreToolUse { // that of the agent of the run
+			around = append(around, h)
+		}
+	}
+	compiled, err := hooks.NewSet(around...).Compile().Get()
+	if err != nil {
+		return fmt.Errorf("the hooks of blueprint %q: %w", o.blueprint.Name, err)
+	}
+	o.scope = compiled.OpenScope(ctx, hooks.ScopeOptions{
+		Run: agent.Run{
+			ID: o.about.ID, Session: o.about.Session, Agent: o.about.Name, Parent: o.about.Parent, Root: o.about.Root, Started: o.about.Created,
+		},
+		Observer: o.events, Journal: startJournal{o},
+	})
+	return nil
+}
+
+// close ends detached actions.
+func (o *occasion) close() {
+	if o.scope != nil {
+		o.scope.Cancel()
+	}
+}
+
+// startJournal writes the event that a hook has begun before its action runs.
+type startJournal struct{ o *occasion }
+
+// Once records an action: see hooks.Journal.
+func (j startJournal) Once(
+	ctx context.Context, s agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error),
+) ([]byte, error) {
+	return j.o.journal.Once(ctx, s, name, repeat, func(ctx context.Context, key string) ([]byte, error) {
+		if err := j.o.writeEvents(ctx); err != nil {
+			return nil, err
+		}
+		return do(ctx, key)
+	})
+}
+
+// writeEvents writes the events so far.
+func (o *occasion) writeEvents(ctx context.Context) error {
+	events, taken := o.events.take()
+	if len(events) == 0 {
+		return nil
+	}
+	if err := o.journal.Commit(ctx, durable.Commit{Events: events}, nil); err != nil {
+		return err
+	}
+	taken()
+	return nil
+}
+
+// commit writes a change of the run with the events so far.
+func (o *occasion) commit(ctx context.Context, u durable.Update, jobs ...durable.Job) error {
+	events, taken := o.events.take()
+	if err := o.journal.Commit(ctx, durable.Commit{Update: u, Jobs: jobs, Events: events}, nil); err != nil {
+		return err
+	}
+	taken()
+	return nil
+}
+
+// end ends the run.
+func (o *occasion) end(ctx context.Context, status durable.Status, reason agent.StopReason, blocked bool, failure string) error {
+	result, err := json.Marshal(durable.Result{Error: failure})
+	if err != nil {
+		return err
+	}
+	return o.commit(ctx, durable.Update{Status: status, Reason: reason, Blocked: blocked, Result: result})
+}
+
+// fire fires a point. It returns firing.ErrParked when a hook waits in the store: that is recorded.
+func (o *occasion) fire(ctx context.Context, point hooks.PointName, about hooks.BlueprintRun) (hooks.BlueprintRun, error, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	now := time.Now()
+	if o.own.Updated.After(now) { // by the clock of the store, which has decided that the run is ready
+		now = o.own.Updated
+	}
+	place := &firing.Place{Run: o.scope.Run(), Waits: o.waits, Now: now, Cancel: cancel}
+	run, _, denied, err := o.scope.Blueprint(parking.Into(ctx, place), agent.NewState(), hooks.Firing{Point: point}, about)
+	if !errors.Is(err, firing.ErrParked) && !errors.Is(context.Cause(ctx), firing.ErrParked) {
+		return run, denied, err
+	}
+	o.events.dropEnds()
+	err = o.commit(context.WithoutCancel(ctx), durable.Update{Status: durable.StatusWaiting, Waits: place.Parked}, place.Jobs...)
+	return run, nil, cmp.Or(err, firing.ErrParked)
+}
+
+// start calls the hooks before a run, and passes the run on.
+func (o *occasion) start(ctx context.Context) error {
+	run, denied, err := o.fire(ctx, hooks.RunStart, hooks.BlueprintRun{Parameters: o.params})
+	anyway := context.WithoutCancel(ctx)
+	switch {
+	case ctx.Err() != nil || errors.Is(err, firing.ErrParked):
+		return err
+	case err != nil:
+		failed, ok := errors.AsType[*hooks.HookError](err)
+		if !ok {
+			return err
+		}
+		return o.end(anyway, durable.StatusFailed, agent.StopError, false, fmt.Sprintf("on_run_start hook %s failed: %v", failed.Hook, failed.Err))
+	case denied != nil:
+		d, ok := errors.AsType[*hooks.DeniedError](denied)
+		if !ok {
+			return denied
+		}
+		if d.Failed {
+			return o.end(anyway, durable.StatusFailed, agent.StopError, false, fmt.Sprintf("on_run_start hook %s failed: %s", d.Hook, d.Reason))
+		}
+		return o.end(anyway, durable.StatusFailed, agent.StopDenied, true, "Blocked by on_run_start hook: "+orNoReason(d.Reason))
+	}
+	pass := &durable.Pass{}
+	if string(run.Parameters) != string(o.params) {
+		if pass.Input, err = inputOf(o.own.Kind, o.own.Name, run.Parameters); err != nil {
+			return err
+		}
+	}
+	return o.commit(anyway, durable.Update{Pass: pass})
+}
+
+// finish calls the hooks after a run, and ends the run that does so.
+func (o *occasion) finish(ctx context.Context) error {
+	if !o.about.Status.Ended() {
+		return fmt.Errorf("run %s has not ended: its hooks are called when it has", o.about.ID)
+	}
+	result, err := durable.ResultOf(ctx, o.c.store, o.about.ID)
+	if err != nil {
+		return err
+	}
+	run := hooks.BlueprintRun{Parameters: o.params, Status: o.about.AgentStatus()}
+	run.ResultText, run.ResultData = resultMembers(&o.blueprint.Blueprint, result)
+	if result.Error != "" {
+		run.Err = errors.New(result.Error)
+	}
+	var points []hooks.PointName
+	if o.about.Status == durable.StatusFailed {
+		points = append(points, hooks.RunFailed)
+	}
+	if timedOut(o.about) {
+		points = append(points, hooks.RunTimeout)
+	}
+	for _, point := range append(points, hooks.RunFinish) {
+		_, _, err := o.fire(ctx, point, run)
+		if ctx.Err() != nil || errors.Is(err, firing.ErrParked) {
+			return err
+		}
+		if _, failed := errors.AsType[*hooks.HookError](err); err != nil && !failed { // the run is over: a failed hook changes nothing
+			return err
+		}
+	}
+	if err := o.scope.Drain(ctx); err != nil {
+		return err
+	}
+	return o.end(context.WithoutCancel(ctx), durable.StatusCompleted, agent.StopCompleted, false, "")
+}
+
+// conclude returns what Execute returns for the outcome of hooks.
+func (o *occasion) conclude(ctx context.Context, err error) error {
+	if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok {
+		return errors.Join(
+			o.c.cancelHookRuns(context.WithoutCancel(ctx), o.waits),
+			o.end(context.WithoutCancel(ctx), durable.StatusCancelled, agent.StopUser, false, cancelled.Error()),
+		)
+	}
+	if ctx.Err() != nil || errors.Is(err, firing.ErrParked) {
+		return nil
+	}
+	return err
+}
+
+// cancelHookRuns cancels the runs that hooks have started and that have not ended.
+func (c *Coordinator) cancelHookRuns(ctx context.Context, waits []durable.Wait) error {
+	var wrong []error
+	for _, w := range waits {
+		if w.Kind == durable.WaitChild {
+			s := durable.Signal{Kind: durable.SignalCancel, Text: "the run of the hook was cancelled"}
+			if err := c.store.Signal(ctx, w.Child, s); err != nil && !errors.Is(err, durable.ErrNotFound) {
+				wrong = append(wrong, err)
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// checkChanges returns an action whose changed parameters are checked: if the blueprint does not accept them, the hook has
+// failed.
+func (o *occasion) checkChanges(r policy.Rule, a action.Action) action.Action {
+	if r.Point != hooks.RunStart {
+		return a
+	}
+	return checkedAction{a, &o.blueprint.Blueprint}
+}
+
+type checkedAction struct {
+	action.Action
+
+	blueprint *Blueprint
+}
+
+// Do performs the action and checks the parameters that it returns.
+func (a checkedAction) Do(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
+	answer, err := a.Action.Do(ctx, r).Get()
+	if err != nil || answer == nil || answer.Decision == nil || answer.Decision.Decision != hooks.Rewrite {
+		return mo.TupleToResult(answer, err)
+	}
+	if err := a.blueprint.CheckParameters(answer.Decision.Arguments); err != nil {
+		return mo.Err[*action.Answer](&action.Error{
+			Type: "hook", Fault: action.FaultAnswer, Err: fmt.Errorf("the blueprint does not accept the changed parameters: %w", err),
+		})
+	}
+	return mo.Ok(answer)
+}
+
+// starter starts runs of blueprints for hooks. An awaited one lets the firing wait in the store.
+type starter struct{ o *occasion }
+
+var _ action.AgentStarter = starter{}
+
+// StartAgent starts a run, and returns its result if a rule awaits it.
+func (s starter) StartAgent(ctx context.Context, start action.AgentStart) mo.Result[string] {
+	return mo.TupleToResult(s.startRun(ctx, start))
+}
+
+func (s starter) startRun(ctx context.Context, start action.AgentStart) (string, error) {
+	o, key := s.o, start.Request.IdempotencyKey
+	place, awaited := parking.From(ctx).(*firing.Place)
+	if awaited {
+		for _, w := range place.Waits {
+			if w.ID == "hook "+key {
+				return o.resultOfHook(ctx, place, w, start)
+			}
+		}
+	}
+	b, err := o.c.Blueprint(ctx, start.Agent, 0)
+	if err != nil {
+		return "", err
+	}
+	if err := b.CheckParameters(start.Input); err != nil {
+		return "", fmt.Errorf("blueprint %q does not accept the input of the hook: %w", start.Agent, err)
+	}
+	again := start.Request.Point != hooks.RunStart // the hooks of a blueprint that a start hook runs are not called
+	jobs, err := o.c.jobsOf(&b, start.Input, durable.Job{
+		ID: agent.NewRunID(), Session: newSessionID(hookSessionPrefix), Parent: o.about.ID, Root: cmp.Or(o.about.Root, o.about.ID), By: o.about.By,
+		Priority: o.about.Priority, Labels: map[string]string{LabelHook: hookTypes[start.Request.Point]},
+	}, again)
+	if err != nil {
+		return "", err
+	}
+	if !again {
+		jobs = jobs[:1]
+	}
+	o.events.noteRun(start.Request.Hook, jobs[0].ID)
+	if !awaited {
+		jobs[0].IdempotencyKey = hashKey("hook", key)
+		return "", o.journal.Commit(ctx, durable.Commit{Jobs: jobs}, nil)
+	}
+	w := durable.Wait{
+		Run: o.own.ID, ID: "hook " + key, Kind: durable.WaitChild, Hash: string(jobs[0].ID), Child: jobs[0].ID, Asked: place.Now,
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		w.Deadline = place.Now.Add(time.Until(deadline))
+	}
+	place.Jobs = append(place.Jobs, jobs...)
+	return "", place.Wait(w)
+}
+
+// resultOfHook returns the result of the run that a hook has started, or ends the firing until it has one.
+func (o *occasion) resultOfHook(ctx context.Context, place *firing.Place, w durable.Wait, start action.AgentStart) (string, error) {
+	o.events.noteRun(start.Request.Hook, w.Child)
+	child, err := o.c.store.Run(ctx, w.Child)
+	if err != nil {
+		return "", err
+	}
+	if !child.Status.Ended() {
+		err := place.Wait(w)
+		if !errors.Is(err, parking.ErrExpired) {
+			return "", err
+		}
+		s := durable.Signal{Kind: durable.SignalCancel, Text: "the time limit of the hook has passed"}
+		if err := o.c.store.Signal(ctx, w.Child, s); err != nil {
+			return "", err
+		}
+		return "", &action.Error{
+			Type: action.Agent{}.Type(), Fault: action.FaultTimeout, Err: fmt.Errorf("run %s of %q did not end in time, and was cancelled", child.ID, start.Agent),
+		}
+	}
+	result, err := durable.ResultOf(ctx, o.c.store, child.ID)
+	if err != nil {
+		return "", err
+	}
+	if child.Status != durable.StatusCompleted {
+		return "", fmt.Errorf("run %s of %q ended as %s: %s", child.ID, start.Agent, apiStatus(child), cmp.Or(result.Error, string(child.Reason)))
+	}
+	if len(result.Data) > 0 {
+		return string(result.Data), nil
+	}
+	return result.Text, nil
+}

@@ -1,0 +1,176 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy"
+)
+
+// hookTypes are the names of the points around runs in blueprints and events.
+var hookTypes = map[hooks.PointName]string{
+	hooks.RunStart: "on_run_start", hooks.RunFinish: "on_run_finish", hooks.RunResult: "on_result", hooks.RunFailed: "on_error",
+	hooks.RunTimeout: "on_timeout", hooks.PreToolUse: "on_tool_call",
+}
+
+// pointSet are the points at which a blueprint has hooks.
+type pointSet []hooks.PointName
+
+// before reports whether a hook is called before the run.
+func (p pointSet) before() bool { return slices.Contains(p, hooks.RunStart) }
+
+// after reports whether a hook is called when the run has ended.
+func (p pointSet) after() bool {
+	return lo.Some(p, []hooks.PointName{hooks.RunFinish, hooks.RunFailed, hooks.RunTimeout})
+}
+
+// rules loads the hooks of a blueprint. Wrap may wrap their actions; nil does not.
+func (c *Coordinator) rules(b *Blueprint, host action.Host, wrap func(policy.Rule, action.Action) action.Action) (*policy.Policy, error) {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return nil, err
+	}
+	path := b.Name + ".json"
+	return policy.Load([]policy.Layer{{
+		Name: "agent", Kind: policy.Blueprints, Files: []string{path}, Read: func(string) ([]byte, error) { return text, nil },
+	}}, policy.Options{Host: host, Wrap: wrap})
+}
+
+// points returns the points at which a blueprint has hooks.
+func (c *Coordinator) points(b *Blueprint) (pointSet, error) {
+	if empty(b.Hooks) {
+		return nil, nil
+	}
+	rules, err := c.rules(b, c.checkingHost(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("the hooks of blueprint %q: %w", b.Name, err)
+	}
+	return lo.Uniq(lo.Map(rules.Rules(), func(r policy.Rule, _ int) hooks.PointName { return r.Point })), nil
+}
+
+// hookAgent is a blueprint that a hook starts.
+type hookAgent struct {
+	name  string
+	point hooks.PointName
+}
+
+// hookAgents returns the blueprints that the hooks of a blueprint start.
+func (c *Coordinator) hookAgents(b *Blueprint) ([]hookAgent, error) {
+	if empty(b.Hooks) {
+		return nil, nil
+	}
+	rules, err := c.rules(b, c.checkingHost(), nil)
+	if err != nil {
+		return nil, err
+	}
+	list, err := rules.Hooks()
+	if err != nil {
+		return nil, err
+	}
+	var agents []hookAgent
+	for _, h := range list {
+		if from := h.Origin(); from != nil && from.Action == (action.Agent{}).Type() {
+			agents = append(agents, hookAgent{from.Target, h.Points()[0]})
+		}
+	}
+	return agents, nil
+}
+
+// checkingHost returns the host with which hooks are checked.
+func (c *Coordinator) checkingHost() action.Host {
+	host := c.host
+	host.Agents = noStarter{}
+	return host
+}
+
+// noStarter is in place of a starter where hooks are only checked.
+type noStarter struct{}
+
+// StartAgent returns an error.
+func (noStarter) StartAgent(context.Context, action.AgentStart) mo.Result[string] {
+	return mo.Err[string](errors.New("no run starts an agent here"))
+}
+
+// checkHooks returns an *InvalidError that lists everything that is wrong with the hooks of a blueprint: what its file format forbids,
+// unknown agents, and hooks that would start each other without end.
+func (c *Coordinator) checkHooks(ctx context.Context, b *Blueprint) error {
+	if empty(b.Hooks) {
+		return nil
+	}
+	agents, err := c.hookAgents(b)
+	if err != nil {
+		return &InvalidError{hookMistakes(err)}
+	}
+	var m mistakes
+	for _, a := range agents {
+		field := "hooks." + hookTypes[a.point]
+		switch _, err := c.Blueprint(ctx, a.name, 0); {
+		case a.name == b.Name:
+			m.add(field, "agent_name: a blueprint cannot be its own hook: name another one")
+		case errors.Is(err, durable.ErrNotFound):
+			m.add(field, "agent_name: no blueprint %q: create it first", a.name)
+		case err != nil:
+			return err
+		default:
+			cycle, err := c.findCycle(ctx, b.Name, a, []string{b.Name})
+			if err != nil {
+				return err
+			}
+			if cycle != nil {
+				m.add(field, "agent_name: the hooks would start each other without end: %s", strings.Join(cycle, " → "))
+			}
+		}
+	}
+	return m.err()
+}
+
+// findCycle returns the names along which hooks lead from an agent back to a blueprint; nil if they do not.
+func (c *Coordinator) findCycle(ctx context.Context, to string, a hookAgent, path []string) ([]string, error) {
+	path = append(slices.Clip(path), a.name)
+	if a.name == to {
+		return path, nil
+	}
+	if slices.Contains(path[:len(path)-1], a.name) {
+		return nil, nil // a cycle that does not contain the blueprint
+	}
+	if a.point == hooks.RunStart { // its own hooks are not called
+		return nil, nil
+	}
+	b, err := c.Blueprint(ctx, a.name, 0)
+	if errors.Is(err, durable.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	next, err := c.hookAgents(&b.Blueprint)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range next {
+		if cycle, err := c.findCycle(ctx, to, n, path); err != nil || cycle != nil {
+			return cycle, err
+		}
+	}
+	return nil, nil
+}
+
+// hookMistakes converts the errors of the rules of a blueprint.
+func hookMistakes(err error) []FieldError {
+	wrong, ok := errors.AsType[*yamlfile.Error](err)
+	if !ok {
+		return []FieldError{{"hooks", err.Error()}}
+	}
+	return lo.Map(wrong.Problems, func(p yamlfile.Problem, _ int) FieldError { return FieldError{"hooks", p.Text} })
+}

@@ -1,0 +1,77 @@
+package coordinator
+
+import (
+	"encoding/json"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// Status is the status of a run, as the API has it.
+type Status string
+
+// The statuses of a run. The last three are ends.
+const (
+	// Pending: the run waits for a runner, or for its time.
+	Pending Status = "pending"
+	// Hooking: hooks decide whether and with which parameters the run starts.
+	Hooking Status = "hooking"
+	// Running: a runner executes the run.
+	Running Status = "running"
+	// Waiting: the run waits for people or other runs, or is paused. No runner has it.
+	Waiting Status = "waiting"
+	// Completed: the run has its result.
+	Completed Status = "completed"
+	// Failed: the run has an error, or a hook has blocked it.
+	Failed Status = "failed"
+	// Stopped: a limit, a person or a program has ended the run.
+	Stopped Status = "stopped"
+)
+
+// apiStatus returns the status of a run as the API has it.
+func apiStatus(r durable.Run) Status {
+	switch r.Status {
+	case durable.StatusCompleted:
+		return Completed
+	case durable.StatusFailed:
+		return Failed
+	case durable.StatusStopped:
+		return Stopped
+	case durable.StatusCancelled:
+		if r.Attempts == 0 && r.Phase == "" && !r.StartBy.IsZero() && r.CancelReason != "" && !r.Updated.Before(r.StartBy) {
+			return Failed // no runner came in time
+		}
+		return Stopped
+	}
+	if r.Phase == KindHooks {
+		return Hooking
+	}
+	switch r.Status {
+	case durable.StatusRunning:
+		return Running
+	case durable.StatusWaiting:
+		return Waiting
+	}
+	return Pending
+}
+
+// timedOut reports whether a run has ended because its time was over.
+func timedOut(r durable.Run) bool {
+	late := func(limit bool) bool { return r.Status == durable.StatusCancelled && limit }
+	return r.Reason == agent.StopTimeLimit || late(!r.Deadline.IsZero() && !r.Updated.Before(r.Deadline)) ||
+		late(!r.StartBy.IsZero() && r.Attempts == 0 && !r.Updated.Before(r.StartBy))
+}
+
+// resultMembers returns the result of a run as hooks and the API have it: as text or as JSON.
+func resultMembers(b *Blueprint, r durable.Result) (text string, data json.RawMessage) {
+	switch {
+	case len(r.Data) > 0:
+		return "", r.Data
+	case b.Type == Autonomous && !empty(b.OutputSchema):
+		if compact, err := strictjson.Compact(r.Text); err == nil {
+			return "", json.RawMessage(compact)
+		}
+	}
+	return r.Text, nil
+}

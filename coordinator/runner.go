@@ -1,0 +1,148 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/command"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/registry"
+)
+
+// RunnerOptions configures the runners of a worker that executes runs of blueprints.
+type RunnerOptions struct {
+	// Agents builds the agent of an autonomous blueprint, which must use the keeper, for one run. Rules are the hooks of the
+	// blueprint at points of the agent, which the agent must have. CloseAgent, unless nil, is called when the run has ended or
+	// waits. Without Agents, the worker executes no agents.
+	Agents func(ctx context.Context, d registry.Definition, rules []hooks.Hook) (a *agent.Agent, closeAgent func() error, err error)
+	// Commands are the commands of this machine, for procedural blueprints of their names that have none.
+	Commands map[string]command.Command
+}
+
+// Labels returns labels with those that the runners of a worker must have to get runs of blueprints, for WorkerOptions.Labels.
+func (o RunnerOptions) Labels(labels map[string]string) map[string]string {
+	all := map[string]string{labelRunner: runnerLabel}
+	maps.Copy(all, labels)
+	for name := range o.Commands {
+		all[labelCommand+name] = "yes"
+	}
+	return all
+}
+
+// Runners returns the runners that a worker needs for runs of blueprints, for WorkerOptions.Runners. The keeper belongs to the
+// worker. HookRunner is another one.
+func (c *Coordinator) Runners(k *durable.Keeper, o RunnerOptions) map[durable.Kind]durable.Runner {
+	base := runnerBase{c, k, o}
+	all := map[durable.Kind]durable.Runner{durable.KindCommand: &commandRunner{base}}
+	if o.Agents != nil {
+		all[durable.KindAgent] = &agentRunner{base}
+	}
+	return all
+}
+
+// runnerBase is the common part of the runners.
+type runnerBase struct {
+	c       *Coordinator
+	keeper  *durable.Keeper
+	options RunnerOptions
+}
+
+// Owner returns the owner of the keeper.
+func (r *runnerBase) Owner() string { return r.keeper.Owner() }
+
+// Has returns true: every blueprint is in the store, and the demands select the runners.
+func (*runnerBase) Has(string) bool { return true }
+
+// blueprintOf returns the blueprint of a run.
+func (r *runnerBase) blueprintOf(ctx context.Context, about durable.Run) (*Stored, error) {
+	version, err := versionOf(about)
+	if err != nil {
+		return nil, err
+	}
+	b, err := r.c.Blueprint(ctx, about.Name, version)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", about.ID, err)
+	}
+	return &b, nil
+}
+
+// agentRunner executes runs of autonomous blueprints.
+type agentRunner struct{ runnerBase }
+
+// Suspend suspends the keeper.
+func (r *agentRunner) Suspend() { r.keeper.Suspend() }
+
+// Execute runs the agent of a blueprint.
+func (r *agentRunner) Execute(ctx context.Context, about durable.Run) error {
+	b, err := r.blueprintOf(ctx, about)
+	if err != nil {
+		return err
+	}
+	d, wrong := b.Definition()
+	if len(wrong) > 0 {
+		return &InvalidError{wrong}
+	}
+	rules, err := r.c.agentRules(&b.Blueprint)
+	if err != nil {
+		return err
+	}
+	a, closeAgent, err := r.options.Agents(ctx, d, rules)
+	if err != nil {
+		return fmt.Errorf("run %s: agent of blueprint %q: %w", about.ID, b.Name, err)
+	}
+	one := durable.AgentRunner(r.keeper, durable.AgentMap{about.Name: a})
+	err = one.Execute(ctx, about)
+	if closeAgent != nil {
+		err = errors.Join(err, closeAgent())
+	}
+	return err
+}
+
+// agentRules returns the hooks of a blueprint at points of its agent.
+func (c *Coordinator) agentRules(b *Blueprint) (list []hooks.Hook, err error) {
+	if empty(b.Hooks) {
+		return nil, nil
+	}
+	rules, err := c.rules(b, c.checkingHost(), nil)
+	if err != nil {
+		return nil, err
+	}
+	all, err := rules.Hooks()
+	for _, h := range all {
+		if h.Points()[0] == hooks.PreToolUse {
+			list = append(list, h)
+		}
+	}
+	return list, err
+}
+
+// commandRunner executes runs of procedural blueprints.
+type commandRunner struct{ runnerBase }
+
+// Suspend lets programs run to their ends: the worker cuts off those that take too long.
+func (*commandRunner) Suspend() {}
+
+// Execute runs the command of a blueprint.
+func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
+	b, err := r.blueprintOf(ctx, about)
+	if err != nil {
+		return err
+	}
+	cmd, known := r.options.Commands[b.Name]
+	switch {
+	case b.Command != nil:
+		cmd = command.Command{Argv: b.Command.Argv, Dir: b.Command.Dir, Env: b.Command.Env, Timeout: b.Command.timeout(), Repeat: b.Command.Repeat}
+	case !known:
+		return fmt.Errorf("run %s: this runner has no command %q", about.ID, b.Name)
+	}
+	cmd.Check, cmd.CheckOutput = b.CheckParameters, b.checkOutput
+	one, err := command.Runner(r.keeper, map[string]command.Command{about.Name: cmd})
+	if err != nil {
+		return fmt.Errorf("run %s: %w", about.ID, err)
+	}
+	return one.Execute(ctx, about)
+}

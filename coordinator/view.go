@@ -1,0 +1,203 @@
+package coordinator
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Run is a run as the API has it.
+type Run struct {
+	RunID     agent.RunID     `json:"run_id"`
+	SessionID agent.SessionID `json:"session_id"`
+	// AgentName is the name of the blueprint, Version the version that the run has.
+	AgentName string `json:"agent_name"`
+	Version   string `json:"version,omitempty"`
+	Type      Type   `json:"type"`
+	Status    Status `json:"status"`
+	// Blocked is set if a hook has blocked the run; its status is failed.
+	Blocked bool `json:"blocked,omitempty"`
+	// HasHooks is set if the blueprint has hooks around its runs. Hook is the type of the hook that has started the run.
+	HasHooks bool   `json:"has_hooks,omitempty"`
+	Hook     string `json:"hook,omitempty"`
+	// ParentRunID is the run whose hook has started this one.
+	ParentRunID agent.RunID       `json:"parent_run_id,omitempty"`
+	Demands     map[string]string `json:"demands,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	SubmittedBy string            `json:"submitted_by,omitempty"`
+	// Runner is the runner that executes the run.
+	Runner    string    `json:"runner,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// RunDetail is everything about a run.
+type RunDetail struct {
+	Run
+
+	// Parameters are what the runner gets. OriginalParameters are those of the request, if hooks have changed them.
+	Parameters         json.RawMessage `json:"parameters"`
+	OriginalParameters json.RawMessage `json:"original_parameters,omitempty"`
+	// ResultText or ResultData is the result of a completed run; Error says why a run has failed or was stopped.
+	ResultText *string         `json:"result_text"`
+	ResultData json.RawMessage `json:"result_data"`
+	Error      *string         `json:"error"`
+	// Hooks are the events of the hooks around the run, in order.
+	Hooks []HookEvent `json:"hooks"`
+	// WaitsFor is what a waiting run waits for.
+	WaitsFor []WaitView `json:"waits_for,omitempty"`
+}
+
+// WaitView is something that a run waits for.
+type WaitView struct {
+	Wait     string           `json:"wait"`
+	Kind     durable.WaitKind `json:"kind"`
+	Tool     string           `json:"tool,omitempty"`
+	Run      agent.RunID      `json:"run,omitempty"`
+	Deadline time.Time        `json:"deadline,omitzero"`
+}
+
+// viewOf returns a run as the API has it.
+func viewOf(r durable.Run) Run {
+	labels := map[string]string{}
+	for name, value := range r.Labels {
+		if name != LabelHooks && name != LabelHook {
+			labels[name] = value
+		}
+	}
+	demands := map[string]string{}
+	for name, value := range r.Demands {
+		if name != labelRunner {
+			demands[name] = value
+		}
+	}
+	v := Run{
+		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Version: r.Version, Type: Autonomous, Status: apiStatus(r), Blocked: r.Blocked,
+		HasHooks: r.Labels[LabelHooks] != "", Hook: r.Labels[LabelHook], ParentRunID: r.Parent, Demands: demands, Labels: labels,
+		SubmittedBy: r.By, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(),
+	}
+	if r.Kind == durable.KindCommand {
+		v.Type = Procedural
+	}
+	if r.Status == durable.StatusRunning && r.Phase == "" {
+		v.Runner = r.Owner
+	}
+	return v
+}
+
+// Run returns everything about a run. It returns durable.ErrNotFound for one that was not submitted through a coordinator.
+func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (RunDetail, error) {
+	r, err := c.findRun(ctx, id)
+	if err != nil {
+		return RunDetail{}, err
+	}
+	d := RunDetail{Run: viewOf(r), Hooks: []HookEvent{}}
+	first, err := c.store.SubmittedInput(ctx, id)
+	if err != nil {
+		return RunDetail{}, err
+	}
+	now, err := c.store.Input(ctx, id)
+	if err != nil {
+		return RunDetail{}, err
+	}
+	if d.Parameters, err = parametersOf(r.Kind, now); err != nil {
+		return RunDetail{}, err
+	}
+	if !bytes.Equal(first, now) {
+		if d.OriginalParameters, err = parametersOf(r.Kind, first); err != nil {
+			return RunDetail{}, err
+		}
+	}
+	if r.Status.Ended() {
+		if err := c.addResult(ctx, &d, r); err != nil {
+			return RunDetail{}, err
+		}
+	}
+	if r.Status == durable.StatusWaiting {
+		waits, err := c.store.Waits(ctx, id)
+		if err != nil {
+			return RunDetail{}, err
+		}
+		for _, w := range waits {
+			if w.Answer == nil {
+				d.WaitsFor = append(d.WaitsFor, WaitView{w.ID, w.Kind, w.Tool, w.Child, w.Deadline})
+			}
+		}
+	}
+	d.Hooks, err = c.hookEvents(ctx, r)
+	return d, err
+}
+
+// addResult adds the result of a run that has ended.
+func (c *Coordinator) addResult(ctx context.Context, d *RunDetail, r durable.Run) error {
+	result, err := durable.ResultOf(ctx, c.store, r.ID)
+	if err != nil {
+		return err
+	}
+	version, err := versionOf(r)
+	if err != nil {
+		return err
+	}
+	b, err := c.Blueprint(ctx, r.Name, version)
+	if err != nil {
+		return err
+	}
+	if r.Status == durable.StatusCompleted {
+		text, data := resultMembers(&b.Blueprint, result)
+		if d.ResultData = data; data == nil {
+			d.ResultText = &text
+		}
+		return nil
+	}
+	text := cmp.Or(result.Error, r.CancelReason, string(r.Reason))
+	d.Error = &text
+	return nil
+}
+
+// findRun returns a run that was submitted through a coordinator.
+func (c *Coordinator) findRun(ctx context.Context, id agent.RunID) (durable.Run, error) {
+	r, err := c.store.Run(ctx, id)
+	if err == nil && !isOurs(r) {
+		err = durable.ErrNotFound
+	}
+	return r, err
+}
+
+// isOurs reports whether a run is one of a blueprint.
+func isOurs(r durable.Run) bool { return r.Demands[labelRunner] == runnerLabel }
+
+// finishRun returns the run that calls the hooks after a run; ok is false if there is none.
+func (c *Coordinator) finishRun(ctx context.Context, of durable.Run) (r durable.Run, ok bool, err error) {
+	list, err := c.store.List(ctx, durable.Filter{Parent: of.ID, Kind: KindHooks, Limit: 1})
+	if err != nil || len(list) == 0 {
+		return durable.Run{}, false, err
+	}
+	return list[0], true, nil
+}
+
+// hookEvents returns the events of the hooks around a run, in order.
+func (c *Coordinator) hookEvents(ctx context.Context, r durable.Run) ([]HookEvent, error) {
+	all := []HookEvent{}
+	add := func(id agent.RunID) error {
+		events, err := c.store.Events(ctx, id, 0, maxHookEvents)
+		for _, e := range events {
+			var h HookEvent
+			if isHookEvent(e.Name) && json.Unmarshal(e.Data, &h) == nil {
+				all = append(all, h)
+			}
+		}
+		return err
+	}
+	err := add(r.ID)
+	finish, ok, failed := c.finishRun(ctx, r)
+	if err = errors.Join(err, failed); err == nil && ok {
+		err = add(finish.ID)
+	}
+	return all, err
+}

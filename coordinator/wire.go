@@ -1,0 +1,99 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// RunnerProtocol is the version of the protocol between runners and the coordinator: docs/runner-protocol.md.
+const RunnerProtocol = 1
+
+// Claim is the response to a runner that asks for work.
+type Claim struct {
+	Protocol int `json:"protocol"`
+	// Runs are the runs that the runner now has.
+	Runs []ClaimedRun `json:"runs"`
+	// Signals are all that apply to runs that the runner has. SignalsTag is equal for equal signals; empty for none.
+	Signals    []durable.Signal `json:"signals"`
+	SignalsTag string           `json:"signals_tag,omitempty"`
+}
+
+// ClaimedRun is a run that a runner has.
+type ClaimedRun struct {
+	RunID     agent.RunID     `json:"run_id"`
+	SessionID agent.SessionID `json:"session_id"`
+	AgentName string          `json:"agent_name"`
+	Type      Type            `json:"type"`
+	// Attempt counts the runners that have begun the run, from one.
+	Attempt int `json:"attempt"`
+	// Epoch is the number of the lease: each write names it. LeaseSeconds is how long the lease lasts unless it is renewed.
+	Epoch        int64 `json:"epoch"`
+	LeaseSeconds int   `json:"lease_seconds"`
+	// Parameters are the parameters, as hooks have changed them. Blueprint is the version that the run has.
+	Parameters json.RawMessage `json:"parameters"`
+	Blueprint  Stored          `json:"blueprint"`
+	// Stored is the run as durable workers need it.
+	Stored durable.Run `json:"run"`
+}
+
+// JournalCommit is what a runner writes in one transaction: see durable.Commit.
+type JournalCommit struct {
+	Epoch int64 `json:"epoch"`
+	// ID is random, and the same when the request is repeated because its response was lost.
+	ID             string          `json:"commit_id"`
+	Entries        []durable.Entry `json:"entries,omitempty"`
+	Events         []RunnerEvent   `json:"events,omitempty"`
+	Update         *RunUpdate      `json:"update,omitempty"`
+	HandledSignals int64           `json:"handled_signals,omitempty"`
+}
+
+// RunnerEvent is an event that a runner reports.
+type RunnerEvent struct {
+	At   time.Time `json:"time"`
+	Name string    `json:"event_type"`
+	Data []byte    `json:"data,omitempty"`
+}
+
+// RunUpdate changes a run: see durable.Update.
+type RunUpdate struct {
+	Status  durable.Status   `json:"status,omitempty"`
+	Reason  agent.StopReason `json:"reason,omitempty"`
+	Blocked bool             `json:"blocked,omitempty"`
+	Steps   int              `json:"steps,omitempty"`
+	Result  []byte           `json:"result,omitempty"`
+	// Waits, unless absent, replaces what the run waits for.
+	Waits   *[]durable.Wait `json:"waits,omitempty"`
+	AnyWait bool            `json:"any_wait,omitempty"`
+}
+
+// NewJournalCommit converts a commit for the wire.
+func NewJournalCommit(epoch int64, id string, c durable.Commit) JournalCommit {
+	out := JournalCommit{Epoch: epoch, ID: id, Entries: c.Entries, HandledSignals: c.HandledSignals}
+	for _, e := range c.Events {
+		out.Events = append(out.Events, RunnerEvent{e.At, e.Name, e.Data})
+	}
+	u := c.Update
+	out.Update = &RunUpdate{Status: u.Status, Reason: u.Reason, Blocked: u.Blocked, Steps: u.Steps, Result: u.Result, AnyWait: u.AnyWait}
+	if u.Waits != nil {
+		out.Update.Waits = &u.Waits
+	}
+	return out
+}
+
+// commit converts a commit from the wire.
+func (j JournalCommit) commit() durable.Commit {
+	c := durable.Commit{Entries: j.Entries, HandledSignals: j.HandledSignals}
+	for _, e := range j.Events {
+		c.Events = append(c.Events, durable.Event{At: e.At, Name: e.Name, Data: e.Data})
+	}
+	if u := j.Update; u != nil {
+		c.Update = durable.Update{Status: u.Status, Reason: u.Reason, Blocked: u.Blocked, Steps: u.Steps, Result: u.Result, AnyWait: u.AnyWait}
+		if u.Waits != nil {
+			c.Update.Waits = append([]durable.Wait{}, *u.Waits...)
+		}
+	}
+	return c
+}

@@ -1,0 +1,194 @@
+package durabletest
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// newDocument returns a document that replaces a version.
+func newDocument(name string, replaces int64) durable.Document {
+	return durable.Document{Kind: "blueprint", Name: name, Version: replaces, By: "ann", Data: fmt.Appendf(nil, "%s after %d", name, replaces)}
+}
+
+// putDocuments stores the first versions of documents.
+func putDocuments(t *testing.T, s durable.Store, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		require.NoError(t, second(s.PutDocument(t.Context(), newDocument(name, 0))), "store document %q", name)
+	}
+}
+
+func readDocument(t *testing.T, s durable.Store, name string, version int64) durable.Document {
+	t.Helper()
+	d, err := s.Document(t.Context(), "blueprint", name, version)
+	require.NoError(t, err, "read version %d of document %q", version, name)
+	return d
+}
+
+// namesOfDocuments returns the names and the versions of documents.
+func namesOfDocuments(t *testing.T, s durable.Store, kind, after string, limit int) []string {
+	t.Helper()
+	all, err := s.ListDocuments(t.Context(), kind, after, limit)
+	require.NoError(t, err, "list documents")
+	names := []string{}
+	for _, d := range all {
+		names = append(names, d.Name+" "+strconv.FormatInt(d.Version, 10))
+	}
+	return names
+}
+
+// documenting tests documents.
+var documenting = map[string]part{
+	"each change is a version": func(t *testing.T, s durable.Store) {
+		created := submitJobs(t, s, newJob("r"))[0].Created
+		for n := range int64(3) {
+			d := newDocument("d", n)
+			stored, err := s.PutDocument(t.Context(), d)
+			require.NoError(t, err)
+			assert.WithinDuration(t, created, stored.At, time.Minute)
+			d.Version, d.At = n+1, stored.At
+			assert.Equal(t, d, stored)
+			assert.Equal(t, d, readDocument(t, s, "d", 0))
+		}
+		for n := range int64(3) {
+			d := readDocument(t, s, "d", n+1)
+			assert.Equal(t, []any{n + 1, "ann", fmt.Sprintf("d after %d", n)}, []any{d.Version, d.By, string(d.Data)})
+		}
+		assert.Equal(t, []string{"d 3"}, namesOfDocuments(t, s, "blueprint", "", 10))
+		for _, version := range []int64{-1, 4, 1 << 40} {
+			require.ErrorIs(t, second(s.Document(t.Context(), "blueprint", "d", version)), durable.ErrNotFound, version)
+		}
+	},
+	"a change of an older version is refused": func(t *testing.T, s durable.Store) {
+		require.ErrorIs(t, second(s.PutDocument(t.Context(), newDocument("d", 1))), durable.ErrConflict)
+		require.ErrorIs(t, second(s.Document(t.Context(), "blueprint", "d", 0)), durable.ErrNotFound)
+		putDocuments(t, s, "d")
+		require.NoError(t, second(s.PutDocument(t.Context(), newDocument("d", 1))))
+		for _, version := range []int64{-1, 0, 1, 3} {
+			require.ErrorIs(t, second(s.PutDocument(t.Context(), newDocument("d", version))), durable.ErrConflict, version)
+		}
+		assert.Equal(t, []string{"d 2"}, namesOfDocuments(t, s, "blueprint", "", 10))
+		assert.Equal(t, "d after 1", string(readDocument(t, s, "d", 0).Data))
+	},
+	"kinds are apart": func(t *testing.T, s durable.Store) {
+		putDocuments(t, s, "d")
+		other := newDocument("d", 0)
+		other.Kind, other.Data = "other", []byte("other")
+		require.NoError(t, second(s.PutDocument(t.Context(), other)))
+		assert.Equal(t, "d after 0", string(readDocument(t, s, "d", 0).Data))
+		d, err := s.Document(t.Context(), "other", "d", 1)
+		require.NoError(t, err)
+		assert.Equal(t, "other", string(d.Data))
+		require.NoError(t, s.DeleteDocument(t.Context(), "other", "d"))
+		assert.Equal(t, []string{"d 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
+	},
+	"lists": func(t *testing.T, s durable.Store) {
+		names := []string{"\x00", "B", `\x41`, "a", "a b", "a\xff", "it's", "é", "\xff"}
+		for _, i := range []int{3, 7, 0, 8, 1, 5, 2, 6, 4} {
+			putDocuments(t, s, names[i])
+		}
+		require.NoError(t, second(s.PutDocument(t.Context(), newDocument("a", 1))))
+		other := newDocument("other", 0)
+		other.Kind = "other"
+		require.NoError(t, second(s.PutDocument(t.Context(), other)))
+		var want []string
+		for _, name := range names {
+			version := " 1"
+			if name == "a" {
+				version = " 2"
+			}
+			want = append(want, name+version)
+		}
+		assert.Equal(t, want, namesOfDocuments(t, s, "blueprint", "", 100))
+		for i, name := range names {
+			assert.Equal(t, want[i+1:min(i+3, len(want))], namesOfDocuments(t, s, "blueprint", name, 2), "after %q", name)
+		}
+		assert.Equal(t, want[6:7], namesOfDocuments(t, s, "blueprint", "b", 1), "after a name that does not exist")
+		assert.Empty(t, namesOfDocuments(t, s, "blueprint", "", 0))
+		assert.Empty(t, namesOfDocuments(t, s, "unknown", "", 10))
+		all, err := s.ListDocuments(t.Context(), "blueprint", `\x41`, 1)
+		require.NoError(t, err)
+		assert.Equal(t, []durable.Document{readDocument(t, s, "a", 2)}, all)
+	},
+	"a deleted document": func(t *testing.T, s durable.Store) {
+		require.ErrorIs(t, s.DeleteDocument(t.Context(), "blueprint", "d"), durable.ErrNotFound)
+		putDocuments(t, s, "c", "d")
+		require.NoError(t, second(s.PutDocument(t.Context(), newDocument("d", 1))))
+		before := readDocument(t, s, "d", 2)
+		require.NoError(t, s.DeleteDocument(t.Context(), "blueprint", "d"))
+		require.ErrorIs(t, second(s.Document(t.Context(), "blueprint", "d", 0)), durable.ErrNotFound)
+		assert.Equal(t, []string{"c 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
+		require.ErrorIs(t, s.DeleteDocument(t.Context(), "blueprint", "d"), durable.ErrNotFound)
+		assert.Equal(t, before, readDocument(t, s, "d", 2), "its versions remain")
+		assert.Equal(t, "d after 0", string(readDocument(t, s, "d", 1).Data))
+	},
+	"a document again": func(t *testing.T, s durable.Store) {
+		putDocuments(t, s, "d")
+		require.NoError(t, second(s.PutDocument(t.Context(), newDocument("d", 1))))
+		require.NoError(t, s.DeleteDocument(t.Context(), "blueprint", "d"))
+		require.ErrorIs(t, second(s.PutDocument(t.Context(), newDocument("d", 2))), durable.ErrConflict)
+		d, err := s.PutDocument(t.Context(), newDocument("d", 0))
+		require.NoError(t, err)
+		assert.Equal(t, int64(3), d.Version, "a number is used once")
+		assert.Equal(t, d, readDocument(t, s, "d", 0))
+		assert.Equal(t, d, readDocument(t, s, "d", 3))
+		assert.Equal(t, "d after 1", string(readDocument(t, s, "d", 2).Data))
+		require.NoError(t, second(s.PutDocument(t.Context(), newDocument("d", 3))))
+		assert.Equal(t, []string{"d 4"}, namesOfDocuments(t, s, "blueprint", "", 10))
+	},
+	"data is any bytes": func(t *testing.T, s durable.Store) {
+		for i, data := range [][]byte{{0}, []byte("\x00text\xff"), bytes.Repeat([]byte("grapnel\x00"), 1<<17), nil} {
+			d := newDocument("d", int64(i))
+			d.By, d.Data = "", bytes.Clone(data)
+			require.NoError(t, second(s.PutDocument(t.Context(), d)))
+			if len(data) > 0 {
+				d.Data[0] = '!'
+			}
+			got := readDocument(t, s, "d", 0)
+			assert.True(t, bytes.Equal(data, got.Data), "version %d", i+1)
+			assert.Empty(t, got.By)
+		}
+	},
+	"an invalid document is refused": func(t *testing.T, s durable.Store) {
+		for name, d := range map[string]durable.Document{
+			"no kind": {Name: "d"}, "no name": {Kind: "k"}, "long kind": {Kind: strings.Repeat("x", 257), Name: "d"},
+			"long name": {Kind: "k", Name: strings.Repeat("x", 257)}, "long author": {Kind: "k", Name: "d", By: strings.Repeat("x", 257)},
+		} {
+			require.Error(t, second(s.PutDocument(t.Context(), d)), name)
+		}
+		assert.Empty(t, namesOfDocuments(t, s, "k", "", 10))
+		require.ErrorIs(t, second(s.Document(t.Context(), "", "", 0)), durable.ErrNotFound)
+	},
+	"Prune keeps them": func(t *testing.T, s durable.Store) {
+		putDocuments(t, s, "d")
+		require.NoError(t, second(s.Prune(t.Context(), later())))
+		assert.Equal(t, []string{"d 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
+	},
+}
+
+// oneChanges changes a document in many processes at once.
+func oneChanges(t *testing.T, handles ...durable.Store) {
+	t.Helper()
+	for version := range int64(5) {
+		won := race(t, durable.ErrConflict, func(i int) error {
+			d := newDocument("d", version)
+			d.Data = fmt.Append(nil, i)
+			return second(handles[i%len(handles)].PutDocument(t.Context(), d))
+		})
+		assert.Equal(t, strconv.Itoa(won), string(readDocument(t, handles[0], "d", version+1).Data))
+	}
+	race(t, durable.ErrNotFound, func(i int) error { return handles[i%len(handles)].DeleteDocument(t.Context(), "blueprint", "d") })
+	race(t, durable.ErrConflict, func(i int) error {
+		return second(handles[i%len(handles)].PutDocument(t.Context(), newDocument("d", 0)))
+	})
+	assert.Equal(t, []string{"d 6"}, namesOfDocuments(t, handles[0], "blueprint", "", 10))
+}

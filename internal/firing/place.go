@@ -1,0 +1,83 @@
+package firing
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/parking"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// ErrParked ends a firing in which something waits in the store.
+var ErrParked = errors.New("a hook waits in the store of the run")
+
+// Place is where the gates of one firing wait: see parking.Place. Hooks that decide are asked one after the other, so it
+// is not used concurrently.
+type Place struct {
+	// Run is the run. Host, unless empty, is the host in its waits of gates that are watched.
+	Run  agent.Run
+	Host string
+	// Waits are what the run has waited for, with the answers so far.
+	Waits []durable.Wait
+	// Now is the time for deadlines.
+	Now time.Time
+	// Cancel cancels the context of the firing.
+	Cancel context.CancelCauseFunc
+	// Parked is what the run must wait for, and Jobs are the runs to submit with it, when the firing has returned ErrParked.
+	Parked []durable.Wait
+	Jobs   []durable.Job
+}
+
+var _ parking.Place = (*Place)(nil)
+
+// gateTool is the name of the tool in the questions of gates, as in those that block.
+const gateTool = "gate"
+
+// Park returns the answer to a gate, or ends the firing.
+func (p *Place) Park(_ context.Context, id string, q agent.Question) (agent.Approval, error) {
+	call := "gate-" + id
+	for _, w := range p.Waits {
+		if w.Kind == durable.WaitChild {
+			continue
+		}
+		about, err := durable.InterventionOf(w)
+		switch {
+		case err != nil:
+			return agent.Approval{}, err
+		case about.CallID() != call:
+		case about.Answer() != nil:
+			return *about.Answer(), nil
+		default:
+			return agent.Approval{}, p.Wait(w)
+		}
+	}
+	arguments, err := strictjson.Marshal(map[string]string{"hook": q.By, "question": q.Reason})
+	if err != nil {
+		return agent.Approval{}, err
+	}
+	about := agent.ToolCall{ID: call, Name: gateTool, Arguments: arguments}
+	asked := agent.Intervention{Original: about, Call: about, Questions: agent.Questions{q}, Asked: p.Now, Deadline: p.Now.Add(q.Within)}
+	waits, err := durable.Notice{Run: p.Run, Calls: []durable.WaitingCall{{Intervention: asked}}}.Waits()
+	if err != nil {
+		return agent.Approval{}, err
+	}
+	for i := range waits {
+		if p.Host != "" && waits[i].Kind != durable.WaitApproval {
+			waits[i].Host = p.Host
+		}
+	}
+	return agent.Approval{}, p.Wait(waits...)
+}
+
+// Wait ends the firing until one of the waits has happened.
+func (p *Place) Wait(waits ...durable.Wait) error {
+	if !waits[0].Deadline.IsZero() && !p.Now.Before(waits[0].Deadline) {
+		return parking.ErrExpired
+	}
+	p.Parked = waits
+	p.Cancel(ErrParked)
+	return ErrParked
+}
