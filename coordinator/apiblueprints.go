@@ -57,7 +57,8 @@ func (a *api) addBlueprints() {
 
 	type updateInput struct {
 		Name    string `path:"name"`
-		RawBody []byte `contentType:"application/json" required:"true"`
+		Body    map[string]any
+		RawBody []byte
 	}
 	huma.Register(a.huma, route(http.MethodPatch, "/blueprints/{name}", "update-blueprint",
 		"Change members of a blueprint: absent ones stay, null and {} clear", Admin),

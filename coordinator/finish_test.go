@@ -253,7 +253,7 @@ func TestUpdate(t *testing.T) {
 	assert.NotEmpty(t, s.Hooks)
 	assert.EqualValues(t, 2, s.Version)
 	require.ErrorContains(t, b.c.DeleteBlueprint(t.Context(), "a"), `"b"`)
-	s, err = b.c.UpdateBlueprint(t.Context(), "b", []byte(`{"hooks": {}}`), "ann")
+	s, err = b.client(b.serve(), coordinator.Admin).UpdateBlueprint(t.Context(), "b", json.RawMessage(`{"hooks": {}}`))
 	require.NoError(t, err)
 	assert.Empty(t, s.Hooks)
 	assert.Equal(t, "d", s.Description)
