@@ -21,7 +21,7 @@ import (
 
 // The time that a run stays with no runner after an error, and how often a request for work looks.
 const (
-	defaultLease = 30 * time.Second
+	retryAfter   = 30 * time.Second
 	pollInterval = time.Second // how often a waiting request looks when the store reports no change
 )
 
@@ -384,15 +384,20 @@ func (c *Coordinator) claimNow(ctx context.Context, out *Claim, owner string, la
 	if err != nil {
 		return err
 	}
-	for _, r := range runs {
+	var wrong []error
+	for _, r := range runs { // one that cannot be read does not keep the runner from the others
 		claimed, err := c.claimedRun(ctx, r)
 		if err != nil {
-			return errors.Join(err, c.store.Release(context.WithoutCancel(ctx), r.Lease(), defaultLease))
+			wrong = append(wrong, err, c.store.Release(context.WithoutCancel(ctx), r.Lease(), retryAfter))
+			continue
 		}
 		claimed.LeaseSeconds = in.LeaseSeconds
 		out.Runs = append(out.Runs, claimed)
 	}
-	return nil
+	if len(out.Runs) > 0 {
+		return nil
+	}
+	return errors.Join(wrong...)
 }
 
 // servesNeeds reports whether a runner with labels executes runs with the given needs.

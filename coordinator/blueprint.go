@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -93,6 +94,15 @@ func (m *mistakes) add(field, format string, args ...any) {
 	*m = append(*m, FieldError{field, fmt.Sprintf(format, args...)})
 }
 
+// addReserved adds the names that only the coordinator uses.
+func (m *mistakes) addReserved(field string, names map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if strings.HasPrefix(name, reservedPrefix) {
+			m.add(field+"."+name, "names that begin with %s belong to the coordinator: use another name", reservedPrefix)
+		}
+	}
+}
+
 func (m mistakes) err() error {
 	if len(m) == 0 {
 		return nil
@@ -158,6 +168,7 @@ func (b *Blueprint) validate() error {
 			m.add("command.timeout_seconds", "%d: expected a number above zero", b.Command.TimeoutSeconds)
 		}
 	}
+	m.addReserved("demands", b.Demands)
 	if _, err := (durable.Job{Demands: b.Demands}).Prepare(); err != nil {
 		m.add("demands", "%v", errors.Unwrap(err))
 	}

@@ -22,10 +22,13 @@ const KindHooks durable.Kind = "run_hooks"
 // The labels of the runs of a coordinator.
 const (
 	// LabelHooks is "yes" for a run whose blueprint has hooks around its runs.
-	LabelHooks = "hooks"
+	LabelHooks = "grapnel.hooks"
 	// LabelHook is the type of the hook, such as on_run_start, for a run that a hook has started.
-	LabelHook = "hook"
+	LabelHook = "grapnel.hook"
 )
+
+// reservedPrefix begins the names of labels and demands that requests and blueprints cannot have.
+const reservedPrefix = "grapnel."
 
 // The demands and labels of runners.
 const (
@@ -239,6 +242,8 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 	if r.AgentName == "" {
 		m.add("agent_name", "missing: name a blueprint")
 	}
+	m.addReserved("labels", r.Labels)
+	m.addReserved("demands", r.Demands)
 	if r.StartWithinSeconds < 0 {
 		m.add("start_within_seconds", "%d: expected a number above zero", r.StartWithinSeconds)
 	}

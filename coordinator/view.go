@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -67,13 +68,13 @@ type WaitView struct {
 func viewOf(r durable.Run) Run {
 	labels := map[string]string{}
 	for name, value := range r.Labels {
-		if name != LabelHooks && name != LabelHook {
+		if !strings.HasPrefix(name, reservedPrefix) {
 			labels[name] = value
 		}
 	}
 	demands := map[string]string{}
 	for name, value := range r.Demands {
-		if name != labelRunner {
+		if !strings.HasPrefix(name, reservedPrefix) {
 			demands[name] = value
 		}
 	}
