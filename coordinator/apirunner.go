@@ -70,13 +70,14 @@ func (a *api) addRunner() {
 			ID     string `path:"id"`
 		},
 		) (*claimedOutput, error) {
-			r, err := a.c.store.Run(ctx, agent.RunID(in.ID))
-			if err == nil && !isOurs(r) {
-				err = durable.ErrNotFound
-			}
+			r, err := a.c.findRun(ctx, agent.RunID(in.ID))
 			var claimed ClaimedRun
-			if err == nil {
+			switch {
+			case err != nil:
+			case r.Owner == ownerOf(ctx, in.Runner):
 				claimed, err = a.c.claimedRun(ctx, r)
+			default: // a runner learns how its run has ended, and no more
+				claimed.RunID, claimed.Stored = r.ID, durable.Run{ID: r.ID, Kind: r.Kind, Name: r.Name, Status: r.Status, Epoch: r.Epoch}
 			}
 			return &claimedOutput{claimed}, a.problem("reading a run", err)
 		})

@@ -241,6 +241,9 @@ func (o *occasion) start(ctx context.Context) error {
 		}
 		return o.end(anyway, durable.StatusFailed, agent.StopDenied, true, "Blocked by on_run_start hook: "+orNoReason(d.Reason))
 	}
+	if err := o.scope.Drain(ctx); err != nil { // observers that are not awaited: they write to the journal, which is the runner's next
+		return err
+	}
 	pass := &durable.Pass{}
 	if string(run.Parameters) != string(o.params) {
 		if pass.Input, err = inputOf(o.own.Kind, o.own.Name, run.Parameters); err != nil {

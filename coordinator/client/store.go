@@ -43,10 +43,10 @@ type Store struct {
 	mu       sync.Mutex
 	signals  []durable.Signal
 	tag      string
-	updated  bool // signals and tag are those of the coordinator
 	commits  map[agent.RunID]sentCommit
 	watchers map[chan struct{}]bool
 	watching sync.WaitGroup
+	asking   sync.Once
 }
 
 // sentCommit is the last commit of a run that was sent.
@@ -112,7 +112,7 @@ func (s *Store) poll(ctx context.Context, labels map[string]string, types []coor
 		return nil, fmt.Errorf("the coordinator speaks version %d of the protocol, and this program version %d: use equal releases", claim.Protocol, coordinator.RunnerProtocol)
 	}
 	s.mu.Lock()
-	s.signals, s.tag, s.updated = claim.Signals, claim.SignalsTag, true
+	s.signals, s.tag = claim.Signals, claim.SignalsTag
 	for w := range s.watchers {
 		select {
 		case w <- struct{}{}:
@@ -125,30 +125,34 @@ func (s *Store) poll(ctx context.Context, labels map[string]string, types []coor
 
 func seconds(d time.Duration) string { return strconv.Itoa(max(int(d/time.Second), 0)) }
 
-// Changes returns a channel that receives a value when signals have come. While it is open, the store asks for them.
+// Changes returns a channel that receives a value when signals have come. From the first call on, the store asks the coordinator for
+// them until it is closed.
 func (s *Store) Changes(ctx context.Context) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	s.mu.Lock()
 	s.watchers[out] = true
-	first := len(s.watchers) == 1
 	s.mu.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.closed, cancel)
+	s.asking.Do(func() { s.watching.Go(s.askForSignals) })
 	s.watching.Go(func() {
-		defer cancel()
-		defer stop()
-		for first && ctx.Err() == nil {
-			if _, err := s.poll(ctx, nil, nil, s.options.Lease, 0); err != nil {
-				waitFor(ctx, time.Second)
-			}
+		select {
+		case <-ctx.Done():
+		case <-s.closed.Done():
 		}
-		<-ctx.Done()
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		delete(s.watchers, out)
-		s.mu.Unlock()
 		close(out)
 	})
 	return out
+}
+
+// askForSignals asks the coordinator for signals until the store is closed.
+func (s *Store) askForSignals() {
+	for s.closed.Err() == nil {
+		if _, err := s.poll(s.closed, nil, nil, s.options.Lease, 0); err != nil {
+			waitFor(s.closed, time.Second)
+		}
+	}
 }
 
 // waitFor waits until a time has passed or ctx is done.
