@@ -191,6 +191,9 @@ func route(method, path, id, summary string, role Role, change ...func(o *huma.O
 	return o
 }
 
+// withLargeBody allows the body that a journal needs.
+func withLargeBody(o *huma.Operation) { o.MaxBodyBytes = maxJournal }
+
 // withStatusCreated sets the status of a successful response to 201.
 func withStatusCreated(o *huma.Operation) { o.DefaultStatus = http.StatusCreated }
 

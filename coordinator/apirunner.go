@@ -30,7 +30,7 @@ func ownerOf(ctx context.Context, runner string) string { return identityOf(ctx)
 
 // runnerRequest is a request of a runner about a run that it has. Huma sets only fields of the struct itself and of exported ones.
 type runnerRequest[B any] struct {
-	Runner string `header:"Grapnel-Runner" required:"true" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner, which no other process has."`
+	Runner string `header:"Grapnel-Runner" required:"true" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner."`
 	ID     string `path:"id"`
 	Body   B
 }
@@ -46,7 +46,7 @@ type runnerPlace struct {
 
 // claimInput asks for work.
 type claimInput struct {
-	Runner       string   `header:"Grapnel-Runner" required:"true" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner, which no other process has."`
+	Runner       string   `header:"Grapnel-Runner" required:"true" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner."`
 	Labels       []string `query:"label,explode" doc:"The labels of the runner, as NAME=VALUE."`
 	Types        []string `query:"type" enum:"autonomous,procedural" doc:"The types of blueprints that the runner executes; absent means all."`
 	WaitSeconds  int      `query:"wait_seconds" default:"25" minimum:"0" maximum:"60" doc:"How long to wait for work."`
@@ -66,7 +66,7 @@ func (a *api) addRunner() {
 	type claimedOutput struct{ Body ClaimedRun }
 	huma.Register(a.huma, route(http.MethodGet, "/runner/runs/{id}", "get-claimed-run", "Read a run that the runner has", RunnerRole),
 		func(ctx context.Context, in *struct {
-			Runner string `header:"Grapnel-Runner" required:"true" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner, which no other process has."`
+			Runner string `header:"Grapnel-Runner" required:"true" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner."`
 			ID     string `path:"id"`
 		},
 		) (*claimedOutput, error) {
@@ -100,7 +100,7 @@ func (a *api) addRunner() {
 		})
 
 	type journalInput struct {
-		Runner string `header:"Grapnel-Runner" required:"true" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner, which no other process has."`
+		Runner string `header:"Grapnel-Runner" required:"true" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner."`
 		ID     string `path:"id"`
 		After  int64  `query:"after" minimum:"0"`
 	}
@@ -129,9 +129,7 @@ func (a *api) addRunner() {
 			return out, a.problem("reading a journal", err)
 		})
 
-	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal", "Write to the journal of a run", RunnerRole, func(o *huma.Operation) {
-		o.MaxBodyBytes = maxJournal
-	}), func(ctx context.Context, in *runnerRequest[JournalCommit]) (*struct{}, error) {
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal", "Write to the journal of a run", RunnerRole, withLargeBody), func(ctx context.Context, in *runnerRequest[JournalCommit]) (*struct{}, error) {
 		return nil, a.problem("writing to a journal", a.commit(ctx, in.place(), in.Body))
 	})
 

@@ -103,11 +103,11 @@ func (m *mistakes) addReserved(field string, names map[string]string) {
 	}
 }
 
-func (m mistakes) err() error {
-	if len(m) == 0 {
+func (m *mistakes) err() error {
+	if len(*m) == 0 {
 		return nil
 	}
-	return &InvalidError{m}
+	return &InvalidError{*m}
 }
 
 var blueprintName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$`)
@@ -263,9 +263,7 @@ func (b *Blueprint) kind() durable.Kind {
 // demands returns the demands of the runs. Runners of a coordinator have the label labelRunner.
 func (b *Blueprint) demands() map[string]string {
 	all := map[string]string{labelRunner: runnerLabel}
-	for name, value := range b.Demands {
-		all[name] = value
-	}
+	maps.Copy(all, b.Demands)
 	if b.Type == Procedural && b.Command == nil {
 		all[labelCommand+b.Name] = "yes"
 	}

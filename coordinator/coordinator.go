@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -327,13 +328,9 @@ func (c *Coordinator) jobsOf(b *Stored, params json.RawMessage, j durable.Job, s
 		return nil, err
 	}
 	demands := b.demands()
-	for name, value := range j.Demands {
-		demands[name] = value
-	}
+	maps.Copy(demands, j.Demands)
 	labels := map[string]string{}
-	for name, value := range j.Labels {
-		labels[name] = value
-	}
+	maps.Copy(labels, j.Labels)
 	if len(points) > 0 {
 		labels[LabelHooks] = "yes"
 	}

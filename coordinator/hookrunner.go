@@ -297,7 +297,7 @@ func (o *occasion) conclude(ctx context.Context, err error) error {
 			o.end(context.WithoutCancel(ctx), durable.StatusCancelled, agent.StopUser, false, cancelled.Error()),
 		)
 	}
-	if ctx.Err() != nil || errors.Is(err, firing.ErrParked) {
+	if cutOff := ctx.Err() != nil; cutOff || errors.Is(err, firing.ErrParked) {
 		return nil
 	}
 	return err

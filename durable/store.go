@@ -92,6 +92,8 @@ func (r Reconciled) Changed() bool { return r.Expired+r.Overdue+r.Due+r.Late > 0
 type Journal interface {
 	// Input returns the input of the job, as Job.Prepare returned it: see InputOf.
 	Input(ctx context.Context, id agent.RunID) ([]byte, error)
+	// SubmittedInput returns the input that the job was submitted with: Journal.Input, unless a Pass has replaced it.
+	SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error)
 	// Entries returns the journal of a run after the entry with the given number, in order; after
 	// zero, all of it.
 	Entries(ctx context.Context, id agent.RunID, after int64) ([]Entry, error)
@@ -148,8 +150,6 @@ type Catalogue interface {
 	Run(ctx context.Context, id agent.RunID) (Run, error)
 	// List returns the runs that a filter selects, newest first.
 	List(ctx context.Context, f Filter) ([]Run, error)
-	// SubmittedInput returns the input that the job was submitted with: Journal.Input, unless a Pass has replaced it.
-	SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error)
 	// Result returns the data that the run ended with: see Update.Result. It is empty before the end.
 	Result(ctx context.Context, id agent.RunID) ([]byte, error)
 	// Events returns at most limit events of a run after the event with the given number, in order.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -70,16 +71,16 @@ type FieldError struct {
 
 // Error returns what is wrong.
 func (e *Error) Error() string {
-	text := cmp.Or(e.Detail, http.StatusText(e.Status))
+	texts := []string{cmp.Or(e.Detail, http.StatusText(e.Status))}
 	for _, f := range e.Errors {
-		text += fmt.Sprintf("; %s: %s", f.Location, f.Message)
+		texts = append(texts, f.Location+": "+f.Message)
 	}
-	return text
+	return strings.Join(texts, "; ")
 }
 
 // Is reports whether the response stands for an error of a store.
 func (e *Error) Is(target error) bool {
-	switch target { //nolint:errorlint // the errors of a store are values
+	switch target {
 	case durable.ErrNotFound:
 		return e.Status == http.StatusNotFound
 	case durable.ErrStale:
@@ -111,9 +112,7 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	r.Header.Set("Accept", "application/json")
 	if in != nil {

@@ -91,7 +91,9 @@ func runPath(id agent.RunID, rest string) string {
 }
 
 // poll asks the coordinator for signals and runs, and waits for them.
-func (s *Store) poll(ctx context.Context, labels map[string]string, types []coordinator.Type, lease time.Duration, limit int) ([]coordinator.ClaimedRun, error) {
+func (s *Store) poll(
+	ctx context.Context, labels map[string]string, types []coordinator.Type, lease time.Duration, limit int,
+) ([]coordinator.ClaimedRun, error) {
 	s.mu.Lock()
 	tag := s.tag
 	s.mu.Unlock()
@@ -109,7 +111,8 @@ func (s *Store) poll(ctx context.Context, labels map[string]string, types []coor
 		return nil, err
 	}
 	if claim.Protocol != coordinator.RunnerProtocol {
-		return nil, fmt.Errorf("the coordinator speaks version %d of the protocol, and this program version %d: use equal releases", claim.Protocol, coordinator.RunnerProtocol)
+		return nil, fmt.Errorf("the coordinator speaks version %d of the protocol, and this program version %d: use equal releases",
+			claim.Protocol, coordinator.RunnerProtocol)
 	}
 	s.mu.Lock()
 	s.signals, s.tag = claim.Signals, claim.SignalsTag

@@ -67,21 +67,9 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 	if err != nil {
 		return err
 	}
-	journal := slices.Clip(r.journal)
-	for i, e := range c.Entries {
-		if want := r.Entries + int64(i) + 1; e.Seq != want && m.broken != "seq" {
-			return &durable.SeqError{Run: l.Run, Got: e.Seq, Want: want}
-		}
-		if m.broken != "clone" {
-			e.Data = bytes.Clone(e.Data)
-		}
-		if m.broken == "binary" {
-			e.Data, _, _ = bytes.Cut(e.Data, []byte{0})
-		}
-		journal = append(journal, e)
-		if m.broken == "half" {
-			r.journal = journal
-		}
+	journal, err := m.extendJournal(r, c.Entries)
+	if err != nil {
+		return err
 	}
 	if m.broken == "events first" {
 		m.addEvents(r, c.Events)
@@ -124,6 +112,27 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 		}
 	}
 	return err
+}
+
+// extendJournal returns the journal of a run with more entries.
+func (m model) extendJournal(r *modelRun, entries []durable.Entry) ([]durable.Entry, error) {
+	journal := slices.Clip(r.journal)
+	for i, e := range entries {
+		if want := r.Entries + int64(i) + 1; e.Seq != want && m.broken != "seq" {
+			return nil, &durable.SeqError{Run: r.ID, Got: e.Seq, Want: want}
+		}
+		if m.broken != "clone" {
+			e.Data = bytes.Clone(e.Data)
+		}
+		if m.broken == "binary" {
+			e.Data, _, _ = bytes.Cut(e.Data, []byte{0})
+		}
+		journal = append(journal, e)
+		if m.broken == "half" {
+			r.journal = journal
+		}
+	}
+	return journal, nil
 }
 
 func (m model) update(r *modelRun, u durable.Update) {

@@ -92,7 +92,6 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	pending := newJob("pending")
 	pending.NotBefore = later()
 	submitJobs(t, s, pending, newJob("ready"))
-	offers := readOwed(t, s, hour, 10)
 	on := durable.Switch{On: true, Reason: "fire", By: "ops", Since: testTime()}
 	require.NoError(t, s.SetDenyTools(t.Context(), on))
 	partial := newAnswer("c")
@@ -107,7 +106,7 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	submitJobs(t, s, newPhaseJob("phase"), newJobAfter("after", "watched"))
 	passed := beginRun(t, s, "passed")
 	writeCommit(t, s, passed, passTo(phaseKind, []byte("second input")))
-	offers = readOwed(t, s, hour, 10)
+	offers := readOwed(t, s, hour, 10)
 	all, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
 	asked, watch, records, waivers := readWaits(t, s, "waiting"), readWaits(t, s, "watched"), readRecords(t, s, durable.AuditFilter{}), readWaivers(t, s, true)
