@@ -23,19 +23,19 @@ const KindHooks durable.Kind = "run_hooks"
 // The labels of the runs of a coordinator.
 const (
 	// LabelHooks is "yes" for a run whose blueprint has hooks around its runs.
-	LabelHooks = "grapnel.hooks"
+	LabelHooks = "coordinator.hooks"
 	// LabelHook is the type of the hook, such as on_run_start, for a run that a hook has started.
-	LabelHook = "grapnel.hook"
+	LabelHook = "coordinator.hook"
 )
 
 // reservedPrefix begins the names of labels and demands that requests and blueprints cannot have.
-const reservedPrefix = "grapnel."
+const reservedPrefix = "coordinator."
 
 // The demands and labels of runners.
 const (
-	labelRunner  = "grapnel.runner"
-	runnerLabel  = "coordinator" // the value of labelRunner
-	labelCommand = "grapnel.command/"
+	labelRunner  = "coordinator.runner"
+	runnerLabel  = "yes" // the value of labelRunner
+	labelCommand = "coordinator.command/"
 )
 
 // KindBlueprint is the kind of the documents with blueprints.

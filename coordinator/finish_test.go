@@ -236,8 +236,8 @@ func TestRefused(t *testing.T) {
 		require.Error(t, err)
 		assert.Contains(t, err.Error(), want)
 	}
-	_, err = b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "a", Labels: map[string]string{"grapnel.hooks": "yes"}}, "ann")
-	require.ErrorContains(t, err, "labels.grapnel.hooks")
+	_, err = b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "a", Labels: map[string]string{"coordinator.hooks": "yes"}}, "ann")
+	require.ErrorContains(t, err, "labels.coordinator.hooks")
 	_, err = b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "unknown"}, "ann")
 	require.ErrorContains(t, err, "unknown")
 }

@@ -136,7 +136,7 @@ func TestSimpleRunner(t *testing.T) {
 	b.create(`{"name": "sum", "type": "procedural", "output_schema": {"type": "object", "required": ["total"]}}`)
 	c := b.plain(s, coordinator.RunnerRole)
 	post := func(id agent.RunID, path string, body map[string]any) int { return c.report("r1", id, path, body) }
-	const label = "grapnel.command/sum=yes"
+	const label = "coordinator.command/sum=yes"
 
 	first := b.submit("sum", `{}`)
 	run := c.claim("r1", label).Runs[0]

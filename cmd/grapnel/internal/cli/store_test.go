@@ -16,6 +16,7 @@ import (
 
 // storeCommands are the arguments of all commands with the flag --store.
 var storeCommands = map[string][]string{
+	"grapnel serve":               {},
 	"grapnel run":                 {"hello"},
 	"grapnel runs approve":        {"run_1"},
 	"grapnel runs cancel":         {"run_1"},
