@@ -129,9 +129,10 @@ func (a *api) addRunner() {
 			return out, a.problem("reading a journal", err)
 		})
 
-	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal", "Write to the journal of a run", RunnerRole, withLargeBody), func(ctx context.Context, in *runnerRequest[JournalCommit]) (*struct{}, error) {
-		return nil, a.problem("writing to a journal", a.commit(ctx, in.place(), in.Body))
-	})
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal", "Write to the journal of a run", RunnerRole, withLargeBody),
+		func(ctx context.Context, in *runnerRequest[JournalCommit]) (*struct{}, error) {
+			return nil, a.problem("writing to a journal", a.commit(ctx, in.place(), in.Body))
+		})
 
 	type renewBody struct {
 		Epoch        int64 `json:"epoch"`

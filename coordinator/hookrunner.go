@@ -297,10 +297,10 @@ func (o *occasion) conclude(ctx context.Context, err error) error {
 			o.end(context.WithoutCancel(ctx), durable.StatusCancelled, agent.StopUser, false, cancelled.Error()),
 		)
 	}
-	if cutOff := ctx.Err() != nil; cutOff || errors.Is(err, firing.ErrParked) {
-		return nil
+	if ctx.Err() == nil && !errors.Is(err, firing.ErrParked) {
+		return err
 	}
-	return err
+	return nil // the run waits, or another process continues
 }
 
 // cancelHookRuns cancels the runs that hooks have started and that have not ended.
@@ -416,7 +416,8 @@ func (o *occasion) resultOfHook(ctx context.Context, place *firing.Place, w dura
 			return "", err
 		}
 		return "", &action.Error{
-			Type: action.Agent{}.Type(), Fault: action.FaultTimeout, Err: fmt.Errorf("run %s of %q did not end in time, and was cancelled", child.ID, start.Agent),
+			Type: action.Agent{}.Type(), Fault: action.FaultTimeout,
+			Err: fmt.Errorf("run %s of %q did not end in time, and was cancelled", child.ID, start.Agent),
 		}
 	}
 	result, err := durable.ResultOf(ctx, o.c.store, child.ID)

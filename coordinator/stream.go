@@ -32,7 +32,7 @@ func (a *api) addStream() {
 		ID   string `path:"id"`
 		Last string `header:"Last-Event-ID" doc:"The id of the last event that was received: the stream continues after it."`
 	}
-	o := route(http.MethodGet, "/runs/{id}/stream", "stream-events", "Stream the events of a run until it and its hooks have ended (server-sent events)", Viewer)
+	o := route(http.MethodGet, "/runs/{id}/stream", "stream-events", "Stream the events of a run (server-sent events)", Viewer)
 	o.Responses = map[string]*huma.Response{"200": {Description: "Events", Content: map[string]*huma.MediaType{"text/event-stream": {}}}}
 	huma.Register(a.huma, o, func(ctx context.Context, in *input) (*huma.StreamResponse, error) {
 		r, err := a.c.findRun(ctx, agent.RunID(in.ID))
