@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/samber/mo"
@@ -27,9 +26,8 @@ func (c *Coordinator) HookRunner(k *durable.Keeper) durable.Runner {
 }
 
 type hookRunner struct {
-	c         *Coordinator
-	keeper    *durable.Keeper
-	suspended atomic.Bool
+	c      *Coordinator
+	keeper *durable.Keeper
 }
 
 // Owner returns the owner of the keeper.
@@ -39,7 +37,7 @@ func (r *hookRunner) Owner() string { return r.keeper.Owner() }
 func (*hookRunner) Has(string) bool { return true }
 
 // Suspend lets hooks end: the worker cuts off those that take too long.
-func (r *hookRunner) Suspend() { r.suspended.Store(true) }
+func (*hookRunner) Suspend() {}
 
 // Execute calls the hooks of a run that has not begun, or those of one that has ended.
 func (r *hookRunner) Execute(ctx context.Context, about durable.Run) error {

@@ -24,6 +24,9 @@ var hookTypes = map[hooks.PointName]string{
 	hooks.RunTimeout: "on_timeout", hooks.PreToolUse: "on_tool_call",
 }
 
+// calledPoints are the points at which hooks of blueprints are called.
+var calledPoints = []hooks.PointName{hooks.RunStart, hooks.RunFinish, hooks.RunFailed, hooks.RunTimeout, hooks.PreToolUse}
+
 // pointSet are the points at which a blueprint has hooks.
 type pointSet []hooks.PointName
 
@@ -112,8 +115,25 @@ func (c *Coordinator) checkHooks(ctx context.Context, b *Blueprint) error {
 	if err != nil {
 		return &InvalidError{hookMistakes(err)}
 	}
+	points, err := c.points(b)
+	if err != nil {
+		return err
+	}
 	var m mistakes
+	for _, point := range points { // a hook that is never called guards nothing
+		switch {
+		case !slices.Contains(calledPoints, point):
+			m.add("hooks", "%s: the coordinator does not call hooks there: expected on_run_start, on_run_finish, on_error, on_timeout or on_tool_call",
+				lo.CoalesceOrEmpty(hookTypes[point], string(point)))
+		case point == hooks.PreToolUse && b.Type != Autonomous:
+			m.add("hooks.on_tool_call", "a procedural blueprint calls no tools: remove it, or set the type to autonomous")
+		}
+	}
 	for _, a := range agents {
+		if a.point == hooks.PreToolUse {
+			m.add("hooks.on_tool_call", "a hook of type agent is only for points around a run: use another type")
+			continue
+		}
 		field := "hooks." + hookTypes[a.point]
 		switch _, err := c.Blueprint(ctx, a.name, 0); {
 		case a.name == b.Name:

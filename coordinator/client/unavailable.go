@@ -10,7 +10,7 @@ import (
 
 // The coordinator does what follows for all runners: it reconciles its store and delivers runs.
 
-// Reconcile reports that there is nothing to do.
+// Reconcile returns a Reconciled that is done.
 func (*Store) Reconcile(context.Context) (durable.Reconciled, error) {
 	return durable.Reconciled{Done: true}, nil
 }
