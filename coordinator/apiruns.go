@@ -64,7 +64,10 @@ func (a *api) addRuns() {
 				return nil, a.problem("submitting a run", err)
 			}
 			out := &submitOutput{}
-			out.Body.RunID, out.Body.SessionID, out.Body.Status = r.ID, r.Session, Pending
+			out.Body.RunID, out.Body.SessionID, out.Body.Status = r.ID, r.Session, apiStatus(r)
+			if out.Body.Status == Hooking { // the same with and without hooks
+				out.Body.Status = Pending
+			}
 			return out, nil
 		})
 

@@ -264,6 +264,14 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 	if err != nil {
 		return durable.Run{}, err
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.Demands)) {
+		if own, ok := b.Demands[name]; ok && own != r.Demands[name] {
+			m.add("demands."+name, "the blueprint demands %q: remove it", own)
+		}
+	}
+	if err := m.err(); err != nil {
+		return durable.Run{}, err
+	}
 	jobs, err := c.jobsOf(&b, r.Parameters, durable.Job{
 		Session: newSessionID(sessionPrefix), Labels: r.Labels, Priority: r.Priority, By: by, Demands: r.Demands, IdempotencyKey: r.IdempotencyKey,
 	}, true)
@@ -283,6 +291,9 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 		}
 	}
 	runs, err := c.store.Submit(ctx, jobs...)
+	if errors.Is(err, durable.ErrNotFound) { // the key is known, and the blueprint has hooks after its runs only since then
+		runs, err = c.store.Submit(ctx, jobs[0])
+	}
 	if err != nil {
 		return durable.Run{}, fmt.Errorf("submitting a run of %q: %w", b.Name, err)
 	}
@@ -294,6 +305,9 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 
 // checkSame returns ErrKeyUsed unless a run is that of an equal request.
 func (c *Coordinator) checkSame(ctx context.Context, first durable.Run, r RunRequest) error {
+	if !isOurs(first) {
+		return ErrKeyUsed
+	}
 	input, err := c.store.SubmittedInput(ctx, first.ID)
 	if err != nil {
 		return err

@@ -372,8 +372,12 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 		return "", fmt.Errorf("blueprint %q does not accept the input of the hook: %w", start.Agent, err)
 	}
 	again := start.Request.Point != hooks.RunStart // the hooks of a blueprint that a start hook runs are not called
+	once := ""
+	if !awaited { // the commit may be repeated by another process
+		once = hashKey("hook", key)
+	}
 	jobs, err := o.c.jobsOf(&b, start.Input, durable.Job{
-		ID: agent.NewRunID(), Session: newSessionID(hookSessionPrefix), Parent: o.about.ID, Root: cmp.Or(o.about.Root, o.about.ID), By: o.about.By,
+		IdempotencyKey: once, Session: newSessionID(hookSessionPrefix), Parent: o.about.ID, Root: cmp.Or(o.about.Root, o.about.ID), By: o.about.By,
 		Priority: o.about.Priority, Labels: map[string]string{LabelHook: hookTypes[start.Request.Point]},
 	}, again)
 	if err != nil {
@@ -384,7 +388,6 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 	}
 	o.events.noteRun(start.Request.Hook, jobs[0].ID)
 	if !awaited {
-		jobs[0].IdempotencyKey = hashKey("hook", key)
 		return "", o.journal.Commit(ctx, durable.Commit{Jobs: jobs}, nil)
 	}
 	w := durable.Wait{

@@ -226,6 +226,20 @@ func (b *bench) child(id agent.RunID, name string) (child durable.Run) {
 	return child
 }
 
+// A hook after a run that is not awaited starts its run, whose own hooks are called, and does not wait for it.
+func TestAsyncHook(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "c", "type": "procedural", "command": {"argv": ["cat"]}}`,
+		`{"name": "b", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {"on_run_finish": {"type": "agent", "agent_name": "c", "on_error": "continue"}}}`,
+		`{"name": "a", "type": "procedural", "command": {"argv": ["cat"]},
+			"hooks": {"on_run_finish": {"type": "agent", "agent_name": "b", "on_error": "ignore", "mode": "async"}}}`)
+	id := b.submit("a", `{}`)
+	b.work(id)
+	child := b.child(id, "b")
+	assert.Equal(t, durable.StatusCompleted, child.Status)
+	assert.Equal(t, durable.StatusCompleted, b.child(child.ID, "c").Status)
+}
+
 // CO-13: a hook whose blueprint is gone has failed.
 func TestHookWithoutBlueprint(t *testing.T) {
 	b := newBench(t)
