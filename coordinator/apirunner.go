@@ -337,7 +337,13 @@ func (c *Coordinator) claim(ctx context.Context, in claimInput) (Claim, error) {
 			return out, nil
 		}
 		if in.Limit > 0 {
-			if err := c.claimNow(ctx, &out, owner, labels, in); err != nil || len(out.Runs) > 0 {
+			err := c.claimNow(ctx, &out, owner, labels, in)
+			if ctx.Err() != nil { // the runner has gone, and the runs are for others
+				for _, r := range out.Runs {
+					err = errors.Join(err, c.store.Release(context.WithoutCancel(ctx), r.Stored.Lease(), 0))
+				}
+			}
+			if err != nil || len(out.Runs) > 0 {
 				return out, err
 			}
 		}

@@ -46,7 +46,7 @@ type HookEvent struct {
 	Before                json.RawMessage `json:"before,omitempty"`
 	After                 json.RawMessage `json:"after,omitempty"`
 	BlockReason           string          `json:"block_reason,omitempty"`
-	// Error is why the hook has failed, OnErrorBehavior what followed: block, continue or ignore.
+	// Error is why the hook has failed, OnErrorBehavior what followed: block, continue or retry.
 	Error           string `json:"error,omitempty"`
 	OnErrorBehavior string `json:"on_error_behavior,omitempty"`
 }
@@ -156,9 +156,13 @@ func (*eventLog) describe(h *HookEvent, e hooks.Event) {
 		if e.Kind == hooks.HookTimeout || ok && fault.Fault == action.FaultTimeout {
 			h.EventType = EventHookTimeout
 		}
-		h.OnErrorBehavior = "continue"
-		if e.Policy == "closed" || e.Policy == "abort" {
+		switch e.Policy {
+		case "closed", "abort":
 			h.OnErrorBehavior = "block"
+		case "retry":
+			h.OnErrorBehavior = "retry"
+		default:
+			h.OnErrorBehavior = "continue"
 		}
 		if e.Err != nil {
 			h.Error = e.Err.Error()

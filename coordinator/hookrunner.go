@@ -45,6 +45,9 @@ func (r *hookRunner) Execute(ctx context.Context, about durable.Run) error {
 	defer x.Close()
 	anyway := context.WithoutCancel(ctx)
 	o, err := r.c.open(anyway, x, about)
+	if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); err != nil && ok { // its hooks cannot be called
+		return x.End(anyway, durable.StatusCancelled, agent.StopUser, durable.Result{Error: cancelled.Error()})
+	}
 	if err != nil {
 		return err
 	}
@@ -262,11 +265,9 @@ func (o *occasion) finish(ctx context.Context) error {
 	}
 	run := hooks.BlueprintRun{Parameters: o.params, Status: o.about.AgentStatus()}
 	run.ResultText, run.ResultData = resultMembers(&o.blueprint.Blueprint, result)
-	if result.Error != "" {
-		run.Err = errors.New(result.Error)
-	}
 	var points []hooks.PointName
-	if o.about.Status == durable.StatusFailed {
+	if apiStatus(o.about) == Failed { // as the API has it: also a run that nothing took in time
+		run.Status, run.Err = agent.StatusFailed, errors.New(failureOf(o.about, result))
 		points = append(points, hooks.RunFailed)
 	}
 	if timedOut(o.about) {
@@ -368,6 +369,9 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 	if err != nil {
 		return "", err
 	}
+	if err := o.checkAncestors(ctx, start.Agent); err != nil {
+		return "", err
+	}
 	if err := b.CheckParameters(start.Input); err != nil {
 		return "", fmt.Errorf("blueprint %q does not accept the input of the hook: %w", start.Agent, err)
 	}
@@ -398,6 +402,25 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 	}
 	place.Jobs = append(place.Jobs, jobs...)
 	return "", place.Wait(w)
+}
+
+// checkAncestors returns an error if a run of the blueprint has led to this hook: blueprints that are stored at the same time may
+// name each other.
+func (o *occasion) checkAncestors(ctx context.Context, name string) error {
+	for run := o.about; ; {
+		if run.Name == name {
+			return fmt.Errorf("blueprint %q is not started: the hooks of its own run %s have led to this one", name, run.ID)
+		}
+		if run.Parent == "" {
+			return nil
+		}
+		var err error
+		if run, err = o.c.store.Run(ctx, run.Parent); errors.Is(err, durable.ErrNotFound) {
+			return nil // it was deleted
+		} else if err != nil {
+			return err
+		}
+	}
 }
 
 // resultOfHook returns the result of the run that a hook has started, or ends the firing until it has one.

@@ -1,6 +1,7 @@
 package coordinator_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -176,13 +177,23 @@ func TestSimpleRunner(t *testing.T) {
 
 // CO-35: a run that no runner takes in time has failed.
 func TestStartWithin(t *testing.T) {
-	b := newBench(t)
-	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["true"]}, "hooks": {"on_timeout": {"type": "command", "argv": ["true"], "on_error": "continue"}}}`)
+	told := make(chan *action.Request, 1)
+	b := newBench(t, func(o *coordinator.Options) {
+		o.Host.Funcs = map[string]action.Body{"note": func(_ context.Context, r *action.Request) (*action.Decision, error) {
+			told <- r
+			return nil, nil //nolint:nilnil // no opinion
+		}}
+	})
+	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["true"]}, "hooks": {
+		"on_timeout": {"type": "command", "argv": ["true"], "on_error": "continue"}, "on_error": {"type": "func", "func": "note", "on_error": "continue"}}}`)
 	r, err := b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "job", StartWithinSeconds: 1}, "ann")
 	require.NoError(t, err)
 	defer b.run(b.hooksWorker())()
 	d := b.await(r.ID)
 	assert.Equal(t, coordinator.Failed, d.Status)
+	request := <-told
+	assert.Equal(t, agent.StatusFailed, request.Status)
+	assert.Equal(t, *d.Error, request.Error)
 	require.Eventually(t, func() bool {
 		d, err := b.c.Run(t.Context(), r.ID)
 		return err == nil && slices.ContainsFunc(d.Hooks, func(e coordinator.HookEvent) bool {
@@ -238,6 +249,41 @@ func TestAsyncHook(t *testing.T) {
 	child := b.child(id, "b")
 	assert.Equal(t, durable.StatusCompleted, child.Status)
 	assert.Equal(t, durable.StatusCompleted, b.child(child.ID, "c").Status)
+}
+
+// Blueprints that name each other although that was refused do not start each other without end.
+func TestCycleAtRunTime(t *testing.T) {
+	b := newBench(t)
+	for name, next := range map[string]string{"a": "b", "b": "a"} { // as two requests at the same time may store them
+		_, err := b.store.PutDocument(t.Context(), durable.Document{Kind: coordinator.KindBlueprint, Name: name, Data: []byte(`{"name": "` + name + `",
+			"type": "procedural", "command": {"argv": ["cat"]}, "hooks": {"on_run_finish": {"type": "agent", "agent_name": "` + next + `", "on_error": "continue"}}}`)})
+		require.NoError(t, err)
+	}
+	id := b.submit("a", `{}`)
+	b.work(id)
+	d, err := b.c.Run(t.Context(), b.child(id, "b").ID)
+	require.NoError(t, err)
+	assert.Equal(t, "hook_failed", d.Hooks[len(d.Hooks)-1].EventType)
+	all, err := b.store.List(t.Context(), durable.Filter{Kind: durable.KindCommand})
+	require.NoError(t, err)
+	assert.Len(t, all, 2)
+}
+
+// A run whose hooks cannot be loaded can be stopped.
+func TestStopWithoutHooks(t *testing.T) {
+	b := newBench(t, func(o *coordinator.Options) { o.Host.Funcs = map[string]action.Body{"gone": changeOnce("", "")} })
+	b.create(startHook(`{"type": "func", "func": "gone", "on_error": "block"}`))
+	id := b.submit("job", `{}`)
+	other, err := coordinator.New(coordinator.Options{Store: b.store})
+	require.NoError(t, err)
+	b.c = other
+	defer b.run(b.hooksWorker())()
+	require.Eventually(t, func() bool {
+		r, err := b.store.Run(t.Context(), id)
+		return err == nil && r.Attempts > 0
+	}, time.Minute, 5*time.Millisecond)
+	require.NoError(t, b.c.Stop(t.Context(), id, "", "ann"))
+	assert.Equal(t, coordinator.Stopped, b.await(id).Status)
 }
 
 // CO-13: a hook whose blueprint is gone has failed.

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -39,8 +40,8 @@ func apiStatus(r durable.Run) Status {
 	case durable.StatusStopped:
 		return Stopped
 	case durable.StatusCancelled:
-		if r.Attempts == 0 && r.Phase == "" && !r.StartBy.IsZero() && r.CancelReason != "" && !r.Updated.Before(r.StartBy) {
-			return Failed // no runner came in time
+		if missedStart(r) {
+			return Failed
 		}
 		return Stopped
 	}
@@ -56,11 +57,20 @@ func apiStatus(r durable.Run) Status {
 	return Pending
 }
 
+// missedStart reports whether a run was cancelled because nothing took it in time.
+func missedStart(r durable.Run) bool {
+	return r.Status == durable.StatusCancelled && r.Attempts == 0 && !r.StartBy.IsZero() && !r.Updated.Before(r.StartBy)
+}
+
 // timedOut reports whether a run has ended because its time was over.
 func timedOut(r durable.Run) bool {
-	late := func(limit bool) bool { return r.Status == durable.StatusCancelled && limit }
-	return r.Reason == agent.StopTimeLimit || late(!r.Deadline.IsZero() && !r.Updated.Before(r.Deadline)) ||
-		late(!r.StartBy.IsZero() && r.Attempts == 0 && !r.Updated.Before(r.StartBy))
+	late := r.Status == durable.StatusCancelled && !r.Deadline.IsZero() && !r.Updated.Before(r.Deadline)
+	return r.Reason == agent.StopTimeLimit || late || missedStart(r)
+}
+
+// failureOf returns why a run has failed or was stopped.
+func failureOf(r durable.Run, result durable.Result) string {
+	return cmp.Or(result.Error, r.CancelReason, string(r.Reason))
 }
 
 // resultMembers returns the result of a run as hooks and the API have it: as text or as JSON.

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -156,7 +155,7 @@ func (c *Coordinator) addResult(ctx context.Context, d *RunDetail, r durable.Run
 		}
 		return nil
 	}
-	text := cmp.Or(result.Error, r.CancelReason, string(r.Reason))
+	text := failureOf(r, result)
 	d.Error = &text
 	return nil
 }
