@@ -175,6 +175,34 @@ func TestSimpleRunner(t *testing.T) {
 	assert.Equal(t, coordinator.Failed, d.Status, "the schema does not accept the result")
 }
 
+// A runner may repeat a commit whose response was lost: it counts once, also when the coordinator was started again.
+func TestRepeatedCommit(t *testing.T) {
+	b := newBench(t)
+	s := b.serve()
+	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`)
+	c := b.plain(s, coordinator.RunnerRole)
+	id := b.submit("job", `{}`)
+	run := c.claim("r1").Runs[0]
+	events := map[string]any{"epoch": run.Epoch, "commit_id": "one", "events": []any{map[string]any{"time": time.Now(), "event_type": "said"}}}
+	entries := func(id string) map[string]any {
+		entry := map[string]any{"seq": 1, "kind": "call", "at": time.Now().UTC()}
+		return map[string]any{"epoch": run.Epoch, "commit_id": id, "entries": []any{entry}}
+	}
+	for _, commit := range []map[string]any{events, events, entries("two"), entries("three")} {
+		assert.Equal(t, http.StatusNoContent, c.report("r1", id, "journal", commit))
+	}
+	other := entries("four")
+	other["entries"].([]any)[0].(map[string]any)["kind"] = "other"
+	assert.Equal(t, http.StatusConflict, c.report("r1", id, "journal", other))
+	assert.Equal(t, http.StatusConflict, c.report("r2", id, "journal", events), "another runner")
+	said, err := b.store.Events(t.Context(), id, 0, 10)
+	require.NoError(t, err)
+	assert.Len(t, said, 1)
+	written, err := b.store.Entries(t.Context(), id, 0)
+	require.NoError(t, err)
+	assert.Len(t, written, 1)
+}
+
 // CO-35: a run that no runner takes in time has failed.
 func TestStartWithin(t *testing.T) {
 	told := make(chan *action.Request, 1)

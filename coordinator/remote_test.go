@@ -119,32 +119,67 @@ func TestRoles(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		return response.StatusCode
 	}
-	for _, c := range []struct {
-		method, path, body string
-		allowed            []coordinator.Role
-	}{
-		{"GET", "/blueprints", "", []coordinator.Role{coordinator.Viewer, coordinator.Operator, coordinator.Admin}},
-		{"POST", "/blueprints", `{}`, []coordinator.Role{coordinator.Admin}},
-		{"PATCH", "/blueprints/x", `{}`, []coordinator.Role{coordinator.Admin}},
-		{"DELETE", "/blueprints/x", "", []coordinator.Role{coordinator.Admin}},
-		{"GET", "/runs", "", []coordinator.Role{coordinator.Viewer, coordinator.Operator, coordinator.Admin}},
-		{"POST", "/runs", `{}`, []coordinator.Role{coordinator.Operator, coordinator.Admin}},
-		{"POST", "/runs/x/stop", `{}`, []coordinator.Role{coordinator.Operator, coordinator.Admin}},
-		{"GET", "/runner/runs?wait_seconds=0", "", []coordinator.Role{coordinator.RunnerRole, coordinator.Admin}},
-		{"POST", "/runner/runs/x/renew", `{"epoch": 1}`, []coordinator.Role{coordinator.RunnerRole, coordinator.Admin}},
-		{"GET", "/tokens", "", []coordinator.Role{coordinator.Admin}},
-	} {
-		t.Run(c.method+" "+c.path, func(t *testing.T) {
-			assert.Equal(t, http.StatusUnauthorized, send(c.method, c.path, "", c.body))
-			assert.Equal(t, http.StatusUnauthorized, send(c.method, c.path, "grp_wrong", c.body))
+	all, operate := []coordinator.Role{coordinator.Viewer, coordinator.Operator, coordinator.Admin}, []coordinator.Role{coordinator.Operator, coordinator.Admin}
+	admin, runner := []coordinator.Role{coordinator.Admin}, []coordinator.Role{coordinator.RunnerRole, coordinator.Admin}
+	routes := map[string][]coordinator.Role{
+		"GET /blueprints": all, "POST /blueprints": admin, "GET /blueprints/{name}": all, "PATCH /blueprints/{name}": admin,
+		"DELETE /blueprints/{name}": admin, "GET /runs": all, "POST /runs": operate, "GET /runs/{id}": all, "POST /runs/{id}/stop": operate,
+		"GET /runs/{id}/events": all, "GET /runs/{id}/stream": all, "GET /tokens": admin, "POST /tokens": admin, "DELETE /tokens/{id}": admin,
+		"GET /runner/runs": runner, "GET /runner/runs/{id}": runner, "GET /runner/blueprints/{name}": runner, "GET /runner/deny-tools": runner,
+		"GET /runner/runs/{id}/journal": runner, "POST /runner/runs/{id}/journal": runner, "POST /runner/runs/{id}/renew": runner,
+		"POST /runner/runs/{id}/release": runner, "POST /runner/runs/{id}/started": runner, "POST /runner/runs/{id}/completed": runner,
+		"POST /runner/runs/{id}/failed": runner, "POST /runner/runs/{id}/stopped": runner, "POST /runner/runs/{id}/events": runner,
+	}
+	response, err := http.Get(s.URL + "/openapi.json") //nolint:noctx // a local server
+	require.NoError(t, err)
+	defer response.Body.Close()
+	var described struct{ Paths map[string]map[string]any }
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&described))
+	known := 0
+	for path, methods := range described.Paths {
+		for method := range methods {
+			assert.Contains(t, routes, strings.ToUpper(method)+" "+path, "say which roles it is for")
+			known++
+		}
+	}
+	assert.Len(t, routes, known)
+	for route, allowed := range routes {
+		t.Run(route, func(t *testing.T) {
+			method, path, _ := strings.Cut(route, " ")
+			path = strings.NewReplacer("{id}", "x", "{name}", "x").Replace(path)
+			if path == "/runner/runs" {
+				path += "?wait_seconds=0"
+			}
+			assert.Equal(t, http.StatusUnauthorized, send(method, path, "", "{}"))
+			assert.Equal(t, http.StatusUnauthorized, send(method, path, "grp_wrong", "{}"))
 			for role, token := range tokens {
-				status := send(c.method, c.path, token, c.body)
-				if assert.NotEqual(t, http.StatusUnauthorized, status); lo.Contains(c.allowed, role) {
+				status := send(method, path, token, "{}")
+				if assert.NotEqual(t, http.StatusUnauthorized, status); lo.Contains(allowed, role) {
 					assert.NotEqual(t, http.StatusForbidden, status, role)
 				} else {
 					assert.Equal(t, http.StatusForbidden, status, role)
 				}
 			}
 		})
+	}
+}
+
+// Requests for other hosts and from pages of other sites are refused.
+func TestOtherHostsAndSites(t *testing.T) {
+	b := newBench(t)
+	h := b.c.Handler(coordinator.HandlerOptions{Token: "secret", Origins: []string{"https://grapnel.example.com"}})
+	for name, c := range map[string]struct {
+		host, site string
+		status     int
+	}{
+		"this machine": {"127.0.0.1:8420", "", http.StatusOK}, "by name": {"localhost", "", http.StatusOK}, "its origin": {"grapnel.example.com", "", http.StatusOK},
+		"another host": {"evil.example.com", "", http.StatusMisdirectedRequest}, "another site": {"localhost", "cross-site", http.StatusForbidden},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+c.host+"/runs", nil)
+		r.Header.Set("Authorization", "Bearer secret")
+		r.Header.Set("Sec-Fetch-Site", c.site)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		assert.Equal(t, c.status, w.Code, name)
 	}
 }

@@ -63,7 +63,7 @@ type Options struct {
 	// Watch, unless nil, is called with the result of each evaluation of a rule's condition. It must be safe for
 	// concurrent use.
 	Watch func(r Rule, j Judgement)
-	// Wrap, unless nil, may wrap the action of a rule, for tests.
+	// Wrap, unless nil, may wrap the action of a rule: for tests, and for engines that check what it returns.
 	Wrap func(r Rule, a action.Action) action.Action
 	// Read, unless nil, reads files instead of the file system.
 	Read func(path string) ([]byte, error)

@@ -93,7 +93,7 @@ func runRunner(ctx context.Context, std streams, o *coordinating, server, name s
 	defer store.Close()
 	keeper := durable.Keep(store, durable.Options{Owner: name, Events: events.Stored})
 	log := &workLog{std: std, asJSON: o.asJSON}
-	remote, err := coordinator.New(coordinator.Options{Store: store})
+	remote, err := coordinator.New(coordinator.Options{Store: store, Host: hookHost()})
 	if err != nil {
 		return err
 	}

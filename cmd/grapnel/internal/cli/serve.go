@@ -87,7 +87,7 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		return &usageError{errors.New("--capacity and --grace must be above zero")}
 	}
 	return r.with(ctx, true, func(k *kept) (err error) {
-		host := action.Host{Secrets: action.Secrets{File: secretsFile()}, Parks: true}
+		host := hookHost()
 		c, err := coordinator.New(coordinator.Options{Store: k.store, Host: host})
 		if err != nil {
 			return err
@@ -132,6 +132,11 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 			Runners: runners, Labels: labels, Capacity: o.capacity, Grace: o.grace, Watch: watcher.Run, Observe: log.observe,
 		})
 	})
+}
+
+// hookHost returns what performs the actions of the hooks of blueprints.
+func hookHost() action.Host {
+	return action.Host{Secrets: action.Secrets{File: secretsFile()}, Parks: true}
 }
 
 // runnerOptions returns what the runners of blueprints need.
