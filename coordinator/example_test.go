@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -22,12 +21,12 @@ func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "coordinator")
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer os.RemoveAll(dir)
 	store, err := sqlite.Open(ctx, filepath.Join(dir, "runs.db"), sqlite.Options{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer store.Close()
 	closed := func(_ context.Context, r *action.Request) (*action.Decision, error) {
@@ -38,44 +37,44 @@ func Example() {
 	}
 	c, err := coordinator.New(coordinator.Options{Store: store, Host: action.Host{Funcs: map[string]action.Body{"closed": closed}}})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	report, err := coordinator.ParseBlueprint([]byte(`{
 		"name": "report", "type": "procedural", "command": {"argv": ["cat"]},
 		"hooks": {"on_run_start": {"type": "func", "func": "closed", "on_error": "block"}}
 	}`))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	if _, err := c.CreateBlueprint(ctx, report, "ann"); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	server := httptest.NewServer(c.Handler(coordinator.HandlerOptions{Token: "secret"}))
 	defer server.Close()
 
 	api, err := client.New(client.Options{URL: server.URL, Token: "secret"})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	for _, month := range []string{"May", "June"} {
 		params, _ := json.Marshal(map[string]string{"month": month})
 		run, err := api.Submit(ctx, coordinator.RunRequest{AgentName: "report", Parameters: params})
 		if err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 		keeper, options := durable.Keep(store, durable.Options{}), coordinator.RunnerOptions{}
 		runners := c.Runners(keeper, options)
 		runners[coordinator.KindHooks] = c.HookRunner(keeper)
 		worker, err := durable.NewWorker(store, durable.WorkerOptions{Runners: runners, Labels: options.Labels(nil)})
 		if err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 		if err := worker.ExecuteReady(ctx); err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 		d, err := api.Wait(ctx, run.RunID)
 		if err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 		if d.Error != nil {
 			fmt.Println(d.Status, *d.Error)
