@@ -9,25 +9,17 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/internal/firing"
 )
 
-// The journal keeps in memory what open firings have recorded, and no older names.
-func TestForgettingRecords(t *testing.T) {
-	j := firing.NewJournal(nil, "run", 5, []durable.Entry{
-		{Seq: 1, Kind: durable.EntryOnce, Key: "old"}, {Seq: 2, Kind: durable.EntryDone, Key: "old"},
-		{Seq: 3, Kind: durable.EntryOnce, Key: "open"}, {Seq: 4, Kind: durable.EntryOnce, Key: "new"}, {Seq: 5, Kind: durable.EntryDone, Key: "new"},
-	}, nil)
-	m := &machine{journal: j}
+// The entries since an open firing are needed, and without one those since the last position.
+func TestNeededEntries(t *testing.T) {
+	m := &machine{}
 	m.at.Open = []openFiring{{After: 2}, {After: 4}}
-	j.Forget(m.neededFrom(7))
-	assert.ElementsMatch(t, []string{"open", "new"}, j.Names())
+	assert.EqualValues(t, 2, m.neededFrom(7))
 	m.at.Open = m.at.Open[1:]
-	j.Forget(m.neededFrom(8))
-	assert.Equal(t, []string{"new"}, j.Names())
+	assert.EqualValues(t, 4, m.neededFrom(8))
 	m.at.Open = nil
-	j.Forget(m.neededFrom(9))
-	assert.Empty(t, j.Names())
+	assert.EqualValues(t, 8, m.neededFrom(9))
 }
 
 // The events of a firing that is repeated are dropped, and those of other firings, whose actions still run, are not.

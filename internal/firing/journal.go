@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -136,11 +135,4 @@ func (j *Journal) Forget(upTo int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	maps.DeleteFunc(j.names, func(_ string, r *recorded) bool { return r.entry != 0 && r.entry <= upTo })
-}
-
-// Names returns the names that the journal has in memory.
-func (j *Journal) Names() []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.Collect(maps.Keys(j.names))
 }
