@@ -259,7 +259,7 @@ func (a *api) report(ctx context.Context, in runnerPlace, epoch int64, commit fu
 	if !r.Status.Ended() && r.Owner != l.Owner { // the end of a run may be reported again
 		return durable.ErrStale
 	}
-	return a.c.store.Commit(ctx, l, commit(&b.Blueprint))
+	return a.c.RunnerStore().Commit(ctx, l, commit(&b.Blueprint))
 }
 
 // findHeld returns a run that the runner has. Zero means the newest epoch.
@@ -284,7 +284,7 @@ func (a *api) commit(ctx context.Context, in runnerPlace, j JournalCommit) error
 	if j.ID != "" && a.c.commits.is(l, j.ID) {
 		return nil
 	}
-	err = a.c.store.Commit(ctx, l, j.commit())
+	err = a.c.RunnerStore().Commit(ctx, l, j.commit())
 	if wrong, ok := errors.AsType[*durable.SeqError](err); ok && len(j.Entries) > 0 && wrong.Want > wrong.Got {
 		err = a.c.checkRepeated(ctx, l.Run, j.Entries, wrong)
 	}
