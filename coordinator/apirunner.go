@@ -284,7 +284,7 @@ func (a *api) writeJournal(ctx context.Context, in runnerPlace, j JournalCommit)
 	if j.ID != "" && a.c.commits.is(l, j.ID) {
 		return nil
 	}
-	err = a.c.RunnerStore().Commit(ctx, l, j.commit())
+	err = a.c.RunnerStore().Commit(ctx, l, j.toCommit())
 	if wrong, ok := errors.AsType[*durable.SeqError](err); ok && len(j.Entries) > 0 && wrong.Want > wrong.Got {
 		err = a.c.checkRepeated(ctx, l.Run, j.Entries, wrong)
 	}
