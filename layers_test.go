@@ -248,6 +248,7 @@ var layers = map[string]layer{
 	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},
 	"cmd/grapnel/internal/agentfile": {Ours: []string{"hooks", "registry", "internal/yamlfile"}, Modules: values},
 	"cmd/grapnel/internal/timeline":  {Ours: observed, Modules: append(values, "charm.land/lipgloss/v2")},
+	"cmd/grapnel/internal/history":   {Ours: []string{"agent", "coordinator", "internal/strictjson"}},
 	"cmd/grapnel/internal/events":    {Ours: observed, Modules: values},
 	"cmd/grapnel/internal/cli": {Ours: []string{"..."}, Modules: slices.Concat(values, []string{
 		"github.com/spf13/cobra", "golang.org/x/sys", "golang.org/x/term",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -93,9 +96,37 @@ func guard(next http.Handler, origins []string) http.Handler {
 		case cross.Check(r) != nil || r.Header.Get("Sec-Fetch-Site") == "cross-site":
 			http.Error(w, "the request came from a page of another site", http.StatusForbidden)
 		default:
+			limitReading(w, r)
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// limitReading lets the time limits for reading a request end with the request: otherwise they would also end the streams and the
+// requests that wait.
+func limitReading(w http.ResponseWriter, r *http.Request) {
+	whenRead := sync.OnceFunc(func() { _ = http.NewResponseController(w).SetReadDeadline(time.Time{}) }) // without deadlines there is nothing to do
+	if r.Body == nil || r.Body == http.NoBody {
+		whenRead()
+		return
+	}
+	r.Body = &limitedBody{r.Body, whenRead}
+}
+
+// limitedBody is the body of a request.
+type limitedBody struct {
+	io.ReadCloser
+
+	whenRead func() // called when it was read
+}
+
+// Read reads from the body.
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.whenRead()
+	}
+	return n, err
 }
 
 // isLocal reports whether a host with an optional port names this machine.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,7 +49,7 @@ type runnerPlace struct {
 type claimInput struct {
 	Runner       string   `header:"Grapnel-Runner" required:"true" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner."`
 	Labels       []string `query:"label,explode" doc:"The labels of the runner, as NAME=VALUE."`
-	Types        []string `query:"type" enum:"autonomous,procedural" doc:"The types of blueprints that the runner executes; absent means all."`
+	Types        []string `query:"type,explode" enum:"autonomous,procedural" doc:"The types of blueprints that the runner executes; absent means all."`
 	WaitSeconds  int      `query:"wait_seconds" default:"25" minimum:"0" maximum:"60" doc:"How long to wait for work."`
 	LeaseSeconds int      `query:"lease_seconds" default:"30" minimum:"2" maximum:"600" doc:"How long a run stays with the runner unless it renews its lease."`
 	SignalsTag   string   `query:"signals_tag" maxLength:"64" doc:"The signals_tag of the last response: then this one comes when the signals differ."`
@@ -83,12 +84,17 @@ func (a *api) addRunner() {
 		})
 
 	type blueprintInput struct {
+		Runner  string `header:"Grapnel-Runner" required:"true" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner."`
 		Name    string `path:"name"`
 		Version int64  `query:"version" minimum:"1" required:"true"`
 	}
 	huma.Register(a.huma, route(http.MethodGet, "/runner/blueprints/{name}", "get-claimed-blueprint", "Read the blueprint of a run", RunnerRole),
 		func(ctx context.Context, in *blueprintInput) (*blueprintOutput, error) {
-			s, err := a.c.Blueprint(ctx, in.Name, in.Version)
+			err := a.c.checkHolds(ctx, ownerOf(ctx, in.Runner), in.Name, in.Version)
+			var s Stored
+			if err == nil {
+				s, err = a.c.Blueprint(ctx, in.Name, in.Version)
+			}
 			return &blueprintOutput{s}, a.problem("reading a blueprint", err)
 		})
 
@@ -115,7 +121,7 @@ func (a *api) addRunner() {
 	huma.Register(a.huma, route(http.MethodGet, "/runner/runs/{id}/journal", "read-journal", "Read the journal, the input and the waits of a run", RunnerRole),
 		func(ctx context.Context, in *journalInput) (*journalOutput, error) {
 			out := &journalOutput{}
-			r, err := a.findHeld(ctx, runnerPlace{in.Runner, agent.RunID(in.ID)}, 0)
+			r, err := a.findOwn(ctx, runnerPlace{in.Runner, agent.RunID(in.ID)})
 			if err == nil {
 				out.Body.Input, err = a.c.store.Input(ctx, r.ID)
 			}
@@ -193,9 +199,10 @@ func (a *api) addReports() {
 				}))
 			})
 	}
-	add("started", "Report that the program of a run has started", func(*Blueprint, report) durable.Commit {
-		return durable.Commit{Events: []durable.Event{{At: time.Now(), Name: EventRunStart}}}
-	})
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/started", "report-started", "Report that the program of a run starts", RunnerRole),
+		func(ctx context.Context, in *runnerRequest[report]) (*struct{}, error) {
+			return nil, a.problem("reporting that a run has started", a.start(ctx, in.place(), in.Body.Epoch))
+		})
 	add("completed", "Report the result of a run", func(b *Blueprint, in report) durable.Commit {
 		result := durable.Result{Text: in.ResultText, Data: in.ResultData}
 		if err := b.checkOutput(in.ResultData); err != nil {
@@ -227,6 +234,9 @@ func (a *api) addReports() {
 			}
 			r, err := a.findHeld(ctx, in.place(), in.Body.Epoch)
 			if err == nil {
+				err = checkCommit(r, c)
+			}
+			if err == nil {
 				err = a.c.store.Commit(ctx, r.Lease(), c)
 			}
 			return nil, a.problem("reporting events", err)
@@ -239,6 +249,53 @@ const EventRunStart = "run_start"
 func endCommit(status durable.Status, reason agent.StopReason, r durable.Result) durable.Commit {
 	data, _ := json.Marshal(r) //nolint:errchkjson // its Data was parsed from JSON
 	return durable.Commit{Update: durable.Update{Status: status, Reason: reason, Steps: 1, Result: data}}
+}
+
+// entryStarted is the kind of the entry that a simple runner has started the program of a run of an agent.
+const entryStarted durable.EntryKind = "started"
+
+// startedEntry returns the entry that a runner has started the program of a run: for a command the one that the runner of
+// package command writes, so that neither repeats what the other one has begun.
+func startedEntry(r durable.Run) durable.Entry {
+	kind := entryStarted
+	if r.Kind == durable.KindCommand {
+		kind = durable.EntryCall
+	}
+	return durable.Entry{Kind: kind, Key: strconv.FormatInt(r.Epoch, 10), At: time.Now()}
+}
+
+// start records that the program of a run starts: once for each lease, however often it is reported.
+func (a *api) start(ctx context.Context, in runnerPlace, epoch int64) error {
+	r, err := a.findHeld(ctx, in, epoch)
+	if err != nil {
+		return err
+	}
+	started := startedEntry(r)
+	entries, err := a.c.store.Entries(ctx, r.ID, 0)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Kind == started.Kind && e.Key == started.Key {
+			return nil
+		}
+		started.Seq = e.Seq
+	}
+	started.Seq++
+	return a.c.store.Commit(ctx, r.Lease(), durable.Commit{
+		Entries: []durable.Entry{started}, Events: []durable.Event{{At: started.At, Name: EventRunStart}},
+	})
+}
+
+// hasBegun reports whether a runner has begun to execute a run.
+func (c *Coordinator) hasBegun(ctx context.Context, r durable.Run) (bool, error) {
+	if r.Attempts <= 1 {
+		return false, nil
+	}
+	entries, err := c.store.Entries(ctx, r.ID, 0)
+	return slices.ContainsFunc(entries, func(e durable.Entry) bool {
+		return slices.Contains([]durable.EntryKind{durable.EntryBegin, durable.EntryCall, entryStarted}, e.Kind)
+	}), err
 }
 
 // report writes what a simple runner reports.
@@ -262,14 +319,44 @@ func (a *api) report(ctx context.Context, in runnerPlace, epoch int64, commit fu
 	return a.c.RunnerStore().Commit(ctx, l, commit(&b.Blueprint))
 }
 
-// findHeld returns a run that the runner has. Zero means the newest epoch.
-func (a *api) findHeld(ctx context.Context, in runnerPlace, epoch int64) (durable.Run, error) {
+// findOwn returns a run that the runner has.
+func (a *api) findOwn(ctx context.Context, in runnerPlace) (durable.Run, error) {
 	r, err := a.c.findRun(ctx, in.run)
-	if err == nil && (r.Owner != ownerOf(ctx, in.runner) || epoch != 0 && r.Epoch != epoch) {
+	if err == nil && r.Owner != ownerOf(ctx, in.runner) {
 		err = durable.ErrStale
 	}
 	return r, err
 }
+
+// findHeld returns a run that the runner has under the lease of an epoch.
+func (a *api) findHeld(ctx context.Context, in runnerPlace, epoch int64) (durable.Run, error) {
+	r, err := a.findOwn(ctx, in)
+	if err == nil && r.Epoch != epoch {
+		err = durable.ErrStale
+	}
+	return r, err
+}
+
+// checkHolds returns durable.ErrNotFound unless a runner has a run of a version of a blueprint: others may hold secrets.
+func (c *Coordinator) checkHolds(ctx context.Context, owner, name string, version int64) error {
+	f := durable.Filter{Status: []durable.Status{durable.StatusRunning}, Name: name, Limit: maxRuns}
+	for {
+		list, err := c.store.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(list, func(r durable.Run) bool { return r.Owner == owner && r.Version == versionText(version) }) {
+			return nil
+		}
+		if len(list) < maxRuns {
+			return durable.ErrNotFound
+		}
+		f.Before = list[len(list)-1].ID
+	}
+}
+
+// maxRuns is the number of runs that are read at a time.
+const maxRuns = 1000
 
 // writeJournal writes to the journal of a run. A repetition of the last commit succeeds and changes nothing.
 func (a *api) writeJournal(ctx context.Context, in runnerPlace, j JournalCommit) error {
@@ -284,7 +371,11 @@ func (a *api) writeJournal(ctx context.Context, in runnerPlace, j JournalCommit)
 	if j.ID != "" && a.c.commits.is(l, j.ID) {
 		return nil
 	}
-	err = a.c.RunnerStore().Commit(ctx, l, j.toCommit())
+	c := j.toCommit()
+	if err := checkCommit(r, c); err != nil {
+		return err
+	}
+	err = a.c.RunnerStore().Commit(ctx, l, c)
 	if wrong, ok := errors.AsType[*durable.SeqError](err); ok && len(j.Entries) > 0 && wrong.Want > wrong.Got {
 		err = a.c.checkRepeated(ctx, l.Run, j.Entries, wrong)
 	}
@@ -435,8 +526,13 @@ func (c *Coordinator) claimedRun(ctx context.Context, r durable.Run) (ClaimedRun
 		return ClaimedRun{}, err
 	}
 	params, err := parametersOf(r.Kind, input)
+	if err != nil {
+		return ClaimedRun{}, err
+	}
+	begun, err := c.hasBegun(ctx, r)
 	return ClaimedRun{
-		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Type: b.Type, Attempt: r.Attempts, Epoch: r.Epoch, Parameters: params, Blueprint: b, Stored: r,
+		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Type: b.Type, Attempt: r.Attempts, Begun: begun, Epoch: r.Epoch, Parameters: params,
+		Blueprint: b, Stored: r,
 	}, err
 }
 

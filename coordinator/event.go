@@ -56,6 +56,8 @@ type HookEvent struct {
 type eventLog struct {
 	about durable.Run // the run that the hooks are about
 
+	writing sync.Mutex // held while events are written or dropped
+
 	mu      sync.Mutex
 	started map[askID]time.Time
 	ended   map[askID]bool
@@ -180,21 +182,31 @@ func (*eventLog) describe(h *HookEvent, e hooks.Event) {
 
 // dropEnds removes the ends of hooks that wait to be written: their firing ended because something waits in the store.
 func (l *eventLog) dropEnds() {
+	l.writing.Lock()
+	defer l.writing.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = slices.DeleteFunc(l.waiting, func(e durable.Event) bool { return e.Name != EventHookStart })
 }
 
-// take returns the events so far, and a func that removes them when they have been written.
-func (l *eventLog) take() (events []durable.Event, taken func()) {
+// write calls do with the events so far, and removes them if it succeeds. Calls wait for each other, so that no event is written
+// twice: an action may still run when the run of its hook ends. Without always, do is not called when there are no events.
+func (l *eventLog) write(always bool, do func(events []durable.Event) error) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.mu.Lock()
+	events := slices.Clone(l.waiting)
+	l.mu.Unlock()
+	if len(events) == 0 && !always {
+		return nil
+	}
+	if err := do(events); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	events = slices.Clone(l.waiting)
-	return events, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.waiting = l.waiting[len(events):]
-	}
+	l.waiting = l.waiting[len(events):]
+	return nil
 }
 
 // noReason is the reason of a hook that blocks a run and gives none.

@@ -179,25 +179,16 @@ func (j startJournal) Once(
 
 // writeEvents writes the events so far.
 func (o *occasion) writeEvents(ctx context.Context) error {
-	events, taken := o.events.take()
-	if len(events) == 0 {
-		return nil
-	}
-	if err := o.journal.Commit(ctx, durable.Commit{Events: events}, nil); err != nil {
-		return err
-	}
-	taken()
-	return nil
+	return o.events.write(false, func(events []durable.Event) error {
+		return o.journal.Commit(ctx, durable.Commit{Events: events}, nil)
+	})
 }
 
 // update writes a change of the run with the events so far.
 func (o *occasion) update(ctx context.Context, u durable.Update, jobs ...durable.Job) error {
-	events, taken := o.events.take()
-	if err := o.journal.Commit(ctx, durable.Commit{Update: u, Jobs: jobs, Events: events}, nil); err != nil {
-		return err
-	}
-	taken()
-	return nil
+	return o.events.write(true, func(events []durable.Event) error {
+		return o.journal.Commit(ctx, durable.Commit{Update: u, Jobs: jobs, Events: events}, nil)
+	})
 }
 
 // end ends the run.

@@ -86,6 +86,7 @@ type stream struct {
 
 // write writes the events after the position, until the run and the hooks after it have ended.
 func (s *stream) write(ctx context.Context) error {
+	s.flush() // so that the client knows that the stream is open
 	if s.at.part == "run" {
 		if err := s.follow(ctx, s.run.ID, "run"); err != nil {
 			return err

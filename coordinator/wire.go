@@ -27,8 +27,10 @@ type ClaimedRun struct {
 	SessionID agent.SessionID `json:"session_id"`
 	AgentName string          `json:"agent_name"`
 	Type      Type            `json:"type"`
-	// Attempt counts the runners that have begun the run, from one.
-	Attempt int `json:"attempt"`
+	// Attempt counts the leases of the run, from one. Begun says that a runner of an earlier lease has begun to execute it, so that it
+	// is unknown what its program has done.
+	Attempt int  `json:"attempt"`
+	Begun   bool `json:"begun,omitempty"`
 	// Epoch is the number of the lease: each write names it. LeaseSeconds is how long the lease lasts unless it is renewed.
 	Epoch        int64 `json:"epoch"`
 	LeaseSeconds int   `json:"lease_seconds"`

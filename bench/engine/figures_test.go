@@ -36,6 +36,9 @@ type sizes struct {
 	listed int // runs
 	looks  int // for each filter
 
+	passRounds int // of the runs of a coordinator
+	passed     int // runs in a round
+
 	iterations int // of a session
 	gates      int // sessions that wait
 	history    int // events of a session
@@ -52,6 +55,7 @@ var (
 		workers: 50, jobs: 5, pace: 20 * time.Millisecond,
 		watchFor: 300 * time.Millisecond, rates: []rate{{1000, 10}, {5000, 2}},
 		listed: 3000, looks: 2,
+		passRounds: 1, passed: 20,
 		iterations: 5, gates: 10, history: 3000, stages: 20,
 	}
 	fullSizes = sizes{
@@ -60,6 +64,7 @@ var (
 		workers: 1000, jobs: 200, pace: 200 * time.Millisecond,
 		watchFor: 10 * time.Second, rates: []rate{{1000, 100}, {10_000, 10}},
 		listed: 1_000_000, looks: 30,
+		passRounds: 5, passed: 500,
 		iterations: 50, gates: 1000, history: 1_000_000, stages: 500,
 	}
 )
@@ -83,6 +88,7 @@ func TestFigures(t *testing.T) {
 	all := []figure{
 		{"life", measureLife}, {"step", measureStep}, {"together", measureTogether}, {"waiting", measureWaiting}, {"workers", measureWorkers},
 		{"events", measureEvents}, {"lists", measureLists}, {"pipeline", measurePipeline}, {"gates", measureGates}, {"rebuild", measureRebuild},
+		{"coordinator-runs", measureRuns}, {"coordinator-claims", measureClaims}, {"coordinator-events", measureStreams}, {"coordinator-lists", measureAPILists},
 	}
 	measure(sqliteFull, all...)
 	measure(sqliteNormal, all[0], all[1], figure{"graph", measureGraph})

@@ -13,9 +13,9 @@ import (
 // fillRuns adds runs, of which few match a filter: nine of ten have ended, most others wait, one in a thousand is running,
 // ready or of another kind, and none was cancelled. Each of 1,000 definitions has as many runs. Half of the runs have the site 1;
 // all of those have ended.
-func fillRuns(m *measuring, p place, n int) {
+func fillRuns(m *measuring, p place, n int, first durable.Job) {
 	m.Helper()
-	_, err := p.Begin(m.Context(), durable.Job{ID: "first"}, "one", time.Hour)
+	_, err := p.Begin(m.Context(), first, "one", time.Hour)
 	require.NoError(m, err)
 	copyRun(m.T, p.bare, "first", n, map[string]string{
 		"session": `'session ' || (x.i / 5)`, "kind": `CASE WHEN x.i % 1000 = 3 THEN 'command' ELSE 'agent' END`, "name": `'agent ' || (x.i % 1000)`,
@@ -41,7 +41,7 @@ func measureLists(m *measuring) {
 	p := m.backend.open(m.T)
 	m.report.note(p.bare.version(m.T))
 	began := time.Now()
-	fillRuns(m, p, m.listed)
+	fillRuns(m, p, m.listed, durable.Job{ID: "first"})
 	m.Logf("filled in %s", time.Since(began).Round(time.Millisecond))
 	middle := agent.RunID(fmt.Sprint("run", m.listed/2))
 	r, err := p.Run(m.Context(), middle)

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -66,8 +65,8 @@ func runRunner(ctx context.Context, std streams, o *coordinating, server, name s
 		err = fmt.Errorf("--server requires the URL of a coordinator: give it, or set %s", serverVariable)
 	case token == "":
 		err = fmt.Errorf("%s is not set: it must have a token with the role runner", tokenVariable)
-	case o.capacity <= 0 || o.grace <= 0:
-		err = errors.New("--capacity and --grace must be above zero")
+	default:
+		err = o.check()
 	}
 	if err != nil {
 		return &usageError{err}
@@ -89,19 +88,21 @@ func runRunner(ctx context.Context, std streams, o *coordinating, server, name s
 	if name == "" {
 		name = fmt.Sprintf("%s-%d-%s", runnerName.ReplaceAllString(labels["host"], "-"), os.Getpid(), strings.ToLower(rand.Text()[:6]))
 	}
-	store := c.Store(name, client.StoreOptions{})
+	store := c.Store(name, client.StoreOptions{Lease: o.lease})
 	defer store.Close()
-	keeper := durable.Keep(store, durable.Options{Owner: name, Events: events.Stored})
+	keeper := durable.Keep(store, durable.Options{Owner: name, Events: events.Stored, Lease: o.lease})
 	log := &workLog{std: std, asJSON: o.asJSON}
-	remote, err := coordinator.New(coordinator.Options{Store: store, Host: hookHost()})
+	remote, err := coordinator.New(coordinator.Options{Store: store, Host: hookHost(false)})
 	if err != nil {
 		return err
 	}
+	o.remote = true
 	options := o.runnerOptions(keeper, log)
 	options.Commands = commands
 	all := options.Labels(labels)
 	job := &shift{log: log, grace: o.grace}
 	return job.run(ctx, store, &working{grace: o.grace}, durable.WorkerOptions{
-		Runners: remote.Runners(keeper, options), Labels: all, Capacity: o.capacity, Grace: o.grace, Scheduler: store.Scheduler(all), Observe: log.observe,
+		Runners: remote.Runners(keeper, options), Labels: all, Capacity: o.capacity, Lease: o.lease, Grace: o.grace,
+		Scheduler: store.Scheduler(all), Observe: log.observe,
 	})
 }

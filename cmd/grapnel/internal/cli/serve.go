@@ -36,6 +36,9 @@ type coordinating struct {
 	capacity int
 	asJSON   bool
 	grace    time.Duration
+	lease    time.Duration
+	// remote is set in a runner: gates wait in its process, because the coordinator watches none for runners.
+	remote bool
 }
 
 func newServe(std streams) *cobra.Command {
@@ -75,7 +78,22 @@ func registerRunner(c *cobra.Command, o *coordinating) {
 	f.StringVarP(&o.model, "model", "m", "", "the model of agents whose blueprints name none, such as openai/gpt-5-mini")
 	f.IntVar(&o.capacity, "capacity", 8, "the maximum number of concurrent runs")
 	f.DurationVar(&o.grace, "grace", 10*time.Second, "how long runs may take to suspend before they are cut off")
+	f.DurationVar(&o.lease, "lease", 30*time.Second, "how long a run stays with this process when it dies or stops answering")
 	f.BoolVar(&o.asJSON, "json", false, "write what the process does to standard output, as JSON Lines")
+}
+
+// minLease is the shortest lease that the protocol of runners allows.
+const minLease = 2 * time.Second
+
+// check returns an error for flags with wrong values.
+func (o *coordinating) check() error {
+	switch {
+	case o.capacity <= 0 || o.grace <= 0:
+		return errors.New("--capacity and --grace must be above zero")
+	case o.lease < minLease || o.lease > 10*time.Minute:
+		return fmt.Errorf("--lease is %s: it must be between %s and 10m", o.lease, minLease)
+	}
+	return nil
 }
 
 // tokenVariable is the environment variable with the token of a coordinator.
@@ -83,11 +101,11 @@ const tokenVariable = "GRAPNEL_TOKEN" //nolint:gosec // a name
 
 // serve serves a coordinator until it is stopped.
 func (r *runs) serve(ctx context.Context, o *coordinating) error {
-	if o.capacity <= 0 || o.grace <= 0 {
-		return &usageError{errors.New("--capacity and --grace must be above zero")}
+	if err := o.check(); err != nil {
+		return &usageError{err}
 	}
 	return r.with(ctx, true, func(k *kept) (err error) {
-		host := hookHost()
+		host := hookHost(true)
 		c, err := coordinator.New(coordinator.Options{Store: k.store, Host: host})
 		if err != nil {
 			return err
@@ -116,7 +134,7 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 			log.note("Its token, until it stops: " + token)
 		}
 
-		keeper := durable.Keep(c.RunnerStore(), durable.Options{Events: events.Stored})
+		keeper := durable.Keep(c.RunnerStore(), durable.Options{Events: events.Stored, Lease: o.lease})
 		runners, labels := map[durable.Kind]durable.Runner{}, map[string]string{}
 		if !o.noRunner {
 			options := o.runnerOptions(keeper, log)
@@ -129,14 +147,14 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		}
 		job := &shift{log: log, grace: o.grace}
 		return job.run(ctx, k.store, &working{grace: o.grace}, durable.WorkerOptions{
-			Runners: runners, Labels: labels, Capacity: o.capacity, Grace: o.grace, Watch: watcher.Run, Observe: log.observe,
+			Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Grace: o.grace, Watch: watcher.Run, Observe: log.observe,
 		})
 	})
 }
 
-// hookHost returns what performs the actions of the hooks of blueprints.
-func hookHost() action.Host {
-	return action.Host{Secrets: action.Secrets{File: secretsFile()}, Parks: true}
+// hookHost returns what performs the actions of the hooks of blueprints. Parks says that gates wait in the store.
+func hookHost(parks bool) action.Host {
+	return action.Host{Secrets: action.Secrets{File: secretsFile()}, Parks: parks}
 }
 
 // runnerOptions returns what the runners of blueprints need.
@@ -146,14 +164,14 @@ func (o *coordinating) runnerOptions(keeper *durable.Keeper, log *workLog) coord
 			if d.Model == "" {
 				d.Model = o.model
 			}
-			return buildBlueprint(ctx, d, rules, keeper, log)
+			return buildBlueprint(ctx, d, rules, keeper, log, !o.remote)
 		},
 	}
 }
 
-// buildBlueprint builds the agent of a blueprint for one run.
+// buildBlueprint builds the agent of a blueprint for one run. Parks says that its gates wait in the store.
 func buildBlueprint(
-	ctx context.Context, d registry.Definition, rules []hooks.Hook, keeper *durable.Keeper, log *workLog,
+	ctx context.Context, d registry.Definition, rules []hooks.Hook, keeper *durable.Keeper, log *workLog, parks bool,
 ) (*agent.Agent, func() error, error) {
 	text, err := d.YAML()
 	if err != nil {
@@ -166,7 +184,7 @@ func buildBlueprint(
 		return nil, nil, err
 	}
 	m, err := build(ctx, file, watchers{
-		approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, hooks: rules,
+		approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: parks, hooks: rules,
 	})
 	if err != nil {
 		return nil, nil, err

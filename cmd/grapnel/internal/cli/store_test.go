@@ -20,6 +20,7 @@ var storeCommands = map[string][]string{
 	"grapnel run":                 {"hello"},
 	"grapnel runs approve":        {"run_1"},
 	"grapnel runs cancel":         {"run_1"},
+	"grapnel runs check":          {},
 	"grapnel runs delete":         {"run_1"},
 	"grapnel runs deny-tools":     {"show"},
 	"grapnel runs export":         {"run_1"},

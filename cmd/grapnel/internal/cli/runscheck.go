@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/history"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/client"
+)
+
+// checkFlags are the flags of "grapnel runs check".
+type checkFlags struct {
+	server, since string
+	ended, asJSON bool
+}
+
+func (r *runs) newCheck() *cobra.Command {
+	var o checkFlags
+	c := &cobra.Command{
+		Use:   "check [RUN...]",
+		Short: "Check the histories of runs of a coordinator",
+		Long: `Read the runs of a coordinator with their events, and check that no event is missing or there twice, that
+each decision of a hook was recorded once, that a run has the parameters that its hooks have returned,
+and that it has ended once, as its events say. Without RUN, all runs are checked.
+
+The runs are those of the service at --server, for which the variable ` + tokenVariable + ` has a token with the role
+viewer, or those of a store: of a backup, for example.
+
+It exits with 1 if something is wrong, and writes a line for each problem.`,
+		Example: `  GRAPNEL_TOKEN=grp_… grapnel runs check --server http://127.0.0.1:8420
+  grapnel runs check --store backup.db --ended`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.server == "" || c.Flag("store").Changed && !c.Flag("server").Changed {
+				return r.with(c.Context(), false, func(k *kept) error {
+					cl, err := localClient(k)
+					if err != nil {
+						return err
+					}
+					return r.check(c.Context(), cl, &o, args)
+				})
+			}
+			cl, err := client.New(client.Options{URL: o.server, Token: os.Getenv(tokenVariable)})
+			if err != nil {
+				return &usageError{fmt.Errorf("--server: %w", err)}
+			}
+			return r.check(c.Context(), cl, &o, args)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.server, "server", os.Getenv(serverVariable), "the `URL` of the coordinator (default: $"+serverVariable+")")
+	f.StringVar(&o.since, "since", "", "only runs created since this `time`: a duration such as 12h or 7d, or an RFC 3339 time")
+	f.BoolVar(&o.ended, "ended", false, "a run that has not ended is a problem, too")
+	f.BoolVar(&o.asJSON, "json", false, "write the problems as a JSON array")
+	return c
+}
+
+// localClient returns a client of a coordinator in this process, on a store.
+func localClient(k *kept) (*client.Client, error) {
+	c, err := coordinator.New(coordinator.Options{Store: k.store})
+	if err != nil {
+		return nil, err
+	}
+	token := rand.Text()
+	return client.New(client.Options{
+		URL: "http://localhost", Token: token,
+		HTTP: &http.Client{Transport: inProcess{c.Handler(coordinator.HandlerOptions{Token: token})}},
+	})
+}
+
+// inProcess sends requests to a handler.
+type inProcess struct{ http.Handler }
+
+// RoundTrip returns the response of the handler when it is complete.
+func (h inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := &recorder{header: http.Header{}, status: http.StatusOK}
+	if r = r.Clone(r.Context()); r.Body == nil {
+		r.Body = http.NoBody
+	}
+	h.ServeHTTP(w, r)
+	return &http.Response{
+		StatusCode: w.status, Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}, nil
+}
+
+// recorder keeps a response.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header returns the header of the response.
+func (w *recorder) Header() http.Header { return w.header }
+
+// WriteHeader sets the status.
+func (w *recorder) WriteHeader(status int) { w.status = status }
+
+// Write adds to the body.
+func (w *recorder) Write(p []byte) (int, error) { return w.body.Write(p) }
+
+// check checks runs, or all of them.
+func (r *runs) check(ctx context.Context, c *client.Client, o *checkFlags, ids []string) error {
+	query := url.Values{"limit": {strconv.Itoa(page)}}
+	if o.since != "" {
+		since, err := instantOf("--since", o.since, time.Now(), -1)
+		if err != nil {
+			return &usageError{err}
+		}
+		query.Set("since", since.UTC().Format(time.RFC3339Nano))
+	}
+	var all history.Checker
+	add := func(id agent.RunID) error {
+		d, events, err := readHistory(ctx, c, id)
+		if err != nil {
+			return err
+		}
+		if all.Add(d, events); o.ended {
+			all.RequireEnds(d.Run)
+		}
+		return nil
+	}
+	for _, id := range ids {
+		if err := add(agent.RunID(id)); err != nil {
+			return explainError(err)
+		}
+	}
+	for len(ids) == 0 {
+		list, err := c.Runs(ctx, query)
+		if err != nil {
+			return explainError(err)
+		}
+		for _, run := range list.Runs {
+			if err := add(run.RunID); err != nil {
+				return explainError(err)
+			}
+		}
+		if list.Next == "" {
+			break
+		}
+		query.Set("before", list.Next)
+	}
+	return r.reportProblems(&all, o)
+}
+
+// readHistory reads a run and all of its events. They are read after the run, so that those of a run that has ended are complete.
+func readHistory(ctx context.Context, c *client.Client, id agent.RunID) (coordinator.RunDetail, []coordinator.EventView, error) {
+	d, err := c.Run(ctx, id)
+	if err != nil {
+		return d, nil, err
+	}
+	var events []coordinator.EventView
+	for {
+		more, err := c.Events(ctx, id, lastSeq(events), page)
+		if err != nil {
+			return d, nil, err
+		}
+		events = append(events, more...)
+		if len(more) < page {
+			break
+		}
+	}
+	if d.Status == coordinator.Completed || d.Status == coordinator.Failed || d.Status == coordinator.Stopped {
+		return d, events, nil
+	}
+	again, err := c.Run(ctx, id) // it may have gone on while the events were read
+	if err == nil && (again.Status != d.Status || len(again.Hooks) != len(d.Hooks) || !again.UpdatedAt.Equal(d.UpdatedAt)) {
+		return readHistory(ctx, c, id)
+	}
+	return again, events, err
+}
+
+func lastSeq(events []coordinator.EventView) int64 {
+	if len(events) == 0 {
+		return 0
+	}
+	return events[len(events)-1].Seq
+}
+
+// reportProblems writes what is wrong, and returns an error if something is.
+func (r *runs) reportProblems(all *history.Checker, o *checkFlags) error {
+	problems := all.Problems()
+	if o.asJSON {
+		if err := writeJSON(r.std.out, append([]history.Problem{}, problems...)); err != nil {
+			return err
+		}
+	} else {
+		for _, p := range problems {
+			fmt.Fprintf(r.std.out, "%s %s: %s\n", timeline.Clean(string(p.Run)), timeline.Clean(p.Agent), timeline.Clean(p.Text))
+		}
+	}
+	fmt.Fprintf(r.std.err, "Checked %d runs (%d have not ended) with %d events and %d events of hooks: %s.\n",
+		all.Runs, all.Open, all.Events, all.Hooks, lo.Ternary(len(problems) == 0, "no problem", fmt.Sprintf("%d problems", len(problems))))
+	if len(problems) > 0 {
+		return &exitError{exitFailed}
+	}
+	return nil
+}

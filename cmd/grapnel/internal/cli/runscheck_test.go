@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"database/sql"
+	"encoding/json"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+)
+
+// The command reads a store or asks a service, and reports a history that is not whole.
+func TestRunsCheck(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runs.db")
+	store, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	c, err := coordinator.New(coordinator.Options{Store: store})
+	require.NoError(t, err)
+	b, err := coordinator.ParseBlueprint([]byte(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`))
+	require.NoError(t, err)
+	_, err = c.CreateBlueprint(t.Context(), b, "ann")
+	require.NoError(t, err)
+	run, err := c.Submit(t.Context(), coordinator.RunRequest{AgentName: "job"}, "ann")
+	require.NoError(t, err)
+	server := httptest.NewServer(c.Handler(coordinator.HandlerOptions{Token: "secret"}))
+	defer server.Close()
+	t.Setenv(tokenVariable, "secret")
+	t.Setenv(keyVariable, "")
+	forms := map[string][]string{"service": {"--server", server.URL}, "store": {"--store", path}}
+	check := func(want int, text string, args ...string) {
+		t.Helper()
+		for name, form := range forms {
+			code, written := execute(t, append(append([]string{"runs", "check"}, form...), args...))
+			assert.Equal(t, want, code, "%s: %s", name, written)
+			assert.Contains(t, written, text, name)
+		}
+	}
+	check(exitDone, "Checked 1 runs (1 have not ended) with 0 events")
+	check(exitFailed, "the run has not ended: it is pending", "--ended")
+
+	l, err := store.Acquire(t.Context(), run.ID, "r1", time.Hour, durable.TakeFree)
+	require.NoError(t, err)
+	now := time.Now()
+	require.NoError(t, store.Commit(t.Context(), l, durable.Commit{
+		Events: []durable.Event{{At: now, Name: "one"}, {At: now, Name: "two"}, {At: now, Name: "three"}},
+		Update: durable.Update{Status: durable.StatusCompleted, Result: json.RawMessage(`{"text": "done"}`)},
+	}))
+	check(exitDone, "with 3 events and 0 events of hooks: no problem", "--ended", "--since", "1h", string(run.ID))
+
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.ExecContext(t.Context(), `DELETE FROM events WHERE name = 'two'`)
+	require.NoError(t, err)
+	check(exitFailed, "event 3 (three) follows event 1: events are missing")
+	check(exitFailed, `"problem": "event 3 (three) follows event 1: events are missing"`, "--json")
+
+	code, written := execute(t, []string{"runs", "check", "--server", "ftp://x"})
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, written, "--server: ")
+	code, written = execute(t, []string{"runs", "check", "--server", server.URL, "run_unknown"})
+	assert.Equal(t, exitFailed, code, written)
+	assert.Contains(t, written, "no such run")
+}
