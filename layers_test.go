@@ -212,9 +212,9 @@ var layers = map[string]layer{
 	}, Modules: values},
 	"coordinator": {Ours: []string{
 		"action", "agent", "durable", "durable/command", "hooks", "policy", "registry", "toolexec",
-		"internal/firing", "internal/parking", "internal/strictjson", "internal/yamlfile",
-	}, Modules: append(values, "github.com/danielgtaylor/huma/v2")},
-	"coordinator/client": {Ours: []string{"agent", "coordinator", "durable"}},
+		"durable/approval", "internal/firing", "internal/parking", "internal/semconv", "internal/strictjson", "internal/version", "internal/yamlfile",
+	}, Modules: append(core, "github.com/danielgtaylor/huma/v2", "golang.org/x/time")},
+	"coordinator/client": {Ours: []string{"agent", "coordinator", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
 		Ours: []string{
 			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance",
@@ -253,6 +253,7 @@ var layers = map[string]layer{
 	"cmd/grapnel/internal/cli": {Ours: []string{"..."}, Modules: slices.Concat(values, []string{
 		"github.com/spf13/cobra", "golang.org/x/sys", "golang.org/x/term",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
+		"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
 	})},
 
 	// Resources that tests need from the machine.

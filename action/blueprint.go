@@ -15,12 +15,12 @@ import (
 // BlueprintRun holds additional facts at the points of a coordinator's run. Its members are at the top level of the
 // request, under the names that agents and services built for such hooks expect.
 type BlueprintRun struct {
-	Parameters json.RawMessage `json:"parameters,omitempty"`
+	Parameters json.RawMessage `json:"parameters,omitzero"`
 	AgentName  string          `json:"agent_name,omitempty"`
 	SessionID  string          `json:"session_id,omitempty"`
 	RunID      string          `json:"run_id,omitempty"`
 	ResultText string          `json:"result_text,omitempty"`
-	ResultData json.RawMessage `json:"result_data,omitempty"`
+	ResultData json.RawMessage `json:"result_data,omitzero"`
 }
 
 // encodeForAction returns what an action receives: the JSON form of the request, or what is about the run.

@@ -22,7 +22,7 @@ type Decision struct {
 	// Reason says why, for people and models.
 	Reason string `json:"reason,omitempty"`
 	// Arguments, with rewrite at the points of a tool call, is the JSON object that replaces all arguments.
-	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitzero"`
 	// Input, with rewrite at the other points, is the text that replaces the input or the instruction.
 	Input *string `json:"input,omitempty"`
 	// Result, with mock and replace, is the text that replaces the result of the tool. IsError, with mock, marks it as the
@@ -31,7 +31,7 @@ type Decision struct {
 	IsError bool    `json:"is_error,omitempty"`
 	// Context is added for the model, Metadata is set in the state for the session.
 	Context  string                     `json:"context,omitempty"`
-	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+	Metadata map[string]json.RawMessage `json:"metadata,omitzero"`
 	// Within and OnTimeout, with ask, are the seconds that a person has to answer, and the verdict after that time:
 	// reject, reject_and_continue or approve.
 	Within    float64 `json:"within,omitempty"`

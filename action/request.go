@@ -41,8 +41,8 @@ type Request struct {
 	// they differ. Invalid is the schema error of the arguments.
 	Tool      string          `json:"tool,omitempty"`
 	CallID    string          `json:"call_id,omitempty"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Original  json.RawMessage `json:"original_arguments,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitzero"`
+	Original  json.RawMessage `json:"original_arguments,omitzero"`
 	Invalid   string          `json:"invalid,omitempty"`
 	Result    *ToolResult     `json:"result,omitempty"`
 

@@ -19,6 +19,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
 // HandlerOptions configures the API.
@@ -33,6 +34,12 @@ type HandlerOptions struct {
 	Origins []string
 	// Log receives failures of the store, but never tokens. Nil disables logging.
 	Log *slog.Logger
+	// Rate, unless zero, is the highest number of requests a second that each token may send, with twice as many at once. It does
+	// not apply to runners.
+	Rate float64
+	// People may sign in to the pages at /approvals/ with tokens of their own. Nil means none: then only programs with the token of an
+	// operator or admin answer what runs wait for.
+	People *approval.People
 }
 
 // maxBody is the maximum size of the body of a request, and maxJournal that of a commit of a runner.
@@ -55,13 +62,17 @@ func (c *Coordinator) Handler(o HandlerOptions) http.Handler {
 	config.CreateHooks = nil // no links to schemas in responses
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
-	a := &api{c: c, log: o.Log, token: o.Token, huma: humago.New(mux, config)}
+	a := &api{c: c, log: o.Log, token: o.Token, rates: newRates(o.Rate), huma: humago.New(mux, config)}
 	a.huma.UseMiddleware(a.authorize)
 	a.addBlueprints()
 	a.addRuns()
 	a.addStream()
 	a.addRunner()
 	a.addTokens()
+	a.addAudit()
+	mux.Handle("/approvals/", approval.Handler(c.store, approval.Options{
+		Log: o.Log, Origins: o.Origins, People: o.People, Waivers: true, Identify: a.identifyApprover,
+	}))
 	mux.HandleFunc("GET /healthz", a.health)
 	return guard(mux, o.Origins)
 }
@@ -149,6 +160,7 @@ type api struct {
 	huma huma.API
 	// token is HandlerOptions.Token.
 	token string
+	rates rates
 }
 
 // health reports whether the store answers.
@@ -191,9 +203,33 @@ func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
 		a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer: try again")
 	case needed == "" || !about.Role.allows(needed):
 		a.refuse(ctx, http.StatusForbidden, "the token of "+about.Name+" has the role "+string(about.Role)+", and this needs the role "+string(needed))
+	case about.Role != RunnerRole && !a.rates.allow(about.ID):
+		ctx.SetHeader("Retry-After", "1")
+		a.refuse(ctx, http.StatusTooManyRequests, "the token of "+about.Name+" has sent too many requests: wait a second")
 	default:
+		if err := a.audit(ctx, about); err != nil {
+			a.log.Error("writing to the audit log", "error", err)
+			a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer, and changes must be recorded: try again")
+			return
+		}
 		next(huma.WithValue(ctx, identityKey{}, about))
 	}
+}
+
+// identifyApprover returns who answers what a run waits for: the name of a token of an operator or admin.
+func (a *api) identifyApprover(r *http.Request) (approval.Principal, error) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return approval.Principal{}, approval.ErrUnidentified
+	}
+	about, err := a.identify(r.Context(), strings.TrimSpace(token))
+	switch {
+	case errors.Is(err, errToken), err == nil && !about.Role.allows(Operator):
+		return approval.Principal{}, approval.ErrUnidentified
+	case err != nil:
+		return approval.Principal{}, err
+	}
+	return approval.Principal{Name: about.Name, Roles: []string{string(about.Role)}}, nil
 }
 
 // identify returns what is known about a token.

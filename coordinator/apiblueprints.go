@@ -15,7 +15,7 @@ func (a *api) addBlueprints() {
 		Body    Blueprint
 		RawBody []byte
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/blueprints", "create-blueprint", "Create a blueprint", Admin, withStatusCreated),
+	huma.Register(a.huma, route(http.MethodPost, "/blueprints", "create-blueprint", "Create a blueprint", Admin, withStatusCreated, withAudit),
 		func(ctx context.Context, in *createInput) (*blueprintOutput, error) {
 			b, err := ParseBlueprint(in.RawBody)
 			if err != nil {
@@ -61,13 +61,13 @@ func (a *api) addBlueprints() {
 		RawBody []byte
 	}
 	huma.Register(a.huma, route(http.MethodPatch, "/blueprints/{name}", "update-blueprint",
-		"Change members of a blueprint: absent ones stay, null and {} clear", Admin),
+		"Change members of a blueprint: absent ones stay, null and {} clear", Admin, withAudit),
 		func(ctx context.Context, in *updateInput) (*blueprintOutput, error) {
 			s, err := a.c.UpdateBlueprint(ctx, in.Name, in.RawBody, identityOf(ctx).Name)
 			return &blueprintOutput{s}, a.problem("updating a blueprint", err)
 		})
 
-	huma.Register(a.huma, route(http.MethodDelete, "/blueprints/{name}", "delete-blueprint", "Delete a blueprint", Admin),
+	huma.Register(a.huma, route(http.MethodDelete, "/blueprints/{name}", "delete-blueprint", "Delete a blueprint", Admin, withAudit),
 		func(ctx context.Context, in *struct {
 			Name string `path:"name"`
 		},
@@ -91,7 +91,7 @@ func (a *api) addTokens() {
 			Text string `json:"token" doc:"The token. It is not stored and cannot be read again."`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/tokens", "create-token", "Create a token", Admin, withStatusCreated),
+	huma.Register(a.huma, route(http.MethodPost, "/tokens", "create-token", "Create a token", Admin, withStatusCreated, withAudit),
 		func(ctx context.Context, in *newTokenInput) (*newTokenOutput, error) {
 			out := &newTokenOutput{}
 			var err error
@@ -112,7 +112,7 @@ func (a *api) addTokens() {
 			return out, a.problem("listing tokens", err)
 		})
 
-	huma.Register(a.huma, route(http.MethodDelete, "/tokens/{id}", "revoke-token", "Revoke a token", Admin),
+	huma.Register(a.huma, route(http.MethodDelete, "/tokens/{id}", "revoke-token", "Revoke a token", Admin, withAudit),
 		func(ctx context.Context, in *struct {
 			ID string `path:"id"`
 		},

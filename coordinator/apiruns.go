@@ -122,7 +122,7 @@ func (a *api) addRuns() {
 	}
 	huma.Register(a.huma, route(http.MethodPost, "/runs/{id}/stop", "stop-run", "Stop a run", Operator, func(o *huma.Operation) {
 		o.DefaultStatus = http.StatusAccepted
-	}), func(ctx context.Context, in *stopInput) (*struct{}, error) {
+	}, withAudit), func(ctx context.Context, in *stopInput) (*struct{}, error) {
 		return nil, a.problem("stopping a run", a.c.Stop(ctx, agent.RunID(in.ID), in.Body.Reason, identityOf(ctx).Name))
 	})
 

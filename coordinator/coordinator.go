@@ -279,7 +279,7 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 	if err := m.err(); err != nil {
 		return durable.Run{}, err
 	}
-	jobs, err := c.jobsOf(&b, r.Parameters, durable.Job{
+	jobs, err := c.jobsOf(ctx, &b, r.Parameters, durable.Job{
 		Session: newSessionID(sessionPrefix), Labels: r.sessionLabels(), Priority: r.Priority, By: by, Demands: r.Demands,
 		IdempotencyKey: r.IdempotencyKey, Deadline: deadlineIn(r.TimeoutSeconds),
 	}, true)
@@ -362,7 +362,7 @@ func (c *Coordinator) checkSame(ctx context.Context, first durable.Run, r RunReq
 // jobsOf returns the jobs for a run of a blueprint: the run, if hooks are called when it has ended, the run that calls
 // them, and if its parent session is told how it has ended, the run that does so. The given job has what does not depend on
 // the blueprint. Without start, no on_run_start hook is called.
-func (c *Coordinator) jobsOf(b *Stored, params json.RawMessage, j durable.Job, start bool) ([]durable.Job, error) {
+func (c *Coordinator) jobsOf(ctx context.Context, b *Stored, params json.RawMessage, j durable.Job, start bool) ([]durable.Job, error) {
 	points, err := c.points(&b.Blueprint)
 	if err != nil {
 		return nil, err
@@ -378,6 +378,11 @@ func (c *Coordinator) jobsOf(b *Stored, params json.RawMessage, j durable.Job, s
 	if len(points) > 0 {
 		labels[LabelHooks] = "yes"
 	}
+	addTrace(ctx, labels)
+	var traced map[string]string
+	if parent := labels[labelTrace]; parent != "" {
+		traced = map[string]string{labelTrace: parent}
+	}
 	if points.result() {
 		labels[labelResult] = runnerLabel
 	}
@@ -390,7 +395,7 @@ func (c *Coordinator) jobsOf(b *Stored, params json.RawMessage, j durable.Job, s
 	if points.after() {
 		finish := durable.Job{
 			ID: agent.NewRunID(), Kind: KindHooks, Name: b.Name, Version: j.Version, Session: j.Session, Parent: j.ID, Root: cmp.Or(j.Root, j.ID),
-			Priority: j.Priority, By: j.By, After: j.ID,
+			Priority: j.Priority, By: j.By, After: j.ID, Labels: traced,
 		}
 		if j.IdempotencyKey != "" {
 			finish.IdempotencyKey = hashKey("finish", j.IdempotencyKey)
@@ -398,7 +403,9 @@ func (c *Coordinator) jobsOf(b *Stored, params json.RawMessage, j durable.Job, s
 		jobs = append(jobs, finish)
 	}
 	if labels[labelMode] == string(AsyncCallback) {
-		jobs = append(jobs, callbackJob(j))
+		back := callbackJob(j)
+		back.Labels = traced
+		jobs = append(jobs, back)
 	}
 	return jobs, nil
 }

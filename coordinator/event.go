@@ -43,8 +43,8 @@ type HookEvent struct {
 	// Before and After are the parameters then.
 	Action                string          `json:"action,omitempty"`
 	ParametersTransformed bool            `json:"parameters_transformed,omitempty"`
-	Before                json.RawMessage `json:"before,omitempty"`
-	After                 json.RawMessage `json:"after,omitempty"`
+	Before                json.RawMessage `json:"before,omitzero"`
+	After                 json.RawMessage `json:"after,omitzero"`
 	BlockReason           string          `json:"block_reason,omitempty"`
 	// Error is why the hook has failed, OnErrorBehavior what followed: block, continue or retry.
 	Error           string `json:"error,omitempty"`

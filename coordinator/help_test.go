@@ -81,7 +81,11 @@ func (b *bench) worker() *durable.Worker {
 	o := b.runnerOptions(k)
 	runners := b.c.Runners(k, o)
 	maps.Copy(runners, b.c.HookRunners(k))
-	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: o.Labels(nil), Poll: 20 * time.Millisecond})
+	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: o.Labels(nil), Poll: 20 * time.Millisecond, Observe: func(e durable.WorkerEvent) {
+		if e.Err != nil {
+			b.t.Log(e.Err)
+		}
+	}})
 	require.NoError(b.t, err)
 	return w
 }
@@ -147,6 +151,17 @@ func (b *bench) plain(s *httptest.Server, role coordinator.Role) plain {
 // send sends a request as a runner and returns the status and the body of the response.
 func (p plain) send(method, path, runner string, body any) (status int, text []byte) {
 	p.t.Helper()
+	return p.sendWith(map[string]string{"Grapnel-Runner": runner}, method, path, body)
+}
+
+// sendFor sends a request for a media type.
+func (p plain) sendFor(media, method, path string, body any) (status int, text []byte) {
+	p.t.Helper()
+	return p.sendWith(map[string]string{"Accept": media}, method, path, body)
+}
+
+func (p plain) sendWith(headers map[string]string, method, path string, body any) (status int, text []byte) {
+	p.t.Helper()
 	var in io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -157,7 +172,9 @@ func (p plain) send(method, path, runner string, body any) (status int, text []b
 	require.NoError(p.t, err)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+p.token)
-	r.Header.Set("Grapnel-Runner", runner)
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
 	response, err := http.DefaultClient.Do(r)
 	require.NoError(p.t, err)
 	defer response.Body.Close()

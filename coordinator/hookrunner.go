@@ -42,6 +42,8 @@ func (*hookRunner) Suspend() {}
 
 // Execute calls the hooks of a run that has not begun, or those of one that has ended.
 func (r *hookRunner) Execute(ctx context.Context, about durable.Run) error {
+	ctx, span := startSpan(ctx, about)
+	defer span.End()
 	ctx, x := r.keeper.Open(ctx, about)
 	defer x.Close()
 	anyway := context.WithoutCancel(ctx)
@@ -400,7 +402,7 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 	if !awaited { // the commit may be repeated by another process
 		once = hashKey("hook", key)
 	}
-	jobs, err := o.c.jobsOf(&b, start.Input, durable.Job{
+	jobs, err := o.c.jobsOf(ctx, &b, start.Input, durable.Job{
 		IdempotencyKey: once, Session: newSessionID(hookSessionPrefix), Parent: o.about.ID, Root: cmp.Or(o.about.Root, o.about.ID), By: o.about.By,
 		Priority: o.about.Priority, Labels: map[string]string{
 			LabelHook: hookTypes[start.Request.Point], labelSession: sessionBegin, labelParentSession: string(o.about.Session),

@@ -79,8 +79,9 @@ type agentRunner struct{ runnerBase }
 // Suspend suspends the keeper.
 func (r *agentRunner) Suspend() { r.keeper.Suspend() }
 
-// Execute runs the agent of a blueprint.
+// Execute runs the agent of a blueprint. Its spans are in the trace of the request for the run.
 func (r *agentRunner) Execute(ctx context.Context, about durable.Run) error {
+	ctx = withTrace(ctx, about)
 	b, err := r.blueprintOf(ctx, about)
 	if err != nil {
 		return err
@@ -131,6 +132,8 @@ func (*commandRunner) Suspend() {}
 
 // Execute runs the command of a blueprint.
 func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
+	ctx, span := startSpan(ctx, about)
+	defer span.End()
 	b, err := r.blueprintOf(ctx, about)
 	if err != nil {
 		return err

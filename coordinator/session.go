@@ -183,7 +183,7 @@ type Callback struct {
 	Status     Status          `json:"status"`
 	Blocked    bool            `json:"blocked,omitempty"`
 	ResultText *string         `json:"result_text,omitempty"`
-	ResultData json.RawMessage `json:"result_data,omitempty"`
+	ResultData json.RawMessage `json:"result_data,omitzero"`
 	Error      *string         `json:"error,omitempty"`
 }
 
@@ -229,7 +229,7 @@ func (c *Coordinator) submitAfter(ctx context.Context, last durable.Run, params 
 	maps.Copy(labels, j.Labels)
 	j.Session, j.After, j.Priority, j.Labels = last.Session, last.ID, last.Priority, labels
 	j.IdempotencyKey = hashKey("session", string(last.ID))
-	jobs, err := c.jobsOf(&b, params, j, true)
+	jobs, err := c.jobsOf(ctx, &b, params, j, true)
 	if err != nil {
 		return r, false, err
 	}
@@ -289,6 +289,8 @@ type callbackRunner struct {
 
 // Execute adds the run that has ended to the queue of the parent session, and makes sure that a run of that session follows.
 func (r *callbackRunner) Execute(ctx context.Context, about durable.Run) error {
+	ctx, span := startSpan(ctx, about)
+	defer span.End()
 	ctx, x := r.keeper.Open(ctx, about)
 	defer x.Close()
 	anyway := context.WithoutCancel(ctx)

@@ -12,11 +12,11 @@ import (
 // BlueprintRun describes a run that a coordinator gives to a runner.
 type BlueprintRun struct {
 	// Parameters are the parameters of the run: a JSON object.
-	Parameters json.RawMessage `json:"parameters,omitempty"`
+	Parameters json.RawMessage `json:"parameters,omitzero"`
 	// ResultText and ResultData are the result, as text or as JSON; empty and nil before
 	// the run has ended.
 	ResultText string          `json:"result_text,omitempty"`
-	ResultData json.RawMessage `json:"result_data,omitempty"`
+	ResultData json.RawMessage `json:"result_data,omitzero"`
 	// Status is the final status of the run; empty while it runs.
 	Status agent.Status `json:"status,omitempty"`
 	// Err is the error of a failed run, otherwise nil.

@@ -114,7 +114,7 @@ type iterationContext struct {
 	Stages  map[string]string `json:"stages"`
 	// Context are texts of hooks for this iteration, Inputs the inputs of the session.
 	Context []string        `json:"context,omitempty"`
-	Inputs  json.RawMessage `json:"inputs,omitempty"`
+	Inputs  json.RawMessage `json:"inputs,omitzero"`
 }
 
 // writeContext writes the context file of the current iteration.
@@ -329,7 +329,7 @@ type eventLine struct {
 	Seq  int64           `json:"seq"`
 	At   time.Time       `json:"at"`
 	Name string          `json:"name"`
-	Data json.RawMessage `json:"data,omitempty"`
+	Data json.RawMessage `json:"data,omitzero"`
 }
 
 // lastEvent returns the number of the last event in a file, and cuts off an incomplete last line. It reads the end of the file

@@ -37,7 +37,7 @@ type commandInput struct {
 	Variables map[string]string `json:"variables"`
 	// Context are texts of hooks, Inputs the inputs of the session.
 	Context []string        `json:"context,omitempty"`
-	Inputs  json.RawMessage `json:"inputs,omitempty"`
+	Inputs  json.RawMessage `json:"inputs,omitzero"`
 }
 
 // iterationJob returns the job of the current iteration.

@@ -57,7 +57,7 @@ type sessionInput struct {
 	Session   string          `json:"session"`
 	Dir       string          `json:"dir"`
 	Workspace string          `json:"workspace"`
-	Inputs    json.RawMessage `json:"inputs,omitempty"`
+	Inputs    json.RawMessage `json:"inputs,omitzero"`
 	Depth     int             `json:"depth,omitempty"`
 	Only      string          `json:"only,omitempty"`
 	Next      string          `json:"next,omitempty"`

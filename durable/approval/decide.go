@@ -37,9 +37,9 @@ type said struct {
 	By      string `json:"by,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	// Arguments replace the arguments that were shown.
-	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitzero"`
 	// Input is the answer to a tool that asks for input.
-	Input json.RawMessage `json:"input,omitempty"`
+	Input json.RawMessage `json:"input,omitzero"`
 	Hash  string          `json:"hash"`
 
 	fields map[string][]string // the input from a form

@@ -32,9 +32,9 @@ type Report struct {
 
 	Tool      string          `json:"tool,omitempty"`
 	CallID    string          `json:"call_id,omitempty"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitzero"`
 	// Original are the arguments before a rule rewrote them.
-	Original json.RawMessage `json:"original_arguments,omitempty"`
+	Original json.RawMessage `json:"original_arguments,omitzero"`
 	// Ran reports whether the tool would run. Told is the answer that the model receives for the call. Both are set
 	// only at the points of a tool call.
 	Ran  *bool  `json:"ran,omitempty"`
@@ -92,8 +92,8 @@ type Said struct {
 	// Attempts is how often the rule was asked, if more than once.
 	Attempts int `json:"attempts,omitempty"`
 	// Before and After are the arguments around a rewrite.
-	Before json.RawMessage `json:"before,omitempty"`
-	After  json.RawMessage `json:"after,omitempty"`
+	Before json.RawMessage `json:"before,omitzero"`
+	After  json.RawMessage `json:"after,omitzero"`
 	// Action describes the rule's action, if it has one.
 	Action string `json:"action,omitempty"`
 	// Needs says who must answer the rule's question, if not anyone may.

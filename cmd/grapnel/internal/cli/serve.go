@@ -3,11 +3,14 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -15,12 +18,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
 	"github.com/grapnel-go/grapnel/durable/command"
 	"github.com/grapnel-go/grapnel/durable/gate"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -32,6 +37,11 @@ import (
 type coordinating struct {
 	listen   string
 	noRunner bool
+	tlsCert  string
+	tlsKey   string
+	origins  []string
+	rate     float64
+	people   string
 	model    string
 	capacity int
 	asJSON   bool
@@ -50,11 +60,12 @@ func newServe(std streams) *cobra.Command {
 		Long: `Serve the API of a coordinator on this machine until interrupted (docs/coordinator.md): it stores
 blueprints, accepts runs of them, calls their hooks, and gives the runs to runners. Unless --no-runner is
 given, this process executes runs, too: those whose demands need no further labels. The API is described
-at /openapi.json.
+at /openapi.json. What runs wait for is answered at /approvals/, with the token of an operator or of the
+people of --people.
 
 It prints one token with the role admin, which is only in memory and ends with this process; the variable ` + tokenVariable + `
-gives it another one. Make tokens for others with POST /tokens. For other machines, put a proxy with HTTPS
-in front of it.
+gives it another one. Make tokens for others with POST /tokens. For other machines, give it a certificate
+and its --origin, or put a proxy with HTTPS in front of it.
 
 The first SIGINT or SIGTERM suspends the runs of this process, the second cuts them off.`,
 		Example: `  grapnel serve
@@ -66,7 +77,12 @@ The first SIGINT or SIGTERM suspends the runs of this process, the second cuts t
 	}
 	registerStore(c, &r.at)
 	f := c.Flags()
-	f.StringVar(&o.listen, "listen", "127.0.0.1:8420", "the loopback `address` to listen on")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8420", "the `address` to listen on; one that is no loopback needs --tls-cert")
+	f.StringVar(&o.tlsCert, "tls-cert", "", "serve HTTPS with the certificate in this `file`; renewed files are read again")
+	f.StringVar(&o.tlsKey, "tls-key", "", "the `file` with the private key of --tls-cert")
+	f.StringArrayVar(&o.origins, "origin", nil, "a `URL` under which the service is reached, such as https://grapnel.example.com (may be repeated)")
+	f.Float64Var(&o.rate, "rate", 100, "the maximum number of requests a second of each token but those of runners; 0 for no limit")
+	registerPeople(c, &o.people)
 	f.BoolVar(&o.noRunner, "no-runner", false, "call hooks only: other processes execute the runs (grapnel runner)")
 	registerRunner(c, o)
 	return c
@@ -90,10 +106,78 @@ func (o *coordinating) check() error {
 	switch {
 	case o.capacity <= 0 || o.grace <= 0:
 		return errors.New("--capacity and --grace must be above zero")
+	case (o.tlsCert == "") != (o.tlsKey == ""):
+		return errors.New("--tls-cert and --tls-key belong together: give both or neither")
+	case o.rate < 0:
+		return fmt.Errorf("--rate is %v: it must be above zero, or zero for no limit", o.rate)
 	case o.lease < minLease || o.lease > 10*time.Minute:
 		return fmt.Errorf("--lease is %s: it must be between %s and 10m", o.lease, minLease)
 	}
 	return nil
+}
+
+// scheme returns the scheme of the address.
+func (o *coordinating) scheme() string {
+	if o.tlsCert != "" {
+		return "https"
+	}
+	return "http"
+}
+
+// open listens on the address: with a certificate, on any.
+func (o *coordinating) open(ctx context.Context) (net.Listener, error) {
+	for _, origin := range o.origins {
+		if at, err := url.Parse(origin); err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" || at.Path != "" {
+			return nil, fmt.Errorf("--origin is %q: expected a URL without a path, such as https://grapnel.example.com", origin)
+		}
+	}
+	if o.tlsCert == "" {
+		listener, err := listenLocally(ctx, "--listen", o.listen)
+		if err != nil {
+			return nil, fmt.Errorf("%w; other addresses need --tls-cert and --tls-key", err)
+		}
+		return listener, nil
+	}
+	files := &certificate{cert: o.tlsCert, key: o.tlsKey}
+	if _, err := files.get(nil); err != nil {
+		return nil, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen %s: %w", o.listen, err)
+	}
+	return tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: files.get}), nil
+}
+
+// certificate is a certificate in files. It is safe for concurrent use.
+type certificate struct {
+	cert, key string
+
+	mu      sync.Mutex
+	loaded  *tls.Certificate
+	changed time.Time // when the file was changed that was loaded
+}
+
+// get returns the certificate, which it reads again when the file has changed. While the new one cannot be read, it returns the old one.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	about, err := os.Stat(c.cert)
+	if err == nil && c.loaded != nil && about.ModTime().Equal(c.changed) {
+		return c.loaded, nil
+	}
+	var read tls.Certificate
+	if err == nil {
+		read, err = tls.LoadX509KeyPair(c.cert, c.key)
+	}
+	if err != nil {
+		if c.loaded != nil {
+			return c.loaded, nil
+		}
+		return nil, fmt.Errorf("--tls-cert %s: %w", c.cert, err)
+	}
+	c.loaded, c.changed = &read, about.ModTime()
+	return c.loaded, nil
 }
 
 // tokenVariable is the environment variable with the token of a coordinator.
@@ -110,9 +194,16 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		if err != nil {
 			return err
 		}
-		listener, err := listenLocally(ctx, "--listen", o.listen)
+		listener, err := o.open(ctx)
 		if err != nil {
 			return &usageError{err}
+		}
+		logger := slog.New(slog.NewTextHandler(r.std.err, nil))
+		var people *approval.People
+		if o.people != "" {
+			if people, err = approval.OpenPeople(o.people, approval.PeopleOptions{Log: logger}); err != nil {
+				return errors.Join(&usageError{err}, listener.Close())
+			}
 		}
 		token := os.Getenv(tokenVariable)
 		if token == "" {
@@ -120,16 +211,16 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		}
 		log := &workLog{std: r.std, asJSON: o.asJSON}
 		server := &http.Server{
-			Handler: c.Handler(coordinator.HandlerOptions{
-				Version: version.Read(), Token: token, Log: slog.New(slog.NewTextHandler(r.std.err, nil)),
-			}),
+			Handler: otelhttp.NewHandler(c.Handler(coordinator.HandlerOptions{
+				Version: version.Read(), Token: token, Origins: o.origins, Rate: o.rate, People: people, Log: logger,
+			}), "grapnel serve"),
 			ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		}
 		var serving sync.WaitGroup
 		serving.Go(func() { _ = server.Serve(listener) }) // it ends with Close
 		defer serving.Wait()
 		defer server.Close()
-		log.note(fmt.Sprintf("The coordinator listens on http://%s, and its API is described at /openapi.json.", listener.Addr()))
+		log.note(fmt.Sprintf("The coordinator listens on %s://%s, and its API is described at /openapi.json.", o.scheme(), listener.Addr()))
 		if os.Getenv(tokenVariable) == "" {
 			log.note("Its token, until it stops: " + token)
 		}

@@ -1,0 +1,161 @@
+package coordinator_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/builder"
+	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/registry"
+	"github.com/grapnel-go/grapnel/toolexec"
+)
+
+// What a run waits for is answered over the API by an operator, and the answer has the name of the token.
+func TestApprovals(t *testing.T) {
+	b := newBench(t)
+	s := b.serve()
+	b.create(`{"name": "clerk", "type": "autonomous", "hooks": {"on_tool_call": {"id": "ask", "decision": "ask", "reason": "a payment"}}}`)
+	k := durable.Keep(b.c.RunnerStore(), durable.Options{})
+	paid := 0
+	pay := toolexec.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) {
+		paid++
+		return "paid", nil
+	})
+	o := coordinator.RunnerOptions{Agents: func(_ context.Context, d registry.Definition, rules []hooks.Hook) (*agent.Agent, func() error, error) {
+		driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+			if s.LastMessage().OrEmpty().Role() == agent.RoleTool {
+				return agent.Step{Message: agent.Assistant("done"), FinishReason: agent.FinishStop}, nil
+			}
+			return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: "c1", Name: "pay", Arguments: "{}"}), FinishReason: agent.FinishToolCalls}, nil
+		})
+		a, err := builder.New().WithName(d.Name).WithDriver(driver).With(
+			capability.UseTools(pay), capability.UseHooks(rules...), capability.UseApproval(agent.ParkApprover), capability.UseDurability{Keeper: k},
+		).Build().Get()
+		return a, nil, err
+	}}
+	runners := b.c.Runners(k, o)
+	maps.Copy(runners, b.c.HookRunners(k))
+	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: o.Labels(nil)})
+	require.NoError(t, err)
+	id := b.submit("clerk", `{"prompt": "pay"}`)
+	require.NoError(t, w.ExecuteReady(t.Context()))
+	d, err := b.c.Run(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, coordinator.Waiting, d.Status)
+	require.Len(t, d.WaitsFor, 1)
+
+	at := "/approvals/wait?" + url.Values{"run": {string(id)}, "wait": {d.WaitsFor[0].Wait}}.Encode()
+	for _, role := range []coordinator.Role{coordinator.Viewer, coordinator.RunnerRole} {
+		status, _ := b.plain(s, role).sendFor("application/json", http.MethodGet, at, nil)
+		assert.Equal(t, http.StatusUnauthorized, status, role)
+	}
+	operator := b.plain(s, coordinator.Operator)
+	status, text := operator.sendFor("application/json", http.MethodGet, "/approvals/", nil)
+	require.Equal(t, http.StatusOK, status, string(text))
+	assert.Contains(t, string(text), `"a payment"`)
+	status, text = operator.sendFor("application/json", http.MethodGet, at, nil)
+	require.Equal(t, http.StatusOK, status, string(text))
+	var shown struct{ Question struct{ Hash string } }
+	require.NoError(t, json.Unmarshal(text, &shown))
+	status, text = operator.sendFor("application/json", http.MethodPost, at, map[string]string{"verdict": "approve", "hash": shown.Question.Hash})
+	require.Equal(t, http.StatusOK, status, string(text))
+	require.NoError(t, w.ExecuteReady(t.Context()))
+	d, err = b.c.Run(t.Context(), id)
+	require.NoError(t, err)
+	assert.Equal(t, []any{coordinator.Completed, "done", 1}, []any{d.Status, lo.FromPtr(d.ResultText), paid})
+	records, err := b.store.AuditRecords(t.Context(), durable.AuditFilter{Run: id})
+	require.NoError(t, err)
+	require.Len(t, records, 1)
+	assert.Equal(t, "operator", records[0].By)
+}
+
+// Changes are in the audit log before they are carried out, also those that fail; a token that sends too many requests has to wait.
+func TestAuditAndRates(t *testing.T) {
+	b := newBench(t)
+	s := httptest.NewServer(b.c.Handler(coordinator.HandlerOptions{Token: "secret", Rate: 2}))
+	t.Cleanup(s.Close)
+	admin := plain{t, s.URL, "secret"}
+	status, _ := admin.send(http.MethodPost, "/blueprints", "x", map[string]any{"name": "a", "type": "procedural", "command": map[string]any{"argv": []string{"true"}}})
+	assert.Equal(t, http.StatusCreated, status)
+	status, _ = admin.send(http.MethodDelete, "/blueprints/unknown", "x", nil)
+	assert.Equal(t, http.StatusNotFound, status)
+	all, err := b.c.AuditLog(t.Context(), "", 10)
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	assert.Equal(t, []string{"local create-blueprint /blueprints", "local delete-blueprint /blueprints/unknown"},
+		lo.Map(all, func(e coordinator.AuditEntry, _ int) string { return e.By + " " + e.Operation + " " + e.Path }))
+	rest, err := b.c.AuditLog(t.Context(), all[0].ID, 10)
+	require.NoError(t, err)
+	assert.Equal(t, all[1:], rest)
+
+	limited := 0
+	for range 1000 {
+		if status, _ := admin.send(http.MethodGet, "/runs", "x", nil); status == http.StatusTooManyRequests {
+			limited++
+			break
+		}
+	}
+	assert.Equal(t, 1, limited)
+	runner := b.plain(s, coordinator.RunnerRole)
+	for range 10 {
+		status, _ := runner.send(http.MethodGet, "/runner/deny-tools", "x", nil)
+		assert.Equal(t, http.StatusOK, status, "runners are not limited")
+	}
+}
+
+// A run without parameters goes through its hooks, also through those that wait for another run.
+func TestEmptyParameters(t *testing.T) {
+	for _, params := range []string{"", "{}"} {
+		b := newBench(t)
+		b.create(`{"name": "check", "type": "procedural", "command": {"argv": ["echo", "{\"action\": \"continue\"}"]}}`,
+			startHook(`{"type": "agent", "agent_name": "check", "on_error": "block"}`))
+		d := b.work(b.submit("job", params))
+		assert.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+		assert.JSONEq(t, "{}", string(d.Parameters))
+	}
+}
+
+// The spans of hooks, of the runs that they start and of the run itself are in the trace of the request for it, in all processes.
+func TestTrace(t *testing.T) {
+	seen := tracetest.NewSpanRecorder()
+	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(seen))
+	otel.SetTracerProvider(provider)
+	t.Cleanup(func() { otel.SetTracerProvider(tracenoop.NewTracerProvider()) })
+	b := newBench(t)
+	b.create(`{"name": "check", "type": "procedural", "command": {"argv": ["echo", "{\"action\": \"continue\"}"]}}`,
+		`{"name": "job", "type": "procedural", "command": {"argv": ["true"]}, "hooks": {
+			"on_run_start": {"type": "agent", "agent_name": "check", "on_error": "block"},
+			"on_run_finish": {"type": "agent", "agent_name": "check", "on_error": "continue"}}}`)
+	ctx, request := provider.Tracer("test").Start(t.Context(), "POST /runs")
+	r, err := b.c.Submit(ctx, coordinator.RunRequest{AgentName: "job"}, "ann")
+	request.End()
+	require.NoError(t, err)
+	d := b.work(r.ID)
+	require.Equal(t, coordinator.Completed, d.Status)
+	counts := map[string]int{}
+	for _, span := range seen.Ended() {
+		if span.SpanContext().TraceID() == request.SpanContext().TraceID() {
+			counts[span.Name()]++
+		}
+	}
+	assert.Positive(t, counts["run_hooks job"])
+	assert.Equal(t, 1, counts["command job"])
+	assert.Equal(t, 2, counts["command check"], "%v", counts)
+}

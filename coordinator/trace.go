@@ -1,0 +1,50 @@
+package coordinator
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/semconv"
+	"github.com/grapnel-go/grapnel/internal/version"
+)
+
+// labelTrace is the span that has submitted a run, as the W3C header traceparent has it. The spans of the run, of the runs that its
+// hooks start, and of the runs that call them are in its trace, in whatever process.
+const labelTrace = reservedPrefix + "traceparent"
+
+const traceHeader = "traceparent"
+
+// addTrace adds the span in ctx to the labels of a run that is submitted, if there is one.
+func addTrace(ctx context.Context, labels map[string]string) {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		return
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	labels[labelTrace] = carrier[traceHeader]
+}
+
+// withTrace returns ctx with the span that has submitted a run.
+func withTrace(ctx context.Context, r durable.Run) context.Context {
+	parent := r.Labels[labelTrace]
+	if parent == "" {
+		return ctx
+	}
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceHeader: parent})
+}
+
+// startSpan starts the span of a run that calls hooks. The caller ends it.
+func startSpan(ctx context.Context, r durable.Run) (context.Context, trace.Span) {
+	kind := r.Kind
+	if r.Phase != "" {
+		kind = r.Phase
+	}
+	tracer := otel.GetTracerProvider().Tracer(semconv.Scope, trace.WithInstrumentationVersion(version.Read()))
+	return tracer.Start(withTrace(ctx, r), string(kind)+" "+r.Name, trace.WithAttributes(
+		semconv.KeyRunKind.String(string(r.Kind)), semconv.KeyRunName.String(r.Name), semconv.KeyRun.String(string(r.ID)),
+	))
+}
