@@ -70,7 +70,7 @@ func (a Agent) Action(h Host) mo.Result[Action] {
 			return nil, &Error{a.Type(), FaultSetup, err}
 		}
 		start := AgentStart{Agent: a.Name, Input: in, Request: r, State: r.state}
-		if r.strict && r.Decides && r.Point != hooks.RunStart { // RunStart accepts another format, see blueprintDecision
+		if r.strict && r.Decides && r.Point != hooks.RunStart && r.Point != hooks.RunResult { // they accept another format, see blueprintDecision
 			start.Output = DecisionSchema(r.Decisions...)
 		}
 		output, err := callWithin(WithinHookRun(ctx), a.Type(), cmp.Or(a.Timeout, defaultAgentTimeout), func(ctx context.Context) (string, error) {

@@ -18,11 +18,7 @@ func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 	if truncated {
 		return nil, newFault(kind, FaultTooMuch, "the output exceeds %d bytes, so it cannot be read as a decision", len(output))
 	}
-	var d *Decision
-	var err error
-	if r.Point == hooks.RunStart {
-		d, err = blueprintDecision(output)
-	}
+	d, err := blueprintDecision(r.Point, output)
 	if d == nil && err == nil {
 		d, err = ParseDecision([]byte(output))
 	}

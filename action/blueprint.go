@@ -3,7 +3,6 @@ package action
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/samber/lo"
@@ -69,10 +68,11 @@ func endOfRun(s agent.Status) string {
 	return "failed"
 }
 
-// blueprintDecision reads a decision at RunStart in the format of hooks made for that point alone: {"action": "continue",
-// "parameters": {…}} or {"action": "block", "block_reason": "…"}. It is nil for a text in another format.
-func blueprintDecision(text string) (*Decision, error) {
-	if strictjson.CheckObject(text) != nil {
+// blueprintDecision reads a decision in the format of hooks made for blueprints alone. At RunStart, it is {"action": "continue",
+// "parameters": {…}} or {"action": "block", "block_reason": "…"}; at RunResult, result_text or result_data are in the place of parameters,
+// and block withholds the result. It is nil for a text in another format, and at other points.
+func blueprintDecision(point hooks.PointName, text string) (*Decision, error) {
+	if point != hooks.RunStart && point != hooks.RunResult || strictjson.CheckObject(text) != nil {
 		return nil, nil //nolint:nilerr // another format is no error: the caller reads it
 	}
 	if _, ok := strictjson.Lookup(text, "/action"); !ok {
@@ -81,25 +81,38 @@ func blueprintDecision(text string) (*Decision, error) {
 	var in struct {
 		Action      string          `json:"action"`
 		Parameters  json.RawMessage `json:"parameters"`
+		ResultText  *string         `json:"result_text"`
+		ResultData  json.RawMessage `json:"result_data"`
 		BlockReason *string         `json:"block_reason"`
 	}
 	if err := strictjson.UnmarshalStrict(text, &in); err != nil {
 		return nil, fmt.Errorf("invalid decision: %w", err)
 	}
+	replaces := in.Parameters != nil || in.ResultText != nil || in.ResultData != nil
 	switch {
-	case in.Action == "block" && in.Parameters == nil:
-		d := &Decision{Decision: hooks.Deny}
-		if in.BlockReason != nil {
-			d.Reason = *in.BlockReason
-		}
-		return d, nil
+	case in.Action == "block" && !replaces && point == hooks.RunStart:
+		return &Decision{Decision: hooks.Deny, Reason: lo.FromPtr(in.BlockReason)}, nil
+	case in.Action == "block" && !replaces:
+		return &Decision{Decision: hooks.Withhold, Reason: lo.FromPtr(in.BlockReason)}, nil
 	case in.Action != "continue" || in.BlockReason != nil:
-		return nil, errors.New("invalid decision: expected action continue (parameters optional) or block (block_reason optional)")
-	case in.Parameters == nil:
+		return nil, fmt.Errorf("invalid decision: expected action continue (%s optional) or block (block_reason optional)",
+			lo.Ternary(point == hooks.RunStart, "parameters", "result_text or result_data"))
+	case !replaces:
 		return &Decision{Decision: hooks.Allow}, nil
+	case point == hooks.RunStart && in.ResultText == nil && in.ResultData == nil:
+		if err := strictjson.CheckObject(string(in.Parameters)); err != nil {
+			return nil, fmt.Errorf("invalid decision: parameters: %w", err)
+		}
+		return &Decision{Decision: hooks.Rewrite, Arguments: in.Parameters}, nil
+	case point == hooks.RunResult && in.Parameters == nil && in.ResultData == nil:
+		return &Decision{Decision: hooks.Replace, Result: in.ResultText}, nil
+	case point == hooks.RunResult && in.Parameters == nil && in.ResultText == nil:
+		if err := strictjson.CheckObject(string(in.ResultData)); err != nil {
+			return nil, fmt.Errorf("invalid decision: result_data: %w", err)
+		}
+		return &Decision{Decision: hooks.Replace, Result: new(string(in.ResultData))}, nil
 	}
-	if err := strictjson.CheckObject(string(in.Parameters)); err != nil {
-		return nil, fmt.Errorf("invalid decision: parameters: %w", err)
-	}
-	return &Decision{Decision: hooks.Rewrite, Arguments: in.Parameters}, nil
+	return nil, fmt.Errorf("invalid decision: %s cannot change %s", point,
+		lo.Ternary(point == hooks.RunStart, "the result: leave out result_text and result_data",
+			"the parameters, and it changes either result_text or result_data"))
 }

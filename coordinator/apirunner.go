@@ -316,7 +316,7 @@ func (a *api) report(ctx context.Context, in runnerPlace, epoch int64, commit fu
 	if !r.Status.Ended() && r.Owner != l.Owner { // the end of a run may be reported again
 		return durable.ErrStale
 	}
-	return a.c.store.Commit(ctx, l, commit(&b.Blueprint))
+	return a.c.RunnerStore().Commit(ctx, l, commit(&b.Blueprint))
 }
 
 // findOwn returns a run that the runner has.
@@ -375,7 +375,7 @@ func (a *api) commit(ctx context.Context, in runnerPlace, j JournalCommit) error
 	if err := checkCommit(r, c); err != nil {
 		return err
 	}
-	err = a.c.store.Commit(ctx, l, c)
+	err = a.c.RunnerStore().Commit(ctx, l, c)
 	if wrong, ok := errors.AsType[*durable.SeqError](err); ok && len(j.Entries) > 0 && wrong.Want > wrong.Got {
 		err = a.c.checkRepeated(ctx, l.Run, j.Entries, wrong)
 	}

@@ -19,17 +19,18 @@ func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
 // runFilter are the parameters of a list of runs.
 type runFilter struct {
-	Status    []string  `query:"status" doc:"Only these statuses." enum:"pending,hooking,running,waiting,completed,failed,stopped"`
-	AgentName string    `query:"agent_name" doc:"Only runs of this blueprint."`
-	SessionID string    `query:"session_id"`
-	Parent    string    `query:"parent_run_id" doc:"Only runs that hooks of this run have started."`
-	Label     string    `query:"label" doc:"Only runs with this label, as NAME=VALUE."`
-	HasHooks  bool      `query:"has_hooks" doc:"Only runs whose blueprint has hooks around them."`
-	Blocked   bool      `query:"blocked" doc:"Only runs that a hook has blocked."`
-	Since     time.Time `query:"since" doc:"Only runs created at or after this time."`
-	Until     time.Time `query:"until" doc:"Only runs created before this time."`
-	Before    string    `query:"before" doc:"Only runs after this one in the order of the list: next of the page before."`
-	Limit     int       `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+	Status        []string  `query:"status" doc:"Only these statuses." enum:"pending,hooking,running,waiting,completed,failed,stopped"`
+	AgentName     string    `query:"agent_name" doc:"Only runs of this blueprint."`
+	SessionID     string    `query:"session_id"`
+	Parent        string    `query:"parent_run_id" doc:"Only runs that hooks of this run have started."`
+	ParentSession string    `query:"parent_session_id" doc:"Only runs that this session has started."`
+	Label         string    `query:"label" doc:"Only runs with this label, as NAME=VALUE."`
+	HasHooks      bool      `query:"has_hooks" doc:"Only runs whose blueprint has hooks around them."`
+	Blocked       bool      `query:"blocked" doc:"Only runs that a hook has blocked."`
+	Since         time.Time `query:"since" doc:"Only runs created at or after this time."`
+	Until         time.Time `query:"until" doc:"Only runs created before this time."`
+	Before        string    `query:"before" doc:"Only runs after this one in the order of the list: next of the page before."`
+	Limit         int       `query:"limit" default:"100" minimum:"1" maximum:"1000"`
 }
 
 // RunList is a page of runs, newest first.
@@ -37,6 +38,24 @@ type RunList struct {
 	Runs []Run `json:"runs"`
 	// Next, unless empty, is the value of before for the next page.
 	Next string `json:"next,omitempty"`
+}
+
+// submitOutput is the response to a request for a run.
+type submitOutput struct {
+	Body struct {
+		RunID     agent.RunID     `json:"run_id"`
+		SessionID agent.SessionID `json:"session_id"`
+		Status    Status          `json:"status"`
+	}
+}
+
+func submitted(r durable.Run) *submitOutput {
+	out := &submitOutput{}
+	out.Body.RunID, out.Body.SessionID, out.Body.Status = r.ID, r.Session, apiStatus(r)
+	if !r.Status.Ended() && out.Body.Status != Running { // the same with and without hooks
+		out.Body.Status = Pending
+	}
+	return out
 }
 
 func (a *api) addRuns() {
@@ -47,13 +66,6 @@ func (a *api) addRuns() {
 		Key  string `header:"Idempotency-Key" doc:"The same as idempotency_key."`
 		Body RunRequest
 	}
-	type submitOutput struct {
-		Body struct {
-			RunID     agent.RunID     `json:"run_id"`
-			SessionID agent.SessionID `json:"session_id"`
-			Status    Status          `json:"status"`
-		}
-	}
 	huma.Register(a.huma, route(http.MethodPost, "/runs", "submit-run", "Submit a run of a blueprint", Operator, withStatusCreated),
 		func(ctx context.Context, in *submitInput) (*submitOutput, error) {
 			if in.Body.IdempotencyKey == "" {
@@ -63,12 +75,7 @@ func (a *api) addRuns() {
 			if err != nil {
 				return nil, a.problem("submitting a run", err)
 			}
-			out := &submitOutput{}
-			out.Body.RunID, out.Body.SessionID, out.Body.Status = r.ID, r.Session, apiStatus(r)
-			if out.Body.Status == Hooking { // the same with and without hooks
-				out.Body.Status = Pending
-			}
-			return out, nil
+			return submitted(r), nil
 		})
 
 	type runsOutput struct{ Body RunList }
@@ -83,6 +90,28 @@ func (a *api) addRuns() {
 		func(ctx context.Context, in *runIDInput) (*runOutput, error) {
 			d, err := a.c.Run(ctx, agent.RunID(in.ID))
 			return &runOutput{d}, a.problem("reading a run", err)
+		})
+
+	type resumeInput struct {
+		ID   string `path:"id"`
+		Key  string `header:"Idempotency-Key" doc:"The same as idempotency_key."`
+		Body ResumeRequest
+	}
+	huma.Register(a.huma, route(http.MethodPost, "/sessions/{id}/resume", "resume-session",
+		"Submit the next run of a session, in which its agent continues the conversation", Operator, withStatusCreated),
+		func(ctx context.Context, in *resumeInput) (*submitOutput, error) {
+			if in.Body.IdempotencyKey == "" {
+				in.Body.IdempotencyKey = in.Key
+			}
+			r, err := a.c.Resume(ctx, agent.SessionID(in.ID), in.Body, identityOf(ctx).Name)
+			return submitted(r), a.problem("resuming a session", err)
+		})
+
+	type sessionOutput struct{ Body Session }
+	huma.Register(a.huma, route(http.MethodGet, "/sessions/{id}", "get-session", "Read a session with its runs, and those that it has started", Viewer),
+		func(ctx context.Context, in *runIDInput) (*sessionOutput, error) {
+			s, err := a.c.Session(ctx, agent.SessionID(in.ID))
+			return &sessionOutput{s}, a.problem("reading a session", err)
 		})
 
 	type stopInput struct {
@@ -171,6 +200,12 @@ func storedStatuses(s Status) []durable.Status {
 	return nil
 }
 
+// selects reports whether a run has what the store does not filter by, or not together with the rest.
+func (f runFilter) selects(r Run) bool {
+	return (!f.HasHooks || r.HasHooks) && (f.ParentSession == "" || string(r.ParentSessionID) == f.ParentSession) &&
+		(len(f.Status) == 0 || slices.Contains(f.Status, string(r.Status)))
+}
+
 // listRuns returns a page of runs. The store filters as far as it can.
 func (c *Coordinator) listRuns(ctx context.Context, f runFilter) (RunList, error) {
 	out := RunList{Runs: []Run{}}
@@ -183,13 +218,16 @@ func (c *Coordinator) listRuns(ctx context.Context, f runFilter) (RunList, error
 	}
 	slices.Sort(filter.Status)
 	filter.Status = slices.Compact(filter.Status)
-	if f.Label != "" {
+	switch {
+	case f.Label != "":
 		name, value, ok := strings.Cut(f.Label, "=")
 		if !ok {
 			return out, &InvalidError{[]FieldError{{"label", fmt.Sprintf("%q: expected NAME=VALUE", f.Label)}}}
 		}
 		filter.Label = durable.Label{Name: name, Value: value}
-	} else if f.HasHooks {
+	case f.ParentSession != "":
+		filter.Label = durable.Label{Name: labelParentSession, Value: f.ParentSession}
+	case f.HasHooks:
 		filter.Label = durable.Label{Name: LabelHooks, Value: "yes"}
 	}
 	for {
@@ -200,7 +238,7 @@ func (c *Coordinator) listRuns(ctx context.Context, f runFilter) (RunList, error
 		for _, r := range page {
 			filter.Before = r.ID
 			v := viewOf(r)
-			if !isOurs(r) || f.HasHooks && !v.HasHooks || len(f.Status) > 0 && !slices.Contains(f.Status, string(v.Status)) {
+			if !isOurs(r) || !f.selects(v) {
 				continue
 			}
 			if out.Runs = append(out.Runs, v); len(out.Runs) == f.Limit {

@@ -222,6 +222,10 @@ type RunRequest struct {
 	StartWithinSeconds int `json:"start_within_seconds,omitempty"`
 	// TimeoutSeconds, unless zero, is how long the run may take in all.
 	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
+	// ParentSessionID, unless empty, is the session that starts the run. Its agent is told how the run has ended if ExecutionMode is
+	// AsyncCallback. Empty means AsyncPoll.
+	ParentSessionID agent.SessionID `json:"parent_session_id,omitempty"`
+	ExecutionMode   ExecutionMode   `json:"execution_mode,omitempty" enum:"async_poll,async_callback"`
 }
 
 // sessionPrefix begins the IDs of sessions, hookSessionPrefix those of sessions that a hook has started.
@@ -251,6 +255,9 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 	if r.TimeoutSeconds < 0 {
 		m.add("timeout_seconds", "%d: expected a number above zero", r.TimeoutSeconds)
 	}
+	if err := c.checkSession(ctx, &m, r); err != nil {
+		return durable.Run{}, err
+	}
 	if err := m.err(); err != nil {
 		return durable.Run{}, err
 	}
@@ -273,27 +280,19 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 		return durable.Run{}, err
 	}
 	jobs, err := c.jobsOf(&b, r.Parameters, durable.Job{
-		Session: newSessionID(sessionPrefix), Labels: r.Labels, Priority: r.Priority, By: by, Demands: r.Demands, IdempotencyKey: r.IdempotencyKey,
+		Session: newSessionID(sessionPrefix), Labels: r.sessionLabels(), Priority: r.Priority, By: by, Demands: r.Demands,
+		IdempotencyKey: r.IdempotencyKey, Deadline: deadlineIn(r.TimeoutSeconds),
 	}, true)
 	if err != nil {
 		return durable.Run{}, err
 	}
-	now := time.Now()
-	if r.StartWithinSeconds > 0 {
-		jobs[0].StartBy = now.Add(time.Duration(r.StartWithinSeconds) * time.Second)
-	}
-	if r.TimeoutSeconds > 0 {
-		jobs[0].Deadline = now.Add(time.Duration(r.TimeoutSeconds) * time.Second)
-	}
+	jobs[0].StartBy = deadlineIn(r.StartWithinSeconds)
 	for _, j := range jobs {
 		if _, err := j.Prepare(); err != nil {
 			return durable.Run{}, &InvalidError{[]FieldError{{"body", err.Error()}}}
 		}
 	}
-	runs, err := c.store.Submit(ctx, jobs...)
-	if errors.Is(err, durable.ErrNotFound) { // the key is known, and the blueprint has hooks after its runs only since then
-		runs, err = c.store.Submit(ctx, jobs[0])
-	}
+	runs, err := c.submitJobs(ctx, jobs)
 	if err != nil {
 		return durable.Run{}, fmt.Errorf("submitting a run of %q: %w", b.Name, err)
 	}
@@ -301,6 +300,36 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 		return runs[0], c.checkSame(ctx, runs[0], r)
 	}
 	return runs[0], nil
+}
+
+// sessionLabels returns the labels of the run.
+func (r RunRequest) sessionLabels() map[string]string {
+	labels := map[string]string{labelSession: sessionBegin}
+	maps.Copy(labels, r.Labels)
+	if r.ParentSessionID != "" {
+		labels[labelParentSession] = string(r.ParentSessionID)
+	}
+	if r.ExecutionMode == AsyncCallback {
+		labels[labelMode] = string(AsyncCallback)
+	}
+	return labels
+}
+
+// deadlineIn returns the time in some seconds; zero for none.
+func deadlineIn(seconds int) time.Time {
+	if seconds <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(time.Duration(seconds) * time.Second)
+}
+
+// submitJobs submits a run with those that follow it. If the idempotency key of the first is known, nothing need follow it.
+func (c *Coordinator) submitJobs(ctx context.Context, jobs []durable.Job) ([]durable.Run, error) {
+	runs, err := c.store.Submit(ctx, jobs...)
+	if errors.Is(err, durable.ErrNotFound) && len(jobs) > 1 { // what follows was not known when the first run with the key was submitted
+		runs, err = c.store.Submit(ctx, jobs[0])
+	}
+	return runs, err
 }
 
 // checkSame returns ErrKeyUsed unless a run is that of an equal request.
@@ -330,8 +359,9 @@ func (c *Coordinator) checkSame(ctx context.Context, first durable.Run, r RunReq
 	return nil
 }
 
-// jobsOf returns the jobs for a run of a blueprint: the run, and, if hooks are called when it has ended, the run that calls
-// them. The given job has what does not depend on the blueprint. Without start, no on_run_start hook is called.
+// jobsOf returns the jobs for a run of a blueprint: the run, if hooks are called when it has ended, the run that calls
+// them, and if its parent session is told how it has ended, the run that does so. The given job has what does not depend on
+// the blueprint. Without start, no on_run_start hook is called.
 func (c *Coordinator) jobsOf(b *Stored, params json.RawMessage, j durable.Job, start bool) ([]durable.Job, error) {
 	points, err := c.points(&b.Blueprint)
 	if err != nil {
@@ -348,6 +378,9 @@ func (c *Coordinator) jobsOf(b *Stored, params json.RawMessage, j durable.Job, s
 	if len(points) > 0 {
 		labels[LabelHooks] = "yes"
 	}
+	if points.result() {
+		labels[labelResult] = runnerLabel
+	}
 	j.ID, j.Kind, j.Name, j.Version = cmp.Or(j.ID, agent.NewRunID()), b.kind(), b.Name, versionText(b.Version)
 	j.Input, j.Demands, j.Labels = input, demands, labels
 	if start && points.before() {
@@ -363,6 +396,9 @@ func (c *Coordinator) jobsOf(b *Stored, params json.RawMessage, j durable.Job, s
 			finish.IdempotencyKey = hashKey("finish", j.IdempotencyKey)
 		}
 		jobs = append(jobs, finish)
+	}
+	if labels[labelMode] == string(AsyncCallback) {
+		jobs = append(jobs, callbackJob(j))
 	}
 	return jobs, nil
 }

@@ -7,7 +7,7 @@
 //
 //	keeper, options := durable.Keep(store, durable.Options{}), coordinator.RunnerOptions{} // which executes commands only
 //	runners := c.Runners(keeper, options)
-//	runners[coordinator.KindHooks] = c.HookRunner(keeper)
+//	maps.Copy(runners, c.HookRunners(keeper))
 //	worker, err := durable.NewWorker(store, durable.WorkerOptions{Runners: runners, Labels: options.Labels(nil)})
 //	err = worker.Run(ctx)
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -64,7 +65,7 @@ func Example() {
 		}
 		keeper, options := durable.Keep(store, durable.Options{}), coordinator.RunnerOptions{}
 		runners := c.Runners(keeper, options)
-		runners[coordinator.KindHooks] = c.HookRunner(keeper)
+		maps.Copy(runners, c.HookRunners(keeper))
 		worker, err := durable.NewWorker(store, durable.WorkerOptions{Runners: runners, Labels: options.Labels(nil)})
 		if err != nil {
 			panic(err)

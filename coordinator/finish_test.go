@@ -219,7 +219,6 @@ func TestRefused(t *testing.T) {
 		`{"name": "x", "type": "procedural", "hooks": {"on_run_begin": {"type": "agent"}}}`:                                               "on_run_begin",
 		`{"name": "x", "type": "procedural", "hooks": {"on_run_start": {"type": "agent", "agent_name": "unknown", "on_error": "block"}}}`: "create it first",
 		`{"name": "x", "type": "procedural", "hooks": {"on_run_start": {"type": "agent", "agent_name": "x", "on_error": "block"}}}`:       "its own hook",
-		`{"name": "x", "type": "autonomous", "hooks": {"on_result": {"type": "http", "url": "https://a.example", "on_error": "block"}}}`:  "on_result: the coordinator does not call",
 		`{"name": "x", "type": "autonomous", "hooks": {"PostToolUse": {"id": "p", "decision": "withhold", "reason": "secret"}}}`:          "PostToolUse: the coordinator does not call",
 		`{"name": "x", "type": "procedural", "hooks": {"on_tool_call": {"id": "p", "decision": "deny", "reason": "no"}}}`:                 "calls no tools",
 		`{"name": "x", "type": "autonomous", "hooks": {"on_tool_call": {"type": "agent", "agent_name": "a", "on_error": "block"}}}`:       "around a run",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -36,6 +37,8 @@ type bench struct {
 	c     *coordinator.Coordinator
 	// answers are what agents answer, by the names of their blueprints.
 	answers map[string]func(input string) string
+	// replies, where they are set, answer for the whole conversation instead.
+	replies map[string]func(s agent.State) string
 }
 
 func newBench(t *testing.T, change ...func(o *coordinator.Options)) *bench {
@@ -49,7 +52,7 @@ func newBench(t *testing.T, change ...func(o *coordinator.Options)) *bench {
 	}
 	c, err := coordinator.New(o)
 	require.NoError(t, err)
-	return &bench{t: t, store: store, c: c, answers: map[string]func(string) string{}}
+	return &bench{t: t, store: store, c: c, answers: map[string]func(string) string{}, replies: map[string]func(agent.State) string{}}
 }
 
 // create stores blueprints.
@@ -74,10 +77,10 @@ func (b *bench) submit(name, params string) agent.RunID {
 // worker returns a worker for hooks and blueprints.
 func (b *bench) worker() *durable.Worker {
 	b.t.Helper()
-	k := durable.Keep(b.store, durable.Options{})
+	k := durable.Keep(b.c.RunnerStore(), durable.Options{})
 	o := b.runnerOptions(k)
 	runners := b.c.Runners(k, o)
-	runners[coordinator.KindHooks] = b.c.HookRunner(k)
+	maps.Copy(runners, b.c.HookRunners(k))
 	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: o.Labels(nil), Poll: 20 * time.Millisecond})
 	require.NoError(b.t, err)
 	return w
@@ -87,7 +90,11 @@ func (b *bench) worker() *durable.Worker {
 func (b *bench) runnerOptions(k *durable.Keeper) coordinator.RunnerOptions {
 	return coordinator.RunnerOptions{Agents: func(_ context.Context, d registry.Definition, rules []hooks.Hook) (*agent.Agent, func() error, error) {
 		driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
-			return agent.Step{Message: agent.Assistant(b.answers[d.Name](s.LastMessage().OrEmpty().Text())), FinishReason: agent.FinishStop}, nil
+			reply := b.replies[d.Name]
+			if reply == nil {
+				reply = func(s agent.State) string { return b.answers[d.Name](s.LastMessage().OrEmpty().Text()) }
+			}
+			return agent.Step{Message: agent.Assistant(reply(s)), FinishReason: agent.FinishStop}, nil
 		})
 		a, err := builder.New().WithName(d.Name).WithDriver(driver).With(capability.UseHooks(rules...), capability.UseDurability{Keeper: k}).Build().Get()
 		return a, nil, err

@@ -19,10 +19,11 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// HookRunner returns the runner that calls the hooks around runs, for WorkerOptions.Runners under KindHooks. The keeper belongs to
-// the worker.
-func (c *Coordinator) HookRunner(k *durable.Keeper) durable.Runner {
-	return &hookRunner{c: c, keeper: k}
+// HookRunners returns the runners that call the hooks around runs and tell sessions how runs have ended, for WorkerOptions.Runners.
+// The keeper belongs to the worker.
+func (c *Coordinator) HookRunners(k *durable.Keeper) map[durable.Kind]durable.Runner {
+	own := hookRunner{c: c, keeper: k}
+	return map[durable.Kind]durable.Runner{KindHooks: &own, KindCallback: &callbackRunner{own}}
 }
 
 type hookRunner struct {
@@ -52,9 +53,14 @@ func (r *hookRunner) Execute(ctx context.Context, about durable.Run) error {
 		return err
 	}
 	defer o.close()
-	if about.Phase == KindHooks {
+	held, err := resultOf(o.entries)
+	switch {
+	case err != nil:
+	case about.Phase == KindHooks && held != nil:
+		err = o.result(ctx, held)
+	case about.Phase == KindHooks:
 		err = o.start(ctx)
-	} else {
+	default:
 		err = o.finish(ctx)
 	}
 	return o.conclude(ctx, err)
@@ -71,6 +77,7 @@ type occasion struct {
 	journal   *firing.Journal
 	events    *eventLog
 	waits     []durable.Wait
+	entries   []durable.Entry // of the run that is executed, as they were when it was opened
 	scope     *hooks.RunScope
 }
 
@@ -101,6 +108,7 @@ func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durabl
 	if err != nil {
 		return nil, err
 	}
+	o.entries = entries
 	if o.waits, err = x.Waits(ctx); err != nil {
 		return nil, err
 	}
@@ -212,6 +220,16 @@ func (o *occasion) fire(ctx context.Context, point hooks.PointName, about hooks.
 
 // start calls the hooks before a run, and passes the run on.
 func (o *occasion) start(ctx context.Context) error {
+	if isResume(o.own) {
+		ok, err := o.takeCallbacks(ctx, o.entries)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return o.end(context.WithoutCancel(ctx), durable.StatusStopped, agent.StopRequested, false,
+				"there is nothing left to tell the agent: another run of the session has done so")
+		}
+	}
 	run, denied, err := o.fire(ctx, hooks.RunStart, hooks.BlueprintRun{Parameters: o.params})
 	anyway := context.WithoutCancel(ctx)
 	switch {
@@ -237,7 +255,12 @@ func (o *occasion) start(ctx context.Context) error {
 		return err
 	}
 	pass := &durable.Pass{}
-	if string(run.Parameters) != string(o.params) {
+	switch {
+	case isResume(o.own):
+		if pass.Input, err = o.resumedInput(ctx, run.Parameters); err != nil {
+			return err
+		}
+	case string(run.Parameters) != string(o.params):
 		if pass.Input, err = inputOf(o.own.Kind, o.own.Name, run.Parameters); err != nil {
 			return err
 		}
@@ -310,16 +333,22 @@ func (c *Coordinator) cancelHookRuns(ctx context.Context, waits []durable.Wait) 
 // checkChanges returns an action whose changed parameters are checked: if the blueprint does not accept them, the hook has
 // failed.
 func (o *occasion) checkChanges(r policy.Rule, a action.Action) action.Action {
+	if r.Point == hooks.RunResult {
+		return checkedResult{a, &o.blueprint.Blueprint}
+	}
 	if r.Point != hooks.RunStart {
 		return a
 	}
-	return checkedAction{a, &o.blueprint.Blueprint}
+	if isResume(o.own) {
+		return checkedAction{a, func(p json.RawMessage) error { return checkAgainst(resumeSchema, "parameters", p) }}
+	}
+	return checkedAction{a, o.blueprint.CheckParameters}
 }
 
 type checkedAction struct {
 	action.Action
 
-	blueprint *Blueprint
+	check func(params json.RawMessage) error
 }
 
 // Do performs the action and checks the parameters that it returns.
@@ -328,7 +357,7 @@ func (a checkedAction) Do(ctx context.Context, r *action.Request) mo.Result[*act
 	if err != nil || answer == nil || answer.Decision == nil || answer.Decision.Decision != hooks.Rewrite {
 		return mo.TupleToResult(answer, err)
 	}
-	if err := a.blueprint.CheckParameters(answer.Decision.Arguments); err != nil {
+	if err := a.check(answer.Decision.Arguments); err != nil {
 		return mo.Err[*action.Answer](&action.Error{
 			Type: "hook", Fault: action.FaultAnswer, Err: fmt.Errorf("the blueprint does not accept the changed parameters: %w", err),
 		})
@@ -366,14 +395,16 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 	if err := b.CheckParameters(start.Input); err != nil {
 		return "", fmt.Errorf("blueprint %q does not accept the input of the hook: %w", start.Agent, err)
 	}
-	again := start.Request.Point != hooks.RunStart // the hooks of a blueprint that a start hook runs are not called
+	again := !decidesRun(start.Request.Point)
 	once := ""
 	if !awaited { // the commit may be repeated by another process
 		once = hashKey("hook", key)
 	}
 	jobs, err := o.c.jobsOf(&b, start.Input, durable.Job{
 		IdempotencyKey: once, Session: newSessionID(hookSessionPrefix), Parent: o.about.ID, Root: cmp.Or(o.about.Root, o.about.ID), By: o.about.By,
-		Priority: o.about.Priority, Labels: map[string]string{LabelHook: hookTypes[start.Request.Point]},
+		Priority: o.about.Priority, Labels: map[string]string{
+			LabelHook: hookTypes[start.Request.Point], labelSession: sessionBegin, labelParentSession: string(o.about.Session),
+		},
 	}, again)
 	if err != nil {
 		return "", err

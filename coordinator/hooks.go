@@ -25,13 +25,21 @@ var hookTypes = map[hooks.PointName]string{
 }
 
 // calledPoints are the points at which hooks of blueprints are called.
-var calledPoints = []hooks.PointName{hooks.RunStart, hooks.RunFinish, hooks.RunFailed, hooks.RunTimeout, hooks.PreToolUse}
+var calledPoints = []hooks.PointName{hooks.RunStart, hooks.RunResult, hooks.RunFinish, hooks.RunFailed, hooks.RunTimeout, hooks.PreToolUse}
+
+// decidesRun reports whether a run waits for the hooks at a point. The hooks of a blueprint that such a hook starts are not called.
+func decidesRun(point hooks.PointName) bool {
+	return point == hooks.RunStart || point == hooks.RunResult
+}
 
 // pointSet are the points at which a blueprint has hooks.
 type pointSet []hooks.PointName
 
 // before reports whether a hook is called before the run.
 func (p pointSet) before() bool { return slices.Contains(p, hooks.RunStart) }
+
+// result reports whether a hook is called before the result of the run is stored.
+func (p pointSet) result() bool { return slices.Contains(p, hooks.RunResult) }
 
 // after reports whether a hook is called when the run has ended.
 func (p pointSet) after() bool {
@@ -123,7 +131,8 @@ func (c *Coordinator) checkHooks(ctx context.Context, b *Blueprint) error {
 	for _, point := range points { // a hook that is never called guards nothing
 		switch {
 		case !slices.Contains(calledPoints, point):
-			m.add("hooks", "%s: the coordinator does not call hooks there: expected on_run_start, on_run_finish, on_error, on_timeout or on_tool_call",
+			m.add("hooks", "%s: the coordinator does not call hooks there: expected on_run_start, on_result, on_run_finish, on_error, on_timeout "+
+				"or on_tool_call",
 				lo.CoalesceOrEmpty(hookTypes[point], string(point)))
 		case point == hooks.PreToolUse && b.Type != Autonomous:
 			m.add("hooks.on_tool_call", "a procedural blueprint calls no tools: remove it, or set the type to autonomous")
@@ -164,7 +173,7 @@ func (c *Coordinator) findCycle(ctx context.Context, to string, a hookAgent, pat
 	if slices.Contains(path[:len(path)-1], a.name) {
 		return nil, nil // a cycle that does not contain the blueprint
 	}
-	if a.point == hooks.RunStart { // its own hooks are not called
+	if decidesRun(a.point) { // its own hooks are not called
 		return nil, nil
 	}
 	b, err := c.Blueprint(ctx, a.name, 0)

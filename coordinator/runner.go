@@ -34,7 +34,7 @@ func (o RunnerOptions) Labels(labels map[string]string) map[string]string {
 }
 
 // Runners returns the runners that a worker needs for runs of blueprints, for WorkerOptions.Runners. The keeper belongs to the
-// worker. HookRunner is another one.
+// worker, and has the store that RunnerStore returns or that of a client. HookRunners are further ones.
 func (c *Coordinator) Runners(k *durable.Keeper, o RunnerOptions) map[durable.Kind]durable.Runner {
 	base := runnerBase{c, k, o}
 	all := map[durable.Kind]durable.Runner{durable.KindCommand: &commandRunner{base}}
@@ -66,6 +66,9 @@ func (r *runnerBase) blueprintOf(ctx context.Context, about durable.Run) (*Store
 	b, err := r.c.Blueprint(ctx, about.Name, version)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", about.ID, err)
+	}
+	if _, ok := r.keeper.Store().(ResultHolder); !ok && about.Labels[labelResult] != "" { // its hooks would not be called
+		return nil, fmt.Errorf("run %s has on_result hooks: make the keeper with Coordinator.RunnerStore", about.ID)
 	}
 	return &b, nil
 }

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,11 +27,14 @@ type Run struct {
 	// HasHooks is set if the blueprint has hooks around its runs. Hook is the type of the hook that has started the run.
 	HasHooks bool   `json:"has_hooks,omitempty"`
 	Hook     string `json:"hook,omitempty"`
-	// ParentRunID is the run whose hook has started this one.
-	ParentRunID agent.RunID       `json:"parent_run_id,omitempty"`
-	Demands     map[string]string `json:"demands,omitempty"`
-	Labels      map[string]string `json:"labels,omitempty"`
-	SubmittedBy string            `json:"submitted_by,omitempty"`
+	// ParentRunID is the run whose hook has started this one, ParentSessionID the session that has started the session.
+	ParentRunID     agent.RunID     `json:"parent_run_id,omitempty"`
+	ParentSessionID agent.SessionID `json:"parent_session_id,omitempty"`
+	// ExecutionMode says who is told when the run has ended.
+	ExecutionMode ExecutionMode     `json:"execution_mode"`
+	Demands       map[string]string `json:"demands,omitempty"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	SubmittedBy   string            `json:"submitted_by,omitempty"`
 	// Runner is the runner that executes the run.
 	Runner    string    `json:"runner,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
@@ -80,6 +84,7 @@ func viewOf(r durable.Run) Run {
 	v := Run{
 		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Version: r.Version, Type: Autonomous, Status: apiStatus(r), Blocked: r.Blocked,
 		HasHooks: r.Labels[LabelHooks] != "", Hook: r.Labels[LabelHook], ParentRunID: r.Parent, Demands: demands, Labels: labels,
+		ParentSessionID: agent.SessionID(r.Labels[labelParentSession]), ExecutionMode: cmp.Or(ExecutionMode(r.Labels[labelMode]), AsyncPoll),
 		SubmittedBy: r.By, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(),
 	}
 	if r.Kind == durable.KindCommand {

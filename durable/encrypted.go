@@ -243,6 +243,11 @@ func (x encrypted) Commit(ctx context.Context, l Lease, c Commit) (err error) {
 	if p := c.Update.Pass; p != nil && p.Input != nil {
 		c.Update.Pass = &Pass{Phase: p.Phase, Input: x.sealData(p.Input, runSpot(l.Run, "input"))}
 	}
+	if c.Document != nil {
+		d := *c.Document
+		d.Data = x.sealData(d.Data, documentSpot(d, d.Version))
+		c.Document = &d
+	}
 	if c.Jobs, err = x.sealJobs(c.Jobs); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -69,8 +70,8 @@ func (x *Execution) AddedContext(ctx context.Context) ([]Signal, error) {
 
 // Commit writes to the run. It numbers the entries and sets their times, sets the times of events and the
 // IDs of jobs that have none, so that a repeated call adds nothing twice, and retries a failing store for
-// Options.Patience, independent of ctx, since what it records has happened. After an error nothing more
-// can be written.
+// Options.Patience, independent of ctx, since what it records has happened. After an error other
+// than ErrConflict nothing more can be written.
 func (x *Execution) Commit(ctx context.Context, c Commit) error {
 	h := x.h
 	h.writing.Lock()
@@ -99,6 +100,9 @@ func (x *Execution) Commit(ctx context.Context, c Commit) error {
 	err := h.keeper.patiently(ctx, func(ctx context.Context) error { return h.keeper.store.Commit(ctx, h.lease, c) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if errors.Is(err, ErrConflict) {
+		return err // nothing was written, and the caller may read the document again
+	}
 	if err != nil {
 		return h.give(fmt.Errorf("writing to run %s: %w", h.lease.Run, err))
 	}

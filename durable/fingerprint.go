@@ -45,6 +45,11 @@ func (c Commit) Fingerprint(l Lease) []byte {
 		p.time(r.At)
 		p.recordedAnswer(lo.FromPtr(r.Answer))
 	}
+	if d := c.Document; d != nil {
+		p.strings("document", d.Kind, d.Name, d.By)
+		p.number(d.Version)
+		p.bytes(d.Data)
+	}
 	return p.Sum(nil)
 }
 

@@ -415,7 +415,7 @@ func final(err error) bool {
 	var seq *SeqError
 	var heldBy *HeldError
 	return errors.Is(err, ErrStale) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrExists) || errors.Is(err, ErrEnded) ||
-		errors.Is(err, ErrAnswered) || errors.As(err, &seq) || errors.As(err, &heldBy)
+		errors.Is(err, ErrAnswered) || errors.Is(err, ErrConflict) || errors.As(err, &seq) || errors.As(err, &heldBy)
 }
 
 // patiently retries until the store succeeds, returns a final error, or Options.Patience has

@@ -83,6 +83,9 @@ func Keep(store Store, o Options) *Keeper {
 	}
 }
 
+// Store returns the store of the keeper.
+func (k *Keeper) Store() Store { return k.store }
+
 // Owner returns the name of this process in leases.
 func (k *Keeper) Owner() string { return k.options.Owner }
 

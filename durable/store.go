@@ -139,6 +139,9 @@ type Commit struct {
 	// Records are added to the audit log: answers that people gave while the run executed. Each is of kind AuditAnswer, with an
 	// Answer, and about the run of the lease. At is the time of the answer, by the clock of the writer.
 	Records []AuditRecord
+	// Document, unless nil, is stored as the next version of a document: see Documents.PutDocument, whose ErrConflict is then that
+	// of the Commit.
+	Document *Document
 	// HandledSignals, unless zero, is the number of the last signal with added context that the run has
 	// taken into account.
 	HandledSignals int64
@@ -329,6 +332,8 @@ func (c Commit) Check() error {
 		return fmt.Errorf("a commit cannot pass a run on and set status %q: leave the status empty", u.Status)
 	case u.Pass != nil && u.Waits != nil:
 		return errors.New("a commit cannot pass a run on and set its waits: leave the waits nil, Pass removes them")
+	case c.Document != nil && c.Document.Check() != nil:
+		return c.Document.Check()
 	case u.Status == "", u.Status == StatusRunning, u.Status == StatusWaiting, u.Status.Ended():
 		return nil
 	}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -117,6 +118,14 @@ func measureStep(m *measuring) {
 	n := commits[len(commits)/2]
 	m.report.rounds(m, "step", c)
 	ratio := c.ratio("step", "append")
-	m.row("durable step with one call, beside a bare append of the same bytes", "2 commits, ≤ 2.3 ×", n == 2 && ratio <= 2.3,
+	// The goals are those of ADR 0037. With normal sync an append is so short that the agent alone takes as long.
+	goal, most := "2 commits", math.Inf(1)
+	switch {
+	case m.backend.key == "postgres":
+		goal, most = "2 commits, ≤ 3.5 ×", 3.5
+	case m.backend.key != sqliteNormal.key:
+		goal, most = "2 commits, ≤ 3.1 ×", 3.1
+	}
+	m.row("durable step with one call, beside a bare append of the same bytes", goal, n == 2 && ratio <= most,
 		"%d commits, **%s**: %s, an append of %d bytes %s", n, times(ratio), milliseconds(c.median("step")), bytes, milliseconds(c.median("append")))
 }

@@ -71,6 +71,9 @@ func (c *Client) Store(runner string, o StoreOptions) *Store {
 	return s
 }
 
+// HoldsResults implements coordinator.ResultHolder: the coordinator calls on_result hooks.
+func (*Store) HoldsResults() {}
+
 // Close ends all waiting calls.
 func (s *Store) Close() error {
 	s.close()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -167,6 +168,58 @@ var documenting = map[string]part{
 		}
 		assert.Empty(t, namesOfDocuments(t, s, "k", "", 10))
 		require.ErrorIs(t, second(s.Document(t.Context(), "", "", 0)), durable.ErrNotFound)
+	},
+	"with a commit": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		for n := range int64(2) {
+			d := newDocument("d", n)
+			c := durable.Commit{Entries: newEntries(n+1, n+1), Jobs: []durable.Job{newJob(agent.RunID(fmt.Sprint("child", n)))}, Document: &d}
+			writeCommit(t, s, l, c)
+			assert.Equal(t, fmt.Sprintf("d after %d", n), string(readDocument(t, s, "d", n+1).Data))
+			assert.Equal(t, n, d.Version, "what was given stays")
+		}
+		d := newDocument("other", 0)
+		end := durable.Commit{Update: endUpdate(), Document: &d}
+		writeCommit(t, s, l, end)
+		writeCommit(t, s, l, end)
+		assert.Equal(t, []string{"d 2", "other 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
+		different := newDocument("other", 1)
+		end.Document = &different
+		require.ErrorIs(t, s.Commit(t.Context(), l, end), durable.ErrStale)
+		passed := beginRun(t, s, "p")
+		with := newDocument("passed", 0)
+		pass := passTo(phaseKind, nil)
+		pass.Document = &with
+		writeCommit(t, s, passed, pass)
+		writeCommit(t, s, passed, pass)
+		assert.Equal(t, "passed after 0", string(readDocument(t, s, "passed", 1).Data))
+		assert.Equal(t, []string{"d 2", "other 1", "passed 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
+	},
+	"all or nothing of a commit": func(t *testing.T, s durable.Store) {
+		putDocuments(t, s, "d")
+		l := beginRun(t, s, "r")
+		before := getRun(t, s, "r")
+		d := newDocument("d", 0)
+		c := durable.Commit{Entries: newEntries(1, 1), Events: []durable.Event{newEvent("e")}, Jobs: []durable.Job{newJob("child")}, Document: &d}
+		require.ErrorIs(t, s.Commit(t.Context(), l, c), durable.ErrConflict)
+		c.Update = endUpdate()
+		require.ErrorIs(t, s.Commit(t.Context(), l, c), durable.ErrConflict)
+		d.Version = 1
+		c.Entries = newEntries(2, 2)
+		require.ErrorAs(t, s.Commit(t.Context(), l, c), new(*durable.SeqError))
+		c.Entries = newEntries(1, 1)
+		d.Name = ""
+		require.ErrorContains(t, s.Commit(t.Context(), l, c), "a kind and a name have")
+		d.Name = "d"
+		stale := l
+		stale.Epoch++
+		require.ErrorIs(t, s.Commit(t.Context(), stale, c), durable.ErrStale)
+		assert.Equal(t, before, getRun(t, s, "r"))
+		assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}))
+		assert.Empty(t, eventNames(t, s, "r"))
+		assert.Equal(t, []string{"d 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
+		writeCommit(t, s, l, c)
+		assert.Equal(t, []string{"d 2"}, namesOfDocuments(t, s, "blueprint", "", 10))
 	},
 	"Prune keeps them": func(t *testing.T, s durable.Store) {
 		putDocuments(t, s, "d")

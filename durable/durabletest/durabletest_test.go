@@ -124,6 +124,8 @@ var faults = map[string]string{
 	"document numbers":        "documents/a_document_again",
 	"document again":          "documents/a_document_again",
 	"document check":          "documents/an_invalid_document",
+	"commit document":         "documents/with_a_commit",
+	"commit document first":   "documents/all_or_nothing",
 	"jobs":                    "follow-ups/jobs_of_a_commit",
 	"jobs last":               "follow-ups/all_or_nothing",
 	"events first":            "follow-ups/all_or_nothing",

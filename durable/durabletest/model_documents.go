@@ -49,10 +49,23 @@ func (m model) PutDocument(ctx context.Context, d durable.Document) (durable.Doc
 	if err != nil {
 		return durable.Document{}, err
 	}
-	doc := m.findDocument(d.Kind, d.Name)
-	if doc.newest() != d.Version && m.broken != "document conflict" {
-		return durable.Document{}, durable.ErrConflict
+	if err := m.checkVersion(d); err != nil {
+		return durable.Document{}, err
 	}
+	return m.putDocument(d), nil
+}
+
+// checkVersion returns durable.ErrConflict unless a document has the version that d replaces.
+func (m model) checkVersion(d durable.Document) error {
+	if m.findDocument(d.Kind, d.Name).newest() != d.Version && m.broken != "document conflict" {
+		return durable.ErrConflict
+	}
+	return nil
+}
+
+// putDocument stores the next version of a document.
+func (m model) putDocument(d durable.Document) durable.Document {
+	doc := m.findDocument(d.Kind, d.Name)
 	if doc == nil {
 		doc = &modelDocument{kind: d.Kind, name: d.Name}
 		m.documents = append(m.documents, doc)
@@ -69,7 +82,7 @@ func (m model) PutDocument(ctx context.Context, d durable.Document) (durable.Doc
 		d.At = testTime()
 	}
 	doc.versions, doc.deleted = append(doc.versions, d), doc.deleted && m.broken == "document again"
-	return copyDocument(d), nil
+	return copyDocument(d)
 }
 
 // Document implements durable.Store.

@@ -67,6 +67,9 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 	if err != nil {
 		return err
 	}
+	if c.Document != nil && m.broken == "commit document first" && m.checkVersion(*c.Document) == nil {
+		m.putDocument(*c.Document)
+	}
 	journal, err := m.extendJournal(r, c.Entries)
 	if err != nil {
 		return err
@@ -87,6 +90,12 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 	_, jobs, err := m.prepareJobs(c.Jobs, ending)
 	if err != nil && m.broken != "jobs last" {
 		return err
+	}
+	if c.Document != nil && m.broken != "commit document" {
+		if err := m.checkVersion(*c.Document); err != nil {
+			return err
+		}
+		m.putDocument(*c.Document)
 	}
 	r.journal, r.Entries, r.Updated = journal, r.Entries+int64(len(c.Entries)), m.at
 	m.addEvents(r, c.Events)

@@ -59,6 +59,15 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 		if a.ends() {
 			batchWakeParents(&b, l.Run)
 		}
+		if d := c.Document; d != nil {
+			f.document = func(tx pgx.Tx) error {
+				if !*done {
+					return nil
+				}
+				_, err := putDocument(ctx, tx, *d)
+				return err
+			}
+		}
 		if err := f.send(ctx, s, &b); err != nil {
 			return s.queues.explain(err)
 		}
@@ -116,13 +125,14 @@ func (a *committing) checkNumbers() error {
 
 // isPlain reports whether the Commit consists of entries, events and changes of the run alone: such a Commit is one statement.
 func (a *committing) isPlain() bool {
-	return len(a.jobs) == 0 && a.c.Update.Waits == nil && !a.c.GivesUp()
+	return len(a.jobs) == 0 && a.c.Update.Waits == nil && !a.c.GivesUp() && a.c.Document == nil
 }
 
 // isRepeatable reports whether an equal Commit right after this one is this one again, after a lost reply. Equal updates have
 // the same outcome twice; a lease ends a run or passes it on once; events have times; equal jobs without an ID are different ones.
 func (a *committing) isRepeatable() bool {
-	return a.c.GivesUp() || len(a.c.Entries) > 0 || len(a.c.Events) > 0 || lo.SomeBy(a.c.Jobs, func(j durable.Job) bool { return j.ID != "" })
+	return a.c.GivesUp() || a.c.Document != nil || len(a.c.Entries) > 0 || len(a.c.Events) > 0 ||
+		lo.SomeBy(a.c.Jobs, func(j durable.Job) bool { return j.ID != "" })
 }
 
 // fits is the condition that the lease is valid, that the run has exactly the entries that precede the new ones, and that this

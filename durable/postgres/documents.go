@@ -21,34 +21,42 @@ func (s *Store) PutDocument(ctx context.Context, d durable.Document) (durable.Do
 	if err := d.Check(); err != nil {
 		return durable.Document{}, err
 	}
-	kind, name, replaced := text(d.Kind), []byte(d.Name), d.Version
+	var stored durable.Document
 	err := s.call(ctx, fmt.Sprintf("store document %q of kind %q", d.Name, d.Kind), func(ctx context.Context) error {
-		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-			var (
-				b               pgx.Batch
-				highest, newest int64
-			)
-			b.Queue(lockDocument, kind, name)
-			b.Queue(`SELECT coalesce(max(version), 0), coalesce(max(version) FILTER (WHERE newest), 0) FROM documents WHERE kind = $1 AND name = $2`,
-				kind, name).QueryRow(func(row pgx.Row) error { return row.Scan(&highest, &newest) })
-			if err := tx.SendBatch(ctx, &b).Close(); err != nil {
-				return err
-			}
-			if replaced != newest {
-				return fmt.Errorf("version %d: %w", replaced, durable.ErrConflict)
-			}
-			b = pgx.Batch{}
-			b.Queue(`UPDATE documents SET newest = false WHERE kind = $1 AND name = $2 AND newest`, kind, name)
-			b.Queue(`INSERT INTO documents (kind, name, version, newest, at, who, data) VALUES ($1, $2, $3, true, clock_timestamp(), $4, $5)
-				RETURNING version, at`, kind, name, highest+1, text(d.By), d.Data).
-				QueryRow(func(row pgx.Row) error { return row.Scan(&d.Version, when{&d.At}) })
-			return tx.SendBatch(ctx, &b).Close()
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+			stored, err = putDocument(ctx, tx, d)
+			return err
 		})
 	})
 	if err != nil {
 		return durable.Document{}, err
 	}
-	return d, nil
+	return stored, nil
+}
+
+// putDocument stores the next version of a document.
+func putDocument(ctx context.Context, tx pgx.Tx, d durable.Document) (durable.Document, error) {
+	kind, name := text(d.Kind), []byte(d.Name)
+	var (
+		b               pgx.Batch
+		highest, newest int64
+	)
+	b.Queue(lockDocument, kind, name)
+	b.Queue(`SELECT coalesce(max(version), 0), coalesce(max(version) FILTER (WHERE newest), 0) FROM documents WHERE kind = $1 AND name = $2`,
+		kind, name).QueryRow(func(row pgx.Row) error { return row.Scan(&highest, &newest) })
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return durable.Document{}, err
+	}
+	if d.Version != newest {
+		return durable.Document{}, fmt.Errorf("document %q of kind %q, version %d: %w", d.Name, d.Kind, d.Version, durable.ErrConflict)
+	}
+	b = pgx.Batch{}
+	b.Queue(`UPDATE documents SET newest = false WHERE kind = $1 AND name = $2 AND newest`, kind, name)
+	b.Queue(`INSERT INTO documents (kind, name, version, newest, at, who, data) VALUES ($1, $2, $3, true, clock_timestamp(), $4, $5)
+		RETURNING version, at`, kind, name, highest+1, text(d.By), d.Data).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&d.Version, when{&d.At}) })
+	err := tx.SendBatch(ctx, &b).Close()
+	return d, err
 }
 
 // Document returns a version of a document: see durable.Store.

@@ -18,10 +18,12 @@ type following struct {
 	from   agent.RunID                 // the run whose Commit submits the jobs; empty for none
 	locked []agent.RunID               // which of these runs existed before: see lockChildren
 	added  map[agent.RunID]durable.Run // the new runs
+	// document, unless nil, stores the document of the Commit, if that has changed its run.
+	document func(tx pgx.Tx) error
 }
 
-// isNeeded reports whether any of the jobs starts after another run.
-func (f *following) isNeeded() bool { return follows(f.jobs) }
+// isNeeded reports whether any of the jobs starts after another run, or a document is stored.
+func (f *following) isNeeded() bool { return follows(f.jobs) || f.document != nil }
 
 // follows reports whether any of the jobs starts after another run.
 func follows(jobs []durable.Job) bool {
@@ -47,7 +49,7 @@ func (f *following) isAdded(j durable.Job) bool {
 	return found && r.IdempotencyKey == j.IdempotencyKey
 }
 
-// send sends a batch that stores the jobs. It changes nothing if check returns an error.
+// send sends a batch that stores the jobs. It changes nothing if check returns an error or the document has changed since.
 func (f *following) send(ctx context.Context, s *Store, b *pgx.Batch) error {
 	if !f.isNeeded() {
 		return s.batch(ctx, b)
@@ -56,7 +58,10 @@ func (f *following) send(ctx context.Context, s *Store, b *pgx.Batch) error {
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
-		return f.check()
+		if err := f.check(); err != nil || f.document == nil {
+			return err
+		}
+		return f.document(tx)
 	})
 }
 

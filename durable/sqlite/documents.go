@@ -27,24 +27,29 @@ func (s *Store) PutDocument(ctx context.Context, d durable.Document) (durable.Do
 	if err := d.Check(); err != nil {
 		return durable.Document{}, err
 	}
-	replaced := d.Version
-	err := s.write(ctx, "storing a document", func(ctx context.Context, t tx) error {
-		var highest, newest int64
-		if err := t.one(ctx, selectVersions, d.Kind, d.Name).Scan(&highest, &newest); err != nil {
-			return err
-		}
-		if replaced != newest {
-			return fmt.Errorf("document %q of kind %q, version %d: %w", d.Name, d.Kind, replaced, durable.ErrConflict)
-		}
-		if _, err := t.exec(ctx, updateReplaced, d.Kind, d.Name); err != nil {
-			return err
-		}
-		now := s.clock()
-		d.Version, d.At = highest+1, fromMicros(now)
-		_, err := t.exec(ctx, insertDocument, d.Kind, d.Name, d.Version, now, d.By, d.Data)
+	var stored durable.Document
+	err := s.write(ctx, "storing a document", func(ctx context.Context, t tx) (err error) {
+		stored, err = putDocument(ctx, t, d, s.clock())
 		return err
 	})
-	return ignoreNoRows(d, err)
+	return ignoreNoRows(stored, err)
+}
+
+// putDocument stores the next version of a document.
+func putDocument(ctx context.Context, t tx, d durable.Document, now int64) (durable.Document, error) {
+	var highest, newest int64
+	if err := t.one(ctx, selectVersions, d.Kind, d.Name).Scan(&highest, &newest); err != nil {
+		return durable.Document{}, err
+	}
+	if d.Version != newest {
+		return durable.Document{}, fmt.Errorf("document %q of kind %q, version %d: %w", d.Name, d.Kind, d.Version, durable.ErrConflict)
+	}
+	if _, err := t.exec(ctx, updateReplaced, d.Kind, d.Name); err != nil {
+		return durable.Document{}, err
+	}
+	d.Version, d.At = highest+1, fromMicros(now)
+	_, err := t.exec(ctx, insertDocument, d.Kind, d.Name, d.Version, now, d.By, d.Data)
+	return d, err
 }
 
 // Document implements durable.Store.

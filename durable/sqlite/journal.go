@@ -100,6 +100,10 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 				return err
 			}
 		}
+		if c.Document != nil {
+			_, err := putDocument(ctx, t, *c.Document, now)
+			return err
+		}
 		return nil
 	})
 }

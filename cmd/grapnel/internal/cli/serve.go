@@ -134,13 +134,13 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 			log.note("Its token, until it stops: " + token)
 		}
 
-		keeper := durable.Keep(k.store, durable.Options{Events: events.Stored, Lease: o.lease})
+		keeper := durable.Keep(c.RunnerStore(), durable.Options{Events: events.Stored, Lease: o.lease})
 		runners, labels := map[durable.Kind]durable.Runner{}, map[string]string{}
 		if !o.noRunner {
 			options := o.runnerOptions(keeper, log)
 			runners, labels = c.Runners(keeper, options), options.Labels(nil)
 		}
-		runners[coordinator.KindHooks] = c.HookRunner(keeper)
+		maps.Copy(runners, c.HookRunners(keeper))
 		watcher, err := gate.NewWatcher(k.store, gate.Options{Host: host, Owner: keeper.Owner()})
 		if err != nil {
 			return err

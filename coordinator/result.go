@@ -1,0 +1,176 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/firing"
+)
+
+// labelResult is runnerLabel for a run whose on_result hooks are called before its result is stored.
+const labelResult = reservedPrefix + "result"
+
+// entryResult is the kind of the journal entry with a result that on_result hooks have not seen. Its key is the fingerprint of the
+// commit that would have ended the run.
+const entryResult durable.EntryKind = "result_before_hooks"
+
+// heldResult is the data of an entryResult.
+type heldResult struct {
+	Reason agent.StopReason `json:"reason,omitempty"`
+	Steps  int              `json:"steps,omitempty"`
+	Result json.RawMessage  `json:"result,omitempty"`
+}
+
+// RunnerStore returns the store of the coordinator for the keeper of a worker that executes runs of blueprints. In it, a run that is
+// complete goes to its on_result hooks, if it has any, before its result is stored.
+func (c *Coordinator) RunnerStore() durable.Store { return resultStore{c.store} }
+
+// resultStore holds results for on_result hooks.
+type resultStore struct {
+	durable.Store
+}
+
+// HoldsResults implements ResultHolder.
+func (resultStore) HoldsResults() {}
+
+// ResultHolder is a store that lets on_result hooks see the result of a run before it is stored.
+type ResultHolder interface{ HoldsResults() }
+
+// Commit writes to a run. A commit with a result that on_result hooks must see first passes the run on to them instead.
+func (s resultStore) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
+	if c.Update.Status != durable.StatusCompleted {
+		return s.Store.Commit(ctx, l, c)
+	}
+	r, err := s.Run(ctx, l.Run)
+	if err != nil {
+		return err
+	}
+	if r.Labels[labelResult] == "" || r.Phase == KindHooks && r.Owner != "" {
+		return s.Store.Commit(ctx, l, c)
+	}
+	key := hex.EncodeToString(c.Fingerprint(l))
+	if r.Owner == "" && r.Epoch == l.Epoch && s.isHeld(ctx, r, key) {
+		return nil // a repetition
+	}
+	if r.Owner != l.Owner || r.Epoch != l.Epoch {
+		return durable.ErrStale
+	}
+	data, err := json.Marshal(heldResult{c.Update.Reason, c.Update.Steps, c.Update.Result})
+	if err != nil {
+		return err
+	}
+	held := durable.Entry{Seq: r.Entries + int64(len(c.Entries)) + 1, Kind: entryResult, Key: key, At: time.Now(), Data: data}
+	c.Entries = append(slices.Clip(c.Entries), held)
+	c.Update = durable.Update{Pass: &durable.Pass{Phase: KindHooks}}
+	return s.Store.Commit(ctx, l, c)
+}
+
+// isHeld reports whether the last entry of a run is a result with a key.
+func (s resultStore) isHeld(ctx context.Context, r durable.Run, key string) bool {
+	entries, err := s.Entries(ctx, r.ID, r.Entries-1)
+	return err == nil && len(entries) == 1 && entries[0].Kind == entryResult && entries[0].Key == key
+}
+
+// resultOf returns the result in a journal that on_result hooks must see; nil for none.
+func resultOf(entries []durable.Entry) (*heldResult, error) {
+	for _, e := range entries {
+		if e.Kind == entryResult {
+			held := &heldResult{}
+			if err := json.Unmarshal(e.Data, held); err != nil {
+				return nil, fmt.Errorf("reading the result of the runner: %w", err)
+			}
+			return held, nil
+		}
+	}
+	return nil, nil
+}
+
+// result calls the hooks that see a result before it is stored, and ends the run.
+func (o *occasion) result(ctx context.Context, held *heldResult) error {
+	var r durable.Result
+	if len(held.Result) > 0 {
+		if err := json.Unmarshal(held.Result, &r); err != nil {
+			return fmt.Errorf("run %s: reading its result: %w", o.own.ID, err)
+		}
+	}
+	input, err := o.c.store.Input(ctx, o.own.ID)
+	if err != nil {
+		return err
+	}
+	params, err := parametersOf(o.own.Kind, input)
+	if err != nil {
+		return err
+	}
+	about := hooks.BlueprintRun{Parameters: params, Status: agent.StatusDone}
+	about.ResultText, about.ResultData = resultMembers(&o.blueprint.Blueprint, r)
+	before := about
+	run, _, err := o.fire(ctx, hooks.RunResult, about)
+	anyway := context.WithoutCancel(ctx)
+	switch {
+	case ctx.Err() != nil || errors.Is(err, firing.ErrParked):
+		return err
+	case err != nil:
+		failed, ok := errors.AsType[*hooks.HookError](err)
+		if !ok {
+			return err
+		}
+		return o.end(anyway, durable.StatusFailed, agent.StopError, false, fmt.Sprintf("on_result hook %s failed: %v", failed.Hook, failed.Err))
+	}
+	if err := o.scope.Drain(ctx); err != nil {
+		return err
+	}
+	if run.ResultText != before.ResultText || string(run.ResultData) != string(before.ResultData) {
+		r.Text, r.Data = run.ResultText, run.ResultData
+		if o.blueprint.checkOutputText(run.ResultText) == nil && !empty(o.blueprint.OutputSchema) {
+			r.Text, r.Data = "", json.RawMessage(run.ResultText)
+		}
+	}
+	result, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return o.commit(anyway, durable.Update{
+		Status: durable.StatusCompleted, Reason: cmp.Or(held.Reason, agent.StopCompleted), Steps: held.Steps, Result: result,
+	})
+}
+
+// checkOutputText returns an error that lists everything that is wrong with a result as text.
+func (b *Blueprint) checkOutputText(text string) error {
+	if empty(b.OutputSchema) {
+		return nil
+	}
+	return checkAgainst(string(b.OutputSchema), "result", json.RawMessage(text))
+}
+
+// checkedResult is an action whose replacement of a result is checked: if the blueprint does not accept it, the hook has failed.
+type checkedResult struct {
+	action.Action
+
+	blueprint *Blueprint
+}
+
+// Do performs the action and checks the result that it returns.
+func (a checkedResult) Do(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
+	answer, err := a.Action.Do(ctx, r).Get()
+	if err != nil || answer == nil || answer.Decision == nil || answer.Decision.Decision != hooks.Replace || answer.Decision.Result == nil {
+		return mo.TupleToResult(answer, err)
+	}
+	if err := a.blueprint.checkOutputText(*answer.Decision.Result); err != nil {
+		return mo.Err[*action.Answer](&action.Error{
+			Type: "hook", Fault: action.FaultAnswer, Err: fmt.Errorf("the output_schema does not accept the changed result: %w", err),
+		})
+	}
+	return mo.Ok(answer)
+}

@@ -1,0 +1,503 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// KindCallback is the kind of the runs that tell a session how a run has ended that it has started.
+const KindCallback durable.Kind = "run_callback"
+
+// The labels of runs in sessions.
+const (
+	// labelSession is sessionBegin for the first run of a session, and sessionResume for the others.
+	labelSession = reservedPrefix + "session"
+	// labelAfter is the run of the session before this one.
+	labelAfter = reservedPrefix + "after"
+	// labelParentSession is the session that has started the session of the run.
+	labelParentSession = reservedPrefix + "parent_session"
+	// labelMode is the execution mode, unless it is AsyncPoll.
+	labelMode = reservedPrefix + "mode"
+	// labelKey is the hash of the idempotency key with which a session was resumed.
+	labelKey = reservedPrefix + "key"
+)
+
+const (
+	sessionBegin  = "begin"
+	sessionResume = "resume"
+)
+
+// ExecutionMode says who is told when a run has ended.
+type ExecutionMode string
+
+// The execution modes.
+const (
+	// AsyncPoll: nobody is told. Clients read the run, or its events.
+	AsyncPoll ExecutionMode = "async_poll"
+	// AsyncCallback: the parent session is resumed with the result.
+	AsyncCallback ExecutionMode = "async_callback"
+)
+
+// kindSession is the kind of the documents about sessions.
+const kindSession = "session"
+
+// sessionQueue is the document about a session: what its next run tells the agent.
+type sessionQueue struct {
+	// Pending are the runs that the session has started, that have ended, and of which it was not told.
+	Pending []agent.RunID `json:"pending"`
+}
+
+// queueOf returns the queue of a session and the version of its document: zero if there is none.
+func (c *Coordinator) queueOf(ctx context.Context, id agent.SessionID) (q sessionQueue, version int64, err error) {
+	d, err := c.store.Document(ctx, kindSession, string(id), 0)
+	if errors.Is(err, durable.ErrNotFound) {
+		return q, 0, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(d.Data, &q)
+	}
+	if err != nil {
+		return q, 0, fmt.Errorf("reading what session %s waits to be told: %w", id, err)
+	}
+	return q, d.Version, nil
+}
+
+// document returns the document with the queue, which replaces a version.
+func (q sessionQueue) document(id agent.SessionID, version int64, by string) *durable.Document {
+	q.Pending = append([]agent.RunID{}, q.Pending...)
+	data, _ := json.Marshal(q) //nolint:errchkjson // texts can always be written
+	return &durable.Document{Kind: kindSession, Name: string(id), Version: version, By: by, Data: data}
+}
+
+// ResumeRequest describes the next run of a session.
+type ResumeRequest struct {
+	// Prompt is what the agent is told. Required.
+	Prompt string `json:"prompt"`
+	// IdempotencyKey identifies the request: a second request for the session with the key returns the run of the first.
+	IdempotencyKey string `json:"idempotency_key,omitempty" maxLength:"256"`
+	// TimeoutSeconds, unless zero, is how long the run may take in all, from when it is submitted.
+	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
+}
+
+// Resume submits the next run of a session: its agent continues the conversation. While the last run of the session has not ended, the
+// new one waits for that. It returns durable.ErrNotFound for an unknown session, and an *InvalidError that lists everything that is
+// wrong with the request.
+func (c *Coordinator) Resume(ctx context.Context, id agent.SessionID, r ResumeRequest, by string) (durable.Run, error) {
+	var m mistakes
+	if r.Prompt == "" {
+		m.add("prompt", "missing: say what the agent is told")
+	}
+	if r.TimeoutSeconds < 0 {
+		m.add("timeout_seconds", "%d: expected a number above zero", r.TimeoutSeconds)
+	}
+	if len(r.IdempotencyKey) > maxKey {
+		m.add("idempotency_key", "it has more than %d bytes", maxKey)
+	}
+	if err := m.err(); err != nil {
+		return durable.Run{}, err
+	}
+	params, err := json.Marshal(resumeParameters{Prompt: r.Prompt})
+	if err != nil {
+		return durable.Run{}, err
+	}
+	j := durable.Job{By: by, Labels: map[string]string{}, Deadline: deadlineIn(r.TimeoutSeconds)}
+	if r.IdempotencyKey != "" {
+		j.Labels[labelKey] = hashKey("resume "+string(id), r.IdempotencyKey)
+	}
+	last, err := c.lastRun(ctx, id)
+	if err != nil {
+		return durable.Run{}, err
+	}
+	for {
+		// A run with the key that is not listed yet was stored after the last one, so that this one cannot be.
+		first, known, err := c.resumedWith(ctx, id, j.Labels[labelKey])
+		if err != nil {
+			return durable.Run{}, err
+		}
+		if known {
+			return first, c.checkSameResume(ctx, first, r)
+		}
+		next, stored, err := c.submitAfter(ctx, last, params, j)
+		if err != nil || stored {
+			return next, err
+		}
+		last = next
+	}
+}
+
+// maxKey is the maximum length of an idempotency key, in bytes.
+const maxKey = 256
+
+// resumedWith returns the run of a session with a label for an idempotency key.
+func (c *Coordinator) resumedWith(ctx context.Context, id agent.SessionID, key string) (r durable.Run, known bool, err error) {
+	if key == "" {
+		return durable.Run{}, false, nil
+	}
+	list, err := c.store.List(ctx, durable.Filter{Session: id, Label: durable.Label{Name: labelKey, Value: key}, Limit: 1})
+	if err != nil || len(list) == 0 {
+		return durable.Run{}, false, err
+	}
+	return list[0], true, nil
+}
+
+// checkSameResume returns ErrKeyUsed unless a run is that of an equal request.
+func (c *Coordinator) checkSameResume(ctx context.Context, first durable.Run, r ResumeRequest) error {
+	input, err := c.store.SubmittedInput(ctx, first.ID)
+	if err != nil {
+		return err
+	}
+	params, err := parametersOf(first.Kind, input)
+	if err != nil {
+		return err
+	}
+	var same resumeParameters
+	if err := json.Unmarshal(params, &same); err != nil {
+		return err
+	}
+	if same.Prompt != r.Prompt {
+		return ErrKeyUsed
+	}
+	return nil
+}
+
+// resumeParameters are the parameters of a run that continues a session.
+type resumeParameters struct {
+	Prompt string `json:"prompt,omitempty"`
+	// Callbacks are the runs that the session has started and that have ended since its last run.
+	Callbacks []Callback `json:"callbacks,omitempty"`
+}
+
+// Callback says how a run has ended, for the session that has started it.
+type Callback struct {
+	RunID      agent.RunID     `json:"run_id"`
+	SessionID  agent.SessionID `json:"session_id"`
+	AgentName  string          `json:"agent_name"`
+	Status     Status          `json:"status"`
+	Blocked    bool            `json:"blocked,omitempty"`
+	ResultText *string         `json:"result_text,omitempty"`
+	ResultData json.RawMessage `json:"result_data,omitempty"`
+	Error      *string         `json:"error,omitempty"`
+}
+
+// resumeSchema is the schema of resumeParameters.
+const resumeSchema = `{"type": "object", "additionalProperties": false,
+	"properties": {"prompt": {"type": "string"}, "callbacks": {"type": "array", "items": {"type": "object"}}}}`
+
+// lastRun returns the last run of a session that List knows. Others may follow it: see submitAfter.
+func (c *Coordinator) lastRun(ctx context.Context, id agent.SessionID) (durable.Run, error) {
+	list, err := c.store.List(ctx, durable.Filter{Session: id})
+	if err != nil {
+		return durable.Run{}, err
+	}
+	for _, r := range list {
+		if isOurs(r) {
+			return r, nil
+		}
+	}
+	return durable.Run{}, fmt.Errorf("session %q: %w", id, durable.ErrNotFound)
+}
+
+// submitAfter submits the run of a session that follows another one. If that has another follower, it returns this one, and stored is
+// false: at any time, a session has one last run.
+func (c *Coordinator) submitAfter(ctx context.Context, last durable.Run, params json.RawMessage, j durable.Job) (r durable.Run, stored bool, err error) {
+	if last.Kind != durable.KindAgent {
+		return r, false, &InvalidError{[]FieldError{{
+			"session_id", fmt.Sprintf("session %s is one of %q, which is not autonomous: submit a new run", last.Session, last.Name),
+		}}}
+	}
+	b, err := c.Blueprint(ctx, last.Name, 0)
+	if errors.Is(err, durable.ErrNotFound) {
+		return r, false, &InvalidError{[]FieldError{{"session_id", fmt.Sprintf("the blueprint %q of session %s was deleted", last.Name, last.Session)}}}
+	}
+	if err != nil {
+		return r, false, err
+	}
+	labels := map[string]string{labelSession: sessionResume, labelAfter: string(last.ID)}
+	for _, name := range []string{labelParentSession, labelMode} {
+		if value := last.Labels[name]; value != "" {
+			labels[name] = value
+		}
+	}
+	maps.Copy(labels, j.Labels)
+	j.Session, j.After, j.Priority, j.Labels = last.Session, last.ID, last.Priority, labels
+	j.IdempotencyKey = hashKey("session", string(last.ID))
+	jobs, err := c.jobsOf(&b, params, j, true)
+	if err != nil {
+		return r, false, err
+	}
+	jobs[0].Phase = KindHooks // which adds the conversation so far, and what the session waits to be told
+	runs, err := c.submitJobs(ctx, jobs)
+	if err != nil {
+		return r, false, fmt.Errorf("resuming session %s: %w", last.Session, err)
+	}
+	return runs[0], runs[0].ID == jobs[0].ID, nil
+}
+
+// isResume reports whether a run continues a session.
+func isResume(r durable.Run) bool { return r.Labels[labelSession] == sessionResume }
+
+// checkSession checks the parent session and the execution mode of a request.
+func (c *Coordinator) checkSession(ctx context.Context, m *mistakes, r RunRequest) error {
+	switch r.ExecutionMode {
+	case "", AsyncPoll:
+	case AsyncCallback:
+		if r.ParentSessionID == "" {
+			m.add("execution_mode", "%s requires parent_session_id", AsyncCallback)
+		}
+	default:
+		m.add("execution_mode", "%q: expected %s or %s", r.ExecutionMode, AsyncPoll, AsyncCallback)
+	}
+	if r.ParentSessionID == "" {
+		return nil
+	}
+	parent, err := c.lastRun(ctx, r.ParentSessionID)
+	switch {
+	case errors.Is(err, durable.ErrNotFound):
+		m.add("parent_session_id", "no session %q", r.ParentSessionID)
+	case err != nil:
+		return err
+	case r.ExecutionMode == AsyncCallback && parent.Kind != durable.KindAgent:
+		m.add("parent_session_id", "session %s is one of %q, which is not autonomous: it cannot be called back", parent.Session, parent.Name)
+	}
+	return nil
+}
+
+// callbackJob returns the job that tells the parent session how the run of a job has ended.
+func callbackJob(j durable.Job) durable.Job {
+	back := durable.Job{
+		ID: agent.NewRunID(), Kind: KindCallback, Name: j.Name, Version: j.Version, Session: agent.SessionID(j.Labels[labelParentSession]),
+		Parent: j.ID, Root: cmp.Or(j.Root, j.ID), Priority: j.Priority, By: j.By, After: j.ID,
+	}
+	if j.IdempotencyKey != "" {
+		back.IdempotencyKey = hashKey("callback", j.IdempotencyKey)
+	}
+	return back
+}
+
+// callbackRunner executes runs of KindCallback.
+type callbackRunner struct {
+	hookRunner
+}
+
+// Execute adds the run that has ended to the queue of the parent session, and makes sure that a run of that session follows.
+func (r *callbackRunner) Execute(ctx context.Context, about durable.Run) error {
+	ctx, x := r.keeper.Open(ctx, about)
+	defer x.Close()
+	anyway := context.WithoutCancel(ctx)
+	if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok {
+		return x.End(anyway, durable.StatusCancelled, agent.StopUser, durable.Result{Error: cancelled.Error()})
+	}
+	for ctx.Err() == nil {
+		q, version, err := r.c.queueOf(ctx, about.Session)
+		if err != nil {
+			return err
+		}
+		err = r.c.ensureResume(ctx, about)
+		if invalid, ok := errors.AsType[*InvalidError](err); ok || errors.Is(err, durable.ErrNotFound) { // it cannot be told any more
+			failure := err.Error()
+			if ok {
+				failure = invalid.Error()
+			}
+			return x.End(anyway, durable.StatusFailed, agent.StopError, durable.Result{Error: failure})
+		}
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(q.Pending, about.Parent) {
+			q.Pending = append(q.Pending, about.Parent)
+		}
+		result, err := json.Marshal(durable.Result{})
+		if err != nil {
+			return err
+		}
+		err = x.Commit(anyway, durable.Commit{
+			Update:   durable.Update{Status: durable.StatusCompleted, Reason: agent.StopCompleted, Steps: 1, Result: result},
+			Document: q.document(about.Session, version, about.By),
+		})
+		if !errors.Is(err, durable.ErrConflict) {
+			return err
+		}
+	}
+	return nil // another process continues
+}
+
+// ensureResume makes sure that the last run of a session has not taken what the session is told, and will. Each run that does
+// stores a new version of the document, so that the caller, who has read it before, notices if it was too late.
+func (c *Coordinator) ensureResume(ctx context.Context, callback durable.Run) error {
+	last, err := c.lastRun(ctx, callback.Session)
+	for err == nil {
+		if isResume(last) && last.Phase == KindHooks && last.Attempts == 0 && !last.Status.Ended() {
+			next, known, err := c.follower(ctx, last)
+			if err != nil || !known {
+				return err
+			}
+			last = next
+			continue
+		}
+		var stored bool
+		if last, stored, err = c.submitAfter(ctx, last, json.RawMessage(`{}`), durable.Job{By: callback.By}); stored {
+			return nil
+		}
+	}
+	return err
+}
+
+// follower returns the run of a session that follows another one.
+func (c *Coordinator) follower(ctx context.Context, r durable.Run) (next durable.Run, known bool, err error) {
+	list, err := c.store.List(ctx, durable.Filter{Session: r.Session, Label: durable.Label{Name: labelAfter, Value: string(r.ID)}, Limit: 1})
+	if err != nil || len(list) == 0 {
+		return durable.Run{}, false, err
+	}
+	return list[0], true, nil
+}
+
+// entryResume is the kind of the journal entry with the parameters with which a session is resumed.
+const entryResume durable.EntryKind = "resume_session"
+
+// takeCallbacks adds what the session waits to be told to the parameters, once. It returns false if there is nothing to tell the
+// agent: the callbacks for which the run was submitted were delivered with another run of the session.
+func (o *occasion) takeCallbacks(ctx context.Context, entries []durable.Entry) (ok bool, err error) {
+	for _, e := range entries {
+		if e.Kind == entryResume {
+			o.params = e.Data
+			return true, nil
+		}
+	}
+	var params resumeParameters
+	if err := json.Unmarshal(o.params, &params); err != nil {
+		return false, fmt.Errorf("run %s: reading its parameters: %w", o.own.ID, err)
+	}
+	for {
+		q, version, err := o.c.queueOf(ctx, o.own.Session)
+		if err != nil {
+			return false, err
+		}
+		params.Callbacks = nil
+		for _, id := range q.Pending {
+			back, err := o.c.callbackOf(ctx, id)
+			if err != nil {
+				return false, err
+			}
+			params.Callbacks = append(params.Callbacks, back)
+		}
+		if params.Prompt == "" && len(params.Callbacks) == 0 {
+			return false, nil
+		}
+		text, err := json.Marshal(params)
+		if err != nil {
+			return false, err
+		}
+		err = o.journal.Commit(ctx, durable.Commit{
+			Entries: []durable.Entry{{Kind: entryResume, Data: text}}, Document: sessionQueue{}.document(o.own.Session, version, o.own.By),
+		}, nil)
+		if errors.Is(err, durable.ErrConflict) {
+			continue
+		}
+		o.params = text
+		return err == nil, err
+	}
+}
+
+// callbackOf returns how a run has ended.
+func (c *Coordinator) callbackOf(ctx context.Context, id agent.RunID) (Callback, error) {
+	d, err := c.Run(ctx, id)
+	if errors.Is(err, durable.ErrNotFound) {
+		return Callback{RunID: id, Status: Stopped, Error: new("the run was deleted before this session was told how it has ended")}, nil
+	}
+	if err != nil {
+		return Callback{}, err
+	}
+	return Callback{
+		RunID: id, SessionID: d.SessionID, AgentName: d.AgentName, Status: d.Status, Blocked: d.Blocked, ResultText: d.ResultText,
+		ResultData: d.ResultData, Error: d.Error,
+	}, nil
+}
+
+// callbackSource is the source of messages with callbacks: they are neither from the user nor from the model.
+const callbackSource = "callback"
+
+// resumedInput returns the input of a run that continues a session: the conversation so far, with the prompt and the callbacks.
+func (o *occasion) resumedInput(ctx context.Context, params json.RawMessage) ([]byte, error) {
+	var p resumeParameters
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, fmt.Errorf("run %s: reading its parameters: %w", o.own.ID, err)
+	}
+	var messages []agent.Message
+	if len(p.Callbacks) > 0 {
+		text, err := json.Marshal(p.Callbacks)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, agent.UserText("Runs that you have started have ended:\n"+string(text)).WithSource(callbackSource))
+	}
+	if p.Prompt != "" {
+		messages = append(messages, agent.UserText(p.Prompt))
+	}
+	before, err := o.c.conversation(ctx, o.own)
+	if err != nil {
+		return nil, err
+	}
+	j, err := durable.AgentJob(o.own.Name, parametersKey.In(before, params), messages...)
+	return j.Input, err
+}
+
+// conversation returns the state in which the last run of a session before another one has ended that has begun.
+func (c *Coordinator) conversation(ctx context.Context, r durable.Run) (agent.State, error) {
+	for id := agent.RunID(r.Labels[labelAfter]); id != ""; {
+		s, err := durable.Load(ctx, c.store, id)
+		if err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, durable.ErrNotBegun) && !errors.Is(err, durable.ErrNotFound) {
+			return agent.State{}, err
+		}
+		before, err := c.store.Run(ctx, id)
+		if errors.Is(err, durable.ErrNotFound) {
+			break // it was deleted, and with it how it is connected to those before
+		}
+		if err != nil {
+			return agent.State{}, err
+		}
+		id = agent.RunID(before.Labels[labelAfter])
+	}
+	return agent.NewState(), nil
+}
+
+// Session is a session as the API has it: the runs of one conversation.
+type Session struct {
+	SessionID agent.SessionID `json:"session_id"`
+	AgentName string          `json:"agent_name"`
+	// ParentSessionID is the session that has started this one.
+	ParentSessionID agent.SessionID `json:"parent_session_id,omitempty"`
+	// Status is that of the last run.
+	Status Status `json:"status"`
+	// Runs are the runs, newest first, at most a hundred.
+	Runs []Run `json:"runs"`
+	// Children are the newest runs that have this session as their parent, at most a hundred.
+	Children []Run `json:"children"`
+}
+
+// Session returns a session. It returns durable.ErrNotFound for an unknown one.
+func (c *Coordinator) Session(ctx context.Context, id agent.SessionID) (Session, error) {
+	s := Session{SessionID: id, Runs: []Run{}, Children: []Run{}}
+	own, err := c.listRuns(ctx, runFilter{SessionID: string(id), Limit: durable.DefaultLimit})
+	if err == nil && len(own.Runs) == 0 {
+		err = fmt.Errorf("session %q: %w", id, durable.ErrNotFound)
+	}
+	if err != nil {
+		return s, err
+	}
+	s.Runs = own.Runs
+	s.AgentName, s.Status, s.ParentSessionID = own.Runs[0].AgentName, own.Runs[0].Status, own.Runs[0].ParentSessionID
+	children, err := c.listRuns(ctx, runFilter{ParentSession: string(id), Limit: durable.DefaultLimit})
+	s.Children = children.Runs
+	return s, err
+}

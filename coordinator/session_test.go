@@ -1,0 +1,237 @@
+package coordinator_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// transcript returns the texts of a conversation, with the sources of messages that have one.
+func transcript(s agent.State) string {
+	var texts []string
+	for _, m := range s.Messages() {
+		text := m.Text()
+		if m.Source() != "" {
+			text = m.Source() + ": " + text
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, " | ")
+}
+
+func (b *bench) resume(id agent.SessionID, r coordinator.ResumeRequest) durable.Run {
+	b.t.Helper()
+	run, err := b.c.Resume(b.t.Context(), id, r, "ann")
+	require.NoError(b.t, err)
+	return run
+}
+
+func (b *bench) submitWith(r coordinator.RunRequest) durable.Run {
+	b.t.Helper()
+	run, err := b.c.Submit(b.t.Context(), r, "ann")
+	require.NoError(b.t, err)
+	return run
+}
+
+// CO-02: a session is resumed with its conversation, also while its last run has not ended.
+func TestResume(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "clerk", "type": "autonomous"}`)
+	b.replies["clerk"] = func(s agent.State) string { return fmt.Sprintf("<%s>", transcript(s)) }
+	first := b.submitWith(coordinator.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
+	second := b.resume(first.Session, coordinator.ResumeRequest{Prompt: "two", IdempotencyKey: "k"})
+	third := b.resume(first.Session, coordinator.ResumeRequest{Prompt: "three"})
+	again := b.resume(first.Session, coordinator.ResumeRequest{Prompt: "two", IdempotencyKey: "k"})
+	assert.Equal(t, second.ID, again.ID)
+	_, err := b.c.Resume(t.Context(), first.Session, coordinator.ResumeRequest{Prompt: "other", IdempotencyKey: "k"}, "ann")
+	require.ErrorIs(t, err, coordinator.ErrKeyUsed)
+	d := b.work(third.ID)
+	require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+	assert.Equal(t, "<one | <one> | two | <one | <one> | two> | three>", *d.ResultText)
+	assert.JSONEq(t, `{"prompt": "three"}`, string(d.Parameters))
+	s, err := b.c.Session(t.Context(), first.Session)
+	require.NoError(t, err)
+	assert.Equal(t, []agent.RunID{third.ID, second.ID, first.ID}, lo.Map(s.Runs, func(r coordinator.Run, _ int) agent.RunID { return r.RunID }))
+	assert.Equal(t, []any{"clerk", coordinator.Completed}, []any{s.AgentName, s.Status})
+
+	fourth := b.resume(first.Session, coordinator.ResumeRequest{Prompt: "four"})
+	assert.Contains(t, *b.work(fourth.ID).ResultText, "three> | four>")
+}
+
+// CO-02: a session that does not exist or has no conversation cannot be resumed.
+func TestResumeRefused(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["true"]}}`, `{"name": "clerk", "type": "autonomous"}`)
+	job := b.submitWith(coordinator.RunRequest{AgentName: "job"})
+	_, err := b.c.Resume(t.Context(), "ses_unknown", coordinator.ResumeRequest{Prompt: "x"}, "ann")
+	require.ErrorIs(t, err, durable.ErrNotFound)
+	_, err = b.c.Resume(t.Context(), job.Session, coordinator.ResumeRequest{Prompt: "x"}, "ann")
+	require.ErrorContains(t, err, "not autonomous")
+	_, err = b.c.Resume(t.Context(), job.Session, coordinator.ResumeRequest{TimeoutSeconds: -1}, "ann")
+	require.ErrorContains(t, err, "prompt: missing")
+	require.ErrorContains(t, err, "timeout_seconds: -1")
+	for want, r := range map[string]coordinator.RunRequest{
+		`parent_session_id: no session "ses_unknown"`: {ParentSessionID: "ses_unknown"},
+		"parent_session_id: session ":                 {ParentSessionID: job.Session, ExecutionMode: coordinator.AsyncCallback},
+		"execution_mode: async_callback requires":     {ExecutionMode: coordinator.AsyncCallback},
+		`execution_mode: "sync": expected async_poll`: {ExecutionMode: "sync"},
+	} {
+		r.AgentName = "job"
+		_, err := b.c.Submit(t.Context(), r, "ann")
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// A run that was blocked or failed leaves the conversation as it was before.
+func TestResumeAfterFailure(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "clerk", "type": "autonomous", "hooks": {"on_run_start": {
+		"type": "shell", "command": "grep -q forbidden && echo '{\"action\": \"block\"}' || echo '{\"action\": \"continue\"}'", "on_error": "block"}}}`)
+	b.replies["clerk"] = transcript
+	first := b.submitWith(coordinator.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
+	b.work(first.ID)
+	blocked := b.work(b.resume(first.Session, coordinator.ResumeRequest{Prompt: "forbidden"}).ID)
+	assert.True(t, blocked.Blocked)
+	last := b.work(b.resume(first.Session, coordinator.ResumeRequest{Prompt: "two"}).ID)
+	require.Equal(t, coordinator.Completed, last.Status, lo.FromPtr(last.Error))
+	assert.Equal(t, "one | one | two", *last.ResultText)
+	require.Len(t, last.Hooks, 2)
+	assert.Equal(t, first.Session, last.Hooks[0].SessionID)
+}
+
+// CO-10, CO-27, CO-37: the parent session is told of completed, failed and blocked runs; while it is busy they are queued, and it
+// is told of all of them in one run.
+func TestCallbacks(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "boss", "type": "autonomous"}`, `{"name": "good", "type": "procedural", "command": {"argv": ["echo", "done"]}}`,
+		`{"name": "bad", "type": "procedural", "command": {"argv": ["sh", "-c", "exit 3"]}}`,
+		`{"name": "never", "type": "procedural", "command": {"argv": ["true"]}, "hooks": {
+			"on_run_start": {"type": "command", "argv": ["echo", "{\"action\": \"block\", \"block_reason\": \"no\"}"], "on_error": "block"},
+			"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}}}`)
+	b.replies["boss"] = func(s agent.State) string { return s.LastMessage().OrEmpty().Source() }
+	parent := b.submitWith(coordinator.RunRequest{AgentName: "boss", Parameters: json.RawMessage(`{"prompt": "start"}`)})
+	children := map[agent.RunID]string{}
+	for _, name := range []string{"good", "bad", "never"} {
+		r := b.submitWith(coordinator.RunRequest{
+			AgentName: name, ParentSessionID: parent.Session, ExecutionMode: coordinator.AsyncCallback, IdempotencyKey: name,
+		})
+		children[r.ID] = name
+		assert.Equal(t, r.ID, b.submitWith(coordinator.RunRequest{
+			AgentName: name, ParentSessionID: parent.Session, ExecutionMode: coordinator.AsyncCallback, IdempotencyKey: name,
+		}).ID)
+	}
+	b.submitWith(coordinator.RunRequest{AgentName: "good", ParentSessionID: parent.Session}) // of which it is not told
+	b.work(parent.ID)
+	s, err := b.c.Session(t.Context(), parent.Session)
+	require.NoError(t, err)
+	assert.Len(t, s.Children, 4)
+	told := map[agent.RunID]coordinator.Callback{}
+	for _, r := range s.Runs {
+		d, err := b.c.Run(t.Context(), r.RunID)
+		require.NoError(t, err)
+		if r.RunID == parent.ID {
+			continue
+		}
+		require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+		assert.Equal(t, "callback", *d.ResultText, "the message is not from the user")
+		var p struct{ Callbacks []coordinator.Callback }
+		require.NoError(t, json.Unmarshal(d.Parameters, &p))
+		for _, c := range p.Callbacks {
+			assert.NotContains(t, told, c.RunID, "told twice")
+			told[c.RunID] = c
+		}
+	}
+	require.Len(t, told, 3)
+	for id, name := range children {
+		c := told[id]
+		assert.Equal(t, name, c.AgentName)
+		switch name {
+		case "good":
+			assert.Equal(t, []any{coordinator.Completed, "done\n"}, []any{c.Status, *c.ResultText})
+		case "bad":
+			assert.Equal(t, []any{coordinator.Failed, "the command exited with code 3"}, []any{c.Status, *c.Error})
+		case "never":
+			assert.Equal(t, []any{coordinator.Failed, true, "Blocked by on_run_start hook: no"}, []any{c.Status, c.Blocked, *c.Error})
+		}
+	}
+}
+
+// CO-37: however callbacks, resumes and workers interleave, one run of a session runs at a time, and each callback is told once.
+func TestCallbacksTogether(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "boss", "type": "autonomous"}`, `{"name": "good", "type": "procedural", "command": {"argv": ["true"]}}`)
+	var mu sync.Mutex
+	running, most := 0, 0
+	b.replies["boss"] = func(agent.State) string {
+		mu.Lock()
+		running++
+		most = max(most, running)
+		mu.Unlock()
+		defer func() {
+			mu.Lock()
+			running--
+			mu.Unlock()
+		}()
+		return "ok"
+	}
+	parent := b.submitWith(coordinator.RunRequest{AgentName: "boss", Parameters: json.RawMessage(`{"prompt": "start"}`)})
+	const children, resumes = 12, 4
+	var group sync.WaitGroup
+	for range children {
+		group.Go(func() {
+			_, err := b.c.Submit(t.Context(), coordinator.RunRequest{
+				AgentName: "good", ParentSessionID: parent.Session, ExecutionMode: coordinator.AsyncCallback,
+			}, "ann")
+			assert.NoError(t, err)
+		})
+	}
+	for i := range resumes {
+		group.Go(func() {
+			_, err := b.c.Resume(t.Context(), parent.Session, coordinator.ResumeRequest{Prompt: fmt.Sprint("more ", i)}, "ann")
+			assert.NoError(t, err)
+		})
+	}
+	for range 2 {
+		w := b.worker()
+		group.Go(func() { assert.NoError(t, w.ExecuteReady(t.Context())) })
+	}
+	group.Wait()
+	b.work(parent.ID)
+	assert.Equal(t, 1, most)
+	s, err := b.c.Session(t.Context(), parent.Session)
+	require.NoError(t, err)
+	told, prompts := map[agent.RunID]bool{}, 0
+	for _, r := range s.Runs {
+		d, err := b.c.Run(t.Context(), r.RunID)
+		require.NoError(t, err)
+		if d.Status == coordinator.Stopped { // there was nothing left to tell
+			assert.Contains(t, *d.Error, "another run of the session has done so")
+			continue
+		}
+		require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+		var p struct {
+			Prompt    string
+			Callbacks []coordinator.Callback
+		}
+		require.NoError(t, json.Unmarshal(d.Parameters, &p))
+		if strings.HasPrefix(p.Prompt, "more ") {
+			prompts++
+		}
+		for _, c := range p.Callbacks {
+			assert.False(t, told[c.RunID], "told twice")
+			told[c.RunID] = true
+		}
+	}
+	assert.Len(t, told, children)
+	assert.Equal(t, resumes, prompts)
+}
