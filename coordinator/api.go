@@ -116,7 +116,7 @@ func guard(next http.Handler, origins []string) http.Handler {
 func writeProblem(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail}) // the client has gone
+	_ = json.NewEncoder(w).Encode(huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail}) //nolint:errchkjson // texts
 }
 
 // isText reports whether a text can be stored: not every store takes control characters and other encodings.
