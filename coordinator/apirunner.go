@@ -137,7 +137,7 @@ func (a *api) addRunner() {
 
 	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal", "Write to the journal of a run", RunnerRole, withLargeBody),
 		func(ctx context.Context, in *runnerRequest[JournalCommit]) (*struct{}, error) {
-			return nil, a.problem("writing to a journal", a.commit(ctx, in.place(), in.Body))
+			return nil, a.problem("writing to a journal", a.writeJournal(ctx, in.place(), in.Body))
 		})
 
 	type renewBody struct {
@@ -358,8 +358,8 @@ func (c *Coordinator) checkHolds(ctx context.Context, owner, name string, versio
 // maxRuns is the number of runs that are read at a time.
 const maxRuns = 1000
 
-// commit writes to the journal of a run. A repetition of the last commit succeeds and changes nothing.
-func (a *api) commit(ctx context.Context, in runnerPlace, j JournalCommit) error {
+// writeJournal writes to the journal of a run. A repetition of the last commit succeeds and changes nothing.
+func (a *api) writeJournal(ctx context.Context, in runnerPlace, j JournalCommit) error {
 	l := durable.Lease{Run: in.run, Owner: ownerOf(ctx, in.runner), Epoch: j.Epoch}
 	r, err := a.c.findRun(ctx, l.Run)
 	if err != nil {
@@ -371,7 +371,7 @@ func (a *api) commit(ctx context.Context, in runnerPlace, j JournalCommit) error
 	if j.ID != "" && a.c.commits.is(l, j.ID) {
 		return nil
 	}
-	c := j.commit()
+	c := j.toCommit()
 	if err := checkCommit(r, c); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ type submitOutput struct {
 	}
 }
 
-func submitted(r durable.Run) *submitOutput {
+func acceptedRun(r durable.Run) *submitOutput {
 	out := &submitOutput{}
 	out.Body.RunID, out.Body.SessionID, out.Body.Status = r.ID, r.Session, apiStatus(r)
 	if !r.Status.Ended() && out.Body.Status != Running { // the same with and without hooks
@@ -75,7 +75,7 @@ func (a *api) addRuns() {
 			if err != nil {
 				return nil, a.problem("submitting a run", err)
 			}
-			return submitted(r), nil
+			return acceptedRun(r), nil
 		})
 
 	type runsOutput struct{ Body RunList }
@@ -104,7 +104,7 @@ func (a *api) addRuns() {
 				in.Body.IdempotencyKey = in.Key
 			}
 			r, err := a.c.Resume(ctx, agent.SessionID(in.ID), in.Body, identityOf(ctx).Name)
-			return submitted(r), a.problem("resuming a session", err)
+			return acceptedRun(r), a.problem("resuming a session", err)
 		})
 
 	type sessionOutput struct{ Body Session }

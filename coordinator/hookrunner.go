@@ -185,8 +185,8 @@ func (o *occasion) writeEvents(ctx context.Context) error {
 	})
 }
 
-// commit writes a change of the run with the events so far.
-func (o *occasion) commit(ctx context.Context, u durable.Update, jobs ...durable.Job) error {
+// update writes a change of the run with the events so far.
+func (o *occasion) update(ctx context.Context, u durable.Update, jobs ...durable.Job) error {
 	return o.events.write(true, func(events []durable.Event) error {
 		return o.journal.Commit(ctx, durable.Commit{Update: u, Jobs: jobs, Events: events}, nil)
 	})
@@ -198,7 +198,7 @@ func (o *occasion) end(ctx context.Context, status durable.Status, reason agent.
 	if err != nil {
 		return err
 	}
-	return o.commit(ctx, durable.Update{Status: status, Reason: reason, Blocked: blocked, Result: result})
+	return o.update(ctx, durable.Update{Status: status, Reason: reason, Blocked: blocked, Result: result})
 }
 
 // fire fires a point. It returns firing.ErrParked when a hook waits in the store: that is recorded.
@@ -215,7 +215,7 @@ func (o *occasion) fire(ctx context.Context, point hooks.PointName, about hooks.
 		return run, denied, err
 	}
 	o.events.dropEnds()
-	err = o.commit(context.WithoutCancel(ctx), durable.Update{Status: durable.StatusWaiting, Waits: place.Parked}, place.Jobs...)
+	err = o.update(context.WithoutCancel(ctx), durable.Update{Status: durable.StatusWaiting, Waits: place.Parked}, place.Jobs...)
 	return run, nil, cmp.Or(err, firing.ErrParked)
 }
 
@@ -266,7 +266,7 @@ func (o *occasion) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return o.commit(anyway, durable.Update{Pass: pass})
+	return o.update(anyway, durable.Update{Pass: pass})
 }
 
 // finish calls the hooks after a run, and ends the run that does so.

@@ -141,7 +141,7 @@ func (o *occasion) result(ctx context.Context, held *heldResult) error {
 	if err != nil {
 		return err
 	}
-	return o.commit(anyway, durable.Update{
+	return o.update(anyway, durable.Update{
 		Status: durable.StatusCompleted, Reason: cmp.Or(held.Reason, agent.StopCompleted), Steps: held.Steps, Result: result,
 	})
 }

@@ -40,7 +40,7 @@ type ExecutionMode string
 
 // The execution modes.
 const (
-	// AsyncPoll: nobody is told. Clients read the run, or its events.
+	// AsyncPoll: no session is told. Clients read the run, or its events.
 	AsyncPoll ExecutionMode = "async_poll"
 	// AsyncCallback: the parent session is resumed with the result.
 	AsyncCallback ExecutionMode = "async_callback"

@@ -85,8 +85,8 @@ func NewJournalCommit(epoch int64, id string, c durable.Commit) JournalCommit {
 	return out
 }
 
-// commit converts a commit from the wire.
-func (j JournalCommit) commit() durable.Commit {
+// toCommit converts a commit from the wire.
+func (j JournalCommit) toCommit() durable.Commit {
 	c := durable.Commit{Entries: j.Entries, HandledSignals: j.HandledSignals}
 	for _, e := range j.Events {
 		c.Events = append(c.Events, durable.Event{At: e.At, Name: e.Name, Data: e.Data})

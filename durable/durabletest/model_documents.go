@@ -52,7 +52,7 @@ func (m model) PutDocument(ctx context.Context, d durable.Document) (durable.Doc
 	if err := m.checkVersion(d); err != nil {
 		return durable.Document{}, err
 	}
-	return m.putDocument(d), nil
+	return m.addVersion(d), nil
 }
 
 // checkVersion returns durable.ErrConflict unless a document has the version that d replaces.
@@ -63,8 +63,8 @@ func (m model) checkVersion(d durable.Document) error {
 	return nil
 }
 
-// putDocument stores the next version of a document.
-func (m model) putDocument(d durable.Document) durable.Document {
+// addVersion stores the next version of a document.
+func (m model) addVersion(d durable.Document) durable.Document {
 	doc := m.findDocument(d.Kind, d.Name)
 	if doc == nil {
 		doc = &modelDocument{kind: d.Kind, name: d.Name}

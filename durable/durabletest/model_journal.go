@@ -68,7 +68,7 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 		return err
 	}
 	if c.Document != nil && m.broken == "commit document first" && m.checkVersion(*c.Document) == nil {
-		m.putDocument(*c.Document)
+		m.addVersion(*c.Document)
 	}
 	journal, err := m.extendJournal(r, c.Entries)
 	if err != nil {
@@ -95,7 +95,7 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 		if err := m.checkVersion(*c.Document); err != nil {
 			return err
 		}
-		m.putDocument(*c.Document)
+		m.addVersion(*c.Document)
 	}
 	r.journal, r.Entries, r.Updated = journal, r.Entries+int64(len(c.Entries)), m.at
 	m.addEvents(r, c.Events)

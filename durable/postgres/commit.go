@@ -64,7 +64,7 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 				if !*done {
 					return nil
 				}
-				_, err := putDocument(ctx, tx, *d)
+				_, err := addVersion(ctx, tx, *d)
 				return err
 			}
 		}

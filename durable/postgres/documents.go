@@ -24,7 +24,7 @@ func (s *Store) PutDocument(ctx context.Context, d durable.Document) (durable.Do
 	var stored durable.Document
 	err := s.call(ctx, fmt.Sprintf("store document %q of kind %q", d.Name, d.Kind), func(ctx context.Context) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
-			stored, err = putDocument(ctx, tx, d)
+			stored, err = addVersion(ctx, tx, d)
 			return err
 		})
 	})
@@ -34,8 +34,8 @@ func (s *Store) PutDocument(ctx context.Context, d durable.Document) (durable.Do
 	return stored, nil
 }
 
-// putDocument stores the next version of a document.
-func putDocument(ctx context.Context, tx pgx.Tx, d durable.Document) (durable.Document, error) {
+// addVersion stores the next version of a document.
+func addVersion(ctx context.Context, tx pgx.Tx, d durable.Document) (durable.Document, error) {
 	kind, name := text(d.Kind), []byte(d.Name)
 	var (
 		b               pgx.Batch

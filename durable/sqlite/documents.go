@@ -29,14 +29,14 @@ func (s *Store) PutDocument(ctx context.Context, d durable.Document) (durable.Do
 	}
 	var stored durable.Document
 	err := s.write(ctx, "storing a document", func(ctx context.Context, t tx) (err error) {
-		stored, err = putDocument(ctx, t, d, s.clock())
+		stored, err = addVersion(ctx, t, d, s.clock())
 		return err
 	})
 	return ignoreNoRows(stored, err)
 }
 
-// putDocument stores the next version of a document.
-func putDocument(ctx context.Context, t tx, d durable.Document, now int64) (durable.Document, error) {
+// addVersion stores the next version of a document.
+func addVersion(ctx context.Context, t tx, d durable.Document, now int64) (durable.Document, error) {
 	var highest, newest int64
 	if err := t.one(ctx, selectVersions, d.Kind, d.Name).Scan(&highest, &newest); err != nil {
 		return durable.Document{}, err

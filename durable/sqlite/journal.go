@@ -101,7 +101,7 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 			}
 		}
 		if c.Document != nil {
-			_, err := putDocument(ctx, t, *c.Document, now)
+			_, err := addVersion(ctx, t, *c.Document, now)
 			return err
 		}
 		return nil
