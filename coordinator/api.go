@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -14,12 +15,16 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
 // HandlerOptions configures the API.
@@ -59,6 +64,7 @@ func (c *Coordinator) Handler(o HandlerOptions) http.Handler {
 	mux := http.NewServeMux()
 	config := huma.DefaultConfig("Grapnel coordinator", o.Version)
 	config.DocsPath, config.SchemasPath = "", ""
+	config.Formats = map[string]huma.Format{"application/json": strictFormat, "json": strictFormat}
 	config.CreateHooks = nil // no links to schemas in responses
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
@@ -103,14 +109,56 @@ func guard(next http.Handler, origins []string) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		switch {
 		case !isLocal(r.Host) && !hosts[strings.ToLower(r.Host)]:
-			http.Error(w, "this address is not served here: add it to the origins of the coordinator", http.StatusMisdirectedRequest)
+			writeProblem(w, http.StatusMisdirectedRequest, "this address is not served here: add it to the origins of the coordinator")
 		case cross.Check(r) != nil || r.Header.Get("Sec-Fetch-Site") == "cross-site":
-			http.Error(w, "the request came from a page of another site", http.StatusForbidden)
+			writeProblem(w, http.StatusForbidden, "the request came from a page of another site")
+		case !isText(r.URL.Path):
+			writeProblem(w, http.StatusNotFound, "the path contains a control character or is not UTF-8")
+		case !isQueryText(r.URL.RawQuery):
+			writeProblem(w, http.StatusUnprocessableEntity, "the query is malformed, contains a control character or is not UTF-8")
 		default:
 			limitReading(w, r)
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// writeProblem writes an error in the form of the others.
+func writeProblem(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail}) //nolint:errchkjson // texts
+}
+
+// isText reports whether a text can be stored: not every store takes control characters and other encodings.
+func isText(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// isQueryText reports whether all names and values of a query are texts.
+func isQueryText(query string) bool {
+	values, err := url.ParseQuery(query)
+	for name, all := range values {
+		if !isText(name) || !lo.EveryBy(all, isText) {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// strictFormat reads JSON strictly: repeated names, names in another case and invalid UTF-8 are errors.
+var strictFormat = huma.Format{
+	Marshal: huma.DefaultJSONFormat.Marshal,
+	Unmarshal: func(data []byte, into any) error {
+		if _, untyped := into.(*any); !untyped {
+			return strictjson.Unmarshal(data, into)
+		}
+		var whole json.RawMessage
+		if err := strictjson.Unmarshal(data, &whole); err != nil {
+			return err
+		}
+		return json.Unmarshal(data, into) // which huma compares with the schema
+	},
 }
 
 // limitReading lets the time limits for reading a request end with the request: otherwise they would also end the streams and the

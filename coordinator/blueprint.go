@@ -103,6 +103,15 @@ func (m *mistakes) addReserved(field string, names map[string]string) {
 	}
 }
 
+// addTexts adds the names and values that cannot be stored.
+func (m *mistakes) addTexts(field string, texts map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if !isText(name) || !isText(texts[name]) {
+			m.add(field, "%q: contains a control character or is not UTF-8", name)
+		}
+	}
+}
+
 func (m *mistakes) err() error {
 	if len(*m) == 0 {
 		return nil
@@ -169,6 +178,7 @@ func (b *Blueprint) validate() error {
 		}
 	}
 	m.addReserved("demands", b.Demands)
+	m.addTexts("demands", b.Demands)
 	if _, err := (durable.Job{Demands: b.Demands}).Prepare(); err != nil {
 		m.add("demands", "%v", errors.Unwrap(err))
 	}

@@ -234,6 +234,9 @@ const (
 	hookSessionPrefix = "hook_"
 )
 
+// maxSeconds is the longest time of a request: ten years.
+const maxSeconds = 10 * 365 * 24 * 60 * 60
+
 // ErrKeyUsed is returned for a request with the idempotency key of another request.
 var ErrKeyUsed = errors.New("the idempotency key was used for another request: use a new one")
 
@@ -249,11 +252,14 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 	}
 	m.addReserved("labels", r.Labels)
 	m.addReserved("demands", r.Demands)
-	if r.StartWithinSeconds < 0 {
-		m.add("start_within_seconds", "%d: expected a number above zero", r.StartWithinSeconds)
+	m.addTexts("labels", r.Labels)
+	m.addTexts("demands", r.Demands)
+	m.addTexts("request", map[string]string{"agent_name": r.AgentName, "idempotency_key": r.IdempotencyKey})
+	if r.StartWithinSeconds < 0 || r.StartWithinSeconds > maxSeconds {
+		m.add("start_within_seconds", "%d: expected a number from 0 to %d", r.StartWithinSeconds, maxSeconds)
 	}
-	if r.TimeoutSeconds < 0 {
-		m.add("timeout_seconds", "%d: expected a number above zero", r.TimeoutSeconds)
+	if r.TimeoutSeconds < 0 || r.TimeoutSeconds > maxSeconds {
+		m.add("timeout_seconds", "%d: expected a number from 0 to %d", r.TimeoutSeconds, maxSeconds)
 	}
 	if err := c.checkSession(ctx, &m, r); err != nil {
 		return durable.Run{}, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -104,6 +105,19 @@ func (l *eventLog) noteRun(hook string, id agent.RunID) {
 	defer l.mu.Unlock()
 	l.runs[hook] = id
 }
+
+// noteWaits notes the runs that hooks wait for, or have waited for: when the result of one is in the journal, its hook is not
+// called again.
+func (l *eventLog) noteWaits(waits []durable.Wait) {
+	for _, w := range waits {
+		if w.Kind == durable.WaitChild && strings.HasPrefix(w.ID, hookWaitPrefix) {
+			l.noteRun(w.Tool, w.Child)
+		}
+	}
+}
+
+// hookWaitPrefix begins the IDs of the waits of hooks for their runs.
+const hookWaitPrefix = "hook "
 
 // Observe adds the event of a hook, unless it was written before a crash or a wait.
 func (l *eventLog) Observe(_ context.Context, e agent.Event) {

@@ -38,3 +38,15 @@ func TestEventsAreWrittenOnce(t *testing.T) {
 	other.Wait()
 	assert.Equal(t, []string{EventHookStart, EventHookComplete}, written)
 }
+
+// An event names the run of its hook, also when another process has recorded the result of that run and died.
+func TestRunOfARecordedHook(t *testing.T) {
+	l := newEventLog(durable.Run{ID: "run_1"}, nil)
+	l.noteWaits([]durable.Wait{{ID: "after", Kind: durable.WaitChild, Child: "run_0"}, {ID: "hook key", Kind: durable.WaitChild, Tool: "check", Child: "run_2"}})
+	l.Observe(context.Background(), hooks.Event{Kind: hooks.HookStart, Hook: "check", Point: hooks.RunStart})
+	l.Observe(context.Background(), hooks.Event{Kind: hooks.HookComplete, Hook: "check", Point: hooks.RunStart})
+	assert.NoError(t, l.write(true, func(events []durable.Event) error {
+		assert.Contains(t, string(events[1].Data), `"hook_run_id":"run_2"`)
+		return nil
+	}))
+}

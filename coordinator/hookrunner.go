@@ -119,6 +119,7 @@ func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durabl
 		return nil, err
 	}
 	o.events = newEventLog(o.about, written)
+	o.events.noteWaits(o.waits)
 	o.journal = firing.NewJournal(x, own.ID, own.Entries, entries, nil)
 	return o, o.compile(ctx)
 }
@@ -382,7 +383,7 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 	place, awaited := parking.From(ctx).(*firing.Place)
 	if awaited {
 		for _, w := range place.Waits {
-			if w.ID == "hook "+key {
+			if w.ID == hookWaitPrefix+key {
 				return o.resultOfHook(ctx, place, w, start)
 			}
 		}
@@ -419,7 +420,8 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 		return "", o.journal.Commit(ctx, durable.Commit{Jobs: jobs}, nil)
 	}
 	w := durable.Wait{
-		Run: o.own.ID, ID: "hook " + key, Kind: durable.WaitChild, Hash: string(jobs[0].ID), Child: jobs[0].ID, Asked: place.Now,
+		Run: o.own.ID, ID: hookWaitPrefix + key, Kind: durable.WaitChild, Hash: string(jobs[0].ID), Tool: start.Request.Hook, Child: jobs[0].ID,
+		Asked: place.Now,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		w.Deadline = place.Now.Add(time.Until(deadline))

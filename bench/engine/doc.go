@@ -7,6 +7,10 @@
 //	go test .                   # small, in seconds; prints the table with -v
 //	make -C bench engine        # full
 //
+// The figures of the coordinator go over HTTP on this machine: programs that submit runs, runners in the form of
+// docs/runner-protocol.md, and streams. Beside them is a server that takes the same requests and makes the same transactions,
+// without tokens, checks, blueprints and hooks.
+//
 // # Rules
 //
 // What is compared alternates: a round measures both sides several times in turn, and a figure is the median of the

@@ -48,8 +48,10 @@ func TestCoordinatorKills(t *testing.T) {
 	t.Parallel()
 	sqliteKills, postgresKills := 16, 8
 	switch {
-	case os.Getenv(crashRuns) != "": // "make crash"
-		sqliteKills, postgresKills = 200, 100
+	case os.Getenv(crashRuns) != "": // "make crash" says 200
+		n, err := strconv.Atoi(os.Getenv(crashRuns))
+		require.NoError(t, err)
+		sqliteKills, postgresKills = n, n/2
 	case testing.Short():
 		sqliteKills, postgresKills = 6, 4
 	}
@@ -560,7 +562,8 @@ func (f *fleet) check(jobs []*job) {
 			}
 			if d.Status == coordinator.Completed {
 				assert.Equal(f.t, fmt.Sprint("done ", j.n), *d.ResultText)
-				assert.LessOrEqual(f.t, doubts, f.unknownCalls(j.id), "calls that are not known to be in doubt were not made: %s", about)
+				unknown, calls := f.unknownCalls(j.id)
+				assert.LessOrEqual(f.t, doubts, unknown, "calls that are not known to be in doubt were not made: %s: %s", about, calls)
 			}
 			if !j.stop {
 				assert.JSONEq(f.t, fmt.Sprintf(`{"n":%d,"z":0,"checked":true}`, j.n), string(d.Parameters))
@@ -592,17 +595,27 @@ func (f *fleet) check(jobs []*job) {
 	assert.LessOrEqual(f.t, len(f.list("check")), ended["job-agent"], "at most one run of the hook for each")
 }
 
-// unknownCalls returns the number of calls of an agent whose outcome is unknown.
-func (f *fleet) unknownCalls(id agent.RunID) (n int) {
+// unknownCalls returns the number of calls of an agent whose outcome is unknown, and what became of all of its calls.
+func (f *fleet) unknownCalls(id agent.RunID) (n int, calls []string) {
 	f.t.Helper()
 	events, err := f.api.Events(f.t.Context(), id, 0, 1000)
 	require.NoError(f.t, err)
 	for _, e := range events {
-		if e.Type == (agent.ToolCallCompleted{}).EventName() && strings.Contains(string(e.Data), `"status":"`+string(agent.ToolUnknown)+`"`) {
+		var call struct {
+			Step   int
+			Status agent.ToolStatus
+			Text   string
+		}
+		if e.Type != (agent.ToolCallCompleted{}).EventName() {
+			continue
+		}
+		require.NoError(f.t, json.Unmarshal(e.Data, &call))
+		calls = append(calls, fmt.Sprintf("step %d: %s: %.200s", call.Step, call.Status, call.Text))
+		if call.Status == agent.ToolUnknown {
 			n++
 		}
 	}
-	return n
+	return n, calls
 }
 
 // list returns all runs of a blueprint.

@@ -104,6 +104,7 @@ type hookType string
 // The types of hooks, in the order in which they are called.
 const (
 	onRunStart  hookType = "on_run_start"
+	onResult    hookType = "on_result" // before the run ends
 	onError     hookType = "on_error"
 	onTimeout   hookType = "on_timeout"
 	onRunFinish hookType = "on_run_finish"
@@ -135,10 +136,10 @@ func (r *run) checkNumbers() {
 	}
 }
 
-// hookEvents returns the events of hooks before the run, or those after it.
-func (r *run) hookEvents(before bool) (list []coordinator.HookEvent) {
+// hookEvents returns the events of hooks of some types.
+func (r *run) hookEvents(types ...hookType) (list []coordinator.HookEvent) {
 	for _, h := range r.d.Hooks {
-		if (hookType(h.HookType) == onRunStart) == before {
+		if slices.Contains(types, hookType(h.HookType)) {
 			list = append(list, h)
 		}
 	}
@@ -190,7 +191,7 @@ func (r *run) checkBefore() {
 			stored++
 		}
 	}
-	before := r.hookEvents(true)
+	before := r.hookEvents(onRunStart)
 	if stored != len(before) {
 		r.report("the run has %d events of hooks before it, and its timeline %d", stored, len(before))
 	}
@@ -217,18 +218,15 @@ func (r *run) checkBefore() {
 
 // checkAfter checks the hooks after the run: each is called once, and only after the end.
 func (r *run) checkAfter() {
-	after := r.hookEvents(false)
+	order := []hookType{onError, onTimeout, onRunFinish}
+	after := r.hookEvents(order...)
 	if len(after) > 0 && !r.over {
 		r.report("hooks after the run were called, and the run is %s", r.d.Status)
 	}
 	ends := map[string]int{}
-	order := []hookType{onError, onTimeout, onRunFinish}
 	last := 0
 	for _, h := range after {
 		at := slices.Index(order, hookType(h.HookType))
-		if at < 0 {
-			continue // of another version
-		}
 		if at < last {
 			r.report("%s hook %s was called after those of %s", h.HookType, h.Hook, order[last])
 		}
@@ -254,7 +252,7 @@ func (r *run) checkParameters() {
 		first = r.d.Parameters
 	}
 	now, decided := first, false
-	for _, h := range r.hookEvents(true) {
+	for _, h := range r.hookEvents(onRunStart) {
 		if !h.ParametersTransformed {
 			continue
 		}
@@ -263,20 +261,33 @@ func (r *run) checkParameters() {
 		}
 		now, decided = h.After, true
 	}
-	passed := r.d.Status != coordinator.Hooking && !r.d.Blocked && len(r.events) > len(r.hookEvents(true))
+	passed := r.d.Status != coordinator.Hooking && !r.d.Blocked && len(r.events) > len(r.hookEvents(onRunStart))
 	if passed && !isEqual(now, r.d.Parameters) {
 		r.report("the run has the parameters %s, and its hooks have returned %s", r.d.Parameters, now)
 	}
-	if r.d.OriginalParameters != nil && !decided {
+	if r.d.OriginalParameters != nil && !decided && !isEqual(r.d.OriginalParameters, r.d.Parameters) {
 		r.report("the parameters were changed, and no hook has changed them")
 	}
 }
 
-// isEqual reports whether two JSON values are equal.
+// isEqual reports whether two parameters are equal, but for the callbacks that the coordinator adds for a session that is resumed.
 func isEqual(a, b json.RawMessage) bool {
-	one, err := strictjson.Canonical(string(a))
-	other, failed := strictjson.Canonical(string(b))
+	one, err := withoutCallbacks(a)
+	other, failed := withoutCallbacks(b)
 	return err == nil && failed == nil && one == other
+}
+
+func withoutCallbacks(params json.RawMessage) (string, error) {
+	var all map[string]json.RawMessage
+	if err := strictjson.Unmarshal(params, &all); err != nil {
+		return "", err
+	}
+	delete(all, "callbacks")
+	text, err := json.Marshal(all)
+	if err != nil {
+		return "", err
+	}
+	return strictjson.Canonical(string(text))
 }
 
 // checkEnd checks the result.
@@ -313,7 +324,7 @@ func (r *run) checkAgent() {
 		}
 		switch e.Type {
 		case agent.RunCompleted{}.EventName():
-			if ends++; !r.over {
+			if ends++; !r.over && r.d.Status != coordinator.Hooking { // hooks decide about its result
 				r.report("event %d: the agent has ended, and the run is %s", e.Seq, r.d.Status)
 			}
 		case agent.ToolCallCompleted{}.EventName():

@@ -82,8 +82,16 @@ func TestProblems(t *testing.T) {
 		change func(r *told)
 		want   string // empty means no problem
 	}{
-		"a whole run":                {func(*told) {}, ""},
-		"blocked":                    {blocked, ""},
+		"a whole run": {func(*told) {}, ""},
+		"blocked":     {blocked, ""},
+		"a result was withheld": {func(r *told) {
+			withheld := []coordinator.HookEvent{hook("hook_start", "on_result", "mask"), hook("hook_blocked", "on_result", "mask")}
+			r.Hooks = append(r.Hooks[:2:2], append(withheld, r.Hooks[2:]...)...)
+			r.number(r.Hooks[0], r.Hooks[1], "run.started", "run.completed", withheld[0], withheld[1])
+		}, ""},
+		"callbacks of a session": {func(r *told) {
+			r.Parameters = json.RawMessage(`{"a":2,"callbacks":[{}]}`)
+		}, ""},
 		"an event is missing":        {func(r *told) { r.events = append(r.events[:2], r.events[3:]...) }, "event 4 (tool_call.completed) follows event 2: events are missing"},
 		"an event is there twice":    {func(r *told) { r.events = append(r.events, r.events[4]) }, "event 5 (run.completed) follows event 5"},
 		"the first event is gone":    {func(r *told) { r.events = r.events[1:] }, "follows event 0"},
