@@ -54,7 +54,7 @@ func (t *Tracker) Functions() []condition.Function {
 		}
 	}
 	texts := cel.ListType(cel.StringType)
-	return []condition.Function{
+	return append(t.roleFunctions(), []condition.Function{
 		ask("from_user", 20, Trail.FromUser),
 		ask("from_trusted", 20, Trail.FromTrusted),
 		ask("from_known", 20, Trail.FromKnown),
@@ -122,7 +122,7 @@ func (t *Tracker) Functions() []condition.Function {
 			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType, texts}, Result: cel.ListType(cel.DynType)}},
 			Call:      func(_ condition.Input, args ...ref.Val) ref.Val { return pick(args[0], args[1], false) },
 		},
-	}
+	}...)
 }
 
 // why explains the result of a function: the places where the value was seen.
