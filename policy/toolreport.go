@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/samber/lo"
-
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/policy/tools"
@@ -28,7 +26,6 @@ func (r ToolReport) Unguarded() bool { return !r.Description.OnlyReads() && len(
 // A rule is about the effects that its condition names with does(…); a rule that names none is about every tool that its
 // matchers accept.
 func (p *Policy) Tools(specs ...agent.ToolSpec) (reports []ToolReport, never []string) {
-	names := lo.Map(specs, func(s agent.ToolSpec, _ int) string { return s.Name })
 	matched := map[string]bool{}
 	for _, spec := range specs {
 		report := ToolReport{}
@@ -39,7 +36,7 @@ func (p *Policy) Tools(specs ...agent.ToolSpec) (reports []ToolReport, never []s
 			if report.Description == nil && r.doc.tracker != nil {
 				report.Description = r.doc.tracker.DescribeSpec(spec)
 			}
-			if !r.acceptsTool(spec.Name, names) {
+			if !r.acceptsTool(spec.Name) {
 				continue
 			}
 			about := r.effects()
@@ -64,8 +61,34 @@ func (p *Policy) Tools(specs ...agent.ToolSpec) (reports []ToolReport, never []s
 	return reports, never
 }
 
+// Unguarded returns a warning for each tool that changes something, or may, and has no rule, and for each rule that can
+// match none of the tools. It returns none for a policy whose rules do not ask what tools do.
+func (p *Policy) Unguarded(specs ...agent.ToolSpec) []Warning {
+	i := slices.IndexFunc(p.rules, func(r *rule) bool { return r.forUnknown() || len(r.effects()) > 0 })
+	if i < 0 {
+		return nil
+	}
+	reports, never := p.Tools(specs...)
+	var out []Warning
+	at := p.rules[i].doc.place
+	for _, r := range reports {
+		if r.Unguarded() {
+			w := warningAt(at, "unguarded", "", "no rule is about the tool %q, which may change something: describe it under \"tools\", or add a rule",
+				r.Description.Tool)
+			w.Tool = r.Description.Tool
+			out = append(out, w)
+		}
+	}
+	for _, r := range p.rules {
+		if slices.Contains(never, r.name()) && len(r.effects()) > 0 && !r.doc.required {
+			out = append(out, warningAt(r.place, "effect", r.name(), "none of the tools does what this rule is about"))
+		}
+	}
+	return out
+}
+
 // acceptsTool reports whether the matchers of a rule accept a tool.
-func (r *rule) acceptsTool(name string, _ []string) bool {
+func (r *rule) acceptsTool(name string) bool {
 	if len(r.match.tools) == 0 {
 		return true
 	}

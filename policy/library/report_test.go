@@ -83,10 +83,17 @@ func TestPolicyReport(t *testing.T) {
 	if wanted("tau") {
 		row("tau", dir, tau, nil)
 	}
+	if wanted("opaque") {
+		for name, files := range map[string][]string{"AgentDojo, opaque": dojo, "AgentDyn, opaque": shopping, "tau, opaque": tau} {
+			other := t.TempDir()
+			renameAll(t, dir, other, files, true)
+			row(name, other, files, nil)
+		}
+	}
 	if wanted("syllables") {
 		for name, files := range map[string][]string{"AgentDojo, syllables": dojo, "AgentDyn, syllables": shopping, "tau, syllables": tau} {
 			other := t.TempDir()
-			row(name, other, files, renameAll(t, dir, other, files))
+			row(name, other, files, renameAll(t, dir, other, files, false))
 		}
 	}
 	require.NoError(t, out.Flush())
@@ -161,9 +168,9 @@ func writeMisjudged(name string, report *backtest.Report) {
 	}
 }
 
-// renameAll writes recordings whose tools and arguments have random names, without descriptions, and returns a table
-// that describes the tools.
-func renameAll(t *testing.T, from, to string, files []string) tools.Table {
+// renameAll writes recordings whose tools and arguments have random names, and returns a table that describes the tools.
+// The schemas keep their descriptions only if described is set.
+func renameAll(t *testing.T, from, to string, files []string, described bool) tools.Table {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // names, not secrets
 	table, names := tools.Table{}, map[string]string{}
@@ -194,7 +201,7 @@ func renameAll(t *testing.T, from, to string, files []string) tools.Table {
 			properties, _ := schema["properties"].(map[string]any)
 			other := map[string]any{}
 			for name, p := range properties {
-				if p, ok := p.(map[string]any); ok {
+				if p, ok := p.(map[string]any); ok && !described {
 					delete(p, "description")
 					delete(p, "title")
 				}
@@ -205,7 +212,10 @@ func renameAll(t *testing.T, from, to string, files []string) tools.Table {
 			if required, ok := schema["required"].([]any); ok {
 				schema["required"] = lo.Map(required, func(name any, _ int) any { return newName(fmt.Sprint(name)) })
 			}
-			list[i].Name, list[i].Description = newName(tool.Name), ""
+			list[i].Name = newName(tool.Name)
+			if !described {
+				list[i].Description = ""
+			}
 			list[i].Parameters, err = json.Marshal(schema)
 			require.NoError(t, err)
 			for name, role := range table[newName(tool.Name)].Roles { // of a tool of the same name in another suite

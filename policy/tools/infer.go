@@ -30,7 +30,7 @@ func hintOf(words []string, isName bool) hint {
 			verb = true
 			continue // "transfer the user": the verb is no object
 		}
-		if means[w] && i > 0 {
+		if means[w] && i > 0 && !(w == "for" && i == 1) { // "search for products"
 			skip = true
 			continue
 		}
@@ -168,7 +168,7 @@ func typeOf(v any) string {
 func infer(spec agent.ToolSpec) *Description {
 	d := &Description{Tool: spec.Name, Source: FromInference, Certainty: None}
 	name := hintOf(wordsIn(localName(spec.Name)), true)
-	text := hintOf(wordsIn(firstSentence(spec.Description)), false)
+	text := hintOf(wordsIn(mainClause(firstSentence(spec.Description))), false)
 	properties := propertiesOf(spec.Parameters)
 	d.NoArguments = spec.Parameters != "" && len(properties) == 0
 	both := hint{topics: map[topic]int{}}

@@ -65,6 +65,16 @@ func localName(name string) string {
 	return name
 }
 
+// mainClause returns a sentence without what only lists details: "Get the user's data, such as email and phone".
+func mainClause(sentence string) string {
+	for _, divider := range []string{",", ":", "(", " including ", " such as "} {
+		if i := strings.Index(sentence, divider); i > 0 && len(strings.Fields(sentence[:i])) > 2 {
+			sentence = sentence[:i]
+		}
+	}
+	return sentence
+}
+
 // firstSentence returns the beginning of a description, which says what the tool does.
 func firstSentence(text string) string {
 	text = strings.TrimSpace(text)
