@@ -229,7 +229,7 @@ var layers = map[string]layer{
 	"policy/tools":   {Ours: []string{"agent", "internal/strictjson"}},
 	"policy/provenance": {
 		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/condition", "policy/tools"},
-		Modules: slices.Concat(core, []string{"cel.dev/cel-go", "go.yaml.in/yaml/v4"}),
+		Modules: slices.Concat(core, []string{"cel.dev/cel-go", "go.yaml.in/yaml/v4", "golang.org/x/text"}),
 	},
 	"policy/recorded": {Ours: []string{"agent", "drivers/replay", "internal/semconv", "internal/strictjson"}, Modules: core},
 	"policy/policytest": {

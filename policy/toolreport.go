@@ -61,9 +61,9 @@ func (p *Policy) Tools(specs ...agent.ToolSpec) (reports []ToolReport, never []s
 	return reports, never
 }
 
-// Unguarded returns a warning for each tool that changes something, or may, and has no rule, and for each rule that can
+// CheckTools returns a warning for each tool that changes something, or may, and has no rule, and for each rule that can
 // match none of the tools. It returns none for a policy whose rules do not ask what tools do.
-func (p *Policy) Unguarded(specs ...agent.ToolSpec) []Warning {
+func (p *Policy) CheckTools(specs ...agent.ToolSpec) []Warning {
 	i := slices.IndexFunc(p.rules, func(r *rule) bool { return r.forUnknown() || len(r.effects()) > 0 })
 	if i < 0 {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -172,7 +173,7 @@ func writeMisjudged(name string, report *backtest.Report) {
 // The schemas keep their descriptions only if described is set.
 func renameAll(t *testing.T, from, to string, files []string, described bool) tools.Table {
 	t.Helper()
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // names, not secrets
+	random := rand.New(rand.NewPCG(1, 2))
 	table, names := tools.Table{}, map[string]string{}
 	newName := func(of string) string {
 		if names[of] == "" {
@@ -196,28 +197,14 @@ func renameAll(t *testing.T, from, to string, files []string, described bool) to
 		for i, tool := range list {
 			d := tools.Table{}.Describe(agent.ToolSpec{Name: tool.Name, Description: tool.Description, Parameters: string(tool.Parameters)})
 			entry := tools.Entry{Effects: d.Effects, Records: d.Records, Roles: map[string]tools.Role{}}
-			var schema map[string]any
-			require.NoError(t, json.Unmarshal(tool.Parameters, &schema))
-			properties, _ := schema["properties"].(map[string]any)
-			other := map[string]any{}
-			for name, p := range properties {
-				if p, ok := p.(map[string]any); ok && !described {
-					delete(p, "description")
-					delete(p, "title")
-				}
-				other[newName(name)] = p
-				entry.Roles[newName(name)] = d.Role(name)
-			}
-			schema["properties"] = other
-			if required, ok := schema["required"].([]any); ok {
-				schema["required"] = lo.Map(required, func(name any, _ int) any { return newName(fmt.Sprint(name)) })
+			list[i].Parameters = renameSchema(t, tool.Parameters, described, newName)
+			for _, a := range d.Arguments {
+				entry.Roles[newName(a.Name)] = a.Role
 			}
 			list[i].Name = newName(tool.Name)
 			if !described {
 				list[i].Description = ""
 			}
-			list[i].Parameters, err = json.Marshal(schema)
-			require.NoError(t, err)
 			for name, role := range table[newName(tool.Name)].Roles { // of a tool of the same name in another suite
 				if entry.Roles[name] == "" {
 					entry.Roles[name] = role
@@ -235,6 +222,29 @@ func renameAll(t *testing.T, from, to string, files []string, described bool) to
 	return table
 }
 
+// renameSchema gives the arguments in a schema other names.
+func renameSchema(t *testing.T, text json.RawMessage, described bool, newName func(string) string) json.RawMessage {
+	t.Helper()
+	var schema map[string]any
+	require.NoError(t, json.Unmarshal(text, &schema))
+	properties, _ := schema["properties"].(map[string]any)
+	other := map[string]any{}
+	for name, p := range properties {
+		if p, ok := p.(map[string]any); ok && !described {
+			delete(p, "description")
+			delete(p, "title")
+		}
+		other[newName(name)] = p
+	}
+	schema["properties"] = other
+	if required, ok := schema["required"].([]any); ok {
+		schema["required"] = lo.Map(required, func(name any, _ int) any { return newName(fmt.Sprint(name)) })
+	}
+	out, err := json.Marshal(schema)
+	require.NoError(t, err)
+	return out
+}
+
 func renameFile(t *testing.T, from, to string, newName func(string) string) {
 	t.Helper()
 	in, err := os.Open(from)
@@ -248,7 +258,7 @@ func renameFile(t *testing.T, from, to string, newName func(string) string) {
 	lines := bufio.NewReader(plain)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		require.NoError(t, err)

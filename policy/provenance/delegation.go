@@ -93,3 +93,19 @@ func (t Trail) Invited(people any) bool {
 	}
 	return t.FromKnown(addresses) || t.FromNamedText(addresses) || !t.Tainted(addresses)
 }
+
+// NamedByStrangers reports whether text of strangers has anything in a value that the user did not say, even if a trusted
+// field has it, too: the id of a file that a mail wants deleted is also in the list of files.
+func (t Trail) NamedByStrangers(value any) (yes bool) {
+	t.withIndex(func(x *index) {
+		x.readWaiting()
+		eachName(value, func(n name, named bool, _ any) {
+			if _, said := x.user.find(n); said || !named {
+				return
+			}
+			_, there := x.others.find(n)
+			yes = yes || there
+		})
+	})
+	return yes
+}

@@ -112,6 +112,17 @@ func (t *Tracker) roleFunctions() []condition.Function {
 			Why: t.why,
 		},
 		{
+			Name: "named_by_strangers", Cost: 50, Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.BoolType}},
+			Call: func(in condition.Input, args ...ref.Val) ref.Val {
+				value, err := goValue(args[0])
+				if err != nil {
+					return types.WrapErr(fmt.Errorf("named_by_strangers: %w", err))
+				}
+				return types.Bool(t.Of(in.State()).NamedByStrangers(value))
+			},
+			Why: t.why,
+		},
+		{
 			Name: "linked", Cost: 50, Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.BoolType}},
 			Call: func(in condition.Input, args ...ref.Val) ref.Val {
 				value, err := goValue(args[0])

@@ -187,7 +187,7 @@ next:
 			continue
 		}
 		for i, name := range pattern {
-			if name != "*" && name != field[i] && !(strings.HasPrefix(name, "*") && strings.HasSuffix(field[i], name[1:])) {
+			if name != field[i] && (!strings.HasPrefix(name, "*") || !strings.HasSuffix(field[i], name[1:])) {
 				continue next
 			}
 		}

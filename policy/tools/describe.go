@@ -8,28 +8,28 @@ import (
 
 // Description says what a tool does. It is immutable once it was returned, and safe for concurrent use.
 type Description struct {
-	Tool string
+	Tool string `json:"tool"`
 	// Effects are empty for a tool of which nothing is known.
-	Effects []Effect
+	Effects []Effect `json:"effects"`
 	// Records are the contents of the answers of a tool that reads.
-	Records []Records
+	Records []Records `json:"records,omitempty"`
 	// Arguments are those of the tool's schema, and those that a person has described.
-	Arguments []Argument
+	Arguments []Argument `json:"arguments,omitempty"`
 	// Source and Certainty are those of the effects.
-	Source    Source
-	Certainty Certainty
+	Source    Source    `json:"source"`
+	Certainty Certainty `json:"certainty"`
 	// NoArguments is set if the schema says that the tool has no arguments.
-	NoArguments bool
+	NoArguments bool `json:"no_arguments,omitempty"`
 
 	set effectSet
 }
 
 // Argument describes an argument of a tool.
 type Argument struct {
-	Name      string
-	Role      Role
-	Source    Source
-	Certainty Certainty
+	Name      string    `json:"name"`
+	Role      Role      `json:"role"`
+	Source    Source    `json:"source"`
+	Certainty Certainty `json:"certainty"`
 }
 
 // Does reports whether a tool has one of the effects.

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,7 +20,7 @@ func (h hint) about(list ...topic) bool {
 }
 
 // means are the words before which a thing is only the way to another: find the user by email.
-var means = map[string]bool{"by": true, "via": true, "through": true, "with": true, "using": true, "for": true, "from": true}
+var means = setOfWords("by via through with using for from")
 
 // hintOf reads words. In a name, the verb is first or last; in a sentence, it is first.
 func hintOf(words []string, isName bool) hint {
@@ -30,7 +31,7 @@ func hintOf(words []string, isName bool) hint {
 			verb = true
 			continue // "transfer the user": the verb is no object
 		}
-		if means[w] && i > 0 && !(w == "for" && i == 1) { // "search for products"
+		if means[w] && i > 0 && (w != "for" || i > 1) { // "search for products"
 			skip = true
 			continue
 		}
@@ -49,24 +50,21 @@ func hintOf(words []string, isName bool) hint {
 }
 
 // filler begins descriptions without saying anything.
-var filler = map[string]bool{"use": true, "this": true, "tool": true, "allow": true, "let": true, "help": true, "a": true, "an": true, "the": true, "to": true, "that": true, "it": true, "function": true, "you": true, "can": true, "will": true, "utility": true, "api": true, "for": true}
+var filler = setOfWords("use this tool allow let help a an the to that it function you can will utility api for")
+
+func setOfWords(words string) map[string]bool {
+	out := map[string]bool{}
+	for word := range strings.FieldsSeq(words) {
+		out[word] = true
+	}
+	return out
+}
 
 // verbOf returns the class of the verb in words: that of the first one, in a name also of the last one, unless a
 // later word changes something ("get_or_create").
 func verbOf(words []string, isName bool) class {
 	if !isName {
-		for i, w := range words {
-			if filler[w] {
-				continue
-			}
-			if c, ok := verbs[w]; ok && (i == 0 || i > 0 && filler[words[i-1]] || i < 6) {
-				return c
-			}
-			if i >= 6 {
-				break
-			}
-		}
-		return ""
+		return firstVerb(words)
 	}
 	if len(words) == 0 {
 		return ""
@@ -89,6 +87,16 @@ func verbOf(words []string, isName bool) class {
 		}
 	}
 	return first
+}
+
+// firstVerb returns the class of the first verb among the first words of a sentence.
+func firstVerb(words []string) class {
+	for _, w := range words[:min(len(words), 6)] {
+		if c, ok := verbs[w]; ok && !filler[w] {
+			return c
+		}
+	}
+	return ""
 }
 
 // changesAfter reports whether a name that begins with a reading verb has a changing one after "or" or "and".
@@ -173,9 +181,7 @@ func infer(spec agent.ToolSpec) *Description {
 	d.NoArguments = spec.Parameters != "" && len(properties) == 0
 	both := hint{topics: map[topic]int{}}
 	for _, h := range []hint{text, name} {
-		for t, at := range h.topics {
-			both.topics[t] = at
-		}
+		maps.Copy(both.topics, h.topics)
 	}
 	topicsOfName := name
 	if len(name.topics) == 0 {
@@ -268,35 +274,40 @@ func effectsOf(h hint, properties []property) effectSet {
 	case executing:
 		return setOf(Executes)
 	case changing:
-		switch {
-		case h.about(credential):
-			return setOf(ChangesCredentials)
-		case h.about(forwarding):
-			return setOf(Grants, Sends)
-		case h.about(money) && !h.about(event, file), has(Payee) && has(Amount):
-			return setOf(Pays)
-		case h.about(permission):
-			return setOf(Grants)
-		case h.about(event) && h.about(member):
-			return setOf(Grants)
-		case h.about(event):
-			return setOf(Books)
-		case h.about(residence) && h.about(member, profile) && !h.about(service):
-			return setOf(ChangesCredentials)
-		case h.about(member) && !h.about(profile, file, service):
-			return setOf(Grants)
-		case h.about(service, residence):
-			return setOf(Books)
-		case h.about(profile, contact):
-			return setOf(ChangesCredentials)
-		case h.about(chat, mail):
-			return setOf(Sends)
-		case h.about(page):
-			return setOf(Publishes)
-		}
-		return setOf(Writes)
+		return effectsOfChange(h, has)
 	}
 	return 0
+}
+
+// effectsOfChange returns the effects of a verb that only says that something changes, by its object.
+func effectsOfChange(h hint, has func(Role) bool) effectSet {
+	switch {
+	case h.about(credential):
+		return setOf(ChangesCredentials)
+	case h.about(forwarding):
+		return setOf(Grants, Sends)
+	case h.about(money) && !h.about(event, file), has(Payee) && has(Amount):
+		return setOf(Pays)
+	case h.about(permission):
+		return setOf(Grants)
+	case h.about(event) && h.about(member):
+		return setOf(Grants)
+	case h.about(event):
+		return setOf(Books)
+	case h.about(residence) && h.about(member, profile) && !h.about(service):
+		return setOf(ChangesCredentials)
+	case h.about(member) && !h.about(profile, file, service):
+		return setOf(Grants)
+	case h.about(service, residence):
+		return setOf(Books)
+	case h.about(profile, contact):
+		return setOf(ChangesCredentials)
+	case h.about(chat, mail):
+		return setOf(Sends)
+	case h.about(page):
+		return setOf(Publishes)
+	}
+	return setOf(Writes)
 }
 
 // effectsOfArguments guesses the effects of a tool whose name and description say nothing.
@@ -325,16 +336,14 @@ func recordsOf(name, text hint, set effectSet) []Records {
 	for _, h := range []hint{name, text} {
 		both := hint{topics: map[topic]int{}}
 		for _, from := range []hint{h, text} {
-			for t, at := range from.topics {
-				both.topics[t] = at
-			}
+			maps.Copy(both.topics, from.topics)
 		}
 		switch {
 		case h.about(opinion):
 			return []Records{Opinions}
 		case h.about(contact) && !h.about(service):
 			return []Records{Contacts}
-		case h.about(mail) && (both.about(mail) && !text.about(chat) || !h.about(chat)) && !(text.about(chat) && !text.about(mail)):
+		case h.about(mail) && (both.about(mail) && !text.about(chat) || !h.about(chat)) && (!text.about(chat) || text.about(mail)):
 			if name.about(sent) || text.about(sent) {
 				return []Records{SentMail}
 			}

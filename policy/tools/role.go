@@ -91,11 +91,8 @@ func roleOfText(p property, set effectSet) Role {
 			rest = rest[:8]
 		}
 		for _, w := range rest {
-			switch parts[w] {
-			case Recipient, Payee, Address:
-				if !(w == "to" || w == "number" || w == "for" || w == "who" || w == "host") && role != Unknown && set&setOf(Grants, Sends, Pays) != 0 || addressWords.MatchString(w) {
-					return promote(parts[w], set)
-				}
+			if r := parts[w]; isParty(w, r) && (role != Unknown && set&setOf(Grants, Sends, Pays) != 0 || addressWords.MatchString(w)) {
+				return promote(r, set)
 			}
 		}
 		if role == Unknown && len(rest) > 0 {
@@ -103,6 +100,14 @@ func roleOfText(p property, set effectSet) Role {
 		}
 	}
 	return role
+}
+
+// notParties are words that stand for parties only in names.
+var notParties = setOfWords("to who host")
+
+// isParty reports whether a word in a description stands for somebody, or for an address.
+func isParty(w string, role Role) bool {
+	return !notParties[w] && (role == Recipient || role == Payee || role == Address)
 }
 
 // promote turns recipients of money into payees.
@@ -130,13 +135,13 @@ func roleOfWords(words []string, p property, set effectSet) Role {
 			continue
 		}
 		switch {
-		case w == "url" || w == "uri" || w == "link" || w == "href" || w == "webpage" || w == "website" || w == "webhook":
+		case linkWords[w]:
 			return Address
 		case w == "iban" && pays:
 			return Payee
 		case w == "address" && set&setOf(Sends, Grants) != 0 && set&setOf(Books) == 0:
 			r = Recipient
-		case r == Secret && !(w == "token" && len(words) > 1 && words[0] == "page") && !(w == "key" && len(words) == 1):
+		case r == Secret && (w != "token" || words[0] != "page"):
 			return Secret
 		case w == "to" && len(words) > 1 && i == 0: // to_account
 			continue
@@ -150,19 +155,7 @@ func roleOfWords(words []string, p property, set effectSet) Role {
 		role = r
 	}
 	if pays {
-		switch role {
-		case Recipient:
-			role = Payee
-		case Target:
-			for i, w := range words {
-				if (w == "account" || w == "destination") && !(i > 0 && (words[i-1] == "from" || words[i-1] == "source")) {
-					role = Payee
-				}
-			}
-			if len(words) > 0 && words[0] == "source" {
-				role = Target
-			}
-		}
+		role = roleInPayment(role, words)
 	}
 	if p.kind == "boolean" || p.choices && role != Recipient && role != Audience {
 		return Option
@@ -170,6 +163,25 @@ func roleOfWords(words []string, p property, set effectSet) Role {
 	if (p.kind == "integer" || p.kind == "number") && role != Amount && role != Target && role != When {
 		if role == Unknown || role == Recipient || role == Audience || role == Content {
 			return Option
+		}
+	}
+	return role
+}
+
+// linkWords always stand for web addresses.
+var linkWords = setOfWords("url uri link href webpage website webhook")
+
+// roleInPayment returns what a role means in a payment: people and accounts receive money, except the account that pays.
+func roleInPayment(role Role, words []string) Role {
+	switch {
+	case role == Recipient:
+		return Payee
+	case role != Target || words[0] == "source":
+		return role
+	}
+	for i, w := range words {
+		if (w == "account" || w == "destination") && (i == 0 || words[i-1] != "from" && words[i-1] != "source") {
+			return Payee
 		}
 	}
 	return role

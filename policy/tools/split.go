@@ -32,12 +32,18 @@ func wordsIn(text string) []string {
 	return out
 }
 
+// endings are the endings of English words, and what they become.
+var endings = [][2]string{
+	{"ies", "y"}, {"sses", "ss"}, {"ches", "ch"}, {"shes", "sh"}, {"xes", "x"}, {"s", ""}, {"ing", ""}, {"ing", "e"},
+	{"ed", ""}, {"ed", "e"}, {"tting", "t"}, {"lling", "l"}, {"lled", "l"},
+}
+
 // stem returns the basic form of an English word: sends, sending and send are send.
 func stem(w string) string {
 	if known(w) || w == "linked" {
 		return w
 	}
-	for _, rule := range [][2]string{{"ies", "y"}, {"sses", "ss"}, {"ches", "ch"}, {"shes", "sh"}, {"xes", "x"}, {"s", ""}, {"ing", ""}, {"ing", "e"}, {"ed", ""}, {"ed", "e"}, {"tting", "t"}, {"lling", "l"}, {"lled", "l"}} {
+	for _, rule := range endings {
 		if base, ok := strings.CutSuffix(w, rule[0]); ok && len(base) > 1 && known(base+rule[1]) {
 			return base + rule[1]
 		}

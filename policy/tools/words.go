@@ -20,7 +20,7 @@ const (
 )
 
 // verbs are general English verbs of tools, in their basic form.
-var verbs = invert(map[class]string{
+var verbs = indexWords(map[class]string{
 	reading: `get list read search find show view lookup look query check retrieve return describe count calculate compute
 		summarize summarise preview track compare estimate display peek scan inspect monitor obtain provide fetch load see tell
 		enumerate select filter think analyze analyse validate translate convert explain recommend suggest determine locate
@@ -69,18 +69,22 @@ const (
 )
 
 // nouns are general English nouns of tools.
-var nouns = invert(map[topic]string{
-	money:      `money payment transaction transfer fund payout remittance bill invoice debit salary donation cash wage sum expense payroll deposit payee beneficiary`,
-	mail:       `email mail inbox letter mailbox correspondence`,
-	chat:       `message dm chat sms comment reply notification thread conversation discussion note_to`,
-	event:      `event meeting appointment calendar reminder agenda invitation engagement`,
-	file:       `file document folder directory drive doc attachment node spreadsheet sheet dir storage blob`,
-	page:       `webpage page website site url link web browser http webhook form hyperlink`,
-	member:     `user member person people channel team workspace group participant attendee guest collaborator colleague employee invitee teammate human representative`,
+var nouns = indexWords(map[topic]string{
+	money: `money payment transaction transfer fund payout remittance bill invoice debit salary donation cash wage sum expense
+		payroll deposit payee
+		beneficiary`,
+	mail:  `email mail inbox letter mailbox correspondence`,
+	chat:  `message dm chat sms comment reply notification thread conversation discussion note_to`,
+	event: `event meeting appointment calendar reminder agenda invitation engagement`,
+	file:  `file document folder directory drive doc attachment node spreadsheet sheet dir storage blob`,
+	page:  `webpage page website site url link web browser http webhook form hyperlink`,
+	member: `user member person people channel team workspace group participant attendee guest collaborator colleague employee
+		invitee teammate human representative`,
 	credential: `password passcode passphrase credential secret pin totp mfa otp token key login`,
 	profile:    `profile info information detail personal setting preference identity account`,
 	service: `hotel room restaurant table car rental flight ticket reservation booking trip seat order cart product item company
-		airport baggage cuisine price rate discount coupon voucher shipment delivery inventory stock catalog catalogue shop store
+		airport baggage cuisine price rate discount coupon
+		voucher shipment delivery inventory stock catalog catalogue shop store
 		hour fuel passenger city train bus stay accommodation lodging vehicle dining diner eatery menu purchase warranty
 		weather location type option`,
 	contact:    `contact addressbook`,
@@ -95,7 +99,7 @@ var nouns = invert(map[topic]string{
 })
 
 // part says which role the name of an argument suggests.
-var parts = invert(map[Role]string{
+var parts = indexWords(map[Role]string{
 	Secret:  `password passcode passphrase pin otp secret credential token pwd apikey totp passwd`,
 	Address: `url uri link href site website webpage webhook endpoint domain host hyperlink`,
 	Amount:  `amount sum total value price cost budget money fee quantum`,
@@ -115,7 +119,8 @@ var parts = invert(map[Role]string{
 		insurance baggage flag option level visibility permission role access privilege scope privacy`,
 })
 
-func invert[K ~string](table map[K]string) map[string]K {
+// indexWords returns the key of each word. Of several keys, the greatest wins.
+func indexWords[K ~string](table map[K]string) map[string]K {
 	out := map[string]K{}
 	for key, words := range table {
 		for word := range strings.FieldsSeq(words) {

@@ -146,7 +146,8 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 				specs = append(specs, tool.Spec())
 			}
 			if names := unguardedTools(ruling.policy, specs); len(names) > 0 && m.recording == nil {
-				m.notes = append(m.notes, fmt.Sprintf("No rule is about these tools, which may change something: %s. See grapnel hooks tools.", strings.Join(names, ", ")))
+				m.notes = append(m.notes, fmt.Sprintf("No rule is about these tools, which may change something: %s. See grapnel hooks tools.",
+					strings.Join(names, ", ")))
 			}
 		}
 	}
@@ -158,7 +159,7 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 
 // unguardedTools returns the names of the tools that may change something and that no rule is about.
 func unguardedTools(p *policy.Policy, specs []agent.ToolSpec) []string {
-	return lo.FilterMap(p.Unguarded(specs...), func(w policy.Warning, _ int) (string, bool) { return w.Tool, w.Tool != "" })
+	return lo.FilterMap(p.CheckTools(specs...), func(w policy.Warning, _ int) (string, bool) { return w.Tool, w.Tool != "" })
 }
 
 // unmetRules returns the error for rules about tools or arguments that the agent does not have.

@@ -73,13 +73,13 @@ func (f *checking) run(w io.Writer, files []string) error {
 			f.tellWrong(w, err)
 			continue
 		}
-		specs, names, err := f.known()
+		specs, names, err := f.readTools()
 		if err != nil {
 			return &usageError{fmt.Errorf("--tools: %w", err)}
 		}
 		warnings := p.Check(names...)
 		if len(specs) > 0 {
-			warnings = append(warnings, p.Unguarded(specs...)...)
+			warnings = append(warnings, p.CheckTools(specs...)...)
 		}
 		counts := countWarnings(warnings)
 		found, never = found+counts.warnings, never+counts.errors
@@ -103,8 +103,8 @@ func (f *checking) run(w io.Writer, files []string) error {
 	return nil
 }
 
-// known returns the tools that --tools names, and their names: files of schemas are read.
-func (f *checking) known() (specs []agent.ToolSpec, names []string, err error) {
+// readTools returns the tools that --tools names, and their names: files of schemas are read.
+func (f *checking) readTools() (specs []agent.ToolSpec, names []string, err error) {
 	for _, name := range f.tools {
 		if !strings.HasSuffix(name, ".json") {
 			specs = append(specs, agent.ToolSpec{Name: name})

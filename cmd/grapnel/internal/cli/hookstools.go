@@ -233,7 +233,7 @@ func writeToolsJSON(out io.Writer, reports []policy.ToolReport) error {
 		line, err := json.Marshal(struct {
 			*tools.Description
 
-			Rules []string
+			Rules []string `json:"rules"`
 		}{r.Description, r.Rules})
 		if err != nil {
 			return err //nolint:wrapcheck // the caller says what for
