@@ -51,7 +51,7 @@ import (
 //	delegated(x, sum)    a text to which the user pointed names x as the only one, and the sum, and x was given to no tool before
 //	linked(address)      it stands in such a text, and its site is one that the user named
 //	invited(people)      the user named them; an address may also come from such a text
-//	named_by_strangers(x) strangers' text has it, whoever else does, and the user did not say it
+//	named_by_strangers(x) text of strangers has it, even if a trusted field does, too, and the user did not say it
 //
 // A rule that checks from_user(pick(args, names)) must also check pick(args, names).size() == 0, because from_user is
 // true for an empty value. The names of members count as values, except those of args itself: see Arguments.

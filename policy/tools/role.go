@@ -105,7 +105,7 @@ func roleOfText(p property, set effectSet) Role {
 // notParties are words that stand for parties only in names.
 var notParties = setOfWords("to who host")
 
-// isParty reports whether a word in a description stands for somebody, or for an address.
+// isParty reports whether a word in a description stands for a person, an account or an address.
 func isParty(w string, role Role) bool {
 	return !notParties[w] && (role == Recipient || role == Payee || role == Address)
 }
