@@ -39,7 +39,13 @@ func BenchmarkAssistant(b *testing.B) {
 		s = now
 		return agent.Step{Message: agent.Assistant("done")}, nil
 	})
-	a, err := agent.New(agent.Config{Driver: driver}).Get()
+	a, err := agent.New(agent.Config{Driver: driver, Request: agent.Request{Tools: agent.ToolsOf(
+		agent.ToolSpec{Name: "list_payments", Parameters: `{"type": "object", "properties": {"limit": {"type": "integer"}}}`},
+		agent.ToolSpec{Name: "send_money", Parameters: `{"type": "object", "properties": {"recipient": {"type": "string"},
+			"amount": {"type": "number"}, "subject": {"type": "string"}}}`},
+		agent.ToolSpec{Name: "send_email", Parameters: `{"type": "object", "properties": {"recipients": {"type": "array", "items": {"type": "string"}},
+			"subject": {"type": "string"}, "body": {"type": "string"}}}`},
+	)}}).Get()
 	require.NoError(b, err)
 	_, err = a.Run(b.Context(), agent.NewState(before...), agent.UserText("Go on")).Get()
 	require.NoError(b, err)
