@@ -400,6 +400,9 @@ func (t Trail) SaysDate() (yes bool) {
 func (t Trail) Confidential(value any) []string {
 	var fields []string
 	t.withIndex(func(x *index) {
+		if len(x.confidential) == 0 {
+			return
+		}
 		seen := map[string]bool{}
 		check := func(n name) {
 			if at, ok := x.confidential[n.whole()]; ok && !seen[x.places[at].Field] {
