@@ -47,7 +47,7 @@ func TestPolicyReport(t *testing.T) {
 	require.NoError(t, err, string(said))
 
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(out, "data\tblocked\tof\t%\tbroken\tof\t%\ttwins allowed\tof\t%\asks per good run\t")
+	fmt.Fprintln(out, "data\tblocked\tof\t%\tbroken\tof\t%\ttwins allowed\tof\t%\tasks per good run\t")
 	asks := map[string]string{}
 	row := func(name, dir string, files []string, table tools.Table) {
 		report := playAll(t, dir, files, table)
