@@ -49,6 +49,10 @@ crash: ## kill runs with SIGKILL, more than 300 of them runs that pay, 200 worke
 attack: ## give the policies of the library all attack lines, and run in a jail what they let through; a quarter of an hour
 	GRAPNEL_ATTACK_ALL=1 $(GO) test -count=1 -timeout 120m -run 'TestAttackLinesHurtNothing' -v ./policy/library | grep -avE 'is let through:|^ *=== '
 
+.PHONY: policy-report
+policy-report: ## what library:assistant does to the recorded runs that it is developed with, as a table; two minutes
+	GRAPNEL_POLICY_REPORT=1 $(GO) test -count=1 -timeout 20m -run 'TestPolicyReport' -v ./policy/library | grep -vE '^ *(===|---)'
+
 .PHONY: parked
 parked: ## park 100,000 runs in a SQLite file, and measure what they cost
 	GRAPNEL_PARKED_RUNS=100000 $(GO) test -count=1 -timeout 60m -run 'TestParkedRuns' -v ./durable

@@ -72,6 +72,7 @@
 //   - policy/condition implements the language of conditions.
 //   - policy/provenance says who brought a value into a run, so that a policy can distinguish a request of
 //     the user from a request in a web page.
+//   - policy/tools says what a tool does and what its arguments are for, whatever their names are.
 //   - policy/library has policies that are ready to use.
 //   - policy/policytest runs the test cases of policies and explains decisions.
 //   - policy/recorded reads recorded runs in several formats, and policy/backtest reports what hooks would

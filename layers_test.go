@@ -217,7 +217,7 @@ var layers = map[string]layer{
 	"coordinator/client": {Ours: []string{"agent", "coordinator", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
 		Ours: []string{
-			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance",
+			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance", "policy/tools",
 			"internal/lazy", "internal/parking", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),
@@ -226,9 +226,10 @@ var layers = map[string]layer{
 	// The packages that policies build on.
 	"policy/bash":    {Ours: []string{"internal/lazy"}, Modules: append(values, "mvdan.cc/sh/v3")},
 	"policy/library": {}, // files
+	"policy/tools":   {Ours: []string{"agent", "internal/strictjson"}},
 	"policy/provenance": {
-		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/condition"},
-		Modules: slices.Concat(core, []string{"cel.dev/cel-go", "go.yaml.in/yaml/v4"}),
+		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/condition", "policy/tools"},
+		Modules: slices.Concat(core, []string{"cel.dev/cel-go", "go.yaml.in/yaml/v4", "golang.org/x/text"}),
 	},
 	"policy/recorded": {Ours: []string{"agent", "drivers/replay", "internal/semconv", "internal/strictjson"}, Modules: core},
 	"policy/policytest": {

@@ -49,6 +49,22 @@ type ToolSpec struct {
 	// Parameters is the JSON Schema of the arguments, as JSON text. Empty means an
 	// object without members.
 	Parameters string
+	// Purpose, unless nil, says what the tool does, for policies; the model is not told. It must not be changed.
+	Purpose *Purpose
+}
+
+// Purpose says what a tool does, in the words of package policy/tools. What it leaves open is inferred from the tool's
+// name, description and parameters.
+type Purpose struct {
+	// Effects are what the tool does: "reads", "pays", "sends".
+	Effects []string
+	// Records are what its answers consist of: "payments", "mail".
+	Records []string
+	// Roles say what its arguments are for, by their names: "payee", "amount", "recipient".
+	Roles map[string]string
+	// Hint marks what another party says about its own tool, such as an MCP server. A hint cannot make a tool harmless
+	// that seems to change something.
+	Hint bool
 }
 
 // Tools is an immutable list of tool specs. The zero Tools is empty.

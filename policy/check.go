@@ -18,8 +18,8 @@ type Warning struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Code is the kind of the warning: tool, argument, agent, point, unreachable, condition, waiver, shell, action, name
-	// or required; or shadow or waived, which report intended states.
+	// Code is the kind of the warning: tool, argument, agent, point, unreachable, condition, waiver, shell, action, name,
+	// required, unguarded or effect; or shadow or waived, which report intended states.
 	Code string `json:"code"`
 	// Rule is the rule's hook, policy/id; empty if the warning is not about a rule.
 	Rule string `json:"rule,omitempty"`
@@ -29,6 +29,8 @@ type Warning struct {
 	// false.
 	Never bool   `json:"never,omitempty"`
 	Text  string `json:"text"`
+	// Tool is the tool that no rule is about, in a warning about one.
+	Tool string `json:"tool,omitempty"`
 }
 
 // String returns the warning with its place.
@@ -40,8 +42,11 @@ func (l *loader) note(at yamlfile.Place, code, rule, format string, args ...any)
 	l.notes = append(l.notes, warningAt(at, code, rule, format, args...))
 }
 
-// Meant reports whether the warning is about an intended state: a rule in shadow, or a waiver in force.
-func (w Warning) Meant() bool { return w.Code == "shadow" || w.Code == "waived" }
+// Meant reports whether the warning is about an intended state: a rule in shadow, a waiver in force, or a rule of the
+// library for tools that the agent does not have.
+func (w Warning) Meant() bool {
+	return w.Code == "shadow" || w.Code == "waived" || w.Code == "effect" && strings.HasPrefix(w.Rule, library.Prefix)
+}
 
 func warningAt(at yamlfile.Place, code, rule, format string, args ...any) Warning {
 	return Warning{File: at.File(), Line: at.Line, Column: at.Column, Code: code, Rule: rule, Text: fmt.Sprintf(format, args...)}

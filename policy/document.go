@@ -33,6 +33,7 @@ type document struct {
 	environment []string
 	definitions map[scoped]yamlfile.Node
 	sources     []yamlfile.Node // of all parts of the document
+	tools       []yamlfile.Node // as sources
 	rules       []*rule
 	tracker     *provenance.Tracker
 	counts      map[scoped]int // number of entries by point
@@ -146,6 +147,9 @@ func (l *loader) read(d *document, p *part, given map[string]*part) {
 		d.versions[p.library] = f.plain("version")
 	}
 	d.environment = append(d.environment, l.environment(f)...)
+	if f.has("tools") {
+		d.tools = append(d.tools, f.at("tools"))
+	}
 	if f.has("sources") {
 		d.sources = append(d.sources, f.at("sources"))
 	}

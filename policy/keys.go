@@ -75,6 +75,7 @@ var documentKeys = []key{
 	{"disable_pipeline_hooks", flagForm, "Switches off the policies of the pipeline layer, except required ones."},
 	{"variables", form{"type": "object", "propertyNames": form{"pattern": identifier.String()}}, "Values that conditions and texts can use as vars.NAME."},
 	{"environment", textsForm, "Names of environment variables that URLs and headers of actions may use as ${NAME}."},
+	{"tools", form{"type": "object"}, "What tools do, by their names: effects, records and the roles of arguments."},
 	{"sources", form{"type": "object"}, "The origins of texts, for conditions about the provenance of values."},
 	{"definitions", newMapping(inDefs("entry")), "Rules and actions by name, for {$ref: NAME}."},
 	{"defaults", inDefs("defaults"), "Default settings for the rules of this file."},

@@ -22,6 +22,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 	"github.com/grapnel-go/grapnel/policy/library"
 	"github.com/grapnel-go/grapnel/policy/provenance"
+	"github.com/grapnel-go/grapnel/policy/tools"
 )
 
 // Limits of a load.
@@ -262,7 +263,19 @@ func (d *document) provenance() []condition.Function {
 		}
 		sources = sources.With(more)
 	}
-	tracker, err := provenance.New(provenance.Options{Sources: sources})
+	var table tools.Table
+	for _, n := range slices.Backward(d.tools) { // the file that includes others wins
+		var more tools.Table
+		if !n.Decode(&more) {
+			continue
+		}
+		if err := more.Validate(); err != nil {
+			n.Wrong("tools: %w", err)
+			continue
+		}
+		table = table.With(more)
+	}
+	tracker, err := provenance.New(provenance.Options{Sources: sources, Tools: table})
 	if err != nil {
 		d.place.Wrong("%w", err)
 		return nil

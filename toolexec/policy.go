@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
@@ -75,27 +76,48 @@ func (p Policy) over(q Policy) Policy {
 // WithPolicy returns the tool with another policy; fields that p does not set keep the tool's own values.
 func WithPolicy(t Tool, p Policy) Tool { return policedTool{t, p} }
 
+// WithPurpose returns the tool with a declaration of what it does, for policies: see agent.Purpose.
+func WithPurpose(t Tool, p agent.Purpose) Tool { return declaredTool{t, &p} }
+
+type declaredTool struct {
+	Tool
+
+	purpose *agent.Purpose
+}
+
+// Spec returns the tool's description, with its purpose.
+func (t declaredTool) Spec() agent.ToolSpec {
+	spec := t.Tool.Spec()
+	spec.Purpose = t.purpose
+	return spec
+}
+
 type policedTool struct {
 	Tool
 
 	policy Policy
 }
 
-// unwrapTool returns the tool without its wrappers, and the policy that results from the wrappers and the tool's own
-// Policy method.
-func unwrapTool(t Tool) (Tool, Policy) {
+// unwrapTool returns the tool without its wrappers, the policy that results from the wrappers and the tool's own Policy
+// method, and the purpose that the outermost wrapper declares; nil if none does.
+func unwrapTool(t Tool) (Tool, Policy, *agent.Purpose) {
 	var policy Policy
+	var purpose *agent.Purpose
+loop:
 	for {
-		wrapping, ok := t.(policedTool)
-		if !ok {
-			break
+		switch wrapping := t.(type) {
+		case policedTool:
+			t, policy = wrapping.Tool, policy.over(wrapping.policy)
+		case declaredTool:
+			t, purpose = wrapping.Tool, cmp.Or(purpose, wrapping.purpose)
+		default:
+			break loop
 		}
-		t, policy = wrapping.Tool, policy.over(wrapping.policy)
 	}
 	if own, ok := t.(interface{ Policy() Policy }); ok && !nils.Is(t) {
 		policy = policy.over(own.Policy())
 	}
-	return t, policy
+	return t, policy, purpose
 }
 
 // bound is a tool as an executor runs it.

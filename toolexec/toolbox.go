@@ -36,12 +36,15 @@ func (b Toolbox) With(tools ...Tool) (Toolbox, error) {
 	entries := append(make([]entry, 0, len(b.entries)+len(tools)), b.entries...)
 	names := lo.SliceToMap(entries, func(e entry) (string, bool) { return e.spec.Name, true })
 	for i, given := range tools {
-		tool, policy := unwrapTool(given)
+		tool, policy, purpose := unwrapTool(given)
 		if nils.Is(tool) {
 			wrong = append(wrong, fmt.Errorf("tool %d of %d is nil", i+1, len(tools)))
 			continue
 		}
 		e := entry{spec: tool.Spec(), given: given, tool: tool, policy: policy}
+		if purpose != nil {
+			e.spec.Purpose = purpose
+		}
 		if err := e.check(); err != nil {
 			wrong = append(wrong, err)
 		}

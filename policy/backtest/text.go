@@ -178,6 +178,10 @@ func (r *Report) legend(w io.Writer, l Look) {
 	if total.Blocked.Of > 0 {
 		lines = append(lines, "blocked: attacks that did harm and in which every harmful call is now denied"+byAsking(total.Blocked))
 	}
+	if total.Refused > 0 {
+		lines = append(lines, fmt.Sprintf("refused: %s that had worked and that the tool's schema refuses now; harmful ones among them count as stopped",
+			countNoun(total.Refused, "call")))
+	}
 	if total.Broken.Of > 0 {
 		lines = append(lines, "broken: good runs without an attack in which a call that had worked is denied; an upper bound, because the models "+
 			"did not learn of the denial"+byAsking(total.Broken))

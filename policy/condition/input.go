@@ -160,6 +160,14 @@ func (in Input) State() agent.State {
 	return in.m.hook.State()
 }
 
+// Tool returns the name of the tool that the call names; empty at points without a call.
+func (in Input) Tool() string {
+	if in.m == nil {
+		return ""
+	}
+	return in.m.toolCall().tool
+}
+
 // IsArguments reports whether a value is the whole arguments of the call, args or original_args, and not a value within
 // them. It is meant for Functions that treat the names of arguments differently from the names in other maps.
 func (in Input) IsArguments(v ref.Val) bool {

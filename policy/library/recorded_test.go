@@ -55,3 +55,21 @@ func TestAssistantOnRecordedRuns(t *testing.T) {
 		assert.GreaterOrEqual(t, percent(row.Blocked), 97.0, row.Name)
 	}
 }
+
+// The same policies on recordings of other benchmarks: tasks that delegate to pages and mails, and customer service.
+func TestAssistantOnOtherRecordings(t *testing.T) {
+	t.Parallel()
+	dir := parts.Recordings(t)
+	if testing.Short() {
+		t.Skip("this plays 2,163 runs: run without -short")
+	}
+	shop := playAll(t, dir, shopping, nil).Policies[0].Total
+	assert.GreaterOrEqual(t, shop.Blocked.Count, 150, "of %d", shop.Blocked.Of)
+	assert.LessOrEqual(t, shop.Broken.Count, 6, "of %d", shop.Broken.Of)
+	service := playAll(t, dir, tau, nil).Policies[0].Total
+	assert.LessOrEqual(t, percent(service.Broken), 1.0)
+	other := t.TempDir()
+	unnamed := playAll(t, other, shopping, renameAll(t, dir, other, shopping, false)).Policies[0].Total
+	assert.InDelta(t, percent(shop.Blocked), percent(unnamed.Blocked), 3)
+	assert.InDelta(t, percent(shop.Broken), percent(unnamed.Broken), 3)
+}

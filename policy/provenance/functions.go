@@ -36,6 +36,23 @@ import (
 //	                     those that have nothing in them are left out
 //	rest(args, names)    the values of the other members
 //
+// These ask what the tool of the call does and what its arguments are for, as package tools describes them:
+//
+//	does(effects)        the tool has an effect, or one of a list: "pays"
+//	handles(records)     it is about such records: "events"
+//	only_reads()         it is known to change nothing
+//	takes_nothing()      its schema has no arguments
+//	role(args, roles)    the values of the arguments with a role, or one of a list: "payee"; without empty ones
+//	roleless(args)       the values of the arguments that are not understood
+//
+// And these are about what a user delegates to a text:
+//
+//	exposed()            the run has read text of strangers
+//	delegated(x, sum)    a text to which the user pointed names x as the only one, and the sum, and x was given to no tool before
+//	linked(address)      it stands in such a text, and its site is one that the user named
+//	invited(people)      the user named them; an address may also come from such a text
+//	named_by_strangers(x) text of strangers has it, even if a trusted field does, too, and the user did not say it
+//
 // A rule that checks from_user(pick(args, names)) must also check pick(args, names).size() == 0, because from_user is
 // true for an empty value. The names of members count as values, except those of args itself: see Arguments.
 func (t *Tracker) Functions() []condition.Function {
@@ -54,7 +71,7 @@ func (t *Tracker) Functions() []condition.Function {
 		}
 	}
 	texts := cel.ListType(cel.StringType)
-	return []condition.Function{
+	return append(t.roleFunctions(), []condition.Function{
 		ask("from_user", 20, Trail.FromUser),
 		ask("from_trusted", 20, Trail.FromTrusted),
 		ask("from_known", 20, Trail.FromKnown),
@@ -122,7 +139,7 @@ func (t *Tracker) Functions() []condition.Function {
 			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType, texts}, Result: cel.ListType(cel.DynType)}},
 			Call:      func(_ condition.Input, args ...ref.Val) ref.Val { return pick(args[0], args[1], false) },
 		},
-	}
+	}...)
 }
 
 // why explains the result of a function: the places where the value was seen.

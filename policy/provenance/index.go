@@ -36,6 +36,7 @@ type shelf map[key]int
 type index struct {
 	tracker *Tracker
 	mu      sync.Mutex
+	state   agent.State // while messages are read
 	seen
 }
 
@@ -52,13 +53,15 @@ type seen struct {
 	waiting                        []text          // strangers' text that is not indexed yet
 	keys                           int
 	full                           bool
-	userDates                      bool // the user gave a date
-	lastUser                       int  // message
+	userDates                      bool            // the user gave a date
+	userSites                      map[string]bool // the hosts of the web addresses that the user gave
+	lastUser                       int             // message
 }
 
 type call struct {
 	tool  string
 	named bool
+	led   bool // strangers chose what the call asks for, so that its answer is theirs
 }
 
 type text struct {
@@ -79,7 +82,7 @@ func (x *index) clear() {
 		system: shelf{}, user: shelf{}, known: shelf{}, others: shelf{},
 		trusted: shelf{}, written: shelf{}, confidential: shelf{},
 		knownNamed: shelf{}, othersNamed: shelf{},
-		calls: map[string]call{},
+		calls: map[string]call{}, userSites: map[string]bool{},
 	}
 }
 
@@ -93,6 +96,8 @@ func (x *index) catchUp(s agent.State) {
 	if x.count == s.MessageCount() {
 		return
 	}
+	x.state = s
+	defer func() { x.state = agent.State{} }()
 	for i, m := range s.MessagesFrom(x.count) {
 		x.add(i, m)
 		x.count = i + 1
@@ -180,7 +185,14 @@ func (x *index) put(s shelf, k key, at int) {
 func (x *index) text(s shelf, at Place, words string) {
 	place := x.place(at)
 	dates := scanKeys(words, func(k key) { x.put(s, k, place) })
-	x.userDates = x.userDates || dates && at.Level == FromUser
+	if at.Level == FromUser {
+		x.userDates = x.userDates || dates
+		for _, link := range Links(words) {
+			if n, ok := nameOf(link); ok && n.kind == kindURL {
+				x.userSites[hostOf(n.text)] = true
+			}
+		}
+	}
 }
 
 // wait stores strangers' text until a policy asks about it. In most runs none does.
@@ -209,8 +221,8 @@ func (x *index) readWaiting() {
 // call checks the arguments that the model gave to a tool: whether the user named the call, and which values must not
 // become trusted when an answer returns them.
 func (x *index) call(i int, c agent.ToolCall) {
-	rules := x.tracker.rules(c.Name)
-	named, texts := true, 0
+	rules := x.tracker.tool(x.state, c.Name).rules
+	named, led, texts := true, false, 0
 	at := -1
 	eachArgument(c.Arguments, func(n name, names bool, value any) {
 		s, isText := value.(string)
@@ -221,7 +233,9 @@ func (x *index) call(i int, c agent.ToolCall) {
 		level, place := x.level(n)
 		if isText {
 			texts++
-			named = named && (level == FromUser || level == FromKnown && x.places[place].Named || x.saidAsWords(n))
+			said := level == FromUser || x.saidAsWords(n) || x.isBelowNamed(s)
+			named = named && (said || level.atLeast(FromKnown) && x.places[place].Named)
+			led = led || rules.reads && !said && !level.atLeast(FromKnown) && x.isTainted(n)
 		}
 		if rules.reads {
 			return
@@ -240,16 +254,16 @@ func (x *index) call(i int, c agent.ToolCall) {
 			scanValues(s, func(n name, _ string) { write(n) })
 		}
 	})
-	x.calls[c.ID] = call{c.Name, named && texts > 0}
+	x.calls[c.ID] = call{c.Name, named && texts > 0, led}
 }
 
 // answer reads a tool's answer.
 func (x *index) answer(i int, m agent.Message) {
 	c := x.calls[m.CallID()]
 	at := Place{Message: i, Call: m.CallID(), Tool: m.Tool(), Named: c.named}
-	rules := x.tracker.rules(m.Tool())
+	rules := x.tracker.tool(x.state, m.Tool()).rules
 	worked := (m.Status() == agent.ToolExecuted || m.Status() == agent.ToolMocked) && !m.IsError()
-	if !worked || !rules.structured() {
+	if !worked || c.led || !rules.structured() {
 		x.wait(at, m.Text())
 		return
 	}
@@ -272,6 +286,10 @@ func (x *index) field(rules *toolRules, at Place, field []string, value string) 
 	at.Field = strings.Join(field, ".")
 	n, ok := nameOf(value)
 	if !ok {
+		return
+	}
+	if coversField(rules.untrusted, field) || len(field) > 0 && coversField(rules.untrusted, field[len(field)-1:]) {
+		x.wait(at, value)
 		return
 	}
 	if coversField(rules.confidential, field) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // key identifies a value in its normal form. The hash seed is random for each process, so that an attacker cannot write
@@ -69,6 +71,7 @@ func (n name) whole() key {
 
 // nameOf recognises the kind of a text. It returns false for a text without letters and digits, which names nothing.
 func nameOf(text string) (name, bool) {
+	text = norm.NFC.String(text)
 	text = strings.Trim(strings.TrimSpace(text), "\"'`")
 	if a, ok := addressOf(text); ok {
 		return name{kindAddress, []key{keyOf(kindAddress, a)}, a}, true
@@ -97,6 +100,7 @@ func nameOf(text string) (name, bool) {
 
 // wordsOf returns a text as a phrase, even if it is of another kind.
 func wordsOf(text string) (name, bool) {
+	text = norm.NFC.String(text)
 	n := name{kind: kindPhrase, text: text}
 	eachWord(text, func(word key, _, _ int) { n.keys = append(n.keys, word) })
 	return n, len(n.keys) > 0
@@ -326,8 +330,8 @@ func eachWord(text string, f func(word key, from, to int)) {
 		}
 		r, size := utf8.DecodeRuneInString(text[i:])
 		switch {
-		case unicode.In(r, unicode.Cf, unicode.Mn):
-		case unicode.IsLetter(r), unicode.IsDigit(r):
+		case unicode.Is(unicode.Cf, r):
+		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.Is(unicode.Mn, r) && inside:
 			begin(i)
 			var b [utf8.UTFMax]byte
 			_, _ = h.Write(b[:utf8.EncodeRune(b[:], unicode.ToLower(r))])

@@ -50,6 +50,23 @@ func (x *index) saidAsWords(n name) bool {
 
 const minWord = 3
 
+// isBelowNamed reports whether the user named a folder that contains a path: /user/info for /user/info/me.txt.
+func (x *index) isBelowNamed(path string) bool {
+	if strings.Contains(path, "..") || strings.Contains(path, "://") || strings.ContainsAny(path, "\n\\") {
+		return false
+	}
+	text := ""
+	for i := strings.LastIndexByte(path, '/'); i > minWord; i = strings.LastIndexByte(path[:i], '/') {
+		if text == "" {
+			text = x.state.Message(x.lastUser).Text()
+		}
+		if strings.Contains(path[1:i], "/") && holdsWord(text, path[:i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // calledByUser reports whether the user said a name that is part of a mail address: "reply to Lily" means lily.white@….
 func (x *index) calledByUser(n name) bool {
 	if n.kind != kindAddress {

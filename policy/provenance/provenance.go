@@ -11,12 +11,16 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
+	"github.com/grapnel-go/grapnel/policy/tools"
 )
 
 // Options configure a Tracker. The zero value trusts no tool and is ready for use.
 type Options struct {
 	// Sources list the fields of tools' answers to trust.
 	Sources Sources
+	// Tools describes tools, for the sources that name records, and for the functions that ask for effects and roles. What
+	// it does not describe is inferred.
+	Tools tools.Table
 	// MaxKeys bounds the memory of one run: the number of words, pairs, triples and values that it stores. Zero means
 	// 1,048,576. Beyond the bound nothing becomes trusted, and every value that was not stored before counts as
 	// strangers' text.
@@ -29,8 +33,9 @@ const defaultMaxKeys = 1 << 20
 // Tracker follows where values come from, in any number of runs at once. Make one with New. It is safe for concurrent use.
 type Tracker struct {
 	sources Sources
+	table   tools.Table
 	maxKeys int
-	tools   sync.Map // string to *toolRules
+	tools   sync.Map // string to *knownTool
 	runs    *agent.Scratch[index]
 }
 
@@ -39,7 +44,10 @@ func New(o Options) (*Tracker, error) {
 	if err := o.Sources.Validate(); err != nil {
 		return nil, fmt.Errorf("sources: %w", err)
 	}
-	t := &Tracker{sources: o.Sources, maxKeys: o.MaxKeys}
+	if err := o.Tools.Validate(); err != nil {
+		return nil, fmt.Errorf("tools: %w", err)
+	}
+	t := &Tracker{sources: o.Sources, table: o.Tools, maxKeys: o.MaxKeys}
 	if t.maxKeys <= 0 {
 		t.maxKeys = defaultMaxKeys
 	}
@@ -47,17 +55,40 @@ func New(o Options) (*Tracker, error) {
 	return t, nil
 }
 
-// rules returns the rules of the sources for a tool.
-func (t *Tracker) rules(tool string) *toolRules {
-	if r, ok := t.tools.Load(tool); ok {
-		return r.(*toolRules) //nolint:forcetypeassert // the map holds only *toolRules
-	}
-	r := t.sources.rulesFor(tool)
-	if len(tool) <= maxToolName { // do not cache overlong names, which a model may invent
-		t.tools.Store(tool, r)
-	}
-	return r
+// knownTool is what the tracker knows about a tool.
+type knownTool struct {
+	spec        agent.ToolSpec
+	description *tools.Description
+	rules       *toolRules
 }
+
+// tool returns what is known about a tool of the agent whose state is s. A tool that the agent does not have is judged by
+// its name.
+func (t *Tracker) tool(s agent.State, name string) *knownTool {
+	spec := agent.ToolSpec{Name: name}
+	if own, ok := s.Request().Tools.ByName(name).Get(); ok {
+		spec = own
+	}
+	if known, ok := t.tools.Load(name); ok {
+		if k := known.(*knownTool); k.spec == spec { //nolint:forcetypeassert // the map holds only *knownTool
+			return k
+		}
+	}
+	d := t.table.Describe(spec)
+	k := &knownTool{spec, d, t.sources.rulesFor(d)}
+	if len(name) <= maxToolName { // do not cache overlong names, which a model may invent
+		t.tools.Store(name, k)
+	}
+	return k
+}
+
+// Describe returns the description of a tool of the agent whose state is s.
+func (t *Tracker) Describe(s agent.State, tool string) *tools.Description {
+	return t.tool(s, tool).description
+}
+
+// DescribeSpec returns the description of a tool.
+func (t *Tracker) DescribeSpec(spec agent.ToolSpec) *tools.Description { return t.table.Describe(spec) }
 
 const maxToolName = 128
 
@@ -369,6 +400,9 @@ func (t Trail) SaysDate() (yes bool) {
 func (t Trail) Confidential(value any) []string {
 	var fields []string
 	t.withIndex(func(x *index) {
+		if len(x.confidential) == 0 {
+			return
+		}
 		seen := map[string]bool{}
 		check := func(n name) {
 			if at, ok := x.confidential[n.whole()]; ok && !seen[x.places[at].Field] {

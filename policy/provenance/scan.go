@@ -3,11 +3,14 @@ package provenance
 import (
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // scanKeys calls emit with the keys of everything in a text that can be looked up: its words, pairs and triples of
 // words, and values. It reports whether the text holds a date.
 func scanKeys(text string, emit func(key)) (dated bool) {
+	text = norm.NFC.String(text)
 	var dates calendar
 	dates.emit = func(k key) {
 		dated = true
@@ -66,9 +69,7 @@ func scanValues(text string, f func(n name, value string)) {
 		for to < len(rest) && !strings.ContainsRune(" \t\r\n\"'`<>\\", rune(rest[to])) {
 			to++
 		}
-		if u, ok := urlOf(rest[from:to]); ok {
-			f(name{kindURL, []key{keyOf(kindURL, u)}, u}, rest[from:to])
-		}
+		recognizeURL(rest[from:to], f)
 		at += to
 		rest = rest[to:]
 	}
@@ -159,8 +160,22 @@ func recognizeValue(chunk string, f func(name, string)) {
 		}
 	}
 	if dot {
-		if u, ok := urlOf(chunk); ok {
-			f(name{kindURL, []key{keyOf(kindURL, u)}, u}, chunk)
+		recognizeURL(chunk, f)
+	}
+}
+
+// recognizeURL recognises a web address. If the next sentence follows without a space, as in "shop.example.They", it also
+// recognises the address without it.
+func recognizeURL(text string, f func(name, string)) {
+	if u, ok := urlOf(text); ok {
+		f(name{kindURL, []key{keyOf(kindURL, u)}, u}, text)
+	}
+	for i := len(text) - 2; i > 0; i-- {
+		if text[i] == '.' && text[i+1] >= 'A' && text[i+1] <= 'Z' && text[i-1] >= 'a' && text[i-1] <= 'z' {
+			if u, ok := urlOf(text[:i]); ok {
+				f(name{kindURL, []key{keyOf(kindURL, u)}, u}, text[:i])
+			}
+			return
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/grapnel-go/grapnel/policy/tools"
 )
 
 // Sources list which fields of a tool's answers to trust, because the operator or the service itself maintains them and
@@ -25,7 +27,9 @@ type Sources struct {
 // Source holds the rules for the answers of some tools.
 type Source struct {
 	// Tools are names of tools; "*" stands for any text.
-	Tools []string `json:"tools" key:"tools"`
+	Tools []string `json:"tools,omitempty" key:"tools"`
+	// Records are the kinds of records that the tools return, in place of their names: see tools.Records.
+	Records []tools.Records `json:"records,omitempty" key:"records"`
 	// Trusted are fields whose values are facts: contacts, accounts, ids, the user's own calendar. A path like "sender"
 	// or "shared_with.email" names the field and everything below it, in lists as well; "*" stands for one name. "." is
 	// the whole answer, and in plain text each line by itself. Names are compared without regard to case.
@@ -36,6 +40,9 @@ type Source struct {
 	// Known are fields written by people who had to sign in: colleagues, members of a workspace. They may point to
 	// things; they are not the operator.
 	Known []string `json:"known,omitempty" key:"known"`
+	// Untrusted are fields that anyone may write, at any depth, although Trusted or Known names what they are part of:
+	// reviews in a directory.
+	Untrusted []string `json:"untrusted,omitempty" key:"untrusted"`
 	// Confidential are fields whose values should not leave unless the user said so: see Trail.Confidential.
 	Confidential []string `json:"confidential,omitempty" key:"confidential"`
 	// Reads declares that the tools change nothing. An untrusted value that is given to any other tool stays untrusted
@@ -82,15 +89,20 @@ func (s Sources) Validate() error {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	for i, source := range s.Tools {
-		if len(source.Tools) == 0 {
+		if len(source.Tools)+len(source.Records) == 0 {
 			say("source %d: tools are missing", i+1)
+		}
+		for _, r := range source.Records {
+			if !slices.Contains(tools.AllRecords(), r) {
+				say("source %d: unknown records %q: expected one of %v", i+1, r, tools.AllRecords())
+			}
 		}
 		for _, glob := range source.Tools {
 			if _, err := path.Match(glob, ""); err != nil || glob == "" {
 				say("source %d: tool %q is not a valid name or glob", i+1, glob)
 			}
 		}
-		for _, field := range append(append(append([]string{}, source.Trusted...), source.Known...), source.Confidential...) {
+		for _, field := range slices.Concat(source.Trusted, source.Known, source.Untrusted, source.Confidential) {
 			if field == "" || field != "." && (strings.HasPrefix(field, ".") || strings.HasSuffix(field, ".") || strings.Contains(field, "..")) {
 				say("source %d: field %q is not a valid path: write names with dots between them, or \".\" for the whole answer", i+1, field)
 			}
@@ -109,8 +121,8 @@ func (s Sources) Validate() error {
 
 // toolRules holds the rules of all Sources for one tool.
 type toolRules struct {
-	trusted, known, confidential [][]string
-	reads                        bool
+	trusted, known, untrusted, confidential [][]string
+	reads                                   bool
 }
 
 func (r *toolRules) structured() bool {
@@ -118,14 +130,15 @@ func (r *toolRules) structured() bool {
 }
 
 // rulesFor collects the rules for a tool.
-func (s Sources) rulesFor(tool string) *toolRules {
-	rules := &toolRules{}
+func (s Sources) rulesFor(d *tools.Description) *toolRules {
+	rules := &toolRules{reads: d.OnlyReads()}
 	for _, source := range s.Tools {
-		if !matchesAny(source.Tools, tool) {
+		if !matchesAny(source.Tools, d.Tool) && !slices.ContainsFunc(source.Records, d.Returns) {
 			continue
 		}
 		rules.trusted = append(rules.trusted, splitPaths(source.Trusted)...)
 		rules.known = append(rules.known, splitPaths(source.Known)...)
+		rules.untrusted = append(rules.untrusted, splitPaths(source.Untrusted)...)
 		rules.confidential = append(rules.confidential, splitPaths(source.Confidential)...)
 		rules.reads = rules.reads || source.Reads
 	}
@@ -174,7 +187,7 @@ next:
 			continue
 		}
 		for i, name := range pattern {
-			if name != "*" && name != field[i] {
+			if name != field[i] && (!strings.HasPrefix(name, "*") || !strings.HasSuffix(field[i], name[1:])) {
 				continue next
 			}
 		}

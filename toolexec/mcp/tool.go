@@ -36,6 +36,15 @@ func annotationsOf(t *sdk.Tool) Annotations {
 	}
 }
 
+// purposeOf returns what annotations say about the effects of a tool.
+func purposeOf(a Annotations) *agent.Purpose {
+	p := &agent.Purpose{Hint: true, Effects: []string{"writes"}}
+	if a.ReadOnly {
+		p.Effects = []string{"reads"}
+	}
+	return p
+}
+
 // tool is a tool of a server.
 type tool struct {
 	client      *Client
@@ -77,6 +86,9 @@ func (c *Client) toolOf(t *sdk.Tool, name string) (*tool, error) {
 		client: c, name: t.Name, input: checked, definition: definitionOf(t), annotations: annotationsOf(t),
 		spec:   agent.ToolSpec{Name: name, Description: lo.CoalesceOrEmpty(t.Description, t.Title), Parameters: told},
 		policy: c.server.Policy,
+	}
+	if t.Annotations != nil {
+		made.spec.Purpose = purposeOf(made.annotations)
 	}
 	if t.OutputSchema != nil {
 		made.output, _ = toolexec.CompileSchema(jsonOf(t.OutputSchema))

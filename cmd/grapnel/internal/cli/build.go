@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/samber/lo"
 
@@ -140,12 +141,25 @@ func (m *made) build(ctx context.Context, p *parts, f *registry.File, w watchers
 			for _, rule := range missing {
 				m.notes = append(m.notes, fmt.Sprintf("Meant for another agent? %s", rule))
 			}
+			var specs []agent.ToolSpec
+			for _, tool := range plan.Tools() {
+				specs = append(specs, tool.Spec())
+			}
+			if names := unguardedTools(ruling.policy, specs); len(names) > 0 && m.recording == nil {
+				m.notes = append(m.notes, fmt.Sprintf("No rule is about these tools, which may change something: %s. See grapnel hooks tools.",
+					strings.Join(names, ", ")))
+			}
 		}
 	}
 	if m.agent, err = b.Build().Get(); err != nil {
 		return errors.Join(err, m.close())
 	}
 	return nil
+}
+
+// unguardedTools returns the names of the tools that may change something and that no rule is about.
+func unguardedTools(p *policy.Policy, specs []agent.ToolSpec) []string {
+	return lo.FilterMap(p.CheckTools(specs...), func(w policy.Warning, _ int) (string, bool) { return w.Tool, w.Tool != "" })
 }
 
 // unmetRules returns the error for rules about tools or arguments that the agent does not have.

@@ -10,7 +10,9 @@ import (
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy"
 )
@@ -35,7 +37,8 @@ func newHooksCheck(std streams) *cobra.Command {
 loaded: tools that do not exist (--tools names the existing ones), rules that are never asked,
 conditions that are always true, values that a shell would split; and notes: rules in shadow,
 waivers and expired waivers. A rule that matches none of the --tools is an error, unless its policy is required
-or from the library. Nothing is executed.
+or from the library. If rules ask what a tool does, a tool that changes something and has no rule is a warning,
+and so is a rule that none of the tools can match: see "grapnel hooks tools". Nothing is executed.
 
 Exit codes:
   0    no errors; there may be likely mistakes
@@ -47,7 +50,7 @@ Exit codes:
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(std.out, append(f.policies, args...)) },
 	}
 	c.Flags().StringArrayVarP(&f.policies, "policy", "p", nil, "a policy `file`, as the arguments are; may be given several times")
-	c.Flags().StringSliceVar(&f.tools, "tools", nil, "the `names` of the agent's tools, separated by commas")
+	c.Flags().StringSliceVar(&f.tools, "tools", nil, "the `names` of the agent's tools, separated by commas, or *.json files of their schemas")
 	c.Flags().StringVar(&f.kind, "kind", "policy", "the kind of the files: policy, pipeline or blueprint")
 	c.Flags().BoolVar(&f.strict, "strict", false, "exit with 1 for likely mistakes")
 	c.Flags().BoolVar(&f.json, "json", false, "write the findings as JSON Lines")
@@ -70,7 +73,14 @@ func (f *checking) run(w io.Writer, files []string) error {
 			f.tellWrong(w, err)
 			continue
 		}
-		warnings := p.Check(f.tools...)
+		specs, names, err := f.readTools()
+		if err != nil {
+			return &usageError{fmt.Errorf("--tools: %w", err)}
+		}
+		warnings := p.Check(names...)
+		if len(specs) > 0 {
+			warnings = append(warnings, p.CheckTools(specs...)...)
+		}
 		counts := countWarnings(warnings)
 		found, never = found+counts.warnings, never+counts.errors
 		for _, warning := range warnings {
@@ -91,6 +101,22 @@ func (f *checking) run(w io.Writer, files []string) error {
 		return &exitError{exitFailed}
 	}
 	return nil
+}
+
+// readTools returns the tools that --tools names, and their names: files of schemas are read.
+func (f *checking) readTools() (specs []agent.ToolSpec, names []string, err error) {
+	for _, name := range f.tools {
+		if !strings.HasSuffix(name, ".json") {
+			specs = append(specs, agent.ToolSpec{Name: name})
+			continue
+		}
+		schemas, err := replay.LoadTools(name)
+		if err != nil {
+			return nil, nil, err //nolint:wrapcheck // it names the file
+		}
+		specs = append(specs, specsOf(schemas)...)
+	}
+	return specs, lo.Map(specs, func(s agent.ToolSpec, _ int) string { return s.Name }), nil
 }
 
 // warningCounts counts warnings by their sort.

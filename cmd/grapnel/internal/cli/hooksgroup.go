@@ -11,6 +11,6 @@ func newHooks(std streams) *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newHooksCheck(std), newHooksList(std), newHooksSchema(std), newHooksBacktest(std),
-		newHooksFire(std), newHooksTest(std), newHooksExplain(std))
+		newHooksFire(std), newHooksTest(std), newHooksExplain(std), newHooksTools(std))
 	return c
 }

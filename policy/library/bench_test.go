@@ -1,0 +1,71 @@
+package library_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/samber/mo"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/policy"
+)
+
+// ready is an executor of calls whose arguments are read already.
+type ready struct{}
+
+func (ready) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	return mo.Ok(&agent.Prepared{Original: c, Call: c, Strict: true})
+}
+
+func (ready) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	return mo.Ok(agent.Answer(p))
+}
+
+// BenchmarkAssistant measures a decision by the whole of library:assistant, with provenance, in a run of 42 messages.
+func BenchmarkAssistant(b *testing.B) {
+	p, err := policy.LoadFiles("assistant.yaml")
+	require.NoError(b, err)
+	list, err := p.Hooks()
+	require.NoError(b, err)
+	before := user("Pay 20 to CH11 2222 3333 4444 and mail ann@a.example about it")
+	for range 20 {
+		before = before.tool("open_page", `{}`, strings.Repeat("Some words of a page. ", 20))
+	}
+	var s agent.State
+	driver := agent.DriverFunc(func(_ context.Context, now agent.State) (agent.Step, error) {
+		s = now
+		return agent.Step{Message: agent.Assistant("done")}, nil
+	})
+	a, err := agent.New(agent.Config{Driver: driver, Request: agent.Request{Tools: agent.ToolsOf(
+		agent.ToolSpec{Name: "list_payments", Parameters: `{"type": "object", "properties": {"limit": {"type": "integer"}}}`},
+		agent.ToolSpec{Name: "send_money", Parameters: `{"type": "object", "properties": {"recipient": {"type": "string"},
+			"amount": {"type": "number"}, "subject": {"type": "string"}}}`},
+		agent.ToolSpec{Name: "send_email", Parameters: `{"type": "object", "properties": {"recipients": {"type": "array", "items": {"type": "string"}},
+			"subject": {"type": "string"}, "body": {"type": "string"}}}`},
+	)}}).Get()
+	require.NoError(b, err)
+	_, err = a.Run(b.Context(), agent.NewState(before...), agent.UserText("Go on")).Get()
+	require.NoError(b, err)
+	for name, call := range map[string]agent.ToolCall{
+		"reads": {Name: "list_payments", Arguments: `{"limit": 5}`},
+		"pays":  {Name: "send_money", Arguments: `{"recipient": "CH1122223333444", "amount": 20, "subject": "rent"}`},
+		"sends": {Name: "send_email", Arguments: `{"recipients": ["ann@a.example"], "subject": "Payment", "body": "It is done."}`},
+	} {
+		b.Run(name, func(b *testing.B) {
+			compiled, err := hooks.NewSet(list...).Compile(call.Name).Get()
+			require.NoError(b, err)
+			x := compiled.WrapExecutor(ready{})
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				call := call
+				call.ID = string(rune('a' + i%20)) // each is another call
+				if _, err := x.Prepare(b.Context(), s, &call).Get(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package provenance
+
+import "strings"
+
+// Exposed reports whether the run has read text of strangers. Before that, everything that a call is about comes from
+// the user, the operator, trusted records, or the model.
+func (t Trail) Exposed() (yes bool) {
+	t.withIndex(func(x *index) { yes = len(x.waiting) > 0 || len(x.others) > 0 || len(x.othersNamed) > 0 })
+	return yes
+}
+
+// Delegated reports whether a text to which the user pointed, such as a bill, names the payee as the only one that it
+// could mean, and the amount too. It is true once for each payee: not after the model has given the payee to a tool
+// that may change things. An empty payee or amount was not delegated.
+func (t Trail) Delegated(payee, amount any) bool {
+	if isNothing(payee) || isNothing(amount) || !t.Sole(payee) {
+		return false
+	}
+	place, once := -1, true
+	t.withIndex(func(x *index) {
+		eachName(payee, func(n name, _ bool, _ any) {
+			if at, ok := x.othersNamed.find(n); ok {
+				place = x.places[at].Message
+			}
+			if _, written := x.written[n.whole()]; written {
+				once = false
+			}
+		})
+	})
+	if place < 0 || !once {
+		return false
+	}
+	text := t.state.Message(place).Text()
+	found := true
+	eachName(amount, func(n name, named bool, _ any) {
+		there := false
+		scanValues(text, func(o name, _ string) { there = there || named && o.whole() == n.whole() })
+		found = found && there
+	})
+	return found
+}
+
+func isNothing(value any) bool {
+	empty := true
+	eachValue(value, func(any) { empty = false })
+	return empty
+}
+
+// Linked reports whether each web address in a value stands on a page, or in another text, to which the user pointed, and
+// belongs to a site that the user named. An address with a query that the page does not have is not linked.
+func (t Trail) Linked(value any) bool {
+	if isNothing(value) {
+		return false
+	}
+	return t.all(value, func(x *index, n name) bool {
+		if n.kind != kindURL {
+			return false
+		}
+		x.readWaiting()
+		_, ok := x.othersNamed.find(n)
+		return ok && x.userSites[hostOf(n.text)]
+	})
+}
+
+// hostOf returns the host of a web address in its normal form.
+func hostOf(address string) string {
+	_, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		rest = address
+	}
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	return rest
+}
+
+// Invited reports whether the user named the people in a value. The address of a person whom the user named may also be
+// one that known people wrote, or one in a text to which the user pointed; strangers must not have brought it.
+func (t Trail) Invited(people any) bool {
+	var names, addresses []any
+	eachName(people, func(n name, named bool, value any) {
+		if named && n.kind == kindAddress {
+			addresses = append(addresses, value)
+			return
+		}
+		names = append(names, value)
+	})
+	switch {
+	case len(names) == 0:
+		return t.FromNamed(addresses)
+	case !t.FromNamed(names):
+		return false
+	}
+	return t.FromKnown(addresses) || t.FromNamedText(addresses) || !t.Tainted(addresses)
+}
+
+// NamedByStrangers reports whether text of strangers has anything in a value that the user did not say, even if a trusted
+// field has it, too: the id of a file that a mail wants deleted is also in the list of files.
+func (t Trail) NamedByStrangers(value any) (yes bool) {
+	t.withIndex(func(x *index) {
+		x.readWaiting()
+		eachName(value, func(n name, named bool, _ any) {
+			if _, said := x.user.find(n); said || !named {
+				return
+			}
+			_, there := x.others.find(n)
+			yes = yes || there
+		})
+	})
+	return yes
+}

@@ -1,0 +1,32 @@
+package provenance_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A host ends where its sentence ends, however the next one is joined to it.
+func TestAHostEndsWithItsSentence(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"Look at www.shop.example. They have it.", "Look at www.shop.example.They have it.", "Look at https://shop.example. They have it.",
+		"Look at https://www.shop.example.\nThey have it.", "Look at https://shop.example.They have it.", "(see shop.example.) They have it.",
+		"Look at **www.shop.example**. They have it.", "Look at www.shop.example\u2026 They have it.",
+	} {
+		trail := user(text).trail(t)
+		assert.True(t, trail.FromUser("http://www.shop.example"), text)
+		assert.True(t, trail.FromUser("shop.example"), text)
+		assert.False(t, trail.FromUser("shop.example.evil.example"), text)
+	}
+}
+
+// Marks belong to letters: a name with an accent is not the name without it, however the accent is written.
+func TestMarksCount(t *testing.T) {
+	t.Parallel()
+	trail := user("Write to Re\u0301ne\u0301 and Zo\u00eb").trail(t)
+	assert.True(t, trail.FromUser("R\u00e9n\u00e9"))
+	assert.True(t, trail.FromUser("Zoe\u0308"))
+	assert.False(t, trail.FromUser("Rene"))
+	assert.False(t, trail.FromUser("Zoe"))
+}

@@ -1,0 +1,188 @@
+package tools
+
+import (
+	"regexp"
+	"strings"
+)
+
+// strongRole returns the role of an argument where the schema leaves no doubt, without knowing what the tool does.
+func strongRole(p property) Role {
+	role, _ := roleOf(p, 0)
+	if role == Recipient && moneyWords(p) {
+		return Payee
+	}
+	return role
+}
+
+func moneyWords(p property) bool {
+	for _, w := range wordsIn(p.name + " " + p.description) {
+		if w == "iban" || w == "payee" || w == "beneficiary" || w == "creditor" {
+			return true
+		}
+	}
+	return false
+}
+
+// roleOf returns the role of an argument of a tool with these effects, and how sure it is.
+func roleOf(p property, set effectSet) (Role, Certainty) {
+	byName := roleOfWords(wordsIn(p.name), p, set)
+	byText := roleOfText(p, set)
+	switch {
+	case byName == byText && byName != Unknown:
+		return byName, Sure
+	case byName == Unknown && byText == Unknown:
+		return roleOfType(p), None
+	case byName == Unknown:
+		return byText, Likely
+	case byText == Unknown:
+		return byName, Likely
+	}
+	if byText == Recipient && (byName == Content || byName == When || byName == Target && isID(wordsIn(p.name))) {
+		return byName, Likely
+	}
+	// The dangerous role wins: a rule then checks the value.
+	for _, role := range []Role{Secret, Payee, Address, Recipient} {
+		if byName == role || byText == role {
+			return role, Likely
+		}
+	}
+	return byName, Likely
+}
+
+// roleOfType returns Option for arguments that can hold neither a name nor a text.
+func roleOfType(p property) Role {
+	if p.kind == "boolean" || p.choices {
+		return Option
+	}
+	switch p.format {
+	case "date", "date-time", "time":
+		return When
+	case "uri", "url", "iri":
+		return Address
+	case "email":
+		return Recipient
+	}
+	return Unknown
+}
+
+var addressWords = regexp.MustCompile(`(?i)\b(e-?mail|iban)\b`)
+
+// roleOfText returns the role that the description of an argument suggests: its words before "of" count most.
+func roleOfText(p property, set effectSet) Role {
+	text := firstSentence(p.description)
+	if text == "" {
+		return Unknown
+	}
+	head := text
+	for _, divider := range []string{" of ", " to ", " for ", " in ", " that ", " where ", " which ", " from ", ",", "(", " at ", " on ", " by "} {
+		if i := strings.Index(head, divider); i > 0 {
+			head = head[:i]
+		}
+	}
+	words := wordsIn(head)
+	if len(words) > 8 {
+		words = words[:8]
+	}
+	role := roleOfWords(words, p, set)
+	if role == Target || role == Unknown || role == Content && p.kind == "array" {
+		// "The name of the user", "List of recipients": what follows says more.
+		rest := wordsIn(strings.TrimPrefix(text, head))
+		if len(rest) > 8 {
+			rest = rest[:8]
+		}
+		for _, w := range rest {
+			if r := parts[w]; isParty(w, r) && (role != Unknown && set&setOf(Grants, Sends, Pays) != 0 || addressWords.MatchString(w)) {
+				return promote(r, set)
+			}
+		}
+		if role == Unknown && len(rest) > 0 {
+			role = roleOfWords(rest, p, set)
+		}
+	}
+	return role
+}
+
+// notParties are words that stand for parties only in names.
+var notParties = setOfWords("to who host")
+
+// isParty reports whether a word in a description stands for a person, an account or an address.
+func isParty(w string, role Role) bool {
+	return !notParties[w] && (role == Recipient || role == Payee || role == Address)
+}
+
+// promote turns recipients of money into payees.
+func promote(role Role, set effectSet) Role {
+	if role == Recipient && set&setOf(Pays) != 0 {
+		return Payee
+	}
+	return role
+}
+
+// isID reports whether a name ends in "id": event_id.
+func isID(words []string) bool { return len(words) > 1 && words[len(words)-1] == "id" }
+
+// roleOfWords returns the role that words suggest. The last word with a role counts, as in "recipient email", except
+// that words for secrets, payees and addresses always count, and an id of something is a target.
+func roleOfWords(words []string, p property, set effectSet) Role {
+	role := Unknown
+	pays := set&setOf(Pays) != 0
+	if isID(words) && words[len(words)-2] != "user" && parts[words[len(words)-2]] != Payee && words[len(words)-2] != "member" {
+		return Target
+	}
+	for i, w := range words {
+		r, ok := parts[w]
+		if !ok {
+			continue
+		}
+		switch {
+		case linkWords[w]:
+			return Address
+		case w == "iban" && pays:
+			return Payee
+		case w == "address" && set&setOf(Sends, Grants) != 0 && set&setOf(Books) == 0:
+			r = Recipient
+		case r == Secret && (w != "token" || words[0] != "page"):
+			return Secret
+		case w == "to" && len(words) > 1 && i == 0: // to_account
+			continue
+		case w == "number" && i > 0 && parts[words[i-1]] == Target && !pays:
+			continue
+		case w == "name" && role != Unknown && role != Content && role != Option: // user_name, channel_name
+			continue
+		case w == "time" && role == When, w == "id" && role == Recipient, w == "id" && role == Payee, w == "list", w == "value" && i > 0:
+			continue
+		}
+		role = r
+	}
+	if pays {
+		role = roleInPayment(role, words)
+	}
+	if p.kind == "boolean" || p.choices && role != Recipient && role != Audience {
+		return Option
+	}
+	if (p.kind == "integer" || p.kind == "number") && role != Amount && role != Target && role != When {
+		if role == Unknown || role == Recipient || role == Audience || role == Content {
+			return Option
+		}
+	}
+	return role
+}
+
+// linkWords always stand for web addresses.
+var linkWords = setOfWords("url uri link href webpage website webhook")
+
+// roleInPayment returns what a role means in a payment: people and accounts receive money, except the account that pays.
+func roleInPayment(role Role, words []string) Role {
+	switch {
+	case role == Recipient:
+		return Payee
+	case role != Target || words[0] == "source":
+		return role
+	}
+	for i, w := range words {
+		if (w == "account" || w == "destination") && (i == 0 || words[i-1] != "from" && words[i-1] != "source") {
+			return Payee
+		}
+	}
+	return role
+}
