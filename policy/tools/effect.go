@@ -35,9 +35,6 @@ const (
 
 var effects = []Effect{Reads, Fetches, Sends, Pays, Publishes, Grants, Deletes, Books, ChangesCredentials, SignsIn, Executes, Writes}
 
-// Effects returns all effects.
-func Effects() []Effect { return slices.Clone(effects) }
-
 // effectSet is a set of effects.
 type effectSet uint16
 
@@ -90,9 +87,6 @@ const (
 )
 
 var roles = []Role{Payee, Amount, Recipient, Audience, Target, Address, Secret, Content, When, Option}
-
-// Roles returns all roles except Unknown.
-func Roles() []Role { return slices.Clone(roles) }
 
 // Records is what the answers of a reading tool consist of.
 type Records string

@@ -1,0 +1,4 @@
+package tools
+
+// AllEffects are all effects.
+var AllEffects = effects
