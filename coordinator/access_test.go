@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
@@ -21,6 +22,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/registry"
@@ -29,6 +31,12 @@ import (
 
 // What a run waits for is answered over the API by an operator, and the answer has the name of the token.
 func TestApprovals(t *testing.T) {
+	t.Run("in the inbox", func(t *testing.T) { testApproval(t, false) })
+	t.Run("through the store of an operator", func(t *testing.T) { testApproval(t, true) })
+}
+
+func testApproval(t *testing.T, own bool) {
+	t.Helper()
 	b := newBench(t)
 	s := b.serve()
 	b.create(`{"name": "clerk", "type": "autonomous", "hooks": {"on_tool_call": {"id": "ask", "decision": "ask", "reason": "a payment"}}}`)
@@ -74,8 +82,19 @@ func TestApprovals(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, string(text))
 	var shown struct{ Question struct{ Hash string } }
 	require.NoError(t, json.Unmarshal(text, &shown))
-	status, text = operator.sendFor("application/json", http.MethodPost, at, map[string]string{"verdict": "approve", "hash": shown.Question.Hash})
-	require.Equal(t, http.StatusOK, status, string(text))
+	if own {
+		store := b.client(s, coordinator.Operator).OperatorStore()
+		wait, err := durable.FindWait(t.Context(), store, id, d.WaitsFor[0].Wait)
+		require.NoError(t, err)
+		wait.Hash = "another"
+		_, err = durable.Decide(t.Context(), store, wait, agent.Approval{Verdict: agent.Approve})
+		require.ErrorContains(t, err, "no longer waits for that")
+		require.NoError(t, durable.Approve(t.Context(), store, id, wait.ID, agent.Approval{Verdict: agent.Approve, By: "forged", Identity: "forged"}))
+		require.Error(t, durable.Approve(t.Context(), store, id, wait.ID, agent.Approval{Verdict: agent.Approve}))
+	} else {
+		status, text = operator.sendFor("application/json", http.MethodPost, at, map[string]string{"verdict": "approve", "hash": shown.Question.Hash})
+		require.Equal(t, http.StatusOK, status, string(text))
+	}
 	require.NoError(t, w.ExecuteReady(t.Context()))
 	d, err = b.c.Run(t.Context(), id)
 	require.NoError(t, err)
@@ -84,6 +103,50 @@ func TestApprovals(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, records, 1)
 	assert.Equal(t, "operator", records[0].By)
+}
+
+// An operator reads, steers and answers runs through the store that "grapnel runs --server" uses; answers and signals have the name of the
+// token, whatever the client says.
+func TestOperatorStore(t *testing.T) {
+	b := newBench(t)
+	s := b.serve()
+	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["sleep", "60"]}}`)
+	id := b.submit("job", `{"a": 1}`)
+	store := b.client(s, coordinator.Operator).OperatorStore()
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	list, err := store.List(t.Context(), durable.Filter{Name: "job"})
+	require.NoError(t, err)
+	want, err := b.store.Run(t.Context(), id)
+	require.NoError(t, err)
+	assert.Equal(t, []durable.Run{want}, list)
+	input, err := store.Input(t.Context(), id)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"a": 1}`, string(input))
+	_, err = store.Run(t.Context(), "run_unknown")
+	require.ErrorIs(t, err, durable.ErrNotFound)
+	_, err = store.Prune(t.Context(), time.Now())
+	require.ErrorIs(t, err, client.ErrUnavailable)
+
+	require.NoError(t, store.SetDenyTools(t.Context(), durable.Switch{On: true, By: "forged"}))
+	deny, err := b.store.DenyTools(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "operator", deny.By)
+	require.NoError(t, store.Signal(t.Context(), id, durable.Signal{Kind: durable.SignalCancel, Text: "enough", By: "forged"}))
+	r, err := store.Run(t.Context(), id)
+	require.NoError(t, err)
+	assert.Equal(t, durable.StatusCancelled, r.Status)
+
+	_, err = b.client(s, coordinator.Viewer).OperatorStore().Run(t.Context(), id)
+	require.ErrorContains(t, err, "role viewer")
+	p := b.plain(s, coordinator.Admin)
+	for path, body := range map[string]any{"Delete": []string{string(id)}, "Document": []any{"token", "x", 0}, "Answer": []any{id}, "run": []any{id}} {
+		status, _ := p.send(http.MethodPost, "/store/"+path, "x", body)
+		assert.Equal(t, http.StatusNotFound, status, path)
+	}
+	for _, body := range []any{[]any{}, []any{1}, []any{"a", "b"}, map[string]any{}} {
+		status, text := p.send(http.MethodPost, "/store/Run", "x", body)
+		assert.Equal(t, http.StatusUnprocessableEntity, status, string(text))
+	}
 }
 
 // Changes are in the audit log before they are carried out, also those that fail; a token that sends too many requests has to wait.

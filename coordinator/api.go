@@ -76,6 +76,7 @@ func (c *Coordinator) Handler(o HandlerOptions) http.Handler {
 	a.addRunner()
 	a.addTokens()
 	a.addAudit()
+	a.addStore()
 	mux.Handle("/approvals/", approval.Handler(c.store, approval.Options{
 		Log: o.Log, Origins: o.Origins, People: o.People, Waivers: true, Identify: a.identifyApprover,
 	}))

@@ -19,8 +19,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// ErrUnavailable is returned by methods of a Store that runners do not need.
-var ErrUnavailable = errors.New("a runner has no access to this: use the API of the coordinator")
+// ErrUnavailable is returned by methods of a store that a coordinator does not offer.
+var ErrUnavailable = errors.New("a coordinator does not offer this: use its API, or its store directly")
 
 // StoreOptions configures a Store. The zero value is the default.
 type StoreOptions struct {

@@ -69,6 +69,7 @@ and serve the same as pages and as an API for people on this machine.`,
 	c.SuggestionsMinimumDistance = 2
 	for _, below := range []*cobra.Command{r.newInbox(), r.newShowWait(), r.newAnswerWait(), r.newServeInbox(), r.newWaive(), r.newWaivers(), r.newRevoke()} {
 		registerStore(below, &r.at)
+		registerServer(below, &r.at)
 		c.AddCommand(below)
 	}
 	c.AddCommand(r.newPersonToken()) // it needs no store

@@ -258,6 +258,8 @@ again. No run is lost.`
 
 func (p place) schema(ctx context.Context, back bool) (int64, error) {
 	switch {
+	case p.server():
+		return 0, &usageError{fmt.Errorf("%s is a coordinator: change the schema of its store where that is", p)}
 	case p.database() && back:
 		return postgres.Rollback(ctx, p.at, postgres.Options{})
 	case p.database():

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/postgres"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
@@ -68,7 +69,7 @@ func placeOf(flag string) (place, error) {
 		}
 		p.at, p.usual = filepath.Join(folder, "runs.db"), true
 	}
-	if p.database() {
+	if p.database() || p.server() {
 		return p, nil
 	}
 	if p.at = strings.TrimPrefix(p.at, sqlitePrefix); p.at == "" {
@@ -89,9 +90,14 @@ func (p place) database() bool {
 	return strings.HasPrefix(p.at, "postgres://") || strings.HasPrefix(p.at, "postgresql://")
 }
 
+// server reports whether the place is a coordinator.
+func (p place) server() bool {
+	return strings.HasPrefix(p.at, "http://") || strings.HasPrefix(p.at, "https://")
+}
+
 // String returns the place without secrets.
 func (p place) String() string {
-	if !p.database() {
+	if !p.database() && !p.server() {
 		return p.at
 	}
 	u, err := url.Parse(p.at)
@@ -131,6 +137,10 @@ func shellWord(text string) string {
 // open opens the store. Stored is the same store without decryption. If its file does not exist, open creates it when
 // create is set or the place is the default.
 func (p place) open(ctx context.Context, create bool) (store, stored durable.Store, err error) {
+	if p.server() {
+		store, err := p.openServer(create)
+		return store, store, err
+	}
 	keys, err := storeKeys()
 	if err != nil {
 		return nil, nil, &usageError{err}
@@ -148,6 +158,22 @@ func (p place) open(ctx context.Context, create bool) (store, stored durable.Sto
 		return nil, nil, errors.Join(&usageError{err}, stored.Close())
 	}
 	return store, stored, nil
+}
+
+// openServer returns the runs of a coordinator, as an operator sees them.
+func (p place) openServer(create bool) (durable.Store, error) {
+	if create {
+		return nil, &usageError{fmt.Errorf("%s is a coordinator: this command executes or stores runs itself and needs a store", p)}
+	}
+	token := os.Getenv(tokenVariable)
+	if token == "" {
+		return nil, &usageError{fmt.Errorf("%s is not set: it must have a token of %s with the role operator or admin", tokenVariable, p)}
+	}
+	c, err := client.New(client.Options{URL: p.at, Token: token})
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return c.OperatorStore(), nil
 }
 
 func (p place) prepare(create bool) error {
@@ -242,4 +268,10 @@ func explainError(err error) error {
 func registerStore(c *cobra.Command, at *string) {
 	c.PersistentFlags().StringVar(at, "store", "",
 		"the `STORE` of the runs: a SQLite file, sqlite:FILE or a postgres:// URL (default: $GRAPNEL_STORE, or a file of the user's state)")
+}
+
+// registerServer registers the flag that names a coordinator in the place of a store.
+func registerServer(c *cobra.Command, at *string) {
+	c.PersistentFlags().StringVar(at, "server", "", "the `URL` of a coordinator in the place of a store, with the token in $"+tokenVariable)
+	c.MarkFlagsMutuallyExclusive("store", "server")
 }

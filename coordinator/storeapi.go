@@ -1,0 +1,138 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
+)
+
+// storeMethods are the methods of durable.Store that operators may call over HTTP: those that read runs and what they wait for, and
+// those that steer runs. Answers go through decide, which checks them.
+var storeMethods = []string{
+	"AuditRecords", "DenyTools", "Entries", "Events", "Input", "List", "OpenWaits", "Queues", "Result", "Run", "SetDenyTools", "Signal",
+	"SubmittedInput", "Waits", "Waivers",
+}
+
+// StoreAnswer is an answer to something that a run waits for, as a client sends it.
+type StoreAnswer struct {
+	Run  agent.RunID `json:"run"`
+	Wait string      `json:"wait"`
+	// Hash is that of the wait, so that people answer only what they have seen.
+	Hash string `json:"hash"`
+	// Answer is the answer. Its author is the token.
+	Answer agent.Approval `json:"answer"`
+}
+
+// addStore adds what the command line needs of a store: "grapnel runs --server".
+func (a *api) addStore() {
+	type storeInput struct {
+		Method string            `path:"method" doc:"A method of durable.Store that operators may call."`
+		Body   []json.RawMessage `doc:"Its arguments, without the context."`
+	}
+	type storeOutput struct {
+		Body struct {
+			Results []json.RawMessage `json:"results"`
+		}
+	}
+	huma.Register(a.huma, route(http.MethodPost, "/store/{method}", "call-store", "Read and steer runs: for grapnel runs --server", Operator),
+		func(ctx context.Context, in *storeInput) (*storeOutput, error) {
+			results, err := a.c.callStore(ctx, in.Method, in.Body, identityOf(ctx).Name)
+			out := &storeOutput{}
+			out.Body.Results = results
+			return out, a.problem("reading the store", err)
+		})
+
+	type answerInput struct{ Body StoreAnswer }
+	type answerOutput struct{ Body durable.Wait }
+	huma.Register(a.huma, route(http.MethodPost, "/store-answers", "answer", "Answer what a run waits for: for grapnel approvals --server", Operator),
+		func(ctx context.Context, in *answerInput) (*answerOutput, error) {
+			w, err := a.c.answer(ctx, in.Body, approval.Principal{Name: identityOf(ctx).Name, Roles: []string{string(identityOf(ctx).Role)}})
+			return &answerOutput{w}, a.answerProblem(err)
+		})
+}
+
+// callStore calls a method of the store. Its arguments are JSON; names of authors in them are replaced by that of the caller.
+func (c *Coordinator) callStore(ctx context.Context, name string, args []json.RawMessage, by string) ([]json.RawMessage, error) {
+	if !isStoreMethod(name) {
+		return nil, fmt.Errorf("method %q: %w", name, durable.ErrNotFound)
+	}
+	method := reflect.ValueOf(c.store).MethodByName(name)
+	of := method.Type()
+	if len(args) != of.NumIn()-1 {
+		return nil, &InvalidError{[]FieldError{{"body", fmt.Sprintf("%s takes %d arguments, not %d", name, of.NumIn()-1, len(args))}}}
+	}
+	in := []reflect.Value{reflect.ValueOf(ctx)}
+	for i, arg := range args {
+		value := reflect.New(of.In(i + 1))
+		if err := json.Unmarshal(arg, value.Interface()); err != nil {
+			return nil, &InvalidError{[]FieldError{{fmt.Sprintf("body[%d]", i), err.Error()}}}
+		}
+		switch v := value.Interface().(type) {
+		case *durable.Signal:
+			v.By = by
+		case *durable.Switch:
+			v.By = by
+		}
+		in = append(in, value.Elem())
+	}
+	results := method.Call(in)
+	last := len(results) - 1
+	if err, _ := results[last].Interface().(error); err != nil {
+		return nil, err
+	}
+	out := make([]json.RawMessage, last)
+	for i, r := range results[:last] {
+		var err error
+		if out[i], err = json.Marshal(r.Interface()); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func isStoreMethod(name string) bool {
+	for _, m := range storeMethods {
+		if m == name {
+			return true
+		}
+	}
+	return false
+}
+
+// answer records an answer by a person to a wait.
+func (c *Coordinator) answer(ctx context.Context, in StoreAnswer, by approval.Principal) (durable.Wait, error) {
+	w, err := durable.FindWait(ctx, c.store, in.Run, in.Wait)
+	if err != nil {
+		return w, err
+	}
+	if w.Hash != in.Hash {
+		return w, fmt.Errorf("run %s no longer waits for that: read it again: %w", in.Run, durable.ErrAnswered)
+	}
+	a := in.Answer
+	a.By, a.Identity, a.Roles, a.Gate = by.Name, by.Name, by.Roles, ""
+	return durable.Decide(ctx, c.store, w, a)
+}
+
+// answerProblem converts an error of answer to a response.
+func (a *api) answerProblem(err error) error {
+	refused, isRefused := errors.AsType[*durable.NotAdmittedError](err)
+	wrong, isWrong := errors.AsType[*agent.ArgumentsError](err)
+	switch {
+	case isRefused:
+		return huma.NewError(http.StatusForbidden, refused.Error())
+	case isWrong:
+		return huma.NewError(http.StatusUnprocessableEntity, wrong.Error())
+	case errors.Is(err, durable.ErrAnswered), errors.Is(err, durable.ErrExpired), errors.Is(err, durable.ErrMoreAnswers):
+		return huma.NewError(http.StatusConflict, err.Error())
+	}
+	return a.problem("answering", err)
+}
