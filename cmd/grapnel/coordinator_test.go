@@ -46,7 +46,7 @@ const (
 // them: no run is lost, none ends twice, and every decision is recorded once.
 func TestCoordinatorKills(t *testing.T) {
 	t.Parallel()
-	sqliteKills, postgresKills := 16, 8
+	sqliteKills, postgresKills := 16, 4
 	switch {
 	case os.Getenv(crashRuns) != "": // "make crash" says 200
 		n, err := strconv.Atoi(os.Getenv(crashRuns))
