@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -62,7 +63,7 @@ func (a *api) addStore() {
 
 // callStore calls a method of the store. Its arguments are JSON; names of authors in them are replaced by that of the caller.
 func (c *Coordinator) callStore(ctx context.Context, name string, args []json.RawMessage, by string) ([]json.RawMessage, error) {
-	if !isStoreMethod(name) {
+	if !slices.Contains(storeMethods, name) {
 		return nil, fmt.Errorf("method %q: %w", name, durable.ErrNotFound)
 	}
 	method := reflect.ValueOf(c.store).MethodByName(name)
@@ -86,7 +87,7 @@ func (c *Coordinator) callStore(ctx context.Context, name string, args []json.Ra
 	}
 	results := method.Call(in)
 	last := len(results) - 1
-	if err, _ := results[last].Interface().(error); err != nil {
+	if err, _ := reflect.TypeAssert[error](results[last]); err != nil {
 		return nil, err
 	}
 	out := make([]json.RawMessage, last)
@@ -97,15 +98,6 @@ func (c *Coordinator) callStore(ctx context.Context, name string, args []json.Ra
 		}
 	}
 	return out, nil
-}
-
-func isStoreMethod(name string) bool {
-	for _, m := range storeMethods {
-		if m == name {
-			return true
-		}
-	}
-	return false
 }
 
 // answer records an answer by a person to a wait.

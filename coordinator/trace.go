@@ -44,7 +44,7 @@ func startSpan(ctx context.Context, r durable.Run) (context.Context, trace.Span)
 		kind = r.Phase
 	}
 	tracer := otel.GetTracerProvider().Tracer(semconv.Scope, trace.WithInstrumentationVersion(version.Read()))
-	return tracer.Start(withTrace(ctx, r), string(kind)+" "+r.Name, trace.WithAttributes(
+	return tracer.Start(withTrace(ctx, r), string(kind)+" "+r.Name, trace.WithAttributes( //nolint:spancheck // the caller ends it
 		semconv.KeyRunKind.String(string(r.Kind)), semconv.KeyRunName.String(r.Name), semconv.KeyRun.String(string(r.ID)),
 	))
 }

@@ -47,17 +47,17 @@ func TestServeWithCertificate(t *testing.T) {
 	serial := func() int64 {
 		go func() {
 			if c, err := listener.Accept(); err == nil {
-				_ = c.(*tls.Conn).Handshake() //nolint:forcetypeassert,noctx // of a TLS listener, in a test
+				_ = c.(*tls.Conn).Handshake() //nolint:noctx // in a test
 				_ = c.Close()
 			}
 		}()
 		_, port, err := net.SplitHostPort(listener.Addr().String())
 		require.NoError(t, err)
-		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the test looks at the certificate
+		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 		c, err := dialer.DialContext(t.Context(), "tcp", "127.0.0.1:"+port)
 		require.NoError(t, err)
 		defer c.Close()
-		return c.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.Int64() //nolint:forcetypeassert // of a TLS dialer
+		return c.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
 	assert.EqualValues(t, 1, serial())
 	require.NoError(t, os.WriteFile(o.tlsCert, []byte("half"), 0o600))
