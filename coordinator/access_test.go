@@ -176,6 +176,12 @@ func TestAuditAndRates(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 1, limited)
+	c, err := client.New(client.Options{URL: s.URL, Token: "secret"})
+	require.NoError(t, err)
+	for range 6 {
+		_, err := c.Runs(t.Context(), nil)
+		require.NoError(t, err, "a client waits")
+	}
 	runner := b.plain(s, coordinator.RunnerRole)
 	for range 10 {
 		status, _ := runner.send(http.MethodGet, "/runner/deny-tools", "x", nil)

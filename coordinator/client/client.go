@@ -96,8 +96,23 @@ func (e *Error) Is(target error) bool {
 // maxResponse is the maximum size of a response.
 const maxResponse = 64 << 20
 
-// call sends a request and reads its response.
+// patience is how often a request is sent that the coordinator refuses because the token has sent too many.
+const patience = 10
+
+// call sends a request and reads its response. While the token has sent too many requests, it waits.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, header http.Header, in, out any) error {
+	for attempt := 1; ; attempt++ {
+		err := c.send(ctx, method, path, query, header, in, out)
+		refused, ok := errors.AsType[*Error](err)
+		if !ok || refused.Status != http.StatusTooManyRequests || attempt == patience {
+			return err
+		}
+		waitFor(ctx, time.Second)
+	}
+}
+
+// send sends a request once.
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, header http.Header, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
