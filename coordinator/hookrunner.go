@@ -55,11 +55,9 @@ func (r *hookRunner) Execute(ctx context.Context, about durable.Run) error {
 		return err
 	}
 	defer o.close()
-	held, err := resultOf(o.entries)
 	switch {
-	case err != nil:
-	case about.Phase == KindHooks && held != nil:
-		err = o.result(ctx, held)
+	case about.Phase == KindHooks && o.held != nil:
+		err = o.result(ctx, o.held)
 	case about.Phase == KindHooks:
 		err = o.start(ctx)
 	default:
@@ -79,7 +77,8 @@ type occasion struct {
 	journal   *firing.Journal
 	events    *eventLog
 	waits     []durable.Wait
-	entries   []durable.Entry // of the run that is executed, as they were when it was opened
+	held      *heldResult     // what on_result hooks must see; nil for none
+	entries   []durable.Entry // of the hooks, as they were when the run was opened
 	scope     *hooks.RunScope
 }
 
@@ -110,7 +109,9 @@ func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durabl
 	if err != nil {
 		return nil, err
 	}
-	o.entries = entries
+	if o.held, o.entries, err = resultOf(entries); err != nil {
+		return nil, fmt.Errorf("run %s: %w", own.ID, err)
+	}
 	if o.waits, err = x.Waits(ctx); err != nil {
 		return nil, err
 	}
@@ -120,7 +121,7 @@ func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durabl
 	}
 	o.events = newEventLog(o.about, written)
 	o.events.noteWaits(o.waits)
-	o.journal = firing.NewJournal(x, own.ID, own.Entries, entries, nil)
+	o.journal = firing.NewJournal(x, own.ID, own.Entries, o.entries, nil)
 	return o, o.compile(ctx)
 }
 

@@ -83,18 +83,19 @@ func (s resultStore) isHeld(ctx context.Context, r durable.Run, key string) bool
 	return err == nil && len(entries) == 1 && entries[0].Kind == entryResult && entries[0].Key == key
 }
 
-// resultOf returns the result in a journal that on_result hooks must see; nil for none.
-func resultOf(entries []durable.Entry) (*heldResult, error) {
-	for _, e := range entries {
+// resultOf returns the last result in a journal that on_result hooks must see, nil for none, and the entries after it. Only these are of
+// the hooks: the runner has written the ones before, and could have decided in their place.
+func resultOf(entries []durable.Entry) (held *heldResult, after []durable.Entry, err error) {
+	for i, e := range slices.Backward(entries) {
 		if e.Kind == entryResult {
-			held := &heldResult{}
+			held = &heldResult{}
 			if err := json.Unmarshal(e.Data, held); err != nil {
-				return nil, fmt.Errorf("reading the result of the runner: %w", err)
+				return nil, nil, fmt.Errorf("reading the result of the runner: %w", err)
 			}
-			return held, nil
+			return held, entries[i+1:], nil
 		}
 	}
-	return nil, nil
+	return nil, entries, nil
 }
 
 // result calls the hooks that see a result before it is stored, and ends the run.
