@@ -44,7 +44,7 @@ func TestForgedResultHooks(t *testing.T) {
 	last := []durable.Entry{{Seq: int64(len(forged)) + 1, Kind: "result_before_hooks", Data: []byte("{}")}}
 	status, _ = p.send(http.MethodPost, "/runner/runs/"+string(id)+"/journal", "r1", coordinator.JournalCommit{Epoch: runs[0].Epoch, ID: "d", Entries: last})
 	assert.Equal(t, http.StatusUnprocessableEntity, status)
-	require.Less(t, p.report("r1", id, "completed", map[string]any{"epoch": runs[0].Epoch, "result_text": "secret"}), 300)
+	require.Less(t, p.report("r1", id, "completed", map[string]any{"epoch": runs[0].Epoch, "result_text": "secret\n"}), 300)
 	d := b.work(id)
 	require.Equal(t, coordinator.Completed, d.Status)
 	assert.Contains(t, *d.ResultText, "classified")
