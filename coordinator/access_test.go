@@ -60,7 +60,7 @@ func testApproval(t *testing.T, own bool) {
 	}}
 	runners := b.c.Runners(k, o)
 	maps.Copy(runners, b.c.HookRunners(k))
-	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: o.Labels(nil)})
+	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: b.c.Labels(o, nil)})
 	require.NoError(t, err)
 	id := b.submit("clerk", `{"prompt": "pay"}`)
 	require.NoError(t, w.ExecuteReady(t.Context()))

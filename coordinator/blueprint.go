@@ -28,6 +28,8 @@ const (
 	Autonomous Type = "autonomous"
 	// Procedural: a command.
 	Procedural Type = "procedural"
+	// Pipeline: stages of agents and commands, on the machine of the coordinator.
+	Pipeline Type = "pipeline"
 )
 
 // Blueprint describes what runs of a name do. It is a plain value.
@@ -49,6 +51,8 @@ type Blueprint struct {
 	// Command is the program of a procedural blueprint. Nil means the command with the name of the blueprint that a runner has:
 	// then only such runners execute the runs.
 	Command *Command `json:"command,omitempty"`
+	// Pipeline are the files of a blueprint of that type.
+	Pipeline *PipelineFiles `json:"pipeline,omitempty"`
 	// Demands are labels that a runner must have to execute the runs: see durable.Job.
 	Demands map[string]string `json:"demands,omitempty"`
 	// Hooks are the hooks around the runs: one or a list for each of on_run_start, on_run_finish, on_result, on_error, on_timeout
@@ -147,8 +151,8 @@ func (b *Blueprint) validate() error {
 	if !blueprintName.MatchString(b.Name) {
 		m.add("name", "%q: expected 1 to 128 letters and digits, with . _ - between them", b.Name)
 	}
-	if b.Type != Autonomous && b.Type != Procedural {
-		m.add("type", "%q: expected %s or %s", b.Type, Autonomous, Procedural)
+	if !slices.Contains([]Type{Autonomous, Procedural, Pipeline}, b.Type) {
+		m.add("type", "%q: expected %s, %s or %s", b.Type, Autonomous, Procedural, Pipeline)
 	}
 	for field, schema := range map[string]json.RawMessage{"parameters_schema": b.ParametersSchema, "output_schema": b.OutputSchema} {
 		if empty(schema) {
@@ -158,18 +162,32 @@ func (b *Blueprint) validate() error {
 			m.add(field, "%v", err)
 		}
 	}
-	if b.Type == Autonomous {
-		if b.Command != nil {
-			m.add("command", "an autonomous blueprint runs an agent: remove it, or set the type to procedural")
+	for _, member := range []struct {
+		name string
+		set  bool
+		of   Type
+	}{
+		{"system_prompt", b.SystemPrompt != "", Autonomous}, {"agent", !empty(b.Agent), Autonomous},
+		{"command", b.Command != nil, Procedural}, {"pipeline", b.Pipeline != nil, Pipeline},
+	} {
+		if member.set && b.Type != member.of {
+			m.add(member.name, "only a blueprint of type %s has it: remove it, or change the type", member.of)
 		}
+	}
+	switch b.Type {
+	case Autonomous:
 		if _, err := b.Definition(); err != nil {
 			m = append(m, err...)
 		}
-	}
-	if b.Type == Procedural {
-		if !empty(b.Agent) || b.SystemPrompt != "" {
-			m.add(lo.Ternary(empty(b.Agent), "system_prompt", "agent"), "a procedural blueprint runs a command: remove it, or set the type to autonomous")
+	case Pipeline:
+		b.Pipeline.check(&m)
+		if len(b.Demands) > 0 {
+			m.add("demands", "a pipeline is executed by the coordinator: remove them")
 		}
+		if !empty(b.OutputSchema) {
+			m.add("output_schema", "the result of a pipeline is the text of its last stage: remove it")
+		}
+	case Procedural:
 		if b.Command != nil && (len(b.Command.Argv) == 0 || b.Command.Argv[0] == "") {
 			m.add("command.argv", "missing: name a program, such as [\"/usr/local/bin/report\"]")
 		}
@@ -264,8 +282,11 @@ func (c *Command) timeout() time.Duration { return time.Duration(c.TimeoutSecond
 
 // kind returns the kind of the runs.
 func (b *Blueprint) kind() durable.Kind {
-	if b.Type == Procedural {
+	switch b.Type {
+	case Procedural:
 		return durable.KindCommand
+	case Pipeline:
+		return durable.KindPipeline
 	}
 	return durable.KindAgent
 }

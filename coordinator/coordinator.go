@@ -47,14 +47,18 @@ type Options struct {
 	Store durable.Store
 	// Host performs the actions of hooks. Its Agents are not used: hooks start runs of blueprints.
 	Host action.Host
+	// Pipelines are the options of pipelines.
+	Pipelines PipelineOptions
 }
 
 // Coordinator holds blueprints, submits their runs, and calls the hooks around them. It is safe for concurrent use, by several
 // processes on one store as well.
 type Coordinator struct {
-	store   durable.Store
-	host    action.Host
-	commits lastCommits
+	store         durable.Store
+	host          action.Host
+	folder        *pipelineFolder // nil for none
+	pipelineHooks string
+	commits       lastCommits
 }
 
 // New returns a coordinator.
@@ -62,7 +66,14 @@ func New(o Options) (*Coordinator, error) {
 	if o.Store == nil {
 		return nil, errors.New("a coordinator needs a store: set Options.Store")
 	}
-	return &Coordinator{store: o.Store, host: o.Host}, nil
+	c := &Coordinator{store: o.Store, host: o.Host, pipelineHooks: o.Pipelines.Hooks}
+	if o.Pipelines.Dir != "" {
+		var err error
+		if c.folder, err = openPipelineFolder(o.Pipelines.Dir); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // Stored is a version of a blueprint in the store.
@@ -124,6 +135,11 @@ func (c *Coordinator) UpdateBlueprint(ctx context.Context, name string, changes 
 func (c *Coordinator) put(ctx context.Context, b *Blueprint, after int64, by string) (Stored, error) {
 	if err := b.validate(); err != nil {
 		return Stored{}, err
+	}
+	if b.Type == Pipeline {
+		if _, err := c.loadPipeline(b); err != nil {
+			return Stored{}, err
+		}
 	}
 	if err := c.checkHooks(ctx, b); err != nil {
 		return Stored{}, err
@@ -277,6 +293,9 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 	if err != nil {
 		return durable.Run{}, err
 	}
+	if b.Type == Pipeline && len(r.Demands) > 0 {
+		m.add("demands", "%q is a pipeline, which the coordinator executes: remove them", b.Name)
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Demands)) {
 		if own, ok := b.Demands[name]; ok && own != r.Demands[name] {
 			m.add("demands."+name, "the blueprint demands %q: remove it", own)
@@ -373,13 +392,20 @@ func (c *Coordinator) jobsOf(ctx context.Context, b *Stored, params json.RawMess
 	if err != nil {
 		return nil, err
 	}
-	input, err := inputOf(b.kind(), b.Name, params)
-	if err != nil {
+	j.ID = cmp.Or(j.ID, agent.NewRunID())
+	demands, labels := b.demands(), map[string]string{}
+	var input []byte
+	if b.Type == Pipeline {
+		own, err := c.pipelineJob(&b.Blueprint, j.ID, params)
+		if err != nil {
+			return nil, err
+		}
+		input, demands = own.Input, map[string]string{labelPipelines: c.folder.id}
+		maps.Copy(labels, own.Labels)
+	} else if input, err = inputOf(b.kind(), b.Name, params); err != nil {
 		return nil, err
 	}
-	demands := b.demands()
 	maps.Copy(demands, j.Demands)
-	labels := map[string]string{}
 	maps.Copy(labels, j.Labels)
 	if len(points) > 0 {
 		labels[LabelHooks] = "yes"
@@ -392,7 +418,7 @@ func (c *Coordinator) jobsOf(ctx context.Context, b *Stored, params json.RawMess
 	if points.result() {
 		labels[labelResult] = runnerLabel
 	}
-	j.ID, j.Kind, j.Name, j.Version = cmp.Or(j.ID, agent.NewRunID()), b.kind(), b.Name, versionText(b.Version)
+	j.Kind, j.Name, j.Version = b.kind(), b.Name, versionText(b.Version)
 	j.Input, j.Demands, j.Labels = input, demands, labels
 	if start && points.before() {
 		j.Phase = KindHooks

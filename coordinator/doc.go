@@ -8,7 +8,7 @@
 //	keeper, options := durable.Keep(store, durable.Options{}), coordinator.RunnerOptions{} // which executes commands only
 //	runners := c.Runners(keeper, options)
 //	maps.Copy(runners, c.HookRunners(keeper))
-//	worker, err := durable.NewWorker(store, durable.WorkerOptions{Runners: runners, Labels: options.Labels(nil)})
+//	worker, err := durable.NewWorker(store, durable.WorkerOptions{Runners: runners, Labels: c.Labels(options, nil)})
 //	err = worker.Run(ctx)
 //
 // "grapnel serve" is such a program; docs/coordinator.md describes blueprints, hooks and the API. Package client uses the API, and

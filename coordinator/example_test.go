@@ -66,7 +66,7 @@ func Example() {
 		keeper, options := durable.Keep(store, durable.Options{}), coordinator.RunnerOptions{}
 		runners := c.Runners(keeper, options)
 		maps.Copy(runners, c.HookRunners(keeper))
-		worker, err := durable.NewWorker(store, durable.WorkerOptions{Runners: runners, Labels: options.Labels(nil)})
+		worker, err := durable.NewWorker(store, durable.WorkerOptions{Runners: runners, Labels: c.Labels(options, nil)})
 		if err != nil {
 			panic(err)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/parts"
+	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/registry"
 )
 
@@ -81,7 +82,7 @@ func (b *bench) worker() *durable.Worker {
 	o := b.runnerOptions(k)
 	runners := b.c.Runners(k, o)
 	maps.Copy(runners, b.c.HookRunners(k))
-	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: o.Labels(nil), Poll: 20 * time.Millisecond, Observe: func(e durable.WorkerEvent) {
+	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: b.c.Labels(o, nil), Poll: 20 * time.Millisecond, Observe: func(e durable.WorkerEvent) {
 		if e.Err != nil {
 			b.t.Log(e.Err)
 		}
@@ -92,17 +93,25 @@ func (b *bench) worker() *durable.Worker {
 
 // runnerOptions returns options for runners whose agents give the answers of the bench.
 func (b *bench) runnerOptions(k *durable.Keeper) coordinator.RunnerOptions {
-	return coordinator.RunnerOptions{Agents: func(_ context.Context, d registry.Definition, rules []hooks.Hook) (*agent.Agent, func() error, error) {
+	build := func(name string, rules []hooks.Hook) (*agent.Agent, func() error, error) {
 		driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
-			reply := b.replies[d.Name]
+			reply := b.replies[name]
 			if reply == nil {
-				reply = func(s agent.State) string { return b.answers[d.Name](s.LastMessage().OrEmpty().Text()) }
+				reply = func(s agent.State) string { return b.answers[name](s.LastMessage().OrEmpty().Text()) }
 			}
 			return agent.Step{Message: agent.Assistant(reply(s)), FinishReason: agent.FinishStop}, nil
 		})
-		a, err := builder.New().WithName(d.Name).WithDriver(driver).With(capability.UseHooks(rules...), capability.UseDurability{Keeper: k}).Build().Get()
+		a, err := builder.New().WithName(name).WithDriver(driver).With(capability.UseHooks(rules...), capability.UseDurability{Keeper: k}).Build().Get()
 		return a, nil, err
-	}}
+	}
+	return coordinator.RunnerOptions{
+		Agents: func(_ context.Context, d registry.Definition, rules []hooks.Hook) (*agent.Agent, func() error, error) {
+			return build(d.Name, rules)
+		},
+		Pipelines: &pipeline.Options{Agents: func(_ context.Context, s pipeline.AgentStage) (*agent.Agent, func() error, error) {
+			return build(s.Agent, nil)
+		}},
+	}
 }
 
 // work executes what is ready, until a run and the run of its hooks have ended.

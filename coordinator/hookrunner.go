@@ -265,7 +265,7 @@ func (o *occasion) start(ctx context.Context) error {
 			return err
 		}
 	case string(run.Parameters) != string(o.params):
-		if pass.Input, err = inputOf(o.own.Kind, o.own.Name, run.Parameters); err != nil {
+		if pass.Input, err = o.c.changedInput(ctx, o.own, run.Parameters); err != nil {
 			return err
 		}
 	}

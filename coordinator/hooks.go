@@ -135,7 +135,7 @@ func (c *Coordinator) checkHooks(ctx context.Context, b *Blueprint) error {
 				"or on_tool_call",
 				lo.CoalesceOrEmpty(hookTypes[point], string(point)))
 		case point == hooks.PreToolUse && b.Type != Autonomous:
-			m.add("hooks.on_tool_call", "a procedural blueprint calls no tools: remove it, or set the type to autonomous")
+			m.add("hooks.on_tool_call", "a %s blueprint calls no tools: remove it, or set the type to autonomous", b.Type)
 		}
 	}
 	for _, a := range agents {

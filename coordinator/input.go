@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/command"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
+	"github.com/grapnel-go/grapnel/pipeline"
 )
 
 // parametersKey holds the parameters of a run of an agent, in the state that the run begins with.
@@ -45,14 +47,29 @@ func inputOf(kind durable.Kind, name string, params json.RawMessage) ([]byte, er
 
 // parametersOf returns the parameters in the input of a run.
 func parametersOf(kind durable.Kind, input []byte) (json.RawMessage, error) {
-	if kind == durable.KindCommand {
+	switch kind {
+	case durable.KindCommand:
 		return input, nil
+	case durable.KindPipeline:
+		return pipeline.InputsOf(input)
 	}
 	s, err := agent.Restore(input)
 	if err != nil {
 		return nil, fmt.Errorf("reading the parameters: %w", err)
 	}
 	return parametersKey.Or(s, json.RawMessage("{}")), nil
+}
+
+// changedInput returns the input of a run with other parameters.
+func (c *Coordinator) changedInput(ctx context.Context, r durable.Run, params json.RawMessage) ([]byte, error) {
+	if r.Kind != durable.KindPipeline {
+		return inputOf(r.Kind, r.Name, params)
+	}
+	input, err := c.store.SubmittedInput(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.WithInputs(input, params)
 }
 
 // newSessionID returns a random ID.

@@ -67,7 +67,7 @@ func (b *bench) remoteRunner(c *client.Client, name string) (*durable.Worker, fu
 	o := b.runnerOptions(k)
 	remote, err := coordinator.New(coordinator.Options{Store: store})
 	require.NoError(b.t, err)
-	w, err := durable.NewWorker(store, durable.WorkerOptions{Runners: remote.Runners(k, o), Scheduler: store.Scheduler(o.Labels(nil)), Poll: time.Second, Observe: func(e durable.WorkerEvent) { b.t.Log(e.Kind, e.Run.Name, e.Err) }})
+	w, err := durable.NewWorker(store, durable.WorkerOptions{Runners: remote.Runners(k, o), Scheduler: store.Scheduler(remote.Labels(o, nil)), Poll: time.Second, Observe: func(e durable.WorkerEvent) { b.t.Log(e.Kind, e.Run.Name, e.Err) }})
 	require.NoError(b.t, err)
 	return w, func() { assert.NoError(b.t, store.Close()) }
 }

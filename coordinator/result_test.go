@@ -83,7 +83,7 @@ func TestResultHooksNeedTheStore(t *testing.T) {
 	k := durable.Keep(b.store, durable.Options{})
 	o := b.runnerOptions(k)
 	var failed error
-	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: b.c.Runners(k, o), Labels: o.Labels(nil), Observe: func(e durable.WorkerEvent) {
+	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: b.c.Runners(k, o), Labels: b.c.Labels(o, nil), Observe: func(e durable.WorkerEvent) {
 		if e.Err != nil {
 			failed = e.Err
 		}

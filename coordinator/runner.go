@@ -10,6 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/command"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/registry"
 )
 
@@ -21,11 +22,18 @@ type RunnerOptions struct {
 	Agents func(ctx context.Context, d registry.Definition, rules []hooks.Hook) (a *agent.Agent, closeAgent func() error, err error)
 	// Commands are the commands of this machine, for procedural blueprints of their names that have none.
 	Commands map[string]command.Command
+	// Pipelines, unless nil, are the options of pipelines, which need PipelineOptions.Dir. Host and the names of pipelines are
+	// not used.
+	Pipelines *pipeline.Options
 }
 
-// Labels returns labels with those that the runners of a worker must have to get runs of blueprints, for WorkerOptions.Labels.
-func (o RunnerOptions) Labels(labels map[string]string) map[string]string {
+// Labels returns labels with those that a worker with the runners of Runners must have to get runs of blueprints, for
+// WorkerOptions.Labels.
+func (c *Coordinator) Labels(o RunnerOptions, labels map[string]string) map[string]string {
 	all := map[string]string{labelRunner: runnerLabel}
+	if o.Pipelines != nil && c.folder != nil {
+		all[labelPipelines] = c.folder.id
+	}
 	maps.Copy(all, labels)
 	for name := range o.Commands {
 		all[labelCommand+name] = "yes"
@@ -40,6 +48,9 @@ func (c *Coordinator) Runners(k *durable.Keeper, o RunnerOptions) map[durable.Ki
 	all := map[durable.Kind]durable.Runner{durable.KindCommand: &commandRunner{base}}
 	if o.Agents != nil {
 		all[durable.KindAgent] = &agentRunner{base}
+	}
+	if o.Pipelines != nil && c.folder != nil {
+		c.addPipelines(all, base)
 	}
 	return all
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/pipeline"
 )
 
 // Run is a run as the API has it.
@@ -56,6 +57,8 @@ type RunDetail struct {
 	Hooks []HookEvent `json:"hooks"`
 	// WaitsFor is what a waiting run waits for.
 	WaitsFor []WaitView `json:"waits_for,omitempty"`
+	// Pipeline is what a run of a pipeline is doing, or how it has ended.
+	Pipeline *pipeline.Status `json:"pipeline,omitempty"`
 }
 
 // WaitView is something that a run waits for.
@@ -71,7 +74,7 @@ type WaitView struct {
 func viewOf(r durable.Run) Run {
 	labels := map[string]string{}
 	for name, value := range r.Labels {
-		if !strings.HasPrefix(name, reservedPrefix) {
+		if !strings.HasPrefix(name, reservedPrefix) && name != pipeline.LabelPipeline && name != pipeline.LabelSession {
 			labels[name] = value
 		}
 	}
@@ -87,8 +90,11 @@ func viewOf(r durable.Run) Run {
 		ParentSessionID: agent.SessionID(r.Labels[labelParentSession]), ExecutionMode: cmp.Or(ExecutionMode(r.Labels[labelMode]), AsyncPoll),
 		SubmittedBy: r.By, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(),
 	}
-	if r.Kind == durable.KindCommand {
+	switch r.Kind {
+	case durable.KindCommand:
 		v.Type = Procedural
+	case durable.KindPipeline:
+		v.Type = Pipeline
 	}
 	if r.Status == durable.StatusRunning && r.Phase == "" {
 		v.Runner = r.Owner
@@ -118,6 +124,13 @@ func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (RunDetail, error
 		if d.OriginalParameters, err = parametersOf(r.Kind, first); err != nil {
 			return RunDetail{}, err
 		}
+	}
+	if r.Kind == durable.KindPipeline {
+		status, err := pipeline.StatusOf(ctx, c.store, r)
+		if err != nil {
+			return RunDetail{}, err
+		}
+		d.Pipeline = &status
 	}
 	if r.Status.Ended() {
 		if err := c.addResult(ctx, &d, r); err != nil {
@@ -175,7 +188,12 @@ func (c *Coordinator) findRun(ctx context.Context, id agent.RunID) (durable.Run,
 }
 
 // isOurs reports whether a run is one of a blueprint.
-func isOurs(r durable.Run) bool { return r.Demands[labelRunner] == runnerLabel }
+func isOurs(r durable.Run) bool {
+	if r.Kind == durable.KindPipeline {
+		return r.Demands[labelPipelines] != "" && r.Labels[labelSession] != ""
+	}
+	return r.Demands[labelRunner] == runnerLabel
+}
 
 // finishRun returns the run that calls the hooks after a run; ok is false if there is none.
 func (c *Coordinator) finishRun(ctx context.Context, of durable.Run) (r durable.Run, ok bool, err error) {

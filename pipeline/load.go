@@ -62,13 +62,46 @@ type LoadOptions struct {
 	// Host performs the actions of the hooks: a missing part of it is an error where an action needs it. Its Spawner is not
 	// used.
 	Host action.Host
+	// Files, unless nil, are the texts of all files but Global, by their paths, with slashes and relative to one folder. Then
+	// Load reads no others.
+	Files map[string]string
+}
+
+// read returns the text of a file.
+func (o LoadOptions) read(path string) ([]byte, error) {
+	if o.Files == nil {
+		return yamlfile.Read(path)
+	}
+	text, ok := o.Files[path]
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return []byte(text), nil
+}
+
+// absolute returns the absolute path of a file. Those of Files have none.
+func (o LoadOptions) absolute(path string) (string, error) {
+	if o.Files != nil {
+		return filepath.ToSlash(filepath.Clean(path)), nil
+	}
+	return filepath.Abs(path)
+}
+
+// exists reports whether there is a file.
+func (o LoadOptions) exists(path string) bool {
+	if o.Files != nil {
+		_, ok := o.Files[filepath.ToSlash(path)]
+		return ok
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // Load reads a pipeline from its file, with the files of its agents, the pipelines that its hooks start, and the hooks of the
 // user. The error joins all mistakes in the pipelines and their hooks, each with file, line and column. It does not read the
 // content of agents.
 func Load(path string, o LoadOptions) (*Pipeline, error) {
-	path, err := filepath.Abs(path)
+	path, err := o.absolute(path)
 	if err != nil {
 		return nil, fmt.Errorf("load pipeline: %w", err)
 	}
@@ -84,7 +117,7 @@ func Load(path string, o LoadOptions) (*Pipeline, error) {
 		if _, known := all[s.pipeline]; known {
 			continue
 		}
-		at, err := findFile(s.pipeline, "pipelines", filepath.Join(filepath.Dir(path), "-"), o.Folder)
+		at, err := o.findFile(s.pipeline, "pipelines", filepath.Join(filepath.Dir(path), "-"))
 		var child *Pipeline
 		if err == nil {
 			child, err = loadOne(at, o)
@@ -110,7 +143,7 @@ type spawn struct {
 // loadOne reads one pipeline.
 func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 	src := source{Path: path, Files: map[string]string{}, Agents: map[string]string{}, Loops: map[string]string{}}
-	text, err := yamlfile.Read(path)
+	text, err := o.read(path)
 	if err != nil {
 		return nil, fmt.Errorf("load pipeline: %w", err)
 	}
@@ -132,10 +165,10 @@ func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 		if s.Loop == "" {
 			continue
 		}
-		at, err := fileOf(s.Loop, "loops", path, o.Folder)
+		at, err := o.fileOf(s.Loop, "loops", path)
 		var text []byte
 		if err == nil {
-			text, err = yamlfile.Read(at)
+			text, err = o.read(at)
 		}
 		if err != nil {
 			wrong(s, "loop", err)
@@ -168,7 +201,7 @@ func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 		at, err := s.agentFile(path, o)
 		var text []byte
 		if err == nil && at != "" {
-			text, err = yamlfile.Read(at)
+			text, err = o.read(at)
 		}
 		switch {
 		case err != nil && s.loopFile != "":
@@ -211,14 +244,14 @@ func nodeAt(n yamlfile.Node, path string) (yamlfile.Node, bool) {
 }
 
 // fileOf returns the path of a file that another file names by its path, relative to that one, or by its name.
-func fileOf(name, kind, of, user string) (string, error) {
+func (o LoadOptions) fileOf(name, kind, of string) (string, error) {
 	switch {
 	case isPath(name) && filepath.IsAbs(name):
 		return name, nil
 	case isPath(name):
-		return filepath.Join(filepath.Dir(of), name), nil
+		return o.absolute(filepath.Join(filepath.Dir(of), name))
 	}
-	return findFile(name, kind, of, user)
+	return o.findFile(name, kind, of)
 }
 
 // agentFile returns the path of the file of the stage's agent; empty when it has none.
@@ -226,7 +259,7 @@ func (s *Stage) agentFile(path string, o LoadOptions) (string, error) {
 	if s.Agent == "" {
 		return "", nil
 	}
-	at, err := fileOf(string(s.Agent), "agents", cmp.Or(s.loopFile, path), o.Folder)
+	at, err := o.fileOf(string(s.Agent), "agents", cmp.Or(s.loopFile, path))
 	if err != nil && !o.NeedFiles {
 		return "", nil
 	}
@@ -235,17 +268,17 @@ func (s *Stage) agentFile(path string, o LoadOptions) (string, error) {
 
 // findFile returns the path of the file that a name stands for: beside the file with the name, in the folder of its kind beside
 // that, or in the user's folder of that kind.
-func findFile(name, kind, of, user string) (string, error) {
+func (o LoadOptions) findFile(name, kind, of string) (string, error) {
 	dir := filepath.Dir(of)
 	folders := []string{dir, filepath.Join(dir, kind)}
-	if user != "" {
-		folders = append(folders, filepath.Join(user, kind))
+	if o.Folder != "" {
+		folders = append(folders, filepath.Join(o.Folder, kind))
 	}
 	for _, folder := range folders {
 		for _, extension := range []string{".yaml", ".yml", ".json"} {
 			path := filepath.Join(folder, name+extension)
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && path != of {
-				return filepath.Abs(path)
+			if path != of && o.exists(path) {
+				return o.absolute(path)
 			}
 		}
 	}

@@ -100,6 +100,28 @@ func (p *Pipeline) Job(o SessionOptions) (durable.Job, error) {
 	}, nil
 }
 
+// InputsOf returns the inputs in the input of the run of a session: see durable.InputOf. It returns an empty object for none.
+func InputsOf(input []byte) (json.RawMessage, error) {
+	var in sessionInput
+	if err := json.Unmarshal(input, &in); err != nil {
+		return nil, fmt.Errorf("reading the inputs of a session: %w", err)
+	}
+	if len(in.Inputs) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	return in.Inputs, nil
+}
+
+// WithInputs returns the input of the run of a session with other inputs.
+func WithInputs(input []byte, inputs json.RawMessage) ([]byte, error) {
+	var in sessionInput
+	if err := json.Unmarshal(input, &in); err != nil {
+		return nil, fmt.Errorf("replacing the inputs of a session: %w", err)
+	}
+	in.Inputs = inputs
+	return json.Marshal(in)
+}
+
 // session is a session as it was submitted.
 type session struct {
 	*Pipeline
@@ -155,7 +177,7 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 		p.Stages = []Stage{*all[i]}
 	}
 	return &session{
-		Pipeline: p, name: in.Session, dir: in.Dir, workspace: in.Workspace, limits: limits, inputs: in.Inputs, depth: in.Depth,
+		Pipeline: p, name: in.Session, dir: in.Dir, workspace: in.Workspace, limits: limits.Merge(agent.Limits(p.Limits)), inputs: in.Inputs, depth: in.Depth,
 		part: in.Only != "", next: in.Next, outputDirs: dirs, root: root,
 	}, nil
 }

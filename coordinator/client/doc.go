@@ -16,6 +16,6 @@
 //	// …
 //	options := coordinator.RunnerOptions{}
 //	w, err := durable.NewWorker(store, durable.WorkerOptions{
-//		Runners: remote.Runners(keeper, options), Scheduler: store.Scheduler(options.Labels(map[string]string{"zone": "eu"})),
+//		Runners: remote.Runners(keeper, options), Scheduler: store.Scheduler(remote.Labels(options, map[string]string{"zone": "eu"})),
 //	})
 package client

@@ -746,6 +746,13 @@ func (s *sessionRun) finish(ctx context.Context) error {
 
 // buildAgent builds the agent of a stage.
 func (s *sessionRun) buildAgent(ctx context.Context, keeper *durable.Keeper, stage pipeline.AgentStage) (*agent.Agent, func() error, error) {
+	return buildStage(ctx, keeper, s.kept.store, stage)
+}
+
+// buildStage builds the agent of a stage for one iteration.
+func buildStage(
+	ctx context.Context, keeper *durable.Keeper, waivers durable.Store, stage pipeline.AgentStage,
+) (*agent.Agent, func() error, error) {
 	o := &options{file: stage.Path, texts: map[string]string{stage.Path: stage.Text}, color: "auto"}
 	file, err := o.resolve()
 	if err != nil {
@@ -753,7 +760,7 @@ func (s *sessionRun) buildAgent(ctx context.Context, keeper *durable.Keeper, sta
 	}
 	file.Name = agentName(file.Definition)
 	m, err := build(ctx, file, watchers{
-		approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, waivers: s.kept.store, tools: stage.Tools,
+		approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, waivers: waivers, tools: stage.Tools,
 	})
 	if err != nil {
 		return nil, nil, err

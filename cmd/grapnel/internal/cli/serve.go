@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/gate"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/version"
+	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/registry"
 )
 
@@ -42,6 +44,7 @@ type coordinating struct {
 	origins  []string
 	rate     float64
 	people   string
+	folder   string // for pipelines
 	model    string
 	capacity int
 	asJSON   bool
@@ -83,6 +86,7 @@ The first SIGINT or SIGTERM suspends the runs of this process, the second cuts t
 	f.StringArrayVar(&o.origins, "origin", nil, "a `URL` under which the service is reached, such as https://grapnel.example.com (may be repeated)")
 	f.Float64Var(&o.rate, "rate", 100, "the maximum number of requests a second of each token but those of runners; 0 for no limit")
 	registerPeople(c, &o.people)
+	f.StringVar(&o.folder, "pipelines", "", "the `folder` for the files of pipelines (default: pipelines in the user's state)")
 	f.BoolVar(&o.noRunner, "no-runner", false, "call hooks only: other processes execute the runs (grapnel runner)")
 	registerRunner(c, o)
 	return c
@@ -190,7 +194,13 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 	}
 	return r.with(ctx, true, func(k *kept) (err error) {
 		host := hookHost(true)
-		c, err := coordinator.New(coordinator.Options{Store: k.store, Host: host})
+		folder, err := o.pipelineFolder()
+		if err != nil {
+			return err
+		}
+		c, err := coordinator.New(coordinator.Options{
+			Store: k.store, Host: host, Pipelines: coordinator.PipelineOptions{Dir: folder, Hooks: globalHooks()},
+		})
 		if err != nil {
 			return err
 		}
@@ -229,7 +239,13 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		runners, labels := map[durable.Kind]durable.Runner{}, map[string]string{}
 		if !o.noRunner {
 			options := o.runnerOptions(keeper, log)
-			runners, labels = c.Runners(keeper, options), options.Labels(nil)
+			options.Pipelines = &pipeline.Options{
+				Events: events.Stored,
+				Agents: func(ctx context.Context, s pipeline.AgentStage) (*agent.Agent, func() error, error) {
+					return buildStage(ctx, keeper, k.store, s)
+				},
+			}
+			runners, labels = c.Runners(keeper, options), c.Labels(options, nil)
 		}
 		maps.Copy(runners, c.HookRunners(keeper))
 		watcher, err := gate.NewWatcher(k.store, gate.Options{Host: host, Owner: keeper.Owner()})
@@ -241,6 +257,18 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 			Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Grace: o.grace, Watch: watcher.Run, Observe: log.observe,
 		})
 	})
+}
+
+// pipelineFolder returns the folder for the files of pipelines.
+func (o *coordinating) pipelineFolder() (string, error) {
+	if o.folder != "" {
+		return o.folder, nil
+	}
+	state, err := stateFolder()
+	if err != nil {
+		return "", &usageError{fmt.Errorf("the default folder for pipelines is unknown (%w): name one with --pipelines", err)}
+	}
+	return filepath.Join(state, "pipelines"), nil
 }
 
 // hookHost returns what performs the actions of the hooks of blueprints. Parks says that gates wait in the store.

@@ -1,0 +1,276 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/pipeline"
+)
+
+// PipelineFiles are the files of a pipeline.
+type PipelineFiles struct {
+	// File is the path of the pipeline file among Files. Empty means pipeline.yaml.
+	File string `json:"file,omitempty"`
+	// Files are the texts of all files, by their paths, with slashes and relative to one folder: the pipeline file, and the agents,
+	// loops and pipelines that it names. Required.
+	Files map[string]string `json:"files"`
+	// Workspace is the folder on the machine of the coordinator in which agents and commands work: an absolute path. Empty means
+	// a folder for each run, with copies of Files, which may be executed.
+	Workspace string `json:"workspace,omitempty"`
+}
+
+// PipelineOptions configures the pipelines of a coordinator.
+type PipelineOptions struct {
+	// Dir is the folder for the files of runs, which is made. Pipelines are executed only by processes with this folder: it may be
+	// on a disk that several machines share. Empty means that this coordinator runs no pipelines.
+	Dir string
+	// Hooks is the file with the hooks that all pipelines have: see docs/pipelines.md. It need not exist. Empty means none.
+	Hooks string
+}
+
+// labelPipelines is the demand of runs of pipelines and of their iterations: the identity of PipelineOptions.Dir.
+const labelPipelines = reservedPrefix + "pipelines"
+
+// The names of files in PipelineOptions.Dir, and in the folder of a run below it.
+const (
+	folderIDFile    = "id"
+	sessionFolder   = "session"
+	workspaceFolder = "workspace"
+)
+
+// pipelineFolder is an opened PipelineOptions.Dir.
+type pipelineFolder struct {
+	dir string
+	id  string // random; in a file of the folder
+}
+
+// openPipelineFolder opens a folder and gives it an identity.
+func openPipelineFolder(dir string) (*pipelineFolder, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	file := filepath.Join(dir, folderIDFile)
+	if err == nil {
+		err = makeFolderID(dir, file)
+	}
+	var id []byte
+	if err == nil {
+		id, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the folder for pipelines: %w", err)
+	}
+	return &pipelineFolder{dir, strings.TrimSpace(string(id))}, nil
+}
+
+// makeFolderID writes the file with the identity, unless another process has: the link appears with its whole content.
+func makeFolderID(dir, file string) error {
+	temporary, err := os.CreateTemp(dir, ".id-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name())
+	_, err = temporary.WriteString(strings.ToLower(rand.Text()) + "\n")
+	if err = errors.Join(err, temporary.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(temporary.Name(), file); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// of returns the folder of a run.
+func (f *pipelineFolder) of(id agent.RunID) string { return filepath.Join(f.dir, string(id)) }
+
+// makeWorkspace makes the workspace of a run with copies of files, unless there is one: in one step, so that none is half made.
+func (f *pipelineFolder) makeWorkspace(id agent.RunID, files map[string]string) error {
+	to := filepath.Join(f.of(id), workspaceFolder)
+	if _, err := os.Stat(to); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(f.of(id), 0o700); err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp(f.of(id), ".workspace-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temporary)
+	for name, text := range files {
+		at := filepath.Join(temporary, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(at, []byte(text), 0o700); err != nil { //nolint:gosec // scripts are executed
+			return err
+		}
+	}
+	return os.Rename(temporary, to)
+}
+
+// pipelineHost returns what performs the actions of hooks of pipelines.
+func (c *Coordinator) pipelineHost() action.Host {
+	host := c.host
+	if host.Parks && host.Approver == nil {
+		host.Approver = agent.ParkApprover // the questions wait in the store
+	}
+	return host
+}
+
+// loadPipeline loads the pipeline of a blueprint. The error is an *InvalidError.
+func (c *Coordinator) loadPipeline(b *Blueprint) (*pipeline.Pipeline, error) {
+	p, err := pipeline.Load(cmp.Or(b.Pipeline.File, "pipeline.yaml"), pipeline.LoadOptions{
+		Files: b.Pipeline.Files, Global: c.pipelineHooks, NeedFiles: true, Host: c.pipelineHost(),
+	})
+	if err == nil {
+		return p, nil
+	}
+	var m mistakes
+	var add func(err error)
+	add = func(err error) {
+		joined, several := err.(interface{ Unwrap() []error }) //nolint:errorlint // each of them is looked at
+		wrong, inFile := errors.AsType[*yamlfile.Error](err)
+		_, direct := err.(*yamlfile.Error) //nolint:errorlint // it may be one of several
+		switch {
+		case several && !direct:
+			for _, one := range joined.Unwrap() {
+				add(one)
+			}
+		case inFile:
+			for _, p := range wrong.Problems {
+				m.add("pipeline.files."+p.File, "%d:%d: %s", p.Line, p.Column, p.Text)
+			}
+		default:
+			m.add("pipeline", "%v", err)
+		}
+	}
+	add(err)
+	return nil, m.err()
+}
+
+// check adds what is wrong with the members. Whether its files are correct is checked when the blueprint is stored.
+func (p *PipelineFiles) check(m *mistakes) {
+	if p == nil || len(p.Files) == 0 {
+		m.add("pipeline.files", `missing: add the texts of the files by their paths, such as {"pipeline.yaml": "…"}`)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
+		if !fs.ValidPath(name) || name == "." || strings.Contains(name, `\`) || !isText(name) {
+			m.add("pipeline.files", "%q: expected a path relative to one folder, with slashes and without .. in it", name)
+		}
+	}
+	if name := cmp.Or(p.File, "pipeline.yaml"); path.Clean(name) != name || !lo.HasKey(p.Files, name) {
+		m.add("pipeline.file", "%q is none of the files: %s", name, strings.Join(slices.Sorted(maps.Keys(p.Files)), ", "))
+	}
+	if p.Workspace != "" && !filepath.IsAbs(p.Workspace) {
+		m.add("pipeline.workspace", "%q: expected an absolute path", p.Workspace)
+	}
+}
+
+// pipelineJob returns the job of a run of a pipeline without what all runs have.
+func (c *Coordinator) pipelineJob(b *Blueprint, id agent.RunID, params []byte) (durable.Job, error) {
+	if c.folder == nil {
+		return durable.Job{}, &InvalidError{[]FieldError{{
+			"agent_name", fmt.Sprintf("%q is a pipeline, and this coordinator runs none: start it with a folder for them", b.Name),
+		}}}
+	}
+	p, err := c.loadPipeline(b)
+	if err != nil {
+		return durable.Job{}, err
+	}
+	dir := c.folder.of(id)
+	return p.Job(pipeline.SessionOptions{
+		Name: string(id), Dir: filepath.Join(dir, sessionFolder), Workspace: cmp.Or(b.Pipeline.Workspace, filepath.Join(dir, workspaceFolder)),
+		Inputs: params,
+	})
+}
+
+// isIteration reports whether a run belongs to one of a pipeline: an iteration, a part of it, or a pipeline that its hook has started.
+func isIteration(r durable.Run) bool { return r.Demands[labelPipelines] != "" && !isOurs(r) }
+
+// pipelineRunner executes runs of pipelines.
+type pipelineRunner struct {
+	runnerBase
+
+	sessions durable.Runner
+}
+
+// Suspend suspends the pipelines.
+func (r *pipelineRunner) Suspend() { r.sessions.Suspend() }
+
+// Execute executes a pipeline until it waits or has ended.
+func (r *pipelineRunner) Execute(ctx context.Context, about durable.Run) error {
+	ctx, span := startSpan(ctx, about)
+	defer span.End()
+	if !isIteration(about) {
+		b, err := r.blueprintOf(ctx, about)
+		if err != nil {
+			return err
+		}
+		if b.Pipeline.Workspace == "" {
+			if err := r.c.folder.makeWorkspace(about.ID, b.Pipeline.Files); err != nil {
+				return fmt.Errorf("run %s: making its workspace: %w", about.ID, err)
+			}
+		}
+	}
+	return r.sessions.Execute(ctx, about)
+}
+
+// stageRunner executes iterations of pipelines with one runner, and runs of blueprints with another one, which may be nil.
+type stageRunner struct {
+	runnerBase
+
+	stages, blueprints durable.Runner
+}
+
+// Suspend suspends both.
+func (r *stageRunner) Suspend() {
+	r.stages.Suspend()
+	if r.blueprints != nil {
+		r.blueprints.Suspend()
+	}
+}
+
+// Execute executes a run with its runner.
+func (r *stageRunner) Execute(ctx context.Context, about durable.Run) error {
+	switch {
+	case isIteration(about):
+		root, err := r.keeper.Store().Run(ctx, about.Root)
+		if err != nil {
+			return fmt.Errorf("run %s: the run that it belongs to: %w", about.ID, err)
+		}
+		return r.stages.Execute(withTrace(ctx, root), about)
+	case r.blueprints == nil:
+		return fmt.Errorf("run %s: this process executes no runs of agents: set RunnerOptions.Agents", about.ID)
+	}
+	return r.blueprints.Execute(ctx, about)
+}
+
+// addPipelines adds the runners of pipelines to others. The demand of the folder selects the runs, not the names of pipelines.
+func (c *Coordinator) addPipelines(all map[durable.Kind]durable.Runner, base runnerBase) {
+	stages := pipeline.Runners(base.keeper.Store(), base.keeper, pipeline.Options{
+		Agents: base.options.Pipelines.Agents, Events: base.options.Pipelines.Events, Again: base.options.Pipelines.Again, Host: c.pipelineHost(),
+	})
+	all[durable.KindPipeline] = &pipelineRunner{base, stages[durable.KindPipeline]}
+	for _, kind := range []durable.Kind{durable.KindAgent, durable.KindCommand} {
+		all[kind] = &stageRunner{base, stages[kind], all[kind]}
+	}
+}
