@@ -19,7 +19,7 @@ import (
 // storeMethods are the methods of durable.Store that operators may call over HTTP: those that read runs and what they wait for, and
 // those that steer runs. Answers go through decide, which checks them.
 var storeMethods = []string{
-	"AuditRecords", "DenyTools", "Entries", "Events", "Input", "List", "OpenWaits", "Queues", "Result", "Run", "SetDenyTools", "Signal",
+	"AuditRecords", "DenyTools", "Entries", "Events", "Input", "List", "OpenWaits", "QueueServices", "Queues", "Result", "Run", "SetDenyTools", "Signal",
 	"SubmittedInput", "Waits", "Waivers",
 }
 
@@ -85,7 +85,11 @@ func (c *Coordinator) callStore(ctx context.Context, name string, args []json.Ra
 		}
 		in = append(in, value.Elem())
 	}
-	results := method.Call(in)
+	call := method.Call
+	if of.IsVariadic() {
+		call = method.CallSlice
+	}
+	results := call(in)
 	last := len(results) - 1
 	if err, _ := reflect.TypeAssert[error](results[last]); err != nil {
 		return nil, err

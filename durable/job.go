@@ -2,6 +2,7 @@ package durable
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -181,6 +182,18 @@ type Needs struct {
 
 // Key identifies Needs, in a store and in a scheduler.
 type Key [16]byte
+
+// MarshalText returns the key in hexadecimal.
+func (k Key) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, k[:]), nil }
+
+// UnmarshalText reads a key that MarshalText has written.
+func (k *Key) UnmarshalText(text []byte) error {
+	if hex.DecodedLen(len(text)) != len(k) {
+		return fmt.Errorf("the key %q of a queue has not %d bytes", text, len(k))
+	}
+	_, err := hex.Decode(k[:], text)
+	return err
+}
 
 // Key returns the key of the needs: a hash, equal in all processes.
 func (n Needs) Key() Key {

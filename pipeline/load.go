@@ -194,7 +194,7 @@ func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 			}
 		}
 		if s.Agent.isInline() {
-			at := cmp.Or(s.loopFile, path) + "#" + s.Name + ".json"
+			at := cmp.Or(s.loopFile, path) + inlineMark + s.Name + ".json"
 			src.Files[at], src.Agents[s.Name] = string(s.Agent), at
 			continue
 		}
@@ -344,6 +344,22 @@ func (p *Pipeline) Agents() (all []AgentStage) {
 	}
 	return all
 }
+
+// Files returns the texts of the files of the pipeline and of those that its hooks may start, without the user's hooks, by their paths.
+func (p *Pipeline) Files() map[string]string {
+	all := map[string]string{}
+	for _, src := range append(slices.Collect(maps.Values(p.source.Pipelines)), p.source) {
+		for path, text := range src.Files {
+			if path != src.Global && !strings.Contains(path, inlineMark) {
+				all[path] = text
+			}
+		}
+	}
+	return all
+}
+
+// inlineMark precedes the name of the stage in the path of an agent that the pipeline file defines.
+const inlineMark = "#"
 
 // agentStage returns the description of a stage for what builds its agent.
 func (p *Pipeline) agentStage(s *Stage) AgentStage {

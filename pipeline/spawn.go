@@ -195,6 +195,9 @@ func (m *machine) cancelChildren(ctx context.Context, reason string) error {
 			return errors.Join(append(wrong, err)...)
 		}
 		for _, child := range children {
+			if child.Labels[LabelPipeline] == "" { // not of the session: a run that calls hooks when the session has ended
+				continue
+			}
 			text := strings.TrimSpace("the pipeline was cancelled: " + reason)
 			wrong = append(wrong, m.store.Signal(ctx, child.ID, durable.Signal{Kind: durable.SignalCancel, Text: text}))
 		}

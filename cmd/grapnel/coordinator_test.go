@@ -42,7 +42,7 @@ const (
 	crashSeed = "GRAPNEL_CRASH_SEED"
 )
 
-// TestCoordinatorKills kills and pauses a coordinator and two runners at random moments while runs with hooks of each type go through
+// TestCoordinatorKills kills and pauses two coordinators and two runners at random moments while runs with hooks of each type go through
 // them: no run is lost, none ends twice, and every decision is recorded once.
 func TestCoordinatorKills(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestCoordinatorKills(t *testing.T) {
 	})
 }
 
-// fleet is a coordinator with two runners, each a process, and what they talk to.
+// fleet are two coordinators on one store and two runners, each a process, and what they talk to.
 type fleet struct {
 	t        *testing.T
 	random   *rand.Rand
@@ -86,7 +86,7 @@ type fleet struct {
 	model    *httptest.Server
 	receiver *hookReceiver
 
-	daemons []*daemon // the coordinator and the runners
+	daemons []*daemon // the coordinators and the runners
 }
 
 // daemon is a process that is started again when it was killed.
@@ -114,8 +114,16 @@ func newFleet(t *testing.T, dir, at string, store durable.Store) *fleet {
 	hooks := httptest.NewServer(f.receiver)
 	t.Cleanup(hooks.Close)
 
-	f.daemons = []*daemon{{args: []string{"serve", "--store", at, "--listen", f.address, "--no-runner", "--lease", "2s"}, env: []string{"GRAPNEL_TOKEN=" + f.token}}}
-	f.start(f.daemons[0])
+	model := []string{"OPENAI_API_KEY=sk-1", "OPENAI_BASE_URL=" + f.model.URL + "/v1"}
+	serve := []string{"serve", "--store", at, "--pipelines", filepath.Join(dir, "pipelines"), "--lease", "2s"}
+	f.daemons = []*daemon{
+		{args: append(slices.Clone(serve), "--listen", f.address, "--no-runner"), env: []string{"GRAPNEL_TOKEN=" + f.token}},
+		// Another one on the same store and folder executes pipelines, and some of the other runs.
+		{args: append(slices.Clone(serve), "--listen", "127.0.0.1:0", "--capacity", "2", "--model", "openai/test-model"), env: model},
+	}
+	for _, d := range f.daemons {
+		f.start(d)
+	}
 	var runner string
 	f.persist(func() (err error) {
 		runner, err = f.api.NewToken(t.Context(), "runners", coordinator.RunnerRole, 0)
@@ -124,7 +132,7 @@ func newFleet(t *testing.T, dir, at string, store durable.Store) *fleet {
 	for i := range 2 {
 		d := &daemon{
 			args: []string{"runner", "--server", "http://" + f.address, "--name", fmt.Sprint("r", i+1), "--lease", "2s", "--model", "openai/test-model"},
-			env:  []string{"GRAPNEL_TOKEN=" + runner, "OPENAI_API_KEY=sk-1", "OPENAI_BASE_URL=" + f.model.URL + "/v1"},
+			env:  append(slices.Clone(model), "GRAPNEL_TOKEN="+runner),
 		}
 		f.daemons = append(f.daemons, d)
 		f.start(d)
@@ -210,7 +218,9 @@ var (
 		{name: "job-blocked", ends: []coordinator.Status{coordinator.Failed}},
 		{name: "job-stopped", ends: []coordinator.Status{coordinator.Stopped}, stop: true},
 		{name: "job-agent", ends: []coordinator.Status{coordinator.Completed, coordinator.Stopped}, stop: true},
+		{name: "job-pipeline", ends: completed},
 		{name: "job-plain", ends: completed},
+		{name: "job-pipeline", ends: []coordinator.Status{coordinator.Completed, coordinator.Stopped}, stop: true},
 	}
 )
 
@@ -232,6 +242,19 @@ func (f *fleet) createBlueprints(receiver string) {
 		return `in=$(cat); case "$in" in *'"` + name + `":true'*) echo '{"action":"continue"}';; *) echo "$in" | ` +
 			`sed 's/.*"parameters":{\([^}]*\)}.*/{"action":"continue","parameters":{\1,"` + name + `":true}}/';; esac`
 	}
+	stages, err := json.Marshal(map[string]string{
+		"note.sh": "#!/bin/sh\nsleep 0.1\necho \"$1\"\n",
+		"pipeline.yaml": `
+name: p
+stages:
+  - {name: a, command: {argv: [./note.sh, one]}, termination: {type: fixed, iterations: 2}}
+  - {name: b, command: {argv: [./note.sh, two]}, termination: {type: fixed, iterations: 1}}
+hooks:
+  on_iteration_complete:
+    - {type: shell, command: "echo hook >> iterations.log", await: true, on_failure: abort}
+`,
+	})
+	require.NoError(f.t, err)
 	for _, text := range []string{
 		`{"name": "check", ` + program(add("checked"), true) + `}`,
 		`{"name": "audit", ` + program("cat >> audit.log; echo >> audit.log", true) + `}`,
@@ -246,6 +269,9 @@ func (f *fleet) createBlueprints(receiver string) {
 		`{"name": "job-blocked", ` + program(`echo "$GRAPNEL_RUN" >> blocked.log`, true) + `, "hooks": {"on_run_start": ` + web + `, "on_run_finish": ` + web + `}}`,
 		`{"name": "job-stopped", ` + program(`sleep 600`, true) + `, "hooks": {"on_run_finish": ` + web + `}}`,
 		`{"name": "job-plain", ` + program(`cat`, true) + `}`,
+		`{"name": "job-pipeline", "type": "pipeline", "pipeline": {"files": ` + string(stages) + `}, "hooks": {
+			"on_run_start": ` + hook(add("local")) + `, "on_result": ` + hook(`echo '{"action": "continue", "result_text": "sealed"}'`) + `,
+			"on_run_finish": ` + web + `}}`,
 	} {
 		_, err := f.api.CreateBlueprint(f.t.Context(), json.RawMessage(text))
 		require.NoError(f.t, err)
@@ -584,6 +610,14 @@ func (f *fleet) check(jobs []*job) {
 			assert.Equal(f.t, 1, f.receiver.keys(j.name, j.id, "finish"), about)
 		case "job-stopped":
 			assert.Equal(f.t, 1, f.receiver.keys(j.name, j.id, "finish"), about)
+		case "job-pipeline":
+			assert.Equal(f.t, 1, f.receiver.keys(j.name, j.id, "finish"), about)
+			if d.Status == coordinator.Completed {
+				assert.Equal(f.t, "sealed", *d.ResultText, about)
+				iterations, err := f.store.List(f.t.Context(), durable.Filter{Parent: j.id, Kind: durable.KindCommand})
+				require.NoError(f.t, err)
+				assert.Len(f.t, iterations, 3, about)
+			}
 		case "job-plain":
 			assert.JSONEq(f.t, fmt.Sprintf(`{"n":%d,"z":0}`, j.n), string(d.ResultData), about)
 		}

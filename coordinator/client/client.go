@@ -233,9 +233,13 @@ func (c *Client) UpdateBlueprint(ctx context.Context, name string, changes json.
 	return s, err
 }
 
-// Blueprint returns the newest version of a blueprint.
-func (c *Client) Blueprint(ctx context.Context, name string) (s coordinator.Stored, err error) {
-	err = c.call(ctx, http.MethodGet, "/blueprints/"+url.PathEscape(name), nil, nil, nil, &s)
+// Blueprint returns a version of a blueprint; zero means the newest.
+func (c *Client) Blueprint(ctx context.Context, name string, version int64) (s coordinator.Stored, err error) {
+	query := url.Values{}
+	if version != 0 {
+		query.Set("version", strconv.FormatInt(version, 10))
+	}
+	err = c.call(ctx, http.MethodGet, "/blueprints/"+url.PathEscape(name), query, nil, nil, &s)
 	return s, err
 }
 

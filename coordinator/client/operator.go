@@ -116,9 +116,10 @@ func (s *OperatorStore) Queues(ctx context.Context) (all []durable.Needs, err er
 	return all, err
 }
 
-// QueueServices returns nothing: the coordinator knows which queues are served.
-func (*OperatorStore) QueueServices(context.Context, ...durable.Key) (map[durable.Key]durable.Service, error) {
-	return map[durable.Key]durable.Service{}, nil
+// QueueServices returns how queues are served.
+func (s *OperatorStore) QueueServices(ctx context.Context, keys ...durable.Key) (all map[durable.Key]durable.Service, err error) {
+	err = s.request(ctx, "QueueServices", &all, keys)
+	return all, err
 }
 
 // Signal sends a signal to a run.

@@ -50,6 +50,7 @@ type watchers struct {
 	waivers durable.Audits  // answer questions in the place of people
 	tools   []toolexec.Tool // tools of the program, besides those of the file
 	hooks   []hooks.Hook    // hooks of the program, besides those of the file
+	dir     string          // the folder of the agent's work; empty means the working directory
 }
 
 // observeAgent returns the capability that reports the agent to OpenTelemetry.
@@ -63,7 +64,7 @@ func build(ctx context.Context, file *registry.File, w watchers) (_ *made, err e
 	if err != nil {
 		return nil, err
 	}
-	p, m, f := &parts{asked: asked}, &made{}, *file
+	p, m, f := &parts{asked: asked, dir: w.dir}, &made{}, *file
 	defer func() {
 		if err != nil {
 			err = &usageError{err}

@@ -39,7 +39,7 @@ func guardsOf(t *testing.T, text string) []hooks.Hook {
 	files, err := policiesOf(file.Definition)
 	require.NoError(t, err)
 	if len(files) > 0 {
-		p, err := loadPolicies(files, nil)
+		p, err := loadPolicies(files, "", nil)
 		require.NoError(t, err)
 		rules, err := p.Hooks()
 		require.NoError(t, err)

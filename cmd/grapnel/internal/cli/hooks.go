@@ -35,7 +35,7 @@ func (p *parts) hooks() map[string]hookMaker {
 			return []hooks.Hook{p.clean.Results()}, nil
 		}),
 		"base-dir": oneHook(func(m *registry.Making, s agentfile.BaseDir) (hooks.Hook, error) {
-			h, err := basedir.Guard(cmp.Or(s.Dir, "."), basedir.Options{Name: cmp.Or(s.Name, m.Name), Also: s.Also, Fields: s.Fields})
+			h, err := basedir.Guard(p.folder(s.Dir), basedir.Options{Name: cmp.Or(s.Name, m.Name), Also: s.Also, Fields: s.Fields})
 			if len(s.Tools) > 0 {
 				h = h.Matching(toolsNamed(s.Tools))
 			}
@@ -52,7 +52,7 @@ func (p *parts) hooks() map[string]hookMaker {
 			return budget.Hooks(budget.Limits{Cost: float64(s.Cost), Tokens: int64(s.Tokens), ToolCalls: int(s.ToolCalls), Deny: s.Deny}), nil
 		}),
 		"verify": oneHook(func(m *registry.Making, s agentfile.Verify) (hooks.Hook, error) {
-			return verify.Hook(verify.Command{Dir: s.Dir, Args: s.Command}.Check, verify.Options{
+			return verify.Hook(verify.Command{Dir: p.folder(s.Dir), Args: s.Command}.Check, verify.Options{
 				Name: cmp.Or(s.Name, m.Name), Attempts: int(s.Attempts), Timeout: time.Duration(s.Timeout), Clean: textOf(p.clean),
 			}), nil
 		}),

@@ -31,7 +31,7 @@ grapnel of your configuration (~/.config on Linux).`,
   grapnel hooks list workspace.yaml
   grapnel hooks list --json workspace.yaml | jq '.rules[].id'`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			p, err := loadPolicies(append(policies, args...), nil)
+			p, err := loadPolicies(append(policies, args...), "", nil)
 			if err != nil {
 				return err
 			}

@@ -30,6 +30,7 @@ type options struct {
 	form     string
 	color    string
 	quiet    bool
+	dir      string // the folder of the agent's work; empty means the working directory
 
 	// texts holds the files that were read, by the path as given. A file is never read twice: a resumed run continues
 	// with the texts with which it began.
@@ -125,7 +126,7 @@ func (o *options) resolve() (file *registry.File, err error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	o.rules.policy, err = loadPolicies(append(named, o.policies...), func(path string) ([]byte, error) {
+	o.rules.policy, err = loadPolicies(append(named, o.policies...), o.dir, func(path string) ([]byte, error) {
 		text, err := o.text(path, yamlfile.Read)
 		return []byte(text), err
 	})

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"path/filepath"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
@@ -23,12 +25,22 @@ type parts struct {
 	unclean error
 	// ruled reports whether the policies of the agent file are in force.
 	ruled bool
+	// dir is the base of relative folders; empty means the working directory.
+	dir string
 	// notes are shown to the user before the run begins.
 	notes []string
 }
 
 // newRegistry returns the registry of the names that agent files can use.
 func newRegistry() registry.Registry { return (&parts{}).registry() }
+
+// folder returns the path of a folder that an agent file names. Empty means that of the agent's work.
+func (p *parts) folder(dir string) string {
+	if filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(cmp.Or(p.dir, "."), dir)
+}
 
 func (p *parts) registry() registry.Registry {
 	drivers := map[string]registry.DriverMaker{
@@ -43,7 +55,7 @@ func (p *parts) registry() registry.Registry {
 			return driver, err
 		}
 	}
-	return registry.Registry{Drivers: drivers, Tools: toolMakers(), Hooks: p.hooks(), Connect: connectServer, Idle: p.idle, Policies: p.policies}
+	return registry.Registry{Drivers: drivers, Tools: p.tools(), Hooks: p.hooks(), Connect: p.connectServer, Idle: p.idle, Policies: p.policies}
 }
 
 // policies returns no capability, because ruling installs the rules of all policies.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -52,6 +53,11 @@ so that it continues after a crash: start it again with the same name.`,
 	} {
 		registerStore(below, &p.at)
 		c.AddCommand(below)
+	}
+	for _, below := range c.Commands() {
+		if slices.Contains([]string{"start", "status", "approve", "reject", "pause", "resume", "abort", "list", "logs"}, below.Name()) {
+			registerServer(below, &p.at)
+		}
 	}
 	return c
 }
@@ -319,7 +325,7 @@ func (p *pipelines) newAbort() *cobra.Command {
 				if err == nil {
 					err = k.cancelBelow(c.Context(), about.ID)
 				}
-				if err == nil {
+				if err == nil && !isServed(about) {
 					err = p.endHere(c.Context(), k, about, args[0])
 				}
 				return p.confirm(c.Context(), k, about, err, "is cancelled", "is cancelled: it ends when it is started again")
@@ -366,6 +372,9 @@ func (k *kept) cancelBelow(ctx context.Context, run agent.RunID) error {
 			return err
 		}
 		for _, below := range found {
+			if below.Labels[pipeline.LabelPipeline] == "" { // a run that calls hooks when the session has ended
+				continue
+			}
 			signal := durable.Signal{Kind: durable.SignalCancel, Text: "the pipeline was cancelled", By: userName()}
 			if err := errors.Join(k.store.Signal(ctx, below.ID, signal), k.cancelBelow(ctx, below.ID)); err != nil {
 				return err
@@ -432,8 +441,23 @@ func (p *pipelines) withSession(ctx context.Context, name string, do func(k *kep
 	})
 }
 
-// findSession returns the newest run of the session with a name in this folder.
+// isServed reports whether a session is a run of a blueprint, which coordinators execute.
+func isServed(about durable.Run) bool { return about.Labels[pipeline.LabelSession] == string(about.ID) }
+
+// findServed returns the session of a blueprint: the run with an ID, which may be shortened.
+func (k *kept) findServed(ctx context.Context, id string) (durable.Run, error) {
+	about, err := k.find(ctx, id)
+	if err == nil && about.Kind != durable.KindPipeline {
+		err = &usageError{fmt.Errorf("run %s is no pipeline but of kind %s", short(about.ID), about.Kind)}
+	}
+	return about, err
+}
+
+// findSession returns the newest run of the session with a name in this folder, or the run of a blueprint with an ID.
 func (k *kept) findSession(ctx context.Context, name string) (durable.Run, error) {
+	if k.place.server() || strings.HasPrefix(name, "run_") {
+		return k.findServed(ctx, name)
+	}
 	dir, err := sessionDir(name)
 	if err != nil {
 		return durable.Run{}, err

@@ -42,7 +42,7 @@ func (p *pipelines) newList() *cobra.Command {
 // writeList writes sessions as a table.
 func (p *pipelines) writeList(all []sessionReport) error {
 	if len(all) == 0 {
-		fmt.Fprintln(p.std.err, "grapnel: No session of this folder.")
+		fmt.Fprintln(p.std.err, "grapnel: No sessions.")
 		return nil
 	}
 	w := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
@@ -53,7 +53,7 @@ func (p *pipelines) writeList(all []sessionReport) error {
 	return w.Flush()
 }
 
-// listSessions returns the sessions of this folder, newest first.
+// listSessions returns the sessions of this folder or of a coordinator, newest first.
 func (k *kept) listSessions(ctx context.Context) ([]sessionReport, error) {
 	all := []sessionReport{}
 	for f := (durable.Filter{Kind: durable.KindPipeline, Limit: page}); ; {
@@ -66,7 +66,8 @@ func (k *kept) listSessions(ctx context.Context) ([]sessionReport, error) {
 			if err != nil {
 				return nil, err
 			}
-			if about.Demands[sessionDemand] != sessionKey(dir) || about.Parent != "" {
+			here := about.Demands[sessionDemand] == sessionKey(dir) && about.Parent == ""
+			if !here && !(k.place.server() && isServed(about)) {
 				continue
 			}
 			status, err := pipeline.StatusOf(ctx, k.store, about)

@@ -50,13 +50,22 @@ is taken. "grapnel pipeline approve" and "reject" answer the gates of people. Th
 At a terminal the command shows the stages, the current iteration, the last hooks and what the session waits for, and asks about gates
 of people. Elsewhere, or with TERM=dumb, it writes a line for each event.
 
+With --server, the pipeline is stored in a blueprint of its name, unless the same files are there, and the coordinator runs it. The command
+follows the run; interrupting it does not end the run.
+
 The first SIGINT or SIGTERM suspends the session: agents stop after their step, commands end. The second cuts them off.
 Without an end the exit code is 7, or 6 when the session waits for a gate.`,
 		Example: `  grapnel pipeline start pipeline.yaml
-  grapnel pipeline start pipeline.yaml --session friday --json`,
+  grapnel pipeline start pipeline.yaml --session friday --json
+  grapnel pipeline start pipeline.yaml --server http://127.0.0.1:8420 --input topic=cats`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error { return p.start(ctx, args[0], session, inputs, look) })
+			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error {
+				if c.Flag("server").Changed {
+					return p.startServed(ctx, args[0], session, inputs, look)
+				}
+				return p.start(ctx, args[0], session, inputs, look)
+			})
 		},
 	}
 	c.Flags().StringVar(&session, "session", "", "the `name` of the session; the default is the name of the pipeline")
@@ -209,6 +218,9 @@ func (p *pipelines) resume(ctx context.Context, k *kept, about durable.Run, name
 	if look.dir, err = sessionDir(name); err != nil {
 		return err
 	}
+	if isServed(about) && restart {
+		return &usageError{errors.New("--restart-stage: the coordinator executes the session: abort it, and start another one")}
+	}
 	if about.Paused || text != "" {
 		kind := durable.SignalResume
 		if !about.Paused {
@@ -217,6 +229,9 @@ func (p *pipelines) resume(ctx context.Context, k *kept, about durable.Run, name
 		if err := k.store.Signal(ctx, about.ID, durable.Signal{Kind: kind, Text: text, By: userName()}); err != nil {
 			return err
 		}
+	}
+	if isServed(about) {
+		return p.confirm(ctx, k, about, nil, "continues", "continues")
 	}
 	unlock, locked := lockSession(look.dir)
 	if locked != nil && restart {
@@ -753,7 +768,7 @@ func (s *sessionRun) buildAgent(ctx context.Context, keeper *durable.Keeper, sta
 func buildStage(
 	ctx context.Context, keeper *durable.Keeper, waivers durable.Store, stage pipeline.AgentStage,
 ) (*agent.Agent, func() error, error) {
-	o := &options{file: stage.Path, texts: map[string]string{stage.Path: stage.Text}, color: "auto"}
+	o := &options{file: stage.Path, texts: map[string]string{stage.Path: stage.Text}, color: "auto", dir: stage.Workspace}
 	file, err := o.resolve()
 	if err != nil {
 		return nil, nil, err
@@ -761,6 +776,7 @@ func buildStage(
 	file.Name = agentName(file.Definition)
 	m, err := build(ctx, file, watchers{
 		approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, waivers: waivers, tools: stage.Tools,
+		dir: stage.Workspace,
 	})
 	if err != nil {
 		return nil, nil, err

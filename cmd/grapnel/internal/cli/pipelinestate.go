@@ -26,27 +26,31 @@ type sessionReport struct {
 	pipeline.Status
 
 	State sessionState `json:"state"`
-	// Alive says that a process runs the session, and so watches its gates.
+	// Alive says that a process runs the session, and so watches its gates: for a run of a blueprint, the coordinator.
 	Alive bool `json:"alive"`
 	gates []openGate
 }
 
-// report returns the report of a session of this folder.
+// report returns the report of a session of this folder or of a coordinator.
 func (k *kept) report(ctx context.Context, s pipeline.Status) (r sessionReport, err error) {
 	r.Status, r.State = s, sessionState(s.Status)
 	if s.Status.Ended() {
 		return r, nil
 	}
-	dir, err := sessionDir(s.Session)
-	if err != nil {
-		return r, err
+	served := s.Session == string(s.Run)
+	if !served {
+		dir, err := sessionDir(s.Session)
+		if err != nil {
+			return r, err
+		}
+		r.Alive = isLocked(dir)
 	}
-	r.Alive = isLocked(dir)
+	r.Alive = r.Alive || served
 	if r.gates, err = k.openGates(ctx, s); err != nil {
 		return r, err
 	}
 	switch {
-	case s.Paused && !r.Alive:
+	case s.Paused && (!r.Alive || served && s.Status != durable.StatusRunning):
 		r.State = statePaused
 	case len(r.gates) > 0:
 		r.State = stateWaiting

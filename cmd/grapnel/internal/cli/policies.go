@@ -25,9 +25,9 @@ func globalPolicy() string {
 }
 
 // loadPolicies loads the policy of the user and those of the files; nil when there are none. Read reads
-// files; nil means from disk. The policy of the user, with its includes, is always read from disk: its
+// files; nil means from disk. Dir is the folder of the agent's work; empty means the working directory. The policy of the user, with its includes, is always read from disk: its
 // current version is in force, also for a run that began under another one.
-func loadPolicies(files []string, read func(path string) ([]byte, error)) (*policy.Policy, error) {
+func loadPolicies(files []string, dir string, read func(path string) ([]byte, error)) (*policy.Policy, error) {
 	global := globalPolicy()
 	from := read
 	if user, err := os.Stat(global); err == nil && read != nil {
@@ -42,7 +42,9 @@ func loadPolicies(files []string, read func(path string) ([]byte, error)) (*poli
 	if global != "" {
 		layers = append(layers, policy.Layer{Name: "global", Files: []string{global}, Optional: true, Read: yamlfile.Read})
 	}
-	p, err := policy.Load(layers, policy.Options{Host: action.Host{Secrets: action.Secrets{File: secretsFile()}}, Read: from})
+	p, err := policy.Load(layers, policy.Options{
+		Host: action.Host{Secrets: action.Secrets{File: secretsFile()}, Dir: dir}, Dir: dir, Read: from,
+	})
 	if err != nil {
 		return nil, &usageError{err}
 	}
@@ -70,7 +72,7 @@ func currentPolicies(files []string) ([]string, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
-	if _, err := loadPolicies(files, nil); err != nil {
+	if _, err := loadPolicies(files, "", nil); err != nil {
 		return nil, err
 	}
 	out := make([]string, len(files))

@@ -125,7 +125,7 @@ func (a ruleAgent) build(ctx context.Context, w watchers) (*registry.Built, erro
 	f := *a.file
 	f.Model = model.String()
 	f.Retry.Attempts = cmp.Or(f.Retry.Attempts, defaultAttempts)
-	p := &parts{asked: asked}
+	p := &parts{asked: asked, dir: w.dir}
 	p.clean, p.unclean = redacting(f.Definition)
 	names := p.registry()
 	names.First = []capability.Capability{w.observeAgent()}

@@ -70,7 +70,7 @@ It exits with 1 if something is wrong, and writes a line for each problem.`,
 
 // localClient returns a client of a coordinator in this process, on a store.
 func localClient(k *kept) (*client.Client, error) {
-	c, err := coordinator.New(coordinator.Options{Store: k.store})
+	c, err := coordinator.New(coordinator.Options{Store: k.store, Host: hookHost(true)})
 	if err != nil {
 		return nil, err
 	}

@@ -54,12 +54,13 @@ func (r *runs) newSubmit() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "submit",
 		Short: "Submit a run for a worker",
-		Long:  `Store a run of an agent or a command. A worker ("grapnel runs work") executes it.`,
+		Long: `Store a run of an agent or a command, which a worker ("grapnel runs work") executes, or of a blueprint, which
+a coordinator ("grapnel serve") or its runners execute.`,
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(r.newSubmitAgent(), r.newSubmitCommand())
+	c.AddCommand(r.newSubmitAgent(), r.newSubmitCommand(), r.newSubmitBlueprint())
 	return c
 }
 

@@ -120,6 +120,8 @@ func (p place) flag() string {
 	switch {
 	case p.named == "":
 		return ""
+	case p.server():
+		return " --server=" + shellWord(p.named)
 	case p.database() && p.String() != p.at:
 		return " --store=…"
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -20,11 +19,11 @@ import (
 
 type toolMaker = registry.Maker[[]toolexec.Tool]
 
-// toolMakers returns the constructors for the names of tools in agent files.
-func toolMakers() map[string]toolMaker {
+// tools returns the constructors for the names of tools in agent files.
+func (p *parts) tools() map[string]toolMaker {
 	return map[string]toolMaker{
 		"shell": registry.With(func(_ context.Context, _ *registry.Making, s agentfile.Shell) ([]toolexec.Tool, error) {
-			dir, err := filepath.Abs(s.Dir)
+			dir, err := filepath.Abs(p.folder(s.Dir))
 			if err != nil {
 				return nil, err
 			}
@@ -43,7 +42,7 @@ func toolMakers() map[string]toolMaker {
 		}),
 		"files": registry.With(func(_ context.Context, m *registry.Making, s agentfile.Files) ([]toolexec.Tool, error) {
 			tree, err := files.Open(files.Config{
-				Root: cmp.Or(s.Root, "."), ReadOnly: s.ReadOnly, MaxReadBytes: int(s.MaxRead), MaxWriteBytes: int(s.MaxWrite),
+				Root: p.folder(s.Root), ReadOnly: s.ReadOnly, MaxReadBytes: int(s.MaxRead), MaxWriteBytes: int(s.MaxWrite),
 			})
 			if err != nil {
 				return nil, err
@@ -55,9 +54,9 @@ func toolMakers() map[string]toolMaker {
 }
 
 // connectServer starts or connects to an MCP server.
-func connectServer(ctx context.Context, m *registry.Making, s registry.Server) ([]toolexec.Tool, error) {
+func (p *parts) connectServer(ctx context.Context, m *registry.Making, s registry.Server) ([]toolexec.Tool, error) {
 	server := mcp.Server{
-		Name: s.Name, Command: s.Command, Dir: s.Dir, Inherit: append(mcp.DefaultInherit(), toStrings(s.Env)...), URL: string(s.URL),
+		Name: s.Name, Command: s.Command, Dir: p.folder(s.Dir), Inherit: append(mcp.DefaultInherit(), toStrings(s.Env)...), URL: string(s.URL),
 		Only: s.Only, Except: s.Except, Policy: toolexec.Policy{Timeout: s.Timeout},
 	}
 	token, err := variable("token_env", s.TokenEnv)

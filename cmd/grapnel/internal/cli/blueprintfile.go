@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+)
+
+// blueprintFile is a blueprint that was read from a file.
+type blueprintFile struct {
+	file *yamlfile.File
+	root yamlfile.Node
+	name string
+	text json.RawMessage // as the API takes it
+}
+
+// pipelineMember is the member pipeline in the file of a blueprint, which names files in the place of their texts.
+type pipelineMember struct {
+	Dir       string   `json:"dir,omitempty"`
+	File      string   `json:"file,omitempty"`
+	Files     []string `json:"files"`
+	Workspace string   `json:"workspace,omitempty"`
+}
+
+// readBlueprint reads a blueprint, with the files that it names. The error has all mistakes, with their places.
+func readBlueprint(path string) (*blueprintFile, error) {
+	text, err := yamlfile.Read(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading a blueprint: %w", err)
+	}
+	b := &blueprintFile{file: yamlfile.Parse(path, text)}
+	root, ok := b.file.Root()
+	if !ok {
+		if b.file.Err() == nil {
+			b.file.At(yamlfile.Position{Line: 1, Column: 1}).Wrong("the file is empty: add name and type")
+		}
+		return nil, b.file.Err()
+	}
+	b.root = root
+	all, ok := root.Value().(map[string]any)
+	if !ok {
+		root.Wrong("expected the members of a blueprint, such as name and type")
+		return nil, b.file.Err()
+	}
+	if agent := root.Find("agent"); agent.Kind() == yamlfile.TextNode {
+		if all["agent"], err = readAgent(filepath.Join(filepath.Dir(path), agent.Raw())); err != nil {
+			agent.Wrong("agent: %w", err)
+		}
+	}
+	if files := root.Find("pipeline", "files"); files.Kind() == yamlfile.ListNode {
+		all["pipeline"] = b.readPipeline(filepath.Dir(path))
+	}
+	if err := b.file.Err(); err != nil {
+		return nil, err
+	}
+	if b.text, err = json.Marshal(all); err != nil {
+		return nil, err
+	}
+	parsed, err := coordinator.ParseBlueprint(b.text)
+	if wrong, ok := errors.AsType[*coordinator.InvalidError](err); ok {
+		for _, f := range wrong.Fields {
+			b.wrong(f.Field, f.Message)
+		}
+		return nil, b.file.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.name = parsed.Name
+	return b, nil
+}
+
+// readAgent returns the content of an agent file as JSON types.
+func readAgent(path string) (any, error) {
+	text, err := yamlfile.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	file := yamlfile.Parse(path, text)
+	root, ok := file.Root()
+	if !ok {
+		return nil, errors.Join(file.Err(), fmt.Errorf("%s is empty", path))
+	}
+	value := root.Value()
+	return value, file.Err()
+}
+
+// readPipeline returns the member pipeline with the texts of its files.
+func (b *blueprintFile) readPipeline(beside string) any {
+	at := b.root.Find("pipeline")
+	all, _ := at.Value().(map[string]any)
+	dir, _ := all["dir"].(string)
+	dir = filepath.Join(beside, dir)
+	delete(all, "dir")
+	texts := map[string]string{}
+	for _, pattern := range at.Find("files").Items() {
+		names, err := fs.Glob(os.DirFS(dir), pattern.Raw())
+		if err == nil && len(names) == 0 {
+			err = fmt.Errorf("no such file in %s", dir)
+		}
+		if err != nil {
+			pattern.Wrong("pipeline.files: %q: %w", pattern.Raw(), err)
+		}
+		for _, name := range names {
+			text, err := yamlfile.Read(filepath.Join(dir, filepath.FromSlash(name)))
+			if err != nil {
+				pattern.Wrong("pipeline.files: %w", err)
+				continue
+			}
+			texts[name] = string(text)
+		}
+	}
+	all["files"] = texts
+	return all
+}
+
+// wrong reports what is wrong with a member, at its place or that of what it is in.
+func (b *blueprintFile) wrong(field, message string) {
+	at := b.root
+	for name := range strings.SplitSeq(field, ".") {
+		below := at.Find(name)
+		if below.Kind() == yamlfile.AbsentNode {
+			break
+		}
+		at = below
+	}
+	at.Wrong("%s: %s", field, message)
+}
+
+// explain returns what a coordinator has refused, with the places in the file.
+func (b *blueprintFile) explain(refused *client.Error) error {
+	again := *b
+	again.file = b.file.Again()
+	again.root, _ = again.file.Root()
+	for _, e := range refused.Errors {
+		again.wrong(strings.TrimPrefix(e.Location, "body."), e.Message)
+	}
+	return again.file.Err()
+}

@@ -1,0 +1,367 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+func newBlueprints(std streams) *cobra.Command {
+	r := &runs{std: std}
+	c := &cobra.Command{
+		Use:   "blueprints",
+		Short: "Store, show and remove the blueprints of a coordinator",
+		Long: `A blueprint says what the runs of its name do: an agent, a command or a pipeline, with hooks around it
+(docs/coordinator.md). These commands take blueprints from files to a coordinator ("grapnel serve") or its
+store, and back. "grapnel runs submit blueprint" submits runs.`,
+		Example: `  grapnel blueprints apply report.yaml --server http://127.0.0.1:8420
+  grapnel blueprints list --store runs.db`,
+		Args: unknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.SuggestionsMinimumDistance = 2
+	registerStore(c, &r.at)
+	registerServer(c, &r.at)
+	c.AddCommand(r.newApplyBlueprints(), r.newListBlueprints(), r.newShowBlueprint(), r.newDeleteBlueprint())
+	return c
+}
+
+// withCoordinator calls do with a client of the coordinator at --server, or of one in this process on the store.
+func (r *runs) withCoordinator(ctx context.Context, do func(k *kept, c *client.Client) error) error {
+	at, err := placeOf(r.at)
+	if err != nil {
+		return err
+	}
+	return r.with(ctx, !at.server(), func(k *kept) error {
+		if !at.server() {
+			c, err := localClient(k)
+			if err != nil {
+				return err
+			}
+			return do(k, c)
+		}
+		c, err := client.New(client.Options{URL: at.at, Token: os.Getenv(tokenVariable)})
+		if err != nil {
+			return &usageError{err}
+		}
+		return do(k, c)
+	})
+}
+
+func (r *runs) newApplyBlueprints() *cobra.Command {
+	return &cobra.Command{
+		Use:   "apply FILE...",
+		Short: "Store blueprints from files",
+		Long: `Store the blueprints of files, in YAML or JSON with the members that the API has (docs/coordinator.md). A blueprint
+that exists gets what its file says, as a new version; one that is the same already stays. All files are read before
+the first blueprint is stored, and may name each other in hooks.
+
+Two members may name files, relative to that of the blueprint: agent, an agent file; and pipeline.files, a list of
+files and patterns such as agents/*.yaml in the folder pipeline.dir.`,
+		Example: `  grapnel blueprints apply report.yaml check.yaml --server http://127.0.0.1:8420`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return &usageError{fmt.Errorf("%s needs the file of a blueprint", c.CommandPath())}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			var all []*blueprintFile
+			var wrong []error
+			for _, path := range args {
+				b, err := readBlueprint(path)
+				all, wrong = append(all, b), append(wrong, err)
+			}
+			if err := errors.Join(wrong...); err != nil {
+				return &usageError{err}
+			}
+			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error { return r.apply(c.Context(), cl, all) })
+		},
+	}
+}
+
+// apply stores blueprints. One that is refused is tried again after others, because its hooks may name them.
+func (r *runs) apply(ctx context.Context, c *client.Client, all []*blueprintFile) error {
+	for len(all) > 0 {
+		var later []*blueprintFile
+		var wrong []error
+		for _, b := range all {
+			done, err := b.apply(ctx, c)
+			if refused, ok := errors.AsType[*client.Error](err); ok && len(refused.Errors) > 0 {
+				later, wrong = append(later, b), append(wrong, b.explain(refused))
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(r.std.out, done)
+		}
+		if len(later) == len(all) {
+			return &usageError{errors.Join(wrong...)}
+		}
+		all = later
+	}
+	return nil
+}
+
+// apply stores the blueprint, and returns a sentence that says what was done.
+func (b *blueprintFile) apply(ctx context.Context, c *client.Client) (string, error) {
+	now, err := c.Blueprint(ctx, b.name, 0)
+	if errors.Is(err, durable.ErrNotFound) {
+		if now, err = c.CreateBlueprint(ctx, b.text); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s: stored as version %d", now.Name, now.Version), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	changes, err := b.changes(&now.Blueprint)
+	if err != nil {
+		return "", err
+	}
+	if len(changes) == 0 {
+		return fmt.Sprintf("%s: is the same as version %d", now.Name, now.Version), nil
+	}
+	text, err := json.Marshal(changes)
+	if err != nil {
+		return "", err
+	}
+	if now, err = c.UpdateBlueprint(ctx, b.name, text); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: stored as version %d", now.Name, now.Version), nil
+}
+
+// changes returns the members in which the file differs from a stored blueprint; null for those that it has not.
+func (b *blueprintFile) changes(stored *coordinator.Blueprint) (map[string]json.RawMessage, error) {
+	parsed, err := coordinator.ParseBlueprint(b.text)
+	if err != nil {
+		return nil, err
+	}
+	own, err := membersOf(parsed)
+	if err != nil {
+		return nil, err
+	}
+	old, err := membersOf(stored)
+	if err != nil {
+		return nil, err
+	}
+	changes := map[string]json.RawMessage{}
+	for name := range old {
+		if _, ok := own[name]; !ok {
+			changes[name] = json.RawMessage("null")
+		}
+	}
+	for name, value := range own {
+		same := old[name] != nil
+		if same {
+			if same, err = equalJSON(value, old[name]); err != nil {
+				return nil, err
+			}
+		}
+		if !same {
+			changes[name] = value
+		}
+	}
+	return changes, nil
+}
+
+// equalJSON reports whether two JSON texts have the same value.
+func equalJSON(a, b json.RawMessage) (bool, error) {
+	one, err := strictjson.Canonical(`{"value":` + string(a) + `}`)
+	if err != nil {
+		return false, err
+	}
+	other, err := strictjson.Canonical(`{"value":` + string(b) + `}`)
+	return one == other, err
+}
+
+// membersOf returns the members of a blueprint as JSON.
+func membersOf(b *coordinator.Blueprint) (all map[string]json.RawMessage, err error) {
+	text, err := json.Marshal(b)
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, err
+}
+
+func (r *runs) newListBlueprints() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List blueprints",
+		Example: "  grapnel blueprints list --server http://127.0.0.1:8420",
+		Args:    noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+				all := []coordinator.Stored{}
+				for after := ""; ; after = all[len(all)-1].Name {
+					found, err := cl.Blueprints(c.Context(), after, page)
+					if err != nil {
+						return err
+					}
+					if all = append(all, found...); len(found) < page {
+						break
+					}
+				}
+				if asJSON {
+					return writeJSON(r.std.out, all)
+				}
+				return r.writeBlueprints(all)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write them as a JSON array")
+	return c
+}
+
+// writeBlueprints writes blueprints as a table.
+func (r *runs) writeBlueprints(all []coordinator.Stored) error {
+	if len(all) == 0 {
+		fmt.Fprintln(r.std.err, `grapnel: No blueprints: "grapnel blueprints apply FILE" stores one.`)
+		return nil
+	}
+	w := tabwriter.NewWriter(r.std.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tTYPE\tVERSION\tUPDATED\tBY\tHOOKS\tDESCRIPTION")
+	for _, b := range all {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", b.Name, b.Type, b.Version, b.Updated.Local().Format(time.DateTime), timeline.Clean(b.By),
+			strings.Join(hookNames(b.Hooks), " "), timeline.Clean(b.Description))
+	}
+	return w.Flush()
+}
+
+// hookNames returns the points at which a blueprint has hooks.
+func hookNames(hooks json.RawMessage) (names []string) {
+	var all map[string]json.RawMessage
+	if len(hooks) == 0 || json.Unmarshal(hooks, &all) != nil {
+		return nil
+	}
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (r *runs) newShowBlueprint() *cobra.Command {
+	var version int64
+	var to string
+	c := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Write a blueprint as JSON, or as files",
+		Long: `Write a blueprint as JSON, as "grapnel blueprints apply" reads it. With --to, write it to NAME.json in a folder,
+with the files of its pipeline in the folder NAME beside it. Files that exist are not replaced.`,
+		Example: `  grapnel blueprints show report --server http://127.0.0.1:8420
+  grapnel blueprints show report --version 3 --to backup`,
+		Args: oneBlueprint,
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+				b, err := cl.Blueprint(c.Context(), args[0], version)
+				if errors.Is(err, durable.ErrNotFound) {
+					err = &usageError{fmt.Errorf(`no blueprint %q, or no such version: "grapnel blueprints list" lists them`, args[0])}
+				}
+				switch {
+				case err != nil:
+					return err
+				case to != "":
+					return writeBlueprint(to, &b.Blueprint)
+				}
+				return writeJSON(r.std.out, b.Blueprint)
+			})
+		},
+	}
+	c.Flags().Int64Var(&version, "version", 0, "the `number` of the version (default: the newest)")
+	c.Flags().StringVar(&to, "to", "", "write files to this `folder`, which need not exist")
+	return c
+}
+
+func (r *runs) newDeleteBlueprint() *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Remove a blueprint",
+		Long: `Remove a blueprint. Runs that were submitted keep it. It is refused while hooks of others start it.
+The versions that runs have are kept.`,
+		Example: "  grapnel blueprints delete report --server http://127.0.0.1:8420",
+		Args:    oneBlueprint,
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+				err := cl.DeleteBlueprint(c.Context(), args[0])
+				if errors.Is(err, durable.ErrNotFound) {
+					return &usageError{fmt.Errorf(`no blueprint %q: "grapnel blueprints list" lists them`, args[0])}
+				}
+				if err == nil {
+					_, err = fmt.Fprintf(r.std.out, "%s: removed\n", args[0])
+				}
+				return err
+			})
+		},
+	}
+}
+
+// oneBlueprint requires one argument: the name of a blueprint.
+func oneBlueprint(c *cobra.Command, args []string) error {
+	if len(args) == 1 && args[0] != "" {
+		return nil
+	}
+	return &usageError{fmt.Errorf("%s needs the name of one blueprint", c.CommandPath())}
+}
+
+// writeBlueprint writes a blueprint to a file in a folder, and the files of its pipeline to a folder below. It replaces no file.
+func writeBlueprint(to string, b *coordinator.Blueprint) error {
+	all, err := membersOf(b)
+	if err != nil {
+		return err
+	}
+	files := map[string]string{}
+	if p := b.Pipeline; p != nil {
+		names := []string{}
+		for name, text := range p.Files {
+			names, files[filepath.Join(b.Name, filepath.FromSlash(name))] = append(names, name), text
+		}
+		slices.Sort(names)
+		if all["pipeline"], err = json.Marshal(pipelineMember{b.Name, p.File, names, p.Workspace}); err != nil {
+			return err
+		}
+	}
+	var text strings.Builder
+	if err := writeJSON(&text, all); err != nil {
+		return err
+	}
+	files[b.Name+".json"] = text.String()
+	for name := range files {
+		if _, err := os.Lstat(filepath.Join(to, name)); err == nil {
+			return &usageError{fmt.Errorf("%s exists: remove it, or name another folder with --to", filepath.Join(to, name))}
+		}
+	}
+	for name, text := range files {
+		at := filepath.Join(to, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil { //nolint:gosec // like other files of a project
+			return err
+		}
+		f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // the same
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(text)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

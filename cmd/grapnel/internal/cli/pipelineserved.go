@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/pipeline"
+)
+
+// startServed lets a coordinator run a pipeline, and follows the run.
+func (p *pipelines) startServed(ctx context.Context, path, session string, inputs []string, look sessionLook) error {
+	if session != "" || look.redo {
+		return &usageError{errors.New("--session and --redo-actions are for sessions of this folder, not for --server")}
+	}
+	loaded, err := loadPipeline(path)
+	if err != nil {
+		return err
+	}
+	files, err := portableFiles(path, loaded)
+	if err != nil {
+		return &usageError{err}
+	}
+	given, err := inputsOf(inputs)
+	if err != nil {
+		return &usageError{err}
+	}
+	r := &runs{std: p.std, at: p.at}
+	return r.withCoordinator(ctx, func(k *kept, c *client.Client) error {
+		if err := p.storePipeline(ctx, c, loaded.Name, coordinator.PipelineFiles{File: filepath.Base(path), Files: files}); err != nil {
+			return err
+		}
+		submitted, err := c.Submit(ctx, coordinator.RunRequest{AgentName: loaded.Name, Parameters: given})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(p.std.out, submitted.RunID)
+		about, err := k.store.Run(ctx, submitted.RunID)
+		if err != nil || look.noWait {
+			return err
+		}
+		if err := p.watchStatus(ctx, k, about, look.asJSON); err != nil {
+			return err
+		}
+		return (&sessionRun{pipelines: p, sessionLook: look, kept: k, about: about}).finish(ctx)
+	})
+}
+
+// storePipeline stores the files of a pipeline in the blueprint of its name, unless it has them. Other members stay as they are.
+func (p *pipelines) storePipeline(ctx context.Context, c *client.Client, name string, files coordinator.PipelineFiles) error {
+	now, err := c.Blueprint(ctx, name, 0)
+	known := err == nil
+	if err != nil && !errors.Is(err, durable.ErrNotFound) {
+		return err
+	}
+	if known && now.Type != coordinator.Pipeline {
+		return &usageError{fmt.Errorf("the coordinator has a blueprint %q of type %s: give the pipeline another name", name, now.Type)}
+	}
+	if known && now.Pipeline != nil {
+		files.Workspace = now.Pipeline.Workspace
+	}
+	member, err := json.Marshal(files)
+	if err != nil {
+		return err
+	}
+	b := &blueprintFile{name: name}
+	b.text, err = json.Marshal(map[string]any{"name": name, "type": coordinator.Pipeline, "pipeline": json.RawMessage(member)})
+	if err != nil {
+		return err
+	}
+	var done coordinator.Stored
+	if known {
+		changes, err := b.changes(&now.Blueprint)
+		if err != nil || changes["pipeline"] == nil {
+			return err
+		}
+		done, err = c.UpdateBlueprint(ctx, name, json.RawMessage(`{"pipeline":`+string(member)+`}`))
+		if err != nil {
+			return err
+		}
+	} else if done, err = c.CreateBlueprint(ctx, b.text); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.std.err, "grapnel: Blueprint %s is stored as version %d.\n", done.Name, done.Version)
+	return nil
+}
+
+// portableFiles returns the files of a pipeline by paths relative to its folder: those of the user's folder as if they were there.
+func portableFiles(path string, p *pipeline.Pipeline) (map[string]string, error) {
+	beside, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	folders := []string{beside}
+	if global := globalHooks(); global != "" {
+		folders = append(folders, filepath.Dir(global))
+	}
+	all := map[string]string{}
+	for file, text := range p.Files() {
+		found := false
+		for _, folder := range folders {
+			relative, err := filepath.Rel(folder, file)
+			if found = err == nil && filepath.IsLocal(relative); found {
+				all[filepath.ToSlash(relative)] = text
+				break
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("%s: the coordinator gets only files below %s: move it there", file, beside)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/client"
+)
+
+func (r *runs) newSubmitBlueprint() *cobra.Command {
+	var in coordinator.RunRequest
+	var demands, labels []string
+	var params string
+	var startWithin, timeout time.Duration
+	var wait, asJSON bool
+	c := &cobra.Command{
+		Use:   "blueprint NAME [PROMPT | -]",
+		Short: "Submit a run of a blueprint",
+		Long: `Submit a run of a blueprint, to the coordinator at --server or in its store. The parameters are --params, or the
+prompt: {"prompt": "…"}, from the arguments, or standard input if they end in "-".
+
+` + submitLong + exitHelp,
+		Example: `  grapnel runs submit blueprint report --params '{"month": "May"}' --server http://127.0.0.1:8420 --wait
+  grapnel runs submit blueprint fixer "Fix the build" --store runs.db`,
+		Args: oneNameAndPrompt,
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			in.AgentName = args[0]
+			if in.Parameters, err = blueprintParams(params, args[1:], r.std); err == nil {
+				in.Demands, err = labelsOf("--demand", demands)
+			}
+			if err == nil {
+				in.Labels, err = labelsOf("--label", labels)
+			}
+			if err == nil && (startWithin < 0 || timeout < 0) {
+				err = errors.New("--start-within and --timeout must be above zero")
+			}
+			if err != nil {
+				return &usageError{err}
+			}
+			in.StartWithinSeconds, in.TimeoutSeconds = roundedSeconds(startWithin), roundedSeconds(timeout)
+			return r.withCoordinator(c.Context(), func(k *kept, cl *client.Client) error {
+				submitted, err := cl.Submit(c.Context(), in)
+				if refused, ok := errors.AsType[*client.Error](err); ok && len(refused.Errors) > 0 {
+					return &usageError{refused}
+				}
+				if err != nil {
+					return err
+				}
+				switch {
+				case wait:
+					fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", submitted.RunID, k.place, k.place.encrypts())
+					return r.await(c.Context(), k, submitted.RunID, asJSON)
+				case asJSON:
+					return writeJSON(r.std.out, submitted)
+				}
+				_, err = fmt.Fprintln(r.std.out, submitted.RunID)
+				return err
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&params, "params", "", "the parameters: a `JSON` object, @FILE, or - for standard input")
+	f.StringArrayVar(&demands, "demand", nil, "a label that the runner must have, as `NAME=VALUE` (may be repeated)")
+	f.StringArrayVarP(&labels, "label", "l", nil, "a label of the run, as `NAME=VALUE` (may be repeated)")
+	f.Int8Var(&in.Priority, "priority", 0, "runs with a higher priority start first, from -128 to 127")
+	f.DurationVar(&startWithin, "start-within", 0, "cancel the run unless a runner has it within this `time`")
+	f.DurationVar(&timeout, "timeout", 0, "stop the run after this `time` in all")
+	f.StringVar(&in.IdempotencyKey, "idempotency-key", "", "identifies the run: submitting the `key` again returns the first run")
+	f.StringVar((*string)(&in.ParentSessionID), "parent-session", "", "the `ID` of the session that starts the run")
+	f.StringVar((*string)(&in.ExecutionMode), "mode", "", "with --parent-session: async_callback tells that session how the run has ended, async_poll does not")
+	f.BoolVarP(&wait, "wait", "w", false, "wait until the run ends, write its result, and exit with its code")
+	f.BoolVar(&asJSON, "json", false, "write the run as a JSON object")
+	return c
+}
+
+// oneNameAndPrompt requires the name of a blueprint; a prompt may follow.
+func oneNameAndPrompt(c *cobra.Command, args []string) error {
+	if len(args) == 0 || args[0] == "" {
+		return oneBlueprint(c, args)
+	}
+	return nil
+}
+
+// blueprintParams returns the parameters of a run of a blueprint.
+func blueprintParams(params string, prompt []string, std streams) (json.RawMessage, error) {
+	if params != "" {
+		if len(prompt) > 0 {
+			return nil, errors.New("both --params and a prompt are given: add the prompt to the parameters")
+		}
+		return paramsOf(params, std.in)
+	}
+	if len(prompt) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	text, err := promptOf(prompt, std.in)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(map[string]string{"prompt": text})
+}
+
+// roundedSeconds returns a duration in seconds, rounded up.
+func roundedSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
