@@ -2,12 +2,15 @@ package main
 
 import (
 	"errors"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -36,9 +39,11 @@ func TestScripts(t *testing.T) {
 			return err
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits,
-			"model": model,
-			"asked": asked,
+			"exits":   exits,
+			"model":   model,
+			"asked":   asked,
+			"address": address,
+			"answers": answers,
 		},
 	})
 }
@@ -77,6 +82,35 @@ func model(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("OPENAI_API_KEY", "sk-test-1234")
 	ts.Setenv("GRAPNEL_MODEL", "openai/test-model")
 	ts.Setenv("ASKED", log)
+}
+
+// address chooses an address for a coordinator, and sets ADDRESS to it and SERVER to its URL.
+func address(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: address")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
+	ts.Check(err)
+	ts.Check(l.Close())
+	ts.Setenv("ADDRESS", l.Addr().String())
+	ts.Setenv("SERVER", "http://"+l.Addr().String())
+}
+
+// answers waits until the coordinator answers.
+func answers(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: answers")
+	}
+	for until := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		response, err := http.Get(ts.Getenv("SERVER") + "/healthz") //nolint:noctx // it takes no time
+		if err == nil {
+			ts.Check(response.Body.Close())
+			return
+		}
+		if time.Now().After(until) {
+			ts.Fatalf("the coordinator does not answer: %v", err)
+		}
+	}
 }
 
 // asked checks that what the model was asked matches, as grep does in a file.

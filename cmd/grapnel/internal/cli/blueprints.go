@@ -48,18 +48,20 @@ func (r *runs) withCoordinator(ctx context.Context, do func(k *kept, c *client.C
 		return err
 	}
 	return r.with(ctx, !at.server(), func(k *kept) error {
-		if !at.server() {
-			c, err := localClient(k)
-			if err != nil {
-				return err
-			}
-			return do(k, c)
+		var c *client.Client
+		if at.server() {
+			c, err = client.New(client.Options{URL: at.at, Token: os.Getenv(tokenVariable)})
+		} else {
+			c, err = localClient(k)
 		}
-		c, err := client.New(client.Options{URL: at.at, Token: os.Getenv(tokenVariable)})
 		if err != nil {
 			return &usageError{err}
 		}
-		return do(k, c)
+		err = do(k, c)
+		if refused, ok := errors.AsType[*client.Error](err); ok && len(refused.Errors) > 0 {
+			return &usageError{refused}
+		}
+		return err
 	})
 }
 

@@ -45,9 +45,6 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 			in.StartWithinSeconds, in.TimeoutSeconds = roundedSeconds(startWithin), roundedSeconds(timeout)
 			return r.withCoordinator(c.Context(), func(k *kept, cl *client.Client) error {
 				submitted, err := cl.Submit(c.Context(), in)
-				if refused, ok := errors.AsType[*client.Error](err); ok && len(refused.Errors) > 0 {
-					return &usageError{refused}
-				}
 				if err != nil {
 					return err
 				}
