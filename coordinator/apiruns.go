@@ -107,6 +107,13 @@ func (a *api) addRuns() {
 			return acceptedRun(r), a.problem("resuming a session", err)
 		})
 
+	type sessionsOutput struct{ Body SessionList }
+	huma.Register(a.huma, route(http.MethodGet, "/sessions", "list-sessions", "List sessions, the newest first", Viewer),
+		func(ctx context.Context, in *sessionFilter) (*sessionsOutput, error) {
+			list, err := a.c.listSessions(ctx, *in)
+			return &sessionsOutput{list}, a.problem("listing sessions", err)
+		})
+
 	type sessionOutput struct{ Body Session }
 	huma.Register(a.huma, route(http.MethodGet, "/sessions/{id}", "get-session", "Read a session with its runs, and those that it has started", Viewer),
 		func(ctx context.Context, in *runIDInput) (*sessionOutput, error) {
@@ -212,6 +219,9 @@ func (c *Coordinator) listRuns(ctx context.Context, f runFilter) (RunList, error
 	filter := durable.Filter{
 		Name: f.AgentName, Session: agent.SessionID(f.SessionID), Parent: agent.RunID(f.Parent), Blocked: f.Blocked, Since: f.Since, Until: f.Until,
 		Before: agent.RunID(f.Before), Limit: f.Limit,
+	}
+	if len(f.Status) == 1 && Status(f.Status[0]) == Hooking {
+		filter.Phase = KindHooks
 	}
 	for _, s := range f.Status {
 		filter.Status = append(filter.Status, storedStatuses(Status(s))...)

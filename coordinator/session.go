@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -502,4 +503,79 @@ func (c *Coordinator) Session(ctx context.Context, id agent.SessionID) (Session,
 	children, err := c.listRuns(ctx, runFilter{ParentSession: string(id), Limit: durable.DefaultLimit})
 	s.Children = children.Runs
 	return s, err
+}
+
+// SessionSummary is a session in a list.
+type SessionSummary struct {
+	SessionID agent.SessionID `json:"session_id"`
+	AgentName string          `json:"agent_name"`
+	Type      Type            `json:"type"`
+	// ParentSessionID is the session that has started this one.
+	ParentSessionID agent.SessionID `json:"parent_session_id,omitempty"`
+	// Status, UpdatedAt and LastRunID are those of the last run.
+	Status    Status      `json:"status"`
+	LastRunID agent.RunID `json:"last_run_id"`
+	CreatedAt time.Time   `json:"created_at"`
+	UpdatedAt time.Time   `json:"updated_at"`
+}
+
+// SessionList is a page of sessions, newest first.
+type SessionList struct {
+	Sessions []SessionSummary `json:"sessions"`
+	// Next, unless empty, is the value of before for the next page.
+	Next string `json:"next,omitempty"`
+}
+
+// sessionFilter are the parameters of a list of sessions.
+type sessionFilter struct {
+	Status        []string  `query:"status" doc:"Only sessions whose last run has one of these statuses." enum:"pending,hooking,running,waiting,completed,failed,stopped"`
+	AgentName     string    `query:"agent_name" doc:"Only sessions of this blueprint."`
+	ParentSession string    `query:"parent_session_id" doc:"Only sessions that this one has started."`
+	Since         time.Time `query:"since" doc:"Only sessions that began at or after this time."`
+	Until         time.Time `query:"until" doc:"Only sessions that began before this time."`
+	Before        string    `query:"before" doc:"Only sessions after this place in the list: next of the page before."`
+	Limit         int       `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+}
+
+// listSessions returns a page of sessions, in the order in which they began.
+func (c *Coordinator) listSessions(ctx context.Context, f sessionFilter) (SessionList, error) {
+	out := SessionList{Sessions: []SessionSummary{}}
+	filter := durable.Filter{
+		Name: f.AgentName, Label: durable.Label{Name: labelSession, Value: sessionBegin}, Since: f.Since, Until: f.Until,
+		Before: agent.RunID(f.Before), Limit: f.Limit,
+	}
+	if f.ParentSession != "" {
+		filter.Label = durable.Label{Name: labelParentSession, Value: f.ParentSession}
+	}
+	for {
+		page, err := c.store.List(ctx, filter)
+		if err != nil {
+			return out, err
+		}
+		for _, first := range page {
+			filter.Before = first.ID
+			if !isOurs(first) || first.Labels[labelSession] != sessionBegin {
+				continue
+			}
+			last, err := c.lastRun(ctx, first.Session)
+			if err != nil {
+				return out, err
+			}
+			v := viewOf(last)
+			if len(f.Status) > 0 && !slices.Contains(f.Status, string(v.Status)) {
+				continue
+			}
+			out.Sessions = append(out.Sessions, SessionSummary{
+				SessionID: v.SessionID, AgentName: v.AgentName, Type: v.Type, ParentSessionID: v.ParentSessionID, Status: v.Status, LastRunID: v.RunID,
+				CreatedAt: first.Created.UTC(), UpdatedAt: v.UpdatedAt,
+			})
+			if len(out.Sessions) == f.Limit {
+				out.Next = string(first.ID)
+				return out, nil
+			}
+		}
+		if len(page) < filter.Limit {
+			return out, nil
+		}
+	}
 }

@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -234,4 +235,52 @@ func TestCallbacksTogether(t *testing.T) {
 	}
 	assert.Len(t, told, children)
 	assert.Equal(t, resumes, prompts)
+}
+
+// Sessions are listed with the status of their last run, a page at a time; runs of other kinds and of hooks are no sessions of their own.
+func TestListSessions(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "check", "type": "procedural", "command": {"argv": ["echo", "{\"action\": \"continue\"}"]}}`,
+		`{"name": "clerk", "type": "autonomous", "hooks": {
+			"on_run_start": {"type": "agent", "agent_name": "check", "on_error": "block"},
+			"on_run_finish": {"type": "command", "argv": ["cat"], "on_error": "continue"}}}`)
+	b.answers["clerk"] = func(string) string { return "ok" }
+	first := b.submitWith(coordinator.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
+	b.work(first.ID)
+	second := b.submitWith(coordinator.RunRequest{
+		AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`), ParentSessionID: first.Session,
+	})
+	b.work(second.ID)
+	next := b.resume(first.Session, coordinator.ResumeRequest{Prompt: "two"})
+
+	p := b.plain(b.serve(), coordinator.Viewer)
+	list := func(query string) (out coordinator.SessionList) {
+		status, text := p.send(http.MethodGet, "/sessions?"+query, "", nil)
+		require.Equal(t, http.StatusOK, status, string(text))
+		require.NoError(t, json.Unmarshal(text, &out))
+		return out
+	}
+	ids := func(l coordinator.SessionList) []agent.SessionID {
+		return lo.Map(l.Sessions, func(s coordinator.SessionSummary, _ int) agent.SessionID { return s.SessionID })
+	}
+	all := list("")
+	require.Len(t, all.Sessions, 4, "two, and those of their hooks")
+	of := list("agent_name=clerk")
+	require.Equal(t, []agent.SessionID{second.Session, first.Session}, ids(of))
+	assert.Equal(t, []any{coordinator.Completed, coordinator.Hooking, first.Session, next.ID},
+		[]any{of.Sessions[0].Status, of.Sessions[1].Status, of.Sessions[0].ParentSessionID, of.Sessions[1].LastRunID})
+	assert.Equal(t, []agent.SessionID{first.Session}, ids(list("agent_name=clerk&status=hooking")))
+	assert.Equal(t, []agent.SessionID{second.Session}, ids(list("agent_name=clerk&parent_session_id="+string(first.Session))))
+	page := list("agent_name=clerk&limit=1")
+	require.Equal(t, []agent.SessionID{second.Session}, ids(page))
+	rest := list("agent_name=clerk&before=" + page.Next)
+	assert.Equal(t, []agent.SessionID{first.Session}, ids(rest))
+	assert.Empty(t, rest.Next)
+
+	status, text := p.send(http.MethodGet, "/runs?status=hooking", "", nil)
+	require.Equal(t, http.StatusOK, status)
+	var runs coordinator.RunList
+	require.NoError(t, json.Unmarshal(text, &runs))
+	require.Len(t, runs.Runs, 1)
+	assert.Equal(t, next.ID, runs.Runs[0].RunID)
 }

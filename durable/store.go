@@ -347,8 +347,9 @@ func (c Commit) GivesUp() bool { return c.Update.Status.Ended() || c.Update.Pass
 type Filter struct {
 	// Status, unless empty, lists the selected statuses.
 	Status []Status
-	// Kind, Name, Session and Parent, unless empty, must be equal.
+	// Kind, Phase, Name, Session and Parent, unless empty, must be equal.
 	Kind    Kind
+	Phase   Kind
 	Name    string
 	Session agent.SessionID
 	Parent  agent.RunID

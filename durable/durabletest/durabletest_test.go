@@ -141,6 +141,7 @@ var faults = map[string]string{
 	"filter parent":           "list/filters",
 	"filter label":            "list/filters",
 	"filter blocked":          "list/filters",
+	"filter phase":            "list/filters",
 	"filter since":            "list/since_and_until",
 	"filter until":            "list/since_and_until",
 	"answer wakes":            "ready/all_questions",

@@ -45,7 +45,7 @@ var listing = map[string]part{
 		begin(durable.Job{ID: "3", Name: "a", Session: "u", Parent: "1", Labels: red, Kind: durable.KindCommand}, endUpdate())
 		begin(durable.Job{ID: "4", Name: "b", Session: "u", Parent: "2"}, durable.Update{Status: durable.StatusFailed, Blocked: true})
 		begin(durable.Job{ID: "5", Labels: map[string]string{"team": ""}}, durable.Update{Status: durable.StatusFailed})
-		submitJobs(t, s, durable.Job{ID: "6", Name: "c"}, durable.Job{ID: "7", Name: "c", NotBefore: later()})
+		submitJobs(t, s, durable.Job{ID: "6", Name: "c", Phase: "first"}, durable.Job{ID: "7", Name: "c", NotBefore: later(), Phase: "second"})
 		label := func(name, value string) durable.Label { return durable.Label{Name: name, Value: value} }
 		for _, c := range []struct {
 			filter durable.Filter
@@ -62,6 +62,12 @@ var listing = map[string]part{
 			{durable.Filter{Kind: durable.KindAgent, Name: "a"}, []agent.RunID{"1"}},
 			{durable.Filter{Name: "a"}, []agent.RunID{"3", "1"}},
 			{durable.Filter{Name: "c", Status: []durable.Status{durable.StatusPending}}, []agent.RunID{"7"}},
+			{durable.Filter{Phase: "first"}, []agent.RunID{"6"}},
+			{durable.Filter{Phase: "second", Name: "c", Status: []durable.Status{durable.StatusPending}}, []agent.RunID{"7"}},
+			{durable.Filter{Phase: "second", Status: []durable.Status{durable.StatusReady}}, []agent.RunID{}},
+			{durable.Filter{Phase: "first", Before: "7", Limit: 1}, []agent.RunID{"6"}},
+			{durable.Filter{Phase: "first", Session: "u"}, []agent.RunID{}},
+			{durable.Filter{Phase: "agent"}, []agent.RunID{}},
 			{durable.Filter{Session: "u"}, []agent.RunID{"4", "3"}},
 			{durable.Filter{Parent: "1"}, []agent.RunID{"3", "2"}},
 			{durable.Filter{Parent: "1", Name: "b"}, []agent.RunID{"2"}},

@@ -281,6 +281,7 @@ func (m model) matches(f durable.Filter, r *modelRun) bool {
 	checks := map[string]bool{
 		"filter status":  len(f.Status) == 0 || slices.Contains(f.Status, r.Status),
 		"filter kind":    f.Kind == "" || f.Kind == r.Kind,
+		"filter phase":   f.Phase == "" || f.Phase == r.Phase,
 		"filter name":    f.Name == "" || f.Name == r.Name,
 		"filter session": f.Session == "" || f.Session == r.Session,
 		"filter parent":  f.Parent == "" || f.Parent == r.Parent,

@@ -58,7 +58,7 @@ func (l *listing) equal(column, value string) {
 // listQuery returns the query of a list. The filter decides which index it reads:
 //
 //   - session, parent: the index of that column, because there are few runs;
-//   - label, name, kind, status: an index that ends with the status and the number. The query merges one list per status. Row
+//   - label, phase, name, kind, status: an index that ends with the status and the number. The query merges one list per status. Row
 //     comparisons of these two in place of equals signs rule out the index of the numbers: the planner might otherwise scan the
 //     newest runs in the hope of finding the few that match;
 //   - blocked: the index of blocked runs;
@@ -75,13 +75,21 @@ func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	if f.Blocked {
 		l.and("r.blocked")
 	}
+	if f.Phase != "" {
+		l.and("r.phase <> ''") // the same
+	}
 	l.addTimes(f)
 	few := f.Session != "" || f.Parent != ""
 	switch {
 	case f.Label.Name != "" && !few:
 		l.equal("name", f.Name)
 		l.equal("kind", string(f.Kind))
+		l.equal("phase", string(f.Phase))
 		return l.byLabel(f), l.args
+	case f.Phase != "" && !few && !f.Blocked:
+		l.equal("name", f.Name)
+		l.equal("kind", string(f.Kind))
+		return l.byStatus(f, "phase", string(f.Phase)), l.args
 	case f.Name != "" && !few && !f.Blocked:
 		l.equal("kind", string(f.Kind))
 		return l.byStatus(f, "name", f.Name), l.args
@@ -92,6 +100,7 @@ func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	}
 	l.equal("name", f.Name)
 	l.equal("kind", string(f.Kind))
+	l.equal("phase", string(f.Phase))
 	if len(f.Status) > 0 {
 		l.and("r.status = ANY (" + l.statuses(f) + ")")
 	}

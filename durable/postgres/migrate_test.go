@@ -46,7 +46,7 @@ func TestProcessesThatStartAtOnce(t *testing.T) {
 	runs, err := s.List(t.Context(), durable.Filter{})
 	require.NoError(t, err)
 	assert.Len(t, runs, n)
-	assert.Equal(t, []string{"0", "1", "2", "3", "4", "5"}, column(t, s, `SELECT version_id::text FROM migrations ORDER BY id`), "each step was taken once")
+	assert.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6"}, column(t, s, `SELECT version_id::text FROM migrations ORDER BY id`), "each step was taken once")
 }
 
 func TestMigrateBothWaysWithData(t *testing.T) {
@@ -54,7 +54,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	at, o := parts.Postgres(t), postgres.Options{Schema: `it's "ours"`}
 	version, err := postgres.Migrate(t.Context(), at, o)
 	require.NoError(t, err)
-	assert.Equal(t, int64(5), version)
+	assert.Equal(t, int64(6), version)
 	s := open(t, at, o)
 	l := create(t, s, "answered")
 	asked := durable.Wait{ID: "c", Kind: durable.WaitApproval, Hash: "h", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte("may I?")}
@@ -81,7 +81,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.Len(t, before.all, 10)
 	require.NoError(t, s.Close())
 
-	for _, want := range []int64{4, 3, 2} {
+	for _, want := range []int64{5, 4, 3, 2} {
 		version, err = postgres.Rollback(t.Context(), at, o)
 		require.NoError(t, err)
 		assert.Equal(t, want, version)
@@ -93,11 +93,11 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.ErrorContains(t, err, "first version")
 
 	s = openClosed(t, at, o)
-	assert.Equal(t, before, everything(t, s), "four steps back and four steps forward")
+	assert.Equal(t, before, everything(t, s), "five steps back and five steps forward")
 	_, err = s.Pool().Exec(t.Context(), `INSERT INTO migrations (version_id, is_applied) VALUES (99, true)`)
 	require.NoError(t, err)
 	_, err = postgres.Open(t.Context(), at, o)
-	require.ErrorContains(t, err, "version 99 and this program supports versions up to 5")
+	require.ErrorContains(t, err, "version 99 and this program supports versions up to 6")
 	_, err = postgres.Rollback(t.Context(), at, o)
 	require.ErrorContains(t, err, "downgrade with the program that created it")
 }
@@ -412,6 +412,7 @@ func TestPhasesAndDocumentsThatVersionFourCannotStore(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		require.NoError(t, second(s.PutDocument(t.Context(), durable.Document{Kind: "k", Name: name})))
 	}
+	rollback(t, at, 5)
 	refuses("version 4 knows no phases, and 1 runs have one (r): let them go on, cancel or delete them first")
 	l, err := s.Acquire(t.Context(), "r", "one", time.Hour, durable.TakeFree)
 	require.NoError(t, err)

@@ -181,6 +181,8 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"a name, a status":   {durable.Filter{Name: "agent 11", Status: one(durable.StatusWaiting)}, "runs_name", 60},
 		"a session":          {durable.Filter{Session: "session 7"}, "runs_session", 5},
 		"a parent":           {durable.Filter{Parent: "run 19"}, "runs_parent", 1},
+		"a phase":            {durable.Filter{Phase: "hooks"}, "runs_phase", 100},
+		"a phase, a status":  {durable.Filter{Phase: "hooks", Name: "agent 7", Status: one(durable.StatusReady)}, "runs_phase", 60},
 		"blocked":            {durable.Filter{Blocked: true}, "runs_blocked", 60},
 		"a label":            {durable.Filter{Label: durable.Label{Name: "site", Value: "site 1"}}, "labels_value", 400},
 		"a label, no run":    {durable.Filter{Label: durable.Label{Name: "site", Value: "site 2"}}, "labels_value", 5},

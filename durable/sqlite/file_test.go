@@ -79,14 +79,14 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	raw(t, foreign, "CREATE TABLE accounts (id)")
 	newer := filepath.Join(dir, "newer.db")
 	require.NoError(t, open(t, newer, sqlite.Options{}).Close())
-	raw(t, newer, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (7, 1) RETURNING ''")
+	raw(t, newer, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (8, 1) RETURNING ''")
 
 	for name, c := range map[string]struct{ path, says string }{
 		"no folder":         {filepath.Join(dir, "missing", "runs.db"), "no such folder " + filepath.Join(dir, "missing") + ": create it first"},
 		"a folder":          {dir, "is a directory"},
 		"text":              {write("text", strings.Repeat("this is no database\n", 100)), "the file is not a SQLite database: use another file"},
 		"another program's": {foreign, "the file is a database of another program: use another file"},
-		"newer":             {newer, "the file has schema version 7 and this program supports 5: use the newer program"},
+		"newer":             {newer, "the file has schema version 8 and this program supports 6: use the newer program"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := sqlite.Open(t.Context(), c.path, sqlite.Options{})

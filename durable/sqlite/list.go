@@ -118,6 +118,8 @@ func listBy(f durable.Filter, before position) (l listing) {
 		l.from, l.order, l.perStatus = "labels INDEXED BY labels_by_value CROSS JOIN runs ON runs.n = labels.run", "labels.run DESC", true
 	case f.Blocked:
 		l.from = by("runs_by_block")
+	case f.Phase != "":
+		l.from, l.perStatus = by("runs_by_phase"), true
 	case f.Name != "":
 		l.from, l.perStatus = by("runs_by_name"), true
 	case f.Kind != "":
@@ -144,6 +146,9 @@ func listBy(f durable.Filter, before position) (l listing) {
 	}
 	if f.Blocked {
 		l.and("runs.blocked = 1 AND runs.blocked <> 0")
+	}
+	if f.Phase != "" {
+		l.and("runs.phase = ? AND runs.phase <> ''", string(f.Phase))
 	}
 	if f.Name != "" {
 		l.and("runs.name = ?", f.Name)

@@ -41,7 +41,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.NoError(t, s.Close())
 	indexes := raw(t, path, countIndexes)
 
-	for _, want := range []int64{4, 3, 2, 1} {
+	for _, want := range []int64{5, 4, 3, 2, 1} {
 		version, err := sqlite.Rollback(t.Context(), path)
 		require.NoError(t, err)
 		assert.Equal(t, want, version)
@@ -53,7 +53,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 
 	version, err := sqlite.Migrate(t.Context(), path)
 	require.NoError(t, err)
-	assert.Equal(t, int64(5), version)
+	assert.Equal(t, int64(6), version)
 	assert.Equal(t, indexes, raw(t, path, countIndexes))
 	_, err = sqlite.Rollback(t.Context(), path)
 	require.NoError(t, err)

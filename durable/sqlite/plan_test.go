@@ -56,6 +56,8 @@ func TestPlans(t *testing.T) {
 		"name, statuses":    {durable.Filter{Name: "a", Status: ends}, "runs_by_name (name=? AND status=? AND rowid<?)", 2},
 		"label":             {durable.Filter{Label: label}, "labels_by_value (name=? AND value=? AND status=? AND run<?)", 8},
 		"label, status":     {durable.Filter{Label: label, Status: waiting}, "labels_by_value (name=? AND value=? AND status=? AND run<?)", 1},
+		"phase":             {durable.Filter{Phase: "p"}, "runs_by_phase (phase=? AND status=? AND rowid<?)", 8},
+		"phase, status":     {durable.Filter{Phase: "p", Name: "a", Status: waiting}, "runs_by_phase (phase=? AND status=? AND rowid<?)", 1},
 		"session":           {durable.Filter{Session: "s"}, "runs_by_session (session=? AND rowid<?)", 1},
 		"session, statuses": {durable.Filter{Session: "s", Name: "a", Status: ends}, "runs_by_session (session=? AND rowid<?)", 1},
 		"parent":            {durable.Filter{Parent: "p"}, "runs_by_parent (parent=? AND rowid<?)", 1},
