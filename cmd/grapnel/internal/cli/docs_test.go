@@ -50,6 +50,8 @@ func load(dir, text string) error {
 	}
 	has := func(begin string) bool { return strings.Contains("\n"+text, "\n"+begin) }
 	switch {
+	case has("type: autonomous"), has("type: procedural"), has("type: pipeline"):
+		return loadBlueprint(dir, text)
 	case has("policy: "):
 		_, err := policy.Parse("block.yaml", []byte(text), policy.Options{})
 		return err
@@ -70,6 +72,20 @@ func load(dir, text string) error {
 		return err
 	}
 	_, err := newRegistry().Parse("block.yaml", []byte(text))
+	return err
+}
+
+// loadBlueprint reads a blueprint with the files that those in documents name.
+func loadBlueprint(dir, text string) error {
+	for _, name := range []string{"blueprint.yaml", "nightly/pipeline.yaml", "nightly/agents/writer.yaml", "nightly/check.sh"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	_, err := readBlueprint(filepath.Join(dir, "blueprint.yaml"))
 	return err
 }
 
@@ -135,6 +151,8 @@ func TestBrokenYAMLInDocs(t *testing.T) {
 		"name: a\ntools: [shel]",
 		"something: else",
 		"commands: {report: {argw: [report]}}",
+		"name: a\ntype: procedural\ncomand: {argv: [x]}",
+		"name: a\ntype: pipeline\npipeline: {files: [other.yaml]}",
 		"a: [",
 	} {
 		t.Run(fmt.Sprintf("%.20q", text), func(t *testing.T) { assert.Error(t, load(t.TempDir(), text)) })
