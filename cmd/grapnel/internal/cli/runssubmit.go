@@ -240,6 +240,9 @@ func (r *runs) submit(ctx context.Context, o *submitting, job durable.Job) error
 // followInterval is how often a command that follows a run looks at it when the store reports no change.
 const followInterval = 200 * time.Millisecond
 
+// justReady is how long a run has been ready at most that workers may not have looked for.
+const justReady = 3 * time.Second
+
 // await waits until a run ends, writes its result, and returns its exit code.
 func (r *runs) await(ctx context.Context, k *kept, id agent.RunID, asJSON bool) error {
 	changes := k.store.Changes(ctx)
@@ -257,6 +260,9 @@ func (r *runs) await(ctx context.Context, k *kept, id agent.RunID, asJSON bool) 
 			return err
 		}
 		now := string(about.Status)
+		if all[0].Unserved && time.Since(about.Ready) < justReady { // no worker can have looked for it
+			all[0].Unserved = false
+		}
 		if standing := all[0].standing(time.Now()); standing != "" && about.Status != durable.StatusRunning {
 			now += ": " + standing
 		}
