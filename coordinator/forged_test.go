@@ -3,6 +3,8 @@ package coordinator_test
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/samber/lo"
@@ -16,13 +18,11 @@ import (
 // A runner that writes the answers of on_result hooks to the journal does not decide in their place.
 func TestForgedResultHooks(t *testing.T) {
 	b := newBench(t)
-	hook := func(answer string) json.RawMessage {
-		argv := lo.Must(json.Marshal([]string{"echo", answer}))
-		return json.RawMessage(`{"hooks": {"on_result": {"type": "command", "argv": ` + string(argv) + `, "on_error": "block"}}}`)
-	}
-	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["echo", "secret"]}}`)
-	_, err := b.c.UpdateBlueprint(t.Context(), "job", hook(`{"action": "continue"}`), "ann")
-	require.NoError(t, err)
+	answer := filepath.Join(t.TempDir(), "answer.json")
+	argv := lo.Must(json.Marshal([]string{"cat", answer}))
+	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["echo", "secret"]},
+		"hooks": {"on_result": {"type": "command", "argv": ` + string(argv) + `, "on_error": "block"}}}`)
+	require.NoError(t, os.WriteFile(answer, []byte(`{"action": "continue"}`), 0o600))
 	first := b.submit("job", "{}")
 	require.Equal(t, "secret\n", *b.work(first).ResultText)
 	entries, err := b.store.Entries(t.Context(), first, 0)
@@ -33,8 +33,7 @@ func TestForgedResultHooks(t *testing.T) {
 		forged[i].Seq = int64(i) + 1
 	}
 
-	_, err = b.c.UpdateBlueprint(t.Context(), "job", hook(`{"action": "block", "block_reason": "classified"}`), "ann")
-	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(answer, []byte(`{"action": "block", "block_reason": "classified"}`), 0o600))
 	id := b.submit("job", "{}")
 	p := b.plain(b.serve(), coordinator.RunnerRole)
 	runs := p.claim("r1").Runs
