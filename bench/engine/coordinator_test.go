@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
@@ -170,39 +171,54 @@ func serveBare(p place) http.Handler {
 	return mux
 }
 
-// callBareHooks makes the transactions of hooks until ctx is done: the facts, the beginning, the answer, and the end of each call.
+// callBareHooks makes the transactions of hooks until ctx is done, for as many runs at once as the workers of the coordinator.
 func callBareHooks(ctx context.Context, p place) error {
 	keys := []durable.Key{durable.Needs{Kind: bareHooks}.Key(), durable.Needs{Kind: bareHooks, Name: "bare"}.Key()}
+	var group errgroup.Group
+	group.SetLimit(hookCapacity)
 	for ctx.Err() == nil {
-		runs, err := p.Claim(ctx, "hooks", time.Minute, 8, keys...)
+		runs, err := p.Claim(ctx, "hooks", time.Minute, 1, keys...)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		for _, r := range runs {
-			seq := r.Entries
-			for _, event := range []string{"", "hook_start", ""} {
-				seq++
-				c := durable.Commit{Entries: []durable.Entry{{Seq: seq, Kind: durable.EntryOnce, Key: "hook", At: time.Now(), Data: []byte(`{}`)}}}
-				if event != "" {
-					c.Events = []durable.Event{{At: time.Now(), Name: event, Data: []byte(`{}`)}}
-				}
-				if err := p.Commit(ctx, r.Lease(), c); err != nil && ctx.Err() == nil {
+			group.Go(func() error {
+				if err := callBareHook(ctx, p, r); err != nil && ctx.Err() == nil {
 					return err
 				}
-			}
-			end := durable.Commit{Events: []durable.Event{{At: time.Now(), Name: "hook_complete", Data: []byte(`{}`)}}}
-			if end.Update.Status = durable.StatusCompleted; r.Phase == bareHooks {
-				end.Update = durable.Update{Pass: &durable.Pass{}}
-			}
-			if err := p.Commit(ctx, r.Lease(), end); err != nil && ctx.Err() == nil {
-				return err
-			}
+				return nil
+			})
 		}
 		if len(runs) == 0 {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	return nil
+	return group.Wait()
+}
+
+// hookCapacity is how many runs a worker calls hooks for at the same time.
+const hookCapacity = 8
+
+// callBareHook makes the transactions of a hook: what is known, the event of the beginning, the call, the answer, and the end.
+func callBareHook(ctx context.Context, p place, r durable.Run) error {
+	seq := r.Entries
+	for _, event := range []string{"", "hook_start", "", ""} {
+		var c durable.Commit
+		if event != "" {
+			c.Events = []durable.Event{{At: time.Now(), Name: event, Data: []byte(`{}`)}}
+		} else {
+			seq++
+			c.Entries = []durable.Entry{{Seq: seq, Kind: durable.EntryOnce, Key: "hook", At: time.Now(), Data: []byte(`{}`)}}
+		}
+		if err := p.Commit(ctx, r.Lease(), c); err != nil {
+			return err
+		}
+	}
+	end := durable.Commit{Events: []durable.Event{{At: time.Now(), Name: "hook_complete", Data: []byte(`{}`)}}}
+	if end.Update.Status = durable.StatusCompleted; r.Phase == bareHooks {
+		end.Update = durable.Update{Pass: &durable.Pass{}}
+	}
+	return p.Commit(ctx, r.Lease(), end)
 }
 
 // passRuns lets programs submit runs and runners execute them, and returns how long it takes until all have ended, their hooks included.
@@ -258,7 +274,7 @@ func measureRuns(m *measuring) {
 		ctx, stop := context.WithCancel(m.Context())
 		var group sync.WaitGroup
 		keeper := durable.Keep(p.Store, durable.Options{})
-		worker, err := durable.NewWorker(p.Store, durable.WorkerOptions{Runners: c.HookRunners(keeper), Capacity: 8})
+		worker, err := durable.NewWorker(p.Store, durable.WorkerOptions{Runners: c.HookRunners(keeper), Capacity: hookCapacity})
 		require.NoError(m, err)
 		if hooks > 0 {
 			group.Go(func() { assert.NoError(m, worker.Run(ctx)) })
@@ -329,8 +345,15 @@ func measureClaims(m *measuring) {
 	took = took[warm:]
 	m.report.each(m, "coordinator-claims", took)
 	m.row(fmt.Sprintf("coordinator: claim with %s polling runners", thousands(m.workers)), "p99 100 ms", quantile(took, 99) <= 100*time.Millisecond,
-		"p50 %s, **p99 %s**; %.0f KiB a runner, client included", milliseconds(quantile(took, 50)), milliseconds(quantile(took, 99)),
-		float64(memory)/1024/float64(m.workers))
+		"p50 %s, **p99 %s**; %s", milliseconds(quantile(took, 50)), milliseconds(quantile(took, 99)), perRunner(memory, m.workers))
+}
+
+// perRunner says how much memory a runner takes. With few runners, what other parts of the process free or use is more.
+func perRunner(memory int64, runners int) string {
+	if runners < 1000 {
+		return "too few runners to say what one takes"
+	}
+	return fmt.Sprintf("%.0f KiB a runner, client included", float64(memory)/1024/float64(runners))
 }
 
 // heapInUse returns the bytes that the process uses.
