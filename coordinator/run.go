@@ -30,6 +30,9 @@ const (
 	Stopped Status = "stopped"
 )
 
+// Statuses are all statuses of the API.
+var Statuses = []Status{Pending, Hooking, Running, Waiting, Completed, Failed, Stopped}
+
 // apiStatus returns the status of a run as the API has it.
 func apiStatus(r durable.Run) Status {
 	switch r.Status {

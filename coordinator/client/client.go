@@ -267,3 +267,35 @@ func (c *Client) NewToken(ctx context.Context, name string, role coordinator.Rol
 	err := c.call(ctx, http.MethodPost, "/tokens", nil, nil, in, &out)
 	return out.Token, err
 }
+
+// Tokens returns the valid tokens, without the tokens themselves.
+func (c *Client) Tokens(ctx context.Context) ([]coordinator.Token, error) {
+	var out struct {
+		Tokens []coordinator.Token `json:"tokens"`
+	}
+	err := c.call(ctx, http.MethodGet, "/tokens", nil, nil, nil, &out)
+	return out.Tokens, err
+}
+
+// RevokeToken revokes the token with an ID.
+func (c *Client) RevokeToken(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodDelete, "/tokens/"+url.PathEscape(id), nil, nil, nil, nil)
+}
+
+// Sessions returns a page of sessions, newest first. The query has the parameters of GET /sessions.
+func (c *Client) Sessions(ctx context.Context, query url.Values) (l coordinator.SessionList, err error) {
+	err = c.call(ctx, http.MethodGet, "/sessions", query, nil, nil, &l)
+	return l, err
+}
+
+// Session returns a session with its runs, and those that it has started.
+func (c *Client) Session(ctx context.Context, id agent.SessionID) (s coordinator.Session, err error) {
+	err = c.call(ctx, http.MethodGet, "/sessions/"+url.PathEscape(string(id)), nil, nil, nil, &s)
+	return s, err
+}
+
+// Resume submits the next run of a session.
+func (c *Client) Resume(ctx context.Context, id agent.SessionID, r coordinator.ResumeRequest) (s Submitted, err error) {
+	err = c.call(ctx, http.MethodPost, "/sessions/"+url.PathEscape(string(id))+"/resume", nil, nil, r, &s)
+	return s, err
+}

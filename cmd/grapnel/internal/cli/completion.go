@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/policy/library"
 )
@@ -21,7 +22,7 @@ func completions() map[string]cobra.CompletionFunc {
 		"model":         completeModel,
 		"output-schema": filesOf("json"),
 		"policy":        completePolicy,
-		"status":        cobra.FixedCompletions(textsOf(durable.Statuses), cobra.ShellCompDirectiveNoFileComp),
+		"status":        completeStatus,
 	}
 }
 
@@ -31,6 +32,14 @@ func completeKind(c *cobra.Command, _ []string, _ string) ([]string, cobra.Shell
 		return textsOf(runKinds), cobra.ShellCompDirectiveNoFileComp
 	}
 	return slices.Sorted(maps.Keys(kinds)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeStatus offers the statuses of stored runs, or of sessions.
+func completeStatus(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if c.HasParent() && c.Parent().Name() == "sessions" {
+		return textsOf(coordinator.Statuses), cobra.ShellCompDirectiveNoFileComp
+	}
+	return textsOf(durable.Statuses), cobra.ShellCompDirectiveNoFileComp
 }
 
 // registerCompletions registers the values of flags for a command and those below it.

@@ -56,8 +56,8 @@ func (r *runs) newSubmit() *cobra.Command {
 		Short: "Submit a run for a worker",
 		Long: `Store a run of an agent or a command, which a worker ("grapnel runs work") executes, or of a blueprint, which
 a coordinator ("grapnel serve") or its runners execute.`,
-		Args:  unknownCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args: unknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SuggestionsMinimumDistance = 2
 	c.AddCommand(r.newSubmitAgent(), r.newSubmitCommand(), r.newSubmitBlueprint())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,15 +49,7 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 				if err != nil {
 					return err
 				}
-				switch {
-				case wait:
-					fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", submitted.RunID, k.place, k.place.encrypts())
-					return r.await(c.Context(), k, submitted.RunID, asJSON)
-				case asJSON:
-					return writeJSON(r.std.out, submitted)
-				}
-				_, err = fmt.Fprintln(r.std.out, submitted.RunID)
-				return err
+				return r.submitted(c.Context(), k, submitted, wait, asJSON)
 			})
 		},
 	}
@@ -73,6 +66,19 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 	f.BoolVarP(&wait, "wait", "w", false, "wait until the run ends, write its result, and exit with its code")
 	f.BoolVar(&asJSON, "json", false, "write the run as a JSON object")
 	return c
+}
+
+// submitted writes a run that was submitted, or waits until it has ended and writes its result.
+func (r *runs) submitted(ctx context.Context, k *kept, s client.Submitted, wait, asJSON bool) error {
+	switch {
+	case wait:
+		fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", s.RunID, k.place, k.place.encrypts())
+		return r.await(ctx, k, s.RunID, asJSON)
+	case asJSON:
+		return writeJSON(r.std.out, s)
+	}
+	_, err := fmt.Fprintln(r.std.out, s.RunID)
+	return err
 }
 
 // oneNameAndPrompt requires the name of a blueprint; a prompt may follow.

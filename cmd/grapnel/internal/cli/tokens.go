@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+func newTokens(std streams) *cobra.Command {
+	r := &runs{std: std}
+	c := &cobra.Command{
+		Use:   "tokens",
+		Short: "Make, list and revoke the tokens of a coordinator",
+		Long: `Programs and people use the API of a coordinator with tokens, each with a name and a role (docs/coordinator.md). The
+store has only their hashes. These commands need a token with the role admin in ` + tokenVariable + `, or the store.`,
+		Example: `  grapnel tokens create ci --role operator --ttl 30d --server http://127.0.0.1:8420
+  grapnel tokens create runners --role runner --store runs.db`,
+		Args: unknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.SuggestionsMinimumDistance = 2
+	registerStore(c, &r.at)
+	registerServer(c, &r.at)
+	c.AddCommand(r.newCreateToken(), r.newListTokens(), r.newRevokeToken())
+	return c
+}
+
+func (r *runs) newCreateToken() *cobra.Command {
+	var role, ttl string
+	c := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make a token and write it",
+		Long: `Make a token and write it to standard output. It cannot be read again. Its name is that under which changes and
+answers are recorded.`,
+		Example: "  grapnel tokens create ci --role operator --ttl 30d --server http://127.0.0.1:8420",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] != "" {
+				return nil
+			}
+			return &usageError{fmt.Errorf("%s needs the name of one token", c.CommandPath())}
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			var valid time.Duration
+			if ttl != "" {
+				var err error
+				if valid, err = durationOf(ttl); err != nil || valid < time.Second {
+					return &usageError{fmt.Errorf("--ttl %q: expected a time such as 12h or 30d", ttl)}
+				}
+			}
+			if role == "" {
+				return &usageError{errors.New("--role is missing: viewer, operator, runner or admin")}
+			}
+			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+				token, err := cl.NewToken(c.Context(), args[0], coordinator.Role(role), valid)
+				if err == nil {
+					_, err = fmt.Fprintln(r.std.out, token)
+				}
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&role, "role", "", "what it allows: viewer, operator, runner or admin")
+	c.Flags().StringVar(&ttl, "ttl", "", "how long it is valid: a `time` such as 12h or 30d (default: until it is revoked)")
+	return c
+}
+
+func (r *runs) newListTokens() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List valid tokens, without the tokens themselves",
+		Example: "  grapnel tokens list --server http://127.0.0.1:8420",
+		Args:    noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+				all, err := cl.Tokens(c.Context())
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeJSON(r.std.out, all)
+				}
+				w := tabwriter.NewWriter(r.std.out, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(w, "ID\tNAME\tROLE\tCREATED\tEXPIRES")
+				for _, t := range all {
+					expires := "never"
+					if !t.Expires.IsZero() {
+						expires = t.Expires.Local().Format(time.DateTime)
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, t.Created.Local().Format(time.DateTime), expires)
+				}
+				return w.Flush()
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write them as a JSON array")
+	return c
+}
+
+func (r *runs) newRevokeToken() *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Revoke a token: requests with it are refused from now on",
+		Example: "  grapnel tokens revoke 3f9a1c2b --server http://127.0.0.1:8420",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] != "" {
+				return nil
+			}
+			return &usageError{fmt.Errorf("%s needs the ID of one token: \"grapnel tokens list\" lists them", c.CommandPath())}
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+				err := cl.RevokeToken(c.Context(), strings.TrimSpace(args[0]))
+				if errors.Is(err, durable.ErrNotFound) {
+					return &usageError{fmt.Errorf("no token %q: \"grapnel tokens list\" lists them", args[0])}
+				}
+				if err == nil {
+					_, err = fmt.Fprintf(r.std.out, "%s: revoked\n", args[0])
+				}
+				return err
+			})
+		},
+	}
+}
