@@ -49,7 +49,7 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 				if err != nil {
 					return err
 				}
-				return r.submitted(c.Context(), k, submitted, wait, asJSON)
+				return r.reportSubmitted(c.Context(), k, submitted, wait, asJSON)
 			})
 		},
 	}
@@ -68,8 +68,8 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 	return c
 }
 
-// submitted writes a run that was submitted, or waits until it has ended and writes its result.
-func (r *runs) submitted(ctx context.Context, k *kept, s client.Submitted, wait, asJSON bool) error {
+// reportSubmitted writes a run that was submitted, or waits until it has ended and writes its result.
+func (r *runs) reportSubmitted(ctx context.Context, k *kept, s client.Submitted, wait, asJSON bool) error {
 	switch {
 	case wait:
 		fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", s.RunID, k.place, k.place.encrypts())

@@ -152,7 +152,7 @@ prompt is the arguments, or standard input if they end in "-".
 				if err != nil {
 					return explainSession(args[0], err)
 				}
-				return r.submitted(c.Context(), k, submitted, wait, asJSON)
+				return r.reportSubmitted(c.Context(), k, submitted, wait, asJSON)
 			})
 		},
 	}
