@@ -521,6 +521,21 @@ func TestExampleAsyncHook(t *testing.T) {
 	assert.Equal(t, coordinator.Completed, d.Status)
 	require.Eventually(t, func() bool { return len(service.got()) == 1 }, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, "/notify", service.got()[0].path)
+	d, err := b.c.Run(t.Context(), d.RunID)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"hook_start", "hook_complete"}, eventTypes(d))
+	assert.Equal(t, service.URL, d.Hooks[1].TargetName)
+
+	service.Close() // its failure is the outcome
+	d = b.work(b.submit("job", `{"a": 1}`))
+	assert.Equal(t, coordinator.Completed, d.Status)
+	assert.Equal(t, []string{"hook_start", "hook_failed"}, eventTypes(d))
+	assert.Equal(t, "continue", d.Hooks[1].OnErrorBehavior)
+
+	_, err = b.c.UpdateBlueprint(t.Context(), "job", []byte(strings.Replace(exampleAsyncHooks, `"type"`, `"when": "false", "type"`, 1)), "ann")
+	require.NoError(t, err)
+	d = b.work(b.submit("job", `{"a": 1}`))
+	assert.Equal(t, []string{"hook_start", "hook_complete"}, eventTypes(d), "a condition that is false begins no action")
 }
 
 // Chaining: the second agent receives the result of the first as its parameters, in a session of its own below that of the first.

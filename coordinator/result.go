@@ -130,7 +130,7 @@ func (o *occasion) result(ctx context.Context, held *heldResult) error {
 		}
 		return o.end(anyway, durable.StatusFailed, agent.StopError, false, fmt.Sprintf("on_result hook %s failed: %v", failed.Hook, failed.Err))
 	}
-	if err := o.scope.Drain(ctx); err != nil {
+	if err := o.drain(ctx); err != nil {
 		return err
 	}
 	if run.ResultText != before.ResultText || string(run.ResultData) != string(before.ResultData) {
