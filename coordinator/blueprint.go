@@ -58,6 +58,8 @@ type Blueprint struct {
 	// Hooks are the hooks around the runs: one or a list for each of on_run_start, on_run_finish, on_result, on_error, on_timeout
 	// and on_tool_call, as docs/coordinator.md describes them.
 	Hooks json.RawMessage `json:"hooks,omitempty"`
+	// Definitions are hooks by name, for {"$ref": "name"} in Hooks.
+	Definitions json.RawMessage `json:"definitions,omitempty"`
 }
 
 // Command describes the program of a procedural blueprint. It gets the parameters as JSON on its standard input, and writes
@@ -215,7 +217,7 @@ func (b *Blueprint) Definition() (registry.Definition, []FieldError) {
 	var d registry.Definition
 	if !empty(b.Agent) {
 		if err := json.Unmarshal(b.Agent, &d); err != nil {
-			return d, []FieldError{{"agent", err.Error()}}
+			return d, fileMistakes("agent", "agent", b.Agent, err)
 		}
 	}
 	var m mistakes

@@ -14,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
+	"github.com/grapnel-go/grapnel/registry"
 )
 
 // KindHooks is the kind of the runner that has a run while its on_run_start hooks decide, and of the runs that call the hooks
@@ -49,6 +50,9 @@ type Options struct {
 	Host action.Host
 	// Pipelines are the options of pipelines.
 	Pipelines PipelineOptions
+	// Registry, unless nil, has the parts that the agents of blueprints may name: unknown names are refused when a blueprint is
+	// stored. Nil leaves that to the runners.
+	Registry *registry.Registry
 }
 
 // Coordinator holds blueprints, submits their runs, and calls the hooks around them. It is safe for concurrent use, by several
@@ -58,6 +62,7 @@ type Coordinator struct {
 	host          action.Host
 	folder        *pipelineFolder // nil for none
 	pipelineHooks string
+	registry      *registry.Registry // nil for none
 	commits       lastCommits
 }
 
@@ -66,7 +71,7 @@ func New(o Options) (*Coordinator, error) {
 	if o.Store == nil {
 		return nil, errors.New("a coordinator needs a store: set Options.Store")
 	}
-	c := &Coordinator{store: o.Store, host: o.Host, pipelineHooks: o.Pipelines.Hooks}
+	c := &Coordinator{store: o.Store, host: o.Host, pipelineHooks: o.Pipelines.Hooks, registry: o.Registry}
 	if o.Pipelines.Dir != "" {
 		var err error
 		if c.folder, err = openPipelineFolder(o.Pipelines.Dir); err != nil {
@@ -141,6 +146,9 @@ func (c *Coordinator) put(ctx context.Context, b *Blueprint, after int64, by str
 			return Stored{}, err
 		}
 	}
+	if err := c.checkAgent(b); err != nil {
+		return Stored{}, err
+	}
 	if err := c.checkHooks(ctx, b); err != nil {
 		return Stored{}, err
 	}
@@ -153,6 +161,17 @@ func (c *Coordinator) put(ctx context.Context, b *Blueprint, after int64, by str
 		return Stored{}, fmt.Errorf("storing blueprint %q: %w", b.Name, err)
 	}
 	return Stored{*b, d.Version, d.At, d.By}, nil
+}
+
+// checkAgent returns an *InvalidError with the names in the definition of an agent that the registry does not know, or knows in another form.
+func (c *Coordinator) checkAgent(b *Blueprint) error {
+	if c.registry == nil || empty(b.Agent) {
+		return nil
+	}
+	if _, err := c.registry.Parse(b.Name+".json", b.Agent); err != nil {
+		return &InvalidError{fileMistakes("agent", "agent", b.Agent, err)}
+	}
+	return nil
 }
 
 // Blueprint returns a version of a blueprint; zero means the newest. It returns durable.ErrNotFound for an unknown one.

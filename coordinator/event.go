@@ -64,13 +64,19 @@ type eventLog struct {
 	ended   map[askID]bool
 	asked   map[string]int         // how often each hook was asked in this process
 	runs    map[string]agent.RunID // by the hook
-	waiting []durable.Event
+	// notAwaited are the hooks whose actions are not awaited. Such a hook has two calls: one that begins the action, and one, without an
+	// origin, that is the action. Begun are the origins of the first ones, by the hook, and their ends, which count if no action follows.
+	notAwaited map[string]bool
+	begun      map[string]*hooks.Origin
+	ends       []heldEnd
+	waiting    []durable.Event
 }
 
 // newEventLog returns the log for a run, with the events that were written for its hooks.
 func newEventLog(about durable.Run, written []durable.Event) *eventLog {
 	l := &eventLog{
 		about: about, started: map[askID]time.Time{}, ended: map[askID]bool{}, asked: map[string]int{}, runs: map[string]agent.RunID{},
+		notAwaited: map[string]bool{}, begun: map[string]*hooks.Origin{},
 	}
 	times := map[string]int{}
 	for _, e := range written {
@@ -127,6 +133,18 @@ func (l *eventLog) Observe(_ context.Context, e agent.Event) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	isAction := l.notAwaited[he.Hook] && he.Origin == nil
+	switch {
+	case isAction && he.Kind == hooks.HookStart:
+		return
+	case isAction:
+		he.Origin = l.begun[he.Hook]
+		if he.Kind == hooks.HookSkipped {
+			he.Kind, he.Err = hooks.HookFailed, errors.New(he.Reason)
+		}
+	case l.notAwaited[he.Hook]:
+		l.begun[he.Hook] = he.Origin
+	}
 	now := time.Now()
 	h := HookEvent{
 		SessionID: l.about.Session, RunID: l.about.ID, Timestamp: now.UTC(), Hook: he.Hook, HookType: hookTypes[he.Point], HookRunID: l.runs[he.Hook],
@@ -157,7 +175,34 @@ func (l *eventLog) Observe(_ context.Context, e agent.Event) {
 		return
 	}
 	data, _ := json.Marshal(h) //nolint:errchkjson // texts and numbers can always be written
-	l.waiting = append(l.waiting, durable.Event{At: now, Name: h.EventType, Data: data})
+	event := durable.Event{At: now, Name: h.EventType, Data: data}
+	if h.EventType == EventHookComplete && l.notAwaited[he.Hook] && !isAction {
+		l.ends = append(l.ends, heldEnd{key, event})
+		return
+	}
+	if h.EventType != EventHookStart {
+		l.ended[key] = true
+	}
+	l.waiting = append(l.waiting, event)
+}
+
+// heldEnd is the end of a call that begins an action which is not awaited.
+type heldEnd struct {
+	call  askID
+	event durable.Event
+}
+
+// endBegun adds the ends of the calls that have begun no action. Call it when all actions have ended.
+func (l *eventLog) endBegun() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, end := range l.ends {
+		if !l.ended[end.call] {
+			l.ended[end.call] = true
+			l.waiting = append(l.waiting, end.event)
+		}
+	}
+	l.ends = nil
 }
 
 // describe sets the outcome of a hook.
@@ -200,6 +245,7 @@ func (l *eventLog) dropEnds() {
 	defer l.writing.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.ends = nil
 	l.waiting = slices.DeleteFunc(l.waiting, func(e durable.Event) bool { return e.Name != EventHookStart })
 }
 

@@ -136,6 +136,9 @@ func (o *occasion) compile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the hooks of blueprint %q: %w", o.blueprint.Name, err)
 	}
+	for _, r := range rules.Rules() {
+		o.events.notAwaited[r.Hook()] = r.Action != "" && !r.Await
+	}
 	list, err := rules.Hooks()
 	if err != nil {
 		return fmt.Errorf("the hooks of blueprint %q: %w", o.blueprint.Name, err)
@@ -255,7 +258,7 @@ func (o *occasion) start(ctx context.Context) error {
 		}
 		return o.end(anyway, durable.StatusFailed, agent.StopDenied, true, "Blocked by on_run_start hook: "+orNoReason(d.Reason))
 	}
-	if err := o.scope.Drain(ctx); err != nil { // observers that are not awaited: they write to the journal, which is the runner's next
+	if err := o.drain(ctx); err != nil { // observers that are not awaited: they write to the journal, which is the runner's next
 		return err
 	}
 	pass := &durable.Pass{}
@@ -300,10 +303,19 @@ func (o *occasion) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := o.scope.Drain(ctx); err != nil {
+	if err := o.drain(ctx); err != nil {
 		return err
 	}
 	return o.end(context.WithoutCancel(ctx), durable.StatusCompleted, agent.StopCompleted, false, "")
+}
+
+// drain waits until the actions that are not awaited have ended.
+func (o *occasion) drain(ctx context.Context) error {
+	err := o.scope.Drain(ctx)
+	if err == nil {
+		o.events.endBegun()
+	}
+	return err
 }
 
 // conclude returns what Execute returns for the outcome of hooks.

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,12 +117,15 @@ func (noStarter) StartAgent(context.Context, action.AgentStart) mo.Result[string
 // checkHooks returns an *InvalidError that lists everything that is wrong with the hooks of a blueprint: what its file format forbids,
 // unknown agents, and hooks that would start each other without end.
 func (c *Coordinator) checkHooks(ctx context.Context, b *Blueprint) error {
-	if empty(b.Hooks) {
+	if empty(b.Hooks) && empty(b.Definitions) {
 		return nil
+	}
+	if _, err := c.rules(b, c.checkingHost(), nil); err != nil {
+		return &InvalidError{hookMistakes(b, err)}
 	}
 	agents, err := c.hookAgents(b)
 	if err != nil {
-		return &InvalidError{hookMistakes(err)}
+		return &InvalidError{hookMistakes(b, err)}
 	}
 	points, err := c.points(b)
 	if err != nil {
@@ -196,10 +200,54 @@ func (c *Coordinator) findCycle(ctx context.Context, to string, a hookAgent, pat
 }
 
 // hookMistakes converts the errors of the rules of a blueprint.
-func hookMistakes(err error) []FieldError {
+func hookMistakes(b *Blueprint, err error) []FieldError {
+	text, _ := json.Marshal(b) //nolint:errchkjson // it was loaded
+	return fileMistakes("", "hooks", text, err)
+}
+
+// fileMistakes converts the errors of a text, with the members that they are about. Those that are about no member are about
+// another one, and all are below a member of the request.
+func fileMistakes(below, other string, text []byte, err error) []FieldError {
 	wrong, ok := errors.AsType[*yamlfile.Error](err)
 	if !ok {
-		return []FieldError{{"hooks", err.Error()}}
+		return []FieldError{{other, err.Error()}}
 	}
-	return lo.Map(wrong.Problems, func(p yamlfile.Problem, _ int) FieldError { return FieldError{"hooks", p.Text} })
+	var paths []placedPath
+	if root, ok := yamlfile.Parse("", text).Root(); ok {
+		paths = pathsOf(root, below, nil)
+	}
+	return lo.Map(wrong.Problems, func(p yamlfile.Problem, _ int) FieldError {
+		path := other
+		for _, one := range paths { // in the order of the text
+			if one.at.Line > p.Line || one.at.Line == p.Line && one.at.Column > p.Column {
+				break
+			}
+			path = cmp.Or(one.path, other)
+		}
+		return FieldError{path, p.Text}
+	})
+}
+
+// placedPath is the path of a member and its place in a text.
+type placedPath struct {
+	at   yamlfile.Position
+	path string
+}
+
+// pathsOf appends the paths of a node and what is in it.
+func pathsOf(n yamlfile.Node, path string, all []placedPath) []placedPath {
+	all = append(all, placedPath{n.Place().Position, path})
+	switch n.Kind() {
+	case yamlfile.MappingNode:
+		for _, e := range n.Entries() {
+			below := strings.TrimPrefix(path+"."+e.Key.Raw(), ".")
+			all = pathsOf(e.Value, below, append(all, placedPath{e.Key.Place().Position, below}))
+		}
+	case yamlfile.ListNode:
+		for i, item := range n.Items() {
+			all = pathsOf(item, fmt.Sprintf("%s.%d", path, i), all)
+		}
+	case yamlfile.AbsentNode, yamlfile.NullNode, yamlfile.TextNode, yamlfile.NumberNode, yamlfile.BoolNode:
+	}
+	return all
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/firing"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
 // labelResult is runnerLabel for a run whose on_result hooks are called before its result is stored.
@@ -129,12 +130,12 @@ func (o *occasion) result(ctx context.Context, held *heldResult) error {
 		}
 		return o.end(anyway, durable.StatusFailed, agent.StopError, false, fmt.Sprintf("on_result hook %s failed: %v", failed.Hook, failed.Err))
 	}
-	if err := o.scope.Drain(ctx); err != nil {
+	if err := o.drain(ctx); err != nil {
 		return err
 	}
 	if run.ResultText != before.ResultText || string(run.ResultData) != string(before.ResultData) {
 		r.Text, r.Data = run.ResultText, run.ResultData
-		if o.blueprint.checkOutputText(run.ResultText) == nil && !empty(o.blueprint.OutputSchema) {
+		if o.blueprint.isResultData(run.ResultText) {
 			r.Text, r.Data = "", json.RawMessage(run.ResultText)
 		}
 	}
@@ -153,6 +154,15 @@ func (b *Blueprint) checkOutputText(text string) error {
 		return nil
 	}
 	return checkAgainst(string(b.OutputSchema), "result", json.RawMessage(text))
+}
+
+// isResultData reports whether a result that a hook has returned is data: what output_schema accepts, or an object as the output of a
+// command.
+func (b *Blueprint) isResultData(text string) bool {
+	if !empty(b.OutputSchema) {
+		return b.checkOutputText(text) == nil
+	}
+	return b.Type == Procedural && strictjson.CheckObject(text) == nil
 }
 
 // checkedResult is an action whose replacement of a result is checked: if the blueprint does not accept it, the hook has failed.

@@ -107,12 +107,29 @@ func (l *loader) define(e *entry, in string, above []string) {
 		return
 	}
 	of := fieldsOf(definition)
+	if e.doc.kind == Blueprints {
+		of = of.withoutName(name)
+	}
 	for _, key := range e.keys {
 		of = of.put(e.of[key])
 	}
 	of.node = e.node
 	e.fields = of
 	l.define(e, from.library, append(above, from.String()))
+}
+
+// withoutName returns the keys of a definition of a blueprint without its name, which may be repeated in it.
+func (f fields) withoutName(name string) fields {
+	key, ok := f.of["name"]
+	if !ok {
+		return f
+	}
+	if key.Value.Raw() != name {
+		key.Value.Wrong("definitions: %q has the name %s in it: remove one of the two names, or make them equal (rule: names)", name, key.Value)
+	}
+	delete(f.of, "name")
+	f.keys = lo.Without(f.keys, "name")
+	return f
 }
 
 // unknownDefinition returns the error for an unknown definition. It suggests a definition of the library with that short

@@ -198,9 +198,12 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		if err != nil {
 			return err
 		}
-		c, err := coordinator.New(coordinator.Options{
-			Store: k.store, Host: host, Pipelines: coordinator.PipelineOptions{Dir: folder, Hooks: globalHooks()},
-		})
+		settings := coordinator.Options{Store: k.store, Host: host, Pipelines: coordinator.PipelineOptions{Dir: folder, Hooks: globalHooks()}}
+		if !o.noRunner { // else the runners know the names
+			known := newRegistry()
+			settings.Registry = &known
+		}
+		c, err := coordinator.New(settings)
 		if err != nil {
 			return err
 		}
