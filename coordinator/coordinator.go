@@ -420,7 +420,8 @@ func (c *Coordinator) jobsOf(ctx context.Context, b *Stored, params json.RawMess
 			return nil, err
 		}
 		input, demands = own.Input, map[string]string{labelPipelines: c.folder.id}
-		maps.Copy(labels, own.Labels)
+		maps.Copy(labels, j.Labels)
+		j.Labels = own.Labels // which no label of the request replaces
 	} else if input, err = inputOf(b.kind(), b.Name, params); err != nil {
 		return nil, err
 	}

@@ -350,12 +350,22 @@ func (p *Pipeline) Files() map[string]string {
 	all := map[string]string{}
 	for _, src := range append(slices.Collect(maps.Values(p.source.Pipelines)), p.source) {
 		for path, text := range src.Files {
-			if path != src.Global && !strings.Contains(path, inlineMark) {
+			if path != src.Global && !src.isInline(path) {
 				all[path] = text
 			}
 		}
 	}
 	return all
+}
+
+// isInline reports whether a path is that of an agent that a pipeline file or a loop file defines.
+func (src *source) isInline(path string) bool {
+	at := strings.LastIndex(path, inlineMark)
+	if at < 0 {
+		return false
+	}
+	_, known := src.Files[path[:at]]
+	return known && strings.HasSuffix(path, ".json")
 }
 
 // inlineMark precedes the name of the stage in the path of an agent that the pipeline file defines.
