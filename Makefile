@@ -42,8 +42,8 @@ bench: ## the side-by-side benchmarks; "make -C bench table" writes their table
 	cd bench/contenders/grapnel && $(GO) test -run '^$$' -bench . .
 
 .PHONY: crash
-crash: ## kill runs with SIGKILL, more than 300 of them runs that pay, 200 workers of pipelines, and a coordinator and its runners 300 times
-	GRAPNEL_CRASH_RUNS=200 $(GO) test -count=1 -timeout 60m -run 'TestCrash|TestKills|TestCoordinatorKills' -v ./durable ./pipeline ./cmd/grapnel | grep -vE '^ *(===|--- PASS: Test(Crash[A-Za-z]*|Kills)/)'
+crash: ## kill runs with SIGKILL, more than 300 of them runs that pay, 200 workers of pipelines, programs with hooks in Go, and coordinators and runners 300 times
+	GRAPNEL_CRASH_RUNS=200 $(GO) test -count=1 -timeout 60m -run 'TestCrash|TestKills|TestCoordinatorKills' -v ./durable ./pipeline ./coordinator ./cmd/grapnel | grep -vE '^ *(===|--- PASS: Test(Crash[A-Za-z]*|Kills)/)'
 
 .PHONY: attack
 attack: ## give the policies of the library all attack lines, and run in a jail what they let through; a quarter of an hour

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -29,7 +31,16 @@ import (
 	"github.com/grapnel-go/grapnel/registry"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(parts.Tests{M: m}) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		if err := embed(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(parts.Tests{M: m})
+}
 
 // bench is a coordinator on a store of its own, with workers that the test starts.
 type bench struct {
