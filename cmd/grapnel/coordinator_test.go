@@ -16,10 +16,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -93,6 +95,7 @@ type fleet struct {
 type daemon struct {
 	args  []string
 	env   []string
+	door  *door // where the coordinator is reached; nil for others
 	now   *program
 	ended chan struct{} // closed when the process has ended
 }
@@ -105,7 +108,8 @@ func newFleet(t *testing.T, dir, at string, store durable.Store) *fleet {
 	}
 	t.Logf("%s=%d chooses the same moments", crashSeed, seed)
 	f := &fleet{t: t, random: rand.New(rand.NewPCG(seed, 1)), dir: dir, store: store, token: "secret", receiver: &hookReceiver{seen: map[string][]string{}}}
-	f.address = freeAddress(t)
+	door := openDoor(t)
+	f.address = door.Addr().String()
 	var err error
 	f.api, err = client.New(client.Options{URL: "http://" + f.address, Token: f.token, HTTP: &http.Client{Timeout: 5 * time.Second}})
 	require.NoError(t, err)
@@ -117,7 +121,7 @@ func newFleet(t *testing.T, dir, at string, store durable.Store) *fleet {
 	model := []string{"OPENAI_API_KEY=sk-1", "OPENAI_BASE_URL=" + f.model.URL + "/v1"}
 	serve := []string{"serve", "--store", at, "--pipelines", filepath.Join(dir, "pipelines"), "--lease", "2s"}
 	f.daemons = []*daemon{
-		{args: append(slices.Clone(serve), "--listen", f.address, "--no-runner"), env: []string{"GRAPNEL_TOKEN=" + f.token}},
+		{args: append(slices.Clone(serve), "--listen", "127.0.0.1:0", "--no-runner"), door: door, env: []string{"GRAPNEL_TOKEN=" + f.token}},
 		// Another one on the same store and folder executes pipelines, and some of the other runs.
 		{args: append(slices.Clone(serve), "--listen", "127.0.0.1:0", "--capacity", "2", "--model", "openai/test-model"), env: model},
 	}
@@ -141,17 +145,62 @@ func newFleet(t *testing.T, dir, at string, store durable.Store) *fleet {
 	return f
 }
 
-// freeAddress returns an address on which nothing listens. Its port is below those of outgoing connections, so that it is still free when
-// the coordinator starts again.
-func freeAddress(t *testing.T) string {
+// door is an address that stays the same when the coordinator behind it starts again with another port, so that no other program takes it.
+type door struct {
+	net.Listener
+
+	to atomic.Pointer[program] // the process of the coordinator
+}
+
+// openDoor opens a door, which is closed when the test ends.
+func openDoor(t *testing.T) *door {
 	t.Helper()
-	for {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))) //nolint:noctx // it is closed at once
-		if err == nil {
-			require.NoError(t, l.Close())
-			return l.Addr().String()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it waits for nothing
+	require.NoError(t, err)
+	d := &door{Listener: l}
+	var passing sync.WaitGroup
+	t.Cleanup(func() {
+		_ = l.Close()
+		passing.Wait()
+	})
+	passing.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			passing.Go(func() { d.pass(in) })
 		}
+	})
+	return d
+}
+
+var listensOn = regexp.MustCompile(`listens on http://(\S+),`)
+
+// pass connects a client with the coordinator, until one of them ends the connection.
+func (d *door) pass(in net.Conn) {
+	defer in.Close()
+	p := d.to.Load()
+	if p == nil {
+		return
 	}
+	at := listensOn.FindStringSubmatch(p.written())
+	if at == nil {
+		return
+	}
+	out, err := net.Dial("tcp", at[1]) //nolint:noctx // of this machine
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	var back sync.WaitGroup
+	back.Go(func() {
+		_, _ = io.Copy(in, out)
+		_ = in.Close()
+	})
+	_, _ = io.Copy(out, in)
+	_ = out.Close()
+	back.Wait()
 }
 
 func (f *fleet) start(d *daemon) {
@@ -166,6 +215,9 @@ func (f *fleet) start(d *daemon) {
 		_ = p.cmd.Wait()
 	}()
 	d.now, d.ended = p, ended
+	if d.door != nil {
+		d.door.to.Store(p)
+	}
 	f.t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		<-ended

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -89,11 +91,20 @@ func address(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: address")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
-	ts.Check(err)
-	ts.Check(l.Close())
-	ts.Setenv("ADDRESS", l.Addr().String())
-	ts.Setenv("SERVER", "http://"+l.Addr().String())
+	at := freeAddress()
+	ts.Setenv("ADDRESS", at)
+	ts.Setenv("SERVER", "http://"+at)
+}
+
+// freeAddress returns an address on which nothing listens. Its port is below those of outgoing connections, so that it stays free.
+func freeAddress() string {
+	for {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))) //nolint:noctx,gosec // it is closed at once; not a secret
+		if err == nil {
+			_ = l.Close()
+			return l.Addr().String()
+		}
+	}
 }
 
 // answers waits until the coordinator answers.

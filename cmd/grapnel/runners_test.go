@@ -68,7 +68,7 @@ func newForeign(t *testing.T, argv ...string) *foreign {
 	store, err := sqlite.Open(t.Context(), at, sqlite.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	f := &foreign{fleet: &fleet{t: t, dir: dir, store: store, address: freeAddress(t), token: "secret"}, argv: argv}
+	f := &foreign{fleet: &fleet{t: t, dir: dir, store: store, address: freeAddress(), token: "secret"}, argv: argv}
 	f.api, err = client.New(client.Options{URL: "http://" + f.address, Token: f.token})
 	require.NoError(t, err)
 	f.daemons = []*daemon{{args: []string{"serve", "--store", at, "--listen", f.address, "--no-runner"}, env: []string{"GRAPNEL_TOKEN=" + f.token}}}
