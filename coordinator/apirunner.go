@@ -210,6 +210,14 @@ func (a *api) addReports() {
 		}
 		return endCommit(durable.StatusCompleted, agent.StopCompleted, result)
 	})
+	type parkBody struct {
+		Epoch     int64            `json:"epoch"`
+		Questions []RunnerQuestion `json:"questions" minItems:"1" maxItems:"20" doc:"What people decide before the run goes on."`
+	}
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/park", "park-run", "Give a run back until people have answered", RunnerRole),
+		func(ctx context.Context, in *runnerRequest[parkBody]) (*struct{}, error) {
+			return nil, a.problem("parking a run", a.park(ctx, in.place(), in.Body.Epoch, in.Body.Questions))
+		})
 	add("failed", "Report that a run has failed", func(_ *Blueprint, in report) durable.Commit {
 		return endCommit(durable.StatusFailed, agent.StopError, durable.Result{Error: in.Error})
 	})
@@ -293,9 +301,16 @@ func (c *Coordinator) hasBegun(ctx context.Context, r durable.Run) (bool, error)
 		return false, nil
 	}
 	entries, err := c.store.Entries(ctx, r.ID, 0)
-	return slices.ContainsFunc(entries, func(e durable.Entry) bool {
-		return slices.Contains([]durable.EntryKind{durable.EntryBegin, durable.EntryCall, entryStarted}, e.Kind)
-	}), err
+	begun := false
+	for _, e := range entries {
+		switch e.Kind {
+		case durable.EntryBegin, durable.EntryCall, entryStarted:
+			begun = true
+		case entryParked: // its program had ended
+			begun = false
+		}
+	}
+	return begun, err
 }
 
 // report writes what a simple runner reports.
@@ -530,9 +545,13 @@ func (c *Coordinator) claimedRun(ctx context.Context, r durable.Run) (ClaimedRun
 		return ClaimedRun{}, err
 	}
 	begun, err := c.hasBegun(ctx, r)
+	if err != nil {
+		return ClaimedRun{}, err
+	}
+	answers, err := c.answersOf(ctx, r)
 	return ClaimedRun{
 		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Type: b.Type, Attempt: r.Attempts, Begun: begun, Epoch: r.Epoch, Parameters: params,
-		Blueprint: b, Stored: r,
+		Blueprint: b, Stored: r, Answers: answers,
 	}, err
 }
 

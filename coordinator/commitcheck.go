@@ -27,7 +27,7 @@ func checkCommit(r durable.Run, c durable.Commit) error {
 	}
 	for i, e := range c.Entries {
 		// The journal of a hook has such entries: a runner could decide in its place.
-		if r.Phase != "" || slices.Contains([]durable.EntryKind{"", entryResult, entryResume}, e.Kind) {
+		if r.Phase != "" || slices.Contains([]durable.EntryKind{"", entryResult, entryResume, entryParked}, e.Kind) {
 			m.add(fmt.Sprintf("entries.%d.kind", i), "%q: a runner cannot write it", e.Kind)
 		}
 	}

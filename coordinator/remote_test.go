@@ -129,7 +129,7 @@ func TestRoles(t *testing.T) {
 		"GET /runner/runs": runner, "GET /runner/runs/{id}": runner, "GET /runner/blueprints/{name}": runner, "GET /runner/deny-tools": runner,
 		"GET /runner/runs/{id}/journal": runner, "POST /runner/runs/{id}/journal": runner, "POST /runner/runs/{id}/renew": runner,
 		"POST /runner/runs/{id}/release": runner, "POST /runner/runs/{id}/started": runner, "POST /runner/runs/{id}/completed": runner,
-		"POST /runner/runs/{id}/failed": runner, "POST /runner/runs/{id}/stopped": runner, "POST /runner/runs/{id}/events": runner,
+		"POST /runner/runs/{id}/failed": runner, "POST /runner/runs/{id}/stopped": runner, "POST /runner/runs/{id}/park": runner, "POST /runner/runs/{id}/events": runner,
 	}
 	response, err := http.Get(s.URL + "/openapi.json") //nolint:noctx // a local server
 	require.NoError(t, err)

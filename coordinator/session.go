@@ -528,7 +528,7 @@ type SessionList struct {
 
 // sessionFilter are the parameters of a list of sessions.
 type sessionFilter struct {
-	Status        []string  `query:"status" doc:"Only sessions whose last run has one of these statuses." enum:"pending,hooking,running,waiting,completed,failed,stopped"`
+	Status        []string  `query:"status" doc:"Only these statuses of the last run." enum:"pending,hooking,running,waiting,completed,failed,stopped"`
 	AgentName     string    `query:"agent_name" doc:"Only sessions of this blueprint."`
 	ParentSession string    `query:"parent_session_id" doc:"Only sessions that this one has started."`
 	Since         time.Time `query:"since" doc:"Only sessions that began at or after this time."`

@@ -34,6 +34,8 @@ type ClaimedRun struct {
 	// Epoch is the number of the lease: each write names it. LeaseSeconds is how long the lease lasts unless it is renewed.
 	Epoch        int64 `json:"epoch"`
 	LeaseSeconds int   `json:"lease_seconds"`
+	// Answers are what people have decided about the questions with which a simple runner has given the run back.
+	Answers []RunnerAnswer `json:"answers,omitempty"`
 	// Parameters are the parameters, as hooks have changed them. Blueprint is the version that the run has.
 	Parameters json.RawMessage `json:"parameters"`
 	Blueprint  Stored          `json:"blueprint"`

@@ -67,7 +67,7 @@ func (k *kept) listSessions(ctx context.Context) ([]sessionReport, error) {
 				return nil, err
 			}
 			here := about.Demands[sessionDemand] == sessionKey(dir) && about.Parent == ""
-			if !here && !(k.place.server() && isServed(about)) {
+			if served := k.place.server() && isServed(about); !here && !served {
 				continue
 			}
 			status, err := pipeline.StatusOf(ctx, k.store, about)

@@ -25,8 +25,9 @@ func globalPolicy() string {
 }
 
 // loadPolicies loads the policy of the user and those of the files; nil when there are none. Read reads
-// files; nil means from disk. Dir is the folder of the agent's work; empty means the working directory. The policy of the user, with its includes, is always read from disk: its
-// current version is in force, also for a run that began under another one.
+// files; nil means from disk. Dir is the folder of the agent's work; empty means the working directory. The policy
+// of the user, with its includes, is always read from disk: its current version is in force, also for a run that began under another
+// one.
 func loadPolicies(files []string, dir string, read func(path string) ([]byte, error)) (*policy.Policy, error) {
 	global := globalPolicy()
 	from := read

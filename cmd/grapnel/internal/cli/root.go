@@ -99,7 +99,10 @@ Without a key for a model service, it plays a recording that ships with it, and 
 	root.SetErr(std.err)
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRun(std), newChat(std), newRuns(std), newApprovals(std), newPipeline(std), newServe(std), newRunner(std), newBlueprints(std), newSessions(std), newTokens(std), newHooks(std), newVersion())
+	root.AddCommand(
+		newRun(std), newChat(std), newRuns(std), newApprovals(std), newPipeline(std), newServe(std), newRunner(std),
+		newBlueprints(std), newSessions(std), newTokens(std), newHooks(std), newVersion(),
+	)
 	registerCompletions(root)
 	return root
 }

@@ -1,0 +1,124 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
+)
+
+// RunnerQuestion is what a simple runner asks people before its run goes on.
+type RunnerQuestion struct {
+	// ID identifies the question in its run.
+	ID string `json:"id" minLength:"1" maxLength:"200"`
+	// Reason is a sentence for the person.
+	Reason string `json:"reason" minLength:"1" maxLength:"2000"`
+	// Tool and Arguments, unless empty, are what would be done.
+	Tool      string          `json:"tool,omitempty" maxLength:"200"`
+	Arguments json.RawMessage `json:"arguments,omitzero"`
+	// Approvers, unless empty, are the names and roles of those who may answer, Quorum how many must approve.
+	Approvers []string `json:"approvers,omitempty" maxItems:"50"`
+	Quorum    int      `json:"quorum,omitempty" minimum:"0" maximum:"50"`
+	// WithinSeconds is how long the question is open; zero means without end.
+	WithinSeconds int `json:"within_seconds,omitempty" minimum:"0" maximum:"31536000"`
+}
+
+// RunnerAnswer is the answer to a RunnerQuestion.
+type RunnerAnswer struct {
+	// ID is that of the question.
+	ID string `json:"id"`
+	// Approved says what people have decided. It is false when the time was over.
+	Approved bool   `json:"approved"`
+	Reason   string `json:"reason,omitempty"`
+	// By is who has decided; empty when the time was over.
+	By string `json:"by,omitempty"`
+	// Arguments, if a person has changed them, are in the place of those of the question.
+	Arguments json.RawMessage `json:"arguments,omitzero"`
+}
+
+// questionTool is the tool of questions about nothing that would be done.
+const questionTool = "question"
+
+// entryParked is the kind of the entry that a simple runner has given a run back until people have answered: its program has ended.
+const entryParked durable.EntryKind = "parked"
+
+// park lets a run wait for the answers of people, and gives it back.
+func (a *api) park(ctx context.Context, in runnerPlace, epoch int64, questions []RunnerQuestion) error {
+	r, err := a.findHeld(ctx, in, epoch)
+	if err != nil {
+		return err
+	}
+	var m mistakes
+	notice := durable.Notice{Run: agent.Run{ID: r.ID, Session: r.Session, Agent: r.Name, Parent: r.Parent, Root: r.Root, Started: r.Created}}
+	now := time.Now()
+	seen := map[string]bool{}
+	for i, q := range questions {
+		field := fmt.Sprintf("questions.%d.", i)
+		if seen[q.ID] || !isText(q.ID) {
+			m.add(field+"id", "%q: it must be a text that no other question of the run has", q.ID)
+		}
+		seen[q.ID] = true
+		if !isText(q.Tool) {
+			m.add(field+"tool", "%q: contains a control character or is not UTF-8", q.Tool)
+		}
+		call := agent.ToolCall{ID: q.ID, Name: cmp.Or(q.Tool, questionTool), Arguments: cmp.Or(string(q.Arguments), "{}")}
+		if err := strictjson.CheckObject(call.Arguments); err != nil {
+			m.add(field+"arguments", "%v", err)
+		}
+		asked := agent.Question{Reason: q.Reason, Approvers: q.Approvers, Quorum: q.Quorum, Within: seconds(int64(q.WithinSeconds)), By: r.Name}
+		about := agent.Intervention{Original: call, Call: call, Questions: agent.Questions{asked}, Asked: now}
+		if asked.Within > 0 {
+			about.Deadline = now.Add(asked.Within)
+		}
+		notice.Calls = append(notice.Calls, durable.WaitingCall{Intervention: about})
+	}
+	if err := m.err(); err != nil {
+		return err
+	}
+	waits, err := notice.Waits()
+	if err != nil {
+		return err
+	}
+	err = a.c.store.Commit(ctx, r.Lease(), durable.Commit{
+		Entries: []durable.Entry{{Seq: r.Entries + 1, Kind: entryParked, At: now}},
+		Update:  durable.Update{Status: durable.StatusWaiting, Waits: waits},
+	})
+	if err != nil {
+		return err
+	}
+	return a.c.store.Release(context.WithoutCancel(ctx), r.Lease(), 0)
+}
+
+// answersOf returns the answers to the questions with which a simple runner has given a run back.
+func (c *Coordinator) answersOf(ctx context.Context, r durable.Run) (all []RunnerAnswer, err error) {
+	if r.Attempts <= 1 {
+		return nil, nil
+	}
+	waits, err := c.store.Waits(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range waits {
+		if w.Kind != durable.WaitApproval {
+			continue
+		}
+		about, err := durable.InterventionOf(w)
+		if err != nil {
+			return nil, err
+		}
+		answer := RunnerAnswer{ID: w.ID, Reason: "the time for an answer is over"}
+		if decided := about.Answer(); decided != nil {
+			answer.Approved, answer.Reason, answer.By = decided.Verdict == agent.Approve, decided.Reason, decided.By
+			if decided.Arguments != "" {
+				answer.Arguments = json.RawMessage(decided.Arguments)
+			}
+		}
+		all = append(all, answer)
+	}
+	return all, nil
+}

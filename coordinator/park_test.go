@@ -1,0 +1,85 @@
+package coordinator_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// A simple runner parks a run until people have answered; the next one that gets it has the answers, and starts its program.
+func TestPark(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "mailer", "type": "procedural", "command": {"argv": ["true"]}}`)
+	s := b.serve()
+	p := b.plain(s, coordinator.RunnerRole)
+	id := b.submit("mailer", `{}`)
+	first := p.claim("r1").Runs
+	require.Len(t, first, 1)
+	assert.Empty(t, first[0].Answers)
+	epoch := first[0].Epoch
+	require.Equal(t, http.StatusNoContent, p.report("r1", id, "started", map[string]any{"epoch": epoch}))
+	for name, questions := range map[string]any{
+		"none":              []any{},
+		"no reason":         []any{map[string]any{"id": "a"}},
+		"twice":             []any{map[string]any{"id": "a", "reason": "x"}, map[string]any{"id": "a", "reason": "x"}},
+		"a control":         []any{map[string]any{"id": "a\u0001", "reason": "x"}},
+		"no object":         []any{map[string]any{"id": "a", "reason": "x", "arguments": []int{1}}},
+		"a negative time":   []any{map[string]any{"id": "a", "reason": "x", "within_seconds": -1}},
+		"an unknown member": []any{map[string]any{"id": "a", "reason": "x", "colour": "red"}},
+	} {
+		assert.Equal(t, http.StatusUnprocessableEntity, p.report("r1", id, "park", map[string]any{"epoch": epoch, "questions": questions}), name)
+	}
+	ask := map[string]any{"epoch": epoch, "questions": []any{
+		map[string]any{"id": "send", "reason": "Send it?", "tool": "mail", "arguments": map[string]any{"to": "ann"}},
+		map[string]any{"id": "copy", "reason": "Keep a copy?", "approvers": []string{"operator"}},
+	}}
+	assert.Equal(t, http.StatusConflict, p.report("r2", id, "park", ask), "another runner")
+	require.Equal(t, http.StatusNoContent, p.report("r1", id, "park", ask))
+	assert.Equal(t, http.StatusConflict, p.report("r1", id, "completed", map[string]any{"epoch": epoch}), "it has the run no more")
+	assert.Empty(t, p.claim("r1").Runs)
+	d, err := b.c.Run(t.Context(), id)
+	require.NoError(t, err)
+	assert.Equal(t, coordinator.Waiting, d.Status)
+	require.Len(t, d.WaitsFor, 2)
+
+	operator := b.plain(s, coordinator.Operator)
+	answer := func(wait string, a agent.Approval) int {
+		w, err := durable.FindWait(t.Context(), b.store, id, wait)
+		require.NoError(t, err)
+		status, _ := operator.send(http.MethodPost, "/store-answers", "", coordinator.StoreAnswer{Run: id, Wait: wait, Hash: w.Hash, Answer: a})
+		return status
+	}
+	require.Equal(t, http.StatusOK, answer("send", agent.Approval{Verdict: agent.Approve, Arguments: `{"to": "bob"}`}))
+	assert.Empty(t, p.claim("r1").Runs, "one question is open")
+	require.Equal(t, http.StatusOK, answer("copy", agent.Approval{Verdict: agent.RejectAndContinue, Reason: "no"}))
+	again := p.claim("r2").Runs
+	require.Len(t, again, 1)
+	assert.False(t, again[0].Begun, "its program had ended")
+	assert.Equal(t, []coordinator.RunnerAnswer{
+		{ID: "send", Approved: true, By: "operator", Arguments: json.RawMessage(`{"to":"bob"}`)}, {ID: "copy", Reason: "no", By: "operator"},
+	}, again[0].Answers)
+	require.Equal(t, http.StatusNoContent, p.report("r2", id, "started", map[string]any{"epoch": again[0].Epoch}))
+
+	// Its time may be over, which a process with a worker notices.
+	short := map[string]any{"epoch": again[0].Epoch, "questions": []any{map[string]any{"id": "late", "reason": "Now?", "within_seconds": 1}}}
+	require.Equal(t, http.StatusNoContent, p.report("r2", id, "park", short))
+	var last []coordinator.ClaimedRun
+	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: b.c.HookRunners(durable.Keep(b.c.RunnerStore(), durable.Options{}))})
+	require.NoError(t, err)
+	for until := time.Now().Add(time.Minute); len(last) == 0 && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		require.NoError(t, w.ExecuteReady(t.Context()))
+		last = p.claim("r1").Runs
+	}
+	require.Len(t, last, 1)
+	assert.Equal(t, []coordinator.RunnerAnswer{{ID: "late", Reason: "the time for an answer is over"}}, last[0].Answers)
+	require.Equal(t, http.StatusNoContent, p.report("r1", id, "completed", map[string]any{"epoch": last[0].Epoch, "result_text": "sent"}))
+	assert.Equal(t, coordinator.Completed, b.work(id).Status)
+}
