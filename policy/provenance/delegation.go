@@ -46,8 +46,10 @@ func isNothing(value any) bool {
 	return empty
 }
 
-// Linked reports whether each web address in a value stands on a page, or in another text, to which the user pointed, and
-// belongs to a site that the user named. An address with a query that the page does not have is not linked.
+// Linked reports whether each web address in a value is a link that the user asked to follow. Either it stands on a page,
+// or in another text, to which the user pointed, and belongs to a site that the user named; or it is the only one in a
+// text whose author (Source.Authors) the user called by name, and no other author has this name. An address with a query
+// that the text does not have is not linked.
 func (t Trail) Linked(value any) bool {
 	if isNothing(value) {
 		return false
@@ -58,7 +60,7 @@ func (t Trail) Linked(value any) bool {
 		}
 		x.readWaiting()
 		_, ok := x.othersNamed.find(n)
-		return ok && x.userSites[hostOf(n.text)]
+		return ok && x.userSites[hostOf(n.text)] || x.isFromPerson(n)
 	})
 }
 

@@ -68,18 +68,35 @@ func (x *index) isBelowNamed(path string) bool {
 }
 
 // calledByUser reports whether the user said a name that is part of a mail address: "reply to Lily" means lily.white@….
+// A name begins with a capital letter: "a discount" is not the name of big.discount@….
 func (x *index) calledByUser(n name) bool {
-	if n.kind != kindAddress {
+	called := false
+	if n.kind == kindAddress {
+		eachNameWord(n.text, func(word key) { called = called || x.userNames[word] })
+	}
+	return called
+}
+
+// isFromPerson reports whether a web address is the only one in a text whose author the user called by a name, which no
+// other author has.
+func (x *index) isFromPerson(address name) bool {
+	at, ok := x.links[address.whole()]
+	if !ok {
 		return false
 	}
-	called := false
-	local := n.text[:strings.LastIndexByte(n.text, '@')]
+	called, author := false, x.places[at].author
+	eachNameWord(author, func(word key) { called = called || x.userNames[word] && x.authors[word] == author })
+	return called
+}
+
+// eachNameWord calls f for the words of a mail address that may be a person's name.
+func eachNameWord(address string, f func(word key)) {
+	local := address[:max(strings.LastIndexByte(address, '@'), 0)]
 	eachWord(local, func(word key, from, to int) {
-		if has(x.user, word) && to-from >= minWord {
-			called = true
+		if to-from >= minWord {
+			f(word)
 		}
 	})
-	return called
 }
 
 // anyLevel works like level and includes strangers' text.

@@ -116,7 +116,8 @@ var parts = indexWords(map[Role]string{
 		account target key uuid number identifier object resource record entity query thing vehicle lodging organization origin`,
 	Option: `limit offset page size sort format priority currency language locale timezone unit units count quantity n num
 		recurring frequency interval enabled color type kind mode status duration night repeat force verbose max min cabin
-		insurance baggage flag option level visibility permission role access privilege scope privacy`,
+		insurance baggage flag option level visibility permission role access privilege scope privacy coupon voucher promo promotion
+		discount`,
 })
 
 // indexWords returns the key of each word. Of several keys, the greatest wins.
