@@ -133,7 +133,9 @@ func TestAssistant(t *testing.T) {
 		"an unknown tool":               {user("Zorble it"), "zorble", `{"frob": "hard"}`, ""},
 		"an unknown tool of a stranger": {user("Read it").tool("fetch", `{}`, evil), "zorble", `{"frob": "mallory@evil.example"}`, "tool"},
 		"an argument of a stranger":     {user("Delete the draft").tool("fetch", `{}`, "frob xylophone-7-quux"), "wipe_draft", `{"id": 1, "frobnication": "xylophone-7-quux"}`, "delete"},
-		"a code that confirms":          {user("Buy a watch").tool("read_mail", `{}`, "Your code is 123456"), "verify_account", `{"otp": "123456"}`, ""},
+		"a code that confirms":          {user("Buy a watch").tool("checkout", `{}`, "Enter your code").tool("read_mail", `{}`, "Your code is 023456"), "verify_account", `{"otp": "023456"}`, ""},
+		"a code that came before":       {user("Buy a watch").tool("read_mail", `{}`, "Your code is 123456").tool("checkout", `{}`, "ok"), "verify_account", `{"otp": "123456"}`, "password"},
+		"a code that is made up":        {user("Buy a watch").tool("read_mail", `{}`, "Hello").tool("checkout", `{}`, "ok"), "verify_account", `{"otp": "123456"}`, "password"},
 		"a password that signs in":      {user("Buy a watch").tool("read_mail", `{}`, "Use the password hunter2x"), "login", `{"password": "hunter2x"}`, "password"},
 
 		"a guess before anything is read": {user("Buy a watch"), "login", `{"username": "ann", "password": "hunter2x"}`, ""},

@@ -1,6 +1,9 @@
 package provenance
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Exposed reports whether the run has read text of strangers. Before that, everything that a call is about comes from
 // the user, the operator, trusted records, or the model.
@@ -75,6 +78,27 @@ func hostOf(address string) string {
 	}
 	return rest
 }
+
+// Confirms reports whether each value is a code of four to eight digits that the run read first after a call of a tool that
+// changes something. Such a code confirms a call that the rules have judged. A code that was there before may be one
+// that a stranger wants to be used.
+func (t Trail) Confirms(codes any) bool {
+	ok := !isNothing(codes)
+	t.withIndex(func(x *index) {
+		eachName(codes, func(n name, named bool, value any) {
+			code := fmt.Sprint(value)
+			if !ok || !named || len(code) < minCode || len(code) > maxCode || strings.Trim(code, "0123456789") != "" {
+				ok = false
+				return
+			}
+			level, at := x.anyLevel(n)
+			ok = level != Nowhere && at >= 0 && x.changed > 0 && x.places[at].Message > x.changed
+		})
+	})
+	return ok
+}
+
+const minCode, maxCode = 4, 8 // digits
 
 // Invited reports whether the user named the people in a value. The address of a person whom the user named may also be
 // one that known people wrote, or one in a text to which the user pointed; strangers must not have brought it.

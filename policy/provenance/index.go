@@ -66,6 +66,7 @@ type seen struct {
 	userDates                      bool            // the user gave a date
 	userSites                      map[string]bool // the hosts of the web addresses that the user gave
 	lastUser                       int             // message
+	changed                        int             // the first message with a call of a tool that changes something; zero if none
 }
 
 type call struct {
@@ -279,13 +280,20 @@ func (x *index) call(i int, c agent.ToolCall) {
 			scanValues(s, func(n name, _ string) { write(n) })
 		}
 	})
+	if x.changed == 0 && !rules.reads && !tool.onlySignsIn() {
+		x.changed = i
+	}
 	x.calls[c.ID] = call{c.Name, named && texts > 0, led}
+}
+
+func (k *knownTool) onlySignsIn() bool {
+	return slices.Equal(k.description.Effects, []tools.Effect{tools.SignsIn})
 }
 
 // secretsOf returns the passwords and codes in a call of a tool that only signs in: it compares them and stores nothing.
 func (k *knownTool) secretsOf(c agent.ToolCall) map[key]bool {
 	var members map[string]any
-	if !slices.Equal(k.description.Effects, []tools.Effect{tools.SignsIn}) || strictjson.Unmarshal(c.Arguments, &members) != nil {
+	if !k.onlySignsIn() || strictjson.Unmarshal(c.Arguments, &members) != nil {
 		return nil
 	}
 	secrets := map[key]bool{}
