@@ -85,7 +85,7 @@ func (c *compiled) why(e ast.Expr, state trace, in Input) string {
 			return ""
 		}
 	}
-	return explained(f.Why(in, args...))
+	return appendix(f.Why(in, args...))
 }
 
 // namedIn returns the values named in a part: variables, the longest paths into them, and calls of functions other than

@@ -89,7 +89,7 @@ func (d *dialect) whyOf(e ast.Expr) func(m *moment) string {
 	if f == nil || f.Why == nil || e.AsCall().IsMemberFunction() {
 		return nil
 	}
-	args := lo.Map(e.AsCall().Args(), func(arg ast.Expr, _ int) func(m *moment) ref.Val { return d.value(arg) })
+	args := lo.Map(e.AsCall().Args(), func(arg ast.Expr, _ int) func(m *moment) ref.Val { return d.compileValue(arg) })
 	return func(m *moment) string {
 		values := make([]ref.Val, len(args))
 		for i, arg := range args {
@@ -97,12 +97,12 @@ func (d *dialect) whyOf(e ast.Expr) func(m *moment) string {
 				return ""
 			}
 		}
-		return explained(f.Why(Input{m}, values...))
+		return appendix(f.Why(Input{m}, values...))
 	}
 }
 
-// explained returns an explanation as it follows a value.
-func explained(why string) string {
+// appendix returns an explanation as it follows a value.
+func appendix(why string) string {
 	if why != "" {
 		return ": " + why
 	}
@@ -126,7 +126,7 @@ func (d *dialect) valueOf(e ast.Expr) func(m *moment) ref.Val {
 			return nil
 		}
 	}
-	return d.value(e)
+	return d.compileValue(e)
 }
 
 // facts collects the explanation of an expression.

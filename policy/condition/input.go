@@ -107,8 +107,8 @@ func (m *moment) remember(name string, make func() any) any {
 	return v
 }
 
-// shared returns the result of call, which it remembers under the key.
-func (m *moment) shared(key string, call func(m *moment) ref.Val) ref.Val {
+// callOnce returns the result of call, which it remembers under the key.
+func (m *moment) callOnce(key string, call func(m *moment) ref.Val) ref.Val {
 	m.making.Lock()
 	result := m.results[key]
 	m.making.Unlock()

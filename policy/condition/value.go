@@ -11,9 +11,9 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// value returns a function that evaluates an expression without CEL: a constant, the arguments, or a call of a Function
+// compileValue returns a function that evaluates an expression without CEL: a constant, the arguments, or a call of a Function
 // with such values. It is nil for other expressions. The function returns nil when only CEL can tell.
-func (d *dialect) value(e ast.Expr) func(m *moment) ref.Val {
+func (d *dialect) compileValue(e ast.Expr) func(m *moment) ref.Val {
 	switch {
 	case e.Kind() == ast.IdentKind && e.AsIdent() == "args" && d.names["args"] != nil:
 		return func(m *moment) ref.Val {
@@ -50,7 +50,7 @@ func (d *dialect) compileCall(c ast.CallExpr) func(m *moment) ref.Val {
 	constants := make([]ref.Val, len(exprs))
 	for i, e := range exprs {
 		constants[i] = d.constantValue(e)
-		if args[i] = d.value(e); args[i] == nil {
+		if args[i] = d.compileValue(e); args[i] == nil {
 			return nil
 		}
 	}
@@ -84,7 +84,7 @@ func (d *dialect) compileCall(c ast.CallExpr) func(m *moment) ref.Val {
 		return result
 	}
 	if key := d.keyOf(c); key != "" {
-		return func(m *moment) ref.Val { return m.shared(key, call) }
+		return func(m *moment) ref.Val { return m.callOnce(key, call) }
 	}
 	return call
 }
@@ -131,7 +131,7 @@ func (d *dialect) sizeOperand(c ast.CallExpr) func(m *moment) scalar {
 	if of.Kind() != ast.CallKind {
 		return nil
 	}
-	value := d.value(of)
+	value := d.compileValue(of)
 	if value == nil {
 		return nil
 	}
