@@ -129,7 +129,7 @@ func (t Trail) NamedByStrangers(value any) (yes bool) {
 			if _, said := x.user.find(n); said || !named {
 				return
 			}
-			_, there := x.others.find(n)
+			_, there := x.others.mentions(n)
 			yes = yes || there
 		})
 	})

@@ -105,10 +105,10 @@ func (x *index) anyLevel(n name) (Level, int) {
 		return level, at
 	}
 	x.readWaiting()
-	if at, ok := x.othersNamed.find(n); ok {
+	if at, ok := x.othersNamed.mentions(n); ok {
 		return FromOthers, at
 	}
-	if at, ok := x.others.find(n); ok {
+	if at, ok := x.others.mentions(n); ok {
 		return FromOthers, at
 	}
 	if x.full {
@@ -153,8 +153,16 @@ func has(s shelf, k key) bool {
 	return ok
 }
 
-// find returns the place of a value in text.
+// find returns the place of a value in text, with its signs if they count.
 func (s shelf) find(n name) (int, bool) {
+	if at, ok := s[n.exact]; n.exact != 0 {
+		return at, ok
+	}
+	return s.mentions(n)
+}
+
+// mentions works like find, without regard to signs: strangers may write a value in another way.
+func (s shelf) mentions(n name) (int, bool) {
 	if len(s) == 0 {
 		return -1, false
 	}
