@@ -89,12 +89,15 @@ func verbOf(words []string, isName bool) class {
 	return first
 }
 
-// firstVerb returns the class of the first verb among the first words of a sentence.
+// firstVerb returns the class of the first verb among the first words of a sentence. A word that is a noun as well, as in
+// "your text files", is a verb only at the beginning.
 func firstVerb(words []string) class {
-	for _, w := range words[:min(len(words), 6)] {
-		if c, ok := verbs[w]; ok && !filler[w] {
-			return c
+	for i, w := range words[:min(len(words), 6)] {
+		c, ok := verbs[w]
+		if !ok || filler[w] || i > 0 && !filler[words[i-1]] && (nouns[w] != "" || parts[w] != "") {
+			continue
 		}
+		return c
 	}
 	return ""
 }
