@@ -29,7 +29,9 @@ func hintOf(words []string, isName bool) hint {
 	for i, w := range words {
 		if _, ok := verbs[w]; ok && !verb && (i == 0 || filler[words[i-1]]) {
 			verb = true
-			continue // "transfer the user": the verb is no object
+			if !isName || !endsInVerb(words) {
+				continue // "transfer the user": the verb is no object
+			}
 		}
 		if means[w] && i > 0 && (w != "for" || i > 1) { // "search for products"
 			skip = true
@@ -47,6 +49,12 @@ func hintOf(words []string, isName bool) hint {
 	}
 	h.class = verbOf(words, isName)
 	return h
+}
+
+// endsInVerb reports whether a name that begins with a noun ends in its verb: order_status, contactLookup.
+func endsInVerb(words []string) bool {
+	last := words[len(words)-1]
+	return len(words) > 1 && nouns[words[0]] != "" && verbs[last] != "" && nouns[last] == ""
 }
 
 // filler begins descriptions without saying anything.
@@ -178,9 +186,13 @@ func typeOf(v any) string {
 // infer describes a tool by its name, description and schema.
 func infer(spec agent.ToolSpec) *Description {
 	d := &Description{Tool: spec.Name, Source: FromInference, Certainty: None}
-	name := hintOf(wordsIn(localName(spec.Name)), true)
+	words := wordsIn(localName(spec.Name))
+	name := hintOf(words, true)
 	text := hintOf(wordsIn(mainClause(firstSentence(spec.Description))), false)
 	properties := propertiesOf(spec.Parameters)
+	if name.class == "" && text.class == "" {
+		name.class = classOfNouns(words, spec.Name, properties)
+	}
 	d.NoArguments = spec.Parameters != "" && len(properties) == 0
 	both := hint{topics: map[topic]int{}}
 	for _, h := range []hint{text, name} {
@@ -222,6 +234,26 @@ func infer(spec agent.ToolSpec) *Description {
 		d.Arguments = append(d.Arguments, Argument{Name: p.name, Role: role, Source: FromInference, Certainty: certainty})
 	}
 	return d
+}
+
+// classOfNouns guesses what a tool does whose name and description have no verb. A noun for an act stands for the act, if
+// the tool has arguments: hotelBooking. A plural stands for a list, if no argument is for people or for a text: workspaceMembers.
+func classOfNouns(words []string, name string, properties []property) class {
+	if len(words) == 0 {
+		return ""
+	}
+	last := words[len(words)-1]
+	if act := acts[last]; act != "" && len(properties) > 0 {
+		return act
+	}
+	asks := func(p property) bool {
+		role := strongRole(p)
+		return role == Target || role == When || role == Option || role == Audience
+	}
+	if nouns[last] != "" && acts[last] == "" && strings.HasSuffix(name, "s") && !slices.ContainsFunc(properties, func(p property) bool { return !asks(p) }) {
+		return reading
+	}
+	return ""
 }
 
 // effectsOf returns the effects of a verb with its objects.
@@ -275,6 +307,9 @@ func effectsOf(h hint, properties []property) effectSet {
 	case signing:
 		return setOf(SignsIn)
 	case executing:
+		if h.about(money) && (has(Payee) || has(Amount)) {
+			return setOf(Pays)
+		}
 		return setOf(Executes)
 	case changing:
 		return effectsOfChange(h, has)
