@@ -41,7 +41,8 @@ func hintOf(words []string, isName bool) hint {
 			skip = skip && w != "to" && w != "of" && w != "in"
 			continue
 		}
-		if t, ok := nouns[w]; ok && !skip {
+		isLastVerb := isName && i > 0 && i == len(words)-1 && verbs[w] != "" && verbs[w] != reading && verbs[words[0]] == ""
+		if t, ok := nouns[w]; ok && !skip && !isLastVerb {
 			if _, again := h.topics[t]; !again {
 				h.topics[t] = i
 			}
@@ -383,6 +384,11 @@ func recordsOf(name, text hint, set effectSet) []Records {
 			return []Records{Contacts}
 		case h.about(mail) && (both.about(mail) && !text.about(chat) || !h.about(chat)) && (!text.about(chat) || text.about(mail)):
 			if name.about(sent) || text.about(sent) {
+				return []Records{SentMail}
+			}
+			return []Records{Mail}
+		case h.about(chat) && text.about(mail) && !text.about(chat): // messages are mails
+			if text.about(sent) || name.about(sent) {
 				return []Records{SentMail}
 			}
 			return []Records{Mail}

@@ -173,8 +173,11 @@ func roleOfWords(words []string, p property, set effectSet) Role {
 		}
 		role = r
 	}
-	if pays {
+	switch {
+	case pays:
 		role = roleInPayment(role, words)
+	case role == Payee && set&setOf(Sends, Grants) != 0: // the beneficiary of a message
+		role = Recipient
 	}
 	if p.kind == "boolean" || p.choices && role != Recipient && role != Audience {
 		return Option

@@ -36,6 +36,8 @@ func wordsIn(text string) []string {
 var pairs = map[[2]string]string{
 	{"sign", "in"}: "signin", {"log", "in"}: "login", {"log", "on"}: "login", {"sign", "up"}: "signup", {"check", "out"}: "checkout",
 	{"address", "book"}: "addressbook", {"account", "number"}: "iban", {"channel", "history"}: "conversation",
+	{"user", "data"}: "profile", {"member", "data"}: "profile", {"customer", "data"}: "profile",
+	{"user", "record"}: "profile", {"person", "record"}: "profile", {"customer", "record"}: "profile",
 }
 
 // joinPairs returns words in which each of the pairs is one word.

@@ -90,13 +90,13 @@ var nouns = indexWords(map[topic]string{
 	file:  `file document folder directory drive doc attachment node spreadsheet sheet dir storage blob`,
 	page:  `webpage page website site url link web browser http webhook form hyperlink`,
 	member: `user member person people channel team workspace group participant attendee guest collaborator colleague employee
-		invitee teammate human representative`,
+		invitee teammate human representative customer client subscriber`,
 	credential: `password passcode passphrase credential secret pin totp mfa otp token key login`,
 	profile:    `profile info information detail personal setting preference identity account`,
-	service: `hotel room restaurant table car rental flight ticket reservation booking trip seat order cart product item company
+	service: `hotel restaurant table car rental flight ticket reservation booking trip seat order cart basket bag trolley product item sku company
 		airport baggage cuisine price rate discount coupon
 		voucher shipment delivery inventory stock catalog catalogue shop store
-		hour fuel passenger city train bus stay accommodation lodging vehicle dining diner eatery menu purchase warranty
+		hour fuel passenger city train bus stay accommodation lodging vehicle dining diner eatery eaterie menu purchase warranty
 		weather location type option`,
 	contact:    `contact addressbook`,
 	account:    `iban balance`,
@@ -116,7 +116,7 @@ var parts = indexWords(map[Role]string{
 	Amount:  `amount sum total value price cost budget money fee quantum amt`,
 	Payee:   `payee beneficiary creditor iban payto counterparty`,
 	Recipient: `recipient to cc bcc attendee participant invitee guest email mail user username member person people phone
-		receiver addressee handle collaborator contact who whom invite mobile employee colleague passenger login principal grantee`,
+		receiver addressee handle collaborator contact who whom invite mobile employee colleague passenger login principal grantee customer client`,
 	When: `date day time start end when deadline due until begin finish expiry departure arrival pickup dropoff checkin checkout
 		month year week at on since after before schedule`,
 	Content: `body text content message subject title description html note comment summary memo caption reason detail
