@@ -109,7 +109,8 @@ func (u UseSubagents) toolsFor(p Plan) ([]toolexec.Tool, error) {
 		return nil, err
 	}
 	spec := agent.ToolSpec{
-		Name: cmp.Or(u.Tool, "task"),
+		Name:    cmp.Or(u.Tool, "task"),
+		Purpose: &agent.Purpose{Effects: []string{"executes"}, Roles: map[string]string{"agent": "option", "instruction": "content"}},
 		Description: "Asks another agent to do something, and returns its answer. It does not see this conversation: " +
 			"the instruction has to say everything. The agents:\n" + strings.Join(told, "\n"),
 	}

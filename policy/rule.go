@@ -116,10 +116,15 @@ func (r *rule) newHook(do action.Action) hooks.Hook {
 		})
 	case r.point.name == hooks.PreToolUse && u.plain():
 		h = hooks.On(hooks.AtPreToolUse, r.name(), func(ctx context.Context, c hooks.ToolContext) hooks.Result {
-			if u.passes(c) { // the most common case
+			ok, err := u.when.Test(context.Background(), condition.OfCall(c)) // the cost limit bounds it
+			switch {
+			case err != nil:
+				return failRule(c, fmt.Errorf("when: %w", err))
+			case !ok: // the most common case
 				return hooks.Result{}
 			}
-			return u.answer(ctx, c)
+			in := condition.Of(c)
+			return u.because(in, u.decide(ctx, c, in))
 		})
 	default:
 		h = r.point.control(r.name(), u.answer)
@@ -170,12 +175,6 @@ type use struct {
 
 // plain reports whether the rule has only a condition and a decision.
 func (u *use) plain() bool { return u.when != nil && u.now == nil && u.watch == nil && !u.tracks }
-
-// passes reports whether the condition of a plain rule is false. It returns false if the condition fails.
-func (u *use) passes(c hooks.ToolContext) bool {
-	ok, err := u.when.Test(context.Background(), condition.OfCall(c)) // the cost limit bounds it
-	return err == nil && !ok
-}
 
 // answer returns the rule's answer for an event.
 func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {

@@ -111,6 +111,13 @@ func (m *memory) check() error {
 
 var memorySpec = agent.ToolSpec{
 	Name: "memory",
+	Purpose: &agent.Purpose{
+		Effects: []string{"writes"},
+		Roles: map[string]string{
+			"command": "option", "path": "target", "old_path": "target", "new_path": "target", "view_range": "option", "insert_line": "option",
+			"file_text": "content", "old_str": "content", "new_str": "content", "insert_text": "content",
+		},
+	},
 	Description: "Your memory: text files below /memories that outlive the conversation. Commands and what they need: " +
 		"view (path, of a file or directory; view_range for some lines of a file), create (path, file_text), " +
 		"str_replace (path, old_str, new_str; old_str must be in the file exactly once), " +

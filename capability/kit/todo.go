@@ -76,6 +76,7 @@ const todoInstructions = "You have a to-do list, which you write with the tool "
 // todoSpec limits the list, because every stored state includes it.
 var todoSpec = agent.ToolSpec{
 	Name:        TodoTool,
+	Purpose:     &agent.Purpose{Effects: []string{"writes"}, Roles: map[string]string{"todos": "content"}},
 	Description: "Writes your to-do list: all of it, in the place of what was there. An empty list is none.",
 	Parameters: `{"type":"object","properties":{"todos":{"type":"array","maxItems":100,"description":"all items, in order",` +
 		`"items":{"type":"object","properties":{` +

@@ -23,6 +23,7 @@ type compiled struct {
 	uses   uses
 	run    cel.Program
 	judge  judge   // evaluates most inputs without CEL; nil if the expression needs CEL
+	gate   judge   // excludes tools; nil if no part of the expression depends on the tool alone
 	always ref.Val // the constant value; nil when the value depends on the input
 	traced func() (cel.Program, error)
 	// reasons returns the parts of the expression, for explanations.
@@ -76,9 +77,8 @@ func (l *Language) compileAt(text string, at hooks.PointName) (*compiled, error)
 	if err := c.fold(); err != nil {
 		return nil, Errors{err}
 	}
-	if !c.uses.unbounded { // an unbounded expression always runs in CEL, which counts its cost
-		c.judge = d.judge(ast.NativeRep().Expr())
-	}
+	c.gate = d.gate(ast.NativeRep().Expr())
+	c.judge = d.judge(ast.NativeRep().Expr())
 	return c, nil
 }
 

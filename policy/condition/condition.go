@@ -19,9 +19,14 @@ type Condition struct{ c *compiled }
 // Test evaluates the condition. The error is an *EvalError (a missing field, a division by zero, values of the wrong
 // type, a cost above the limit), or the cause of a context that has ended.
 func (c *Condition) Test(ctx context.Context, in Input) (bool, error) {
-	if c.c.judge != nil && in.m != nil && in.m.point == c.c.d.point && ctx.Err() == nil {
-		if said := c.c.judge(in.m); said != unsure {
-			return said == yes, nil
+	if m := in.m; m != nil && m.point == c.c.d.point && ctx.Err() == nil {
+		if c.c.gate != nil && m.gates != nil && m.gates.excludes(c.c, m) {
+			return false, nil
+		}
+		if c.c.judge != nil {
+			if said := c.c.judge(m); said != unsure {
+				return said == yes, nil
+			}
 		}
 	}
 	v, err := c.c.evaluate(ctx, in)

@@ -51,7 +51,7 @@ func (c *compiled) explainFacts(ctx context.Context, in Input) []hooks.Fact {
 		return nil
 	}
 	f := facts{of: c, in: in}
-	if c.judge != nil && f.gatherJudged(c.reasons()) != unsure {
+	if c.judge != nil && f.gatherJudged(c.reasons(), false) != unsure {
 		return f.list
 	}
 	f.list = nil
@@ -85,10 +85,7 @@ func (c *compiled) why(e ast.Expr, state trace, in Input) string {
 			return ""
 		}
 	}
-	if why := f.Why(in, args...); why != "" {
-		return ": " + why
-	}
-	return ""
+	return appendix(f.Why(in, args...))
 }
 
 // namedIn returns the values named in a part: variables, the longest paths into them, and calls of functions other than

@@ -12,11 +12,12 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// reason is an expression prepared for explaining: either parts joined by && or ||, or one part with the values named in
-// it.
+// reason is an expression prepared for explaining: either parts joined by && or ||, or the negation of such parts, or one
+// part with the values named in it.
 type reason struct {
-	joins []reason
-	end   verdict // of joined parts: the value of a part that ends the evaluation
+	joins   []reason
+	end     verdict // of joined parts: the value of a part that ends the evaluation
+	negated *reason
 
 	labelled
 
@@ -29,6 +30,15 @@ type labelled struct {
 	expr  ast.Expr
 	name  string
 	value func(m *moment) ref.Val // nil if the value needs CEL
+	why   func(m *moment) string  // nil if the value is not explained
+}
+
+// whyIn returns the explanation of a value, if there is one.
+func (n labelled) whyIn(m *moment) string {
+	if n.why == nil {
+		return ""
+	}
+	return n.why(m)
 }
 
 // reasonOf splits an expression into a reason.
@@ -41,8 +51,14 @@ func (c *compiled) reasonOf(e ast.Expr) reason {
 		}
 	}
 	r := reason{
-		labelled: labelled{expr: e, name: c.source(e)},
-		values:   lo.Map(c.namedIn(e), func(e ast.Expr, _ int) labelled { return labelled{e, c.source(e), c.d.valueOf(e)} }),
+		labelled: labelled{expr: e, name: c.source(e), why: c.d.whyOf(e)},
+		values: lo.Map(c.namedIn(e), func(e ast.Expr, _ int) labelled {
+			return labelled{e, c.source(e), c.d.valueOf(e), c.d.whyOf(e)}
+		}),
+	}
+	if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.LogicalNot && decides(e) {
+		of := c.reasonOf(e.AsCall().Args()[0])
+		r.negated = &of
 	}
 	if !decides(e) && lo.EveryBy(r.values, func(n labelled) bool { return n.value != nil }) {
 		r.judge = c.d.judge(e)
@@ -64,7 +80,36 @@ func decides(e ast.Expr) bool {
 	return false
 }
 
-// valueOf returns a function that reads the value of a variable or an argument; nil for other expressions.
+// whyOf returns a function that explains the result of a call of a Function, without CEL; nil for other expressions.
+func (d *dialect) whyOf(e ast.Expr) func(m *moment) string {
+	if e.Kind() != ast.CallKind {
+		return nil
+	}
+	f := d.functions[e.AsCall().FunctionName()]
+	if f == nil || f.Why == nil || e.AsCall().IsMemberFunction() {
+		return nil
+	}
+	args := lo.Map(e.AsCall().Args(), func(arg ast.Expr, _ int) func(m *moment) ref.Val { return d.compileValue(arg) })
+	return func(m *moment) string {
+		values := make([]ref.Val, len(args))
+		for i, arg := range args {
+			if values[i] = arg(m); values[i] == nil {
+				return ""
+			}
+		}
+		return appendix(f.Why(Input{m}, values...))
+	}
+}
+
+// appendix returns an explanation as it follows a value.
+func appendix(why string) string {
+	if why != "" {
+		return ": " + why
+	}
+	return ""
+}
+
+// valueOf returns a function that computes a named value without CEL; nil if only CEL can.
 func (d *dialect) valueOf(e ast.Expr) func(m *moment) ref.Val {
 	if e.Kind() == ast.IdentKind {
 		v := d.names[e.AsIdent()]
@@ -81,7 +126,7 @@ func (d *dialect) valueOf(e ast.Expr) func(m *moment) ref.Val {
 			return nil
 		}
 	}
-	return nil
+	return d.compileValue(e)
 }
 
 // facts collects the explanation of an expression.
@@ -92,15 +137,27 @@ type facts struct {
 	list  []hooks.Fact
 }
 
-// gatherJudged collects the facts that can be computed without CEL. It returns unsure when CEL is needed.
-func (f *facts) gatherJudged(r reason) verdict {
-	for _, part := range r.joins {
-		if v := f.gatherJudged(part); v == r.end || v == unsure {
-			return v
-		}
-	}
+// gatherJudged collects the facts that can be computed without CEL. It returns unsure when CEL is needed. Parts within a
+// negation add only the values named in them.
+func (f *facts) gatherJudged(r reason, within bool) verdict {
 	switch {
+	case r.negated != nil:
+		labels := !within && !f.has(r.labelled)
+		at := len(f.list)
+		if labels {
+			f.add(r.labelled, "")
+		}
+		v := f.gatherJudged(*r.negated, true).not()
+		if labels {
+			f.list[at].Value = strconv.FormatBool(v == yes)
+		}
+		return v
 	case r.joins != nil:
+		for _, part := range r.joins {
+			if v := f.gatherJudged(part, within); v == r.end || v == unsure {
+				return v
+			}
+		}
 		return r.end.not()
 	case r.judge == nil:
 		return unsure
@@ -109,9 +166,18 @@ func (f *facts) gatherJudged(r reason) verdict {
 	if v == unsure {
 		return unsure
 	}
-	f.add(r.labelled, strconv.FormatBool(v == yes))
+	if !within {
+		f.add(r.labelled, strconv.FormatBool(v == yes)+r.whyIn(f.in.m))
+	}
 	for _, n := range r.values {
-		f.add(n, showValue(n.value(f.in.m)))
+		if f.has(n) {
+			continue
+		}
+		value := n.value(f.in.m)
+		if value == nil {
+			return unsure
+		}
+		f.add(n, showValue(value)+n.whyIn(f.in.m))
 	}
 	return v
 }
@@ -131,8 +197,13 @@ func (f *facts) gatherTraced(r reason) {
 	}
 }
 
+// has reports whether there is a fact of that name, or needs to be none.
+func (f *facts) has(n labelled) bool {
+	return n.expr.Kind() == ast.LiteralKind || slices.ContainsFunc(f.list, func(g hooks.Fact) bool { return g.Name == n.name })
+}
+
 func (f *facts) add(n labelled, value string) {
-	if n.expr.Kind() == ast.LiteralKind || slices.ContainsFunc(f.list, func(g hooks.Fact) bool { return g.Name == n.name }) {
+	if f.has(n) {
 		return
 	}
 	if f.list == nil {

@@ -19,7 +19,8 @@ type Function struct {
 	Overloads []Overload
 	// Call computes the result. The arguments have the types of an overload. The input holds the event being judged: its
 	// state and its values. Call reports an error with types.NewErr, which fails the evaluation; so does a panic. Call
-	// must be fast and safe for concurrent use.
+	// must be fast and safe for concurrent use. Conditions about one tool call share the results of calls that have no other
+	// arguments than constants and args.
 	Call func(in Input, args ...ref.Val) ref.Val
 	// Why, unless nil, explains a result in a few words, which Explain appends to it. It receives the arguments of Call
 	// and may be slower.
@@ -27,6 +28,9 @@ type Function struct {
 	// Pure declares that the result depends on the arguments alone: Call receives the zero Input, and a call with
 	// constant arguments is a constant.
 	Pure bool
+	// ByTool declares that the result depends on constant arguments and on the tool that the call names, as the agent's
+	// request describes it, and on nothing else. It is then remembered for each tool of a run.
+	ByTool bool
 	// Cost is the fixed cost of a call; zero means 1. A cost of one is about 50 ns. A call also costs one for each value
 	// and for each ten bytes of text in its arguments, nested ones included. The cost is paid before Call runs. The
 	// result of Call must not be much larger than its arguments.
@@ -40,7 +44,11 @@ type Overload struct {
 }
 
 // function is a validated Function.
-type function struct{ Function }
+type function struct {
+	Function
+
+	once bool // results are shared by the conditions about one event
+}
 
 func (l *Language) add(f Function) error {
 	switch {
@@ -54,7 +62,7 @@ func (l *Language) add(f Function) error {
 			return fmt.Errorf("function %q: %q is not a valid name", f.Name, part)
 		}
 	}
-	l.functions[f.Name] = &function{f}
+	l.functions[f.Name] = &function{Function: f}
 	return nil
 }
 

@@ -224,6 +224,8 @@ type memory struct {
 	pendingStep int
 	pending     []pendingCall
 
+	gates map[string]*toolGates // by the tool's name
+
 	messages int // the number of messages searched so far
 	input    string
 }
@@ -268,6 +270,7 @@ func (r *memory) momentOf(c *hooks.ToolContext) *moment {
 	m.source, m.point, m.hook, m.call = &m.from, c.Point(), &m.at, &m.of
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	m.gates = r.gatesOf(m.state, effective.Name)
 	r.note(c.StepIndex(), original.Index, original.ID, effective.Name)
 	r.last.Store(m)
 	return &m.moment

@@ -80,14 +80,16 @@ type moment struct {
 	point  hooks.PointName
 	hook   hooks.Context // nil for JSON
 	values Values
-	call   *call // nil at points without a tool call
+	call   *call      // nil at points without a tool call
+	gates  *toolGates // nil if the agent does not have the tool
 
 	once sync.Once
 	at   time.Time
 	last atomic.Pointer[activation]
 
-	making sync.Mutex
-	made   map[string]any // values that were built from text, by variable name
+	making  sync.Mutex
+	results map[string]ref.Val // results of functions, by dialect.keyOf
+	made    map[string]any     // values that were built from text, by variable name
 }
 
 // remember returns the result of make, which it calls once: a loop may name the variable many times.
@@ -103,6 +105,26 @@ func (m *moment) remember(name string, make func() any) any {
 		m.made[name] = v
 	}
 	return v
+}
+
+// callOnce returns the result of call, which it remembers under the key.
+func (m *moment) callOnce(key string, call func(m *moment) ref.Val) ref.Val {
+	m.making.Lock()
+	result := m.results[key]
+	m.making.Unlock()
+	if result != nil {
+		return result
+	}
+	if result = call(m); result == nil {
+		return nil
+	}
+	m.making.Lock()
+	defer m.making.Unlock()
+	if m.results == nil {
+		m.results = map[string]ref.Val{}
+	}
+	m.results[key] = result
+	return result
 }
 
 // Of returns the Input for a hook's context. The arguments of a call are parsed when a condition first names them. All

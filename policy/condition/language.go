@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/functions"
@@ -52,6 +53,7 @@ type Options struct {
 // immutable and safe for concurrent use.
 type Language struct {
 	options   Options
+	number    int64                // unique
 	constants map[string]*variable // vars.*
 	functions map[string]*function
 	workspace string
@@ -62,6 +64,9 @@ type Language struct {
 	mu     sync.Mutex
 	points map[hooks.PointName]*dialect
 }
+
+// languages counts the languages of the process.
+var languages atomic.Int64
 
 // dialect is the language at one point.
 type dialect struct {
@@ -77,11 +82,16 @@ func New(o Options) (*Language, error) {
 	if o.CostLimit == 0 {
 		o.CostLimit = defaultCost
 	}
-	l := &Language{options: o, points: map[hooks.PointName]*dialect{}, functions: map[string]*function{}}
+	l := &Language{options: o, number: languages.Add(1), points: map[hooks.PointName]*dialect{}, functions: map[string]*function{}}
 	var errs []error
 	l.constants, errs = constantsOf(o.Variables)
 	for _, f := range slices.Concat(l.builtin(), o.Functions) {
 		errs = append(errs, l.add(f))
+	}
+	for _, f := range o.Functions {
+		if added := l.functions[f.Name]; added != nil {
+			added.once = !f.Pure
+		}
 	}
 	errs = append(errs, l.setPlaces())
 	if err := errors.Join(errs...); err != nil {

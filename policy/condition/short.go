@@ -84,6 +84,8 @@ func (d *dialect) judgeOfCall(c ast.CallExpr) (j judge, known bool) {
 		if of := d.judge(args[0]); of != nil {
 			return func(m *moment) verdict { return of(m).not() }, true
 		}
+	case operators.Conditional:
+		return d.conditional(args), true
 	case operators.Equals:
 		return d.compileComparison(args, compareEqual), true
 	case operators.NotEquals:
@@ -333,8 +335,16 @@ func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
 		}
 		return func(m *moment) scalar { return scalarOf(v.value(m)) }
 	}
-	if e.Kind() == ast.CallKind && d.functions[e.AsCall().FunctionName()] != nil {
-		return d.compileCall(e.AsCall())
+	if e.Kind() == ast.CallKind {
+		switch c := e.AsCall(); {
+		case c.FunctionName() == "size":
+			return d.sizeOperand(c)
+		case d.functions[c.FunctionName()] != nil:
+			if call := d.compileCall(c); call != nil {
+				return func(m *moment) scalar { return scalarOf(call(m)) }
+			}
+			return nil
+		}
 	}
 	if p := d.argument(e); p != nil {
 		return func(m *moment) scalar {
@@ -346,52 +356,6 @@ func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
 	}
 	return nil
 }
-
-// compileCall returns the judge of a call of a function of this package with texts and constant lists of texts.
-func (d *dialect) compileCall(c ast.CallExpr) func(m *moment) scalar {
-	f, exprs := d.functions[c.FunctionName()], c.Args()
-	if c.IsMemberFunction() {
-		exprs = slices.Concat([]ast.Expr{c.Target()}, exprs)
-	}
-	fixed, given, kinds := make([]ref.Val, len(exprs)), make([]func(m *moment) scalar, len(exprs)), make([]*cel.Type, len(exprs))
-	for i, e := range exprs {
-		kinds[i] = cel.StringType
-		if fixed[i] = d.constantValue(e); fixed[i] != nil {
-			kinds[i] = typeOf(fixed[i])
-		} else if given[i] = d.operand(e); given[i] == nil {
-			return nil
-		}
-	}
-	if !slices.ContainsFunc(f.Overloads, func(o Overload) bool {
-		return slices.EqualFunc(o.Args, kinds, (*cel.Type).IsExactType) && slices.ContainsFunc(scalarTypes, o.Result.IsExactType)
-	}) {
-		return nil
-	}
-	return func(m *moment) (said scalar) {
-		values := slices.Clone(fixed)
-		for i, value := range given {
-			if value == nil {
-				continue
-			}
-			text := value(m)
-			if text.kind != textKind {
-				return scalar{}
-			}
-			values[i] = types.String(text.text)
-		}
-		defer func() {
-			if recover() != nil {
-				said = scalar{} // CEL reports the error
-			}
-		}()
-		if f.Pure {
-			return scalarOf(f.Call(Input{}, values...))
-		}
-		return scalarOf(f.Call(Input{m}, values...))
-	}
-}
-
-var scalarTypes = []*cel.Type{cel.BoolType, cel.StringType, cel.IntType}
 
 // constantValue returns the value of a constant text or a constant list of texts; nil for other expressions.
 func (d *dialect) constantValue(e ast.Expr) ref.Val {

@@ -12,6 +12,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,8 @@ var (
 		"1", "-1", "0", "2u", "1.0", "0.5", "9007199254740993", "9223372036854775807", "18446744073709551615u", "'a'", "'b'", "'ab'", "'1'", "''", "'/etc'", "true",
 		"false", "null", "b'a'", "[1, 'a']", "size(args.a)", "args.a + 1", "args.l[0]", "tool.size()", "calls('x')", "path.base(args.a)",
 		"args.?a.orValue(1)", "args.l.map(x, x).size()", "path.base(args.o.a)", "path.clean('a/../b')", "calls()", "denied(tool)", "twice(args.a)", "args.a.shout()",
+		"members(args).size()", "size(members(args.l))", "texty(members(args))", "texty(args)", "texty(args.a)", "named('bash')", "named('x')",
+		"(texty(args) ? args.a : tool == 'bash')", "(named('x') || texty(members(args.o)))", "texty(args.missing)",
 	}
 	listed   = []string{"vars.l", "vars.many", "args.l", "args.o", "args.e", "args", "[1, 2.0, 'a', null]", "[1, 'b']", "['/etc', '']", "[]", "[args.a]", "[1u, true]"}
 	patterns = []string{"'a'", "'^/etc'", "'('", "tool", "args.a"}
@@ -233,6 +236,25 @@ func shortLanguage(t testing.TB) *Language {
 				}
 				return types.String(in.Point()) + args[0].(types.String) + args[0].(types.String)
 			},
+		},
+		{
+			Name: "members", Overloads: []Overload{{[]*cel.Type{cel.DynType}, cel.ListType(cel.DynType)}},
+			Call: func(_ Input, args ...ref.Val) ref.Val {
+				of, ok := args[0].(traits.Mapper)
+				if !ok {
+					return types.NewErr("no members")
+				}
+				return inOrder(of)
+			},
+		},
+		{
+			Name: "texty", Overloads: []Overload{{[]*cel.Type{cel.DynType}, cel.BoolType}},
+			Call: func(_ Input, args ...ref.Val) ref.Val { return types.Bool(strings.Contains(showValue(args[0]), "a")) },
+			Why:  func(_ Input, args ...ref.Val) string { return "of " + showValue(args[0]) },
+		},
+		{
+			Name: "named", ByTool: true, Overloads: []Overload{{[]*cel.Type{cel.StringType}, cel.BoolType}},
+			Call: func(in Input, args ...ref.Val) ref.Val { return types.Bool(types.String(in.Tool()) == args[0]) },
 		},
 		{
 			Name: "shout", Member: true, Pure: true, Overloads: []Overload{{[]*cel.Type{cel.StringType}, cel.StringType}},

@@ -45,14 +45,29 @@ func BenchmarkAssistant(b *testing.B) {
 			"amount": {"type": "number"}, "subject": {"type": "string"}}}`},
 		agent.ToolSpec{Name: "send_email", Parameters: `{"type": "object", "properties": {"recipients": {"type": "array", "items": {"type": "string"}},
 			"subject": {"type": "string"}, "body": {"type": "string"}}}`},
+		agent.ToolSpec{Name: "create_event", Parameters: `{"type": "object", "properties": {"title": {"type": "string"}, "start_time": {"type": "string"},
+			"participants": {"type": "array", "items": {"type": "string"}}}}`},
+		agent.ToolSpec{Name: "open_page", Parameters: `{"type": "object", "properties": {"url": {"type": "string"}}}`},
+		agent.ToolSpec{Name: "delete_file", Parameters: `{"type": "object", "properties": {"file_id": {"type": "string"}}}`},
+		agent.ToolSpec{Name: "share_file", Parameters: `{"type": "object", "properties": {"file_id": {"type": "string"}, "email": {"type": "string"}}}`},
+		agent.ToolSpec{Name: "update_profile", Parameters: `{"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}`},
+		agent.ToolSpec{Name: "order_product", Parameters: `{"type": "object", "properties": {"product_id": {"type": "string"}}}`},
+		agent.ToolSpec{Name: "zorble", Parameters: `{"type": "object", "properties": {"frob": {"type": "string"}}}`},
 	)}}).Get()
 	require.NoError(b, err)
 	_, err = a.Run(b.Context(), agent.NewState(before...), agent.UserText("Go on")).Get()
 	require.NoError(b, err)
 	for name, call := range map[string]agent.ToolCall{
-		"reads": {Name: "list_payments", Arguments: `{"limit": 5}`},
-		"pays":  {Name: "send_money", Arguments: `{"recipient": "CH1122223333444", "amount": 20, "subject": "rent"}`},
-		"sends": {Name: "send_email", Arguments: `{"recipients": ["ann@a.example"], "subject": "Payment", "body": "It is done."}`},
+		"books":   {Name: "create_event", Arguments: `{"title": "Rent", "start_time": "2031-06-05T10:00", "participants": ["bob@b.example"]}`},
+		"fetches": {Name: "open_page", Arguments: `{"url": "https://www.evil.example/?q=1"}`},
+		"deletes": {Name: "delete_file", Arguments: `{"file_id": "26"}`},
+		"grants":  {Name: "share_file", Arguments: `{"file_id": "26", "email": "bob@b.example"}`},
+		"profile": {Name: "update_profile", Arguments: `{"street": "Elm Street 5", "city": "Bern"}`},
+		"buys":    {Name: "order_product", Arguments: `{"product_id": "P7"}`},
+		"unknown": {Name: "zorble", Arguments: `{"frob": "hard"}`},
+		"reads":   {Name: "list_payments", Arguments: `{"limit": 5}`},
+		"pays":    {Name: "send_money", Arguments: `{"recipient": "CH1122223333444", "amount": 20, "subject": "rent"}`},
+		"sends":   {Name: "send_email", Arguments: `{"recipients": ["ann@a.example"], "subject": "Payment", "body": "It is done."}`},
 	} {
 		b.Run(name, func(b *testing.B) {
 			compiled, err := hooks.NewSet(list...).Compile(call.Name).Get()

@@ -31,6 +31,7 @@ func TestAssistantsNameNoTools(t *testing.T) {
 		require.NoError(t, err)
 		texts[file] = string(text)
 		for line := range strings.Lines(string(text)) {
+			line = strings.NewReplacer("calls(tool)", "", "denied(tool)", "").Replace(line) // the tool of the call, by no name
 			if rule, _, _ := strings.Cut(line, "#"); !strings.Contains(line, "description:") && !strings.Contains(line, "reason:") && !strings.Contains(line, "id: tool") {
 				assert.NotRegexp(t, ruleKeys, rule, file)
 			}

@@ -127,6 +127,87 @@ func playAll(t *testing.T, dir string, files []string, table tools.Table) *backt
 	return report
 }
 
+// TestPolicyReportByFile prints what each file of library:assistant stops by itself, by what the harmful calls do: the rest
+// is what the file cannot see.
+func TestPolicyReportByFile(t *testing.T) {
+	if os.Getenv("GRAPNEL_POLICY_REPORT") == "" {
+		t.Skip("this prints a report: run make policy-report")
+	}
+	dir, data := parts.Recordings(t), slices.Concat(dojo, shopping)
+	var policies []backtest.Policy
+	for _, name := range []string{"money", "account", "mail", "calendar", "chat", "web", "bookings", "deletions", "unknown", ""} {
+		file := strings.TrimSuffix("assistant-"+name, "-") + ".yaml"
+		p, err := policy.LoadFiles(file)
+		require.NoError(t, err)
+		list, err := p.Hooks()
+		require.NoError(t, err)
+		policies = append(policies, backtest.Always(file, list...))
+	}
+	found, err := backtest.Find(lo.Map(data, func(f string, _ int) string { return filepath.Join(dir, f+".jsonl.gz") })...)
+	require.NoError(t, err)
+	report, err := backtest.Run(t.Context(), found, backtest.Options{Policies: policies, Keep: -1})
+	require.NoError(t, err)
+	harm := kindsOfHarm(t, dir, data)
+	stopped, of := make([]map[string]int, len(policies)), map[string]int{}
+	for _, c := range report.Cases {
+		for i, v := range c.Verdicts {
+			if stopped[i] == nil {
+				stopped[i] = map[string]int{}
+			}
+			stopped[i][harm[c.ID]] += v.Score.Blocked.Count
+		}
+		of[harm[c.ID]] += c.Verdicts[0].Score.Blocked.Of
+	}
+	kinds := lo.Filter(slices.Sorted(maps.Keys(of)), func(kind string, _ int) bool { return of[kind] > 0 })
+	fmt.Printf("\n| file | %s |\n|%s\n", strings.Join(lo.Map(kinds, func(k string, _ int) string { return fmt.Sprintf("%s (%d)", k, of[k]) }), " | "),
+		strings.Repeat("---|", len(kinds)+1))
+	for i, p := range report.Policies {
+		fmt.Printf("| `%s` | %s |\n", p.Name, strings.Join(lo.Map(kinds, func(k string, _ int) string { return fmt.Sprint(stopped[i][k]) }), " | "))
+	}
+}
+
+// kindsOfHarm returns what the harmful calls of each run do, by the run's id.
+func kindsOfHarm(t *testing.T, dir string, files []string) map[string]string {
+	t.Helper()
+	effects := map[string]string{}
+	schemas, err := filepath.Glob(filepath.Join(dir, "tools", "*.json"))
+	require.NoError(t, err)
+	for _, path := range schemas {
+		list, err := replay.LoadTools(path)
+		if err != nil {
+			continue // facts of an operator, not schemas
+		}
+		for _, tool := range list {
+			d := tools.Table{}.Describe(agent.ToolSpec{Name: tool.Name, Description: tool.Description, Parameters: string(tool.Parameters)})
+			effects[tool.Name] = strings.Join(lo.Map(d.Effects, func(e tools.Effect, _ int) string { return string(e) }), " and ")
+		}
+	}
+	kinds := map[string]string{}
+	for _, file := range files {
+		eachRun(t, filepath.Join(dir, file+".jsonl.gz"), func(run map[string]any) {
+			harmful := map[any]bool{}
+			labels, _ := run["labels"].([]any)
+			for _, l := range labels {
+				if l := l.(map[string]any); l["label"] == "harm" && l["executed"] == true {
+					harmful[l["call"]] = true
+				}
+			}
+			var does []string
+			for _, m := range run["messages"].([]any) {
+				calls, _ := m.(map[string]any)["tool_calls"].([]any)
+				for _, c := range calls {
+					if c := c.(map[string]any); harmful[c["id"]] {
+						does = append(does, effects[fmt.Sprint(c["function"].(map[string]any)["name"])])
+					}
+				}
+			}
+			slices.Sort(does)
+			kinds[fmt.Sprint(run["id"])] = strings.Join(slices.Compact(does), ", ")
+		})
+	}
+	return kinds
+}
+
 // asksByRule counts the questions about good runs.
 func asksByRule(report *backtest.Report) map[string]int {
 	out := map[string]int{}
@@ -247,23 +328,10 @@ func renameSchema(t *testing.T, text json.RawMessage, described bool, newName fu
 
 func renameFile(t *testing.T, from, to string, newName func(string) string) {
 	t.Helper()
-	in, err := os.Open(from)
-	require.NoError(t, err)
-	defer in.Close()
-	plain, err := gzip.NewReader(in)
-	require.NoError(t, err)
 	out, err := os.Create(to)
 	require.NoError(t, err)
 	packed := gzip.NewWriter(out)
-	lines := bufio.NewReader(plain)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(t, err)
-		var run map[string]any
-		require.NoError(t, json.Unmarshal(line, &run))
+	eachRun(t, from, func(run map[string]any) {
 		for _, m := range run["messages"].([]any) {
 			m := m.(map[string]any)
 			if name, ok := m["name"].(string); ok && m["role"] == "tool" {
@@ -280,9 +348,30 @@ func renameFile(t *testing.T, from, to string, newName func(string) string) {
 		require.NoError(t, err)
 		_, err = packed.Write(append(text, '\n'))
 		require.NoError(t, err)
-	}
+	})
 	require.NoError(t, packed.Close())
 	require.NoError(t, out.Close())
+}
+
+// eachRun calls f for each run of a recording.
+func eachRun(t *testing.T, path string, f func(run map[string]any)) {
+	t.Helper()
+	in, err := os.Open(path)
+	require.NoError(t, err)
+	defer in.Close()
+	plain, err := gzip.NewReader(in)
+	require.NoError(t, err)
+	lines := bufio.NewReader(plain)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err)
+		var run map[string]any
+		require.NoError(t, json.Unmarshal(line, &run))
+		f(run)
+	}
 }
 
 // renameMembers renames the members of a JSON object, and leaves their values as they are written.

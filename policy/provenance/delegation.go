@@ -1,6 +1,9 @@
 package provenance
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Exposed reports whether the run has read text of strangers. Before that, everything that a call is about comes from
 // the user, the operator, trusted records, or the model.
@@ -46,8 +49,10 @@ func isNothing(value any) bool {
 	return empty
 }
 
-// Linked reports whether each web address in a value stands on a page, or in another text, to which the user pointed, and
-// belongs to a site that the user named. An address with a query that the page does not have is not linked.
+// Linked reports whether each web address in a value is a link that the user asked to follow. Either it stands on a page,
+// or in another text, to which the user pointed, and belongs to a site that the user named; or it is the only one in a
+// text whose author (Source.Authors) the user called by name, and no other author has this name. An address with a query
+// that the text does not have is not linked.
 func (t Trail) Linked(value any) bool {
 	if isNothing(value) {
 		return false
@@ -58,7 +63,7 @@ func (t Trail) Linked(value any) bool {
 		}
 		x.readWaiting()
 		_, ok := x.othersNamed.find(n)
-		return ok && x.userSites[hostOf(n.text)]
+		return ok && x.userSites[hostOf(n.text)] || x.isFromPerson(n)
 	})
 }
 
@@ -73,6 +78,27 @@ func hostOf(address string) string {
 	}
 	return rest
 }
+
+// Confirms reports whether each value is a code of four to eight digits that the run read first after a call of a tool that
+// changes something. Such a code confirms a call that the rules have judged. A code that was there before may be one
+// that a stranger wants to be used.
+func (t Trail) Confirms(codes any) bool {
+	ok := !isNothing(codes)
+	t.withIndex(func(x *index) {
+		eachName(codes, func(n name, named bool, value any) {
+			code := fmt.Sprint(value)
+			if !ok || !named || len(code) < minCode || len(code) > maxCode || strings.Trim(code, "0123456789") != "" {
+				ok = false
+				return
+			}
+			level, at := x.anyLevel(n)
+			ok = level != Nowhere && at >= 0 && x.changed > 0 && x.places[at].Message > x.changed
+		})
+	})
+	return ok
+}
+
+const minCode, maxCode = 4, 8 // digits
 
 // Invited reports whether the user named the people in a value. The address of a person whom the user named may also be
 // one that known people wrote, or one in a text to which the user pointed; strangers must not have brought it.
@@ -103,7 +129,7 @@ func (t Trail) NamedByStrangers(value any) (yes bool) {
 			if _, said := x.user.find(n); said || !named {
 				return
 			}
-			_, there := x.others.find(n)
+			_, there := x.others.mentions(n)
 			yes = yes || there
 		})
 	})

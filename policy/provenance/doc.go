@@ -59,6 +59,7 @@
 //   - dates as year, month and day, however they are written: a moment by its day, and a date that was given without a
 //     year in any year;
 //   - ids such as IBANs, phone and card numbers without the characters between their letters and digits;
+//   - paths and other texts without spaces by their letters, digits and the signs between them; text of strangers also without the signs;
 //   - other texts by their words, all of them and in order.
 //
 // An address within a text is found; a part of an address is not. "Tomorrow", and month names in languages other than

@@ -14,32 +14,50 @@ const (
 	maxDepth  = 64
 )
 
-// eachField calls f for every value in a tool's answer, with the lower-case names on the path to it. The names of a
-// mapping's members are values too, of the field that holds the mapping: {"shared_with": {"ann@example.com": "r"}}.
-// Answers are read as JSON or YAML. For any other text it returns false without calling f.
-func eachField(text string, f func(field []string, value string)) bool {
+// fieldValue is a value in a tool's answer.
+type fieldValue struct {
+	path   []string // the lower-case names on the path to it
+	value  string
+	record int // which mapping of the answer holds it, from one; zero for a value outside of mappings
+}
+
+// fieldsOf returns every value in a tool's answer. The names of a mapping's members are values too, of the field that
+// holds the mapping: {"shared_with": {"ann@example.com": "r"}}. Answers are read as JSON or YAML; ok is false for any
+// other text.
+func fieldsOf(text string) (values []fieldValue, ok bool) {
 	if len(text) > maxParsed {
-		return false
+		return nil, false
 	}
 	text = unwrapAnswer(text)
 	if text == "" {
-		return false
+		return nil, false
 	}
+	var w fieldWalker
 	if text[0] == '{' || text[0] == '[' {
 		if root, ok := readJSON(text); ok {
-			walkJSON(root, nil, 0, f)
-			return true
+			w.walkJSON(root, nil, 0, 0)
+			return w.values, true
 		}
 	}
 	var root yaml.Node
 	if !strings.ContainsAny(text, ":-{[") {
-		return false
+		return nil, false
 	}
 	if err := yaml.Load([]byte(text), &root); err != nil || len(root.Content) != 1 || root.Content[0].Kind == yaml.ScalarNode {
-		return false
+		return nil, false
 	}
-	walkYAML(root.Content[0], nil, 0, f)
-	return true
+	w.walkYAML(root.Content[0], nil, 0, 0)
+	return w.values, true
+}
+
+// fieldWalker collects the values of an answer.
+type fieldWalker struct {
+	values  []fieldValue
+	records int
+}
+
+func (w *fieldWalker) add(path []string, value string, record int) {
+	w.values = append(w.values, fieldValue{path, value, record})
 }
 
 // unwrapAnswer removes the markers that some defences put around answers to show the model where they begin and end.
@@ -64,47 +82,51 @@ func readJSON(text string) (root any, ok bool) {
 	return root, true
 }
 
-func walkJSON(v any, field []string, depth int, f func([]string, string)) {
+func (w *fieldWalker) walkJSON(v any, field []string, record, depth int) {
 	if depth > maxDepth {
 		return
 	}
 	switch v := v.(type) {
 	case string:
-		f(field, v)
+		w.add(field, v, record)
 	case json.Number:
-		f(field, v.String())
+		w.add(field, v.String(), record)
 	case []any:
 		for _, element := range v {
-			walkJSON(element, field, depth+1, f)
+			w.walkJSON(element, field, record, depth+1)
 		}
 	case map[string]any:
+		w.records++
+		record = w.records
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			f(field, name)
-			walkJSON(v[name], below(field, name), depth+1, f)
+			w.add(field, name, record)
+			w.walkJSON(v[name], below(field, name), record, depth+1)
 		}
 	}
 }
 
-func walkYAML(n *yaml.Node, field []string, depth int, f func([]string, string)) {
+func (w *fieldWalker) walkYAML(n *yaml.Node, field []string, record, depth int) {
 	if depth > maxDepth {
 		return
 	}
 	switch n.Kind {
 	case yaml.ScalarNode:
 		if n.Tag != "!!null" && n.Tag != "!!bool" {
-			f(field, n.Value)
+			w.add(field, n.Value, record)
 		}
 	case yaml.SequenceNode:
 		for _, element := range n.Content {
-			walkYAML(element, field, depth+1, f)
+			w.walkYAML(element, field, record, depth+1)
 		}
 	case yaml.MappingNode:
+		w.records++
+		record = w.records
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i].Kind != yaml.ScalarNode {
 				continue
 			}
-			f(field, n.Content[i].Value)
-			walkYAML(n.Content[i+1], below(field, n.Content[i].Value), depth+1, f)
+			w.add(field, n.Content[i].Value, record)
+			w.walkYAML(n.Content[i+1], below(field, n.Content[i].Value), record, depth+1)
 		}
 	}
 }

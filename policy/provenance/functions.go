@@ -23,10 +23,12 @@ import (
 //	from_known(x)        … or a field that known people write
 //	from_named(x)        … but of known people only where the user pointed to it
 //	from_named_text(x)   … or strangers' text to which the user pointed
+//	some_from_user(list), some_from_trusted(list)  … for at least one value of a list
 //	sole(x)              … that has no other value of the kind
 //	tainted(x)           strangers brought it in, and no trusted source
 //	seen(x)              it stands somewhere, if only in strangers' text
-//	quoted(text)         the user wrote exactly this
+//	quoted(text)         the user wrote exactly this, or all texts of a list
+//	confirms(code)       a code of a few digits that came after a call that changes something
 //	origin(x)            "system", "user", "trusted", "known", "untrusted", or "model": the model made it up
 //	user_says(words)     the user used a word or phrase, or one of a list
 //	user_says_date()     the user named a day of a month
@@ -42,7 +44,8 @@ import (
 //	handles(records)     it is about such records: "events"
 //	only_reads()         it is known to change nothing
 //	takes_nothing()      its schema has no arguments
-//	role(args, roles)    the values of the arguments with a role, or one of a list: "payee"; without empty ones
+//	role(args, roles)    the values of the arguments with a role, or one of a list: "payee"; "" is for those without a
+//	                     role; without empty values
 //	roleless(args)       the values of the arguments that are not understood
 //
 // And these are about what a user delegates to a text:
@@ -74,6 +77,8 @@ func (t *Tracker) Functions() []condition.Function {
 	return append(t.roleFunctions(), []condition.Function{
 		ask("from_user", 20, Trail.FromUser),
 		ask("from_trusted", 20, Trail.FromTrusted),
+		ask("some_from_user", 20, someOf(Trail.FromUser)),
+		ask("some_from_trusted", 20, someOf(Trail.FromTrusted)),
 		ask("from_known", 20, Trail.FromKnown),
 		ask("from_named", 20, Trail.FromNamed),
 		ask("from_named_text", 50, Trail.FromNamedText),
@@ -81,9 +86,16 @@ func (t *Tracker) Functions() []condition.Function {
 		ask("tainted", 50, Trail.Tainted),
 		ask("seen", 50, Trail.Seen),
 		ask("quoted", 50, func(t Trail, value any) bool {
-			text, ok := value.(string)
-			return ok && t.Quoted(text)
+			texts, isList := value.([]any)
+			if !isList {
+				texts = []any{value}
+			}
+			return lo.EveryBy(texts, func(v any) bool {
+				text, ok := v.(string)
+				return ok && t.Quoted(text)
+			})
 		}),
+		ask("confirms", 50, Trail.Confirms),
 		{
 			Name: "origin", Cost: 200,
 			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.StringType}},
@@ -140,6 +152,17 @@ func (t *Tracker) Functions() []condition.Function {
 			Call:      func(_ condition.Input, args ...ref.Val) ref.Val { return pick(args[0], args[1], false) },
 		},
 	}...)
+}
+
+// someOf returns a function that is true for a list if of is true for one of its values.
+func someOf(of func(t Trail, value any) bool) func(t Trail, value any) bool {
+	return func(t Trail, value any) bool {
+		list, ok := value.([]any)
+		if !ok {
+			return !isNothing(value) && of(t, value)
+		}
+		return lo.SomeBy(list, func(v any) bool { return of(t, v) })
+	}
 }
 
 // why explains the result of a function: the places where the value was seen.

@@ -4,9 +4,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
+	"github.com/grapnel-go/grapnel/policy/tools"
 )
 
 // Place is a place in a run where a value was seen.
@@ -26,6 +31,8 @@ type Place struct {
 	// Written says that the model gave the value to a tool that may change things, so that the place is a call and not
 	// an answer.
 	Written bool `json:"written,omitempty"`
+
+	author string // the mail address of the person who wrote the text, if a known field names exactly one
 }
 
 // shelf maps each key to the place where it was first seen, as an index into places.
@@ -49,6 +56,9 @@ type seen struct {
 	system, user, known, others    shelf // of text
 	trusted, written, confidential shelf // of whole values
 	knownNamed, othersNamed        shelf
+	links                          shelf           // web addresses that are the only one in a text with an author
+	authors                        map[key]string  // by the words of their addresses; empty if several authors have the word
+	userNames                      map[key]bool    // words that the user wrote with a capital letter
 	calls                          map[string]call // by id, of the last assistant message
 	waiting                        []text          // strangers' text that is not indexed yet
 	keys                           int
@@ -56,6 +66,7 @@ type seen struct {
 	userDates                      bool            // the user gave a date
 	userSites                      map[string]bool // the hosts of the web addresses that the user gave
 	lastUser                       int             // message
+	changed                        int             // the first message with a call of a tool that changes something; zero if none
 }
 
 type call struct {
@@ -81,7 +92,7 @@ func (x *index) clear() {
 	x.seen = seen{
 		system: shelf{}, user: shelf{}, known: shelf{}, others: shelf{},
 		trusted: shelf{}, written: shelf{}, confidential: shelf{},
-		knownNamed: shelf{}, othersNamed: shelf{},
+		knownNamed: shelf{}, othersNamed: shelf{}, links: shelf{}, authors: map[key]string{}, userNames: map[key]bool{},
 		calls: map[string]call{}, userSites: map[string]bool{},
 	}
 }
@@ -187,6 +198,12 @@ func (x *index) text(s shelf, at Place, words string) {
 	dates := scanKeys(words, func(k key) { x.put(s, k, place) })
 	if at.Level == FromUser {
 		x.userDates = x.userDates || dates
+		words = norm.NFC.String(words)
+		eachWord(words, func(word key, from, _ int) {
+			if first, _ := utf8.DecodeRuneInString(words[from:]); unicode.IsUpper(first) {
+				x.userNames[word] = true
+			}
+		})
 		for _, link := range Links(words) {
 			if n, ok := nameOf(link); ok && n.kind == kindURL {
 				x.userSites[hostOf(n.text)] = true
@@ -207,13 +224,21 @@ func (x *index) wait(at Place, words string) {
 // readWaiting indexes the text of strangers.
 func (x *index) readWaiting() {
 	for _, t := range x.waiting {
-		named := x.places[t.place].Named
+		named, author := x.places[t.place].Named, x.places[t.place].author
 		scanKeys(t.text, func(k key) {
 			x.put(x.others, k, t.place)
 			if named {
 				x.put(x.othersNamed, k, t.place)
 			}
 		})
+		if author == "" {
+			continue
+		}
+		if links := Links(t.text); len(links) == 1 {
+			if n, ok := nameOf(links[0]); ok {
+				x.put(x.links, n.whole(), t.place)
+			}
+		}
 	}
 	x.waiting = x.waiting[:0]
 }
@@ -221,7 +246,8 @@ func (x *index) readWaiting() {
 // call checks the arguments that the model gave to a tool: whether the user named the call, and which values must not
 // become trusted when an answer returns them.
 func (x *index) call(i int, c agent.ToolCall) {
-	rules := x.tracker.tool(x.state, c.Name).rules
+	tool := x.tracker.tool(x.state, c.Name)
+	rules, secrets := tool.rules, tool.secretsOf(c)
 	named, led, texts := true, false, 0
 	at := -1
 	eachArgument(c.Arguments, func(n name, names bool, value any) {
@@ -241,7 +267,7 @@ func (x *index) call(i int, c agent.ToolCall) {
 			return
 		}
 		write := func(n name) {
-			if level, _ := x.level(n); level.atLeast(FromTrusted) {
+			if level, _ := x.level(n); level.atLeast(FromTrusted) || secrets[n.whole()] {
 				return
 			}
 			if at < 0 {
@@ -254,7 +280,33 @@ func (x *index) call(i int, c agent.ToolCall) {
 			scanValues(s, func(n name, _ string) { write(n) })
 		}
 	})
+	if x.changed == 0 && !rules.reads && !tool.onlySignsIn() {
+		x.changed = i
+	}
 	x.calls[c.ID] = call{c.Name, named && texts > 0, led}
+}
+
+func (k *knownTool) onlySignsIn() bool {
+	return slices.Equal(k.description.Effects, []tools.Effect{tools.SignsIn})
+}
+
+// secretsOf returns the passwords and codes in a call of a tool that only signs in: it compares them and stores nothing.
+func (k *knownTool) secretsOf(c agent.ToolCall) map[key]bool {
+	var members map[string]any
+	if !k.onlySignsIn() || strictjson.Unmarshal(c.Arguments, &members) != nil {
+		return nil
+	}
+	secrets := map[key]bool{}
+	for member, value := range members {
+		if k.description.Role(member) == tools.Secret {
+			eachName(value, func(n name, named bool, _ any) {
+				if named {
+					secrets[n.whole()] = true
+				}
+			})
+		}
+	}
+	return secrets
 }
 
 // answer reads a tool's answer.
@@ -268,7 +320,12 @@ func (x *index) answer(i int, m agent.Message) {
 		return
 	}
 	whole := m.Text()
-	if eachField(whole, func(field []string, value string) { x.field(rules, at, field, value) }) {
+	if values, ok := fieldsOf(whole); ok {
+		authors := x.authorsOf(rules, values)
+		for _, v := range values {
+			at.author = authors[v.record]
+			x.field(rules, at, v.path, v.value)
+		}
 		return
 	}
 	for line := range strings.Lines(unwrapAnswer(whole)) {
@@ -277,6 +334,32 @@ func (x *index) answer(i int, m agent.Message) {
 			x.field(rules, at, nil, strings.TrimSpace(value))
 		}
 	}
+}
+
+// authorsOf returns the mail address of each record's author. A record with several has none.
+func (x *index) authorsOf(rules *toolRules, values []fieldValue) map[int]string {
+	if len(rules.authors) == 0 {
+		return nil
+	}
+	authors := map[int]string{}
+	for _, v := range values {
+		n, ok := nameOf(v.value)
+		if !ok || n.kind != kindAddress || !coversField(rules.authors, v.path) {
+			continue
+		}
+		if before, ok := authors[v.record]; ok && before != n.text {
+			n.text = ""
+		}
+		authors[v.record] = n.text
+		eachNameWord(n.text, func(word key) {
+			if before, ok := x.authors[word]; ok && before != n.text {
+				x.authors[word] = ""
+			} else {
+				x.authors[word] = n.text
+			}
+		})
+	}
+	return authors
 }
 
 func (x *index) field(rules *toolRules, at Place, field []string, value string) {

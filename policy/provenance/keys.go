@@ -31,6 +31,7 @@ const (
 	kindNumber  kind = 'n'
 	kindID      kind = 'i' // IBANs, phones, cards, order numbers
 	kindPhrase  kind = 'v' // a whole value of words
+	kindExact   kind = 'x' // a path or another value with signs between its letters: notes/may-2.txt
 )
 
 func keyOf(k kind, text string) key {
@@ -59,10 +60,22 @@ type name struct {
 	kind kind
 	keys []key // one; two for a date, with and without its year; one for each word of a phrase
 	text string
+	// exact is the key of a phrase without spaces in which signs count: notes/a.txt is not notes-a.txt. Zero for others.
+	exact key
+}
+
+// single returns the name of a value with one key.
+func single(k kind, text string) name { return name{kind: k, keys: []key{keyOf(k, text)}, text: text} }
+
+func dateName(d day) name {
+	return name{kind: kindDate, keys: []key{keyOf(kindDate, d.String()), keyOf(kindDate, d.yearless())}, text: d.String()}
 }
 
 // whole returns the key of the whole value, as it is stored for trusted fields.
 func (n name) whole() key {
+	if n.exact != 0 {
+		return n.exact
+	}
 	if n.kind == kindPhrase {
 		return mix(kindPhrase, n.keys...)
 	}
@@ -74,29 +87,46 @@ func nameOf(text string) (name, bool) {
 	text = norm.NFC.String(text)
 	text = strings.Trim(strings.TrimSpace(text), "\"'`")
 	if a, ok := addressOf(text); ok {
-		return name{kindAddress, []key{keyOf(kindAddress, a)}, a}, true
+		return single(kindAddress, a), true
 	}
 	if !strings.ContainsAny(text, "\n\r") {
 		if strings.Contains(text, "://") {
 			if u, ok := urlOf(text); ok {
-				return name{kindURL, []key{keyOf(kindURL, u)}, u}, true
+				return single(kindURL, u), true
 			}
 		}
 		if d, ok := dateOf(text); ok {
-			return name{kindDate, []key{keyOf(kindDate, d.String()), keyOf(kindDate, d.yearless())}, d.String()}, true
+			return dateName(d), true
 		}
 		if n, ok := numberOf(text); ok {
-			return name{kindNumber, []key{keyOf(kindNumber, n)}, n}, true
+			return single(kindNumber, n), true
 		}
 		if id, ok := idOf(text); ok {
-			return name{kindID, []key{keyOf(kindID, id)}, id}, true
+			return single(kindID, id), true
 		}
 		if u, ok := urlOf(text); ok {
-			return name{kindURL, []key{keyOf(kindURL, u)}, u}, true
+			return single(kindURL, u), true
 		}
 	}
-	return wordsOf(text)
+	n, ok := wordsOf(text)
+	n.exact = exactOf(text)
+	return n, ok
 }
+
+// exactOf returns the key of a text without spaces that has signs between letters or digits; zero for other texts.
+func exactOf(text string) key {
+	text = strings.TrimRight(trimSigns(text), "/")
+	inside := strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	if strings.ContainsFunc(text, unicode.IsSpace) || !strings.ContainsFunc(inside, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.In(r, unicode.Cf, unicode.Mn)
+	}) {
+		return 0
+	}
+	return keyOf(kindExact, strings.ToLower(text))
+}
+
+// trimSigns removes the signs that end sentences and stress words.
+func trimSigns(text string) string { return strings.Trim(text, ".:!?*_#,") }
 
 // wordsOf returns a text as a phrase, even if it is of another kind.
 func wordsOf(text string) (name, bool) {

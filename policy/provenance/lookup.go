@@ -68,18 +68,35 @@ func (x *index) isBelowNamed(path string) bool {
 }
 
 // calledByUser reports whether the user said a name that is part of a mail address: "reply to Lily" means lily.white@….
+// A name begins with a capital letter: "a discount" is not the name of big.discount@….
 func (x *index) calledByUser(n name) bool {
-	if n.kind != kindAddress {
+	called := false
+	if n.kind == kindAddress {
+		eachNameWord(n.text, func(word key) { called = called || x.userNames[word] })
+	}
+	return called
+}
+
+// isFromPerson reports whether a web address is the only one in a text whose author the user called by a name, which no
+// other author has.
+func (x *index) isFromPerson(address name) bool {
+	at, ok := x.links[address.whole()]
+	if !ok {
 		return false
 	}
-	called := false
-	local := n.text[:strings.LastIndexByte(n.text, '@')]
+	called, author := false, x.places[at].author
+	eachNameWord(author, func(word key) { called = called || x.userNames[word] && x.authors[word] == author })
+	return called
+}
+
+// eachNameWord calls f for the words of a mail address that may be a person's name.
+func eachNameWord(address string, f func(word key)) {
+	local := address[:max(strings.LastIndexByte(address, '@'), 0)]
 	eachWord(local, func(word key, from, to int) {
-		if has(x.user, word) && to-from >= minWord {
-			called = true
+		if to-from >= minWord {
+			f(word)
 		}
 	})
-	return called
 }
 
 // anyLevel works like level and includes strangers' text.
@@ -88,10 +105,10 @@ func (x *index) anyLevel(n name) (Level, int) {
 		return level, at
 	}
 	x.readWaiting()
-	if at, ok := x.othersNamed.find(n); ok {
+	if at, ok := x.othersNamed.mentions(n); ok {
 		return FromOthers, at
 	}
-	if at, ok := x.others.find(n); ok {
+	if at, ok := x.others.mentions(n); ok {
 		return FromOthers, at
 	}
 	if x.full {
@@ -136,8 +153,16 @@ func has(s shelf, k key) bool {
 	return ok
 }
 
-// find returns the place of a value in text.
+// find returns the place of a value in text, with its signs if they count.
 func (s shelf) find(n name) (int, bool) {
+	if at, ok := s[n.exact]; n.exact != 0 {
+		return at, ok
+	}
+	return s.mentions(n)
+}
+
+// mentions works like find, without regard to signs: strangers may write a value in another way.
+func (s shelf) mentions(n name) (int, bool) {
 	if len(s) == 0 {
 		return -1, false
 	}

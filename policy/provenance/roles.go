@@ -25,7 +25,7 @@ func (t *Tracker) roleFunctions() []condition.Function {
 	values := cel.ListType(cel.DynType)
 	return []condition.Function{
 		{
-			Name: "does", Cost: 5, Overloads: oneOrMore(cel.BoolType),
+			Name: "does", Cost: 5, ByTool: true, Overloads: oneOrMore(cel.BoolType),
 			Call: func(in condition.Input, args ...ref.Val) ref.Val {
 				d := t.Describe(in.State(), in.Tool())
 				found, err := anyText(args[0], func(text string) (bool, error) {
@@ -41,7 +41,7 @@ func (t *Tracker) roleFunctions() []condition.Function {
 			},
 		},
 		{
-			Name: "handles", Cost: 5, Overloads: oneOrMore(cel.BoolType),
+			Name: "handles", Cost: 5, ByTool: true, Overloads: oneOrMore(cel.BoolType),
 			Call: func(in condition.Input, args ...ref.Val) ref.Val {
 				d := t.Describe(in.State(), in.Tool())
 				found, err := anyText(args[0], func(text string) (bool, error) { return d.Returns(tools.Records(text)), nil })
@@ -52,13 +52,13 @@ func (t *Tracker) roleFunctions() []condition.Function {
 			},
 		},
 		{
-			Name: "only_reads", Cost: 5, Overloads: []condition.Overload{{Result: cel.BoolType}},
+			Name: "only_reads", Cost: 5, ByTool: true, Overloads: []condition.Overload{{Result: cel.BoolType}},
 			Call: func(in condition.Input, _ ...ref.Val) ref.Val {
 				return types.Bool(t.Describe(in.State(), in.Tool()).OnlyReads())
 			},
 		},
 		{
-			Name: "takes_nothing", Cost: 5, Overloads: []condition.Overload{{Result: cel.BoolType}},
+			Name: "takes_nothing", Cost: 5, ByTool: true, Overloads: []condition.Overload{{Result: cel.BoolType}},
 			Call: func(in condition.Input, _ ...ref.Val) ref.Val {
 				return types.Bool(t.Describe(in.State(), in.Tool()).NoArguments)
 			},

@@ -47,7 +47,7 @@ func scanKeys(text string, emit func(key)) (dated bool) {
 func scanValues(text string, f func(n name, value string)) {
 	r := run{text: text, f: f}
 	eachChunk(text, func(from, to int) {
-		chunk := strings.Trim(text[from:to], ".:!?*_#")
+		chunk := trimSigns(text[from:to])
 		if chunk == "" {
 			return
 		}
@@ -124,7 +124,7 @@ func (r *run) tell(from, to int) {
 	}
 	text := r.text[r.groups[from][0]:r.groups[to-1][1]]
 	if id, ok := idOf(text); ok {
-		r.f(name{kindID, []key{keyOf(kindID, id)}, id}, text)
+		r.f(single(kindID, id), text)
 	}
 }
 
@@ -135,7 +135,7 @@ func recognizeValue(chunk string, f func(name, string)) {
 		switch c := chunk[i]; {
 		case c == '@':
 			if a, ok := addressOf(chunk); ok {
-				f(name{kindAddress, []key{keyOf(kindAddress, a)}, a}, chunk)
+				f(single(kindAddress, a), chunk)
 			}
 			return
 		case isDigit(c):
@@ -150,17 +150,20 @@ func recognizeValue(chunk string, f func(name, string)) {
 			days = datesIn(chunk[:10])
 		}
 		for _, d := range days {
-			f(name{kindDate, []key{keyOf(kindDate, d.String()), keyOf(kindDate, d.yearless())}, d.String()}, chunk)
+			f(dateName(d), chunk)
 		}
 		if n, ok := numberOf(chunk); ok {
-			f(name{kindNumber, []key{keyOf(kindNumber, n)}, n}, chunk)
+			f(single(kindNumber, n), chunk)
 		}
 		if id, ok := idOf(chunk); ok && len(days) == 0 {
-			f(name{kindID, []key{keyOf(kindID, id)}, id}, chunk)
+			f(single(kindID, id), chunk)
 		}
 	}
 	if dot {
 		recognizeURL(chunk, f)
+	}
+	if exact := exactOf(chunk); exact != 0 {
+		f(name{kind: kindExact, keys: []key{exact}, text: chunk}, chunk)
 	}
 }
 
@@ -168,12 +171,12 @@ func recognizeValue(chunk string, f func(name, string)) {
 // recognises the address without it.
 func recognizeURL(text string, f func(name, string)) {
 	if u, ok := urlOf(text); ok {
-		f(name{kindURL, []key{keyOf(kindURL, u)}, u}, text)
+		f(single(kindURL, u), text)
 	}
 	for i := len(text) - 2; i > 0; i-- {
 		if text[i] == '.' && text[i+1] >= 'A' && text[i+1] <= 'Z' && text[i-1] >= 'a' && text[i-1] <= 'z' {
 			if u, ok := urlOf(text[:i]); ok {
-				f(name{kindURL, []key{keyOf(kindURL, u)}, u}, text[:i])
+				f(single(kindURL, u), text[:i])
 			}
 			return
 		}

@@ -40,6 +40,9 @@ type Source struct {
 	// Known are fields written by people who had to sign in: colleagues, members of a workspace. They may point to
 	// things; they are not the operator.
 	Known []string `json:"known,omitempty" key:"known"`
+	// Authors are fields with the mail address of the person who wrote the record, which the service has checked. A user who
+	// calls this person by name points to the record's link: see Trail.Linked.
+	Authors []string `json:"authors,omitempty" key:"authors"`
 	// Untrusted are fields that anyone may write, at any depth, although Trusted or Known names what they are part of:
 	// reviews in a directory.
 	Untrusted []string `json:"untrusted,omitempty" key:"untrusted"`
@@ -102,7 +105,7 @@ func (s Sources) Validate() error {
 				say("source %d: tool %q is not a valid name or glob", i+1, glob)
 			}
 		}
-		for _, field := range slices.Concat(source.Trusted, source.Known, source.Untrusted, source.Confidential) {
+		for _, field := range slices.Concat(source.Trusted, source.Known, source.Untrusted, source.Confidential, source.Authors) {
 			if field == "" || field != "." && (strings.HasPrefix(field, ".") || strings.HasSuffix(field, ".") || strings.Contains(field, "..")) {
 				say("source %d: field %q is not a valid path: write names with dots between them, or \".\" for the whole answer", i+1, field)
 			}
@@ -121,8 +124,8 @@ func (s Sources) Validate() error {
 
 // toolRules holds the rules of all Sources for one tool.
 type toolRules struct {
-	trusted, known, untrusted, confidential [][]string
-	reads                                   bool
+	trusted, known, authors, untrusted, confidential [][]string
+	reads                                            bool
 }
 
 func (r *toolRules) structured() bool {
@@ -138,6 +141,7 @@ func (s Sources) rulesFor(d *tools.Description) *toolRules {
 		}
 		rules.trusted = append(rules.trusted, splitPaths(source.Trusted)...)
 		rules.known = append(rules.known, splitPaths(source.Known)...)
+		rules.authors = append(rules.authors, splitPaths(source.Authors)...)
 		rules.untrusted = append(rules.untrusted, splitPaths(source.Untrusted)...)
 		rules.confidential = append(rules.confidential, splitPaths(source.Confidential)...)
 		rules.reads = rules.reads || source.Reads

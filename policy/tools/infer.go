@@ -29,7 +29,9 @@ func hintOf(words []string, isName bool) hint {
 	for i, w := range words {
 		if _, ok := verbs[w]; ok && !verb && (i == 0 || filler[words[i-1]]) {
 			verb = true
-			continue // "transfer the user": the verb is no object
+			if !isName || !endsInVerb(words) {
+				continue // "transfer the user": the verb is no object
+			}
 		}
 		if means[w] && i > 0 && (w != "for" || i > 1) { // "search for products"
 			skip = true
@@ -39,7 +41,8 @@ func hintOf(words []string, isName bool) hint {
 			skip = skip && w != "to" && w != "of" && w != "in"
 			continue
 		}
-		if t, ok := nouns[w]; ok && !skip {
+		isLastVerb := isName && i > 0 && i == len(words)-1 && verbs[w] != "" && verbs[w] != reading && verbs[words[0]] == ""
+		if t, ok := nouns[w]; ok && !skip && !isLastVerb {
 			if _, again := h.topics[t]; !again {
 				h.topics[t] = i
 			}
@@ -47,6 +50,12 @@ func hintOf(words []string, isName bool) hint {
 	}
 	h.class = verbOf(words, isName)
 	return h
+}
+
+// endsInVerb reports whether a name that begins with a noun ends in its verb: order_status, contactLookup.
+func endsInVerb(words []string) bool {
+	last := words[len(words)-1]
+	return len(words) > 1 && nouns[words[0]] != "" && verbs[last] != "" && nouns[last] == ""
 }
 
 // filler begins descriptions without saying anything.
@@ -89,12 +98,15 @@ func verbOf(words []string, isName bool) class {
 	return first
 }
 
-// firstVerb returns the class of the first verb among the first words of a sentence.
+// firstVerb returns the class of the first verb among the first words of a sentence. A word that is a noun as well, as in
+// "your text files", is a verb only at the beginning.
 func firstVerb(words []string) class {
-	for _, w := range words[:min(len(words), 6)] {
-		if c, ok := verbs[w]; ok && !filler[w] {
-			return c
+	for i, w := range words[:min(len(words), 6)] {
+		c, ok := verbs[w]
+		if !ok || filler[w] || i > 0 && !filler[words[i-1]] && (nouns[w] != "" || parts[w] != "") {
+			continue
 		}
+		return c
 	}
 	return ""
 }
@@ -175,9 +187,13 @@ func typeOf(v any) string {
 // infer describes a tool by its name, description and schema.
 func infer(spec agent.ToolSpec) *Description {
 	d := &Description{Tool: spec.Name, Source: FromInference, Certainty: None}
-	name := hintOf(wordsIn(localName(spec.Name)), true)
+	words := wordsIn(localName(spec.Name))
+	name := hintOf(words, true)
 	text := hintOf(wordsIn(mainClause(firstSentence(spec.Description))), false)
 	properties := propertiesOf(spec.Parameters)
+	if name.class == "" && text.class == "" {
+		name.class = classOfNouns(words, spec.Name, properties)
+	}
 	d.NoArguments = spec.Parameters != "" && len(properties) == 0
 	both := hint{topics: map[topic]int{}}
 	for _, h := range []hint{text, name} {
@@ -219,6 +235,26 @@ func infer(spec agent.ToolSpec) *Description {
 		d.Arguments = append(d.Arguments, Argument{Name: p.name, Role: role, Source: FromInference, Certainty: certainty})
 	}
 	return d
+}
+
+// classOfNouns guesses what a tool does whose name and description have no verb. A noun for an act stands for the act, if
+// the tool has arguments: hotelBooking. A plural stands for a list, if no argument is for people or for a text: workspaceMembers.
+func classOfNouns(words []string, name string, properties []property) class {
+	if len(words) == 0 {
+		return ""
+	}
+	last := words[len(words)-1]
+	if act := acts[last]; act != "" && len(properties) > 0 {
+		return act
+	}
+	asks := func(p property) bool {
+		role := strongRole(p)
+		return role == Target || role == When || role == Option || role == Audience
+	}
+	if nouns[last] != "" && acts[last] == "" && strings.HasSuffix(name, "s") && !slices.ContainsFunc(properties, func(p property) bool { return !asks(p) }) {
+		return reading
+	}
+	return ""
 }
 
 // effectsOf returns the effects of a verb with its objects.
@@ -272,6 +308,9 @@ func effectsOf(h hint, properties []property) effectSet {
 	case signing:
 		return setOf(SignsIn)
 	case executing:
+		if h.about(money) && (has(Payee) || has(Amount)) {
+			return setOf(Pays)
+		}
 		return setOf(Executes)
 	case changing:
 		return effectsOfChange(h, has)
@@ -345,6 +384,11 @@ func recordsOf(name, text hint, set effectSet) []Records {
 			return []Records{Contacts}
 		case h.about(mail) && (both.about(mail) && !text.about(chat) || !h.about(chat)) && (!text.about(chat) || text.about(mail)):
 			if name.about(sent) || text.about(sent) {
+				return []Records{SentMail}
+			}
+			return []Records{Mail}
+		case h.about(chat) && text.about(mail) && !text.about(chat): // messages are mails
+			if text.about(sent) || name.about(sent) {
 				return []Records{SentMail}
 			}
 			return []Records{Mail}

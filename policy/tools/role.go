@@ -8,7 +8,7 @@ import (
 // strongRole returns the role of an argument where the schema leaves no doubt, without knowing what the tool does.
 func strongRole(p property) Role {
 	role, _ := roleOf(p, 0)
-	if role == Recipient && moneyWords(p) {
+	if (role == Recipient || role == Target) && moneyWords(p) {
 		return Payee
 	}
 	return role
@@ -30,6 +30,8 @@ func roleOf(p property, set effectSet) (Role, Certainty) {
 	switch {
 	case byName == byText && byName != Unknown:
 		return byName, Sure
+	case len(p.name) == 1 && byText != Unknown && byText != Target: // the description of x
+		return byText, Likely
 	case byName == Unknown && byText == Unknown:
 		return roleOfType(p), None
 	case byName == Unknown:
@@ -73,12 +75,7 @@ func roleOfText(p property, set effectSet) Role {
 	if text == "" {
 		return Unknown
 	}
-	head := text
-	for _, divider := range []string{" of ", " to ", " for ", " in ", " that ", " where ", " which ", " from ", ",", "(", " at ", " on ", " by "} {
-		if i := strings.Index(head, divider); i > 0 {
-			head = head[:i]
-		}
-	}
+	head := headOf(text)
 	words := wordsIn(head)
 	if len(words) > 8 {
 		words = words[:8]
@@ -96,10 +93,26 @@ func roleOfText(p property, set effectSet) Role {
 			}
 		}
 		if role == Unknown && len(rest) > 0 {
-			role = roleOfWords(rest, p, set)
+			// "List of product IDs to check out": the next noun counts first.
+			if _, object, ok := strings.Cut(strings.TrimPrefix(text, head), " of "); ok {
+				role = roleOfWords(wordsIn(headOf(object)), p, set)
+			}
+			if role == Unknown {
+				role = roleOfWords(rest, p, set)
+			}
 		}
 	}
 	return role
+}
+
+// headOf returns the beginning of a description, before what says more about it.
+func headOf(text string) string {
+	for _, divider := range []string{" of ", " to ", " for ", " in ", " that ", " where ", " which ", " from ", ",", "(", " at ", " on ", " by "} {
+		if i := strings.Index(text, divider); i > 0 {
+			text = text[:i]
+		}
+	}
+	return text
 }
 
 // notParties are words that stand for parties only in names.
@@ -126,11 +139,15 @@ func isID(words []string) bool { return len(words) > 1 && words[len(words)-1] ==
 func roleOfWords(words []string, p property, set effectSet) Role {
 	role := Unknown
 	pays := set&setOf(Pays) != 0
-	if isID(words) && words[len(words)-2] != "user" && parts[words[len(words)-2]] != Payee && words[len(words)-2] != "member" {
+	sends := set&setOf(Sends) != 0
+	if isID(words) && words[len(words)-2] != "user" && (parts[words[len(words)-2]] != Audience || !sends) && parts[words[len(words)-2]] != Payee && words[len(words)-2] != "member" {
 		return Target
 	}
 	for i, w := range words {
 		r, ok := parts[w]
+		if w == "code" && (i == 0 && len(words) == 1 && set&setOf(SignsIn) != 0 || i > 0 && codeWords[words[i-1]]) {
+			return Secret
+		}
 		if !ok {
 			continue
 		}
@@ -145,17 +162,22 @@ func roleOfWords(words []string, p property, set effectSet) Role {
 			return Secret
 		case w == "to" && len(words) > 1 && i == 0: // to_account
 			continue
-		case w == "number" && i > 0 && parts[words[i-1]] == Target && !pays:
+		case w == "number" && i > 0 && (role == Target && !pays || role == Recipient):
 			continue
+		case w == "value" && i == 0 && !pays && sends:
+			r = Content
 		case w == "name" && role != Unknown && role != Content && role != Option: // user_name, channel_name
 			continue
-		case w == "time" && role == When, w == "id" && role == Recipient, w == "id" && role == Payee, w == "list", w == "value" && i > 0:
+		case w == "time" && role == When, w == "id" && (role == Recipient || role == Audience), w == "id" && role == Payee, w == "list", w == "value" && i > 0:
 			continue
 		}
 		role = r
 	}
-	if pays {
+	switch {
+	case pays:
 		role = roleInPayment(role, words)
+	case role == Payee && set&setOf(Sends, Grants) != 0: // the beneficiary of a message
+		role = Recipient
 	}
 	if p.kind == "boolean" || p.choices && role != Recipient && role != Audience {
 		return Option
@@ -167,6 +189,9 @@ func roleOfWords(words []string, p property, set effectSet) Role {
 	}
 	return role
 }
+
+// codeWords come before "code" if the code is a secret: a zip code is none.
+var codeWords = setOfWords("verification security auth authentication confirmation access login reset recovery")
 
 // linkWords always stand for web addresses.
 var linkWords = setOfWords("url uri link href webpage website webhook")

@@ -29,6 +29,27 @@ func wordsIn(text string) []string {
 		word = append(word, r)
 	}
 	end()
+	return joinPairs(out)
+}
+
+// pairs are two words that mean something else together than apart.
+var pairs = map[[2]string]string{
+	{"sign", "in"}: "signin", {"log", "in"}: "login", {"log", "on"}: "login", {"sign", "up"}: "signup", {"check", "out"}: "checkout",
+	{"address", "book"}: "addressbook", {"account", "number"}: "iban", {"channel", "history"}: "conversation",
+	{"user", "data"}: "profile", {"member", "data"}: "profile", {"customer", "data"}: "profile",
+	{"user", "record"}: "profile", {"person", "record"}: "profile", {"customer", "record"}: "profile",
+}
+
+// joinPairs returns words in which each of the pairs is one word.
+func joinPairs(words []string) []string {
+	out := words[:0]
+	for _, w := range words {
+		if last := len(out) - 1; last >= 0 && pairs[[2]string{out[last], w}] != "" {
+			out[last] = pairs[[2]string{out[last], w}]
+			continue
+		}
+		out = append(out, w)
+	}
 	return out
 }
 

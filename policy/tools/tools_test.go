@@ -2,6 +2,7 @@ package tools_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +95,52 @@ func TestWrongTables(t *testing.T) {
 	require.ErrorContains(t, err, `tool "a": unknown effect "pay": expected reads`)
 	require.ErrorContains(t, err, `argument "b": unknown role "payer"`)
 	require.ErrorContains(t, err, `unknown records "x"`)
+}
+
+// Names of many developers, in many words and styles, say enough without descriptions.
+func TestNamesOfManyStyles(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/names.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		parts := strings.Split(strings.TrimSpace(line), "|")
+		if len(parts) < 3 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		var arguments []string
+		roles := map[string]tools.Role{}
+		for pair := range strings.FieldsSeq(parts[1]) {
+			name, role, _ := strings.Cut(pair, "=")
+			arguments, roles[name] = append(arguments, name), tools.Role(role)
+		}
+		d := tools.Table{}.Describe(spec(parts[0], "", arguments...))
+		assert.Equal(t, "["+parts[2]+"]", fmt.Sprint(d.Effects), parts[0])
+		for name, role := range roles {
+			assert.Equal(t, role, d.Role(name), "%s %s", parts[0], name)
+		}
+		if len(parts) > 3 {
+			assert.Equal(t, "["+parts[3]+"]", fmt.Sprint(d.Records), parts[0])
+		}
+	}
+}
+
+// A description says more than a name that fits others, too.
+func TestDescriptionsCount(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		spec    agent.ToolSpec
+		records []tools.Records
+	}{
+		{spec("fetchMessages", "Returns all unread emails."), []tools.Records{tools.Mail}},
+		{spec("fetchMessages", "Returns the emails that were sent."), []tools.Records{tools.SentMail}},
+		{spec("fetchMessages", "Returns the messages of a channel."), []tools.Records{tools.Messages}},
+	} {
+		assert.Equal(t, tc.records, tools.Table{}.Describe(tc.spec).Records, tc.spec.Description)
+	}
+	list := tools.Table{}.Describe(spec("x", "Checks out products.", "y: List of product IDs to checkout"))
+	assert.Equal(t, tools.Target, list.Role("y"))
+	memory := tools.Table{}.Describe(spec("memory", "Your memory: text files below a folder."))
+	assert.False(t, memory.Does(tools.Sends), "text is no verb there")
 }
 
 // Whatever the words are, describing a tool neither fails nor invents effects that do not exist.

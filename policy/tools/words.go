@@ -24,7 +24,8 @@ var verbs = indexWords(map[class]string{
 	reading: `get list read search find show view lookup look query check retrieve return describe count calculate compute
 		summarize summarise preview track compare estimate display peek scan inspect monitor obtain provide fetch load see tell
 		enumerate select filter think analyze analyse validate translate convert explain recommend suggest determine locate
-		discover report gather collect pull give access examine identify resolve total history status`,
+		discover report gather collect pull give access examine identify resolve total history status balance info information
+		weather date today now`,
 	fetching: `visit navigate goto scrape crawl download browse open click follow surf curl wget`,
 	sending: `send forward reply email mail message notify dm text submit fill type input enter respond answer deliver
 		dispatch compose relay contact transmit communicate write_to ping pass convey`,
@@ -38,9 +39,19 @@ var verbs = indexWords(map[class]string{
 		schedule reschedule postpone shift register replace exchange complete apply upgrade attach upsert import sync configure
 		enable link draft adjust amend revise extend set_up setup plan arrange reset rotate start stop close record log
 		generate build shape duplicate relocate archive label mark flag restore merge include place initiate establish
-		prepare queue`,
-	signing:   `login log_in sign_in signin authenticate verify confirm`,
+		prepare queue request process perform signup`,
+	signing:   `login signin authenticate verify confirm`,
 	executing: `run exec execute eval evaluate invoke launch spawn`,
+})
+
+// acts are nouns for acts.
+var acts = indexWords(map[class]string{
+	sending:  `message notification sms reply email mail`,
+	paying:   `payment transfer transaction remittance donation withdrawal payout refund`,
+	granting: `invitation enrollment enrolment`,
+	deleting: `deletion removal cancellation erasure`,
+	booking:  `booking reservation purchase`,
+	changing: `update change modification creation`,
 })
 
 // topic is what a tool is about.
@@ -71,7 +82,7 @@ const (
 // nouns are general English nouns of tools.
 var nouns = indexWords(map[topic]string{
 	money: `money payment transaction transfer fund payout remittance bill invoice debit salary donation cash wage sum expense
-		payroll deposit payee
+		payroll deposit payee wire
 		beneficiary`,
 	mail:  `email mail inbox letter mailbox correspondence`,
 	chat:  `message dm chat sms comment reply notification thread conversation discussion note_to`,
@@ -79,13 +90,13 @@ var nouns = indexWords(map[topic]string{
 	file:  `file document folder directory drive doc attachment node spreadsheet sheet dir storage blob`,
 	page:  `webpage page website site url link web browser http webhook form hyperlink`,
 	member: `user member person people channel team workspace group participant attendee guest collaborator colleague employee
-		invitee teammate human representative`,
+		invitee teammate human representative customer client subscriber`,
 	credential: `password passcode passphrase credential secret pin totp mfa otp token key login`,
 	profile:    `profile info information detail personal setting preference identity account`,
-	service: `hotel room restaurant table car rental flight ticket reservation booking trip seat order cart product item company
+	service: `hotel restaurant table car rental flight ticket reservation booking trip seat order cart basket bag trolley product item sku company
 		airport baggage cuisine price rate discount coupon
 		voucher shipment delivery inventory stock catalog catalogue shop store
-		hour fuel passenger city train bus stay accommodation lodging vehicle dining diner eatery menu purchase warranty
+		hour fuel passenger city train bus stay accommodation lodging vehicle dining diner eatery eaterie menu purchase warranty
 		weather location type option`,
 	contact:    `contact addressbook`,
 	account:    `iban balance`,
@@ -100,23 +111,24 @@ var nouns = indexWords(map[topic]string{
 
 // part says which role the name of an argument suggests.
 var parts = indexWords(map[Role]string{
-	Secret:  `password passcode passphrase pin otp secret credential token pwd apikey totp passwd`,
+	Secret:  `password passcode passphrase pin otp secret credential token pwd apikey totp passwd pass`,
 	Address: `url uri link href site website webpage webhook endpoint domain host hyperlink`,
-	Amount:  `amount sum total value price cost budget money fee quantum`,
-	Payee:   `payee beneficiary creditor iban payto`,
+	Amount:  `amount sum total value price cost budget money fee quantum amt`,
+	Payee:   `payee beneficiary creditor iban payto counterparty`,
 	Recipient: `recipient to cc bcc attendee participant invitee guest email mail user username member person people phone
-		receiver addressee handle collaborator contact who whom invite mobile employee colleague passenger login`,
+		receiver addressee handle collaborator contact who whom invite mobile employee colleague passenger login principal grantee customer client`,
 	When: `date day time start end when deadline due until begin finish expiry departure arrival pickup dropoff checkin checkout
-		month year week at since after before schedule`,
+		month year week at on since after before schedule`,
 	Content: `body text content message subject title description html note comment summary memo caption reason detail
-		attachment reference topic headline markdown remark line purpose thought instruction feature prompt label input answer`,
+		attachment reference topic headline markdown remark line purpose thought instruction feature prompt label input answer heading markup`,
 	Audience: `channel group team workspace audience room`,
 	Target: `id name file filename path folder document event order hotel restaurant company product item flight reservation
 		node directory dir source destination airline car property place venue location address city street zip state country
-		account target key uuid number identifier object resource record entity query thing vehicle lodging organization origin`,
+		account target key uuid number identifier object resource record entity query thing vehicle lodging organization origin repo repository ref doc sku q town province region`,
 	Option: `limit offset page size sort format priority currency language locale timezone unit units count quantity n num
 		recurring frequency interval enabled color type kind mode status duration night repeat force verbose max min cabin
-		insurance baggage flag option level visibility permission role access privilege scope privacy`,
+		insurance baggage flag option level visibility permission role access privilege scope privacy qty coupon voucher promo promotion
+		discount`,
 })
 
 // indexWords returns the key of each word. Of several keys, the greatest wins.

@@ -1,0 +1,105 @@
+package condition
+
+import (
+	"slices"
+	"sync"
+
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
+
+// Most conditions about effects are false for most tools, whatever the call: does("pays") && … of a tool that reads. A gate
+// evaluates only the calls of functions that depend on nothing but the tool (Function.ByTool), and is unsure about
+// everything else. In CEL, a false part makes a conjunction false even if another part fails, so a gate that says no is
+// right about the whole condition.
+
+// gate returns the gate of an expression; nil if no part of it depends on the tool alone.
+func (d *dialect) gate(e ast.Expr) judge {
+	if e.Kind() != ast.CallKind {
+		return nil
+	}
+	c := e.AsCall()
+	switch name := c.FunctionName(); name {
+	case operators.LogicalAnd, operators.LogicalOr:
+		return d.gateOfJoined(c.Args(), verdictOf(name == operators.LogicalOr))
+	case operators.LogicalNot:
+		if of := d.gate(c.Args()[0]); of != nil {
+			return func(m *moment) verdict { return of(m).not() }
+		}
+	default:
+		f := d.functions[name]
+		if f == nil || !f.ByTool || slices.ContainsFunc(c.Args(), func(arg ast.Expr) bool { return d.constantValue(arg) == nil }) {
+			return nil
+		}
+		if call := d.compileCall(c); call != nil {
+			return func(m *moment) verdict { return scalarOf(call(m)).truth() }
+		}
+	}
+	return nil
+}
+
+// gateOfJoined returns the gate of parts joined by && or ||. A part with the verdict end decides.
+func (d *dialect) gateOfJoined(parts []ast.Expr, end verdict) judge {
+	var gates []judge
+	for _, part := range parts {
+		if g := d.gate(part); g != nil {
+			gates = append(gates, g)
+		}
+	}
+	if len(gates) == 0 {
+		return nil
+	}
+	otherwise := end.not()
+	if len(gates) < len(parts) {
+		otherwise = unsure
+	}
+	return func(m *moment) verdict {
+		said := otherwise
+		for _, g := range gates {
+			switch g(m) {
+			case end:
+				return end
+			case unsure:
+				said = unsure
+			default:
+			}
+		}
+		return said
+	}
+}
+
+// toolGates remembers what gates say about a tool of a run.
+type toolGates struct {
+	spec agent.ToolSpec
+	said sync.Map // *compiled to verdict
+}
+
+// excludes reports whether a condition is false for all calls of the tool of m.
+func (t *toolGates) excludes(c *compiled, m *moment) bool {
+	said, known := t.said.Load(c)
+	if !known {
+		said = c.gate(m)
+		t.said.Store(c, said)
+	}
+	return said == no
+}
+
+// gatesOf returns what gates say about a tool of the agent whose state is s; nil for a tool that the agent does not have.
+// The caller holds the lock.
+func (r *memory) gatesOf(s agent.State, tool string) *toolGates {
+	spec, ok := s.Request().Tools.ByName(tool).Get()
+	if !ok {
+		return nil
+	}
+	t := r.gates[tool]
+	if t == nil || t.spec != spec {
+		if r.gates == nil {
+			r.gates = map[string]*toolGates{}
+		}
+		t = &toolGates{spec: spec}
+		r.gates[tool] = t
+	}
+	return t
+}

@@ -1,0 +1,162 @@
+package condition
+
+import (
+	"fmt"
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// compileValue returns a function that evaluates an expression without CEL: a constant, the arguments, or a call of a Function
+// with such values. It is nil for other expressions. The function returns nil when only CEL can tell.
+func (d *dialect) compileValue(e ast.Expr) func(m *moment) ref.Val {
+	switch {
+	case e.Kind() == ast.IdentKind && e.AsIdent() == "args" && d.names["args"] != nil:
+		return func(m *moment) ref.Val {
+			if members, ok := m.arguments().(map[string]any); ok {
+				return types.NewStringInterfaceMap(types.DefaultTypeAdapter, members)
+			}
+			return nil
+		}
+	case e.Kind() == ast.CallKind && d.functions[e.AsCall().FunctionName()] != nil:
+		return d.compileCall(e.AsCall())
+	}
+	if constant := d.constantValue(e); constant != nil {
+		return func(*moment) ref.Val { return constant }
+	}
+	of := d.operand(e)
+	if of == nil {
+		return nil
+	}
+	return func(m *moment) ref.Val {
+		if text := of(m); text.kind == textKind {
+			return types.String(text.text)
+		}
+		return nil
+	}
+}
+
+// compileCall returns a function that evaluates a call of a Function; nil if only CEL can.
+func (d *dialect) compileCall(c ast.CallExpr) func(m *moment) ref.Val {
+	f, exprs := d.functions[c.FunctionName()], c.Args()
+	if c.IsMemberFunction() {
+		exprs = slices.Concat([]ast.Expr{c.Target()}, exprs)
+	}
+	args := make([]func(m *moment) ref.Val, len(exprs))
+	constants := make([]ref.Val, len(exprs))
+	for i, e := range exprs {
+		constants[i] = d.constantValue(e)
+		if args[i] = d.compileValue(e); args[i] == nil {
+			return nil
+		}
+	}
+	fits := slices.IndexFunc(f.Overloads, func(o Overload) bool { return slices.EqualFunc(o.Args, constants, mayAccept) })
+	if fits < 0 {
+		return nil
+	}
+	parameters := f.Overloads[fits].Args
+	call := func(m *moment) (result ref.Val) {
+		values := make([]ref.Val, len(args))
+		for i, arg := range args {
+			if values[i] = arg(m); values[i] == nil {
+				return nil
+			}
+			if _, isText := values[i].(types.String); !isText && parameters[i].IsExactType(cel.StringType) {
+				return nil
+			}
+		}
+		defer func() {
+			if recover() != nil {
+				result = nil // CEL reports the error
+			}
+		}()
+		in := Input{m}
+		if f.Pure {
+			in = Input{}
+		}
+		if result = f.Call(in, values...); types.IsUnknownOrError(result) {
+			return nil
+		}
+		return result
+	}
+	if key := d.keyOf(c); key != "" {
+		return func(m *moment) ref.Val { return m.callOnce(key, call) }
+	}
+	return call
+}
+
+// keyOf returns a text that identifies the result of a call of one of Options.Functions among all results about an event:
+// its arguments are constants, the arguments of the tool call, or calls of the same kind. It is empty for other calls.
+func (d *dialect) keyOf(c ast.CallExpr) string {
+	f := d.functions[c.FunctionName()]
+	if f == nil || !f.once || c.IsMemberFunction() {
+		return ""
+	}
+	key := fmt.Sprintf("%d %s(", d.number, f.Name)
+	for _, arg := range c.Args() {
+		switch constant := d.constantValue(arg); {
+		case constant != nil:
+			key += fmt.Sprintf("%q", constant.Value())
+		case arg.Kind() == ast.IdentKind && arg.AsIdent() == "args":
+			key += "args"
+		case arg.Kind() == ast.CallKind && d.keyOf(arg.AsCall()) != "":
+			key += d.keyOf(arg.AsCall())
+		default:
+			return ""
+		}
+		key += ","
+	}
+	return key + ")"
+}
+
+// mayAccept reports whether a parameter accepts a constant. For nil, which stands for a value that is not known yet, it
+// reports whether the value's type can be checked when it is known.
+func mayAccept(parameter *cel.Type, constant ref.Val) bool {
+	if constant == nil {
+		return parameter.IsExactType(cel.DynType) || parameter.IsExactType(cel.StringType)
+	}
+	return parameter.IsExactType(cel.DynType) || parameter.IsExactType(typeOf(constant))
+}
+
+// sizeOperand returns a function that computes the size of a list without CEL; nil for other expressions.
+func (d *dialect) sizeOperand(c ast.CallExpr) func(m *moment) scalar {
+	of := c.Target()
+	if !c.IsMemberFunction() {
+		of = c.Args()[0]
+	}
+	if of.Kind() != ast.CallKind {
+		return nil
+	}
+	value := d.compileValue(of)
+	if value == nil {
+		return nil
+	}
+	return func(m *moment) scalar {
+		if list, ok := value(m).(traits.Lister); ok {
+			return scalarOf(list.Size())
+		}
+		return scalar{}
+	}
+}
+
+// conditional returns the judge of a ternary expression.
+func (d *dialect) conditional(args []ast.Expr) judge {
+	which, then, otherwise := d.judge(args[0]), d.judge(args[1]), d.judge(args[2])
+	if which == nil || then == nil || otherwise == nil {
+		return nil
+	}
+	return func(m *moment) verdict {
+		switch which(m) {
+		case yes:
+			return then(m)
+		case no:
+			return otherwise(m)
+		default:
+			return unsure
+		}
+	}
+}
