@@ -3,12 +3,15 @@ package coordinator_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,6 +46,11 @@ var refusals = map[string]struct {
 
 	status int
 }{
+	"a store's run of NUL":    {request{"POST", "/store/Run", `["a\u0000"]`}, 404},
+	"a signal to NUL":         {request{"POST", "/store/Signal", `["a\u0000", {"kind": "cancel"}]`}, 404},
+	"a signal without a kind": {request{"POST", "/store/Signal", `["run_1", {}]`}, 404},
+	"an answer with nothing":  {request{"POST", "/store-answers", `{"run": "a\u0000", "wait": "w", "hash": "", "answer": {}}`}, 422},
+	"a session of NUL":        {request{"POST", "/sessions/a%00/resume", `{"prompt": "x"}`}, 404},
 	"no JSON":                 {request{"POST", "/runs", "agent_name=job"}, 400},
 	"nothing":                 {request{"POST", "/runs", ""}, 400},
 	"cut off":                 {request{"POST", "/runs", `{"agent_name": "job"`}, 400},
@@ -201,6 +209,11 @@ func FuzzRequests(f *testing.F) {
 	for _, body := range []string{
 		`{"agent_name": "job"}`, `{"name": "x", "type": "procedural"}`, `{"name": "x", "role": "viewer"}`, `{"epoch": 1}`, `{"epoch": 1, "events": []}`,
 		`{"epoch": 1, "commit_id": "1", "update": {"status": "waiting", "waits": []}}`, `{"agent_name": "job", "parameters": {"a": 1e999}}`, `null`, `{"a":"\ud800"}`,
+		`{"name": "p", "type": "pipeline", "pipeline": {"files": {"pipeline.yaml": "name: p\nstages: [{name: s, command: {argv: [x]}, termination: {type: fixed, iterations: 1}}]"}}}`,
+		`{"type": "pipeline", "command": null, "pipeline": {"file": "a/b.yaml", "files": {"a/b.yaml": "include: ../../x"}, "workspace": "/"}}`,
+		`["run_1"]`, `["run_1\u0000", 0, -1]`, `[{"Limit": -1, "Session": "\u0000", "Before": "x"}]`, `["run_1", {"kind": "cancel"}]`, `{"prompt": "\u0000"}`,
+		`{"run": "run_1\u0000", "wait": "w", "hash": "", "answer": {"verdict": 99}}`,
+		`{"hooks": {"on_run_finish": {"$ref": "a"}}, "definitions": {"a": {"name": "a", "$ref": "b"}, "b": {"$ref": "a"}}}`,
 	} {
 		for i := range fuzzedRoutes {
 			f.Add(i, body)
@@ -209,7 +222,7 @@ func FuzzRequests(f *testing.F) {
 	store, err := sqlite.Open(context.Background(), filepath.Join(f.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, store.Close()) })
-	c, err := coordinator.New(coordinator.Options{Store: store})
+	c, err := coordinator.New(coordinator.Options{Store: store, Pipelines: coordinator.PipelineOptions{Dir: filepath.Join(f.TempDir(), "pipelines")}})
 	require.NoError(f, err)
 	p, err := coordinator.ParseBlueprint([]byte(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`))
 	require.NoError(f, err)
@@ -223,7 +236,7 @@ func FuzzRequests(f *testing.F) {
 			return
 		}
 		method, path, _ := strings.Cut(fuzzedRoutes[route], " ")
-		w := request{method, strings.ReplaceAll(path, "{id}", string(run.ID)), body}.ask(t.Context(), h)
+		w := request{method, strings.NewReplacer("{id}", string(run.ID), "{session}", string(run.Session)).Replace(path), body}.ask(t.Context(), h)
 		assert.Less(t, w.Code, http.StatusInternalServerError, "%s: %s", path, w.Body)
 		_, err := c.Run(t.Context(), run.ID)
 		require.NoError(t, err, "the run can be read")
@@ -234,5 +247,59 @@ func FuzzRequests(f *testing.F) {
 var fuzzedRoutes = []string{
 	"POST /runs", "POST /blueprints", "PATCH /blueprints/job", "POST /tokens", "POST /runs/{id}/stop", "POST /runner/runs/{id}/started",
 	"POST /runner/runs/{id}/completed", "POST /runner/runs/{id}/events", "POST /runner/runs/{id}/journal", "POST /runner/runs/{id}/renew",
+	"POST /sessions/{session}/resume", "POST /store/Run", "POST /store/List", "POST /store/Events", "POST /store/Signal", "POST /store-answers",
 	"POST /runner/runs/{id}/release", fmt.Sprintf("POST /runner/runs/%s/failed", "run_1"),
+}
+
+// FuzzPipelineFiles stores blueprints of pipelines and submits runs of those that are accepted: each mistake is an error about a member
+// of the request, and nothing is written outside the folder for pipelines.
+func FuzzPipelineFiles(f *testing.F) {
+	const one = "name: p\nstages:\n  - name: s\n    command: {argv: [x]}\n    termination: {type: fixed, iterations: 1}\n"
+	const two = "name: p\nstages:\n  - name: s\n    agent: writer\n    prompt: \"${inputs.a}\"\n    termination: {type: fixed, iterations: 1}\n"
+	const three = "name: p\ninputs: {a: {type: string}}\nstages:\n  - {name: s, stage: loop, runs: 2}\nhooks:\n  on_session_complete: {type: spawn, pipeline: other}\n"
+	f.Add("", "pipeline.yaml", one, "run.sh", "#!/bin/sh", "", `{}`)
+	f.Add("", "pipeline.yaml", two, "agents/writer.yaml", "name: writer\nmodel: test/model\n", "/tmp", `{"a": "b"}`)
+	f.Add("a/b.yaml", "a/b.yaml", three, "loop.yaml", one, "relative", `{"a": 1}`)
+	f.Add("../x", "../x", one, "/etc/passwd", "x", "", `{}`)
+	f.Add("a", "a", one, "a/b", "x", "", `{}`)
+	f.Add("pipeline.yaml", "pipeline.yaml", "name: p\nstages: [&a [*a]]", "C:\\x", "\x00", "/", `{}`)
+	store, err := sqlite.Open(context.Background(), filepath.Join(f.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, store.Close()) })
+	root := f.TempDir()
+	c, err := coordinator.New(coordinator.Options{Store: store, Pipelines: coordinator.PipelineOptions{Dir: filepath.Join(root, "pipelines")}})
+	require.NoError(f, err)
+	var count atomic.Int64
+	f.Fuzz(func(t *testing.T, file, name, text, otherName, other, workspace, params string) {
+		b := &coordinator.Blueprint{
+			Name: fmt.Sprintf("p%d", count.Add(1)), Type: coordinator.Pipeline,
+			Pipeline: &coordinator.PipelineFiles{File: file, Files: map[string]string{name: text, otherName: other}, Workspace: workspace},
+		}
+		sent, err := json.Marshal(b)
+		require.NoError(t, err)
+		invalid := func(err error) bool {
+			wrong, ok := errors.AsType[*coordinator.InvalidError](err)
+			if err != nil {
+				require.True(t, ok, "%v", err)
+				require.NotEmpty(t, wrong.Fields)
+			}
+			return err != nil
+		}
+		read, err := coordinator.ParseBlueprint(sent)
+		if invalid(err) {
+			return
+		}
+		_, err = c.CreateBlueprint(t.Context(), read, "ann")
+		if invalid(err) {
+			return
+		}
+		stored, err := c.Blueprint(t.Context(), b.Name, 0)
+		require.NoError(t, err)
+		require.Equal(t, read.Pipeline, stored.Pipeline)
+		_, err = c.Submit(t.Context(), coordinator.RunRequest{AgentName: b.Name, Parameters: json.RawMessage(params)}, "ann")
+		invalid(err)
+		entries, err := os.ReadDir(root)
+		require.NoError(t, err)
+		require.Len(t, entries, 1)
+	})
 }
