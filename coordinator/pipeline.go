@@ -119,7 +119,7 @@ func (f *pipelineFolder) makeWorkspace(id agent.RunID, files map[string]string) 
 		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 			return err
 		}
-		if err := os.WriteFile(at, []byte(text), 0o700); err != nil { //nolint:gosec // scripts are executed
+		if err := os.WriteFile(at, []byte(text), 0o700); err != nil {
 			return err
 		}
 	}
@@ -146,7 +146,7 @@ func (c *Coordinator) loadPipeline(b *Blueprint) (*pipeline.Pipeline, error) {
 	var m mistakes
 	var add func(err error)
 	add = func(err error) {
-		joined, several := err.(interface{ Unwrap() []error }) //nolint:errorlint // each of them is looked at
+		joined, several := err.(interface{ Unwrap() []error })
 		wrong, inFile := errors.AsType[*yamlfile.Error](err)
 		_, direct := err.(*yamlfile.Error) //nolint:errorlint // it may be one of several
 		switch {

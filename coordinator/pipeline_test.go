@@ -198,7 +198,7 @@ stages:
 		return waits[0]
 	}
 	id := b.submit("gated", `{}`)
-	asked := wait(id)
+	wait(id)
 	d, err := b.c.Run(t.Context(), id)
 	require.NoError(t, err)
 	assert.Equal(t, coordinator.Waiting, d.Status)
@@ -209,7 +209,7 @@ stages:
 	assert.Equal(t, "enough", *d.Error)
 
 	id = b.submit("job", `{}`)
-	asked = wait(id)
+	asked := wait(id)
 	require.NoError(t, durable.Approve(t.Context(), b.store, asked.Run, asked.ID, agent.Approval{Verdict: agent.Approve}))
 	d = b.work(id)
 	require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))

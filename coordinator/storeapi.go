@@ -121,7 +121,9 @@ func (c *Coordinator) checkSignal(ctx context.Context, id any) error {
 		return err
 	}
 	if r.Kind == KindHooks || r.Kind == KindCallback {
-		return &InvalidError{[]FieldError{{"body[0]", fmt.Sprintf("run %s calls hooks or sessions after run %s and belongs to the coordinator: it cannot be stopped", r.ID, r.Parent)}}}
+		return &InvalidError{[]FieldError{{
+			"body[0]", fmt.Sprintf("run %s follows run %s and belongs to the coordinator: it cannot be stopped", r.ID, r.Parent),
+		}}}
 	}
 	return nil
 }

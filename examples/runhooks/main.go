@@ -74,7 +74,7 @@ func showHooks(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeServer()
+	defer func() { err = errors.Join(err, closeServer()) }()
 	if err := storeBlueprints(ctx, api, dir); err != nil {
 		return err
 	}

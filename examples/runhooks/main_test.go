@@ -56,7 +56,7 @@ func TestSecurityValidatorHolds(t *testing.T) {
 		if b.CheckParameters(json.RawMessage(input)) != nil {
 			return "block" // the hook has failed
 		}
-		cmd := exec.CommandContext(t.Context(), b.Command.Argv[0], b.Command.Argv[1:]...) //nolint:gosec // of this example
+		cmd := exec.CommandContext(t.Context(), b.Command.Argv[0], b.Command.Argv[1:]...)
 		cmd.Stdin = strings.NewReader(input)
 		out, err := cmd.Output()
 		require.NoError(t, err)
