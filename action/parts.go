@@ -154,6 +154,12 @@ func factParts() []requestPart {
 				r.Error = about.Err.Error()
 			}
 		}, "parameters", "agent_name", "session_id", "run_id", "result_text", "result_data", "status", "error"),
+		partFrom(func(r *Request, c interface {
+			BlueprintRun() hooks.BlueprintRun
+			Duration() time.Duration
+		}) {
+			r.Duration = Milliseconds(c.Duration())
+		}, "duration_ms"),
 	}
 }
 

@@ -60,7 +60,7 @@ type Request struct {
 	// Calls are the tool calls of the recorded steps of the run.
 	Calls Calls `json:"calls,omitzero"`
 	// Duration is the duration of the call at PostToolUse and ToolFailed, of the step at StepEnd, of the run at
-	// ExecutionEnd, and of the sub-agent's run at PostSubagent and SubagentFailed. Zero elsewhere.
+	// ExecutionEnd, RunFailed, RunTimeout and RunFinish, and of the sub-agent's run at PostSubagent and SubagentFailed. Zero elsewhere.
 	Duration Milliseconds `json:"duration_ms,omitzero"`
 	// Reply is the model's reply, at PostInference and StepEnd. StepKind is the kind of the finished step, and Continues
 	// reports whether the step requires another one; both at StepEnd.

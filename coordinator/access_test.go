@@ -228,3 +228,23 @@ func TestTrace(t *testing.T) {
 	assert.Equal(t, 1, counts["command job"])
 	assert.Equal(t, 2, counts["command check"], "%v", counts)
 }
+
+// An operator stops runs, but not the calls of the hooks after them, nor what tells sessions how runs have ended: an audit log has them all.
+func TestOperatorCannotStopHooks(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "audit", "type": "procedural", "command": {"argv": ["echo", "{}"]}}`,
+		`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {
+			"on_run_finish": {"type": "agent", "agent_name": "audit", "on_error": "continue"}}}`)
+	store := b.client(b.serve(), coordinator.Operator).OperatorStore()
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	id := b.submit("job", `{"a": 1}`)
+	list, err := store.List(t.Context(), durable.Filter{Kind: coordinator.KindHooks, Parent: id})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	err = store.Signal(t.Context(), list[0].ID, durable.Signal{Kind: durable.SignalCancel})
+	require.ErrorContains(t, err, "belongs to the coordinator")
+	require.ErrorIs(t, store.Signal(t.Context(), "run_unknown", durable.Signal{Kind: durable.SignalCancel}), durable.ErrNotFound)
+	d := b.work(id)
+	assert.Equal(t, coordinator.Completed, d.Status)
+	require.Len(t, d.Hooks, 2, "the hook after the run was called")
+}

@@ -3,12 +3,15 @@ package coordinator_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,59 +46,65 @@ var refusals = map[string]struct {
 
 	status int
 }{
-	"no JSON":                 {request{"POST", "/runs", "agent_name=job"}, 400},
-	"nothing":                 {request{"POST", "/runs", ""}, 400},
-	"cut off":                 {request{"POST", "/runs", `{"agent_name": "job"`}, 400},
-	"two values":              {request{"POST", "/runs", `{"agent_name": "job"} {}`}, 400},
-	"a list":                  {request{"POST", "/runs", `[]`}, 422},
-	"NaN":                     {request{"POST", "/runs", `{"agent_name": "job", "priority": NaN}`}, 400},
-	"a name twice":            {request{"POST", "/runs", `{"agent_name": "job", "agent_name": "other"}`}, 400},
-	"a parameter twice":       {request{"POST", "/runs", `{"agent_name": "job", "parameters": {"a": 1, "a": 2}}`}, 400},
-	"another case":            {request{"POST", "/runs", `{"AGENT_NAME": "job"}`}, 422},
-	"unknown member":          {request{"POST", "/runs", `{"agent_name": "job", "color": "red"}`}, 422},
-	"invalid UTF-8":           {request{"POST", "/runs", "{\"agent_name\": \"job\", \"parameters\": {\"a\": \"\xff\"}}"}, 400},
-	"a lone surrogate":        {request{"POST", "/runs", `{"agent_name": "job", "parameters": {"a": "\ud800"}}`}, 400},
-	"deep":                    {request{"POST", "/runs", `{"agent_name": "job", "parameters": {"a": ` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}}`}, 400},
-	"large":                   {request{"POST", "/runs", `{"agent_name": "job", "parameters": {"a": "` + strings.Repeat("x", 2<<20) + `"}}`}, 413},
-	"a big priority":          {request{"POST", "/runs", `{"agent_name": "job", "priority": 1000}`}, 422},
-	"a negative time":         {request{"POST", "/runs", `{"agent_name": "job", "timeout_seconds": -1}`}, 422},
-	"an endless time":         {request{"POST", "/runs", `{"agent_name": "job", "timeout_seconds": 9223372036854775807}`}, 422},
-	"a label of ours":         {request{"POST", "/runs", `{"agent_name": "job", "labels": {"coordinator.hooks": "yes"}}`}, 422},
-	"NUL in a name":           {request{"POST", "/runs", `{"agent_name": "job\u0000"}`}, 422},
-	"NUL in a key":            {request{"POST", "/runs", `{"agent_name": "job", "idempotency_key": "a\u0000"}`}, 422},
-	"NUL in a label":          {request{"POST", "/runs", `{"agent_name": "job", "labels": {"a": "\u0000"}}`}, 422},
-	"an unknown run":          {request{"GET", "/runs/run_1", ""}, 404},
-	"an id that is a path":    {request{"GET", "/runs/..%2F..%2Ftokens", ""}, 404},
-	"an id with NUL":          {request{"GET", "/runs/a%00b", ""}, 404},
-	"an id that is no UTF-8":  {request{"GET", "/runs/%ff", ""}, 404},
-	"a long id":               {request{"GET", "/runs/" + strings.Repeat("a", 10_000), ""}, 404},
-	"events of no run":        {request{"GET", "/runs/a%00/events", ""}, 404},
-	"a negative event":        {request{"GET", "/runs/run_1/events?after=-1", ""}, 422},
-	"an event too far":        {request{"GET", "/runs/run_1/events?after=9223372036854775808", ""}, 422},
-	"a stream of no run":      {request{"GET", "/runs/a%00/stream", ""}, 404},
-	"a page after no run":     {request{"GET", "/runs?before=run_1", ""}, 404},
-	"a page after NUL":        {request{"GET", "/runs?before=a%00", ""}, 422},
-	"a list of NUL":           {request{"GET", "/runs?agent_name=%00", ""}, 422},
-	"an unknown status":       {request{"GET", "/runs?status=done", ""}, 422},
-	"a label without a value": {request{"GET", "/runs?label=a", ""}, 422},
-	"an unreadable time":      {request{"GET", "/runs?since=yesterday", ""}, 422},
-	"no page":                 {request{"GET", "/runs?limit=0", ""}, 422},
-	"a large page":            {request{"GET", "/runs?limit=1001", ""}, 422},
-	"stop of no run":          {request{"POST", "/runs/a%00/stop", `{}`}, 404},
-	"an unknown blueprint":    {request{"GET", "/blueprints/a%00", ""}, 404},
-	"an unknown version":      {request{"GET", "/blueprints/job?version=99999999999999", ""}, 404},
-	"a blueprint twice":       {request{"POST", "/blueprints", `{"name": "x", "name": "y", "type": "procedural"}`}, 400},
-	"a schema that loops":     {request{"POST", "/blueprints", `{"name": "x", "type": "procedural", "parameters_schema": {"$ref": "https://evil.example.com/schema"}}`}, 422},
-	"a token for NUL":         {request{"POST", "/tokens", `{"name": "\u0000", "role": "admin"}`}, 422},
-	"a token that never ends": {request{"POST", "/tokens", `{"name": "x", "role": "viewer", "ttl_seconds": 9223372036854775807}`}, 422},
-	"no token":                {request{"DELETE", "/tokens/a%00", ""}, 404},
-	"work with a label":       {request{"GET", "/runner/runs?wait_seconds=0&label=a", ""}, 422},
-	"work for an hour":        {request{"GET", "/runner/runs?wait_seconds=3600", ""}, 422},
-	"work of an unknown type": {request{"GET", "/runner/runs?wait_seconds=0&type=pipeline", ""}, 422},
-	"report of no run":        {request{"POST", "/runner/runs/a%00/completed", `{"epoch": 1}`}, 404},
-	"a journal of no run":     {request{"GET", "/runner/runs/a%00/journal", ""}, 404},
-	"an unknown path":         {request{"GET", "/admin", ""}, 404},
-	"another method":          {request{"PUT", "/runs", "{}"}, 405},
+	"a store's run of NUL":      {request{"POST", "/store/Run", `["a\u0000"]`}, 404},
+	"a signal to NUL":           {request{"POST", "/store/Signal", `["a\u0000", {"kind": "cancel"}]`}, 404},
+	"a signal without a kind":   {request{"POST", "/store/Signal", `["run_1", {}]`}, 404},
+	"an answer with nothing":    {request{"POST", "/store-answers", `{"run": "a\u0000", "wait": "w", "hash": "", "answer": {}}`}, 422},
+	"a session of NUL":          {request{"POST", "/sessions/a%00/resume", `{"prompt": "x"}`}, 404},
+	"no JSON":                   {request{"POST", "/runs", "agent_name=job"}, 400},
+	"nothing":                   {request{"POST", "/runs", ""}, 400},
+	"cut off":                   {request{"POST", "/runs", `{"agent_name": "job"`}, 400},
+	"two values":                {request{"POST", "/runs", `{"agent_name": "job"} {}`}, 400},
+	"a list":                    {request{"POST", "/runs", `[]`}, 422},
+	"NaN":                       {request{"POST", "/runs", `{"agent_name": "job", "priority": NaN}`}, 400},
+	"a name twice":              {request{"POST", "/runs", `{"agent_name": "job", "agent_name": "other"}`}, 400},
+	"a parameter twice":         {request{"POST", "/runs", `{"agent_name": "job", "parameters": {"a": 1, "a": 2}}`}, 400},
+	"another case":              {request{"POST", "/runs", `{"AGENT_NAME": "job"}`}, 422},
+	"unknown member":            {request{"POST", "/runs", `{"agent_name": "job", "color": "red"}`}, 422},
+	"invalid UTF-8":             {request{"POST", "/runs", "{\"agent_name\": \"job\", \"parameters\": {\"a\": \"\xff\"}}"}, 400},
+	"a lone surrogate":          {request{"POST", "/runs", `{"agent_name": "job", "parameters": {"a": "\ud800"}}`}, 400},
+	"deep":                      {request{"POST", "/runs", `{"agent_name": "job", "parameters": {"a": ` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}}`}, 400},
+	"large":                     {request{"POST", "/runs", `{"agent_name": "job", "parameters": {"a": "` + strings.Repeat("x", 2<<20) + `"}}`}, 413},
+	"a big priority":            {request{"POST", "/runs", `{"agent_name": "job", "priority": 1000}`}, 422},
+	"a negative time":           {request{"POST", "/runs", `{"agent_name": "job", "timeout_seconds": -1}`}, 422},
+	"an endless time":           {request{"POST", "/runs", `{"agent_name": "job", "timeout_seconds": 9223372036854775807}`}, 422},
+	"a label of ours":           {request{"POST", "/runs", `{"agent_name": "job", "labels": {"coordinator.hooks": "yes"}}`}, 422},
+	"NUL in a name":             {request{"POST", "/runs", `{"agent_name": "job\u0000"}`}, 422},
+	"NUL in a key":              {request{"POST", "/runs", `{"agent_name": "job", "idempotency_key": "a\u0000"}`}, 422},
+	"NUL in a label":            {request{"POST", "/runs", `{"agent_name": "job", "labels": {"a": "\u0000"}}`}, 422},
+	"an unknown run":            {request{"GET", "/runs/run_1", ""}, 404},
+	"an id that is a path":      {request{"GET", "/runs/..%2F..%2Ftokens", ""}, 404},
+	"an id with NUL":            {request{"GET", "/runs/a%00b", ""}, 404},
+	"an id that is no UTF-8":    {request{"GET", "/runs/%ff", ""}, 404},
+	"a long id":                 {request{"GET", "/runs/" + strings.Repeat("a", 10_000), ""}, 404},
+	"events of no run":          {request{"GET", "/runs/a%00/events", ""}, 404},
+	"a negative event":          {request{"GET", "/runs/run_1/events?after=-1", ""}, 422},
+	"an event too far":          {request{"GET", "/runs/run_1/events?after=9223372036854775808", ""}, 422},
+	"a stream of no run":        {request{"GET", "/runs/a%00/stream", ""}, 404},
+	"a page after no run":       {request{"GET", "/runs?before=run_1", ""}, 404},
+	"a page after NUL":          {request{"GET", "/runs?before=a%00", ""}, 422},
+	"a list of NUL":             {request{"GET", "/runs?agent_name=%00", ""}, 422},
+	"an unknown status":         {request{"GET", "/runs?status=done", ""}, 422},
+	"a label without a value":   {request{"GET", "/runs?label=a", ""}, 422},
+	"an unreadable time":        {request{"GET", "/runs?since=yesterday", ""}, 422},
+	"no page":                   {request{"GET", "/runs?limit=0", ""}, 422},
+	"a large page":              {request{"GET", "/runs?limit=1001", ""}, 422},
+	"stop of no run":            {request{"POST", "/runs/a%00/stop", `{}`}, 404},
+	"an unknown blueprint":      {request{"GET", "/blueprints/a%00", ""}, 404},
+	"an unknown version":        {request{"GET", "/blueprints/job?version=99999999999999", ""}, 404},
+	"a blueprint twice":         {request{"POST", "/blueprints", `{"name": "x", "name": "y", "type": "procedural"}`}, 400},
+	"a schema that loops":       {request{"POST", "/blueprints", `{"name": "x", "type": "procedural", "parameters_schema": {"$ref": "https://evil.example.com/schema"}}`}, 422},
+	"a command that never ends": {request{"POST", "/blueprints", `{"name": "x", "type": "procedural", "command": {"argv": ["x"], "timeout_seconds": 9223372036854775807}}`}, 422},
+	"a token for NUL":           {request{"POST", "/tokens", `{"name": "\u0000", "role": "admin"}`}, 422},
+	"a token that never ends":   {request{"POST", "/tokens", `{"name": "x", "role": "viewer", "ttl_seconds": 9223372036854775807}`}, 422},
+	"no token":                  {request{"DELETE", "/tokens/a%00", ""}, 404},
+	"work with a label":         {request{"GET", "/runner/runs?wait_seconds=0&label=a", ""}, 422},
+	"work for an hour":          {request{"GET", "/runner/runs?wait_seconds=3600", ""}, 422},
+	"work of an unknown type":   {request{"GET", "/runner/runs?wait_seconds=0&type=pipeline", ""}, 422},
+	"report of no run":          {request{"POST", "/runner/runs/a%00/completed", `{"epoch": 1}`}, 404},
+	"a journal of no run":       {request{"GET", "/runner/runs/a%00/journal", ""}, 404},
+	"an unknown path":           {request{"GET", "/admin", ""}, 404},
+	"another method":            {request{"PUT", "/runs", "{}"}, 405},
 }
 
 // Every wrong request gets an error that says so, on both stores, and changes nothing.
@@ -201,6 +210,11 @@ func FuzzRequests(f *testing.F) {
 	for _, body := range []string{
 		`{"agent_name": "job"}`, `{"name": "x", "type": "procedural"}`, `{"name": "x", "role": "viewer"}`, `{"epoch": 1}`, `{"epoch": 1, "events": []}`,
 		`{"epoch": 1, "commit_id": "1", "update": {"status": "waiting", "waits": []}}`, `{"agent_name": "job", "parameters": {"a": 1e999}}`, `null`, `{"a":"\ud800"}`,
+		`{"name": "p", "type": "pipeline", "pipeline": {"files": {"pipeline.yaml": "name: p\nstages: [{name: s, command: {argv: [x]}, termination: {type: fixed, iterations: 1}}]"}}}`,
+		`{"type": "pipeline", "command": null, "pipeline": {"file": "a/b.yaml", "files": {"a/b.yaml": "include: ../../x"}, "workspace": "/"}}`,
+		`["run_1"]`, `["run_1\u0000", 0, -1]`, `[{"Limit": -1, "Session": "\u0000", "Before": "x"}]`, `["run_1", {"kind": "cancel"}]`, `{"prompt": "\u0000"}`,
+		`{"run": "run_1\u0000", "wait": "w", "hash": "", "answer": {"verdict": 99}}`,
+		`{"hooks": {"on_run_finish": {"$ref": "a"}}, "definitions": {"a": {"name": "a", "$ref": "b"}, "b": {"$ref": "a"}}}`,
 	} {
 		for i := range fuzzedRoutes {
 			f.Add(i, body)
@@ -209,7 +223,7 @@ func FuzzRequests(f *testing.F) {
 	store, err := sqlite.Open(context.Background(), filepath.Join(f.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, store.Close()) })
-	c, err := coordinator.New(coordinator.Options{Store: store})
+	c, err := coordinator.New(coordinator.Options{Store: store, Pipelines: coordinator.PipelineOptions{Dir: filepath.Join(f.TempDir(), "pipelines")}})
 	require.NoError(f, err)
 	p, err := coordinator.ParseBlueprint([]byte(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`))
 	require.NoError(f, err)
@@ -223,7 +237,7 @@ func FuzzRequests(f *testing.F) {
 			return
 		}
 		method, path, _ := strings.Cut(fuzzedRoutes[route], " ")
-		w := request{method, strings.ReplaceAll(path, "{id}", string(run.ID)), body}.ask(t.Context(), h)
+		w := request{method, strings.NewReplacer("{id}", string(run.ID), "{session}", string(run.Session)).Replace(path), body}.ask(t.Context(), h)
 		assert.Less(t, w.Code, http.StatusInternalServerError, "%s: %s", path, w.Body)
 		_, err := c.Run(t.Context(), run.ID)
 		require.NoError(t, err, "the run can be read")
@@ -234,5 +248,59 @@ func FuzzRequests(f *testing.F) {
 var fuzzedRoutes = []string{
 	"POST /runs", "POST /blueprints", "PATCH /blueprints/job", "POST /tokens", "POST /runs/{id}/stop", "POST /runner/runs/{id}/started",
 	"POST /runner/runs/{id}/completed", "POST /runner/runs/{id}/events", "POST /runner/runs/{id}/journal", "POST /runner/runs/{id}/renew",
+	"POST /sessions/{session}/resume", "POST /store/Run", "POST /store/List", "POST /store/Events", "POST /store/Signal", "POST /store-answers",
 	"POST /runner/runs/{id}/release", fmt.Sprintf("POST /runner/runs/%s/failed", "run_1"),
+}
+
+// FuzzPipelineFiles stores blueprints of pipelines and submits runs of those that are accepted: each mistake is an error about a member
+// of the request, and nothing is written outside the folder for pipelines.
+func FuzzPipelineFiles(f *testing.F) {
+	const one = "name: p\nstages:\n  - name: s\n    command: {argv: [x]}\n    termination: {type: fixed, iterations: 1}\n"
+	const two = "name: p\nstages:\n  - name: s\n    agent: writer\n    prompt: \"${inputs.a}\"\n    termination: {type: fixed, iterations: 1}\n"
+	const three = "name: p\ninputs: {a: {type: string}}\nstages:\n  - {name: s, stage: loop, runs: 2}\nhooks:\n  on_session_complete: {type: spawn, pipeline: other}\n"
+	f.Add("", "pipeline.yaml", one, "run.sh", "#!/bin/sh", "", `{}`)
+	f.Add("", "pipeline.yaml", two, "agents/writer.yaml", "name: writer\nmodel: test/model\n", "/tmp", `{"a": "b"}`)
+	f.Add("a/b.yaml", "a/b.yaml", three, "loop.yaml", one, "relative", `{"a": 1}`)
+	f.Add("../x", "../x", one, "/etc/passwd", "x", "", `{}`)
+	f.Add("a", "a", one, "a/b", "x", "", `{}`)
+	f.Add("pipeline.yaml", "pipeline.yaml", "name: p\nstages: [&a [*a]]", "C:\\x", "\x00", "/", `{}`)
+	store, err := sqlite.Open(context.Background(), filepath.Join(f.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, store.Close()) })
+	root := f.TempDir()
+	c, err := coordinator.New(coordinator.Options{Store: store, Pipelines: coordinator.PipelineOptions{Dir: filepath.Join(root, "pipelines")}})
+	require.NoError(f, err)
+	var count atomic.Int64
+	f.Fuzz(func(t *testing.T, file, name, text, otherName, other, workspace, params string) {
+		b := &coordinator.Blueprint{
+			Name: fmt.Sprintf("p%d", count.Add(1)), Type: coordinator.Pipeline,
+			Pipeline: &coordinator.PipelineFiles{File: file, Files: map[string]string{name: text, otherName: other}, Workspace: workspace},
+		}
+		sent, err := json.Marshal(b)
+		require.NoError(t, err)
+		invalid := func(err error) bool {
+			wrong, ok := errors.AsType[*coordinator.InvalidError](err)
+			if err != nil {
+				require.True(t, ok, "%v", err)
+				require.NotEmpty(t, wrong.Fields)
+			}
+			return err != nil
+		}
+		read, err := coordinator.ParseBlueprint(sent)
+		if invalid(err) {
+			return
+		}
+		_, err = c.CreateBlueprint(t.Context(), read, "ann")
+		if invalid(err) {
+			return
+		}
+		stored, err := c.Blueprint(t.Context(), b.Name, 0)
+		require.NoError(t, err)
+		require.Equal(t, read.Pipeline, stored.Pipeline)
+		_, err = c.Submit(t.Context(), coordinator.RunRequest{AgentName: b.Name, Parameters: json.RawMessage(params)}, "ann")
+		invalid(err)
+		entries, err := os.ReadDir(root)
+		require.NoError(t, err)
+		require.Len(t, entries, 1)
+	})
 }

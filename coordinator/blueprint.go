@@ -193,8 +193,8 @@ func (b *Blueprint) validate() error {
 		if b.Command != nil && (len(b.Command.Argv) == 0 || b.Command.Argv[0] == "") {
 			m.add("command.argv", "missing: name a program, such as [\"/usr/local/bin/report\"]")
 		}
-		if b.Command != nil && b.Command.TimeoutSeconds < 0 {
-			m.add("command.timeout_seconds", "%d: expected a number above zero", b.Command.TimeoutSeconds)
+		if b.Command != nil && (b.Command.TimeoutSeconds < 0 || b.Command.TimeoutSeconds > maxSeconds) {
+			m.add("command.timeout_seconds", "%d: expected a number from 0 to %d", b.Command.TimeoutSeconds, maxSeconds)
 		}
 	}
 	m.addReserved("demands", b.Demands)

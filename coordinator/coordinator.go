@@ -185,8 +185,9 @@ func (c *Coordinator) Blueprint(ctx context.Context, name string, version int64)
 
 func readStored(d durable.Document) (Stored, error) {
 	s := Stored{Version: d.Version, Updated: d.At, By: d.By}
-	if err := json.Unmarshal(d.Data, &s.Blueprint); err != nil {
-		return Stored{}, fmt.Errorf("reading blueprint %q: %w", d.Name, err)
+	// A member that is unknown here, such as one of a newer version, may be about hooks: without it, a run would not be guarded.
+	if err := strictjson.UnmarshalStrict(d.Data, &s.Blueprint); err != nil {
+		return Stored{}, fmt.Errorf("reading version %d of blueprint %q from the store: %w", d.Version, d.Name, err)
 	}
 	return s, nil
 }

@@ -284,7 +284,7 @@ func (o *occasion) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run := hooks.BlueprintRun{Parameters: o.params, Status: o.about.AgentStatus()}
+	run := hooks.BlueprintRun{Parameters: o.params, Status: o.about.AgentStatus(), Took: o.about.Updated.Sub(o.about.Created)}
 	run.ResultText, run.ResultData = resultMembers(&o.blueprint.Blueprint, result)
 	var points []hooks.PointName
 	if apiStatus(o.about) == Failed { // as the API has it: also a run that nothing took in time

@@ -166,6 +166,12 @@ func (c *Coordinator) loadPipeline(b *Blueprint) (*pipeline.Pipeline, error) {
 	return nil, m.err()
 }
 
+// The longest path of a file of a pipeline, and the longest part of it, in bytes: file systems accept them.
+const (
+	maxFileName = 1024
+	maxNamePart = 200
+)
+
 // check adds what is wrong with the members. Whether its files are correct is checked when the blueprint is stored.
 func (p *PipelineFiles) check(m *mistakes) {
 	if p == nil || len(p.Files) == 0 {
@@ -173,6 +179,15 @@ func (p *PipelineFiles) check(m *mistakes) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
+		if len(name) > maxFileName || slices.ContainsFunc(strings.Split(name, "/"), func(one string) bool { return len(one) > maxNamePart }) {
+			m.add("pipeline.files", "%.40q…: expected a path of at most %d bytes, and %d between slashes", name, maxFileName, maxNamePart)
+			continue
+		}
+		for above := path.Dir(name); above != "." && above != "/"; above = path.Dir(above) {
+			if lo.HasKey(p.Files, above) {
+				m.add("pipeline.files", "%q is in %q, which is a file: rename one of them", name, above)
+			}
+		}
 		if !fs.ValidPath(name) || name == "." || strings.Contains(name, `\`) || !isText(name) {
 			m.add("pipeline.files", "%q: expected a path relative to one folder, with slashes and without .. in it", name)
 		}

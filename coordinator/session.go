@@ -96,8 +96,8 @@ func (c *Coordinator) Resume(ctx context.Context, id agent.SessionID, r ResumeRe
 	if r.Prompt == "" {
 		m.add("prompt", "missing: say what the agent is told")
 	}
-	if r.TimeoutSeconds < 0 {
-		m.add("timeout_seconds", "%d: expected a number above zero", r.TimeoutSeconds)
+	if r.TimeoutSeconds < 0 || r.TimeoutSeconds > maxSeconds {
+		m.add("timeout_seconds", "%d: expected a number from 0 to %d", r.TimeoutSeconds, maxSeconds)
 	}
 	if len(r.IdempotencyKey) > maxKey {
 		m.add("idempotency_key", "it has more than %d bytes", maxKey)

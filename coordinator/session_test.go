@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -81,6 +82,8 @@ func TestResumeRefused(t *testing.T) {
 	_, err = b.c.Resume(t.Context(), job.Session, coordinator.ResumeRequest{TimeoutSeconds: -1}, "ann")
 	require.ErrorContains(t, err, "prompt: missing")
 	require.ErrorContains(t, err, "timeout_seconds: -1")
+	_, err = b.c.Resume(t.Context(), job.Session, coordinator.ResumeRequest{Prompt: "x", TimeoutSeconds: math.MaxInt}, "ann")
+	require.ErrorContains(t, err, "timeout_seconds: 9223372036854775807")
 	for want, r := range map[string]coordinator.RunRequest{
 		`parent_session_id: no session "ses_unknown"`: {ParentSessionID: "ses_unknown"},
 		"parent_session_id: session ":                 {ParentSessionID: job.Session, ExecutionMode: coordinator.AsyncCallback},

@@ -85,6 +85,11 @@ func (c *Coordinator) callStore(ctx context.Context, name string, args []json.Ra
 		}
 		in = append(in, value.Elem())
 	}
+	if name == "Signal" {
+		if err := c.checkSignal(ctx, in[1].Interface()); err != nil {
+			return nil, err
+		}
+	}
 	call := method.Call
 	if of.IsVariadic() {
 		call = method.CallSlice
@@ -102,6 +107,25 @@ func (c *Coordinator) callStore(ctx context.Context, name string, args []json.Ra
 		}
 	}
 	return out, nil
+}
+
+// checkSignal returns an error for a signal to a run that calls the hooks after another one, or tells a session how one has ended: no client
+// steers these, so that a run cannot be kept out of an audit log.
+func (c *Coordinator) checkSignal(ctx context.Context, id any) error {
+	run, ok := id.(agent.RunID)
+	if !ok {
+		return fmt.Errorf("a signal to %v: expected the ID of a run", id)
+	}
+	r, err := c.store.Run(ctx, run)
+	if err != nil {
+		return err
+	}
+	if r.Kind == KindHooks || r.Kind == KindCallback {
+		return &InvalidError{[]FieldError{{
+			"body[0]", fmt.Sprintf("run %s follows run %s and belongs to the coordinator: it cannot be stopped", r.ID, r.Parent),
+		}}}
+	}
+	return nil
 }
 
 // answer records an answer by a person to a wait.

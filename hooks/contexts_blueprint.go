@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/samber/lo"
 
@@ -21,6 +22,8 @@ type BlueprintRun struct {
 	Status agent.Status `json:"status,omitempty"`
 	// Err is the error of a failed run, otherwise nil.
 	Err error `json:"-"`
+	// Took is how long the run took, from when it was submitted to its end; zero before it has ended.
+	Took time.Duration `json:"-"`
 }
 
 // blueprintView is the common part of the contexts at the points of a coordinator's run.
@@ -72,6 +75,9 @@ type RunFailedContext struct{ blueprintView }
 // Err returns the error of the run.
 func (c RunFailedContext) Err() error { return c.about.Err }
 
+// Duration returns how long the run took, from when it was submitted to its end.
+func (c RunFailedContext) Duration() time.Duration { return c.about.Took }
+
 // Allow can add effects.
 func (c RunFailedContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
@@ -80,6 +86,9 @@ type RunEndContext struct{ blueprintView }
 
 // Err returns the error of a failed run, otherwise nil.
 func (c RunEndContext) Err() error { return c.about.Err }
+
+// Duration returns how long the run took, from when it was submitted to its end.
+func (c RunEndContext) Duration() time.Duration { return c.about.Took }
 
 // fireBlueprint asks the hooks at a point of a coordinator's run, in turn; each sees the changes
 // of earlier hooks. Denied is set at RunStart if the run must not be given to a runner.

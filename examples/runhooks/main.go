@@ -22,8 +22,6 @@ import (
 	"sync"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/capability"
@@ -32,6 +30,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/registry"
 )
 
@@ -75,7 +74,7 @@ func showHooks(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeServer()
+	defer func() { err = errors.Join(err, closeServer()) }()
 	if err := storeBlueprints(ctx, api, dir); err != nil {
 		return err
 	}
@@ -166,16 +165,21 @@ var stored = []string{
 	"audit-logger", "data-processor", "data-extractor", "path-resolver", "report-generator", "security-validator", "cleanup",
 }
 
-// storeBlueprints stores the blueprints. Audit-logger writes to a folder.
+// storeBlueprints stores the blueprints, as "grapnel blueprints apply" does. Audit-logger writes to a folder.
 func storeBlueprints(ctx context.Context, api *client.Client, dir string) error {
 	for _, name := range stored {
 		text, err := files.ReadFile(name + ".yaml")
 		if err != nil {
 			return err
 		}
-		var b map[string]any
-		if err := yaml.Unmarshal(text, &b); err != nil {
-			return err
+		file := yamlfile.Parse(name+".yaml", text)
+		root, ok := file.Root()
+		if !ok {
+			return file.Err()
+		}
+		b, ok := root.Value().(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s.yaml is no mapping", name)
 		}
 		if command, ok := b["command"].(map[string]any); ok && name == "audit-logger" {
 			command["dir"] = dir

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/internal/exampletest"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,9 +46,9 @@ func TestSecurityValidatorHolds(t *testing.T) {
 	}
 	text, err := files.ReadFile("security-validator.yaml")
 	require.NoError(t, err)
-	var members map[string]any
-	require.NoError(t, yaml.Unmarshal(text, &members))
-	text, err = json.Marshal(members)
+	root, ok := yamlfile.Parse("security-validator.yaml", text).Root()
+	require.True(t, ok)
+	text, err = json.Marshal(root.Value())
 	require.NoError(t, err)
 	b, err := coordinator.ParseBlueprint(text)
 	require.NoError(t, err)

@@ -67,6 +67,9 @@ func load(dir, text string) error {
 		}
 		_, err := pipeline.Load(path, pipeline.LoadOptions{Host: pipelineHost()})
 		return err
+	case has("hooks:\n  on_run_"):
+		_, err := policy.ParseKind(policy.Blueprints, "block.yaml", []byte(text), policy.Options{})
+		return err
 	case has("hooks:\n  on_"):
 		_, err := policy.ParseKind(policy.Pipelines, "block.yaml", []byte(text), policy.Options{})
 		return err
@@ -141,6 +144,7 @@ func TestBrokenYAMLInDocs(t *testing.T) {
 	for _, text := range []string{
 		"policy: p\nhooks:\n  PreTool: {id: a, decision: deny}",
 		"hooks:\n  on_start: {type: shell, command: 'true'}",
+		"hooks:\n  on_run_begin: {type: shell, command: 'true'}",
 		"- {id: a, decision: perhaps}",
 		"- id: a\n  desision: deny",
 		"type: htp\nurl: https://example.com",
