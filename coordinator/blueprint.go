@@ -15,6 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
+	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -103,8 +104,8 @@ func (m *mistakes) add(field, format string, args ...any) {
 // addReserved adds the names that only the coordinator uses.
 func (m *mistakes) addReserved(field string, names map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if strings.HasPrefix(name, reservedPrefix) {
-			m.add(field+"."+name, "names that begin with %s belong to the coordinator: use another name", reservedPrefix)
+		if strings.HasPrefix(name, reservedPrefix) || name == pipeline.LabelPipeline || strings.HasPrefix(name, pipeline.LabelPipeline+".") {
+			m.add(field+"."+name, "%s, and names that begin with it or with %s, belong to the coordinator: use another name", pipeline.LabelPipeline, reservedPrefix)
 		}
 	}
 }

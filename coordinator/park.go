@@ -5,7 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -41,11 +45,23 @@ type RunnerAnswer struct {
 	Arguments json.RawMessage `json:"arguments,omitzero"`
 }
 
+// cutLast returns the texts before and after the last separator.
+func cutLast(text, separator string) (before, after string, ok bool) {
+	at := strings.LastIndex(text, separator)
+	if at < 0 {
+		return text, "", false
+	}
+	return text[:at], text[at+len(separator):], true
+}
+
 // questionTool is the tool of questions about nothing that would be done.
 const questionTool = "question"
 
 // entryParked is the kind of the entry that a simple runner has given a run back until people have answered: its program has ended.
 const entryParked durable.EntryKind = "parked"
+
+// questionID returns the ID of the wait for a question: another one for each park, so that no answer to an earlier question counts.
+func questionID(id string, epoch int64) string { return id + "/" + strconv.FormatInt(epoch, 10) }
 
 // park lets a run wait for the answers of people, and gives it back.
 func (a *api) park(ctx context.Context, in runnerPlace, epoch int64, questions []RunnerQuestion) error {
@@ -63,10 +79,16 @@ func (a *api) park(ctx context.Context, in runnerPlace, epoch int64, questions [
 			m.add(field+"id", "%q: it must be a text that no other question of the run has", q.ID)
 		}
 		seen[q.ID] = true
+		if people := lo.Uniq(q.Approvers); len(people) > 0 && q.Quorum > len(people) {
+			m.add(field+"quorum", "%d of %d approvers can never agree", q.Quorum, len(people))
+		}
+		if !isText(q.Reason) || !lo.EveryBy(q.Approvers, func(name string) bool { return name != "" && isText(name) }) {
+			m.add(field+"reason", "the reason and the approvers must be texts without control characters")
+		}
 		if !isText(q.Tool) {
 			m.add(field+"tool", "%q: contains a control character or is not UTF-8", q.Tool)
 		}
-		call := agent.ToolCall{ID: q.ID, Name: cmp.Or(q.Tool, questionTool), Arguments: cmp.Or(string(q.Arguments), "{}")}
+		call := agent.ToolCall{ID: questionID(q.ID, epoch), Name: cmp.Or(q.Tool, questionTool), Arguments: cmp.Or(string(q.Arguments), "{}")}
 		if err := strictjson.CheckObject(call.Arguments); err != nil {
 			m.add(field+"arguments", "%v", err)
 		}
@@ -94,6 +116,20 @@ func (a *api) park(ctx context.Context, in runnerPlace, epoch int64, questions [
 	return a.c.store.Release(context.WithoutCancel(ctx), r.Lease(), 0)
 }
 
+// isParked reports whether a simple runner has given a run back, and no runner has begun it since.
+func isParked(entries []durable.Entry) bool {
+	parked := false
+	for _, e := range entries {
+		switch e.Kind {
+		case entryParked:
+			parked = true
+		case durable.EntryBegin, durable.EntryCall, entryStarted:
+			parked = false
+		}
+	}
+	return parked
+}
+
 // answersOf returns the answers to the questions with which a simple runner has given a run back.
 func (c *Coordinator) answersOf(ctx context.Context, r durable.Run) (all []RunnerAnswer, err error) {
 	if r.Attempts <= 1 {
@@ -111,7 +147,11 @@ func (c *Coordinator) answersOf(ctx context.Context, r durable.Run) (all []Runne
 		if err != nil {
 			return nil, err
 		}
-		answer := RunnerAnswer{ID: w.ID, Reason: "the time for an answer is over"}
+		id, _, ok := cutLast(w.ID, "/")
+		if !ok {
+			continue
+		}
+		answer := RunnerAnswer{ID: id, Reason: "the time for an answer is over"}
 		if decided := about.Answer(); decided != nil {
 			answer.Approved, answer.Reason, answer.By = decided.Verdict == agent.Approve, decided.Reason, decided.By
 			if decided.Arguments != "" {

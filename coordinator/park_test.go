@@ -1,7 +1,10 @@
 package coordinator_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -12,6 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/registry"
 )
 
 // A simple runner parks a run until people have answered; the next one that gets it has the answers, and starts its program.
@@ -30,6 +35,7 @@ func TestPark(t *testing.T) {
 		"none":              []any{},
 		"no reason":         []any{map[string]any{"id": "a"}},
 		"twice":             []any{map[string]any{"id": "a", "reason": "x"}, map[string]any{"id": "a", "reason": "x"}},
+		"no majority":       []any{map[string]any{"id": "a", "reason": "x", "quorum": 2, "approvers": []string{"b", "b"}}},
 		"a control":         []any{map[string]any{"id": "a\u0001", "reason": "x"}},
 		"no object":         []any{map[string]any{"id": "a", "reason": "x", "arguments": []int{1}}},
 		"a negative time":   []any{map[string]any{"id": "a", "reason": "x", "within_seconds": -1}},
@@ -51,7 +57,8 @@ func TestPark(t *testing.T) {
 	require.Len(t, d.WaitsFor, 2)
 
 	operator := b.plain(s, coordinator.Operator)
-	answer := func(wait string, a agent.Approval) int {
+	answer := func(question string, a agent.Approval) int {
+		wait := fmt.Sprintf("%s/%d", question, epoch)
 		w, err := durable.FindWait(t.Context(), b.store, id, wait)
 		require.NoError(t, err)
 		status, _ := operator.send(http.MethodPost, "/store-answers", "", coordinator.StoreAnswer{Run: id, Wait: wait, Hash: w.Hash, Answer: a})
@@ -68,6 +75,16 @@ func TestPark(t *testing.T) {
 	}, again[0].Answers)
 	require.Equal(t, http.StatusNoContent, p.report("r2", id, "started", map[string]any{"epoch": again[0].Epoch}))
 
+	// An answer to an earlier question does not count for another one of the same name.
+	same := map[string]any{"epoch": again[0].Epoch, "questions": []any{map[string]any{"id": "send", "reason": "Delete all?", "tool": "mail", "arguments": map[string]any{"to": "ann"}}}}
+	require.Equal(t, http.StatusNoContent, p.report("r2", id, "park", same))
+	assert.Empty(t, p.claim("r2").Runs)
+	epoch = again[0].Epoch
+	require.Equal(t, http.StatusOK, answer("send", agent.Approval{Verdict: agent.RejectAndContinue}))
+	again = p.claim("r2").Runs
+	require.Len(t, again, 1)
+	assert.Equal(t, []coordinator.RunnerAnswer{{ID: "send", By: "operator"}}, again[0].Answers)
+
 	// Its time may be over, which a process with a worker notices.
 	short := map[string]any{"epoch": again[0].Epoch, "questions": []any{map[string]any{"id": "late", "reason": "Now?", "within_seconds": 1}}}
 	require.Equal(t, http.StatusNoContent, p.report("r2", id, "park", short))
@@ -82,4 +99,47 @@ func TestPark(t *testing.T) {
 	assert.Equal(t, []coordinator.RunnerAnswer{{ID: "late", Reason: "the time for an answer is over"}}, last[0].Answers)
 	require.Equal(t, http.StatusNoContent, p.report("r1", id, "completed", map[string]any{"epoch": last[0].Epoch, "result_text": "sent"}))
 	assert.Equal(t, coordinator.Completed, b.work(id).Status)
+}
+
+// A run that a program has parked is not executed by runners that could not tell their program what people have decided.
+func TestParkedRunsAreForTheirRunners(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "mailer", "type": "procedural", "command": {"argv": ["true"], "repeat": true}}`)
+	s := b.serve()
+	p := b.plain(s, coordinator.RunnerRole)
+	id := b.submit("mailer", `{}`)
+	epoch := p.claim("r1").Runs[0].Epoch
+	require.Equal(t, http.StatusNoContent, p.report("r1", id, "park", map[string]any{"epoch": epoch, "questions": []any{map[string]any{"id": "send", "reason": "Send it?"}}}))
+	waits, err := b.store.Waits(t.Context(), id)
+	require.NoError(t, err)
+	require.NoError(t, durable.Approve(t.Context(), b.store, id, waits[0].ID, agent.Approval{Verdict: agent.RejectAndContinue}))
+	require.NoError(t, b.worker().ExecuteReady(t.Context()))
+	d, err := b.c.Run(t.Context(), id)
+	require.NoError(t, err)
+	assert.Equal(t, coordinator.Pending, d.Status)
+	assert.Contains(t, d.LastError, "was parked by a runner that asks people")
+}
+
+// A run whose agent cannot be built says why, is tried again, and can be stopped.
+func TestRunThatCannotBeExecuted(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "clerk", "type": "autonomous"}`)
+	k := durable.Keep(b.c.RunnerStore(), durable.Options{})
+	o := coordinator.RunnerOptions{Agents: func(context.Context, registry.Definition, []hooks.Hook) (*agent.Agent, func() error, error) {
+		return nil, nil, errors.New("no key")
+	}}
+	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: b.c.Runners(k, o), Labels: b.c.Labels(o, nil)})
+	require.NoError(t, err)
+	id := b.submit("clerk", `{"prompt": "x"}`)
+	require.NoError(t, w.ExecuteReady(t.Context()))
+	d, err := b.c.Run(t.Context(), id)
+	require.NoError(t, err)
+	assert.Equal(t, coordinator.Pending, d.Status)
+	assert.Contains(t, d.LastError, `agent of blueprint "clerk": no key`)
+	require.NoError(t, b.c.Stop(t.Context(), id, "enough", "ann"))
+	require.NoError(t, w.ExecuteReady(t.Context()))
+	d, err = b.c.Run(t.Context(), id)
+	require.NoError(t, err)
+	assert.Equal(t, coordinator.Stopped, d.Status)
+	assert.Empty(t, d.LastError)
 }

@@ -77,7 +77,11 @@ func openPipelineFolder(dir string) (*pipelineFolder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the folder for pipelines: %w", err)
 	}
-	return &pipelineFolder{dir, strings.TrimSpace(string(id))}, nil
+	f := &pipelineFolder{dir, strings.TrimSpace(string(id))}
+	if f.id == "" {
+		return nil, fmt.Errorf("the folder for pipelines: %s is empty: remove it if no run of a pipeline waits, or restore it", file)
+	}
+	return f, nil
 }
 
 // makeFolderID writes the file with the identity, unless another process has: the link appears with its whole content.
@@ -238,7 +242,7 @@ func (r *pipelineRunner) Execute(ctx context.Context, about durable.Run) error {
 	if !isIteration(about) {
 		b, err := r.blueprintOf(ctx, about)
 		if err != nil {
-			return err
+			return r.endOrNote(ctx, about, err)
 		}
 		if b.Pipeline.Workspace == "" {
 			if err := r.c.folder.makeWorkspace(about.ID, b.Pipeline.Files); err != nil {

@@ -2,9 +2,11 @@ package coordinator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -78,10 +80,48 @@ func (r *runnerBase) blueprintOf(ctx context.Context, about durable.Run) (*Store
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", about.ID, err)
 	}
+	if about.Attempts > 1 {
+		entries, err := r.keeper.Store().Entries(ctx, about.ID, 0)
+		if err != nil {
+			return nil, err
+		}
+		if isParked(entries) { // this runner cannot tell its program what people have decided
+			return nil, fmt.Errorf("run %s was parked by a runner that asks people, and is for such a runner", about.ID)
+		}
+	}
 	if _, ok := r.keeper.Store().(ResultHolder); !ok && about.Labels[labelResult] != "" { // its hooks would not be called
 		return nil, fmt.Errorf("run %s has on_result hooks: make the keeper with Coordinator.RunnerStore", about.ID)
 	}
 	return &b, nil
+}
+
+// EventRunnerError is the type of the event that a runner could not execute a run, and why. It will be tried again. Of many attempts, only
+// some have the event.
+const EventRunnerError = "runner_error"
+
+// endOrNote ends a run that cannot be executed if it is cancelled. Otherwise it notes why in the events of the run, and returns the error.
+func (r *runnerBase) endOrNote(ctx context.Context, about durable.Run, failure error) error {
+	ctx, x := r.keeper.Open(ctx, about)
+	defer x.Close()
+	anyway := context.WithoutCancel(ctx)
+	if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok {
+		return x.End(anyway, durable.StatusCancelled, agent.StopUser, durable.Result{Error: cancelled.Error()})
+	}
+	if n := about.Attempts; n&(n-1) == 0 { // the first, second, fourth, eighth, …
+		data, err := json.Marshal(runnerError{failure.Error()})
+		if err == nil {
+			err = x.Commit(anyway, durable.Commit{Events: []durable.Event{{At: time.Now(), Name: EventRunnerError, Data: data}}})
+		}
+		if err != nil && !errors.Is(err, durable.ErrStale) {
+			return errors.Join(failure, err)
+		}
+	}
+	return failure
+}
+
+// runnerError is the data of an EventRunnerError.
+type runnerError struct {
+	Error string `json:"error"`
 }
 
 // agentRunner executes runs of autonomous blueprints.
@@ -93,21 +133,9 @@ func (r *agentRunner) Suspend() { r.keeper.Suspend() }
 // Execute runs the agent of a blueprint. Its spans are in the trace of the request for the run.
 func (r *agentRunner) Execute(ctx context.Context, about durable.Run) error {
 	ctx = withTrace(ctx, about)
-	b, err := r.blueprintOf(ctx, about)
+	a, closeAgent, err := r.build(ctx, about)
 	if err != nil {
-		return err
-	}
-	d, wrong := b.Definition()
-	if len(wrong) > 0 {
-		return &InvalidError{wrong}
-	}
-	rules, err := r.c.agentRules(&b.Blueprint)
-	if err != nil {
-		return err
-	}
-	a, closeAgent, err := r.options.Agents(ctx, d, rules)
-	if err != nil {
-		return fmt.Errorf("run %s: agent of blueprint %q: %w", about.ID, b.Name, err)
+		return r.endOrNote(ctx, about, err)
 	}
 	one := durable.AgentRunner(r.keeper, durable.AgentMap{about.Name: a})
 	err = one.Execute(ctx, about)
@@ -115,6 +143,27 @@ func (r *agentRunner) Execute(ctx context.Context, about durable.Run) error {
 		err = errors.Join(err, closeAgent())
 	}
 	return err
+}
+
+// build builds the agent of a run.
+func (r *agentRunner) build(ctx context.Context, about durable.Run) (*agent.Agent, func() error, error) {
+	b, err := r.blueprintOf(ctx, about)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, wrong := b.Definition()
+	if len(wrong) > 0 {
+		return nil, nil, &InvalidError{wrong}
+	}
+	rules, err := r.c.agentRules(&b.Blueprint)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, closeAgent, err := r.options.Agents(ctx, d, rules)
+	if err != nil {
+		err = fmt.Errorf("run %s: agent of blueprint %q: %w", about.ID, b.Name, err)
+	}
+	return a, closeAgent, err
 }
 
 // agentRules returns the hooks of a blueprint at points of its agent.
@@ -145,21 +194,30 @@ func (*commandRunner) Suspend() {}
 func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
 	ctx, span := startSpan(ctx, about)
 	defer span.End()
+	one, err := r.build(ctx, about)
+	if err != nil {
+		return r.endOrNote(ctx, about, err)
+	}
+	return one.Execute(ctx, about)
+}
+
+// build returns the runner of the command of a run.
+func (r *commandRunner) build(ctx context.Context, about durable.Run) (durable.Runner, error) {
 	b, err := r.blueprintOf(ctx, about)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cmd, known := r.options.Commands[b.Name]
 	switch {
 	case b.Command != nil:
 		cmd = command.Command{Argv: b.Command.Argv, Dir: b.Command.Dir, Env: b.Command.Env, Timeout: b.Command.timeout(), Repeat: b.Command.Repeat}
 	case !known:
-		return fmt.Errorf("run %s: this runner has no command %q", about.ID, b.Name)
+		return nil, fmt.Errorf("run %s: this runner has no command %q", about.ID, b.Name)
 	}
 	cmd.Check, cmd.CheckOutput = b.CheckParameters, b.checkOutput
 	one, err := command.Runner(r.keeper, map[string]command.Command{about.Name: cmd})
 	if err != nil {
-		return fmt.Errorf("run %s: %w", about.ID, err)
+		err = fmt.Errorf("run %s: %w", about.ID, err)
 	}
-	return one.Execute(ctx, about)
+	return one, err
 }

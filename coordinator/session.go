@@ -194,13 +194,13 @@ const resumeSchema = `{"type": "object", "additionalProperties": false,
 
 // lastRun returns the last run of a session that List knows. Others may follow it: see submitAfter.
 func (c *Coordinator) lastRun(ctx context.Context, id agent.SessionID) (durable.Run, error) {
-	list, err := c.store.List(ctx, durable.Filter{Session: id})
-	if err != nil {
-		return durable.Run{}, err
-	}
-	for _, r := range list {
-		if isOurs(r) {
-			return r, nil
+	for _, begun := range []string{sessionResume, sessionBegin} { // other runs have the session, too: those that call hooks or tell it something
+		list, err := c.store.List(ctx, durable.Filter{Session: id, Label: durable.Label{Name: labelSession, Value: begun}, Limit: 1})
+		if err != nil {
+			return durable.Run{}, err
+		}
+		if len(list) > 0 {
+			return list[0], nil
 		}
 	}
 	return durable.Run{}, fmt.Errorf("session %q: %w", id, durable.ErrNotFound)
@@ -537,27 +537,38 @@ type sessionFilter struct {
 	Limit         int       `query:"limit" default:"100" minimum:"1" maximum:"1000"`
 }
 
+// maxSessions is how many sessions a list looks at: a page may have fewer, and say what follows.
+const maxSessions = 1000
+
 // listSessions returns a page of sessions, in the order in which they began.
 func (c *Coordinator) listSessions(ctx context.Context, f sessionFilter) (SessionList, error) {
 	out := SessionList{Sessions: []SessionSummary{}}
 	filter := durable.Filter{
 		Name: f.AgentName, Label: durable.Label{Name: labelSession, Value: sessionBegin}, Since: f.Since, Until: f.Until,
-		Before: agent.RunID(f.Before), Limit: f.Limit,
+		Before: agent.RunID(f.Before), Limit: maxSessions,
 	}
 	if f.ParentSession != "" {
 		filter.Label = durable.Label{Name: labelParentSession, Value: f.ParentSession}
 	}
-	for {
+	for looked := 0; ; {
 		page, err := c.store.List(ctx, filter)
 		if err != nil {
 			return out, err
 		}
 		for _, first := range page {
+			if looked == maxSessions { // of these, each has cost a query
+				out.Next = string(filter.Before)
+				return out, nil
+			}
 			filter.Before = first.ID
 			if !isOurs(first) || first.Labels[labelSession] != sessionBegin {
 				continue
 			}
+			looked++
 			last, err := c.lastRun(ctx, first.Session)
+			if errors.Is(err, durable.ErrNotFound) { // it was deleted meanwhile
+				continue
+			}
 			if err != nil {
 				return out, err
 			}

@@ -287,3 +287,20 @@ func TestListSessions(t *testing.T) {
 	require.Len(t, runs.Runs, 1)
 	assert.Equal(t, next.ID, runs.Runs[0].RunID)
 }
+
+// A session that has started many runs with callbacks is still found, listed and resumed.
+func TestSessionWithManyCallbacks(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "clerk", "type": "autonomous"}`, `{"name": "job", "type": "procedural", "command": {"argv": ["true"]}}`)
+	b.answers["clerk"] = func(string) string { return "ok" }
+	first := b.submitWith(coordinator.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
+	b.work(first.ID)
+	for range durable.DefaultLimit + 1 {
+		b.submitWith(coordinator.RunRequest{AgentName: "job", ParentSessionID: first.Session, ExecutionMode: coordinator.AsyncCallback})
+	}
+	p := b.plain(b.serve(), coordinator.Viewer)
+	status, text := p.send(http.MethodGet, "/sessions?agent_name=clerk", "", nil)
+	require.Equal(t, http.StatusOK, status, string(text))
+	assert.Contains(t, string(text), string(first.Session))
+	b.resume(first.Session, coordinator.ResumeRequest{Prompt: "two"})
+}

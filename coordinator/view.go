@@ -53,6 +53,8 @@ type RunDetail struct {
 	ResultText *string         `json:"result_text"`
 	ResultData json.RawMessage `json:"result_data"`
 	Error      *string         `json:"error"`
+	// LastError says why no runner could execute a run that waits to be tried again.
+	LastError string `json:"last_error,omitempty"`
 	// Hooks are the events of the hooks around the run, in order.
 	Hooks []HookEvent `json:"hooks"`
 	// WaitsFor is what a waiting run waits for.
@@ -74,7 +76,8 @@ type WaitView struct {
 func viewOf(r durable.Run) Run {
 	labels := map[string]string{}
 	for name, value := range r.Labels {
-		if !strings.HasPrefix(name, reservedPrefix) && name != pipeline.LabelPipeline && name != pipeline.LabelSession {
+		own := r.Kind == durable.KindPipeline && (name == pipeline.LabelPipeline || name == pipeline.LabelSession)
+		if !strings.HasPrefix(name, reservedPrefix) && !own {
 			labels[name] = value
 		}
 	}
@@ -137,6 +140,9 @@ func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (RunDetail, error
 			return RunDetail{}, err
 		}
 	}
+	if d.LastError, err = c.lastError(ctx, r); err != nil {
+		return RunDetail{}, err
+	}
 	if r.Status == durable.StatusWaiting {
 		waits, err := c.store.Waits(ctx, id)
 		if err != nil {
@@ -150,6 +156,20 @@ func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (RunDetail, error
 	}
 	d.Hooks, err = c.hookEvents(ctx, r)
 	return d, err
+}
+
+// lastError returns why no runner could execute a run that waits to be tried again; empty for other runs.
+func (c *Coordinator) lastError(ctx context.Context, r durable.Run) (string, error) {
+	if r.Events == 0 || r.Status != durable.StatusPending && r.Status != durable.StatusReady {
+		return "", nil
+	}
+	events, err := c.store.Events(ctx, r.ID, r.Events-1, 1)
+	if err != nil || len(events) == 0 || events[0].Name != EventRunnerError {
+		return "", err
+	}
+	var e runnerError
+	err = json.Unmarshal(events[0].Data, &e)
+	return e.Error, err
 }
 
 // addResult adds the result of a run that has ended.

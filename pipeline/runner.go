@@ -211,6 +211,11 @@ func (r *agentRunner) Execute(ctx context.Context, about durable.Run) (err error
 		defer func() { err = errors.Join(err, closeAgent()) }()
 	}
 	if err != nil {
+		ctx, x := r.keeper.Open(ctx, about)
+		defer x.Close()
+		if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok {
+			return x.End(context.WithoutCancel(ctx), durable.StatusCancelled, agent.StopUser, durable.Result{Error: cancelled.Error()})
+		}
 		return fmt.Errorf("run %s: agent %q of stage %q: %w", about.ID, stage.Agent, stage.Name, err)
 	}
 	return durable.AgentRunner(r.keeper, durable.AgentMap{about.Name: a}).Execute(ctx, about)

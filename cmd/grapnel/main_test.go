@@ -99,7 +99,7 @@ func address(ts *testscript.TestScript, neg bool, args []string) {
 // freeAddress returns an address on which nothing listens. Its port is below those of outgoing connections, so that it stays free.
 func freeAddress() string {
 	for {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))) //nolint:noctx,gosec // it is closed at once; not a secret
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))) //nolint:noctx // it is closed at once
 		if err == nil {
 			_ = l.Close()
 			return l.Addr().String()

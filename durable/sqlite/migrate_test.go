@@ -320,7 +320,10 @@ func TestRollbackRefusesPhasesAndDocuments(t *testing.T) {
 	refuses := func(says string) {
 		t.Helper()
 		require.NoError(t, s.Close())
-		_, err := sqlite.Rollback(t.Context(), path)
+		version, err := sqlite.Rollback(t.Context(), path)
+		require.NoError(t, err)
+		require.Equal(t, int64(5), version)
+		_, err = sqlite.Rollback(t.Context(), path)
 		require.ErrorContains(t, err, says)
 		s = open(t, path, sqlite.Options{})
 	}

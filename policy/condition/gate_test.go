@@ -60,7 +60,8 @@ func TestGates(t *testing.T) {
 	// A run remembers what it says for each tool that the agent has, until the tool has another description.
 	var r memory
 	run := agent.NewState().WithRequest(agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "pay"})})
-	assert.Same(t, r.gatesOf(run, "pay"), r.gatesOf(run, "pay"))
+	first := r.gatesOf(run, "pay")
+	assert.Same(t, first, r.gatesOf(run, "pay"))
 	assert.Nil(t, r.gatesOf(run, "other"))
 	other := run.WithRequest(agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "pay", Description: "Reads."})})
 	assert.NotSame(t, r.gatesOf(run, "pay"), r.gatesOf(other, "pay"))

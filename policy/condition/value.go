@@ -3,6 +3,7 @@ package condition
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -96,21 +97,21 @@ func (d *dialect) keyOf(c ast.CallExpr) string {
 	if f == nil || !f.once || c.IsMemberFunction() {
 		return ""
 	}
-	key := fmt.Sprintf("%d %s(", d.number, f.Name)
+	var key strings.Builder
+	fmt.Fprintf(&key, "%d %s(", d.number, f.Name)
 	for _, arg := range c.Args() {
 		switch constant := d.constantValue(arg); {
 		case constant != nil:
-			key += fmt.Sprintf("%q", constant.Value())
+			fmt.Fprintf(&key, "%q,", constant.Value())
 		case arg.Kind() == ast.IdentKind && arg.AsIdent() == "args":
-			key += "args"
+			key.WriteString("args,")
 		case arg.Kind() == ast.CallKind && d.keyOf(arg.AsCall()) != "":
-			key += d.keyOf(arg.AsCall())
+			key.WriteString(d.keyOf(arg.AsCall()) + ",")
 		default:
 			return ""
 		}
-		key += ","
 	}
-	return key + ")"
+	return key.String() + ")"
 }
 
 // mayAccept reports whether a parameter accepts a constant. For nil, which stands for a value that is not known yet, it

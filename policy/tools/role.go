@@ -137,41 +137,19 @@ func isID(words []string) bool { return len(words) > 1 && words[len(words)-1] ==
 // roleOfWords returns the role that words suggest. The last word with a role counts, as in "recipient email", except
 // that words for secrets, payees and addresses always count, and an id of something is a target.
 func roleOfWords(words []string, p property, set effectSet) Role {
-	role := Unknown
 	pays := set&setOf(Pays) != 0
-	sends := set&setOf(Sends) != 0
-	if isID(words) && words[len(words)-2] != "user" && (parts[words[len(words)-2]] != Audience || !sends) && parts[words[len(words)-2]] != Payee && words[len(words)-2] != "member" {
+	if isTargetID(words, set) {
 		return Target
 	}
-	for i, w := range words {
-		r, ok := parts[w]
-		if w == "code" && (i == 0 && len(words) == 1 && set&setOf(SignsIn) != 0 || i > 0 && codeWords[words[i-1]]) {
-			return Secret
+	role := Unknown
+	for i := range words {
+		r, final, ok := roleOfWord(words, i, role, set)
+		if final {
+			return r
 		}
-		if !ok {
-			continue
+		if ok {
+			role = r
 		}
-		switch {
-		case linkWords[w]:
-			return Address
-		case w == "iban" && pays:
-			return Payee
-		case w == "address" && set&setOf(Sends, Grants) != 0 && set&setOf(Books) == 0:
-			r = Recipient
-		case r == Secret && (w != "token" || words[0] != "page"):
-			return Secret
-		case w == "to" && len(words) > 1 && i == 0: // to_account
-			continue
-		case w == "number" && i > 0 && (role == Target && !pays || role == Recipient):
-			continue
-		case w == "value" && i == 0 && !pays && sends:
-			r = Content
-		case w == "name" && role != Unknown && role != Content && role != Option: // user_name, channel_name
-			continue
-		case w == "time" && role == When, w == "id" && (role == Recipient || role == Audience), w == "id" && role == Payee, w == "list", w == "value" && i > 0:
-			continue
-		}
-		role = r
 	}
 	switch {
 	case pays:
@@ -188,6 +166,62 @@ func roleOfWords(words []string, p property, set effectSet) Role {
 		}
 	}
 	return role
+}
+
+// isTargetID reports whether a name is that of the id of a thing, and not of a person or a group.
+func isTargetID(words []string, set effectSet) bool {
+	if !isID(words) {
+		return false
+	}
+	of := words[len(words)-2]
+	return of != "user" && of != "member" && parts[of] != Payee && (parts[of] != Audience || set&setOf(Sends) == 0)
+}
+
+// roleOfWord returns the role of a word behind words that have suggested another role. It returns false for ok if the word changes
+// nothing, and true for final if no other word counts.
+func roleOfWord(words []string, i int, role Role, set effectSet) (r Role, final, ok bool) {
+	w := words[i]
+	pays, sends := set&setOf(Pays) != 0, set&setOf(Sends) != 0
+	if w == "code" && (len(words) == 1 && set&setOf(SignsIn) != 0 || i > 0 && codeWords[words[i-1]]) {
+		return Secret, true, true
+	}
+	r, ok = parts[w]
+	switch {
+	case !ok:
+		return Unknown, false, false
+	case linkWords[w]:
+		return Address, true, true
+	case w == "iban" && pays:
+		return Payee, true, true
+	case w == "address" && set&setOf(Sends, Grants) != 0 && set&setOf(Books) == 0:
+		return Recipient, false, true
+	case r == Secret && (w != "token" || words[0] != "page"):
+		return Secret, true, true
+	case w == "value" && i == 0 && !pays && sends:
+		return Content, false, true
+	}
+	return r, false, !repeats(words, i, role, pays)
+}
+
+// repeats reports whether a word says no more than the words before it: channel_name, recipient_id.
+func repeats(words []string, i int, role Role, pays bool) bool {
+	switch words[i] {
+	case "to": // to_account
+		return i == 0 && len(words) > 1
+	case "number":
+		return i > 0 && (role == Target && !pays || role == Recipient)
+	case "name":
+		return role != Unknown && role != Content && role != Option
+	case "time":
+		return role == When
+	case "id":
+		return role == Recipient || role == Audience || role == Payee
+	case "value":
+		return i > 0
+	case "list":
+		return true
+	}
+	return false
 }
 
 // codeWords come before "code" if the code is a secret: a zip code is none.

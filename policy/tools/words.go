@@ -124,7 +124,8 @@ var parts = indexWords(map[Role]string{
 	Audience: `channel group team workspace audience room`,
 	Target: `id name file filename path folder document event order hotel restaurant company product item flight reservation
 		node directory dir source destination airline car property place venue location address city street zip state country
-		account target key uuid number identifier object resource record entity query thing vehicle lodging organization origin repo repository ref doc sku q town province region`,
+		account target key uuid number identifier object resource record entity query thing vehicle lodging organization origin repo
+		repository ref doc sku q town province region`,
 	Option: `limit offset page size sort format priority currency language locale timezone unit units count quantity n num
 		recurring frequency interval enabled color type kind mode status duration night repeat force verbose max min cabin
 		insurance baggage flag option level visibility permission role access privilege scope privacy qty coupon voucher promo promotion

@@ -111,7 +111,7 @@ func (r *runs) apply(ctx context.Context, c *client.Client, all []*blueprintFile
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(r.std.out, done)
+			fmt.Fprintln(r.std.out, timeline.Clean(done))
 		}
 		if len(later) == len(all) {
 			return &usageError{errors.Join(wrong...)}
@@ -242,8 +242,8 @@ func (r *runs) writeBlueprints(all []coordinator.Stored) error {
 	w := tabwriter.NewWriter(r.std.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tTYPE\tVERSION\tUPDATED\tBY\tHOOKS\tDESCRIPTION")
 	for _, b := range all {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", b.Name, b.Type, b.Version, b.Updated.Local().Format(time.DateTime), timeline.Clean(b.By),
-			strings.Join(hookNames(b.Hooks), " "), timeline.Clean(b.Description))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", timeline.Clean(b.Name), timeline.Clean(string(b.Type)), b.Version,
+			b.Updated.Local().Format(time.DateTime), timeline.Clean(b.By), timeline.Clean(strings.Join(hookNames(b.Hooks), " ")), timeline.Clean(b.Description))
 	}
 	return w.Flush()
 }
@@ -281,6 +281,8 @@ with the files of its pipeline in the folder NAME beside it. Files that exist ar
 				switch {
 				case err != nil:
 					return err
+				case b.Name != args[0]:
+					return fmt.Errorf("the coordinator returned another blueprint, %q", b.Name)
 				case to != "":
 					return writeBlueprint(to, &b.Blueprint)
 				}
@@ -330,6 +332,13 @@ func writeBlueprint(to string, b *coordinator.Blueprint) error {
 	if err != nil {
 		return err
 	}
+	received, err := json.Marshal(b)
+	if err == nil {
+		_, err = coordinator.ParseBlueprint(received)
+	}
+	if err != nil {
+		return fmt.Errorf("the coordinator returned an invalid blueprint: %w", err)
+	}
 	files := map[string]string{}
 	if p := b.Pipeline; p != nil {
 		names := []string{}
@@ -346,17 +355,24 @@ func writeBlueprint(to string, b *coordinator.Blueprint) error {
 		return err
 	}
 	files[b.Name+".json"] = text.String()
+	if err := os.MkdirAll(to, 0o755); err != nil { //nolint:gosec // like other files of a project
+		return err
+	}
+	root, err := os.OpenRoot(to) // the names come from another machine: none of them leads out of the folder
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	for name := range files {
-		if _, err := os.Lstat(filepath.Join(to, name)); err == nil {
+		if _, err := root.Lstat(name); err == nil {
 			return &usageError{fmt.Errorf("%s exists: remove it, or name another folder with --to", filepath.Join(to, name))}
 		}
 	}
 	for name, text := range files {
-		at := filepath.Join(to, name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil { //nolint:gosec // like other files of a project
+		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return err
 		}
-		f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // the same
+		f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err != nil {
 			return err
 		}

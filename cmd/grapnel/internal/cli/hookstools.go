@@ -87,6 +87,9 @@ func (f *toolsFlags) run(ctx context.Context, out io.Writer, args []string) erro
 		err = writeTools(out, reports, never)
 	}
 	if err == nil && f.write != "" {
+		if _, err := os.Lstat(f.write); err == nil {
+			return &usageError{fmt.Errorf("%s exists and may be corrected: remove it, or name another file with --write", f.write)}
+		}
 		err = writeFile(f.write, func(w io.Writer) error { return writeTable(w, reports) })
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
@@ -48,7 +49,8 @@ func (p *pipelines) writeList(all []sessionReport) error {
 	w := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SESSION\tPIPELINE\tSTATUS\tSTAGE\tITERATION\tUPDATED")
 	for _, s := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", s.Session, s.Pipeline, s.State, s.Stage, s.Iteration, s.Updated.Local().Format(time.DateTime))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", timeline.Clean(s.Session), timeline.Clean(s.Pipeline),
+			timeline.Clean(string(s.State)), timeline.Clean(s.Stage), s.Iteration, s.Updated.Local().Format(time.DateTime))
 	}
 	return w.Flush()
 }

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/durable"
@@ -39,7 +42,7 @@ func (p *pipelines) startServed(ctx context.Context, path, session string, input
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(p.std.out, submitted.RunID)
+		fmt.Fprintln(p.std.out, timeline.Clean(string(submitted.RunID)))
 		about, err := k.store.Run(ctx, submitted.RunID)
 		if err != nil || look.noWait {
 			return err
@@ -51,7 +54,7 @@ func (p *pipelines) startServed(ctx context.Context, path, session string, input
 	})
 }
 
-// storePipeline stores the files of a pipeline in the blueprint of its name, unless it has them. Other members stay as they are.
+// storePipeline stores the files of a pipeline in the blueprint of its name, unless it has them. Other files and members stay.
 func (p *pipelines) storePipeline(ctx context.Context, c *client.Client, name string, files coordinator.PipelineFiles) error {
 	now, err := c.Blueprint(ctx, name, 0)
 	known := err == nil
@@ -61,8 +64,9 @@ func (p *pipelines) storePipeline(ctx context.Context, c *client.Client, name st
 	if known && now.Type != coordinator.Pipeline {
 		return &usageError{fmt.Errorf("the coordinator has a blueprint %q of type %s: give the pipeline another name", name, now.Type)}
 	}
-	if known && now.Pipeline != nil {
+	if known && now.Pipeline != nil { // further files, such as scripts, stay
 		files.Workspace = now.Pipeline.Workspace
+		files.Files = lo.Assign(now.Pipeline.Files, files.Files)
 	}
 	member, err := json.Marshal(files)
 	if err != nil {
@@ -105,10 +109,15 @@ func portableFiles(path string, p *pipeline.Pipeline) (map[string]string, error)
 		found := false
 		for _, folder := range folders {
 			relative, err := filepath.Rel(folder, file)
-			if found = err == nil && filepath.IsLocal(relative); found {
-				all[filepath.ToSlash(relative)] = text
-				break
+			if found = err == nil && filepath.IsLocal(relative); !found {
+				continue
 			}
+			name := filepath.ToSlash(relative)
+			if other, twice := all[name]; twice && other != text {
+				return nil, fmt.Errorf("two files are %s, one of them below %s: give them other names", name, folders[len(folders)-1])
+			}
+			all[name] = text
+			break
 		}
 		if !found {
 			return nil, fmt.Errorf("%s: the coordinator gets only files below %s: move it there", file, beside)

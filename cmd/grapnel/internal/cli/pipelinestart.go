@@ -61,7 +61,7 @@ Without an end the exit code is 7, or 6 when the session waits for a gate.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error {
-				if c.Flag("server").Changed {
+				if at, err := placeOf(p.at); err == nil && at.server() {
 					return p.startServed(ctx, args[0], session, inputs, look)
 				}
 				return p.start(ctx, args[0], session, inputs, look)

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"regexp"
 	"strings"
@@ -90,6 +92,10 @@ func runRunner(ctx context.Context, std streams, o *coordinating, server, name s
 	}
 	store := c.Store(name, client.StoreOptions{Lease: o.lease})
 	defer store.Close()
+	var refused *client.Error
+	if _, err := store.DenyTools(ctx); errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
+		return &usageError{fmt.Errorf(`%s: %s: "grapnel tokens create NAME --role runner --server %s" makes one`, tokenVariable, refused.Detail, server)}
+	}
 	keeper := durable.Keep(store, durable.Options{Owner: name, Events: events.Stored, Lease: o.lease})
 	log := &workLog{std: std, asJSON: o.asJSON}
 	remote, err := coordinator.New(coordinator.Options{Store: store, Host: hookHost(false)})

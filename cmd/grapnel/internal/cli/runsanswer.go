@@ -121,7 +121,7 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 		if err := k.record(ctx, v, about, strings.Join(args[1:], ""), o, answer); err != nil {
 			return err
 		}
-		if o.noResume {
+		if o.noResume || k.place.server() { // the coordinator goes on with it
 			return nil
 		}
 		s, err := durable.Load(ctx, k.store, about.ID)
@@ -175,7 +175,11 @@ func (k *kept) record(ctx context.Context, v *view, about durable.Run, named str
 	what := map[agent.ApprovalVerdict]string{
 		agent.Approve: "approved", agent.RejectAndEnd: "rejected, and the run ends", agent.RejectAndContinue: "rejected, and the run continues",
 	}
-	text := fmt.Sprintf("Recorded for %s (%s): %s, by %s.", i.Call.Name, w.ID, what[answer.Verdict], answer.By)
+	by := ", by " + answer.By
+	if k.place.server() { // which records the name of the token
+		by = ""
+	}
+	text := fmt.Sprintf("Recorded for %s (%s): %s%s.", i.Call.Name, w.ID, what[answer.Verdict], by)
 	if more := approval.StillNeeds(recorded); more != "" {
 		text += " " + more
 	}

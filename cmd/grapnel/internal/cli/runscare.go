@@ -60,6 +60,10 @@ func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason str
 		v.note(short(about.ID) + " is cancelled.")
 		return nil
 	}
+	if k.place.server() {
+		v.note(short(about.ID) + " will be cancelled: the coordinator ends it.")
+		return nil
+	}
 	if o.noResume {
 		v.note(short(about.ID) + " will be cancelled by the process that holds or resumes it.")
 		return nil

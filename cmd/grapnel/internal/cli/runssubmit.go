@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/command"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
@@ -240,6 +241,21 @@ func (r *runs) submit(ctx context.Context, o *submitting, job durable.Job) error
 // followInterval is how often a command that follows a run looks at it when the store reports no change.
 const followInterval = 200 * time.Millisecond
 
+// lastError returns why no runner could execute a run of a blueprint that waits to be tried again; empty for other runs.
+func (k *kept) lastError(ctx context.Context, about durable.Run) string {
+	if about.Events == 0 || about.Status != durable.StatusPending && about.Status != durable.StatusReady {
+		return ""
+	}
+	last, err := k.store.Events(ctx, about.ID, about.Events-1, 1)
+	var data struct {
+		Error string `json:"error"`
+	}
+	if err != nil || len(last) == 0 || last[0].Name != coordinator.EventRunnerError || json.Unmarshal(last[0].Data, &data) != nil {
+		return ""
+	}
+	return data.Error
+}
+
 // justReady is how long a run has been ready at most that workers may not have looked for.
 const justReady = 3 * time.Second
 
@@ -265,6 +281,9 @@ func (r *runs) await(ctx context.Context, k *kept, id agent.RunID, asJSON bool) 
 		}
 		if standing := all[0].standing(time.Now()); standing != "" && about.Status != durable.StatusRunning {
 			now += ": " + standing
+		}
+		if failure := k.lastError(ctx, about); failure != "" {
+			now += ": " + failure
 		}
 		if now != told {
 			told = now

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 )
@@ -72,12 +73,12 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 func (r *runs) reportSubmitted(ctx context.Context, k *kept, s client.Submitted, wait, asJSON bool) error {
 	switch {
 	case wait:
-		fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", s.RunID, k.place, k.place.encrypts())
+		fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", timeline.Clean(string(s.RunID)), k.place, k.place.encrypts())
 		return r.await(ctx, k, s.RunID, asJSON)
 	case asJSON:
 		return writeJSON(r.std.out, s)
 	}
-	_, err := fmt.Fprintln(r.std.out, s.RunID)
+	_, err := fmt.Fprintln(r.std.out, timeline.Clean(string(s.RunID)))
 	return err
 }
 

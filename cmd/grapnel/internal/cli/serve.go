@@ -196,7 +196,7 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		host := hookHost(true)
 		folder, err := o.pipelineFolder()
 		if err != nil {
-			return err
+			fmt.Fprintf(r.std.err, "grapnel: This coordinator runs no pipelines: %v\n", err)
 		}
 		settings := coordinator.Options{Store: k.store, Host: host, Pipelines: coordinator.PipelineOptions{Dir: folder, Hooks: globalHooks()}}
 		if !o.noRunner { // else the runners know the names
@@ -204,6 +204,11 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 			settings.Registry = &known
 		}
 		c, err := coordinator.New(settings)
+		if err != nil && o.folder == "" && folder != "" { // the default one
+			fmt.Fprintf(r.std.err, "grapnel: This coordinator runs no pipelines: %v: name a folder with --pipelines\n", err)
+			settings.Pipelines.Dir = ""
+			c, err = coordinator.New(settings)
+		}
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/durable"
@@ -62,8 +63,9 @@ func (r *runs) newListSessions() *cobra.Command {
 				w := tabwriter.NewWriter(r.std.out, 0, 0, 2, ' ', 0)
 				fmt.Fprintln(w, "SESSION\tBLUEPRINT\tTYPE\tSTATUS\tBEGAN\tUPDATED\tPARENT")
 				for _, s := range list.Sessions {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.SessionID, s.AgentName, s.Type, s.Status,
-						s.CreatedAt.Local().Format(time.DateTime), s.UpdatedAt.Local().Format(time.DateTime), s.ParentSessionID)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", timeline.Clean(string(s.SessionID)), timeline.Clean(s.AgentName),
+						timeline.Clean(string(s.Type)), timeline.Clean(string(s.Status)), s.CreatedAt.Local().Format(time.DateTime),
+						s.UpdatedAt.Local().Format(time.DateTime), timeline.Clean(string(s.ParentSessionID)))
 				}
 				if list.Next != "" {
 					fmt.Fprintf(r.std.err, "grapnel: These are the newest %d: --limit shows more.\n", limit)
@@ -116,7 +118,8 @@ func (r *runs) newShowSession() *cobra.Command {
 				w := tabwriter.NewWriter(r.std.out, 0, 0, 2, ' ', 0)
 				fmt.Fprintln(w, "RUN\tBLUEPRINT\tSTATUS\tCREATED\tSESSION")
 				for _, run := range append(s.Runs, s.Children...) {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", run.RunID, run.AgentName, run.Status, run.CreatedAt.Local().Format(time.DateTime), run.SessionID)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", timeline.Clean(string(run.RunID)), timeline.Clean(run.AgentName),
+						timeline.Clean(string(run.Status)), run.CreatedAt.Local().Format(time.DateTime), timeline.Clean(string(run.SessionID)))
 				}
 				return w.Flush()
 			})

@@ -274,6 +274,11 @@ func registerStore(c *cobra.Command, at *string) {
 
 // registerServer registers the flag that names a coordinator in the place of a store.
 func registerServer(c *cobra.Command, at *string) {
-	c.PersistentFlags().StringVar(at, "server", "", "the `URL` of a coordinator in the place of a store, with the token in $"+tokenVariable)
+	usual := ""
+	if os.Getenv(storeVariable) == "" {
+		usual = os.Getenv(serverVariable)
+	}
+	c.PersistentFlags().StringVar(at, "server", usual, "the `URL` of a coordinator, instead of a store; its token is in $"+tokenVariable+
+		" (default: $"+serverVariable+", unless $"+storeVariable+" is set)")
 	c.MarkFlagsMutuallyExclusive("store", "server")
 }

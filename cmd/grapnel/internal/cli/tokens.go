@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/durable"
@@ -61,7 +62,7 @@ answers are recorded.`,
 			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
 				token, err := cl.NewToken(c.Context(), args[0], coordinator.Role(role), valid)
 				if err == nil {
-					_, err = fmt.Fprintln(r.std.out, token)
+					_, err = fmt.Fprintln(r.std.out, timeline.Clean(token))
 				}
 				return err
 			})
@@ -95,7 +96,7 @@ func (r *runs) newListTokens() *cobra.Command {
 					if !t.Expires.IsZero() {
 						expires = t.Expires.Local().Format(time.DateTime)
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, t.Created.Local().Format(time.DateTime), expires)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", timeline.Clean(t.ID), timeline.Clean(t.Name), timeline.Clean(string(t.Role)), t.Created.Local().Format(time.DateTime), expires)
 				}
 				return w.Flush()
 			})
