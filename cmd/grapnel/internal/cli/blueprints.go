@@ -70,7 +70,7 @@ func (r *runs) newApplyBlueprints() *cobra.Command {
 		Use:   "apply FILE...",
 		Short: "Store blueprints from files",
 		Long: `Store the blueprints of files, in YAML or JSON with the members that the API has (docs/coordinator.md). A blueprint
-that exists gets what its file says, as a new version; one that is the same already stays. All files are read before
+that exists gets what its file says, as a new version; an unchanged one is left alone. All files are read before
 the first blueprint is stored, and may name each other in hooks.
 
 Two members may name files, relative to that of the blueprint: agent, an agent file; and pipeline.files, a list of
@@ -138,7 +138,7 @@ func (b *blueprintFile) apply(ctx context.Context, c *client.Client) (string, er
 		return "", err
 	}
 	if len(changes) == 0 {
-		return fmt.Sprintf("%s: is the same as version %d", now.Name, now.Version), nil
+		return fmt.Sprintf("%s: unchanged, version %d", now.Name, now.Version), nil
 	}
 	text, err := json.Marshal(changes)
 	if err != nil {
@@ -299,8 +299,7 @@ func (r *runs) newDeleteBlueprint() *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Remove a blueprint",
-		Long: `Remove a blueprint. Runs that were submitted keep it. It is refused while hooks of others start it.
-The versions that runs have are kept.`,
+		Long: `Remove a blueprint. Runs that were submitted keep it. It is refused while hooks of others start it.`,
 		Example: "  grapnel blueprints delete report --server http://127.0.0.1:8420",
 		Args:    oneBlueprint,
 		RunE: func(c *cobra.Command, args []string) error {

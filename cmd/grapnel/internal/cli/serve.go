@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,7 +68,7 @@ at /openapi.json. What runs wait for is answered at /approvals/, with the token 
 people of --people.
 
 It prints one token with the role admin, which is only in memory and ends with this process; the variable ` + tokenVariable + `
-gives it another one. Make tokens for others with POST /tokens. For other machines, give it a certificate
+gives it another one. "grapnel tokens create" makes tokens for others. For other machines, give it a certificate
 and its --origin, or put a proxy with HTTPS in front of it.
 
 The first SIGINT or SIGTERM suspends the runs of this process, the second cuts them off.`,
@@ -138,6 +139,9 @@ func (o *coordinating) open(ctx context.Context) (net.Listener, error) {
 	if o.tlsCert == "" {
 		listener, err := listenLocally(ctx, "--listen", o.listen)
 		if err != nil {
+			if errors.Is(err, syscall.EADDRINUSE) {
+				return nil, fmt.Errorf("%w: another program listens there: stop it, or choose another port", err)
+			}
 			return nil, fmt.Errorf("%w; other addresses need --tls-cert and --tls-key", err)
 		}
 		return listener, nil

@@ -22,7 +22,7 @@ func newSessions(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sessions",
 		Short: "List, show and resume the sessions of a coordinator",
-		Long: `A session is the runs of one conversation with an agent (docs/coordinator.md). These commands work on the sessions of a
+		Long: `A session is a series of runs in one conversation with an agent (docs/coordinator.md). These commands work on the sessions of a
 coordinator ("grapnel serve"), at --server or in its store.`,
 		Example: `  grapnel sessions list --server http://127.0.0.1:8420
   grapnel sessions resume ses_… "And in June?" --wait --server http://127.0.0.1:8420`,
@@ -160,8 +160,8 @@ prompt is the arguments, or standard input if they end in "-".
 		},
 	}
 	f := c.Flags()
-	f.DurationVar(&timeout, "timeout", 0, "stop the run after this `time` in all")
-	f.StringVar(&in.IdempotencyKey, "idempotency-key", "", "identifies the run: submitting the `key` again for the session returns the first run")
+	f.DurationVar(&timeout, "timeout", 0, "stop the run after this total `time`")
+	f.StringVar(&in.IdempotencyKey, "idempotency-key", "", "identifies the run: submitting again with the same `key` for the session returns the first run")
 	f.BoolVarP(&wait, "wait", "w", false, "wait until the run ends, write its result, and exit with its code")
 	f.BoolVar(&asJSON, "json", false, "write the run as a JSON object")
 	return c

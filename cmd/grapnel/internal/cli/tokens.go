@@ -39,8 +39,8 @@ func (r *runs) newCreateToken() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a token and write it",
-		Long: `Make a token and write it to standard output. It cannot be read again. Its name is that under which changes and
-answers are recorded.`,
+		Long: `Make a token and write it to standard output. It cannot be read again. Changes and answers are recorded under its
+name.`,
 		Example: "  grapnel tokens create ci --role operator --ttl 30d --server http://127.0.0.1:8420",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] != "" {
