@@ -1,12 +1,16 @@
 package policy
 
 import (
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/library"
 	"github.com/grapnel-go/grapnel/policy/tools"
 )
 
@@ -61,8 +65,8 @@ func (p *Policy) Tools(specs ...agent.ToolSpec) (reports []ToolReport, never []s
 	return reports, never
 }
 
-// CheckTools returns a warning for each tool that changes something, or may, and has no rule, and for each rule that can
-// match none of the tools. It returns none for a policy whose rules do not ask what tools do.
+// CheckTools returns a warning for each tool that changes something, or may, and has no rule, for each rule that can
+// match none of the tools, and for each tool and argument under "tools" that does not exist. It returns none for a policy whose rules do not ask what tools do.
 func (p *Policy) CheckTools(specs ...agent.ToolSpec) []Warning {
 	i := slices.IndexFunc(p.rules, func(r *rule) bool { return r.forUnknown() || len(r.effects()) > 0 })
 	if i < 0 {
@@ -82,6 +86,37 @@ func (p *Policy) CheckTools(specs ...agent.ToolSpec) []Warning {
 	for _, r := range p.rules {
 		if slices.Contains(never, r.name()) && len(r.effects()) > 0 && !r.doc.required {
 			out = append(out, warningAt(r.place, "effect", r.name(), "none of the tools does what this rule is about"))
+		}
+	}
+	return append(out, p.checkTables(specs)...)
+}
+
+// checkTables returns a warning for each tool and each argument in the tables of tools that does not exist: what they say is lost.
+func (p *Policy) checkTables(specs []agent.ToolSpec) (out []Warning) {
+	known := map[string]agent.ToolSpec{}
+	for _, spec := range specs {
+		known[spec.Name] = spec
+	}
+	seen := map[yamlfile.Place]bool{}
+	for _, r := range p.rules {
+		for _, table := range r.doc.tools {
+			if seen[table.Place()] || strings.HasPrefix(table.Place().File(), library.Prefix) {
+				continue
+			}
+			seen[table.Place()] = true
+			for _, tool := range table.Entries() {
+				name := tool.Key.Raw()
+				spec, ok := known[name]
+				if !ok {
+					out = append(out, warningAt(tool.Key.Place(), "tool", "", "%s", yamlfile.Unknown("tool", name, slices.Sorted(maps.Keys(known)))))
+					continue
+				}
+				for _, role := range tool.Value.Find("roles").Entries() {
+					if argument := role.Key.Raw(); !strings.Contains(spec.Parameters, strconv.Quote(argument)) {
+						out = append(out, warningAt(role.Key.Place(), "argument", "", "the tool %q has no argument %q", name, argument))
+					}
+				}
+			}
 		}
 	}
 	return out
