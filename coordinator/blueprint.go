@@ -105,7 +105,8 @@ func (m *mistakes) add(field, format string, args ...any) {
 func (m *mistakes) addReserved(field string, names map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if strings.HasPrefix(name, reservedPrefix) || name == pipeline.LabelPipeline || strings.HasPrefix(name, pipeline.LabelPipeline+".") {
-			m.add(field+"."+name, "%s, and names that begin with it or with %s, belong to the coordinator: use another name", pipeline.LabelPipeline, reservedPrefix)
+			m.add(field+"."+name, "%s, and names that begin with it or with %s, belong to the coordinator: use another name",
+				pipeline.LabelPipeline, reservedPrefix)
 		}
 	}
 }

@@ -96,7 +96,8 @@ func (r *runs) newListTokens() *cobra.Command {
 					if !t.Expires.IsZero() {
 						expires = t.Expires.Local().Format(time.DateTime)
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", timeline.Clean(t.ID), timeline.Clean(t.Name), timeline.Clean(string(t.Role)), t.Created.Local().Format(time.DateTime), expires)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", timeline.Clean(t.ID), timeline.Clean(t.Name), timeline.Clean(string(t.Role)),
+						t.Created.Local().Format(time.DateTime), expires)
 				}
 				return w.Flush()
 			})
