@@ -297,9 +297,9 @@ with the files of its pipeline in the folder NAME beside it. Files that exist ar
 
 func (r *runs) newDeleteBlueprint() *cobra.Command {
 	return &cobra.Command{
-		Use:   "delete NAME",
-		Short: "Remove a blueprint",
-		Long: `Remove a blueprint. Runs that were submitted keep it. It is refused while hooks of others start it.`,
+		Use:     "delete NAME",
+		Short:   "Remove a blueprint",
+		Long:    `Remove a blueprint. Runs that were submitted keep it. It is refused while hooks of others start it.`,
 		Example: "  grapnel blueprints delete report --server http://127.0.0.1:8420",
 		Args:    oneBlueprint,
 		RunE: func(c *cobra.Command, args []string) error {
