@@ -38,7 +38,7 @@ type PipelineFiles struct {
 // PipelineOptions configures the pipelines of a coordinator.
 type PipelineOptions struct {
 	// Dir is the folder for the files of runs, which is made. Pipelines are executed only by processes with this folder: it may be
-	// on a disk that several machines share. Empty means that this coordinator runs no pipelines.
+	// on a disk that several machines share, at the same path on each. Empty means that this coordinator runs no pipelines.
 	Dir string
 	// Hooks is the file with the hooks that all pipelines have: see docs/pipelines.md. It need not exist. Empty means none.
 	Hooks string
