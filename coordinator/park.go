@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -116,18 +117,9 @@ func (a *api) park(ctx context.Context, in runnerPlace, epoch int64, questions [
 	return a.c.store.Release(context.WithoutCancel(ctx), r.Lease(), 0)
 }
 
-// isParked reports whether a simple runner has given a run back, and no runner has begun it since.
+// isParked reports whether a simple runner has given a run back until people have answered: then also what follows is for such runners.
 func isParked(entries []durable.Entry) bool {
-	parked := false
-	for _, e := range entries {
-		switch e.Kind {
-		case entryParked:
-			parked = true
-		case durable.EntryBegin, durable.EntryCall, entryStarted:
-			parked = false
-		}
-	}
-	return parked
+	return slices.ContainsFunc(entries, func(e durable.Entry) bool { return e.Kind == entryParked })
 }
 
 // answersOf returns the answers to the questions with which a simple runner has given a run back.
