@@ -46,15 +46,6 @@ type RunnerAnswer struct {
 	Arguments json.RawMessage `json:"arguments,omitzero"`
 }
 
-// cutLast returns the texts before and after the last separator.
-func cutLast(text, separator string) (before, after string, ok bool) {
-	at := strings.LastIndex(text, separator)
-	if at < 0 {
-		return text, "", false
-	}
-	return text[:at], text[at+len(separator):], true
-}
-
 // questionTool is the tool of questions about nothing that would be done.
 const questionTool = "question"
 
@@ -139,11 +130,11 @@ func (c *Coordinator) answersOf(ctx context.Context, r durable.Run) (all []Runne
 		if err != nil {
 			return nil, err
 		}
-		id, _, ok := cutLast(w.ID, "/")
-		if !ok {
+		at := strings.LastIndexByte(w.ID, '/') // see questionID
+		if at < 0 {
 			continue
 		}
-		answer := RunnerAnswer{ID: id, Reason: "the time for an answer is over"}
+		answer := RunnerAnswer{ID: w.ID[:at], Reason: "the time for an answer is over"}
 		if decided := about.Answer(); decided != nil {
 			answer.Approved, answer.Reason, answer.By = decided.Verdict == agent.Approve, decided.Reason, decided.By
 			if decided.Arguments != "" {

@@ -167,6 +167,9 @@ func (c *Coordinator) loadPipeline(b *Blueprint) (*pipeline.Pipeline, error) {
 		}
 	}
 	add(err)
+	if len(m) == 0 { // it says nothing, and is an error all the same
+		m.add("pipeline", "%v", err)
+	}
 	return nil, m.err()
 }
 
