@@ -54,6 +54,22 @@ func KindOf(err error) ErrorKind {
 	return KindUnknown
 }
 
+// Retryable reports whether another attempt may succeed after err. An error decides with a method
+// `Retryable() bool`. Without that method, its kind decides: a request that the service rejected
+// will be rejected again, so KindInvalid, KindBadRequest, KindContextLength and KindAuth are
+// permanent. A durable worker does not repeat work that failed with a permanent error.
+func Retryable(err error) bool {
+	var knows interface{ Retryable() bool }
+	if errors.As(err, &knows) {
+		return knows.Retryable()
+	}
+	switch KindOf(err) {
+	case KindInvalid, KindBadRequest, KindContextLength, KindAuth:
+		return false
+	}
+	return true
+}
+
 // StateOf returns the state that an error holds: that of the outermost *RunError or *StepError
 // in its chain. Ok is false when there is none.
 //

@@ -9,9 +9,13 @@ import (
 
 	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
+	"github.com/grapnel-go/grapnel/drivers/anthropic"
+	"github.com/grapnel-go/grapnel/drivers/gemini"
+	"github.com/grapnel-go/grapnel/drivers/openai"
 )
 
 func TestErrorSaysWhatToDo(t *testing.T) {
@@ -103,4 +107,29 @@ func TestPrices(t *testing.T) {
 func TestRedact(t *testing.T) {
 	assert.Equal(t, "wrong key: [redacted].", drivers.Redact("wrong key: sk-1.", "sk-1"))
 	assert.Equal(t, "unchanged", drivers.Redact("unchanged", ""))
+}
+
+// A wrong configuration is a permanent error, however it is wrapped: a worker does not try it again.
+func TestConfigErrorsArePermanent(t *testing.T) {
+	for _, name := range []string{
+		"OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL",
+	} {
+		t.Setenv(name, "")
+	}
+	_, noKey := openai.New(openai.Config{Model: "m"})
+	_, noModel := anthropic.New(anthropic.Config{APIKey: "k"})
+	_, noURL := gemini.New(gemini.Config{Model: "m", BaseURL: "ftp://x"})
+	for want, err := range map[string]error{
+		"making an openai driver: no key": noKey, "making an anthropic driver: no model": noModel, "making a gemini driver: BaseURL is not": noURL,
+	} {
+		require.ErrorContains(t, err, want)
+		err = fmt.Errorf("building: %w", errors.Join(errors.New("first"), err))
+		assert.False(t, agent.Retryable(err), want)
+		assert.Equal(t, agent.KindBadRequest, agent.KindOf(err), want)
+		_, typed := errors.AsType[*drivers.ConfigError](err)
+		assert.True(t, typed, want)
+	}
+	assert.False(t, agent.Retryable(&drivers.Error{Kind: agent.KindAuth, Status: 401}))
+	assert.True(t, agent.Retryable(&drivers.Error{Kind: agent.KindOverloaded, Status: 529}))
+	assert.True(t, agent.Retryable(errors.New("unknown")))
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/samber/mo"
+
 	"github.com/grapnel-go/grapnel/agent"
 )
 
@@ -28,6 +30,8 @@ type Error struct {
 	RequestID string
 	// After is how long the service asks callers to wait; zero when it does not say.
 	After time.Duration
+	// Retry is whether the service wants another attempt, by its header x-should-retry; none when it does not say.
+	Retry mo.Option[bool]
 	// Advice says what the reader can do, for kinds where it is not obvious.
 	Advice string
 	// Err is the underlying error, which may be nil. If Message is set, the text of Err is not part of the
@@ -96,14 +100,32 @@ func (e *Error) ErrorKind() agent.ErrorKind { return e.Kind }
 // RetryAfter returns how long the service asks callers to wait.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
-// Retryable reports whether the same request may succeed later.
+// Retryable reports whether the same request may succeed later: as the service says, or else by the kind.
 func (e *Error) Retryable() bool {
+	if retry, ok := e.Retry.Get(); ok {
+		return retry
+	}
 	switch e.Kind {
 	case agent.KindAuth, agent.KindBadRequest, agent.KindContextLength, agent.KindInvalid:
 		return false
 	}
 	return true
 }
+
+// ConfigError is returned by the constructors of drivers when the configuration is incomplete or wrong: no key is
+// set, no model, a base URL that is not a URL. Another attempt with the same configuration fails, too.
+type ConfigError struct{ Err error }
+
+func (e *ConfigError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the mistakes.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// ErrorKind returns agent.KindBadRequest: no request can be sent.
+func (e *ConfigError) ErrorKind() agent.ErrorKind { return agent.KindBadRequest }
+
+// Retryable returns false.
+func (e *ConfigError) Retryable() bool { return false }
 
 // KindOfStatus returns the kind of failure for an HTTP status, for services that do not say more. A
 // redirection is a bad request: drivers do not follow redirects, because they would pass the key on, and a
@@ -140,6 +162,15 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 		return max(at.Sub(now), 0)
 	}
 	return 0
+}
+
+// ShouldRetry returns what an answer's header x-should-retry says; none when it is missing or in another form.
+func ShouldRetry(h http.Header) mo.Option[bool] {
+	switch retry := strings.ToLower(strings.TrimSpace(h.Get("X-Should-Retry"))); retry {
+	case "true", "false":
+		return mo.Some(retry == "true")
+	}
+	return mo.None[bool]()
 }
 
 // clampSeconds returns a number of seconds as a duration of a year at most, so that no header overflows the

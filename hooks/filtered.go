@@ -50,7 +50,7 @@ func (e *filteredError) Retryable() bool { return e.retryable }
 
 // standingFor returns a replacement for the original error, with another text. The original may be nil.
 func standingFor(original error, text string) *filteredError {
-	e := &filteredError{text: text, kind: agent.KindOf(original), retryable: true}
+	e := &filteredError{text: text, kind: agent.KindOf(original), retryable: agent.Retryable(original)}
 	for _, s := range []error{context.Canceled, context.DeadlineExceeded, agent.ErrSuspended} {
 		if errors.Is(original, s) {
 			e.sentinels = append(e.sentinels, s)
@@ -59,15 +59,6 @@ func standingFor(original error, text string) *filteredError {
 	var waits interface{ RetryAfter() time.Duration }
 	if errors.As(original, &waits) {
 		e.after = waits.RetryAfter()
-	}
-	var knows interface{ Retryable() bool }
-	if errors.As(original, &knows) {
-		e.retryable = knows.Retryable()
-		return e
-	}
-	switch e.kind {
-	case agent.KindInvalid, agent.KindBadRequest, agent.KindContextLength, agent.KindAuth:
-		e.retryable = false
 	}
 	return e
 }

@@ -42,11 +42,8 @@ type Retry struct {
 	// so that many runs that failed at the same moment do not retry at the same
 	// moment.
 	Jitter float64
-	// When reports whether to make another attempt after an error. Nil means the result
-	// of the error's Retryable method. Without that method, all errors are retried
-	// except those of the kinds agent.KindInvalid, KindBadRequest, KindContextLength
-	// and KindAuth: a request that the service rejected will be rejected again. It must
-	// be safe for concurrent use.
+	// When reports whether to make another attempt after an error. Nil means
+	// agent.Retryable. It must be safe for concurrent use.
 	When func(err error) bool
 }
 
@@ -100,7 +97,7 @@ func (r Retry) withDefaults() Retry {
 		r.Max = time.Minute
 	}
 	if r.When == nil {
-		r.When = isRetryable
+		r.When = agent.Retryable
 	}
 	return r
 }
@@ -116,18 +113,6 @@ func failedInference(s agent.State, err error) error {
 		return nil
 	}
 	return failed.Err
-}
-
-func isRetryable(err error) bool {
-	var knows interface{ Retryable() bool }
-	if errors.As(err, &knows) {
-		return knows.Retryable()
-	}
-	switch agent.KindOf(err) {
-	case agent.KindInvalid, agent.KindBadRequest, agent.KindContextLength, agent.KindAuth:
-		return false
-	}
-	return true
 }
 
 // wait returns the time until the next attempt; ok is false when the error requires a

@@ -47,7 +47,7 @@ func New(c Config) (*Driver, error) {
 		err = errors.Join(err, fmt.Errorf("unknown cache %q: use CacheShort or CacheLong", c.Cache))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making an anthropic driver: %w", err)
+		return nil, &drivers.ConfigError{Err: fmt.Errorf("making an anthropic driver: %w", err)}
 	}
 	d := &Driver{
 		// A client created by NewClient would search for credentials.

@@ -54,7 +54,7 @@ func (d *Driver) explain(e *drivers.Error, no *service.RefusalError, header http
 	e.Status, e.Code = no.Status, service.Excerpt(cmp.Or(problem.Type, code), d.redact)
 	e.Message = service.Excerpt(cmp.Or(problem.Message, string(no.Body), http.StatusText(no.Status)), d.redact)
 	e.RequestID = d.redact(cmp.Or(requestID(header), said.RequestID))
-	e.After = drivers.RetryAfter(header, time.Now())
+	e.After, e.Retry = drivers.RetryAfter(header, time.Now()), drivers.ShouldRetry(no.Header)
 	e.Kind, e.Advice = sort(status, problem.Type, problem.Message)
 	if e.Advice == "" {
 		e.Advice = service.Advice(e, d.keyless, lo.Ternary(d.vertex, "/v1/projects", "/v1/messages"))

@@ -44,7 +44,7 @@ func New(c Config) (*Driver, error) {
 		err = errors.Join(errors.New("no model: set Config.Model"), err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making a gemini driver: %w", err)
+		return nil, &drivers.ConfigError{Err: fmt.Errorf("making a gemini driver: %w", err)}
 	}
 	own := http.Header{}
 	if at.Key != "" {

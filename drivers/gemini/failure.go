@@ -93,6 +93,9 @@ func (d *Driver) explain(e *drivers.Error, x *exchange, said *apiError) {
 		}
 	}
 	e.After = max(e.After, drivers.RetryAfter(x.header, time.Now()))
+	if x.status >= 300 { // otherwise the headers belong to the reply that contains the error
+		e.Retry = drivers.ShouldRetry(x.header)
+	}
 	if reason == "" {
 		reason = said.Status
 	}

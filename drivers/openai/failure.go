@@ -21,6 +21,7 @@ func (d *Driver) failure(a *asking, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: a.model, RequestID: a.requestID}
 	if no, ok := errors.AsType[*service.RefusalError](err); ok {
 		e.Status, e.RequestID, e.After = no.Status, d.redact(requestID(no.Header)), drivers.RetryAfter(no.Header, time.Now())
+		e.Retry = drivers.ShouldRetry(no.Header)
 		d.explain(e, complaintOf(no.Body), no.Body)
 	} else if no, ok := errors.AsType[*eventError](err); ok {
 		d.explain(e, complaintOf(no.event), no.event)

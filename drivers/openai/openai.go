@@ -51,7 +51,7 @@ func newDriver(c Config, api *api) (*Driver, error) {
 		err = errors.Join(errors.New("no model: set Config.Model"), err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making an openai driver: %w", err)
+		return nil, &drivers.ConfigError{Err: fmt.Errorf("making an openai driver: %w", err)}
 	}
 	official := at.Vendor || c.asksAzure(at) // the endpoint uses the vendor's own format
 	d := &Driver{

@@ -75,7 +75,6 @@ func (s Service) testErrors(t *testing.T, streaming bool) {
 	for kind, replies := range s.Errors {
 		for i, reply := range replies {
 			t.Run(fmt.Sprintf("%s %d", kind, i), func(t *testing.T) {
-				reply := reply.With("X-Should-Retry", "true")
 				if kind == agent.KindRateLimit || kind == agent.KindOverloaded {
 					reply = reply.With("Retry-After", "3600")
 				}
@@ -87,6 +86,10 @@ func (s Service) testErrors(t *testing.T, streaming bool) {
 				assert.Contains(t, failure.Error(), Sentence, "what the service said")
 				want := lo.Ternary(reply.Header.Get("Retry-After") != "", time.Hour, 0)
 				assert.Equal(t, want, failure.RetryAfter(), "how long it wants to be left alone")
+				for header, want := range map[string]bool{"true": true, " False": false, "": failure.Retryable(), "maybe": failure.Retryable()} {
+					failure := s.ask(t, streaming, reply.With("X-Should-Retry", header)).fails(t, kind)
+					assert.Equal(t, want, failure.Retryable(), "x-should-retry: %s", header)
+				}
 			})
 		}
 	}

@@ -39,7 +39,7 @@ var vendors = []struct {
 }
 
 // errNoKey is returned when no model was named and no key is set.
-var errNoKey = errors.New("no model was named and no key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)")
+var errNoKey = &drivers.ConfigError{Err: errors.New("no model was named and no key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)")}
 
 // choose returns the model. Explicit reports whether the user named it. Otherwise choose returns the default model of
 // the first service that has a key, or errNoKey.
@@ -80,8 +80,16 @@ func needsKey(m agentfile.Model, d registry.Definition) error {
 	return nil
 }
 
-// newDriver returns the driver for a model.
+// newDriver returns the driver for a model, or a *drivers.ConfigError.
 func newDriver(m agentfile.Model, d registry.Definition) (agent.Driver, error) {
+	driver, err := configuredDriver(m, d)
+	if err != nil {
+		return nil, &drivers.ConfigError{Err: err}
+	}
+	return driver, nil
+}
+
+func configuredDriver(m agentfile.Model, d registry.Definition) (agent.Driver, error) {
 	if err := needsKey(m, d); err != nil {
 		return nil, err
 	}
