@@ -211,7 +211,7 @@ var layers = map[string]layer{
 		"internal/firing", "internal/parking", "internal/process", "internal/strictjson", "internal/yamlfile",
 	}, Modules: values},
 	"coordinator": {Ours: []string{
-		"action", "agent", "durable", "durable/command", "hooks", "pipeline", "policy", "registry", "toolexec",
+		"action", "agent", "durable", "durable/command", "hooks", "pipeline", "policy", "registry", "telemetry", "toolexec",
 		"durable/approval", "internal/firing", "internal/parking", "internal/semconv", "internal/strictjson", "internal/version", "internal/yamlfile",
 	}, Modules: append(core, "github.com/danielgtaylor/huma/v2", "golang.org/x/time")},
 	"coordinator/client": {Ours: []string{"agent", "coordinator", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},

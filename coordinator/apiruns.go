@@ -27,6 +27,7 @@ type runFilter struct {
 	Label         string    `query:"label" doc:"Only runs with this label, as NAME=VALUE."`
 	HasHooks      bool      `query:"has_hooks" doc:"Only runs whose blueprint has hooks around them."`
 	Blocked       bool      `query:"blocked" doc:"Only runs that a hook has blocked."`
+	HookRuns      bool      `query:"hook_runs" doc:"Also runs that hooks have started. A list for an agent, a parent or a session has them anyway."`
 	Since         time.Time `query:"since" doc:"Only runs created at or after this time."`
 	Until         time.Time `query:"until" doc:"Only runs created before this time."`
 	Before        string    `query:"before" doc:"Only runs after this one in the order of the list: next of the page before."`
@@ -209,7 +210,8 @@ func storedStatuses(s Status) []durable.Status {
 
 // selects reports whether a run has what the store does not filter by, or not together with the rest.
 func (f runFilter) selects(r Run) bool {
-	return (!f.HasHooks || r.HasHooks) && (f.ParentSession == "" || string(r.ParentSessionID) == f.ParentSession) &&
+	wanted := f.HookRuns || r.Hook == "" || f.AgentName != "" || f.Parent != "" || f.ParentSession != "" || f.SessionID != ""
+	return wanted && (!f.HasHooks || r.HasHooks) && (f.ParentSession == "" || string(r.ParentSessionID) == f.ParentSession) &&
 		(len(f.Status) == 0 || slices.Contains(f.Status, string(r.Status)))
 }
 
@@ -250,6 +252,9 @@ func (c *Coordinator) listRuns(ctx context.Context, f runFilter) (RunList, error
 			v := viewOf(r)
 			if !isOurs(r) || !f.selects(v) {
 				continue
+			}
+			if v, err = c.view(ctx, r); err != nil {
+				return out, err
 			}
 			if out.Runs = append(out.Runs, v); len(out.Runs) == f.Limit {
 				out.Next = string(r.ID)

@@ -15,6 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 	"github.com/grapnel-go/grapnel/registry"
+	"github.com/grapnel-go/grapnel/telemetry"
 )
 
 // KindHooks is the kind of the runner that has a run while its on_run_start hooks decide, and of the runs that call the hooks
@@ -50,6 +51,9 @@ type Options struct {
 	Host action.Host
 	// Pipelines are the options of pipelines.
 	Pipelines PipelineOptions
+	// Observer receives a hooks.Event for each end of a hook around a run, once, when it is stored. Nil means none. Spans, metrics and
+	// log events of these hooks go to OpenTelemetry's global providers without it.
+	Observer agent.Observer
 	// Registry, unless nil, has the parts that the agents of blueprints may name: unknown names are refused when a blueprint is
 	// stored. Nil leaves that to the runners.
 	Registry *registry.Registry
@@ -64,6 +68,7 @@ type Coordinator struct {
 	pipelineHooks string
 	registry      *registry.Registry // nil for none
 	commits       lastCommits
+	observer      agent.Observer // of the hooks around runs
 }
 
 // New returns a coordinator.
@@ -71,7 +76,10 @@ func New(o Options) (*Coordinator, error) {
 	if o.Store == nil {
 		return nil, errors.New("a coordinator needs a store: set Options.Store")
 	}
-	c := &Coordinator{store: o.Store, host: o.Host, pipelineHooks: o.Pipelines.Hooks, registry: o.Registry}
+	c := &Coordinator{
+		store: o.Store, host: o.Host, pipelineHooks: o.Pipelines.Hooks, registry: o.Registry,
+		observer: observers{telemetry.New(telemetry.Config{}), o.Observer},
+	}
 	if o.Pipelines.Dir != "" {
 		var err error
 		if c.folder, err = openPipelineFolder(o.Pipelines.Dir); err != nil {

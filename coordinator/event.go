@@ -4,10 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
@@ -52,6 +56,31 @@ type HookEvent struct {
 	OnErrorBehavior string `json:"on_error_behavior,omitempty"`
 }
 
+// failed reports whether the hook has failed and is not called again.
+func (h HookEvent) failed() bool {
+	return (h.EventType == EventHookFailed || h.EventType == EventHookTimeout) && h.OnErrorBehavior != "retry"
+}
+
+// defaultHook matches the names of hooks to which their blueprint gives none: their point, and their number at it.
+var defaultHook = regexp.MustCompile(`/[A-Za-z]+-([0-9]+)$`)
+
+// Title names the hook for people, as its blueprint does: "on_run_start hook 2 (agent month-check)".
+func (h HookEvent) Title() string {
+	text := h.HookType + " hook"
+	if number := defaultHook.FindStringSubmatch(h.Hook); number == nil {
+		text += " " + h.Hook[strings.LastIndexByte(h.Hook, '/')+1:]
+	} else if number[1] != "1" {
+		text += " " + number[1]
+	}
+	if h.TargetType != "" {
+		text += " (" + strings.TrimSpace(h.TargetType+" "+h.TargetName) + ")"
+	}
+	return text
+}
+
+// Failure says that the hook has failed, and why.
+func (h HookEvent) Failure() string { return h.Title() + " failed: " + h.Error }
+
 // eventLog collects the events of the hooks of one run until they are written with its journal. It is an agent.Observer, and
 // safe for concurrent use.
 type eventLog struct {
@@ -69,7 +98,21 @@ type eventLog struct {
 	notAwaited map[string]bool
 	begun      map[string]*hooks.Origin
 	ends       []heldEnd
-	waiting    []durable.Event
+	waiting    []heldEvent
+	// failures are the hooks that have failed, by their types and names, in the order in which they were called first.
+	failures []failedHook
+	// observer receives each end of a hook when it is written; nil for none.
+	observer agent.Observer
+}
+
+// failedHook is a hook whose last call has failed.
+type failedHook struct{ hook, text string }
+
+// heldEvent is an event that is written with the journal, and then reported.
+type heldEvent struct {
+	stored durable.Event
+	hook   hooks.Event
+	within context.Context //nolint:containedctx // of the call of the hook, which has its span
 }
 
 // newEventLog returns the log for a run, with the events that were written for its hooks.
@@ -90,6 +133,7 @@ func newEventLog(about durable.Run, written []durable.Event) *eventLog {
 			l.started[askID{hook, times[hook]}] = h.Timestamp
 		} else {
 			l.ended[askID{hook, times[hook]}] = true
+			l.noteFailure(h)
 		}
 	}
 	return l
@@ -103,6 +147,37 @@ type askID struct {
 
 func isHookEvent(name string) bool {
 	return slices.Contains([]string{EventHookStart, EventHookComplete, EventHookFailed, EventHookBlocked, EventHookTimeout}, name)
+}
+
+// noteFailure notes whether the last call of a hook has failed.
+func (l *eventLog) noteFailure(h HookEvent) {
+	hook := h.HookType + " " + h.Hook
+	l.failures = slices.DeleteFunc(l.failures, func(f failedHook) bool { return f.hook == hook })
+	if h.failed() {
+		l.failures = append(l.failures, failedHook{hook, h.Failure()})
+	}
+}
+
+// failureTexts returns what the hooks have failed with, as Failure does.
+func (l *eventLog) failureTexts() (texts []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.failures {
+		texts = append(texts, f.text)
+	}
+	return texts
+}
+
+// describeFailure returns the failure of a hook, or one with another text if no call of it has failed.
+func (l *eventLog) describeFailure(point hooks.PointName, hook string, otherwise any) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.failures {
+		if f.hook == hookTypes[point]+" "+hook {
+			return f.text
+		}
+	}
+	return fmt.Sprintf("%s hook %s failed: %v", hookTypes[point], hook, otherwise)
 }
 
 // noteRun notes the run that a hook has started.
@@ -126,7 +201,7 @@ func (l *eventLog) noteWaits(waits []durable.Wait) {
 const hookWaitPrefix = "hook "
 
 // Observe adds the event of a hook, unless it was written before a crash or a wait.
-func (l *eventLog) Observe(_ context.Context, e agent.Event) {
+func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	he, ok := e.(hooks.Event)
 	if !ok || hookTypes[he.Point] == "" {
 		return
@@ -175,13 +250,17 @@ func (l *eventLog) Observe(_ context.Context, e agent.Event) {
 		return
 	}
 	data, _ := json.Marshal(h) //nolint:errchkjson // texts and numbers can always be written
-	event := durable.Event{At: now, Name: h.EventType, Data: data}
+	if h.DurationMS != nil {
+		he.At, he.Duration = now, time.Duration(*h.DurationMS)*time.Millisecond
+	}
+	event := heldEvent{durable.Event{At: now, Name: h.EventType, Data: data}, he, ctx}
 	if h.EventType == EventHookComplete && l.notAwaited[he.Hook] && !isAction {
 		l.ends = append(l.ends, heldEnd{key, event})
 		return
 	}
 	if h.EventType != EventHookStart {
 		l.ended[key] = true
+		l.noteFailure(h)
 	}
 	l.waiting = append(l.waiting, event)
 }
@@ -189,7 +268,7 @@ func (l *eventLog) Observe(_ context.Context, e agent.Event) {
 // heldEnd is the end of a call that begins an action which is not awaited.
 type heldEnd struct {
 	call  askID
-	event durable.Event
+	event heldEvent
 }
 
 // endBegun adds the ends of the calls that have begun no action. Call it when all actions have ended.
@@ -246,7 +325,8 @@ func (l *eventLog) dropEnds() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ends = nil
-	l.waiting = slices.DeleteFunc(l.waiting, func(e durable.Event) bool { return e.Name != EventHookStart })
+	l.waiting = slices.DeleteFunc(l.waiting, func(e heldEvent) bool { return e.stored.Name != EventHookStart })
+	l.failures = nil
 }
 
 // write calls do with the events so far, and removes them if it succeeds. Calls wait for each other, so that no event is written
@@ -260,8 +340,13 @@ func (l *eventLog) write(always bool, do func(events []durable.Event) error) err
 	if len(events) == 0 && !always {
 		return nil
 	}
-	if err := do(events); err != nil {
+	if err := do(lo.Map(events, func(e heldEvent, _ int) durable.Event { return e.stored })); err != nil {
 		return err
+	}
+	for _, e := range events {
+		if l.observer != nil && e.stored.Name != EventHookStart {
+			l.observer.Observe(e.within, e.hook)
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -277,4 +362,16 @@ func orNoReason(reason string) string {
 		return noReason
 	}
 	return reason
+}
+
+// observers pass an event on, each of them that is not nil.
+type observers [2]agent.Observer
+
+// Observe passes an event on.
+func (all observers) Observe(ctx context.Context, e agent.Event) {
+	for _, o := range all {
+		if o != nil {
+			o.Observe(ctx, e)
+		}
+	}
 }

@@ -417,7 +417,7 @@ func TestExampleOnError(t *testing.T) {
 	d := b.work(b.submit("my-agent", `{"a": 1}`))
 	assert.Equal(t, coordinator.Failed, d.Status)
 	assert.False(t, d.Blocked)
-	assert.Contains(t, lo.FromPtr(d.Error), "on_run_start hook agent.my-agent/RunStart-1 failed: ")
+	assert.Contains(t, lo.FromPtr(d.Error), "on_run_start hook (agent security-validator) failed: ")
 	d = b.work(b.submit("lenient", `{"a": 1}`))
 	assert.Equal(t, coordinator.Completed, d.Status)
 	assert.JSONEq(t, `{"a": 1}`, string(d.ResultData))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/samber/mo"
@@ -121,6 +122,7 @@ func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durabl
 	}
 	o.events = newEventLog(o.about, written)
 	o.events.noteWaits(o.waits)
+	o.events.observer = c.observer
 	o.journal = firing.NewJournal(x, own.ID, own.Entries, o.entries, nil)
 	return o, o.compile(ctx)
 }
@@ -204,7 +206,11 @@ func (o *occasion) end(ctx context.Context, status durable.Status, reason agent.
 	if err != nil {
 		return err
 	}
-	return o.update(ctx, durable.Update{Status: status, Reason: reason, Blocked: blocked, Result: result})
+	if err := o.update(ctx, durable.Update{Status: status, Reason: reason, Blocked: blocked, Result: result}); err != nil {
+		return err
+	}
+	recordEnd(ctx, status, reason)
+	return nil
 }
 
 // fire fires a point. It returns firing.ErrParked when a hook waits in the store: that is recorded.
@@ -247,14 +253,14 @@ func (o *occasion) start(ctx context.Context) error {
 		if !ok {
 			return err
 		}
-		return o.end(anyway, durable.StatusFailed, agent.StopError, false, fmt.Sprintf("on_run_start hook %s failed: %v", failed.Hook, failed.Err))
+		return o.end(anyway, durable.StatusFailed, agent.StopError, false, o.events.describeFailure(hooks.RunStart, failed.Hook, failed.Err))
 	case denied != nil:
 		d, ok := errors.AsType[*hooks.DeniedError](denied)
 		if !ok {
 			return denied
 		}
 		if d.Failed {
-			return o.end(anyway, durable.StatusFailed, agent.StopError, false, fmt.Sprintf("on_run_start hook %s failed: %s", d.Hook, d.Reason))
+			return o.end(anyway, durable.StatusFailed, agent.StopError, false, o.events.describeFailure(hooks.RunStart, d.Hook, d.Reason))
 		}
 		return o.end(anyway, durable.StatusFailed, agent.StopDenied, true, "Blocked by on_run_start hook: "+orNoReason(d.Reason))
 	}
@@ -305,6 +311,9 @@ func (o *occasion) finish(ctx context.Context) error {
 	}
 	if err := o.drain(ctx); err != nil {
 		return err
+	}
+	if failed := o.events.failureTexts(); len(failed) > 0 { // the run that they are about stays as it is
+		return o.end(context.WithoutCancel(ctx), durable.StatusFailed, agent.StopError, false, strings.Join(failed, "; "))
 	}
 	return o.end(context.WithoutCancel(ctx), durable.StatusCompleted, agent.StopCompleted, false, "")
 }

@@ -19,9 +19,12 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
+// hookTypeStart is the type of the hooks that may block a run.
+const hookTypeStart = "on_run_start"
+
 // hookTypes are the names of the points around runs in blueprints and events.
 var hookTypes = map[hooks.PointName]string{
-	hooks.RunStart: "on_run_start", hooks.RunFinish: "on_run_finish", hooks.RunResult: "on_result", hooks.RunFailed: "on_error",
+	hooks.RunStart: hookTypeStart, hooks.RunFinish: "on_run_finish", hooks.RunResult: "on_result", hooks.RunFailed: "on_error",
 	hooks.RunTimeout: "on_timeout", hooks.PreToolUse: "on_tool_call",
 }
 

@@ -128,7 +128,7 @@ func (o *occasion) result(ctx context.Context, held *heldResult) error {
 		if !ok {
 			return err
 		}
-		return o.end(anyway, durable.StatusFailed, agent.StopError, false, fmt.Sprintf("on_result hook %s failed: %v", failed.Hook, failed.Err))
+		return o.end(anyway, durable.StatusFailed, agent.StopError, false, o.events.describeFailure(hooks.RunResult, failed.Hook, failed.Err))
 	}
 	if err := o.drain(ctx); err != nil {
 		return err

@@ -193,7 +193,7 @@ func (*commandRunner) Suspend() {}
 // Execute runs the command of a blueprint.
 func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
 	ctx, span := startSpan(ctx, about)
-	defer span.End()
+	defer endSpan(ctx, span, r.keeper.Store(), about.ID)
 	one, err := r.build(ctx, about)
 	if err != nil {
 		return r.endOrNote(ctx, about, err)

@@ -113,7 +113,7 @@ func (s *stream) write(ctx context.Context) error {
 			return err
 		}
 	}
-	after, ok, err := s.a.c.finishRun(ctx, s.run)
+	after, ok, err := finishRunOf(ctx, s.a.c.store, s.run)
 	if err != nil || !ok {
 		return err
 	}

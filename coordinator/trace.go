@@ -4,9 +4,11 @@ import (
 	"context"
 
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/semconv"
 	"github.com/grapnel-go/grapnel/internal/version"
@@ -35,6 +37,27 @@ func withTrace(ctx context.Context, r durable.Run) context.Context {
 		return ctx
 	}
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceHeader: parent})
+}
+
+// recordEnd records on the span in ctx how its run has ended. Reasons may quote content, so they are not recorded.
+func recordEnd(ctx context.Context, status durable.Status, reason agent.StopReason) {
+	span := trace.SpanFromContext(ctx)
+	span.SetAttributes(semconv.KeyStatus.String(string(status)), semconv.KeyStopReason.String(string(reason)))
+	if status == durable.StatusFailed {
+		span.SetStatus(codes.Error, string(reason))
+	}
+}
+
+// endSpan ends the span of a run that was executed.
+func endSpan(ctx context.Context, span trace.Span, s durable.Store, id agent.RunID) {
+	defer span.End()
+	if !span.IsRecording() {
+		return
+	}
+	// The store of a runner on another machine has only the runs that the runner holds.
+	if r, err := s.Run(context.WithoutCancel(ctx), id); err == nil && r.Status.Ended() {
+		recordEnd(trace.ContextWithSpan(ctx, span), r.Status, r.Reason)
+	}
 }
 
 // startSpan starts the span of a run that calls hooks. The caller ends it.

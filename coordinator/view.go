@@ -25,6 +25,7 @@ type Run struct {
 	Status    Status `json:"status"`
 	// Blocked is set if a hook has blocked the run; its status is failed.
 	Blocked bool `json:"blocked,omitempty"`
+	Ending
 	// HasHooks is set if the blueprint has hooks around its runs. Hook is the type of the hook that has started the run.
 	HasHooks bool   `json:"has_hooks,omitempty"`
 	Hook     string `json:"hook,omitempty"`
@@ -105,13 +106,23 @@ func viewOf(r durable.Run) Run {
 	return v
 }
 
+// view returns a run as the API has it, with why it has ended.
+func (c *Coordinator) view(ctx context.Context, r durable.Run) (v Run, err error) {
+	v = viewOf(r)
+	v.Ending, err = EndingOf(ctx, c.store, r)
+	return v, err
+}
+
 // Run returns everything about a run. It returns durable.ErrNotFound for one that was not submitted through a coordinator.
 func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (RunDetail, error) {
 	r, err := c.findRun(ctx, id)
 	if err != nil {
 		return RunDetail{}, err
 	}
-	d := RunDetail{Run: viewOf(r), Hooks: []HookEvent{}}
+	d := RunDetail{Hooks: []HookEvent{}}
+	if d.Run, err = c.view(ctx, r); err != nil {
+		return RunDetail{}, err
+	}
 	first, err := c.store.SubmittedInput(ctx, id)
 	if err != nil {
 		return RunDetail{}, err
@@ -215,30 +226,16 @@ func isOurs(r durable.Run) bool {
 	return r.Demands[labelRunner] == runnerLabel
 }
 
-// finishRun returns the run that calls the hooks after a run; ok is false if there is none.
-func (c *Coordinator) finishRun(ctx context.Context, of durable.Run) (r durable.Run, ok bool, err error) {
-	list, err := c.store.List(ctx, durable.Filter{Parent: of.ID, Kind: KindHooks, Limit: 1})
-	if err != nil || len(list) == 0 {
-		return durable.Run{}, false, err
-	}
-	return list[0], true, nil
-}
-
 // hookEvents returns the events of the hooks around a run, in order.
 func (c *Coordinator) hookEvents(ctx context.Context, r durable.Run) ([]HookEvent, error) {
 	all := []HookEvent{}
 	add := func(id agent.RunID) error {
 		events, err := c.store.Events(ctx, id, 0, maxHookEvents)
-		for _, e := range events {
-			var h HookEvent
-			if isHookEvent(e.Name) && json.Unmarshal(e.Data, &h) == nil {
-				all = append(all, h)
-			}
-		}
+		all = append(all, hookEventsIn(events)...)
 		return err
 	}
 	err := add(r.ID)
-	finish, ok, failed := c.finishRun(ctx, r)
+	finish, ok, failed := finishRunOf(ctx, c.store, r)
 	if err = errors.Join(err, failed); err == nil && ok {
 		err = add(finish.ID)
 	}

@@ -115,7 +115,7 @@ func (w *recorder) Write(p []byte) (int, error) { return w.body.Write(p) }
 
 // check checks runs, or all of them.
 func (r *runs) check(ctx context.Context, c *client.Client, o *checkFlags, ids []string) error {
-	query := url.Values{"limit": {strconv.Itoa(page)}}
+	query := url.Values{"limit": {strconv.Itoa(page)}, "hook_runs": {"true"}}
 	if o.since != "" {
 		since, err := instantOf("--since", o.since, time.Now(), -1)
 		if err != nil {

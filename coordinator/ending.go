@@ -1,0 +1,93 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Ending says why a run has ended as it did, in a line each.
+type Ending struct {
+	// Reason is why the run failed, was stopped or was blocked; empty for one that is completed.
+	Reason string `json:"reason,omitempty"`
+	// BlockedBy names the hook that has blocked the run, as HookEvent.Title does.
+	BlockedBy string `json:"blocked_by,omitempty"`
+	// FailedHooks are the failures of hooks around the run, as HookEvent.Failure has them.
+	FailedHooks []string `json:"failed_hooks,omitempty"`
+}
+
+// EndingOf returns why a run has ended as it did. While the run has not ended, it has only the failures of hooks so far.
+func EndingOf(ctx context.Context, store durable.Store, r durable.Run) (e Ending, err error) {
+	if r.Status.Ended() && r.Status != durable.StatusCompleted {
+		result, err := durable.ResultOf(ctx, store, r.ID)
+		if err != nil {
+			return e, err
+		}
+		e.Reason = failureOf(r, result)
+	}
+	if r.Labels[LabelHooks] == "" {
+		return e, nil
+	}
+	all, err := boundaryEvents(ctx, store, r)
+	if err != nil {
+		return e, err
+	}
+	after, ok, err := finishRunOf(ctx, store, r)
+	if err == nil && ok {
+		var more []HookEvent
+		more, err = boundaryEvents(ctx, store, after)
+		all = append(all, more...)
+	}
+	failures := eventLog{}
+	for _, h := range all {
+		if failures.noteFailure(h); h.EventType == EventHookBlocked && h.HookType == hookTypeStart {
+			e.BlockedBy = h.Title()
+		}
+	}
+	e.FailedHooks = failures.failureTexts()
+	return e, err
+}
+
+// boundary is how many events at the beginning and at the end of a run are searched for hooks around it: on_run_start hooks come before
+// everything else, and on_result hooks after it.
+const boundary = 100
+
+// boundaryEvents returns the events of the hooks at the beginning and at the end of a run.
+func boundaryEvents(ctx context.Context, store durable.Store, r durable.Run) (all []HookEvent, err error) {
+	events, err := store.Events(ctx, r.ID, 0, boundary)
+	if err == nil && r.Events > boundary {
+		var last []durable.Event
+		last, err = store.Events(ctx, r.ID, max(boundary, r.Events-boundary), boundary)
+		events = append(slices.Clip(events), last...)
+	}
+	return hookEventsIn(events), err
+}
+
+// hookEventsIn returns the events of hooks around runs among events.
+func hookEventsIn(events []durable.Event) (all []HookEvent) {
+	for _, e := range events {
+		var h HookEvent
+		if isHookEvent(e.Name) && json.Unmarshal(e.Data, &h) == nil {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// finishRunOf returns the run that calls the hooks after a run; ok is false if there is none.
+func finishRunOf(ctx context.Context, store durable.Store, of durable.Run) (r durable.Run, ok bool, err error) {
+	list, err := store.List(ctx, durable.Filter{Parent: of.ID, Kind: KindHooks, Limit: 1})
+	if err != nil || len(list) == 0 {
+		return durable.Run{}, false, err
+	}
+	return list[0], true, nil
+}
+
+// FinishRun returns the run that calls the hooks after a run, such as on_run_finish; it is empty if there is none.
+func FinishRun(ctx context.Context, store durable.Store, of agent.RunID) (durable.Run, error) {
+	r, _, err := finishRunOf(ctx, store, durable.Run{ID: of})
+	return r, err
+}
