@@ -151,8 +151,10 @@ func (c Checkpoint) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepa
 	if !pass.Valid() {
 		return p
 	}
-	if l := c.read().live; l != nil && call.Index >= 0 {
-		l.judged.record(State(c).RunStepCount(), call, p)
+	if l := c.read().live; l != nil {
+		if call.Index >= 0 {
+			l.judged.record(State(c).RunStepCount(), call, p)
+		}
 		return p
 	}
 	q := *p
@@ -160,21 +162,19 @@ func (c Checkpoint) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepa
 	return &q
 }
 
-// CheckJudgement reports whether hooks judged a call that is about to run. It returns an error
-// when the call differs from the judged one: when its tool or arguments have changed since, when
-// the hooks decided that it does not run, or when it needs an approval that was not given.
-// P.Call and p.Original must be set.
-func (c Checkpoint) CheckJudgement(p *Prepared) (judged bool, err error) {
-	if l := c.read().live; l != nil && p.Original.Index >= 0 {
-		if !l.judged.some.Load() {
-			return false, nil
-		}
+// CheckJudgement returns an error when hooks did not judge a call that is about to run, or
+// judged it differently: when its tool or arguments have changed since, when the hooks decided
+// that it does not run, or when it needs an approval that was not given. P.Call and p.Original
+// must be set.
+func (c Checkpoint) CheckJudgement(p *Prepared) error {
+	if l := c.read().live; l != nil {
 		return l.judged.check(State(c).RunStepCount(), p)
 	}
-	if j := p.more().judged; j != nil && j.id == p.Original.ID {
-		return true, j.check(p)
+	j := p.more().judged
+	if j != nil && j.id != p.Original.ID {
+		j = nil
 	}
-	return false, nil
+	return j.check(p)
 }
 
 // Listen adds o as a listener: it receives the events that middleware emits during this one run, such as those of

@@ -45,7 +45,8 @@ func (p *Prepared) givenAnswer() mo.Result[*ToolResult] {
 // wrapExecutor puts the wrappers around the innermost executor, the first outermost, with a
 // gate around each executor whose Execute must see only calls that run.
 func wrapExecutor(wrappers []func(Executor) Executor, innermost Executor) (Executor, error) {
-	var x Executor = &innerGate{innermost}
+	inner := &innerGate{Executor: innermost}
+	var x Executor = inner
 	for i, wrap := range slices.Backward(wrappers) {
 		if wrap == nil {
 			return nil, fmt.Errorf("wrapper %d of the executor is nil", i+1)
@@ -53,6 +54,9 @@ func wrapExecutor(wrappers []func(Executor) Executor, innermost Executor) (Execu
 		outer := wrap(x)
 		if nils.Is(outer) {
 			return nil, fmt.Errorf("wrapper %d of the executor returned nil", i+1)
+		}
+		if judge, ok := outer.(interface{ JudgesCalls() bool }); ok && judge.JudgesCalls() {
+			inner.judged = true
 		}
 		if _, ok := outer.(AnswerHandler); !ok {
 			outer = &gate{outer, x}
@@ -96,10 +100,15 @@ func (g *gate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result
 	return HandleAnswer(ctx, g.below, s, p)
 }
 
-// innerGate is around the innermost executor. It blocks every call that does not run or
-// that differs from the judged one, and restricts the effects of results to those that
-// tools may have.
-type innerGate struct{ Executor }
+// innerGate is around the innermost executor. It blocks every call that does not run. If the
+// agent has hooks that judge calls, it also blocks every call that they did not judge as it
+// is, whatever middleware made it. It restricts the effects of results to those that tools
+// may have.
+type innerGate struct {
+	Executor
+
+	judged bool // a wrapper judges calls
+}
 
 func (g *innerGate) Prepare(ctx context.Context, s State, c *ToolCall) mo.Result[*Prepared] {
 	result := g.Executor.Prepare(ctx, s, c)
@@ -132,7 +141,7 @@ func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result
 	if p.Call == nil || p.Original == nil {
 		return mo.Err[*ToolResult](errors.New("executing: the prepared call has no Call or no Original"))
 	}
-	if err := s.beginJudged(p); err != nil {
+	if err := s.beginJudged(ctx, p, g.judged); err != nil {
 		return mo.Ok(refusal(p, err))
 	}
 	result := g.Executor.Execute(ctx, s, p)

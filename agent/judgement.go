@@ -1,10 +1,13 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
 // judgement is the hooks' decision about a call, stored where other code cannot write it. It
@@ -13,13 +16,13 @@ type judgement struct {
 	disposition     Disposition
 	id              string // of the call that the model made
 	tool, arguments string // of the call that is to run
+	open            bool   // the loop is executing the call
 	used            bool   // the call has begun, which used up its approval
 }
 
 // judgements holds the judgements of the current step of a run, by the index of the call.
 type judgements struct {
-	some    atomic.Bool  // false while no hook has judged a call of the run
-	decided atomic.Int64 // the step whose calls are all decided and may run, counted from one
+	some atomic.Bool // false while no hook has judged a call of the run
 
 	mu   sync.Mutex
 	step int
@@ -29,9 +32,6 @@ type judgements struct {
 func (js *judgements) record(step int, call *ToolCall, p *Prepared) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	if js.decided.Load() == int64(step)+1 {
-		js.decided.Store(0)
-	}
 	if js.step != step {
 		js.step, js.list = step, js.list[:0]
 	}
@@ -48,29 +48,29 @@ func judgementOf(call *ToolCall, p *Prepared) judgement {
 	return judgement{disposition: p.Disposition, id: call.ID, tool: p.Call.Name, arguments: p.Call.Arguments}
 }
 
-// allow records that all calls of the step are decided.
-func (js *judgements) allow(step int) {
-	if js.some.Load() {
-		js.decided.Store(int64(step) + 1)
+// setOpen records whether the loop is executing a call. Only an open call can begin.
+func (js *judgements) setOpen(step int, call *ToolCall, open bool) {
+	if !js.some.Load() {
+		return
+	}
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if j := js.find(step, call); j != nil {
+		j.open = open
 	}
 }
 
-// begin checks a call that begins now, as CheckJudgement does, and uses up its approval. It also
-// returns an error when the calls of its step are not all decided, and when the approval was
-// used up before.
+// begin returns an error when a call must not begin now, and otherwise uses up its approval.
 func (js *judgements) begin(step int, p *Prepared) error {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	j := js.at(step, p.Original)
-	if j == nil {
-		return nil
-	}
+	j := js.find(step, p.Original)
 	if err := j.check(p); err != nil {
 		return err
 	}
 	switch {
-	case js.decided.Load() != int64(step)+1:
-		return errors.New("not all calls of its step are decided yet")
+	case !j.open:
+		return errors.New("the run is not executing this call now")
 	case j.disposition == DisposeAsk && j.used:
 		return errors.New("its approval was used up when it ran")
 	}
@@ -78,8 +78,8 @@ func (js *judgements) begin(step int, p *Prepared) error {
 	return nil
 }
 
-// at returns the judgement about a call of the current step, or nil. The lock is held.
-func (js *judgements) at(step int, call *ToolCall) *judgement {
+// find returns the judgement about a call of the current step, or nil. The lock is held.
+func (js *judgements) find(step int, call *ToolCall) *judgement {
 	if js.step != step || call.Index < 0 || call.Index >= len(js.list) || js.list[call.Index].id != call.ID {
 		return nil
 	}
@@ -87,30 +87,70 @@ func (js *judgements) at(step int, call *ToolCall) *judgement {
 }
 
 // check compares a call that is about to run with its judgement.
-func (js *judgements) check(step int, p *Prepared) (judged bool, err error) {
+func (js *judgements) check(step int, p *Prepared) error {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	if j := js.at(step, p.Original); j != nil {
-		return true, j.check(p)
-	}
-	return false, nil
+	return js.find(step, p.Original).check(p)
 }
 
-// beginJudged returns an error when a call that begins now differs from its judgement.
-func (s State) beginJudged(p *Prepared) error {
-	if l := s.read().live; l != nil && p.Original.Index >= 0 {
-		if !l.judged.some.Load() {
-			return nil
+// judgedStep reports whether hooks have judged a call of the step.
+func (js *judgements) judgedStep(step int) bool {
+	if !js.some.Load() {
+		return false
+	}
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	return js.step == step && len(js.list) > 0
+}
+
+// executedCall is the call that a context belongs to, when calls run at the same time.
+type executedCall struct {
+	run   *live
+	index int
+}
+
+type executedCallKey struct{}
+
+// contextFor returns the context for executing call i at the same time as others. In runs
+// without judgements it is ctx itself.
+func (l *live) contextFor(ctx context.Context, i int) context.Context {
+	if !l.judged.some.Load() {
+		return ctx
+	}
+	return context.WithValue(ctx, executedCallKey{}, &executedCall{l, i})
+}
+
+// beginJudged returns an error when a call that begins now has no judgement, or differs from
+// it. Required reports whether the agent has hooks that judge calls.
+func (s State) beginJudged(ctx context.Context, p *Prepared, required bool) error {
+	l := s.read().live
+	if l == nil {
+		if required {
+			return errors.New("its state belongs to no run")
 		}
-		return l.judged.begin(s.RunStepCount(), p)
+		return nil
 	}
-	_, err := Checkpoint(s).CheckJudgement(p)
-	return err
+	if !required && !l.judged.judgedStep(s.RunStepCount()) {
+		return nil
+	}
+	if run, ok := startedrun.Above(ctx).(*live); ok && run != l {
+		return errors.New("its state belongs to another run")
+	}
+	if c, ok := ctx.Value(executedCallKey{}).(*executedCall); ok && c.run == l && c.index != p.Original.Index {
+		return errors.New("the run is executing another call here")
+	}
+	return l.judged.begin(s.RunStepCount(), p)
 }
 
-// check returns an error when a call that is about to run differs from the judgement.
+// errNotJudged is returned for a call that no control has judged.
+var errNotJudged = errors.New("no hook has judged it")
+
+// check returns an error when a call that is about to run differs from the judgement, or j
+// is nil.
 func (j *judgement) check(p *Prepared) error {
 	switch {
+	case j == nil:
+		return errNotJudged
 	case j.tool != p.Call.Name:
 		return fmt.Errorf("it was changed after the hooks had judged it as a call of tool %q", j.tool)
 	case j.arguments != p.Call.Arguments:

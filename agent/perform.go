@@ -302,7 +302,6 @@ func orPerson(name string) string {
 // pending says so. When calls run one after the other, the calls after a waiting one are left for later.
 func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) (pending []pendingCall, broken error) {
 	live := s.read().live
-	live.judged.allow(s.RunStepCount())
 	width := min(max(1, a.config.Parallel), len(batch))
 	var atOnce []answered
 	if live.begin.width = width; width > 1 {
@@ -347,7 +346,7 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	}
 	work := func() {
 		for i := int(shared.taken.Add(1)) - 1; i < len(batch); i = int(shared.taken.Add(1)) - 1 {
-			answers[i].result, answers[i].err = a.executeCall(ctx, s, i, batch[i])
+			answers[i].result, answers[i].err = a.executeCall(s.read().live.contextFor(ctx, i), s, i, batch[i])
 		}
 	}
 	apart := func() {
@@ -427,6 +426,14 @@ func (p *Prepared) withDecision(r *ToolResult) *ToolResult {
 	return &fixed
 }
 
+// execute runs a call. While it does, the call can begin.
+func (a *Agent) execute(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
+	judged, step := &s.read().live.judged, s.RunStepCount()
+	judged.setOpen(step, p.Original, true)
+	defer judged.setOpen(step, p.Original, false)
+	return a.executorFor(s).Execute(ctx, s, p)
+}
+
 // executeCall answers call i.
 func (a *Agent) executeCall(ctx context.Context, s State, i int, p *Prepared) (*ToolResult, error) {
 	if done := s.read().open.resultOf(i); done != nil { // answered before the run was cut off; the new decision does not matter
@@ -447,7 +454,7 @@ func (a *Agent) executeCall(ctx context.Context, s State, i int, p *Prepared) (*
 	var r *ToolResult
 	var err error
 	if p.Disposition == DisposeRun {
-		r, err = a.executorFor(s).Execute(ctx, s, p).Get()
+		r, err = a.execute(ctx, s, p).Get()
 	} else {
 		r, err = HandleAnswer(ctx, a.executorFor(s), s, p).Get()
 	}

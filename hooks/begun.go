@@ -7,7 +7,6 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // prepareBegun asks the hooks about a call that began before the run was cut off or
@@ -24,17 +23,7 @@ func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, be
 		q.Carry, q.Strict = nil, false
 	}
 	q.Call = begun
-	hooks := x.hooks.tools.hooksFor(begun.Name)
-	if hooks == nil {
-		return mo.Ok(&q)
-	}
-	if p = strictlyRead(&q); !hooks.before || malformed(p.Invalid) {
-		return mo.Ok(p)
-	}
-	if p, err = x.decide(ctx, s, hooks, p).Get(); err != nil {
-		return mo.Err[*agent.Prepared](err)
-	}
-	return mo.Ok(agent.Checkpoint(s).RecordJudgement(reserved.Show(), original, p))
+	return x.judge(ctx, s, x.hooks.tools.hooksFor(begun.Name), original, &q)
 }
 
 // ignored reports whether the answer of a control is ignored because the call has

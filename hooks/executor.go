@@ -50,17 +50,32 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 	if p.Call != call {
 		hooks = x.hooks.tools.hooksFor(p.Call.Name)
 	}
-	if hooks == nil {
-		return result
-	}
-	if p = strictlyRead(p); !hooks.before || malformed(p.Invalid) {
-		return mo.Ok(p)
-	}
-	if p, err = x.decide(ctx, s, hooks, p).Get(); err != nil {
-		return mo.Err[*agent.Prepared](err)
-	}
-	return mo.Ok(agent.Checkpoint(s).RecordJudgement(reserved.Show(), call, p))
+	return x.judge(ctx, s, hooks, call, p)
 }
+
+// judge asks the hooks at PreToolUse about a prepared call, and records their decision about
+// original, the model's call. Calls that no hook matches are recorded, too: without a record, a
+// call does not run.
+func (x *HookedToolExecutor) judge(
+	ctx context.Context, s agent.State, hooks *toolHooks, original *agent.ToolCall, p *agent.Prepared,
+) mo.Result[*agent.Prepared] {
+	if hooks != nil {
+		if p = strictlyRead(p); hooks.before && !malformed(p.Invalid) {
+			var err error
+			if p, err = x.decide(ctx, s, hooks, p).Get(); err != nil {
+				return mo.Err[*agent.Prepared](err)
+			}
+		}
+	}
+	if x.JudgesCalls() {
+		p = agent.Checkpoint(s).RecordJudgement(reserved.Show(), original, p)
+	}
+	return mo.Ok(p)
+}
+
+// JudgesCalls reports whether there are hooks at PreToolUse, so that no call runs that they
+// did not judge.
+func (x *HookedToolExecutor) JudgesCalls() bool { return !x.hooks.preTool.empty() }
 
 // prepareRewritten lets the inner executor prepare a call that a hook rewrote.
 func (x *HookedToolExecutor) prepareRewritten(ctx context.Context, s agent.State, call *agent.ToolCall) (*agent.Prepared, error) {
@@ -113,9 +128,9 @@ func malformed(err error) bool {
 }
 
 // Execute runs a call, and passes the result to the hooks at ToolFailed and PostToolUse. It
-// refuses a call that other code changed after the hooks at PreToolUse judged it: this counts
-// as a failure of the hooks, and the tool does not run. For a call that has an answer, see
-// HandleAnswer.
+// refuses a call that the hooks at PreToolUse did not judge, or that other code changed after
+// that: this counts as a failure of the hooks, and the tool does not run. For a call that has
+// an answer, see HandleAnswer.
 func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Disposition == agent.DisposeAnswer {
 		return x.HandleAnswer(ctx, s, p)
@@ -124,12 +139,10 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call has no Call or no Original"))
 	}
 	hooks := x.hooks.tools.hooksFor(p.Call.Name)
-	judged, err := agent.Checkpoint(s).CheckJudgement(p)
-	if !judged && hooks != nil && hooks.before {
-		err = errors.New("no hook has judged it")
-	}
-	if err != nil {
-		return x.HandleAnswer(ctx, s, refuseCall(ctx, s, p, err))
+	if x.JudgesCalls() {
+		if err := agent.Checkpoint(s).CheckJudgement(p); err != nil {
+			return x.HandleAnswer(ctx, s, refuseCall(ctx, s, p, err))
+		}
 	}
 	if hooks == nil || !hooks.after {
 		return x.inner.Execute(ctx, s, p)
