@@ -32,3 +32,20 @@ tools:
 	assert.Contains(t, texts[0], `the tool "op_17" has no argument "a9"`)
 	assert.Contains(t, texts[1], `"op_18"`)
 }
+
+// Every member of an entry is optional.
+func TestTablesOfToolsAreSparse(t *testing.T) {
+	for name, entry := range map[string]string{
+		"effects": "{effects: [pays]}", "records": "{records: [contacts]}", "roles": "{roles: {a1: payee}}", "nothing": "{}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "ours.yaml")
+			require.NoError(t, os.WriteFile(path, []byte("policy: ours\ninclude: [library:assistant]\ntools:\n  op_17: "+entry+"\n"), 0o600))
+			p, err := policy.Load([]policy.Layer{{Name: "run", Files: []string{path}}}, policy.Options{})
+			require.NoError(t, err)
+			specs := []agent.ToolSpec{{Name: "op_17", Parameters: `{"type":"object","properties":{"a1":{"type":"string"}}}`}}
+			found := lo.Filter(p.CheckTools(specs...), func(w policy.Warning, _ int) bool { return w.Code == "tool" || w.Code == "argument" })
+			assert.Empty(t, found)
+		})
+	}
+}

@@ -262,6 +262,21 @@ two.yaml:1:4: second: unexpected EOF
 	assert.Equal(t, io.EOF, yamlfile.Place{}.Error(io.EOF), "what did not come from a file")
 }
 
+// A node that is absent has no text, items and entries, and is no problem: optional keys are read this way.
+func TestAbsentNodes(t *testing.T) {
+	f := yamlfile.Parse("f.yaml", []byte("a: {b: [1, x]}"))
+	root, _ := f.Root()
+	for _, n := range []yamlfile.Node{{}, root.Find("c"), root.Find("a", "c"), root.Find("a", "b", 7), root.Find("c", "d", 0)} {
+		assert.Empty(t, n.Entries())
+		assert.Empty(t, n.Items())
+		assert.Nil(t, n.Value())
+		text, ok := n.Text()
+		assert.Empty(t, text)
+		assert.False(t, ok)
+	}
+	assert.NoError(t, yamlfile.Join(f))
+}
+
 func TestRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	_, err := yamlfile.Read(path)

@@ -58,21 +58,26 @@ func (n Node) Raw() string {
 	return n.y.Value
 }
 
-// Text returns the text of the node. If the node is not a text, it reports a problem and returns false.
+// Text returns the text of the node. If the node is not a text, it reports a problem, unless the node is absent, and
+// returns false.
 func (n Node) Text() (string, bool) {
 	switch n.Kind() {
 	case TextNode:
 		return n.y.Value, true
 	case NumberNode, BoolNode:
 		n.Wrong("expected text, got %s: put it in quotes if it is text", n.y.Value)
+	case AbsentNode:
 	default:
 		n.Wrong("expected text, got %s", n)
 	}
 	return "", false
 }
 
-// Items returns the values of a list. If the node is not a list, it reports a problem.
+// Items returns the values of a list. An absent node has none. If the node is anything else, it reports a problem.
 func (n Node) Items() []Node {
+	if n.Kind() == AbsentNode {
+		return nil
+	}
 	if n.Kind() != ListNode {
 		n.Wrong("expected a list, such as [a, b], got %s", n)
 		return nil
@@ -89,9 +94,12 @@ func (n Node) Items() []Node {
 // Entry is a key of a mapping with its value.
 type Entry struct{ Key, Value Node }
 
-// Entries returns the keys and values of a mapping in their order, each key once. If the node is not a mapping, it
-// reports a problem.
+// Entries returns the keys and values of a mapping in their order, each key once. An absent node has none. If the node
+// is anything else, it reports a problem.
 func (n Node) Entries() []Entry {
+	if n.Kind() == AbsentNode {
+		return nil
+	}
 	if n.Kind() != MappingNode {
 		n.Wrong("expected keys with values, got %s", n)
 		return nil
