@@ -15,7 +15,8 @@ type ArgumentsError struct {
 	// that the text is a valid object that violates the tool's schema.
 	Malformed bool `json:"malformed,omitzero"`
 
-	// Problems are all violations, ordered by path; for a malformed text only the first problem.
+	// Problems are the violations, ordered by path, at most MaxArgumentProblems; for a malformed text only the first
+	// problem.
 	Problems []ArgumentProblem `json:"problems"`
 }
 
@@ -37,6 +38,10 @@ func (p ArgumentProblem) String() string {
 	return p.Path + ": " + p.Message
 }
 
+// MaxArgumentProblems is the maximum number of problems in an ArgumentsError. A check stops describing violations there,
+// so that wrong arguments cost no more than correct ones.
+const MaxArgumentProblems = 100
+
 // Limits on the text of an ArgumentsError. A model corrects a handful of problems at a time, and the error text
 // should not outgrow the arguments.
 const (
@@ -44,7 +49,7 @@ const (
 	shownProblemBytes = 300
 )
 
-// Error lists at most ten problems, each cut to a readable length. Problems has all of them.
+// Error lists at most ten problems, each cut to a readable length. Problems has more of them.
 func (e *ArgumentsError) Error() string {
 	var b strings.Builder
 	if e.Malformed {
@@ -52,12 +57,16 @@ func (e *ArgumentsError) Error() string {
 	} else {
 		b.WriteString("checking arguments: ")
 	}
-	if n := len(e.Problems); n > 1 {
-		fmt.Fprintf(&b, "%d problems: ", n)
+	n, more := len(e.Problems), ""
+	if n >= MaxArgumentProblems {
+		more = " or more"
+	}
+	if n > 1 {
+		fmt.Fprintf(&b, "%d%s problems: ", n, more)
 	}
 	for i, p := range e.Problems {
 		if i == shownProblems {
-			fmt.Fprintf(&b, "; and %d more", len(e.Problems)-i)
+			fmt.Fprintf(&b, "; and %d more", n-i)
 			break
 		}
 		if i > 0 {

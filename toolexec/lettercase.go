@@ -14,11 +14,11 @@ import (
 
 // otherCase finds members whose names the schema has only in another case. They are refused
 // even if the schema allows members that it does not name, because some tools treat both
-// names as the same, but a rule that checks "path" does not see "Path".
+// names as the same, but a rule that checks "path" does not see "Path". It overwrites the elements of at beyond its length.
 func otherCase(s *jsonschema.Schema, value any, at []string) (found []agent.ArgumentProblem) {
 	within := func(next any, token string, of ...*jsonschema.Schema) {
 		for _, sub := range of {
-			found = append(found, otherCase(sub, next, append(slices.Clip(at), token))...)
+			found = append(found, otherCase(sub, next, append(at, token))...)
 		}
 	}
 	forms := formsOf(s, nil)
@@ -30,7 +30,7 @@ func otherCase(s *jsonschema.Schema, value any, at []string) (found []agent.Argu
 			}
 			if other, ok := otherName(forms, name); ok {
 				found = append(found, agent.ArgumentProblem{
-					Path: jsonPointer(append(slices.Clip(at), name)), Message: fmt.Sprintf("is not known; did you mean %q?", other),
+					Path: jsonPointer(append(at, name)), Message: fmt.Sprintf("is not known; did you mean %q?", other),
 				})
 			}
 		}

@@ -74,7 +74,7 @@ func (s *Schema) String() string { return s.text }
 func (s *Schema) MarshalJSON() ([]byte, error) { return []byte(s.text), nil }
 
 // Validate checks an argument text. Empty means {}. The error is an *agent.ArgumentsError: it says that the text is
-// malformed, or lists all violations. A number without a fraction is an integer in every notation, also 10.0. A
+// malformed, or lists the violations. A number without a fraction is an integer in every notation, also 10.0. A
 // member whose name the schema has in another case is a violation even if the schema allows members that it does not
 // name: some tools treat both names as the same, but a rule sees two names.
 func (s *Schema) Validate(args string) error {
@@ -92,8 +92,8 @@ func (s *Schema) Validate(args string) error {
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](s.compiled.Validate(value)); ok {
 		problems = describeViolations(s.document, value, invalid)
 	}
-	for _, p := range otherCase(s.compiled, value, nil) {
-		if !slices.ContainsFunc(problems, func(told agent.ArgumentProblem) bool { return told.Path == p.Path }) {
+	for _, p := range inOrder(otherCase(s.compiled, value, nil)) {
+		if len(problems) < agent.MaxArgumentProblems && !slices.ContainsFunc(problems, func(told agent.ArgumentProblem) bool { return told.Path == p.Path }) {
 			problems = append(problems, p)
 		}
 	}

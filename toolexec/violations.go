@@ -16,12 +16,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/near"
 )
 
-// describeViolations converts the errors of the schema library to problems that a model can act on, ordered by path.
-// The document is the schema (nil if it is not available), root the value that was checked.
+// describeViolations converts the errors of the schema library to problems that a model can act on, ordered by path, at
+// most agent.MaxArgumentProblems. The document is the schema (nil if it is not available), root the value that was
+// checked.
 func describeViolations(document map[string]any, root any, err *jsonschema.ValidationError) []agent.ArgumentProblem {
 	r := &reporter{document: document, root: root}
 	r.report(err)
-	return inOrder(r.problems)
+	problems := inOrder(r.problems)
+	return problems[:min(len(problems), agent.MaxArgumentProblems)]
 }
 
 // inOrder returns the problems ordered by path, without duplicates.
@@ -38,6 +40,25 @@ type reporter struct {
 	problems []agent.ArgumentProblem
 }
 
+// isFull reports whether the reporter has as many problems as an error holds.
+func (r *reporter) isFull() bool { return len(r.problems) >= agent.MaxArgumentProblems }
+
+// reportCauses reports the causes of an error in the order of their paths, which the schema library does not keep.
+func (r *reporter) reportCauses(err *jsonschema.ValidationError) {
+	causes := err.Causes
+	if len(causes) > agent.MaxArgumentProblems {
+		causes = slices.SortedStableFunc(slices.Values(causes), func(a, b *jsonschema.ValidationError) int {
+			return slices.Compare(a.InstanceLocation, b.InstanceLocation)
+		})
+	}
+	for _, cause := range causes {
+		if r.isFull() {
+			return
+		}
+		r.report(cause)
+	}
+}
+
 // add records a problem with the value at err, or with its member if one is named.
 func (r *reporter) add(err *jsonschema.ValidationError, member []string, format string, args ...any) {
 	r.problems = append(r.problems, agent.ArgumentProblem{
@@ -50,9 +71,7 @@ func (r *reporter) add(err *jsonschema.ValidationError, member []string, format 
 func (r *reporter) report(err *jsonschema.ValidationError) {
 	switch k := err.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
-		for _, cause := range err.Causes {
-			r.report(cause)
-		}
+		r.reportCauses(err)
 	case *kind.AnyOf:
 		r.alternatives(err)
 	case *kind.OneOf:
@@ -75,16 +94,17 @@ func (r *reporter) report(err *jsonschema.ValidationError) {
 		}
 	case *kind.AdditionalProperties:
 		known := slices.Sorted(maps.Keys(asObject(r.schemaAt(err, "properties"))))
-		for _, name := range k.Properties {
+		for _, name := range slices.Sorted(slices.Values(k.Properties)) {
+			if r.isFull() {
+				return
+			}
 			r.add(err, []string{name}, "%s", unknownMember(name, known))
 		}
 	case *kind.FalseSchema:
 		r.add(err, nil, "is not allowed here")
 	case *kind.PropertyNames:
 		names := &reporter{document: r.document, root: k.Property}
-		for _, cause := range err.Causes {
-			names.report(cause)
-		}
+		names.reportCauses(err)
 		reasons := strings.Join(problemTexts(names.problems), ", ")
 		if _, ok := asObject(valueAt(r.root, err.InstanceLocation))[k.Property]; !ok {
 			// The library can name a sibling here, because it keeps a path that it continues to modify.

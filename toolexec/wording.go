@@ -139,12 +139,18 @@ func describeExpectation(schema map[string]any) string {
 	return text
 }
 
+// escapePointer and unescapePointer convert a token of a JSON pointer.
+var (
+	escapePointer   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
 // jsonPointer returns path tokens as a JSON pointer.
 func jsonPointer(tokens []string) string {
 	var b strings.Builder
 	for _, token := range tokens {
 		b.WriteByte('/')
-		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(token))
+		b.WriteString(escapePointer.Replace(token))
 	}
 	return b.String()
 }
@@ -156,7 +162,7 @@ func schemaTokens(url string) []string {
 		return nil
 	}
 	return lo.Map(strings.Split(fragment[1:], "/"), func(token string, _ int) string {
-		return strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		return unescapePointer.Replace(token)
 	})
 }
 

@@ -30,9 +30,11 @@ func Name(name string, known []string) (string, bool) {
 	return best, best != ""
 }
 
+var separators = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
+
 // bareName removes the differences between spellings of a name: filePath, file_path and File-Path.
 func bareName(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(name))
+	return strings.ToLower(separators.Replace(name))
 }
 
 // editDistance counts the typing errors from a to b: bytes that were inserted, omitted, changed, or swapped

@@ -18,11 +18,19 @@ const (
 	// float64, and limits the size of exact numbers: 1e999999999 is eleven bytes of text and four hundred
 	// megabytes of integer.
 	MaxExponent = 999
+
+	// MaxDigits is the maximum length of a number in an argument text, in bytes. Exact arithmetic takes a time that
+	// grows with the square of the length.
+	MaxDigits = 4000
+
+	// reusedNames is the largest number of names that a map is cleared of; a larger map is replaced, because clearing
+	// costs as much as the largest object that it held.
+	reusedNames = 64
 )
 
 // CheckObject checks that args is exactly one JSON object under the strict rules: valid UTF-8, no duplicate
 // names in an object, no two names of one object that differ only in case (Unicode simple folding), nesting
-// up to MaxDepth, exponents up to MaxExponent, and only white space around it. The empty string is not an
+// up to MaxDepth, exponents up to MaxExponent, numbers up to MaxDigits, and only white space around it. The empty string is not an
 // object; callers that accept it as {} must do so themselves.
 //
 // The error is nil, or a *Error with the first mistake. Common texts are checked without allocation.
@@ -58,17 +66,23 @@ func checkTokens(args string) error {
 				return errorAt("", "objects and arrays are nested deeper than %d", MaxDepth)
 			}
 			open = slices.Grow(open[:depth-1], 1)[:depth]
+			if len(open[depth-1]) > reusedNames {
+				open[depth-1] = nil
+			}
 			clear(open[depth-1])
 		case jsontext.KindNumber:
-			if !exponentFits(token.String()) {
-				return errorAt(dec.StackPointer(), "the exponent of %s is out of range", shorten(token.String()))
+			switch number := token.String(); {
+			case len(number) > MaxDigits:
+				return errorAt(dec.StackPointer(), "the number %s is longer than %d bytes: give it as a text", shorten(number), MaxDigits)
+			case !exponentFits(number):
+				return errorAt(dec.StackPointer(), "the exponent of %s is out of range", shorten(number))
 			}
 		case jsontext.KindString:
 			kind, length := dec.StackIndex(depth)
 			if kind != jsontext.KindBeginObject || length%2 == 0 {
 				break // a value, not a name
 			}
-			if err := addName(&open[depth-1], token.String(), dec.StackPointer()); err != nil {
+			if err := addName(&open[depth-1], token.String(), dec); err != nil {
 				return err
 			}
 		}
@@ -78,13 +92,13 @@ func checkTokens(args string) error {
 	}
 }
 
-func addName(names *map[string]string, name string, at jsontext.Pointer) error {
+func addName(names *map[string]string, name string, dec *jsontext.Decoder) error {
 	if *names == nil {
 		*names = make(map[string]string)
 	}
 	folded := fold(name)
 	if other, taken := (*names)[folded]; taken {
-		return errorAt(at, "members %q and %q differ only in case", other, name)
+		return errorAt(dec.StackPointer(), "members %q and %q differ only in case", other, name)
 	}
 	(*names)[folded] = name
 	return nil

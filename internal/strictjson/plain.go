@@ -196,8 +196,9 @@ func plainLiteral(s string, i int, literal string) int {
 	return -1
 }
 
-// plainNumber reads a number with an exponent of at most three digits.
+// plainNumber reads a number of at most MaxDigits with an exponent of at most three digits.
 func plainNumber(s string, i int) int {
+	from := i
 	if i < len(s) && s[i] == '-' {
 		i++
 	}
@@ -223,6 +224,9 @@ func plainNumber(s string, i int) int {
 			return -1
 		}
 		i = end
+	}
+	if i > from+MaxDigits {
+		return -1
 	}
 	return i
 }
