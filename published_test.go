@@ -87,7 +87,7 @@ var tried = map[string]string{
 	"docs/mcp-tools.md careful":                        "no guard of arguments: it goes by what the server says of its tools",
 	"docs/testing-agents.md small":                     "hooks/published_test.go TestGuardsOfTheGuideHold",
 	"docs/writing-a-capability.md queue":               "no guard: it goes by how many calls wait",
-	"docs/moving.md check":                             "no guard: a program decides",
+	"docs/moving.md check":                             "policy/scripts_test.go TestPublishedScriptsFailClosed",
 	"docs/moving.md limit":                             "hooks/published_test.go TestLimitOfTheGuideHolds",
 	"docs/moving.md no-push":                           "policy/guards_test.go TestPublishedPoliciesHold",
 	"docs/policies.md audit":                           "no guard: a web service is told",

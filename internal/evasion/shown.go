@@ -46,6 +46,12 @@ func Block(t testing.TB, page, words string) string {
 	return ""
 }
 
+// Blocks returns the blocks of code of a page.
+func Blocks(t testing.TB, page string) []string {
+	t.Helper()
+	return blocksOf(readFile(t, page), filepath.Ext(page))
+}
+
 func readFile(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
