@@ -67,7 +67,7 @@ var layers = map[string]layer{
 	"":                        {}, // documentation only
 	"internal/plog":           {},
 	"internal/strictjson":     {Modules: []string{"github.com/go-json-experiment/json"}},
-	"internal/yamlfile":       {Modules: append(values, "go.yaml.in/yaml/v4")},
+	"internal/yamlfile":       {Ours: []string{"internal/strictjson"}, Modules: append(values, "go.yaml.in/yaml/v4")},
 	"internal/reserved":       {},
 	"internal/semconv":        {Modules: []string{"go.opentelemetry.io/otel"}},
 	"internal/startedrun":     {},

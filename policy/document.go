@@ -7,6 +7,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/lazy"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/library"
 	"github.com/grapnel-go/grapnel/policy/provenance"
@@ -96,6 +97,18 @@ type defaults struct {
 	onFailure fields
 }
 
+// wholeDouble matches a whole number that is written as a double.
+var wholeDouble = lazy.Regexp(`^-?[0-9]+\.0$`)
+
+// variableValue returns the value of a variable, which conditions may compare with a text. 5.0 is allowed, because only a
+// double can be compared with a variable such as usage.cost.
+func variableValue(n yamlfile.Node) any {
+	if n.Kind() == yamlfile.NumberNode && wholeDouble().MatchString(n.Raw()) {
+		return n.Value()
+	}
+	return n.ComparedValue()
+}
+
 // read adds the keys of a part to the document. Its hooks are read later, when all definitions and variables are
 // known. Given maps the name of each variable to the part that set it.
 func (l *loader) read(d *document, p *part, given map[string]*part) {
@@ -124,7 +137,7 @@ func (l *loader) read(d *document, p *part, given map[string]*part) {
 		case !identifier.MatchString(name):
 			e.Key.Wrong("variables: conditions cannot name %q as vars.%s: use letters, digits and _", name, name)
 		default:
-			d.variables[name], given[name] = e.Value.Value(), p
+			d.variables[name], given[name] = variableValue(e.Value), p
 		}
 	}
 	for _, e := range entriesOf(f, "definitions") {

@@ -171,7 +171,7 @@ func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
 		n = f.at("equals")
 	case yamlfile.NullNode, yamlfile.NumberNode, yamlfile.BoolNode, yamlfile.AbsentNode:
 	}
-	return checkMatcher(r.at, n, hooks.ArgumentEquals(path, n.Value()))
+	return checkMatcher(r.at, n, hooks.ArgumentEquals(path, n.ComparedValue()))
 }
 
 // present is the word that matches any value.
@@ -188,7 +188,7 @@ func (r *matchReader) metadata(name string, n yamlfile.Node) hooks.Matcher {
 		f.only("match", []string{"equals"}, nil)
 		n = f.at("equals")
 	}
-	want, err := sameForm(n.Value())
+	want, err := sameForm(n.ComparedValue())
 	if err != nil {
 		n.Wrong("match: %w", err)
 	}

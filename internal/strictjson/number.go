@@ -28,6 +28,29 @@ func wholeNumber(text string) (string, error) {
 	return digits, nil
 }
 
+// ShortestNumber returns a JSON number in its shortest plain form: 1.10 is 1.1, 5.0 is 5, 4e3 is 4000. It returns
+// strconv.ErrRange if the plain form has more than twenty zeros in a row at its end or behind the point.
+func ShortestNumber(text string) (string, error) {
+	const most = 20
+	digits, point, negative := splitDecimal(text)
+	switch {
+	case digits == "":
+		return "0", nil
+	case point > len(digits)+most || point < -most:
+		return "", strconv.ErrRange
+	case point >= len(digits):
+		digits += strings.Repeat("0", point-len(digits))
+	case point <= 0:
+		digits = "0." + strings.Repeat("0", -point) + digits
+	default:
+		digits = digits[:point] + "." + digits[point:]
+	}
+	if negative {
+		digits = "-" + digits
+	}
+	return digits, nil
+}
+
 // splitDecimal splits a JSON number: its value is 0.digits × 10^point. Digits neither begins nor ends with a
 // zero, and is empty for zero.
 func splitDecimal(text string) (digits string, point int, negative bool) {

@@ -31,6 +31,7 @@ type File struct {
 	Advise func(key string) string
 
 	name     string
+	isJSON   bool
 	lines    []string
 	root     *yaml.Node
 	problems []Problem
@@ -73,7 +74,7 @@ func Parse(name string, text []byte) *File {
 	}
 	parse, lineEnd := f.parseYAML, yamlLineEnd
 	if strings.EqualFold(filepath.Ext(name), ".json") {
-		parse, lineEnd = f.parseJSON, jsonLineEnd
+		parse, lineEnd, f.isJSON = f.parseJSON, jsonLineEnd, true
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	f.lines = lineEnd.Split(string(text), -1)

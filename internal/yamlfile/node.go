@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
 // Kind is the kind of a Node.
@@ -178,6 +180,49 @@ func (n Node) Value() any {
 	case NullNode, AbsentNode:
 	}
 	return nil
+}
+
+// ComparedValue works like Value for a value that is compared with others, perhaps with texts. It reports unquoted scalars
+// that YAML does not keep as written: 1.10 is the number 1.1, 4e3 is 4000, ~ is null and True is true. JSON files have
+// quotes around every text, so nothing is reported there.
+func (n Node) ComparedValue() any {
+	n.reportChanged()
+	return n.Value()
+}
+
+// reportChanged reports the scalars of the node that YAML does not keep as written.
+func (n Node) reportChanged() {
+	if n.y == nil || n.file.isJSON {
+		return
+	}
+	written := n.y.Value
+	switch n.Kind() {
+	case ListNode:
+		for _, item := range n.Items() {
+			item.reportChanged()
+		}
+	case MappingNode:
+		for _, e := range n.Entries() {
+			e.Value.reportChanged()
+		}
+	case NumberNode:
+		switch short, err := strictjson.ShortestNumber(written); {
+		case !json.Valid([]byte(written)): // Value reports it
+		case err != nil:
+			n.Wrong("unquoted, %s is a number: write %q for the text", written, written)
+		case short != written:
+			n.Wrong("unquoted, %s is the number %s: write %q for the text, or %s for the number", written, short, written, short)
+		}
+	case NullNode:
+		if written != "null" && written != "" {
+			n.Wrong("unquoted, %s is null: write %q for the text, or null", written, written)
+		}
+	case BoolNode:
+		if lower := strings.ToLower(written); lower != written {
+			n.Wrong("unquoted, %s is %s: write %q for the text, or %s", written, lower, written, lower)
+		}
+	case TextNode, AbsentNode:
+	}
 }
 
 // Place returns the place of the node. It is the zero Place for the zero Node.

@@ -103,7 +103,7 @@ func (d *dialect) checkText(text string) (*cel.Ast, Errors) {
 		}
 		return nil, sortErrors(wrong)
 	}
-	return ast, sortErrors(d.stray(text, ast))
+	return ast, sortErrors(append(d.stray(text, ast), d.roundedLiterals(text, ast)...))
 }
 
 // sortErrors sorts the errors by their place in the text and removes duplicates.
@@ -122,6 +122,8 @@ func (c *compiled) limits(how cel.EvalOption) []cel.ProgramOption {
 	if c.uses.unbounded {
 		options = append(options, cel.InterruptCheckFrequency(64),
 			cel.CostTracking(payments{}), cel.CostLimit(c.d.options.CostLimit), cel.CustomDecoratorV2(c.d.prepay))
+	} else {
+		options = append(options, cel.CustomDecoratorV2(c.d.compareExactly))
 	}
 	return options
 }

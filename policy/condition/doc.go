@@ -214,8 +214,12 @@
 // # Values
 //
 // Arguments are read once for each call. Whole numbers are ints with all their digits, or uints when they are too large for
-// an int; numbers with a fraction or an exponent are doubles. A whole number that is too large for both, and a double beyond
-// 2^53, is an error as soon as a condition uses it, so that it is never compared as a different number.
+// an int; numbers with a fraction or an exponent are doubles. A whole number that is too large for both, a double beyond
+// 2^53, and a fraction with more digits than a double holds are errors as soon as a condition uses them, also in lists and
+// maps, so that they are never compared as different numbers.
+//
+// Whole numbers and doubles are compared by their exact values: 9007199254740993 > 9007199254740992.0 is true. A literal or a
+// conversion to double that would be rounded is an error.
 //
 // # Failure
 //

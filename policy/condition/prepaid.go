@@ -59,18 +59,15 @@ func (d *dialect) prepay(i interpreter.InterpretableV2) (interpreter.Interpretab
 		return i, nil
 	}
 	p := &prepaid{InterpretableCall: call, args: call.Args(), price: priceOf(name)}
-	switch name {
-	case operators.Equals:
-		p.run = func(_ *interpreter.ExecutionFrame, args []ref.Val) ref.Val { return types.Equal(args[0], args[1]) }
-	case operators.NotEquals:
-		p.run = func(_ *interpreter.ExecutionFrame, args []ref.Val) ref.Val {
-			return types.Bool(types.Equal(args[0], args[1]) != types.True)
-		}
-	default:
-		p.run = d.implementation(name, call.OverloadID())
-	}
-	if p.run == nil {
+	run := d.implementation(name, call.OverloadID())
+	if run == nil && name != operators.Equals && name != operators.NotEquals {
 		return nil, fmt.Errorf("function %s has no implementation", name)
+	}
+	p.run = run
+	if exact := comparisons[name]; exact != nil {
+		p.run = func(frame *interpreter.ExecutionFrame, args []ref.Val) ref.Val {
+			return exact(func(args []ref.Val) ref.Val { return run(frame, args) })(args)
+		}
 	}
 	if f := d.functions[name]; f != nil {
 		p.price = func(args []ref.Val, most int) (int, error) {
@@ -78,6 +75,15 @@ func (d *dialect) prepay(i interpreter.InterpretableV2) (interpreter.Interpretab
 		}
 	}
 	return p, nil
+}
+
+// OverloadID returns the overload of the call. It is empty for the operator in, which CEL would replace by a lookup among
+// converted numbers.
+func (p *prepaid) OverloadID() string {
+	if p.Function() == operators.In {
+		return ""
+	}
+	return p.InterpretableCall.OverloadID()
 }
 
 // implementation returns the code of an overload. For a function that reads the input, it is the code that the

@@ -45,7 +45,7 @@ type scalarKind uint8
 
 const (
 	unknownKind scalarKind = iota // only CEL can compute it
-	tooLong                       // a whole number with too many digits
+	tooLong                       // a number with too many digits
 	tooLarge                      // another number that is too large
 	nullKind
 	boolKind
@@ -208,8 +208,11 @@ func scalarOfNumber(text string) scalar {
 		return scalar{kind: tooLong, text: text}
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.Abs(f) >= exact {
+	switch {
+	case err != nil || math.Abs(f) >= exact:
 		return scalar{kind: tooLarge, text: text}
+	case !strictjson.IsDouble(text, f):
+		return scalar{kind: tooLong, text: text}
 	}
 	return scalar{kind: doubleKind, bits: math.Float64bits(f)}
 }
