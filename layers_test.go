@@ -76,6 +76,8 @@ var layers = map[string]layer{
 	"internal/lazy":           {},
 	"internal/version":        {},
 	"internal/markup":         {},
+	"internal/rooted":         {},
+	"internal/worktree":       {},
 	"internal/inputform":      {Ours: []string{"internal/strictjson"}},
 	"internal/thirdparty/...": {Modules: []string{"golang.org/x/text"}, Ours: []string{"internal/thirdparty/jsonschema/kind"}},
 	"internal/errguard":       {Ours: []string{"internal/nils"}},
@@ -208,11 +210,12 @@ var layers = map[string]layer{
 	// Declared hooks: files with rules.
 	"pipeline": {Ours: []string{
 		"action", "agent", "durable", "durable/command", "hooks", "policy", "toolexec",
-		"internal/firing", "internal/parking", "internal/process", "internal/strictjson", "internal/yamlfile",
+		"internal/firing", "internal/parking", "internal/process", "internal/rooted", "internal/strictjson", "internal/worktree", "internal/yamlfile",
 	}, Modules: values},
 	"coordinator": {Ours: []string{
 		"action", "agent", "durable", "durable/command", "hooks", "pipeline", "policy", "registry", "telemetry", "toolexec",
-		"durable/approval", "internal/firing", "internal/parking", "internal/semconv", "internal/strictjson", "internal/version", "internal/yamlfile",
+		"durable/approval", "internal/firing", "internal/parking", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",
+		"internal/yamlfile",
 	}, Modules: append(core, "github.com/danielgtaylor/huma/v2", "golang.org/x/time")},
 	"coordinator/client": {Ours: []string{"agent", "coordinator", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {

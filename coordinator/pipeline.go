@@ -19,6 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/rooted"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
@@ -72,7 +73,7 @@ func openPipelineFolder(dir string) (*pipelineFolder, error) {
 	}
 	var id []byte
 	if err == nil {
-		id, err = os.ReadFile(file)
+		id, err = rooted.Base(dir).ReadFile(file, 1<<10)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the folder for pipelines: %w", err)
@@ -107,27 +108,21 @@ func (f *pipelineFolder) of(id agent.RunID) string { return filepath.Join(f.dir,
 // makeWorkspace makes the workspace of a run with copies of files, unless there is one: in one step, so that none is half made.
 func (f *pipelineFolder) makeWorkspace(id agent.RunID, files map[string]string) error {
 	to := filepath.Join(f.of(id), workspaceFolder)
-	if _, err := os.Stat(to); err == nil {
+	base := rooted.Base(f.dir)
+	if info, err := base.Lstat(to); err == nil && info.IsDir() { // in place of a link, the workspace is not made
 		return nil
 	}
-	if err := os.MkdirAll(f.of(id), 0o700); err != nil {
+	temporary := filepath.Join(f.of(id), ".workspace-"+rand.Text())
+	if err := base.MkdirAll(temporary); err != nil {
 		return err
 	}
-	temporary, err := os.MkdirTemp(f.of(id), ".workspace-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(temporary)
+	defer func() { _ = base.RemoveAll(temporary) }() // it is renamed, if it is whole
 	for name, text := range files {
-		at := filepath.Join(temporary, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(at, []byte(text), 0o700); err != nil { // scripts are executed
+		if err := base.WriteScript(filepath.Join(temporary, filepath.FromSlash(name)), []byte(text)); err != nil {
 			return err
 		}
 	}
-	return os.Rename(temporary, to)
+	return base.Rename(temporary, to)
 }
 
 // pipelineHost returns what performs the actions of hooks of pipelines.

@@ -10,14 +10,16 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/rooted"
+	"github.com/grapnel-go/grapnel/internal/worktree"
 )
 
 // sessionFiles writes the files of a session. All but the progress files can be made again from the store.
@@ -29,11 +31,11 @@ type sessionFiles struct {
 // moved to the folder previous: they would count as those of this session. A stage of a parallel block that begins again keeps its
 // progress file.
 func (f *sessionFiles) begin(s *session, status Status) error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if err := s.base.MkdirAll(s.dir); err != nil {
 		return err
 	}
 	var before Status
-	text, err := os.ReadFile(filepath.Join(s.dir, statusFile))
+	text, err := s.base.ReadFile(filepath.Join(s.dir, statusFile), maxShown)
 	if err == nil {
 		_ = json.Unmarshal(text, &before) // a damaged one is not of this session
 	}
@@ -45,19 +47,18 @@ func (f *sessionFiles) begin(s *session, status Status) error {
 	switch {
 	case err != nil: // the directories of stages may have been prepared by the user
 	case s.part:
-		all, _ := filepath.Glob(filepath.Join(s.stageDir(0), iterationsDir+"*")) // the pattern is correct
-		for _, path := range all {
-			moved = append(moved, strings.TrimPrefix(path, s.dir+string(filepath.Separator)))
+		all, _ := s.base.ReadDir(s.stageDir(0)) // it may have none
+		for _, below := range all {
+			if strings.HasPrefix(below.Name(), iterationsDir) {
+				moved = append(moved, strings.TrimPrefix(filepath.Join(s.stageDir(0), below.Name()), s.dir+string(filepath.Separator)))
+			}
 		}
 	default:
 		moved = append(moved, "stages", "children")
 	}
 	for _, name := range append(moved, statusFile) { // the last one says whose they are
-		to := filepath.Join(aside, name)
-		if _, err := os.Lstat(filepath.Join(s.dir, name)); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.Rename(filepath.Join(s.dir, name), to)); err != nil {
+		err := s.base.Rename(filepath.Join(s.dir, name), filepath.Join(aside, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -67,18 +68,15 @@ func (f *sessionFiles) begin(s *session, status Status) error {
 // prepare makes the directories and files that an iteration needs. With tree set, it records the files of the workspace
 // before the iteration.
 func (*sessionFiles) prepare(s *session, at position, tree bool) error {
-	if err := os.MkdirAll(s.iterationDir(at.Stage, at.Iteration, at.Restarts), 0o700); err != nil {
-		return fmt.Errorf("preparing iteration %d: %w", at.Iteration, err)
-	}
-	progress, err := os.OpenFile(s.progress(at.Stage), os.O_CREATE|os.O_WRONLY, 0o600)
+	err := s.base.MkdirAll(s.iterationDir(at.Stage, at.Iteration, at.Restarts))
 	if err == nil {
-		err = progress.Close()
+		err = makeProgress(s, at)
 	}
 	if path := s.file(at, treeFile); err == nil && tree {
-		if _, missing := os.Stat(path); errors.Is(missing, fs.ErrNotExist) {
+		if _, missing := s.base.Lstat(path); errors.Is(missing, fs.ErrNotExist) {
 			var data []byte
 			if data, err = json.Marshal(treeOf(s)); err == nil {
-				err = writeFile(path, data)
+				err = s.base.WriteFile(path, data)
 			}
 		}
 	}
@@ -88,12 +86,18 @@ func (*sessionFiles) prepare(s *session, at position, tree bool) error {
 	return nil
 }
 
+// makeProgress makes the progress file of a stage, unless it is there.
+func makeProgress(s *session, at position) error {
+	progress, err := s.base.Open(s.progress(at.Stage), os.O_CREATE|os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	return progress.Close()
+}
+
 // writeInputs writes the inputs of the session.
 func (*sessionFiles) writeInputs(s *session) error {
-	err := os.MkdirAll(s.dir, 0o700)
-	if err == nil {
-		err = writeFile(filepath.Join(s.dir, inputsFile), append(slices.Clone(s.inputs), '\n'))
-	}
+	err := s.base.WriteFile(filepath.Join(s.dir, inputsFile), append(slices.Clone(s.inputs), '\n'))
 	if err != nil {
 		return fmt.Errorf("writing the inputs: %w", err)
 	}
@@ -129,7 +133,7 @@ func (m *machine) writeContext() error {
 	}
 	data, err := json.MarshalIndent(c, "", "  ")
 	if err == nil {
-		err = writeFile(m.file(m.at, contextFile), append(data, '\n'))
+		err = m.base.WriteFile(m.file(m.at, contextFile), append(data, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the context of iteration %d: %w", m.at.Iteration, err)
@@ -139,11 +143,7 @@ func (m *machine) writeContext() error {
 
 // writeOutput writes the output of the current iteration.
 func (*sessionFiles) writeOutput(s *session, at position, output string) error {
-	err := os.MkdirAll(s.iterationDir(at.Stage, at.Iteration, at.Restarts), 0o700)
-	if err == nil {
-		err = writeFile(s.file(at, outputFile), []byte(output))
-	}
-	if err != nil {
+	if err := s.base.WriteFile(s.file(at, outputFile), []byte(output)); err != nil {
 		return fmt.Errorf("writing the output of iteration %d: %w", at.Iteration, err)
 	}
 	return nil
@@ -151,25 +151,8 @@ func (*sessionFiles) writeOutput(s *session, at position, output string) error {
 
 // lastOutput returns the output of the last iteration; empty if there is none.
 func (*sessionFiles) lastOutput(s *session, at position) string {
-	text, _ := os.ReadFile(s.file(at, outputFile))
+	text, _ := s.base.ReadFile(s.file(at, outputFile), maxResult)
 	return strings.ToValidUTF8(string(text), "\uFFFD")
-}
-
-// writeFile replaces a file in one step.
-func writeFile(path string, data []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = temporary.Write(data)
-	err = errors.Join(err, temporary.Chmod(0o600), temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(temporary.Name())
-	}
-	return err
 }
 
 // maxTree is the maximum number of files of which changes are recorded, and maxChanged that of recorded changes.
@@ -178,66 +161,52 @@ const (
 	maxChanged = 1000
 )
 
-// treeOf returns the files of the workspace, with their sizes and times: those that git knows or would add, if it is in a
-// repository, otherwise all. Files of sessions do not count. It returns nothing for a workspace with too many files.
+// maxShown and maxTreeFile are the maximum sizes of the files with a status and with a tree.
+const (
+	maxShown    = 16 << 20
+	maxTreeFile = 256 << 20
+)
+
+// treeOf returns the files of the workspace, with their sizes and times, as far as git does not ignore them. Files of sessions do not
+// count. It returns nothing for a workspace with too many files.
 func treeOf(s *session) map[string]string {
-	tree, sessions := map[string]string{}, s.root
-	add := func(name string) error {
-		path := filepath.Join(s.workspace, name)
-		if strings.HasPrefix(path, sessions+string(filepath.Separator)) {
-			return nil
-		}
-		if info, err := os.Lstat(path); err == nil && !info.IsDir() {
-			tree[filepath.ToSlash(name)] = fmt.Sprintf("%d %d", info.Size(), info.ModTime().UnixNano())
-		}
-		if len(tree) > maxTree {
-			return fs.SkipAll
-		}
-		return nil
-	}
-	if names, ok := gitFiles(s.workspace); ok {
-		for _, name := range names {
-			if add(name) != nil {
-				return nil
-			}
-		}
-		return tree
-	}
-	err := filepath.WalkDir(s.workspace, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return nil //nolint:nilerr // what cannot be read is not watched
-		case d.IsDir() && (path == sessions || d.Name() == ".git"):
-			return fs.SkipDir
-		case d.IsDir():
-			return nil
-		}
-		name, err := filepath.Rel(s.workspace, path)
-		if err != nil {
-			return err
-		}
-		return add(name)
+	tree := map[string]string{}
+	isSessions := func(name string) bool { return filepath.Join(s.workspace, filepath.FromSlash(name)) == s.root }
+	worktree.Walk(s.workspace, isSessions, func(name string, info fs.FileInfo) bool {
+		tree[quoteName(name)] = fmt.Sprintf("%d %d", info.Size(), info.ModTime().UnixNano())
+		return len(tree) <= maxTree
 	})
-	if err != nil || len(tree) > maxTree {
+	if len(tree) > maxTree {
 		return nil
 	}
 	return tree
 }
 
-// gitFiles returns the files of a work tree of git below dir, except ignored ones.
-func gitFiles(dir string) ([]string, bool) {
-	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard") //nolint:noctx // it is short
-	list.Dir = dir
-	out, err := list.Output()
-	if err != nil {
-		return nil, false
+// quoteName returns the name of a file as git writes it: a name with a quote, a backslash, a control character or something that is
+// not UTF-8 is in double quotes, with escapes. So each name is one line of text, and no two names are the same text.
+func quoteName(name string) string {
+	quoted := []byte{'"'}
+	for i, r := range name {
+		c := name[i]
+		short := strings.IndexByte("\a\b\t\n\v\f\r\"\\", c)
+		switch {
+		case short >= 0:
+			quoted = append(quoted, '\\', `abtnvfr"\`[short])
+		case r < ' ' || r == 0x7f || r == utf8.RuneError && !strings.HasPrefix(name[i:], string(utf8.RuneError)):
+			quoted = fmt.Appendf(quoted, `\%03o`, c)
+		default:
+			quoted = utf8.AppendRune(quoted, r)
+		}
 	}
-	return slices.DeleteFunc(strings.Split(string(out), "\x00"), func(name string) bool { return name == "" }), true
+	if len(quoted) == len(name)+1 {
+		return name
+	}
+	return string(append(quoted, '"'))
 }
 
 // changedFiles returns the files that have changed since the current iteration began.
 func (*sessionFiles) changedFiles(s *session, at position) ([]string, error) {
-	data, err := os.ReadFile(s.file(at, treeFile))
+	data, err := s.base.ReadFile(s.file(at, treeFile), maxTreeFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -269,18 +238,15 @@ func (*sessionFiles) changedFiles(s *session, at position) ([]string, error) {
 // tries again.
 func (f *sessionFiles) project(ctx context.Context, m *machine) {
 	ctx = context.WithoutCancel(ctx)
-	if err := os.MkdirAll(m.dir, 0o700); err != nil {
-		return
-	}
 	_ = f.writeStatus(m.session, m.status())
-	_ = f.projectEvents(ctx, m.store, m.about.ID, filepath.Join(m.dir, eventsFile))
+	_ = f.projectEvents(ctx, m.session, m.store, m.about.ID)
 }
 
 // writeStatus writes the status of the session.
 func (*sessionFiles) writeStatus(s *session, status Status) error {
 	data, err := json.MarshalIndent(status, "", "  ")
 	if err == nil {
-		err = writeFile(filepath.Join(s.dir, statusFile), append(data, '\n'))
+		err = s.base.WriteFile(filepath.Join(s.dir, statusFile), append(data, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the status: %w", err)
@@ -288,9 +254,14 @@ func (*sessionFiles) writeStatus(s *session, status Status) error {
 	return nil
 }
 
-// projectEvents appends the events to the file that it does not have yet.
-func (f *sessionFiles) projectEvents(ctx context.Context, store durable.Store, run agent.RunID, path string) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+// projectEvents appends the events to the file that it does not have yet. It replaces what is no file of its own, such as a link.
+func (f *sessionFiles) projectEvents(ctx context.Context, s *session, store durable.Store, run agent.RunID) error {
+	path := filepath.Join(s.dir, eventsFile)
+	file, err := s.base.Open(path, os.O_CREATE|os.O_RDWR)
+	if errors.Is(err, rooted.ErrLink) && s.base.Remove(path) == nil {
+		f.projected = -1
+		file, err = s.base.Open(path, os.O_CREATE|os.O_RDWR)
+	}
 	if err != nil {
 		return err
 	}

@@ -17,12 +17,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/process"
+	"github.com/grapnel-go/grapnel/internal/rooted"
 )
 
 // The decisions of an iteration.
@@ -120,31 +122,24 @@ func valueNames(text string) (names []string) {
 
 // lastOutputOf returns the last output of a stage, at most as much as the output of a session may be; empty without one.
 func (s *session) lastOutputOf(stage string) string {
-	dir := newestIterations(s.outputDirs[stage])
-	iterations, _ := os.ReadDir(dir) // in the order of their names, which have four digits or more
+	dir := s.newestIterations(s.outputDirs[stage])
+	iterations, _ := s.base.ReadDir(dir) // in the order of their names, which have four digits or more
 	slices.SortStableFunc(iterations, func(a, b fs.DirEntry) int { return len(a.Name()) - len(b.Name()) })
 	for _, iteration := range slices.Backward(iterations) {
-		path := filepath.Join(dir, iteration.Name(), outputFile)
-		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-			continue
+		text, err := s.base.ReadFile(filepath.Join(dir, iteration.Name(), outputFile), maxResult)
+		if _, large := errors.AsType[*rooted.TooLargeError](err); err == nil || large {
+			return strings.ToValidUTF8(string(text), "\uFFFD")
 		}
-		file, err := os.Open(path)
-		if err != nil {
-			continue
-		}
-		text, _ := io.ReadAll(io.LimitReader(file, maxResult))
-		_ = file.Close() // it was only read
-		return strings.ToValidUTF8(string(text), "\uFFFD")
 	}
 	return ""
 }
 
 // newestIterations returns the directory with the iterations of a stage since it has begun for the last time.
-func newestIterations(stage string) string {
+func (s *session) newestIterations(stage string) string {
 	dir := filepath.Join(stage, iterationsDir)
 	for again := 2; ; again++ {
 		next := filepath.Join(stage, fmt.Sprintf("%s-%d", iterationsDir, again))
-		if _, err := os.Stat(next); err != nil {
+		if _, err := s.base.Lstat(next); err != nil {
 			return dir
 		}
 		dir = next
@@ -185,7 +180,7 @@ func (m *machine) outcomeOf(ctx context.Context, child durable.Run) (o outcome, 
 		return o, nil
 	}
 	if child.Kind == durable.KindCommand {
-		if o.decision, o.why, err = readDecision(m.file(m.at, decisionFile)); err != nil {
+		if o.decision, o.why, err = m.readDecision(m.file(m.at, decisionFile)); err != nil {
 			o.failure, err = new(err.Error()), nil
 		}
 	}
@@ -200,17 +195,10 @@ func spendingOf(s agent.Spending) spending {
 const maxDecision = 64 << 10
 
 // readDecision reads the decision that a command has written; without a file, it has decided nothing.
-func readDecision(path string) (decision, why string, err error) {
-	info, err := os.Stat(path)
+func (s *session) readDecision(path string) (decision, why string, err error) {
+	text, err := s.base.ReadFile(path, maxDecision)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", "", nil
-	}
-	if err == nil && info.Size() > maxDecision {
-		err = fmt.Errorf("it has %d bytes: the limit is %d", info.Size(), maxDecision)
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(path)
 	}
 	var written struct {
 		Decision string `json:"decision"`
@@ -300,11 +288,14 @@ func listsWork(name, dir string) (left bool, err error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
-	file, err := os.Open(name)
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false, err
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe would not end
+		return false, fmt.Errorf("%s is no regular file", name)
+	}
 	for buffer := make([]byte, 32<<10); ; {
 		n, err := file.Read(buffer)
 		switch {

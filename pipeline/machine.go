@@ -13,6 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/firing"
+	"github.com/grapnel-go/grapnel/internal/rooted"
 )
 
 // machine executes a session from one position to the next, until the session waits or has ended. What it does depends
@@ -65,7 +66,7 @@ func (m *machine) run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil // the run is suspended or cancelled, or another process has it
 	}
-	if _, broken := errors.AsType[*brokenError](err); broken {
+	if _, broken := errors.AsType[*brokenError](err); broken || errors.Is(err, rooted.ErrLink) {
 		return m.breakOff(ctx, err)
 	}
 	return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -25,14 +24,10 @@ func Rebuild(ctx context.Context, store durable.Store, about durable.Run) error 
 		return err
 	}
 	files := &sessionFiles{projected: -1}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if err := s.base.Remove(filepath.Join(s.dir, eventsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("rebuilding the session: %w", err)
 	}
-	events := filepath.Join(s.dir, eventsFile)
-	if err := os.Remove(events); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("rebuilding the session: %w", err)
-	}
-	err = errors.Join(files.writeStatus(s, status), files.projectEvents(ctx, store, about.ID, events))
+	err = errors.Join(files.writeStatus(s, status), files.projectEvents(ctx, s, store, about.ID))
 	if len(s.inputs) > 0 {
 		err = errors.Join(err, files.writeInputs(s))
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -246,7 +246,7 @@ func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
 	}
 	c, err := s.command(i, in.Variables)
 	if err == nil {
-		err = prepareCommand(in.Variables["STATUS"])
+		err = s.prepareCommand(in.Variables["STATUS"])
 	}
 	var runner durable.Runner
 	if err == nil {
@@ -281,9 +281,9 @@ func (s *session) command(stage int, variables map[string]string) (command.Comma
 }
 
 // prepareCommand removes a decision that an earlier attempt of the command has written.
-func prepareCommand(status string) error {
-	err := os.Remove(status)
-	if errors.Is(err, os.ErrNotExist) {
+func (s *session) prepareCommand(status string) error {
+	err := s.base.Remove(status)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err

@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/rooted"
 )
 
 // SessionOptions describe a session: one run of a pipeline.
@@ -83,6 +85,9 @@ func (p *Pipeline) Job(o SessionOptions) (durable.Job, error) {
 	if err == nil {
 		in.Workspace, err = filepath.Abs(o.Workspace)
 	}
+	if err == nil && !utf8.ValidString(in.Dir+in.Workspace) {
+		err = fmt.Errorf("the paths %q and %q must be UTF-8: use another directory", in.Dir, in.Workspace)
+	}
 	if err == nil {
 		in.Source, err = p.encode()
 	}
@@ -139,6 +144,8 @@ type session struct {
 	// outputDirs are the directories of all stages of the pipeline, and root is that with the files of all sessions.
 	outputDirs map[string]string
 	root       string
+	// base is the trusted directory above all files of the session: agents may change what is below it.
+	base rooted.Base
 }
 
 // readSession reads the session of a run from a store.
@@ -164,6 +171,10 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 		top = filepath.Dir(filepath.Dir(filepath.Dir(in.Dir)))
 	}
 	root := cmp.Or(in.Root, filepath.Dir(top))
+	base := in.Workspace
+	if isIn, err := filepath.Rel(base, in.Dir); err != nil || !filepath.IsLocal(isIn) {
+		base = filepath.Dir(root)
+	}
 	if strings.HasPrefix(in.Workspace+string(filepath.Separator), root+string(filepath.Separator)) {
 		root = top // the files of the workspace are not those of sessions
 	}
@@ -178,7 +189,7 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 	}
 	return &session{
 		Pipeline: p, name: in.Session, dir: in.Dir, workspace: in.Workspace, limits: limits.Merge(agent.Limits(p.Limits)), inputs: in.Inputs, depth: in.Depth,
-		part: in.Only != "", next: in.Next, outputDirs: dirs, root: root,
+		part: in.Only != "", next: in.Next, outputDirs: dirs, root: root, base: rooted.Base(base),
 	}, nil
 }
 

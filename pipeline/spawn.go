@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -222,17 +221,9 @@ const maxResult = 1 << 20
 
 // output returns the output of the session: the content of its output file, or that of the last iteration.
 func (m *machine) output() (string, error) {
-	path := filepath.Join(m.dir, resultFile)
-	info, err := os.Stat(path)
+	text, err := m.base.ReadFile(filepath.Join(m.dir, resultFile), maxResult)
 	if errors.Is(err, fs.ErrNotExist) {
 		return m.files.lastOutput(m.session, m.at), nil
-	}
-	if err == nil && info.Size() > maxResult {
-		err = fmt.Errorf("it has %d bytes: the limit is %d", info.Size(), maxResult)
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(path)
 	}
 	if err != nil {
 		return "", fmt.Errorf("reading the output of the session: %w", err)

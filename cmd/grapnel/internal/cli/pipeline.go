@@ -21,6 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/rooted"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
 
@@ -138,6 +139,11 @@ func oneSession(c *cobra.Command, args []string) error {
 // sessionDir returns the directory of a session.
 func sessionDir(name string) (string, error) {
 	return filepath.Abs(filepath.Join(".grapnel", "pipelines", name))
+}
+
+// sessionBase returns the trusted directory above the directory of a session of this folder: agents may change what is below it.
+func sessionBase(dir string) rooted.Base {
+	return rooted.Base(filepath.Dir(filepath.Dir(filepath.Dir(dir))))
 }
 
 // sessionKey identifies a session among all jobs of a store. It is also the demand that only this program's workers meet.

@@ -115,7 +115,7 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 	if err != nil {
 		return &usageError{err}
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := sessionBase(dir).MkdirAll(dir); err != nil {
 		return &usageError{fmt.Errorf("making the directory of the session: %w", err)}
 	}
 	unlock, err := lockSession(dir)
@@ -443,7 +443,7 @@ func (s *sessionRun) watchGates(ctx context.Context, owner string) (watch func(c
 		return nil, nil, err
 	}
 	path := filepath.Join(s.dir, callbackFile)
-	before, _ := os.ReadFile(path) // there is none at first
+	before, _ := sessionBase(s.dir).ReadFile(path, 1<<10) // there is none at first
 	var listener net.Listener
 	for _, address := range []string{strings.TrimSpace(string(before)), fmt.Sprintf("127.0.0.1:%d", cmp.Or(s.port, defaultCallbackPort)), "127.0.0.1:0"} {
 		if address == "" {
@@ -456,7 +456,7 @@ func (s *sessionRun) watchGates(ctx context.Context, owner string) (watch func(c
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := os.WriteFile(path, []byte(listener.Addr().String()+"\n"), 0o600); err != nil {
+	if err := sessionBase(s.dir).WriteFile(path, []byte(listener.Addr().String()+"\n")); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("storing the address of callbacks: %w", err), listener.Close())
 	}
 	server := &http.Server{

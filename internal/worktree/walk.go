@@ -1,0 +1,130 @@
+package worktree
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Walk calls visit with each file below a directory that git does not ignore, and with each link. Names are relative to the
+// directory, with slashes. In submodules and nested repositories their own ignore files apply. Outside of repositories no
+// file is ignored. Walk leaves out directories for which skip returns true, and stops when visit returns false. Directories
+// and files that cannot be read are left out.
+func Walk(dir string, skip func(name string) bool, visit func(name string, info fs.FileInfo) bool) {
+	w := walker{skip: skip, visit: visit, user: readUserRules()}
+	at := place{dir: dir}
+	if top, below, ok := repositoryAbove(dir); ok {
+		at = w.enter(place{dir: top})
+		for _, name := range below {
+			at = at.child(name, at.dir)
+			at.rules = append(slices.Clip(at.rules), readRules(filepath.Join(at.dir, ignoreFile), at.inRepo))
+		}
+		at.dir, at.name = dir, ""
+	}
+	w.walk(at)
+}
+
+const ignoreFile = ".gitignore"
+
+type walker struct {
+	skip  func(name string) bool
+	visit func(name string, info fs.FileInfo) bool
+	user  rules // of the user, for all repositories
+}
+
+// place is a directory on the way of a walk.
+type place struct {
+	dir  string // the path of the directory
+	name string // its name below the start; empty for the start
+	repo *repository
+	// inRepo is its name below the top of the repository; empty for the top.
+	inRepo string
+	// rules are those of the directory and of the directories above it in the repository, outermost first.
+	rules []rules
+	// ignored is set if the directory is ignored: only tracked files in it count.
+	ignored bool
+}
+
+// child returns the place of a directory in at. Its ignore file is not read.
+func (at place) child(name, dir string) place {
+	below := at
+	below.dir, below.name, below.inRepo = filepath.Join(dir, name), path.Join(at.name, name), path.Join(at.inRepo, name)
+	below.ignored = at.ignores(below.inRepo, true)
+	return below
+}
+
+// ignores reports whether git ignores an untracked file or directory in at.
+func (at place) ignores(inRepo string, isDir bool) bool {
+	if at.ignored || at.repo == nil {
+		return at.ignored
+	}
+	for _, r := range slices.Backward(at.rules) {
+		if ignored, matched := r.match(inRepo, isDir); matched {
+			return ignored
+		}
+	}
+	return false
+}
+
+// enter opens the repository whose top is the directory of at. Without one, at stays as it is.
+func (w *walker) enter(at place) place {
+	r, exclude, ok := openRepository(at.dir)
+	if ok {
+		at.repo, at.inRepo, at.ignored, at.rules = r, "", false, []rules{w.user, exclude}
+	}
+	if at.repo != nil {
+		at.rules = append(slices.Clip(at.rules), readRules(filepath.Join(at.dir, ignoreFile), at.inRepo))
+	}
+	return at
+}
+
+// walk visits the files below a directory, and reports whether the walk goes on.
+func (w *walker) walk(at place) bool {
+	entries, _ := os.ReadDir(at.dir) // what cannot be read is left out
+	for _, e := range entries {
+		name, inRepo := path.Join(at.name, e.Name()), path.Join(at.inRepo, e.Name())
+		switch {
+		case e.Name() == gitFolder:
+		case e.IsDir():
+			below := at.child(e.Name(), at.dir)
+			if w.skip(name) || below.ignored && !at.repo.hasBelow(inRepo) {
+				continue
+			}
+			if !w.walk(w.enter(below)) {
+				return false
+			}
+		case at.ignores(inRepo, false) && !at.repo.has(inRepo):
+		default:
+			if info, err := e.Info(); err == nil && !w.visit(name, info) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// repositoryAbove returns the top of the repository that a directory is in, and the names of the directories from there.
+func repositoryAbove(dir string) (top string, below []string, ok bool) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return "", nil, false
+	}
+	for top = dir; ; top = filepath.Dir(top) {
+		if _, isTop := gitDir(top); isTop {
+			relative, err := filepath.Rel(top, dir)
+			if err == nil && relative != "." {
+				below = strings.Split(filepath.ToSlash(relative), "/")
+			}
+			return top, below, err == nil
+		}
+		if filepath.Dir(top) == top {
+			return "", nil, false
+		}
+	}
+}
