@@ -316,7 +316,7 @@ func TestSecretsAreSentAndNotTold(t *testing.T) {
 	h.Headers["Authorization"] = "Bearer ${OTHER_TOKEN}"
 	write("HOOK=" + x.URL)
 	err = h.Action(action.Host{Secrets: action.Secrets{File: file}}).Error()
-	require.ErrorContains(t, err, "headers.Authorization: OTHER_TOKEN is neither a variable nor an allowed secret")
+	require.ErrorContains(t, err, "headers.Authorization: OTHER_TOKEN is neither a variable nor a declared secret")
 }
 
 // A secret with a line break in it is not sent.

@@ -51,7 +51,7 @@ func (h HTTP) sender(kind string, host Host) (*sender, error) {
 		for _, name := range t.secrets() {
 			s.names = append(s.names, name)
 			if !s.secrets.names(name) {
-				p.say(field, "%s is neither a variable nor an allowed secret: add it to the secrets file, or list it under env", name)
+				p.say(field, "%s is neither a variable nor a declared secret: add it to the secrets file, or list the environment variable under env", name)
 			}
 		}
 	}

@@ -226,10 +226,8 @@ func (l *loader) request(d *document, f fields, limit time.Duration) action.HTTP
 	if f.has("body") {
 		h.Body = f.at("body").Value()
 	}
-	if d.kind != Policies { // these files have no environment list: every name is allowed
-		for _, text := range append(lo.Values(h.Headers), h.URL) {
-			h.Env = append(h.Env, lo.Without(textOf(text).placeholderNames(), action.VariableNames()...)...)
-		}
+	if t := textOf(h.URL); d.kind == Pipelines && len(t.pieces) == 1 && t.pieces[0].name != "" {
+		h.Env = append(h.Env, t.pieces[0].name) // a variable that is the whole URL says itself who gets it
 	}
 	h.Env = lo.Uniq(h.Env)
 	return h

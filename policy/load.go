@@ -307,6 +307,9 @@ func (l *loader) part(d *document, path string, text []byte, above []string, par
 		return
 	}
 	if len(above) == 0 {
+		if d.within != "" {
+			d.environment = l.environment(fieldsOf(root)) // what the file declares, all of its parts may use
+		}
 		if root, ok = findWithin(root, d.within); !ok {
 			file.At(yamlfile.Position{}).Wrong("the file has no %s", d.within)
 			return
