@@ -209,9 +209,10 @@ var layers = map[string]layer{
 
 	// Declared hooks: files with rules.
 	"pipeline": {Ours: []string{
-		"action", "agent", "durable", "durable/command", "hooks", "policy", "toolexec",
-		"internal/firing", "internal/parking", "internal/process", "internal/rooted", "internal/strictjson", "internal/worktree", "internal/yamlfile",
-	}, Modules: values},
+		"action", "agent", "durable", "durable/command", "hooks", "policy", "telemetry", "toolexec",
+		"internal/firing", "internal/parking", "internal/process", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",
+		"internal/worktree", "internal/yamlfile",
+	}, Modules: core},
 	"coordinator": {Ours: []string{
 		"action", "agent", "durable", "durable/command", "hooks", "pipeline", "policy", "registry", "telemetry", "toolexec",
 		"durable/approval", "internal/firing", "internal/parking", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",

@@ -136,7 +136,8 @@ func (g Gate) Lint() []Warning {
 		expandNames(header, look)
 	}
 	expandNames(g.Webhook.URL, look)
-	if !told && g.Webhook.Body != nil {
+	told = told || g.Webhook.Body == nil && (len(g.Webhook.Fields) == 0 || slices.Contains(g.Webhook.Fields, "variables"))
+	if !told {
 		warnings = append(warnings, Warning{Field: "webhook.body", Message: "the message does not tell where to answer: add ${CALLBACK_URL}"})
 	}
 	return warnings

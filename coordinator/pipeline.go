@@ -235,8 +235,7 @@ func (r *pipelineRunner) Suspend() { r.sessions.Suspend() }
 
 // Execute executes a pipeline until it waits or has ended.
 func (r *pipelineRunner) Execute(ctx context.Context, about durable.Run) error {
-	ctx, span := startSpan(ctx, about)
-	defer endSpan(ctx, span, r.keeper.Store(), about.ID)
+	ctx = withTrace(ctx, about)
 	if !isIteration(about) {
 		b, err := r.blueprintOf(ctx, about)
 		if err != nil {

@@ -39,5 +39,5 @@
 // # Gates
 //
 // With action.Host.Parks, a gate that a rule awaits becomes a wait of the session: see package durable/gate, which watches it.
-// The firing is repeated when the gate has its answer. At on_session_complete a gate blocks.
+// The firing is repeated when the gate has its answer. At on_session_complete a gate is an error of the file.
 package pipeline

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 // The names of the events of a session. Their data is JSON: see docs/pipelines.md.
@@ -55,6 +56,8 @@ func (m *machine) eventData(d eventData) eventData {
 type eventLog struct {
 	session string
 	form    func(e agent.Event) (durable.EventForm, bool) // nil stores no events of hooks
+	// told is told the events of hooks once they are written, so that it counts no firing twice.
+	told agent.Observer
 
 	mu      sync.Mutex
 	waiting []waitingEvent
@@ -62,9 +65,10 @@ type eventLog struct {
 
 // waitingEvent is an event that has not been written.
 type waitingEvent struct {
-	durable.Event
+	durable.Event // without a name, it is not stored
 
-	of *firingMark // the firing whose hook it is about; nil for an event of the session
+	of   *firingMark // the firing whose hook it is about; nil for an event of the session
+	tell func()      // nil for an event of the session
 }
 
 // firingMark identifies one firing among the events, and is in the contexts of its hooks, also of those that are not awaited.
@@ -79,15 +83,22 @@ func (l *eventLog) add(name string, d eventData) {
 	l.append(waitingEvent{Event: durable.Event{At: time.Now(), Name: name, Data: data}})
 }
 
-// Observe adds an event of a hook. Events that are only counted are dropped.
+// Observe adds an event of a hook. Events that are only counted are not stored.
 func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
-	if l.form == nil {
-		return
+	of, _ := ctx.Value(firingMarkKey{}).(*firingMark)
+	waiting := waitingEvent{Event: durable.Event{At: time.Now()}, of: of}
+	if l.form != nil {
+		if form, ok := l.form(e); ok && form.Counter == "" {
+			waiting.Name, waiting.Data = form.Name, form.Data
+		}
 	}
-	if form, ok := l.form(e); ok && form.Counter == "" {
-		of, _ := ctx.Value(firingMarkKey{}).(*firingMark)
-		l.append(waitingEvent{durable.Event{At: time.Now(), Name: form.Name, Data: form.Data}, of})
+	if h, ok := e.(hooks.Event); ok && l.told != nil {
+		if h.At.IsZero() {
+			h.At = waiting.At
+		}
+		waiting.tell = func() { l.told.Observe(ctx, h) }
 	}
+	l.append(waiting)
 }
 
 func (l *eventLog) append(e waitingEvent) {
@@ -107,12 +118,20 @@ func (l *eventLog) drop(of *firingMark) {
 func (l *eventLog) take() (events []durable.Event, taken func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, e := range l.waiting {
-		events = append(events, e.Event)
+	all := slices.Clone(l.waiting)
+	for _, e := range all {
+		if e.Name != "" {
+			events = append(events, e.Event)
+		}
 	}
 	return events, func() {
 		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.waiting = l.waiting[len(events):]
+		l.waiting = l.waiting[len(all):]
+		l.mu.Unlock()
+		for _, e := range all {
+			if e.tell != nil {
+				e.tell()
+			}
+		}
 	}
 }

@@ -72,7 +72,10 @@ func (m *machine) firePoint(
 	ctx = context.WithValue(ctx, spawningKey{}, spawning{at.Round, m.limitsLeft(), cmp.Or(m.limitReached(), m.stageOver())})
 	ctx, cancel := context.WithCancelCause(action.WithDepth(ctx, m.depth))
 	defer cancel(nil)
-	place := &firing.Place{Run: scope.Run(), Host: m.options.GateHost, Waits: m.waits, Now: m.now(), Cancel: cancel}
+	place := &firing.Place{Run: scope.Run(), Waits: m.waits, Now: m.now(), Cancel: cancel}
+	if m.options.GateHost != nil {
+		place.Host = m.options.GateHost(m.about)
+	}
 	mark := &firingMark{}
 	ctx = context.WithValue(ctx, firingMarkKey{}, mark)
 	after, stop, err = scope.Pipeline(parking.Into(ctx, place), agent.NewState(), m.firing(at), about)

@@ -439,16 +439,8 @@ func (p *Pipeline) checkHooks(host action.Host) error {
 			list, err = rules.Hooks()
 		}
 		for _, h := range list {
-			from := h.Origin()
-			switch {
-			case from == nil:
-			case from.Action == (action.Spawn{}).Type():
+			if from := h.Origin(); from != nil && from.Action == (action.Spawn{}).Type() {
 				p.spawned = append(p.spawned, spawn{from.Target, from.File, from.Line})
-			case from.Action == (action.Gate{}).Type() && slices.Contains(h.Points(), hooks.SessionComplete):
-				problems = append(problems, yamlfile.Problem{
-					File: from.File, Position: yamlfile.Position{Line: from.Line, Column: 1},
-					Text: "a gate at on_session_complete holds nothing up: use on_stage_complete of the last stage",
-				})
 			}
 		}
 		if wrong, ok := errors.AsType[*yamlfile.Error](err); ok {
@@ -467,6 +459,31 @@ func (p *Pipeline) checkHooks(host action.Host) error {
 		others = append(others, &yamlfile.Error{Problems: unique})
 	}
 	return errors.Join(others...)
+}
+
+// Warnings returns what is probably a mistake in the hooks of all stages, and of the pipelines that they start.
+func (p *Pipeline) Warnings(host action.Host) ([]policy.Warning, error) {
+	host.Spawner = noSpawner{}
+	all := []*Pipeline{p}
+	for _, name := range slices.Sorted(maps.Keys(p.source.Pipelines)) {
+		_, child, err := parse(p.source.Pipelines[name])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, child)
+	}
+	var warnings []policy.Warning
+	var files policy.Files
+	for _, one := range all {
+		for _, stage := range one.each() {
+			rules, err := one.rulesOf(stage, host, &files)
+			if err != nil {
+				return nil, err
+			}
+			warnings = append(warnings, rules.Check()...)
+		}
+	}
+	return lo.Uniq(warnings), nil
 }
 
 // encode returns the source as JSON.

@@ -46,6 +46,8 @@ type machine struct {
 	from, since int64
 	// stored is the status of the run as it was committed last.
 	stored durable.Status
+	// trace is the first span of the session: see labelTrace.
+	trace string
 	// hooked says for each stage whether it has hooks; nil until it is needed.
 	hooked []bool
 }
@@ -387,10 +389,13 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 		u.Steps = m.at.Spent.Steps
 	}
 	parks := len(u.Waits) > 0 // then the records of firings since the last position are still needed
-	m.at.Open = m.openFirings()
+	m.at.Open, m.at.Trace = m.openFirings(), m.trace
 	entry, err := m.at.entry()
 	if err != nil {
 		return err
+	}
+	for i := range jobs {
+		m.addTrace(&jobs[i])
 	}
 	events, taken := m.events.take()
 	c := durable.Commit{Entries: []durable.Entry{entry}, Events: events, Update: u, Jobs: jobs, HandledSignals: m.handled}

@@ -77,6 +77,8 @@ type position struct {
 	Cut bool `json:"cut,omitempty"`
 	// Before is what was used, and when, as the stage began.
 	Before usedBefore `json:"before,omitzero"`
+	// Trace is the first span of the session: see labelTrace.
+	Trace string `json:"trace,omitempty"`
 	// End is how the session ends; nil before.
 	End *ending `json:"end,omitempty"`
 }

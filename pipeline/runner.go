@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/command"
 	"github.com/grapnel-go/grapnel/internal/firing"
+	"github.com/grapnel-go/grapnel/telemetry"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -30,11 +32,13 @@ type Options struct {
 	// Host performs the actions of hooks. Its Dir is the workspace of the session. If it parks gates, workers must watch them:
 	// see package durable/gate.
 	Host action.Host
-	// GateHost, unless empty, is the host in the waits of gates, so that only watchers with this name among their hosts watch
-	// them. Empty means the host of the worker for files and commands, and any watcher for callbacks.
-	GateHost string
+	// GateHost, unless nil, returns the host in the waits of a session's gates, so that only watchers with this name among their
+	// hosts watch them. An empty one means the host of the worker for files and commands, and any watcher for callbacks.
+	GateHost func(session durable.Run) string
 	// Events returns the stored form of events of hooks: see durable.Options. Nil stores none.
 	Events func(e agent.Event) (durable.EventForm, bool)
+	// Observer receives the events of hooks once they are recorded. Nil means a telemetry.Telemetry with the global providers.
+	Observer agent.Observer
 	// Again, unless nil, reports whether something that the journal of a session has as done, such as an action of a hook, is
 	// done again when the worker takes the session for the first time: see durable.Options.Again and action.Kept. It must be
 	// safe for concurrent use.
@@ -58,6 +62,9 @@ type AgentStage struct {
 // Runners returns the runners that a worker needs for pipelines: of their sessions, and of the iterations, which are runs of
 // agents and commands.
 func Runners(store durable.Store, k *durable.Keeper, o Options) map[durable.Kind]durable.Runner {
+	if o.Observer == nil {
+		o.Observer = telemetry.New(telemetry.Config{})
+	}
 	all := &runners{store: store, keeper: k, options: o}
 	return map[durable.Kind]durable.Runner{
 		durable.KindPipeline: &sessionRunner{all}, durable.KindAgent: &agentRunner{all}, durable.KindCommand: &commandRunner{all},
@@ -117,6 +124,8 @@ func (r *sessionRunner) Execute(ctx context.Context, about durable.Run) error {
 	if err != nil {
 		return err
 	}
+	ctx, span := m.startSpan(ctx)
+	defer m.endSpan(span)
 	err = m.run(ctx)
 	if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok && m.at.Phase != "" {
 		text := cancelled.Reason
@@ -168,9 +177,9 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 	m := &machine{
 		session: s, store: r.store, options: r.options, about: about, x: x,
 		journal: firing.NewJournal(x, about.ID, about.Entries, entries, func(e durable.Entry) bool { return e.Seq >= since && again(e.Key) }),
-		events:  &eventLog{session: s.name, form: r.options.Events}, files: &sessionFiles{projected: -1},
+		events:  &eventLog{session: s.name, form: r.options.Events, told: r.options.Observer}, files: &sessionFiles{projected: -1},
 		suspended: func() bool { return r.suspended.Load() || x.Paused() }, at: at, last: at, waits: waits, from: after,
-		since: since, stored: about.Status,
+		since: since, stored: about.Status, trace: cmp.Or(at.Trace, about.Labels[labelTrace]),
 	}
 	return m, m.countWaits(ctx)
 }
@@ -196,6 +205,7 @@ func (r *agentRunner) Has(name string) bool { return r.options.Agents != nil && 
 
 // Execute runs the agent of a stage.
 func (r *agentRunner) Execute(ctx context.Context, about durable.Run) (err error) {
+	ctx = withTrace(ctx, about.Labels[labelTrace])
 	s, i, err := r.stageOf(ctx, about)
 	if err != nil {
 		return err
@@ -232,6 +242,7 @@ func (*commandRunner) Suspend() {}
 
 // Execute runs the command of a stage.
 func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
+	ctx = withTrace(ctx, about.Labels[labelTrace])
 	s, i, err := r.stageOf(ctx, about)
 	if err != nil {
 		return err

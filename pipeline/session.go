@@ -28,6 +28,9 @@ type SessionOptions struct {
 	// Demands are labels that a worker must have to execute the session and its iterations. They must select workers that
 	// have the directories.
 	Demands map[string]string
+	// DetachedDemands are the demands of pipelines that hooks start without awaiting them. They may need other workers than the session,
+	// because they can go on when it has ended. Nil means Demands.
+	DetachedDemands map[string]string
 	// Limits limit the session and its iterations together, in addition to those of the pipeline.
 	Limits agent.Limits
 	// By is the verified name of who starts the session.
@@ -49,6 +52,8 @@ const (
 	// LabelPipeline is the name of the pipeline, LabelSession that of the session.
 	LabelPipeline = "pipeline"
 	LabelSession  = "pipeline.session"
+	// LabelDetached is "true" for a pipeline that a hook has started without awaiting it.
+	LabelDetached = "pipeline.detached"
 	// labelRestarts is how often the stage had begun again, for iterations of a stage that has.
 	labelRestarts = "pipeline.restarts"
 )
@@ -64,11 +69,15 @@ type sessionInput struct {
 	Only      string          `json:"only,omitempty"`
 	Next      string          `json:"next,omitempty"`
 	Root      string          `json:"root,omitempty"`
+	// DetachedDemands are as in SessionOptions.
+	DetachedDemands map[string]string `json:"detached_demands,omitempty"`
 }
 
 // Job returns the job for a new session.
 func (p *Pipeline) Job(o SessionOptions) (durable.Job, error) {
-	in := sessionInput{Session: o.Name, Inputs: o.Inputs, Depth: o.depth, Only: o.only, Next: o.next, Root: o.root}
+	in := sessionInput{
+		Session: o.Name, Inputs: o.Inputs, Depth: o.depth, Only: o.only, Next: o.next, Root: o.root, DetachedDemands: o.DetachedDemands,
+	}
 	var err error
 	if !namePattern.MatchString(o.Name) || len(o.Name) > maxName {
 		err = fmt.Errorf("invalid name %q: use at most %d letters and digits, with . _ or - between them", o.Name, maxName)
@@ -146,6 +155,8 @@ type session struct {
 	root       string
 	// base is the trusted directory above all files of the session: agents may change what is below it.
 	base rooted.Base
+
+	detachedDemands map[string]string
 }
 
 // readSession reads the session of a run from a store.
@@ -190,6 +201,7 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 	return &session{
 		Pipeline: p, name: in.Session, dir: in.Dir, workspace: in.Workspace, limits: limits.Merge(agent.Limits(p.Limits)), inputs: in.Inputs, depth: in.Depth,
 		part: in.Only != "", next: in.Next, outputDirs: dirs, root: root, base: rooted.Base(base),
+		detachedDemands: in.DetachedDemands,
 	}, nil
 }
 

@@ -67,10 +67,15 @@ func (m *machine) submitChild(ctx context.Context, at spawning, start action.Spa
 	if err != nil {
 		return err
 	}
+	if m.detachedDemands != nil {
+		job.Demands = m.detachedDemands
+	}
+	job.Labels[LabelDetached] = "true"
 	job.IdempotencyKey = string(m.about.ID) + " " + at.id(start)
 	if len(job.IdempotencyKey) > maxKey {
 		return fmt.Errorf("the names of stage, hook and point have more than %d bytes together", maxKey)
 	}
+	m.addTrace(&job)
 	return m.journal.Commit(ctx, durable.Commit{Jobs: []durable.Job{job}}, nil)
 }
 
@@ -145,20 +150,22 @@ func (m *machine) spawnJob(at spawning, start action.SpawnStart) (durable.Job, e
 	}
 	dir := filepath.Join(m.dir, "children", start.Run.Stage, name)
 	job, err := p.Job(SessionOptions{
-		Name: childName(m.name, name), Dir: dir, Workspace: m.workspace, Demands: m.about.Demands, Limits: at.limits, By: m.about.By,
-		Inputs: start.Inputs, depth: start.Depth, root: m.root,
+		Name: childName(m.name, start.Run.Stage, name), Dir: dir, Workspace: m.workspace, Demands: m.about.Demands,
+		DetachedDemands: m.detachedDemands, Limits: at.limits, By: m.about.By, Inputs: start.Inputs, depth: start.Depth, root: m.root,
 	})
 	job.Parent, job.Root, job.Priority = m.about.ID, m.about.Root, m.about.Priority
 	return job, err
 }
 
-// childName returns the name of the session of a child.
-func childName(parent, own string) string {
-	name := parent + "." + own
+// childName returns the name of the session of a child, which no other child of the session has. A long one ends with its hash.
+func childName(parent, stage, own string) string {
+	name := parent + "." + stage + "." + own
 	if len(name) > maxName {
-		name = own
+		sum := sha256.Sum256([]byte(name))
+		end := "-" + hex.EncodeToString(sum[:8])
+		name = strings.TrimRight(name[:maxName-len(end)], ".-_") + end
 	}
-	return strings.Trim(name[:min(len(name), maxName)], ".-_")
+	return name
 }
 
 var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -49,7 +51,7 @@ stages:
 `)
 	s := b.run(spawns(""))
 	require.Equal(t, pipeline.Completed, s.Reason, s.Error)
-	assert.Equal(t, []string{"work 1", ":demo.on_iteration_complete-1-review", "after success reviewed", "", "work 2", "after  "}, b.lines("log"))
+	assert.Equal(t, []string{"work 1", ":demo.work.on_iteration_complete-1-review", "after success reviewed", "", "work 2", "after  "}, b.lines("log"))
 	dir := b.path("sessions", "demo", "children", "work", "on_iteration_complete-1-review")
 	for name, want := range map[string]string{"inputs.json": `{"files":"log","of":"demo"}` + "\n", "stages/01-review/progress.md": "more\n"} {
 		text, err := os.ReadFile(dir + "/" + name)
@@ -84,6 +86,67 @@ hooks:
 	dirs, err := os.ReadDir(b.path("sessions", "demo", "children", "work"))
 	require.NoError(t, err)
 	assert.Len(t, dirs, 3, "%v", dirs)
+}
+
+// Pipelines that hooks start have sessions of different names: in other stages, and where names are long.
+func TestSpawnedNames(t *testing.T) {
+	for _, stage := range []string{"work", strings.Repeat("long", 24)} {
+		b := newBench(t)
+		b.write("child.yaml", "name: child\nstages: [{name: a, command: {argv: ['true']}, termination: {type: fixed, iterations: 1}}]")
+		s := b.run("name: p\nstages:\n" + counted(stage+"1", 2) + counted(stage+"2", 2) + `
+hooks:
+  on_iteration_complete:
+    - {id: review, type: spawn, pipeline: child}
+    - {id: review-again, type: spawn, pipeline: child, await: false}
+`)
+		require.Equal(t, pipeline.Completed, s.Reason, s.Error)
+		names := lo.Map(b.children(s.Run), func(r durable.Run, _ int) string { return r.Labels[pipeline.LabelSession] })
+		require.Len(t, names, 8)
+		assert.Len(t, lo.Uniq(names), 8, "%q", names)
+	}
+}
+
+// A pipeline that is not awaited can be left to other workers than its session.
+func TestDetachedDemands(t *testing.T) {
+	b := newBench(t)
+	b.write("child.yaml", "name: child\nstages: [{name: a, command: {argv: ['true']}, termination: {type: fixed, iterations: 1}}]\n"+
+		"hooks: {on_stage_complete: {type: spawn, pipeline: grandchild, await: false}}")
+	b.write("grandchild.yaml", "name: grandchild\nstages: [{name: a, command: {argv: ['true']}, termination: {type: fixed, iterations: 1}}]")
+	p := b.load("name: p\nstages:\n" + counted("work", 1) + `
+hooks:
+  on_iteration_complete:
+    - {id: awaited, type: spawn, pipeline: child}
+    - {id: detached, type: spawn, pipeline: child, await: false}
+`)
+	job, err := p.Job(pipeline.SessionOptions{
+		Name: "demo", Dir: b.path("sessions", "demo"), Workspace: b.path("work"),
+		Demands: map[string]string{"of": "session"}, DetachedDemands: map[string]string{"of": "folder"},
+	})
+	require.NoError(t, err)
+	_, err = b.store.Submit(t.Context(), job)
+	require.NoError(t, err)
+	keeper := durable.Keep(b.store, durable.Options{})
+	o := b.options(keeper)
+	o.Pipelines = []string{"p", "child", "grandchild"}
+	execute := func(label string) map[string]durable.Run {
+		w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: pipeline.Runners(b.store, keeper, o), Labels: map[string]string{"of": label}})
+		require.NoError(t, err)
+		require.NoError(t, w.ExecuteReady(t.Context()))
+		all, err := b.store.List(t.Context(), durable.Filter{Kind: durable.KindPipeline, Limit: 100})
+		require.NoError(t, err)
+		return lo.KeyBy(all, func(r durable.Run) string { return r.Labels[pipeline.LabelSession] })
+	}
+	const awaited, detached, below = "demo.work.on_iteration_complete-1-awaited", "demo.work.on_iteration_complete-1-detached", ".a.on_stage_complete-1-StageComplete-1"
+	runs := execute("session")
+	assert.Equal(t, durable.StatusCompleted, runs["demo"].Status)
+	assert.Equal(t, durable.StatusCompleted, runs[awaited].Status)
+	assert.Empty(t, runs[awaited].Labels[pipeline.LabelDetached])
+	assert.Equal(t, durable.StatusReady, runs[detached].Status)
+	assert.Equal(t, "true", runs[detached].Labels[pipeline.LabelDetached])
+	runs = execute("folder")
+	for _, name := range []string{detached, awaited + below, detached + below} {
+		assert.Equal(t, durable.StatusCompleted, runs[name].Status, "%s of %q", name, lo.Keys(runs))
+	}
 }
 
 // AP-43: a child that fails is a failure of the action.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"regexp"
 	"strings"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/strictjson"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
@@ -95,6 +97,11 @@ func (l *loader) action(r *rule, e *entry) {
 		return
 	}
 	r.act = declared
+	if _, gate := declared.(action.Gate); gate && r.point.name == hooks.SessionComplete {
+		e.place("type").Wrong("%s: a %s that waits for an answer at %s holds nothing up: use on_stage_complete of the last stage (rule: waiting)",
+			e.what, r.kind, "on_session_complete")
+	}
+	l.noteEnding(r, e)
 	wrongs := append(action.Fields(declared.Validate()), action.Fields(r.point.checkValues(declared, r.observe, e.doc.variables))...)
 	for _, wrong := range wrongs {
 		n := e.field(r.kind, wrong.Field)
@@ -110,6 +117,34 @@ func (l *loader) action(r *rule, e *entry) {
 	}
 	r.timeout = declared.Limit()
 }
+
+// noteEnding warns about an action at the end of a session whose text says that the session was successful: it runs at every end.
+func (l *loader) noteEnding(r *rule, e *entry) {
+	if r.point.name != hooks.SessionComplete || strings.Contains(e.text("when"), "reason") {
+		return
+	}
+	var texts []string
+	for _, key := range endingKeys {
+		if n := e.fields.at(key); n.Kind() != yamlfile.AbsentNode {
+			text, err := strictjson.Marshal(n.Value())
+			if err != nil {
+				return // other checks report the value
+			}
+			texts = append(texts, text)
+		}
+	}
+	text := strings.Join(texts, "\n")
+	if word := successWord.FindString(text); word != "" && !strings.Contains(text, "reason") {
+		l.note(e.place("type"), "action", r.name(), "the text says %q, and the hook also runs when the session has failed or was aborted: "+
+			"add ${pipeline.reason} to the text, or when: pipeline.reason in ['completed', 'max_iterations']", word)
+	}
+}
+
+// endingKeys are the keys with texts for a reader, and successWord matches what they say about a success.
+var (
+	endingKeys  = []string{"command", "argv", "body", "inputs", "input", "arguments"}
+	successWord = regexp.MustCompile(`(?i)\b(?:completed?|succeeded|successful(?:ly)?|success|passed)\b|:white_check_mark:|✅`)
+)
 
 // offsetOf converts a line and a column, which count from one, to a byte offset.
 func offsetOf(text string, line, column int) int {
@@ -226,12 +261,15 @@ func (l *loader) request(d *document, f fields, limit time.Duration) action.HTTP
 	if f.has("body") {
 		h.Body = f.at("body").Value()
 	}
-	if t := textOf(h.URL); d.kind == Pipelines && len(t.pieces) == 1 && t.pieces[0].name != "" {
-		h.Env = append(h.Env, t.pieces[0].name) // a variable that is the whole URL says itself who gets it
+	if found := urlVariable.FindStringSubmatch(h.URL); d.kind == Pipelines && found != nil {
+		h.Env = append(h.Env, found[1]) // its value says who gets it
 	}
 	h.Env = lo.Uniq(h.Env)
 	return h
 }
+
+// urlVariable matches a URL whose scheme and host are a variable.
+var urlVariable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}(?:[/?]|$)`)
 
 func (l *loader) gate(r *rule, e *entry, limit time.Duration) action.Declared {
 	f := e.fields

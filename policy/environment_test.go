@@ -10,8 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// In every kind of file, an action can name only variables of the environment that the file declares. In a pipeline, a variable that is
-// the whole URL needs no declaration: its value says who gets it.
+// In every kind of file, an action can name only variables of the environment that the file declares. In a pipeline, a variable with the
+// host of the URL needs no declaration: its value says who gets it.
 func TestDeclaredEnvironment(t *testing.T) {
 	t.Setenv("OUR_KEY", "https://hidden.example.com/key")
 	const undeclared = "OUR_KEY is neither a variable nor a declared secret"
@@ -22,7 +22,8 @@ func TestDeclaredEnvironment(t *testing.T) {
 		"the path":                  {undeclared, undeclared, `url: "https://a.example.com/${OUR_KEY}"`, ""},
 		"the query":                 {undeclared, undeclared, `url: "https://a.example.com/?k=${OUR_KEY}"`, ""},
 		"the host":                  {undeclared, undeclared, `url: "${OUR_KEY}.example.com"`, ""},
-		"before a path":             {undeclared, undeclared, `url: "${OUR_KEY}/x"`, ""},
+		"before more of the host":   {undeclared, undeclared, `url: "${OUR_KEY}@a.example.com/"`, ""},
+		"before a path":             {"", undeclared, `url: "${OUR_KEY}/x"`, ""},
 		"the whole URL":             {"", undeclared, `url: "${OUR_KEY}"`, ""},
 		"a header beside that":      {"OTHER_KEY is neither", undeclared, `url: "${OUR_KEY}", headers: {X-Key: "${OTHER_KEY}"}`, ""},
 		"declared by the action":    {"", "", `url: https://a.example.com, ` + header + `, env: [OUR_KEY]`, ""},
@@ -36,7 +37,10 @@ func TestDeclaredEnvironment(t *testing.T) {
 			kind := map[bool]string{true: "gate", false: "http"}[strings.Contains(tc.keys, "webhook:")]
 			for of, want := range map[policy.Kind]string{policy.Pipelines: tc.pipelines, policy.Blueprints: tc.blueprints} {
 				point := map[policy.Kind]string{policy.Pipelines: "on_stage_complete", policy.Blueprints: "on_run_start"}[of]
-				_, err := policy.ParseKind(of, "file.yaml", []byte(tc.top+"hooks:\n  "+point+":\n    - {type: "+kind+", await: true, "+tc.keys+"}\n"), policy.Options{})
+				p, err := policy.ParseKind(of, "file.yaml", []byte(tc.top+"hooks:\n  "+point+":\n    - {type: "+kind+", await: true, "+tc.keys+"}\n"), policy.Options{})
+				if err == nil {
+					_, err = p.Hooks()
+				}
 				if want == "" {
 					require.NoError(t, err, of)
 					continue

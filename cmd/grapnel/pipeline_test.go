@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -220,4 +221,55 @@ hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: 
 	p.press("n\r")
 	p.expect("session ended: aborted")
 	assert.Equal(t, 3, p.code(), p.written())
+}
+
+// A pipeline that a hook has started without awaiting it, and whose session has ended, is in lists, and goes on in the next process of the
+// folder. Starting the session again names it.
+func TestAPipelineLeftBehind(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string][]string{
+		"another session": {"start", "other.yaml"}, "by its name": {"resume", "p.work.on_stage_complete-1-left"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := modelOf(t, `{"text": "not asked"}`)
+			p := command(t, s, "pipeline", "start", "p.yaml", "--store", "runs.db")
+			const stage = "stages: [{name: work, command: {argv: [sh, -c, '%s']}, termination: {type: fixed, iterations: 1}}]\n"
+			p.write("p.yaml", "name: p\n"+fmt.Sprintf(stage, "true")+"hooks: {on_stage_complete: {id: left, type: spawn, pipeline: slow, await: false}}\n")
+			p.write("other.yaml", "name: other\n"+fmt.Sprintf(stage, "true"))
+			p.write("slow.yaml", "name: slow\n"+fmt.Sprintf(stage, `test -e begun || { until grep -q completed .grapnel/pipelines/p/status.json; do sleep 0.05; done; `+
+				`echo $$ > begun; sleep 60; }; echo made >> made.txt`))
+			p.cmd.Stdout, p.cmd.Stderr = p, p
+			require.NoError(t, p.cmd.Start())
+			killAtWork(t, p)
+
+			q := p.next("pipeline", "list", "--store", "runs.db")
+			require.Equal(t, 0, q.run(), q.written())
+			assert.Regexp(t, `(?m)^p\.work\.on_stage_complete-1-left +slow +suspended`, q.written())
+			assert.Regexp(t, `(?m)^p +p +completed`, q.written())
+			q = p.next("pipeline", "start", "p.yaml", "--store", "runs.db")
+			require.Equal(t, 2, q.run(), q.written())
+			assert.Contains(t, q.written(), `grapnel pipeline resume p.work.on_stage_complete-1-left --store runs.db`)
+
+			q = p.next(append([]string{"pipeline"}, append(next, "--store", "runs.db")...)...)
+			require.Equal(t, 0, q.run(), q.written())
+			assert.Equal(t, "made\n", p.read("made.txt"))
+			q = p.next("pipeline", "list", "--store", "runs.db")
+			require.Equal(t, 0, q.run(), q.written())
+			assert.Regexp(t, `(?m)^p\.work\.on_stage_complete-1-left +slow +completed`, q.written())
+		})
+	}
+}
+
+// Warnings of a check are on standard error, and do not change the exit code.
+func TestPipelineCheckWarns(t *testing.T) {
+	t.Parallel()
+	s := modelOf(t, `{"text": "not asked"}`)
+	p := command(t, s, "pipeline", "check", "p.yaml")
+	p.write("p.yaml", "name: p\nstages: [{name: work, command: {argv: [x]}, termination: {type: fixed, iterations: 1}}]\n"+
+		"hooks:\n  on_session_complete: {type: shell, command: echo completed}\n")
+	require.Equal(t, 0, p.run(), p.written())
+	assert.Contains(t, p.written(), "grapnel: warning: ")
+	assert.Contains(t, p.written(), "p.yaml:4:")
+	assert.Contains(t, p.written(), "pipeline.reason")
 }

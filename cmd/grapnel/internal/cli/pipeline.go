@@ -109,13 +109,20 @@ func (p *pipelines) newCheck() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Check a pipeline, its hooks and its agents, and show its stages",
 		Long: `Check a pipeline file, the hooks in it and in the user's hooks.yaml, and the files of its agents. Mistakes are written
-with file, line and column. The stages of a correct pipeline are listed.`,
+with file, line and column. The stages of a correct pipeline are listed, after warnings about what is probably a mistake.`,
 		Example: "  grapnel pipeline check pipeline.yaml",
 		Args:    oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			loaded, err := loadPipeline(args[0])
 			if err != nil {
 				return err
+			}
+			warnings, err := loaded.Warnings(pipelineHost())
+			if err != nil {
+				return err
+			}
+			for _, warning := range warnings {
+				fmt.Fprintf(p.std.err, "grapnel: warning: %s\n", timeline.Clean(warning.String()))
 			}
 			w := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintf(w, "pipeline %s: %d stages\n", loaded.Name, len(loaded.Stages))
@@ -141,9 +148,31 @@ func sessionDir(name string) (string, error) {
 	return filepath.Abs(filepath.Join(".grapnel", "pipelines", name))
 }
 
-// sessionBase returns the trusted directory above the directory of a session of this folder: agents may change what is below it.
-func sessionBase(dir string) rooted.Base {
-	return rooted.Base(filepath.Dir(filepath.Dir(filepath.Dir(dir))))
+// sessionBase returns the trusted directory above the directories of the sessions of this folder: agents may change what is below it.
+func sessionBase() rooted.Base {
+	dir, _ := filepath.Abs(".") // an empty base cannot be opened
+	return rooted.Base(dir)
+}
+
+// folderDemand is the demand of pipelines that hooks of this folder's sessions have started without awaiting them: each process that
+// runs a session of the folder executes them, also when the session that has started them has ended.
+const folderDemand = "pipeline.folder.key"
+
+// folderKey identifies this folder among all that have sessions in a store.
+func folderKey() (string, error) {
+	dir, err := sessionDir("")
+	return sessionKey(dir), err
+}
+
+// isOfFolder reports whether a run is a session of this folder: one that was started in it, or one that a hook of such a session has
+// started without awaiting it.
+func isOfFolder(about durable.Run) (bool, error) {
+	if about.Labels[pipeline.LabelDetached] != "" {
+		key, err := folderKey()
+		return about.Demands[folderDemand] == key, err
+	}
+	dir, err := sessionDir(about.Labels[pipeline.LabelSession])
+	return about.Parent == "" && about.Demands[sessionDemand] == sessionKey(dir), err
 }
 
 // sessionKey identifies a session among all jobs of a store. It is also the demand that only this program's workers meet.
@@ -332,7 +361,7 @@ func (p *pipelines) newAbort() *cobra.Command {
 					err = k.cancelBelow(c.Context(), about.ID)
 				}
 				if err == nil && !isServed(about) {
-					err = p.endHere(c.Context(), k, about, args[0])
+					err = p.endHere(c.Context(), k, about)
 				}
 				return p.confirm(c.Context(), k, about, err, "is cancelled", "is cancelled: it ends when it is started again")
 			})
@@ -343,14 +372,10 @@ func (p *pipelines) newAbort() *cobra.Command {
 }
 
 // endHere ends a cancelled session, unless another process runs it.
-func (p *pipelines) endHere(ctx context.Context, k *kept, about durable.Run, name string) error {
-	dir, err := sessionDir(name)
+func (p *pipelines) endHere(ctx context.Context, k *kept, about durable.Run) error {
+	dir, unlock, err := k.lock(ctx, about)
 	if err != nil {
-		return err
-	}
-	unlock, err := lockSession(dir)
-	if err != nil {
-		return nil // the process that has the lock ends it
+		return nil //nolint:nilerr // the process that has the lock ends it
 	}
 	defer unlock()
 	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -464,10 +489,6 @@ func (k *kept) findSession(ctx context.Context, name string) (durable.Run, error
 	if k.place.server() || strings.HasPrefix(name, "run_") {
 		return k.findServed(ctx, name)
 	}
-	dir, err := sessionDir(name)
-	if err != nil {
-		return durable.Run{}, err
-	}
 	found, err := k.store.List(ctx, durable.Filter{
 		Kind: durable.KindPipeline, Label: durable.Label{Name: pipeline.LabelSession, Value: name}, Limit: page,
 	})
@@ -475,8 +496,8 @@ func (k *kept) findSession(ctx context.Context, name string) (durable.Run, error
 		return durable.Run{}, err
 	}
 	for _, about := range found {
-		if about.Demands[sessionDemand] == sessionKey(dir) && about.Parent == "" {
-			return about, nil
+		if here, err := isOfFolder(about); err != nil || here {
+			return about, err
 		}
 	}
 	return durable.Run{}, &usageError{fmt.Errorf("no session %q of this folder in %s", name, k.place)}

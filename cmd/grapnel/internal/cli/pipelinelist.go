@@ -17,9 +17,10 @@ import (
 func (p *pipelines) newList() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:     "list",
-		Short:   "List the sessions of this folder",
-		Long:    "List the sessions that were started in this folder, newest first.",
+		Use:   "list",
+		Short: "List the sessions of this folder",
+		Long: `List the sessions that were started in this folder, newest first, and the pipelines that their hooks have started without
+awaiting them.`,
 		Example: "  grapnel pipeline list",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -64,12 +65,11 @@ func (k *kept) listSessions(ctx context.Context) ([]sessionReport, error) {
 			return nil, err
 		}
 		for _, about := range found {
-			dir, err := sessionDir(about.Labels[pipeline.LabelSession])
+			here, err := isOfFolder(about)
 			if err != nil {
 				return nil, err
 			}
-			here := about.Demands[sessionDemand] == sessionKey(dir) && about.Parent == ""
-			if served := k.place.server() && isServed(about); !here && !served {
+			if served := k.place.server() && (isServed(about) || about.Labels[pipeline.LabelDetached] != ""); !here && !served {
 				continue
 			}
 			status, err := pipeline.StatusOf(ctx, k.store, about)

@@ -12,7 +12,7 @@ import (
 
 // lockSession locks the directory of a session until unlock is called or the process ends.
 func lockSession(dir string) (unlock func(), err error) {
-	file, err := sessionBase(dir).Open(lockPath(dir), os.O_CREATE|os.O_RDWR)
+	file, err := sessionBase().Open(lockPath(dir), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, fmt.Errorf("locking it: %w", err)
 	}
@@ -34,7 +34,7 @@ func lockSession(dir string) (unlock func(), err error) {
 
 // isLocked reports whether a process has the lock of a session.
 func isLocked(dir string) bool {
-	file, err := sessionBase(dir).Open(lockPath(dir), os.O_RDONLY)
+	file, err := sessionBase().Open(lockPath(dir), os.O_RDONLY)
 	if err != nil {
 		return false
 	}

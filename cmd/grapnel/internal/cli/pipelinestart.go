@@ -108,14 +108,18 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 	if look.port, err = callbackPort(loaded); err != nil {
 		return err
 	}
+	folder, err := folderKey()
+	if err != nil {
+		return err
+	}
 	job, err := loaded.Job(pipeline.SessionOptions{
 		Inputs: given, Name: name, Dir: dir, Demands: map[string]string{sessionDemand: sessionKey(dir)}, By: identityName(),
-		IdempotencyKey: "session " + sessionKey(dir),
+		DetachedDemands: map[string]string{folderDemand: folder}, IdempotencyKey: "session " + sessionKey(dir),
 	})
 	if err != nil {
 		return &usageError{err}
 	}
-	if err := sessionBase(dir).MkdirAll(dir); err != nil {
+	if err := sessionBase().MkdirAll(dir); err != nil {
 		return &usageError{fmt.Errorf("making the directory of the session: %w", err)}
 	}
 	unlock, err := lockSession(dir)
@@ -132,8 +136,7 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 		about := stored[0]
 		switch {
 		case about.Status.Ended():
-			return &usageError{fmt.Errorf(`session %q has ended as %s: give another one with --session, or remove it with "grapnel runs delete %s%s"`,
-				name, about.Status, short(about.ID), k.place.flag())}
+			return k.endedError(ctx, about, name)
 		case about.Paused:
 			return &usageError{fmt.Errorf(`session %q is paused: "grapnel pipeline resume %s%s" continues it`, name, name, k.place.flag())}
 		case about.Version != job.Version:
@@ -142,6 +145,76 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 		look.dir = dir
 		return p.runSession(ctx, k, about, look)
 	})
+}
+
+// endedError says that a session has ended, and names the pipelines that it has left behind.
+func (k *kept) endedError(ctx context.Context, about durable.Run, name string) error {
+	left, err := k.leftBehind(ctx, about.ID)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf(`session %q has ended as %s: give another one with --session, or remove it with "grapnel runs delete %s%s"`,
+		name, about.Status, short(about.ID), k.place.flag())
+	for _, child := range left {
+		text += fmt.Sprintf(`; pipeline %s, which it has started, has not ended: "grapnel pipeline resume %s%s" continues it`,
+			child.Name, child.Labels[pipeline.LabelSession], k.place.flag())
+	}
+	return &usageError{errors.New(text)}
+}
+
+// leftBehind returns the pipelines of this folder that hooks have started without awaiting them, that have not ended, and that were
+// started by a session that has. With a run that is not empty, it returns only those that this session has started.
+func (k *kept) leftBehind(ctx context.Context, run agent.RunID) (left []durable.Run, err error) {
+	for f := (durable.Filter{
+		Kind: durable.KindPipeline, Label: durable.Label{Name: pipeline.LabelDetached, Value: "true"}, Limit: page,
+		Status: []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting},
+	}); ; {
+		found, err := k.store.List(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for _, child := range found {
+			here, err := isOfFolder(child)
+			if err != nil {
+				return nil, err
+			}
+			if !here || run != "" && child.Root != run {
+				continue
+			}
+			parent, err := k.store.Run(ctx, child.Parent)
+			if err == nil && !parent.Status.Ended() {
+				continue
+			}
+			if err != nil && !errors.Is(err, durable.ErrNotFound) {
+				return nil, err
+			}
+			left = append(left, child)
+		}
+		if len(found) < page {
+			return left, nil
+		}
+		f.Before = found[len(found)-1].ID
+	}
+}
+
+// lock locks the directory of a session, and returns it. A pipeline that a hook has started without awaiting it may be executed without
+// that lock, by the process of another session.
+func (k *kept) lock(ctx context.Context, about durable.Run) (dir string, unlock func(), err error) {
+	status, err := pipeline.StatusOf(ctx, k.store, about)
+	if err != nil {
+		return "", nil, err
+	}
+	elsewhere, err := k.isExecuted(ctx, about.ID)
+	if err == nil && elsewhere {
+		err = errors.New("another process runs it")
+	}
+	if err == nil {
+		err = sessionBase().MkdirAll(status.Dir)
+	}
+	if err == nil {
+		unlock, err = lockSession(status.Dir)
+	}
+	return status.Dir, unlock, err
 }
 
 // defaultCallbackPort is the port where callbacks arrive unless a hook names another one.
@@ -169,7 +242,47 @@ func (p *pipelines) runSession(ctx context.Context, k *kept, about durable.Run, 
 	if err != nil {
 		return err
 	}
-	return (&sessionRun{pipelines: p, sessionLook: look, kept: k, about: about, names: names}).run(ctx)
+	s := &sessionRun{pipelines: p, sessionLook: look, kept: k, about: about, names: names}
+	release, err := s.adopt(ctx)
+	defer release()
+	if err != nil {
+		return err
+	}
+	return s.run(ctx)
+}
+
+// adopt lets this process also execute the pipelines that other sessions have left behind. Release ends their locks.
+func (s *sessionRun) adopt(ctx context.Context) (release func(), err error) {
+	var unlocks []func()
+	release = func() {
+		for _, unlock := range unlocks {
+			unlock()
+		}
+	}
+	left, err := s.kept.leftBehind(ctx, "")
+	if err != nil {
+		return release, err
+	}
+	for _, child := range left {
+		if child.ID == s.about.ID {
+			continue
+		}
+		_, unlock, err := s.kept.lock(ctx, child)
+		if err != nil {
+			continue // another process executes it
+		}
+		unlocks = append(unlocks, unlock)
+		names, err := pipeline.SessionNames(ctx, s.kept.store, child.ID)
+		if err == nil {
+			err = s.kept.freeSession(ctx, child)
+		}
+		if err != nil {
+			return release, err
+		}
+		s.names, s.left = append(s.names, names...), append(s.left, child.ID)
+		s.note(fmt.Sprintf("%s continues, too: the session that has started it has ended.", child.Labels[pipeline.LabelSession]))
+	}
+	return release, nil
 }
 
 // sessionLook is what the commands that run a session set.
@@ -215,9 +328,6 @@ func (p *pipelines) resume(ctx context.Context, k *kept, about durable.Run, name
 	if about.Status.Ended() {
 		return &usageError{fmt.Errorf("session %q has ended as %s", name, about.Status)}
 	}
-	if look.dir, err = sessionDir(name); err != nil {
-		return err
-	}
 	if isServed(about) && restart {
 		return &usageError{errors.New("--restart-stage: the coordinator executes the session: abort it, and start another one")}
 	}
@@ -233,7 +343,8 @@ func (p *pipelines) resume(ctx context.Context, k *kept, about durable.Run, name
 	if isServed(about) {
 		return p.confirm(ctx, k, about, nil, "continues", "continues")
 	}
-	unlock, locked := lockSession(look.dir)
+	dir, unlock, locked := k.lock(ctx, about)
+	look.dir = dir
 	if locked != nil && restart {
 		return &usageError{fmt.Errorf("--restart-stage: session %q: %w: pause it first", name, locked)}
 	}
@@ -289,7 +400,8 @@ type sessionRun struct {
 
 	kept  *kept
 	about durable.Run
-	names []string // of the pipelines
+	names []string      // of the pipelines
+	left  []agent.RunID // the pipelines that other sessions have left behind
 	in    *input
 	view  *sessionView  // nil when lines are written
 	stop  func()        // suspends the session
@@ -305,14 +417,19 @@ func (s *sessionRun) run(ctx context.Context) error {
 	if s.redo {
 		again = action.Kept
 	}
+	folder, err := folderKey()
+	if err != nil {
+		return err
+	}
 	keeper := durable.Keep(s.kept.store, durable.Options{Events: events.Stored, Again: again})
-	watch, stop, err := s.watchGates(ctx, keeper.Owner())
+	watch, stop, err := s.watchGates(ctx, keeper.Owner(), folder)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	runners := pipeline.Runners(s.kept.store, keeper, pipeline.Options{
-		Pipelines: s.names, Host: pipelineHost(), GateHost: s.key(), Events: events.Stored, Again: again,
+		Pipelines: s.names, Host: pipelineHost(), Events: events.Stored, Again: again,
+		GateHost: func(session durable.Run) string { return cmp.Or(session.Demands[sessionDemand], folder) },
 		Agents: func(ctx context.Context, stage pipeline.AgentStage) (*agent.Agent, func() error, error) {
 			return s.buildAgent(ctx, keeper, stage)
 		},
@@ -323,7 +440,7 @@ func (s *sessionRun) run(ctx context.Context) error {
 		runners[kind] = &cuttable{runner, cut, false}
 	}
 	w, err := durable.NewWorker(s.kept.store, durable.WorkerOptions{
-		Runners: runners, Labels: map[string]string{sessionDemand: s.key()}, Poll: 200 * time.Millisecond, Watch: watch, Observe: s.observe,
+		Runners: runners, Labels: map[string]string{sessionDemand: s.key(), folderDemand: folder}, Poll: 200 * time.Millisecond, Watch: watch, Observe: s.observe,
 	})
 	if err != nil {
 		return err
@@ -358,6 +475,9 @@ func (s *sessionRun) run(ctx context.Context) error {
 	watching := s.follow(claiming)
 	if watching == nil {
 		watching = s.awaitSpawned(claiming, s.about.ID)
+	}
+	if watching == nil {
+		watching = s.awaitLeft(claiming)
 	}
 	broken := watching != nil && !errors.Is(watching, context.Canceled)
 	w.Drain()
@@ -431,19 +551,19 @@ func (s *sessionRun) showCursor() {
 }
 
 // key returns the label of the workers of the session.
-func (s *sessionRun) key() string { return s.about.Demands[sessionDemand] }
+func (s *sessionRun) key() string { return cmp.Or(s.about.Demands[sessionDemand], sessionKey(s.dir)) }
 
 // callbackFile is the file of a session with the address of its callbacks, so that links stay valid over a restart.
 const callbackFile = "callbacks"
 
 // watchGates returns what watches the gates of the session, and serves their callbacks until stop is called.
-func (s *sessionRun) watchGates(ctx context.Context, owner string) (watch func(context.Context), stop func(), err error) {
+func (s *sessionRun) watchGates(ctx context.Context, owner, folder string) (watch func(context.Context), stop func(), err error) {
 	key, err := s.callbackKey()
 	if err != nil {
 		return nil, nil, err
 	}
 	path := filepath.Join(s.dir, callbackFile)
-	before, _ := sessionBase(s.dir).ReadFile(path, 1<<10) // there is none at first
+	before, _ := sessionBase().ReadFile(path, 1<<10) // there is none at first
 	var listener net.Listener
 	for _, address := range []string{strings.TrimSpace(string(before)), fmt.Sprintf("127.0.0.1:%d", cmp.Or(s.port, defaultCallbackPort)), "127.0.0.1:0"} {
 		if address == "" {
@@ -456,7 +576,7 @@ func (s *sessionRun) watchGates(ctx context.Context, owner string) (watch func(c
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := sessionBase(s.dir).WriteFile(path, []byte(listener.Addr().String()+"\n")); err != nil {
+	if err := sessionBase().WriteFile(path, []byte(listener.Addr().String()+"\n")); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("storing the address of callbacks: %w", err), listener.Close())
 	}
 	server := &http.Server{
@@ -468,7 +588,7 @@ func (s *sessionRun) watchGates(ctx context.Context, owner string) (watch func(c
 	var w *gate.Watcher
 	if err == nil {
 		w, err = gate.NewWatcher(s.kept.store, gate.Options{
-			Host: pipelineHost(), Hosts: []string{s.key(), host}, Owner: owner, Callbacks: "http://" + listener.Addr().String(), Key: key,
+			Host: pipelineHost(), Hosts: []string{s.key(), folder, host}, Owner: owner, Callbacks: "http://" + listener.Addr().String(), Key: key,
 		})
 	}
 	if err != nil {
@@ -722,6 +842,18 @@ func (s *sessionRun) awaitSpawned(ctx context.Context, id agent.RunID) error {
 		}
 		if err := s.awaitSpawned(ctx, child.ID); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// awaitLeft waits until the pipelines have ended that other sessions have left behind.
+func (s *sessionRun) awaitLeft(ctx context.Context) error {
+	for _, id := range s.left {
+		for _, err := range durable.Watch(ctx, s.kept.store, id, 0) {
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/samber/lo"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
@@ -37,15 +39,12 @@ func (k *kept) report(ctx context.Context, s pipeline.Status) (r sessionReport, 
 	if s.Status.Ended() {
 		return r, nil
 	}
-	served := s.Session == string(s.Run)
-	if !served {
-		dir, err := sessionDir(s.Session)
-		if err != nil {
+	served := k.place.server() || s.Session == string(s.Run)
+	if r.Alive = served || isLocked(s.Dir); !r.Alive {
+		if r.Alive, err = k.isExecuted(ctx, s.Run); err != nil {
 			return r, err
 		}
-		r.Alive = isLocked(dir)
 	}
-	r.Alive = r.Alive || served
 	if r.gates, err = k.openGates(ctx, s); err != nil {
 		return r, err
 	}
@@ -62,6 +61,24 @@ func (k *kept) report(ctx context.Context, s pipeline.Status) (r sessionReport, 
 		r.State = stateRunning
 	}
 	return r, nil
+}
+
+// isExecuted reports whether the process of a session above executes a run, which a hook has started without awaiting it.
+func (k *kept) isExecuted(ctx context.Context, id agent.RunID) (bool, error) {
+	about, err := k.store.Run(ctx, id)
+	if err != nil || about.Labels[pipeline.LabelDetached] == "" {
+		return false, err
+	}
+	for about.Parent != "" {
+		if about, err = k.store.Run(ctx, about.Parent); err != nil {
+			return false, lo.Ternary(errors.Is(err, durable.ErrNotFound), nil, err) // it was deleted
+		}
+		status, err := pipeline.StatusOf(ctx, k.store, about)
+		if err != nil || isLocked(status.Dir) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // remedy says what a person can do for the session to go on; empty when nothing is needed.

@@ -1,0 +1,75 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/semconv"
+	"github.com/grapnel-go/grapnel/internal/version"
+)
+
+// labelTrace is the first span of a session, for its iterations, its parallel stages and the pipelines that its hooks start: their spans
+// are below it, in whatever process.
+const labelTrace = "pipeline.traceparent"
+
+const traceHeader = "traceparent"
+
+// traceOf returns the span in ctx as the W3C header traceparent has it; empty for none.
+func traceOf(ctx context.Context) string {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		return ""
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier[traceHeader]
+}
+
+// withTrace returns ctx below a span of another process; empty changes nothing.
+func withTrace(ctx context.Context, parent string) context.Context {
+	if parent == "" {
+		return ctx
+	}
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceHeader: parent})
+}
+
+// startSpan starts the span of the time in which this process executes the session. The first one of a session is above all others.
+func (m *machine) startSpan(ctx context.Context) (context.Context, trace.Span) {
+	tracer := otel.GetTracerProvider().Tracer(semconv.Scope, trace.WithInstrumentationVersion(version.Read()))
+	ctx, span := tracer.Start(withTrace(ctx, m.trace), string(m.about.Kind)+" "+m.Name, trace.WithAttributes(
+		semconv.KeyRunKind.String(string(m.about.Kind)), semconv.KeyRunName.String(m.Name), semconv.KeyRun.String(string(m.about.ID)),
+		semconv.KeyConversation.String(m.name),
+	))
+	m.trace = cmp.Or(m.trace, traceOf(ctx))
+	return ctx, span //nolint:spancheck // the caller ends it
+}
+
+// endSpan ends the span with how the session has ended, if it has.
+func (m *machine) endSpan(span trace.Span) {
+	if m.stored.Ended() {
+		span.SetAttributes(semconv.KeyStatus.String(string(m.stored)))
+		if m.stored != durable.StatusCompleted && m.at.End != nil {
+			span.SetStatus(codes.Error, string(m.at.End.Reason))
+		}
+	}
+	span.End()
+}
+
+// addTrace lets the spans of a job be below those of the session.
+func (m *machine) addTrace(job *durable.Job) {
+	if m.trace == "" {
+		return
+	}
+	if job.Labels == nil {
+		job.Labels = map[string]string{}
+	}
+	job.Labels[labelTrace] = m.trace
+}
+
+var _ agent.Observer = (*eventLog)(nil)
