@@ -37,8 +37,6 @@ type Options struct {
 	GateHost func(session durable.Run) string
 	// Events returns the stored form of events of hooks: see durable.Options. Nil stores none.
 	Events func(e agent.Event) (durable.EventForm, bool)
-	// Observer receives the events of hooks once they are recorded. Nil means a telemetry.Telemetry with the global providers.
-	Observer agent.Observer
 	// Again, unless nil, reports whether something that the journal of a session has as done, such as an action of a hook, is
 	// done again when the worker takes the session for the first time: see durable.Options.Again and action.Kept. It must be
 	// safe for concurrent use.
@@ -62,10 +60,7 @@ type AgentStage struct {
 // Runners returns the runners that a worker needs for pipelines: of their sessions, and of the iterations, which are runs of
 // agents and commands.
 func Runners(store durable.Store, k *durable.Keeper, o Options) map[durable.Kind]durable.Runner {
-	if o.Observer == nil {
-		o.Observer = telemetry.New(telemetry.Config{})
-	}
-	all := &runners{store: store, keeper: k, options: o}
+	all := &runners{store: store, keeper: k, options: o, told: telemetry.New(telemetry.Config{})}
 	return map[durable.Kind]durable.Runner{
 		durable.KindPipeline: &sessionRunner{all}, durable.KindAgent: &agentRunner{all}, durable.KindCommand: &commandRunner{all},
 	}
@@ -76,6 +71,7 @@ type runners struct {
 	store     durable.Store
 	keeper    *durable.Keeper
 	options   Options
+	told      agent.Observer // is told the events of hooks
 	suspended atomic.Bool
 	repeated  sync.Map // the IDs of the runs for which Options.Again was asked
 }
@@ -177,7 +173,7 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 	m := &machine{
 		session: s, store: r.store, options: r.options, about: about, x: x,
 		journal: firing.NewJournal(x, about.ID, about.Entries, entries, func(e durable.Entry) bool { return e.Seq >= since && again(e.Key) }),
-		events:  &eventLog{session: s.name, form: r.options.Events, told: r.options.Observer}, files: &sessionFiles{projected: -1},
+		events:  &eventLog{session: s.name, form: r.options.Events, told: r.told}, files: &sessionFiles{projected: -1},
 		suspended: func() bool { return r.suspended.Load() || x.Paused() }, at: at, last: at, waits: waits, from: after,
 		since: since, stored: about.Status, trace: cmp.Or(at.Trace, about.Labels[labelTrace]),
 	}
