@@ -40,7 +40,7 @@ func (b Base) parent(path string, makes bool) (dir *os.Root, name string, err er
 		next, err := enter(dir, name, makes)
 		_ = dir.Close() // it was only read
 		if err != nil {
-			return nil, "", &fs.PathError{Op: "open", Path: at, Err: cause(err)}
+			return nil, "", &fs.PathError{Op: "open", Path: at, Err: innermostError(err)}
 		}
 		dir = next
 	}
@@ -64,8 +64,8 @@ func enter(dir *os.Root, name string, makes bool) (*os.Root, error) {
 	return dir.OpenRoot(name)
 }
 
-// cause returns err without the name that os.Root has added.
-func cause(err error) error {
+// innermostError returns err without the name that os.Root has added.
+func innermostError(err error) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
 	}
@@ -80,7 +80,7 @@ func (b Base) do(path string, makes bool, f func(dir *os.Root, name string) erro
 	}
 	defer dir.Close()
 	if err = f(dir, name); err != nil {
-		return &fs.PathError{Op: "open", Path: path, Err: cause(err)}
+		return &fs.PathError{Op: "open", Path: path, Err: innermostError(err)}
 	}
 	return nil
 }

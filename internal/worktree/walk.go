@@ -24,7 +24,7 @@ func Walk(dir string, skip func(name string) bool, visit func(name string, info 
 		}
 		at.dir, at.name = dir, ""
 	}
-	w.walk(at)
+	w.visitBelow(at)
 }
 
 const ignoreFile = ".gitignore"
@@ -81,8 +81,8 @@ func (w *walker) enter(at place) place {
 	return at
 }
 
-// walk visits the files below a directory, and reports whether the walk goes on.
-func (w *walker) walk(at place) bool {
+// visitBelow visits the files below a directory, and reports whether the walk goes on.
+func (w *walker) visitBelow(at place) bool {
 	entries, _ := os.ReadDir(at.dir) // what cannot be read is left out
 	for _, e := range entries {
 		name, inRepo := path.Join(at.name, e.Name()), path.Join(at.inRepo, e.Name())
@@ -93,7 +93,7 @@ func (w *walker) walk(at place) bool {
 			if w.skip(name) || below.ignored && !at.repo.hasBelow(inRepo) {
 				continue
 			}
-			if !w.walk(w.enter(below)) {
+			if !w.visitBelow(w.enter(below)) {
 				return false
 			}
 		case at.ignores(inRepo, false) && !at.repo.has(inRepo):
