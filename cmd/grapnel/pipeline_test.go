@@ -249,7 +249,7 @@ func TestAPipelineLeftBehind(t *testing.T) {
 			assert.Regexp(t, `(?m)^p +p +completed`, q.written())
 			q = p.next("pipeline", "start", "p.yaml", "--store", "runs.db")
 			require.Equal(t, 2, q.run(), q.written())
-			assert.Contains(t, q.written(), `grapnel pipeline resume p.work.on_stage_complete-1-left --store runs.db`)
+			assert.Contains(t, q.written(), `grapnel pipeline resume p.work.on_stage_complete-1-left --store=runs.db`)
 
 			q = p.next(append([]string{"pipeline"}, append(next, "--store", "runs.db")...)...)
 			require.Equal(t, 0, q.run(), q.written())
