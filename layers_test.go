@@ -49,7 +49,7 @@ var (
 		"go.opentelemetry.io/otel/metric",
 	}
 	core    = slices.Concat(values, telemetry)
-	schemas = []string{"github.com/google/jsonschema-go"}
+	schemas = []string{"github.com/google/jsonschema-go", "github.com/santhosh-tekuri/jsonschema/v6"}
 	// observed lists the packages of this module that have their own events.
 	observed = []string{"agent", "hooks", "processor", "toolexec/mcp", "durable", "capability", "capability/kit"}
 	testOnly = []string{
@@ -79,7 +79,6 @@ var layers = map[string]layer{
 	"internal/rooted":         {},
 	"internal/worktree":       {},
 	"internal/inputform":      {Ours: []string{"internal/strictjson"}},
-	"internal/thirdparty/...": {Modules: []string{"golang.org/x/text"}, Ours: []string{"internal/thirdparty/jsonschema/kind"}},
 	"internal/errguard":       {Ours: []string{"internal/nils"}},
 	"internal/unfiltered":     {Ours: []string{"agent"}},
 	"agent":                   {Ours: []string{"internal/errguard", "internal/inputform", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
@@ -106,8 +105,7 @@ var layers = map[string]layer{
 	"continuation": {Ours: []string{"agent", "internal/reserved"}, Modules: core},
 	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/errguard", "internal/near", "internal/once", "internal/reserved", "internal/strictjson", "internal/unfiltered"}, Modules: core},
 	"toolexec": {
-		Ours: []string{"agent", "internal/errguard", "internal/near", "internal/nils", "internal/startedrun", "internal/strictjson",
-			"internal/thirdparty/jsonschema", "internal/thirdparty/jsonschema/kind"},
+		Ours: []string{"agent", "internal/errguard", "internal/near", "internal/nils", "internal/startedrun", "internal/strictjson"},
 		Modules: slices.Concat(core, schemas),
 	},
 

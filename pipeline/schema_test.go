@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/grapnel-go/grapnel/internal/thirdparty/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
 

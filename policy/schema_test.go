@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnel-go/grapnel/internal/thirdparty/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"

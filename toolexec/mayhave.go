@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/grapnel-go/grapnel/internal/thirdparty/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/samber/lo"
 )
 

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/grapnel-go/grapnel/internal/thirdparty/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/internal/strictjson"

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grapnel-go/grapnel/internal/thirdparty/jsonschema"
-	"github.com/grapnel-go/grapnel/internal/thirdparty/jsonschema/kind"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"

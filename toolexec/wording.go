@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/grapnel-go/grapnel/internal/thirdparty/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/internal/strictjson"

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnel-go/grapnel/internal/thirdparty/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 

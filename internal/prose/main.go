@@ -49,8 +49,8 @@ func run(out io.Writer, root string, packages []string) error {
 // belong to the package in their folder.
 type findings map[string][]finding
 
-// checkModule reads all Go files and documents of the module at root. It skips folders named testdata, node_modules
-// and thirdparty, hidden folders, and other modules.
+// checkModule reads all Go files and documents of the module at root. It skips folders named testdata and
+// node_modules, hidden folders, and other modules.
 func checkModule(root string) (findings, error) {
 	found := findings{}
 	err := filepath.WalkDir(root, func(dir string, entry fs.DirEntry, err error) error {
@@ -59,7 +59,7 @@ func checkModule(root string) (findings, error) {
 			return err
 		case !entry.IsDir():
 			return nil
-		case dir != root && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"testdata", "node_modules", "thirdparty"}, entry.Name())):
+		case dir != root && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"testdata", "node_modules"}, entry.Name())):
 			return filepath.SkipDir
 		}
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && dir != root {

@@ -110,11 +110,6 @@ func linkedModules(packages ...string) (map[string]linked, error) {
 			}
 		}
 	}
-	// The copied library, and the language.
-	found["github.com/santhosh-tekuri/jsonschema/v6"] = linked{
-		Path: "github.com/santhosh-tekuri/jsonschema/v6", Version: "copied into internal/thirdparty",
-		Dir: filepath.Join(repository, "internal/thirdparty/jsonschema"),
-	}
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return nil, fmt.Errorf("find the standard library: %w", err)
