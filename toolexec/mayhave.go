@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/samber/lo"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // MayHave reports whether arguments that the schema accepts can have a value at a path. Steps are the names of members

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -75,7 +76,7 @@ func recordedCalls(t *testing.T, folder string) iter.Seq[recordedCall] {
 	return func(yield func(recordedCall) bool) {
 		for run := range recordedRuns(t, files) {
 			if tools[run.ToolsRef] == nil {
-				tools[run.ToolsRef] = recordedTools(t, filepath.Join(folder, run.ToolsRef))
+				tools[run.ToolsRef] = recordedTools(t, folder, run.ToolsRef)
 			}
 			for _, message := range run.Messages {
 				for _, call := range message.ToolCalls {
@@ -117,10 +118,13 @@ func recordedRuns(t *testing.T, files []string) iter.Seq[recordedRun] {
 	}
 }
 
-// recordedTools compiles the tool schemas a run refers to, by tool name.
-func recordedTools(t *testing.T, path string) map[string]recordedTool {
+// recordedTools compiles the tool schemas a run refers to, by tool name. The file is in the folder or in tools below it.
+func recordedTools(t *testing.T, folder, ref string) map[string]recordedTool {
 	t.Helper()
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(filepath.Join(folder, ref))
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = os.ReadFile(filepath.Join(folder, "tools", ref))
+	}
 	require.NoError(t, err)
 	var list []struct {
 		Function struct {

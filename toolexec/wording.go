@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/samber/lo"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )

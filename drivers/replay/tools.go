@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/grapnel-go/grapnel/internal/strictjson"
@@ -33,14 +34,33 @@ type toolFunction struct {
 }
 
 // LoadTools reads a file of tool schemas, as ParseTools does.
-func LoadTools(path string) ([]ToolSchema, error) {
-	text, err := os.ReadFile(path)
+func LoadTools(file string) ([]ToolSchema, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("load tools: %w", err)
 	}
 	tools, err := ParseTools(text)
 	if err != nil {
-		return nil, fmt.Errorf("load tools %q: %w", path, err)
+		return nil, fmt.Errorf("load tools %q: %w", file, err)
+	}
+	return tools, nil
+}
+
+// FindTools reads the tool schemas that a recording names by ref, its ToolsRef. The file is in dir, the recording's
+// folder, or in the folder tools below it.
+func FindTools(dir fs.FS, ref string) ([]ToolSchema, error) {
+	text, err := fs.ReadFile(dir, ref)
+	if errors.Is(err, fs.ErrNotExist) {
+		if inTools, failed := fs.ReadFile(dir, "tools/"+ref); failed == nil {
+			text, err = inTools, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load tools: %w", err)
+	}
+	tools, err := ParseTools(text)
+	if err != nil {
+		return nil, fmt.Errorf("load tools %q: %w", ref, err)
 	}
 	return tools, nil
 }

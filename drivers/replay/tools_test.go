@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -71,4 +72,19 @@ func TestBadToolsAreNamed(t *testing.T) {
 	_, err := replay.LoadTools(filepath.Join(t.TempDir(), "missing.json"))
 	assert.ErrorIs(t, err, os.ErrNotExist)
 	assert.ErrorContains(t, err, "load tools: ")
+}
+
+// A recording may name its tools by a path from its own folder or from the folder tools below it.
+func TestFindTools(t *testing.T) {
+	text := []byte(`[{"type":"function","function":{"name":"pay"}}]`)
+	dir := fstest.MapFS{"mine.json": {Data: text}, "tools/shared.json": {Data: text}, "tools/mine.json": {Data: []byte("not this one")}}
+	for _, ref := range []string{"mine.json", "shared.json", "tools/shared.json"} {
+		tools, err := replay.FindTools(dir, ref)
+		require.NoError(t, err, ref)
+		assert.Equal(t, "pay", tools[0].Name, ref)
+	}
+	_, err := replay.FindTools(dir, "missing.json")
+	assert.ErrorContains(t, err, "load tools: open missing.json")
+	_, err = replay.FindTools(dir, "../mine.json")
+	assert.Error(t, err)
 }

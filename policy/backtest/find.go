@@ -83,13 +83,9 @@ func findAt(path string) ([]Recording, error) {
 
 // tools returns the schemas in the file that Run.ToolsRef names.
 func (r Recording) tools(ref string) ([]replay.ToolSchema, error) {
-	text, err := fs.ReadFile(r.Files, ref)
+	tools, err := replay.FindTools(r.Files, ref)
 	if err != nil {
-		return nil, fmt.Errorf("load tools: %w", err)
-	}
-	tools, err := replay.ParseTools(text)
-	if err != nil {
-		return nil, fmt.Errorf("load tools %q beside %q: %w", ref, r.Name, err)
+		return nil, fmt.Errorf("%w (named by %q)", err, r.Name)
 	}
 	return tools, nil
 }

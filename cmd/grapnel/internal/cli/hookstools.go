@@ -176,7 +176,7 @@ func toolsOfRuns(path string) ([]agent.ToolSpec, error) {
 		schemas := run.Tools
 		if ref := run.ToolsRef; ref != "" && !refs[ref] {
 			refs[ref] = true
-			if schemas, err = replay.LoadTools(filepath.Join(filepath.Dir(path), filepath.FromSlash(ref))); err != nil {
+			if schemas, err = replay.FindTools(os.DirFS(filepath.Dir(path)), ref); err != nil {
 				return nil, err //nolint:wrapcheck // it names the file
 			}
 		}
