@@ -64,24 +64,24 @@ var (
 // part inside a whole agent.
 var layers = map[string]layer{
 	// The lowest layer.
-	"":                        {}, // documentation only
-	"internal/plog":           {},
-	"internal/strictjson":     {Modules: []string{"github.com/go-json-experiment/json"}},
-	"internal/yamlfile":       {Ours: []string{"internal/strictjson"}, Modules: append(values, "go.yaml.in/yaml/v4")},
-	"internal/reserved":       {},
-	"internal/semconv":        {Modules: []string{"go.opentelemetry.io/otel"}},
-	"internal/startedrun":     {},
-	"internal/near":           {Modules: values},
-	"internal/nils":           {},
-	"internal/lazy":           {},
-	"internal/version":        {},
-	"internal/markup":         {},
-	"internal/rooted":         {},
-	"internal/worktree":       {},
-	"internal/inputform":      {Ours: []string{"internal/strictjson"}},
-	"internal/errguard":       {Ours: []string{"internal/nils"}},
-	"internal/unfiltered":     {Ours: []string{"agent"}},
-	"agent":                   {Ours: []string{"internal/errguard", "internal/inputform", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
+	"":                    {}, // documentation only
+	"internal/plog":       {},
+	"internal/strictjson": {Modules: []string{"github.com/go-json-experiment/json"}},
+	"internal/yamlfile":   {Ours: []string{"internal/strictjson"}, Modules: append(values, "go.yaml.in/yaml/v4")},
+	"internal/reserved":   {},
+	"internal/semconv":    {Modules: []string{"go.opentelemetry.io/otel"}},
+	"internal/startedrun": {},
+	"internal/near":       {Modules: values},
+	"internal/nils":       {},
+	"internal/lazy":       {},
+	"internal/version":    {},
+	"internal/markup":     {},
+	"internal/rooted":     {},
+	"internal/worktree":   {},
+	"internal/inputform":  {Ours: []string{"internal/strictjson"}},
+	"internal/errguard":   {Ours: []string{"internal/nils"}},
+	"internal/unfiltered": {Ours: []string{"agent"}},
+	"agent":               {Ours: []string{"internal/errguard", "internal/inputform", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
 
 	// Running programs and ending all processes that they start.
 	"internal/process": {Modules: append(core, "golang.org/x/sys")},
@@ -105,7 +105,7 @@ var layers = map[string]layer{
 	"continuation": {Ours: []string{"agent", "internal/reserved"}, Modules: core},
 	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/errguard", "internal/near", "internal/once", "internal/reserved", "internal/strictjson", "internal/unfiltered"}, Modules: core},
 	"toolexec": {
-		Ours: []string{"agent", "internal/errguard", "internal/near", "internal/nils", "internal/startedrun", "internal/strictjson"},
+		Ours:    []string{"agent", "internal/errguard", "internal/near", "internal/nils", "internal/startedrun", "internal/strictjson"},
 		Modules: slices.Concat(core, schemas),
 	},
 
