@@ -251,7 +251,7 @@ func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
 		a.log.Error("looking a token up", "error", err)
 		a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer: try again")
 	case needed == "" || !about.Role.allows(needed):
-		a.refuse(ctx, http.StatusForbidden, "the token of "+about.Name+" has the role "+string(about.Role)+", and this needs the role "+string(needed))
+		a.refuse(ctx, http.StatusForbidden, missingRole(about, needed))
 	case about.Role != RunnerRole && !a.rates.allow(about.ID):
 		ctx.SetHeader("Retry-After", "1")
 		a.refuse(ctx, http.StatusTooManyRequests, "the token of "+about.Name+" has sent too many requests: wait a second")
@@ -279,6 +279,11 @@ func (a *api) identifyApprover(r *http.Request) (approval.Principal, error) {
 		return approval.Principal{}, err
 	}
 	return approval.Principal{Name: about.Name, Roles: []string{string(about.Role)}}, nil
+}
+
+// missingRole says that an operation needs another role.
+func missingRole(about Token, needed Role) string {
+	return "the token of " + about.Name + " has the role " + string(about.Role) + ", and this needs the role " + string(needed)
 }
 
 // identify returns what is known about a token.

@@ -51,9 +51,9 @@ type Options struct {
 	Host action.Host
 	// Pipelines are the options of pipelines.
 	Pipelines PipelineOptions
-	// Observer receives a hooks.Event for each end of a hook around a run, once, when it is stored. Nil means none. Spans, metrics and
-	// log events of these hooks go to OpenTelemetry's global providers without it.
-	Observer agent.Observer
+	// Observe, unless nil, receives the events of hooks around runs, each once, when it is stored. It must be safe for concurrent use. Spans,
+	// metrics and log events of these hooks go to OpenTelemetry's global providers without it.
+	Observe func(HookEvent)
 	// Registry, unless nil, has the parts that the agents of blueprints may name: unknown names are refused when a blueprint is
 	// stored. Nil leaves that to the runners.
 	Registry *registry.Registry
@@ -68,7 +68,8 @@ type Coordinator struct {
 	pipelineHooks string
 	registry      *registry.Registry // nil for none
 	commits       lastCommits
-	observer      agent.Observer // of the hooks around runs
+	telemetry     *telemetry.Telemetry // of the hooks around runs
+	observe       func(HookEvent)
 }
 
 // New returns a coordinator.
@@ -78,7 +79,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		store: o.Store, host: o.Host, pipelineHooks: o.Pipelines.Hooks, registry: o.Registry,
-		observer: observers{telemetry.New(telemetry.Config{}), o.Observer},
+		telemetry: telemetry.New(telemetry.Config{}), observe: o.Observe,
 	}
 	if o.Pipelines.Dir != "" {
 		var err error

@@ -15,6 +15,8 @@ type Ending struct {
 	Reason string `json:"reason,omitempty"`
 	// BlockedBy names the hook that has blocked the run, as HookEvent.Title does.
 	BlockedBy string `json:"blocked_by,omitempty"`
+	// Changes are what hooks around the run have changed: "on_run_start hook (agent enrich) changed the parameters".
+	Changes []string `json:"changes,omitempty"`
 	// FailedHooks are the failures of hooks around the run, as HookEvent.Failure has them.
 	FailedHooks []string `json:"failed_hooks,omitempty"`
 }
@@ -43,8 +45,14 @@ func EndingOf(ctx context.Context, store durable.Store, r durable.Run) (e Ending
 	}
 	failures := eventLog{}
 	for _, h := range all {
-		if failures.noteFailure(h); h.EventType == EventHookBlocked && h.HookType == hookTypeStart {
+		failures.noteFailure(h)
+		switch {
+		case h.EventType == EventHookBlocked && h.HookType == hookTypeStart:
 			e.BlockedBy = h.Title()
+		case h.EventType == EventHookBlocked:
+			e.Changes = append(e.Changes, h.Title()+" withheld the result: "+h.BlockReason)
+		case h.ParametersTransformed:
+			e.Changes = append(e.Changes, h.Title()+" changed the parameters")
 		}
 	}
 	e.FailedHooks = failures.failureTexts()

@@ -101,8 +101,8 @@ type eventLog struct {
 	waiting    []heldEvent
 	// failures are the hooks that have failed, by their types and names, in the order in which they were called first.
 	failures []failedHook
-	// observer receives each end of a hook when it is written; nil for none.
-	observer agent.Observer
+	// report receives each event when it is written; nil for none.
+	report func(heldEvent)
 }
 
 // failedHook is a hook whose last call has failed.
@@ -111,6 +111,7 @@ type failedHook struct{ hook, text string }
 // heldEvent is an event that is written with the journal, and then reported.
 type heldEvent struct {
 	stored durable.Event
+	event  HookEvent
 	hook   hooks.Event
 	within context.Context //nolint:containedctx // of the call of the hook, which has its span
 }
@@ -253,7 +254,7 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	if h.DurationMS != nil {
 		he.At, he.Duration = now, time.Duration(*h.DurationMS)*time.Millisecond
 	}
-	event := heldEvent{durable.Event{At: now, Name: h.EventType, Data: data}, he, ctx}
+	event := heldEvent{durable.Event{At: now, Name: h.EventType, Data: data}, h, he, ctx}
 	if h.EventType == EventHookComplete && l.notAwaited[he.Hook] && !isAction {
 		l.ends = append(l.ends, heldEnd{key, event})
 		return
@@ -344,8 +345,8 @@ func (l *eventLog) write(always bool, do func(events []durable.Event) error) err
 		return err
 	}
 	for _, e := range events {
-		if l.observer != nil && e.stored.Name != EventHookStart {
-			l.observer.Observe(e.within, e.hook)
+		if l.report != nil {
+			l.report(e)
 		}
 	}
 	l.mu.Lock()
@@ -362,16 +363,4 @@ func orNoReason(reason string) string {
 		return noReason
 	}
 	return reason
-}
-
-// observers pass an event on, each of them that is not nil.
-type observers [2]agent.Observer
-
-// Observe passes an event on.
-func (all observers) Observe(ctx context.Context, e agent.Event) {
-	for _, o := range all {
-		if o != nil {
-			o.Observe(ctx, e)
-		}
-	}
 }

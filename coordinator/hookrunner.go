@@ -122,9 +122,19 @@ func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durabl
 	}
 	o.events = newEventLog(o.about, written)
 	o.events.noteWaits(o.waits)
-	o.events.observer = c.observer
+	o.events.report = c.reportHook
 	o.journal = firing.NewJournal(x, own.ID, own.Entries, o.entries, nil)
 	return o, o.compile(ctx)
+}
+
+// reportHook reports an event of a hook that is stored.
+func (c *Coordinator) reportHook(e heldEvent) {
+	if e.event.EventType != EventHookStart {
+		c.telemetry.Observe(e.within, e.hook)
+	}
+	if c.observe != nil {
+		c.observe(e.event)
+	}
 }
 
 // maxHookEvents is the maximum number of events of the hooks of a run.

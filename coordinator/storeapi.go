@@ -23,6 +23,10 @@ var storeMethods = []string{
 	"SubmittedInput", "Waits", "Waivers",
 }
 
+// viewerMethods are those of storeMethods that viewers may call: they return what viewers read elsewhere, too. A journal has more: the
+// results that on_result hooks have withheld.
+var viewerMethods = []string{"Events", "Input", "List", "QueueServices", "Result", "Run", "SubmittedInput", "Waits"}
+
 // StoreAnswer is an answer to something that a run waits for, as a client sends it.
 type StoreAnswer struct {
 	Run  agent.RunID `json:"run"`
@@ -44,8 +48,11 @@ func (a *api) addStore() {
 			Results []json.RawMessage `json:"results"`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/store/{method}", "call-store", "Read and steer runs: for grapnel runs --server", Operator),
+	huma.Register(a.huma, route(http.MethodPost, "/store/{method}", "call-store", "Read and steer runs: for grapnel runs --server", Viewer),
 		func(ctx context.Context, in *storeInput) (*storeOutput, error) {
+			if about := identityOf(ctx); !about.Role.allows(Operator) && !slices.Contains(viewerMethods, in.Method) {
+				return nil, huma.NewError(http.StatusForbidden, missingRole(about, Operator))
+			}
 			results, err := a.c.callStore(ctx, in.Method, in.Body, identityOf(ctx).Name)
 			out := &storeOutput{}
 			out.Body.Results = results

@@ -1,7 +1,6 @@
 package coordinator_test
 
 import (
-	"context"
 	"net/url"
 	"strconv"
 	"sync"
@@ -18,25 +17,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
-	"github.com/grapnel-go/grapnel/hooks"
 )
-
-// seenHooks remembers the events of hooks.
-type seenHooks struct {
-	mu  sync.Mutex
-	all []hooks.Event
-}
-
-// Observe remembers an event.
-func (s *seenHooks) Observe(_ context.Context, e agent.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h, ok := e.(hooks.Event); ok {
-		s.all = append(s.all, h)
-	}
-}
 
 // measured returns the sum of a counter, or the number of values of a histogram, by an attribute.
 func measured(t *testing.T, reader *sdkmetric.ManualReader, name string, by attribute.Key) map[string]int64 {
@@ -78,8 +60,15 @@ func TestTelemetryOfHooks(t *testing.T) {
 		otel.SetTracerProvider(oldTracers)
 		otel.SetMeterProvider(oldMeters)
 	})
-	seen := &seenHooks{}
-	b := newBench(t, func(o *coordinator.Options) { o.Observer = seen })
+	var mu sync.Mutex
+	var seen []coordinator.HookEvent
+	b := newBench(t, func(o *coordinator.Options) {
+		o.Observe = func(h coordinator.HookEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, h)
+		}
+	})
 	b.create(validator, `{"name": "report", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {
 		"on_run_start": {"type": "agent", "agent_name": "validator", "on_error": "block"},
 		"on_run_finish": {"type": "command", "argv": ["false"], "on_error": "continue"}}}`)
@@ -128,11 +117,7 @@ func TestTelemetryOfHooks(t *testing.T) {
 	assert.Equal(t, map[string]int64{"deny": 1}, measured(t, reader, "grapnel.hook.decisions", "grapnel.hook.decision"))
 	assert.Equal(t, map[string]int64{"RunFinish": 1}, measured(t, reader, "grapnel.hook.errors", "grapnel.hook.point"))
 
-	require.Len(t, seen.all, 2)
-	assert.Equal(t, hooks.HookBlocked, seen.all[0].Kind)
-	assert.Equal(t, "secret", seen.all[0].Reason)
-	assert.Equal(t, hooks.HookFailed, seen.all[1].Kind)
-	assert.Equal(t, id, seen.all[1].Run.ID)
+	assert.Equal(t, d.Hooks, seen)
 }
 
 // A list says of each run why it has ended as it did: which hook has blocked it and why, and which hooks have failed.

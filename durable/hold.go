@@ -217,7 +217,7 @@ type Result struct {
 	Text string `json:"text,omitempty"`
 	// Data is the output of a command when it is a JSON value; then Text is empty.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Error is why the run failed or was cancelled.
+	// Error is why the run failed, was stopped or was cancelled.
 	Error string `json:"error,omitempty"`
 	// ExitCode is that of a command that has exited.
 	ExitCode *int `json:"exit_code,omitempty"`
@@ -246,8 +246,15 @@ func agentResult(final agent.State, err error) []byte {
 	if run, ok := errors.AsType[*agent.RunError](err); ok {
 		err = run.Err
 	}
-	if err != nil {
+	signal := final.StopSignal().OrEmpty()
+	switch {
+	case err != nil:
 		result.Error = err.Error()
+	case final.Status() != agent.StatusDone && signal.Message != "":
+		result.Error = signal.Message
+		if signal.Source != "" {
+			result.Error += ", by " + signal.Source
+		}
 	}
 	return result.encode()
 }

@@ -40,7 +40,8 @@ and that it has ended once, as its events say. Without RUN, all runs are checked
 The runs are those of the service at --server, for which the variable ` + tokenVariable + ` has a token with the role
 viewer, or those of a store: of a backup, for example.
 
-It exits with 1 if something is wrong, and writes a line for each problem.`,
+It exits with 1 if something is wrong, and writes a line for each problem. Hooks around runs that have failed are
+no contradiction: they are listed on standard error.`,
 		Example: `  GRAPNEL_TOKEN=grp_… grapnel runs check --server http://127.0.0.1:8420
   grapnel runs check --store backup.db --ended`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -203,8 +204,15 @@ func (r *runs) reportProblems(all *history.Checker, o *checkFlags) error {
 			fmt.Fprintf(r.std.out, "%s %s: %s\n", timeline.Clean(string(p.Run)), timeline.Clean(p.Agent), timeline.Clean(p.Text))
 		}
 	}
-	fmt.Fprintf(r.std.err, "Checked %d runs (%d have not ended) with %d events and %d events of hooks: %s.\n",
-		all.Runs, all.Open, all.Events, all.Hooks, lo.Ternary(len(problems) == 0, "no problem", fmt.Sprintf("%d problems", len(problems))))
+	for _, n := range all.Failures() { // of what was checked, nothing is wrong with these
+		fmt.Fprintf(r.std.err, "%s %s: %s\n", timeline.Clean(string(n.Run)), timeline.Clean(n.Agent), timeline.Clean(oneLine(n.Text)))
+	}
+	failed := ""
+	if n := len(all.Failures()); n > 0 {
+		failed = fmt.Sprintf(" (%d hooks have failed)", n)
+	}
+	fmt.Fprintf(r.std.err, "Checked %d runs (%d have not ended) with %d events and %d events of hooks%s: %s.\n", all.Runs, all.Open,
+		all.Events, all.Hooks, failed, lo.Ternary(len(problems) == 0, "no problem", fmt.Sprintf("%d problems", len(problems))))
 	if len(problems) > 0 {
 		return &exitError{exitFailed}
 	}

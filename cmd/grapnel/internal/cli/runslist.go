@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -14,17 +15,28 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// runKinds are the kinds of stored runs.
-var runKinds = []durable.Kind{durable.KindAgent, durable.KindCommand, durable.KindPipeline}
+// runKinds are the kinds of stored runs. Programs may have others.
+var runKinds = []durable.Kind{
+	durable.KindAgent, durable.KindCommand, durable.KindPipeline, coordinator.KindHooks, coordinator.KindCallback,
+}
 
 // listed is a run in a list.
 type listed struct {
 	durable.Run
 
+	// DurationMS is how long the run took, with all that it has waited for; zero while it has not ended.
+	DurationMS int64 `json:"duration_ms,omitempty"`
+	// Error is why the run failed, was stopped or was blocked, BlockedBy the hook that has blocked it. Changes and FailedHooks say what hooks
+	// around the run have changed, and which have failed.
+	Error       string   `json:"error,omitempty"`
+	BlockedBy   string   `json:"blocked_by,omitempty"`
+	Changes     []string `json:"changes,omitempty"`
+	FailedHooks []string `json:"failed_hooks,omitempty"`
 	// Waiting are the calls that wait for a person.
 	Waiting []listedCall `json:"waiting,omitempty"`
 	// Unserved is set for a ready run that no worker looks for.
@@ -76,6 +88,7 @@ func (c listedCall) name() string {
 type filtering struct {
 	status             []string
 	kind, label, since string
+	hooks              bool
 	filter             durable.Filter
 }
 
@@ -86,6 +99,7 @@ func (f *filtering) register(c *cobra.Command) {
 	flags.StringVar(&f.filter.Name, "name", "", "only runs of the agent or command with this `name`")
 	flags.StringVar(&f.label, "label", "", "only runs with this label, as `NAME=VALUE`")
 	flags.BoolVar(&f.filter.Blocked, "blocked", false, "only runs that a hook has blocked")
+	flags.BoolVar(&f.hooks, "hooks", false, "also runs that hooks have started, and those that call the hooks after a run")
 	flags.StringVar((*string)(&f.filter.Session), "session", "", "only runs of this session")
 	flags.StringVar((*string)(&f.filter.Parent), "parent", "", "only runs that this run has started")
 	flags.StringVar(&f.since, "since", "", "only runs created since this `time`: a duration such as 12h or 7d, or an RFC 3339 time")
@@ -105,11 +119,7 @@ func (f *filtering) build(now time.Time) (_ durable.Filter, err error) {
 		}
 		out.Status = append(out.Status, status)
 	}
-	if f.kind != "" {
-		if out.Kind, err = oneOf("--kind", "kind", f.kind, runKinds); err != nil {
-			return out, err
-		}
-	}
+	out.Kind = durable.Kind(f.kind)
 	if f.label != "" {
 		name, value, err := labelOf("--label", f.label)
 		if err != nil {
@@ -136,7 +146,7 @@ func (r *runs) newList() *cobra.Command {
 			if err != nil {
 				return &usageError{err}
 			}
-			return r.with(c.Context(), false, func(k *kept) error { return r.list(c.Context(), k, filter, asJSON) })
+			return r.with(c.Context(), false, func(k *kept) error { return r.list(c.Context(), k, &f, filter, asJSON) })
 		},
 	}
 	f.register(c)
@@ -213,10 +223,51 @@ func durationOf(text string) (time.Duration, error) {
 	return age, err
 }
 
-func (r *runs) list(ctx context.Context, k *kept, filter durable.Filter, asJSON bool) error {
-	found, err := k.store.List(ctx, filter)
+// hides reports whether a run is one of hooks that the flags do not ask for.
+func (f *filtering) hides(r durable.Run) bool {
+	switch {
+	case f.hooks || f.kind != "" || f.filter.Parent != "" || f.filter.Session != "":
+		return false
+	case r.Kind == coordinator.KindHooks || r.Kind == coordinator.KindCallback:
+		return true
+	}
+	return r.Labels[coordinator.LabelHook] != "" && f.filter.Name == ""
+}
+
+// find returns the runs that the flags select, and how many it has left out.
+func (f *filtering) find(ctx context.Context, store durable.Store, filter durable.Filter) (found []durable.Run, hidden int, err error) {
+	limit := filter.Limit
+	for {
+		list, err := store.List(ctx, filter)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, one := range list {
+			filter.Before = one.ID
+			if f.hides(one) {
+				hidden++
+				continue
+			}
+			if found = append(found, one); len(found) == limit {
+				return found, hidden, nil
+			}
+		}
+		if len(list) < filter.Limit {
+			return found, hidden, nil
+		}
+		filter.Limit = page
+	}
+}
+
+func (r *runs) list(ctx context.Context, k *kept, f *filtering, filter durable.Filter, asJSON bool) error {
+	found, hidden, err := f.find(ctx, k.store, filter)
 	if err != nil {
 		return err
+	}
+	if len(found) == 0 && f.kind != "" {
+		if _, err := oneOf("--kind", "kind", f.kind, runKinds); err != nil { // no program has such runs here, either
+			return &usageError{err}
+		}
 	}
 	all, err := k.listRuns(ctx, found...)
 	if err != nil {
@@ -226,16 +277,45 @@ func (r *runs) list(ctx context.Context, k *kept, filter durable.Filter, asJSON 
 		return writeJSON(r.std.out, all)
 	}
 	if len(all) == 0 {
-		fmt.Fprintf(r.std.err, "No such run in %s.\n", k.place)
+		fmt.Fprintf(r.std.err, "No such run in %s.%s\n", k.place, lo.Ternary(hidden > 0, fmt.Sprintf(" --hooks adds %d runs of hooks.", hidden), ""))
 		return nil
 	}
-	table := tabwriter.NewWriter(r.std.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tSTATUS\tKIND\tNAME\tSTEPS\tBEGAN\t")
+	var rows strings.Builder
+	table := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "RUN\tSTATUS\tKIND\tNAME\tSTEPS\tBEGAN\tTOOK\t")
+	now := time.Now()
 	for _, l := range all {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", timeline.Clean(short(l.ID)), l.Status, timeline.Clean(string(l.Kind)),
-			timeline.Clean(l.Name), l.Steps, timeline.Ago(l.Created, time.Now()), timeline.Clean(l.standing(time.Now())))
+		took := ""
+		if l.DurationMS > 0 {
+			took = timeline.Took(time.Duration(l.DurationMS) * time.Millisecond)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", timeline.Clean(short(l.ID)), l.Status, timeline.Clean(string(l.Kind)),
+			oneLine(timeline.Clean(l.Name)), l.Steps, timeline.Ago(l.Created, now), took)
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for i, row := range strings.Split(strings.TrimSuffix(rows.String(), "\n"), "\n") {
+		standing := ""
+		if i > 0 {
+			standing = timeline.Clean(all[i-1].standing(now))
+		}
+		r.listRow(strings.TrimRight(row, " "), row, standing)
+	}
+	return nil
+}
+
+// listRow writes the row of a run with what is to be said about it: below the row where the terminal is too narrow.
+func (r *runs) listRow(row, padded, standing string) {
+	switch {
+	case standing == "":
+		fmt.Fprintln(r.std.out, row)
+	case !isTerminal(r.std.out) || timeline.Width(padded+standing) <= widthOf(r.std.out):
+		fmt.Fprintln(r.std.out, padded+standing)
+	default:
+		fmt.Fprintln(r.std.out, row)
+		r.wrapped("    ", "    ", standing)
+	}
 }
 
 // unservedAfter is how long a queue counts as served after a worker last looked for its runs. Workers record that they
@@ -251,6 +331,14 @@ func (k *kept) listRuns(ctx context.Context, found ...durable.Run) ([]listed, er
 		if about.Status == durable.StatusReady {
 			keys = append(keys, about.Needs().Key())
 		}
+		if about.Status.Ended() {
+			all[i].DurationMS = max(about.Updated.Sub(about.Created).Milliseconds(), 1)
+		}
+		ending, err := coordinator.EndingOf(ctx, k.store, about)
+		if err != nil {
+			return nil, err
+		}
+		all[i].Error, all[i].BlockedBy, all[i].Changes, all[i].FailedHooks = ending.Reason, ending.BlockedBy, ending.Changes, ending.FailedHooks
 		if about.Status != durable.StatusWaiting {
 			continue
 		}
@@ -287,12 +375,8 @@ func byCommandLine(r durable.Run) bool {
 // standing describes the state of a run in addition to its status.
 func (l listed) standing(now time.Time) string {
 	switch {
-	case l.Status == durable.StatusCompleted:
-		return ""
-	case l.Status.Ended() && l.Blocked:
-		return "blocked: " + string(l.Reason)
 	case l.Status.Ended():
-		return string(l.Reason)
+		return l.ending()
 	case l.CancelReason != "":
 		return "will be cancelled: " + l.CancelReason
 	case l.Paused && l.Status == durable.StatusWaiting:
@@ -317,4 +401,30 @@ func (l listed) standing(now time.Time) string {
 		return "to be resumed"
 	}
 	return ""
+}
+
+// mostReason is the maximum length of a reason in a list, in characters. "grapnel runs show" shows all of it.
+const mostReason = 400
+
+// ending says on one line why the run has ended, and which hooks around it have failed.
+func (l listed) ending() string {
+	text, code := oneLine(l.Error), string(l.Reason)
+	switch {
+	case l.Status == durable.StatusCompleted:
+	case l.BlockedBy != "":
+		_, why, _ := strings.Cut(text, ": ") // after "Blocked by on_run_start hook"
+		text = "blocked by " + l.BlockedBy + ": " + why
+	case l.Blocked:
+		text = strings.TrimSuffix("blocked: "+lo.Ternary(text == "", code, text), ": ")
+	case text == "":
+		text = code
+	case l.Status == durable.StatusStopped && !strings.Contains(text, code):
+		text += " (" + code + ")"
+	}
+	for _, note := range slices.Concat(l.Changes, l.FailedHooks) {
+		if note = oneLine(note); !strings.Contains(text, note) {
+			text = strings.TrimPrefix(text+"; "+note, "; ")
+		}
+	}
+	return shorten(text, mostReason)
 }

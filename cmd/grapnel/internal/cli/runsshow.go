@@ -35,6 +35,13 @@ type shownRun struct {
 	Decisions []approval.Decision `json:"decisions,omitempty"`
 	// Result is what the run ended with.
 	Result *durable.Result `json:"result,omitempty"`
+	// Parameters are the parameters of a run of a blueprint, as the hooks before the run have left them. Submitted are those of the request, if
+	// hooks have changed them.
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	Submitted  json.RawMessage `json:"submitted_parameters,omitempty"`
+	// Hooks are the calls of hooks in the run and around it. HookPasses are how often a hook of the agent had no objection.
+	Hooks      []hookCall     `json:"hooks,omitempty"`
+	HookPasses map[string]int `json:"hook_passes,omitempty"`
 	// Limits are those of the job.
 	Limits *shownLimits `json:"limits,omitempty"`
 	// Began is the definition of the agent.
@@ -111,6 +118,12 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 		return err
 	}
 	out := shownRun{listed: all[0]}
+	if err := r.parameters(ctx, k, &out); err != nil {
+		return err
+	}
+	if err := k.hookTimeline(ctx, &out); err != nil {
+		return err
+	}
 	_, limits, err := durable.InputOf(ctx, k.store, about.ID)
 	if err != nil {
 		return err
@@ -120,8 +133,11 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 	begun := about.Kind == durable.KindAgent
 	if begun {
 		s, err = durable.Load(ctx, k.store, about.ID)
-		if begun = !errors.Is(err, durable.ErrNotBegun); begun && err != nil {
+		if begun = !errors.Is(err, durable.ErrNotBegun) && !isForbidden(err); begun && err != nil {
 			return err
+		}
+		if isForbidden(err) {
+			fmt.Fprintf(r.std.err, "grapnel: The steps are not shown: %s\n", timeline.Clean(err.Error()))
 		}
 	}
 	out.Questions, out.Doubt = s.Interventions(), agent.Checkpoint(s).CallsInDoubt()
@@ -138,7 +154,7 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 		out.Answer = s.Answer()
 	}
 	records, err := k.store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Run: about.ID})
-	if err != nil {
+	if err != nil && !isForbidden(err) { // answers are in the audit log, which viewers cannot read
 		return err
 	}
 	slices.Reverse(records)
@@ -165,6 +181,7 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 	for _, d := range out.Decisions {
 		fmt.Fprintln(r.std.out, decisionLine(d))
 	}
+	r.showHooks(out)
 	if begun {
 		r.showSteps(k, out, s, now)
 		return nil
@@ -221,11 +238,15 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 	if standing := out.standing(now); standing != "" {
 		fmt.Fprintf(r.std.out, "  (%s)", timeline.Clean(standing))
 	}
-	fmt.Fprintf(r.std.out, "\n%s %s, began %s, %d steps, %d attempts, last heard of %s\n", about.Kind, timeline.Clean(about.Name),
-		about.Created.Local().Format("2006-01-02 15:04:05"), about.Steps, about.Attempts, timeline.Ago(about.Updated, now))
+	heard := "last heard of " + timeline.Ago(about.Updated, now)
+	if out.DurationMS > 0 {
+		heard = fmt.Sprintf("took %s, ended %s", timeline.Took(time.Duration(out.DurationMS)*time.Millisecond), timeline.Ago(about.Updated, now))
+	}
+	fmt.Fprintf(r.std.out, "\n%s %s, began %s, %d steps, %d attempts, %s\n", about.Kind, timeline.Clean(about.Name),
+		about.Created.Local().Format("2006-01-02 15:04:05"), about.Steps, about.Attempts, heard)
 	show := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(r.std.out, "%s %s\n", name, timeline.Clean(value))
+			fmt.Fprintln(r.std.out, strings.TrimPrefix(name+" "+timeline.Clean(value), " "))
 		}
 	}
 	show("phase", string(about.Phase))
@@ -239,7 +260,17 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 	instant("not before", about.NotBefore)
 	instant("start by", about.StartBy)
 	instant("deadline", about.Deadline)
+	if about.Status == durable.StatusWaiting {
+		instant("waits until", about.AnswerBy)
+	}
+	if len(out.Submitted) > 0 {
+		show("submitted parameters", string(out.Submitted))
+	}
+	show("parameters", string(out.Parameters))
 	show("limits", out.Limits.String())
+	if about.Status == durable.StatusWaiting && out.Limits != nil && out.Limits.Time != "" {
+		show("", "The limit of time does not count while the run waits.")
+	}
 	show("idempotency key", about.IdempotencyKey)
 	if about.Priority != 0 {
 		show("priority", strconv.Itoa(int(about.Priority)))

@@ -60,7 +60,7 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 	f.StringArrayVarP(&labels, "label", "l", nil, "a label of the run, as `NAME=VALUE` (may be repeated)")
 	f.Int8Var(&in.Priority, "priority", 0, "runs with a higher priority start first, from -128 to 127")
 	f.DurationVar(&startWithin, "start-within", 0, "cancel the run unless a runner takes it within this `time`")
-	f.DurationVar(&timeout, "timeout", 0, "stop the run after this total `time`")
+	f.DurationVar(&timeout, "timeout", 0, "stop the run after this total `time`, in which it may have waited")
 	f.StringVar(&in.IdempotencyKey, "idempotency-key", "", "identifies the run: submitting again with the same `key` returns the first run")
 	f.StringVar((*string)(&in.ParentSessionID), "parent-session", "", "the `ID` of the session that starts the run")
 	f.StringVar((*string)(&in.ExecutionMode), "mode", "", "with --parent-session: async_callback tells that session how the run has ended, async_poll does not")

@@ -10,6 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -42,17 +43,32 @@ func (r *runs) newWatch() *cobra.Command {
 	return c
 }
 
-// watch writes the events of a run after the event with a number until the run has ended.
+// watch writes the events of a run after the event with a number until the run and the hooks after it have ended. The events of these hooks
+// are numbered on.
 func (r *runs) watch(ctx context.Context, k *kept, id agent.RunID, after int64, asJSON bool) error {
-	for e, err := range durable.Watch(ctx, k.store, id, after) {
-		if err == nil {
-			err = r.writeEvent(e, asJSON)
+	follow := func(id agent.RunID, before int64) error {
+		for e, err := range durable.Watch(ctx, k.store, id, max(after-before, 0)) {
+			if e.Seq += before; err == nil {
+				err = r.writeEvent(e, asJSON)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
+		return nil
 	}
-	return nil
+	if err := follow(id, 0); err != nil {
+		return err
+	}
+	about, err := k.store.Run(ctx, id)
+	if err != nil {
+		return err
+	}
+	hooks, err := coordinator.FinishRun(ctx, k.store, id)
+	if err != nil || hooks.ID == "" {
+		return err
+	}
+	return follow(hooks.ID, about.Events)
 }
 
 // writeEvent writes an event as a line.
@@ -76,6 +92,12 @@ const mostEventText = 160
 
 // eventLine returns an event as a line for a person.
 func eventLine(e durable.Event) string {
+	line := func(content string) string {
+		return timeline.Clean(fmt.Sprintf("%5d  %s  %-20s %s", e.Seq, e.At.Local().Format("15:04:05.000"), e.Name, content))
+	}
+	if c, ok := hookCallOf(e); ok {
+		return line(c.String())
+	}
 	fields := map[string]json.RawMessage{}
 	_ = json.Unmarshal(e.Data, &fields) // events.Object has checked it
 	delete(fields, "run")
@@ -86,5 +108,5 @@ func eventLine(e durable.Event) string {
 			content = string([]rune(content)[:mostEventText]) + "…"
 		}
 	}
-	return timeline.Clean(fmt.Sprintf("%5d  %s  %-20s %s", e.Seq, e.At.Local().Format("15:04:05.000"), e.Name, content))
+	return line(content)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -202,7 +203,10 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		if err != nil {
 			fmt.Fprintf(r.std.err, "grapnel: This coordinator runs no pipelines: %v\n", err)
 		}
-		settings := coordinator.Options{Store: k.store, Host: host, Pipelines: coordinator.PipelineOptions{Dir: folder, Hooks: globalHooks()}}
+		log := &workLog{std: r.std, asJSON: o.asJSON}
+		settings := coordinator.Options{
+			Store: k.store, Host: host, Pipelines: coordinator.PipelineOptions{Dir: folder, Hooks: globalHooks()}, Observe: log.observeHook,
+		}
 		if !o.noRunner { // else the runners know the names
 			known := newRegistry()
 			settings.Registry = &known
@@ -231,7 +235,6 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		if token == "" {
 			token = rand.Text()
 		}
-		log := &workLog{std: r.std, asJSON: o.asJSON}
 		server := &http.Server{
 			Handler: otelhttp.NewHandler(c.Handler(coordinator.HandlerOptions{
 				Version: version.Read(), Token: token, Origins: o.origins, Rate: o.rate, People: people, Log: logger,
@@ -269,6 +272,32 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 			Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Grace: o.grace, Watch: watcher.Run, Observe: log.observe,
 		})
 	})
+}
+
+// hookLine is the JSON form of an event of a hook around a run.
+type hookLine struct {
+	Time  time.Time `json:"time"`
+	Event string    `json:"event"`
+	coordinator.HookEvent
+}
+
+// observeHook reports a hook that has blocked a run or has failed.
+func (l *workLog) observeHook(h coordinator.HookEvent) {
+	text := h.Failure()
+	switch h.EventType {
+	case coordinator.EventHookBlocked:
+		text = h.Title() + " blocked: " + h.BlockReason
+	case coordinator.EventHookFailed, coordinator.EventHookTimeout:
+	default:
+		return
+	}
+	if l.asJSON {
+		if line, err := json.Marshal(hookLine{h.Timestamp, h.EventType, h}); err == nil {
+			l.line(l.std.out, string(line))
+		}
+		return
+	}
+	l.note(fmt.Sprintf("hook      %s  %s", short(h.RunID), oneLine(text)))
 }
 
 // pipelineFolder returns the folder for the files of pipelines.

@@ -169,7 +169,7 @@ func (p place) openServer(create bool) (durable.Store, error) {
 	}
 	token := os.Getenv(tokenVariable)
 	if token == "" {
-		return nil, &usageError{fmt.Errorf("%s is not set: it must have a token of %s with the role operator or admin", tokenVariable, p)}
+		return nil, &usageError{fmt.Errorf("%s is not set: it must have a token of %s with the role viewer, to read, or operator or admin", tokenVariable, p)}
 	}
 	c, err := client.New(client.Options{URL: p.at, Token: token})
 	if err != nil {

@@ -25,6 +25,7 @@ type Problem struct {
 // Checker checks runs one after the other, and then what they say about each other. Its zero value is ready for use.
 type Checker struct {
 	problems []Problem
+	failures []Problem
 	// Runs, Events and Hooks count what was checked; Open counts the runs that have not ended.
 	Runs, Events, Hooks, Open int
 
@@ -65,6 +66,9 @@ func (c *Checker) Add(d coordinator.RunDetail, events []coordinator.EventView) {
 		}
 		c.started[h.HookRunID] = d.RunID
 	}
+	for _, text := range d.FailedHooks {
+		c.failures = append(c.failures, Problem{d.RunID, d.AgentName, text})
+	}
 	if d.Hook == string(onRunStart) {
 		c.children = append(c.children, d.Run)
 	}
@@ -90,6 +94,9 @@ func (c *Checker) Problems() []Problem {
 	}
 	return all
 }
+
+// Failures returns the hooks around the runs that have failed.
+func (c *Checker) Failures() []Problem { return slices.Clone(c.failures) }
 
 func (c *Checker) report(r coordinator.Run, format string, args ...any) {
 	c.problems = append(c.problems, Problem{r.RunID, r.AgentName, fmt.Sprintf(format, args...)})

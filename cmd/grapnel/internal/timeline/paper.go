@@ -146,6 +146,9 @@ func wrapText(text string, width int) []string {
 	return strings.Split(b.String(), "\n")
 }
 
+// Wrap breaks a text into lines of at most width columns, between words.
+func Wrap(text string, width int) []string { return wrapText(text, width) }
+
 // Width returns the number of columns of a text at a terminal.
 func Width(text string) int { return lipgloss.Width(text) }
 

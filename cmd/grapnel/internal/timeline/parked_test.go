@@ -86,6 +86,7 @@ you  Push it.
 
 step 1  I push.
   ▸ bash git push --force origin
+    ✎ with changed arguments: git push --force-with-lease origin
     ✓ ok · 1.5s
       ran git push --force-with-lease origin
   10m2s

@@ -199,10 +199,18 @@ func (t *Timeline) showCall(e agent.ToolCallStarted) {
 	t.calls = append(t.calls, e.Call.ID)
 	t.names[e.Call.ID] = e.Call.Name
 	t.paper.line(2, cyan, "▸ "+oneLine(e.Call.Name), plain, shortenText(describeArguments(e.Original), 3*t.paper.columns()/2))
-	if e.Call.Arguments != e.Original.Arguments {
-		t.rewritten++
+	told := false
+	for _, d := range t.decided[e.Call.ID] {
+		told = told || d.Decision == hooks.Rewrite && d.After == e.Call.Arguments
 	}
 	t.decisions(e.Call.ID)
+	if e.Call.Arguments == e.Original.Arguments {
+		return
+	}
+	t.rewritten++
+	if !told { // by a person, or in a stored run
+		t.paper.line(4, yellow, "✎", yellow, "with changed arguments: "+shortenText(describeArguments(e.Call), 3*t.paper.columns()/2))
+	}
 }
 
 // decisions shows the new decisions about a call.

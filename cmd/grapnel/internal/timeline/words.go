@@ -56,6 +56,9 @@ func formatDuration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
+// Took returns a duration in a readable form.
+func Took(d time.Duration) string { return formatDuration(d) }
+
 // formatUsage returns the tokens and the cost of model calls; empty when they are unknown.
 func formatUsage(u agent.Usage) string {
 	if u.Tokens() == 0 {

@@ -1,0 +1,290 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+)
+
+// explained is a run of which an operator must find out what has happened, with "runs list" and "runs show" alone.
+type explained struct {
+	name string
+	// blueprint are its members after name and type. The type is autonomous if it has no command and no pipeline.
+	blueprint, params string
+	request           coordinator.RunRequest // what else the request has
+	// answer are the arguments of "grapnel runs" for the answer, before the ID of the run and after it; nil for none.
+	answer *[2][]string
+	status coordinator.Status
+	// list and show are what the lines say, as regular expressions.
+	list string
+	show []string
+}
+
+// hookOf returns a hook that runs a script.
+func hookOf(script, onError string) string {
+	argv, _ := json.Marshal([]string{"sh", "-c", script}) //nolint:errchkjson // texts
+	return fmt.Sprintf(`{"type": "command", "argv": %s, "on_error": %q}`, argv, onError)
+}
+
+// answering returns a hook that gives an answer.
+func answering(answer, onError string) string { return hookOf("echo '"+answer+"'", onError) }
+
+const (
+	catCommand = `"command": {"argv": ["cat"]}`
+	shellAgent = `"agent": {"tools": ["shell"]}`
+)
+
+// explainedRuns are blocked, failed and rewritten runs.
+func explainedRuns() []explained {
+	start := func(hook string) string { return catCommand + `, "hooks": {"on_run_start": ` + hook + `}` }
+	tool := func(hook string) string { return shellAgent + `, "hooks": {"on_tool_call": ` + hook + `}` }
+	asks := answering(`{"decision": "ask", "reason": "it writes"}`, "block")
+	return []explained{
+		{
+			name: "blocked", blueprint: start(answering(`{"action": "block", "block_reason": "May is closed"}`, "block")), status: coordinator.Failed,
+			list: `blocked by on_run_start hook \(command sh\): May is closed`, show: []string{`on_run_start hook \(command sh\): block, \S+: May is closed`},
+		}, {
+			name: "blocked-silently", blueprint: start(answering(`{"action": "block"}`, "block")), status: coordinator.Failed,
+			list: `blocked by on_run_start hook \(command sh\): No reason provided`, show: []string{`: block, \S+: No reason provided`},
+		}, {
+			name: "hook-fails-block", blueprint: start(hookOf("echo lost >&2; exit 3", "block")), status: coordinator.Failed,
+			list: `on_run_start hook \(command sh\) failed: .*exit code 3.*lost`, show: []string{`on_run_start hook \(command sh\): failed, on_error block, .*lost`},
+		}, {
+			name: "hook-fails-continue", blueprint: start(hookOf("exit 3", "continue")), status: coordinator.Completed,
+			list: `on_run_start hook \(command sh\) failed: .*exit code 3`, show: []string{`: failed, on_error continue, .*exit code 3`},
+		}, {
+			name: "hook-fails-ignore", blueprint: start(hookOf("exit 3", "ignore")), status: coordinator.Completed,
+			list: `on_run_start hook \(command sh\) failed: .*exit code 3`, show: []string{`: failed, on_error (continue|ignore), .*exit code 3`},
+		}, {
+			name: "hook-times-out", blueprint: start(strings.Replace(hookOf("sleep 60", "block"), "{", `{"timeout_seconds": 1, `, 1)), status: coordinator.Failed,
+			list: `on_run_start hook \(command sh\) failed: .*(time limit|1s)`, show: []string{`: timeout, on_error block, `},
+		}, {
+			name: "hook-says-nonsense", blueprint: start(hookOf("echo maybe", "block")), status: coordinator.Failed,
+			list: `on_run_start hook \(command sh\) failed: .*maybe`, show: []string{`: failed, on_error block, .*maybe`},
+		}, {
+			name: "second-hook-blocks", status: coordinator.Failed,
+			blueprint: start(`[` + answering(`{"action": "continue"}`, "block") + `, ` + answering(`{"action": "block", "block_reason": "not you"}`, "block") + `]`),
+			list:      `blocked by on_run_start hook 2 \(command sh\): not you`, show: []string{`on_run_start hook \(command sh\): continue`, `on_run_start hook 2 \(command sh\): block`},
+		}, {
+			name: "parameters-rewritten", params: `{"amount": 1}`, status: coordinator.Completed,
+			blueprint: start(answering(`{"action": "continue", "parameters": {"amount": 2}}`, "block")),
+			list:      `on_run_start hook \(command sh\) changed the parameters`,
+			show:      []string{`submitted parameters \{"amount":1\}`, `\nparameters \{"amount":2\}`, `: continue, \S+: changed \{"amount":1\} to \{"amount":2\}`},
+		}, {
+			name: "parameters-refused", params: `{"amount": 1}`, status: coordinator.Failed,
+			blueprint: `"parameters_schema": {"type": "object", "properties": {"amount": {"type": "integer"}}}, ` +
+				start(answering(`{"action": "continue", "parameters": {"amount": "two"}}`, "block")),
+			list: `failed: .*does not accept the changed parameters`, show: []string{`: failed, on_error block, .*amount`},
+		}, {
+			name: "finish-hook-fails", blueprint: catCommand + `, "hooks": {"on_run_finish": ` + hookOf("exit 4", "block") + `}`, status: coordinator.Completed,
+			list: `on_run_finish hook \(command sh\) failed: .*exit code 4`, show: []string{`on_run_finish hook \(command sh\): failed, .*exit code 4`},
+		}, {
+			name: "hook-agent-fails", blueprint: start(`{"type": "agent", "agent_name": "broken", "on_error": "block"}`), status: coordinator.Failed,
+			list: `on_run_start hook \(agent broken\) failed: .*exited with code 9`, show: []string{`on_run_start hook \(agent broken\): failed, on_error block, .*exited with code 9`},
+		}, {
+			name: "result-withheld", status: coordinator.Completed,
+			blueprint: catCommand + `, "hooks": {"on_result": ` + answering(`{"action": "block", "block_reason": "it has a name"}`, "block") + `}`,
+			list:      `on_result hook \(command sh\) withheld the result: it has a name`,
+			show:      []string{`on_result hook \(command sh\): block, \S+: it has a name`},
+		}, {
+			name: "command-fails", blueprint: `"command": {"argv": ["sh", "-c", "echo sorry >&2; exit 5"]}`, status: coordinator.Failed,
+			list: `the command exited with code 5: sorry`, show: []string{`exit code 5`},
+		}, {
+			name: "too-late", blueprint: `"command": {"argv": ["sleep", "60"]}`, request: coordinator.RunRequest{TimeoutSeconds: 1}, status: coordinator.Stopped,
+			list: `deadline`, show: []string{`\ndeadline 20`},
+		}, {
+			name: "never-taken", blueprint: catCommand, status: coordinator.Failed,
+			request: coordinator.RunRequest{StartWithinSeconds: 1, Demands: map[string]string{"zone": "moon"}},
+			list:    `start|taken`, show: []string{`start by 20`, `zone=moon`},
+		}, {
+			name: "cancelled", blueprint: `"command": {"argv": ["sleep", "60"]}`, answer: &[2][]string{{"cancel", "--reason", "changed my mind"}, nil},
+			status: coordinator.Stopped, list: `changed my mind`, show: []string{`changed my mind`},
+		}, {
+			name: "call-denied", blueprint: tool(answering(`{"decision": "deny", "reason": "no deploys on Friday"}`, "block")), params: `{"prompt": "echo deploy"}`,
+			status: coordinator.Completed,
+			show:   []string{`echo deploy`, `PreToolUse hook \S+ about bash \(call_1\): deny, \S+: no deploys on Friday`, `denied by .*`},
+		}, {
+			name: "call-rewritten", params: `{"prompt": "echo one"}`, status: coordinator.Completed,
+			blueprint: tool(answering(`{"decision": "rewrite", "arguments": {"command": "echo two"}}`, "block")),
+			show:      []string{`▸ bash echo one`, `with changed arguments: echo two`, `PreToolUse hook \S+ about bash \(call_1\): rewrite, .*echo one.* to .*echo two`},
+		}, {
+			name: "approved-with-changes", blueprint: tool(asks), params: `{"prompt": "echo three"}`, status: coordinator.Completed,
+			answer: &[2][]string{{"approve", "--args", `{"command": "echo four"}`}, {"call_1"}},
+			show:   []string{`▸ bash echo three`, `with changed arguments: echo four`, `PreToolUse hook \S+ about bash \(call_1\): ask, \S+: it writes`},
+		}, {
+			name: "rejected", blueprint: tool(asks), params: `{"prompt": "echo five"}`, status: coordinator.Stopped,
+			answer: &[2][]string{{"reject", "--end", "--reason", "not today"}, {"call_1"}}, list: `not today`, show: []string{`reject by local, .*: not today`},
+		}, {
+			name: "model-fails", blueprint: shellAgent, params: `{"prompt": "no such model"}`, status: coordinator.Failed,
+			list: `no such model`, show: []string{`no such model`},
+		}, {
+			name: "out-of-steps", blueprint: `"agent": {"tools": ["shell"], "guards": {"steps": 1}}`, params: `{"prompt": "echo six"}`, status: coordinator.Stopped,
+			list: `1 of at most 1 steps taken.*steps_limit`, show: []string{`1 of at most 1 steps taken`},
+		}, {
+			name: "stage-fails", status: coordinator.Failed,
+			blueprint: `"pipeline": {"files": {"pipeline.yaml": "name: p\nstages:\n  - {name: check, command: {argv: [sh, -c, 'exit 6']}, termination: {type: fixed, iterations: 1}}\n"}}`,
+			list:      `stage "check"`, show: []string{`stage "check"`},
+		},
+	}
+}
+
+// serveExplained is a model that calls bash with the prompt as the command, and then is done.
+func serveExplained(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Messages []struct {
+			Role    string `json:"role"`
+			Content any    `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	prompt, answered := "", false
+	for _, m := range in.Messages {
+		switch m.Role {
+		case "tool":
+			answered = true
+		case "user":
+			prompt = fmt.Sprint(m.Content)
+		}
+	}
+	switch arguments, _ := json.Marshal(map[string]string{"command": prompt}); {
+	case strings.Contains(prompt, "no such model"):
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte(`{"error": {"message": "no such model", "type": "test"}}`))
+	case answered:
+		whole(w, turn{Text: "done"})
+	default:
+		whole(w, turn{Calls: []call{{Name: "bash", Arguments: arguments}}})
+	}
+}
+
+// The document's first day: each run that was blocked, has failed or was rewritten is explained by "grapnel runs list" and "grapnel runs
+// show" alone.
+func TestRunsAreExplained(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := filepath.Join(dir, "runs.db")
+	store, err := sqlite.Open(t.Context(), at, sqlite.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	model := httptest.NewServer(http.HandlerFunc(serveExplained))
+	t.Cleanup(model.Close)
+	f := &fleet{t: t, dir: dir, store: store, address: freeAddress(), token: "secret"}
+	f.api, err = client.New(client.Options{URL: "http://" + f.address, Token: f.token})
+	require.NoError(t, err)
+	serve := &daemon{
+		args: []string{"serve", "--store", at, "--listen", f.address, "--pipelines", filepath.Join(dir, "pipelines"), "--model", "openai/test-model"},
+		env:  []string{"GRAPNEL_TOKEN=" + f.token, "OPENAI_API_KEY=sk-1", "OPENAI_BASE_URL=" + model.URL + "/v1"},
+	}
+	f.daemons = []*daemon{serve}
+	f.start(serve)
+	var runners string
+	f.persist(func() (err error) {
+		runners, err = f.api.NewToken(t.Context(), "runners", coordinator.RunnerRole, 0)
+		return err
+	})
+	viewer, err := f.api.NewToken(t.Context(), "viewers", coordinator.Viewer, 0)
+	require.NoError(t, err)
+	f.start(&daemon{
+		args: []string{"runner", "--server", "http://" + f.address, "--name", "r1", "--model", "openai/test-model"},
+		env:  []string{"GRAPNEL_TOKEN=" + runners, "OPENAI_API_KEY=sk-1", "OPENAI_BASE_URL=" + model.URL + "/v1"},
+	})
+	grapnel := func(token string, args ...string) string {
+		t.Helper()
+		p := command(t, nil, append(args, "--server", "http://"+f.address)...)
+		p.cmd.Env = append(p.cmd.Env, "GRAPNEL_TOKEN="+token)
+		code := p.run()
+		require.Zero(t, code, "%v: %s", args, p.written())
+		return p.written()
+	}
+	create := func(name, members string) {
+		t.Helper()
+		kind := coordinator.Autonomous
+		switch {
+		case strings.Contains(members, `"command": {"argv"`) && !strings.Contains(members, shellAgent):
+			kind = coordinator.Procedural
+		case strings.Contains(members, `"pipeline": {`):
+			kind = coordinator.Pipeline
+		}
+		members = strings.ReplaceAll(members, `"command": {"argv"`, `"command": {"env": {"PATH": "`+os.Getenv("PATH")+`"}, "argv"`)
+		_, err := f.api.CreateBlueprint(t.Context(), json.RawMessage(fmt.Sprintf(`{"name": %q, "type": %q, %s}`, name, kind, members)))
+		require.NoError(t, err, name)
+	}
+	create("broken", `"command": {"argv": ["sh", "-c", "exit 9"]}`)
+	all := explainedRuns()
+	ids := map[string]agent.RunID{}
+	for _, e := range all {
+		create(e.name, e.blueprint)
+		request := e.request
+		request.AgentName, request.Parameters = e.name, json.RawMessage(e.params)
+		s, err := f.api.Submit(t.Context(), request)
+		require.NoError(t, err, e.name)
+		ids[e.name] = s.RunID
+	}
+	for _, e := range all {
+		if e.answer == nil {
+			continue
+		}
+		require.Eventually(t, func() bool {
+			d, err := f.api.Run(t.Context(), ids[e.name])
+			return err == nil && (d.Status == coordinator.Waiting || d.Status == coordinator.Running && e.answer[0][0] == "cancel")
+		}, patience, 20*time.Millisecond, e.name)
+		grapnel(f.token, append(append([]string{"runs", e.answer[0][0], string(ids[e.name])}, e.answer[1]...), e.answer[0][1:]...)...)
+	}
+	require.Eventually(t, func() bool {
+		live, err := store.List(t.Context(), durable.Filter{Limit: 1, Status: []durable.Status{
+			durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting,
+		}})
+		return err == nil && len(live) == 0
+	}, 2*patience, 50*time.Millisecond, "all runs end: %s", grapnel(f.token, "runs", "list", "--hooks", "--limit", "100"))
+
+	list := grapnel(viewer, "runs", "list", "--limit", "100") // viewers may list
+	t.Log("\n" + list)
+	assert.NotContains(t, list, "run_hooks", "runs of hooks are hidden")
+	assert.NotContains(t, list, " broken ", "runs of hooks are hidden")
+	for _, e := range all {
+		t.Run(e.name, func(t *testing.T) {
+			row := regexp.MustCompile(`(?m)^run_\S+ +\S+ +\S+ +` + e.name + ` .*$`).FindString(list)
+			assert.Regexp(t, e.list, row)
+			d, err := f.api.Run(t.Context(), ids[e.name])
+			require.NoError(t, err)
+			assert.Equal(t, e.status, d.Status)
+			shown := grapnel(f.token, "runs", "show", string(ids[e.name]))
+			for _, want := range append(e.show, e.list) {
+				assert.Regexp(t, want, shown)
+			}
+			if t.Failed() {
+				t.Log("\n" + shown)
+			}
+		})
+	}
+	checked := grapnel(viewer, "runs", "check")
+	assert.Contains(t, checked, "no problem")
+	assert.Contains(t, checked, "finish-hook-fails: on_run_finish hook (command sh) failed: ")
+	assert.Contains(t, grapnel(viewer, "runs", "watch", string(ids["finish-hook-fails"])), "on_run_finish hook (command sh): failed, on_error ")
+	assert.Contains(t, serve.now.written(), "on_run_finish hook (command sh) failed: ", "the log")
+	assert.Contains(t, grapnel(viewer, "runs", "list", "--kind", "run_hooks"), "finish-hook-fails")
+	assert.Contains(t, grapnel(viewer, "runs", "list", "--hooks", "--limit", "100"), " broken ")
+	assert.Contains(t, grapnel(viewer, "runs", "show", string(ids["blocked"])), "May is closed", "viewers see why")
+}

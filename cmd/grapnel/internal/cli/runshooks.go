@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// hookCall is the end of a call of a hook, of an agent or around a run.
+type hookCall struct {
+	At    time.Time `json:"time"`
+	Point string    `json:"point"`
+	Hook  string    `json:"hook"`
+	// Target is the type and the target of the action.
+	Target string `json:"target,omitempty"`
+	// Outcome is complete, blocked, failed, timeout, skipped or conflict, as in the names of events.
+	Outcome    string `json:"outcome"`
+	Decision   string `json:"decision,omitempty"`
+	DurationMS int64  `json:"duration_ms"`
+	Reason     string `json:"reason,omitempty"`
+	Error      string `json:"error,omitempty"`
+	// Policy is what followed after a failure.
+	Policy string `json:"on_error,omitempty"`
+	Call   string `json:"call_id,omitempty"`
+	Tool   string `json:"tool,omitempty"`
+	Shadow bool   `json:"shadow,omitempty"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+
+	title string // names the hook for people
+}
+
+// hookCallOf returns the call of a hook that an event is about: its end, or the beginning of one around a run. Ok is false for other events.
+func hookCallOf(e durable.Event) (c hookCall, ok bool) {
+	if outcome, isAround := strings.CutPrefix(e.Name, "hook_"); isAround {
+		var h coordinator.HookEvent
+		if json.Unmarshal(e.Data, &h) != nil {
+			return c, false
+		}
+		c = hookCall{
+			At: h.Timestamp, Point: h.HookType, Hook: h.Hook, Target: strings.TrimSpace(h.TargetType + " " + h.TargetName), Outcome: outcome,
+			Decision: h.Action, Reason: h.BlockReason, Error: h.Error, Policy: h.OnErrorBehavior, Before: string(h.Before), After: string(h.After),
+			title: h.Title(),
+		}
+		if h.DurationMS != nil {
+			c.DurationMS = *h.DurationMS
+		}
+		return c, true
+	}
+	outcome, isAgent := strings.CutPrefix(e.Name, "hook.")
+	var h struct {
+		hookCall
+
+		Error struct {
+			Text string `json:"text"`
+		} `json:"error"`
+		Policy string `json:"policy"`
+	}
+	if !isAgent || outcome == "start" || json.Unmarshal(e.Data, &h) != nil {
+		return c, false
+	}
+	c = h.hookCall
+	c.At, c.Outcome, c.Error, c.Policy, c.title = e.At, outcome, h.Error.Text, h.Policy, h.Point+" hook "+h.Hook
+	return c, true
+}
+
+// String returns the call as a line for people.
+func (c hookCall) String() string {
+	text := c.title
+	if c.Call != "" {
+		text += fmt.Sprintf(" about %s (%s)", c.Tool, c.Call)
+	}
+	if c.Outcome == "start" {
+		return oneLine(text)
+	}
+	text += ": "
+	switch {
+	case c.Error != "" && c.Outcome == "skipped":
+		text += "skipped"
+	case c.Error != "" || c.Outcome == "failed" || c.Outcome == "timeout":
+		text += c.Outcome
+		if c.Policy != "" {
+			text += ", on_error " + c.Policy
+		}
+	case c.Shadow:
+		text += "in shadow: would " + c.Decision
+	case c.Decision != "":
+		text += c.Decision
+	default:
+		text += c.Outcome
+	}
+	text += ", " + timeline.Took(time.Duration(c.DurationMS)*time.Millisecond)
+	for _, why := range []string{c.Reason, c.Error} {
+		if why != "" {
+			text += ": " + why
+		}
+	}
+	if c.After != "" && c.After != c.Before {
+		text += fmt.Sprintf(": changed %s to %s", c.Before, c.After)
+	}
+	return oneLine(text)
+}
+
+// oneLine returns a text on one line.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// hookCalls returns the calls of hooks that the events of a run have, and how often each hook passed without an event of its own.
+func (k *kept) hookCalls(ctx context.Context, id agent.RunID) (all []hookCall, passes map[string]int, err error) {
+	passes = map[string]int{}
+	for after := int64(0); ; {
+		list, err := k.store.Events(ctx, id, after, page)
+		if err != nil || len(list) == 0 {
+			return all, passes, err
+		}
+		for _, e := range list {
+			after = e.Seq
+			switch c, ok := hookCallOf(e); {
+			case !ok || e.Name == coordinator.EventHookStart:
+			case e.Name == string(hooks.HookComplete) && c.Decision == string(hooks.Allow) && c.Reason == "":
+				passes[c.Hook]++
+			default:
+				all = append(all, c)
+			}
+			counts := map[string]int{}
+			if e.Name == durable.EventCounts && json.Unmarshal(e.Data, &counts) == nil {
+				for name, n := range counts {
+					if hook, ok := strings.CutSuffix(name, " pass"); ok {
+						passes[hook] += n
+					}
+				}
+			}
+		}
+	}
+}
+
+// hookTimeline adds the calls of hooks in a run and around it.
+func (k *kept) hookTimeline(ctx context.Context, out *shownRun) (err error) {
+	if out.Hooks, out.HookPasses, err = k.hookCalls(ctx, out.ID); err != nil {
+		return err
+	}
+	after, err := coordinator.FinishRun(ctx, k.store, out.ID)
+	if err != nil || after.ID == "" {
+		return err
+	}
+	more, _, err := k.hookCalls(ctx, after.ID)
+	out.Hooks = append(out.Hooks, more...)
+	return err
+}
+
+// showHooks shows the calls of hooks.
+func (r *runs) showHooks(out shownRun) {
+	if len(out.Hooks)+len(out.HookPasses) == 0 {
+		return
+	}
+	fmt.Fprintln(r.std.out, "hooks")
+	for _, c := range out.Hooks {
+		r.wrapped("  "+c.At.Local().Format("15:04:05.000")+"  ", "                ", c.String())
+	}
+	for _, name := range slices.Sorted(maps.Keys(out.HookPasses)) {
+		r.wrapped("  ", "    ", fmt.Sprintf("%s: passed %s", name, times(out.HookPasses[name])))
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// wrapped writes a text after the beginning of a line. At a terminal, it breaks lines between words.
+func (r *runs) wrapped(begin, next, text string) {
+	text = timeline.Clean(text)
+	if !isTerminal(r.std.out) {
+		fmt.Fprintln(r.std.out, begin+text)
+		return
+	}
+	for _, line := range timeline.Wrap(text, widthOf(r.std.out)-len(begin)) {
+		fmt.Fprintln(r.std.out, begin+line)
+		begin = next
+	}
+}
+
+// parameters adds the parameters of a run of a blueprint: as they were submitted, and as the hooks before the run have left them.
+func (r *runs) parameters(ctx context.Context, k *kept, out *shownRun) error {
+	c, err := clientOf(k)
+	if err != nil {
+		return err
+	}
+	d, err := c.Run(ctx, out.ID)
+	if errors.Is(err, durable.ErrNotFound) {
+		return nil // a run of another kind
+	}
+	if err != nil { // its blueprint may be of a newer version: the rest is shown
+		fmt.Fprintf(r.std.err, "grapnel: The parameters are not shown: %s\n", timeline.Clean(err.Error()))
+		return nil
+	}
+	out.Parameters, out.Submitted = d.Parameters, d.OriginalParameters
+	return nil
+}
+
+// clientOf returns a client of the coordinator that is used in the place of a store, or of one in this process on the store.
+func clientOf(k *kept) (*client.Client, error) {
+	if k.place.server() {
+		return client.New(client.Options{URL: k.place.at, Token: os.Getenv(tokenVariable)})
+	}
+	return localClient(k)
+}
+
+// isTerminal reports whether a file is a terminal.
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// isForbidden reports whether a coordinator refused a request because of the role of the token.
+func isForbidden(err error) bool {
+	refused, ok := errors.AsType[*client.Error](err)
+	return ok && refused.Status == http.StatusForbidden
+}
