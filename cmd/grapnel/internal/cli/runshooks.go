@@ -170,10 +170,10 @@ func (r *runs) showHooks(out shownRun) {
 	}
 	fmt.Fprintln(r.std.out, "hooks")
 	for _, c := range out.Hooks {
-		r.wrapped("  "+c.At.Local().Format("15:04:05.000")+"  ", "                ", c.String())
+		r.writeWrapped("  "+c.At.Local().Format("15:04:05.000")+"  ", "                ", c.String())
 	}
 	for _, name := range slices.Sorted(maps.Keys(out.HookPasses)) {
-		r.wrapped("  ", "    ", fmt.Sprintf("%s: passed %s", name, times(out.HookPasses[name])))
+		r.writeWrapped("  ", "    ", fmt.Sprintf("%s: passed %s", name, times(out.HookPasses[name])))
 	}
 }
 
@@ -184,8 +184,8 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// wrapped writes a text after the beginning of a line. At a terminal, it breaks lines between words.
-func (r *runs) wrapped(begin, next, text string) {
+// writeWrapped writes a text after the beginning of a line. At a terminal, it breaks lines between words.
+func (r *runs) writeWrapped(begin, next, text string) {
 	text = timeline.Clean(text)
 	if !isTerminal(r.std.out) {
 		fmt.Fprintln(r.std.out, begin+text)

@@ -314,7 +314,7 @@ func (r *runs) listRow(row, padded, standing string) {
 		fmt.Fprintln(r.std.out, padded+standing)
 	default:
 		fmt.Fprintln(r.std.out, row)
-		r.wrapped("    ", "    ", standing)
+		r.writeWrapped("    ", "    ", standing)
 	}
 }
 
